@@ -13,7 +13,7 @@ A comment that begins with [...] says of the field in front of it what Varlink's
 
 What a field is called tells its type, too: see BY_NAME. Several are separated by commas. A comment of its own line in front of
 the interface sets a limit: [limit note: 1024 bytes], [limit command: 256 items, 8192 bytes]. One in front of a method says
-what holds of it: [read-only], [tells secrets], [administrators may drain GPUs], [named ServiceInfo] (what the struct is called).
+what holds of it: [read-only], [tells secrets], [web], [administrators may drain GPUs], [named ServiceInfo] (what the struct is called).
 """
 
 import os
@@ -61,7 +61,7 @@ class Struct:
 class Method:
     def __init__(self, interface, name, doc, params, reply):
         self.interface, self.name, self.params, self.reply = interface, name, params, reply
-        self.cpp, self.read_only, self.secret, self.administrators = name, False, False, None
+        self.cpp, self.read_only, self.secret, self.web, self.administrators = name, False, False, False, None
         self.doc = []
         for line in doc:
             said = re.fullmatch(r"\[(.*)\]", line)
@@ -76,6 +76,8 @@ class Method:
                 self.read_only = True
             elif each == "tells secrets":
                 self.secret = True
+            elif each == "web":
+                self.web = True
             elif each.startswith("administrators may "):
                 self.administrators = each[len("administrators may "):]
             elif each.startswith("named "):
@@ -319,7 +321,8 @@ def method_of(protocol, method):
     said = 'std::string_view kAdministratorsMay = "%s"' % method.administrators if method.administrators else "std::string_view kAdministratorsMay{}"
     return (comments(method.doc) + ["struct %s {" % method.cpp,
             '  static constexpr std::string_view kMethod = "%s.%s";' % (method.interface, method.name),
-            "  static constexpr bool kReadOnly = %s, kTellsSecrets = %s;" % (yes[method.read_only], yes[method.secret]),
+            "  static constexpr bool kReadOnly = %s, kTellsSecrets = %s, kWeb = %s;" %
+            (yes[method.read_only], yes[method.secret], yes[method.web]),
             "  static constexpr %s;" % said,
             "  struct Reply {"] + members_of(protocol, method.reply, "    ") +
             ["    bool operator==(const Reply&) const = default;", "  };"] + members_of(protocol, method.params, "  ") +
@@ -331,7 +334,7 @@ METHODS_DOC = """\
 // it from parse_call() as one alternative of `Params`, and answers with reply_json<Method>().
 //
 // kReadOnly: after such a call every view is as before, nothing waits for the disk, and the audit log has no line of it, unless
-// kTellsSecrets. kAdministratorsMay: what only they may do by it; empty: anybody may call it."""
+// kTellsSecrets. kWeb: a session of the web page may call it. kAdministratorsMay: what only they may do by it; empty: anybody may call it."""
 
 
 def methods_h(protocol, sources):

@@ -11,6 +11,7 @@
 #include "cli/time_text.h"
 #include "cli/top_args.h"
 #include "cli/turns_args.h"
+#include "cli/web_args.h"
 #include "core/compute_capability.h"
 #include "core/lease_name.h"
 #include "proto/text_forms.h"
@@ -285,9 +286,7 @@ Result<Command> notify_command(const Raw& raw) {
         Code::kInvalid,
         "gpurota sends notices by itself; to see whether they arrive: gpurota notify --test");
   }
-  NotifyOptions notify;
-  if (!raw.positional.empty()) notify.user = raw.positional.front();
-  return notify;
+  return NotifyOptions{raw.positional.empty() ? std::nullopt : std::optional(raw.positional[0])};
 }
 
 Result<Command> history_command(const Raw& raw, const std::string& name) {
@@ -340,6 +339,7 @@ Result<Command> simple_command(const Raw& raw, const std::string& name) {
   if (name == "events" || name == "report" || name == "history") return history_command(raw, name);
   if (name == "reload") return ReloadOptions{raw.json};
   if (name == "notify") return notify_command(raw);
+  if (name == "web") return parse_web(raw);
   if (name == "setup") return setup_command(raw);
   if (name == "container-args") return parse_container_args(raw);
   if (name == "release") return release_command(raw);

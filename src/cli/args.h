@@ -163,6 +163,12 @@ struct HistoryOptions {
 struct NotifyOptions {
   std::optional<std::string> user;  // whom to send a test; empty: the caller
 };
+struct WebOptions {
+  bool no_open = false;
+  bool list = false;
+  bool json = false;
+  std::optional<std::string> end;  // a session, or "all"
+};
 struct SetupOptions {
   std::map<std::string, std::string, std::less<>> answers;  // by option, as written
   bool yes = false;                                         // asks nothing
@@ -195,8 +201,8 @@ using Command =
                  VersionOptions, DoctorOptions, EventsOptions, ReportOptions, ReloadOptions,
                  BurnOptions, JobOptions, FillerOptions, CompleteOptions, ReserveOptions,
                  QueueOptions, CalendarOptions, CancelOptions, ExplainOptions, LimitsOptions,
-                 DrainOptions, TurnsOptions, SetOptions, ConfigOptions, NotifyOptions, SetupOptions,
-                 TopOptions, HistoryOptions, HostsOptions, ContainerArgsOptions>;
+                 DrainOptions, TurnsOptions, SetOptions, ConfigOptions, NotifyOptions, WebOptions,
+                 SetupOptions, TopOptions, HistoryOptions, HostsOptions, ContainerArgsOptions>;
 
 struct Arguments {
   std::optional<std::string> runtime_dir;

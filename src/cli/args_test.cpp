@@ -385,6 +385,12 @@ TEST(Arguments, WhoActsOnWhatIsSomebodyElsesSaysWhy) {
   EXPECT_FALSE(parse_arguments({"update", "L7", "--reason", "alone"})) << "it changes nothing";
 }
 
+TEST(Arguments, SessionsOfTheWebPageAreListedOrEnded) {
+  EXPECT_EQ(std::get<WebOptions>(parse_arguments({"web", "--end", "W3"})->command).end, "W3");
+  EXPECT_FALSE(parse_arguments({"web", "--end", "W3", "--list"}));
+  EXPECT_FALSE(parse_arguments({"web", "--json"}));
+}
+
 TEST(Arguments, ATestOfNoticesIsForOneUser) {
   EXPECT_FALSE(std::get<NotifyOptions>(parse_arguments({"notify", "--test"})->command).user);
   EXPECT_EQ(std::get<NotifyOptions>(parse_arguments({"notify", "--test", "alice"})->command).user,

@@ -46,6 +46,7 @@ int hosts(const Context& context, const HostsOptions& options);
 int config(const Context& context, const ConfigOptions& options);
 int setup(const Context& context, const SetupOptions& options);
 int notify(const Context& context, const NotifyOptions& options);
+int web(const Context& context, const WebOptions& options);
 int job(const Context& context, const JobOptions& options);
 int job_logs(const Context& context, const JobOptions& options);
 int job_export(const Context& context, const JobOptions& options);

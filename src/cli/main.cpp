@@ -64,6 +64,7 @@ int main(int argc, char** argv) {
         if constexpr (std::is_same_v<Options, JobOptions>) return job(context, options);
         if constexpr (std::is_same_v<Options, FillerOptions>) return filler(context, options);
         if constexpr (std::is_same_v<Options, NotifyOptions>) return notify(context, options);
+        if constexpr (std::is_same_v<Options, WebOptions>) return web(context, options);
         if constexpr (std::is_same_v<Options, SetupOptions>) return setup(context, options);
         if constexpr (std::is_same_v<Options, BurnOptions>) return burn(context, options);
         if constexpr (std::is_same_v<Options, CompleteOptions>) return complete(context, options);

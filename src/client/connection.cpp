@@ -125,6 +125,12 @@ Result<typename Method::Reply> Connection::call(const Method& params, millisecon
   return std::move(answer->reply);
 }
 
+Result<std::string> Connection::forward(const std::string& json, bool read_only,
+                                        milliseconds timeout) {
+  bound_ |= !read_only;
+  return ask(json, read_only, Clock::now() + timeout);
+}
+
 template <class Method>
 Result<void> Connection::start_stream(const Method& params, milliseconds timeout) {
   bound_ = true;
@@ -156,6 +162,10 @@ template Result<std::optional<proto::Answer<proto::Hold>>> Connection::next_answ
 template Result<void> Connection::start_stream(const proto::Enqueue&, milliseconds);
 template Result<std::optional<proto::Answer<proto::Enqueue>>> Connection::next_answer();
 template Result<void> Connection::start_stream(const proto::TestNotice&, milliseconds);
+template Result<void> Connection::start_stream(const proto::ServeWeb&, milliseconds);
+template Result<std::optional<proto::Answer<proto::ServeWeb>>> Connection::next_answer();
+template Result<void> Connection::start_stream(const proto::SignInByProxy&, milliseconds);
+template Result<std::optional<proto::Answer<proto::SignInByProxy>>> Connection::next_answer();
 template Result<std::optional<proto::Answer<proto::TestNotice>>> Connection::next_answer();
 
 }  // namespace gpurota::client

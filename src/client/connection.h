@@ -34,6 +34,10 @@ class Connection {
   template <class Method>
   Result<typename Method::Reply> call(const Method& params, milliseconds timeout = kAnswerTimeout);
 
+  // A call that is text already, and the answer as the daemon has written it, which may be an error of it.
+  Result<std::string> forward(const std::string& json, bool read_only,
+                              milliseconds timeout = kAnswerTimeout);
+
   // Asks for a stream (`more`). Its answers come from next_answer(); nothing else may be called.
   template <class Method>
   Result<void> start_stream(const Method& params, milliseconds timeout = kAnswerTimeout);

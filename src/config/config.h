@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "config/fair_share.h"
 #include "config/gpu_class.h"
+#include "config/web.h"
 #include "core/notice_kind.h"
 #include "core/user_limits.h"
 
@@ -235,6 +236,7 @@ struct Config {
   Turns turns;
   Notify notify;
   Access access;
+  Web web;
   FairShare fair_share;
   std::map<std::string, GpuClass> gpu_classes;
 

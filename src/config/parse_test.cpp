@@ -108,6 +108,17 @@ TEST(Config, TakesWhoMayOpenDeviceFiles) {
   EXPECT_EQ(Config().access, (Access{false, {}, {}}));
 }
 
+TEST(Config, TakesWhoMaySignInAtTheWebPage) {
+  const auto config = parse(
+      "[web]\nsign_in = false\nuser = \"www\"\nidle = \"5m\"\nlongest = \"2h\"\naccept_proxy_users "
+      "= true",
+      "f");
+  ASSERT_TRUE(config) << config.error().message;
+  using std::chrono::hours, std::chrono::minutes;
+  EXPECT_EQ(config->web, (Web{false, "www", minutes(5), hours(2), true}));
+  EXPECT_EQ(Config().web, (Web{true, "gpurota-web", hours(1), hours(12), false}));
+}
+
 TEST(Config, TakesThePoliciesOfSoftAndLoweredLimits) {
   const auto config = parse(R"(
 [soft_limit]

@@ -97,6 +97,16 @@ void add_access(Settings& known, Access& access) {
   });
 }
 
+void add_web(Settings& known, Web& web) {
+  known.merge(Settings{
+      {"web.sign_in", flag(web.sign_in)},
+      {"web.user", account(web.user)},
+      {"web.idle", duration(web.idle, ms(60000))},
+      {"web.longest", duration(web.longest, ms(60000))},
+      {"web.accept_proxy_users", flag(web.accept_proxy_users)},
+  });
+}
+
 void add_fair_share(Settings& known, FairShare& share) {
   known.merge(Settings{
       {"fair_share.enabled", flag(share.enabled)},
@@ -143,6 +153,7 @@ Settings settings_of(Config& config) {
   add_turns(known, "turns.", config.turns.every);
   add_notify(known, config.notify);
   add_access(known, config.access);
+  add_web(known, config.web);
   add_fair_share(known, config.fair_share);
   for (auto& [name, limits] : config.limits.users) {
     add_limits(known, "limits.user." + name + ".", limits);

@@ -30,6 +30,7 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
                 [this](uid_t uid) { return holds_lease(uid); },
                 [this] { return world_.loop.now(); }}),
       users_(world_.loop, world_.accounts, config_, ::geteuid(), [this] { on_rules_change(); }),
+      sessions_({world_.loop, config_, users_, world_.make_token, world_.wall_clock}),
       gpus_({}),
       states_(world_.store, gpus_),
       finder_(world_.loop, world_.make_probe(), world_.patience, *this),
@@ -285,7 +286,8 @@ CallParts Daemon::methods_parts() {
           .bookings = &bookings_,
           .courier = &courier_,
           .series = &series_,
-          .streams = &control_};
+          .streams = &control_,
+          .sessions = &sessions_};
 }
 
 Housekeeping::Parts Daemon::house_parts() {

@@ -21,6 +21,7 @@
 #include "daemon/supervised/job_leases.h"
 #include "daemon/tenants/turn_looks.h"
 #include "daemon/users/users.h"
+#include "daemon/users/web_sessions.h"
 #include "daemon/watch/strict_access.h"
 #include "ipc/unix_socket.h"
 
@@ -128,6 +129,8 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   UserLog log_;
   UserBudgets budgets_;
   Users users_;
+  WebSessions
+      sessions_;  // ends after the connections of control_, which tell it that a server is gone
   GpuTable gpus_;
   GpuStates states_;
   GpuFinder finder_;

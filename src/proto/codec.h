@@ -23,11 +23,14 @@ inline constexpr std::size_t kMaxCallBytes = std::size_t{64} << 10;
 // What a client accepts of the daemon: 4096 leases with notes and commands fit.
 inline constexpr std::size_t kMaxReplyBytes = std::size_t{64} << 20;
 inline constexpr int kMaxDepth = 16;
+inline constexpr std::size_t kMaxSessionBytes = 128;
 
 struct Call {
   Params params;
   bool more = false;    // the caller takes several replies
   bool oneway = false;  // the caller takes none: neither a reply nor an error may be sent
+  // The token of the web session that it is made by (docs/design/web-sessions.md); empty: by none.
+  std::string session{};
 };
 
 struct BadCall {
@@ -46,7 +49,7 @@ std::string error_json(const WireError& error);
 std::string_view error_word(std::string_view message);
 
 template <class Method>
-std::string call_json(const Method& params, bool more = false);
+std::string call_json(const Method& params, bool more = false, std::string_view session = {});
 
 template <class Method>
 struct Answer {

@@ -131,6 +131,18 @@ const char* sample_text<ListTurns>() {
   return R"({"gpu_ids":["0"]})";
 }
 template <>
+const char* sample_text<ServeWeb>() {
+  return R"({"url":"http://127.0.0.1:9836/"})";
+}
+template <>
+const char* sample_text<SignIn>() {
+  return R"({"secret":"1.0af3","from":"127.0.0.1"})";
+}
+template <>
+const char* sample_text<SignInByProxy>() {
+  return R"({"uid":1000})";
+}
+template <>
 const char* sample_text<InterfaceDescription>() {
   return R"({"interface":"dev.gpurota"})";
 }

@@ -103,11 +103,12 @@ std::string document_json(const typename Method::Reply& reply) {
 }
 
 template <class Method>
-std::string call_json(const Method& params, bool more) {
+std::string call_json(const Method& params, bool more, std::string_view session) {
   OrderedJson message = OrderedJson::object();
   message["method"] = Method::kMethod;
   message["parameters"] = Encoder{Nulls::kLeftOut}.value(params);
   if (more) message["more"] = true;
+  if (!session.empty()) message["session"] = session;
   return dump(message);
 }
 
@@ -173,7 +174,7 @@ std::vector<std::string> sendable_command(const std::vector<std::string>& argv) 
 #define GPUROTA_INSTANTIATE(M)                                        \
   template std::string reply_json<M>(const typename M::Reply&, bool); \
   template std::string document_json<M>(const typename M::Reply&);    \
-  template std::string call_json<M>(const M&, bool);
+  template std::string call_json<M>(const M&, bool, std::string_view);
 GPUROTA_FOR_EACH_METHOD(GPUROTA_INSTANTIATE)
 
 }  // namespace gpurota::proto

@@ -11,11 +11,17 @@ struct Pair {
 };
 // The first pair of a name is its way back.
 constexpr Pair kPairs[] = {
-    {Code::kInvalid, kInvalidRequest}, {Code::kInvalid, kInvalidParameter},
-    {Code::kNotFound, kNotFound},      {Code::kGone, kNotFound},
-    {Code::kDenied, kDenied},          {Code::kNoGpu, kNoGpu},
-    {Code::kLimit, kLimitExceeded},    {Code::kUnavailable, kUnavailable},
-    {Code::kInternal, kMalformed},     {Code::kIo, kFailed},
+    {Code::kInvalid, kInvalidRequest},
+    {Code::kInvalid, kInvalidParameter},
+    {Code::kNotFound, kNotFound},
+    {Code::kGone, kNotFound},
+    {Code::kDenied, kDenied},
+    {Code::kDenied, kSignedOut},
+    {Code::kNoGpu, kNoGpu},
+    {Code::kLimit, kLimitExceeded},
+    {Code::kUnavailable, kUnavailable},
+    {Code::kInternal, kMalformed},
+    {Code::kIo, kFailed},
 };
 
 std::string standard_message(const WireError& error) {

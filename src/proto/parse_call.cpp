@@ -17,6 +17,15 @@ WireError not_a_call(const std::string& why) {
           .subject = {}};
 }
 
+// Nothing: it is not a text, or too long for one.
+std::optional<std::string> read_session(const Json& message) {
+  const auto found = message.find("session");
+  if (found == message.end() || found->is_null()) return std::string();
+  if (!found->is_string()) return std::nullopt;
+  const auto& token = found->get_ref<const std::string&>();
+  return token.size() > kMaxSessionBytes ? std::nullopt : std::optional(token);
+}
+
 template <class Method>
 tl::expected<Params, WireError> decode_params(const Json& json) {
   Method params;
@@ -61,12 +70,15 @@ tl::expected<Call, BadCall> parse_call(std::string_view text) {
   if (!upgrade || *upgrade) {
     return tl::unexpected(BadCall{standard_error(kInvalidParameter, "upgrade"), *oneway});
   }
+  auto session = read_session(*json);
+  if (!session)
+    return tl::unexpected(BadCall{standard_error(kInvalidParameter, "session"), *oneway});
   const auto found = json->find("parameters");
   const Json none = Json::object();
   const bool absent = found == json->end() || found->is_null();
   auto params = decode_call(method->get_ref<const std::string&>(), absent ? none : *found);
   if (!params) return tl::unexpected(BadCall{std::move(params.error()), *oneway});
-  return Call{std::move(*params), *more, *oneway};
+  return Call{std::move(*params), *more, *oneway, std::move(*session)};
 }
 
 }  // namespace gpurota::proto

@@ -10,6 +10,12 @@ void FakeAccounts::add_user(const std::string& name, uid_t uid, const std::vecto
   for (const gid_t gid : groups) accounts_[uid].groups.push_back({gid, std::to_string(gid)});
 }
 
+void FakeAccounts::remove_user(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  accounts_.erase(users_.at(name));
+  users_.erase(name);
+}
+
 void FakeAccounts::add_group(const std::string& name, gid_t gid) {
   const std::lock_guard lock(mutex_);
   group_ids_[name] = gid;

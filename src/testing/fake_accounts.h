@@ -12,6 +12,7 @@ namespace gpurota::testing {
 class FakeAccounts final : public ports::Accounts {
  public:
   void add_user(const std::string& name, uid_t uid, const std::vector<gid_t>& groups);
+  void remove_user(const std::string& name);
   void add_group(const std::string& name, gid_t gid);
   // Every question hangs, as with a directory that does not answer, until unblock().
   void block();

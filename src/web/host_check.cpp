@@ -59,6 +59,10 @@ Result<ListenAddress> parse_listen(std::string_view text) {
   return address;
 }
 
+bool is_loopback(const ListenAddress& address) {
+  return address.host.starts_with("127.") || address.host == "::1";
+}
+
 bool is_our_host(std::string_view header, const std::vector<std::string>& allowed) {
   const std::string host = lower(host_of(header));
   if (host == "localhost" || is_address(host)) return true;

@@ -21,6 +21,9 @@ struct ListenAddress {
 // "127.0.0.1:9836", "[::1]:9836", ":9836" (loopback), "9836" (loopback).
 Result<ListenAddress> parse_listen(std::string_view text);
 
+// Whether only this machine can reach it.
+bool is_loopback(const ListenAddress& address);
+
 // Whether a request with this Host header is meant for us: an IP address, localhost, or one of the
 // names that the site has allowed; with or without a port.
 bool is_our_host(std::string_view header, const std::vector<std::string>& allowed);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <utility>
 
 namespace gpurota::web {
@@ -46,7 +47,32 @@ bool has_gzip(std::string_view list) {
   return false;
 }
 
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+// How long the body is. Anything but one plain number is read differently by others.
+Result<std::size_t> body_length(const HttpRequest& request) {
+  std::size_t length = 0;
+  int told = 0;
+  for (const auto& [name, value] : request.headers) {
+    if (name == "transfer-encoding") return fail(Code::kInvalid, "a body in pieces is not taken");
+    if (name != "content-length") continue;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), length);
+    if (++told > 1 || error != std::errc() || end != value.data() + value.size()) {
+      return fail(Code::kInvalid, "the Content-Length of this request is malformed");
+    }
+  }
+  if (told == 0) return fail(Code::kInvalid, "a POST says its Content-Length");
+  if (length > kLongestBody) return fail(Code::kInvalid, "the body of this request is too long");
+  return length;
+}
+
 void read_header(std::string_view name, std::string_view value, HttpRequest& request) {
+  request.headers.emplace_back(lower_case(name), value);
   if (is_word(name, "host")) request.host = value;
   if (is_word(name, "if-none-match")) request.if_none_match = value;
   if (is_word(name, "accept-encoding")) request.accepts_gzip = has_gzip(value);
@@ -84,14 +110,22 @@ const char* phrase(int status) {
       return "Not Modified";
     case 400:
       return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
     case 404:
       return "Not Found";
     case 405:
       return "Method Not Allowed";
     case 406:
       return "Not Acceptable";
+    case 415:
+      return "Unsupported Media Type";
     case 421:
       return "Misdirected Request";
+    case 429:
+      return "Too Many Requests";
     case 503:
       return "Service Unavailable";
     default:
@@ -101,12 +135,23 @@ const char* phrase(int status) {
 
 }  // namespace
 
+std::optional<std::string_view> HttpRequest::header(std::string_view name) const {
+  std::optional<std::string_view> found;
+  for (const auto& [each, value] : headers) {
+    if (each != name) continue;
+    if (found) return std::nullopt;
+    found = value;
+  }
+  return found;
+}
+
 std::optional<Result<HttpRequest>> parse_request(std::string_view received) {
   const std::size_t end = received.find("\r\n\r\n");
   if (end == received.npos) {
     if (received.size() < kLongestHead) return std::nullopt;
     return fail(Code::kInvalid, "the head of this request is too long");
   }
+  if (end > kLongestHead) return fail(Code::kInvalid, "the head of this request is too long");
   std::string_view head = received.substr(0, end);
   HttpRequest request;
   if (auto read = read_first_line(next_line(head), request); !read) {
@@ -126,6 +171,12 @@ std::optional<Result<HttpRequest>> parse_request(std::string_view received) {
     }
     read_header(name, trimmed(line.substr(colon + 1)), request);
   }
+  if (!request.is_post()) return request;
+  const auto length = body_length(request);
+  if (!length) return tl::unexpected(length.error());
+  const std::string_view body = received.substr(end + 4);
+  if (body.size() < *length) return std::nullopt;
+  request.body = body.substr(0, *length);
   return request;
 }
 
@@ -140,6 +191,7 @@ std::string response_text(const HttpResponse& response, bool head_only) {
   } else {
     text += fmt::format("Cache-Control: no-cache\r\nETag: {}\r\n", response.etag);
   }
+  if (!response.set_cookie.empty()) text += fmt::format("Set-Cookie: {}\r\n", response.set_cookie);
   if (response.status == 405) text += "Allow: GET, HEAD\r\n";
   text += kForEveryAnswer;
   text += "\r\n";

@@ -1,4 +1,4 @@
-// A request and its answer, as far as gpurota-web needs HTTP: the head of a GET, nothing of a body, and
+// A request and its answer, as far as gpurota-web needs HTTP: the head, the body of a POST whose length is told, and
 // the connection is closed after the answer. Every answer forbids a browser what the page does not need: scripts and styles
 // of others, frames, and sending where it came from. Pure.
 #pragma once
@@ -9,11 +9,15 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace gpurota::web {
 
 // More than that is no request for a page of ours.
 constexpr std::size_t kLongestHead = 8192;
+// The same of what a POST may bring along.
+constexpr std::size_t kLongestBody = 16384;
 
 struct HttpRequest {
   std::string method;
@@ -21,18 +25,27 @@ struct HttpRequest {
   std::string host;  // the Host header
   std::string if_none_match;
   bool accepts_gzip = false;
+  std::string body{};  // of a POST
+  std::string peer{};  // the address of who connected
+  // All of them, names in lower case.
+  std::vector<std::pair<std::string, std::string>> headers{};
+
+  // Nothing where it is not there, or there twice. `name` is in lower case.
+  std::optional<std::string_view> header(std::string_view name) const;
+  bool is_post() const { return method == "POST"; }
 };
 
 struct HttpResponse {
   int status = 200;
   std::string body;
   std::string content_type = "text/plain; charset=utf-8";
-  std::string etag{};      // with its quotes; empty: the answer may not be kept
-  bool is_gzip = false;    // the body is compressed
-  bool is_stream = false;  // the body is the beginning of an event stream (viewers.h)
+  std::string etag{};        // with its quotes; empty: the answer may not be kept
+  bool is_gzip = false;      // the body is compressed
+  bool is_stream = false;    // the body is the beginning of an event stream (viewers.h)
+  std::string set_cookie{};  // empty: none
 };
 
-// Nothing: the head has not come whole yet. An error: it never will be a request; its message is for
+// Nothing: it has not come whole yet. An error: it never will be a request; its message is for
 // the client.
 std::optional<Result<HttpRequest>> parse_request(std::string_view received);
 

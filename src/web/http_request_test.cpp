@@ -47,6 +47,36 @@ TEST(HttpRequest, IsNotWaitedForWithoutEnd) {
   EXPECT_FALSE(*request);
 }
 
+TEST(HttpRequest, APostIsReadWithItsBodyAndNoMore) {
+  const std::string head =
+      "POST /api/call HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\nContent-Length: 4\r\n\r\n";
+  EXPECT_FALSE(parse_request(head + "bod"));
+  const auto request = parse_request(head + "body, and more");
+  ASSERT_TRUE(request && *request);
+  EXPECT_TRUE((*request)->is_post());
+  EXPECT_EQ((*request)->body, "body");
+  EXPECT_EQ((*request)->header("origin"), "http://a");
+  EXPECT_FALSE((*request)->header("cookie"));
+}
+
+TEST(HttpRequest, AHeaderThatIsThereTwiceIsNone) {
+  const auto request = parse_request("GET / HTTP/1.1\r\nOrigin: a\r\norigin: b\r\n\r\n");
+  ASSERT_TRUE(request && *request);
+  EXPECT_FALSE((*request)->header("origin"));
+}
+
+TEST(HttpRequest, ABodyWhoseEndOthersMightSeeElsewhereIsRefused) {
+  for (const std::string headers :
+       {"", "Content-Length: 1\r\nContent-Length: 1\r\n", "Content-Length: 1,1\r\n",
+        "Content-Length: +1\r\n", "Content-Length: -1\r\n", "Content-Length: 0x1\r\n",
+        "Content-Length: 18446744073709551617\r\n", "Content-Length: 16385\r\n",
+        "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"}) {
+    const auto request = parse_request("POST / HTTP/1.1\r\n" + headers + "\r\na");
+    ASSERT_TRUE(request) << headers;
+    EXPECT_FALSE(*request) << headers;
+  }
+}
+
 TEST(HttpRequest, TellsWhatTheReaderHasAndCanRead) {
   const auto read = [](const std::string& headers) {
     return **parse_request("GET / HTTP/1.1\r\n" + headers + "\r\n");

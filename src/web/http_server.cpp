@@ -11,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -119,10 +120,24 @@ socklen_t fill(Address& to, const ListenAddress& from) {
   return sizeof to.six;
 }
 
+// An address of IPv4 that came by a socket of IPv6 is one of IPv4.
+std::string text_of(const Address& address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const bool four = address.any.sa_family == AF_INET;
+  const void* const bytes = four ? static_cast<const void*>(&address.four.sin_addr)
+                                 : static_cast<const void*>(&address.six.sin6_addr);
+  if (!::inet_ntop(address.any.sa_family, bytes, text.data(), text.size())) return "";
+  const std::string found = text.data();
+  constexpr std::string_view kMapped = "::ffff:";
+  return found.starts_with(kMapped) && found.find('.') != found.npos ? found.substr(kMapped.size())
+                                                                     : found;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(const ListenAddress& where,
-                                                       Handlers handlers) {
+                                                       Handlers handlers,
+                                                       std::unique_ptr<Tls> tls) {
   Address address;
   const socklen_t size = fill(address, where);
   Fd socket(::socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -137,29 +152,48 @@ Result<std::unique_ptr<HttpServer>> HttpServer::listen(const ListenAddress& wher
   (void)::getsockname(socket.get(), &address.any, &told);
   const int port =
       ntohs(address.any.sa_family == AF_INET ? address.four.sin_port : address.six.sin6_port);
-  std::unique_ptr<HttpServer> server(new HttpServer(std::move(socket), port, std::move(handlers)));
+  std::unique_ptr<HttpServer> server(
+      new HttpServer(std::move(socket), port, std::move(handlers), std::move(tls)));
   GPUROTA_TRY(server->asker_->begin());
+  GPUROTA_TRY(server->actor_->begin());
   return server;
 }
 
-HttpServer::HttpServer(Fd socket, int port, Handlers handlers)
+HttpServer::HttpServer(Fd socket, int port, Handlers handlers, std::unique_ptr<Tls> tls)
     : socket_(std::move(socket)),
       port_(port),
       handlers_(std::move(handlers)),
+      tls_(std::move(tls)),
       asker_(std::make_unique<Asker>([this](std::uint64_t id, const HttpRequest& request) {
         return id == kEventId ? HttpResponse{200, handlers_.event()} : handlers_.slow(request);
-      })) {}
+      })),
+      actor_(std::make_unique<Asker>(
+          [this](std::uint64_t, const HttpRequest& request) { return handlers_.act(request); })) {}
 
 HttpServer::~HttpServer() = default;
 
 void HttpServer::drop(Connection& connection) {
-  if (connection.asked && !connection.sending) asker_->forget(connection.id);
+  if (connection.asked && !connection.sending) {
+    (connection.acts ? actor_ : asker_)->forget(connection.id);
+  }
   connection.socket.reset();
 }
 
+void HttpServer::refresh_certificate() {
+  if (!tls_) return;
+  const auto refreshed = tls_->refresh(Clock::now());
+  if (refreshed) return;
+  if (handlers_.complain) {
+    handlers_.complain(refreshed.error().message + "; the last ones are used on");
+  }
+}
+
 void HttpServer::accept_all() {
+  refresh_certificate();
   for (int made = 0; made < kMostAtOnce; ++made) {
-    Fd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    Address address{};
+    socklen_t size = sizeof address;
+    Fd socket(::accept4(socket_.get(), &address.any, &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) return;
     if (connections_.size() >= kMostConnections) {
       const auto slow = std::find_if(connections_.begin(), connections_.end(),
@@ -169,8 +203,14 @@ void HttpServer::accept_all() {
       connections_.erase(makes_way);
     }
     Connection& newest = connections_.emplace_back();
-    newest.socket = std::move(socket);
+    auto tls = tls_ ? tls_->accept(socket.get()) : nullptr;
+    if (tls_ && !tls) {
+      connections_.pop_back();
+      return;
+    }
+    newest.socket = Stream(std::move(socket), std::move(tls));
     newest.id = ++last_id_;
+    newest.peer = text_of(address);
     newest.until = Clock::now() + kPatience;
     // Who has said all by now need not fear those who come next.
     read(newest);
@@ -181,7 +221,7 @@ void HttpServer::accept_all() {
 void HttpServer::read(Connection& connection) {
   std::array<char, 4096> piece{};
   for (int pieces = 0; pieces < kMostAtOnce; ++pieces) {
-    const ssize_t got = ::recv(connection.socket.get(), piece.data(), piece.size(), 0);
+    const ssize_t got = connection.socket.receive(piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) return drop(connection);
@@ -190,22 +230,23 @@ void HttpServer::read(Connection& connection) {
       return;
     }
     connection.received.append(piece.data(), static_cast<std::size_t>(got));
-    const auto request = parse_request(connection.received);
+    auto request = parse_request(connection.received);
     if (!request) continue;
     connection.asked = true;
     connection.received = {};
     if (!*request) return answer(connection, {400, request->error().message + "\n"});
     connection.head_only = (*request)->method == "HEAD";
+    (*request)->peer = connection.peer;
     if (const auto response = handlers_.quick(**request)) return answer(connection, *response);
     connection.until = Clock::now() + 2 * kPatience;
-    return asker_->ask(connection.id, **request);
+    connection.acts = (*request)->is_post();
+    return (connection.acts ? actor_ : asker_)->ask(connection.id, std::move(**request));
   }
 }
 
 void HttpServer::make_viewer(Connection& connection, const HttpResponse& response) {
   if (viewers_.is_empty()) event_asked_.reset();  // the first one need not wait
-  viewers_.add(std::move(connection.socket), response_text(response, false), Clock::now());
-  connection.socket.reset();
+  viewers_.add(std::exchange(connection.socket, {}), response_text(response, false), Clock::now());
 }
 
 void HttpServer::ask_for_event() {
@@ -232,8 +273,7 @@ void HttpServer::answer(Connection& connection, const HttpResponse& response) {
 
 void HttpServer::write(Connection& connection) {
   while (!connection.to_send.empty()) {
-    const ssize_t sent = ::send(connection.socket.get(), connection.to_send.data(),
-                                connection.to_send.size(), MSG_NOSIGNAL);
+    const ssize_t sent = connection.socket.send(connection.to_send);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) return;
     if (sent < 0) return drop(connection);
@@ -241,12 +281,12 @@ void HttpServer::write(Connection& connection) {
   }
   // Closing with something unread would take the answer back.
   connection.sent = true;
-  (void)::shutdown(connection.socket.get(), SHUT_WR);
+  connection.socket.finish();
   read(connection);
 }
 
-void HttpServer::take_answers() {
-  for (const auto& [id, response] : asker_->take()) {
+void HttpServer::take_answers(Asker& from) {
+  for (const auto& [id, response] : from.take()) {
     if (id == kEventId) {
       event_comes_ = false;
       viewers_.show(response.body, Clock::now());
@@ -258,15 +298,16 @@ void HttpServer::take_answers() {
   }
 }
 
-// The listening socket, the asker, the connections, the viewers.
+// The listening socket, the asker, the actor, the connections, the viewers.
 std::vector<pollfd> HttpServer::polled() const {
-  std::vector<pollfd> polled = {{socket_.get(), POLLIN, 0}, {asker_->fd(), POLLIN, 0}};
+  std::vector<pollfd> polled = {
+      {socket_.get(), POLLIN, 0}, {asker_->fd(), POLLIN, 0}, {actor_->fd(), POLLIN, 0}};
   for (const Connection& each : connections_) {
     // One whose answer is still being found is only asked whether it has hung up.
     const bool waits = each.asked && !each.sending;
     const bool writes = each.sending && !each.sent;
-    const short events = waits ? 0 : writes ? POLLOUT : POLLIN;
-    polled.push_back({each.socket.get(), events, 0});
+    const short events = waits ? 0 : writes ? POLLOUT : each.socket.reads_by();
+    polled.push_back({each.socket.fd(), events, 0});
   }
   viewers_.add_polled(polled);
   return polled;
@@ -302,12 +343,13 @@ void HttpServer::serve(std::chrono::milliseconds longest) {
   std::vector<pollfd> polled = this->polled();
   const auto wait = static_cast<int>(until_next(longest).count());
   if (::poll(polled.data(), polled.size(), wait) < 0) return;
-  constexpr std::ptrdiff_t kFirst = 2;
+  constexpr std::ptrdiff_t kFirst = 3;
   const auto first_viewer = kFirst + static_cast<std::ptrdiff_t>(connections_.size());
   // The viewers first: a connection may become one.
   viewers_.on_polled(polled.cbegin() + first_viewer, Clock::now());
   serve_connections(polled.cbegin() + kFirst);
-  if (polled[1].revents != 0) take_answers();
+  if (polled[1].revents != 0) take_answers(*asker_);
+  if (polled[2].revents != 0) take_answers(*actor_);
   const auto now = Clock::now();
   for (auto at = connections_.begin(); at != connections_.end();) {
     if (at->socket && now >= at->until) drop(*at);

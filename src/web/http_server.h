@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "web/host_check.h"
 #include "web/http_request.h"
+#include "web/stream.h"
 #include "web/viewers.h"
 
 #include <chrono>
@@ -34,10 +35,15 @@ class HttpServer {
     std::function<HttpResponse(const HttpRequest&)> slow;
     // On that thread, too, every Viewers::kPeriod while somebody watches: the next event.
     std::function<std::string()> event{};
+    // On another thread of its own, one at a time: what acts for somebody, which others need not wait for. `quick` says that it is one.
+    std::function<HttpResponse(const HttpRequest&)> act{};
+    // What an administrator has to hear: a certificate that cannot be used.
+    std::function<void(const std::string&)> complain{};
   };
 
-  static Result<std::unique_ptr<HttpServer>> listen(const ListenAddress& address,
-                                                    Handlers handlers);
+  // `tls`: null: without.
+  static Result<std::unique_ptr<HttpServer>> listen(const ListenAddress& address, Handlers handlers,
+                                                    std::unique_ptr<Tls> tls = nullptr);
   ~HttpServer();
 
   int port() const { return port_; }
@@ -46,27 +52,30 @@ class HttpServer {
 
  private:
   using Clock = std::chrono::steady_clock;
-  class Asker;  // the thread of `slow`
+  class Asker;  // the thread of `slow`, and that of `act`
   struct Connection {
-    Fd socket;
+    Stream socket;
     std::uint64_t id = 0;
+    std::string peer{};
     Clock::time_point until{};
     std::string received{};
     std::string to_send{};
     bool head_only = false;
     bool asked = false;    // its request is understood
+    bool acts = false;     // by `act`
     bool sending = false;  // its answer is known
     bool sent = false;     // only its hanging up is waited for
   };
 
   static constexpr std::uint64_t kEventId = 0;  // as if the viewers were a connection
 
-  HttpServer(Fd socket, int port, Handlers handlers);
+  HttpServer(Fd socket, int port, Handlers handlers, std::unique_ptr<Tls> tls);
   void accept_all();
+  void refresh_certificate();
   void read(Connection& connection);
   void answer(Connection& connection, const HttpResponse& response);
   void write(Connection& connection);
-  void take_answers();
+  void take_answers(Asker& from);
   void drop(Connection& connection);
   void make_viewer(Connection& connection, const HttpResponse& response);
   void ask_for_event();
@@ -77,7 +86,8 @@ class HttpServer {
   Fd socket_;
   int port_;
   Handlers handlers_;
-  std::unique_ptr<Asker> asker_;
+  std::unique_ptr<Tls> tls_;
+  std::unique_ptr<Asker> asker_, actor_;
   std::list<Connection> connections_;  // the oldest first
   Viewers viewers_;
   std::optional<Clock::time_point> event_asked_;  // when, for the last one

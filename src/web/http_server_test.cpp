@@ -125,7 +125,7 @@ TEST(Viewers, OneThatDoesNotReadIsDroppedAndMissesStatesBefore) {
   const Fd reader(ends[0]);
   Viewers viewers;
   const Viewers::Clock::time_point start{};
-  viewers.add(Fd(ends[1]), "head", start);
+  viewers.add(Stream(Fd(ends[1])), "head", start);
   const std::string large(4 << 20, 'x');
   for (int i = 0; i < 5; ++i) viewers.show(large, start);
   EXPECT_EQ(viewers.size(), 1U);
@@ -145,7 +145,7 @@ TEST(Viewers, OneThatReadsSlowlyGetsTheNewestNext) {
   const Fd reader(ends[0]);
   Viewers viewers;
   const Viewers::Clock::time_point start{};
-  viewers.add(Fd(ends[1]), "head", start);
+  viewers.add(Stream(Fd(ends[1])), "head", start);
   const std::string large(4 << 20, 'x');
   viewers.show(large, start);
   viewers.show("skipped", start);

@@ -220,9 +220,10 @@ const char* to_string(PageLevel level) {
   }
 }
 
-std::string now_json(const std::optional<Snapshot>& snapshot, WallTime now, PageLevel level) {
+std::string now_json(const std::optional<Snapshot>& snapshot, WallTime now, PageLevel level,
+                     std::string_view sign_in) {
   JsonObject object;
-  object.add("time", now).add("level", to_string(level));
+  object.add("time", now).add("level", to_string(level)).add("sign_in", std::string(sign_in));
   if (!snapshot) return object.add("daemon", JsonObject().add("up", false).take()).take().text;
   const auto& status = snapshot->status;
   object.add("daemon", daemon_json(*snapshot))

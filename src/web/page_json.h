@@ -16,8 +16,9 @@ enum class PageLevel { kNone, kTotals, kNames };
 std::optional<PageLevel> parse_page_level(std::string_view word);
 const char* to_string(PageLevel level);
 
-// Of /api/now. Without a snapshot, because the daemon does not answer, only that.
-std::string now_json(const std::optional<Snapshot>& snapshot, WallTime now, PageLevel level);
+// Of /api/now. Without a snapshot, because the daemon does not answer, only that. `sign_in`: how people do (signed_in.h).
+std::string now_json(const std::optional<Snapshot>& snapshot, WallTime now, PageLevel level,
+                     std::string_view sign_in = "none");
 
 // Of /api/events, the newest first. At kTotals only what is about a GPU or the daemon and on nobody's account, without the sentence.
 std::string events_json(const proto::Events::Reply& events, PageLevel level);

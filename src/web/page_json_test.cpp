@@ -85,9 +85,9 @@ TEST(PageJson, WhatUsersWriteIsNoMarkup) {
 }
 
 TEST(PageJson, ADaemonThatDoesNotAnswerIsSaid) {
-  EXPECT_EQ(
-      now_json(std::nullopt, kNow, PageLevel::kTotals),
-      "{\"time\":\"1970-01-01T00:16:40.000Z\",\"level\":\"totals\",\"daemon\":{\"up\":false}}");
+  EXPECT_EQ(now_json(std::nullopt, kNow, PageLevel::kTotals, "link"),
+            "{\"time\":\"1970-01-01T00:16:40.000Z\",\"level\":\"totals\",\"sign_in\":\"link\","
+            "\"daemon\":{\"up\":false}}");
 }
 
 proto::Event an_event(std::uint64_t id, proto::EventType type) {

@@ -63,6 +63,7 @@ std::optional<HttpResponse> Site::quick(const HttpRequest& request) const {
   if (!is_our_host(request.host, options_.hosts)) {
     return HttpResponse{421, "this name is not served here: see --allow-host of gpurota-web\n"};
   }
+  if (request.is_post() && signed_in_) return signed_in_->refuse(request);
   if (request.method != "GET" && request.method != "HEAD") return HttpResponse{405, "only GET\n"};
   if (request.path == "/healthz") return HttpResponse{200, "ok\n"};
   if (is_metrics_path(request.path)) return std::nullopt;
@@ -155,7 +156,7 @@ HttpResponse Site::slow(const HttpRequest& request) {
             "text/plain; version=0.0.4; charset=utf-8"};
   }
   if (request.path == "/api/now") {
-    return {200, now_json(source_.get(), site_time(), options_.level), kJson};
+    return {200, now_json(source_.get(), site_time(), options_.level, way_in()), kJson};
   }
   if (request.path == "/api/events") {
     return kept(request.path, std::chrono::seconds(2), [this] { return events(); });
@@ -172,7 +173,7 @@ HttpResponse Site::slow(const HttpRequest& request) {
 }
 
 std::string Site::event() {
-  return "data: " + now_json(source_.get(), site_time(), options_.level) + "\n\n";
+  return "data: " + now_json(source_.get(), site_time(), options_.level, way_in()) + "\n\n";
 }
 
 }  // namespace gpurota::web

@@ -5,6 +5,7 @@
 #include "web/http_request.h"
 #include "web/page_assets.h"
 #include "web/page_json.h"
+#include "web/signed_in.h"
 #include "web/source.h"
 
 #include <chrono>
@@ -23,8 +24,13 @@ class Site {
     PageLevel level = PageLevel::kTotals;
   };
 
-  Site(client::Location location, Options options, const std::vector<PageAsset>& assets)
-      : source_(std::move(location)), options_(std::move(options)), assets_(assets) {}
+  // `signed_in`: who act; null: nobody can sign in.
+  Site(client::Location location, Options options, const std::vector<PageAsset>& assets,
+       SignedIn* signed_in = nullptr)
+      : source_(std::move(location)),
+        options_(std::move(options)),
+        assets_(assets),
+        signed_in_(signed_in) {}
 
   // Nothing: slow() has the answer.
   std::optional<HttpResponse> quick(const HttpRequest& request) const;
@@ -39,6 +45,7 @@ class Site {
     Clock::time_point until;
   };
 
+  const char* way_in() const { return signed_in_ ? signed_in_->way_in() : "none"; }
   bool has_page() const { return options_.level != PageLevel::kNone && !assets_.empty(); }
   HttpResponse page_file(const HttpRequest& request) const;
   HttpResponse without_page() const;
@@ -52,6 +59,7 @@ class Site {
   Source source_;
   Options options_;
   const std::vector<PageAsset>& assets_;
+  SignedIn* signed_in_;
   std::map<std::string, Kept> kept_;  // by path: answers that are made once for all who ask soon
 };
 

@@ -10,7 +10,7 @@
 
 namespace gpurota::web {
 
-void Viewers::add(Fd socket, std::string head, Clock::time_point now) {
+void Viewers::add(Stream socket, std::string head, Clock::time_point now) {
   Viewer& viewer = viewers_.emplace_back();
   viewer.socket = std::move(socket);
   viewer.head = std::move(head);
@@ -39,7 +39,7 @@ void Viewers::send(Viewer& viewer, Clock::time_point now) {
     const bool is_head = !viewer.head.empty();
     const std::string_view rest =
         std::string_view(is_head ? viewer.head : *viewer.sending).substr(viewer.sent);
-    const ssize_t sent = ::send(viewer.socket.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
+    const ssize_t sent = viewer.socket.send(rest);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) return;
     if (sent < 0) return viewer.socket.reset();
@@ -58,14 +58,14 @@ void Viewers::send(Viewer& viewer, Clock::time_point now) {
 // What a viewer says is nobody's concern; that it hangs up is.
 void Viewers::read(Viewer& viewer) {
   std::array<char, 4096> piece{};
-  const ssize_t got = ::recv(viewer.socket.get(), piece.data(), piece.size(), 0);
+  const ssize_t got = viewer.socket.receive(piece.data(), piece.size());
   if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) viewer.socket.reset();
 }
 
 void Viewers::add_polled(std::vector<pollfd>& polled) const {
   for (const Viewer& viewer : viewers_) {
     const short events = static_cast<short>(has_more(viewer) ? POLLIN | POLLOUT : POLLIN);
-    polled.push_back({viewer.socket.get(), events, 0});
+    polled.push_back({viewer.socket.fd(), events, 0});
   }
 }
 

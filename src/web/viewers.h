@@ -3,7 +3,7 @@
 // Used by HttpServer, on its thread; never waits.
 #pragma once
 
-#include "base/fd.h"
+#include "web/stream.h"
 
 #include <chrono>
 #include <list>
@@ -28,7 +28,7 @@ class Viewers {
   std::size_t size() const { return viewers_.size(); }
 
   // `head` goes first. Only if it is not full.
-  void add(Fd socket, std::string head, Clock::time_point now);
+  void add(Stream socket, std::string head, Clock::time_point now);
   // To all; who has not taken the last one yet gets it later, or a newer one.
   void show(std::string event, Clock::time_point now);
 
@@ -40,7 +40,7 @@ class Viewers {
 
  private:
   struct Viewer {
-    Fd socket;
+    Stream socket;
     std::string head{};
     std::shared_ptr<const std::string> sending{};  // the event that is partly sent, or about to be
     std::size_t sent = 0;                          // of head and sending together

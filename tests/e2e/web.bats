@@ -117,10 +117,12 @@ ready_again() { get /readyz | grep -q '^200'; }
 @test "who does not say what they want costs nobody else anything" {
   # More than are served at once, some that say nothing and some that never come to an end.
   cat >crowd.py <<'END'
-import socket, sys, time
+import resource, socket, sys, time
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 host, port = sys.argv[1].removeprefix("http://").split(":")
 crowd = []
-for i in range(400):
+for i in range(2000 if hard < 0 or hard > 2100 else hard - 100):
     each = socket.create_connection((host, int(port)))
     if i % 2:
         each.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")

@@ -62,6 +62,42 @@ look() { HOME=$E2E_DIR node "$BROWSER/browser.mjs" "$URL" "$E2E_RESULTS" "$@"; }
   E2E_RESULTS=$E2E_RESULTS/totals look views
 }
 
+# A lease, a request, a booking and a job of whoever runs this, and somebody else's lease.
+make_mine() {
+  gpurota reserve --gpu-ids 1 --memory 8G --for 3h --note 'for the demo' >/dev/null
+  in_background mine gpurota run --gpu-ids 0 --memory 20G --name mine -- "$PROGRAM" hold 1000
+  wait_until says mine holding
+  gpurota job add talker --memory 1G --restart always -- bash -c 'for i in {1..100}; do echo "said $i"; sleep 0.2; done; sleep 1000'
+  gpurota job add never --memory 1G -- false
+  wait_until job_talks
+  in_background waits gpurota run --gpus 2 -- "$PROGRAM" info
+  wait_until holds 's["waiting"] == 1'
+}
+job_talks() { gpurota job logs talker | grep -q 'said 3'; }
+
+# Of a link of this user, to FUNCTION of browser.mjs.
+look_signed_in() {
+  wait_until makes_links
+  look "$1" "$(cat the_link)"
+}
+makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
+
+@test "each view of somebody who is signed in has no violation, wide and as a phone, light and dark" {
+  make_mine
+  start_web
+  look_signed_in signed_in
+}
+
+@test "who is signed in reserves, extends, releases, stops jobs and signs out, by mouse and keyboard" {
+  gpurota job add talker --memory 1G -- bash -c 'echo "said 3"; sleep 1000'
+  wait_until job_talks
+  start_web
+  look_signed_in actions >did
+  local step
+  for step in reserved extended released refused: stopped 'signed out' 'used up'; do grep -q "^$step" did; done
+  grep '"operation":"Acquire"' state/audit/"$(id -u)".jsonl | grep -q '"by":"web"'
+}
+
 @test "what users wrote is text" {
   make_busy
   start_web --page names

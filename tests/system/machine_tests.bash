@@ -28,6 +28,11 @@ in_there gpurota doctor >/dev/null || fail "$(in_there gpurota doctor)"
 wait_until shows '^gpurota_' metrics
 echo "ok it boots with both units, and systemd-analyze finds nothing in them"
 
+if ! shows 'built without the page' in_there journalctl --no-pager --quiet -u gpurota-web.service; then
+  wait_until shows '^http://127.0.0.1:9836/#sign-in=' as alice gpurota web --no-open
+  echo "ok the user of its unit may sign people in at the web page"
+fi
+
 in_there sh -c 'mkdir -p /etc/gpurota; echo "no such key = 1" >/etc/gpurota/gpurota.toml'
 if in_there systemctl reload gpurotad.service 2>/dev/null; then fail "a bad configuration was taken over"; fi
 in_there sh -c 'echo >/etc/gpurota/gpurota.toml'

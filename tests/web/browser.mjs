@@ -1,14 +1,15 @@
-// Looks at the page as its readers do: node browser.mjs URL FOLDER WHAT
+// Looks at the page as its readers do: node browser.mjs URL FOLDER WHAT [LINK]
 //
 // WHAT is views (each view, wide and as a phone, light and dark: no mistake that axe finds, nothing that the content security policy
 // had to stop, no request to another host, nothing wider than the screen; screenshots go to FOLDER), restart (prints what the page says while the daemon is
 // stopped and started again), text (what users wrote is shown as text), keys (views can be reached with the keyboard), or
-// paint (prints how long the first view took). Used by tests/e2e/web_browser.bats.
+// paint (prints how long the first view took), signed_in (as views, of somebody who opens LINK, a link of `gpurota web`), or actions (what
+// they can do there, by mouse and keyboard; prints each step). Used by tests/e2e/web_browser.bats.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
 
-const [url, folder, what] = process.argv.slice(2);
+const [url, folder, what, link] = process.argv.slice(2);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const VIEWS = ["now", "queue", "turns", "history", "hours", "events"];
 const SIZES = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
@@ -40,7 +41,7 @@ async function open(options = {}) {
 async function show(page, view) {
   await page.goto(`${url}/#${view}`);
   await page.locator(".is-live").waitFor();
-  const there = { now: ".gpu", queue: "main table, main .empty", turns: ".turns, main .empty", hours: ".hours", history: ".chart canvas, main .empty", events: "main table, main .empty" }[view];
+  const there = { now: ".gpu", jobs: ".jobs, main .empty", queue: "main table, main .empty", turns: ".turns, main .empty", hours: ".hours", history: ".chart canvas, main .empty", events: "main table, main .empty" }[view];
   await page.locator(there).first().waitFor();
   await page.waitForTimeout(view === "history" || view === "now" ? 400 : 50); // lines are drawn after the first picture
 }
@@ -158,8 +159,100 @@ async function paint() {
   }
 }
 
+// A page whose reader has opened the link, and what other pages of the same browser have then.
+async function signIn(options) {
+  const page = await open(options);
+  await page.goto(link);
+  await page.getByRole("button", { name: "Sign out" }).waitFor();
+  if (page.url().includes("sign-in")) problems.push("the secret is still in the address");
+  return page;
+}
+
+async function signed_in() {
+  const storageState = await (await signIn()).context().storageState();
+  for (const colorScheme of ["light", "dark"]) {
+    for (const [size, viewport] of Object.entries(SIZES)) {
+      const page = await open({ colorScheme, viewport, storageState });
+      const picture = async (what) => {
+        const name = `mine-${what}-${size}-${colorScheme}`;
+        await page.screenshot({ path: `${folder}/${name}.png`, fullPage: !what.includes("dialog") });
+        await check(page, name);
+      };
+      await show(page, "now");
+      await page.locator("tr.mine").first().waitFor();
+      await picture("now");
+      await page.getByRole("button", { name: "Reserve GPUs" }).click();
+      await page.getByLabel("A slice of each").check();
+      await picture("dialog-reserve");
+      await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: /^Release / }).first().click();
+      await picture("dialog-release");
+      await page.keyboard.press("Escape");
+      await show(page, "queue");
+      await page.locator(".tag").first().waitFor();
+      await picture("queue");
+      await show(page, "jobs");
+      await page.getByRole("button", { name: "Output of talker" }).click();
+      await page.getByRole("log").getByText("said 3").waitFor();
+      await picture("jobs");
+      await page.context().close();
+    }
+  }
+}
+
+// Steps are printed when the page shows what they have changed.
+async function actions() {
+  const page = await signIn();
+  await page.getByRole("button", { name: "Reserve GPUs" }).focus();
+  await page.keyboard.press("Enter");
+  if ((await page.evaluate(() => document.activeElement?.closest("dialog"))) === null) problems.push("the focus is not in the dialog");
+  await page.getByLabel("Note").fill("<b>by the page</b>");
+  await page.getByLabel("For").fill("0.5");
+  await page.keyboard.press("Enter");
+  const row = page.locator("tr.mine", { hasText: "<b>by the page</b>" });
+  await row.waitFor();
+  console.log("reserved");
+  if ((await page.evaluate(() => document.activeElement?.textContent)) !== "Reserve GPUs") problems.push("the focus does not come back from the dialog");
+  await row.getByRole("button", { name: /^Extend/ }).click();
+  await page.getByLabel("It ends in").fill("5");
+  await page.getByRole("dialog").getByRole("button", { name: "Extend" }).click();
+  await row.getByText(/ends in (4|5).h/).waitFor();
+  console.log("extended");
+  await row.getByRole("button", { name: /^Release/ }).click();
+  await page.keyboard.press("Escape");
+  await page.locator("dialog").waitFor({ state: "detached" });
+  if ((await row.count()) !== 1) problems.push("it was released without an answer");
+  await row.getByRole("button", { name: /^Release/ }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Release" }).click();
+  await row.waitFor({ state: "detached" });
+  console.log("released");
+  await page.getByRole("button", { name: "Reserve GPUs" }).click();
+  await page.getByLabel("GPUs", { exact: true }).fill("200");
+  await page.getByRole("dialog").getByRole("button", { name: "Reserve" }).click();
+  await page.getByRole("alert").getByText(/GPU/).waitFor();
+  console.log(`refused: ${await page.getByRole("alert").textContent()}`);
+  await page.keyboard.press("Escape");
+  await page.locator("nav a", { hasText: "Jobs" }).click();
+  await page.getByRole("button", { name: "Stop talker" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Stop" }).click();
+  await page.getByRole("button", { name: "Start talker" }).waitFor();
+  console.log("stopped");
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("button", { name: "Sign in" }).waitFor();
+  await page.getByText("Sign in to see your jobs.").waitFor();
+  await page.reload();
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("dialog").getByText("gpurota web").waitFor();
+  console.log("signed out");
+  // A used link says so, and signs nobody in.
+  await page.goto("about:blank");
+  await page.goto(link);
+  await page.getByText("You are not signed in").waitFor();
+  console.log("used up");
+}
+
 try {
-  await { views, restart, text, keys, paint }[what]();
+  await { signed_in, actions, views, restart, text, keys, paint }[what]();
 } catch (error) {
   problems.push(String(error));
 }

@@ -23,6 +23,7 @@ class Fillers;
 class Jobs;
 class SeriesKeeper;
 class TurnKeeper;
+class WebSessions;
 
 // What the daemon as a whole answers.
 class DaemonSelf {
@@ -75,6 +76,7 @@ struct CallParts {
   Courier* courier = nullptr;
   const SeriesKeeper* series = nullptr;
   EventListener* streams = nullptr;  // hears when one of them has an answer; with `courier`
+  WebSessions* sessions = nullptr;   // with `streams` and `config`; null: nobody can sign in
 };
 
 }  // namespace gpurota::daemon

@@ -21,6 +21,16 @@ Outcome for_administrators(std::string_view what) {
   return refused({Code::kDenied, 0, fmt::format("only administrators may {}", what)});
 }
 
+Outcome signed_out() {
+  return {proto::error_json({.name = std::string(proto::kSignedOut),
+                             .message = "you are signed out: 'gpurota web' signs you in again",
+                             .subject = {}})};
+}
+
+Outcome not_by_web() {
+  return refused({Code::kDenied, 0, "this cannot be done by the web page: use gpurota"});
+}
+
 }  // namespace
 
 template <class Method>
@@ -47,26 +57,36 @@ Outcome ControlMethods::answer(const Caller& caller, const Method& params) {
     return notices_.on(caller, params);
   } else if constexpr (Answers<PodMethods, Method>) {
     return pods_.on(caller, params);
+  } else if constexpr (Answers<WebMethods, Method>) {
+    return web_.on(caller, params);
   } else {
     return on(caller, params);
   }
 }
 
+template <class Method>
+Outcome ControlMethods::call_as(const Caller& caller, const Method& params) {
+  const bool may = Method::kAdministratorsMay.empty() || parts_.views.is_administrator(caller.uid);
+  Outcome outcome = may ? answer(caller, params) : for_administrators(Method::kAdministratorsMay);
+  std::optional<LeaseId> lease = outcome.acquired;
+  if constexpr (requires { lease = params.lease_id; }) {
+    if (!lease) lease = params.lease_id;
+  }
+  const std::string_view error = proto::error_word(outcome.answer);
+  if (parts_.answers && error.empty() && !Method::kReadOnly) parts_.answers->changed();
+  parts_.recorder.on_call({caller.uid, caller.process.pid, caller.session}, Method::kMethod, lease,
+                          error);
+  return outcome;
+}
+
 Outcome ControlMethods::call(const Caller& caller, const proto::Call& call) {
   return std::visit(
       [&]<class Method>(const Method& params) {
-        const bool may =
-            Method::kAdministratorsMay.empty() || parts_.views.is_administrator(caller.uid);
-        Outcome outcome =
-            may ? answer(caller, params) : for_administrators(Method::kAdministratorsMay);
-        std::optional<LeaseId> lease = outcome.acquired;
-        if constexpr (requires { lease = params.lease_id; }) {
-          if (!lease) lease = params.lease_id;
-        }
-        const std::string_view error = proto::error_word(outcome.answer);
-        if (parts_.answers && error.empty() && !Method::kReadOnly) parts_.answers->changed();
-        parts_.recorder.on_call(caller.uid, caller.process.pid, Method::kMethod, lease, error);
-        return outcome;
+        if (call.session.empty()) return call_as(caller, params);
+        const auto as = web_.caller_of(caller, call.session);
+        if (!as) return signed_out();
+        if (!Method::kWeb || call.more) return not_by_web();
+        return call_as(*as, params);
       },
       call.params);
 }

@@ -13,6 +13,7 @@
 #include "daemon/control/pod_methods.h"
 #include "daemon/control/queue_methods.h"
 #include "daemon/control/turns_methods.h"
+#include "daemon/control/web_methods.h"
 
 #include <string>
 
@@ -48,6 +49,9 @@ class ControlMethods final : public CallHandler, public LeaseListener {
   }
 
  private:
+  // Who asks is known.
+  template <class Method>
+  Outcome call_as(const Caller& caller, const Method& params);
   // The first group that knows the method; at last this class.
   template <class Method>
   Outcome answer(const Caller& caller, const Method& params);
@@ -78,6 +82,7 @@ class ControlMethods final : public CallHandler, public LeaseListener {
   LimitMethods limits_{parts_};
   NoticeMethods notices_{parts_};
   PodMethods pods_{parts_, leases_, queue_};
+  WebMethods web_{parts_};
 };
 
 }  // namespace gpurota::daemon

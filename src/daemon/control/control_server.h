@@ -39,7 +39,8 @@ namespace gpurota::daemon {
 // Who calls.
 struct Caller {
   ports::ProcessId process;  // that connected; it may have ended since
-  uid_t uid = 0;             // its effective one, when it connected
+  uid_t uid = 0;             // its effective one, when it connected; with a session its user
+  std::optional<std::uint32_t> session{};  // by which web session; empty: by none
 };
 
 // More answers to one call, made as fast as the reader takes them: never ahead of it.

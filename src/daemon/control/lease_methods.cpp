@@ -268,7 +268,8 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::Release& call) {
   const std::string why = "it was released by " + parts_.views.user_name(caller.uid);
   for (const LeaseId id : *chosen) {
     // Each by its name, though the call named none.
-    if (!call.lease_id) parts_.recorder.on_call(caller.uid, caller.process.pid, "Release", id, {});
+    if (!call.lease_id)
+      parts_.recorder.on_call({caller.uid, caller.process.pid, caller.session}, "Release", id, {});
     const LeaseEntry* const entry = parts_.leases.find(id);
     const bool own = entry == nullptr || entry->lease.uid == caller.uid;
     parts_.leases.end(id, EndCause::kReleased,

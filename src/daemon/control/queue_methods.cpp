@@ -29,7 +29,10 @@ Error no_such_request(RequestId id) {
 std::string QueueMethods::granted(const Caller& caller, const LeaseEntry& lease) const {
   proto::Enqueue::Reply reply;
   reply.lease = parts_.views.lease(lease, caller.uid);
-  reply.environment = leases_.environment_of(lease);
+  // The page gets no token of a lease.
+  if (caller.uid == lease.lease.uid && !caller.session) {
+    reply.environment = leases_.environment_of(lease);
+  }
   if (!lease.lease.exclusive()) reply.preload = parts_.preload;
   return proto::reply_json<proto::Enqueue>(reply);
 }
@@ -41,6 +44,9 @@ std::string QueueMethods::waits(const Caller& caller, const QueueEntry& entry) c
 }
 
 Outcome QueueMethods::on(const Caller& caller, const proto::Acquire& call) {
+  if (caller.session && call.request.kind != "reservation") {
+    return refused({Code::kDenied, 0, "the web page can make reservations only"});
+  }
   // Like no other, of this daemon or of an earlier one.
   std::string ticket = fmt::format("acquire-{}-{}-{}", caller.process.pid,
                                    parts_.wall_clock().time_since_epoch().count(), ++last_acquire_);

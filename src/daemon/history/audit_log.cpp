@@ -20,6 +20,7 @@ std::string audit_line(const AuditRecord& record, WallTime time) {
   std::string line = fmt::format("{{\"time\":\"{}\"", proto::format_time(time));
   if (record.uid) line += fmt::format(",\"uid\":{}", *record.uid);
   if (record.pid) line += fmt::format(",\"pid\":{}", *record.pid);
+  if (record.session) line += fmt::format(",\"by\":\"web\",\"session\":\"W{}\"", *record.session);
   if (record.lease) line += fmt::format(",\"lease\":\"{}\"", to_string(*record.lease));
   line += fmt::format(",\"operation\":\"{}\"", record.operation);
   if (record.bytes) line += fmt::format(",\"bytes\":{}", record.bytes->count());

@@ -30,6 +30,7 @@ struct AuditRecord {
   std::optional<Bytes> bytes;
   std::string_view error_code;  // empty: it was done
   std::uint64_t count = 1;
+  std::optional<std::uint32_t> session{};  // of the web page, by which it was asked
 };
 
 // One line with its newline.

@@ -274,14 +274,15 @@ void Recorder::on_request_gone(const QueueEntry& entry, const Error& why) {
   record(std::move(event));
 }
 
-void Recorder::on_call(uid_t uid, pid_t pid, std::string_view method, std::optional<LeaseId> lease,
+void Recorder::on_call(const Who& who, std::string_view method, std::optional<LeaseId> lease,
                        std::string_view error) {
   const bool minor = proto::is_read_only(method) && !proto::tells_secrets(method);
   if (error.empty() && minor) return;
   method.remove_prefix(method.rfind('.') + 1);
   AuditRecord record;
-  record.uid = uid;
-  record.pid = pid;
+  record.uid = who.uid;
+  record.pid = who.pid;
+  record.session = who.session;
   record.lease = lease;
   record.operation = method;
   if (error.empty()) {
@@ -294,7 +295,7 @@ void Recorder::on_call(uid_t uid, pid_t pid, std::string_view method, std::optio
     return audit(record);
   }
   record.error_code = error;
-  if (!calls_.is_told({uid, std::string(method), std::string(record.error_code), lease},
+  if (!calls_.is_told({who.uid, std::string(method), std::string(record.error_code), lease},
                       parts_.loop.now())) {
     return schedule(Repeats::kWindow);
   }
@@ -303,9 +304,9 @@ void Recorder::on_call(uid_t uid, pid_t pid, std::string_view method, std::optio
     Event event;
     event.type = proto::EventType::kCallDenied;
     event.lease = lease;
-    event.uid = uid;
+    event.uid = who.uid;
     event.message = refusal_text(method, record.error_code);
-    event.pids = {pid};
+    event.pids = {who.pid};
     this->record(std::move(event));
   }
 }

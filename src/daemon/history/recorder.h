@@ -95,9 +95,14 @@ class Recorder final : public LeaseListener, public RequestListener {
   void on_request(const QueueEntry& entry) override;  // it waits; told once
   void on_request_granted(const QueueEntry& entry, const LeaseEntry& lease) override;
   void on_request_gone(const QueueEntry& entry, const Error& why) override;
+  struct Who {
+    uid_t uid = 0;
+    pid_t pid = 0;
+    std::optional<std::uint32_t> session{};  // of the web page
+  };
   // Every call that changes something, and every one that was refused.
   // `error`: the word of the control protocol, or empty.
-  void on_call(uid_t uid, pid_t pid, std::string_view method, std::optional<LeaseId> lease,
+  void on_call(const Who& who, std::string_view method, std::optional<LeaseId> lease,
                std::string_view error);
   // A process was refused memory.
   void on_refusal(LeaseId lease, uid_t uid, pid_t pid, const GpuUuid& gpu, Bytes asked);

@@ -150,23 +150,41 @@ void Users::ask_if_old(uid_t uid, User& user) {
 void Users::ask(uid_t uid) {
   if (!accounts_) return;
   worker_->run([accounts = accounts_, uid] { return accounts->read_account(uid); },
-               [this, uid](Result<ports::Account> account) {
-                 const auto it = users_.find(uid);
-                 if (it == users_.end()) return;
-                 User& user = it->second;
-                 user.asking = false;
-                 user.read = loop_.now();
-                 if (account) {
-                   user.groups.clear();
-                   user.group_names.emplace();
-                   for (ports::Group& group : account->groups) {
-                     user.groups.insert(group.gid);
-                     user.group_names->push_back(std::move(group.name));
-                   }
-                 } else if (account.error().code == Code::kNotFound) {
-                   user.group_names.emplace();  // what the kernel told holds, without names
-                 }                              // else what is known goes on to hold
+               [this, uid](const Result<ports::Account>& account) { take(uid, account); });
+}
+
+void Users::look_up(uid_t uid, std::function<void(const Result<ports::Account>&)> done) {
+  if (!accounts_) return done(fail(Code::kUnavailable, "there is no account database"));
+  (void)meet(uid, {});
+  worker_->run([accounts = accounts_, uid] { return accounts->read_account(uid); },
+               [this, uid, done = std::move(done)](const Result<ports::Account>& account) {
+                 take(uid, account);
+                 done(account);
                });
+}
+
+void Users::take(uid_t uid, const Result<ports::Account>& account) {
+  const auto it = users_.find(uid);
+  if (it == users_.end()) return;
+  User& user = it->second;
+  user.asking = false;
+  user.read = loop_.now();
+  if (account) {
+    user.groups.clear();
+    user.group_names.emplace();
+    for (const ports::Group& group : account->groups) {
+      user.groups.insert(group.gid);
+      user.group_names->push_back(group.name);
+    }
+  } else if (account.error().code == Code::kNotFound) {
+    user.group_names.emplace();  // what the kernel told holds, without names
+  }                              // else what is known goes on to hold
+}
+
+bool Users::may_connect(uid_t uid, const ports::Account& account) const {
+  if (!names_.socket_group || !*names_.socket_group || uid == 0 || uid == daemon_user_) return true;
+  return std::any_of(account.groups.begin(), account.groups.end(),
+                     [&](const ports::Group& group) { return group.gid == **names_.socket_group; });
 }
 
 void Users::forget_oldest() {

@@ -82,6 +82,10 @@ class Users final : public UserGroups {
   // By name, the primary one first; for any user, connected or not. Nothing until the account database
   // has answered, which this asks.
   std::optional<std::vector<std::string>> group_names(uid_t uid) override;
+  // What the account database says now; `done` is called on the loop, when it has answered and is_administrator() knows it, too.
+  void look_up(uid_t uid, std::function<void(const Result<ports::Account>&)> done);
+  // Whether `group` in the configuration lets this user connect.
+  bool may_connect(uid_t uid, const ports::Account& account) const;
   std::size_t known_users() const { return users_.size(); }
 
  private:
@@ -116,6 +120,7 @@ class Users final : public UserGroups {
   User& meet(uid_t uid, const std::vector<gid_t>& groups);
   void ask_if_old(uid_t uid, User& user);
   void ask(uid_t uid);
+  void take(uid_t uid, const Result<ports::Account>& account);
   void forget_oldest();
   const std::set<gid_t>& groups_of(uid_t uid) const;
 

@@ -52,6 +52,11 @@ export interface Lease {
   ends: string | null;
   priority: number | null;
   gpus: LeaseGpu[];
+  // To who is signed in; what is private is null for others than its owner.
+  uid?: number;
+  processes?: number;
+  name?: string | null;
+  note?: string | null;
 }
 
 export interface Request {
@@ -62,15 +67,16 @@ export interface Request {
   as_name: string | null;
   since: string;
   gpus: number;
-  memory: { bytes?: number; percent?: number } | null;
+  memory: { bytes?: number | null; percent?: number | null } | null;
   swap: boolean;
   gpu_type: string | null;
   gpu_class: string | null;
   seconds: number | null;
   expected: string | null;
-  planned_labels: string[];
+  planned_labels: string[] | null;
   reason: string;
   next: string | null;
+  uid?: number; // to who is signed in
 }
 
 export interface Booking {
@@ -80,6 +86,7 @@ export interface Booking {
   begins: string;
   ends: string;
   labels: string[];
+  uid?: number; // to who is signed in
 }
 
 export interface Daemon {
@@ -94,6 +101,7 @@ export interface Daemon {
 export interface Now {
   time: string;
   level: "totals" | "names";
+  sign_in: "none" | "link" | "proxy";
   daemon: Daemon;
   gpus?: Gpu[];
   leases_by_kind?: Record<string, number>;

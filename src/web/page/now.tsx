@@ -1,7 +1,9 @@
 // Now: each GPU, who holds its memory, and its leases.
 import { memo } from "preact/compat";
+import { DrainAction, LeaseActions, useSignedIn } from "./actions";
 import type { Figures, Gpu, Lease, LeaseGpu, Now } from "./api";
 import { duration, gib, plural, secondsBetween, watts, words } from "./format";
+import { ReserveAction } from "./reserve";
 import { useTrends } from "./trend";
 
 interface Part {
@@ -122,17 +124,19 @@ function turnText(share: LeaseGpu): string {
 function LeaseRow({ lease, share, now }: { lease: Lease; share: LeaseGpu; now: string }) {
   const limit = share.limit_bytes;
   const turn = turnText(share);
+  const mine = useSignedIn()?.uid === lease.uid && lease.uid !== undefined;
   const remarks = [turn, lease.state === "active" ? "" : lease.state, share.unused_since ? "unused" : "",
-    share.moved_out_bytes ? `${gib(share.moved_out_bytes)} GiB in host memory` : ""].filter((text) => text !== "");
+    share.moved_out_bytes ? `${gib(share.moved_out_bytes)} GiB in host memory` : "", lease.name ?? "", lease.note ?? ""].filter((text) => text !== "");
   return (
-    <tr class={share.turn === "holding" ? "holds" : ""}>
+    <tr class={`${share.turn === "holding" ? "holds" : ""} ${mine ? "mine" : ""}`}>
       <th scope="row">
         <span class={`swatch part ${lease.share === "swap" ? "swap" : "slices"}`} aria-hidden="true" />
         {lease.lease_id}
       </th>
       <td class="who">
-        <span class="user">{lease.user}{lease.as_name && <i> {lease.as_name}</i>}</span>
+        <span class="user">{lease.user}{lease.as_name && <i> {lease.as_name}</i>}{mine && <span class="tag">mine</span>}</span>
         <small>{[words(lease.kind), lease.share, ...remarks].join(" · ")}</small>
+        <LeaseActions lease={lease} />
       </td>
       <td class="number">
         {gib(share.used_bytes)}<span class="limit"> / {limit === null ? "all" : gib(limit)}</span>
@@ -169,6 +173,7 @@ function GpuPanel({ gpu, now, trend }: { gpu: Gpu; now: Now; trend: Figures | un
         <h3 id={id}>GPU {gpu.label}</h3>
         <span class="model">{gpu.name}</span>
         <span class={`state ${gpu.state}`}>{words(gpu.state)}</span>
+        <DrainAction label={gpu.label} draining={gpu.state === "draining"} />
       </div>
       <MemoryBar gpu={gpu} />
       {!gpu.is_instance && <Board gpu={gpu} trend={trend} />}
@@ -211,7 +216,10 @@ export function NowView({ now }: { now: Now }) {
     <>
       {now.daemon.driver_ok === false && <p class="trouble">The driver does not answer gpurotad.</p>}
       {now.daemon.store_ok === false && <p class="trouble">gpurotad cannot store leases: new ones are refused.</p>}
-      <Totals now={now} gpus={gpus} />
+      <div class="above">
+        <Totals now={now} gpus={gpus} />
+        <ReserveAction />
+      </div>
       <div class="gpus">
         {gpus.map((gpu) => <GpuPanel key={gpu.uuid} gpu={gpu} now={now} trend={trends.get(gpu.uuid)} />)}
       </div>

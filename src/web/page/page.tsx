@@ -1,20 +1,25 @@
 // The page: what all views share, and which of them is shown.
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Account } from "./account";
+import { SessionContext } from "./actions";
 import type { Now } from "./api";
 import { Events } from "./events";
 import { plural } from "./format";
 import { History } from "./history";
 import { type Live, useLive } from "./live";
 import { HoursView } from "./hours";
+import { JobsView } from "./jobs";
+import { useMine } from "./mine";
 import { NowView } from "./now";
 import { Queue } from "./queue";
+import { resume, type Session, useSession } from "./session";
 import { Turns } from "./turns";
 import "./page.css";
 
-const VIEWS = ["now", "queue", "turns", "history", "hours", "events"] as const;
+const VIEWS = ["now", "queue", "jobs", "turns", "history", "hours", "events"] as const;
 type View = (typeof VIEWS)[number];
-const TITLES: Record<View, string> = { now: "Now", queue: "Queue", turns: "Turns", history: "History", hours: "Hours", events: "Events" };
+const TITLES: Record<View, string> = { now: "Now", queue: "Queue", jobs: "Jobs", turns: "Turns", history: "History", hours: "Hours", events: "Events" };
 
 function viewOfAddress(): View {
   const name = window.location.hash.slice(1);
@@ -54,11 +59,11 @@ function Pulse({ trouble }: { trouble: Live["trouble"] }) {
   );
 }
 
-function Tabs({ view, now }: { view: View; now: Now | null }) {
+function Tabs({ view, now, signedIn }: { view: View; now: Now | null; signedIn: boolean }) {
   const waiting = now?.queue?.waiting ?? 0;
   return (
     <nav aria-label="Views">
-      {VIEWS.map((each) => (
+      {VIEWS.filter((each) => signedIn || each !== "jobs").map((each) => (
         <a key={each} href={`#${each}`} aria-current={each === view ? "page" : undefined}>
           {TITLES[each]}
           {each === "queue" && waiting > 0 && <span class="count" aria-label={`, ${waiting} waiting`}>{waiting}</span>}
@@ -75,23 +80,27 @@ function Footer({ now }: { now: Now | null }) {
       gpurota {now.daemon.version}
       {now.daemon.driver_version && ` · driver ${now.daemon.driver_version}`}
       {now.gpus && ` · ${plural(now.gpus.length, "GPU")}`}
-      {now.level === "totals" && " · shows totals only, no names"}
+      {now.level === "totals" && !now.leases && " · shows totals only, no names"}
       {" · "}<a href="licences.txt">licences</a>
     </footer>
   );
 }
 
-function Content({ view, live }: { view: View; live: Live }) {
+function Content({ view, live, session }: { view: View; live: Live; session: Session | null }) {
   if (view === "history") return <History />;
   if (view === "turns") return <Turns />;
   if (view === "hours") return <HoursView />;
   if (view === "events") return <Events live={live.trouble === ""} />;
   if (!live.now) return <p class="empty">{live.trouble === "connecting" ? "Connecting…" : "Nothing is known yet."}</p>;
+  if (view === "jobs") return session ? <JobsView now={live.now.time} uid={session.uid} /> : <p class="empty">Sign in to see your jobs.</p>;
   return view === "queue" ? <Queue now={live.now} /> : <NowView now={live.now} />;
 }
 
 function Page() {
-  const live = useLive();
+  const { session, notice } = useSession();
+  const { now, trouble } = useLive();
+  useEffect(() => { if (now?.sign_in === "proxy") void resume(); }, [now?.sign_in]);
+  const live = { now: useMine(now, session), trouble };
   const view = useView();
   return (
     <>
@@ -101,13 +110,15 @@ function Page() {
       }}>Skip to the content</a>
       <header>
         <h1><img src="icon.svg" alt="" width="22" height="22" /> gpurota</h1>
-        <Tabs view={view} now={live.now} />
+        <Tabs view={view} now={live.now} signedIn={session !== null} />
         <Pulse trouble={live.trouble} />
+        <Account session={session} canSignIn={live.now?.sign_in === "link" || live.now?.sign_in === "proxy"} />
       </header>
       <div role="status" class="banner" hidden={TROUBLE[live.trouble] === ""}>{TROUBLE[live.trouble]}</div>
+      <div role="status" class="banner is-notice" hidden={notice === ""}>{notice}</div>
       <main id="content" tabIndex={-1} class={TROUBLE[live.trouble] === "" ? "" : "is-old"}>
         <h2 class="hidden">{TITLES[view]}</h2>
-        <Content view={view} live={live} />
+        <SessionContext.Provider value={session}><Content view={view} live={live} session={session} /></SessionContext.Provider>
       </main>
       <Footer now={live.now} />
     </>

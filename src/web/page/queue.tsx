@@ -1,25 +1,33 @@
 // Queue: who waits for what, since when, and when it is expected to start; then what is booked.
+import { CancelAction, useSignedIn } from "./actions";
 import type { Booking, Now, Request } from "./api";
 import { clock, duration, gib, plural, secondsBetween } from "./format";
 
 function wantOf(request: Request): string {
-  const memory = request.memory?.bytes !== undefined ? `${gib(request.memory.bytes)} GiB each`
-    : request.memory?.percent !== undefined ? `${request.memory.percent} % each` : "whole";
+  const memory = request.memory?.bytes ? `${gib(request.memory.bytes)} GiB each`
+    : request.memory?.percent ? `${request.memory.percent} % each` : "whole";
   const kind = [request.gpu_type, request.gpu_class].filter((text) => text !== null).join(", ");
   return [plural(request.gpus, "GPU"), memory, request.swap ? "in turns" : "", kind,
     request.seconds !== null ? `for ${duration(request.seconds)}` : ""].filter((text) => text !== "").join(", ");
 }
 
+// Who waits, or has booked: whether that is who is signed in.
+function Who({ of }: { of: Pick<Request, "user" | "as_name" | "request_id" | "uid"> }) {
+  const mine = of.uid !== undefined && useSignedIn()?.uid === of.uid;
+  return <th scope="row" class="who"><span class={mine ? "user own" : "user"}>{of.user}{of.as_name && <i> {of.as_name}</i>}{mine && <span class="tag">mine</span>}</span><small>{of.request_id}</small></th>;
+}
+
 function RequestRow({ request, now }: { request: Request; now: string }) {
+  const planned = request.planned_labels ?? [];
   return (
     <tr>
       <td class="number place">{request.position}</td>
-      <th scope="row" class="who">{request.user}{request.as_name && <i> {request.as_name}</i>}<small>{request.request_id}</small></th>
-      <td>{wantOf(request)}<small>{[request.reason, request.next].filter((text) => text).join(", ")}</small></td>
+      <Who of={request} />
+      <td>{wantOf(request)}<small>{[request.reason, request.next].filter((text) => text).join(", ")}</small><CancelAction request={request} kind="request" /></td>
       <td class="number">{duration(secondsBetween(request.since, now))}</td>
       <td class="number">
         {request.expected ? clock(request.expected, now) : "not known"}
-        <small>{request.planned_labels.length > 0 ? `on GPU ${[...request.planned_labels].sort().join(", ")}` : ""}</small>
+        <small>{planned.length > 0 ? `on GPU ${[...planned].sort().join(", ")}` : ""}</small>
       </td>
     </tr>
   );
@@ -53,8 +61,8 @@ function Bookings({ bookings, now }: { bookings: Booking[]; now: string }) {
         <tbody>
           {bookings.map((booking) => (
             <tr key={booking.request_id}>
-              <th scope="row" class="who">{booking.user}{booking.as_name && <i> {booking.as_name}</i>}<small>{booking.request_id}</small></th>
-              <td>{booking.labels.join(", ")}</td>
+              <Who of={booking} />
+              <td>{booking.labels.join(", ")}<CancelAction request={booking} kind="booking" /></td>
               <td class="number">{clock(booking.begins, now)}</td>
               <td class="number">{clock(booking.ends, now)}</td>
             </tr>

@@ -1,0 +1,33 @@
+// The calls about the web page: who serves it, links that sign somebody in, and sessions (docs/design/web-sessions.md). State thread only.
+#pragma once
+
+#include "daemon/control/call_parts.h"
+#include "daemon/users/web_sessions.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gpurota::daemon {
+
+class WebMethods {
+ public:
+  explicit WebMethods(const CallParts& parts) : parts_(parts) {}
+
+  Outcome on(const Caller& caller, const proto::ServeWeb&);
+  Outcome on(const Caller& caller, const proto::MakeWebLink&);
+  Outcome on(const Caller& caller, const proto::SignIn&);
+  Outcome on(const Caller& caller, const proto::SignInByProxy&);
+  Outcome on(const Caller& caller, const proto::ListWebSessions&);
+  Outcome on(const Caller& caller, const proto::EndWebSessions&);
+
+  // As whom a call with this token is made. Nothing: nobody is signed in with it.
+  std::optional<Caller> caller_of(const Caller& server, std::string_view token) const;
+
+ private:
+  proto::WebSession describe(const Caller& caller, const WebSessions::Session& session) const;
+
+  const CallParts& parts_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,120 @@
+// Who is signed in at the web page: links that sign somebody in once, and the sessions that come of them (docs/design/web-sessions.md). State
+// thread only; knows nothing of HTTP.
+//
+// A session belongs to the program that serves the page: only that program's user can use its token, and it is over when that program has
+// gone. Nothing of this is stored: all sessions are over when the daemon ends. Bounded for each user, and for all of them together.
+#pragma once
+
+#include "base/result.h"
+#include "config/config.h"
+#include "core/time.h"
+#include "daemon/users/users.h"
+#include "ports/event_loop.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+using WebSessionId = std::uint32_t;
+std::string web_session_text(WebSessionId id);  // "W3"
+
+class WebSessions {
+ public:
+  static constexpr std::chrono::seconds kLinkLife{120};
+  static constexpr std::size_t kMostLinksPerUser = 4;
+  static constexpr std::size_t kMostSessionsPerUser = 16;
+  static constexpr std::size_t kMostOfAll = 4096;
+  static constexpr std::chrono::seconds kSweep{60};  // between two looks at who is still there
+
+  struct Parts {
+    ports::EventLoop& loop;
+    const config::Config& config;
+    Users& users;
+    std::function<std::string()>
+        make_token;  // 32 hex digits nobody can guess; empty: none to be had
+    std::function<WallTime()> wall_clock;
+  };
+  struct Session {
+    WebSessionId id = 0;
+    uid_t uid = 0;
+    bool by_proxy = false;
+    std::string from;
+    WallTime since{}, used{}, ends{};
+  };
+  struct Opened {
+    std::string token;
+    Session session;
+  };
+
+  explicit WebSessions(Parts parts) : parts_(std::move(parts)) {}
+
+  // Somebody serves the page at `url` from now on, until remove_server().
+  std::uint32_t add_server(uid_t uid, std::string url);
+  // Its links and sessions are over.
+  void remove_server(std::uint32_t server);
+
+  // The page, with the secret behind '#'. A user's oldest link is replaced when there are too many.
+  Result<std::string> make_link(uid_t uid);
+  // The link is used up, whatever comes of it. `server`: whose uid asks.
+  Result<Opened> sign_in(uid_t server, std::string_view secret, std::string from);
+  // For a user whom the server vouches for.
+  Result<Opened> sign_in_by_proxy(uid_t server, uid_t uid, std::string from);
+  // kDenied: only who serves the page may have, and use, sessions.
+  Result<void> check_server(uid_t uid) const;
+
+  // The session of a token, which is used now. Null: it is over, or never was.
+  const Session* use(uid_t server, std::string_view token);
+  // Those that are not over, in order.
+  std::vector<Session> list();
+  void end(WebSessionId id) { sessions_.erase(id); }
+  void end_all_of(uid_t uid);
+
+ private:
+  struct Server {
+    uid_t uid = 0;
+    std::string url;
+  };
+  struct Link {
+    uid_t uid = 0;
+    std::uint32_t server = 0;
+    std::string secret;
+    TimePoint until{};
+  };
+  struct Entry {
+    Session session;
+    std::uint32_t server = 0;
+    std::string secret;
+    TimePoint begun{}, used_at{};
+  };
+
+  std::optional<std::uint32_t> server_of(uid_t uid) const;
+  bool is_over(const Entry& entry) const;
+  Result<std::string> make_secret() const;
+  Result<Opened> open(std::uint32_t server, uid_t uid, std::string from, bool by_proxy);
+  void make_room(uid_t uid);
+  void remove_old();
+  void sweep_later();
+  void sweep();
+
+  Parts parts_;
+  std::uint32_t last_server_ = 0, last_link_ = 0;
+  WebSessionId last_session_ = 0;
+  std::map<std::uint32_t, Server> servers_;
+  std::map<std::uint32_t, Link> links_;
+  std::map<WebSessionId, Entry> sessions_;
+  std::size_t asked_ = 0;  // questions to the account database that it has not answered
+  ports::EventLoop::SourcePtr timer_;
+};
+
+}  // namespace gpurota::daemon

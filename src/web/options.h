@@ -1,0 +1,32 @@
+// The command line of gpurota-web. Pure, but for looking up the daemon's folder.
+#pragma once
+
+#include "base/result.h"
+#include "web/host_check.h"
+#include "web/proxy.h"
+#include "web/site.h"
+
+#include <optional>
+#include <string>
+
+namespace gpurota::web {
+
+struct Options {
+  ListenAddress listen{"127.0.0.1", 9836};
+  bool plain = false;  // without TLS, also where others can listen in
+  std::string tls_certificate{}, tls_key{};
+  std::optional<std::string> runtime_dir{};
+  Site::Options site{};
+  std::string url{};  // of the page; empty: where it listens
+  Proxy::Options proxy{};
+  std::string print{};  // and be done
+
+  bool has_tls() const { return !tls_certificate.empty(); }
+};
+
+Result<Options> parse_options(int argc, char** argv);
+
+// Where people reach the page: as the options say, else where it listens.
+std::string page_url(const Options& options, int port);
+
+}  // namespace gpurota::web

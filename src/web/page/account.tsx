@@ -1,0 +1,33 @@
+// In the header: who is signed in, or how to.
+import { useState } from "preact/hooks";
+import { Dialog } from "./dialog";
+import { type Session, signOut } from "./session";
+
+function HowTo({ onClose }: { onClose: () => void }) {
+  return (
+    <Dialog title="Sign in" action="OK" onDo={() => Promise.resolve()} onClose={onClose}>
+      <p>On this machine, type</p>
+      <pre class="command">gpurota web</pre>
+      <p>and open the link that it prints. It signs you in as the user who typed it.</p>
+    </Dialog>
+  );
+}
+
+export function Account({ session, canSignIn }: { session: Session | null; canSignIn: boolean }) {
+  const [open, setOpen] = useState(false);
+  if (session) {
+    return (
+      <span class="account">
+        <span><span class="hidden">Signed in as </span><b>{session.user}</b>{session.administrator && session.user !== "root" && <i> administrator</i>}</span>
+        {!session.by_proxy && <button type="button" class="small" onClick={() => void signOut()}>Sign out</button>}
+      </span>
+    );
+  }
+  if (!canSignIn) return null;
+  return (
+    <span class="account">
+      <button type="button" class="small" onClick={() => setOpen(true)}>Sign in</button>
+      {open && <HowTo onClose={() => setOpen(false)} />}
+    </span>
+  );
+}

@@ -1,0 +1,126 @@
+// Who is signed in, and calls of the control protocol as that user. The session's secret is in two halves: a cookie that no script can read, and a key
+// that is kept here and goes along in a header (docs/design/web-sessions.md).
+import { useEffect, useState } from "preact/hooks";
+
+export interface Session {
+  session_id: string;
+  uid: number;
+  user: string;
+  ends: string;
+  by_proxy: boolean;
+  administrator: boolean;
+}
+
+export interface SessionState {
+  session: Session | null;
+  notice: string;
+}
+
+const KEY = "gpurota-session";
+const SECRET = "#sign-in=";
+const SIGNED_OUT = 401;
+const INTERFACE = "dev.gpurota.";
+
+let state: SessionState = { session: null, notice: "" };
+const listeners = new Set<(state: SessionState) => void>();
+
+function set(session: Session | null, notice = ""): void {
+  state = { session, notice };
+  if (session === null) window.localStorage.removeItem(KEY);
+  listeners.forEach((listener) => listener(state));
+}
+
+interface Reply<T> {
+  parameters: T & { message?: string; parameter?: string };
+  error?: string;
+}
+
+function reasonOf(text: string): string {
+  try {
+    return (JSON.parse(text) as { error: string }).error;
+  } catch {
+    return text.trim();
+  }
+}
+
+async function post<T>(path: string, method: string, parameters: object, headers: Record<string, string>): Promise<T> {
+  const answer = await fetch(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", ...headers },
+    body: JSON.stringify({ method: INTERFACE + method, parameters }),
+    cache: "no-store",
+  });
+  const text = await answer.text();
+  if (answer.status === SIGNED_OUT) {
+    if (state.session !== null) set(null, "You are signed out: the session is over, or gpurota was restarted.");
+    else window.localStorage.removeItem(KEY);
+    throw new Error("you are signed out");
+  }
+  if (!answer.ok) throw new Error(reasonOf(text) || `gpurota-web answered ${answer.status}`);
+  const reply = JSON.parse(text) as Reply<T>;
+  if (reply.error !== undefined) throw new Error(reply.parameters.message ?? `the value of ${reply.parameters.parameter} is not accepted`);
+  return reply.parameters;
+}
+
+// As the user who is signed in. Fails with a sentence.
+export function call<T>(method: string, parameters: object = {}): Promise<T> {
+  const key = window.localStorage.getItem(KEY);
+  return post<T>("api/call", method, parameters, key === null ? {} : { "Gpurota-Session": key });
+}
+
+type Known = Omit<Session, "administrator">;
+
+async function signIn(secret: string): Promise<void> {
+  try {
+    const reply = await post<{ token: string; session: Known; administrator: boolean }>("api/sign-in", "SignIn", { secret }, {});
+    window.localStorage.setItem(KEY, reply.token);
+    set({ ...reply.session, administrator: reply.administrator });
+  } catch (error) {
+    set(null, `You are not signed in: ${(error as Error).message}.`);
+  }
+}
+
+// Who is signed in already: by an earlier page of this browser, or by a server in front of gpurota-web.
+export async function resume(): Promise<void> {
+  if (state.session !== null) return;
+  try {
+    const { sessions } = await call<{ sessions: (Known & { current: boolean })[] }>("ListWebSessions");
+    const current = sessions.find((each) => each.current);
+    const { administrator } = await call<{ administrator: boolean }>("GetInfo");
+    if (current) set({ ...current, administrator });
+  } catch {
+    // Signed out, or the daemon is away.
+  }
+}
+
+export async function signOut(): Promise<void> {
+  await call("EndWebSessions").catch(() => undefined);
+  set(null);
+}
+
+function begin(): void {
+  const { hash } = window.location;
+  if (!hash.startsWith(SECRET)) {
+    if (window.localStorage.getItem(KEY) !== null) void resume();
+    return;
+  }
+  // It is not to stay in the address bar, nor in the history.
+  window.history.replaceState(null, "", "#now");
+  void signIn(decodeURIComponent(hash.slice(SECRET.length)));
+}
+
+export function useSession(): SessionState {
+  const [shown, setShown] = useState(state);
+  useEffect(() => {
+    listeners.add(setShown);
+    begin();
+    // A link that is opened in a tab that shows the page already.
+    const onHash = () => { if (window.location.hash.startsWith(SECRET)) begin(); };
+    window.addEventListener("hashchange", onHash);
+    return () => {
+      listeners.delete(setShown);
+      window.removeEventListener("hashchange", onHash);
+    };
+  }, []);
+  return shown;
+}

@@ -1,0 +1,288 @@
+#include "web/signed_in.h"
+
+#include "base/account_names.h"
+#include "base/threads.h"
+#include "proto/codec.h"
+#include "web/json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <variant>
+
+#include <poll.h>
+
+namespace gpurota::web {
+namespace {
+
+constexpr const char* kJsonType = "application/json";
+constexpr std::string_view kSignInPath = "/api/sign-in";
+constexpr std::string_view kCallPath = "/api/call";
+constexpr std::string_view kKeyHeader = "gpurota-session";
+constexpr std::size_t kKeyChars = 32;  // of a token, at its end: the page's half
+constexpr std::size_t kMostSessions = 4096;
+constexpr std::chrono::seconds kRetry{2};
+constexpr int kLookMs = 500;
+
+HttpResponse refusal(int status, std::string_view why) {
+  return {status, JsonObject().add("error", std::string(why)).take().text + "\n", kJsonType};
+}
+
+HttpResponse signed_out() { return refusal(401, "you are signed out"); }
+
+// Cookies of several machines that one browser reaches as localhost have names of their own: by the port.
+std::string cookie_name(const HttpRequest& request) {
+  const std::size_t colon = request.host.rfind(':');
+  const std::string_view port =
+      colon == std::string::npos ? "" : std::string_view(request.host).substr(colon + 1);
+  const bool is_number = !port.empty() && port.find_first_not_of("0123456789") == port.npos;
+  return is_number ? fmt::format("gpurota-{}", port) : "gpurota";
+}
+
+std::optional<std::string> cookie_of(const HttpRequest& request) {
+  const auto header = request.header("cookie");
+  if (!header) return std::nullopt;
+  std::string_view rest = *header;
+  const std::string begin = cookie_name(request) + "=";
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(';'), rest.size());
+    std::string_view each = rest.substr(0, end);
+    rest.remove_prefix(std::min(rest.size(), end + 1));
+    each.remove_prefix(std::min(each.find_first_not_of(' '), each.size()));
+    if (each.starts_with(begin)) return std::string(each.substr(begin.size()));
+  }
+  return std::nullopt;
+}
+
+// The page of this very host has sent it: a browser says so, and no script can say it in its place.
+bool is_from_page(const HttpRequest& request) {
+  const auto origin = request.header("origin");
+  if (!origin) return false;
+  const auto site = request.header("sec-fetch-site");
+  if (site && *site != "same-origin") return false;
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (origin->starts_with(scheme)) return origin->substr(scheme.size()) == request.host;
+  }
+  return false;
+}
+
+// Both halves; nothing where one is missing.
+std::optional<std::string> token_of(const HttpRequest& request) {
+  const auto cookie = cookie_of(request);
+  const auto key = request.header(kKeyHeader);
+  if (!cookie || !key || key->size() != kKeyChars) return std::nullopt;
+  return *cookie + std::string(*key);
+}
+
+bool is_json(const HttpRequest& request) {
+  const auto type = request.header("content-type");
+  return type && type->substr(0, type->find(';')) == kJsonType;
+}
+
+}  // namespace
+
+SignedIn::~SignedIn() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+Result<void> SignedIn::begin(std::string url) {
+  url_ = std::move(url);
+  GPUROTA_ASSIGN_OR_RETURN(thread_, start_thread([this] { serve(); }));
+  return {};
+}
+
+const char* SignedIn::way_in() const {
+  const std::lock_guard lock(mutex_);
+  return !open_ ? "none" : proxy_.is_used() ? "proxy" : "link";
+}
+
+// What was begun before is over with the connection that it was begun by.
+void SignedIn::set_open(bool open) {
+  const std::lock_guard lock(mutex_);
+  open_ = open;
+  if (open) return;
+  sessions_.clear();
+  by_proxy_.clear();
+}
+
+// Until the connection ends, or this does.
+Result<void> SignedIn::serve_once() {
+  GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, client::connect(location_));
+  GPUROTA_TRY(connection.start_stream(proto::ServeWeb{url_}));
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const auto answer, connection.next_answer<proto::ServeWeb>());
+    if (answer) set_open(answer->continues);
+    if (answer && !answer->continues)
+      return fail(Code::kUnavailable, "this daemon signs nobody in");
+    pollfd entry{connection.fd(), POLLIN, 0};
+    (void)::poll(&entry, 1, kLookMs);
+    const std::lock_guard lock(mutex_);
+    if (over_) return {};
+  }
+}
+
+void SignedIn::serve() {
+  std::string told;  // the last complaint, which is made once
+  for (;;) {
+    const auto served = serve_once();
+    set_open(false);
+    if (!served && served.error().code == Code::kDenied && served.error().message != told) {
+      told = served.error().message;
+      complain_("nobody can sign in: " + told);
+    }
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, kRetry, [this] { return over_; });
+    if (over_) return;
+  }
+}
+
+std::optional<HttpResponse> SignedIn::refuse(const HttpRequest& request) {
+  if (request.path != kSignInPath && request.path != kCallPath)
+    return HttpResponse{405, "only GET\n"};
+  if (!is_from_page(request)) return refusal(403, "only the page itself may ask for this");
+  if (!is_json(request)) return refusal(415, "send JSON");
+  const auto user = proxy_.user_of(request);
+  if (!user) return refusal(403, user.error().message);
+  // Whether the daemon knows this page already, it knows best.
+  if (request.path == kSignInPath) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  if (const auto token = token_of(request)) return slow_down(*token);
+  if (user->empty()) return signed_out();
+  const auto known = by_proxy_.find(*user);
+  return known == by_proxy_.end() ? std::nullopt : slow_down(known->second);
+}
+
+// With the lock. What is no session of ours is over.
+std::optional<HttpResponse> SignedIn::slow_down(std::string_view token) {
+  const auto session = sessions_.find(token);
+  if (session == sessions_.end()) return signed_out();
+  Pace& pace = session->second;
+  const auto now = Clock::now();
+  const double passed = std::chrono::duration<double>(now - pace.at).count();
+  pace.calls = std::min<double>(kCallsAtOnce, pace.calls + passed * kCallsPerSecond);
+  pace.at = now;
+  if (pace.calls < 1) return refusal(429, "too many requests: wait a moment");
+  pace.calls -= 1;
+  return std::nullopt;
+}
+
+// A connection from which something comes unasked has been hung up on: by a daemon that was restarted.
+Result<std::string> SignedIn::ask_daemon(const std::string& call, bool read_only) {
+  pollfd entry{connection_ ? connection_->fd() : -1, POLLIN, 0};
+  if (connection_ && ::poll(&entry, 1, 0) != 0) connection_.reset();
+  if (!connection_) {
+    GPUROTA_ASSIGN_OR_RETURN(connection_, client::connect(location_, kPatience));
+  }
+  auto answer = connection_->forward(call, read_only, kPatience);
+  if (!answer) connection_.reset();
+  return answer;
+}
+
+// The body is the call as the protocol has it; only the token never reaches the page whole.
+HttpResponse SignedIn::sign_in(const HttpRequest& request) {
+  auto call = proto::parse_call(request.body);
+  auto* const secret = call ? std::get_if<proto::SignIn>(&call->params) : nullptr;
+  if (!secret) return refusal(400, "this is not a call of SignIn");
+  secret->from = request.peer;
+  const auto answer = ask_daemon(proto::call_json(*secret), false);
+  if (!answer) return refusal(503, answer.error().message);
+  auto opened = proto::parse_reply<proto::SignIn>(*answer);
+  if (!opened) return refusal(403, opened.error().message);
+  const std::string token = std::move(opened->reply.token);
+  if (token.size() <= kKeyChars) return refusal(503, "the daemon's answer is malformed");
+  {
+    const std::lock_guard lock(mutex_);
+    if (sessions_.size() >= kMostSessions) sessions_.clear();
+    sessions_.emplace(token, Pace{kCallsAtOnce, Clock::now()});
+  }
+  const std::size_t half = token.size() - kKeyChars;
+  opened->reply.token = token.substr(half);
+  HttpResponse response{200, proto::reply_json<proto::SignIn>(opened->reply), kJsonType};
+  response.set_cookie =
+      fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict{}", cookie_name(request),
+                  token.substr(0, half), url_.starts_with("https:") ? "; Secure" : "");
+  return response;
+}
+
+// The answer is the daemon's own, an error as well.
+HttpResponse SignedIn::call_with(const std::string& token, const HttpRequest& request) {
+  const auto call = proto::parse_call(request.body);
+  if (!call || call->more || call->oneway) return refusal(400, "this is not a call");
+  bool may = false, read_only = false;
+  const std::string text = std::visit(
+      [&]<class Method>(const Method& params) {
+        may = Method::kWeb;
+        read_only = Method::kReadOnly;
+        return proto::call_json(params, false, token);
+      },
+      call->params);
+  if (!may) return refusal(403, "this cannot be done by the web page: use gpurota");
+  auto answer = ask_daemon(text, read_only);
+  if (!answer) return refusal(503, answer.error().message);
+  if (proto::error_word(*answer) == "SignedOut") {
+    const std::lock_guard lock(mutex_);
+    sessions_.erase(token);
+    return signed_out();
+  }
+  return {200, std::move(*answer), kJsonType};
+}
+
+// On a connection of its own, as the answer is a stream's.
+Result<std::string> SignedIn::sign_in_by_proxy(const std::string& user,
+                                               const HttpRequest& request) {
+  const bool is_number = user.find_first_not_of("0123456789") == user.npos;
+  if (is_number) return fail(Code::kDenied, "the proxy names a number, not a user");
+  proto::SignInByProxy call;
+  GPUROTA_ASSIGN_OR_RETURN(call.uid, read_uid(user));
+  call.from = request.peer;
+  const auto until = Clock::now() + kPatience;
+  GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, client::connect(location_, kPatience));
+  GPUROTA_TRY(connection.start_stream(call));
+  while (Clock::now() < until) {
+    GPUROTA_ASSIGN_OR_RETURN(const auto answer, connection.next_answer<proto::SignInByProxy>());
+    if (answer) return answer->reply.token;
+    pollfd entry{connection.fd(), POLLIN, 0};
+    (void)::poll(&entry, 1, kLookMs);
+  }
+  return fail(Code::kTimeout, "the daemon does not answer");
+}
+
+Result<std::string> SignedIn::token_by_proxy(const std::string& user, const HttpRequest& request) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = by_proxy_.find(user);
+    if (known != by_proxy_.end() && sessions_.contains(known->second)) return known->second;
+  }
+  GPUROTA_ASSIGN_OR_RETURN(std::string token, sign_in_by_proxy(user, request));
+  const std::lock_guard lock(mutex_);
+  if (by_proxy_.size() >= kMostSessions) by_proxy_.clear();
+  by_proxy_[user] = token;
+  sessions_.emplace(token, Pace{kCallsAtOnce, Clock::now()});
+  return token;
+}
+
+// A session that is over is begun again: the proxy says still who it is.
+HttpResponse SignedIn::call_by_proxy(const std::string& user, const HttpRequest& request) {
+  HttpResponse response = signed_out();
+  for (int tries = 0; tries < 2 && response.status == 401; ++tries) {
+    const auto token = token_by_proxy(user, request);
+    if (!token) return refusal(403, token.error().message);
+    response = call_with(*token, request);
+  }
+  return response;
+}
+
+HttpResponse SignedIn::act(const HttpRequest& request) {
+  if (request.path == kSignInPath) return sign_in(request);
+  if (const auto token = token_of(request)) return call_with(*token, request);
+  const auto user = proxy_.user_of(request);
+  return user && !user->empty() ? call_by_proxy(*user, request) : signed_out();
+}
+
+}  // namespace gpurota::web

@@ -1,0 +1,80 @@
+// Who is signed in at the page, as far as gpurota-web knows: it tells the daemon that it serves the page, exchanges the secrets of links for
+// sessions, and passes on calls that come with one (docs/design/web-sessions.md). What a session may do is decided by the daemon.
+//
+// A session's token is in two halves: one in a cookie, which no script can read, and one that the page keeps for its origin and sends in a
+// header, which no other site, and nothing else on this host, gets to see. A request needs both.
+#pragma once
+
+#include "client/locate.h"
+#include "web/http_request.h"
+#include "web/proxy.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace gpurota::web {
+
+class SignedIn {
+ public:
+  // So fast may a session call, after so many at once.
+  static constexpr int kCallsPerSecond = 20;
+  static constexpr int kCallsAtOnce = 60;
+  // Below what the server waits for an answer (http_server.h).
+  static constexpr std::chrono::milliseconds kPatience{8000};
+
+  // `complain`: says, on another thread, why nobody can sign in; once for each reason.
+  SignedIn(client::Location location, Proxy proxy, std::function<void(const std::string&)> complain)
+      : location_(std::move(location)), proxy_(std::move(proxy)), complain_(std::move(complain)) {}
+  ~SignedIn();
+  SignedIn(const SignedIn&) = delete;
+  SignedIn& operator=(const SignedIn&) = delete;
+
+  // Tells the daemon on a thread of its own that the page is at `url`, for as long as this lives. Once.
+  Result<void> begin(std::string url);
+  // How people sign in here now: none, link, proxy (links are good then, too). Any thread.
+  const char* way_in() const;
+
+  // Of a POST: what is wrong with it, as far as can be known at once. Nothing: act() has the answer. Any thread.
+  std::optional<HttpResponse> refuse(const HttpRequest& request);
+  // Waits for the daemon. One at a time.
+  HttpResponse act(const HttpRequest& request);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  // How many calls a session may make now.
+  struct Pace {
+    double calls = kCallsAtOnce;
+    Clock::time_point at{};
+  };
+
+  void serve();
+  Result<void> serve_once();
+  void set_open(bool open);
+  std::optional<HttpResponse> slow_down(std::string_view token);
+  HttpResponse call_by_proxy(const std::string& user, const HttpRequest& request);
+  Result<std::string> token_by_proxy(const std::string& user, const HttpRequest& request);
+  Result<std::string> sign_in_by_proxy(const std::string& user, const HttpRequest& request);
+  HttpResponse call_with(const std::string& token, const HttpRequest& request);
+  HttpResponse sign_in(const HttpRequest& request);
+  Result<std::string> ask_daemon(const std::string& call, bool read_only);
+
+  client::Location location_;
+  Proxy proxy_;
+  std::function<void(const std::string&)> complain_;
+  std::string url_;
+  std::optional<client::Connection> connection_;  // act()'s
+  mutable std::mutex mutex_;                      // guards what follows
+  std::condition_variable wake_;
+  bool open_ = false, over_ = false;
+  std::map<std::string, Pace, std::less<>> sessions_;  // by token: those that have begun here
+  std::map<std::string, std::string> by_proxy_;        // tokens by the names that the proxy uses
+  std::thread thread_;
+};
+
+}  // namespace gpurota::web

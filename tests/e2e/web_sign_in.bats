@@ -1,0 +1,366 @@
+#!/usr/bin/env bats
+# Signing in at the web page: what a session may do, and who does not get one.
+# machine: h100x2
+
+# shellcheck disable=SC2030,SC2031 # each case is a process of its own
+load helpers
+
+setup() { start_daemon; }
+teardown() { end_test; }
+
+CLIENT=$BATS_TEST_DIRNAME/web_client.py
+
+# start_web [OPTION…]
+start_web() {
+  in_background web gpurota-web --listen 127.0.0.1:0 "$@"
+  WEB_PID=$BACKGROUND_PID
+  wait_until says web 'listens on'
+  if says web 'built without the page'; then skip "gpurota-web was built without the page"; fi
+  URL=$(sed -n 's/.*listens on //p' web)
+  wait_until makes_links
+}
+makes_links() { gpurota web --quiet >the_link 2>/dev/null; }
+# sign_in JAR [COMMAND…]: as whom the command makes it.
+sign_in() {
+  "${@:2}" gpurota web --quiet >the_link
+  python3 "$CLIENT" sign-in "$(cat the_link)" "$1" >signed_in
+  [ "$(head -n 1 signed_in)" = 200 ]
+}
+# call JAR METHOD PARAMETERS [HEADER…]: into `answer`; its status is the first line.
+call() { python3 "$CLIENT" call "$@" >answer; }
+status_is() { [ "$(head -n 1 answer)" = "$1" ] || { cat answer && return 1; }; }
+says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
+
+@test "a link signs in once, and the session acts as its user" {
+  start_web
+  sign_in jar
+  grep -q '^gpurota-[0-9]*=.*; Path=/; HttpOnly; SameSite=Strict$' signed_in
+  grep -q "\"user\":\"$(id -un)\"" signed_in
+  call jar Acquire '{"request": {"kind": "reservation", "gpus": 1, "seconds": 600, "note": "by the page"}}'
+  status_is 200
+  lacks 'GPUROTA_TOKEN|CUDA_VISIBLE' answer
+  holds 'len(leases) == 1 and leases[0]["note"] == "by the page" and leases[0]["kind"] == "reservation"'
+  local lease
+  lease=$(value 'leases[0]["lease_id"]')
+  call jar Status '{}'
+  grep -q '"note":"by the page"' answer
+  call jar Update "{\"lease_id\": \"$lease\", \"seconds\": 7200}"
+  status_is 200
+  call jar Release "{\"lease_id\": \"$lease\"}"
+  status_is 200
+  wait_until no_leases
+  # Who did it, and by what, is in the audit log.
+  grep '"operation":"Release"' state/audit/"$(id -u)".jsonl | grep -q '"by":"web","session":"W[0-9]*"'
+  grep -q '"session":"W[0-9]*".*"operation":"SignIn"' state/audit/"$(id -u)".jsonl
+}
+
+@test "a link that was used, or replaced, signs nobody in" {
+  start_web
+  sign_in jar
+  python3 "$CLIENT" sign-in "$(cat the_link)" stolen >answer
+  status_is 403
+  grep -q "'gpurota web' prints another" answer
+  [ ! -e stolen ]
+  # Whoever comes first is signed in; its user sees that.
+  gpurota web --quiet >the_link
+  python3 "$CLIENT" sign-in "$(cat the_link)" stolen >answer
+  status_is 200
+  python3 "$CLIENT" sign-in "$(cat the_link)" mine >answer
+  status_is 403
+  gpurota web --list --json | python3 -c 'import json, sys; assert len(json.load(sys.stdin)["sessions"]) == 2'
+  gpurota web --end all
+  call stolen Status '{}'
+  status_is 401
+  # Only so many links of a user are good at a time.
+  gpurota web --quiet >first
+  for _ in 1 2 3 4; do gpurota web --quiet >the_link; done
+  python3 "$CLIENT" sign-in "$(cat first)" jar >answer
+  status_is 403
+  python3 "$CLIENT" sign-in "$(cat the_link)" jar >answer
+  status_is 200
+}
+
+@test "a session is over when its user signs out, and with gpurota-web and gpurotad" {
+  start_web
+  sign_in one
+  sign_in two
+  gpurota web --list >listed
+  grep -Eq '^W1 +[^ ]+ +127.0.0.1 ' listed
+  call one EndWebSessions '{}'
+  status_is 200
+  call one Status '{}'
+  status_is 401
+  call two Status '{}'
+  status_is 200
+  [ "$(gpurota web --end W2)" = "ended W2" ]
+  call two Status '{}'
+  status_is 401
+  run -1 gpurota web --end W2
+  [[ $output == *"'gpurota web --list' shows yours"* ]]
+  # A daemon that is restarted knows nobody, and gpurota-web neither.
+  sign_in three
+  kill_daemon
+  start_daemon
+  wait_until makes_links
+  call three Status '{}'
+  status_is 401
+  sign_in four
+  kill -TERM "$WEB_PID"
+  wait_until gone "$WEB_PID"
+  wait_until nobody_is_signed_in
+  run -1 gpurota web
+  [[ $output == *"gpurota-web does not run"* ]]
+}
+nobody_is_signed_in() { gpurota web --list | grep -q 'nobody is signed in'; }
+
+@test "other sites, other names and half a session get nothing" {
+  start_web
+  sign_in jar
+  local evil
+  for evil in 'Origin: http://evil.example' 'Origin: null' 'Origin:' 'Sec-Fetch-Site: cross-site' 'Sec-Fetch-Site: same-site' \
+    "Origin: http://127.0.0.1:1"; do
+    call jar EndWebSessions '{}' "$evil"
+    status_is 403
+  done
+  for evil in text/plain application/x-www-form-urlencoded multipart/form-data ''; do
+    call jar EndWebSessions '{}' "Content-Type: $evil"
+    status_is 415
+  done
+  call jar EndWebSessions '{}' 'Host: evil.example' 'Origin: http://evil.example'
+  status_is 421
+  for evil in 'Cookie:' 'Gpurota-Session:' 'Gpurota-Session: 0123456789abcdef0123456789abcdef' 'Cookie: gpurota=1.0'; do
+    call jar EndWebSessions '{}' "$evil"
+    status_is 401
+  done
+  # None of these has ended it, and nothing of it may be framed or read by others.
+  call jar Status '{}'
+  status_is 200
+  python3 - "$URL" >headers <<'END'
+import http.client, sys
+c = http.client.HTTPConnection(sys.argv[1].removeprefix("http://"), timeout=20)
+c.request("POST", "/api/call", "{}")
+print(c.getresponse().headers)
+END
+  grep -q "frame-ancestors 'none'" headers
+  lacks 'Access-Control' headers
+  # A GET acts on nothing.
+  python3 - "$URL" <<'END'
+import http.client, sys
+for path in ("/api/call", "/api/sign-in"):
+    c = http.client.HTTPConnection(sys.argv[1].removeprefix("http://"), timeout=20)
+    c.request("GET", path)
+    assert c.getresponse().status == 404, path
+END
+}
+
+@test "bodies that others read otherwise, or that have no end, are refused" {
+  start_web
+  cat >bodies.py <<'END'
+import socket, sys
+host, port = sys.argv[1].removeprefix("http://").split(":")
+def ask(text):
+    each = socket.create_connection((host, int(port)), timeout=20)
+    each.sendall(text.encode())
+    answer = b""
+    while piece := each.recv(4096):
+        answer += piece
+    return answer.split(b" ")[1].decode()
+head = f"POST /api/call HTTP/1.1\r\nHost: {host}:{port}\r\n"
+assert ask(head + "\r\n") == "400", "no length"
+assert ask(head + "Content-Length: 1\r\nContent-Length: 1\r\n\r\na") == "400", "two lengths"
+assert ask(head + "Content-Length: 1, 1\r\n\r\na") == "400", "a list"
+assert ask(head + "Content-Length: -1\r\n\r\n") == "400", "negative"
+assert ask(head + "Content-Length: 99999999999999999999999\r\n\r\n") == "400", "too large a number"
+assert ask(head + "Content-Length: 16385\r\n\r\n") == "400", "too long"
+assert ask(head + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n") == "400", "in pieces"
+assert ask(head + "Content-Length: 2\r\n\r\n{}") == "403", "and one that is whole is only not from the page"
+END
+  python3 bodies.py "$URL"
+}
+
+@test "nothing is run by the page: what is not marked for it is refused, by gpurota-web and by the daemon" {
+  start_web
+  sign_in jar
+  local method
+  for method in AddJob AddFiller Start GetEnvironment Enqueue Hold ExportJobs SetGpus Reload MakeWebLink SignIn ServeWeb; do
+    call jar $method '{"name": "x", "command": ["true"], "options": [], "environment": [], "lease_id": "L1", "pid": 1, "ticket": "x", "request": {}, "gpu_ids": [], "secret": "x", "url": "http://x/"}'
+    status_is 403
+  done
+  call jar Nonsense '{}'
+  status_is 400
+  call jar Acquire '{"request": {"gpus": 1}}'
+  says_error Denied
+  # A gpurota-web that asks nevertheless is refused as well.
+  python3 - jar "$GPUROTA_RUNTIME_DIR/control.sock" <<'END'
+import json, socket, sys
+jar = json.load(open(sys.argv[1]))
+token = jar["cookie"].partition("=")[2] + jar["key"]
+def ask(method, parameters, **more):
+    daemon = socket.socket(socket.AF_UNIX)
+    daemon.connect(sys.argv[2])
+    daemon.sendall(json.dumps({"method": "dev.gpurota." + method, "parameters": parameters, "session": token, **more}).encode() + b"\0")
+    answer = b""
+    while not answer.endswith(b"\0"):
+        answer += daemon.recv(65536)
+    return json.loads(answer[:-1])
+assert "error" not in ask("Status", {})
+for method, parameters in (("AddJob", {"name": "x", "command": ["true"], "options": [], "environment": []}), ("MakeWebLink", {}), ("ExportJobs", {"secrets": True})):
+    assert ask(method, parameters)["error"] == "dev.gpurota.Denied", method
+assert ask("Status", {}, more=True)["error"] == "dev.gpurota.Denied"
+token = token[:-1] + ("0" if token[-1] != "0" else "1")
+assert ask("Status", {})["error"] == "dev.gpurota.SignedOut"
+END
+}
+
+# As whom the unit runs it; for root only.
+start_web_as_nobody() {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it is about other users"; fi
+  chmod 755 . run
+  printf '[web]\nuser = "nobody"\n' >gpurota.toml
+  gpurota reload
+  in_background web as_nobody gpurota-web --listen 127.0.0.1:0
+  WEB_PID=$BACKGROUND_PID
+  wait_until says web 'listens on'
+  if says web 'built without the page'; then skip "gpurota-web was built without the page"; fi
+  wait_until makes_links
+}
+as_games() { setpriv --reuid 5 --regid 60 --clear-groups "$@"; }
+
+@test "a session can do what its user may, and no more" {
+  start_web_as_nobody
+  sign_in jar as_games
+  grep -q '"user":"games"' signed_in
+  grep -q '"administrator":false' signed_in
+  in_background holder gpurota run --gpu-ids 0 --note secret -- "$PROGRAM" hold 100
+  wait_until says holder holding
+  call jar Status '{}'
+  status_is 200
+  lacks secret answer
+  call jar Release '{"lease_id": "L1"}'
+  says_error Denied
+  call jar Release '{"all_users": true}'
+  says_error Denied
+  call jar Drain '{"gpu_ids": ["1"]}'
+  says_error Denied
+  call jar ListJobs '{"user": "root"}'
+  says_error NotFound
+  holds 'len(leases) == 1 and leases[0]["state"] == "active"'
+  # Nor sees or ends others' sessions; an administrator does.
+  sign_in roots
+  call jar ListWebSessions '{}'
+  lacks '"user":"root"' answer
+  call jar EndWebSessions '{"session_id": "W2"}'
+  says_error NotFound
+  call roots EndWebSessions '{"session_id": "W1"}'
+  status_is 200
+  call jar Status '{}'
+  status_is 401
+  call roots Release '{"lease_id": "L1"}'
+  status_is 200
+  wait_until no_leases
+}
+
+@test "nobody but the program that serves the page can use its links and sessions, or say that it is one" {
+  start_web_as_nobody
+  sign_in jar as_games
+  gpurota web --quiet >the_link
+  cat >steal.py <<'END'
+import json, socket, sys
+link, jar, path = open(sys.argv[1]).read().strip(), json.load(open(sys.argv[2])), sys.argv[3]
+def ask(method, parameters, **more):
+    daemon = socket.socket(socket.AF_UNIX)
+    daemon.connect(path)
+    daemon.sendall(json.dumps({"method": "dev.gpurota." + method, "parameters": parameters, **more}).encode() + b"\0")
+    answer = b""
+    while not answer.endswith(b"\0"):
+        answer += daemon.recv(65536)
+    return json.loads(answer[:-1]).get("error")
+assert ask("SignIn", {"secret": link.partition("#sign-in=")[2]}) == "dev.gpurota.Denied"
+assert ask("SignInByProxy", {"uid": 1000}, more=True) == "dev.gpurota.Denied"
+assert ask("Status", {}, session=jar["cookie"].partition("=")[2] + jar["key"]) == "dev.gpurota.SignedOut"
+assert ask("ServeWeb", {"url": "http://127.0.0.1:1/"}, more=True) == "dev.gpurota.Denied"
+END
+  chmod 644 the_link jar
+  as_games /usr/bin/python3 steal.py the_link jar "$GPUROTA_RUNTIME_DIR/control.sock"
+  # All of it is still good for whom it is meant.
+  call jar Status '{}'
+  status_is 200
+  python3 "$CLIENT" sign-in "$(cat the_link)" roots >answer
+  status_is 200
+  # A second gpurota-web, of a user who may not, says so, and shows the page to everybody as before.
+  in_background other as_games gpurota-web --listen 127.0.0.1:0
+  wait_until says other "nobody can sign in: only root and the user 'nobody'"
+  python3 - "$(sed -n 's/.*listens on //p' other)" <<'END'
+import json, sys, urllib.request
+assert json.load(urllib.request.urlopen(sys.argv[1] + "/api/now"))["sign_in"] == "none"
+END
+}
+
+@test "a site can forbid it" {
+  start_web
+  sign_in jar
+  printf '[web]\nsign_in = false\n' >gpurota.toml
+  gpurota reload
+  call jar Status '{}'
+  status_is 401
+  run -1 gpurota web
+  [[ $output == *"web.sign_in"* ]]
+}
+
+# proxied METHOD HEADER…: as a proxy asks on behalf of its user.
+proxied() {
+  printf '{"url": "%s/", "cookie": "", "key": ""}' "$URL" >proxied.jar
+  call proxied.jar "$1" '{}' 'Cookie:' 'Gpurota-Session:' "${@:2}"
+}
+
+@test "a server in front says who its user is: from its address, with its secret, and never for administrators" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it is about other users"; fi
+  head -c 20 /dev/zero | tr '\0' s >secret
+  run -2 gpurota-web --listen 127.0.0.1:0 --proxy 127.0.0.1 --proxy-user-header X-User
+  [[ $output == *"every user of this machine has this address"* ]]
+  printf '[web]\naccept_proxy_users = true\n' >gpurota.toml
+  gpurota reload
+  start_web --proxy 127.0.0.1 --proxy-user-header X-User --proxy-secret secret
+  local secret
+  secret="Gpurota-Proxy-Secret: $(cat secret)"
+  proxied ListWebSessions 'X-User: games' "$secret"
+  status_is 200
+  grep -q '"user":"games".*"by_proxy":true,"current":true' answer
+  proxied ListWebSessions 'X-User: games' "$secret"
+  [ "$(gpurota web --list | grep -c '(proxy)')" = 1 ]
+  local name
+  for name in root 0 5 no-such-user; do
+    proxied Status "X-User: $name" "$secret"
+    status_is 403
+  done
+  proxied Status 'X-User: games'
+  status_is 403
+  proxied Status 'X-User: games' "${secret}s"
+  status_is 403
+  proxied Status "$secret"
+  status_is 401
+  proxied Status 'X-User: games' "$secret" 'Origin: http://evil.example'
+  status_is 403
+  # The daemon's word is the last.
+  printf '[web]\naccept_proxy_users = false\n' >gpurota.toml
+  gpurota reload
+  proxied Status 'X-User: games' "$secret"
+  status_is 403
+  grep -q 'accept_proxy_users' answer
+}
+
+@test "the header of a proxy from another address is refused" {
+  printf '[web]\naccept_proxy_users = true\n' >gpurota.toml
+  gpurota reload
+  start_web --proxy 192.0.2.7 --proxy-user-header X-User
+  proxied Status 'X-User: games'
+  status_is 403
+  grep -q 'this address may not say who its users are' answer
+}
+
+@test "where other machines can connect it takes a certificate, or --plain" {
+  run -2 gpurota-web --listen 0.0.0.0:0
+  [[ $output == *"--tls-certificate"*"--plain"* ]]
+  in_background plain gpurota-web --listen 0.0.0.0:0 --plain
+  wait_until says plain 'listens on http://'
+}
