@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include <unistd.h>
@@ -15,15 +14,6 @@ namespace gpurota::cli {
 namespace {
 
 constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES";
-// Where the loader of Debian's relatives and of Red Hat's looks without being told.
-#if defined(__aarch64__)
-constexpr auto kLoaderFolders =
-    std::to_array<const char*>({"/usr/lib/aarch64-linux-gnu", "/usr/lib64"});
-#else
-constexpr auto kLoaderFolders =
-    std::to_array<const char*>({"/usr/lib/x86_64-linux-gnu", "/usr/lib64"});
-#endif
-
 std::string find_variable(const proto::GetEnvironment::Reply& lease, std::string_view name) {
   const auto at = std::find_if(lease.environment.begin(), lease.environment.end(),
                                [&](const proto::Variable& v) { return v.name == name; });
@@ -44,11 +34,6 @@ std::vector<GpuUuid> gpus_of(const proto::GetEnvironment::Reply& lease) {
 
 bool is_instance(const proto::LeaseGpu& gpu) { return gpu.uuid.value.starts_with("MIG-"); }
 
-// As NVIDIA's description (CDI) calls it: "0", and "0:1" of an instance.
-std::string described_name(const proto::LeaseGpu& gpu) {
-  return "nvidia.com/gpu=" + gpu.label.value_or(std::to_string(gpu.index));
-}
-
 // A container that has the lease's GPUs only counts them from 0.
 std::string counted(const proto::Lease& lease) {
   std::vector<std::string> names;
@@ -62,20 +47,6 @@ std::string by_uuid(const proto::Lease& lease) {
   std::vector<std::string> names;
   for (const proto::LeaseGpu& gpu : lease.gpus) names.push_back(gpu.uuid.value);
   return fmt::format("{}", fmt::join(names, ","));
-}
-
-void give_files(ContainerParts& parts, const DriverFiles& driver) {
-  parts.devices = driver.devices;
-  for (const std::string& program : driver.programs) {
-    const std::string name = program.substr(program.rfind('/') + 1);
-    if (name.find(".so") == std::string::npos) {
-      parts.mounts.push_back({program, program});
-      continue;
-    }
-    for (const char* folder : kLoaderFolders) {
-      parts.mounts.push_back({program, fmt::format("{}/{}", folder, name)});
-    }
-  }
 }
 
 // What CUDA_VISIBLE_DEVICES is to be; empty: as it is.
@@ -95,7 +66,8 @@ Result<std::string> give_gpus(ContainerParts& parts, const proto::Lease& lease,
   } else if (call.engine != Engine::kDocker && driver.described) {
     for (const proto::LeaseGpu& gpu : lease.gpus) parts.devices.push_back(described_name(gpu));
   } else if (driver.missing.empty()) {
-    give_files(parts, driver);
+    parts.devices = driver.devices;
+    parts.mounts = containers::driver_mounts(driver);
   } else {
     return fail(Code::kUnavailable, fmt::format("the container cannot have GPU {}, as its device "
                                                 "files are not known: install NVIDIA's container "
@@ -127,9 +99,13 @@ std::optional<std::string> find_inherited(const char* const* variables, const st
 
 }  // namespace
 
+std::string described_name(const proto::LeaseGpu& gpu) {
+  return "nvidia.com/gpu=" + gpu.label.value_or(std::to_string(gpu.index));
+}
+
 ContainerHost read_container_host(const proto::GetEnvironment::Reply& lease) {
   ContainerHost host;
-  host.driver = read_driver_files("", gpus_of(lease));
+  host.driver = containers::read_driver_files("", gpus_of(lease));
   host.docker_toolkit = ::access("/usr/bin/nvidia-container-runtime-hook", X_OK) == 0;
   const std::string file = socket_folder(lease) + "/" GPUROTA_PRELOAD_NAME;
   host.preload_file = ::access(file.c_str(), R_OK) == 0;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/result.h"
-#include "cli/containers/driver_files.h"
 #include "cli/containers/engine_call.h"
+#include "containers/driver_files.h"
 #include "proto/methods.h"
 
 #include <optional>
@@ -12,10 +12,8 @@
 
 namespace gpurota::cli {
 
-struct Mount {
-  std::string from;
-  std::string to;
-};
+using containers::DriverFiles;
+using containers::Mount;
 
 struct ContainerParts {
   // All but the token, which the engine takes from its own environment: what stands on a command line everybody reads.
@@ -34,6 +32,9 @@ struct ContainerHost {
   bool preload_file = false;    // the daemon has made it (abi/env.h)
 };
 ContainerHost read_container_host(const proto::GetEnvironment::Reply& lease);
+
+// As NVIDIA's description (CDI) calls it: "nvidia.com/gpu=0", and "…=0:1" of an instance.
+std::string described_name(const proto::LeaseGpu& gpu);
 
 // kUnavailable: a GPU of the lease that cannot be given to a container here.
 Result<ContainerParts> container_parts(const proto::GetEnvironment::Reply& lease,

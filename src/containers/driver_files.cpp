@@ -1,4 +1,4 @@
-#include "cli/containers/driver_files.h"
+#include "containers/driver_files.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace gpurota::cli {
+namespace gpurota::containers {
 namespace {
 
 namespace fs = std::filesystem;
@@ -27,6 +27,15 @@ constexpr auto kLibraries = std::to_array<std::string_view>(
      "libnvidia-opencl.so.1", "libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4",
      "libnvidia-gpucomp.so.", "libnvidia-nvvm70.so.", "libnvidia-allocator.so.1",
      "libnvidia-tileiras.so."});
+
+// Where the loader of Debian's relatives and of Red Hat's looks without being told.
+#if defined(__aarch64__)
+constexpr auto kLoaderFolders =
+    std::to_array<const char*>({"/usr/lib/aarch64-linux-gnu", "/usr/lib64"});
+#else
+constexpr auto kLoaderFolders =
+    std::to_array<const char*>({"/usr/lib/x86_64-linux-gnu", "/usr/lib64"});
+#endif
 
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
@@ -112,4 +121,19 @@ DriverFiles read_driver_files(const std::string& root, const std::vector<GpuUuid
   return files;
 }
 
-}  // namespace gpurota::cli
+std::vector<Mount> driver_mounts(const DriverFiles& files) {
+  std::vector<Mount> mounts;
+  for (const std::string& program : files.programs) {
+    const std::string name = program.substr(program.rfind('/') + 1);
+    if (name.find(".so") == std::string::npos) {
+      mounts.push_back({program, program});
+      continue;
+    }
+    for (const char* folder : kLoaderFolders) {
+      mounts.push_back({program, fmt::format("{}/{}", folder, name)});
+    }
+  }
+  return mounts;
+}
+
+}  // namespace gpurota::containers
