@@ -136,6 +136,7 @@ TEST(Arguments, LeasesAreNamedWithOrWithoutTheL) {
   EXPECT_TRUE(says(refused_args({"L7", "--env-file", "a", "--env-file", "b"}), "one --env-file"));
   EXPECT_TRUE(says(refused_args({"L7", "--format", "apptainer", "--env-file", "a"}), "leave out"));
   EXPECT_TRUE(says(refused_args({"L7", "--env-file", "a", "--service", "x"}), "compose"));
+  EXPECT_TRUE(says(refused_args({"L7", "--format", "cdi", "--env-file", "a"}), "leave out"));
   EXPECT_TRUE(says(refused_args({"L7", "--format", "lxc"}), "apptainer"));
 }
 
