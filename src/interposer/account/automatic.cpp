@@ -11,6 +11,7 @@
 #include "interposer/os/socket.h"
 #include "interposer/os/sys.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -132,19 +133,18 @@ bool take_answer(const gpurota_msg_lease& answer) {
   return true;
 }
 
-// Of musl the driver and this library are not: what they do there nobody has tried. So there is no GPU rather than no limit.
-bool is_served() {
-  if (find_libc_symbol("gnu_get_libc_version") != nullptr) return true;
-  notice_once(Notice::kNoLease,
-              "the C library of this program is not glibc, so no limit can be held: it has no GPU");
-  return false;
-}
-
 }  // namespace
+
+bool can_hold() {
+  static std::atomic<int> known{0};  // 1: it can, 2: it cannot
+  if (known.load(std::memory_order_relaxed) == 0) {
+    known.store(find_libc_symbol("gnu_get_libc_version") != nullptr ? 1 : 2);
+  }
+  return known.load(std::memory_order_relaxed) == 1;
+}
 
 // A refused program may ask again by another cuInit.
 bool may_initialise() {
-  if (active() && !is_served()) return false;
   if (!lease_pending() || wants_none()) return true;
   ErrnoGuard guard;
   Lock lock(state().link.mutex);
@@ -162,7 +162,15 @@ bool may_initialise() {
 }  // namespace gpurota::interposer
 
 CUresult cuInit(unsigned int flags) {
+  using namespace gpurota::interposer;
+  // No GPU rather than no limit.
+  if (active() && !can_hold()) {
+    notice_once(Notice::kNoLease,
+                "the C library of this program is not glibc, so no limit can be held: it has no "
+                "GPU");
+    return CUDA_ERROR_NO_DEVICE;
+  }
   GPUROTA_ENTER(cuInit, flags);
-  if (!gpurota::interposer::may_initialise()) return CUDA_ERROR_NO_DEVICE;
+  if (!may_initialise()) return CUDA_ERROR_NO_DEVICE;
   return real(flags);
 }
