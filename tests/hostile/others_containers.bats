@@ -55,7 +55,7 @@ victims_folder() { mkdir -p victims && chown 65534 victims && echo "$E2E_DIR/vic
   run ! claims "${TOKEN//[0-9]/a}" "$PROGRAM" info
   [[ $output = *"another user's"* ]]
   run ! claims "" "$PROGRAM" info
-  has_processes 1
+  wait_until has_processes 1
   "${VICTIM[@]}" gpurota release web
   wait_until no_leases
   run ! claims "$TOKEN" "$PROGRAM" info
@@ -76,7 +76,7 @@ victims_folder() { mkdir -p victims && chown 65534 victims && echo "$E2E_DIR/vic
   attacker gpurota status --json >seen
   run ! grep -q -e private -e "$TOKEN" seen
   kill -0 "$VICTIM_PID"
-  has_processes 1
+  wait_until has_processes 1
 }
 
 @test "a control group with the same name elsewhere is not the victim's container" {
@@ -108,7 +108,7 @@ knows() { gpurota ps | grep -qw "$1"; }
   # shellcheck disable=SC2016
   run ! attacker sh -c 'echo "$1" >/proc/sys/kernel/ns_last_pid 2>/dev/null; shift; exec "$@"' sh $((VICTIM_PID - 1)) \
     env GPUROTA_LEASE=L1 GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" LD_PRELOAD="$(library)" "$PROGRAM" info
-  has_processes 1
+  wait_until has_processes 1
   # It ends its own number 1, and nobody else.
   run ! attacker sh -c 'kill -KILL -1; kill -KILL 1; exit 3'
   kill -0 "$VICTIM_PID"
