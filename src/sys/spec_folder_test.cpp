@@ -48,7 +48,7 @@ TEST_F(SpecFolder, IsRefusedWhereOthersWriteAndOnADisk) {
   std::filesystem::create_directory(path + "/open");
   ASSERT_EQ(::chmod((path + "/open").c_str(), 0777), 0);
   EXPECT_EQ(make_spec_folder(path + "/open").error().code, Code::kDenied);
-  const auto on_proc = make_spec_folder("/proc/self");
+  const auto on_proc = make_spec_folder("/proc/self/task");
   ASSERT_FALSE(on_proc);
   EXPECT_THAT(on_proc.error().message, HasSubstr("name a folder in memory"));
 }

@@ -161,7 +161,7 @@ void CdiSpecs::write(const std::string& name, const Spec& spec) {
   written_[name] = spec.text;
 }
 
-void CdiSpecs::remove(const std::string& name) {
+void CdiSpecs::remove(std::string name) {  // NOLINT(performance-unnecessary-value-param)
   if (written_.erase(name) == 0) return;
   const std::string path = folder_ + "/" + name;
   if (::unlink(path.c_str()) == 0 || errno == ENOENT) return;

@@ -73,7 +73,7 @@ class CdiSpecs final : public LeaseListener {
   void leave();
   void write_all();
   void write(const std::string& name, const Spec& spec);
-  void remove(const std::string& name);
+  void remove(std::string name);  // a copy: it may be the key of what is removed
   void note(const std::string& trouble);
   bool has_device(const LeaseEntry& entry) const;
   Spec lease_spec(const LeaseEntry& entry) const;
