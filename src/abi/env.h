@@ -10,7 +10,16 @@
    ancestors do, and nothing is held. */
 #define GPUROTA_ENV_WHOLE "GPUROTA_WHOLE"
 
+/* In a container, and 1: it asks for an automatic lease, which is for all of the container, and without which it has no GPU. */
+#define GPUROTA_ENV_CONTAINER "GPUROTA_CONTAINER"
+
 /* Set by people. */
+/* What a program that asks for a lease by itself wants, within what the site gives: "8G" or "50%", of each GPU; how many GPUs; 1: in
+   turns; -100 to 100. */
+#define GPUROTA_ENV_MEMORY "GPUROTA_MEMORY"
+#define GPUROTA_ENV_GPUS "GPUROTA_GPUS"
+#define GPUROTA_ENV_SWAP "GPUROTA_SWAP"
+#define GPUROTA_ENV_PRIORITY "GPUROTA_PRIORITY"
 /* 1: libgpurota explains itself on stderr; else a file's path. */
 #define GPUROTA_ENV_DEBUG "GPUROTA_DEBUG"
 /* 0: libgpurota says nothing on standard error of what it refuses. */

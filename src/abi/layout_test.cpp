@@ -40,6 +40,8 @@ TEST(Layout, MessagesOfSwapLeasesHaveTheirFirstSizes) {
   EXPECT_EQ(sizeof(gpurota_msg_swap_here), 16u + (24u + 8u) * GPUROTA_SLOTS + 16u);
   EXPECT_EQ(offsetof(gpurota_msg_swap_here, key), 16u + (24u + 8u) * GPUROTA_SLOTS);
   EXPECT_EQ(offsetof(gpurota_msg_automatic, lease), GPUROTA_AUTOMATIC_LEAST);
+  EXPECT_EQ(offsetof(gpurota_msg_lease, why), GPUROTA_LEASE_LEAST);
+  EXPECT_LE(sizeof(gpurota_msg_lease), GPUROTA_WIRE_MAX);
   EXPECT_EQ(offsetof(gpurota_msg_swap_here, hosted_bytes), GPUROTA_SWAP_HERE_LEAST);
   EXPECT_EQ(GPUROTA_SWAP_HERE_LEAST, 16u + 24u * GPUROTA_SLOTS);
   EXPECT_EQ(sizeof(gpurota_msg_swap_terms), 40u);

@@ -9,3 +9,5 @@
 #define GPUROTA_TOKEN_CHARS 32
 /* A list of GPUs for CUDA_VISIBLE_DEVICES with its NUL: 16 of "MIG-" and a UUID, with commas. */
 #define GPUROTA_VISIBLE_BYTES 704
+/* A sentence on why a program has no lease. */
+#define GPUROTA_WHY_BYTES 240

@@ -181,8 +181,17 @@ struct gpurota_msg_automatic {
      sent by older libraries. */
   uint64_t lease;
   char token[GPUROTA_TOKEN_CHARS];
+  /* What the environment asks for (abi/env.h), as it stands there; "" where it says nothing, without a NUL where it is too long. */
+  uint32_t ask; /* GPUROTA_ASK_… */
+  uint32_t reserved;
+  char memory[16];
+  char gpus[8];
+  char swap[8];
+  char priority[8];
 };
 #define GPUROTA_AUTOMATIC_LEAST 24u
+/* The lease is for its whole container, and without one the program has no GPU. */
+#define GPUROTA_ASK_CONTAINER 1u
 
 struct gpurota_msg_lease {
   struct gpurota_msg_header header;
@@ -193,7 +202,10 @@ struct gpurota_msg_lease {
   char token[GPUROTA_TOKEN_CHARS];
   /* What CUDA_VISIBLE_DEVICES is to be, in PCI order, with its NUL; "" leaves it alone. */
   char visible[GPUROTA_VISIBLE_BYTES];
+  /* Why there is none, for the program's user, with its NUL; "": nothing is to be said. */
+  char why[GPUROTA_WHY_BYTES];
 };
+#define GPUROTA_LEASE_LEAST 768u
 
 /* Both ways: the library asks about process ids as NVML lists them, MEMBERS repeats those of the lease. */
 #define GPUROTA_WIRE_PIDS 60u

@@ -5,12 +5,14 @@
 #include <cerrno>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace gpurota {
 namespace {
 
-Result<void> write_whole(int fd, std::string_view text, const std::string& path) {
+Result<void> write_whole(int fd, std::string_view text, mode_t mode, const std::string& path) {
+  if (::fchmod(fd, mode) != 0) return fail_errno("cannot change the mode of " + path, errno);
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
@@ -23,12 +25,15 @@ Result<void> write_whole(int fd, std::string_view text, const std::string& path)
 
 }  // namespace
 
-Result<void> replace_file(const std::string& path, std::string_view text, mode_t mode) {
+Result<void> replace_file(const std::string& path, std::string_view text, mode_t mode,
+                          const PrepareFile& prepare) {
   const std::string fresh = path + ".new";
   {
     const Fd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
     if (!fd) return fail_errno("cannot write " + fresh, errno);
-    if (auto written = write_whole(fd.get(), text, fresh); !written) {
+    auto written = write_whole(fd.get(), text, mode, fresh);
+    if (written && prepare) written = prepare(fd.get());
+    if (!written) {
       (void)::unlink(fresh.c_str());
       return written;
     }

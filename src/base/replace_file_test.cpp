@@ -32,6 +32,29 @@ TEST(ReplaceFile, PutsTheNewOneInThePlaceOfTheOldOne) {
   EXPECT_EQ(about.st_mode & 0777U, 0600U);
 }
 
+TEST(ReplaceFile, HasTheModeThatIsAskedForWhateverTheUmaskIs) {
+  const testing::TempDir dir;
+  const std::string path = dir.file("preload");
+  const mode_t before = ::umask(0077);
+  const auto replaced = replace_file(path, "text", 0644);
+  ::umask(before);
+  ASSERT_TRUE(replaced);
+  struct stat about {};
+  ASSERT_EQ(::stat(path.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777U, 0644U);
+}
+
+TEST(ReplaceFile, IsNotThereBeforeItIsPrepared) {
+  const testing::TempDir dir;
+  const std::string path = dir.file("spec");
+  const auto refuse = [&](int) -> Result<void> {
+    EXPECT_FALSE(std::filesystem::exists(path));
+    return fail(Code::kUnavailable, "no lists here");
+  };
+  EXPECT_EQ(replace_file(path, "text", 0600, refuse).error().message, "no lists here");
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
+}
+
 TEST(ReplaceFile, LeavesTheOldOneWhereItCannotWrite) {
   const testing::TempDir dir;
   const std::string path = dir.file("mark");

@@ -8,6 +8,7 @@
 #include "cli/host_args.h"
 #include "cli/option_parser.h"
 #include "cli/queue_args.h"
+#include "cli/site_args.h"
 #include "cli/time_text.h"
 #include "cli/top_args.h"
 #include "cli/turns_args.h"
@@ -280,15 +281,6 @@ Result<Command> update_command(const Raw& raw) {
   return update;
 }
 
-Result<Command> notify_command(const Raw& raw) {
-  if (!raw.test) {
-    return fail(
-        Code::kInvalid,
-        "gpurota sends notices by itself; to see whether they arrive: gpurota notify --test");
-  }
-  return NotifyOptions{raw.positional.empty() ? std::nullopt : std::optional(raw.positional[0])};
-}
-
 Result<Command> history_command(const Raw& raw, const std::string& name) {
   if (name == "report") {
     if (raw.json && raw.csv) return fail(Code::kInvalid, "give --json or --csv, not both");
@@ -310,22 +302,6 @@ Result<Command> history_command(const Raw& raw, const std::string& name) {
     GPUROTA_ASSIGN_OR_RETURN(events.lease, lease_handle(*raw.lease));
   }
   return events;
-}
-
-Result<Command> setup_command(const Raw& raw) {
-  SetupOptions setup;
-  const auto add = [&](const char* option, const std::optional<std::string>& text) {
-    if (text) setup.answers[option] = *text;
-  };
-  add("--group", raw.group);
-  add("--admin-group", raw.admin_group);
-  add("--user-gpus", raw.user_gpus);
-  add("--longest", raw.longest);
-  add("--automatic", raw.automatic);
-  add("--strict", raw.strict);
-  setup.yes = raw.yes;
-  setup.no_start = raw.no_start;
-  return setup;
 }
 
 // What the words that were parsed into `raw` say.

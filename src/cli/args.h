@@ -102,8 +102,8 @@ struct PsOptions {
 };
 struct ContainerArgsOptions {
   std::optional<LeaseHandle> lease;  // always there
-  std::string format;                // docker, podman, nerdctl, compose, apptainer
-  std::string env_file;              // empty for apptainer, and for no other
+  std::string format;                // docker, podman, nerdctl, compose, apptainer, cdi
+  std::string env_file;              // empty for apptainer and cdi, and for no other
   std::string service;
 };
 struct ReleaseOptions {

@@ -136,6 +136,7 @@ TEST(Arguments, LeasesAreNamedWithOrWithoutTheL) {
   EXPECT_TRUE(says(refused_args({"L7", "--env-file", "a", "--env-file", "b"}), "one --env-file"));
   EXPECT_TRUE(says(refused_args({"L7", "--format", "apptainer", "--env-file", "a"}), "leave out"));
   EXPECT_TRUE(says(refused_args({"L7", "--env-file", "a", "--service", "x"}), "compose"));
+  EXPECT_TRUE(says(refused_args({"L7", "--format", "cdi", "--env-file", "a"}), "leave out"));
   EXPECT_TRUE(says(refused_args({"L7", "--format", "lxc"}), "apptainer"));
 }
 
@@ -383,12 +384,6 @@ TEST(Arguments, WhoActsOnWhatIsSomebodyElsesSaysWhy) {
   const auto cancel = parse_arguments({"cancel", "R7", "--reason", "not today"});
   EXPECT_EQ(std::get<CancelOptions>(cancel->command).reason, "not today");
   EXPECT_FALSE(parse_arguments({"update", "L7", "--reason", "alone"})) << "it changes nothing";
-}
-
-TEST(Arguments, SessionsOfTheWebPageAreListedOrEnded) {
-  EXPECT_EQ(std::get<WebOptions>(parse_arguments({"web", "--end", "W3"})->command).end, "W3");
-  EXPECT_FALSE(parse_arguments({"web", "--end", "W3", "--list"}));
-  EXPECT_FALSE(parse_arguments({"web", "--json"}));
 }
 
 TEST(Arguments, ATestOfNoticesIsForOneUser) {

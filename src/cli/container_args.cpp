@@ -31,6 +31,21 @@ Result<std::string> args_text(const ContainerArgsOptions& options, const Contain
   return text;
 }
 
+// Where NVIDIA's description is, ours has no libraries: theirs come from it.
+Result<std::string> device_text(const proto::GetEnvironment::Reply& lease, bool described) {
+  if (!lease.cdi_device) {
+    return fail(
+        Code::kUnavailable,
+        "engines know no device for it: only reservations have one, and only where the site "
+        "has set containers.cdi in gpurota.toml; write --format docker or podman");
+  }
+  std::string text = "--device " + *lease.cdi_device;
+  for (const proto::LeaseGpu& gpu : lease.lease.gpus) {
+    if (described) text += " --device " + containers::described_name(gpu);
+  }
+  return text + "\n";
+}
+
 }  // namespace
 
 int container_args(const Context& context, const ContainerArgsOptions& options) {
@@ -38,9 +53,14 @@ int container_args(const Context& context, const ContainerArgsOptions& options) 
   if (!connection) return failed(connection.error());
   const auto needs = connection->call(proto::GetEnvironment{*options.lease, true});
   if (!needs) return failed(needs.error());
+  const ContainerHost host = read_container_host(*needs);
+  if (options.format == "cdi") {
+    const auto text = device_text(*needs, host.driver.described);
+    return text ? shown(*text) : failed(text.error());
+  }
   EngineCall call;
   call.engine = engine_of(options.format);
-  const auto parts = container_parts(*needs, call, read_container_host(*needs));
+  const auto parts = container_parts(*needs, call, host);
   if (!parts) return failed(parts.error());
   const auto text = args_text(options, *parts);
   return text ? shown(*text) : failed(text.error());

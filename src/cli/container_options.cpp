@@ -15,14 +15,16 @@ Result<Command> parse_container_args(const Raw& raw) {
   container.format = raw.format.value_or("docker");
   container.service = raw.service.value_or("app");
   const bool variables = container.format == "apptainer";
+  const bool file = !variables && container.format != "cdi";
   if (raw.service && container.format != "compose") {
     return fail(Code::kInvalid, "--service is for --format compose");
   }
-  if (variables && !raw.env_file.empty()) {
+  if (!file && !raw.env_file.empty()) {
     return fail(Code::kInvalid,
-                "leave out --env-file: the answer for apptainer has the variables in it");
+                variables ? "leave out --env-file: the answer for apptainer has the variables in it"
+                          : "leave out --env-file: the engine reads the variables itself");
   }
-  if (variables) return container;
+  if (!file) return container;
   if (raw.env_file.size() != 1 || raw.env_file.front().empty()) {
     return fail(Code::kInvalid,
                 "give one --env-file FILE: it is written for the container's variables, as the "

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "config/automatic.h"
 #include "config/fair_share.h"
 #include "config/gpu_class.h"
 #include "config/web.h"
@@ -91,25 +92,6 @@ struct LoweredLimit {
   bool operator==(const LoweredLimit&) const = default;
 };
 
-// [automatic]: leases for programs that preload libgpurota.so and have none
-// (docs/design/automatic-leases.md).
-struct Automatic {
-  enum class WhenFull {
-    kRefuse,     // the program sees no GPU
-    kUnmanaged,  // it sees all of them, and holds what it holds without a lease
-  };
-
-  bool enabled = false;
-  // Account names, uids, or "@group". Empty: everybody. Others go on without a lease.
-  std::vector<std::string> users;
-  SizeSpec memory;                     // of each GPU; always there if enabled
-  std::optional<SizeSpec> soft_limit;  // of each GPU
-  int gpus = 1;
-  WhenFull when_full = WhenFull::kRefuse;
-
-  bool operator==(const Automatic&) const = default;
-};
-
 // [filler]: programs that use what nobody needs.
 struct Filler {
   int load_percent = 10;  // a GPU this busy is needed by somebody, whom we cannot see
@@ -179,6 +161,16 @@ struct Access {
   bool operator==(const Access&) const = default;
 };
 
+// [containers]: what container engines are told of (docs/design/containers.md).
+struct Containers {
+  bool cdi = false;                     // specs of devices that are leases
+  std::string cdi_folder = "/run/cdi";  // absolute, in memory
+  // Whose automatic leases are in containers of root's engine, whatever users these have inside: an account. Empty: those users'.
+  std::string owner;
+
+  bool operator==(const Containers&) const = default;
+};
+
 // What becomes of a reservation whose time is over while its programs hold memory.
 enum class Expired {
   kYield,  // they run on until somebody waits for the GPUs
@@ -237,6 +229,7 @@ struct Config {
   Notify notify;
   Access access;
   Web web;
+  Containers containers;
   FairShare fair_share;
   std::map<std::string, GpuClass> gpu_classes;
 

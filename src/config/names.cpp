@@ -58,6 +58,7 @@ std::vector<NamedAccount> named_accounts(const Loaded& loaded) {
   }
   named.add("access.users", config.access.users, false);
   named.add("access.groups", config.access.groups, true);
+  named.add("containers.owner", config.containers.owner, false);
   return std::move(named.accounts);
 }
 

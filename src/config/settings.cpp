@@ -55,12 +55,6 @@ Settings fixed_settings(Config& config) {
       {"filler.load_percent", count(config.filler.load_percent, 1, 101)},
       {"filler.count_against_limits", flag(config.filler.count_against_limits)},
       {"filler.longest_stay", duration(config.filler.longest_stay, ms(0))},
-      {"automatic.enabled", flag(config.automatic.enabled)},
-      {"automatic.users", names(config.automatic.users)},
-      {"automatic.memory", size(config.automatic.memory)},
-      {"automatic.soft_limit", size(config.automatic.soft_limit)},
-      {"automatic.gpus", count(config.automatic.gpus, 1, kMaxLeaseGpus)},
-      {"automatic.when_full", when_full(config.automatic.when_full)},
       {"turns.host_budget", size(config.turns.host_budget)},
       {"turns.pinned", size(config.turns.pinned)},
       {"turns.moving_percent", count(config.turns.moving_percent, 1, 100)},
@@ -89,6 +83,20 @@ void add_notify(Settings& known, Notify& notify) {
   });
 }
 
+void add_automatic(Settings& known, Automatic& automatic) {
+  known.merge(Settings{
+      {"automatic.enabled", flag(automatic.enabled)},
+      {"automatic.users", names(automatic.users)},
+      {"automatic.memory", size(automatic.memory)},
+      {"automatic.soft_limit", size(automatic.soft_limit)},
+      {"automatic.gpus", count(automatic.gpus, 1, kMaxLeaseGpus)},
+      {"automatic.max_memory", size(automatic.max_memory)},
+      {"automatic.max_gpus", count(automatic.max_gpus, 0, kMaxLeaseGpus)},
+      {"automatic.swap", flag(automatic.swap)},
+      {"automatic.when_full", when_full(automatic.when_full)},
+  });
+}
+
 void add_access(Settings& known, Access& access) {
   known.merge(Settings{
       {"access.strict", flag(access.strict)},
@@ -104,6 +112,14 @@ void add_web(Settings& known, Web& web) {
       {"web.idle", duration(web.idle, ms(60000))},
       {"web.longest", duration(web.longest, ms(60000))},
       {"web.accept_proxy_users", flag(web.accept_proxy_users)},
+  });
+}
+
+void add_containers(Settings& known, Containers& containers) {
+  known.merge(Settings{
+      {"containers.cdi", flag(containers.cdi)},
+      {"containers.cdi_folder", absolute_path(containers.cdi_folder)},
+      {"containers.owner", text(containers.owner)},
   });
 }
 
@@ -152,8 +168,10 @@ Settings settings_of(Config& config) {
   add_limits(known, "limits.", config.limits.everyone);
   add_turns(known, "turns.", config.turns.every);
   add_notify(known, config.notify);
+  add_automatic(known, config.automatic);
   add_access(known, config.access);
   add_web(known, config.web);
+  add_containers(known, config.containers);
   add_fair_share(known, config.fair_share);
   for (auto& [name, limits] : config.limits.users) {
     add_limits(known, "limits.user." + name + ".", limits);

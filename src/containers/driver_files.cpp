@@ -28,6 +28,15 @@ constexpr auto kLibraries = std::to_array<std::string_view>(
      "libnvidia-gpucomp.so.", "libnvidia-nvvm70.so.", "libnvidia-allocator.so.1",
      "libnvidia-tileiras.so."});
 
+// Where the loader of Debian's relatives and of Red Hat's looks without being told.
+#if defined(__aarch64__)
+constexpr auto kLoaderFolders =
+    std::to_array<const char*>({"/usr/lib/aarch64-linux-gnu", "/usr/lib64"});
+#else
+constexpr auto kLoaderFolders =
+    std::to_array<const char*>({"/usr/lib/x86_64-linux-gnu", "/usr/lib64"});
+#endif
+
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -110,6 +119,21 @@ DriverFiles read_driver_files(const std::string& root, const std::vector<GpuUuid
   }
   files.programs = read_programs(root);
   return files;
+}
+
+std::vector<Mount> driver_mounts(const DriverFiles& files) {
+  std::vector<Mount> mounts;
+  for (const std::string& program : files.programs) {
+    const std::string name = program.substr(program.rfind('/') + 1);
+    if (name.find(".so") == std::string::npos) {
+      mounts.push_back({program, program});
+      continue;
+    }
+    for (const char* folder : kLoaderFolders) {
+      mounts.push_back({program, fmt::format("{}/{}", folder, name)});
+    }
+  }
+  return mounts;
 }
 
 }  // namespace gpurota::containers

@@ -17,9 +17,19 @@ struct DriverFiles {
   bool described = false;
   // GPUs of which no device file was found: MIG instances, or a driver without /proc/driver/nvidia.
   std::vector<std::string> missing;
+  bool operator==(const DriverFiles&) const = default;
 };
 
-// `root` stands before every path ("" but in tests). Reads a few small files and folders.
+// `root` stands before every path ("" but in tests). Reads a few small files and folders: waits for the disk.
 DriverFiles read_driver_files(const std::string& root, const std::vector<GpuUuid>& gpus);
+
+// What the container has of the machine, read-only.
+struct Mount {
+  std::string from;
+  std::string to;
+  bool operator==(const Mount&) const = default;
+};
+// Those of `programs`: each library where the loaders of Debian's relatives and of Red Hat's look without being told.
+std::vector<Mount> driver_mounts(const DriverFiles& files);
 
 }  // namespace gpurota::containers

@@ -49,5 +49,14 @@ TEST_F(Driver, WithoutADriverThereIsNothing) {
   EXPECT_TRUE(files.missing.empty());
 }
 
+TEST(DriverMounts, ALibraryIsWhereEachLoaderLooksAndAProgramWhereItWas) {
+  DriverFiles files;
+  files.programs = {"/usr/lib/libcuda.so.1", "/usr/bin/nvidia-smi"};
+  const std::vector<Mount> mounts = driver_mounts(files);
+  ASSERT_EQ(mounts.size(), 3U);
+  EXPECT_EQ(mounts[1], (Mount{"/usr/lib/libcuda.so.1", "/usr/lib64/libcuda.so.1"}));
+  EXPECT_EQ(mounts[2], (Mount{"/usr/bin/nvidia-smi", "/usr/bin/nvidia-smi"}));
+}
+
 }  // namespace
 }  // namespace gpurota::containers

@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include <unistd.h>
@@ -15,14 +14,6 @@ namespace gpurota::containers {
 namespace {
 
 constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES";
-// Where the loader of Debian's relatives and of Red Hat's looks without being told.
-#if defined(__aarch64__)
-constexpr auto kLoaderFolders =
-    std::to_array<const char*>({"/usr/lib/aarch64-linux-gnu", "/usr/lib64"});
-#else
-constexpr auto kLoaderFolders =
-    std::to_array<const char*>({"/usr/lib/x86_64-linux-gnu", "/usr/lib64"});
-#endif
 
 std::string find_variable(const proto::GetEnvironment::Reply& lease, std::string_view name) {
   const auto at = std::find_if(lease.environment.begin(), lease.environment.end(),
@@ -44,11 +35,6 @@ std::vector<GpuUuid> gpus_of(const proto::GetEnvironment::Reply& lease) {
 
 bool is_instance(const proto::LeaseGpu& gpu) { return gpu.uuid.value.starts_with("MIG-"); }
 
-// As NVIDIA's description (CDI) calls it: "0", and "0:1" of an instance.
-std::string described_name(const proto::LeaseGpu& gpu) {
-  return "nvidia.com/gpu=" + gpu.label.value_or(std::to_string(gpu.index));
-}
-
 // A container that has the lease's GPUs only counts them from 0.
 std::string counted(const proto::Lease& lease) {
   std::vector<std::string> names;
@@ -64,26 +50,14 @@ std::string by_uuid(const proto::Lease& lease) {
   return fmt::format("{}", fmt::join(names, ","));
 }
 
-void give_files(Parts& parts, const DriverFiles& driver) {
-  parts.devices = driver.devices;
-  for (const std::string& program : driver.programs) {
-    const std::string name = program.substr(program.rfind('/') + 1);
-    if (name.find(".so") == std::string::npos) {
-      parts.mounts.push_back({program, program});
-      continue;
-    }
-    for (const char* folder : kLoaderFolders) {
-      parts.mounts.push_back({program, fmt::format("{}/{}", folder, name)});
-    }
-  }
-}
-
 void give_gpus(Parts& parts, const proto::Lease& lease, Giver giver, const DriverFiles& driver) {
   switch (giver) {
     case Giver::kNobody:
       return;
     case Giver::kFiles:
-      return give_files(parts, driver);
+      parts.devices = driver.devices;
+      parts.mounts = driver_mounts(driver);
+      return;
     case Giver::kDescription:
       for (const proto::LeaseGpu& gpu : lease.gpus) parts.devices.push_back(described_name(gpu));
       return;
@@ -106,6 +80,10 @@ void give_library(Parts& parts, const proto::GetEnvironment::Reply& lease, bool 
 }
 
 }  // namespace
+
+std::string described_name(const proto::LeaseGpu& gpu) {
+  return "nvidia.com/gpu=" + gpu.label.value_or(std::to_string(gpu.index));
+}
 
 Host read_host(const std::vector<GpuUuid>& gpus, const std::string& socket_folder,
                const std::string& root) {

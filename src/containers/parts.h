@@ -11,11 +11,6 @@
 
 namespace gpurota::containers {
 
-struct Mount {
-  std::string from;
-  std::string to;
-};
-
 struct Parts {
   // All but the token: what stands on a command line everybody reads.
   std::vector<proto::Variable> variables;
@@ -46,6 +41,9 @@ enum class Giver {
 };
 // As what its programs see them.
 enum class Seen { kAsOutside, kByUuid, kFromZero };
+
+// As NVIDIA's description (CDI) calls it: "nvidia.com/gpu=0", and "…=0:1" of an instance.
+std::string described_name(const proto::LeaseGpu& gpu);
 
 // `lease` as the daemon answers for a container.
 Parts make_parts(const proto::GetEnvironment::Reply& lease, Giver giver, Seen seen,

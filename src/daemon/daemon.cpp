@@ -57,6 +57,8 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       availability_({queue_, rooms_, allowances_, config_, world_.wall_clock}),
       updates_({leases_, queue_, rooms_, allowances_, config_, world_.wall_clock}),
       automatic_({queue_, leases_, attribution_, world_.processes, gpus_, config_, users_}),
+      cdi_({world_.loop, config_, gpus_, leases_, world_.processes, places_.tenant_socket,
+            places_.preload, places_.driver_root, ::geteuid() == 0}),
       records_(leases_, recorder_),
       swap_({world_.loop, world_.processes, turns_, grants_, config_, users_, sampler_, records_}),
       roster_(places_.roster),
@@ -90,6 +92,7 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
 void Daemon::listen_to_each_other() {
   leases_.add_listener(answers_);  // first: whoever is told below may show the lease at once
   leases_.add_listener(strict_);   // its files can be opened before anybody hears that it is there
+  leases_.add_listener(cdi_);      // an engine finds it then, too
   leases_.add_listener(watch_);    // what it covers is no unreserved use, for all who place by that
   leases_.add_listener(job_leases_);  // a job knows why its run ends before the run's end is seen
   leases_.add_listener(fair_use_);    // before what the lease used is no open usage any more
@@ -98,8 +101,7 @@ void Daemon::listen_to_each_other() {
   leases_.add_listener(tenants_);     // their limits, before anybody else is given the memory
   leases_.add_listener(methods_);  // its end is known to those who ask, before its holders are told
   leases_.add_listener(limits_);
-  leases_.add_listener(
-      control_);  // the holders: what they ask in reply is answered as things are now
+  leases_.add_listener(control_);  // the holders: what they ask in reply is answered as it is now
   leases_.add_listener(notices_);  // those who hold it hear what it is, then who did that
   leases_.add_listener(fillers_);  // a filler may start, or has gone
   leases_.add_listener(looks_);    // hears nothing, but says what holds memory
@@ -108,8 +110,7 @@ void Daemon::listen_to_each_other() {
   queue_.add_listener(control_);
   queue_.add_listener(notices_);
   queue_.add_listener(answers_);
-  leases_.add_listener(
-      bookings_);  // one whose time has come goes before all that, by being planned with
+  leases_.add_listener(bookings_);  // one whose time has come is planned with, before all that
   bookings_.add_listener(answers_);
   bookings_.add_listener(booking_events_);
   bookings_.add_listener(booking_notices_);
@@ -245,6 +246,7 @@ Health::Parts Daemon::health_parts() {
           .recorder = recorder_,
           .budgets = budgets_,
           .automatic = automatic_,
+          .cdi = cdi_,
           .tenants = tenants_,
           .records = records_,
           .watch = watch_,
@@ -284,6 +286,7 @@ CallParts Daemon::methods_parts() {
           .turns = &turns_,
           .config = &config_,
           .bookings = &bookings_,
+          .cdi = &cdi_,
           .courier = &courier_,
           .series = &series_,
           .streams = &control_,
@@ -356,12 +359,12 @@ ipc::ListenOptions Daemon::listen_options(int type, int passed) const {
 }
 
 Result<void> Daemon::start() {
-  const WallTime now = world_.wall_clock();
-  health_.on_start(now);
+  health_.on_start(world_.wall_clock());
   grants_.set_throttle(LimitKeeper::throttle(config_));
   GPUROTA_TRY(restore());
   strict_.start();
   GPUROTA_TRY(open_sockets());
+  cdi_.start();
   GPUROTA_TRY(jobs_.restore());
   job_leases_.restore();
   GPUROTA_TRY(fillers_.restore());
@@ -387,9 +390,8 @@ Result<void> Daemon::restore() {
   }
   // Programs that held memory under the last daemon come back within the grace; until then nobody
   // of their lease is granted what they may hold already.
-  const bool any = !leases_.entries().empty();
   const TimePoint now = world_.loop.now();
-  const TimePoint settled = any ? now + config_.reconnect_grace : now;
+  const TimePoint settled = leases_.entries().empty() ? now : now + config_.reconnect_grace;
   roster_.load(world_.processes, now, settled);
   for (const auto& [id, entry] : leases_.entries()) {
     grants_.hold_until(id, settled);
@@ -407,8 +409,6 @@ Result<void> Daemon::open_sockets() {
   return control_.listen(methods_, places_.control_socket,
                          listen_options(SOCK_STREAM, places_.control_listener));
 }
-
-void Daemon::finish(std::function<void()> done) { end_.begin(std::move(done)); }
 
 Result<proto::Reload::Reply> Daemon::reload() {
   if (!world_.load_config) return fail(Code::kUnavailable, "there is no configuration file");
@@ -467,6 +467,7 @@ void Daemon::on_rules_change() {
   turns_.refresh();
   swap_.update_terms();
   strict_.refresh();
+  if (serves_) cdi_.refresh();
   fair_use_.start();
   queue_.poke();
 }
@@ -480,6 +481,7 @@ void Daemon::on_gpus_found(const std::vector<GpuInfo>& gpus, const std::vector<G
   for (const GpuInfo& info : gpus) sampler_.watch(info);
   turns_.refresh();
   strict_.refresh();
+  if (serves_) cdi_.refresh();
   queue_.poke();
 }
 

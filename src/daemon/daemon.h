@@ -12,6 +12,7 @@
 #include "daemon/history/series_keeper.h"
 #include "daemon/history/used_gpu_time.h"
 #include "daemon/housekeeping.h"
+#include "daemon/leases/cdi_specs.h"
 #include "daemon/looks.h"
 #include "daemon/notices/booking_notices.h"
 #include "daemon/notices/courier.h"
@@ -90,7 +91,7 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   // Then: takes up what is stored, opens the sockets. After it the loop may run.
   Result<void> start();
   // Takes nobody in any more, answers what it has been asked, for a moment at most, then calls `done`.
-  void finish(std::function<void()> done);
+  void finish(std::function<void()> done) { end_.begin(std::move(done)); }
   // Reads the configuration again and takes it over while everything runs. A bad one changes
   // nothing. What has changed is said, also in the log, and what waits for a restart.
   Result<proto::Reload::Reply> reload() override;
@@ -153,6 +154,7 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   Availability availability_;
   LeaseUpdates updates_;
   AutomaticLeases automatic_;
+  CdiSpecs cdi_;
   TenantRecords records_;
   SwapTenants swap_;
   TenantRoster roster_;

@@ -306,6 +306,12 @@ std::vector<Check> examine(const Examination& machine) {
                        : warning("daemon", "runs unprivileged: for its own user only",
                                  "for all users, start it as root: systemctl start gpurotad"));
   if (!machine.automatic.empty()) checks.push_back(ok("automatic leases", machine.automatic));
+  if (!machine.cdi_trouble.empty()) {
+    checks.push_back(warning("containers", "engines do not find all leases: " + machine.cdi_trouble,
+                             "see containers.cdi in gpurota.toml(5)"));
+  } else if (!machine.cdi.empty()) {
+    checks.push_back(ok("containers", machine.cdi));
+  }
   if (machine.access) {
     for (Check& check : check_access(*machine.access)) checks.push_back(std::move(check));
   }

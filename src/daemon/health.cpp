@@ -61,6 +61,8 @@ std::vector<proto::Check> Health::doctor(uid_t viewer) {
   machine.history_error = parts_.series.error();
   machine.history_trouble = parts_.series.trouble();
   machine.automatic = parts_.automatic.describe();
+  machine.cdi = parts_.cdi.describe();
+  machine.cdi_trouble = parts_.cdi.trouble();
   machine.group = parts_.site.config().group;
   machine.config = parts_.site.summary();
   for (const config::Problem& problem : parts_.users.unknown()) {

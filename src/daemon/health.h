@@ -8,6 +8,7 @@
 #include "daemon/gpus/sampler.h"
 #include "daemon/history/recorder.h"
 #include "daemon/leases/automatic_leases.h"
+#include "daemon/leases/cdi_specs.h"
 #include "daemon/leases/lease_manager.h"
 #include "daemon/looks.h"
 #include "daemon/site_config.h"
@@ -39,6 +40,7 @@ class Health final : public DaemonSelf {
     const Recorder& recorder;
     const UserBudgets& budgets;
     const AutomaticLeases& automatic;
+    const CdiSpecs& cdi;
     const TenantServer& tenants;
     const TenantRecords& records;
     const WatchKeeper& watch;

@@ -3,6 +3,7 @@
 //
 // The rule: ask the real one first, then replace by the *pointer* that came back. Versions, stream
 // flags and wrappers of other libraries are then right by construction.
+#include "interposer/account/automatic.h"
 #include "interposer/account/nvml.h"
 #include "interposer/account/state.h"
 #include "interposer/driver/driver.h"
@@ -84,7 +85,9 @@ void* look_up(void* handle, const char* name, Lookup lookup) {
     return listed.hook >= 0 && driver_ready() ? hook_address(listed.hook) : nullptr;
   }
   void* found = lookup();
-  if (found == nullptr || !driver_ready()) return nullptr;
+  if (found == nullptr) return nullptr;
+  if (listed.hook >= 0 && !can_hold()) return hook_address(listed.hook);  // cuInit refuses it
+  if (!driver_ready()) return nullptr;
   if (listed.hook >= 0) return replace(name, listed.hook, found);
   if (hook_for_pointer(found) == nullptr && driver_exports(name, found)) count_unhooked(name, 0);
   return nullptr;

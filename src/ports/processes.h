@@ -4,8 +4,8 @@
 // Called on the state thread; every call returns within microseconds to a few milliseconds, whatever the processes do.
 // So nothing here opens /proc/PID/cmdline, environ, auxv, maps, smaps, pagemap, mem: the kernel reads them under the lock
 // of the address space, which mapping a file of a slow file system holds, or opens them under that of its execve
-// (fs/proc/base.c, task_mmu.c). stat, status, children, comm (array.c), cgroup and the link exe (get_mm_exe_file, RCU) need
-// neither.
+// (fs/proc/base.c, task_mmu.c). stat, status, children, comm (array.c), cgroup, ns/user (namespaces.c) and the link exe (get_mm_exe_file, RCU)
+// need neither.
 #pragma once
 
 #include "base/fd.h"
@@ -77,6 +77,9 @@ class Processes {
   virtual std::string boot_id() = 0;
   // "alice"; the number where there is no such account, and until a slow name service has answered.
   virtual std::string user_name(uid_t uid) = 0;
+  // Who made the outermost user namespace below ours that a process is in: all that it is inside, this user is outside. Nothing: it is in
+  // ours, or that cannot be told.
+  virtual std::optional<uid_t> namespace_maker(pid_t /*pid*/) { return std::nullopt; }
   // The path of the program that a process runs; empty if it cannot be told.
   virtual std::string executable_of(pid_t pid) = 0;
 

@@ -15,7 +15,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/nsfs.h>
 #include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -256,6 +259,23 @@ std::string SystemProcesses::boot_id() {
 }
 
 std::string SystemProcesses::user_name(uid_t uid) { return names_.name_of(uid); }
+
+std::optional<uid_t> SystemProcesses::namespace_maker(pid_t pid) {
+  constexpr int kDeepest = 40;  // the kernel allows 33
+  struct stat own {};
+  if (::stat("/proc/self/ns/user", &own) != 0) return std::nullopt;
+  Fd space(::open(fmt::format("/proc/{}/ns/user", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  std::optional<uid_t> maker;
+  for (int depth = 0; space && depth < kDeepest; ++depth) {
+    struct stat about {};
+    if (::fstat(space.get(), &about) != 0 || about.st_ino == own.st_ino) break;
+    uid_t uid = 0;
+    if (::ioctl(space.get(), NS_GET_OWNER_UID, &uid) != 0) break;
+    maker = uid;
+    space = Fd(::ioctl(space.get(), NS_GET_PARENT));
+  }
+  return maker;
+}
 
 std::string SystemProcesses::executable_of(pid_t pid) {
   char path[4096];

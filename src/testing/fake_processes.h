@@ -57,6 +57,8 @@ class FakeProcesses final : public ports::Processes {
   const std::vector<std::pair<pid_t, int>>& signals() const { return signals_; }
 
   void set_user(uid_t uid, const std::string& name) { users_[uid] = name; }
+  // It is in a user namespace that this user made.
+  void set_namespace_maker(pid_t pid, uid_t maker) { makers_[pid] = maker; }
   void set_boot_id(const std::string& id) { boot_id_ = id; }
   // `parent` calls the process `pid` so, as it has a pid namespace of its own.
   void call(pid_t parent, pid_t pid, pid_t number) { numbers_[{parent, number}] = pid; }
@@ -77,6 +79,10 @@ class FakeProcesses final : public ports::Processes {
   Result<std::vector<ports::ProcessInfo>> read_all() override;
   std::string boot_id() override { return boot_id_; }
   std::string user_name(uid_t uid) override;
+  std::optional<uid_t> namespace_maker(pid_t pid) override {
+    const auto maker = makers_.find(pid);
+    return maker == makers_.end() ? std::nullopt : std::optional(maker->second);
+  }
   std::string executable_of(pid_t pid) override;
   FakeControlGroups& cgroups() override { return cgroups_; }
 
@@ -97,6 +103,7 @@ class FakeProcesses final : public ports::Processes {
   std::shared_ptr<std::size_t> handles_ = std::make_shared<std::size_t>(0);
   std::vector<std::pair<pid_t, int>> signals_;
   std::map<uid_t, std::string> users_;
+  std::map<pid_t, uid_t> makers_;
   std::map<uid_t, std::vector<std::string>> groups_;
   std::string boot_id_ = "11111111-2222-3333-4444-555555555555";
   bool is_short_ = false;

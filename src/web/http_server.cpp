@@ -265,10 +265,19 @@ void HttpServer::answer(Connection& connection, const HttpResponse& response) {
                                     Viewers::kMost)});
   }
   if (response.is_stream && !connection.head_only) return make_viewer(connection, response);
+  if (response.body.size() > kAlwaysSent && unsent() + response.body.size() > kMostUnsent) {
+    return answer(connection, {503, "too many answers wait to be read: try again in a moment\n"});
+  }
   connection.to_send = response_text(response, connection.head_only);
   connection.sending = true;
   connection.until = Clock::now() + kPatience;
   write(connection);
+}
+
+std::size_t HttpServer::unsent() const {
+  std::size_t bytes = 0;
+  for (const Connection& each : connections_) bytes += each.to_send.size();
+  return bytes;
 }
 
 void HttpServer::write(Connection& connection) {

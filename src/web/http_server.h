@@ -67,6 +67,9 @@ class HttpServer {
     bool sent = false;     // only its hanging up is waited for
   };
 
+  // Of answers that clients have not taken yet; the unit's MemoryMax is 64M. Short ones are always sent.
+  static constexpr std::size_t kMostUnsent = 16u << 20;
+  static constexpr std::size_t kAlwaysSent = 4096;
   static constexpr std::uint64_t kEventId = 0;  // as if the viewers were a connection
 
   HttpServer(Fd socket, int port, Handlers handlers, std::unique_ptr<Tls> tls);
@@ -74,6 +77,7 @@ class HttpServer {
   void refresh_certificate();
   void read(Connection& connection);
   void answer(Connection& connection, const HttpResponse& response);
+  std::size_t unsent() const;
   void write(Connection& connection);
   void take_answers(Asker& from);
   void drop(Connection& connection);

@@ -26,6 +26,8 @@ class HttpServerTest : public ::testing::Test {
                                         [](const HttpRequest& request) {
                                           HttpResponse response{200, "quick\n"};
                                           response.is_stream = request.path == "/live";
+                                          if (request.path == "/large")
+                                            response.body.assign(8u << 20, 'x');
                                           if (response.is_stream) response.body = ": begins\n\n";
                                           return std::optional(response);
                                         },
@@ -96,6 +98,16 @@ TEST_F(HttpServerTest, AllViewersGetTheSameState) {
   for (const Fd& viewer : viewers) EXPECT_THAT(read_until(viewer, "data: "), HasSubstr("data: "));
   // One when the first came, and one for each period since: not one for each viewer.
   EXPECT_LT(events, 10);
+}
+
+TEST_F(HttpServerTest, AnswersThatNobodyReadsTakeABoundedPartOfTheMemory) {
+  std::vector<Fd> idle;
+  for (int i = 0; i < 12; ++i) idle.push_back(connect("/large", 4096));
+  const std::string refused = read_until(connect("/large"), "moment");
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(read_until(connect("/"), "quick"), HasSubstr("quick"));
+  idle.clear();
+  EXPECT_THAT(read_until(connect("/large"), "xxx"), StartsWith("HTTP/1.1 200"));
 }
 
 TEST_F(HttpServerTest, TheNextViewerAfterTheLastIsToldSoAndOthersAreServed) {

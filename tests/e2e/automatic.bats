@@ -103,3 +103,37 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
   kill -HUP "$DAEMON_PID"
   wait_until test ! -e "$E2E_DIR/run/automatic"
 }
+
+@test "a subordinate user's lease is that of the user who made the namespace" {
+  [ "$(id -u)" = 0 ] || skip "needs root: it switches users"
+  automatic
+  chmod 755 . run "$GPUROTA_SIM_DIR"
+  chmod 666 "$GPUROTA_SIM_DIR"/{state,locks,pids}
+  python3 -B "$BATS_TEST_DIRNAME/subordinate.py" 65534 true || skip "no user namespace can be made here"
+  in_background holder plain python3 -B "$BATS_TEST_DIRNAME/subordinate.py" 65534 "$PROGRAM" hold 100
+  wait_until says holder holding
+  holds 'len(leases) == 1 and leases[0]["uid"] == 65534'
+  as_nobody gpurota release --all
+  wait_until no_leases
+}
+
+@test "a program asks for what it wants, within what the site gives, and is told why it gets nothing" {
+  automatic 'max_memory = "2G"' 'max_gpus = 2' 'swap = true'
+  plain env GPUROTA_MEMORY=2G GPUROTA_GPUS=2 "$PROGRAM" info >out
+  [ "$(seen gpus out)" = 2 ]
+  [ "$(seen size out)" = $((2 << 30)) ]
+  wait_until no_leases
+  in_background holder plain env GPUROTA_SWAP=1 GPUROTA_MEMORY=2G "$PROGRAM" hold 100
+  wait_until says holder holding
+  holds 'leases[0]["share"] == "swap"'
+  gpurota release --all
+  wait_until no_leases
+  run ! plain env GPUROTA_MEMORY=3G "$PROGRAM" info
+  [[ $output = *"no lease, so this program has no GPU: GPUROTA_MEMORY=3G is more than the 2 GiB"* ]]
+  run ! plain env GPUROTA_MEMORY=lots "$PROGRAM" info
+  [[ $output = *"GPUROTA_MEMORY=lots: write a size"* ]]
+  printf 'program_notices = false\n' | cat - gpurota.toml >other && mv other gpurota.toml
+  gpurota reload
+  run ! plain env GPUROTA_MEMORY=3G "$PROGRAM" info
+  [[ $output != *"no lease"* ]]
+}

@@ -42,7 +42,15 @@ contained() { # contained OPTION… -- COMMAND…: under a lease
   gpurota run "${options[@]}" -- "$engine" run "${inside[@]}" "$@"
 }
 
-gpurotad --runtime-dir "$work/run" --state-dir "$work/state" >"$work/gpurotad.log" 2>&1 &
+cat >"$work/gpurota.toml" <<'END'
+[automatic]
+enabled = true
+memory = "4G"
+max_memory = "8G"
+[containers]
+cdi = true
+END
+gpurotad --runtime-dir "$work/run" --state-dir "$work/state" --config "$work/gpurota.toml" >"$work/gpurotad.log" 2>&1 &
 daemon=$!
 within 20 gpurota status || { cat "$work/gpurotad.log" && exit 99; }
 python=$(command -v python3)
@@ -87,6 +95,21 @@ in_container=(env "CUBLAS_WORKSPACE_CONFIG=:4096:8" "HOME=/tmp" "PATH=$PATH" "$p
 echo "engine: $("$engine" --version 2>/dev/null || echo container_like.sh)"
 step "PyTorch in a container is held to 8 GiB" contained --memory 8G -- "${in_container[@]}" "$work/limit.py"
 
+# Engines look for descriptions of devices in /run/cdi, which the daemon writes to if it is in memory.
+by_description() { "$engine" run "$@" "${inside[@]}" "${in_container[@]}" "$work/limit.py" | tee "$work/described" && grep -q "files .*/dev/nvidia0" "$work/described"; }
+reserved_by_description() {
+  gpurota reserve --memory 8G --for 10m --name web && by_description --device gpurota.dev/lease=root.web && gpurota release web
+}
+nobodys_device() { ! "$engine" run --device gpurota.dev/lease=root.web "${inside[@]}" true 2>"$work/unknown" && grep -i unresolvable "$work/unknown"; }
+if [ "$engine" != podman ] || [ "$(stat -f -c %T /run)" != tmpfs ]; then
+  echo "not tried: devices of engines (CDI) need podman, and /run in memory"
+else
+  step "PyTorch in a container that names a reservation as a device is held to 8 GiB" reserved_by_description
+  step "a device is gone with its reservation" nobodys_device
+  step "PyTorch in a container that asks for any GPU, and for 6 GiB" by_description --device gpurota.dev/gpu=any --env GPUROTA_MEMORY=6G
+  grep -q '^5[0-9]* MiB' "$work/described" || { echo "it had $(cat "$work/described")" && failed=$((failed + 1)); }
+fi
+
 holds() { grep -q holding "$work/said"; }
 in_lease() { gpurota ps "$1" | grep -q hold.py; }
 no_findings() { gpurota status --json | python3 -c 'import json, sys; s = json.load(sys.stdin); sys.exit(len(s.get("findings", [])))'; }
@@ -94,15 +117,14 @@ no_leases() { gpurota status --json | python3 -c 'import json, sys; sys.exit(len
 held() { # held OPTION…: one that holds memory, until its lease ends
   contained "$@" -- "${in_container[@]}" "$work/hold.py" >"$work/said" 2>&1 &
   within 60 holds || { cat "$work/said" && return 1; }
+  lease=$(gpurota status --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["leases"][0]["lease_id"])')
   within 10 in_lease "$lease" || { gpurota ps && gpurota status && return 1; }
   sleep 6 # a finding is one after five seconds
   no_findings || { gpurota status && return 1; }
   gpurota release "$lease"
   within 20 no_leases
 }
-lease=L2
 step "with a limit: its process is the lease's, nothing is found, and it ends with the lease" held --memory 4G
-lease=L3
 step "on a whole GPU: the same" held
 
 train() { contained --swap -- "${in_container[@]}" "$work/train.py" "$1" >"$2" 2>"$2.err"; }

@@ -44,8 +44,11 @@ void wait_for(pid_t pid) {
 Result<std::unique_ptr<ContainerEnd>> ContainerEnd::make(std::vector<std::string> engine,
                                                          std::string id_file) {
   if (!id_file.empty()) {
-    return std::unique_ptr<ContainerEnd>(
-        new ContainerEnd(std::move(engine), std::move(id_file), {}));
+    const bool is_old = ::access(id_file.c_str(), F_OK) == 0;
+    auto end =
+        std::unique_ptr<ContainerEnd>(new ContainerEnd(std::move(engine), std::move(id_file), {}));
+    end->is_old_ = is_old;
+    return end;
   }
   const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
   const bool usable = runtime != nullptr && ::access(runtime, W_OK) == 0;
@@ -63,6 +66,7 @@ ContainerEnd::~ContainerEnd() {
 }
 
 void ContainerEnd::kill() const {
+  if (is_old_) return;
   const auto id = read_id(id_file());
   if (!id) return;
   std::vector<std::string> words = engine_;

@@ -21,7 +21,8 @@ class ContainerEnd {
 
   // For --cidfile; not there until the engine has made the container.
   const std::string& id_file() const { return id_file_; }
-  // Has the engine kill it, if there is one. Waits for that, some seconds at most.
+  // Has the engine kill it, if there is one. Nothing where the user's file was there before: the engine makes no container then, and
+  // the id in it is another's. Waits for that, some seconds at most.
   void kill() const;
 
  private:
@@ -30,7 +31,8 @@ class ContainerEnd {
 
   std::vector<std::string> engine_;
   std::string id_file_;
-  std::string folder_;  // empty: the file is the user's
+  std::string folder_;   // empty: the file is the user's
+  bool is_old_ = false;  // it was there before
 };
 
 }  // namespace gpurota::cli

@@ -59,6 +59,15 @@ TEST_F(ContainerEndTest, AFileOfTheUsersIsReadAndLeftThere) {
   EXPECT_TRUE(std::filesystem::exists(file));
 }
 
+TEST_F(ContainerEndTest, AnIdThatWasThereBeforeIsOfAnotherContainer) {
+  const std::string file = dir_.file("cid");
+  testing::write_file(file, "0123abc");
+  const auto end = ContainerEnd::make(engine(), file);
+  ASSERT_TRUE(end);
+  (*end)->kill();
+  EXPECT_EQ(said(), "");
+}
+
 TEST_F(ContainerEndTest, NothingOfItStays) {
   auto end = ContainerEnd::make({"/nowhere/engine"}, "");
   ASSERT_TRUE(end);

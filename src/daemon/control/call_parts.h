@@ -18,6 +18,7 @@
 namespace gpurota::daemon {
 
 class Bookings;
+class CdiSpecs;
 class Courier;
 class Fillers;
 class Jobs;
@@ -73,6 +74,7 @@ struct CallParts {
   TurnKeeper* turns = nullptr;
   const config::Config* config = nullptr;
   Bookings* bookings = nullptr;
+  const CdiSpecs* cdi = nullptr;
   Courier* courier = nullptr;
   const SeriesKeeper* series = nullptr;
   EventListener* streams = nullptr;  // hears when one of them has an answer; with `courier`

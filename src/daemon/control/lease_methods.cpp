@@ -1,11 +1,10 @@
 #include "daemon/control/lease_methods.h"
 
-#include "abi/env.h"
 #include "core/lease_name.h"
 #include "daemon/control/calls.h"
 #include "daemon/gpus/gpu_classes.h"
-#include "daemon/gpus/visible_devices.h"
-#include "daemon/leases/container_folder.h"
+#include "daemon/leases/cdi_specs.h"
+#include "daemon/leases/lease_environment.h"
 #include "daemon/leases/turn_wishes.h"
 #include "daemon/notices/notice_text.h"
 #include "daemon/supervised/jobs.h"
@@ -180,21 +179,6 @@ Result<AcquireRequest> LeaseMethods::request_of(const Caller& caller,
   return request;
 }
 
-std::vector<proto::Variable> LeaseMethods::environment_of(const LeaseEntry& entry,
-                                                          bool container) const {
-  std::vector<proto::Variable> variables = {
-      {"CUDA_VISIBLE_DEVICES", visible_devices(entry.lease, parts_.gpus)},
-      {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"},
-      {GPUROTA_ENV_LEASE, to_string(entry.lease.id)}};
-  if (container && entry.lease.exclusive()) variables.push_back({GPUROTA_ENV_WHOLE, "1"});
-  if (container || !entry.lease.exclusive()) {
-    variables.push_back({GPUROTA_ENV_SOCKET, container ? container_socket(parts_.tenant_socket)
-                                                       : parts_.tenant_socket});
-    variables.push_back({GPUROTA_ENV_TOKEN, entry.token});
-  }
-  return variables;
-}
-
 Outcome LeaseMethods::refused_to(const Caller& caller, Outcome outcome, const std::string& why) {
   if (parts_.jobs) parts_.jobs->on_refused(caller.process, why);
   return outcome;
@@ -326,8 +310,12 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::GetEnvironment& call
   proto::GetEnvironment::Reply reply;
   reply.lease = parts_.views.lease(**entry, caller.uid);
   const bool container = call.container.value_or(false);
-  reply.environment = environment_of(**entry, container);
+  reply.environment = lease_environment(**entry, parts_.gpus, parts_.tenant_socket, container);
   if (container || !(*entry)->lease.exclusive()) reply.preload = parts_.preload;
+  if (const std::string device = parts_.cdi ? parts_.cdi->device_of(call.lease_id) : "";
+      !device.empty()) {
+    reply.cdi_device = device;
+  }
   return replied<proto::GetEnvironment>(reply);
 }
 

@@ -28,9 +28,6 @@ class LeaseMethods final : public LeaseListener {
   // kNotFound if there is no such lease, kDenied if it is somebody else's.
   Result<const LeaseEntry*> own_lease(const Caller& caller, LeaseId id) const;
   Result<AcquireRequest> request_of(const Caller& caller, const proto::LeaseRequest& wanted) const;
-  // What a command under it finds in its environment.
-  // With `container` it has the token in any case.
-  std::vector<proto::Variable> environment_of(const LeaseEntry& entry, bool container = false) const;
   // kLimit if what is asked for would be at the cost of somebody who waits.
   Result<void> check_update(const Caller& caller, const LeaseEntry& entry,
                             const proto::Update& call) const;

@@ -1,6 +1,7 @@
 #include "daemon/control/queue_methods.h"
 
 #include "daemon/control/calls.h"
+#include "daemon/leases/lease_environment.h"
 #include "daemon/notices/notice_text.h"
 #include "daemon/supervised/jobs.h"
 #include "lease/gpu_selector.h"
@@ -31,7 +32,7 @@ std::string QueueMethods::granted(const Caller& caller, const LeaseEntry& lease)
   reply.lease = parts_.views.lease(lease, caller.uid);
   // The page gets no token of a lease.
   if (caller.uid == lease.lease.uid && !caller.session) {
-    reply.environment = leases_.environment_of(lease);
+    reply.environment = lease_environment(lease, parts_.gpus, parts_.tenant_socket, false);
   }
   if (!lease.lease.exclusive()) reply.preload = parts_.preload;
   return proto::reply_json<proto::Enqueue>(reply);

@@ -6,6 +6,7 @@
 #include "daemon/gpus/visible_devices.h"
 #include "daemon/leases/container_folder.h"
 #include "daemon/leases/lease_members.h"
+#include "watch/container.h"
 
 #include <fmt/format.h>
 
@@ -36,15 +37,22 @@ Result<void> mark(const std::string& socket, bool given) {
 
 }  // namespace
 
-AutomaticLeases::Answer AutomaticLeases::ask(const ipc::Peer& peer) {
+AutomaticLeases::Answer AutomaticLeases::ask(const ipc::Peer& peer, const AutomaticWish& wish) {
   const auto known = parts_.attribution.owner_of(peer.process.pid).lease;
   // What was found by its number is of another process if it has ended meanwhile; that asks nothing any more.
-  if (!ports::is_still(parts_.processes, peer.process)) return {GPUROTA_REFUSED_LEASE, {}, {}, {}};
+  if (!ports::is_still(parts_.processes, peer.process)) return {.status = GPUROTA_REFUSED_LEASE};
   if (const LeaseEntry* entry = known ? parts_.leases.find(*known) : nullptr) {
     return under(*entry, peer);
   }
-  if (!parts_.config.automatic.enabled || !is_meant(peer)) return {};
-  return make(peer);
+  if (!parts_.config.automatic.enabled || !is_meant(peer)) {
+    if (!wish.container) return {};
+    return refuse(peer, parts_.config.automatic.enabled
+                            ? "this machine gives leases to containers of some users only "
+                              "(automatic.users)"
+                            : "this machine gives no leases to containers that have none "
+                              "(automatic.enabled)");
+  }
+  return make(peer, wish);
 }
 
 AutomaticLeases::Answer AutomaticLeases::join(const ipc::Peer& peer, LeaseId lease,
@@ -52,40 +60,45 @@ AutomaticLeases::Answer AutomaticLeases::join(const ipc::Peer& peer, LeaseId lea
   const LeaseEntry* const entry =
       lease.value == 0 ? find_pod_lease(parts_.leases, token) : parts_.leases.find(lease);
   if (!entry || entry->cause || !entry->lease.exclusive() || !has_token(*entry, token)) {
-    return {GPUROTA_REFUSED_LEASE, {}, {}, {}};
+    return {.status = GPUROTA_REFUSED_LEASE};
   }
   if (!parts_.leases.add_process(entry->lease.id, peer.process))
-    return {GPUROTA_REFUSED_BUSY, {}, {}, {}};
+    return {.status = GPUROTA_REFUSED_BUSY};
   return {};
 }
 
 // The token makes whoever has it a process of the lease: it is for its owner, and root.
 AutomaticLeases::Answer AutomaticLeases::under(const LeaseEntry& entry,
                                                const ipc::Peer& peer) const {
-  const bool own = peer.uid == entry.lease.uid || peer.uid == 0;
-  if (entry.cause || !own) return {GPUROTA_REFUSED_LEASE, {}, {}, {}};
+  const bool own =
+      peer.uid == entry.lease.uid || peer.uid == 0 || owner_of(peer) == entry.lease.uid;
+  if (entry.cause || !own) return {.status = GPUROTA_REFUSED_LEASE};
   const std::string visible = visible_devices(entry.lease, parts_.gpus);
   // Whole GPUs have no limit to hold.
-  if (entry.lease.exclusive()) return {GPUROTA_UNMANAGED, {}, {}, visible};
-  return {GPUROTA_OK, entry.lease.id, entry.token, visible};
+  if (entry.lease.exclusive()) return {.visible = visible};
+  // Its last process may end before this one says HELLO.
+  if (entry.automatic && !parts_.leases.add_process(entry.lease.id, peer.process)) {
+    return {.status = GPUROTA_REFUSED_BUSY};
+  }
+  return {.status = GPUROTA_OK, .lease = entry.lease.id, .token = entry.token, .visible = visible};
 }
 
-AutomaticLeases::Answer AutomaticLeases::make(const ipc::Peer& peer) {
+AutomaticLeases::Answer AutomaticLeases::make(const ipc::Peer& peer, const AutomaticWish& wish) {
   const config::Automatic& policy = parts_.config.automatic;
   AcquireRequest request;
-  request.uid = peer.uid;
+  request.uid = owner_of(peer);
   request.process = peer.process;
   request.automatic = true;
-  request.placement.count = policy.gpus;
-  request.placement.memory = policy.memory;
-  request.placement.soft_limit = policy.soft_limit;
-  auto command = parts_.processes.command_of(peer.process.pid);
-  if (!command && command.error().code == Code::kUnavailable) {
-    Answer answer;
-    answer.unread = true;
-    return answer;
+  if (const auto taken = take_wish(wish, policy, parts_.gpus.infos(), request); !taken) {
+    return refuse(peer, taken.error().message);
   }
+  auto command = parts_.processes.command_of(peer.process.pid);
+  if (!command && command.error().code == Code::kUnavailable) return {.unread = true};
   if (command) request.command = std::move(*command);
+  const auto container = watch::find_container(parts_.processes.cgroups().of(peer.process.pid));
+  if (wish.container && container && container->is_unique()) {
+    request.container = ports::StoredContainer{peer.uid, container->group};
+  }
   const auto made = parts_.queue.acquire(request);
   if (made) {
     Answer answer = under(**made, peer);
@@ -93,24 +106,35 @@ AutomaticLeases::Answer AutomaticLeases::make(const ipc::Peer& peer) {
     return answer;
   }
   // Fillers may be all that is in its way.
-  if (parts_.queue.make_way(request)) {
-    Answer answer;
-    answer.later = true;
-    return answer;
-  }
-  const bool goes_on = policy.when_full == WhenFull::kUnmanaged;
-  log::warn(goes_on ? "no lease for a program that asked, it continues without one"
-                    : "no lease for a program that asked, it gets no GPU",
-            {{"pid", peer.process.pid}, {"uid", peer.uid}, {"reason", made.error().error.message}});
-  Answer answer;
-  if (!goes_on) answer.status = GPUROTA_REFUSED_LIMIT;
-  return answer;
+  if (parts_.queue.make_way(request)) return {.later = true};
+  const std::string& why = made.error().error.message;
+  if (policy.when_full == WhenFull::kRefuse) return refuse(peer, why);
+  log::warn("no lease for a program that asked, it continues without one",
+            {{"pid", peer.process.pid}, {"uid", peer.uid}, {"reason", why}});
+  return {};
+}
+
+AutomaticLeases::Answer AutomaticLeases::refuse(const ipc::Peer& peer, std::string why) const {
+  log::warn("no lease for a program that asked, it gets no GPU",
+            {{"pid", peer.process.pid}, {"uid", peer.uid}, {"reason", why}});
+  if (!parts_.config.program_notices) why.clear();
+  return {.status = GPUROTA_REFUSED_LIMIT, .why = std::move(why)};
+}
+
+// Root's engines let whoever may command them be any user inside: there is nothing to tell them by.
+uid_t AutomaticLeases::owner_of(const ipc::Peer& peer) const {
+  const auto maker = parts_.processes.namespace_maker(peer.process.pid);
+  if (maker && *maker != 0) return *maker;
+  const auto& owner = parts_.users.container_owner();
+  if (!owner) return peer.uid;
+  return watch::find_container(parts_.processes.cgroups().of(peer.process.pid)) ? *owner : peer.uid;
 }
 
 bool AutomaticLeases::is_meant(const ipc::Peer& peer) const {
   const auto& users = parts_.config.automatic.users;
   const std::set<gid_t>& groups = parts_.users.automatic_groups();
-  const std::string uid = std::to_string(peer.uid), name = parts_.processes.user_name(peer.uid);
+  const uid_t owner = owner_of(peer);
+  const std::string uid = std::to_string(owner), name = parts_.processes.user_name(owner);
   return users.empty() ||
          std::any_of(users.begin(), users.end(),
                      [&](const std::string& user) { return user == name || user == uid; }) ||

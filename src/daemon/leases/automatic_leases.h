@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "daemon/gpus/gpu_table.h"
 #include "daemon/leases/attribution.h"
+#include "daemon/leases/automatic_wish.h"
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/queue.h"
 #include "daemon/users/users.h"
@@ -37,17 +38,18 @@ class AutomaticLeases {
 
   struct Answer {
     std::uint32_t status = GPUROTA_UNMANAGED;
-    LeaseId lease;
-    std::string token;
-    std::string visible;  // for CUDA_VISIBLE_DEVICES; empty: as it is
-    bool later = false;   // no answer yet: fillers make way, and the program asks again
-    bool made = false;    // just now
-    bool unread = false;  // no answer yet: its command line is being read. Ask in kUnreadPeriod
+    LeaseId lease{};
+    std::string token{};
+    std::string visible{};  // for CUDA_VISIBLE_DEVICES; empty: as it is
+    std::string why{};      // there is none: for the program's user
+    bool later = false;     // no answer yet: fillers make way, and the program asks again
+    bool made = false;      // just now
+    bool unread = false;    // no answer yet: its command line is being read. Ask in kUnreadPeriod
   };
   static constexpr Duration kUnreadPeriod = std::chrono::milliseconds(2);
   // Whoever is in a lease already (by cgroup or ancestry) is told that one, whatever the policy; refused if it is another
   // user's, or the one who asked has ended.
-  Answer ask(const ipc::Peer& peer);
+  Answer ask(const ipc::Peer& peer, const AutomaticWish& wish);
   // A program of a container says that it is in this lease on whole GPUs: neither its control group nor its ancestors do. Which GPUs it
   // sees, and as which numbers, is the container's. Its uid says nothing: root in one container is root in all. 0: the pod's lease of
   // this token.
@@ -61,7 +63,10 @@ class AutomaticLeases {
 
  private:
   Answer under(const LeaseEntry& entry, const ipc::Peer& peer) const;
-  Answer make(const ipc::Peer& peer);
+  Answer make(const ipc::Peer& peer, const AutomaticWish& wish);
+  Answer refuse(const ipc::Peer& peer, std::string why) const;
+  // Whose lease it is to be. In a user namespace of their own that is whoever made it, as all users in there are theirs.
+  uid_t owner_of(const ipc::Peer& peer) const;
   bool is_meant(const ipc::Peer& peer) const;
 
   Parts parts_;

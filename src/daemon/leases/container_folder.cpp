@@ -13,10 +13,6 @@
 namespace gpurota::daemon {
 namespace {
 
-std::string folder_beside(const std::string& tenant_socket) {
-  return tenant_socket.substr(0, tenant_socket.rfind('/') + 1) + GPUROTA_CONTAINER_FOLDER;
-}
-
 Result<void> make_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {
     return fail_errno("cannot make " + path, errno);
@@ -38,7 +34,7 @@ Result<void> link_socket(const std::string& socket, const std::string& name) {
 }
 
 Result<void> publish(const std::string& tenant_socket, const std::string& library) {
-  const std::string folder = folder_beside(tenant_socket);
+  const std::string folder = container_folder(tenant_socket);
   GPUROTA_TRY(make_folder(folder));
   GPUROTA_TRY(link_socket(tenant_socket, container_socket(tenant_socket)));
   const std::string preload = folder + "/" GPUROTA_PRELOAD_NAME;
@@ -49,8 +45,12 @@ Result<void> publish(const std::string& tenant_socket, const std::string& librar
 
 }  // namespace
 
+std::string container_folder(const std::string& tenant_socket) {
+  return tenant_socket.substr(0, tenant_socket.rfind('/') + 1) + GPUROTA_CONTAINER_FOLDER;
+}
+
 std::string container_socket(const std::string& tenant_socket) {
-  return folder_beside(tenant_socket) + "/" GPUROTA_TENANT_SOCKET_NAME;
+  return container_folder(tenant_socket) + "/" GPUROTA_TENANT_SOCKET_NAME;
 }
 
 void offer_to_containers(const std::string& tenant_socket, const std::string& library) {

@@ -6,7 +6,9 @@
 
 namespace gpurota::daemon {
 
-// By its path in that folder.
+// Its path.
+std::string container_folder(const std::string& tenant_socket);
+// The socket by its path in that folder.
 std::string container_socket(const std::string& tenant_socket);
 
 // `library` is what the file names, inside as outside; empty: there is none, and no file. The socket must be there; it is the same one by

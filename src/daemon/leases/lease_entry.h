@@ -58,6 +58,8 @@ struct AcquireRequest {
   uid_t uid = 0;
   ports::ProcessId process{};  // becomes the holder
   bool automatic = false;      // it is also the lease's first process; nobody will call start
+  std::optional<ports::StoredContainer>
+      container{};  // of automatic: all of it is to be in the lease
   lease::PlacementRequest placement;
   std::string note;
   std::vector<std::string> command;

@@ -195,6 +195,7 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
     entry.main = std::move(*main);
     entry.automatic = true;
     entry.members.add(request.process);
+    if (request.container) entry.containers.push_back(*request.container);
     ++membership_changes_;
   }
   for (LeaseListener* const listener : listeners_) {

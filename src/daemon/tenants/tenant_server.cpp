@@ -259,7 +259,7 @@ bool TenantServer::automatic(Session& session, const gpurota_msg_automatic& ques
   if (session.unsaid) return false;
   const AutomaticLeases::Answer found =
       question.lease == 0 && question.token[0] == '\0'
-          ? parts_.automatic.ask(session.peer)
+          ? parts_.automatic.ask(session.peer, read_wish(question))
           : parts_.automatic.join(session.peer, LeaseId{question.lease},
                                   {question.token, sizeof question.token});
   if (found.later) {
@@ -277,6 +277,7 @@ bool TenantServer::automatic(Session& session, const gpurota_msg_automatic& ques
   found.token.copy(answer.token, sizeof answer.token);
   // Zeros are behind it already.
   found.visible.copy(answer.visible, sizeof answer.visible - 1);
+  found.why.copy(answer.why, sizeof answer.why - 1);
   return tell_lease(session, answer);
 }
 

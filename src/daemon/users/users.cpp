@@ -71,6 +71,9 @@ Users::Names Users::look_up(ports::Accounts& accounts, const Named& named) {
   for (const std::string& group : named.access.groups) {
     keep(accounts.read_gid(group), [&](gid_t gid) { names.devices.groups.insert(gid); });
   }
+  if (!named.container_owner.empty()) {
+    keep(accounts.read_uid(named.container_owner), [&](uid_t uid) { names.container_owner = uid; });
+  }
   if (!named.admin_group.empty()) {
     keep(accounts.read_gid(named.admin_group), [&](gid_t gid) { names.administrators = gid; });
   }
@@ -101,8 +104,9 @@ bool Users::resolve(std::chrono::milliseconds patience,
   }
   const std::uint64_t question = ++asked_;
   waits_ = true;
-  const Named named{config_.limits, config_.admin_group, config_.automatic.users,
-                    config_.group,  config_.access,      std::move(accounts)};
+  const Named named{config_.limits,     config_.admin_group, config_.automatic.users,
+                    config_.group,      config_.access,      config_.containers.owner,
+                    std::move(accounts)};
   const bool answered = worker_->run_and_wait(
       patience, [accounts = accounts_, named] { return look_up(*accounts, named); },
       [this, question](Names names) {

@@ -79,6 +79,8 @@ class Users final : public UserGroups {
   const std::set<gid_t>& automatic_groups() const { return names_.automatic; }
   // Those of access.users and access.groups.
   const access::Who& device_users() const { return names_.devices; }
+  // That of containers.owner; nothing: none is named, or there is no such account.
+  const std::optional<uid_t>& container_owner() const { return names_.container_owner; }
   // By name, the primary one first; for any user, connected or not. Nothing until the account database
   // has answered, which this asks.
   std::optional<std::vector<std::string>> group_names(uid_t uid) override;
@@ -94,6 +96,7 @@ class Users final : public UserGroups {
     std::optional<gid_t> administrators;
     std::set<gid_t> automatic;
     access::Who devices;
+    std::optional<uid_t> container_owner;
     std::optional<Result<gid_t>> socket_group;
     std::vector<config::Problem> unknown;
   };
@@ -112,6 +115,7 @@ class Users final : public UserGroups {
     std::vector<std::string> automatic;
     std::string socket_group;
     config::Access access;
+    std::string container_owner;
     std::vector<config::NamedAccount> accounts;
   };
   static Names look_up(ports::Accounts& accounts, const Named& named);

@@ -6,10 +6,12 @@
 #include "interposer/driver/driver.h"
 #include "interposer/os/config.h"
 #include "interposer/os/debug.h"
+#include "interposer/os/elf_symbols.h"
 #include "interposer/os/notice.h"
 #include "interposer/os/socket.h"
 #include "interposer/os/sys.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -74,6 +76,11 @@ bool ask(gpurota_msg_lease* answer) {
   question.version = GPUROTA_WIRE_VERSION;
   question.lease = config().lease;
   memcpy(question.token, config().token, sizeof(question.token));
+  question.ask = config().for_container ? GPUROTA_ASK_CONTAINER : 0;
+  memcpy(question.memory, config().memory, sizeof(question.memory));
+  memcpy(question.gpus, config().gpus, sizeof(question.gpus));
+  memcpy(question.swap, config().swap, sizeof(question.swap));
+  memcpy(question.priority, config().priority, sizeof(question.priority));
   alignas(8) unsigned char buffer[GPUROTA_WIRE_MAX];
   Descriptors unexpected;
   const int64_t deadline = now_ms() + kAnswerMs;
@@ -82,8 +89,13 @@ bool ask(gpurota_msg_lease* answer) {
     n = receive_packet(call, buffer, sizeof(buffer), &unexpected, deadline);
   }
   close_socket(&call);
-  if (n < static_cast<long>(sizeof(*answer))) return false;
-  memcpy(answer, buffer, sizeof(*answer));
+  // An older daemon does not say why.
+  if (n < static_cast<long>(GPUROTA_LEASE_LEAST)) return false;
+  const size_t said =
+      static_cast<size_t>(n) < sizeof(*answer) ? static_cast<size_t>(n) : sizeof(*answer);
+  *answer = {};
+  memcpy(answer, buffer, said);
+  answer->why[sizeof(answer->why) - 1] = 0;
   return answer->header.type == GPUROTA_MSG_LEASE && answer->header.seq == question.header.seq &&
          memchr(answer->visible, 0, sizeof(answer->visible)) != nullptr;
 }
@@ -107,6 +119,8 @@ bool take_answer(const gpurota_msg_lease& answer) {
       notice_once(Notice::kLeaseOver,
                   "lease L%llu is over, or another user's, so this container has no GPU",
                   static_cast<unsigned long long>(config().lease));
+    } else if (answer.why[0] != '\0') {
+      notice_once(Notice::kNoLease, "no lease, so this program has no GPU: %s", answer.why);
     }
     return false;
   }
@@ -124,6 +138,14 @@ bool take_answer(const gpurota_msg_lease& answer) {
 
 }  // namespace
 
+bool can_hold() {
+  static std::atomic<int> known{0};  // 1: it can, 2: it cannot
+  if (known.load(std::memory_order_relaxed) == 0) {
+    known.store(find_libc_symbol("gnu_get_libc_version") != nullptr ? 1 : 2);
+  }
+  return known.load(std::memory_order_relaxed) == 1;
+}
+
 // A refused program may ask again by another cuInit.
 bool may_initialise() {
   if (!lease_pending() || wants_none()) return true;
@@ -133,13 +155,25 @@ bool may_initialise() {
   gpurota_msg_lease answer;
   if (ask_patiently(&answer)) return take_answer(answer);
   GPUROTA_DEBUG("no daemon answers at %s: this program has no GPU", config().socket_path);
+  if (config().for_container) {
+    notice_once(Notice::kNoLease, "no daemon answers at %s, so this container has no GPU",
+                config().socket_path);
+  }
   return false;
 }
 
 }  // namespace gpurota::interposer
 
 CUresult cuInit(unsigned int flags) {
+  using namespace gpurota::interposer;
+  // No GPU rather than no limit.
+  if (active() && !can_hold()) {
+    notice_once(Notice::kNoLease,
+                "the C library of this program is not glibc, so no limit can be held: it has no "
+                "GPU");
+    return CUDA_ERROR_NO_DEVICE;
+  }
   GPUROTA_ENTER(cuInit, flags);
-  if (!gpurota::interposer::may_initialise()) return CUDA_ERROR_NO_DEVICE;
+  if (!may_initialise()) return CUDA_ERROR_NO_DEVICE;
   return real(flags);
 }

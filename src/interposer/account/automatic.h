@@ -7,6 +7,8 @@
 
 namespace gpurota::interposer {
 
+// Whether a limit can be held in this program: not with another C library than glibc, of which neither the driver nor this library is.
+bool can_hold();
 // Before the driver is initialised. False if this program is to have no GPU.
 bool may_initialise();
 

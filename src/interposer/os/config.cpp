@@ -57,6 +57,23 @@ bool place_in_runtime_dir(char* out, size_t room, const char* name) {
   return copy_text(out + length + 1, room - length - 1, name);
 }
 
+template <size_t kSize>
+void copy_wish(char (&to)[kSize], const char* name) {
+  const char* const value = secure_getenv(name);
+  if (value == nullptr) return;
+  const size_t length = strlen(value);
+  memcpy(to, value, length < kSize ? length : kSize);
+}
+
+void read_wishes() {
+  copy_wish(g_config.memory, GPUROTA_ENV_MEMORY);
+  copy_wish(g_config.gpus, GPUROTA_ENV_GPUS);
+  copy_wish(g_config.swap, GPUROTA_ENV_SWAP);
+  copy_wish(g_config.priority, GPUROTA_ENV_PRIORITY);
+  const char* const container = secure_getenv(GPUROTA_ENV_CONTAINER);
+  g_config.for_container = container != nullptr && strcmp(container, "1") == 0;
+}
+
 // Whether the site gives leases to programs that have none is looked at later: most programs never
 // use CUDA. Never for a program with more rights than its user.
 unsigned char read_without_lease() {
@@ -64,6 +81,9 @@ unsigned char read_without_lease() {
   const bool known = place_in_runtime_dir(g_config.socket_path, sizeof(g_config.socket_path),
                                           GPUROTA_TENANT_SOCKET_NAME) &&
                      place_in_runtime_dir(g_marker, sizeof(g_marker), GPUROTA_AUTOMATIC_MARKER);
+  read_wishes();
+  // A container that was given the device `any` has a lease, or no GPU: also where no daemon is.
+  if (g_config.for_container) return kModeAutomatic;
   return known ? kModeUndecided : kModeInactive;
 }
 

@@ -26,6 +26,12 @@ struct Config {
   char socket_path[108] = {};  // as long as a Unix socket's path can be
   char debug_path[256] = {};   // "": explanations go to stderr
   bool debug = false;
+  // What it asks for, where there is no lease: as in gpurota_msg_automatic, without a NUL where it is too long.
+  bool for_container = false;
+  char memory[16] = {};
+  char gpus[8] = {};
+  char swap[8] = {};
+  char priority[8] = {};
   int64_t wait_ms = 30000;  // how long growth waits for a daemon that is away
 };
 

@@ -22,6 +22,7 @@ struct Object {
   const uint16_t* versions = nullptr;
   ElfW(Addr) base = 0;
   const char* soname = "";
+  const char* path = "";
 };
 
 // glibc relocates the addresses in most objects' dynamic sections, but not in all (the vDSO's).
@@ -145,9 +146,21 @@ void search(const Object& o, const char* name, Match* match) {
 
 constexpr int kLibraries = 3;
 
+// musl's C library is its dynamic linker, which has no name of its own but that of the file.
+bool is_musl(const char* path) {
+  const char* name = path;
+  for (const char* at = path; *at != '\0'; ++at) {
+    if (*at == '/') name = at + 1;
+  }
+  const char* prefix = "ld-musl-";
+  while (*prefix != '\0' && *prefix == *name) ++prefix, ++name;
+  return *prefix == '\0';
+}
+
 // Place of a library in the order in which they are believed; kLibraries: it is none of them. No table of pointers, which
 // would have to be relocated.
 int rank_of(const Object& o) {
+  if (*o.soname == '\0') return is_musl(o.path) ? 0 : kLibraries;
   if (same_name(o.soname, "libc.so.6")) return 0;
   if (same_name(o.soname, "libdl.so.2")) return 1;
   return same_name(o.soname, "libpthread.so.0") ? 2 : kLibraries;
@@ -176,7 +189,9 @@ int visit(dl_phdr_info* info, size_t, void* data) {
       dynamic = reinterpret_cast<const ElfW(Dyn)*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
     }
   }
-  static_cast<Search*>(data)->look_into(read_object(info->dlpi_addr, dynamic));
+  Object object = read_object(info->dlpi_addr, dynamic);
+  if (info->dlpi_name != nullptr) object.path = info->dlpi_name;
+  static_cast<Search*>(data)->look_into(object);
   return 0;
 }
 

@@ -9,7 +9,7 @@
 namespace gpurota::interposer {
 
 // The function `name` as libc.so.6, libdl.so.2 or libpthread.so.0 define it (in that order), in the
-// version that new programs are linked to if there are several. nullptr if no such object has it.
+// version that new programs are linked to if there are several; or as musl's C library does. nullptr if no such object has it.
 void* find_libc_symbol(const char* name);
 
 // Before this library is relocated, in the resolver of another library's IFUNC: what a look-up by the name `name` (nullptr: of

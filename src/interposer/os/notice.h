@@ -9,7 +9,7 @@
 
 namespace gpurota::interposer {
 
-enum class Notice { kRefused, kLeaseOver };
+enum class Notice { kRefused, kLeaseOver, kNoLease };
 
 // Remembers what standard error is. When the environment is read.
 void remember_standard_error();

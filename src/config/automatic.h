@@ -1,0 +1,35 @@
+// [automatic]: part of Config.
+#pragma once
+
+#include "base/bytes.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::config {
+
+// [automatic]: leases for programs that preload libgpurota.so and have none
+// (docs/design/automatic-leases.md).
+struct Automatic {
+  enum class WhenFull {
+    kRefuse,     // the program sees no GPU
+    kUnmanaged,  // it sees all of them, and holds what it holds without a lease
+  };
+
+  bool enabled = false;
+  // Account names, uids, or "@group". Empty: everybody. Others go on without a lease.
+  std::vector<std::string> users;
+  SizeSpec memory;                     // of each GPU; always there if enabled
+  std::optional<SizeSpec> soft_limit;  // of each GPU
+  int gpus = 1;
+  // What a program may ask for by its environment. Nothing, zero: no more than the above.
+  std::optional<SizeSpec> max_memory;
+  int max_gpus = 0;
+  bool swap = false;  // turns
+  WhenFull when_full = WhenFull::kRefuse;
+
+  bool operator==(const Automatic&) const = default;
+};
+
+}  // namespace gpurota::config

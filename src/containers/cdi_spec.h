@@ -1,0 +1,35 @@
+// Descriptions of devices for container engines: specs of the Container Device Interface (CDI), version 0.5, which later engines read too.
+// Pure: structs in, text out. The daemon writes them (daemon/leases/cdi_specs.h), engines read them: docker 25, podman 4.1, containerd 1.7,
+// CRI-O, and what is built on them.
+#pragma once
+
+#include "containers/driver_files.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpurota::containers {
+
+// Vendor and class, as before the '=' of `--device gpurota.dev/lease=L12`.
+inline constexpr std::string_view kCdiLease = "gpurota.dev/lease";
+inline constexpr std::string_view kCdiGpu = "gpurota.dev/gpu";
+// The only device of kCdiGpu: an automatic lease.
+inline constexpr std::string_view kCdiAny = "any";
+
+// What a container is given.
+struct CdiEdits {
+  std::vector<std::pair<std::string, std::string>> variables;
+  std::vector<Mount> mounts;  // read-only
+  std::vector<Mount> devices;
+};
+
+// Letters, digits, '.', '_', '-' and ':', with a letter or a digit at both ends: an engine refuses all of a file for one that is not.
+bool is_cdi_name(std::string_view name);
+
+// Each of `names` is a device with these edits. JSON.
+std::string cdi_text(std::string_view kind, const std::vector<std::string>& names,
+                     const CdiEdits& edits);
+
+}  // namespace gpurota::containers

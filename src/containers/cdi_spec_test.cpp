@@ -1,0 +1,51 @@
+#include "containers/cdi_spec.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace gpurota::containers {
+namespace {
+
+using nlohmann::json;
+
+TEST(CdiSpec, EachNameIsADeviceWithAllThatTheContainerNeeds) {
+  CdiEdits edits;
+  edits.variables = {{"GPUROTA_LEASE", "L12"}};
+  edits.mounts = {{"/run/gpurota/container", "/run/gpurota/container"}};
+  edits.devices = {{"/m/dev/nvidia1", "/dev/nvidia1"}};
+  const json spec = json::parse(cdi_text(kCdiLease, {"L12", "alice.web"}, edits));
+  EXPECT_EQ(spec["cdiVersion"], "0.5.0");
+  EXPECT_EQ(spec["kind"], "gpurota.dev/lease");
+  ASSERT_EQ(spec["devices"].size(), 2U);
+  EXPECT_EQ(spec["devices"][1]["name"], "alice.web");
+  const json& given = spec["devices"][1]["containerEdits"];
+  EXPECT_EQ(given["env"], json({"GPUROTA_LEASE=L12"}));
+  EXPECT_EQ(given["mounts"][0]["hostPath"], "/run/gpurota/container");
+  EXPECT_EQ(given["mounts"][0]["options"], json({"ro", "nosuid", "nodev", "bind"}));
+  EXPECT_EQ(given["deviceNodes"][0]["path"], "/dev/nvidia1");
+  EXPECT_EQ(given["deviceNodes"][0]["hostPath"], "/m/dev/nvidia1");
+}
+
+TEST(CdiSpec, HasNoEmptyListsWhichEnginesRefuse) {
+  CdiEdits edits;
+  edits.variables = {{"A", "b"}};
+  const json spec = json::parse(cdi_text(kCdiGpu, {"any"}, edits));
+  const json& given = spec["devices"][0]["containerEdits"];
+  EXPECT_FALSE(given.contains("mounts"));
+  EXPECT_FALSE(given.contains("deviceNodes"));
+}
+
+TEST(CdiSpec, ANameThatAnEngineWouldRefuseIsNone) {
+  EXPECT_TRUE(is_cdi_name("L12"));
+  EXPECT_TRUE(is_cdi_name("alice.web-2"));
+  EXPECT_TRUE(is_cdi_name("1000"));
+  EXPECT_FALSE(is_cdi_name(""));
+  EXPECT_FALSE(is_cdi_name("alice.web-"));
+  EXPECT_FALSE(is_cdi_name("DOM\\alice.web"));
+  EXPECT_FALSE(is_cdi_name("a/b"));
+  EXPECT_FALSE(is_cdi_name("a=b"));
+  EXPECT_FALSE(is_cdi_name("ä"));
+}
+
+}  // namespace
+}  // namespace gpurota::containers

@@ -1,0 +1,234 @@
+#include "daemon/leases/cdi_specs.h"
+
+#include "abi/env.h"
+#include "base/log.h"
+#include "daemon/leases/container_folder.h"
+#include "daemon/leases/lease_environment.h"
+#include "sys/device_files.h"
+#include "sys/spec_folder.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include <unistd.h>
+
+namespace gpurota::daemon {
+namespace {
+
+constexpr std::chrono::milliseconds kFirstLookPatience{5000};
+// What all our files begin with. Vendor and class come first, as the specification says.
+constexpr const char* kPrefix = "gpurota.dev-";
+
+constexpr const char* kAnyFile = "gpurota.dev-gpu.json";
+
+std::string file_of(LeaseId lease) {
+  return fmt::format("{}lease_{}.json", kPrefix, to_string(lease));
+}
+
+// "alice.web": names are a user's own, so that nobody comes into another's lease by mistake, or takes a name away.
+std::vector<std::string> names_of(const Lease& lease, const std::string& user) {
+  std::vector<std::string> names = {to_string(lease.id)};
+  std::string name = user + "." + lease.name;
+  if (!lease.name.empty() && containers::is_cdi_name(name)) names.push_back(std::move(name));
+  return names;
+}
+
+// A container that has the lease's GPUs only counts them from 0. MIG instances have no number.
+std::string counted(const Lease& lease) {
+  std::vector<std::string> names;
+  for (const LeaseGpu& gpu : lease.gpus) {
+    const bool instance = gpu.uuid.value.starts_with("MIG-");
+    names.push_back(instance ? gpu.uuid.value : std::to_string(names.size()));
+  }
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+}  // namespace
+
+CdiSpecs::Facts CdiSpecs::read_facts(const std::string& root) {
+  return {containers::read_driver_files(root, {}),
+          access::parse_mig_minors(sys::read_mig_minors(root))};
+}
+
+void CdiSpecs::start() {
+  // Those of an earlier daemon that had it on, too: a token is not to lie about.
+  if (!parts_.root) return refresh();
+  enter(parts_.config.containers.cdi_folder);
+  if (folder_.empty()) return;
+  if (!parts_.config.containers.cdi) return leave();
+  look(true);
+}
+
+void CdiSpecs::refresh() {
+  const config::Containers& wanted = parts_.config.containers;
+  if (!folder_.empty() && (!wanted.cdi || folder_ != wanted.cdi_folder)) leave();
+  if (!wanted.cdi) return trouble_.clear();
+  if (!parts_.root) return note("gpurotad is not root's");
+  if (folder_.empty()) enter(wanted.cdi_folder);
+  if (!folder_.empty()) look(false);
+}
+
+// What is there of ours is as we would have written it, or goes.
+void CdiSpecs::enter(const std::string& folder) {
+  const bool wanted = parts_.config.containers.cdi;
+  if (const auto made = wanted ? sys::make_spec_folder(folder) : Result<void>(); !made) {
+    return note(made.error().message);
+  }
+  auto specs = sys::read_specs(folder, kPrefix);
+  if (!specs) return note(specs.error().message);
+  folder_ = folder;
+  const std::string mark = fmt::format("\"{}\"", container_folder(parts_.tenant_socket));
+  // Another daemon's, with a runtime directory of its own, stay.
+  std::erase_if(*specs,
+                [&](const auto& spec) { return spec.second.find(mark) == spec.second.npos; });
+  written_ = std::move(*specs);
+}
+
+void CdiSpecs::leave() {
+  trouble_.clear();
+  while (!written_.empty()) remove(written_.begin()->first);
+  folder_.clear();
+  timer_.reset();
+}
+
+void CdiSpecs::look(bool wait) {
+  if (looking_) return;
+  looking_ = true;
+  if (!worker_) worker_ = std::make_unique<sys::Worker>(parts_.loop, "cdi");
+  const auto job = [root = parts_.driver_root] { return read_facts(root); };
+  const auto done = [this](Facts facts) {
+    looking_ = false;
+    facts_ = std::move(facts);
+    if (folder_.empty()) return;
+    write_all();
+    schedule();
+  };
+  if (!wait) {
+    worker_->run(job, done);
+  } else if (!worker_->run_and_wait(kFirstLookPatience, job, done)) {
+    log::warn("the driver's files do not answer, container engines hear of leases when they do");
+  }
+}
+
+void CdiSpecs::schedule() {
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + kPeriod, ports::Urgency::kHousekeeping,
+                                     [this] { look(false); });
+  if (timer) timer_ = std::move(*timer);
+}
+
+void CdiSpecs::on_lease_change(const LeaseEntry& entry, bool gone) {
+  if (folder_.empty() || !parts_.config.containers.cdi) return;
+  const std::string name = file_of(entry.lease.id);
+  if (!gone && has_device(entry)) {
+    write(name, lease_spec(entry));
+  } else {
+    remove(name);
+  }
+}
+
+// Who comes to a lease that ends would be ended with it.
+bool CdiSpecs::has_device(const LeaseEntry& entry) const {
+  return entry.lease.kind == LeaseKind::kReservation && !entry.cause;
+}
+
+void CdiSpecs::write_all() {
+  if (const auto made = sys::make_spec_folder(folder_); !made) return note(made.error().message);
+  trouble_.clear();
+  std::map<std::string, Spec> wanted;
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    if (has_device(entry)) wanted.emplace(file_of(id), lease_spec(entry));
+  }
+  if (parts_.config.automatic.enabled) wanted.emplace(kAnyFile, any_spec());
+  std::vector<std::string> stale;
+  for (const auto& [name, text] : written_) {
+    if (!wanted.contains(name)) stale.push_back(name);
+  }
+  for (const std::string& name : stale) remove(name);
+  for (const auto& [name, spec] : wanted) write(name, spec);
+}
+
+void CdiSpecs::write(const std::string& name, const Spec& spec) {
+  const auto before = written_.find(name);
+  if (before != written_.end() && before->second == spec.text) return;
+  const auto done = sys::write_spec(folder_ + "/" + name, spec.text, spec.reader);
+  if (!done) return note(done.error().message);
+  written_[name] = spec.text;
+}
+
+void CdiSpecs::remove(std::string name) {  // NOLINT(performance-unnecessary-value-param)
+  if (written_.erase(name) == 0) return;
+  const std::string path = folder_ + "/" + name;
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return;
+  note(fmt::format("cannot remove {}: {}", path, std::strerror(errno)));
+}
+
+void CdiSpecs::note(const std::string& trouble) {
+  if (trouble_ != trouble) log::error(trouble + ", so container engines do not hear of all leases");
+  trouble_ = trouble;
+}
+
+CdiSpecs::Spec CdiSpecs::lease_spec(const LeaseEntry& entry) const {
+  std::set<GpuUuid> gpus;
+  for (const LeaseGpu& gpu : entry.lease.gpus) gpus.insert(gpu.uuid);
+  containers::CdiEdits edits = edits_for(gpus);
+  for (auto& [name, value] : lease_environment(entry, parts_.gpus, parts_.tenant_socket, true)) {
+    const bool counts = name == "CUDA_VISIBLE_DEVICES" && !edits.devices.empty();
+    edits.variables.emplace_back(name, counts ? counted(entry.lease) : value);
+  }
+  const std::string user = parts_.processes.user_name(entry.lease.uid);
+  return {containers::cdi_text(containers::kCdiLease, names_of(entry.lease, user), edits),
+          entry.lease.uid};
+}
+
+// Which GPUs it will have is not known yet, so it can open all of them; the library shows it those of its lease.
+CdiSpecs::Spec CdiSpecs::any_spec() const {
+  std::set<GpuUuid> gpus;
+  for (const GpuInfo& gpu : parts_.gpus.infos()) gpus.insert(gpu.uuid);
+  containers::CdiEdits edits = edits_for(gpus);
+  edits.variables = {{GPUROTA_ENV_CONTAINER, "1"},
+                     {GPUROTA_ENV_RUNTIME_DIR, container_folder(parts_.tenant_socket)}};
+  return {containers::cdi_text(containers::kCdiGpu, {std::string(containers::kCdiAny)}, edits), {}};
+}
+
+// Device files that are not there are left out: an engine refuses the container for one. /dev is in memory.
+containers::CdiEdits CdiSpecs::edits_for(const std::set<GpuUuid>& gpus) const {
+  containers::CdiEdits edits;
+  const std::string folder = container_folder(parts_.tenant_socket);
+  edits.mounts.push_back({folder, folder});
+  if (!parts_.library.empty()) {
+    edits.mounts.push_back({parts_.library, parts_.library});
+    edits.mounts.push_back({folder + "/" GPUROTA_PRELOAD_NAME, "/etc/ld.so.preload"});
+  }
+  // NVIDIA's description has all of the driver, in the way of its toolkit: `--device nvidia.com/gpu=N` beside ours.
+  if (!facts_.driver.described) {
+    for (auto& mount : containers::driver_mounts(facts_.driver)) edits.mounts.push_back(mount);
+  }
+  std::vector<std::string> devices = facts_.driver.devices;
+  for (const std::string& name : access::files_of(parts_.gpus.infos(), gpus, facts_.minors)) {
+    devices.push_back("/dev/" + name);
+  }
+  for (const std::string& device : devices) {
+    const std::string here = parts_.driver_root + device;
+    if (::access(here.c_str(), F_OK) == 0) edits.devices.push_back({here, device});
+  }
+  return edits;
+}
+
+std::string CdiSpecs::device_of(LeaseId lease) const {
+  if (!written_.contains(file_of(lease))) return {};
+  return fmt::format("{}={}", containers::kCdiLease, to_string(lease));
+}
+
+std::string CdiSpecs::describe() const {
+  if (folder_.empty()) return {};
+  return fmt::format("container engines find {} device{} in {}", written_.size(),
+                     written_.size() == 1 ? "" : "s", folder_);
+}
+
+}  // namespace gpurota::daemon

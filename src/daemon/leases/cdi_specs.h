@@ -1,0 +1,93 @@
+// [containers] cdi: specs by which container engines give a container a lease (docs/design/containers.md): a file for each reservation, which
+// its owner and root read, as its token is in it, and one for the device `any`. State thread only.
+//
+// The folder is in memory, so that the loop's thread writes there itself and a reservation has its device before anybody hears of it. Where the
+// driver's files are a worker looks: at start, after a reload, when GPUs are found, and every kPeriod.
+#pragma once
+
+#include "access/device_rights.h"
+#include "config/config.h"
+#include "containers/cdi_spec.h"
+#include "containers/driver_files.h"
+#include "daemon/gpus/gpu_table.h"
+#include "daemon/leases/lease_manager.h"
+#include "ports/event_loop.h"
+#include "ports/processes.h"
+#include "sys/worker.h"
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class CdiSpecs final : public LeaseListener {
+ public:
+  // All outlive it.
+  struct Parts {
+    ports::EventLoop& loop;
+    const config::Config& config;
+    const GpuTable& gpus;
+    const LeaseManager& leases;
+    ports::Processes& processes;
+    std::string tenant_socket;
+    std::string library;      // libgpurota.so; empty: not installed
+    std::string driver_root;  // of the driver's files; empty: the machine's
+    bool root = false;        // we are root's: engines of root obey these files
+  };
+  static constexpr Duration kPeriod = std::chrono::minutes(1);
+
+  explicit CdiSpecs(Parts parts) : parts_(std::move(parts)) {}
+
+  // Takes over what an earlier daemon left, once. Waits a little for the disk.
+  void start();
+  // The configuration, the GPUs, or names of users are others.
+  void refresh();
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+
+  // "gpurota.dev/lease=L12"; empty: it has none.
+  std::string device_of(LeaseId lease) const;
+  // For doctor: what there is, and what is wrong with it; empty: nothing.
+  std::string describe() const;
+  const std::string& trouble() const { return trouble_; }
+
+ private:
+  struct Facts {
+    containers::DriverFiles driver;  // those that all GPUs share
+    access::MigMinors minors;
+    bool operator==(const Facts&) const = default;
+  };
+  struct Spec {
+    std::string text;
+    std::optional<uid_t> reader;  // nothing: everybody
+  };
+
+  static Facts read_facts(const std::string& root);
+  void look(bool wait);
+  void schedule();
+  void enter(const std::string& folder);
+  void leave();
+  void write_all();
+  void write(const std::string& name, const Spec& spec);
+  void remove(std::string name);  // a copy: it may be the key of what is removed
+  void note(const std::string& trouble);
+  bool has_device(const LeaseEntry& entry) const;
+  Spec lease_spec(const LeaseEntry& entry) const;
+  Spec any_spec() const;
+  containers::CdiEdits edits_for(const std::set<GpuUuid>& gpus) const;
+
+  Parts parts_;
+  std::string folder_;                          // where they are; empty: off
+  std::map<std::string, std::string> written_;  // the text of each, by file
+  Facts facts_;
+  std::string trouble_;
+  std::unique_ptr<sys::Worker> worker_;
+  ports::EventLoop::SourcePtr timer_;
+  bool looking_ = false;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,17 @@
+// The variables by which a program is in a lease. State thread only.
+#pragma once
+
+#include "daemon/gpus/gpu_table.h"
+#include "daemon/leases/lease_entry.h"
+#include "proto/types.h"
+
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+// In a container the kernel does not say that it belongs to the lease: its token does, in any case.
+std::vector<proto::Variable> lease_environment(const LeaseEntry& entry, const GpuTable& gpus,
+                                               const std::string& tenant_socket, bool container);
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,115 @@
+#!/usr/bin/env bats
+# A container of another user: what of somebody's lease it can use, see or end. A container is here what engines make of the kernel's parts: a user namespace in
+# which the attacker is root, a pid namespace, and a control group with an engine's name for it.
+
+load ../e2e/helpers
+
+setup() {
+  [ "$(id -u)" = 0 ] || skip "needs root: it switches users"
+  make_folders
+  attacker true 2>/dev/null || skip "no user namespace can be made here"
+  CGROUPS=$(awk '$3 == "cgroup2" {print $2; exit}' /proc/mounts)
+  chmod 755 . run "$GPUROTA_SIM_DIR"
+  # The simulated driver's files are its user's alone.
+  chmod 666 "$GPUROTA_SIM_DIR"/{state,locks,pids}
+  start_daemon
+}
+teardown() {
+  end_test
+  if [ -n "${OURS:-}" ]; then rmdir "$OURS"/* "$OURS" 2>/dev/null || true; fi
+}
+
+VICTIM=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+# Root inside, with process numbers of its own.
+attacker() { setpriv --reuid 65533 --regid 65533 --clear-groups unshare --user --map-root-user --fork --pid --mount-proc "$@"; }
+library() { sed -n 1p run/container/ld.so.preload; }
+# claims TOKEN COMMAND…: says that it is in the lease L1, with this token.
+claims() {
+  attacker env GPUROTA_LEASE=L1 GPUROTA_TOKEN="$1" GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" LD_PRELOAD="$(library)" "${@:2}"
+}
+in_lease() { value 'sum(gpu["processes"] for gpu in leases[0]["gpus"])'; }
+has_processes() { [ "$(in_lease)" = "$1" ]; }
+# victim_holds: a program of the victim's under the reservation L1, in a group that has an engine's name. VICTIM_PID is it.
+victim_holds() {
+  ID=$(printf 'a%.0s' {1..64})
+  OURS=$CGROUPS/gpurota-hostile-$BASHPID
+  mkdir "$OURS" "$OURS/libpod-$ID" 2>/dev/null || skip "no control group can be made here"
+  "${VICTIM[@]}" gpurota reserve --memory 1G --for 1h --note private --name web >/dev/null
+  "${VICTIM[@]}" gpurota container-args web --env-file "$(mktemp -u -p "$(victims_folder)")" >/dev/null
+  TOKEN=$(sed -n 's/^GPUROTA_TOKEN=//p' victims/*)
+  [ "${#TOKEN}" = 32 ]
+  # shellcheck disable=SC2016
+  in_background holder sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$OURS/libpod-$ID" "${VICTIM[@]}" \
+    env GPUROTA_LEASE=L1 GPUROTA_TOKEN="$TOKEN" GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" LD_PRELOAD="$(library)" "$PROGRAM" hold 100
+  VICTIM_PID=$BACKGROUND_PID
+  wait_until says holder holding
+  wait_until has_processes 1
+}
+victims_folder() { mkdir -p victims && chown 65534 victims && echo "$E2E_DIR/victims"; }
+
+@test "the token cannot be read where it is, and a wrong or an old one is worth nothing" {
+  victim_holds
+  run ! attacker cat "/proc/$VICTIM_PID/environ"
+  run ! setpriv --reuid 65533 --regid 65533 --clear-groups cat "/proc/$VICTIM_PID/environ" victims/*
+  run ! grep -rqs "$TOKEN" /proc/[0-9]*/cmdline
+  run ! claims "${TOKEN//[0-9]/a}" "$PROGRAM" info
+  [[ $output = *"another user's"* ]]
+  run ! claims "" "$PROGRAM" info
+  wait_until has_processes 1
+  "${VICTIM[@]}" gpurota release web
+  wait_until no_leases
+  run ! claims "$TOKEN" "$PROGRAM" info
+  # The next lease has another one.
+  "${VICTIM[@]}" gpurota reserve --memory 1G --for 1h
+  run ! claims "$TOKEN" "$PROGRAM" info
+  run ! attacker env GPUROTA_LEASE=L2 GPUROTA_TOKEN="$TOKEN" GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" LD_PRELOAD="$(library)" "$PROGRAM" info
+}
+
+@test "root in there is nobody outside: it neither sees nor ends the lease" {
+  victim_holds
+  run ! attacker gpurota release web
+  run ! attacker gpurota release L1
+  run ! attacker gpurota release --all-users --yes
+  run ! attacker gpurota update L1 --memory 512M
+  run ! attacker gpurota container-args L1 --env-file mine.env
+  run ! attacker kill "$VICTIM_PID"
+  attacker gpurota status --json >seen
+  run ! grep -q -e private -e "$TOKEN" seen
+  kill -0 "$VICTIM_PID"
+  wait_until has_processes 1
+}
+
+@test "a control group with the same name elsewhere is not the victim's container" {
+  victim_holds
+  mkdir "$OURS/other" "$OURS/other/libpod-$ID"
+  # shellcheck disable=SC2016
+  in_background other sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$OURS/other/libpod-$ID" \
+    setpriv --reuid 65534 --regid 65534 --clear-groups "$PROGRAM" hold 200
+  wait_until says other holding
+  local other=$BACKGROUND_PID
+  # shellcheck disable=SC2016
+  in_background beside sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$OURS/libpod-$ID" \
+    setpriv --reuid 65533 --regid 65533 --clear-groups "$PROGRAM" hold 300
+  wait_until says beside holding
+  wait_until knows "$other"
+  wait_until knows "$BACKGROUND_PID"
+  # The attacker in the victim's own group is not in the lease; nor is another user's process with that name of group.
+  gpurota ps L1 >members
+  run ! grep -qw -e "$BACKGROUND_PID" members
+  kill "$other" "$BACKGROUND_PID"
+  wait_until gone "$other"
+  rmdir "$OURS/other/libpod-$ID" "$OURS/other"
+}
+knows() { gpurota ps | grep -qw "$1"; }
+
+@test "process numbers of another namespace are nobody's here" {
+  victim_holds
+  # In its namespace the attacker has the victim's number.
+  # shellcheck disable=SC2016
+  run ! attacker sh -c 'echo "$1" >/proc/sys/kernel/ns_last_pid 2>/dev/null; shift; exec "$@"' sh $((VICTIM_PID - 1)) \
+    env GPUROTA_LEASE=L1 GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" LD_PRELOAD="$(library)" "$PROGRAM" info
+  wait_until has_processes 1
+  # It ends its own number 1, and nobody else.
+  run ! attacker sh -c 'kill -KILL -1; kill -KILL 1; exit 3'
+  kill -0 "$VICTIM_PID"
+}
