@@ -13,7 +13,7 @@ while [ "${1:-}" != --rootfs ]; do
       shift ;;
     --volume) mounts+=("$2") && shift ;;
     --device) devices+=("$2") && shift ;;
-    --network) shift ;;
+    --network | --cidfile) shift ;;
     --*) ;;
     *) echo "container_like: $1?" >&2 && exit 125 ;;
   esac
