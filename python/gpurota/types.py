@@ -404,6 +404,7 @@ class GetEnvironmentReply:
     lease: Lease
     environment: List[Variable]
     preload: Optional[str] = None
+    cdi_device: Optional[str] = None
 
 
 @dataclass(frozen=True)
