@@ -48,7 +48,7 @@ wanted = {
     "leases": (lease, "lease_id kind share state uid user as_name since ends gpus processes pid command note model priority quantum_ms name pod allocation"),
     "lease gpus": (lease["gpus"][0], "index label uuid limit_bytes soft_limit_bytes used_bytes granted_bytes processes unused_since oversize_bytes turn turn_position moved_out_bytes"),
     "processes": (json.load(open("ps.json"))["processes"][0],
-                  "pid uid user gpu gpu_label gpu_uuid type used_bytes lease_id tenant command allocations refusals unhooked unhooked_names library"),
+                  "pid uid user gpu gpu_label gpu_uuid type used_bytes lease_id tenant command container allocations refusals unhooked unhooked_names library"),
     "checks": (json.load(open("doctor.json"))["checks"][0], "name status summary remedy"),
 }
 for name, (thing, fields) in wanted.items():
