@@ -108,8 +108,8 @@ async function restart() {
   const page = await open();
   await show(page, "now");
   console.log("live");
-  await page.locator(".banner:not([hidden])").waitFor({ timeout: 60000 });
-  console.log(`gone: ${await page.locator(".banner").textContent()}`);
+  await page.locator(".banner:not([hidden])").first().waitFor({ timeout: 60000 });
+  console.log(`gone: ${await page.locator(".banner:not([hidden])").first().textContent()}`);
   await page.screenshot({ path: `${folder}/gone.png` });
   await page.locator(".is-live").waitFor({ timeout: 60000 });
   console.log("back");
