@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include <unistd.h>
 
@@ -31,17 +32,6 @@ std::vector<GpuUuid> gpus_of(const proto::GetEnvironment::Reply& lease) {
   std::vector<GpuUuid> gpus;
   for (const proto::LeaseGpu& gpu : lease.lease.gpus) gpus.push_back(gpu.uuid);
   return gpus;
-}
-
-bool is_instance(const proto::LeaseGpu& gpu) { return gpu.uuid.value.starts_with("MIG-"); }
-
-// A container that has the lease's GPUs only counts them from 0.
-std::string counted(const proto::Lease& lease) {
-  std::vector<std::string> names;
-  for (const proto::LeaseGpu& gpu : lease.gpus) {
-    names.push_back(is_instance(gpu) ? gpu.uuid.value : std::to_string(names.size()));
-  }
-  return fmt::format("{}", fmt::join(names, ","));
 }
 
 std::string by_uuid(const proto::Lease& lease) {
@@ -70,16 +60,30 @@ void give_gpus(Parts& parts, const proto::Lease& lease, Giver giver, const Drive
 void give_library(Parts& parts, const proto::GetEnvironment::Reply& lease, bool file) {
   const std::string folder = socket_folder(lease);
   if (!lease.preload || folder.empty()) return;
-  parts.mounts.push_back({folder, folder});
-  parts.mounts.push_back({*lease.preload, *lease.preload});
-  if (file) {
-    parts.mounts.push_back({folder + "/" GPUROTA_PRELOAD_NAME, "/etc/ld.so.preload"});
-  } else {
-    parts.variables.push_back({"LD_PRELOAD", *lease.preload});
+  for (Mount& mount : library_mounts(folder, *lease.preload, file)) {
+    parts.mounts.push_back(std::move(mount));
   }
+  if (!file) parts.variables.push_back({"LD_PRELOAD", *lease.preload});
 }
 
 }  // namespace
+
+bool is_instance(const GpuUuid& gpu) { return gpu.value.starts_with("MIG-"); }
+
+std::string count_gpus(const std::vector<GpuUuid>& gpus) {
+  std::vector<std::string> names;
+  for (const GpuUuid& gpu : gpus) {
+    names.push_back(is_instance(gpu) ? gpu.value : std::to_string(names.size()));
+  }
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+std::vector<Mount> library_mounts(const std::string& folder, const std::string& library,
+                                  bool preload_file) {
+  std::vector<Mount> mounts = {{folder, folder}, {library, library}};
+  if (preload_file) mounts.push_back({folder + "/" GPUROTA_PRELOAD_NAME, "/etc/ld.so.preload"});
+  return mounts;
+}
 
 std::string described_name(const proto::LeaseGpu& gpu) {
   return "nvidia.com/gpu=" + gpu.label.value_or(std::to_string(gpu.index));
@@ -107,8 +111,9 @@ Parts make_parts(const proto::GetEnvironment::Reply& lease, Giver giver, Seen se
     if (variable.name == GPUROTA_ENV_TOKEN) {
       parts.token = variable.value;
     } else if (variable.name == kVisible && seen != Seen::kAsOutside) {
-      parts.variables.push_back(
-          {variable.name, seen == Seen::kByUuid ? by_uuid(lease.lease) : counted(lease.lease)});
+      parts.variables.push_back({variable.name, seen == Seen::kByUuid
+                                                    ? by_uuid(lease.lease)
+                                                    : count_gpus(gpus_of(lease))});
     } else {
       parts.variables.push_back(variable);
     }

@@ -42,6 +42,13 @@ enum class Giver {
 // As what its programs see them.
 enum class Seen { kAsOutside, kByUuid, kFromZero };
 
+bool is_instance(const GpuUuid& gpu);  // of MIG: it has no number that CUDA knows
+// For CUDA_VISIBLE_DEVICES: a container that has these GPUs only counts them from 0.
+std::string count_gpus(const std::vector<GpuUuid>& gpus);
+// By which its programs reach the daemon and load the library. `folder` has the socket: one that is mounted itself is dead after the
+// daemon's next start. `preload_file`: the folder has a file for /etc/ld.so.preload.
+std::vector<Mount> library_mounts(const std::string& folder, const std::string& library,
+                                  bool preload_file);
 // As NVIDIA's description (CDI) calls it: "nvidia.com/gpu=0", and "…=0:1" of an instance.
 std::string described_name(const proto::LeaseGpu& gpu);
 

@@ -96,8 +96,8 @@ Result<ContainerAnswer> container_answer(Resource resource, const std::vector<Gp
   std::vector<std::string> visible;
   for (const NodeGpu* gpu : known) {
     lease.gpus.push_back({.index = gpu->index, .label = gpu->label, .uuid = gpu->uuid});
-    visible.push_back(gpu->uuid.value.starts_with("MIG-") ? gpu->uuid.value
-                                                          : std::to_string(gpu->index));
+    visible.push_back(containers::is_instance(gpu->uuid) ? gpu->uuid.value
+                                                         : std::to_string(gpu->index));
   }
   const containers::Host host = host_of(node, gpus);
   // No device file at all: a simulated machine, whose GPUs are everywhere.

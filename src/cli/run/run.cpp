@@ -12,6 +12,7 @@
 #include "cli/run/supervise.h"
 #include "cli/views.h"
 #include "cli/waiting.h"
+#include "containers/parts.h"
 #include "proto/codec.h"
 
 #include <fmt/format.h>
@@ -158,7 +159,7 @@ void describe(const Context& context, const proto::Acquire::Reply& reply,
               const CommandEnvironment& environment) {
   const auto& gpus = reply.lease.gpus;
   const auto instances = std::count_if(gpus.begin(), gpus.end(), [](const proto::LeaseGpu& gpu) {
-    return gpu.uuid.value.starts_with("MIG-");
+    return containers::is_instance(gpu.uuid);
   });
   if (instances > 0 && gpus.size() > 1) {
     complain(

@@ -2,13 +2,13 @@
 
 #include "abi/env.h"
 #include "base/log.h"
+#include "containers/parts.h"
 #include "daemon/leases/container_folder.h"
 #include "daemon/leases/lease_environment.h"
 #include "sys/device_files.h"
 #include "sys/spec_folder.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -39,14 +39,10 @@ std::vector<std::string> names_of(const Lease& lease, const std::string& user) {
   return names;
 }
 
-// A container that has the lease's GPUs only counts them from 0. MIG instances have no number.
-std::string counted(const Lease& lease) {
-  std::vector<std::string> names;
-  for (const LeaseGpu& gpu : lease.gpus) {
-    const bool instance = gpu.uuid.value.starts_with("MIG-");
-    names.push_back(instance ? gpu.uuid.value : std::to_string(names.size()));
-  }
-  return fmt::format("{}", fmt::join(names, ","));
+std::vector<GpuUuid> gpus_of(const Lease& lease) {
+  std::vector<GpuUuid> gpus;
+  for (const LeaseGpu& gpu : lease.gpus) gpus.push_back(gpu.uuid);
+  return gpus;
 }
 
 }  // namespace
@@ -174,12 +170,11 @@ void CdiSpecs::note(const std::string& trouble) {
 }
 
 CdiSpecs::Spec CdiSpecs::lease_spec(const LeaseEntry& entry) const {
-  std::set<GpuUuid> gpus;
-  for (const LeaseGpu& gpu : entry.lease.gpus) gpus.insert(gpu.uuid);
-  containers::CdiEdits edits = edits_for(gpus);
+  const std::vector<GpuUuid> gpus = gpus_of(entry.lease);
+  containers::CdiEdits edits = edits_for({gpus.begin(), gpus.end()});
   for (auto& [name, value] : lease_environment(entry, parts_.gpus, parts_.tenant_socket, true)) {
     const bool counts = name == "CUDA_VISIBLE_DEVICES" && !edits.devices.empty();
-    edits.variables.emplace_back(name, counts ? counted(entry.lease) : value);
+    edits.variables.emplace_back(name, counts ? containers::count_gpus(gpus) : value);
   }
   const std::string user = parts_.processes.user_name(entry.lease.uid);
   return {containers::cdi_text(containers::kCdiLease, names_of(entry.lease, user), edits),
@@ -200,10 +195,10 @@ CdiSpecs::Spec CdiSpecs::any_spec() const {
 containers::CdiEdits CdiSpecs::edits_for(const std::set<GpuUuid>& gpus) const {
   containers::CdiEdits edits;
   const std::string folder = container_folder(parts_.tenant_socket);
-  edits.mounts.push_back({folder, folder});
-  if (!parts_.library.empty()) {
-    edits.mounts.push_back({parts_.library, parts_.library});
-    edits.mounts.push_back({folder + "/" GPUROTA_PRELOAD_NAME, "/etc/ld.so.preload"});
+  if (parts_.library.empty()) {
+    edits.mounts.push_back({folder, folder});
+  } else {
+    edits.mounts = containers::library_mounts(folder, parts_.library, true);
   }
   // NVIDIA's description has all of the driver, in the way of its toolkit: `--device nvidia.com/gpu=N` beside ours.
   if (!facts_.driver.described) {
