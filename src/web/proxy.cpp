@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 #include "base/read_all.h"
+#include "base/same_secret.h"
 #include "base/text.h"
 
 #include <algorithm>
@@ -37,16 +38,6 @@ bool is_header_name(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-';
   });
-}
-
-// In a time that does not depend on where they differ.
-bool is_same(std::string_view one, std::string_view other) {
-  if (one.size() != other.size()) return false;
-  unsigned char differ = 0;
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    differ |= static_cast<unsigned char>(one[i] ^ other[i]);
-  }
-  return differ == 0;
 }
 
 Result<std::string> read_secret(const std::string& path) {
@@ -113,7 +104,7 @@ Result<std::string> Proxy::user_of(const HttpRequest& request) const {
     return fail(Code::kDenied, "this address may not say who its users are");
   }
   const auto secret = request.header(kSecretHeader);
-  if (!secret_.empty() && (!secret || !is_same(*secret, secret_))) {
+  if (!secret_.empty() && (!secret || !is_same_secret(secret_, *secret))) {
     return fail(Code::kDenied, "the proxy has not shown its secret");
   }
   return std::string(*user);

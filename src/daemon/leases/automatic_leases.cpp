@@ -57,8 +57,7 @@ AutomaticLeases::Answer AutomaticLeases::ask(const ipc::Peer& peer, const Automa
 
 AutomaticLeases::Answer AutomaticLeases::join(const ipc::Peer& peer, LeaseId lease,
                                               std::string_view token) {
-  const LeaseEntry* const entry =
-      lease.value == 0 ? find_pod_lease(parts_.leases, token) : parts_.leases.find(lease);
+  const LeaseEntry* const entry = find_told_lease(parts_.leases, lease, token);
   if (!entry || entry->cause || !entry->lease.exclusive() || !has_token(*entry, token)) {
     return {.status = GPUROTA_REFUSED_LEASE};
   }

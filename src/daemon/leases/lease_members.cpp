@@ -1,5 +1,7 @@
 #include "daemon/leases/lease_members.h"
 
+#include "base/same_secret.h"
+
 #include <algorithm>
 
 namespace gpurota::daemon {
@@ -34,12 +36,7 @@ std::optional<LeaseId> LeaseMembers::lease_of_container(const std::string& group
 }
 
 bool has_token(const LeaseEntry& entry, std::string_view token) {
-  if (entry.token.empty() || entry.token.size() != token.size()) return false;
-  unsigned difference = 0;
-  for (std::size_t i = 0; i < token.size(); ++i) {
-    difference |= static_cast<unsigned char>(entry.token[i]) ^ static_cast<unsigned char>(token[i]);
-  }
-  return difference == 0;
+  return is_same_secret(entry.token, token);
 }
 
 const LeaseEntry* find_pod_lease(const LeaseManager& leases, std::string_view token) {
@@ -49,6 +46,10 @@ const LeaseEntry* find_pod_lease(const LeaseManager& leases, std::string_view to
     if (has_token(entry, token)) found = &entry;
   }
   return found;
+}
+
+const LeaseEntry* find_told_lease(const LeaseManager& leases, LeaseId id, std::string_view token) {
+  return id.value == 0 ? find_pod_lease(leases, token) : leases.find(id);
 }
 
 std::optional<LeaseId> find_reservation(const LeaseManager& leases, uid_t uid, const GpuUuid& gpu) {

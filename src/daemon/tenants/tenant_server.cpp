@@ -142,9 +142,7 @@ std::uint32_t TenantServer::admit(const Session& session, const gpurota_msg_hell
   // A newer library speaks as an older one where nothing newer was agreed on (features).
   if (hello.version < kOldestVersion) return GPUROTA_REFUSED_VERSION;
   const std::string_view token(hello.token, sizeof hello.token);
-  // A pod's environment is made before its lease, whose number it does not know.
-  entry = hello.lease == 0 ? find_pod_lease(parts_.leases, token)
-                           : parts_.leases.find(LeaseId{hello.lease});
+  entry = find_told_lease(parts_.leases, LeaseId{hello.lease}, token);
   if (!entry || entry->lease.exclusive()) return GPUROTA_REFUSED_LEASE;
   // Another library's memory cannot be moved: it is charged by what the driver counts.
   if (entry->lease.swap() && (hello.features & GPUROTA_FEATURE_SWAP) == 0) {

@@ -1,5 +1,7 @@
 #include "daemon/users/web_sessions.h"
 
+#include "base/same_secret.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,16 +26,6 @@ std::optional<Presented> parse_presented(std::string_view text) {
   if (error != std::errc() || end != text.data() + dot) return std::nullopt;
   presented.secret = text.substr(dot + 1);
   return presented;
-}
-
-// Takes as long wherever they differ.
-bool is_same(std::string_view secret, std::string_view presented) {
-  if (secret.empty() || secret.size() != presented.size()) return false;
-  unsigned char differ = 0;
-  for (std::size_t i = 0; i < secret.size(); ++i) {
-    differ |= static_cast<unsigned char>(secret[i] ^ presented[i]);
-  }
-  return differ == 0;
 }
 
 template <class Map, class Over>
@@ -109,7 +101,7 @@ Result<WebSessions::Opened> WebSessions::sign_in(uid_t server, std::string_view 
   const auto presented = parse_presented(secret);
   const auto link = presented ? links_.find(presented->number) : links_.end();
   if (link == links_.end() || servers_.at(link->second.server).uid != server ||
-      !is_same(link->second.secret, presented->secret)) {
+      !is_same_secret(link->second.secret, presented->secret)) {
     return fail(
         Code::kDenied,
         "this link is not valid any more: each signs in once, within two minutes. 'gpurota web' "
@@ -186,7 +178,8 @@ bool WebSessions::is_over(const Entry& entry) const {
 const WebSessions::Session* WebSessions::use(uid_t server, std::string_view token) {
   const auto presented = parse_presented(token);
   const auto found = presented ? sessions_.find(presented->number) : sessions_.end();
-  if (found == sessions_.end() || !is_same(found->second.secret, presented->secret)) return nullptr;
+  if (found == sessions_.end() || !is_same_secret(found->second.secret, presented->secret))
+    return nullptr;
   Entry& entry = found->second;
   if (servers_.at(entry.server).uid != server) return nullptr;
   // The groups that make an administrator are read again when they are old.
