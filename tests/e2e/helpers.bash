@@ -170,5 +170,7 @@ print(eval(sys.argv[1], {"s": s, "gpus": s["gpus"], "leases": s["leases"]}))' "$
 
 # As a user with an ordinary account; for root only.
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+# How many processes of the first lease its GPUs count; 0 while there is no lease.
+counted_processes() { value 'sum(gpu["processes"] for lease in leases[:1] for gpu in lease["gpus"])'; }
 no_leases() { holds 'leases == []'; }
 memory_is_back() { holds 'all(g["reserved_bytes"] == 0 and not g["leases"] for g in gpus)'; }

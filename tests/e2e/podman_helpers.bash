@@ -48,8 +48,6 @@ END
     --env GPUROTA_SIM_DIR --env LD_LIBRARY_PATH --rootfs "$E2E_DIR/image")
 }
 
-# Also while there is no lease.
-in_lease() { value 'sum(gpu["processes"] for lease in leases[:1] for gpu in lease["gpus"])'; }
-has_processes() { [ "$(in_lease)" -ge "$1" ]; }
+has_processes() { [ "$(counted_processes)" -ge "$1" ]; }
 
 no_containers() { [ -z "$("${ENGINE[@]}" ps --quiet)" ]; }

@@ -27,8 +27,7 @@ library() { sed -n 1p run/container/ld.so.preload; }
 claims() {
   attacker env GPUROTA_LEASE=L1 GPUROTA_TOKEN="$1" GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" LD_PRELOAD="$(library)" "${@:2}"
 }
-in_lease() { value 'sum(gpu["processes"] for lease in leases[:1] for gpu in lease["gpus"])'; }
-has_processes() { [ "$(in_lease)" = "$1" ]; }
+has_processes() { [ "$(counted_processes)" = "$1" ]; }
 # victim_holds: a program of the victim's under the reservation L1, in a group that has an engine's name. VICTIM_PID is it.
 victim_holds() {
   ID=$(printf 'a%.0s' {1..64})
