@@ -26,7 +26,6 @@ LARGER = {
     "SqliteStore": 42,
     "SteadyStore": 43,
     "SwapSpace": 43,
-    "TenantServer": 61,
 }
 ELSEWHERE = {
     "ControlServer": ["control_long_answers"],
@@ -35,7 +34,6 @@ ELSEWHERE = {
     "Mover": ["changes", "copies"],
     "SqliteStore": ["program_store", "queue_store", "sqlite_history"],
     "SwapSpace": ["aliases"],
-    "TenantServer": ["tenant_grants", "tenant_turns"],
     "Views": ["turns_methods"],
 }
 
