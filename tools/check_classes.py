@@ -23,8 +23,6 @@ MAX_METHODS = 35
 LARGER = {
     "ControlServer": 43,
     "Jobs": 41,
-    "SqliteStore": 42,
-    "SteadyStore": 43,
     "SwapSpace": 43,
 }
 ELSEWHERE = {
@@ -32,7 +30,6 @@ ELSEWHERE = {
     "InContext": ["driver_calls"],
     "Jobs": ["jobs_change", "jobs_restore"],
     "Mover": ["changes", "copies"],
-    "SqliteStore": ["program_store", "queue_store", "sqlite_history"],
     "SwapSpace": ["aliases"],
     "Views": ["turns_methods"],
 }
