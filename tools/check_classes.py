@@ -21,21 +21,14 @@ from check_layers import source_files  # noqa: E402
 MAX_METHODS = 35
 # What was larger, or in more files, when the check came: the most methods, and the other files. Only ever made shorter.
 LARGER = {
-    "ControlServer": 43,
     "Jobs": 41,
-    "SqliteStore": 42,
-    "SteadyStore": 43,
     "SwapSpace": 43,
-    "TenantServer": 61,
 }
 ELSEWHERE = {
-    "ControlServer": ["control_long_answers"],
     "InContext": ["driver_calls"],
     "Jobs": ["jobs_change", "jobs_restore"],
     "Mover": ["changes", "copies"],
-    "SqliteStore": ["program_store", "queue_store", "sqlite_history"],
     "SwapSpace": ["aliases"],
-    "TenantServer": ["tenant_grants", "tenant_turns"],
     "Views": ["turns_methods"],
 }
 

@@ -12,7 +12,7 @@
 #include "daemon/leases/lease_manager.h"
 #include "daemon/looks.h"
 #include "daemon/site_config.h"
-#include "daemon/tenants/tenant_server.h"
+#include "daemon/tenants/tenant_table.h"
 #include "daemon/users/user_budgets.h"
 #include "daemon/watch/strict_access.h"
 #include "daemon/watch/watch_keeper.h"
@@ -41,7 +41,7 @@ class Health final : public DaemonSelf {
     const UserBudgets& budgets;
     const AutomaticLeases& automatic;
     const CdiSpecs& cdi;
-    const TenantServer& tenants;
+    const TenantTable& tenants;
     const TenantRecords& records;
     const WatchKeeper& watch;
     const StrictAccess& strict;

@@ -224,7 +224,7 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
   world.history = &store;
   world.series = std::make_shared<store::SqliteSeries>(paths.state_dir + "/history.db");
   world.programs = &store;
-  world.durability = &store;
+  world.durability = &store.durability();
   world.descriptors = read_descriptor_limit();
   world.longest_rounds = [&loop = *loop] { return loop.longest_rounds(); };
   Daemon daemon(world, loaded, places);

@@ -4,6 +4,8 @@
 //     gpurota.db             0600, with gpurota.db-wal beside it while in use
 //     store.mark             shows that there is one: store_mark.h
 //     state.lock             held by the daemon that uses the directory
+//
+// What stands in which table the *_tables.h files know; here is the file they are in, from its opening to its end.
 #pragma once
 
 #include "base/fd.h"
@@ -11,7 +13,11 @@
 #include "ports/program_store.h"
 #include "ports/store.h"
 #include "store/database.h"
+#include "store/history_tables.h"
+#include "store/lease_tables.h"
 #include "store/log_file.h"
+#include "store/program_tables.h"
+#include "store/queue_tables.h"
 
 #include <chrono>
 #include <memory>
@@ -45,35 +51,59 @@ class SqliteStore final : public ports::Store, public ports::History, public por
   };
   Result<Numbers> numbers();
 
-  Result<std::vector<ports::StoredLease>> load_leases() override;
+  Result<std::vector<ports::StoredLease>> load_leases() override { return leases_.load(); }
   Result<void> save_lease(const ports::StoredLease& lease) override;
-  Result<void> remove_lease(LeaseId id) override;
+  Result<void> remove_lease(LeaseId id) override { return leases_.remove(id); }
   Result<LeaseId> next_lease_id() override;
-  Result<std::vector<ports::StoredRequest>> load_requests() override;
-  Result<void> save_request(const ports::StoredRequest& request) override;
-  Result<void> remove_request(RequestId id) override;
+  Result<std::vector<ports::StoredRequest>> load_requests() override {
+    return queue_.load_requests();
+  }
+  Result<void> save_request(const ports::StoredRequest& request) override {
+    return queue_.save_request(request);
+  }
+  Result<void> remove_request(RequestId id) override { return queue_.remove_request(id); }
   Result<RequestId> next_request_id() override;
   Result<void> grant_request(RequestId id, const ports::StoredLease& lease) override;
-  Result<std::vector<ports::StoredGpuState>> load_gpus() override;
-  Result<void> save_gpu(const ports::StoredGpuState& gpu) override;
+  Result<std::vector<ports::StoredGpuState>> load_gpus() override { return queue_.load_gpus(); }
+  Result<void> save_gpu(const ports::StoredGpuState& gpu) override { return queue_.save_gpu(gpu); }
 
-  Result<std::vector<ports::StoredJob>> load_jobs() override;
-  Result<void> save_job(const ports::StoredJob& job) override;
-  Result<void> save_jobs(const std::vector<ports::StoredJob>& jobs) override;
-  Result<std::vector<ports::StoredFiller>> load_fillers() override;
-  Result<void> save_filler(const ports::StoredFiller& filler) override;
-  Result<void> remove_program(ports::ProgramKind kind, std::uint64_t id) override;
-  Result<std::uint64_t> next_program_id(ports::ProgramKind kind) override;
+  Result<std::vector<ports::StoredJob>> load_jobs() override { return programs_.load_jobs(); }
+  Result<void> save_job(const ports::StoredJob& job) override { return programs_.save_job(job); }
+  Result<void> save_jobs(const std::vector<ports::StoredJob>& jobs) override {
+    return programs_.save_jobs(jobs);
+  }
+  Result<std::vector<ports::StoredFiller>> load_fillers() override {
+    return programs_.load_fillers();
+  }
+  Result<void> save_filler(const ports::StoredFiller& filler) override {
+    return programs_.save_filler(filler);
+  }
+  Result<void> remove_program(ports::ProgramKind kind, std::uint64_t id) override {
+    return programs_.remove_program(kind, id);
+  }
+  Result<std::uint64_t> next_program_id(ports::ProgramKind kind) override {
+    return programs_.next_program_id(kind);
+  }
 
-  Result<void> save(const ports::HistoryBatch& batch) override;
-  Result<std::vector<ports::StoredEvent>> load_events() override;
-  Result<std::vector<ports::StoredUsage>> load_open_usage() override;
-  Result<std::vector<ports::StoredUsage>> read_usage(LeaseId after, std::size_t most) override;
+  Result<void> save(const ports::HistoryBatch& batch) override { return history_.save(batch); }
+  Result<std::vector<ports::StoredEvent>> load_events() override { return history_.load_events(); }
+  Result<std::vector<ports::StoredUsage>> load_open_usage() override {
+    return history_.load_open_usage();
+  }
+  Result<std::vector<ports::StoredUsage>> read_usage(LeaseId after, std::size_t most) override {
+    return history_.read_usage(after, most);
+  }
   Result<std::vector<ports::UsageSum>> sum_usage_of(uid_t uid, WallTime since,
-                                                    WallTime until) override;
-  Result<std::size_t> count_usage(uid_t uid) override;
-  Result<ports::MergedUsage> merge_usage(const ports::UsageMerge& merge) override;
-  Result<bool> prune_usage(WallTime before, std::size_t most) override;
+                                                    WallTime until) override {
+    return history_.sum_usage_of(uid, since, until);
+  }
+  Result<std::size_t> count_usage(uid_t uid) override { return history_.count_usage(uid); }
+  Result<ports::MergedUsage> merge_usage(const ports::UsageMerge& merge) override {
+    return history_.merge_usage(merge);
+  }
+  Result<bool> prune_usage(WallTime before, std::size_t most) override {
+    return history_.prune_usage(before, most);
+  }
 
  private:
   SqliteStore(Fd lock, std::string state_dir, Database database)
@@ -81,20 +111,16 @@ class SqliteStore final : public ports::Store, public ports::History, public por
         state_dir_(std::move(state_dir)),
         database_(std::move(database)),
         log_(state_dir_.empty() ? "" : database_.path()) {}
-  Result<void> save_usage(const std::vector<ports::StoredUsage>& usage);  // within a transaction
   static Result<std::unique_ptr<SqliteStore>> make(Fd lock, const std::string& state_dir);
-  Result<void> load_parts(ports::StoredLease& lease);
-  Result<void> save_parts(const ports::StoredLease& lease);
-  Result<void> write_lease(const ports::StoredLease& lease);  // within a transaction
-  Result<void> write_commands(const ports::StoredLease& lease);
-  Result<void> load_commands(ports::StoredLease& lease);
-  Result<void> load_request_parts(ports::StoredRequest& request);
-  Result<std::uint64_t> next_of(const char* sequence);
 
   Fd lock_;                // outlives database_
   std::string state_dir_;  // empty: in memory
   Database database_;
   LogFile log_;
+  LeaseTables leases_{database_};
+  QueueTables queue_{database_};
+  ProgramTables programs_{database_};
+  HistoryTables history_{database_};
   std::int64_t settled_changes_ = -1;  // Database::changes when it was settled
 };
 

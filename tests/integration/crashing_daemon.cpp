@@ -94,7 +94,7 @@ int serve(const std::string& directory, int crash_at, bool after) {
   daemon::Daemon::World world = {
       **loop,    probe,         crashing,
       processes, sys::wall_now, [] { return sys::random_hex(GPUROTA_TOKEN_CHARS).value_or(""); }};
-  world.durability = &steady;
+  world.durability = &steady.durability();
   daemon::Daemon daemon(
       world, loaded, {directory + "/control.sock", directory + "/tenant.sock", "/libgpurota.so"});
   auto started = daemon.ask();

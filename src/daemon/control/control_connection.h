@@ -1,8 +1,11 @@
-// A connection of the control socket. Of control_server.cpp and control_long_answers.cpp only.
+// A connection of the control socket. Of control_server.cpp and its parts only.
 #pragma once
 
-#include "daemon/control/control_server.h"
+#include "base/fd.h"
+#include "daemon/control/call_handler.h"
+#include "daemon/users/user_budgets.h"
 #include "ipc/framer.h"
+#include "ports/event_loop.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -22,8 +22,7 @@ namespace {
 
 // Of what is told without being asked for; of more only the newest is kept.
 constexpr std::size_t kMostNews = std::size_t{64} << 10;
-// So long does a reader hold its user's other calls back.
-constexpr Duration kReaderPatience = std::chrono::seconds(10);
+
 bool is_read_only(const proto::Call& call) {
   return std::visit([](const auto& params) { return params.kReadOnly; }, call.params);
 }
@@ -59,7 +58,9 @@ ControlServer::ControlServer(Parts parts)
                              [this](Fd fd, const ipc::Peer& peer, UserBudgets::Held held) {
                                welcome(std::move(fd), peer, std::move(held));
                              },
-                             turn_away}) {}
+                             turn_away}),
+      bounds_({parts_.loop, parts_.budgets, connections_,
+               [this](const Connection& connection) { resume_soon(connection); }}) {}
 ControlServer::~ControlServer() = default;
 
 Result<void> ControlServer::listen(CallHandler& calls, const std::string& path,
@@ -122,7 +123,7 @@ void ControlServer::go_on(Connection& connection) {
 void ControlServer::want_turn(Connection& connection) {
   const bool may = !connection.broken && !connection.blocked && !connection.held &&
                    !connection.waits && connection.unsaid.empty();
-  if (connection.queued || !may || !has_work(connection) || held_back(connection)) return;
+  if (connection.queued || !may || !has_work(connection) || bounds_.holds_back(connection)) return;
   connection.queued = true;
   turns_.add(connection.caller.uid, &connection);
 }
@@ -130,7 +131,7 @@ void ControlServer::want_turn(Connection& connection) {
 void ControlServer::serve(const Connection* const& key) {
   Connection& connection = *connections_.at(key);
   connection.queued = false;
-  if (!held_back(connection)) serve_one(connection);
+  if (!bounds_.holds_back(connection)) serve_one(connection);
 }
 
 void ControlServer::after_turn(const Connection* const& key) { go_on(*connections_.at(key)); }
@@ -148,7 +149,7 @@ void ControlServer::read(Connection& connection) {
   if (!connection.in.feed(bytes) || connection.in.buffered() > 2 * proto::kMaxCallBytes) {
     log::warn("a call is too long, closing the connection", {{"uid", connection.caller.uid}});
     connection.broken = true;
-  } else if (!count_unserved(connection)) {
+  } else if (!bounds_.count_unserved(connection)) {
     log::warn("too many calls of a user wait to be served, closing a connection",
               {{"uid", connection.caller.uid}});
     connection.broken = true;
@@ -168,7 +169,7 @@ void ControlServer::serve_one(Connection& connection) {
     return do_call(connection, *waited);
   }
   const auto text = connection.in.next();
-  (void)count_unserved(connection);
+  (void)bounds_.count_unserved(connection);
   if (!text) return;
   const auto call = parse_within_memory(*text);
   if (!call) {
@@ -180,6 +181,33 @@ void ControlServer::serve_one(Connection& connection) {
   } else {
     do_call(connection, *call);
   }
+}
+
+bool ControlServer::has_work(const Connection& connection) const {
+  if (connection.stream) return !connection.stream_waits;
+  const bool open = !parts_.durability || parts_.durability->is_open();
+  if (connection.long_answer) {
+    return open && long_answers_.is_first(connection);
+  }
+  return connection.postponed ? open : connection.in.has_next();
+}
+
+void ControlServer::go_on_streaming(Connection& connection) {
+  const auto message = connection.stream->next();
+  if (message) answer(connection, *message);
+  connection.stream_waits = !message;
+  if (connection.stream->over()) connection.stream.reset();
+}
+
+void ControlServer::go_on_answering(Connection& connection) {
+  const auto message = connection.long_answer->go_on();
+  if (!message) return;
+  end_long_answer(connection);
+  answer(connection, *message);
+}
+
+void ControlServer::end_long_answer(Connection& connection) {
+  if (const Connection* const next = long_answers_.end(connection)) resume_soon(*next);
 }
 
 void ControlServer::do_call(Connection& connection, const proto::Call& call) {
@@ -201,7 +229,7 @@ void ControlServer::do_call(Connection& connection, const proto::Call& call) {
   }
   if (outcome.long_answer) {
     if (call.oneway || connection.hung_up) return;
-    return begin_long_answer(connection, outcome.long_answer);
+    return long_answers_.begin(connection, outcome.long_answer);
   }
   // Who waits may be answered later.
   const std::string& reply = outcome.shared ? *outcome.shared : outcome.answer;
@@ -277,8 +305,12 @@ void ControlServer::flush(Connection& connection) {
     if (sent->state == ipc::IoState::kWouldBlock) break;
   }
   tell_newest(connection);
-  count(connection);
-  block(connection, !connection.out.empty());
+  bounds_.count(connection);
+  // Until the client takes what is there for it nothing is read.
+  const bool blocked = !connection.out.empty();
+  if (connection.blocked == blocked) return;
+  connection.blocked = blocked;
+  watch(connection);
 }
 
 void ControlServer::tell_newest(Connection& connection) {
@@ -293,74 +325,7 @@ void ControlServer::tell(Connection& connection, std::string message) {
       kept == 0 || (kept < kMostNews && !parts_.budgets.is_used_up(user, Budget::kUnread));
   if (keeps_up && connection.unsaid.empty()) return answer(connection, message);
   connection.newest = std::move(message);
-  count(connection);
-}
-
-void ControlServer::count(Connection& connection) {
-  const std::uint64_t before = connection.unread.amount();
-  const std::uint64_t now = connection.out.pending().size() + connection.newest.size();
-  if (now == before) return;
-  if (before == 0) {
-    connection.read_at = parts_.loop.now();
-    connection.unread = parts_.budgets.charge(connection.caller.uid, Budget::kUnread, now);
-  } else {
-    connection.unread.set(now);
-  }
-  if (now < before) go_on_soon(connection.caller.uid);
-}
-
-bool ControlServer::count_unserved(Connection& connection) {
-  const std::uint64_t size = connection.in.buffered();
-  const uid_t user = connection.caller.uid;
-  if (connection.unserved.amount() != 0) {
-    connection.unserved.set(size);
-  } else if (size != 0) {
-    connection.unserved = parts_.budgets.charge(user, Budget::kUnserved, size);
-  }
-  return !parts_.budgets.is_used_up(user, Budget::kUnserved);
-}
-
-bool ControlServer::held_back(Connection& connection) {
-  connection.held_back = parts_.budgets.is_used_up(connection.caller.uid, Budget::kUnread);
-  if (connection.held_back) wait_for_readers();
-  return connection.held_back;
-}
-
-void ControlServer::go_on_soon(uid_t user) {
-  if (!patience_ || parts_.budgets.is_used_up(user, Budget::kUnread)) return;
-  for (const auto& [key, connection] : connections_) {
-    if (!connection->held_back || connection->caller.uid != user) continue;
-    connection->held_back = false;
-    resume_soon(*connection);
-  }
-}
-
-void ControlServer::wait_for_readers() {
-  if (patience_) return;
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + kReaderPatience,
-                                     ports::Urgency::kHousekeeping, [this] { end_idle_readers(); });
-  if (timer) patience_ = std::move(*timer);
-}
-
-void ControlServer::end_idle_readers() {
-  const auto running_timer = std::move(patience_);  // this very callback's
-  const TimePoint now = parts_.loop.now();
-  bool waits = false;
-  for (const auto& [key, connection] : connections_) {
-    const bool over = parts_.budgets.is_used_up(connection->caller.uid, Budget::kUnread);
-    waits |= connection->held_back;
-    if (!over || connection->out.empty() || now - connection->read_at < kReaderPatience) continue;
-    log::warn("a client does not read, closing the connection", {{"uid", connection->caller.uid}});
-    connection->broken = true;
-    resume_soon(*connection);
-  }
-  if (waits) wait_for_readers();
-}
-
-void ControlServer::block(Connection& connection, bool blocked) {
-  if (connection.blocked == blocked) return;
-  connection.blocked = blocked;
-  watch(connection);
+  bounds_.count(connection);
 }
 
 void ControlServer::watch(Connection& connection) {
@@ -390,9 +355,29 @@ void ControlServer::close(Connection& connection) {
   end_long_answer(connection);
   const uid_t user = connection.caller.uid;
   connections_.erase(&connection);
-  go_on_soon(user);
+  bounds_.on_less(user);
   if (acquired) calls_->abandon(*acquired);
   if (waits) calls_->leave(*waits);
+}
+
+void ControlServer::on_event() {
+  if (news_posted_) return;
+  news_posted_ = true;
+  // Not here: this may run inside a call, and several news come together.
+  parts_.loop.post([this, alive = std::weak_ptr<int>(alive_)] {
+    if (alive.expired()) return;
+    news_posted_ = false;
+    std::vector<const Connection*> streaming;
+    for (const auto& [key, connection] : connections_) {
+      if (connection->stream) streaming.push_back(key);
+    }
+    for (const Connection* key : streaming) {
+      const auto it = connections_.find(key);
+      if (it == connections_.end()) continue;
+      it->second->stream_waits = false;
+      resume(key);
+    }
+  });
 }
 
 void ControlServer::on_lease_change(const LeaseEntry& entry, bool gone) {

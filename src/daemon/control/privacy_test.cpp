@@ -5,6 +5,7 @@
 #include "daemon/gpus/fake_world_test.h"
 #include "daemon/leases/lease_world_test.h"
 #include "daemon/tenants/swap_tenants.h"
+#include "daemon/tenants/tenant_server.h"
 #include "daemon/tenants/turn_keeper.h"
 #include "store/sqlite_store.h"
 
@@ -58,7 +59,7 @@ class PrivacyTest : public FakeWorldTest,
                 .attribution = attribution,
                 .recorder = recorder,
                 .states = world.states,
-                .tenants = tenants,
+                .tenants = tenants.table(),
                 .owners = *this,
                 .enforcement = *this,
                 .samples = world.samples,
@@ -72,7 +73,7 @@ class PrivacyTest : public FakeWorldTest,
                .queue = queue,
                .availability = world.availability,
                .grants = grants,
-               .tenants = tenants,
+               .tenants = tenants.table(),
                .attribution = attribution,
                .users = world.users,
                .watch = keeper,

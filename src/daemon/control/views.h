@@ -10,7 +10,7 @@
 #include "daemon/leases/availability.h"
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/queue.h"
-#include "daemon/tenants/tenant_server.h"
+#include "daemon/tenants/tenant_table.h"
 #include "daemon/users/users.h"
 #include "daemon/watch/watch_keeper.h"
 #include "lease/grant_book.h"
@@ -37,7 +37,7 @@ class Views {
     const Queue& queue;
     const Availability& availability;
     const lease::GrantBook& grants;
-    const TenantServer& tenants;
+    const TenantTable& tenants;
     Attribution& attribution;
     const Users& users;
     const WatchKeeper& watch;

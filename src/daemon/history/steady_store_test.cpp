@@ -57,7 +57,8 @@ class SteadyStoreTest : public ::testing::Test {
     loop_ = std::move(*sys::SdEventLoop::make());
     database_ = std::move(*store::SqliteStore::open(dir_.path()));
     store_ = std::make_unique<SteadyStore>(*loop_, *database_);
-    store_->on_news([this](const ports::Durability::News& news) { news_.push_back(news); });
+    store_->durability().on_news(
+        [this](const ports::Durability::News& news) { news_.push_back(news); });
   }
   void close() {
     store_.reset();
@@ -72,7 +73,10 @@ class SteadyStoreTest : public ::testing::Test {
     }
   }
   void run_until_told() {
-    run_until([this] { return store_->told() == store_->made() && store_->is_open(); });
+    run_until([this] {
+      return store_->durability().told() == store_->durability().made() &&
+             store_->durability().is_open();
+    });
   }
   static ports::StoredLease lease(std::uint64_t id) {
     ports::StoredLease row;
@@ -92,7 +96,7 @@ class SteadyStoreTest : public ::testing::Test {
     run_until_told();
     g_stuck = true;
     store_->settle();
-    run_until([this] { return !store_->is_open() && g_waiting > 0; });
+    run_until([this] { return !store_->durability().is_open() && g_waiting > 0; });
   }
 
   gpurota::testing::TempDir dir_;
@@ -106,9 +110,9 @@ TEST_F(SteadyStoreTest, ChangesDoNotWaitForTheDiskAndAreToldWhenItHasThem) {
   g_stuck = true;
   ASSERT_TRUE(store_->save_lease(lease(1)));
   run_until([] { return g_waiting > 0; });
-  EXPECT_EQ(store_->made(), 1u);
-  EXPECT_EQ(store_->told(), 0u);
-  EXPECT_TRUE(store_->is_open());
+  EXPECT_EQ(store_->durability().made(), 1u);
+  EXPECT_EQ(store_->durability().told(), 0u);
+  EXPECT_TRUE(store_->durability().is_open());
   EXPECT_THAT(stored(), ElementsAre(1)) << "a kill would not take it";
   g_stuck = false;
   run_until_told();
@@ -132,13 +136,13 @@ TEST_F(SteadyStoreTest, WhatComesWhileTheDiskWorksShareOneWait) {
 TEST_F(SteadyStoreTest, WhatHappensWhileItIsTidiedUpIsStoredAfterwardsInItsOrder) {
   const LeaseId last = *store_->next_lease_id();
   tidy_up();
-  const std::uint64_t before = store_->told();
+  const std::uint64_t before = store_->durability().told();
   EXPECT_TRUE(store_->save_lease(lease(2)));
   EXPECT_TRUE(store_->save_lease(lease(3)));
   EXPECT_TRUE(store_->remove_lease(LeaseId{2}));
   EXPECT_EQ(*store_->next_lease_id(), LeaseId{last.value + 1});
   EXPECT_EQ(store_->read_usage({}, 1).error().code, Code::kUnavailable);
-  EXPECT_EQ(store_->told(), before);
+  EXPECT_EQ(store_->durability().told(), before);
   g_stuck = false;
   run_until_told();
   EXPECT_THAT(stored(), ElementsAre(1, 3));

@@ -15,7 +15,7 @@
 #include "daemon/leases/owners.h"
 #include "daemon/notices/notice.h"
 #include "daemon/notices/notice_text.h"
-#include "daemon/tenants/tenant_server.h"
+#include "daemon/tenants/tenant_table.h"
 #include "daemon/users/users.h"
 #include "daemon/watch/library_reader.h"
 #include "ports/event_loop.h"

@@ -1,54 +1,51 @@
-// What TenantServer keeps of each connection and each process; only its two .cpp files include it.
+// What the daemon keeps of each tenant, and of each connection from one. State thread only.
 #pragma once
 
-#include "daemon/tenants/swap_tenants.h"
+#include "abi/wire.h"
+#include "base/bytes.h"
+#include "base/fd.h"
+#include "core/gpu.h"
+#include "daemon/leases/tracked_process.h"
 #include "daemon/tenants/tenant_page.h"
-#include "daemon/tenants/tenant_server.h"
+#include "daemon/users/user_budgets.h"
 #include "ipc/packet.h"
+#include "ipc/peer.h"
+#include "lease/grant_book.h"
+#include "ports/event_loop.h"
+#include "sys/shared_page.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include <sys/types.h>
+
 namespace gpurota::daemon {
 
+struct TenantSession;
+
 // What a tenant counts as against the user of its lease.
-struct TenantServer::Place {
+struct TenantPlace {
   UserBudgets::Held tenant;
   UserBudgets::Held event;  // its descriptor
 };
 
-// One CALL connection. It becomes a tenant's with a good HELLO. Only end_ended_sessions() destroys one.
-struct TenantSession {
-  UserBudgets::Held descriptor;
-  Fd fd;  // empty: it has ended
-  ipc::Peer peer;
-  ports::EventLoop::SourcePtr source;
-  ports::EventLoop::SourcePtr hello_deadline;
-  ports::EventLoop::SourcePtr asking;  // an AUTOMATIC without an answer is looked at again then
-  TenantServer::Tenant* tenant = nullptr;
-  bool queued = false;  // waits for its turn
-  // Its lease, said when the disk has the changes up to `upto`.
-  struct Unsaid {
-    std::uint64_t upto = 0;
-    gpurota_msg_lease answer;
-  };
-  std::optional<Unsaid> unsaid;
-};
-
-struct TenantServer::Tenant {
+// A process of a lease with a limit, through libgpurota.
+struct Tenant {
   TenantId id;
   LeaseId lease;
-  Place place;
+  TenantPlace place;
   std::vector<GpuUuid> slots;  // as laid out in its page
   TrackedProcess process;
-  std::optional<sys::SharedPage> page;  // always set once it is in the map
+  std::optional<sys::SharedPage> page;  // always set once it is in the table
   uid_t user = 0;                       // its process's
   bool event_queued = false;
   Fd event;
   ports::EventLoop::SourcePtr event_source;
-  Session* session = nullptr;  // null: disconnected
+  TenantSession* session = nullptr;  // null: disconnected
   bool dead = false;
   bool swap = false;  // of a swap lease
   Bytes last_asked;   // by its last GROW
@@ -88,6 +85,27 @@ struct TenantServer::Tenant {
     return std::nullopt;
   }
 };
+
+// One CALL connection. It becomes a tenant's with a good HELLO. Only TenantSessions makes and destroys one.
+struct TenantSession {
+  UserBudgets::Held descriptor;
+  Fd fd;  // empty: it has ended
+  ipc::Peer peer;
+  ports::EventLoop::SourcePtr source;
+  ports::EventLoop::SourcePtr hello_deadline;
+  ports::EventLoop::SourcePtr asking;  // an AUTOMATIC without an answer is looked at again then
+  Tenant* tenant = nullptr;
+  bool queued = false;  // waits for its turn
+  // Its lease, said when the disk has the changes up to `upto`.
+  struct Unsaid {
+    std::uint64_t upto = 0;
+    gpurota_msg_lease answer;
+  };
+  std::optional<Unsaid> unsaid;
+};
+
+// Why a connection is ended whose socket is full.
+inline constexpr const char* kDoesNotRead = "it does not read its answers";
 
 // False if the peer is gone or does not read.
 template <class Message>

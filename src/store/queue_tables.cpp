@@ -1,6 +1,6 @@
-// Requests, commands under reservations and GPUs: the other half of sqlite_store.cpp.
+#include "store/queue_tables.h"
+
 #include "store/columns.h"
-#include "store/sqlite_store.h"
 
 #include <chrono>
 #include <sstream>
@@ -80,45 +80,18 @@ ports::StoredRequest request_at(const Statement& row) {
 
 }  // namespace
 
-Result<void> SqliteStore::load_commands(ports::StoredLease& lease) {
-  GPUROTA_ASSIGN_OR_RETURN(
-      auto rows,
-      database_.prepare("SELECT holder_pid, holder_start, main_pid, main_start, cgroup,"
-                        " ends_ms FROM lease_command WHERE lease = ? ORDER BY position"));
-  rows.bind(to_integer(lease.id.value));
-  for (;;) {
-    GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
-    if (!row) return {};
-    lease.commands.push_back(
-        {process_at(rows, 0), process_at(rows, 2), rows.bytes(4), optional_time_at(rows, 5)});
-  }
-}
-
-Result<void> SqliteStore::write_commands(const ports::StoredLease& lease) {
-  GPUROTA_ASSIGN_OR_RETURN(
-      auto insert, database_.prepare("INSERT INTO lease_command VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
-  std::int64_t position = 0;
-  for (const ports::StoredCommand& command : lease.commands) {
-    insert.bind(to_integer(lease.id.value)).bind(position++);
-    insert.bind(command.holder.pid).bind(to_integer(command.holder.start_ticks));
-    insert.bind(command.main.pid).bind(to_integer(command.main.start_ticks));
-    GPUROTA_TRY(insert.bind_blob(command.cgroup).bind(to_integer(command.ends)).run());
-  }
-  return {};
-}
-
-Result<std::vector<ports::StoredRequest>> SqliteStore::load_requests() {
+Result<std::vector<ports::StoredRequest>> QueueTables::load_requests() {
   std::vector<ports::StoredRequest> requests;
   GPUROTA_ASSIGN_OR_RETURN(auto rows, database_.prepare(kSelectRequests));
   for (;;) {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
     if (!row) return requests;
     requests.push_back(request_at(rows));
-    GPUROTA_TRY(load_request_parts(requests.back()));
+    GPUROTA_TRY(load_parts(requests.back()));
   }
 }
 
-Result<void> SqliteStore::load_request_parts(ports::StoredRequest& request) {
+Result<void> QueueTables::load_parts(ports::StoredRequest& request) {
   GPUROTA_ASSIGN_OR_RETURN(
       auto gpus,
       database_.prepare("SELECT uuid FROM request_gpu WHERE request = ? ORDER BY position"));
@@ -139,7 +112,7 @@ Result<void> SqliteStore::load_request_parts(ports::StoredRequest& request) {
   }
 }
 
-Result<void> SqliteStore::save_request(const ports::StoredRequest& request) {
+Result<void> QueueTables::save_request(const ports::StoredRequest& request) {
   const std::int64_t id = to_integer(request.id.value);
   GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database_));
   GPUROTA_TRY(remove_request(request.id));
@@ -176,12 +149,12 @@ Result<void> SqliteStore::save_request(const ports::StoredRequest& request) {
   return transaction.commit();
 }
 
-Result<void> SqliteStore::remove_request(RequestId id) {
+Result<void> QueueTables::remove_request(RequestId id) {
   GPUROTA_ASSIGN_OR_RETURN(auto statement, database_.prepare("DELETE FROM request WHERE id = ?"));
   return statement.bind(to_integer(id.value)).run();
 }
 
-Result<std::vector<ports::StoredGpuState>> SqliteStore::load_gpus() {
+Result<std::vector<ports::StoredGpuState>> QueueTables::load_gpus() {
   std::vector<ports::StoredGpuState> gpus;
   GPUROTA_ASSIGN_OR_RETURN(
       auto rows,
@@ -205,7 +178,7 @@ Result<std::vector<ports::StoredGpuState>> SqliteStore::load_gpus() {
   }
 }
 
-Result<void> SqliteStore::save_gpu(const ports::StoredGpuState& gpu) {
+Result<void> QueueTables::save_gpu(const ports::StoredGpuState& gpu) {
   GPUROTA_ASSIGN_OR_RETURN(
       auto insert,
       database_.prepare("INSERT OR REPLACE INTO gpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));

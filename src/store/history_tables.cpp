@@ -1,6 +1,6 @@
-// Events and usage: the other half of sqlite_store.cpp.
+#include "store/history_tables.h"
+
 #include "store/columns.h"
-#include "store/sqlite_store.h"
 #include "store/usage_merge.h"
 
 #include <fmt/core.h>
@@ -53,7 +53,7 @@ StoredUsage usage_at(const Statement& row) {
 
 }  // namespace
 
-Result<void> SqliteStore::save(const ports::HistoryBatch& batch) {
+Result<void> HistoryTables::save(const ports::HistoryBatch& batch) {
   GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database_));
   GPUROTA_ASSIGN_OR_RETURN(auto event,
                            database_.prepare("INSERT OR REPLACE INTO event VALUES"
@@ -73,7 +73,7 @@ Result<void> SqliteStore::save(const ports::HistoryBatch& batch) {
   return transaction.commit();
 }
 
-Result<void> SqliteStore::save_usage(const std::vector<StoredUsage>& usage) {
+Result<void> HistoryTables::save_usage(const std::vector<StoredUsage>& usage) {
   GPUROTA_ASSIGN_OR_RETURN(auto row, database_.prepare("INSERT OR REPLACE INTO usage VALUES"
                                                        " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
                                                        " ?, ?)"));
@@ -88,7 +88,7 @@ Result<void> SqliteStore::save_usage(const std::vector<StoredUsage>& usage) {
   return {};
 }
 
-Result<std::vector<StoredEvent>> SqliteStore::load_events() {
+Result<std::vector<StoredEvent>> HistoryTables::load_events() {
   std::vector<StoredEvent> events;
   GPUROTA_ASSIGN_OR_RETURN(auto rows, database_.prepare("SELECT * FROM event ORDER BY id"));
   for (;;) {
@@ -98,7 +98,7 @@ Result<std::vector<StoredEvent>> SqliteStore::load_events() {
   }
 }
 
-Result<std::vector<StoredUsage>> SqliteStore::load_open_usage() {
+Result<std::vector<StoredUsage>> HistoryTables::load_open_usage() {
   std::vector<StoredUsage> all;
   GPUROTA_ASSIGN_OR_RETURN(auto rows, database_.prepare("SELECT * FROM usage WHERE open = 1"));
   for (;;) {
@@ -109,7 +109,7 @@ Result<std::vector<StoredUsage>> SqliteStore::load_open_usage() {
 }
 
 // A lease is read whole: whoever counts leases then need not remember which ones they were.
-Result<std::vector<StoredUsage>> SqliteStore::read_usage(LeaseId after, std::size_t most) {
+Result<std::vector<StoredUsage>> HistoryTables::read_usage(LeaseId after, std::size_t most) {
   std::vector<StoredUsage> all;
   GPUROTA_ASSIGN_OR_RETURN(
       auto rows, database_.prepare("SELECT * FROM usage WHERE lease > ? ORDER BY lease, gpu"));
@@ -123,8 +123,8 @@ Result<std::vector<StoredUsage>> SqliteStore::read_usage(LeaseId after, std::siz
   }
 }
 
-Result<std::vector<ports::UsageSum>> SqliteStore::sum_usage_of(uid_t uid, WallTime since,
-                                                               WallTime until) {
+Result<std::vector<ports::UsageSum>> HistoryTables::sum_usage_of(uid_t uid, WallTime since,
+                                                                 WallTime until) {
   // One that took no time counts whole: its lease was there.
   constexpr const char* kPart =
       "(MIN(until_ms, ?3) - MAX(since_ms, ?2) + (until_ms = since_ms))"
@@ -146,14 +146,14 @@ Result<std::vector<ports::UsageSum>> SqliteStore::sum_usage_of(uid_t uid, WallTi
   }
 }
 
-Result<std::size_t> SqliteStore::count_usage(uid_t uid) {
+Result<std::size_t> HistoryTables::count_usage(uid_t uid) {
   GPUROTA_ASSIGN_OR_RETURN(auto count,
                            database_.prepare("SELECT COUNT(*) FROM usage WHERE uid = ?"));
   GPUROTA_TRY(count.bind(uid).step());
   return static_cast<std::size_t>(count.integer(0));
 }
 
-Result<ports::MergedUsage> SqliteStore::merge_usage(const ports::UsageMerge& merge) {
+Result<ports::MergedUsage> HistoryTables::merge_usage(const ports::UsageMerge& merge) {
   ports::MergedUsage result{merge.after, true, 0};
   std::vector<StoredUsage> rows;
   GPUROTA_ASSIGN_OR_RETURN(auto select,
@@ -187,7 +187,7 @@ Result<ports::MergedUsage> SqliteStore::merge_usage(const ports::UsageMerge& mer
   return result;
 }
 
-Result<bool> SqliteStore::prune_usage(WallTime before, std::size_t most) {
+Result<bool> HistoryTables::prune_usage(WallTime before, std::size_t most) {
   GPUROTA_ASSIGN_OR_RETURN(
       auto statement,
       database_.prepare("DELETE FROM usage WHERE (lease, gpu) IN (SELECT lease, gpu FROM usage"

@@ -1,12 +1,13 @@
-// Jobs and fillers: another part of sqlite_store.cpp.
+#include "store/program_tables.h"
+
 #include "store/columns.h"
-#include "store/sqlite_store.h"
+#include "store/sequences.h"
 
 #include <fmt/format.h>
 
 namespace gpurota::store {
 
-Result<std::vector<ports::StoredJob>> SqliteStore::load_jobs() {
+Result<std::vector<ports::StoredJob>> ProgramTables::load_jobs() {
   GPUROTA_ASSIGN_OR_RETURN(auto rows,
                            database_.prepare("SELECT id, uid, user, spec, state, boot_id FROM job"
                                              " ORDER BY id"));
@@ -25,7 +26,7 @@ Result<std::vector<ports::StoredJob>> SqliteStore::load_jobs() {
   }
 }
 
-Result<void> SqliteStore::save_job(const ports::StoredJob& job) {
+Result<void> ProgramTables::save_job(const ports::StoredJob& job) {
   GPUROTA_ASSIGN_OR_RETURN(
       auto statement,
       database_.prepare("INSERT OR REPLACE INTO job (id, uid, user, spec, state, boot_id)"
@@ -34,13 +35,13 @@ Result<void> SqliteStore::save_job(const ports::StoredJob& job) {
   return statement.bind_blob(job.state).bind_text(job.boot_id).run();
 }
 
-Result<void> SqliteStore::save_jobs(const std::vector<ports::StoredJob>& jobs) {
+Result<void> ProgramTables::save_jobs(const std::vector<ports::StoredJob>& jobs) {
   GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database_));
   for (const ports::StoredJob& job : jobs) GPUROTA_TRY(save_job(job));
   return transaction.commit();
 }
 
-Result<std::vector<ports::StoredFiller>> SqliteStore::load_fillers() {
+Result<std::vector<ports::StoredFiller>> ProgramTables::load_fillers() {
   GPUROTA_ASSIGN_OR_RETURN(
       auto rows, database_.prepare("SELECT id, uid, user, spec, gpus, instances, memory_bytes,"
                                    " memory_percent, idle_ms, grace_ms, state, places, evicts,"
@@ -71,7 +72,7 @@ Result<std::vector<ports::StoredFiller>> SqliteStore::load_fillers() {
   }
 }
 
-Result<void> SqliteStore::save_filler(const ports::StoredFiller& filler) {
+Result<void> ProgramTables::save_filler(const ports::StoredFiller& filler) {
   GPUROTA_ASSIGN_OR_RETURN(
       auto statement,
       database_.prepare("INSERT OR REPLACE INTO filler (id, uid, user, spec, gpus, instances,"
@@ -89,14 +90,14 @@ Result<void> SqliteStore::save_filler(const ports::StoredFiller& filler) {
   return statement.bind(filler.of_free ? Integer(*filler.of_free) : Integer()).run();
 }
 
-Result<void> SqliteStore::remove_program(ports::ProgramKind kind, std::uint64_t id) {
+Result<void> ProgramTables::remove_program(ports::ProgramKind kind, std::uint64_t id) {
   const std::string statement = fmt::format("DELETE FROM {} WHERE id = ?", to_string(kind));
   GPUROTA_ASSIGN_OR_RETURN(auto row, database_.prepare(statement.c_str()));
   return row.bind(to_integer(id)).run();
 }
 
-Result<std::uint64_t> SqliteStore::next_program_id(ports::ProgramKind kind) {
-  return next_of(to_string(kind));
+Result<std::uint64_t> ProgramTables::next_program_id(ports::ProgramKind kind) {
+  return next_number(database_, to_string(kind));
 }
 
 }  // namespace gpurota::store

@@ -1,0 +1,71 @@
+// When the store waits for the disk, and what is done meanwhile: on the state thread, which never waits itself.
+//
+// A worker waits until the disk has what was changed. What is changed while it waits is in its next wait, so that any number of changes cost
+// one (group commit). Each minute the store is settled, which takes several waits during which nobody else may use it: then it is
+// the worker's (is_open() is false), and what changes is kept in memory, in order, and written afterwards.
+#pragma once
+
+#include "ports/durability.h"
+#include "ports/event_loop.h"
+#include "store/sqlite_store.h"
+#include "sys/worker.h"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+
+namespace gpurota::daemon {
+
+class DiskWaits final : public ports::Durability {
+ public:
+  using Change = std::function<Result<void>()>;
+
+  // Both must outlive it.
+  DiskWaits(ports::EventLoop& loop, store::SqliteStore& store);
+  // Waits for the disk: what was changed is in the store then.
+  ~DiskWaits() override;
+
+  // Something was changed.
+  void on_change();
+  // Is made when the store is open again. For while it is not.
+  void keep(Change change);
+  // Makes the changes that were kept: before any other.
+  Result<void> catch_up();
+  // store::SqliteStore::settle, as soon as nothing else waits for the disk.
+  void settle();
+  // The last numbers that are given, while the store is not open.
+  store::SqliteStore::Numbers& numbers() { return numbers_; }
+
+  std::uint64_t made() const override { return made_; }
+  std::uint64_t told() const override { return told_; }
+  bool is_open() const override { return !settling_; }
+  void on_news(std::function<void(const News&)> listener) override {
+    listener_ = std::move(listener);
+  }
+
+ private:
+  void begin_soon();
+  void begin();
+  void run(bool settle);
+  void finish(bool settled, std::uint64_t upto, const Result<void>& done);
+  void tell(std::uint64_t upto, std::optional<Error> error);
+
+  ports::EventLoop& loop_;
+  store::SqliteStore& store_;
+  std::function<void(const News&)> listener_;
+  std::deque<Change> kept_;
+  store::SqliteStore::Numbers numbers_;
+  std::uint64_t made_ = 0;
+  std::uint64_t told_ = 0;
+  bool posted_ = false;    // begin() is on its way
+  bool settling_ = false;  // the database is the worker's
+  bool wants_settling_ = false;
+  std::shared_future<void> running_;  // valid while the worker is at work
+  std::shared_ptr<int> alive_ = std::make_shared<int>();
+  sys::Worker worker_;
+};
+
+}  // namespace gpurota::daemon

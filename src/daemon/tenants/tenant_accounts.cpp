@@ -1,0 +1,233 @@
+#include "daemon/tenants/tenant_accounts.h"
+
+#include "ipc/packet.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gpurota::daemon {
+namespace {
+
+// More than a socket of the kernel's default size holds (277 small packets): who keeps it full, on and on, has
+// its answer without them.
+constexpr int kMostBeforeAnswer = 512;
+
+// A hint, bounded by what was granted.
+Bytes own_slack(const Tenant& tenant, std::size_t slot, const lease::Account& account) {
+  if (!tenant.session) return Bytes();
+  return std::min(read_use(tenant.shared(), slot).headroom, account.holding(tenant.id).granted);
+}
+
+}  // namespace
+
+bool TenantAccounts::grow(Tenant& tenant, const gpurota_msg_grow& message) {
+  if (message.slot >= tenant.slots.size() || tenant.swap) return false;
+  lease::GrowRequest request;
+  request.tenant = tenant.id;
+  request.seq = message.header.seq;
+  request.context = message.kind == GPUROTA_GROW_CONTEXT;
+  request.returned = Bytes(message.returned_bytes);
+  request.need = Bytes(message.need_bytes);
+  request.want = Bytes(message.want_bytes);
+  tenant.last_asked = request.need;
+  carry_out(parts_.grants.grow(tenant.slots[message.slot], request, parts_.loop.now()));
+  return true;
+}
+
+bool TenantAccounts::give_back(Tenant& tenant, const gpurota_msg_return& message) {
+  if (message.slot >= tenant.slots.size() || tenant.swap) return false;
+  carry_out(parts_.grants.give_back(tenant.id, tenant.slots[message.slot], Bytes(message.bytes),
+                                    message.header.seq, message.grown_seq, parts_.loop.now()));
+  return true;
+}
+
+// A program that frees and then asks says it on two sockets: what it freed is in the one before the
+// question is in the other, and is to be counted in the answer.
+bool TenantAccounts::ask(Tenant& tenant, const gpurota_msg_query& message) {
+  if (message.slot >= tenant.slots.size() || tenant.asked) return false;  // one at a time
+  if (!tenant.swap) return query(tenant, message.slot, message.header.seq);
+  tenant.asked = {message.slot, message.header.seq, kMostBeforeAnswer};
+  answer_asked(tenant.id);
+  return true;
+}
+
+// As the loop comes back for each message, a tenant with many of them holds up nobody but itself.
+void TenantAccounts::answer_asked(TenantId id) {
+  Tenant* const tenant = parts_.table.find(id);
+  if (!tenant || !tenant->session || !tenant->asked) return;
+  if (tenant->event && ipc::has_packet(tenant->event.get()) && tenant->asked->patience-- > 0)
+    return;
+  const Tenant::Asked asked = *tenant->asked;
+  tenant->asked.reset();
+  if (!query(*tenant, asked.slot, asked.seq)) {
+    parts_.sessions.end(*tenant->session, kDoesNotRead);
+  }
+}
+
+bool TenantAccounts::query(Tenant& tenant, std::uint32_t slot, std::uint32_t seq) {
+  if (slot >= tenant.slots.size()) return false;
+  const GpuUuid& gpu = tenant.slots[slot];
+  auto info = make_message<gpurota_msg_info>(GPUROTA_MSG_INFO, seq);
+  info.slot = slot;
+  if (tenant.swap) {
+    const SwapTenants::Figures figures = parts_.swap.figures(tenant.lease, gpu);
+    info.limit_bytes = figures.limit.count();
+    info.available_bytes = figures.available.count();
+  } else if (const lease::Account* account = parts_.grants.find(tenant.lease, gpu).if_there()) {
+    info.limit_bytes = account->limit().count();
+    info.available_bytes = (account->available() + slack(tenant.lease, gpu, tenant.id)).count();
+  }
+  return send_message(tenant.session->fd.get(), info);
+}
+
+bool TenantAccounts::contexts(Tenant& tenant, const gpurota_msg_contexts& message) {
+  if (message.slot >= tenant.slots.size()) return false;
+  const GpuUuid& gpu = tenant.slots[message.slot];
+  const TimePoint now = parts_.loop.now();
+  const int count = static_cast<int>(std::min<std::uint32_t>(message.count, 4096));
+  parts_.grants.set_contexts(tenant.id, gpu, count, now);
+  if (tenant.swap) parts_.swap.on_contexts(tenant.id, gpu, count);
+  if (tenant.awaiting.size() >= GPUROTA_SLOTS) return false;
+  tenant.awaiting.push_back({message.slot, message.header.seq, now});
+  parts_.samples.look_soon(gpu);
+  return true;
+}
+
+void TenantAccounts::answer_measured(const GpuUuid& gpu, TimePoint taken) {
+  for (const auto& [id, tenant] : parts_.table.all()) {
+    std::vector<Tenant::Awaiting> due;
+    std::erase_if(tenant->awaiting, [&](const Tenant::Awaiting& waiting) {
+      const bool is_due = tenant->slots[waiting.slot] == gpu && taken >= waiting.since;
+      if (is_due) due.push_back(waiting);
+      return is_due;
+    });
+    for (const Tenant::Awaiting& waiting : due) {
+      if (!tenant->session || query(*tenant, waiting.slot, waiting.seq)) continue;
+      parts_.sessions.end(*tenant->session, kDoesNotRead);
+    }
+  }
+}
+
+void TenantAccounts::carry_out(const lease::AddressedGrantActions& actions) {
+  for (const auto& [gpu, action] : actions) {
+    const TenantId id = std::visit([](const auto& a) { return a.tenant; }, action);
+    Tenant* const tenant = parts_.table.find(id);
+    const auto slot = tenant ? tenant->slot_of(gpu) : std::nullopt;
+    if (!slot) continue;
+    if (const auto* reply = std::get_if<lease::GrantReply>(&action)) {
+      auto grown = make_message<gpurota_msg_grown>(GPUROTA_MSG_GROWN, reply->seq);
+      grown.slot = static_cast<std::uint32_t>(*slot);
+      grown.status =
+          reply->status == lease::GrantStatus::kGranted ? GPUROTA_OK : GPUROTA_REFUSED_LIMIT;
+      grown.granted_bytes = reply->granted.count();
+      grown.available_bytes = reply->available.count();
+      if (tenant->session && !send_message(tenant->session->fd.get(), grown)) {
+        parts_.sessions.end(*tenant->session, kDoesNotRead);
+      }
+      if (reply->status == lease::GrantStatus::kRefused) {
+        parts_.records.on_refusal(tenant->lease, tenant->process.pid(), gpu, tenant->last_asked);
+      }
+    } else if (tenant->event) {
+      auto recall = make_message<gpurota_msg_recall>(GPUROTA_MSG_RECALL,
+                                                     std::get<lease::GrantRecall>(action).seq);
+      recall.slot = static_cast<std::uint32_t>(*slot);
+      // A full socket is a tenant that is stopped: it is counted in full after the patience.
+      (void)send_message(tenant->event.get(), recall);
+    }
+  }
+  schedule();
+}
+
+void TenantAccounts::schedule() {
+  const auto when = parts_.grants.next_deadline();
+  timer_.reset();
+  if (!when) return;
+  auto timer = parts_.loop.add_timer(*when, ports::Urgency::kSchedule,
+                                     [this] { carry_out(parts_.grants.serve(parts_.loop.now())); });
+  if (timer) timer_ = std::move(*timer);
+}
+
+void TenantAccounts::before_look(const GpuUuid& gpu) {
+  parts_.swap.before_look(gpu);
+  for (const auto& [id, tenant] : parts_.table.all()) {
+    const auto slot = tenant->slot_of(gpu);
+    if (!slot) continue;
+    tenant->used_before.resize(tenant->slots.size());
+    tenant->used_before[*slot] = read_use(tenant->shared(), *slot).used;
+    parts_.records.on_refused_allocations(tenant->newly_refused());
+  }
+}
+
+void TenantAccounts::after_look(const GpuSample& sample, TimePoint taken,
+                                const std::map<LeaseId, Bytes>& outsiders) {
+  std::map<LeaseId, std::vector<lease::GrantBook::TenantMeasurement>> by_lease;
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    if (parts_.grants.find(id, sample.uuid)) by_lease[id];
+  }
+  for (const auto& [id, tenant] : parts_.table.all()) {
+    const auto slot = tenant->slot_of(sample.uuid);
+    if (!slot) continue;
+    lease::Measurement seen;
+    seen.taken = taken;
+    seen.used_hint = read_use(tenant->shared(), *slot).used;
+    if (tenant->used_before.size() > *slot) {
+      seen.used_hint = std::max(seen.used_hint, tenant->used_before[*slot]);
+    }
+    for (const GpuProcess& process : sample.processes) {
+      if (process.pid != tenant->process.pid()) continue;
+      seen.listed = true;
+      seen.held = process.used;
+    }
+    by_lease[tenant->lease].push_back({id, seen});
+  }
+  for (const auto& [lease, measurements] : by_lease) {
+    // Who came back was taken for an outsider until this look.
+    if (parts_.roster.was_complete(lease, taken)) parts_.grants.release_hold(lease, sample.uuid);
+    const auto others = outsiders.find(lease);
+    carry_out(parts_.grants.measure(lease, sample.uuid, measurements,
+                                    others == outsiders.end() ? Bytes() : others->second,
+                                    parts_.loop.now()));
+    // What was freed since its limit was lowered is not to be allocated again.
+    carry_out(parts_.grants.recall_excess(lease));
+    publish(lease);
+  }
+  parts_.swap.after_look(sample, taken);
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    if (entry.lease.swap() && entry.lease.find_gpu(sample.uuid)) publish(id);
+  }
+  answer_measured(sample.uuid, taken);
+}
+
+void TenantAccounts::publish(LeaseId lease) {
+  std::map<GpuUuid, Bytes> slack_of_all;
+  for (const auto& [id, tenant] : parts_.table.of_lease(lease)) {
+    if (tenant->dead) continue;
+    for (std::size_t slot = 0; slot < tenant->slots.size(); ++slot) {
+      const GpuUuid& gpu = tenant->slots[slot];
+      if (tenant->swap) {
+        const SwapTenants::Figures figures = parts_.swap.figures(lease, gpu);
+        daemon::publish(tenant->shared(), slot, figures.limit, figures.available);
+        continue;
+      }
+      const lease::Account* account = parts_.grants.find(lease, gpu).if_there();
+      if (!account) continue;
+      const auto [all, is_new] = slack_of_all.try_emplace(gpu);
+      if (is_new) all->second = slack(lease, gpu, {});
+      const Bytes others = all->second - std::min(all->second, own_slack(*tenant, slot, *account));
+      daemon::publish(tenant->shared(), slot, account->limit(), account->available() + others);
+    }
+  }
+}
+
+Bytes TenantAccounts::slack(LeaseId lease, const GpuUuid& gpu, TenantId but) const {
+  Bytes sum;
+  const lease::Account* account = parts_.grants.find(lease, gpu).if_there();
+  if (!account) return sum;
+  for (const auto& [id, tenant] : parts_.table.of_lease(lease)) {
+    const auto slot = id == but ? std::nullopt : tenant->slot_of(gpu);
+    if (slot) sum += own_slack(*tenant, *slot, *account);
+  }
+  return sum;
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,40 @@
+// Who may become a tenant of which lease (HELLO). State thread only.
+#pragma once
+
+#include "abi/wire.h"
+#include "base/result.h"
+#include "config/config.h"
+#include "daemon/gpus/gpu_table.h"
+#include "daemon/leases/lease_manager.h"
+#include "daemon/tenants/tenant_table.h"
+
+namespace gpurota::daemon {
+
+class TenantAdmission {
+ public:
+  struct Parts {
+    LeaseManager& leases;
+    const config::Config& config;
+    UserBudgets& budgets;
+    const GpuTable& gpus;
+    const TenantTable& table;
+  };
+
+  explicit TenantAdmission(Parts parts) : parts_(parts) {}
+
+  // Which lease the connection may be in: GPUROTA_OK and `entry`, or why it may not.
+  std::uint32_t admit(const TenantSession& session, const gpurota_msg_hello& hello,
+                      const LeaseEntry*& entry) const;
+  // What it counts as. kLimit: the lease or its user has as many tenants as may be.
+  Result<TenantPlace> place_for(const TenantSession& session, const gpurota_msg_hello& hello,
+                                const Lease& lease);
+
+ private:
+  bool comes_back(const Lease& lease, const gpurota_msg_hello& hello,
+                  const ports::ProcessId& process) const;
+  bool crowded(LeaseId lease, const ports::ProcessId& newcomer) const;
+
+  Parts parts_;
+};
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,69 @@
+#include "daemon/tenants/tenant_neighbours.h"
+
+#include "daemon/leases/lease_members.h"
+#include "ipc/packet.h"
+#include "ipc/unix_socket.h"
+
+#include <array>
+#include <utility>
+
+#include <sys/socket.h>
+
+namespace gpurota::daemon {
+namespace {
+
+// A new daemon has heard of all processes within this.
+constexpr Duration kAllAreBack = std::chrono::seconds(10);
+
+}  // namespace
+
+// By what the kernel says.
+std::optional<LeaseId> TenantNeighbours::owner_of(pid_t pid) {
+  if (!parts_.processes.read_info(pid)) return std::nullopt;
+  return parts_.attribution.owner_of(pid).lease;
+}
+
+bool TenantNeighbours::members(Tenant& tenant, const gpurota_msg_processes& message) {
+  auto answer = make_message<gpurota_msg_processes>(GPUROTA_MSG_MEMBERS, message.header.seq);
+  for (std::uint32_t i = 0; i < message.count; ++i) {
+    const pid_t pid = message.pid[i];
+    if (pid <= 0) continue;
+    if (parts_.table.lease_of(pid) != tenant.lease && owner_of(pid) != tenant.lease) continue;
+    answer.pid[answer.count++] = pid;
+  }
+  return send_message(tenant.session->fd.get(), answer);
+}
+
+// A descriptor that waits to be read counts against us, so no connection has two: who asks again before it has read its answer
+// ends its connection, and an owner that has something unread is asked later.
+bool TenantNeighbours::open(Tenant& tenant, const gpurota_msg_open& message) {
+  const int call = tenant.session->fd.get();
+  if (ipc::has_unread(call)) return false;
+  auto answer = make_message<gpurota_msg_opened>(GPUROTA_MSG_OPENED, message.header.seq);
+  Fd end;
+  answer.status = bring_together(tenant, message, &end);
+  if (answer.status != GPUROTA_OK) return send_message(call, answer);
+  return send_message(call, answer, std::array{end.get()});
+}
+
+std::uint32_t TenantNeighbours::bring_together(Tenant& opener, const gpurota_msg_open& message,
+                                               Fd* end) {
+  const LeaseEntry* const entry = parts_.leases.find(opener.lease);
+  if (!entry) return GPUROTA_REFUSED_LEASE;
+  const SwapTenants::Owner found = parts_.swap.find_owner(message.name.owner, entry->lease.uid);
+  const bool may_come = found.away || parts_.loop.now() - since_ < kAllAreBack;
+  if (!found.tenant) return may_come ? GPUROTA_REFUSED_BUSY : GPUROTA_REFUSED_LEASE;
+  const Tenant* const owner = parts_.table.find(*found.tenant);
+  if (!owner || !owner->event || ipc::has_unread(owner->event.get())) return GPUROTA_REFUSED_BUSY;
+  auto pair = ipc::make_socket_pair(SOCK_SEQPACKET);
+  if (!pair) return GPUROTA_REFUSED_BUSY;
+  auto question = make_message<gpurota_msg_open>(GPUROTA_MSG_SWAP_OPEN, 0);
+  question.name = message.name;
+  if (!send_message(owner->event.get(), question, std::array{pair->first.get()})) {
+    return GPUROTA_REFUSED_BUSY;
+  }
+  *end = std::move(pair->second);
+  return GPUROTA_OK;
+}
+
+}  // namespace gpurota::daemon

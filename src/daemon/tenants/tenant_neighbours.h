@@ -1,0 +1,40 @@
+// What a tenant asks about other processes: which are of its lease, and for memory that one of them shares. State thread only.
+#pragma once
+
+#include "daemon/leases/attribution.h"
+#include "daemon/leases/lease_manager.h"
+#include "daemon/tenants/swap_tenants.h"
+#include "daemon/tenants/tenant_table.h"
+#include "ports/event_loop.h"
+#include "ports/processes.h"
+
+#include <optional>
+
+namespace gpurota::daemon {
+
+class TenantNeighbours {
+ public:
+  struct Parts {
+    ports::EventLoop& loop;
+    ports::Processes& processes;
+    const LeaseManager& leases;
+    const SwapTenants& swap;
+    Attribution& attribution;
+    const TenantTable& table;
+  };
+
+  explicit TenantNeighbours(Parts parts) : parts_(parts), since_(parts_.loop.now()) {}
+
+  // Messages of a tenant. False: it breaks the protocol, or does not read its answers.
+  bool members(Tenant& tenant, const gpurota_msg_processes& message);
+  bool open(Tenant& tenant, const gpurota_msg_open& message);
+
+ private:
+  std::optional<LeaseId> owner_of(pid_t pid);
+  std::uint32_t bring_together(Tenant& opener, const gpurota_msg_open& message, Fd* end);
+
+  Parts parts_;
+  const TimePoint since_;
+};
+
+}  // namespace gpurota::daemon

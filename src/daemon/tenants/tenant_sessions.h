@@ -1,0 +1,100 @@
+// The sockets of tenants: who comes, whose message is read next, and the end of a connection. State thread only.
+//
+// A tenant has two: CALL, which it asks on, and its event socket, which it is told and reports on. Messages are read by user: each user
+// who has some gets the same part of the state thread's time (user_turns.h). A connection that waits for its turn is not read.
+#pragma once
+
+#include "base/result.h"
+#include "config/config.h"
+#include "daemon/tenants/swap_tenants.h"
+#include "daemon/tenants/tenant_messages.h"
+#include "daemon/tenants/tenant_table.h"
+#include "daemon/users/doorman.h"
+#include "daemon/users/served_turns.h"
+#include "daemon/users/user_turns.h"
+#include "ports/event_loop.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+// What is done with what tenants say.
+class TenantHandler {
+ public:
+  virtual ~TenantHandler() = default;
+  // One message of a CALL connection. False: it breaks the protocol.
+  virtual bool on_call(TenantSession& session, const TenantMessage& message) = 0;
+  // One of an event socket.
+  virtual bool on_event(Tenant& tenant, const TenantMessage& message) = 0;
+  // The connection ends now.
+  virtual void on_closing(TenantSession& session) = 0;
+  // The tenant's connection has ended, and it has not come back on another.
+  virtual void on_disconnected(Tenant& tenant) = 0;
+};
+
+// Whose message is read next: a connection's, or that of a tenant's event socket.
+struct TenantTurn {
+  const TenantSession* session = nullptr;
+  TenantId tenant{};
+  bool operator==(const TenantTurn&) const = default;
+};
+
+class TenantSessions final : public SwapWire, private TurnClient<TenantTurn> {
+ public:
+  struct Parts {
+    ports::EventLoop& loop;
+    const config::Config& config;
+    UserBudgets& budgets;
+    SwapTenants& swap;
+    TenantTable& table;
+    TenantHandler& handler;
+  };
+
+  explicit TenantSessions(Parts parts);
+  ~TenantSessions() override;
+
+  Result<void> listen(const std::string& path, const ipc::ListenOptions& options);
+  // Makes the tenant's event socket and reads it from now on. The other end is the tenant's.
+  Result<Fd> open_event_socket(Tenant& tenant);
+
+  // It is over: nothing is read from it or said to it any more, and its tenant has no connection. What follows from that, and
+  // its end, comes when nobody looks at it or at any other: safe wherever sessions and tenants are gone through.
+  void end(TenantSession& session, const std::string& why);
+  // Those that are over go now: for who looks at none of them.
+  void destroy_ended();
+
+  Sent send(TenantId id, std::span<const std::byte> packet) override;
+  void wait_writable(TenantId id, bool wait) override;
+  void hang_up(TenantId id, const std::string& why) override;
+
+ private:
+  struct Ended {
+    const TenantSession* session;
+    std::optional<TenantId> tenant;
+  };
+  void welcome(Fd fd, ipc::Peer peer, UserBudgets::Held descriptor);
+  void on_session(TenantSession& session, unsigned events);
+  void on_event_socket(TenantId id, unsigned events);
+  // One message.
+  void read_session(TenantSession& session);
+  void read_event(TenantId id);
+  void want_turn(TenantSession& session);
+  void want_turn(Tenant& tenant);
+  void serve(const TenantTurn& turn) override;
+  void serve_session(TenantSession& session);
+  void serve_event(TenantId id);
+
+  Parts parts_;
+  std::map<const TenantSession*, std::unique_ptr<TenantSession>> sessions_;
+  std::vector<Ended> ended_;
+  std::shared_ptr<int> alive_ = std::make_shared<int>();  // what is posted may come too late
+  ServedTurns<TenantTurn, UserTurns<TenantTurn>> turns_;
+  Doorman doorman_;
+};
+
+}  // namespace gpurota::daemon

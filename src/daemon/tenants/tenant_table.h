@@ -1,0 +1,52 @@
+// All tenants, by number, lease and process. State thread only.
+#pragma once
+
+#include "daemon/tenants/tenant.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+// The leases of processes that are connected through libgpurota.
+class TenantLeases {
+ public:
+  virtual ~TenantLeases() = default;
+  virtual std::optional<LeaseId> lease_of(pid_t pid) const = 0;
+};
+
+class TenantTable final : public TenantLeases {
+ public:
+  TenantId next_id() { return TenantId{++last_id_}; }
+  // With its number, lease and process. It stays where it is until it is erased.
+  Tenant& add(std::unique_ptr<Tenant> tenant);
+  // Destroys it.
+  void erase(Tenant& tenant);
+  // It has died, and counts until its memory is back. False: so it was before.
+  bool mark_dead(Tenant& tenant);
+
+  // Null: there is none of this number.
+  Tenant* find(TenantId id) const;
+  // In the order of their numbers.
+  const std::map<TenantId, std::unique_ptr<Tenant>>& all() const { return tenants_; }
+  const std::map<TenantId, Tenant*>& of_lease(LeaseId lease) const;
+  std::vector<Tenant*> dead() const;
+
+  std::optional<LeaseId> lease_of(pid_t pid) const override;
+  // What the process says of itself on this GPU.
+  std::optional<TenantUse> use_of(pid_t pid, const GpuUuid& gpu) const;
+
+ private:
+  std::map<TenantId, std::unique_ptr<Tenant>> tenants_;
+  std::map<LeaseId, std::map<TenantId, Tenant*>> of_lease_;
+  std::multimap<pid_t, Tenant*> of_process_;  // the dead included
+  std::set<TenantId> dead_;
+  std::uint64_t last_id_ = 0;
+};
+
+}  // namespace gpurota::daemon
