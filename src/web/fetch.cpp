@@ -141,7 +141,8 @@ class CurlFetcher final : public Fetcher {
   }
 
   Result<std::string> result_of(Transfer& transfer, CURLcode code) const {
-    if (transfer.too_long) {
+    // libcurl says "out of memory" of a line that is longer than it takes.
+    if (transfer.too_long || code == CURLE_OUT_OF_MEMORY) {
       return fail(Code::kInvalid, "its answer is malformed: it is too long");
     }
     if (code == CURLE_OPERATION_TIMEDOUT) {
