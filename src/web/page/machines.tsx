@@ -63,8 +63,8 @@ function Memory({ machine }: { machine: Machine }) {
   const used = machine.used_bytes ?? 0;
   return (
     <>
-      <span class="value"><b>{gib(machine.available_bytes ?? 0)}</b> GiB to have</span>
-      <span class="bar" aria-hidden="true"><span class="part slices" style={{ width: `${total > 0 ? Math.min(100, (100 * used) / total) : 0}%` }} /></span>
+      <span class="value"><b>{gib(machine.available_bytes ?? 0)}</b> GiB available</span>
+      <span class="bar" aria-hidden="true">{used > 0 && total > 0 && <span class="part slices" style={{ width: `${Math.min(100, (100 * used) / total)}%` }} />}</span>
       <small>{gib(used)} of {gib(total)} GiB in use</small>
     </>
   );
@@ -84,18 +84,18 @@ function Name({ machine }: { machine: Machine }) {
   );
 }
 
-function Silent({ machine }: { machine: Machine }) {
+function Silent({ machine, named }: { machine: Machine; named: boolean }) {
   const why = machine.state === "asked" ? "asking…" : machine.state === "fails" ? machine.error ?? "" : "its gpurotad does not answer";
   return (
     <tr class={machine.state === "asked" ? "" : "fails"}>
       <Name machine={machine} />
-      <td colSpan={5} class="why">{machine.state === "asked" ? why : <span class="trouble">{why}</span>}</td>
+      <td colSpan={named ? 6 : 5} class="why">{machine.state === "asked" ? why : <span class="trouble">{why}</span>}</td>
     </tr>
   );
 }
 
-function Row({ machine }: { machine: Machine }) {
-  if (!isUp(machine)) return <Silent machine={machine} />;
+function Row({ machine, named }: { machine: Machine; named: boolean }) {
+  if (!isUp(machine)) return <Silent machine={machine} named={named} />;
   const load = machine.utilisation_percent;
   const waiting = machine.waiting ?? 0;
   return (
@@ -106,7 +106,7 @@ function Row({ machine }: { machine: Machine }) {
       <td class="number"><span class="label">Utilisation </span>{typeof load === "number" ? <><b>{load}</b> %</> : "–"}</td>
       <td class="number"><span class="label">Leases </span><b>{machine.leases}</b></td>
       <td class="number"><span class="label">Waiting </span>{waiting > 0 ? <b>{waiting}</b> : "–"}</td>
-      {machine.users && machine.users.length > 0 && <td class="users"><small>{machine.users.join(", ")}</small></td>}
+      {named && <td class="users"><small>{(machine.users ?? []).join(", ")}</small></td>}
     </tr>
   );
 }
@@ -122,7 +122,7 @@ function Totals({ machines }: { machines: Machine[] }) {
     <dl class="totals">
       <Total name="Free GPUs" value={String(sum((machine) => machine.free))} of={`of ${sum((machine) => machine.gpus)}`} />
       <Total name="With room" value={String(sum((machine) => machine.shared))} of="for a slice, or in turns" />
-      <Total name="Memory to have" value={gib(sum((machine) => machine.available_bytes))} of="GiB" />
+      <Total name="Available memory" value={gib(sum((machine) => machine.available_bytes))} of="GiB" />
       <Total name="Queues" value={String(sum((machine) => machine.waiting))} of="waiting" />
       <Total name="Machines" value={String(up.length)} of={`of ${machines.length} answer`} />
     </dl>
@@ -147,7 +147,7 @@ export function MachinesView() {
               {named && <th scope="col">Users</th>}
             </tr>
           </thead>
-          <tbody>{machines.map((machine) => <Row key={machine.here ? "" : machine.url} machine={machine} />)}</tbody>
+          <tbody>{machines.map((machine) => <Row key={machine.here ? "" : machine.url} machine={machine} named={named} />)}</tbody>
         </table>
       </div>
       <p class="empty legend-line">

@@ -55,7 +55,7 @@ const TROUBLE = {
 };
 
 function Pulse({ trouble }: { trouble: Live["trouble"] }) {
-  const text = { "": "live", connecting: "connecting", daemon: "no daemon", connection: "no connection", "signed-out": "signed out" }[trouble];
+  const text = { "": "live", connecting: "connecting", daemon: "no daemon", connection: "no connection", "signed-out": "" }[trouble];
   return (
     <span class={`pulse ${trouble === "" ? "is-live" : "is-broken"}`}>
       <span class="dot" aria-hidden="true" />
@@ -121,7 +121,7 @@ function Page() {
       <header>
         <h1><img src="icon.svg" alt="" width="22" height="22" /> gpurota</h1>
         {trouble !== "signed-out" && <Tabs view={view} now={live.now} signedIn={session !== null} />}
-        <Pulse trouble={live.trouble} />
+        {trouble !== "signed-out" && <Pulse trouble={live.trouble} />}
         <Account session={session} canSignIn={trouble === "signed-out" || live.now?.sign_in === "link" || live.now?.sign_in === "proxy"} />
       </header>
       <div role="status" class="banner" hidden={TROUBLE[live.trouble] === ""}>{TROUBLE[live.trouble]}</div>
