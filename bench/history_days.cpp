@@ -104,7 +104,7 @@ int make_file(std::int64_t days, Machine machine, const std::string& file) {
     return fmt::print("{}\n", loaded.error().message), 1;
   series::Rings rings;
   const std::int64_t end = std::time(nullptr), first = (end - days * 86400) / 300 * 300;
-  for (std::int64_t second = first; second < end; second += end - second > 86400 ? 60 : 1) {
+  for (std::int64_t second = first; second<end; second += end - second> 86400 ? 60 : 1) {
     rings.add(WallTime(seconds(second)), machine.sample(second));
     if (second % 300 != 0) continue;
     if (const auto saved = store.save(rings.take_changed()); !saved)

@@ -23,6 +23,11 @@ cleanup() {
 }
 trap cleanup EXIT
 
+# end PROCESS: waits until it has.
+end() {
+  kill "$1"
+  wait "$1" || true
+}
 start_daemon() {
   gpurotad --runtime-dir "$dir/run" --state-dir "$dir/state" --config "$dir/gpurota.toml" --preload "$build/lib/libgpurota.so" --log-level error &
   daemon=$!
@@ -39,16 +44,17 @@ start_daemon
 echo "load of the machine: $(load), $(nproc) cores"
 echo "gpurotad without history: $(memory VmRSS "$daemon") KiB"
 mapfile -t uuids < <(gpurota status --json | python3 -c 'import json, sys; print(*(each["uuid"] for each in json.load(sys.stdin)["gpus"]), sep="\n")')
-kill "$daemon" && wait "$daemon" || true
+end "$daemon"
 rm -f "$dir"/state/history.db*
 "$build/bench/history_days" 90 8 "$dir/state/history.db" "${uuids[@]}"
 start_daemon
-echo "gpurotad with 90 days: $(memory VmRSS "$daemon") KiB; on the disk: $(du -kc "$dir"/state/history.db* | awk '/total/ {print $1}') KiB"
+echo "90 days on the disk: $(du -kc "$dir"/state/history.db* | awk '/total/ {print $1}') KiB"
 for i in $(seq 64); do
   gpurota run --gpu-ids $((i % 8)) --memory 1G -- sleep 1800 &
   pids+=($!)
 done
 until [ "$(gpurota status --json | grep -o '"lease_id"' | wc -l)" = 64 ]; do sleep 0.2; done
+echo "gpurotad with 90 days of history and 64 leases: $(memory VmRSS "$daemon") KiB"
 gpurota-web --listen 127.0.0.1:0 --page names >"$dir/web" &
 web=$!
 pids+=("$web")
@@ -57,7 +63,7 @@ url=$(sed -n 's/.*listens on //p' "$dir/web")
 
 # Reads as so many viewers.
 watch_page() {
-  python3 - "${url#http://}" "$1" <<'END'
+  python3 - "${url#http://}" "$1" "$dir/viewers.$1" <<'END'
 import selectors, socket, sys
 host, port = sys.argv[1].split(":")
 selector = selectors.DefaultSelector()
@@ -65,10 +71,15 @@ for _ in range(int(sys.argv[2])):
     each = socket.create_connection((host, int(port)))
     each.sendall(f"GET /api/live HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
     selector.register(each, selectors.EVENT_READ)
+served = set()
 while True:
     for key, _ in selector.select():
         if not key.fileobj.recv(1 << 16):
             sys.exit("a viewer was dropped")
+        if key.fd not in served and len(served) < int(sys.argv[2]):
+            served.add(key.fd)
+            if len(served) == int(sys.argv[2]):
+                open(sys.argv[3], "w").close()
 END
 }
 for viewers in 0 1 200; do
@@ -76,14 +87,14 @@ for viewers in 0 1 200; do
     watch_page "$viewers" &
     watcher=$!
     pids+=("$watcher")
-    sleep 3
+    until [ -e "$dir/viewers.$viewers" ]; do sleep 0.1; done
   fi
   before=$(ticks "$web") daemon_before=$(ticks "$daemon")
   sleep "$seconds"
   awk -v n="$viewers" -v w=$(($(ticks "$web") - before)) -v d=$(($(ticks "$daemon") - daemon_before)) -v s="$seconds" -v m="$(memory VmRSS "$web")" \
     'BEGIN {printf "%d viewers: gpurota-web %.2f %% of a core (%d KiB), gpurotad %.2f %%\n", n, w / s, m, d / s}'
-  if [ "$viewers" != 0 ]; then kill "$watcher" && wait "$watcher" || true; fi
-done 2>/dev/null
+  if [ "$viewers" != 0 ]; then end "$watcher"; fi
+done
 for range in 15m 24h 90d; do
   python3 - "$url/api/history/$range" <<'END'
 import sys, time, urllib.request

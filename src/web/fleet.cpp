@@ -36,7 +36,8 @@ bool is_name(std::string_view name) {
 
 bool is_url(std::string_view url) {
   const bool plain = std::all_of(url.begin(), url.end(), [](char c) {
-    return c > ' ' && c < 127 && std::string_view("\"'<>\\^`{|}#?@").find(c) == std::string_view::npos;
+    return c > ' ' && c < 127 &&
+           std::string_view("\"'<>\\^`{|}#?@").find(c) == std::string_view::npos;
   });
   if (!plain || !(url.starts_with("http://") || url.starts_with("https://"))) return false;
   return !host_of(authority_of(url)).empty();
@@ -183,11 +184,7 @@ std::string Fleet::machines_json(const Totals& here, const std::string& host, Pa
     }
   }
   wake_.notify_all();
-  return JsonObject()
-      .add("level", to_string(level))
-      .add("machines", Json{rows + "]"})
-      .take()
-      .text;
+  return JsonObject().add("level", to_string(level)).add("machines", Json{rows + "]"}).take().text;
 }
 
 }  // namespace gpurota::web

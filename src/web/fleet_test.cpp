@@ -27,10 +27,10 @@ TEST(Peer, IsANameAndThePageOfAMachine) {
 }
 
 TEST(Peer, OfWhatIsNoneThereIsAReason) {
-  for (const char* text : {"", "gpu2", "gpu2:9836", "ftp://gpu2/", "file:///etc/passwd", "https://",
-                           "gpu2=", "=https://gpu2/", "https://user@gpu2/", "https://gpu2/?a=b",
-                           "https://gpu2/#x", "https://gpu2/ x", "a b=https://gpu2/",
-                           "<b>=https://gpu2/", "javascript:alert(1)//://x"}) {
+  for (const char* text :
+       {"", "gpu2", "gpu2:9836", "ftp://gpu2/", "file:///etc/passwd", "https://",
+        "gpu2=", "=https://gpu2/", "https://user@gpu2/", "https://gpu2/?a=b", "https://gpu2/#x",
+        "https://gpu2/ x", "a b=https://gpu2/", "<b>=https://gpu2/", "javascript:alert(1)//://x"}) {
     EXPECT_THAT(mistake(text), HasSubstr("gpu2=https://gpu2.example.org:9836/")) << text;
   }
 }
@@ -38,8 +38,8 @@ TEST(Peer, OfWhatIsNoneThereIsAReason) {
 TEST(Peer, IsOpenWhereOthersCanListenIn) {
   EXPECT_TRUE(is_open(*parse_peer("http://192.0.2.7:9836")));
   EXPECT_TRUE(is_open(*parse_peer("http://localhost.example.org")));
-  for (const char* closed : {"https://192.0.2.7", "http://127.0.0.1:1", "http://localhost:1",
-                             "http://[::1]:1"}) {
+  for (const char* closed :
+       {"https://192.0.2.7", "http://127.0.0.1:1", "http://localhost:1", "http://[::1]:1"}) {
     EXPECT_FALSE(is_open(*parse_peer(closed))) << closed;
   }
 }
@@ -86,7 +86,9 @@ class FleetTest : public ::testing::Test {
 };
 
 TEST_F(FleetTest, EachPeerIsARowWhateverTheOthersDo) {
-  Fleet fleet({{"fine", "http://fine/"}, {"bad", "http://bad/"}, {"mute", "http://mute/"},
+  Fleet fleet({{"fine", "http://fine/"},
+               {"bad", "http://bad/"},
+               {"mute", "http://mute/"},
                {"liar", "http://liar/"}},
               "",
               std::make_unique<FakeFetcher>(
@@ -105,7 +107,8 @@ TEST_F(FleetTest, EachPeerIsARowWhateverTheOthersDo) {
   EXPECT_THAT(told, HasSubstr(R"("gpus":3,"free":3)"));
   EXPECT_THAT(told, HasSubstr(R"("state":"fails","error":"no answer within 3 s")"));
   EXPECT_THAT(told, HasSubstr(R"("state":"fails","error":"its answer is malformed)"));
-  EXPECT_THAT(told, HasSubstr(R"("name":"mute","url":"http://mute/","here":false,"state":"asked")"));
+  EXPECT_THAT(told,
+              HasSubstr(R"("name":"mute","url":"http://mute/","here":false,"state":"asked")"));
   // What a peer tells of its users is shown only where ours are.
   EXPECT_EQ(told.find("alice"), told.rfind("alice"));
   EXPECT_THAT(fleet.machines_json(totals_with(1), "here", PageLevel::kNames),
@@ -139,8 +142,8 @@ TEST_F(FleetTest, PeersNeedATokenAndAreNotTooMany) {
   const auto without = Fleet::make({.peers = {{"a", "http://a/"}}});
   ASSERT_FALSE(without);
   EXPECT_THAT(without.error().message, HasSubstr("--fleet-token"));
-  const auto many = Fleet::make(
-      {.peers = std::vector<Peer>(Fleet::kMostPeers + 1), .token_file = "/dev/null"});
+  const auto many =
+      Fleet::make({.peers = std::vector<Peer>(Fleet::kMostPeers + 1), .token_file = "/dev/null"});
   ASSERT_FALSE(many);
   EXPECT_THAT(many.error().message, HasSubstr("at most 64"));
   const auto empty = Fleet::make({.token_file = "/dev/null"});

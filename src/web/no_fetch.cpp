@@ -4,9 +4,10 @@
 namespace gpurota::web {
 
 Result<std::unique_ptr<Fetcher>> make_fetcher(Fetcher::Options /*options*/) {
-  return fail(Code::kUnavailable,
-              "--peer: this gpurota-web was built without libcurl, so it cannot ask other machines: "
-              "'gpurota status --host' can, by ssh");
+  return fail(
+      Code::kUnavailable,
+      "--peer: this gpurota-web was built without libcurl, so it cannot ask other machines: "
+      "'gpurota status --host' can, by ssh");
 }
 
 }  // namespace gpurota::web

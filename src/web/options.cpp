@@ -51,8 +51,8 @@ store are well).
 Result<void> take_level(Options& options, const std::string& word) {
   const auto level = parse_page_level(word);
   if (!level) {
-    return fail(Code::kInvalid,
-                "unknown --page '" + display_text(word) + "': write none, totals, names or signed-in");
+    return fail(Code::kInvalid, "unknown --page '" + display_text(word) +
+                                    "': write none, totals, names or signed-in");
   }
   options.site.level = *level;
   return {};

@@ -203,7 +203,8 @@ bool is_of_machine(const proto::Event& event) { return !event.lease_id && !event
 }  // namespace
 
 std::optional<PageLevel> parse_page_level(std::string_view word) {
-  for (const PageLevel level : {PageLevel::kNone, PageLevel::kTotals, PageLevel::kNames, PageLevel::kSignedIn}) {
+  for (const PageLevel level :
+       {PageLevel::kNone, PageLevel::kTotals, PageLevel::kNames, PageLevel::kSignedIn}) {
     if (word == to_string(level)) return level;
   }
   return std::nullopt;

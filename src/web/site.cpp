@@ -58,7 +58,8 @@ bool is_metrics_path(std::string_view path) { return path == "/metrics" || path 
 
 bool is_api_path(std::string_view path) {
   return path == "/api/now" || path == "/api/events" || path == "/api/turns" ||
-         path == "/api/machines" || find_range(kRanges, path) != nullptr || find_range(kHours, path) != nullptr;
+         path == "/api/machines" || find_range(kRanges, path) != nullptr ||
+         find_range(kHours, path) != nullptr;
 }
 
 }  // namespace
@@ -205,8 +206,6 @@ HttpResponse Site::slow(const HttpRequest& request) {
   return why.empty() ? HttpResponse{200, "ready\n"} : HttpResponse{503, why + "\n"};
 }
 
-std::string Site::event() {
-  return "data: " + now() + "\n\n";
-}
+std::string Site::event() { return "data: " + now() + "\n\n"; }
 
 }  // namespace gpurota::web

@@ -86,27 +86,26 @@ Result<void> read_users(const Document& from, Totals& totals) {
   const auto found = from.find("users");
   if (found == from.end() || found->is_null()) return {};
   auto& users = totals.users.emplace();
-  return read_array(*found, "users", Totals::kMostUsers,
-                    [&](const Document& user) -> Result<void> {
-                      if (!user.is_string()) return malformed("'users' has what is not text");
-                      users.push_back(user.get<std::string>());
-                      return {};
-                    });
+  return read_array(*found, "users", Totals::kMostUsers, [&](const Document& user) -> Result<void> {
+    if (!user.is_string()) return malformed("'users' has what is not text");
+    users.push_back(user.get<std::string>());
+    return {};
+  });
 }
 
 Result<void> read_models(const Document& from, Totals& totals) {
   const auto found = from.find("models");
   if (found == from.end()) return malformed("'models' is not a list");
-  return read_array(
-      *found, "models", Totals::kMostModels, [&](const Document& each) -> Result<void> {
-        if (!each.is_object()) return malformed("'models' has what is not an object");
-        Totals::Model model;
-        GPUROTA_ASSIGN_OR_RETURN(model.name, read_text(each, "name"));
-        GPUROTA_ASSIGN_OR_RETURN(model.gpus, read_count(each, "gpus", totals.gpus));
-        GPUROTA_ASSIGN_OR_RETURN(model.free, read_count(each, "free", model.gpus));
-        totals.models.push_back(std::move(model));
-        return {};
-      });
+  return read_array(*found, "models", Totals::kMostModels,
+                    [&](const Document& each) -> Result<void> {
+                      if (!each.is_object()) return malformed("'models' has what is not an object");
+                      Totals::Model model;
+                      GPUROTA_ASSIGN_OR_RETURN(model.name, read_text(each, "name"));
+                      GPUROTA_ASSIGN_OR_RETURN(model.gpus, read_count(each, "gpus", totals.gpus));
+                      GPUROTA_ASSIGN_OR_RETURN(model.free, read_count(each, "free", model.gpus));
+                      totals.models.push_back(std::move(model));
+                      return {};
+                    });
 }
 
 struct Counted {
