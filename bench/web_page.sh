@@ -93,7 +93,7 @@ for viewers in 0 1 200; do
   sleep "$seconds"
   awk -v n="$viewers" -v w=$(($(ticks "$web") - before)) -v d=$(($(ticks "$daemon") - daemon_before)) -v s="$seconds" -v m="$(memory VmRSS "$web")" \
     'BEGIN {printf "%d viewers: gpurota-web %.2f %% of a core (%d KiB), gpurotad %.2f %%\n", n, w / s, m, d / s}'
-  if [ "$viewers" != 0 ]; then end "$watcher"; fi
+  if [ "$viewers" != 0 ]; then end "$watcher" && sleep 3; fi  # until it is seen
 done
 for range in 15m 24h 90d; do
   python3 - "$url/api/history/$range" <<'END'

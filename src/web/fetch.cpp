@@ -15,7 +15,7 @@ namespace gpurota::web {
 namespace {
 
 // So long it may take to see that it is over.
-constexpr int kLookMs = 200;
+constexpr int kPollMs = 200;
 
 struct Easy {
   void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
@@ -88,7 +88,7 @@ class CurlFetcher final : public Fetcher {
     while (running > 0 && !is_over()) {
       if (curl_multi_perform(multi_.get(), &running) != CURLM_OK) break;
       take_answers(transfers, on_answer);
-      if (running > 0) (void)curl_multi_poll(multi_.get(), nullptr, 0, kLookMs, nullptr);
+      if (running > 0) (void)curl_multi_poll(multi_.get(), nullptr, 0, kPollMs, nullptr);
     }
     for (Transfer& each : transfers) {
       (void)curl_multi_remove_handle(multi_.get(), each.handle.get());

@@ -13,7 +13,7 @@
 namespace gpurota::web {
 namespace {
 
-constexpr std::size_t kLongestName = 60;
+constexpr std::size_t kLongestPeerName = 60;
 
 // "gpu2.example.org:9836" of "https://gpu2.example.org:9836/x".
 std::string_view authority_of(std::string_view url) {
@@ -22,13 +22,13 @@ std::string_view authority_of(std::string_view url) {
 }
 
 // Without the port; "::1" of "[::1]:80".
-std::string_view host_of(std::string_view authority) {
+std::string_view host_in_url(std::string_view authority) {
   if (authority.starts_with('[')) return authority.substr(1, authority.find(']') - 1);
   return authority.substr(0, authority.find(':'));
 }
 
 bool is_name(std::string_view name) {
-  return !name.empty() && name.size() <= kLongestName &&
+  return !name.empty() && name.size() <= kLongestPeerName &&
          std::all_of(name.begin(), name.end(), [](char c) {
            return c > ' ' && c < 127 && c != '/' && c != '"' && c != '<' && c != '>';
          });
@@ -40,7 +40,7 @@ bool is_url(std::string_view url) {
            std::string_view("\"'<>\\^`{|}#?@").find(c) == std::string_view::npos;
   });
   if (!plain || !(url.starts_with("http://") || url.starts_with("https://"))) return false;
-  return !host_of(authority_of(url)).empty();
+  return !host_in_url(authority_of(url)).empty();
 }
 
 Json row_json(const Peer& peer, const std::optional<Result<Totals>>& answer, bool names) {
@@ -68,7 +68,7 @@ Result<Peer> parse_peer(std::string_view text) {
                                     "gpu2=https://gpu2.example.org:9836/");
   }
   if (!peer.url.ends_with('/')) peer.url += '/';
-  peer.name = equals == text.npos ? host_of(authority_of(peer.url)) : text.substr(0, equals);
+  peer.name = equals == text.npos ? host_in_url(authority_of(peer.url)) : text.substr(0, equals);
   if (is_name(peer.name)) return peer;
   return fail(Code::kInvalid, "--peer: '" + display_text(peer.name, 80) +
                                   "' is not the name of a machine: write "
@@ -77,7 +77,7 @@ Result<Peer> parse_peer(std::string_view text) {
 
 bool is_open(const Peer& peer) {
   if (peer.url.starts_with("https://")) return false;
-  const std::string host(host_of(authority_of(peer.url)));
+  const std::string host(host_in_url(authority_of(peer.url)));
   return !is_loopback({host == "localhost" ? "127.0.0.1" : host, 0});
 }
 
