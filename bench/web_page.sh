@@ -63,7 +63,7 @@ url=$(sed -n 's/.*listens on //p' "$dir/web")
 
 # Reads as so many viewers.
 watch_page() {
-  python3 - "${url#http://}" "$1" "$dir/viewers.$1" <<'END'
+  exec python3 - "${url#http://}" "$1" "$dir/viewers.$1" <<'END'
 import selectors, socket, sys
 host, port = sys.argv[1].split(":")
 selector = selectors.DefaultSelector()
