@@ -2,6 +2,7 @@
 // samples and of questions.
 //
 //   history_days [DAYS [GPUS [LEASES]]]     90 days, 8 GPUs, 8 leases at a time
+//   history_days DAYS LEASES FILE UUID…     measures nothing: makes FILE, of GPUs of these names, until now (web_page.sh)
 //
 // Rows are stored every five minutes of that time, not every 10 s, but for the last hour: the file ends up with the same rows.
 #include "series/range.h"
@@ -29,12 +30,17 @@ constexpr std::int64_t kStart = 1'800'000'000;
 struct Machine {
   int gpus = 8, leases = 8;
   std::mt19937_64 random{1};
+  std::vector<std::string> names{};  // of the GPUs; empty: made up
+
+  std::string name(int i) const {
+    return names.empty() ? "GPU-" + std::to_string(i) : names[static_cast<std::size_t>(i)];
+  }
 
   std::vector<series::Entry> sample(std::int64_t second) {
     std::vector<series::Entry> entries;
     for (int i = 0; i < gpus; ++i) {
       series::Entry entry;
-      entry.subject = series::subject_of(GpuUuid{"GPU-" + std::to_string(i)});
+      entry.subject = series::subject_of(GpuUuid{name(i)});
       const std::uint64_t load = random() % 1001;
       const std::uint64_t figures[] = {load,
                                        load,
@@ -91,10 +97,32 @@ void ask(const series::Rings& rings, const Machine& machine, std::int64_t end, s
              longest);
 }
 
+// A day of samples each second, and one a minute before that: as many rows as if there had been one each second.
+int make_file(std::int64_t days, Machine machine, const std::string& file) {
+  store::SqliteSeries store(file);
+  if (const auto loaded = store.load(); !loaded)
+    return fmt::print("{}\n", loaded.error().message), 1;
+  series::Rings rings;
+  const std::int64_t end = std::time(nullptr), first = (end - days * 86400) / 300 * 300;
+  for (std::int64_t second = first; second<end; second += end - second> 86400 ? 60 : 1) {
+    rings.add(WallTime(seconds(second)), machine.sample(second));
+    if (second % 300 != 0) continue;
+    if (const auto saved = store.save(rings.take_changed()); !saved)
+      return fmt::print("{}\n", saved.error().message), 1;
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   Machine machine;
+  if (argc > 4) {
+    machine.names.assign(argv + 4, argv + argc);
+    machine.gpus = argc - 4;
+    machine.leases = std::atoi(argv[2]);
+    return make_file(std::atoi(argv[1]), machine, argv[3]);
+  }
   const std::int64_t days = argc > 1 ? std::atoi(argv[1]) : 90;
   if (argc > 2) machine.gpus = std::atoi(argv[2]);
   if (argc > 3) machine.leases = std::atoi(argv[3]);

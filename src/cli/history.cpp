@@ -19,10 +19,6 @@ namespace {
 // Between two tries to reach a daemon that is being restarted.
 constexpr int kRetryMs = 250;
 
-WallTime now() {
-  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
-}
-
 Result<void> print_events(const proto::Events::Reply& reply, bool json, const Look& look) {
   std::string text;
   for (const proto::Event& event : reply.events) {

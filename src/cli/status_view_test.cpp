@@ -354,9 +354,18 @@ TEST(TimeText, SpansAreShortAndNeverNegative) {
 }
 
 TEST(StatusWatch, APictureNeverScrollsTheScreen) {
-  EXPECT_EQ(screen_text("a\nb\n", 10), "\033[Ha\033[K\nb\033[K\n\033[J");
-  EXPECT_EQ(screen_text("a\nb\n", 2), "\033[Ha\033[K\nb\033[K\033[J");
-  EXPECT_EQ(screen_text("a\nb\nc\n", 2), "\033[Ha\033[K\n… 2 more lines\033[K\033[J");
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(screen_lines("a\nb\n", 10), (Lines{"a", "b"}));
+  EXPECT_EQ(screen_lines("a\nb\n", 2), (Lines{"a", "b"}));
+  EXPECT_EQ(screen_lines("a\nb\nc\n", 2), (Lines{"a", "… 2 more lines"}));
+  EXPECT_EQ(redraw_text({}, {"a", "b"}), "\033[H\033[J\033[1;1Ha\033[K\033[2;1Hb\033[K");
+}
+
+TEST(StatusWatch, SendsOnlyTheLinesThatChanged) {
+  EXPECT_EQ(redraw_text({"a", "b", "c"}, {"a", "B", "c"}), "\033[2;1HB\033[K");
+  EXPECT_EQ(redraw_text({"a", "b"}, {"a", "b"}), "");
+  EXPECT_EQ(redraw_text({"a"}, {"a", "b"}), "\033[2;1Hb\033[K");
+  EXPECT_EQ(redraw_text({"a", "b", "c"}, {"a"}), "\033[2;1H\033[J");
 }
 
 }  // namespace

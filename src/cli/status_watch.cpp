@@ -71,9 +71,10 @@ class Source {
   std::optional<client::Connection> connection_;
 };
 
-std::size_t terminal_height() {
+winsize terminal_size() {
   winsize size{};
-  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0) size.ws_row = 24;
+  return size;
 }
 
 std::string clock_text() {
@@ -96,19 +97,32 @@ bool same(const Result<proto::Status::Reply>& a, const Result<proto::Status::Rep
 
 }  // namespace
 
-std::string screen_text(const std::string& text, std::size_t height) {
+std::vector<std::string> screen_lines(const std::string& text, std::size_t height) {
   const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
   const std::size_t most = lines > height ? height - 1 : lines;
-  std::string out = "\033[H";
+  std::vector<std::string> out;
   std::size_t at = 0;
   for (std::size_t i = 0; i < most; ++i) {
     const std::size_t end = text.find('\n', at);
-    // No newline behind the last line of the screen: that would scroll.
-    out += text.substr(at, end - at) + (i + 1 < height ? "\033[K\n" : "\033[K");
+    out.push_back(text.substr(at, end - at));
     at = end + 1;
   }
-  if (lines > most) out += fmt::format("… {} more lines\033[K", lines - most);
-  return out + "\033[J";
+  if (lines > most) out.push_back(fmt::format("… {} more lines", lines - most));
+  return out;
+}
+
+std::string redraw_text(const std::vector<std::string>& before,
+                        const std::vector<std::string>& after) {
+  std::string out = before.empty() ? "\033[H\033[J" : "";
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    if (i < before.size() && before[i] == after[i]) continue;
+    // To its place, not by a newline: behind the last line of the screen that would scroll.
+    out += fmt::format("\033[{};1H{}\033[K", i + 1, after[i]);
+  }
+  if (before.size() > after.size()) {
+    out += fmt::format("\033[{};1H\033[J", after.size() + 1);
+  }
+  return out;
 }
 
 int watch_status(const Context& context, const StatusOptions& options) {
@@ -116,13 +130,20 @@ int watch_status(const Context& context, const StatusOptions& options) {
   Source source(context);
   const bool terminal = ::isatty(STDOUT_FILENO) != 0;
   std::optional<Result<proto::Status::Reply>> last;
+  winsize drawn{};                 // for which
+  std::vector<std::string> shown;  // is on the screen
   Result<void> printed = terminal ? print(kEnter) : Result<void>();
   do {
     Result<proto::Status::Reply> reply = source.ask();
     if (reply && options.memory_threshold) apply_threshold(*reply, *options.memory_threshold);
     const std::string text = clock_text() + "\n" + picture(reply, options);
     if (terminal) {
-      printed = print(screen_text(text, terminal_height()));
+      const winsize size = terminal_size();
+      const bool same_size = size.ws_row == drawn.ws_row && size.ws_col == drawn.ws_col;
+      std::vector<std::string> lines = screen_lines(text, size.ws_row);
+      printed = print(redraw_text(same_size ? shown : std::vector<std::string>(), lines));
+      shown = std::move(lines);
+      drawn = size;
     } else if (!last || !same(*last, reply)) {
       printed = print((last ? "\n" : "") + text);
     }

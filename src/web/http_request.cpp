@@ -102,6 +102,19 @@ Result<void> read_first_line(std::string_view line, HttpRequest& request) {
   return {};
 }
 
+// Line ends alone, and their like: some read them as the end of a header, and others do not.
+bool has_control(std::string_view head) {
+  for (std::size_t i = 0; i < head.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(head[i]);
+    if (byte == '\r' && i + 1 < head.size() && head[i + 1] == '\n') {
+      ++i;
+    } else if ((byte < 0x20 && byte != '\t') || byte == 0x7f) {
+      return true;
+    }
+  }
+  return false;
+}
+
 const char* phrase(int status) {
   switch (status) {
     case 200:
@@ -153,6 +166,9 @@ std::optional<Result<HttpRequest>> parse_request(std::string_view received) {
   }
   if (end > kLongestHead) return fail(Code::kInvalid, "the head of this request is too long");
   std::string_view head = received.substr(0, end);
+  if (has_control(head)) {
+    return fail(Code::kInvalid, "the head of this request has control characters");
+  }
   HttpRequest request;
   if (auto read = read_first_line(next_line(head), request); !read) {
     return tl::unexpected(std::move(read).error());

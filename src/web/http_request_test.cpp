@@ -33,7 +33,9 @@ TEST(HttpRequest, WhatOthersMightReadDifferentlyIsRefused) {
        {"GET http://evil/ HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET /\r\n\r\n", "\r\n\r\n",
         "GET / HTTP/2\r\n\r\n", "GET / / HTTP/1.1\r\n\r\n", " / HTTP/1.1\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
-        "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n", "GET / HTTP/1.1\r\nnonsense\r\n\r\n"}) {
+        "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n", "GET / HTTP/1.1\r\nnonsense\r\n\r\n",
+        "GET /a\nb HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nA: b\nHost: c\r\n\r\n",
+        "GET / HTTP/1.1\r\nA: b\rHost: c\r\n\r\n", "GET / HTTP/1.1\r\nA: \x1b[31m\r\n\r\n"}) {
     const auto request = parse_request(text);
     ASSERT_TRUE(request) << text;
     EXPECT_FALSE(*request) << text;

@@ -49,9 +49,13 @@ Result<void> serve(const Options& options) {
   const bool has_page = options.site.level != PageLevel::kNone && !page_assets().empty();
   GPUROTA_ASSIGN_OR_RETURN(Proxy proxy, Proxy::make(options.proxy));
   SignedIn signed_in(client::locate(options.runtime_dir), std::move(proxy), complain);
-  Site site(client::locate(options.runtime_dir), options.site, page_assets(),
-            has_page ? &signed_in : nullptr);
+  GPUROTA_ASSIGN_OR_RETURN(const auto fleet, Fleet::make(options.fleet));
+  Site::Options shown = options.site;
+  shown.machine = machine_name();
+  Site site(client::locate(options.runtime_dir), std::move(shown), page_assets(),
+            has_page ? &signed_in : nullptr, fleet.get());
   GPUROTA_ASSIGN_OR_RETURN(const auto server, listen(options, site, signed_in));
+  GPUROTA_TRY(fleet->begin());
   say_where(options, server->port());
   if (has_page) GPUROTA_TRY(signed_in.begin(page_url(options, server->port())));
   for (;;) server->serve();

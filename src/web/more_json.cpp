@@ -71,7 +71,7 @@ Json turn_gpu_json(const Snapshot& snapshot, const proto::TurnGpu& turns, PageLe
       .add("evictions", turns.evictions)
       .add("evicted_bytes", turns.evicted_bytes)
       .add("restored_bytes", turns.restored_bytes);
-  if (level == PageLevel::kNames) {
+  if (shows_names(level)) {
     std::optional<std::string> holder;
     if (turns.holder) holder = to_string(*turns.holder);
     object.add("holder", holder)
@@ -90,7 +90,7 @@ std::string hours_json(const proto::Report::Reply& by_gpu, const proto::Report::
       .add("since", by_gpu.since)
       .add("until", by_gpu.until)
       .add("gpus", json_array(gpus, [&](const auto& gpu) { return gpu_hours(gpu, by_gpu.rows); }));
-  if (level == PageLevel::kNames) object.add("users", json_array(by_user.rows, user_hours));
+  if (shows_names(level)) object.add("users", json_array(by_user.rows, user_hours));
   return object.take().text;
 }
 

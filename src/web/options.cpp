@@ -30,12 +30,18 @@ store are well).
                          where it listens: https://gpu1.example.org/
   --page LEVEL           what the page shows everybody who can connect. none: there is no page;
                          totals (default): GPUs and sums, nobody's name; names: also who has which
-                         lease, and who waits. Notes and commands are never shown
+                         lease, and who waits. Notes and commands are never shown. signed-in: nothing,
+                         and names to those who have signed in
   --proxy-user-header NAME, --proxy ADDRESS, --proxy-secret FILE
                          the header in which a server in front says who its user is, that server's
                          address (may be repeated), and a file with the secret that it shows in the
                          header Gpurota-Proxy-Secret, which one on this machine must. The daemon takes
                          it only with web.accept_proxy_users, and never for administrators
+  --fleet-token FILE     a secret that the machines of a fleet share: who shows it is told this
+                         machine's totals (and who uses it, with --page names)
+  --peer [NAME=]URL      the page shows the totals of the machine whose gpurota-web is there, too; may
+                         be repeated. Needs --fleet-token
+  --peer-ca FILE         the certificates (PEM) that sign those of the peers, instead of the system's
   --per-user             also tell the leases and the memory in use of each user
   --per-lease            also tell the memory in use and the limit of each lease, with its user
   --runtime-dir DIR      the daemon whose sockets are there
@@ -45,8 +51,8 @@ store are well).
 Result<void> take_level(Options& options, const std::string& word) {
   const auto level = parse_page_level(word);
   if (!level) {
-    return fail(Code::kInvalid,
-                "unknown --page '" + display_text(word) + "': write none, totals or names");
+    return fail(Code::kInvalid, "unknown --page '" + display_text(word) +
+                                    "': write none, totals, names or signed-in");
   }
   options.site.level = *level;
   return {};
@@ -116,6 +122,22 @@ const Known kKnown[] = {
        options.proxy.secret_file = value;
        return {};
      }},
+    {"fleet-token", true,
+     [](Options& options, const std::string& value) -> Result<void> {
+       options.fleet.token_file = value;
+       return {};
+     }},
+    {"peer", true,
+     [](Options& options, const std::string& value) -> Result<void> {
+       GPUROTA_ASSIGN_OR_RETURN(Peer peer, parse_peer(value));
+       options.fleet.peers.push_back(std::move(peer));
+       return {};
+     }},
+    {"peer-ca", true,
+     [](Options& options, const std::string& value) -> Result<void> {
+       options.fleet.ca_file = value;
+       return {};
+     }},
     {"per-user", false,
      [](Options& options, const std::string&) -> Result<void> {
        options.site.extra.per_user = true;
@@ -145,6 +167,12 @@ Result<void> check_together(const Options& options) {
   }
   if (options.has_tls() && options.plain) {
     return fail(Code::kInvalid, "give --plain, or a certificate, not both");
+  }
+  for (const Peer& peer : options.fleet.peers) {
+    if (options.plain || !is_open(peer)) continue;
+    return fail(Code::kInvalid, "--peer " + peer.url +
+                                    ": whoever is between could read the token: write https://, or "
+                                    "give --plain where that is no matter");
   }
   if (is_loopback(options.listen) || options.has_tls() || options.plain) return {};
   return fail(Code::kInvalid,
@@ -186,13 +214,17 @@ Result<Options> parse_options(int argc, char** argv) {
   return options;
 }
 
+std::string machine_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
 std::string page_url(const Options& options, int port) {
   if (!options.url.empty()) return options.url;
   std::string host = options.listen.host;
-  std::array<char, 256> name{};
   // Every address of this machine: its name is one that others know.
   const bool any = host == "0.0.0.0" || host == "::";
-  if (any && ::gethostname(name.data(), name.size() - 1) == 0) host = name.data();
+  if (const std::string name = machine_name(); any && !name.empty()) host = name;
   return std::string(options.has_tls() ? "https://" : "http://") + url_host(host) + ":" +
          std::to_string(port) + "/";
 }

@@ -19,12 +19,16 @@ struct Options {
   Site::Options site{};
   std::string url{};  // of the page; empty: where it listens
   Proxy::Options proxy{};
+  Fleet::Options fleet{};
   std::string print{};  // and be done
 
   bool has_tls() const { return !tls_certificate.empty(); }
 };
 
 Result<Options> parse_options(int argc, char** argv);
+
+// What this machine is called.
+std::string machine_name();
 
 // Where people reach the page: as the options say, else where it listens.
 std::string page_url(const Options& options, int port);

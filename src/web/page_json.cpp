@@ -80,7 +80,7 @@ Json gpu_json(const Snapshot& snapshot, const proto::Gpu& gpu, PageLevel level) 
   const proto::TurnGpu* turns = find_turns(snapshot, gpu);
   object.add("takes_turns", turns != nullptr && turns->takes_turns)
       .add("waiting_for_turn", turns != nullptr ? turns->waiting.size() : 0);
-  if (level == PageLevel::kNames) {
+  if (shows_names(level)) {
     std::optional<std::string> holder;
     if (turns != nullptr && turns->holder) holder = to_string(*turns->holder);
     object.add("turn_holder", holder);
@@ -167,7 +167,7 @@ Json queue_json(const std::vector<proto::Request>& requests, PageLevel level) {
   }
   JsonObject object;
   object.add("waiting", requests.size()).add("gpus", gpus).add("oldest_since", oldest);
-  if (level == PageLevel::kNames) object.add("requests", json_array(requests, request_json));
+  if (shows_names(level)) object.add("requests", json_array(requests, request_json));
   return object.take();
 }
 
@@ -189,7 +189,7 @@ Json event_json(const proto::Event& event, PageLevel level) {
       .add("type", to_string(event.type))
       .add("gpu", event.gpu)
       .add("count", event.count);
-  if (level == PageLevel::kNames) {
+  if (shows_names(level)) {
     std::optional<std::string> lease;
     if (event.lease_id) lease = to_string(*event.lease_id);
     object.add("lease_id", lease).add("user", event.user).add("message", event.message);
@@ -203,7 +203,8 @@ bool is_of_machine(const proto::Event& event) { return !event.lease_id && !event
 }  // namespace
 
 std::optional<PageLevel> parse_page_level(std::string_view word) {
-  for (const PageLevel level : {PageLevel::kNone, PageLevel::kTotals, PageLevel::kNames}) {
+  for (const PageLevel level :
+       {PageLevel::kNone, PageLevel::kTotals, PageLevel::kNames, PageLevel::kSignedIn}) {
     if (word == to_string(level)) return level;
   }
   return std::nullopt;
@@ -215,15 +216,20 @@ const char* to_string(PageLevel level) {
       return "totals";
     case PageLevel::kNames:
       return "names";
+    case PageLevel::kSignedIn:
+      return "signed-in";
     default:
       return "none";
   }
 }
 
 std::string now_json(const std::optional<Snapshot>& snapshot, WallTime now, PageLevel level,
-                     std::string_view sign_in) {
+                     std::string_view sign_in, std::size_t machines) {
   JsonObject object;
-  object.add("time", now).add("level", to_string(level)).add("sign_in", std::string(sign_in));
+  object.add("time", now)
+      .add("level", to_string(level))
+      .add("sign_in", std::string(sign_in))
+      .add("machines", machines);
   if (!snapshot) return object.add("daemon", JsonObject().add("up", false).take()).take().text;
   const auto& status = snapshot->status;
   object.add("daemon", daemon_json(*snapshot))
@@ -239,7 +245,7 @@ std::string now_json(const std::optional<Snapshot>& snapshot, WallTime now, Page
            counts_by_word<proto::FindingKind>(
                status.findings, [](const proto::Finding& finding) { return finding.kind; }))
       .add("queue", queue_json(snapshot->queue.requests, level));
-  if (level == PageLevel::kNames) {
+  if (shows_names(level)) {
     object.add("leases", json_array(status.leases, lease_json))
         .add("bookings",
              json_array(status.bookings.value_or(std::vector<proto::Booking>()), booking_json));
@@ -250,7 +256,7 @@ std::string now_json(const std::optional<Snapshot>& snapshot, WallTime now, Page
 std::string events_json(const proto::Events::Reply& events, PageLevel level) {
   std::vector<const proto::Event*> shown;
   for (const proto::Event& event : events.events) {
-    if (level == PageLevel::kNames || is_of_machine(event)) shown.push_back(&event);
+    if (shows_names(level) || is_of_machine(event)) shown.push_back(&event);
   }
   std::reverse(shown.begin(), shown.end());
   constexpr std::size_t kMost = 500;

@@ -87,6 +87,7 @@ TEST(PageJson, WhatUsersWriteIsNoMarkup) {
 TEST(PageJson, ADaemonThatDoesNotAnswerIsSaid) {
   EXPECT_EQ(now_json(std::nullopt, kNow, PageLevel::kTotals, "link"),
             "{\"time\":\"1970-01-01T00:16:40.000Z\",\"level\":\"totals\",\"sign_in\":\"link\","
+            "\"machines\":1,"
             "\"daemon\":{\"up\":false}}");
 }
 

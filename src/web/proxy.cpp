@@ -1,17 +1,14 @@
 #include "web/proxy.h"
 
-#include "base/fd.h"
-#include "base/read_all.h"
 #include "base/same_secret.h"
 #include "base/text.h"
+#include "web/secret_file.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cerrno>
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 
 namespace gpurota::web {
 namespace {
@@ -38,19 +35,6 @@ bool is_header_name(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-';
   });
-}
-
-Result<std::string> read_secret(const std::string& path) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return fail_errno("--proxy-secret: cannot open " + path, errno);
-  std::string text = read_all(file.get(), 4096).value_or(std::string());
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) {
-    text.pop_back();
-  }
-  if (text.size() >= Proxy::kLeastSecret) return text;
-  return fail(Code::kInvalid, "--proxy-secret: " + path +
-                                  " needs a secret of at least 16 characters: "
-                                  "openssl rand -hex 32 prints one");
 }
 
 }  // namespace
@@ -85,7 +69,7 @@ Result<Proxy> Proxy::make(const Options& options) {
     proxy.user_header_ += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   if (!options.secret_file.empty()) {
-    GPUROTA_ASSIGN_OR_RETURN(proxy.secret_, read_secret(options.secret_file));
+    GPUROTA_ASSIGN_OR_RETURN(proxy.secret_, read_secret("--proxy-secret", options.secret_file));
   }
   return proxy;
 }

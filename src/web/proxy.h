@@ -22,7 +22,6 @@ class Proxy {
   };
   // The header with the secret, where there is one.
   static constexpr std::string_view kSecretHeader = "gpurota-proxy-secret";
-  static constexpr std::size_t kLeastSecret = 16;  // characters
 
   Proxy() = default;
   // kInvalid: the options do not go together, or would let anybody on this machine be anybody.

@@ -151,10 +151,27 @@ std::optional<HttpResponse> SignedIn::refuse(const HttpRequest& request) {
   if (!user) return refusal(403, user.error().message);
   // Whether the daemon knows this page already, it knows best.
   if (request.path == kSignInPath) return std::nullopt;
+  return check_session(request, *user);
+}
+
+std::optional<HttpResponse> SignedIn::refuse_reader(const HttpRequest& request) {
+  // A browser that was sent here by another site's page says so.
+  const auto site = request.header("sec-fetch-site");
+  if (site && *site != "same-origin" && *site != "none") {
+    return refusal(403, "only the page itself may ask for this");
+  }
+  const auto user = proxy_.user_of(request);
+  if (!user) return refusal(403, user.error().message);
+  return check_session(request, *user);
+}
+
+// `user`: whom the proxy names.
+std::optional<HttpResponse> SignedIn::check_session(const HttpRequest& request,
+                                                    const std::string& user) {
   const std::lock_guard lock(mutex_);
   if (const auto token = token_of(request)) return slow_down(*token);
-  if (user->empty()) return signed_out();
-  const auto known = by_proxy_.find(*user);
+  if (user.empty()) return signed_out();
+  const auto known = by_proxy_.find(user);
   return known == by_proxy_.end() ? std::nullopt : slow_down(known->second);
 }
 
@@ -173,13 +190,14 @@ std::optional<HttpResponse> SignedIn::slow_down(std::string_view token) {
 }
 
 // A connection from which something comes unasked has been hung up on: by a daemon that was restarted.
-Result<std::string> SignedIn::ask_daemon(const std::string& call, bool read_only) {
+Result<std::string> SignedIn::Line::ask(const std::string& call, bool read_only,
+                                        std::chrono::milliseconds patience) {
   pollfd entry{connection_ ? connection_->fd() : -1, POLLIN, 0};
   if (connection_ && ::poll(&entry, 1, 0) != 0) connection_.reset();
   if (!connection_) {
-    GPUROTA_ASSIGN_OR_RETURN(connection_, client::connect(location_, kPatience));
+    GPUROTA_ASSIGN_OR_RETURN(connection_, client::connect(location_, patience));
   }
-  auto answer = connection_->forward(call, read_only, kPatience);
+  auto answer = connection_->forward(call, read_only, patience);
   if (!answer) connection_.reset();
   return answer;
 }
@@ -190,7 +208,7 @@ HttpResponse SignedIn::sign_in(const HttpRequest& request) {
   auto* const secret = call ? std::get_if<proto::SignIn>(&call->params) : nullptr;
   if (!secret) return refusal(400, "this is not a call of SignIn");
   secret->from = request.peer;
-  const auto answer = ask_daemon(proto::call_json(*secret), false);
+  const auto answer = actor_.ask(proto::call_json(*secret), false, kPatience);
   if (!answer) return refusal(503, answer.error().message);
   auto opened = proto::parse_reply<proto::SignIn>(*answer);
   if (!opened) return refusal(403, opened.error().message);
@@ -223,7 +241,7 @@ HttpResponse SignedIn::call_with(const std::string& token, const HttpRequest& re
       },
       call->params);
   if (!may) return refusal(403, "this cannot be done by the web page: use gpurota");
-  auto answer = ask_daemon(text, read_only);
+  auto answer = actor_.ask(text, read_only, kPatience);
   if (!answer) return refusal(503, answer.error().message);
   if (proto::error_word(*answer) == "SignedOut") {
     const std::lock_guard lock(mutex_);
@@ -254,6 +272,7 @@ Result<std::string> SignedIn::sign_in_by_proxy(const std::string& user,
 }
 
 Result<std::string> SignedIn::token_by_proxy(const std::string& user, const HttpRequest& request) {
+  const std::lock_guard one_at_a_time(signing_in_);
   {
     const std::lock_guard lock(mutex_);
     const auto known = by_proxy_.find(user);
@@ -276,6 +295,32 @@ HttpResponse SignedIn::call_by_proxy(const std::string& user, const HttpRequest&
     response = call_with(*token, request);
   }
   return response;
+}
+
+std::optional<HttpResponse> SignedIn::admit_with(const std::string& token) {
+  const auto answer =
+      reader_.ask(proto::call_json(proto::GetInfo{}, false, token), true, kPatience / 2);
+  if (!answer) return refusal(503, answer.error().message);
+  const auto error = proto::error_word(*answer);
+  if (error == "SignedOut") {
+    const std::lock_guard lock(mutex_);
+    sessions_.erase(token);
+    return signed_out();
+  }
+  return error.empty() ? std::nullopt : std::optional(refusal(403, "the daemon refuses this"));
+}
+
+std::optional<HttpResponse> SignedIn::admit(const HttpRequest& request) {
+  if (const auto token = token_of(request)) return admit_with(*token);
+  const auto user = proxy_.user_of(request);
+  if (!user || user->empty()) return signed_out();
+  std::optional<HttpResponse> refused = signed_out();
+  for (int tries = 0; tries < 2 && refused && refused->status == 401; ++tries) {
+    const auto token = token_by_proxy(*user, request);
+    if (!token) return refusal(403, token.error().message);
+    refused = admit_with(*token);
+  }
+  return refused;
 }
 
 HttpResponse SignedIn::act(const HttpRequest& request) {

@@ -45,8 +45,24 @@ class SignedIn {
   // Waits for the daemon. One at a time.
   HttpResponse act(const HttpRequest& request);
 
+  // Where only those who are signed in see the page (PageLevel::kSignedIn): as refuse(), of a GET. Nothing: ask admit().
+  std::optional<HttpResponse> refuse_reader(const HttpRequest& request);
+  // Nothing: the daemon says that the session is good. Waits for it, on another thread than act().
+  std::optional<HttpResponse> admit(const HttpRequest& request);
+
  private:
   using Clock = std::chrono::steady_clock;
+  // To the daemon, of one thread.
+  class Line {
+   public:
+    explicit Line(const client::Location& location) : location_(location) {}
+    Result<std::string> ask(const std::string& call, bool read_only,
+                            std::chrono::milliseconds patience);
+
+   private:
+    const client::Location& location_;
+    std::optional<client::Connection> connection_{};
+  };
   // How many calls a session may make now.
   struct Pace {
     double calls = kCallsAtOnce;
@@ -60,16 +76,18 @@ class SignedIn {
   HttpResponse call_by_proxy(const std::string& user, const HttpRequest& request);
   Result<std::string> token_by_proxy(const std::string& user, const HttpRequest& request);
   Result<std::string> sign_in_by_proxy(const std::string& user, const HttpRequest& request);
+  std::optional<HttpResponse> check_session(const HttpRequest& request, const std::string& user);
+  std::optional<HttpResponse> admit_with(const std::string& token);
   HttpResponse call_with(const std::string& token, const HttpRequest& request);
   HttpResponse sign_in(const HttpRequest& request);
-  Result<std::string> ask_daemon(const std::string& call, bool read_only);
 
   client::Location location_;
   Proxy proxy_;
   std::function<void(const std::string&)> complain_;
   std::string url_;
-  std::optional<client::Connection> connection_;  // act()'s
-  mutable std::mutex mutex_;                      // guards what follows
+  Line actor_{location_}, reader_{location_};  // act()'s, and admit()'s
+  std::mutex signing_in_;                      // by the proxy: one at a time
+  mutable std::mutex mutex_;                   // guards what follows
   std::condition_variable wake_;
   bool open_ = false, over_ = false;
   std::map<std::string, Pace, std::less<>> sessions_;  // by token: those that have begun here

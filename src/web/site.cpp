@@ -50,11 +50,16 @@ HttpResponse trouble(const Error& error) {
   return {503, JsonObject().add("error", error.message).take().text + "\n", kJson};
 }
 
+bool is_totals_path(std::string_view path) {
+  return path.starts_with('/') && path.substr(1) == Fleet::kPath;
+}
+
 bool is_metrics_path(std::string_view path) { return path == "/metrics" || path == "/readyz"; }
 
 bool is_api_path(std::string_view path) {
   return path == "/api/now" || path == "/api/events" || path == "/api/turns" ||
-         find_range(kRanges, path) != nullptr || find_range(kHours, path) != nullptr;
+         path == "/api/machines" || find_range(kRanges, path) != nullptr ||
+         find_range(kHours, path) != nullptr;
 }
 
 }  // namespace
@@ -67,16 +72,25 @@ std::optional<HttpResponse> Site::quick(const HttpRequest& request) const {
   if (request.method != "GET" && request.method != "HEAD") return HttpResponse{405, "only GET\n"};
   if (request.path == "/healthz") return HttpResponse{200, "ok\n"};
   if (is_metrics_path(request.path)) return std::nullopt;
-  if (options_.level != PageLevel::kNone) {
-    if (is_api_path(request.path)) return std::nullopt;
-    if (request.path == "/api/live") {
-      HttpResponse response{200, "retry: 2000\n\n", "text/event-stream"};
-      response.is_stream = true;
-      return response;
-    }
-  }
+  if (is_totals_path(request.path) && fleet_) return fleet_->refuse(request);
+  const bool is_api = is_api_path(request.path) || request.path == "/api/live";
+  if (is_api && options_.level != PageLevel::kNone) return quick_api(request);
   if (request.path == "/" && !has_page()) return without_page();
   return page_file(request);
+}
+
+std::optional<HttpResponse> Site::quick_api(const HttpRequest& request) const {
+  const bool is_stream = request.path == "/api/live";
+  if (options_.level == PageLevel::kSignedIn) {
+    if (!signed_in_) return HttpResponse{401, "nobody can sign in here, so nothing is shown\n"};
+    // One that has begun would outlive its session.
+    if (is_stream) return HttpResponse{404, "with --page signed-in, ask for /api/now\n"};
+    return signed_in_->refuse_reader(request);
+  }
+  if (!is_stream) return std::nullopt;
+  HttpResponse response{200, "retry: 2000\n\n", "text/event-stream"};
+  response.is_stream = true;
+  return response;
 }
 
 HttpResponse Site::without_page() const {
@@ -150,30 +164,48 @@ HttpResponse Site::turns() {
   return {200, turns_json(*snapshot, site_time(), options_.level), kJson};
 }
 
-HttpResponse Site::slow(const HttpRequest& request) {
-  if (request.path == "/metrics") {
-    return {200, metrics_text(source_.get(), site_time(), options_.extra),
-            "text/plain; version=0.0.4; charset=utf-8"};
+HttpResponse Site::machines() {
+  if (!fleet_) return {404, "this page shows one machine\n"};
+  const Totals here = totals_of(source_.get(), shows_names(options_.level));
+  return {200, fleet_->machines_json(here, options_.machine, options_.level), kJson};
+}
+
+std::string Site::now() {
+  return now_json(source_.get(), site_time(), options_.level, way_in(), machine_count());
+}
+
+HttpResponse Site::slow_api(const HttpRequest& request) {
+  if (options_.level == PageLevel::kSignedIn) {
+    if (const auto refused = signed_in_->admit(request)) return *refused;
   }
-  if (request.path == "/api/now") {
-    return {200, now_json(source_.get(), site_time(), options_.level, way_in()), kJson};
-  }
+  if (request.path == "/api/now") return {200, now(), kJson};
+  if (request.path == "/api/machines") return machines();
   if (request.path == "/api/events") {
     return kept(request.path, std::chrono::seconds(2), [this] { return events(); });
   }
-  if (request.path == "/api/turns") return turns();
   if (const Range* range = find_range(kHours, request.path)) {
     return kept(request.path, range->age, [&] { return hours(range->length); });
   }
   if (const Range* range = find_range(kRanges, request.path)) {
     return kept(request.path, range->age, [&] { return history(range->length); });
   }
+  return turns();
+}
+
+HttpResponse Site::slow(const HttpRequest& request) {
+  if (request.path == "/metrics") {
+    return {200, metrics_text(source_.get(), site_time(), options_.extra),
+            "text/plain; version=0.0.4; charset=utf-8"};
+  }
+  if (is_totals_path(request.path)) {
+    const bool names = options_.level == PageLevel::kNames;
+    return {200, totals_json(totals_of(source_.get(), names)), kJson};
+  }
+  if (is_api_path(request.path)) return slow_api(request);
   const std::string why = not_ready_because(source_.get());
   return why.empty() ? HttpResponse{200, "ready\n"} : HttpResponse{503, why + "\n"};
 }
 
-std::string Site::event() {
-  return "data: " + now_json(source_.get(), site_time(), options_.level, way_in()) + "\n\n";
-}
+std::string Site::event() { return "data: " + now() + "\n\n"; }
 
 }  // namespace gpurota::web

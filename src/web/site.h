@@ -2,6 +2,7 @@
 // on its own thread and the rest on the one that may wait. Never tells more than its level allows (page_json.h).
 #pragma once
 
+#include "web/fleet.h"
 #include "web/http_request.h"
 #include "web/page_assets.h"
 #include "web/page_json.h"
@@ -22,15 +23,17 @@ class Site {
     std::vector<std::string> hosts{};  // that are answered to
     Extra extra{};
     PageLevel level = PageLevel::kTotals;
+    std::string machine{};  // what it is called among others
   };
 
-  // `signed_in`: who act; null: nobody can sign in.
+  // `signed_in`: who act; null: nobody can sign in. `fleet`: null: no other machine, and nobody to tell of this one.
   Site(client::Location location, Options options, const std::vector<PageAsset>& assets,
-       SignedIn* signed_in = nullptr)
+       SignedIn* signed_in = nullptr, Fleet* fleet = nullptr)
       : source_(std::move(location)),
         options_(std::move(options)),
         assets_(assets),
-        signed_in_(signed_in) {}
+        signed_in_(signed_in),
+        fleet_(fleet) {}
 
   // Nothing: slow() has the answer.
   std::optional<HttpResponse> quick(const HttpRequest& request) const;
@@ -46,13 +49,18 @@ class Site {
   };
 
   const char* way_in() const { return signed_in_ ? signed_in_->way_in() : "none"; }
+  std::size_t machine_count() const { return 1 + (fleet_ ? fleet_->peers() : 0); }
+  std::string now();
   bool has_page() const { return options_.level != PageLevel::kNone && !assets_.empty(); }
+  std::optional<HttpResponse> quick_api(const HttpRequest& request) const;
+  HttpResponse slow_api(const HttpRequest& request);
   HttpResponse page_file(const HttpRequest& request) const;
   HttpResponse without_page() const;
   HttpResponse history(std::chrono::seconds length);
   HttpResponse events();
   HttpResponse hours(std::chrono::seconds length);
   HttpResponse turns();
+  HttpResponse machines();
   template <class Make>
   HttpResponse kept(const std::string& path, std::chrono::seconds age, Make make);
 
@@ -60,6 +68,7 @@ class Site {
   Options options_;
   const std::vector<PageAsset>& assets_;
   SignedIn* signed_in_;
+  Fleet* fleet_;
   std::map<std::string, Kept> kept_;  // by path: answers that are made once for all who ask soon
 };
 

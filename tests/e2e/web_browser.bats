@@ -98,6 +98,45 @@ makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
   grep '"operation":"Acquire"' state/audit/"$(id -u)".jsonl | grep -q '"by":"web"'
 }
 
+@test "the machines of a fleet have a view without a violation, whatever the peers say" {
+  gpurota reserve --gpu-ids 0 >/dev/null
+  head -c 20 /dev/zero | tr '\0' t >token
+  in_background bad python3 "$BATS_TEST_DIRNAME/bad_peers.py" ports
+  wait_until test -e ports
+  local kind port peers=()
+  while read -r kind port; do
+    case $kind in fair | many | script | mute | liar) peers+=(--peer "$kind=http://127.0.0.1:$port/") ;; esac
+  done <ports
+  start_web --page names --fleet-token token "${peers[@]}"
+  look fleet >rows
+  [ "$(wc -l <rows)" = 6 ]
+  # Free GPUs first; those that do not answer last.
+  head -n 1 rows | grep -q '^many .*40 of 64 free'
+  sed -n 2p rows | grep -q '^fair .*5 of 8 free'
+  sed -n 3p rows | grep -q '^script .*<img src=x onerror=alert(1)>.*4 of 4 free'
+  sed -n 4p rows | grep -q 'this one'
+  tail -n 2 rows | grep -q 'no answer within 3 s'
+  tail -n 2 rows | grep -q 'do not add up'
+}
+
+@test "where only those who have signed in see the page, others see how to, and nothing else" {
+  start_web --page signed-in
+  look_signed_in wall >did
+  local step
+  for step in 'seen' 'seen again' 'gone'; do grep -qx "$step" did; done
+}
+
+@test "somebody ends another of their sessions on the page" {
+  start_web
+  wait_until makes_links
+  python3 "$BATS_TEST_DIRNAME/web_client.py" sign-in "$(cat the_link)" jar >signed_in
+  look_signed_in sessions >did
+  grep -q '^ended' did
+  gpurota web --list --json | python3 -c 'import json, sys; assert len(json.load(sys.stdin)["sessions"]) == 1'
+  python3 "$BATS_TEST_DIRNAME/web_client.py" call jar Status '{}' >answer
+  [ "$(head -n 1 answer)" = 401 ]
+}
+
 @test "what users wrote is text" {
   make_busy
   start_web --page names

@@ -296,6 +296,54 @@ assert json.load(urllib.request.urlopen(sys.argv[1] + "/api/now"))["sign_in"] ==
 END
 }
 
+# read_with JAR PATH: as the page reads; prints the status.
+read_with() {
+  python3 - "$@" <<'END'
+import http.client, json, sys
+jar = json.load(open(sys.argv[1])) if sys.argv[1] else {}
+connection = http.client.HTTPConnection(jar.get("url", sys.argv[3]).removeprefix("http://").rstrip("/"), timeout=20)
+connection.request("GET", sys.argv[2], headers={"Cookie": jar["cookie"], "Gpurota-Session": jar["key"]} if jar else {})
+answer = connection.getresponse()
+print(answer.status)
+print(answer.read().decode())
+END
+}
+
+@test "with --page signed-in, everything is shown to those who have signed in, while they are" {
+  start_web --page signed-in
+  in_background holder gpurota run --gpu-ids 0 --note secret -- "$PROGRAM" hold 100
+  wait_until says holder holding
+  sign_in jar
+  sign_in other
+  local path
+  for path in now history/15m events hours/24h turns; do
+    read_with '' "/api/$path" "$URL" >answer
+    status_is 401
+    lacks 'GPU|L1' answer
+    read_with jar "/api/$path" >answer
+    status_is 200
+  done
+  read_with jar /api/now >answer
+  grep -q '"lease_id":"L1"' answer
+  lacks secret answer
+  # A stream would outlive its session; half a session sees nothing.
+  read_with jar /api/live >answer
+  status_is 404
+  sed 's/"key": "[^"]*"/"key": "0123456789abcdef0123456789abcdef"/' jar >half
+  read_with half /api/now >answer
+  status_is 401
+  # The next look after the end of a session sees nothing.
+  gpurota web --end W1
+  read_with jar /api/now >answer
+  status_is 401
+  read_with other /api/now >answer
+  status_is 200
+  # Metrics and health are not of the page.
+  read_with '' /metrics "$URL" >answer
+  status_is 200
+  lacks 'L1' answer
+}
+
 @test "a site can forbid it" {
   start_web
   sign_in jar

@@ -33,6 +33,30 @@ TEST(History, HasWhatTheGpuWasLikeAndWhatTheStatusShows) {
   EXPECT_FALSE(shown.slowdown_celsius);
 }
 
+TEST(History, OfAGpuThatCannotBeLookedAtHasAGapAndContinuesAfterIt) {
+  RunningDaemon daemon;
+  const GpuUuid gpu = daemon.call(proto::Status{})->gpus.at(0).uuid;
+  const auto last_load = [&] {
+    const auto history = daemon.call(proto::History{});
+    const bool any = history && history->gpus.size() == 1 && !history->gpus[0].points.empty();
+    return any ? history->gpus[0].points.back().max_utilisation_percent : std::nullopt;
+  };
+  daemon.probe.set_load(gpu, 70);
+  ASSERT_TRUE(eventually([&] { return last_load() == 70; }));
+  daemon.probe.set_error(gpu, "it has fallen off the bus");
+  ASSERT_TRUE(eventually(
+      [&] { return daemon.call(proto::Status{})->gpus.at(0).state == proto::GpuState::kError; }));
+  // What it was like before is not written on: a second comes in which nothing is known, and then another.
+  ASSERT_TRUE(eventually([&] {
+    const auto history = daemon.call(proto::History{});
+    return history && history->gpus.size() == 1 && !history->gpus[0].points.empty() &&
+           history->until - history->gpus[0].points.back().time >= std::chrono::seconds(4);
+  }));
+  daemon.probe.set_load(gpu, 20);
+  daemon.probe.set_error(gpu, "");
+  EXPECT_TRUE(eventually([&] { return last_load() == 20; }));
+}
+
 TEST(History, OfALeaseIsThereAfterItsEndAndOfOneThatNeverWasIsEmpty) {
   RunningDaemon daemon;
   LeaseId id;

@@ -4,7 +4,8 @@
 // had to stop, no request to another host, nothing wider than the screen; screenshots go to FOLDER), restart (prints what the page says while the daemon is
 // stopped and started again), text (what users wrote is shown as text), keys (views can be reached with the keyboard), or
 // paint (prints how long the first view took), signed_in (as views, of somebody who opens LINK, a link of `gpurota web`), or actions (what
-// they can do there, by mouse and keyboard; prints each step). Used by tests/e2e/web_browser.bats.
+// they can do there, by mouse and keyboard; prints each step), fleet (the machines, as views), wall (where only those who are signed in see the page: before,
+// after and behind LINK), or sessions (ends another session than the one of LINK). Used by tests/e2e/web_browser.bats.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
@@ -41,7 +42,7 @@ async function open(options = {}) {
 async function show(page, view) {
   await page.goto(`${url}/#${view}`);
   await page.locator(".is-live").waitFor();
-  const there = { now: ".gpu", jobs: ".jobs, main .empty", queue: "main table, main .empty", turns: ".turns, main .empty", hours: ".hours", history: ".chart canvas, main .empty", events: "main table, main .empty" }[view];
+  const there = { now: ".gpu", jobs: ".jobs, main .empty", queue: "main table, main .empty", turns: ".turns, main .empty", hours: ".hours", history: ".chart canvas, main .empty", events: "main table, main .empty", machines: ".machines", sessions: ".sessions" }[view];
   await page.locator(there).first().waitFor();
   await page.waitForTimeout(view === "history" || view === "now" ? 400 : 50); // lines are drawn after the first picture
 }
@@ -138,25 +139,56 @@ async function keys() {
   if ((await page.title()) !== "History – gpurota") problems.push(`the title is ${await page.title()}`);
 }
 
+const ROUNDS = 7;
+function median(figures) { return [...figures].sort((a, b) => a - b)[Math.floor(figures.length / 2)]; }
+function report(what, figures) {
+  console.log(`${what}: median ${Math.round(median(figures))} ms (least ${Math.round(Math.min(...figures))}, most ${Math.round(Math.max(...figures))}; ${figures.length} times)`);
+}
+
+// As long as the first picture of `path` takes in a new browser context, with nothing in its cache.
+async function firstPaint(path) {
+  const page = await open();
+  await page.goto(`${url}/${path}`);
+  const first = await page.waitForFunction(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
+  return [page, await first.jsonValue()];
+}
+
 async function paint() {
-  for (const view of ["now", "history"]) {
-    const page = await open();
-    const from = Date.now();
-    await show(page, view);
-    const first = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? -1);
-    console.log(`${view}: first paint after ${Math.round(first)} ms, shown after ${Date.now() - from - 400} ms`);
-    if (view === "history") {
-      const begin = Date.now();
-      const answered = page.waitForResponse((response) => response.url().endsWith("/api/history/90d"));
-      await page.getByLabel("90 d").check();
-      await (await answered).finished();
-      const got = Date.now() - begin;
-      await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-      console.log(`90 d: answered after ${got} ms, drawn after ${Date.now() - begin} ms`);
-      await page.screenshot({ path: `${folder}/history-90d.png`, fullPage: true });
-    }
+  const plain = [], first = [], whole = [], answered = [], drawn = [];
+  for (let round = 0; round < ROUNDS; ++round) {
+    const [bare, least] = await firstPaint("healthz");
+    plain.push(least);
+    await bare.context().close();
+    const [page, painted] = await firstPaint("#now");
+    first.push(painted);
+    await page.locator(".gpu").first().waitFor();
+    whole.push(await page.evaluate(() => performance.now()));
+    await page.goto(`${url}/#history`);
+    await page.locator(".chart canvas").first().waitFor();
+    await page.waitForTimeout(500);
+    const times = await page.evaluate(async () => {
+      const radio = [...document.querySelectorAll(".ranges label")].find((each) => each.textContent === "90 d").querySelector("input");
+      const begin = performance.now();
+      radio.click();
+      const got = await new Promise((done) => {
+        new PerformanceObserver((list) => {
+          const entry = list.getEntriesByName(`${location.origin}/api/history/90d`)[0];
+          if (entry) done(entry.responseEnd);
+        }).observe({ type: "resource" });
+      });
+      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+      return [got - begin, performance.now() - begin];
+    });
+    answered.push(times[0]);
+    drawn.push(times[1]);
+    if (round === 0) await page.screenshot({ path: `${folder}/history-90d.png`, fullPage: true });
     await page.context().close();
   }
+  report("baseline, a page of one word: first paint", plain);
+  report("Now: first paint", first);
+  report("Now: the first GPU is there", whole);
+  report("History, 90 days: answered", answered);
+  report("History, 90 days: drawn", drawn);
 }
 
 // A page whose reader has opened the link, and what other pages of the same browser have then.
@@ -195,9 +227,72 @@ async function signed_in() {
       await page.getByRole("button", { name: "Output of talker" }).click();
       await page.getByRole("log").getByText("said 3").waitFor();
       await picture("jobs");
+      await page.getByRole("link", { name: /Signed in as/ }).click();
+      await page.locator(".sessions .tag").first().waitFor();
+      await picture("sessions");
       await page.context().close();
     }
   }
+}
+
+// Every look of the view that is shown.
+async function pictures(name, begin) {
+  for (const colorScheme of ["light", "dark"]) {
+    for (const [size, viewport] of Object.entries(SIZES)) {
+      const page = await open({ colorScheme, viewport });
+      await begin(page);
+      await page.screenshot({ path: `${folder}/${name}-${size}-${colorScheme}.png`, fullPage: true });
+      await check(page, `${name}-${size}-${colorScheme}`);
+      await page.context().close();
+    }
+  }
+}
+
+async function fleet() {
+  await pictures("machines", async (page) => {
+    await show(page, "machines");
+    await page.locator(".machines").getByText("asking…").first().waitFor({ state: "detached" });
+  });
+  const page = await open();
+  await show(page, "now");
+  await page.locator("nav a", { hasText: "Machines" }).click();
+  await page.locator(".machines tbody tr").first().waitFor();
+  for (const row of await page.locator(".machines tbody tr").all()) console.log((await row.innerText()).replace(/\s+/g, " "));
+}
+
+async function wall() {
+  await pictures("wall", async (page) => {
+    await page.goto(url);
+    await page.getByText("Sign in to see this machine").waitFor();
+  });
+  const page = await signIn();
+  await page.locator(".gpu").first().waitFor();
+  await page.locator(".is-live").waitFor();
+  for (const view of VIEWS) await show(page, view);
+  console.log("seen");
+  await page.reload();
+  await page.locator(".gpu, .events, main table").first().waitFor();
+  console.log("seen again");
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByText("Sign in to see this machine").waitFor();
+  if ((await page.locator(".gpu, main table").count()) > 0) problems.push("what was seen is still there");
+  console.log("gone");
+}
+
+// Ends another session than this one's, which then sees that.
+async function sessions() {
+  const page = await signIn();
+  await page.getByRole("link", { name: /Signed in as/ }).click();
+  const other = page.locator(".sessions tr:not(.mine)").getByRole("button", { name: /^End / });
+  await other.waitFor();
+  await page.screenshot({ path: `${folder}/sessions.png` });
+  await other.click();
+  await page.keyboard.press("Escape");
+  if ((await other.count()) !== 1) problems.push("it was ended without an answer");
+  await other.click();
+  await page.getByRole("dialog").getByRole("button", { name: "End" }).click();
+  await other.waitFor({ state: "detached" });
+  console.log("ended");
 }
 
 // Steps are printed when the page shows what they have changed.
@@ -252,7 +347,7 @@ async function actions() {
 }
 
 try {
-  await { signed_in, actions, views, restart, text, keys, paint }[what]();
+  await { signed_in, actions, fleet, wall, sessions, views, restart, text, keys, paint }[what]();
 } catch (error) {
   problems.push(String(error));
 }

@@ -3,6 +3,18 @@ import { useState } from "preact/hooks";
 import { Dialog } from "./dialog";
 import { type Session, signOut } from "./session";
 
+// Instead of all views, where they are for those who have signed in.
+export function Wall() {
+  return (
+    <section class="wall panel">
+      <h3>Sign in to see this machine</h3>
+      <p>On this machine, type</p>
+      <pre class="command">gpurota web</pre>
+      <p>and open the link that it prints. It signs you in as the user who typed it.</p>
+    </section>
+  );
+}
+
 function HowTo({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title="Sign in" action="OK" onDo={() => Promise.resolve()} onClose={onClose}>
@@ -18,7 +30,7 @@ export function Account({ session, canSignIn }: { session: Session | null; canSi
   if (session) {
     return (
       <span class="account">
-        <span><span class="hidden">Signed in as </span><b>{session.user}</b>{session.administrator && session.user !== "root" && <i> administrator</i>}</span>
+        <span><a href="#sessions"><span class="hidden">Signed in as </span><b>{session.user}</b></a>{session.administrator && session.user !== "root" && <i> administrator</i>}</span>
         {!session.by_proxy && <button type="button" class="small" onClick={() => void signOut()}>Sign out</button>}
       </span>
     );

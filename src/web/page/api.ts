@@ -1,4 +1,8 @@
 // What gpurota-web sends, as docs/operate/web-page.md lists it. The page asks nobody else for anything.
+import { onSignedOut, sessionHeaders, SIGNED_OUT } from "./session";
+
+export type Level = "totals" | "names" | "signed-in";
+export function showsNames(level: Level | undefined): boolean { return level === "names" || level === "signed-in"; }
 
 export interface Gpu {
   label: string;
@@ -100,8 +104,9 @@ export interface Daemon {
 
 export interface Now {
   time: string;
-  level: "totals" | "names";
+  level: Level;
   sign_in: "none" | "link" | "proxy";
+  machines: number; // of the fleet, this one among them
   daemon: Daemon;
   gpus?: Gpu[];
   leases_by_kind?: Record<string, number>;
@@ -148,12 +153,37 @@ export interface Event {
 }
 
 export interface Events {
-  level: "totals" | "names";
+  level: Level;
   events: Event[];
 }
 
+export interface Machine {
+  name: string;
+  url: string; // of its page
+  here: boolean;
+  state: "answers" | "asked" | "fails";
+  error?: string;
+  // What follows is there if it answers.
+  version?: string;
+  daemon_up?: boolean;
+  gpus?: number;
+  free?: number;
+  shared?: number;
+  full?: number;
+  unavailable?: number;
+  leases?: number;
+  waiting?: number;
+  memory_bytes?: number;
+  used_bytes?: number;
+  available_bytes?: number;
+  utilisation_percent?: number | null;
+  models?: { name: string; gpus: number; free: number }[];
+  users?: string[];
+}
+
 export async function ask<T>(path: string): Promise<T> {
-  const answer = await fetch(path, { cache: "no-store" });
+  const answer = await fetch(path, { cache: "no-store", headers: sessionHeaders() });
+  if (answer.status === SIGNED_OUT) throw onSignedOut();
   if (answer.ok) return (await answer.json()) as T;
   const text = await answer.text();
   let reason = text.trim();

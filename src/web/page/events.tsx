@@ -1,6 +1,6 @@
 // Events: what happened in the last day, the newest first.
 import { useEffect, useState } from "preact/hooks";
-import { ask, type Event, type Events as Answer } from "./api";
+import { ask, type Event, type Events as Answer, showsNames } from "./api";
 import { clockSeconds, words } from "./format";
 
 const PERIOD_MS = 5000;
@@ -37,7 +37,7 @@ function EventRow({ event, named }: { event: Event; named: boolean }) {
 export function Events({ live }: { live: boolean }) {
   const { answer, error } = useEvents(live);
   const [search, setSearch] = useState("");
-  const named = answer?.level === "names";
+  const named = showsNames(answer?.level);
   const wanted = search.trim().toLowerCase();
   const events = (answer?.events ?? []).filter((event) => `${words(event.type)} ${event.message ?? ""}`.toLowerCase().includes(wanted));
   return (

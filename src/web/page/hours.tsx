@@ -1,6 +1,6 @@
 // GPU hours: how long GPUs were held, how much of that programs computed, and how long none did.
 import { useEffect, useState } from "preact/hooks";
-import { ask } from "./api";
+import { ask, type Level } from "./api";
 import { Choice } from "./choice";
 
 interface Row {
@@ -12,7 +12,7 @@ interface Row {
 interface GpuRow extends Row { label: string; uuid: string }
 interface UserRow extends Row { user: string | null }
 interface Answer {
-  level: "totals" | "names";
+  level: Level;
   since: string;
   until: string;
   gpus: GpuRow[];

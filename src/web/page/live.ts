@@ -1,20 +1,23 @@
-// The state of the machine, kept up to date: by events of the server, by asking every few seconds where it has too many viewers already. A page that
-// nobody sees has no connection.
+// The state of the machine, kept up to date: by events of the server, or by asking every few seconds where it sends none, as it has too many viewers
+// already, or shows everything only to those who have signed in. A page that nobody sees has no connection.
 import { useEffect, useState } from "preact/hooks";
 import { ask, type Now } from "./api";
+import { SignedOut } from "./session";
 
 export interface Live {
   now: Now | null; // the last one that came from a daemon that answers
-  trouble: "" | "connecting" | "daemon" | "connection";
+  trouble: "" | "connecting" | "daemon" | "connection" | "signed-out";
 }
 
 // Four periods of the server (src/web/viewers.h), and within the ten seconds in which a page has to say that it is out of date.
 const SILENCE_MS = 8000;
 const RETRY_MS = 3000;
+const PERIOD_MS = 2000;
 
-export function useLive(): Live {
+// Begins anew when `who` is another.
+export function useLive(who: string): Live {
   const [live, setLive] = useState<Live>({ now: null, trouble: "connecting" });
-  useEffect(() => watch(setLive), []);
+  useEffect(() => watch(setLive), [who]);
   return live;
 }
 
@@ -24,35 +27,56 @@ function watch(set: Set): () => void {
   let source: EventSource | null = null;
   let heard = Date.now();
   let retry = 0;
+  let on = false;
+  let over = false;
+  let has_stream = true;
 
   const take = (now: Now) => {
+    if (over) return;
     heard = Date.now();
+    has_stream = now.level !== "signed-in";
     set((live) => (now.daemon.up ? { now, trouble: "" } : { now: live.now, trouble: "daemon" }));
   };
+  const fail = (reason: Error) => {
+    if (over) return;
+    if (reason instanceof SignedOut) {
+      stop(); // whoever signs in begins anew
+      set(() => ({ now: null, trouble: "signed-out" }));
+    } else if (!(reason instanceof TypeError)) {
+      heard = Date.now();
+      set((live) => ({ ...live, trouble: "daemon" }));
+    }
+  };
+  const askOnce = () => ask<Now>("api/now").then(take, fail).finally(() => {
+    if (on && !over) retry = window.setTimeout(open, has_stream ? RETRY_MS : PERIOD_MS);
+  });
   const open = () => {
+    on = true;
     window.clearTimeout(retry);
     source?.close();
+    source = null;
+    if (!has_stream) {
+      void askOnce();
+      return;
+    }
     source = new EventSource("api/live");
     source.onmessage = (event) => take(JSON.parse(event.data as string) as Now);
-    // Where the server refuses, as it has too many viewers, the browser does not try again by itself.
-    source.onerror = () => {
-      if (source?.readyState !== EventSource.CLOSED) return;
-      ask<Now>("api/now").then(take, () => undefined);
-      retry = window.setTimeout(open, RETRY_MS);
-    };
+    // Where the server refuses, the browser does not try again by itself.
+    source.onerror = () => { if (source?.readyState === EventSource.CLOSED) void askOnce(); };
   };
-  const close = () => {
+  const stop = () => {
+    on = false;
     window.clearTimeout(retry);
     source?.close();
     source = null;
   };
   const look = () => {
-    if (source === null || Date.now() - heard < SILENCE_MS) return;
+    if (!on || Date.now() - heard < SILENCE_MS) return;
     set((live) => ({ ...live, trouble: "connection" }));
   };
   const onVisibility = () => {
     heard = Date.now();
-    if (document.hidden) close();
+    if (document.hidden) stop();
     else open();
   };
 
@@ -60,8 +84,9 @@ function watch(set: Set): () => void {
   document.addEventListener("visibilitychange", onVisibility);
   if (!document.hidden) open();
   return () => {
+    over = true;
     window.clearInterval(timer);
     document.removeEventListener("visibilitychange", onVisibility);
-    close();
+    stop();
   };
 }

@@ -18,7 +18,7 @@ export interface SessionState {
 
 const KEY = "gpurota-session";
 const SECRET = "#sign-in=";
-const SIGNED_OUT = 401;
+export const SIGNED_OUT = 401;
 const INTERFACE = "dev.gpurota.";
 
 let state: SessionState = { session: null, notice: "" };
@@ -28,6 +28,24 @@ function set(session: Session | null, notice = ""): void {
   state = { session, notice };
   if (session === null) window.localStorage.removeItem(KEY);
   listeners.forEach((listener) => listener(state));
+}
+
+// What was asked for is for those who have signed in.
+export class SignedOut extends Error {
+  constructor() { super("you are signed out"); }
+}
+
+// This page's half of the secret, where there is one.
+export function sessionHeaders(): Record<string, string> {
+  const key = window.localStorage.getItem(KEY);
+  return key === null ? {} : { "Gpurota-Session": key };
+}
+
+// The server says that there is no such session.
+export function onSignedOut(): SignedOut {
+  if (state.session !== null) set(null, "You are signed out: the session is over, or gpurota was restarted.");
+  else window.localStorage.removeItem(KEY);
+  return new SignedOut();
 }
 
 interface Reply<T> {
@@ -51,11 +69,7 @@ async function post<T>(path: string, method: string, parameters: object, headers
     cache: "no-store",
   });
   const text = await answer.text();
-  if (answer.status === SIGNED_OUT) {
-    if (state.session !== null) set(null, "You are signed out: the session is over, or gpurota was restarted.");
-    else window.localStorage.removeItem(KEY);
-    throw new Error("you are signed out");
-  }
+  if (answer.status === SIGNED_OUT) throw onSignedOut();
   if (!answer.ok) throw new Error(reasonOf(text) || `gpurota-web answered ${answer.status}`);
   const reply = JSON.parse(text) as Reply<T>;
   if (reply.error !== undefined) throw new Error(reply.parameters.message ?? `the value of ${reply.parameters.parameter} is not accepted`);
@@ -64,8 +78,7 @@ async function post<T>(path: string, method: string, parameters: object, headers
 
 // As the user who is signed in. Fails with a sentence.
 export function call<T>(method: string, parameters: object = {}): Promise<T> {
-  const key = window.localStorage.getItem(KEY);
-  return post<T>("api/call", method, parameters, key === null ? {} : { "Gpurota-Session": key });
+  return post<T>("api/call", method, parameters, sessionHeaders());
 }
 
 type Known = Omit<Session, "administrator">;

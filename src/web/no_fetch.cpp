@@ -1,0 +1,13 @@
+// In a build without libcurl: the machine itself is all that it can show.
+#include "web/fetch.h"
+
+namespace gpurota::web {
+
+Result<std::unique_ptr<Fetcher>> make_fetcher(Fetcher::Options /*options*/) {
+  return fail(
+      Code::kUnavailable,
+      "--peer: this gpurota-web was built without libcurl, so it cannot ask other machines: "
+      "'gpurota status --host' can, by ssh");
+}
+
+}  // namespace gpurota::web

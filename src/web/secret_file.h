@@ -1,0 +1,16 @@
+// Secrets that an administrator puts into files. Reads the file.
+#pragma once
+
+#include "base/result.h"
+
+#include <cstddef>
+#include <string>
+
+namespace gpurota::web {
+
+constexpr std::size_t kLeastSecret = 16;  // characters
+
+// What the file at `path` has, without the white space at its end. An error names `option`.
+Result<std::string> read_secret(const std::string& option, const std::string& path);
+
+}  // namespace gpurota::web

@@ -1,0 +1,55 @@
+// What a machine tells of itself to the gpurota-web of another one: sums, as one JSON object. Pure. An answer of another machine is not believed:
+// it is short, its figures go together, and its text is shown as text.
+#pragma once
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "web/json.h"
+#include "web/metrics.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpurota::web {
+
+struct Totals {
+  // Longer is no answer of ours.
+  static constexpr std::size_t kMostBytes = 64u << 10;
+  static constexpr std::size_t kMostUsers = 64;
+  static constexpr std::size_t kMostModels = 8;
+
+  struct Model {
+    std::string name;
+    std::int64_t gpus = 0, free = 0;
+  };
+
+  std::string version{};
+  bool daemon_up = false;  // else all that follows is nothing
+  // GPUs that can be had: of one that is split, its instances. Each is one of the four.
+  std::int64_t gpus = 0;
+  std::int64_t free = 0;         // wholly
+  std::int64_t shared = 0;       // in use, with room for another lease
+  std::int64_t full = 0;         // also kept for somebody
+  std::int64_t unavailable = 0;  // out of service, or in error
+  Bytes memory{}, used{}, available{};
+  std::optional<std::int64_t> utilisation_percent{};  // on average
+  std::int64_t leases = 0, waiting = 0;
+  std::vector<Model> models{};
+  std::optional<std::vector<std::string>> users{};  // who have leases or wait, if they are told
+};
+
+// `names`: also the users.
+Totals totals_of(const std::optional<Snapshot>& snapshot, bool names);
+
+// Adds the fields of `totals`, as docs/operate/web-page.md lists them.
+void add_totals(JsonObject& to, const Totals& totals);
+std::string totals_json(const Totals& totals);
+
+// Of text that anybody may have written. kInvalid: what is wrong with it.
+Result<Totals> parse_totals(std::string_view text);
+
+}  // namespace gpurota::web
