@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "kube/proto/device_plugin.grpc.pb.h"
-#include "kube/unix_server_internal.h"
+#include "kube/unix_server.h"
 
 #include <fmt/format.h>
 

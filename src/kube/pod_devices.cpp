@@ -1,7 +1,7 @@
 #include "kube/pod_devices.h"
 
 #include "kube/proto/pod_resources.grpc.pb.h"
-#include "kube/unix_server_internal.h"
+#include "kube/unix_server.h"
 
 #include <fmt/format.h>
 
