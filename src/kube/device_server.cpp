@@ -9,6 +9,8 @@
 #include <atomic>
 #include <optional>
 
+#include <grpcpp/grpcpp.h>
+
 namespace gpurota::kube {
 namespace {
 

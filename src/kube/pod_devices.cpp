@@ -7,6 +7,8 @@
 
 #include <map>
 
+#include <grpcpp/grpcpp.h>
+
 namespace gpurota::kube {
 namespace {
 

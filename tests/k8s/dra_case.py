@@ -22,7 +22,8 @@ class DraCase(KubeletCase):
     def begin_plugin(self, *arguments):
         self.plugin = self.start("gpurota-dra", "plugin.log", "--node-name", "node-1", "--api-server", self.api.url, "--token-file",
                                  self.api.token_file, "--kubelet-dir", self.path("kubelet"), "--cdi-dir", self.path("cdi"), "--state-dir",
-                                 self.path("plugin"), "--interval", "100", "--review", "1", "--log-level", "debug", *arguments)
+                                 self.path("plugin"), "--interval", "100", "--review", "1", "--log-level", "debug",
+                                 *(["--ca-file", self.api.certificate] if self.api.certificate else []), *arguments)
 
     def start_plugin(self, *arguments):
         registrations = self.kubelet.registrations

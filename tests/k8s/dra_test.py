@@ -1,6 +1,7 @@
 """gpurota-dra between a fake kubelet, a fake API server and a gpurotad on simulated GPUs (two of 8 GiB)."""
 
 import os
+import shutil
 import signal
 import threading
 import unittest
@@ -276,7 +277,7 @@ class WhatIsAway(DraCase):
 
     def test_the_api_server_a_claim_that_is_known_goes_on(self):
         self.start_plugin()
-        claim, late = self.allocate("a"), self.allocate("late")
+        claim, late = self.allocate("a"), self.allocate("late", device=self.device_names()[1])
         self.prepared(claim)
         self.api.end()
         self.prepared(claim)
@@ -287,7 +288,7 @@ class WhatIsAway(DraCase):
         wait_until(lambda: self.plugin_says("the node's devices are not published, trying again"), "the driver's log")
         self.api.run()
         self.wait_for_device(name, lambda device: not flag(device, "available"))
-        self.prepared(late) if late["status"]["allocation"]["devices"]["results"][0]["device"] != name else None
+        self.prepared(late)
 
     def test_the_claim_says_so(self):
         self.start_plugin()
@@ -385,6 +386,20 @@ class Slices(DraCase):
         self.api.set_token("second")
         self.api.remove_slices()
         wait_until(self.api.devices, "the devices")
+
+    @unittest.skipUnless(shutil.which("openssl"), "openssl is not installed")
+    def test_are_published_by_tls_to_the_server_that_was_signed_for_only(self):
+        self.api.end()
+        self.api.make_certificate("right.crt")
+        self.api.run()
+        self.start_plugin()
+        self.prepared(self.allocate("a"))
+        self.api.end()
+        self.api.make_certificate("wrong.crt")
+        calls = sum(self.api.calls.values())
+        self.api.run()
+        wait_until(lambda: self.plugin_says("the node's devices are not published, trying again"), "the driver's log")
+        self.assertEqual(sum(self.api.calls.values()), calls, "nobody else has the token")
 
     def test_are_published_by_a_driver_that_started_without_the_server(self):
         self.api.end()

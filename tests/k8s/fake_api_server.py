@@ -13,6 +13,9 @@ import http.server
 import json
 import os
 import re
+import socket
+import ssl
+import subprocess
 import threading
 import urllib.parse
 import uuid
@@ -74,7 +77,8 @@ class FakeApiServer:
         self.objects, self.claims, self.calls = {}, {}, collections.Counter()
         self.version, self.lock, self.failures, self.port = 0, threading.Lock(), [], 0
         self.token_file = os.path.join(folder, "token")
-        self.token, self.server, self.hung = "", None, threading.Event()
+        self.token, self.server, self.hung, self.connections = "", None, threading.Event(), []
+        self.certificate = None
         self.set_token("first")
 
     def __enter__(self):
@@ -91,6 +95,10 @@ class FakeApiServer:
         handler = type("Handler", (Handler,), {"api": self})
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), handler)
         self.server.daemon_threads = True
+        if self.certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.certificate, self.certificate + ".key")
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
@@ -99,11 +107,23 @@ class FakeApiServer:
         if self.server:
             self.server.shutdown()
             self.server.server_close()
-        self.server = None
+        for connection in self.connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # it has hung up itself
+        self.server, self.connections = None, []
 
     @property
     def url(self):
-        return "http://127.0.0.1:%d" % self.port
+        return "%s://127.0.0.1:%d" % ("https" if self.certificate else "http", self.port)
+
+    def make_certificate(self, name):
+        """From its next start on it speaks TLS, with this certificate, which has signed itself."""
+        self.certificate = os.path.join(self.folder, name)
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                        "-subj", "/CN=api", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", self.certificate + ".key",
+                        "-out", self.certificate], check=True, stderr=subprocess.DEVNULL)
 
     def set_token(self, token):
         self.token = token
@@ -210,6 +230,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):  # pylint: disable=arguments-differ
         pass
+
+    def setup(self):
+        super().setup()
+        self.api.connections.append(self.connection)
 
     def serve(self):
         path, _, query = self.path.partition("?")

@@ -9,6 +9,8 @@
 
 #include <optional>
 
+#include <grpcpp/grpcpp.h>
+
 namespace gpurota::kube {
 namespace {
 
