@@ -16,6 +16,7 @@ import re
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import urllib.parse
 import uuid
@@ -93,7 +94,7 @@ class FakeApiServer:
     def run(self):
         self.hung.clear()
         handler = type("Handler", (Handler,), {"api": self})
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), handler)
+        self.server = Server(("127.0.0.1", self.port), handler)
         self.server.daemon_threads = True
         if self.certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -222,6 +223,12 @@ class FakeApiServer:
     @staticmethod
     def status(code, message):
         return code, {"kind": "Status", "status": "Failure", "message": message, "code": code}
+
+
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], OSError):  # a client that has hung up is no mistake
+            super().handle_error(request, client_address)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

@@ -45,7 +45,7 @@ Result<DraNode::Work> DraNode::add(const AllocatedClaim& allocated) {
 
 void DraNode::on_lease(const std::string& uid, LeaseId lease) {
   if (Claim* const claim = book_.find(uid)) {
-    claim->lease = lease;
+    // `lease` is what the daemon said together with what is free: else it would be counted twice until it says so.
     claim->had_lease = true;
   } else {
     endings_.push_back({lease, "its claim was given up"});

@@ -100,6 +100,16 @@ TEST_F(ADraNode, OrdersNothingForAClaimThatIsOnlyBeingPrepared) {
   EXPECT_TRUE(node_->take_orders().empty());
 }
 
+TEST_F(ADraNode, CountsALeaseOnlyTogetherWithWhatTheDaemonSaysIsFree) {
+  const Bytes before = node_->devices().front().memory;
+  ASSERT_TRUE(node_->add(claim("u1")));
+  node_->on_lease("u1", leased("claim-u1"));
+  EXPECT_EQ(node_->devices().front().memory, before);
+  view_.node.gpus.front().free = gib(6);
+  node_->on_daemon(view_);
+  EXPECT_EQ(node_->devices().front().memory, before);
+}
+
 TEST_F(ADraNode, EndsALeaseOfNoClaimUnlessItIsUsed) {
   (void)leased("claim-unknown", 1);
   node_->on_daemon(view_);
