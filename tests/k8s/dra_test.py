@@ -9,7 +9,7 @@ import unittest
 import grpc
 
 from dra_case import DraCase
-from fake_api_server import amount, config, result
+from fake_api_server import SLICES, amount, config, result
 from fake_kubelet import wait_until
 
 GIB = 1 << 30
@@ -340,6 +340,7 @@ class Slices(DraCase):
         self.start_plugin()
         name = self.device_names()[0]
         before, generation = memory_of(self.api.devices()[name]), self.api.generation()
+        for_turns = memory_of(self.api.devices()[name + "-turns"])
         gpu = self.call("Status")["parameters"]["gpus"][0]["uuid"]
         lease = self.call("Acquire", request={"kind": "reservation", "gpu_ids": [gpu], "memory": {"bytes": 3 * GIB}})["parameters"]["lease"]
         self.wait_for_device(name, lambda device: memory_of(device) == before - 3 * GIB and not flag(device, "whole"))
@@ -349,12 +350,14 @@ class Slices(DraCase):
         claim = self.allocate("a", device=name)
         self.prepared(claim)
         self.assertEqual(memory_of(self.api.devices()[name]), before, "what a claim has is its own")
-        lists = self.api.calls["GET", "/apis/resource.k8s.io/v1/resourceslices"]
-        wait_until(lambda: self.api.calls["GET", "/apis/resource.k8s.io/v1/resourceslices"] > lists + 1, "two reviews")
+        self.wait_for_device(name + "-turns", lambda device: memory_of(device) < for_turns)
         generation = self.api.generation()
-        lists = self.api.calls["GET", "/apis/resource.k8s.io/v1/resourceslices"]
-        wait_until(lambda: self.api.calls["GET", "/apis/resource.k8s.io/v1/resourceslices"] > lists + 1, "two reviews")
+        reviews = self.reviews()
+        wait_until(lambda: self.reviews() > reviews + 1, "two reviews")
         self.assertEqual(self.api.generation(), generation)
+
+    def reviews(self):
+        return self.api.calls["GET", SLICES]
 
     def test_taint_a_gpu_that_is_drained(self):
         self.start_plugin()
