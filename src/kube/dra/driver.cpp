@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <utility>
+#include <vector>
 
 namespace gpurota::kube {
 namespace {
@@ -129,7 +130,11 @@ void Driver::on_registration(const std::string& refusal) {
 void Driver::settle() {
   publisher_->want(node_.devices());
   for (const DraNode::Ending& ending : node_.take_endings()) end(ending);
-  for (const LeaseOrder& each : node_.take_orders()) order(each);
+  std::erase_if(unleased_,
+                [&](const std::string& id) { return !node_.has(find_uid(id).value_or("")); });
+  const std::vector<LeaseOrder> orders = node_.take_orders();
+  if (leases_.unfinished() > 0) return;  // the next look finds them as well
+  for (const LeaseOrder& each : orders) order(each);
 }
 
 void Driver::end(const DraNode::Ending& ending) {
@@ -145,7 +150,6 @@ void Driver::end(const DraNode::Ending& ending) {
 
 // Somebody has released the lease of a claim whose pod is there still: kubelet starts its container again, and asks for nothing before.
 void Driver::order(const LeaseOrder& order) {
-  if (leases_.unfinished() > 0) return;  // the next look finds it as well
   leases_.run(
       [daemon = daemon_, order, turnstile = turnstile_]() -> Result<std::optional<proto::Lease>> {
         const auto pass = turnstile->enter(find_uid(order.allocation).value_or(""),
@@ -156,10 +160,14 @@ void Driver::order(const LeaseOrder& order) {
       },
       [this, order](const Result<std::optional<proto::Lease>>& lease) {
         if (!lease) {
+          if (!unleased_.insert(order.allocation).second) return;
           return log::warn("a claim has lost its lease and cannot have another now, trying again",
                            {{"allocation", order.allocation}, {"error", lease.error().message}});
         }
         if (!*lease) return;
+        unleased_.erase(order.allocation);
+        log::info("a claim has a lease again",
+                  {{"allocation", order.allocation}, {"lease", to_string((*lease)->lease_id)}});
         node_.on_lease(find_uid(order.allocation).value_or(""), (*lease)->lease_id);
         settle();
       });

@@ -16,6 +16,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace gpurota::kube {
@@ -53,6 +54,8 @@ class Driver {
   std::shared_ptr<DraServer> server_;
   std::optional<FolderWatch> watch_;
   ports::EventLoop::SourcePtr timer_;
+  std::set<std::string>
+      unleased_;  // allocations of which it was logged that they have lost their lease
   bool daemon_is_away_ = false, serving_ = false, is_refused_ = false;
   sys::Worker looks_, sockets_, leases_, slices_;  // end before what is above
   std::unique_ptr<Publisher> publisher_;
