@@ -29,7 +29,7 @@ RPM_PLACES = {
 # What stage.sh adds to what CMake installs.
 RPM_ONLY = {"usr/lib/systemd/system/gpurota-web.service.d"}
 # What the RPMs have not, as the portable build has no gRPC.
-DEBIAN_ONLY = re.compile("usr/(sbin/gpurota-device-plugin|share/man/man8/gpurota-device-plugin.8|share/gpurota/kubernetes/.*|"
+DEBIAN_ONLY = re.compile("usr/(sbin/gpurota-(device-plugin|dra)|share/man/man8/gpurota-(device-plugin|dra).8|share/gpurota/kubernetes/.*|"
                          "lib/systemd/system/gpurota-device-plugin.service)$")
 # Every Debian system that builds packages has it.
 ESSENTIAL_TO_BUILD = {"g++"}

@@ -1,12 +1,6 @@
 #include "daemon/options.h"
 
-#include "base/text.h"
-
-#include <fmt/format.h>
-
-#include <vector>
-
-#include <getopt.h>
+#include "base/long_options.h"
 
 namespace gpurota::daemon {
 
@@ -54,6 +48,29 @@ std::optional<std::string>* find_text(Options& options, int option) {
   return nullptr;
 }
 
+Result<void> take(Options& options, int option, const char* value) {
+  switch (option) {
+    case kCheckConfig:
+      options.check_config = true;
+      return {};
+    case kRestore:
+      options.restore_devices = true;
+      return {};
+    case kLogLevel: {
+      GPUROTA_ASSIGN_OR_RETURN(options.log_level, log::parse_level(value));
+      return {};
+    }
+    case 'h':
+      options.help = true;
+      return {};
+    case 'V':
+      options.version = true;
+      return {};
+    default:
+      return fail(Code::kInternal, "an option that nobody reads");
+  }
+}
+
 }  // namespace
 
 Result<Options> parse_options(int argc, char* const* argv) {
@@ -69,44 +86,14 @@ Result<Options> parse_options(int argc, char* const* argv) {
                           {"version", no_argument, nullptr, 'V'},
                           {nullptr, 0, nullptr, 0}};
   Options options;
-  optind = 1;
-  opterr = 0;
-  const auto next = [&] { return getopt_long(argc, argv, ":hV", known, nullptr); };
-  int index = optind;
-  for (int c = next(); c != -1; index = optind, c = next()) {
-    if (auto* const text = find_text(options, c)) {
-      *text = optarg;
-      continue;
-    }
-    switch (c) {
-      case kCheckConfig:
-        options.check_config = true;
-        break;
-      case kRestore:
-        options.restore_devices = true;
-        break;
-      case kLogLevel: {
-        GPUROTA_ASSIGN_OR_RETURN(options.log_level, log::parse_level(optarg));
-        break;
-      }
-      case 'h':
-        options.help = true;
-        break;
-      case 'V':
-        options.version = true;
-        break;
-      case ':':
-        return fail(Code::kInvalid, fmt::format("{} needs a value, see gpurotad --help",
-                                                display_text(argv[index], 60)));
-      default:
-        return fail(Code::kInvalid, fmt::format("there is no option {}, see gpurotad --help",
-                                                display_text(argv[index], 60)));
-    }
-  }
-  if (optind < argc) {
-    return fail(Code::kInvalid, fmt::format("unexpected argument {}, see gpurotad --help",
-                                            display_text(argv[optind], 60)));
-  }
+  GPUROTA_TRY(read_long_options(argc, argv, known, "gpurotad",
+                                [&options](int option, const char* value) -> Result<void> {
+                                  if (auto* const text = find_text(options, option)) {
+                                    *text = value;
+                                    return {};
+                                  }
+                                  return take(options, option, value);
+                                }));
   return options;
 }
 

@@ -1,33 +1,12 @@
 #include "kube/allocation_book.h"
 
-#include "base/fd.h"
-#include "base/read_all.h"
-#include "base/replace_file.h"
-#include "base/text.h"
+#include "kube/message_file.h"
 #include "kube/proto/allocations.pb.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cerrno>
-
-#include <fcntl.h>
-#include <google/protobuf/io/tokenizer.h>
-#include <google/protobuf/text_format.h>
 
 namespace gpurota::kube {
 namespace {
-
-constexpr mode_t kOwnFile = 0600;  // tokens are in it
-constexpr std::size_t kMostBytes = std::size_t{64} << 20;
-
-// Kept instead of printed.
-struct FirstError final : google::protobuf::io::ErrorCollector {
-  void AddError(int line, google::protobuf::io::ColumnNumber, const std::string& message) override {
-    if (text.empty()) text = fmt::format("line {}: {}", line + 1, display_text(message));
-  }
-  std::string text;
-};
 
 stored::Allocation row_of(const Allocation& allocation) {
   stored::Allocation row;
@@ -60,15 +39,6 @@ Result<Allocation> allocation_of(const stored::Allocation& row, TimePoint now) {
   return allocation;
 }
 
-Result<std::string> read_text(const std::string& path) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file && errno == ENOENT) return std::string();
-  if (!file) return fail_errno("cannot open " + path, errno);
-  auto text = read_all(file.get(), kMostBytes);
-  if (!text) return fail_errno("cannot read " + path, errno);
-  return std::move(*text);
-}
-
 bool share_some(const std::set<Device>& a, const std::set<Device>& b) {
   return std::any_of(a.begin(), a.end(), [&](const Device& device) { return b.contains(device); });
 }
@@ -77,22 +47,11 @@ bool share_some(const std::set<Device>& a, const std::set<Device>& b) {
 
 Result<AllocationBook> AllocationBook::open(std::string file, TimePoint now) {
   AllocationBook book(std::move(file));
-  GPUROTA_ASSIGN_OR_RETURN(const std::string text, read_text(book.file_));
   stored::Allocations rows;
-  const auto damaged = [&book](const std::string& why) {
-    return fail(
-        Code::kIo,
-        fmt::format("{} is not as it was written ({}): put back a copy of it, or remove it, "
-                    "and delete the pods of this node that have GPUs",
-                    book.file_, why));
-  };
-  FirstError error;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
-  if (!parser.ParseFromString(text, &rows)) return damaged(error.text);
+  GPUROTA_TRY(read_message(book.file_, rows));
   for (const stored::Allocation& row : rows.allocations()) {
     auto allocation = allocation_of(row, now);
-    if (!allocation) return damaged(allocation.error().message);
+    if (!allocation) return damaged_file(book.file_, allocation.error().message);
     book.allocations_.emplace(allocation->id, std::move(*allocation));
   }
   return book;
@@ -101,9 +60,7 @@ Result<AllocationBook> AllocationBook::open(std::string file, TimePoint now) {
 Result<void> AllocationBook::store() const {
   stored::Allocations rows;
   for (const auto& [id, allocation] : allocations_) *rows.add_allocations() = row_of(allocation);
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(rows, &text);
-  return replace_file(file_, text, kOwnFile);
+  return store_message(file_, rows);
 }
 
 Result<AllocationBook::Made> AllocationBook::add(Allocation allocation) {

@@ -2,12 +2,14 @@
 
 #include "base/log.h"
 #include "kube/proto/device_plugin.grpc.pb.h"
-#include "kube/unix_server_internal.h"
+#include "kube/unix_server.h"
 
 #include <fmt/format.h>
 
 #include <atomic>
 #include <optional>
+
+#include <grpcpp/grpcpp.h>
 
 namespace gpurota::kube {
 namespace {

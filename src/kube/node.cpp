@@ -102,17 +102,7 @@ void Node::on_daemon(Result<DaemonView> view) {
     return;
   }
   away_since_.reset();
-  if (view_) {
-    // A GPU that is lost is not shown any more; its devices are Unhealthy, not gone.
-    for (NodeGpu& before : view_->node.gpus) {
-      auto& gpus = view->node.gpus;
-      const bool there = std::any_of(gpus.begin(), gpus.end(),
-                                     [&](const NodeGpu& gpu) { return gpu.uuid == before.uuid; });
-      if (there) continue;
-      before.works = false;
-      gpus.push_back(before);
-    }
-  }
+  if (view_) keep_lost(view->node.gpus, view_->node.gpus);
   view_ = std::move(*view);
   find_leases();
 }

@@ -21,6 +21,10 @@ NodeGpu gpu_of(const proto::Gpu& shown, const std::string& host_root) {
   gpu.idle = shown.state == proto::GpuState::kAvailable;
   gpu.works = shown.state != proto::GpuState::kError;
   gpu.in_service = shown.state != proto::GpuState::kDraining;
+  gpu.model = shown.name;
+  gpu.pci = shown.pci;
+  gpu.parent = shown.parent;
+  gpu.ecc_errors = shown.ecc_uncorrected.value_or(0);
   return gpu;
 }
 
@@ -45,6 +49,7 @@ Result<DaemonView> read_daemon(const client::Location& location, const std::stri
   GPUROTA_ASSIGN_OR_RETURN(const proto::ListTurns::Reply turns, daemon.call(proto::ListTurns{}));
   DaemonView view;
   view.host_memory = turns.host_budget_bytes;
+  view.driver = info.driver_version.value_or("");
   view.node.library = *info.library;
   const std::string& socket = info.tenant_socket;
   view.node.socket_folder = socket.substr(0, socket.rfind('/') + 1) + GPUROTA_CONTAINER_FOLDER;
@@ -70,14 +75,34 @@ Result<proto::Lease> make_lease(const client::Location& location, const LeaseOrd
   return std::move(made.lease);
 }
 
-Result<void> end_lease(const client::Location& location, LeaseId lease, const std::string& why) {
-  GPUROTA_ASSIGN_OR_RETURN(client::Connection daemon, client::connect(location));
+namespace {
+
+Result<void> release(client::Connection& daemon, LeaseId lease, const std::string& why) {
   proto::Release call;
   call.lease_id = lease;
   call.reason = why;
   const auto ended = daemon.call(call);
   if (!ended && ended.error().code != Code::kNotFound) return tl::unexpected(ended.error());
   return {};
+}
+
+}  // namespace
+
+Result<void> end_lease_of(const client::Location& location, const std::string& allocation,
+                          const std::string& why) {
+  GPUROTA_ASSIGN_OR_RETURN(client::Connection daemon, client::connect(location));
+  GPUROTA_ASSIGN_OR_RETURN(const proto::Status::Reply status, daemon.call(proto::Status{}));
+  for (const proto::Lease& lease : status.leases) {
+    const bool its = lease.kind == proto::LeaseKind::kPod && lease.allocation == allocation;
+    if (!its || lease.state == proto::LeaseState::kEnding) continue;
+    GPUROTA_TRY(release(daemon, lease.lease_id, why));
+  }
+  return {};
+}
+
+Result<void> end_lease(const client::Location& location, LeaseId lease, const std::string& why) {
+  GPUROTA_ASSIGN_OR_RETURN(client::Connection daemon, client::connect(location));
+  return release(daemon, lease, why);
 }
 
 }  // namespace gpurota::kube

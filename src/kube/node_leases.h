@@ -18,6 +18,7 @@ struct DaemonView {
   ContainerNode node;
   std::vector<proto::Lease> pods;  // the leases of pods
   Bytes host_memory;               // for what is moved out
+  std::string driver;              // its version; empty: there is none
 };
 
 // `host_root`: where this machine's files are ("" but in a container). kDenied if the daemon does not take us for an administrator.
@@ -34,6 +35,8 @@ struct LeaseOrder {
 Result<proto::Lease> make_lease(const client::Location& location, const LeaseOrder& order,
                                 std::chrono::milliseconds patience);
 // That it is not there is no error.
+Result<void> end_lease_of(const client::Location& location, const std::string& allocation,
+                          const std::string& why);
 Result<void> end_lease(const client::Location& location, LeaseId lease, const std::string& why);
 
 }  // namespace gpurota::kube

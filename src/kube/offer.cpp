@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace gpurota::kube {
 namespace {
@@ -67,6 +68,16 @@ std::uint64_t total(Resource resource, const NodeGpu& gpu, std::size_t gpus, con
 }
 
 }  // namespace
+
+void keep_lost(std::vector<NodeGpu>& now, const std::vector<NodeGpu>& before) {
+  for (NodeGpu gpu : before) {
+    const bool there = std::any_of(now.begin(), now.end(),
+                                   [&](const NodeGpu& each) { return each.uuid == gpu.uuid; });
+    if (there) continue;
+    gpu.works = false;
+    now.push_back(std::move(gpu));
+  }
+}
 
 int turns_of(const NodeGpu& gpu, std::size_t gpus, const Rules& rules, Bytes host_memory) {
   const Bytes each = rules.turn_memory.value_or(gpu.memory);

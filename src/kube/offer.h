@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "kube/device_ids.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,17 +18,24 @@ namespace gpurota::kube {
 // A GPU as the daemon shows it.
 struct NodeGpu {
   GpuUuid uuid;
-  std::string label;          // what people call it
-  int index = 0;              // PCI order
-  std::optional<int> numa{};  // the node it is close to
-  Bytes memory{};             // its size
-  Bytes free{};               // what a new slice could have
-  Bytes free_for_turns{};     // what a new lease in turns could have
-  bool idle = false;          // it could be had whole
-  bool works = true;          // not lost, not in error
-  bool in_service = true;     // and not drained
+  std::string label;                // what people call it
+  int index = 0;                    // PCI order
+  std::optional<int> numa{};        // the node it is close to
+  Bytes memory{};                   // its size
+  Bytes free{};                     // what a new slice could have
+  Bytes free_for_turns{};           // what a new lease in turns could have
+  bool idle = false;                // it could be had whole
+  bool works = true;                // not lost, not in error
+  bool in_service = true;           // and not drained
+  std::string model{};              // as the driver calls it
+  std::string pci{};                // 00000000:01:00.0
+  std::optional<GpuUuid> parent{};  // of a MIG instance
+  std::int64_t ecc_errors = 0;      // uncorrected ones, since the driver was loaded
   bool operator==(const NodeGpu&) const = default;
 };
+
+// A GPU that is lost is not shown any more; what was published of it does not work, and is not gone.
+void keep_lost(std::vector<NodeGpu>& now, const std::vector<NodeGpu>& before);
 
 struct Rules {
   Bytes unit = gib(1);               // of the resource memory

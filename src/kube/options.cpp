@@ -1,13 +1,12 @@
 #include "kube/options.h"
 
+#include "base/long_options.h"
 #include "base/text.h"
+#include "kube/count_option.h"
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <set>
-
-#include <getopt.h>
 
 namespace gpurota::kube {
 
@@ -56,15 +55,6 @@ enum {
   kInterval,
   kLogLevel
 };
-
-Result<int> parse_count(const char* option, std::string_view text, int least, int most) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (whole && value >= least && value <= most) return value;
-  return fail(Code::kInvalid, fmt::format("{} '{}' is not a number from {} to {}", option,
-                                          display_text(text, 60), least, most));
-}
 
 // As Kubernetes names an extended resource: DOMAIN/NAME.
 Result<void> check_name(std::string_view name) {
@@ -170,31 +160,17 @@ Result<Options> parse_options(int argc, char* const* argv) {
                           {"version", no_argument, nullptr, 'V'},
                           {nullptr, 0, nullptr, 0}};
   Options options;
-  optind = 1;
-  opterr = 0;
-  const auto next = [&] { return getopt_long(argc, argv, ":hV", known, nullptr); };
-  int index = optind;
-  for (int c = next(); c != -1; index = optind, c = next()) {
-    if (c == 'h') options.help = true;
-    if (c == 'V') options.version = true;
-    if (c == 'h' || c == 'V') continue;
-    if (c == ':' || c == '?') {
-      const char* const what = c == ':' ? "{} needs a value" : "there is no option {}";
-      return fail(Code::kInvalid,
-                  fmt::format("{}, see gpurota-device-plugin --help",
-                              fmt::format(fmt::runtime(what), display_text(argv[index], 60))));
-    }
-    if (std::string* const text = find_text(options, c)) {
-      *text = optarg;
-    } else {
-      GPUROTA_TRY(take(options, c, optarg));
-    }
-  }
-  if (optind < argc) {
-    return fail(Code::kInvalid,
-                fmt::format("unexpected argument {}, see gpurota-device-plugin --help",
-                            display_text(argv[optind], 60)));
-  }
+  GPUROTA_TRY(read_long_options(argc, argv, known, "gpurota-device-plugin",
+                                [&options](int option, const char* value) -> Result<void> {
+                                  if (option == 'h') options.help = true;
+                                  if (option == 'V') options.version = true;
+                                  if (option == 'h' || option == 'V') return {};
+                                  if (std::string* const text = find_text(options, option)) {
+                                    *text = value;
+                                    return {};
+                                  }
+                                  return take(options, option, value);
+                                }));
   GPUROTA_TRY(check_names(options));
   return options;
 }

@@ -1,11 +1,13 @@
 #include "kube/pod_devices.h"
 
 #include "kube/proto/pod_resources.grpc.pb.h"
-#include "kube/unix_server_internal.h"
+#include "kube/unix_server.h"
 
 #include <fmt/format.h>
 
 #include <map>
+
+#include <grpcpp/grpcpp.h>
 
 namespace gpurota::kube {
 namespace {

@@ -41,9 +41,9 @@ class Questions {
     });
     std::unique_lock lock(shared->mutex);
     for (auto waited = kPatience; !shared->result; waited -= kLook) {
-      if (*ended_) return fail(Code::kUnavailable, "gpurota's device plugin is stopping");
+      if (*ended_) return fail(Code::kUnavailable, "gpurota's plugin is stopping");
       if (waited <= kPatience.zero()) {
-        return fail(Code::kTimeout, "gpurota's device plugin does not answer: see its log");
+        return fail(Code::kTimeout, "gpurota's plugin does not answer: see its log");
       }
       shared->said.wait_for(lock, kLook);
     }

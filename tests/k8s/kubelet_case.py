@@ -1,4 +1,4 @@
-"""What the tests of gpurota-device-plugin have in common: a gpurotad, a fake kubelet and the plugin, each of the case's own."""
+"""What the tests of kubelet's plugins have in common: a gpurotad, a fake kubelet and the plugin, each of the case's own."""
 
 import json
 import os
@@ -26,8 +26,11 @@ class KubeletCase(unittest.TestCase):
         self.daemon = self.plugin = self.kubelet = None
         self.programs = []
         self.start_daemon()
-        self.kubelet = FakeKubelet(self.path("kubelet"))
+        self.kubelet = self.make_kubelet()
         self.kubelet.run()
+
+    def make_kubelet(self):
+        return FakeKubelet(self.path("kubelet"))
 
     def clean_up(self):
         for program in self.programs:

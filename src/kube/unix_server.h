@@ -8,8 +8,15 @@
 #include <string>
 #include <vector>
 
-#include <grpcpp/grpcpp.h>
 #include <sys/types.h>
+
+// gRPC's own header is for the .cpp files that use it.
+namespace grpc {
+class Channel;
+class Server;
+class Service;
+class Status;
+}  // namespace grpc
 
 namespace gpurota::kube {
 

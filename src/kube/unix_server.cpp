@@ -1,4 +1,4 @@
-#include "kube/unix_server_internal.h"
+#include "kube/unix_server.h"
 
 #include "base/text.h"
 
@@ -6,6 +6,7 @@
 
 #include <chrono>
 
+#include <grpcpp/grpcpp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

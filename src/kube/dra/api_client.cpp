@@ -1,0 +1,182 @@
+#include "kube/dra/api_client.h"
+
+#include "base/fd.h"
+#include "base/read_all.h"
+#include "base/text.h"
+#include "kube/dra/json_internal.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include <curl/curl.h>
+#include <fcntl.h>
+
+namespace gpurota::kube {
+namespace {
+
+constexpr std::size_t kMostBody = std::size_t{32} << 20;
+constexpr std::size_t kMostToken = 64 << 10;
+constexpr std::size_t kMostKept = 8;
+constexpr long kConnectPatienceMs = 3000;
+constexpr const char* kServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/";
+
+struct EndHandle {
+  void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
+};
+using Handle = std::unique_ptr<CURL, EndHandle>;
+struct EndList {
+  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+};
+using Headers = std::unique_ptr<curl_slist, EndList>;
+
+std::size_t take_part(char* data, std::size_t size, std::size_t count, void* to) {
+  auto& body = *static_cast<std::string*>(to);
+  if (body.size() + size * count > kMostBody) return 0;  // ends the call
+  body.append(data, size * count);
+  return size * count;
+}
+
+void add_header(Headers& headers, const std::string& line) {
+  // Without memory for it the call goes without, and the server says what is missing.
+  if (curl_slist* const longer = curl_slist_append(headers.get(), line.c_str())) {
+    (void)headers.release();
+    headers.reset(longer);
+  }
+}
+
+Result<std::string> read_token(const std::string& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return fail_errno("cannot read the token for the API server, " + path, errno);
+  auto text = read_all(file.get(), kMostToken);
+  if (!text) return fail_errno("cannot read the token for the API server, " + path, errno);
+  while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
+  if (!text->empty() && text->find_first_of("\r\n") == std::string::npos) return std::move(*text);
+  return fail(Code::kInvalid, fmt::format("{} is not a token for the API server", path));
+}
+
+bool is_of_this_machine(std::string_view server) {
+  server.remove_prefix(std::min(server.find("//") + 2, server.size()));
+  for (const std::string_view host : {"127.0.0.1", "localhost", "[::1]"}) {
+    if (!server.starts_with(host)) continue;
+    const std::string_view rest = server.substr(host.size());
+    if (rest.empty() || rest.front() == ':' || rest.front() == '/') return true;
+  }
+  return false;
+}
+
+const char* variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+}  // namespace
+
+Result<ApiAccess> access_in_cluster() {
+  std::string host = variable("KUBERNETES_SERVICE_HOST");
+  const std::string port = variable("KUBERNETES_SERVICE_PORT");
+  if (host.empty() || port.empty()) {
+    return fail(
+        Code::kNotFound,
+        "this is not a pod of a cluster (KUBERNETES_SERVICE_HOST is not set): say where the API "
+        "server is, with --api-server, --token-file and --ca-file");
+  }
+  if (host.find(':') != std::string::npos) host = "[" + host + "]";
+  return ApiAccess{fmt::format("https://{}:{}", host, port), std::string(kServiceAccount) + "token",
+                   std::string(kServiceAccount) + "ca.crt"};
+}
+
+Result<void> check_access(const ApiAccess& access) {
+  if (access.server.starts_with("https://")) return {};
+  if (access.server.starts_with("http://") && is_of_this_machine(access.server)) return {};
+  return fail(Code::kInvalid, fmt::format("'{}' is not the address of an API server: write "
+                                          "https://HOST:PORT (http:// is for this machine only)",
+                                          display_text(access.server, 100)));
+}
+
+// A connection is used by one call at a time.
+struct ApiClient::Handles {
+  Handle take() {
+    const std::lock_guard lock(mutex);
+    if (kept.empty()) return Handle(curl_easy_init());
+    Handle handle = std::move(kept.back());
+    kept.pop_back();
+    return handle;
+  }
+  void give_back(Handle handle) {
+    curl_easy_reset(handle.get());  // which keeps its connection
+    const std::lock_guard lock(mutex);
+    if (kept.size() < kMostKept) kept.push_back(std::move(handle));
+  }
+  std::mutex mutex;
+  std::vector<Handle> kept;  // guarded by mutex
+};
+
+ApiClient::ApiClient(ApiAccess access)
+    : access_(std::move(access)), handles_(std::make_unique<Handles>()) {
+  static std::once_flag once;
+  std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+}
+
+ApiClient::~ApiClient() = default;
+
+Result<ApiAnswer> ApiClient::call(const char* method, const std::string& path,
+                                  const std::string& body, Milliseconds patience) {
+  if (patience.count() <= 0) return fail(Code::kTimeout, "no time is left to ask the API server");
+  Headers headers;
+  add_header(headers, "Accept: application/json");
+  if (!body.empty()) add_header(headers, "Content-Type: application/json");
+  if (!access_.token_file.empty()) {
+    GPUROTA_ASSIGN_OR_RETURN(const std::string token, read_token(access_.token_file));
+    add_header(headers, "Authorization: Bearer " + token);
+  }
+  Handle handle = handles_->take();
+  if (!handle) return fail(Code::kUnavailable, "there is no memory to ask the API server");
+  CURL* const curl = handle.get();
+  ApiAnswer answer;
+  const std::string url = access_.server + path;
+  std::string why(CURL_ERROR_SIZE, '\0');
+  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
+  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
+  if (!body.empty()) {
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body.c_str());
+  }
+  if (!access_.ca_file.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, access_.ca_file.c_str());
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_part);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer.body);
+  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why.data());
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, kConnectPatienceMs);
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(patience.count()));
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_PROXY, "");  // the token is for the server alone
+  curl_easy_setopt(curl, CURLOPT_USERAGENT, "gpurota-dra");
+  const CURLcode done = curl_easy_perform(curl);
+  long status = 0;
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+  answer.status = static_cast<int>(status);
+  handles_->give_back(std::move(handle));
+  if (done == CURLE_OK) return answer;
+  const std::string reason = why.front() ? why.c_str() : curl_easy_strerror(done);
+  return fail(done == CURLE_OPERATION_TIMEDOUT ? Code::kTimeout : Code::kUnavailable,
+              fmt::format("the API server at {} does not answer: {}", access_.server,
+                          display_text(reason, 200)));
+}
+
+Error error_of(const ApiAnswer& answer, const std::string& what) {
+  const std::string said = text_at(parse_json(answer.body), "message");
+  const Code code = answer.status == 404                           ? Code::kNotFound
+                    : answer.status == 401 || answer.status == 403 ? Code::kDenied
+                                                                   : Code::kUnavailable;
+  return Error{code, answer.status,
+               fmt::format("cannot {}: the API server says {}{}{}", what, answer.status,
+                           said.empty() ? "" : ", ", display_text(said, 300))};
+}
+
+}  // namespace gpurota::kube

@@ -1,0 +1,52 @@
+// A client of Kubernetes' API server: one call, one answer, by HTTPS with a token. Any thread, several at once; every call blocks, at most
+// as long as it is told.
+#pragma once
+
+#include "base/result.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+namespace gpurota::kube {
+
+// Where the API server is and how it knows us.
+struct ApiAccess {
+  std::string server;      // "https://10.96.0.1:443"
+  std::string token_file;  // read before each call, as Kubernetes renews it; empty: no token
+  std::string ca_file;     // who signs for the server; empty: the system's
+  bool operator==(const ApiAccess&) const = default;
+};
+// What a pod of the cluster is given. kNotFound: this is no pod, so it has to be told.
+Result<ApiAccess> access_in_cluster();
+// kInvalid: no https, which only a server of this machine may lack, as the token would be readable on its way.
+Result<void> check_access(const ApiAccess& access);
+
+struct ApiAnswer {
+  int status = 0;
+  std::string body;
+  bool good() const { return status >= 200 && status < 300; }
+};
+
+class ApiClient {
+ public:
+  using Milliseconds = std::chrono::milliseconds;
+  explicit ApiClient(ApiAccess access);
+  ~ApiClient();
+  ApiClient(const ApiClient&) = delete;
+  ApiClient& operator=(const ApiClient&) = delete;
+
+  // An answer of whatever status; kUnavailable, kTimeout: there is none. `body`: JSON; empty: none.
+  Result<ApiAnswer> call(const char* method, const std::string& path, const std::string& body,
+                         Milliseconds patience);
+
+ private:
+  struct Handles;
+  const ApiAccess access_;
+  const std::unique_ptr<Handles> handles_;  // connections that are kept
+};
+
+// The answer's own words, as an error: "cannot WHAT: …".
+Error error_of(const ApiAnswer& answer, const std::string& what);
+
+}  // namespace gpurota::kube

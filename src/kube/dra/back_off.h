@@ -1,0 +1,29 @@
+// When something that has failed is tried again: later each time, up to a bound, and not when all other nodes do. Pure.
+#pragma once
+
+#include "core/time.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace gpurota::kube {
+
+class BackOff {
+ public:
+  BackOff(Duration first, Duration longest) : first_(first), longest_(longest) {}
+
+  // How long to wait now. `random`: any number; the pause is between half of what it would be and all of it.
+  Duration next(std::uint64_t random) {
+    pause_ = std::clamp(2 * pause_, first_, longest_);
+    constexpr std::uint64_t kSteps = 1024;
+    return pause_ / 2 + pause_ / 2 * static_cast<std::int64_t>(random % kSteps) /
+                            static_cast<std::int64_t>(kSteps);
+  }
+  void reset() { pause_ = {}; }
+
+ private:
+  const Duration first_, longest_;
+  Duration pause_{};
+};
+
+}  // namespace gpurota::kube

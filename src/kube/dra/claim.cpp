@@ -1,0 +1,158 @@
+#include "kube/dra/claim.h"
+
+#include "base/text.h"
+#include "kube/dra/claim_terms.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+namespace gpurota::kube {
+namespace {
+
+constexpr std::string_view kAllocation = "claim-";
+constexpr std::size_t kLongestUid = 64;
+
+// What the claim has of each GPU: two shares of one are one lease's.
+std::map<GpuUuid, Bytes> memory_on(const std::vector<ClaimDevice>& devices) {
+  std::map<GpuUuid, Bytes> on;
+  for (const ClaimDevice& device : devices) on[device.gpu] += device.memory;
+  return on;
+}
+
+struct Found {
+  GpuUuid gpu;
+  bool turns = false;
+};
+Result<Found> find_device(const std::string& name, const std::vector<NodeGpu>& gpus) {
+  for (const NodeGpu& gpu : gpus) {
+    for (const bool turns : {false, true}) {
+      if (name == device_name(gpu.uuid, turns)) return Found{gpu.uuid, turns};
+    }
+  }
+  return fail(Code::kUnavailable,
+              fmt::format("this node has no device {} now: gpurota status shows its GPUs",
+                          display_text(name, 80)));
+}
+
+// Of one device of the claim: its kind, by what it is and by what its class says.
+Result<Resource> resource_of(const ClaimDevice& device, bool turns, std::optional<Resource> share) {
+  const bool counted = !device.memory.is_zero();
+  // Where the scheduler cannot share a device it has given all of it.
+  const Resource natural = turns ? Resource::kTurn : counted ? Resource::kMemory : Resource::kGpu;
+  if (!share || *share == natural) return natural;
+  if (turns != (*share == Resource::kTurn)) {
+    return fail(
+        Code::kInvalid,
+        fmt::format("the device class of request {} gives {}, and its selector has chosen {}: "
+                    "use one of gpurota's device classes",
+                    display_text(device.request, 60),
+                    *share == Resource::kTurn ? "turns" : "GPUs and memory",
+                    display_text(device.device, 80)));
+  }
+  return *share;
+}
+
+tl::unexpected<Error> not_one_lease(const char* what) {
+  return fail(Code::kInvalid,
+              fmt::format("the devices of this claim {}, and one claim is one lease: "
+                          "make a claim for each",
+                          what));
+}
+
+}  // namespace
+
+Result<void> check_uid(std::string_view uid) {
+  const bool good = !uid.empty() && uid.size() <= kLongestUid &&
+                    std::all_of(uid.begin(), uid.end(),
+                                [](unsigned char c) { return std::isalnum(c) != 0 || c == '-'; });
+  if (good) return {};
+  return fail(Code::kInvalid, fmt::format("'{}' is not the uid of a claim", display_text(uid, 80)));
+}
+
+bool is_object_name(std::string_view name) {
+  constexpr std::size_t kLongest = 253;
+  constexpr std::string_view kSigns = "abcdefghijklmnopqrstuvwxyz0123456789-.";
+  return !name.empty() && name.size() <= kLongest && name.front() != '.' &&
+         name.find_first_not_of(kSigns) == std::string_view::npos;
+}
+
+std::string allocation_of(const std::string& uid) { return std::string(kAllocation) + uid; }
+
+std::optional<std::string> find_uid(std::string_view allocation) {
+  if (!allocation.starts_with(kAllocation)) return std::nullopt;
+  return std::string(allocation.substr(kAllocation.size()));
+}
+
+std::string device_name(const GpuUuid& gpu, bool turns) {
+  std::string name = gpu.value;
+  for (char& c : name) {
+    const auto letter = static_cast<unsigned char>(c);
+    c = std::isalnum(letter) != 0 ? static_cast<char>(std::tolower(letter)) : '-';
+  }
+  constexpr std::size_t kLongest = 63 - 6;
+  name = name.substr(0, kLongest);
+  return turns ? name + "-turns" : name;
+}
+
+std::vector<GpuUuid> gpus_of(const Claim& claim) {
+  std::vector<GpuUuid> gpus;
+  for (const auto& [gpu, memory] : memory_on(claim.devices)) gpus.push_back(gpu);
+  return gpus;
+}
+
+Result<Claim> lease_of(const AllocatedClaim& allocated, const std::vector<NodeGpu>& gpus) {
+  Claim claim{.id = allocated.id,
+              .pod = allocated.pod,
+              .token = {},
+              .devices = allocated.devices,
+              .terms = {}};
+  bool first = true;
+  for (ClaimDevice& device : claim.devices) {
+    GPUROTA_ASSIGN_OR_RETURN(const Found found, find_device(device.device, gpus));
+    device.gpu = found.gpu;
+    GPUROTA_ASSIGN_OR_RETURN(const RequestTerms said, terms_of(allocated.configs, device.request));
+    GPUROTA_ASSIGN_OR_RETURN(const Resource resource, resource_of(device, found.turns, said.share));
+    if (!first && resource != claim.resource) return not_one_lease("are of several kinds");
+    if (!first && !(said.terms == claim.terms)) return not_one_lease("have several configurations");
+    claim.resource = resource;
+    claim.terms = said.terms;
+    first = false;
+  }
+  const auto on = memory_on(claim.devices);
+  const bool equal = std::all_of(
+      on.begin(), on.end(), [&](const auto& each) { return each.second == on.begin()->second; });
+  if (claim.resource != Resource::kGpu && !equal)
+    return not_one_lease("have unequal amounts of memory");
+  if (claim.resource != Resource::kTurn && (!claim.terms.quantum.empty() || claim.terms.oversize)) {
+    return fail(
+        Code::kInvalid,
+        "only turns have a quantum or are oversize: take them out of the configuration, or use "
+        "the device class turns.gpurota.dev");
+  }
+  return claim;
+}
+
+LeaseOrder order_of(const Claim& claim) {
+  LeaseOrder order;
+  order.allocation = allocation_of(claim.id.uid);
+  order.token = claim.token;
+  proto::LeaseRequest& request = order.request;
+  request.gpu_ids.emplace();
+  const auto on = memory_on(claim.devices);
+  for (const auto& [gpu, memory] : on) request.gpu_ids->push_back(gpu.value);
+  const Bytes memory = on.empty() ? Bytes() : on.begin()->second;
+  if (claim.resource != Resource::kGpu && !memory.is_zero()) request.memory = SizeSpec{memory, 0};
+  if (claim.resource == Resource::kTurn) request.swap = true;
+  if (claim.terms.oversize) request.oversize = true;
+  if (claim.terms.soft_limit) request.soft_limit = SizeSpec{*claim.terms.soft_limit, 0};
+  request.priority = claim.terms.priority;
+  if (!claim.terms.quantum.empty()) request.quantum = claim.terms.quantum;
+  const std::string& pod = claim.pod.empty() ? claim.id.name : claim.pod;
+  order.pod = proto::Pod{claim.id.space, pod, claim.id.name};
+  return order;
+}
+
+}  // namespace gpurota::kube

@@ -1,0 +1,87 @@
+// A claim of Kubernetes' (ResourceClaim) as far as this node's driver has to do with it: plain data, and what lease it stands for. Pure.
+//
+//   the API server's answer ──parse_claim──► AllocatedClaim ──lease_of──► Claim, stored ──order_of──► the daemon's lease
+#pragma once
+
+#include "kube/device_ids.h"
+#include "kube/node_leases.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpurota::kube {
+
+inline constexpr std::string_view kDriverName = "gpurota.dev";
+
+struct ClaimId {
+  std::string uid, space, name;
+};
+// Letters, digits and '-': it becomes a part of file names. kInvalid.
+Result<void> check_uid(std::string_view uid);
+// As Kubernetes names things: it becomes a part of addresses.
+bool is_object_name(std::string_view name);
+
+// A device that the scheduler has given to the claim.
+struct ClaimDevice {
+  std::string request;
+  std::string pool;
+  std::string device;
+  std::string share_id;  // empty: the device is the claim's alone
+  GpuUuid gpu{};
+  Bytes memory{};  // of the device's, as the scheduler has counted; 0: it has counted all of it
+  bool operator==(const ClaimDevice&) const = default;
+};
+
+// What somebody wrote for the driver, as JSON; those of the class come before those of the claim.
+struct ClaimConfig {
+  bool from_class = false;
+  std::vector<std::string> requests;  // empty: all
+  std::string parameters;
+};
+
+struct AllocatedClaim {
+  ClaimId id;
+  std::string pod;  // empty: several share it, or none has it now
+  std::vector<ClaimDevice> devices;
+  std::vector<ClaimConfig> configs;
+};
+// Of the API server's answer to a GET of the claim. kInvalid: that is no claim; kUnavailable: it is not allocated, or it is another of
+// the same name.
+Result<AllocatedClaim> parse_claim(const ClaimId& asked, std::string_view json);
+
+struct ClaimTerms {
+  std::optional<Bytes> soft_limit{};
+  std::optional<int> priority{};
+  std::string quantum{};  // as the daemon takes it; empty: as its GPUs say
+  bool oversize = false;
+  bool operator==(const ClaimTerms&) const = default;
+};
+
+// What is stored of a claim that is prepared.
+struct Claim {
+  ClaimId id;
+  std::string pod;
+  std::string token;
+  Resource resource = Resource::kMemory;
+  std::vector<ClaimDevice> devices;
+  ClaimTerms terms;
+  std::optional<LeaseId> lease{};  // as the daemon last said; not stored
+  bool had_lease = false;          // since this program runs; not stored
+};
+// As the claim would be stored, but for its token. `gpus`: of this node. kInvalid: no lease could be that; the sentence is for whoever
+// wrote the claim (`kubectl describe pod`). kUnavailable: a GPU that is not there now.
+Result<Claim> lease_of(const AllocatedClaim& claim, const std::vector<NodeGpu>& gpus);
+
+// The lease's name for the daemon: "claim-" and the uid. Other plugins' leases begin otherwise.
+std::string allocation_of(const std::string& uid);
+std::optional<std::string> find_uid(std::string_view allocation);
+LeaseOrder order_of(const Claim& claim);
+// Its GPUs, each once.
+std::vector<GpuUuid> gpus_of(const Claim& claim);
+
+// The devices that are published for a GPU: one for the whole of it and for its memory, one for turns on it.
+std::string device_name(const GpuUuid& gpu, bool turns);
+
+}  // namespace gpurota::kube

@@ -1,0 +1,109 @@
+#include "kube/dra/claim_book.h"
+
+#include "kube/message_file.h"
+#include "kube/proto/claims.pb.h"
+
+#include <fmt/format.h>
+
+namespace gpurota::kube {
+namespace {
+
+// More than the pods of any node have.
+constexpr std::size_t kMostClaims = 8192;
+
+stored::Claim row_of(const Claim& claim) {
+  stored::Claim row;
+  row.set_uid(claim.id.uid);
+  row.set_namespace_(claim.id.space);
+  row.set_name(claim.id.name);
+  row.set_pod(claim.pod);
+  row.set_token(claim.token);
+  row.set_resource(to_string(claim.resource));
+  for (const ClaimDevice& device : claim.devices) {
+    stored::ClaimDevice& shown = *row.add_devices();
+    shown.set_request(device.request);
+    shown.set_pool(device.pool);
+    shown.set_device(device.device);
+    shown.set_share_id(device.share_id);
+    shown.set_gpu(device.gpu.value);
+    shown.set_memory_bytes(device.memory.count());
+  }
+  if (claim.terms.soft_limit) row.set_soft_limit_bytes(claim.terms.soft_limit->count());
+  if (claim.terms.priority) row.set_priority(*claim.terms.priority);
+  row.set_quantum(claim.terms.quantum);
+  row.set_oversize(claim.terms.oversize);
+  return row;
+}
+
+Result<Claim> claim_of(const stored::Claim& row) {
+  Claim claim;
+  claim.id = {row.uid(), row.namespace_(), row.name()};
+  GPUROTA_TRY(check_uid(claim.id.uid));
+  claim.pod = row.pod();
+  claim.token = row.token();
+  GPUROTA_ASSIGN_OR_RETURN(claim.resource, parse_resource(row.resource()));
+  for (const stored::ClaimDevice& device : row.devices()) {
+    claim.devices.push_back({device.request(), device.pool(), device.device(), device.share_id(),
+                             GpuUuid{device.gpu()}, Bytes(device.memory_bytes())});
+  }
+  if (row.soft_limit_bytes() > 0) claim.terms.soft_limit = Bytes(row.soft_limit_bytes());
+  if (row.has_priority()) claim.terms.priority = row.priority();
+  claim.terms.quantum = row.quantum();
+  claim.terms.oversize = row.oversize();
+  return claim;
+}
+
+}  // namespace
+
+Result<ClaimBook> ClaimBook::open(std::string file) {
+  ClaimBook book(std::move(file));
+  stored::Claims rows;
+  GPUROTA_TRY(read_message(book.file_, rows));
+  for (const stored::Claim& row : rows.claims()) {
+    auto claim = claim_of(row);
+    if (!claim) return damaged_file(book.file_, claim.error().message);
+    book.claims_.emplace(claim->id.uid, std::move(*claim));
+  }
+  return book;
+}
+
+Result<void> ClaimBook::store() const {
+  stored::Claims rows;
+  for (const auto& [uid, claim] : claims_) *rows.add_claims() = row_of(claim);
+  auto stored = store_message(file_, rows);
+  if (!stored)
+    return tl::unexpected(
+        std::move(stored).error().context("cannot store which claims are prepared"));
+  return {};
+}
+
+Result<Claim*> ClaimBook::add(Claim claim) {
+  const std::string uid = claim.id.uid;
+  if (Claim* const there = find(uid)) return there;
+  if (claims_.size() >= kMostClaims) {
+    return fail(Code::kLimit, fmt::format("{} claims are prepared on this node, which is the most: "
+                                          "delete pods",
+                                          claims_.size()));
+  }
+  Claim* const added = &(claims_[uid] = std::move(claim));
+  if (auto stored = store(); !stored) {
+    claims_.erase(uid);
+    return tl::unexpected(std::move(stored).error());
+  }
+  return added;
+}
+
+Result<void> ClaimBook::remove(const std::string& uid) {
+  auto removed = claims_.extract(uid);
+  if (removed.empty()) return {};
+  auto stored = store();
+  if (!stored) claims_.insert(std::move(removed));
+  return stored;
+}
+
+Claim* ClaimBook::find(const std::string& uid) {
+  const auto at = claims_.find(uid);
+  return at == claims_.end() ? nullptr : &at->second;
+}
+
+}  // namespace gpurota::kube

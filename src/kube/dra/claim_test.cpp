@@ -1,0 +1,151 @@
+#include "kube/dra/claim.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace gpurota::kube {
+namespace {
+
+const ClaimId kId{"uid-1", "default", "claim-1"};
+
+std::string claim_json(const std::string& results, const std::string& configs = "",
+                       const std::string& pods = R"({"resource":"pods","name":"train"})") {
+  return R"({"metadata":{"uid":"uid-1"},"status":{"reservedFor":[)" + pods +
+         R"(],"allocation":{"devices":{"results":[)" + results + R"(],"config":[)" + configs +
+         "]}}}}";
+}
+std::string result(const std::string& device, const std::string& memory = "8Gi") {
+  return R"({"request":"gpu","driver":"gpurota.dev","pool":"n","device":")" + device +
+         R"(","shareID":"s","consumedCapacity":{"memory":")" + memory + R"("}})";
+}
+std::string config(const char* source, const std::string& keys) {
+  return std::string(R"({"source":")") + source +
+         R"(","opaque":{"driver":"gpurota.dev","parameters":{"apiVersion":"gpurota.dev/v1","kind":"LeaseConfig",)" +
+         keys + "}}}";
+}
+std::vector<NodeGpu> gpus() {
+  NodeGpu a, b;
+  a.uuid = GpuUuid{"GPU-A"};
+  b.uuid = GpuUuid{"GPU-B"};
+  return {a, b};
+}
+Result<Claim> lease(const std::string& json) {
+  GPUROTA_ASSIGN_OR_RETURN(const AllocatedClaim claim, parse_claim(kId, json));
+  return lease_of(claim, gpus());
+}
+std::string refusal(const Result<Claim>& claim) { return claim ? "none" : claim.error().message; }
+
+TEST(AClaim, OfMemoryIsASliceOfItsGpu) {
+  const auto claim = lease(claim_json(result("gpu-a")));
+  ASSERT_TRUE(claim) << refusal(claim);
+  const LeaseOrder order = order_of(*claim);
+  EXPECT_EQ(order.allocation, "claim-uid-1");
+  EXPECT_EQ(order.request.memory, (SizeSpec{gib(8), 0}));
+  EXPECT_EQ(order.request.gpu_ids, std::vector<std::string>{"GPU-A"});
+  EXPECT_EQ(order.pod->name, "train");
+  EXPECT_EQ(order.pod->container, "claim-1");
+}
+
+TEST(AClaim, ThatSeveralPodsShareIsNamedForItself) {
+  const auto claim = lease(claim_json(
+      result("gpu-a"), "", R"({"resource":"pods","name":"a"},{"resource":"pods","name":"b"})"));
+  ASSERT_TRUE(claim);
+  EXPECT_EQ(order_of(*claim).pod->name, "claim-1");
+}
+
+TEST(AClaim, TwoSharesOfOneGpuAreOneLimit) {
+  const auto claim = lease(claim_json(result("gpu-a") + "," + result("gpu-a", "4Gi")));
+  ASSERT_TRUE(claim);
+  EXPECT_EQ(order_of(*claim).request.memory, (SizeSpec{gib(12), 0}));
+}
+
+TEST(AClaim, TakesTurnsOnTheDeviceForThem) {
+  const auto claim = lease(
+      claim_json(result("gpu-b-turns"),
+                 config("FromClass", R"("share":"turns","oversize":true)") + "," +
+                     config("FromClaim", R"("quantum":"2s","priority":-3,"softLimit":"4Gi")")));
+  ASSERT_TRUE(claim) << refusal(claim);
+  const proto::LeaseRequest request = order_of(*claim).request;
+  EXPECT_EQ(request.swap, true);
+  EXPECT_EQ(request.oversize, true);
+  EXPECT_EQ(request.quantum, "2000ms");
+  EXPECT_EQ(request.priority, -3);
+  EXPECT_EQ(request.soft_limit, (SizeSpec{gib(4), 0}));
+}
+
+TEST(AClaim, OfAClassForWholeGpusIsExclusive) {
+  const auto claim =
+      lease(claim_json(result("gpu-a", "79Gi"), config("FromClass", R"("share":"whole")")));
+  ASSERT_TRUE(claim);
+  EXPECT_FALSE(order_of(*claim).request.memory);
+  EXPECT_FALSE(order_of(*claim).request.swap);
+}
+
+TEST(AClaim, IsRefusedWithTheKeyThatIsWrong) {
+  const auto of = [](const std::string& keys) {
+    return refusal(lease(claim_json(result("gpu-a"), config("FromClaim", keys))));
+  };
+  EXPECT_NE(of(R"("softlimit":"1Gi")").find("softlimit is not known"), std::string::npos);
+  EXPECT_NE(of(R"("share":"whole")").find("share can only be said by the device class"),
+            std::string::npos);
+  EXPECT_NE(of(R"("priority":1.5)").find("priority is not a number"), std::string::npos);
+  EXPECT_NE(of(R"("priority":5)").find("priority 5 is above 0"), std::string::npos);
+  EXPECT_NE(of(R"("quantum":"5")").find("quantum is not the length of a turn"), std::string::npos);
+  EXPECT_NE(of(R"("quantum":"5s")").find("only turns have a quantum"), std::string::npos);
+  EXPECT_NE(of(R"("softLimit":"0")").find("softLimit is not an amount"), std::string::npos);
+}
+
+TEST(AClaim, LowersWhatItsClassSaysAndNeverRaisesIt) {
+  const auto soft = [](const char* of_claim) {
+    return lease(
+        claim_json(result("gpu-a"), config("FromClaim", of_claim) + "," +
+                                        config("FromClass", R"("softLimit":"4Gi","priority":10)")));
+  };
+  EXPECT_EQ(soft(R"("softLimit":"8Gi")")->terms.soft_limit, gib(4));
+  EXPECT_EQ(soft(R"("softLimit":"2Gi")")->terms.soft_limit, gib(2));
+  EXPECT_EQ(soft(R"("priority":3)")->terms.priority, 3);
+  EXPECT_FALSE(soft(R"("priority":11)"));
+  EXPECT_TRUE(lease(claim_json(result("gpu-a"), config("FromClass", R"("maxPriority":50)") + "," +
+                                                    config("FromClaim", R"("priority":50)"))));
+}
+
+TEST(AClaim, AConfigurationOfOtherRequestsIsNotItsOwn) {
+  const std::string other =
+      R"({"source":"FromClaim","requests":["other"],"opaque":{"driver":"gpurota.dev","parameters":7}})";
+  EXPECT_TRUE(lease(claim_json(result("gpu-a"), other)));
+  const std::string its =
+      R"({"source":"FromClaim","requests":["gpu"],"opaque":{"driver":"gpurota.dev","parameters":7}})";
+  EXPECT_FALSE(lease(claim_json(result("gpu-a"), its)));
+}
+
+TEST(AClaim, ThatIsNoOneLeaseIsRefused) {
+  for (const std::string& results : {result("gpu-a") + "," + result("gpu-b", "4Gi"),
+                                     result("gpu-a") + "," + result("gpu-b-turns")}) {
+    EXPECT_NE(refusal(lease(claim_json(results))).find("make a claim for each"), std::string::npos);
+  }
+}
+
+TEST(AClaim, IsNotReadFromAnythingElse) {
+  for (const char* text : {"", "{", "[]", "7", R"({"metadata":{"uid":7}})", R"({"metadata":[]})",
+                           R"({"metadata":{"uid":"uid-2"}})", R"({"metadata":{"uid":"uid-1"}})"}) {
+    EXPECT_FALSE(parse_claim(kId, text)) << text;
+  }
+  for (
+      const char* result :
+      {"7", "{}", R"({"driver":"gpurota.dev"})",
+       R"({"request":"g","driver":"gpurota.dev","pool":"n","device":"gpu-a","consumedCapacity":{"memory":"much"}})"}) {
+    EXPECT_FALSE(parse_claim(kId, claim_json(result))) << result;
+  }
+}
+
+TEST(AClaim, NamesThatBecomePathsAreChecked) {
+  EXPECT_TRUE(check_uid("8d1c4c1c-5b0e-4d0f-9a52-1b9a2f0e0001"));
+  for (const char* uid : {"", "..", "a/b", "a.b"}) EXPECT_FALSE(check_uid(uid)) << uid;
+  for (const char* name : {"", "../x", "a/b", "A", ".hidden", "a?b"})
+    EXPECT_FALSE(is_object_name(name)) << name;
+  EXPECT_TRUE(is_object_name("gpu-node-1.example.org"));
+}
+
+}  // namespace
+}  // namespace gpurota::kube

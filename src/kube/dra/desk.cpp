@@ -1,0 +1,130 @@
+#include "kube/dra/desk.h"
+
+#include "base/log.h"
+#include "kube/dra/claim_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::kube {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kClaimPatience{10000};
+// Fillers leave sooner.
+constexpr milliseconds kLeaseTime{15000};
+
+milliseconds left_until(ClaimDesk::Deadline deadline, milliseconds most) {
+  const auto left =
+      std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
+  return std::clamp(left, milliseconds(0), most);
+}
+
+std::string full_name(const ClaimId& claim) { return claim.space + "/" + claim.name; }
+
+tl::unexpected<Error> busy() {
+  return fail(Code::kTimeout, "this claim is still being worked on for an earlier call");
+}
+
+Result<AllocatedClaim> read_claim(ApiClient& api, const ClaimId& claim, milliseconds patience) {
+  const std::string path = fmt::format("/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims/{}",
+                                       claim.space, claim.name);
+  GPUROTA_ASSIGN_OR_RETURN(const ApiAnswer answer, api.call("GET", path, {}, patience));
+  if (!answer.good()) {
+    return tl::unexpected(error_of(answer, "read the claim " + full_name(claim)));
+  }
+  return parse_claim(claim, answer.body);
+}
+
+}  // namespace
+
+Result<DraNode::Work> Desk::work_for(const ClaimId& claim, Deadline deadline) {
+  GPUROTA_ASSIGN_OR_RETURN(const std::optional<DraNode::Work> known,
+                           parts_.questions.ask<std::optional<DraNode::Work>>(
+                               [this, uid = claim.uid] { return parts_.node.find(uid); }));
+  if (known) return *known;
+  GPUROTA_ASSIGN_OR_RETURN(const AllocatedClaim read,
+                           read_claim(*parts_.api, claim, left_until(deadline, kClaimPatience)));
+  return parts_.questions.ask<DraNode::Work>([this, read] { return parts_.node.add(read); });
+}
+
+Result<Prepared> Desk::prepare(const ClaimId& claim, Deadline deadline) {
+  const auto pass = parts_.turnstile.enter(claim.uid, deadline);
+  if (!pass) return busy();
+  const auto work = work_for(claim, deadline);
+  if (!work) {
+    log::warn("a claim cannot be prepared",
+              {{"claim", full_name(claim)}, {"error", work.error().message}});
+    return tl::unexpected(work.error());
+  }
+  if (auto leased = have_lease(claim, *work, deadline); !leased) {
+    log::warn("a claim has to wait for its lease",
+              {{"claim", full_name(claim)}, {"error", leased.error().message}});
+    if (work->is_new) give_up(claim.uid);
+    return tl::unexpected(std::move(leased).error().context("no lease for this claim yet"));
+  }
+  GPUROTA_TRY(write_spec(parts_.cdi_dir, claim.uid, work->answer));
+  Prepared prepared{work->devices, {spec_device(claim.uid)}};
+  for (const std::string& name : work->answer.cdi_devices) prepared.cdi_devices.push_back(name);
+  return prepared;
+}
+
+Result<void> Desk::have_lease(const ClaimId& claim, const DraNode::Work& work, Deadline deadline) {
+  const milliseconds patience = left_until(deadline, kLeaseTime);
+  if (patience.count() == 0) return fail(Code::kTimeout, "no time is left to ask for it");
+  GPUROTA_ASSIGN_OR_RETURN(const proto::Lease lease,
+                           make_lease(parts_.daemon, work.order, patience));
+  const auto heard = parts_.questions.ask<bool>([this, uid = claim.uid, id = lease.lease_id] {
+    parts_.node.on_lease(uid, id);
+    parts_.changed();
+    return Result<bool>(true);
+  });
+  if (!heard) return tl::unexpected(heard.error());
+  log::info("a claim has its lease",
+            {{"claim", full_name(claim)}, {"lease", to_string(lease.lease_id)}});
+  return {};
+}
+
+// So that the next call reads it anew.
+void Desk::give_up(const std::string& uid) {
+  (void)parts_.questions.ask<bool>([this, uid]() -> Result<bool> {
+    GPUROTA_TRY(parts_.node.remove(uid));
+    parts_.changed();
+    return true;
+  });
+}
+
+Result<void> Desk::unprepare(const ClaimId& claim, Deadline deadline) {
+  const auto pass = parts_.turnstile.enter(claim.uid, deadline);
+  if (!pass) return busy();
+  GPUROTA_ASSIGN_OR_RETURN(const bool known, parts_.questions.ask<bool>([this, uid = claim.uid] {
+    return Result<bool>(parts_.node.has(uid));
+  }));
+  if (known) {
+    auto ended = end_lease_of(parts_.daemon, allocation_of(claim.uid), "its claim is over");
+    if (!ended) {
+      return tl::unexpected(std::move(ended).error().context("cannot end the lease of this claim"));
+    }
+  }
+  GPUROTA_TRY(remove_spec(parts_.cdi_dir, claim.uid));
+  if (!known) return {};
+  const auto removed = parts_.questions.ask<bool>([this, uid = claim.uid]() -> Result<bool> {
+    GPUROTA_TRY(parts_.node.remove(uid));
+    parts_.changed();
+    return true;
+  });
+  if (!removed) return tl::unexpected(removed.error());
+  log::info("a claim is over", {{"claim", full_name(claim)}});
+  return {};
+}
+
+void Desk::on_registration(const std::string& refusal) {
+  (void)parts_.questions.ask<bool>([this, refusal] {
+    parts_.registered(refusal);
+    return Result<bool>(true);
+  });
+}
+
+}  // namespace gpurota::kube

@@ -1,0 +1,45 @@
+// Answers kubelet's questions about claims: reads a claim, has its lease made and ended, and writes its spec. On gRPC's threads, but where
+// it says otherwise; what is stored is the state thread's, which is asked for it.
+#pragma once
+
+#include "client/locate.h"
+#include "kube/dra/api_client.h"
+#include "kube/dra/dra_node.h"
+#include "kube/dra/dra_server.h"
+#include "kube/dra/turnstile.h"
+#include "kube/questions.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace gpurota::kube {
+
+class Desk final : public ClaimDesk {
+ public:
+  // All outlive it.
+  struct Parts {
+    DraNode& node;
+    Questions& questions;
+    Turnstile& turnstile;
+    const client::Location& daemon;
+    std::shared_ptr<ApiClient> api;
+    std::string cdi_dir;
+    std::function<void()> changed;  // state thread: the node, by an answer
+    std::function<void(const std::string& refusal)> registered;  // state thread
+  };
+  explicit Desk(Parts parts) : parts_(std::move(parts)) {}
+
+  Result<Prepared> prepare(const ClaimId& claim, Deadline deadline) override;
+  Result<void> unprepare(const ClaimId& claim, Deadline deadline) override;
+  void on_registration(const std::string& refusal) override;
+
+ private:
+  Result<DraNode::Work> work_for(const ClaimId& claim, Deadline deadline);
+  Result<void> have_lease(const ClaimId& claim, const DraNode::Work& work, Deadline deadline);
+  void give_up(const std::string& uid);
+
+  Parts parts_;
+};
+
+}  // namespace gpurota::kube

@@ -1,0 +1,96 @@
+#include "kube/dra/dra_node.h"
+
+#include <map>
+
+namespace gpurota::kube {
+namespace {
+
+// A restart of the daemon is no reason to say that nothing can be had.
+constexpr Duration kDaemonPatience = std::chrono::seconds(30);
+
+}  // namespace
+
+Result<DraNode::Work> DraNode::work_of(const Claim& claim) const {
+  if (!view_)
+    return fail(Code::kUnavailable, "gpurotad has not been heard yet: see whether it runs");
+  Work work;
+  GPUROTA_ASSIGN_OR_RETURN(
+      work.answer,
+      container_answer(claim.resource, gpus_of(claim), claim.token, settings_.giver, view_->node));
+  work.order = order_of(claim);
+  work.devices = claim.devices;
+  return work;
+}
+
+Result<std::optional<DraNode::Work>> DraNode::find(const std::string& uid) const {
+  const auto at = book_.all().find(uid);
+  if (at == book_.all().end()) return std::optional<Work>();
+  GPUROTA_ASSIGN_OR_RETURN(Work work, work_of(at->second));
+  return std::optional(std::move(work));
+}
+
+Result<DraNode::Work> DraNode::add(const AllocatedClaim& allocated) {
+  if (!view_)
+    return fail(Code::kUnavailable, "gpurotad has not been heard yet: see whether it runs");
+  GPUROTA_ASSIGN_OR_RETURN(Claim claim, lease_of(allocated, view_->node.gpus));
+  claim.token = settings_.make_token();
+  if (claim.token.empty()) return fail(Code::kInternal, "the kernel has no random numbers");
+  // An answer first: what could not be given is not stored.
+  GPUROTA_TRY(work_of(claim));
+  GPUROTA_ASSIGN_OR_RETURN(const Claim* const added, book_.add(std::move(claim)));
+  GPUROTA_ASSIGN_OR_RETURN(Work work, work_of(*added));
+  work.is_new = true;
+  return work;
+}
+
+void DraNode::on_lease(const std::string& uid, LeaseId lease) {
+  if (Claim* const claim = book_.find(uid)) {
+    // `lease` is what the daemon said together with what is free: else it would be counted twice until it says so.
+    claim->had_lease = true;
+  } else {
+    endings_.push_back({lease, "its claim was given up"});
+  }
+}
+
+void DraNode::on_daemon(Result<DaemonView> view) {
+  if (!view) {
+    if (!away_since_) away_since_ = settings_.now();
+    return;
+  }
+  away_since_.reset();
+  if (view_) keep_lost(view->node.gpus, view_->node.gpus);
+  view_ = std::move(*view);
+  std::map<std::string, const proto::Lease*> there;
+  for (const proto::Lease& lease : view_->pods) {
+    const auto uid = find_uid(lease.allocation.value_or(""));
+    if (!uid || lease.state == proto::LeaseState::kEnding) continue;
+    there[*uid] = &lease;
+    // While it is used there is a container, whatever was lost of it here.
+    if (!book_.find(*uid) && lease.processes == 0) {
+      endings_.push_back({lease.lease_id, "no claim is known that it is for"});
+    }
+  }
+  for (auto& [uid, claim] : book_.all()) {
+    const auto at = there.find(uid);
+    claim.lease = at == there.end() ? std::nullopt : std::optional(at->second->lease_id);
+    if (!claim.lease && claim.had_lease) orders_.push_back(order_of(claim));
+    if (claim.lease) claim.had_lease = true;
+  }
+}
+
+std::vector<SliceDevice> DraNode::devices() const {
+  if (!view_) return {};
+  std::vector<Held> held;
+  for (const auto& [uid, claim] : book_.all()) {
+    for (const ClaimDevice& device : claim.devices) {
+      held.push_back({claim.resource, device.gpu, device.memory, claim.lease.has_value()});
+    }
+  }
+  std::vector<NodeGpu> gpus = view_->node.gpus;
+  if (away_since_ && settings_.now() - *away_since_ > kDaemonPatience) {
+    for (NodeGpu& gpu : gpus) gpu.in_service = false;
+  }
+  return slice_devices(gpus, held, view_->driver, view_->host_memory, settings_.rules);
+}
+
+}  // namespace gpurota::kube

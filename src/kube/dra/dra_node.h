@@ -1,0 +1,71 @@
+// What the DRA driver knows of its node, and what follows from it. State thread only; touches nothing but the book's file, and returns what
+// is to be done by others: leases to make and to end, devices to publish.
+//
+//   Prepare ──► a claim: devices, a token, stored ──► its lease, its spec (by who asked) ──► kubelet
+//   the daemon no longer has the lease (somebody released it) ──► it is ordered again, as nobody else will ask for it
+//   Unprepare ──► the lease ends (by who asked) ──► the claim is removed
+#pragma once
+
+#include "kube/dra/claim_book.h"
+#include "kube/dra/slice.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpurota::kube {
+
+class DraNode {
+ public:
+  struct Settings {
+    GpuGiver giver = GpuGiver::kFiles;
+    SliceRules rules;
+    std::function<std::string()> make_token;  // 32 hex digits; empty: there is no randomness
+    std::function<TimePoint()> now;
+  };
+  DraNode(Settings settings, ClaimBook book)
+      : settings_(std::move(settings)), book_(std::move(book)) {}
+
+  // What a claim is prepared with.
+  struct Work {
+    LeaseOrder order;
+    ContainerAnswer answer;
+    std::vector<ClaimDevice> devices;
+    bool is_new = false;  // it was not in the book before
+  };
+  // Nothing: the claim is not known, and has to be read.
+  Result<std::optional<Work>> find(const std::string& uid) const;
+  Result<Work> add(const AllocatedClaim& allocated);
+  bool has(const std::string& uid) { return book_.find(uid) != nullptr; }
+  void on_lease(const std::string& uid, LeaseId lease);
+  Result<void> remove(const std::string& uid) { return book_.remove(uid); }
+
+  // As the daemon says now; an error: it is away.
+  void on_daemon(Result<DaemonView> view);
+  bool knows_gpus() const { return view_.has_value(); }
+  // To be published; as long as nothing is known of GPUs, nothing is.
+  std::vector<SliceDevice> devices() const;
+
+  struct Ending {
+    LeaseId lease;
+    std::string why;
+  };
+  // What is to be done, each once.
+  std::vector<Ending> take_endings() { return std::exchange(endings_, {}); }
+  // Of claims that are prepared and have no lease now.
+  std::vector<LeaseOrder> take_orders() { return std::exchange(orders_, {}); }
+
+ private:
+  Result<Work> work_of(const Claim& claim) const;
+
+  Settings settings_;
+  ClaimBook book_;
+  std::optional<DaemonView> view_;
+  std::optional<TimePoint> away_since_;
+  std::vector<Ending> endings_;
+  std::vector<LeaseOrder> orders_;
+};
+
+}  // namespace gpurota::kube

@@ -1,0 +1,161 @@
+#include "kube/dra/dra_node.h"
+
+#include "kube/dra/back_off.h"
+#include "testing/temp_dir.h"
+
+#include <gtest/gtest.h>
+
+namespace gpurota::kube {
+namespace {
+
+using std::chrono::seconds;
+
+class ADraNode : public ::testing::Test {
+ protected:
+  void SetUp() override { begin(); }
+  // As at the start of the driver, with what is stored.
+  void begin() {
+    DraNode::Settings settings;
+    settings.make_token = [this] { return char('a' + ++tokens_) + std::string(31, 'a'); };
+    settings.now = [this] { return now_; };
+    auto book = ClaimBook::open(dir_.file("book"));
+    ASSERT_TRUE(book);
+    node_.emplace(std::move(settings), std::move(*book));
+    node_->on_daemon(view_);
+  }
+  static DaemonView one_gpu() {
+    DaemonView view;
+    view.node.socket_folder = "/run/gpurota/container";
+    view.node.library = "/usr/lib/libgpurota.so";
+    NodeGpu gpu;
+    gpu.uuid = GpuUuid{"GPU-A"};
+    gpu.memory = gpu.free = gib(8);
+    view.node.gpus = {gpu};
+    return view;
+  }
+  static AllocatedClaim claim(const std::string& uid) {
+    AllocatedClaim claim;
+    claim.id = {uid, "default", "train"};
+    claim.devices = {{"gpu", "n", "gpu-a", "s", GpuUuid{}, gib(2)}};
+    return claim;
+  }
+  // The daemon has a lease of this allocation.
+  LeaseId leased(const std::string& allocation, int processes = 0) {
+    proto::Lease lease;
+    lease.kind = proto::LeaseKind::kPod;
+    lease.state = proto::LeaseState::kActive;
+    lease.lease_id = LeaseId{++leases_};
+    lease.allocation = allocation;
+    lease.processes = processes;
+    view_.pods.push_back(lease);
+    return lease.lease_id;
+  }
+  LeaseId prepare(const std::string& uid) {
+    EXPECT_TRUE(node_->add(claim(uid)));
+    const LeaseId lease = leased(allocation_of(uid));
+    node_->on_lease(uid, lease);
+    node_->on_daemon(view_);
+    return lease;
+  }
+
+  testing::TempDir dir_;
+  TimePoint now_{seconds(1000)};
+  DaemonView view_ = one_gpu();
+  int tokens_ = 0;
+  std::uint64_t leases_ = 0;
+  std::optional<DraNode> node_;
+};
+
+TEST_F(ADraNode, KnowsItsClaimsAndTheirTokensAfterARestart) {
+  prepare("u1");
+  const std::string token = node_->find("u1").value()->order.token;
+  begin();
+  const auto again = node_->find("u1");
+  ASSERT_TRUE(again && *again);
+  EXPECT_EQ((*again)->order.token, token);
+  EXPECT_EQ((*again)->devices.front().share_id, "s");
+  EXPECT_EQ((*again)->order.request.memory, (SizeSpec{gib(2), 0}));
+  EXPECT_TRUE(node_->take_endings().empty());
+}
+
+TEST_F(ADraNode, AClaimThatIsThereKeepsItsToken) {
+  const auto first = node_->add(claim("u1")), second = node_->add(claim("u1"));
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->order.token, second->order.token);
+}
+
+TEST_F(ADraNode, OrdersAgainTheLeaseThatSomebodyHasReleased) {
+  prepare("u1");
+  EXPECT_TRUE(node_->take_orders().empty());
+  view_.pods.clear();
+  node_->on_daemon(view_);
+  const auto orders = node_->take_orders();
+  ASSERT_EQ(orders.size(), 1u);
+  EXPECT_EQ(orders.front().allocation, "claim-u1");
+}
+
+TEST_F(ADraNode, OrdersNothingForAClaimThatIsOnlyBeingPrepared) {
+  ASSERT_TRUE(node_->add(claim("u1")));
+  node_->on_daemon(view_);
+  EXPECT_TRUE(node_->take_orders().empty());
+}
+
+TEST_F(ADraNode, CountsALeaseOnlyTogetherWithWhatTheDaemonSaysIsFree) {
+  const Bytes before = node_->devices().front().memory;
+  ASSERT_TRUE(node_->add(claim("u1")));
+  node_->on_lease("u1", leased("claim-u1"));
+  EXPECT_EQ(node_->devices().front().memory, before);
+  view_.node.gpus.front().free = gib(6);
+  node_->on_daemon(view_);
+  EXPECT_EQ(node_->devices().front().memory, before);
+}
+
+TEST_F(ADraNode, EndsALeaseOfNoClaimUnlessItIsUsed) {
+  (void)leased("claim-unknown", 1);
+  node_->on_daemon(view_);
+  EXPECT_TRUE(node_->take_endings().empty());
+  view_.pods.front().processes = 0;
+  node_->on_daemon(view_);
+  EXPECT_EQ(node_->take_endings().size(), 1u);
+}
+
+TEST_F(ADraNode, EndsALeaseWhoseClaimWasGivenUpMeanwhile) {
+  ASSERT_TRUE(node_->add(claim("u1")));
+  ASSERT_TRUE(node_->remove("u1"));
+  node_->on_lease("u1", LeaseId{7});
+  ASSERT_EQ(node_->take_endings().size(), 1u);
+}
+
+TEST_F(ADraNode, LeavesLeasesOfOtherPluginsAlone) {
+  (void)leased("kube-1");
+  node_->on_daemon(view_);
+  EXPECT_TRUE(node_->take_endings().empty());
+}
+
+TEST_F(ADraNode, ADaemonThatIsAwayForLongHasNothingToGive) {
+  node_->on_daemon(fail(Code::kUnavailable, "away"));
+  now_ += seconds(29);
+  EXPECT_TRUE(node_->devices().front().taints.empty());
+  now_ += seconds(2);
+  EXPECT_EQ(node_->devices().front().taints.size(), 1u);
+}
+
+TEST_F(ADraNode, RefusesAGpuThatIsNotThere) {
+  AllocatedClaim odd = claim("u1");
+  odd.devices.front().device = "gpu-b";
+  EXPECT_FALSE(node_->add(odd));
+  EXPECT_FALSE(node_->has("u1"));
+}
+
+TEST(ABackOff, GrowsToItsBoundAndIsNeverAtTheSameTimeForAll) {
+  BackOff back_off(std::chrono::seconds(1), std::chrono::seconds(4));
+  EXPECT_EQ(back_off.next(0), std::chrono::milliseconds(500));
+  EXPECT_EQ(back_off.next(512), std::chrono::milliseconds(1500));
+  EXPECT_EQ(back_off.next(0), std::chrono::seconds(2));
+  EXPECT_LT(back_off.next(1023), std::chrono::seconds(4));
+  back_off.reset();
+  EXPECT_EQ(back_off.next(0), std::chrono::milliseconds(500));
+}
+
+}  // namespace
+}  // namespace gpurota::kube

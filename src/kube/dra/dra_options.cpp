@@ -1,0 +1,183 @@
+#include "kube/dra/dra_options.h"
+
+#include "base/long_options.h"
+#include "base/text.h"
+#include "kube/count_option.h"
+#include "kube/dra/claim.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cctype>
+#include <cstdlib>
+
+#include <unistd.h>
+
+namespace gpurota::kube {
+
+const char* const kDraUsage =
+    R"(Usage: gpurota-dra [OPTION]...
+
+The driver of gpurota for dynamic resources of Kubernetes (1.34 or newer): publishes the GPUs of this node and has
+gpurotad make the lease of each claim before its pod starts. It runs in the foreground, as root, and logs to stderr.
+
+  --node-name NAME        what Kubernetes calls this node                   ($NODE_NAME; else the host's name)
+  --api-server URL        where the API server is                           (that of the cluster whose pod this is)
+  --token-file FILE       by which it knows us; read before each call       (that of the pod)
+  --ca-file FILE          who signs for the API server                      (that of the pod)
+  --memory-unit SIZE      the memory of GPUs is counted in these            (1GiB)
+  --gpus-by GIVER         who gives containers their GPUs: files (device files and the driver's libraries,
+                          mounted one by one), runtime (NVIDIA's container runtime), cdi (NVIDIA's CDI
+                          description)                                      (files)
+  --kubelet-dir DIR       kubelet's directory                               (/var/lib/kubelet)
+  --cdi-dir DIR           where container engines look for devices          (/var/run/cdi)
+  --state-dir DIR         what outlives a restart                           (/var/lib/gpurota-dra)
+  --runtime-dir DIR       the gpurotad whose sockets are there              (/run/gpurota)
+  --host-root DIR         where this machine's files are, in a container    (/)
+  --interval MS           between two looks at gpurotad                     (2000)
+  --review SECONDS        between two looks whether the GPUs are published  (60)
+  --log-level LEVEL       debug, info, warning or error                     (info)
+  --help, --version
+
+See gpurota-dra(8).
+)";
+
+namespace {
+
+enum {
+  kNodeName = 256,
+  kApiServer,
+  kTokenFile,
+  kCaFile,
+  kMemoryUnit,
+  kGpusBy,
+  kKubelet,
+  kCdi,
+  kState,
+  kRuntime,
+  kHost,
+  kLookInterval,
+  kReview,
+  kLevel
+};
+
+std::string* find_member(DraOptions& options, int option) {
+  switch (option) {
+    case kNodeName:
+      return &options.node;
+    case kApiServer:
+      return &options.api.server;
+    case kTokenFile:
+      return &options.api.token_file;
+    case kCaFile:
+      return &options.api.ca_file;
+    case kKubelet:
+      return &options.kubelet_dir;
+    case kCdi:
+      return &options.cdi_dir;
+    case kState:
+      return &options.state_dir;
+    case kRuntime:
+      return &options.runtime_dir.emplace();
+    case kHost:
+      return &options.host_root;
+    default:
+      return nullptr;
+  }
+}
+
+Result<void> take_dra(DraOptions& options, int option, const char* value) {
+  switch (option) {
+    case 'h':
+      options.help = true;
+      return {};
+    case 'V':
+      options.version = true;
+      return {};
+    case kMemoryUnit: {
+      GPUROTA_ASSIGN_OR_RETURN(options.rules.unit, parse_bytes(value));
+      if (options.rules.unit >= mib(64)) return {};
+      return fail(Code::kInvalid, "--memory-unit is at least 64MiB");
+    }
+    case kGpusBy: {
+      GPUROTA_ASSIGN_OR_RETURN(options.giver, parse_gpu_giver(value));
+      return {};
+    }
+    case kLookInterval: {
+      GPUROTA_ASSIGN_OR_RETURN(const int count, parse_count("--interval", value, 50, 60000));
+      options.interval = std::chrono::milliseconds(count);
+      return {};
+    }
+    case kReview: {
+      GPUROTA_ASSIGN_OR_RETURN(const int count, parse_count("--review", value, 1, 86400));
+      options.review = std::chrono::seconds(count);
+      return {};
+    }
+    case kLevel: {
+      GPUROTA_ASSIGN_OR_RETURN(options.log_level, log::parse_level(value));
+      return {};
+    }
+    default:
+      break;
+  }
+  std::string* const text = find_member(options, option);
+  if (!text) return fail(Code::kInternal, "an option that nobody reads");
+  *text = value;
+  return {};
+}
+
+// A node is mostly called as its host is.
+std::string usual_node_name() {
+  if (const char* const said = std::getenv("NODE_NAME"); said && *said) return said;
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return {};
+  std::string node(name.data());
+  for (char& c : node) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return node;
+}
+
+Result<void> complete(DraOptions& options) {
+  if (options.node.empty()) options.node = usual_node_name();
+  if (!is_object_name(options.node)) {
+    return fail(Code::kInvalid, fmt::format("'{}' is not the name of a node: give --node-name",
+                                            display_text(options.node, 60)));
+  }
+  if (options.api.server.empty()) {
+    if (!options.api.token_file.empty() || !options.api.ca_file.empty()) {
+      return fail(Code::kInvalid, "--token-file and --ca-file need --api-server");
+    }
+    GPUROTA_ASSIGN_OR_RETURN(options.api, access_in_cluster());
+  }
+  while (options.api.server.ends_with('/')) options.api.server.pop_back();
+  return check_access(options.api);
+}
+
+}  // namespace
+
+Result<DraOptions> parse_dra_options(int argc, char* const* argv) {
+  const option known[] = {{"node-name", required_argument, nullptr, kNodeName},
+                          {"api-server", required_argument, nullptr, kApiServer},
+                          {"token-file", required_argument, nullptr, kTokenFile},
+                          {"ca-file", required_argument, nullptr, kCaFile},
+                          {"memory-unit", required_argument, nullptr, kMemoryUnit},
+                          {"gpus-by", required_argument, nullptr, kGpusBy},
+                          {"kubelet-dir", required_argument, nullptr, kKubelet},
+                          {"cdi-dir", required_argument, nullptr, kCdi},
+                          {"state-dir", required_argument, nullptr, kState},
+                          {"runtime-dir", required_argument, nullptr, kRuntime},
+                          {"host-root", required_argument, nullptr, kHost},
+                          {"interval", required_argument, nullptr, kLookInterval},
+                          {"review", required_argument, nullptr, kReview},
+                          {"log-level", required_argument, nullptr, kLevel},
+                          {"help", no_argument, nullptr, 'h'},
+                          {"version", no_argument, nullptr, 'V'},
+                          {nullptr, 0, nullptr, 0}};
+  DraOptions options;
+  GPUROTA_TRY(read_long_options(
+      argc, argv, known, "gpurota-dra",
+      [&options](int option, const char* value) { return take_dra(options, option, value); }));
+  if (!options.help && !options.version) GPUROTA_TRY(complete(options));
+  return options;
+}
+
+}  // namespace gpurota::kube

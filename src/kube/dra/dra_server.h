@@ -1,0 +1,41 @@
+// The DRA driver as kubelet sees it: two Unix sockets, one by which kubelet finds the driver (plugins_registry) and one where it asks. gRPC
+// stays in the .cpp; its threads call what is given here.
+#pragma once
+
+#include "kube/dra/claim.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gpurota::kube {
+
+// What a container of the claim is given.
+struct Prepared {
+  std::vector<ClaimDevice> devices;
+  std::vector<std::string> cdi_devices;
+};
+
+// Whom kubelet's questions go to. Called on gRPC's threads, several at once; each returns in time, or with kTimeout.
+class ClaimDesk {
+ public:
+  using Deadline = std::chrono::steady_clock::time_point;
+  virtual ~ClaimDesk() = default;
+  virtual Result<Prepared> prepare(const ClaimId& claim, Deadline deadline) = 0;
+  virtual Result<void> unprepare(const ClaimId& claim, Deadline deadline) = 0;
+  // Kubelet has taken us, or says why not (empty: it has).
+  virtual void on_registration(const std::string& refusal) = 0;
+};
+
+class DraServer {
+ public:
+  // In the place of what is at these sockets. `desk` outlives it. kIo if it cannot listen there.
+  static Result<std::unique_ptr<DraServer>> listen(const std::string& registration_socket,
+                                                   const std::string& socket, ClaimDesk& desk);
+  virtual ~DraServer() = default;  // hangs up on everybody
+  // Both are still at their places.
+  virtual bool is_there() const = 0;
+};
+
+}  // namespace gpurota::kube

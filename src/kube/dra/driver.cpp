@@ -1,0 +1,176 @@
+#include "kube/dra/driver.h"
+
+#include "base/directory.h"
+#include "base/log.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+namespace gpurota::kube {
+namespace {
+
+constexpr std::chrono::milliseconds kOrderPatience{5000};
+constexpr mode_t kSocketFolder = 0750;
+
+std::string driver_folder(const DraOptions& options) {
+  return fmt::format("{}/plugins/{}", options.kubelet_dir, kDriverName);
+}
+
+}  // namespace
+
+Driver::Driver(ports::EventLoop& loop, const DraOptions& options, client::Location daemon,
+               DraNode node)
+    : loop_(loop),
+      options_(options),
+      daemon_(std::move(daemon)),
+      registry_(options.kubelet_dir + "/plugins_registry"),
+      registration_socket_(fmt::format("{}/{}-reg.sock", registry_, kDriverName)),
+      socket_(driver_folder(options) + "/dra.sock"),
+      node_(std::move(node)),
+      questions_(loop),
+      looks_(loop, "daemon"),
+      sockets_(loop, "sockets"),
+      leases_(loop, "leases"),
+      slices_(loop, "slices") {
+  const auto api = std::make_shared<ApiClient>(options_.api);
+  desk_ = std::make_unique<Desk>(
+      Desk::Parts{.node = node_,
+                  .questions = questions_,
+                  .turnstile = *turnstile_,
+                  .daemon = daemon_,
+                  .api = api,
+                  .cdi_dir = options_.cdi_dir,
+                  .changed = [this] { settle(); },
+                  .registered = [this](const std::string& refusal) { on_registration(refusal); }});
+  publisher_ = std::make_unique<Publisher>(
+      Publisher::Parts{loop_, slices_, api, options_.node, options_.review});
+}
+
+Driver::~Driver() = default;
+
+void Driver::stop() {
+  questions_.end();
+  server_.reset();
+}
+
+void Driver::arm() {
+  auto timer = loop_.add_timer(loop_.now() + options_.interval, ports::Urgency::kHousekeeping,
+                               [this] { tick(); });
+  if (timer) timer_ = std::move(*timer);
+}
+
+void Driver::tick() {
+  arm();
+  watch_folder();
+  look_at_daemon();
+  look_at_sockets();
+  settle();
+}
+
+// There may be no kubelet yet.
+void Driver::watch_folder() {
+  if (watch_) return;
+  auto watch = FolderWatch::make(loop_, registry_, [this] { look_at_sockets(); });
+  if (watch) watch_.emplace(std::move(*watch));
+}
+
+void Driver::look_at_daemon() {
+  if (looks_.unfinished() > 0) return;
+  looks_.run(
+      [daemon = daemon_, root = options_.host_root] { return read_daemon(daemon, root); },
+      [this](Result<DaemonView> view) {
+        if (std::exchange(daemon_is_away_, !view) != !view) {
+          if (view) {
+            log::info("gpurotad answers");
+          } else {
+            log::warn("gpurotad does not answer, trying again", {{"error", view.error().message}});
+          }
+        }
+        node_.on_daemon(std::move(view));
+        settle();
+        look_at_sockets();
+      });
+}
+
+// Kubelet asks as soon as it finds us: so not before there is something to answer with. A socket that somebody has removed is served again.
+void Driver::look_at_sockets() {
+  if (serving_ || !node_.knows_gpus() || (server_ && server_->is_there())) return;
+  serving_ = true;
+  using Listening = Result<std::unique_ptr<DraServer>>;
+  sockets_.run(
+      [this, folder = driver_folder(options_),
+       before = std::exchange(server_, nullptr)]() mutable -> Listening {
+        before.reset();
+        GPUROTA_TRY(make_directory(folder, kSocketFolder));
+        return DraServer::listen(registration_socket_, socket_, *desk_);
+      },
+      [this](Listening server) {
+        serving_ = false;
+        if (server) {
+          server_ = std::move(*server);
+          log::info("kubelet can find the driver", {{"socket", registration_socket_}});
+          is_refused_ = false;
+        } else if (!std::exchange(is_refused_, true)) {
+          log::error("cannot be a driver, trying again", {{"error", server.error().message}});
+        }
+      });
+}
+
+void Driver::on_registration(const std::string& refusal) {
+  if (!refusal.empty()) {
+    return log::error("kubelet does not take the driver", {{"error", refusal}});
+  }
+  log::info("kubelet has registered the driver");
+  // It removes the devices of a driver that was away.
+  publisher_->look_again();
+}
+
+void Driver::settle() {
+  publisher_->want(node_.devices());
+  for (const DraNode::Ending& ending : node_.take_endings()) end(ending);
+  std::erase_if(unleased_,
+                [&](const std::string& id) { return !node_.has(find_uid(id).value_or("")); });
+  const std::vector<LeaseOrder> orders = node_.take_orders();
+  if (leases_.unfinished() > 0) return;  // the next look finds them as well
+  for (const LeaseOrder& each : orders) order(each);
+}
+
+void Driver::end(const DraNode::Ending& ending) {
+  log::info("the lease of a claim ends",
+            {{"lease", to_string(ending.lease)}, {"reason", ending.why}});
+  leases_.run([daemon = daemon_, ending] { return end_lease(daemon, ending.lease, ending.why); },
+              [ending](const Result<void>& ended) {
+                if (ended) return;
+                log::warn("a lease cannot be ended, trying again",
+                          {{"lease", to_string(ending.lease)}, {"error", ended.error().message}});
+              });
+}
+
+// Somebody has released the lease of a claim whose pod is there still: kubelet starts its container again, and asks for nothing before.
+void Driver::order(const LeaseOrder& order) {
+  leases_.run(
+      [daemon = daemon_, order, turnstile = turnstile_]() -> Result<std::optional<proto::Lease>> {
+        const auto pass = turnstile->enter(find_uid(order.allocation).value_or(""),
+                                           std::chrono::steady_clock::now());
+        if (!pass) return std::nullopt;
+        GPUROTA_ASSIGN_OR_RETURN(proto::Lease lease, make_lease(daemon, order, kOrderPatience));
+        return std::optional(std::move(lease));
+      },
+      [this, order](const Result<std::optional<proto::Lease>>& lease) {
+        if (!lease) {
+          if (!unleased_.insert(order.allocation).second) return;
+          return log::warn("a claim has lost its lease and cannot have another now, trying again",
+                           {{"allocation", order.allocation}, {"error", lease.error().message}});
+        }
+        if (!*lease) return;
+        unleased_.erase(order.allocation);
+        log::info("a claim has a lease again",
+                  {{"allocation", order.allocation}, {"lease", to_string((*lease)->lease_id)}});
+        node_.on_lease(find_uid(order.allocation).value_or(""), (*lease)->lease_id);
+        settle();
+      });
+}
+
+}  // namespace gpurota::kube

@@ -1,0 +1,64 @@
+// gpurota-dra at work: kubelet and the API server on one side, gpurotad on the other, and the node's state (dra_node.h) between them.
+//
+//   the state thread   the loop: all state, the file of state, every decision. It waits for nobody but the disk, for a moment
+//   gRPC's threads     kubelet's questions (desk.h): they ask the state thread (questions.h), and wait themselves for the API server, for
+//                      the daemon's lease and for the disk
+//   workers            one each for what may block: a look at the daemon; sockets; leases that are made again or end; ResourceSlices
+#pragma once
+
+#include "client/locate.h"
+#include "kube/dra/desk.h"
+#include "kube/dra/dra_options.h"
+#include "kube/dra/publisher.h"
+#include "kube/folder_watch.h"
+#include "ports/event_loop.h"
+#include "sys/worker.h"
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace gpurota::kube {
+
+// Made, started and destroyed on the state thread; `loop` outlives it.
+class Driver {
+ public:
+  Driver(ports::EventLoop& loop, const DraOptions& options, client::Location daemon, DraNode node);
+  ~Driver();
+
+  void start() { tick(); }
+  // Nobody is answered any more; before the loop stops.
+  void stop();
+
+ private:
+  void tick();
+  void arm();
+  void watch_folder();
+  void look_at_daemon();
+  void look_at_sockets();
+  void on_registration(const std::string& refusal);
+  // Whatever may have changed: publishes what there is, and has done what is to be done.
+  void settle();
+  void end(const DraNode::Ending& ending);
+  void order(const LeaseOrder& order);
+
+  ports::EventLoop& loop_;
+  const DraOptions options_;
+  const client::Location daemon_;
+  const std::string registry_, registration_socket_, socket_;
+  DraNode node_;
+  Questions questions_;
+  const std::shared_ptr<Turnstile> turnstile_ = std::make_shared<Turnstile>();
+  std::unique_ptr<Desk> desk_;
+  std::shared_ptr<DraServer> server_;
+  std::optional<FolderWatch> watch_;
+  ports::EventLoop::SourcePtr timer_;
+  std::set<std::string>
+      unleased_;  // allocations of which it was logged that they have lost their lease
+  bool daemon_is_away_ = false, serving_ = false, is_refused_ = false;
+  sys::Worker looks_, sockets_, leases_, slices_;  // end before what is above
+  std::unique_ptr<Publisher> publisher_;
+};
+
+}  // namespace gpurota::kube

@@ -1,0 +1,37 @@
+// Reading the API server's JSON without exceptions: what is missing or of another kind is as if it were not there.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace gpurota::kube {
+
+using Json = nlohmann::json;
+
+// Null if it is no JSON.
+inline Json parse_json(std::string_view text) {
+  Json json = Json::parse(text, nullptr, false);
+  return json.is_discarded() ? Json() : json;
+}
+// The member; null if there is none.
+inline const Json& at(const Json& json, const char* key) {
+  static const Json kNull;
+  if (!json.is_object()) return kNull;
+  const auto found = json.find(key);
+  return found == json.end() ? kNull : *found;
+}
+// Empty if it is no text.
+inline std::string text_at(const Json& json, const char* key) {
+  const Json& found = at(json, key);
+  return found.is_string() ? found.get<std::string>() : std::string();
+}
+// The list; an empty one if it is none.
+inline const Json& list_at(const Json& json, const char* key) {
+  static const Json kEmpty = Json::array();
+  const Json& found = at(json, key);
+  return found.is_array() ? found : kEmpty;
+}
+
+}  // namespace gpurota::kube

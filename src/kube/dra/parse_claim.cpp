@@ -1,0 +1,102 @@
+#include "base/text.h"
+#include "kube/dra/claim.h"
+#include "kube/dra/json_internal.h"
+#include "kube/dra/quantity.h"
+
+#include <fmt/format.h>
+
+namespace gpurota::kube {
+namespace {
+
+// More than the API server takes of one claim.
+constexpr std::size_t kMostResults = 64;
+constexpr std::size_t kMostParameters = 10 << 10;
+
+std::string shown(const ClaimId& id) {
+  return fmt::format("{}/{}", display_text(id.space, 60), display_text(id.name, 60));
+}
+
+tl::unexpected<Error> no_claim(const ClaimId& id, const char* why) {
+  return fail(Code::kInvalid, fmt::format("the API server's answer for claim {} cannot be read: {}",
+                                          shown(id), why));
+}
+
+// As "memory", or with the driver before it.
+Result<Bytes> memory_of(const Json& result) {
+  const Json& consumed = at(result, "consumedCapacity");
+  for (const char* key : {"memory", "gpurota.dev/memory"}) {
+    const std::string amount = text_at(consumed, key);
+    if (!amount.empty()) return parse_quantity(amount);
+  }
+  return Bytes();
+}
+
+Result<ClaimDevice> device_of(const ClaimId& id, const Json& result) {
+  ClaimDevice device;
+  device.request = text_at(result, "request");
+  device.pool = text_at(result, "pool");
+  device.device = text_at(result, "device");
+  device.share_id = text_at(result, "shareID");
+  if (device.request.empty() || device.pool.empty() || device.device.empty()) {
+    return no_claim(id, "a result has no request, pool or device");
+  }
+  GPUROTA_ASSIGN_OR_RETURN(device.memory, memory_of(result));
+  return device;
+}
+
+Result<ClaimConfig> config_of(const ClaimId& id, const Json& shown_config) {
+  ClaimConfig config;
+  config.from_class = text_at(shown_config, "source") == "FromClass";
+  for (const Json& request : list_at(shown_config, "requests")) {
+    if (!request.is_string())
+      return no_claim(id, "a configuration is for something that is no request");
+    config.requests.push_back(request.get<std::string>());
+  }
+  config.parameters = at(at(shown_config, "opaque"), "parameters").dump();
+  if (config.parameters.size() > kMostParameters)
+    return no_claim(id, "a configuration is too long");
+  return config;
+}
+
+// The pod's name, if it is of one pod.
+std::string pod_of(const Json& status) {
+  const Json& users = list_at(status, "reservedFor");
+  if (users.size() != 1 || text_at(users[0], "resource") != "pods") return {};
+  return text_at(users[0], "name");
+}
+
+}  // namespace
+
+Result<AllocatedClaim> parse_claim(const ClaimId& asked, std::string_view json) {
+  const Json object = parse_json(json);
+  const std::string uid = text_at(at(object, "metadata"), "uid");
+  if (uid.empty()) return no_claim(asked, "it is no claim");
+  if (uid != asked.uid) {
+    return fail(Code::kUnavailable,
+                fmt::format("claim {} is another one by now (uid {}): delete the pod", shown(asked),
+                            display_text(uid, 60)));
+  }
+  const Json& status = at(object, "status");
+  const Json& devices = at(at(status, "allocation"), "devices");
+  AllocatedClaim claim;
+  claim.id = asked;
+  claim.pod = pod_of(status);
+  for (const Json& result : list_at(devices, "results")) {
+    if (text_at(result, "driver") != kDriverName) continue;
+    GPUROTA_ASSIGN_OR_RETURN(ClaimDevice device, device_of(asked, result));
+    claim.devices.push_back(std::move(device));
+    if (claim.devices.size() > kMostResults) return no_claim(asked, "it has too many results");
+  }
+  if (claim.devices.empty()) {
+    return fail(Code::kUnavailable,
+                fmt::format("claim {} has no device of {} allocated", shown(asked), kDriverName));
+  }
+  for (const Json& config : list_at(devices, "config")) {
+    if (text_at(at(config, "opaque"), "driver") != kDriverName) continue;
+    GPUROTA_ASSIGN_OR_RETURN(ClaimConfig read, config_of(asked, config));
+    claim.configs.push_back(std::move(read));
+  }
+  return claim;
+}
+
+}  // namespace gpurota::kube

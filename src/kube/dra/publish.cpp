@@ -1,0 +1,149 @@
+#include "kube/dra/publish.h"
+
+#include "base/text.h"
+#include "kube/dra/claim.h"
+#include "kube/dra/json_internal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace gpurota::kube {
+namespace {
+
+constexpr ApiClient::Milliseconds kCallPatience{10000};
+constexpr int kMostRounds = 5;
+constexpr const char* kSlices = "/apis/resource.k8s.io/v1/resourceslices";
+constexpr int kGone = 404, kConflict = 409, kExpired = 410;
+
+struct There {
+  std::map<std::string, std::string> versions;
+  std::int64_t generation = 0;  // the highest
+};
+
+Result<There> read_slices(ApiClient& api, const std::string& node) {
+  const std::string path = fmt::format("{}?fieldSelector=spec.driver%3D{}%2Cspec.nodeName%3D{}",
+                                       kSlices, kDriverName, node);
+  GPUROTA_ASSIGN_OR_RETURN(ApiAnswer answer, api.call("GET", path, {}, kCallPatience));
+  // What it remembered of the list is too old: it is asked as if for the first time.
+  if (answer.status == kExpired) {
+    GPUROTA_ASSIGN_OR_RETURN(answer, api.call("GET", path, {}, kCallPatience));
+  }
+  if (!answer.good()) return tl::unexpected(error_of(answer, "list ResourceSlices"));
+  const Json list = parse_json(answer.body);
+  if (!at(list, "items").is_array()) {
+    return fail(Code::kUnavailable, "the API server's list of ResourceSlices is no list");
+  }
+  There there;
+  for (const Json& item : list_at(list, "items")) {
+    const Json& metadata = at(item, "metadata");
+    const Json& generation = at(at(at(item, "spec"), "pool"), "generation");
+    // A server that does not select would show those of other nodes and drivers.
+    const bool ours = text_at(at(item, "spec"), "driver") == kDriverName &&
+                      text_at(at(item, "spec"), "nodeName") == node;
+    if (!ours || text_at(metadata, "name").empty()) continue;
+    there.versions[text_at(metadata, "name")] = text_at(metadata, "resourceVersion");
+    if (generation.is_number_integer()) {
+      there.generation = std::max(there.generation, generation.get<std::int64_t>());
+    }
+  }
+  return there;
+}
+
+Result<std::string> read_node_uid(ApiClient& api, const std::string& node) {
+  GPUROTA_ASSIGN_OR_RETURN(const ApiAnswer answer,
+                           api.call("GET", "/api/v1/nodes/" + node, {}, kCallPatience));
+  if (!answer.good()) return tl::unexpected(error_of(answer, "read the node " + node));
+  std::string uid = text_at(at(parse_json(answer.body), "metadata"), "uid");
+  if (uid.empty()) return fail(Code::kUnavailable, "the API server's answer is not a node");
+  return uid;
+}
+
+std::string slice_name(const std::string& node, std::size_t index) {
+  return fmt::format("{}-{}-{}", node, kDriverName, index);
+}
+
+Json slice_of(const std::string& name, const std::string& node, const std::string& node_uid,
+              const std::string& spec) {
+  const Json owner = {{"apiVersion", "v1"},
+                      {"kind", "Node"},
+                      {"name", node},
+                      {"uid", node_uid},
+                      {"controller", true}};
+  return {{"apiVersion", "resource.k8s.io/v1"},
+          {"kind", "ResourceSlice"},
+          {"metadata", {{"name", name}, {"ownerReferences", Json::array({owner})}}},
+          {"spec", parse_json(spec)}};
+}
+
+// Its new version; nothing: somebody was faster, so that it is to be looked at anew.
+Result<std::optional<std::string>> write_slice(ApiClient& api, Json slice, const There& there) {
+  const std::string name = text_at(at(slice, "metadata"), "name");
+  const auto before = there.versions.find(name);
+  const bool is_new = before == there.versions.end();
+  if (!is_new) slice["metadata"]["resourceVersion"] = before->second;
+  GPUROTA_ASSIGN_OR_RETURN(
+      const ApiAnswer answer,
+      api.call(is_new ? "POST" : "PUT", is_new ? kSlices : fmt::format("{}/{}", kSlices, name),
+               slice.dump(-1, ' ', false, Json::error_handler_t::replace), kCallPatience));
+  if (answer.status == kConflict || (!is_new && answer.status == kGone)) {
+    return std::optional<std::string>();
+  }
+  if (!answer.good()) return tl::unexpected(error_of(answer, "publish the ResourceSlice " + name));
+  return std::optional(text_at(at(parse_json(answer.body), "metadata"), "resourceVersion"));
+}
+
+// Nothing: it is to be looked at anew.
+Result<std::optional<PublishedSlices>> publish_once(ApiClient& api, const std::string& node,
+                                                    const std::vector<SliceDevice>& wanted,
+                                                    const PublishedSlices& known) {
+  GPUROTA_ASSIGN_OR_RETURN(There there, read_slices(api, node));
+  if (known.generation > 0 && there.versions == known.versions && wanted == known.devices) {
+    return std::optional(known);
+  }
+  PublishedSlices now = known;
+  now.versions.clear();
+  now.devices = wanted;
+  now.generation = std::max(there.generation, known.generation) + 1;
+  const std::vector<std::string> specs = slice_specs(wanted, node, now.generation);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const std::string name = slice_name(node, i);
+    GPUROTA_ASSIGN_OR_RETURN(const auto version,
+                             write_slice(api, slice_of(name, node, now.node_uid, specs[i]), there));
+    if (!version) return std::optional<PublishedSlices>();
+    now.versions[name] = *version;
+    there.versions.erase(name);
+  }
+  // There were more, or somebody has copied one.
+  for (const auto& [name, version] : there.versions) {
+    GPUROTA_ASSIGN_OR_RETURN(
+        const ApiAnswer answer,
+        api.call("DELETE", fmt::format("{}/{}", kSlices, name), {}, kCallPatience));
+    if (!answer.good() && answer.status != kGone) {
+      return tl::unexpected(error_of(answer, "delete the ResourceSlice " + display_text(name)));
+    }
+  }
+  return std::optional(std::move(now));
+}
+
+}  // namespace
+
+Result<PublishedSlices> publish_slices(ApiClient& api, const std::string& node,
+                                       const std::vector<SliceDevice>& wanted,
+                                       PublishedSlices known) {
+  if (known.node_uid.empty()) {
+    GPUROTA_ASSIGN_OR_RETURN(known.node_uid, read_node_uid(api, node));
+  }
+  for (int round = 0; round < kMostRounds; ++round) {
+    GPUROTA_ASSIGN_OR_RETURN(auto published, publish_once(api, node, wanted, known));
+    if (published) return std::move(*published);
+  }
+  return fail(Code::kUnavailable,
+              fmt::format("somebody else changes the ResourceSlices of {} on {} all the time: see "
+                          "whether another gpurota-dra runs there",
+                          kDriverName, node));
+}
+
+}  // namespace gpurota::kube

@@ -1,0 +1,29 @@
+// Brings the node's ResourceSlices at the API server to what is wanted. Blocks; any thread but the state thread.
+#pragma once
+
+#include "kube/dra/api_client.h"
+#include "kube/dra/slice.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gpurota::kube {
+
+// What is known to be there: our slices, by their names, with the version that the API server gave them, and what is in them.
+struct PublishedSlices {
+  std::map<std::string, std::string> versions;
+  std::vector<SliceDevice> devices;
+  std::int64_t generation = 0;  // of the pool
+  std::string node_uid;         // slices go with their node
+};
+
+// Looks at what is there and writes what is different, or what somebody else has changed; nothing if it is as it was left. Conflicts
+// (409) and slices that are gone (404) are looked at anew, a few times. An error: nothing is known, and it is to be tried again. kNotFound:
+// there is no such node.
+Result<PublishedSlices> publish_slices(ApiClient& api, const std::string& node,
+                                       const std::vector<SliceDevice>& wanted,
+                                       PublishedSlices known);
+
+}  // namespace gpurota::kube

@@ -1,0 +1,71 @@
+#include "kube/dra/publisher.h"
+
+#include "base/log.h"
+
+#include <utility>
+
+namespace gpurota::kube {
+namespace {
+
+constexpr Duration kFirstRetry = std::chrono::milliseconds(500),
+                   kLongestRetry = std::chrono::seconds(30);
+
+}  // namespace
+
+Publisher::Publisher(Parts parts)
+    : parts_(std::move(parts)),
+      back_off_(kFirstRetry, kLongestRetry),
+      random_(std::random_device{}()) {}
+
+void Publisher::want(std::vector<SliceDevice> devices) {
+  if (devices == wanted_) return;
+  wanted_ = std::move(devices);
+  // After a failure the pause is kept: a state that changes often does not make a server that is away be asked more often.
+  if (!is_refused_) look_again();
+}
+
+void Publisher::look_again() {
+  is_due_ = true;
+  feed();
+}
+
+void Publisher::feed() {
+  if (busy_ || !is_due_ || wanted_.empty()) return;
+  busy_ = true;
+  is_due_ = false;
+  parts_.worker.run([api = parts_.api, node = parts_.node, wanted = wanted_,
+                     known = known_] { return publish_slices(*api, node, wanted, known); },
+                    [this, devices = wanted_](Result<PublishedSlices> published) {
+                      busy_ = false;
+                      on_published(std::move(published), devices);
+                    });
+}
+
+void Publisher::on_published(Result<PublishedSlices> published,
+                             const std::vector<SliceDevice>& devices) {
+  if (!published) {
+    if (!std::exchange(is_refused_, true)) {
+      log::warn("the node's devices are not published, trying again",
+                {{"error", published.error().message}});
+    }
+    return arm(back_off_.next(random_()));
+  }
+  if (std::exchange(is_refused_, false) || published->generation != known_.generation) {
+    log::info("the node's devices are published",
+              {{"devices", devices.size()}, {"generation", published->generation}});
+  }
+  known_ = std::move(*published);
+  back_off_.reset();
+  // What has changed meanwhile.
+  if (wanted_ != devices || is_due_) return look_again();
+  // Not all nodes at once.
+  arm(parts_.review + parts_.review / 8 * static_cast<std::int64_t>(random_() % 8) / 8);
+}
+
+void Publisher::arm(Duration pause) {
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + pause, ports::Urgency::kHousekeeping,
+                                     [this] { look_again(); });
+  if (timer) timer_ = std::move(*timer);
+}
+
+}  // namespace gpurota::kube

@@ -1,0 +1,117 @@
+#include "kube/dra/slice.h"
+
+#include "kube/dra/claim.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::kube {
+namespace {
+
+Bytes whole_units(Bytes amount, Bytes unit) {
+  return Bytes(amount.count() - amount.count() % unit.count());
+}
+
+// What claims have of one GPU.
+struct OfClaims {
+  Bytes memory, turns;  // that the daemon counts already
+  bool whole = false;   // by a claim, leased or not yet
+  bool others = false;  // memory or turns
+};
+
+OfClaims of_claims(const GpuUuid& gpu, const std::vector<Held>& held) {
+  OfClaims found;
+  for (const Held& each : held) {
+    if (each.gpu != gpu) continue;
+    if (each.resource == Resource::kGpu) found.whole = true;
+    if (each.resource != Resource::kGpu) found.others = true;
+    if (!each.leased) continue;
+    if (each.resource == Resource::kTurn) found.turns += each.memory;
+    if (each.resource != Resource::kTurn) found.memory += each.memory;
+  }
+  return found;
+}
+
+std::vector<std::string> taints_of(const NodeGpu& gpu) {
+  std::vector<std::string> taints;
+  if (!gpu.works) taints.emplace_back("gpurota.dev/lost");
+  if (gpu.works && !gpu.in_service) taints.emplace_back("gpurota.dev/drained");
+  if (gpu.ecc_errors > 0) taints.emplace_back("gpurota.dev/ecc-errors");
+  return taints;
+}
+
+SliceDevice common(const NodeGpu& gpu, bool turns, const std::string& driver, Bytes unit) {
+  SliceDevice device;
+  device.name = device_name(gpu.uuid, turns);
+  device.unit = unit;
+  device.taints = taints_of(gpu);
+  device.attributes = {{"type", std::string(turns ? "turns" : "memory")},
+                       {"uuid", gpu.uuid.value},
+                       {"productName", gpu.model},
+                       {"index", std::int64_t{gpu.index}},
+                       {"mig", gpu.parent.has_value()},
+                       {"healthy", gpu.works}};
+  if (!gpu.pci.empty()) device.attributes["pciBusID"] = gpu.pci;
+  if (gpu.numa) device.attributes["numaNode"] = std::int64_t{*gpu.numa};
+  if (gpu.parent) device.attributes["parentUUID"] = gpu.parent->value;
+  if (const std::string version = semantic_version(driver); !version.empty()) {
+    device.attributes["driverVersion"] = Version{version};
+  }
+  return device;
+}
+
+SliceDevice for_memory(const NodeGpu& gpu, const OfClaims& claims, SliceDevice device) {
+  const bool serves = gpu.works && gpu.in_service;
+  const Bytes left = serves ? whole_units(gpu.free, device.unit) : Bytes();
+  device.memory = std::max(claims.memory + left, device.unit);
+  device.usual = whole_units(device.memory, device.unit);
+  device.attributes["available"] = serves && !claims.whole && left >= device.unit;
+  device.attributes["whole"] = serves && gpu.idle && !claims.whole && !claims.others;
+  return device;
+}
+
+// One has its turn in the GPU's memory while the others are in the host's: so all together have what both have.
+SliceDevice for_turns(const NodeGpu& gpu, const OfClaims& claims, Bytes host, SliceDevice device) {
+  const bool serves = gpu.works && gpu.in_service;
+  const Bytes one = serves ? whole_units(gpu.free_for_turns, device.unit) : Bytes();
+  device.memory = std::max({one + host, claims.turns, device.unit});
+  device.usual = std::max(one, device.unit);
+  device.attributes["available"] = serves && !claims.whole && one >= device.unit;
+  return device;
+}
+
+}  // namespace
+
+std::vector<SliceDevice> slice_devices(const std::vector<NodeGpu>& gpus,
+                                       const std::vector<Held>& held, const std::string& driver,
+                                       Bytes host_memory, const SliceRules& rules) {
+  std::vector<SliceDevice> devices;
+  if (gpus.empty()) return devices;
+  const Bytes host = whole_units(Bytes(host_memory.count() / gpus.size()), rules.unit);
+  for (const NodeGpu& gpu : gpus) {
+    const OfClaims claims = of_claims(gpu.uuid, held);
+    devices.push_back(for_memory(gpu, claims, common(gpu, false, driver, rules.unit)));
+    SliceDevice turns = for_turns(gpu, claims, host, common(gpu, true, driver, rules.unit));
+    turns.attributes["hostMemory"] = fmt::format("{}Mi", host.count() >> 20);
+    devices.push_back(std::move(turns));
+  }
+  return devices;
+}
+
+std::string semantic_version(const std::string& text) {
+  std::string version;
+  int numbers = 0;
+  for (std::size_t from = 0; from <= text.size() && numbers < 3; ++numbers) {
+    const std::size_t to = std::min(text.find('.', from), text.size());
+    std::string number = text.substr(from, to - from);
+    if (number.empty() || number.find_first_not_of("0123456789") != std::string::npos) return {};
+    number.erase(0, std::min(number.find_first_not_of('0'), number.size() - 1));
+    version += (version.empty() ? "" : ".") + number;
+    from = to + 1;
+  }
+  for (; numbers > 0 && numbers < 3; ++numbers) version += ".0";
+  return version;
+}
+
+}  // namespace gpurota::kube

@@ -1,0 +1,60 @@
+// The devices of a node as Kubernetes' scheduler is told of them (ResourceSlice): a pure function of what the daemon says of its GPUs and of
+// what claims have.
+//
+// Each GPU is two devices: one for the whole of it and for parts of its memory, one for turns on it. The scheduler counts what claims consume
+// against the capacity, so that this is what claims have and what is left for more: what others have (`gpurota run`) is not in it. And as
+// both devices are of one GPU, `available` says of each whether it can be had now, and device classes select by it.
+#pragma once
+
+#include "kube/device_ids.h"
+#include "kube/offer.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace gpurota::kube {
+
+struct SliceRules {
+  Bytes unit = gib(1);  // memory is counted in these
+  bool operator==(const SliceRules&) const = default;
+};
+
+// What a claim has of a device.
+struct Held {
+  Resource resource;
+  GpuUuid gpu;
+  Bytes memory;         // 0: all of it
+  bool leased = false;  // the daemon counts it
+};
+
+struct Version {
+  std::string text;  // as semver.org has it
+  bool operator==(const Version&) const = default;
+};
+using Attribute = std::variant<bool, std::int64_t, std::string, Version>;
+
+struct SliceDevice {
+  std::string name;
+  std::map<std::string, Attribute> attributes;
+  Bytes memory;                     // what all claims may consume together
+  Bytes usual;                      // what one consumes that does not say
+  Bytes unit;                       // the least, and the step
+  std::vector<std::string> taints;  // keys; no new claim is given a device that has one
+  bool operator==(const SliceDevice&) const = default;
+};
+
+std::vector<SliceDevice> slice_devices(const std::vector<NodeGpu>& gpus,
+                                       const std::vector<Held>& held, const std::string& driver,
+                                       Bytes host_memory, const SliceRules& rules);
+
+// "580.159.04" is "580.159.4": numbers of a semantic version have no zeros before them. Empty: it is none.
+std::string semantic_version(const std::string& text);
+
+// The specs of as many ResourceSlices as these devices take, as JSON, without their pool's generation: that is `generation`'s.
+std::vector<std::string> slice_specs(const std::vector<SliceDevice>& devices,
+                                     const std::string& node, std::int64_t generation);
+
+}  // namespace gpurota::kube

@@ -1,0 +1,113 @@
+#include "kube/dra/slice.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace gpurota::kube {
+namespace {
+
+NodeGpu gpu(const char* uuid) {
+  NodeGpu gpu;
+  gpu.uuid = GpuUuid{uuid};
+  gpu.memory = gib(80);
+  gpu.free = gpu.free_for_turns = gib(79) + mib(100);
+  gpu.idle = true;
+  return gpu;
+}
+
+SliceDevice device(const std::vector<SliceDevice>& devices, const char* name) {
+  const auto at = std::find_if(devices.begin(), devices.end(),
+                               [&](const SliceDevice& each) { return each.name == name; });
+  return at == devices.end() ? SliceDevice{} : *at;
+}
+bool flag(const SliceDevice& device, const char* name) {
+  return std::get<bool>(device.attributes.at(name));
+}
+std::vector<SliceDevice> of(const NodeGpu& gpu, const std::vector<Held>& held = {}) {
+  return slice_devices({gpu}, held, "580.159.04", gib(200), {});
+}
+
+TEST(Slice, CountsWholeUnitsOfWhatIsFree) {
+  const auto devices = of(gpu("GPU-A"));
+  ASSERT_EQ(devices.size(), 2u);
+  const SliceDevice memory = device(devices, "gpu-a");
+  EXPECT_EQ(memory.memory, gib(79));
+  EXPECT_EQ(memory.usual, gib(79)) << "who does not say how much has all of it";
+  EXPECT_TRUE(flag(memory, "whole"));
+}
+
+TEST(Slice, KeepsWhatClaimsHaveInTheCapacityAndNotWhatOthersHave) {
+  NodeGpu taken = gpu("GPU-A");
+  taken.free = gib(79) - gib(30) - gib(20);
+  taken.idle = false;
+  const Held claim{Resource::kMemory, taken.uuid, gib(30), true};
+  const SliceDevice memory = device(of(taken, {claim}), "gpu-a");
+  EXPECT_EQ(memory.memory, gib(59)) << "20 GiB are somebody else's";
+  EXPECT_FALSE(flag(memory, "whole"));
+  EXPECT_TRUE(flag(memory, "available"));
+}
+
+TEST(Slice, CountsAClaimOnceWhoseLeaseIsNotMadeYet) {
+  const Held claim{Resource::kMemory, GpuUuid{"GPU-A"}, gib(30), false};
+  EXPECT_EQ(device(of(gpu("GPU-A"), {claim}), "gpu-a").memory, gib(79));
+}
+
+TEST(Slice, AWholeGpuOfAClaimLeavesNothingOfEitherDevice) {
+  NodeGpu taken = gpu("GPU-A");
+  taken.free = taken.free_for_turns = Bytes();
+  taken.idle = false;
+  const auto devices = of(taken, {{Resource::kGpu, taken.uuid, gib(79), true}});
+  EXPECT_EQ(device(devices, "gpu-a").memory, gib(79));
+  EXPECT_FALSE(flag(device(devices, "gpu-a"), "available"));
+  EXPECT_FALSE(flag(device(devices, "gpu-a-turns"), "available"));
+}
+
+TEST(Slice, TurnsHaveTheGpusMemoryAndTheHosts) {
+  const SliceDevice turns = device(of(gpu("GPU-A")), "gpu-a-turns");
+  EXPECT_EQ(turns.memory, gib(279));
+  EXPECT_EQ(turns.usual, gib(79));
+}
+
+TEST(Slice, TaintsWhatIsDrainedLostOrHasErrors) {
+  NodeGpu drained = gpu("GPU-A"), lost = gpu("GPU-A"), ecc = gpu("GPU-A");
+  drained.in_service = false;
+  lost.works = false;
+  ecc.ecc_errors = 2;
+  using Keys = std::vector<std::string>;
+  EXPECT_EQ(device(of(drained), "gpu-a").taints, Keys{"gpurota.dev/drained"});
+  EXPECT_EQ(device(of(lost), "gpu-a").taints, Keys{"gpurota.dev/lost"});
+  EXPECT_EQ(device(of(ecc), "gpu-a-turns").taints, Keys{"gpurota.dev/ecc-errors"});
+  EXPECT_FALSE(flag(device(of(drained), "gpu-a"), "available"));
+  EXPECT_GE(device(of(lost), "gpu-a").memory, gib(1)) << "a capacity of nothing is an error";
+}
+
+TEST(Slice, VersionsAreSemantic) {
+  EXPECT_EQ(semantic_version("580.159.04"), "580.159.4");
+  EXPECT_EQ(semantic_version("13.0"), "13.0.0");
+  EXPECT_EQ(semantic_version("535.00.0.7"), "535.0.0");
+  EXPECT_EQ(semantic_version("a.b"), "");
+  EXPECT_EQ(semantic_version(""), "");
+}
+
+TEST(Slice, SpecsHaveAtMost64DevicesAndSayHowManyThereAre) {
+  std::vector<NodeGpu> gpus;
+  for (int i = 0; i < 40; ++i) gpus.push_back(gpu(("GPU-" + std::to_string(i)).c_str()));
+  const auto specs = slice_specs(slice_devices(gpus, {}, "1.2.3", gib(1), {}), "node-1", 7);
+  ASSERT_EQ(specs.size(), 2u);
+  for (const std::string& spec : specs) {
+    EXPECT_NE(spec.find(R"("generation":7)"), std::string::npos);
+    EXPECT_NE(spec.find(R"("resourceSliceCount":2)"), std::string::npos);
+  }
+}
+
+TEST(Slice, ACapacityOfOneUnitHasNoStep) {
+  NodeGpu full = gpu("GPU-A");
+  full.free = gib(1);
+  const auto spec = slice_specs({device(of(full), "gpu-a")}, "node-1", 1).front();
+  EXPECT_EQ(spec.find("step"), std::string::npos);
+  EXPECT_NE(spec.find(R"("value":"1Gi")"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gpurota::kube

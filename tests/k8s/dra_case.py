@@ -1,0 +1,67 @@
+"""What the tests of gpurota-dra have in common: a gpurotad, a fake kubelet, a fake API server and the driver, each of the case's own."""
+
+import os
+
+from fake_api_server import FakeApiServer, result
+from fake_dra_kubelet import FakeDraKubelet
+from fake_kubelet import wait_until
+from kubelet_case import PROGRAM, KubeletCase
+
+
+class DraCase(KubeletCase):
+    def setUp(self):
+        super().setUp()
+        self.api = FakeApiServer(self.folder)
+        self.api.run()
+        self.addCleanup(self.api.end)
+
+    def make_kubelet(self):
+        os.mkdir(self.path("cdi"), 0o755)
+        return FakeDraKubelet(self.path("kubelet"), self.path("cdi"))
+
+    def begin_plugin(self, *arguments):
+        self.plugin = self.start("gpurota-dra", "plugin.log", "--node-name", "node-1", "--api-server", self.api.url, "--token-file",
+                                 self.api.token_file, "--kubelet-dir", self.path("kubelet"), "--cdi-dir", self.path("cdi"), "--state-dir",
+                                 self.path("plugin"), "--interval", "100", "--review", "1", "--log-level", "debug",
+                                 *(["--ca-file", self.api.certificate] if self.api.certificate else []), *arguments)
+
+    def start_plugin(self, *arguments):
+        registrations = self.kubelet.registrations
+        self.begin_plugin(*arguments)
+        wait_until(lambda: self.kubelet.registrations > registrations, "the driver's registration")
+        wait_until(self.api.devices, "the node's devices")
+
+    def restart_plugin(self, how):
+        self.stop_plugin(how)
+        self.start_plugin()
+
+    def device_names(self, turns=False):
+        return sorted(name for name in self.api.devices() if name.endswith("-turns") == turns)
+
+    def wait_for_device(self, name, holds):
+        wait_until(lambda: name in self.api.devices() and holds(self.api.devices()[name]), "the device " + name)
+
+    def allocate(self, name, memory="2Gi", device=None, configs=(), **options):
+        return self.api.allocate("default", name, [result(device or self.device_names()[0], memory=memory)], configs, **options)
+
+    def prepared(self, claim):
+        answer, = self.kubelet.prepare(claim)
+        self.assertEqual(answer.error, "")
+        return answer
+
+    def refusal(self, claim):
+        answer, = self.kubelet.prepare(claim)
+        self.assertNotEqual(answer.error, "")
+        self.assertEqual(list(answer.devices), [])
+        return answer.error
+
+    def execute(self, prepared, *command):
+        program = self.kubelet.execute(prepared, [PROGRAM, *command])
+        self.programs.append(program)
+        return program
+
+    def specs(self):
+        return sorted(name for name in os.listdir(self.path("cdi")))
+
+    def lease_ids(self):
+        return [lease["lease_id"] for lease in self.leases()]

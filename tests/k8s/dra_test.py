@@ -1,0 +1,436 @@
+"""gpurota-dra between a fake kubelet, a fake API server and a gpurotad on simulated GPUs (two of 8 GiB)."""
+
+import os
+import shutil
+import signal
+import threading
+import unittest
+
+import grpc
+
+from dra_case import DraCase
+from fake_api_server import SLICES, amount, config, result
+from fake_kubelet import wait_until
+
+GIB = 1 << 30
+WHOLE, TURNS = config("FromClass", share="whole"), config("FromClass", share="turns")
+
+
+def memory_of(device):
+    return amount(device["capacity"]["memory"]["value"])
+
+
+def flag(device, name):
+    return device["attributes"][name]["bool"]
+
+
+class FromAClaimToALimit(DraCase):
+    def test_a_container_of_a_claim_of_2_gib_is_refused_more(self):
+        self.start_plugin()
+        claim = self.allocate("train-0-gpu")
+        prepared = self.prepared(claim)
+        self.assertEqual(prepared.devices[0].share_id, claim["status"]["allocation"]["devices"]["results"][0]["shareID"])
+        self.assertEqual((list(prepared.devices[0].request_names), prepared.devices[0].pool_name), (["gpu"], "node-1"))
+        program = self.execute(prepared, "greedy", "64")
+        self.assertRegex(self.wait_for_line(program, "refused at"), "refused at 1[0-9]* MiB: CUDA_ERROR_OUT_OF_MEMORY")
+        lease, = self.leases()
+        self.assertEqual((lease["kind"], lease["share"], lease["gpus"][0]["limit_bytes"]), ("pod", "slice", 2 * GIB))
+        self.assertEqual(lease["pod"], {"namespace": "default", "name": "train-0", "container": "train-0-gpu"})
+        program.kill()
+        self.assertEqual(self.kubelet.unprepare(claim), [""])
+        self.wait_for_leases(lambda leases: leases == [])
+        self.assertEqual(self.specs(), [])
+
+    def test_the_spec_is_for_root_only_as_the_token_is_in_it(self):
+        self.start_plugin()
+        self.prepared(self.allocate("a"))
+        spec, = self.specs()
+        self.assertEqual(os.stat(self.path("cdi/" + spec)).st_mode & 0o777, 0o600)
+
+    def test_the_class_for_whole_gpus_gives_one_alone(self):
+        self.start_plugin()
+        name = self.device_names()[0]
+        whole = self.api.devices()[name]["capacity"]["memory"]["requestPolicy"]["default"]
+        claim = self.allocate("whole", memory=whole, configs=[WHOLE])
+        self.prepared(claim)
+        self.assertEqual(self.leases()[0]["share"], "exclusive")
+        self.wait_for_device(name, lambda device: not flag(device, "available") and not flag(device, "whole"))
+        self.wait_for_device(name + "-turns", lambda device: not flag(device, "available"))
+        self.assertEqual(memory_of(self.api.devices()[name]), amount(whole), "what the claim consumes is still there")
+        self.kubelet.unprepare(claim)
+        self.wait_for_device(name, lambda device: flag(device, "whole"))
+
+    def test_three_claims_take_turns_on_one_gpu(self):
+        self.start_plugin()
+        name = self.device_names(turns=True)[0]
+        claims = [self.allocate("turn-%d" % i, memory="1Gi", device=name, configs=[TURNS]) for i in range(3)]
+        programs = [self.execute(self.prepared(claim), "compute", "200", "2") for claim in claims]
+        for program in programs:
+            output, _ = program.communicate(timeout=120)
+            self.assertEqual(program.returncode, 0, output)
+            self.assertRegex(output, "done: [0-9]+ rounds, 0 wrong")
+        self.assertEqual([(lease["share"], lease["gpus"][0]["limit_bytes"]) for lease in self.leases()], [("swap", GIB)] * 3)
+
+    def test_a_claim_with_two_devices_is_one_lease_on_both(self):
+        self.start_plugin()
+        both = [result(name, request="gpu", memory="2Gi") for name in self.device_names()]
+        claim = self.api.allocate("default", "pair", both)
+        prepared = self.prepared(claim)
+        self.assertEqual([device.device_name for device in prepared.devices], self.device_names())
+        lease, = self.leases()
+        self.assertEqual([gpu["limit_bytes"] for gpu in lease["gpus"]], [2 * GIB] * 2)
+        self.kubelet.unprepare(claim)
+        self.wait_for_leases(lambda leases: leases == [])
+
+    def test_what_another_driver_gives_the_claim_is_left_alone(self):
+        self.start_plugin()
+        claim = self.api.allocate("default", "mixed", [result("nic-0", request="nic", driver="nic.example.org", pool="x"),
+                                                       result(self.device_names()[0], memory="1Gi")])
+        self.assertEqual(len(self.prepared(claim).devices), 1)
+
+    def test_what_a_server_without_shares_allocates_is_a_whole_gpu(self):
+        self.start_plugin()
+        self.prepared(self.allocate("old", memory=None))
+        self.assertEqual(self.leases()[0]["share"], "exclusive")
+
+
+class Configurations(DraCase):
+    def test_reach_the_lease(self):
+        self.start_plugin()
+        claim = self.allocate("a", memory="1Gi", device=self.device_names(turns=True)[0],
+                              configs=[config("FromClass", share="turns", maxPriority=20), config("FromClaim", priority=20, quantum="5s")])
+        self.prepared(claim)
+        lease, = self.leases()
+        self.assertEqual((lease["priority"], lease["quantum_ms"]), (20, 5000))
+
+    def test_of_a_claim_never_go_beyond_those_of_its_class(self):
+        self.start_plugin()
+        turns = self.device_names(turns=True)[0]
+        for said, words in (({"priority": 1}, "priority 1 is above 0"), ({"quantum": "6m"}, "quantum 360000ms is above"),
+                            ({"share": "whole"}, "share can only be said by the device class"),
+                            ({"oversize": True}, "oversize can only be said"), ({"color": "red"}, "color is not known"),
+                            ({"softLimit": 5}, "softLimit is not an amount"), ({"kind": "Other"}, "kind is not LeaseConfig")):
+            refusal = self.refusal(self.allocate("a", memory="1Gi", device=turns, configs=[TURNS, config("FromClaim", **said)]))
+            self.assertIn(words, refusal)
+        self.assertEqual((self.leases(), self.specs()), ([], []))
+
+    def test_devices_that_no_one_lease_could_be_are_refused_with_what_to_do(self):
+        self.start_plugin()
+        first, second = self.device_names()
+        for results in ([result(first, memory="1Gi"), result(second, memory="2Gi")], [result(first, memory="1Gi"), result(first + "-turns", memory="1Gi")]):
+            self.assertIn("make a claim for each", self.refusal(self.api.allocate("default", "odd", results)))
+        self.assertIn("no device gpu-9", self.refusal(self.allocate("odd", device="gpu-9")))
+
+
+class Repeats(DraCase):
+    def test_prepare_again_is_the_same_lease_with_the_same_token(self):
+        self.start_plugin()
+        claim = self.allocate("a")
+        first = self.kubelet.environment(self.prepared(claim))
+        again = self.kubelet.environment(self.prepared(claim))
+        self.assertEqual(first["GPUROTA_TOKEN"], again["GPUROTA_TOKEN"])
+        self.assertEqual(len(self.leases()), 1)
+
+    def test_many_at_once_are_one_lease(self):
+        self.start_plugin()
+        claim, answers = self.allocate("a"), []
+        threads = [threading.Thread(target=lambda: answers.append(self.prepared(claim))) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(answers), 8)
+        self.assertEqual(len(self.leases()), 1)
+
+    def test_unprepare_again_and_of_what_nobody_knows_is_no_error(self):
+        self.start_plugin()
+        claim, unknown = self.allocate("a"), self.allocate("unknown")
+        self.assertEqual(self.kubelet.unprepare(unknown), [""])
+        self.prepared(claim)
+        self.assertEqual(self.kubelet.unprepare(claim, unknown), ["", ""])
+        self.assertEqual(self.kubelet.unprepare(claim), [""])
+        self.wait_for_leases(lambda leases: leases == [])
+
+    def test_of_several_claims_one_that_cannot_be_prepared_does_not_keep_the_others(self):
+        self.start_plugin()
+        good, bad = self.allocate("good"), self.allocate("bad", memory="7Gi")
+        answers = self.kubelet.prepare(good, bad)
+        self.assertEqual(answers[0].error, "")
+        self.assertIn("gpurota: no lease for this claim yet", answers[1].error)
+        self.assertEqual(len(self.leases()), 1)
+
+    def test_a_claim_that_was_refused_is_read_anew_and_prepared_later(self):
+        self.start_plugin()
+        gpu = self.call("Status")["parameters"]["gpus"][0]["uuid"]
+        reservation = self.call("Acquire", request={"kind": "reservation", "gpu_ids": [gpu], "memory": {"bytes": 6 * GIB}})
+        claim = self.allocate("late", device=gpu.lower())
+        self.assertIn("no lease for this claim yet", self.refusal(claim))
+        self.call("Release", lease_id=reservation["parameters"]["lease"]["lease_id"])
+        self.wait_for_leases(lambda leases: leases == [])
+        self.prepared(claim)
+
+    def test_a_released_lease_is_made_again_as_nobody_else_asks_for_it(self):
+        self.start_plugin()
+        prepared = self.prepared(self.allocate("a"))
+        before, = self.lease_ids()
+        self.call("Release", lease_id=before)
+        self.wait_for_leases(lambda leases: [lease["lease_id"] for lease in leases] not in ([], [before]) and len(leases) == 1)
+        self.wait_for_line(self.execute(prepared, "hold", "100"), "holding")
+
+
+class Restarts(DraCase):
+    def begin(self):
+        self.start_plugin()
+        self.claim = self.allocate("web")
+        self.answer = self.prepared(self.claim)
+        self.program = self.execute(self.answer, "hold", "100")
+        self.wait_for_line(self.program, "holding")
+        self.lease, = self.lease_ids()
+
+    def assert_goes_on(self):
+        self.assertIsNone(self.program.poll())
+        self.assertEqual(self.prepared(self.claim), self.answer)
+        self.assertEqual(self.lease_ids(), [self.lease])
+        # The container's next start has the environment of the first.
+        self.program.kill()
+        self.program = self.execute(self.answer, "hold", "100")
+        self.wait_for_line(self.program, "holding")
+        self.program.kill()
+        self.assertEqual(self.kubelet.unprepare(self.claim), [""])
+        self.wait_for_leases(lambda leases: leases == [])
+
+    def test_of_the_driver_by_kill_end_no_lease(self):
+        self.begin()
+        self.restart_plugin(signal.SIGKILL)
+        self.assert_goes_on()
+
+    def test_of_the_driver_in_order_leave_no_socket_and_the_devices(self):
+        self.begin()
+        self.assertEqual(self.stop_plugin(), 0)
+        self.assertEqual(os.listdir(self.path("kubelet/plugins_registry")), [])
+        self.assertEqual(len(self.api.devices()), 4)
+        self.start_plugin()
+        self.assert_goes_on()
+
+    def test_of_the_daemon_by_kill_end_no_lease(self):
+        self.begin()
+        self.daemon.kill()
+        self.daemon.wait()
+        self.start_daemon()
+        self.assert_goes_on()
+
+    def test_of_kubelet_find_the_driver_again(self):
+        self.begin()
+        for _ in range(3):
+            before = self.kubelet.registrations
+            self.kubelet.restart()
+            wait_until(lambda before=before: self.kubelet.registrations > before, "the registration")
+        self.assert_goes_on()
+
+    def test_of_the_node_bring_the_spec_back(self):
+        self.begin()
+        self.stop_plugin(signal.SIGKILL)
+        self.daemon.kill()
+        self.daemon.wait()
+        for name in self.specs():
+            os.unlink(self.path("cdi/" + name))
+        self.start_plugin_before_the_daemon()
+        self.assert_goes_on()
+
+    def start_plugin_before_the_daemon(self):
+        registrations = self.kubelet.registrations
+        self.begin_plugin()
+        wait_until(lambda: self.plugin_says("gpurotad does not answer"), "the driver's log")
+        self.start_daemon()
+        wait_until(lambda: self.kubelet.registrations > registrations, "the registration")
+
+    def test_its_socket_is_served_again_when_it_is_gone(self):
+        self.begin()
+        before = self.kubelet.registrations
+        os.unlink(self.path("kubelet/plugins_registry/gpurota.dev-reg.sock"))
+        wait_until(lambda: self.kubelet.registrations > before, "the second registration")
+        self.assert_goes_on()
+
+    def test_a_lease_whose_claim_was_lost_here_ends_when_nobody_uses_it(self):
+        self.begin()
+        self.stop_plugin()
+        os.unlink(self.path("plugin/claims.textproto"))
+        self.start_plugin()
+        self.assertEqual(self.lease_ids(), [self.lease])
+        self.program.kill()
+        self.wait_for_leases(lambda leases: leases == [])
+        self.prepared(self.claim)
+
+
+class WhatIsAway(DraCase):
+    def test_the_daemon_kubelet_is_told(self):
+        self.start_plugin()
+        claim, late = self.allocate("a"), self.allocate("late")
+        self.prepared(claim)
+        self.daemon.terminate()
+        self.daemon.wait()
+        self.assertIn("gpurota: no lease for this claim yet", self.refusal(late))
+        self.assertIn("cannot end the lease of this claim", self.kubelet.unprepare(claim)[0])
+        self.start_daemon()
+        self.assertEqual(self.kubelet.unprepare(claim), [""])
+        self.prepared(late)
+
+    def test_the_api_server_a_claim_that_is_known_goes_on(self):
+        self.start_plugin()
+        claim, late = self.allocate("a"), self.allocate("late", device=self.device_names()[1])
+        self.prepared(claim)
+        self.api.end()
+        self.prepared(claim)
+        self.assertIn("does not answer", self.refusal(late))
+        self.assertEqual(self.kubelet.unprepare(claim), [""])
+        name = self.device_names()[0]
+        self.call("Drain", gpu_ids=[self.call("Status")["parameters"]["gpus"][0]["uuid"]])
+        wait_until(lambda: self.plugin_says("the node's devices are not published, trying again"), "the driver's log")
+        self.api.run()
+        self.wait_for_device(name, lambda device: not flag(device, "available"))
+        self.prepared(late)
+
+    def test_the_claim_says_so(self):
+        self.start_plugin()
+        claim = self.allocate("gone")
+        del self.api.claims["default", "gone"]
+        self.assertIn("cannot read the claim default/gone: the API server says 404", self.refusal(claim))
+        self.allocate("gone")
+        self.assertIn("is another one by now", self.refusal(claim))
+
+    def test_a_claim_that_makes_no_sense_is_refused(self):
+        self.start_plugin()
+        claim = self.allocate("odd")
+        for body, words in ((b"{", "cannot be read"), (b"[]", "cannot be read"), (b'{"metadata":{"uid":7}}', "cannot be read"), (b"", "cannot be read")):
+            self.api.fail_next(1, 200, "GET", body)
+            with self.subTest(body=body):
+                wait_until(lambda words=words: words in self.refusal_or_empty(claim) or not self.api.failures, "the refusal")
+        del claim["status"]["allocation"]
+        self.assertIn("has no device of gpurota.dev allocated", self.refusal(claim))
+        self.assertEqual(self.leases(), [])
+
+    def refusal_or_empty(self, claim):
+        answer, = self.kubelet.prepare(claim)
+        self.kubelet.unprepare(claim)
+        return answer.error
+
+    def test_a_uid_that_is_a_path_is_refused(self):
+        self.start_plugin()
+        claim = self.allocate("a")
+        claim["metadata"]["uid"] = "../../etc/x"
+        self.assertIn("is not the uid of a claim", self.refusal(claim))
+        claim["metadata"].update(uid="1", name="../x")
+        self.assertIn("none of Kubernetes'", self.refusal(claim))
+
+
+class Slices(DraCase):
+    def test_say_what_there_is_to_have(self):
+        self.start_plugin()
+        self.assertEqual(len(self.api.devices()), 4)
+        gpu = self.call("Status")["parameters"]["gpus"][0]
+        device = self.api.devices()[gpu["uuid"].lower()]
+        self.assertEqual(device["attributes"]["uuid"], {"string": gpu["uuid"]})
+        self.assertEqual(device["attributes"]["productName"], {"string": gpu["name"]})
+        self.assertTrue(device["allowMultipleAllocations"])
+        self.assertEqual(memory_of(device), gpu["available_bytes"] // GIB * GIB)
+        self.assertEqual(device["capacity"]["memory"]["requestPolicy"]["validRange"], {"min": "1Gi", "step": "1Gi"})
+        self.assertGreater(memory_of(self.api.devices()[gpu["uuid"].lower() + "-turns"]), memory_of(device), "with the host's")
+
+    def test_are_written_at_each_change_and_at_no_other_time(self):
+        self.start_plugin()
+        name = self.device_names()[0]
+        before, generation = memory_of(self.api.devices()[name]), self.api.generation()
+        for_turns = memory_of(self.api.devices()[name + "-turns"])
+        gpu = self.call("Status")["parameters"]["gpus"][0]["uuid"]
+        lease = self.call("Acquire", request={"kind": "reservation", "gpu_ids": [gpu], "memory": {"bytes": 3 * GIB}})["parameters"]["lease"]
+        self.wait_for_device(name, lambda device: memory_of(device) == before - 3 * GIB and not flag(device, "whole"))
+        self.assertGreater(self.api.generation(), generation)
+        self.call("Release", lease_id=lease["lease_id"])
+        self.wait_for_device(name, lambda device: memory_of(device) == before)
+        claim = self.allocate("a", device=name)
+        self.prepared(claim)
+        self.assertEqual(memory_of(self.api.devices()[name]), before, "what a claim has is its own")
+        self.wait_for_device(name + "-turns", lambda device: memory_of(device) < for_turns)
+        generation = self.api.generation()
+        reviews = self.reviews()
+        wait_until(lambda: self.reviews() > reviews + 1, "two reviews")
+        self.assertEqual(self.api.generation(), generation)
+
+    def reviews(self):
+        return self.api.calls["GET", SLICES]
+
+    def test_taint_a_gpu_that_is_drained(self):
+        self.start_plugin()
+        name = self.device_names()[0]
+        gpu = self.call("Status")["parameters"]["gpus"][0]["uuid"]
+        self.call("Drain", gpu_ids=[gpu])
+        self.wait_for_device(name, lambda device: device.get("taints", [{}])[0].get("key") == "gpurota.dev/drained")
+        self.call("Undrain", gpu_ids=[gpu])
+        self.wait_for_device(name, lambda device: "taints" not in device and flag(device, "available"))
+
+    def test_come_back_after_whatever_others_and_the_server_do(self):
+        self.start_plugin()
+        # Another has changed them, and removed them.
+        self.api.touch_slices()
+        self.wait_for_device(self.device_names()[0], lambda device: device["attributes"]["index"] != {"int": 99})
+        self.api.remove_slices()
+        wait_until(self.api.devices, "the devices")
+        # Conflicts, what is gone, lists that are too old, failures, nonsense.
+        for method, status, body in (("PUT", 409, None), ("PUT", 404, None), ("GET", 410, None), ("GET", 500, None), ("PUT", 403, None),
+                                     ("GET", 200, b"[]"), ("GET", 200, b"nonsense")):
+            with self.subTest(method=method, status=status):
+                generation = self.api.generation()
+                self.api.fail_next(1, status, method, body)
+                self.api.touch_slices()
+                wait_until(lambda generation=generation: not self.api.failures and self.api.generation() > generation, "the next generation")
+
+    def test_a_token_that_was_renewed_is_read_again(self):
+        self.start_plugin()
+        self.api.set_token("second")
+        self.api.remove_slices()
+        wait_until(self.api.devices, "the devices")
+
+    @unittest.skipUnless(shutil.which("openssl"), "openssl is not installed")
+    def test_are_published_by_tls_to_the_server_that_was_signed_for_only(self):
+        self.api.end()
+        self.api.make_certificate("right.crt")
+        self.api.run()
+        self.start_plugin()
+        self.prepared(self.allocate("a"))
+        self.api.end()
+        self.api.make_certificate("wrong.crt")
+        calls = sum(self.api.calls.values())
+        self.api.run()
+        wait_until(lambda: self.plugin_says("the node's devices are not published, trying again"), "the driver's log")
+        self.assertEqual(sum(self.api.calls.values()), calls, "nobody else has the token")
+
+    def test_are_published_by_a_driver_that_started_without_the_server(self):
+        self.api.end()
+        self.begin_plugin()
+        wait_until(lambda: self.plugin_says("the node's devices are not published"), "the driver's log")
+        self.assertEqual(self.kubelet.unprepare(self.api.allocate("default", "x", [])), [""])
+        self.api.run()
+        wait_until(self.api.devices, "the devices")
+
+
+class TheProgram(DraCase):
+    def test_refuses_what_makes_no_sense(self):
+        for arguments, words in ((["--api-server", "http://10.0.0.1"], "is not the address of an API server"), (["--node-name", "A/b"], "is not the name of a node"),
+                                 (["--memory-unit", "1K"], "at least 64MiB"), (["--no-such"], "there is no option")):
+            self.write("plugin.log", "")
+            program = self.start("gpurota-dra", "plugin.log", "--node-name", "node-1", "--api-server", self.api.url, *arguments)
+            self.assertEqual(program.wait(), 2)
+            self.assertTrue(self.plugin_says(words), words)
+
+    def test_runs_beside_the_device_plugin(self):
+        self.start_plugin()
+        prepared = self.prepared(self.allocate("a"))
+        other = self.start("gpurota-device-plugin", "other.log", "--kubelet-dir", self.path("kubelet"), "--state-dir", self.path("other"),
+                           "--interval", "100")
+        self.addCleanup(lambda: (other.terminate(), other.wait()))
+        self.wait_for_line(self.execute(prepared, "hold", "100"), "holding")
+        self.assertEqual(len(self.leases()), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

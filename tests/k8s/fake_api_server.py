@@ -1,0 +1,274 @@
+"""An API server for tests: nodes, ResourceClaims and ResourceSlices of Kubernetes, as far as a driver for dynamic resources can tell.
+
+    with FakeApiServer(FOLDER) as api:
+        claim = api.allocate("default", "claim-1", [result(device, "main", "8Gi")])
+        api.slices()
+
+It keeps versions of objects (409 for one that is old), refuses a token that is not in its file's newest state, and checks what a real one
+checks of a slice: names, capacity and its policy. `fail_next` makes it answer so many calls with a status, or not at all.
+"""
+
+import collections
+import http.server
+import json
+import os
+import re
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import urllib.parse
+import uuid
+
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+CLAIMS = re.compile(r"/apis/resource\.k8s\.io/v1/namespaces/([^/]+)/resourceclaims/([^/]+)$")
+DRIVER = "gpurota.dev"
+UNITS = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
+
+
+def amount(text):
+    match = re.fullmatch(r"([0-9]+)(|Ki|Mi|Gi|Ti)", text)
+    assert match, text
+    return int(match.group(1)) * UNITS[match.group(2)]
+
+
+def result(device, request="gpu", memory=None, share=True, pool="node-1", driver=DRIVER):
+    found = {"request": request, "driver": driver, "pool": pool, "device": device}
+    if memory:
+        found["consumedCapacity"] = {"memory": memory}
+    if memory and share:
+        found["shareID"] = str(uuid.uuid4())
+    return found
+
+
+def config(source, requests=(), **parameters):
+    parameters = dict({"apiVersion": "gpurota.dev/v1", "kind": "LeaseConfig"}, **parameters)
+    return {"source": source, "requests": list(requests), "opaque": {"driver": DRIVER, "parameters": parameters}}
+
+
+def wrong_with(spec):
+    """What a real API server would not take of a slice; None: nothing."""
+    if not 0 < len(spec["devices"]) <= 64 or spec["pool"]["resourceSliceCount"] < 1:
+        return "devices"
+    names = [device["name"] for device in spec["devices"]]
+    if len(set(names)) != len(names):
+        return "names"
+    for device in spec["devices"]:
+        if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", device["name"]):
+            return device["name"]
+        for name, attribute in device["attributes"].items():
+            kind, = attribute
+            if kind == "version" and not re.fullmatch(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)", attribute[kind]):
+                return "%s: %s" % (name, attribute)
+            if kind == "string" and len(attribute[kind]) > 64:
+                return name
+        for capacity in device["capacity"].values():
+            value, policy = amount(capacity["value"]), capacity["requestPolicy"]
+            usual, least = amount(policy["default"]), amount(policy["validRange"]["min"])
+            step = amount(policy["validRange"].get("step", "1"))
+            if not least <= usual <= value or (usual - least) % step or ("step" in policy["validRange"] and least + step > value):
+                return "%s: %s" % (device["name"], capacity)
+    return None
+
+
+class FakeApiServer:
+    def __init__(self, folder, node="node-1"):
+        self.folder, self.node, self.node_uid = folder, node, str(uuid.uuid4())
+        self.objects, self.claims, self.calls = {}, {}, collections.Counter()
+        self.version, self.lock, self.failures, self.port = 0, threading.Lock(), [], 0
+        self.token_file = os.path.join(folder, "token")
+        self.token, self.server, self.hung, self.connections = "", None, threading.Event(), []
+        self.certificate = None
+        self.set_token("first")
+
+    def __enter__(self):
+        self.run()
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    # Its life.
+
+    def run(self):
+        self.hung.clear()
+        handler = type("Handler", (Handler,), {"api": self})
+        self.server = Server(("127.0.0.1", self.port), handler)
+        self.server.daemon_threads = True
+        if self.certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.certificate, self.certificate + ".key")
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def end(self):
+        self.hung.set()
+        if self.server:
+            self.server.shutdown()
+            self.server.server_close()
+        for connection in self.connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # it has hung up itself
+        self.server, self.connections = None, []
+
+    @property
+    def url(self):
+        return "%s://127.0.0.1:%d" % ("https" if self.certificate else "http", self.port)
+
+    def make_certificate(self, name):
+        """From its next start on it speaks TLS, with this certificate, which has signed itself."""
+        self.certificate = os.path.join(self.folder, name)
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                        "-subj", "/CN=api", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", self.certificate + ".key",
+                        "-out", self.certificate], check=True, stderr=subprocess.DEVNULL)
+
+    def set_token(self, token):
+        self.token = token
+        with open(self.token_file + ".new", "w", encoding="ascii") as file:
+            file.write(token + "\n")
+        os.rename(self.token_file + ".new", self.token_file)
+
+    def fail_next(self, count, status, method=None, body=None):
+        """Status 0: it does not answer."""
+        with self.lock:
+            self.failures += [(status, method, body)] * count
+
+    # What is in it.
+
+    def slices(self):
+        with self.lock:
+            return json.loads(json.dumps(list(self.objects.values())))
+
+    def devices(self):
+        """Those of the newest generation, if it is all there."""
+        slices = self.slices()
+        newest = max((each["spec"]["pool"]["generation"] for each in slices), default=0)
+        slices = [each for each in slices if each["spec"]["pool"]["generation"] == newest]
+        if not slices or len(slices) != slices[0]["spec"]["pool"]["resourceSliceCount"]:
+            return {}
+        return {device["name"]: device for each in slices for device in each["spec"]["devices"]}
+
+    def generation(self):
+        return max((each["spec"]["pool"]["generation"] for each in self.slices()), default=0)
+
+    def remove_slices(self):
+        with self.lock:
+            self.objects.clear()
+
+    def touch_slices(self):
+        """As if somebody else had changed them."""
+        with self.lock:
+            for each in self.objects.values():
+                each["metadata"]["resourceVersion"] = self.next_version()
+                each["spec"]["devices"][0]["attributes"]["index"] = {"int": 99}
+
+    def next_version(self):
+        self.version += 1
+        return str(self.version)
+
+    def allocate(self, namespace, name, results, configs=(), pods=("train-0",)):
+        claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+                 "metadata": {"namespace": namespace, "name": name, "uid": str(uuid.uuid4())},
+                 "status": {"allocation": {"devices": {"results": list(results), "config": list(configs)}},
+                            "reservedFor": [{"resource": "pods", "name": pod, "uid": str(uuid.uuid4())} for pod in pods]}}
+        self.claims[namespace, name] = claim
+        return claim
+
+    # How it answers.
+
+    def answer(self, method, path, query, body):
+        claim = CLAIMS.match(path)
+        if claim and method == "GET":
+            return self.found(self.claims.get(claim.groups()))
+        if path == "/api/v1/nodes/" + self.node and method == "GET":
+            return 200, {"kind": "Node", "metadata": {"name": self.node, "uid": self.node_uid}}
+        if path == SLICES and method == "GET":
+            selector = urllib.parse.parse_qs(query)["fieldSelector"][0]
+            assert selector == "spec.driver=%s,spec.nodeName=%s" % (DRIVER, self.node), selector
+            return 200, {"kind": "ResourceSliceList", "metadata": {}, "items": list(self.objects.values())}
+        if path == SLICES and method == "POST":
+            return self.write(body, None)
+        name = path[len(SLICES) + 1:] if path.startswith(SLICES + "/") else None
+        if name not in self.objects:
+            return self.status(404, "not found")
+        if method == "DELETE":
+            return 200, self.objects.pop(name)
+        return self.write(body, self.objects[name]) if method == "PUT" else self.status(405, method)
+
+    def write(self, body, before):
+        name = body["metadata"]["name"]
+        if before is None and name in self.objects:
+            return self.status(409, "it is there already")
+        if before is not None and body["metadata"].get("resourceVersion") != before["metadata"]["resourceVersion"]:
+            return self.status(409, "the object has been modified")
+        wrong = wrong_with(body["spec"])
+        if wrong:
+            return self.status(422, "invalid: " + wrong)
+        owner, = body["metadata"]["ownerReferences"]
+        assert owner["uid"] == self.node_uid and owner["kind"] == "Node", owner
+        body["metadata"]["resourceVersion"] = self.next_version()
+        for device in body["spec"]["devices"]:
+            for taint in device.get("taints", []):
+                taint["timeAdded"] = "2026-01-01T00:00:00Z"  # a real one adds it, too
+        self.objects[name] = body
+        return 200 if before else 201, body
+
+    def found(self, claim):
+        return (200, claim) if claim else self.status(404, "resourceclaims not found")
+
+    @staticmethod
+    def status(code, message):
+        return code, {"kind": "Status", "status": "Failure", "message": message, "code": code}
+
+
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], OSError):  # a client that has hung up is no mistake
+            super().handle_error(request, client_address)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    api = None
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):  # pylint: disable=arguments-differ
+        pass
+
+    def setup(self):
+        super().setup()
+        self.api.connections.append(self.connection)
+
+    def serve(self):
+        path, _, query = self.path.partition("?")
+        length = int(self.headers.get("Content-Length") or 0)
+        text = self.rfile.read(length)
+        api = self.api
+        with api.lock:
+            api.calls[self.command, path] += 1
+            failure = next((each for each in api.failures if each[1] in (None, self.command)), None)
+            if failure:
+                api.failures.remove(failure)
+        if failure and failure[0] == 0:
+            api.hung.wait()
+            self.close_connection = True
+            return
+        if self.headers.get("Authorization") != "Bearer " + api.token:
+            code, body = api.status(401, "Unauthorized")
+        elif failure:
+            code, body = api.status(failure[0], "told to fail")
+        else:
+            with api.lock:
+                code, body = api.answer(self.command, path, query, json.loads(text) if text else None)
+        data = failure[2] if failure and failure[2] is not None else json.dumps(body).encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_POST = do_PUT = do_DELETE = serve
+
