@@ -301,7 +301,7 @@ read_with() {
   python3 - "$@" <<'END'
 import http.client, json, sys
 jar = json.load(open(sys.argv[1])) if sys.argv[1] else {}
-connection = http.client.HTTPConnection(jar.get("url", sys.argv[3]).removeprefix("http://").rstrip("/"), timeout=20)
+connection = http.client.HTTPConnection((jar.get("url") or sys.argv[3]).removeprefix("http://").rstrip("/"), timeout=20)
 connection.request("GET", sys.argv[2], headers={"Cookie": jar["cookie"], "Gpurota-Session": jar["key"]} if jar else {})
 answer = connection.getresponse()
 print(answer.status)
