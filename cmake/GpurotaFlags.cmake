@@ -5,11 +5,6 @@ target_compile_options(gpurota_flags INTERFACE -Wall -Wextra -Wshadow -Wconversi
   -Wimplicit-fallthrough -Wno-missing-field-initializers $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor;-Wold-style-cast>)
 if(GPUROTA_WERROR)
   target_compile_options(gpurota_flags INTERFACE -Werror)
-  if(CMAKE_UNITY_BUILD)
-    # Said of files in a batch that are right, each for itself.
-    target_compile_options(gpurota_flags INTERFACE -Wno-error=maybe-uninitialized
-      $<$<COMPILE_LANGUAGE:CXX>:-Wno-error=subobject-linkage>)
-  endif()
 endif()
 if(GPUROTA_SANITIZE)
   target_compile_options(gpurota_flags INTERFACE -fsanitize=${GPUROTA_SANITIZE} -fno-omit-frame-pointer
