@@ -13,6 +13,7 @@
 #include <csignal>
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -275,21 +276,23 @@ TEST_F(StrictAccessTest, AGpuWhoseFileIsNotKnownIsAProblem) {
 
 TEST_F(StrictAccessTest, WhatIsOpenAlreadyIsSaid) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  ::chmod(dir.path().c_str(), 0755);
   const pid_t child = ::fork();
   if (child == 0) {
     (void)!::setuid(1004);
-    (void)!::open(dir.file("dev/nvidia1").c_str(), O_RDWR);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // else a case that fails leaves it, with ctest's pipe
+    if (::open(dir.file("dev/nvidia1").c_str(), O_RDWR) < 0) ::_exit(1);
     ::pause();
     ::_exit(0);
   }
   const auto has_it_open = [&] {
     return !sys::read_device_openers(dir.path(), {"nvidia1"}).empty();
   };
-  ::chmod(dir.path().c_str(), 0755);
-  ASSERT_TRUE(loop.run_until(has_it_open));
+  const bool seen = loop.run_until(has_it_open);
   config.access.strict = true;
   begin();
   ::kill(child, SIGKILL);
+  ASSERT_TRUE(seen);
   ASSERT_EQ(strict->report()->openers.size(), 1u);
   EXPECT_EQ(strict->report()->openers[0].pid, child);
   EXPECT_THAT(events(proto::EventType::kAccessSet)[0], HasSubstr("1 process"));
