@@ -19,7 +19,7 @@ configure() {
 @test "a program has one and a half times the GPU, in turns with another, and reads what it wrote" {
   # All is written while turns are taken, by a machine that may clear half a GiB of pages a second.
   # shellcheck disable=SC2034 # wait_until reads it
-  PATIENCE=120
+  PATIENCE=240
   configure '[turns]' 'host_budget = "3G"' 'pinned = "100%"'
   gpurota set --gpu-ids 0 --capacity 640M --quantum 1s
   # First the other: what it cannot move is then known, and is not promised to the large one. It has a second context most of the time.
