@@ -51,7 +51,7 @@ END
 import gpurota, os, subprocess
 with gpurota.lease(memory="1G") as lease:
     lease.run('setsid "$PROGRAM" hold 100 >stray 2>&1 & echo $! >pid', shell=True)
-    while "holding" not in open("stray").read(): pass
+    while not os.path.exists("stray") or "holding" not in open("stray").read(): pass
     assert len(gpurota.processes(lease.id)) == 1
 stray = int(open("pid").read())
 assert not os.path.exists("/proc/%d" % stray)
