@@ -99,7 +99,7 @@ c = http.client.HTTPConnection(sys.argv[1], timeout=20); c.request("POST", "/api
   ask / | grep -q -- '--page none'
   answers /metrics 'gpurota_up 1'
   run -2 gpurota-web --page everything
-  [[ $output == *"unknown --page 'everything': write none, totals or names"* ]]
+  [[ $output == *"unknown --page 'everything': write none, totals, names or signed-in"* ]]
 }
 
 @test "GPU hours are there for all ranges, and for users where names are shown" {
