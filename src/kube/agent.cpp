@@ -21,10 +21,10 @@ Agent::Agent(ports::EventLoop& loop, const Options& options, client::Location da
       plugins_dir_(options.kubelet_dir + "/device-plugins"),
       node_(std::move(node)),
       questions_(loop),
-      looks_(loop, "daemon"),
       pods_(loop, "pods"),
       sockets_(loop, "sockets"),
-      leases_(loop, "leases") {
+      leases_(loop, "leases"),
+      link_(loop, daemon_, options_.host_root) {
   for (const auto& [resource, name] : options_.names) {
     endpoints_.push_back(
         std::make_unique<Endpoint>(Endpoint::Parts{loop_, node_, questions_, sockets_, daemon_,
@@ -67,23 +67,13 @@ void Agent::watch_folder() {
 }
 
 void Agent::look_at_daemon() {
-  if (looks_.unfinished() > 0) return;
-  looks_.run(
-      [daemon = daemon_, root = options_.host_root] { return read_daemon(daemon, root); },
-      [this](Result<DaemonView> view) {
-        if (std::exchange(daemon_is_away_, !view) != !view) {
-          if (view) {
-            log::info("gpurotad answers");
-          } else {
-            log::warn("gpurotad does not answer, trying again", {{"error", view.error().message}});
-          }
-        }
-        const bool first = !node_.knows_gpus();
-        node_.on_daemon(std::move(view));
-        settle();
-        if (!first) return;
-        for (const auto& endpoint : endpoints_) endpoint->look();
-      });
+  link_.look([this](Result<DaemonView> view) {
+    const bool first = !node_.knows_gpus();
+    node_.on_daemon(std::move(view));
+    settle();
+    if (!first) return;
+    for (const auto& endpoint : endpoints_) endpoint->look();
+  });
 }
 
 void Agent::look_at_pods() {
@@ -114,15 +104,8 @@ void Agent::look_for_living() {
 
 void Agent::settle() {
   for (const auto& endpoint : endpoints_) endpoint->publish();
-  for (const Node::Ending& ending : node_.take_endings()) {
-    log::info("the lease of a container ends",
-              {{"lease", to_string(ending.lease)}, {"reason", ending.why}});
-    leases_.run([daemon = daemon_, ending] { return end_lease(daemon, ending.lease, ending.why); },
-                [ending](const Result<void>& ended) {
-                  if (ended) return;
-                  log::warn("a lease cannot be ended, trying again",
-                            {{"lease", to_string(ending.lease)}, {"error", ended.error().message}});
-                });
+  for (const LeaseEnding& ending : node_.take_endings()) {
+    link_.end_lease_on(leases_, ending, "a container");
   }
   for (const LeaseOrder& order : node_.take_names()) {
     leases_.run([daemon = daemon_, order] { return make_lease(daemon, order, kNamePatience); },

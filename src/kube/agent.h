@@ -8,6 +8,7 @@
 #pragma once
 
 #include "client/locate.h"
+#include "kube/daemon_link.h"
 #include "kube/folder_watch.h"
 #include "kube/node.h"
 #include "kube/options.h"
@@ -53,8 +54,9 @@ class Agent {
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
   std::optional<FolderWatch> watch_;
   ports::EventLoop::SourcePtr timer_;
-  bool daemon_is_away_ = false, pods_are_unknown_ = false;
-  sys::Worker looks_, pods_, sockets_, leases_;  // end first
+  bool pods_are_unknown_ = false;
+  sys::Worker pods_, sockets_, leases_;  // end first, with the link
+  DaemonLink link_;
 };
 
 }  // namespace gpurota::kube

@@ -17,4 +17,10 @@ Result<int> parse_count(const char* option, std::string_view text, int least, in
                                           display_text(text, 60), least, most));
 }
 
+Result<Bytes> parse_memory_unit(std::string_view text) {
+  GPUROTA_ASSIGN_OR_RETURN(const Bytes unit, parse_bytes(text));
+  if (unit >= mib(64)) return unit;
+  return fail(Code::kInvalid, "--memory-unit is at least 64MiB");
+}
+
 }  // namespace gpurota::kube

@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::string_view kOurs = "kube-";
 constexpr std::size_t kIdDigits = 16;
-// A restart of the daemon is no reason to say that nothing can be had.
-constexpr Duration kAwayPatience = std::chrono::seconds(30);
 // What was promised and not fetched, as its pod was gone before its container started.
 constexpr Duration kPromise = std::chrono::minutes(2);
 // Lists of kubelet in a row that do not have it.
@@ -97,14 +95,7 @@ void Node::on_lease(const std::string& id, const proto::Lease& lease) {
 }
 
 void Node::on_daemon(Result<DaemonView> view) {
-  if (!view) {
-    if (!away_since_) away_since_ = settings_.now();
-    return;
-  }
-  away_since_.reset();
-  if (view_) keep_lost(view->node.gpus, view_->node.gpus);
-  view_ = std::move(*view);
-  find_leases();
+  if (view_.hear(std::move(view), settings_.now())) find_leases();
 }
 
 // Which leases are whose, and which are nobody's any more.
@@ -192,11 +183,7 @@ std::vector<Taken> Node::taken() const {
 
 std::vector<Offered> Node::offers(Resource resource) const {
   if (!view_) return {};
-  std::vector<NodeGpu> gpus = view_->node.gpus;
-  if (away_since_ && settings_.now() - *away_since_ > kAwayPatience) {
-    for (NodeGpu& gpu : gpus) gpu.in_service = false;
-  }
-  return offer(resource, gpus, taken(), settings_.rules, view_->host_memory);
+  return offer(resource, view_.gpus(settings_.now()), taken(), settings_.rules, view_->host_memory);
 }
 
 }  // namespace gpurota::kube

@@ -11,6 +11,7 @@
 #include "kube/node_leases.h"
 #include "kube/offer.h"
 #include "kube/pod_devices.h"
+#include "kube/seen_daemon.h"
 
 #include <functional>
 #include <map>
@@ -52,15 +53,11 @@ class Node {
   void on_living(const std::set<std::string>& looked_for, const std::set<std::string>& living);
 
   // Whether the daemon has ever been heard.
-  bool knows_gpus() const { return view_.has_value(); }
+  bool knows_gpus() const { return static_cast<bool>(view_); }
   std::vector<Offered> offers(Resource resource) const;
 
-  struct Ending {
-    LeaseId lease;
-    std::string why;
-  };
   // What is to be done, each once.
-  std::vector<Ending> take_endings() { return std::exchange(endings_, {}); }
+  std::vector<LeaseEnding> take_endings() { return std::exchange(endings_, {}); }
   std::vector<LeaseOrder> take_names() { return std::exchange(names_, {}); }
 
  private:
@@ -72,10 +69,9 @@ class Node {
 
   Settings settings_;
   AllocationBook book_;
-  std::optional<DaemonView> view_;
-  std::optional<TimePoint> away_since_;
+  SeenDaemon view_;
   std::set<LeaseId> named_;  // whose pod the daemon has been told
-  std::vector<Ending> endings_;
+  std::vector<LeaseEnding> endings_;
   std::vector<LeaseOrder> names_;
 };
 

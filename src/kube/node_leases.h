@@ -34,6 +34,11 @@ struct LeaseOrder {
 // The lease that is there, or a new one; fillers have until then to leave.
 Result<proto::Lease> make_lease(const client::Location& location, const LeaseOrder& order,
                                 std::chrono::milliseconds patience);
+// A lease that is to end, and why.
+struct LeaseEnding {
+  LeaseId lease;
+  std::string why;
+};
 // That it is not there is no error.
 Result<void> end_lease_of(const client::Location& location, const std::string& allocation,
                           const std::string& why);

@@ -96,9 +96,8 @@ std::string* find_text(Options& options, int option) {
 Result<void> take(Options& options, int option, const char* value) {
   switch (option) {
     case kUnit: {
-      GPUROTA_ASSIGN_OR_RETURN(options.rules.unit, parse_bytes(value));
-      if (options.rules.unit >= mib(64)) return {};
-      return fail(Code::kInvalid, "--memory-unit is at least 64MiB");
+      GPUROTA_ASSIGN_OR_RETURN(options.rules.unit, parse_memory_unit(value));
+      return {};
     }
     case kTurns: {
       GPUROTA_ASSIGN_OR_RETURN(options.rules.turns, parse_count("--turns", value, 1, 64));

@@ -62,7 +62,7 @@ Result<Prepared> Desk::prepare(const ClaimId& claim, Deadline deadline) {
   if (auto leased = have_lease(claim, *work, deadline); !leased) {
     log::warn("a claim has to wait for its lease",
               {{"claim", full_name(claim)}, {"error", leased.error().message}});
-    if (work->is_new) give_up(claim.uid);
+    if (work->is_new) (void)forget(claim.uid);  // so that the next call reads it anew
     return tl::unexpected(std::move(leased).error().context("no lease for this claim yet"));
   }
   GPUROTA_TRY(write_spec(parts_.cdi_dir, claim.uid, work->answer));
@@ -87,13 +87,14 @@ Result<void> Desk::have_lease(const ClaimId& claim, const DraNode::Work& work, D
   return {};
 }
 
-// So that the next call reads it anew.
-void Desk::give_up(const std::string& uid) {
-  (void)parts_.questions.ask<bool>([this, uid]() -> Result<bool> {
+Result<void> Desk::forget(const std::string& uid) {
+  const auto forgotten = parts_.questions.ask<bool>([this, uid]() -> Result<bool> {
     GPUROTA_TRY(parts_.node.remove(uid));
     parts_.changed();
     return true;
   });
+  if (!forgotten) return tl::unexpected(forgotten.error());
+  return {};
 }
 
 Result<void> Desk::unprepare(const ClaimId& claim, Deadline deadline) {
@@ -110,12 +111,7 @@ Result<void> Desk::unprepare(const ClaimId& claim, Deadline deadline) {
   }
   GPUROTA_TRY(remove_spec(parts_.cdi_dir, claim.uid));
   if (!known) return {};
-  const auto removed = parts_.questions.ask<bool>([this, uid = claim.uid]() -> Result<bool> {
-    GPUROTA_TRY(parts_.node.remove(uid));
-    parts_.changed();
-    return true;
-  });
-  if (!removed) return tl::unexpected(removed.error());
+  GPUROTA_TRY(forget(claim.uid));
   log::info("a claim is over", {{"claim", full_name(claim)}});
   return {};
 }

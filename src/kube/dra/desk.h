@@ -37,7 +37,7 @@ class Desk final : public ClaimDesk {
  private:
   Result<DraNode::Work> work_for(const ClaimId& claim, Deadline deadline);
   Result<void> have_lease(const ClaimId& claim, const DraNode::Work& work, Deadline deadline);
-  void give_up(const std::string& uid);
+  Result<void> forget(const std::string& uid);
 
   Parts parts_;
 };

@@ -3,12 +3,6 @@
 #include <map>
 
 namespace gpurota::kube {
-namespace {
-
-// A restart of the daemon is no reason to say that nothing can be had.
-constexpr Duration kDaemonPatience = std::chrono::seconds(30);
-
-}  // namespace
 
 Result<DraNode::Work> DraNode::work_of(const Claim& claim) const {
   if (!view_)
@@ -53,13 +47,7 @@ void DraNode::on_lease(const std::string& uid, LeaseId lease) {
 }
 
 void DraNode::on_daemon(Result<DaemonView> view) {
-  if (!view) {
-    if (!away_since_) away_since_ = settings_.now();
-    return;
-  }
-  away_since_.reset();
-  if (view_) keep_lost(view->node.gpus, view_->node.gpus);
-  view_ = std::move(*view);
+  if (!view_.hear(std::move(view), settings_.now())) return;
   std::map<std::string, const proto::Lease*> there;
   for (const proto::Lease& lease : view_->pods) {
     const auto uid = find_uid(lease.allocation.value_or(""));
@@ -86,11 +74,8 @@ std::vector<SliceDevice> DraNode::devices() const {
       held.push_back({claim.resource, device.gpu, device.memory, claim.lease.has_value()});
     }
   }
-  std::vector<NodeGpu> gpus = view_->node.gpus;
-  if (away_since_ && settings_.now() - *away_since_ > kDaemonPatience) {
-    for (NodeGpu& gpu : gpus) gpu.in_service = false;
-  }
-  return slice_devices(gpus, held, view_->driver, view_->host_memory, settings_.rules);
+  return slice_devices(view_.gpus(settings_.now()), held, view_->driver, view_->host_memory,
+                       settings_.rules);
 }
 
 }  // namespace gpurota::kube

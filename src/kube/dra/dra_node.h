@@ -8,6 +8,7 @@
 
 #include "kube/dra/claim_book.h"
 #include "kube/dra/slice.h"
+#include "kube/seen_daemon.h"
 
 #include <functional>
 #include <optional>
@@ -44,16 +45,12 @@ class DraNode {
 
   // As the daemon says now; an error: it is away.
   void on_daemon(Result<DaemonView> view);
-  bool knows_gpus() const { return view_.has_value(); }
+  bool knows_gpus() const { return static_cast<bool>(view_); }
   // To be published; as long as nothing is known of GPUs, nothing is.
   std::vector<SliceDevice> devices() const;
 
-  struct Ending {
-    LeaseId lease;
-    std::string why;
-  };
   // What is to be done, each once.
-  std::vector<Ending> take_endings() { return std::exchange(endings_, {}); }
+  std::vector<LeaseEnding> take_endings() { return std::exchange(endings_, {}); }
   // Of claims that are prepared and have no lease now.
   std::vector<LeaseOrder> take_orders() { return std::exchange(orders_, {}); }
 
@@ -62,9 +59,8 @@ class DraNode {
 
   Settings settings_;
   ClaimBook book_;
-  std::optional<DaemonView> view_;
-  std::optional<TimePoint> away_since_;
-  std::vector<Ending> endings_;
+  SeenDaemon view_;
+  std::vector<LeaseEnding> endings_;
   std::vector<LeaseOrder> orders_;
 };
 

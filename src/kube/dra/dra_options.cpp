@@ -95,9 +95,8 @@ Result<void> take_dra(DraOptions& options, int option, const char* value) {
       options.version = true;
       return {};
     case kMemoryUnit: {
-      GPUROTA_ASSIGN_OR_RETURN(options.rules.unit, parse_bytes(value));
-      if (options.rules.unit >= mib(64)) return {};
-      return fail(Code::kInvalid, "--memory-unit is at least 64MiB");
+      GPUROTA_ASSIGN_OR_RETURN(options.rules.unit, parse_memory_unit(value));
+      return {};
     }
     case kGpusBy: {
       GPUROTA_ASSIGN_OR_RETURN(options.giver, parse_gpu_giver(value));

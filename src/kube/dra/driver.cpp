@@ -30,10 +30,10 @@ Driver::Driver(ports::EventLoop& loop, const DraOptions& options, client::Locati
       socket_(driver_folder(options) + "/dra.sock"),
       node_(std::move(node)),
       questions_(loop),
-      looks_(loop, "daemon"),
       sockets_(loop, "sockets"),
       leases_(loop, "leases"),
-      slices_(loop, "slices") {
+      slices_(loop, "slices"),
+      link_(loop, daemon_, options_.host_root) {
   const auto api = std::make_shared<ApiClient>(options_.api);
   desk_ = std::make_unique<Desk>(
       Desk::Parts{.node = node_,
@@ -77,21 +77,11 @@ void Driver::watch_folder() {
 }
 
 void Driver::look_at_daemon() {
-  if (looks_.unfinished() > 0) return;
-  looks_.run(
-      [daemon = daemon_, root = options_.host_root] { return read_daemon(daemon, root); },
-      [this](Result<DaemonView> view) {
-        if (std::exchange(daemon_is_away_, !view) != !view) {
-          if (view) {
-            log::info("gpurotad answers");
-          } else {
-            log::warn("gpurotad does not answer, trying again", {{"error", view.error().message}});
-          }
-        }
-        node_.on_daemon(std::move(view));
-        settle();
-        look_at_sockets();
-      });
+  link_.look([this](Result<DaemonView> view) {
+    node_.on_daemon(std::move(view));
+    settle();
+    look_at_sockets();
+  });
 }
 
 // Kubelet asks as soon as it finds us: so not before there is something to answer with. A socket that somebody has removed is served again.
@@ -129,23 +119,14 @@ void Driver::on_registration(const std::string& refusal) {
 
 void Driver::settle() {
   publisher_->want(node_.devices());
-  for (const DraNode::Ending& ending : node_.take_endings()) end(ending);
+  for (const LeaseEnding& ending : node_.take_endings()) {
+    link_.end_lease_on(leases_, ending, "a claim");
+  }
   std::erase_if(unleased_,
                 [&](const std::string& id) { return !node_.has(find_uid(id).value_or("")); });
   const std::vector<LeaseOrder> orders = node_.take_orders();
   if (leases_.unfinished() > 0) return;  // the next look finds them as well
   for (const LeaseOrder& each : orders) order(each);
-}
-
-void Driver::end(const DraNode::Ending& ending) {
-  log::info("the lease of a claim ends",
-            {{"lease", to_string(ending.lease)}, {"reason", ending.why}});
-  leases_.run([daemon = daemon_, ending] { return end_lease(daemon, ending.lease, ending.why); },
-              [ending](const Result<void>& ended) {
-                if (ended) return;
-                log::warn("a lease cannot be ended, trying again",
-                          {{"lease", to_string(ending.lease)}, {"error", ended.error().message}});
-              });
 }
 
 // Somebody has released the lease of a claim whose pod is there still: kubelet starts its container again, and asks for nothing before.

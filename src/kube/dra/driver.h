@@ -7,6 +7,7 @@
 #pragma once
 
 #include "client/locate.h"
+#include "kube/daemon_link.h"
 #include "kube/dra/desk.h"
 #include "kube/dra/dra_options.h"
 #include "kube/dra/publisher.h"
@@ -40,7 +41,6 @@ class Driver {
   void on_registration(const std::string& refusal);
   // Whatever may have changed: publishes what there is, and has done what is to be done.
   void settle();
-  void end(const DraNode::Ending& ending);
   void order(const LeaseOrder& order);
 
   ports::EventLoop& loop_;
@@ -56,8 +56,9 @@ class Driver {
   ports::EventLoop::SourcePtr timer_;
   std::set<std::string>
       unleased_;  // allocations of which it was logged that they have lost their lease
-  bool daemon_is_away_ = false, serving_ = false, is_refused_ = false;
-  sys::Worker looks_, sockets_, leases_, slices_;  // end before what is above
+  bool serving_ = false, is_refused_ = false;
+  sys::Worker sockets_, leases_, slices_;  // end before what is above, with the link
+  DaemonLink link_;
   std::unique_ptr<Publisher> publisher_;
 };
 

@@ -1,0 +1,38 @@
+#include "kube/daemon_link.h"
+
+#include "base/log.h"
+
+#include <utility>
+
+namespace gpurota::kube {
+
+void DaemonLink::look(std::function<void(Result<DaemonView>)> heard) {
+  if (looks_.unfinished() > 0) return;
+  looks_.run(
+      [location = location_, root = host_root_] { return read_daemon(location, root); },
+      [this, heard = std::move(heard)](Result<DaemonView> view) {
+        if (std::exchange(is_away_, !view) != !view) {
+          if (view) {
+            log::info("gpurotad answers");
+          } else {
+            log::warn("gpurotad does not answer, trying again", {{"error", view.error().message}});
+          }
+        }
+        heard(std::move(view));
+      });
+}
+
+void DaemonLink::end_lease_on(sys::Worker& worker, const LeaseEnding& ending,
+                              const char* whose) const {
+  log::info(std::string("the lease of ") + whose + " ends",
+            {{"lease", to_string(ending.lease)}, {"reason", ending.why}});
+  worker.run(
+      [location = location_, ending] { return end_lease(location, ending.lease, ending.why); },
+      [ending](const Result<void>& ended) {
+        if (ended) return;
+        log::warn("a lease cannot be ended, trying again",
+                  {{"lease", to_string(ending.lease)}, {"error", ended.error().message}});
+      });
+}
+
+}  // namespace gpurota::kube

@@ -1,0 +1,33 @@
+#include "kube/seen_daemon.h"
+
+#include <chrono>
+#include <utility>
+
+namespace gpurota::kube {
+namespace {
+
+// A restart of the daemon is no reason to say that nothing can be had.
+constexpr Duration kAwayPatience = std::chrono::seconds(30);
+
+}  // namespace
+
+bool SeenDaemon::hear(Result<DaemonView> view, TimePoint now) {
+  if (!view) {
+    if (!away_since_) away_since_ = now;
+    return false;
+  }
+  away_since_.reset();
+  if (view_) keep_lost(view->node.gpus, view_->node.gpus);
+  view_ = std::move(*view);
+  return true;
+}
+
+std::vector<NodeGpu> SeenDaemon::gpus(TimePoint now) const {
+  std::vector<NodeGpu> gpus = view_->node.gpus;
+  if (away_since_ && now - *away_since_ > kAwayPatience) {
+    for (NodeGpu& gpu : gpus) gpu.in_service = false;
+  }
+  return gpus;
+}
+
+}  // namespace gpurota::kube

@@ -1,0 +1,30 @@
+// What was heard of the daemon last, and for how long it has been away. State thread only.
+#pragma once
+
+#include "base/result.h"
+#include "core/time.h"
+#include "kube/node_leases.h"
+#include "kube/offer.h"
+
+#include <optional>
+#include <vector>
+
+namespace gpurota::kube {
+
+class SeenDaemon {
+ public:
+  // An error: it is away, what was heard before stands, and this is false.
+  bool hear(Result<DaemonView> view, TimePoint now);
+
+  // Whether it has ever been heard; only then is there something to look at.
+  explicit operator bool() const { return view_.has_value(); }
+  const DaemonView* operator->() const { return &*view_; }
+  // Its GPUs, none of them in service while it has been away for long; only if it has ever been heard.
+  std::vector<NodeGpu> gpus(TimePoint now) const;
+
+ private:
+  std::optional<DaemonView> view_;
+  std::optional<TimePoint> away_since_;
+};
+
+}  // namespace gpurota::kube
