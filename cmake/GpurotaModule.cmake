@@ -1,28 +1,35 @@
-# gpurota_module(NAME SOURCES a.cpp… [DEPS gpurota_base…] [TESTS a_test.cpp…] [TEST_DEPS …])
+# gpurota_module(NAME SOURCES a.cpp… [DEPS gpurota_base…] [TESTS a_test.cpp…] [TEST_DEPS …] [PLAIN])
 #
 # One folder is one static library gpurota_NAME, and its *_test.cpp files are one test binary
-# NAME_test, known to ctest by that name.
+# NAME_test, known to ctest by that name. PLAIN: as of gpurota_test.
 function(gpurota_module name)
-  cmake_parse_arguments(M "" "" "SOURCES;DEPS;TESTS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(M "PLAIN" "" "SOURCES;DEPS;TESTS;TEST_DEPS" ${ARGN})
   if(M_SOURCES)
     add_library(gpurota_${name} STATIC ${M_SOURCES})
     target_link_libraries(gpurota_${name} PUBLIC gpurota_flags ${M_DEPS})
     # Not for tests: they follow pointers that an expectation has just checked.
     target_compile_options(gpurota_${name} PRIVATE -Wnull-dereference)
+    if(NOT M_PLAIN)
+      gpurota_precompile(gpurota_${name} library)
+    endif()
   else()
     add_library(gpurota_${name} INTERFACE)
     target_link_libraries(gpurota_${name} INTERFACE gpurota_flags ${M_DEPS})
   endif()
   if(M_TESTS AND GPUROTA_TESTS)
-    gpurota_test(${name}_test SOURCES ${M_TESTS} DEPS gpurota_${name} ${M_TEST_DEPS})
+    set(plain)
+    if(M_PLAIN)
+      set(plain PLAIN)
+    endif()
+    gpurota_test(${name}_test SOURCES ${M_TESTS} DEPS gpurota_${name} ${M_TEST_DEPS} ${plain})
   endif()
 endfunction()
 
-# gpurota_test(NAME SOURCES … DEPS … [LABELS …] [TIMEOUT seconds]): a gtest binary, run whole by
-# ctest. The label is "unit" unless told; "gpu" needs a real one, "unsanitized" cannot run under
+# gpurota_test(NAME SOURCES … DEPS … [LABELS …] [TIMEOUT seconds] [PLAIN]): a gtest binary, run whole by
+# ctest. PLAIN: without precompiled headers, as its sources are compiled in their own way. The label is "unit" unless told; "gpu" needs a real one, "unsanitized" cannot run under
 # sanitizers. Its results go where tools/list_skips.py looks for skipped cases.
 function(gpurota_test name)
-  cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(T "PLAIN" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 600)
   endif()
@@ -33,6 +40,9 @@ function(gpurota_test name)
   # Fixtures of the same name in two files are not two of one thing.
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   target_link_libraries(${name} PRIVATE gpurota_flags ${T_DEPS} GTest::gmock GTest::gtest_main)
+  if(NOT T_PLAIN)
+    gpurota_precompile(${name} test)
+  endif()
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}"
     ENVIRONMENT_MODIFICATION "GTEST_OUTPUT=set:xml:${CMAKE_BINARY_DIR}/test-results/${name}.xml")

@@ -1,0 +1,2 @@
+// Nothing of its own: the headers of GpurotaPrecompiled.cmake are compiled with it.
+int main() { return 0; }
