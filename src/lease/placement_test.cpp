@@ -208,9 +208,8 @@ TEST(Placement, WholeGpusAndInstancesAreMixedOnlyByName) {
 
 TEST(Placement, NearALeaseIsTheClosestThatIsFree) {
   auto rooms = std::vector{room(0), room(1), room(2)};
-  const std::vector<GpuLink> links = {
-      {GpuUuid{"GPU-0"}, GpuUuid{"GPU-2"}, Closeness::kNvlink},
-      {GpuUuid{"GPU-0"}, GpuUuid{"GPU-1"}, Closeness::kOneSwitch}};
+  const std::vector<GpuLink> links = {{GpuUuid{"GPU-0"}, GpuUuid{"GPU-2"}, Closeness::kNvlink},
+                                      {GpuUuid{"GPU-0"}, GpuUuid{"GPU-1"}, Closeness::kOneSwitch}};
   const Topology topology(links);
   PlacementRequest request = of_kind({.near = {GpuUuid{"GPU-0"}}});
   rooms[0].exclusive = true;

@@ -86,7 +86,7 @@ class Residency {
   // What can never move: wired of everyone, admitted or there, and outsiders.
   Bytes wired(GpuSlot gpu) const;
   Holding of_lease(LeaseId lease, GpuSlot gpu) const;  // sums over its tenants
-  bool shared(GpuSlot gpu) const;  // two leases or more have a tenant there
+  bool shared(GpuSlot gpu) const;                      // two leases or more have a tenant there
 
   // What every lease has on one GPU, of those that have anything.
   std::map<LeaseId, Holding> by_lease(GpuSlot gpu) const;

@@ -206,7 +206,7 @@ Outcome JobChangeMethods::on(const Caller& caller, const proto::ExportJobs& call
 }
 
 Outcome JobChangeMethods::on(const Caller& caller, const proto::ApplyJobs& call) {
-  std::vector<Jobs::Wanted> wanted;
+  std::vector<WantedJob> wanted;
   for (const proto::JobDefinition& each : call.jobs) {
     auto spec = spec_of(each, parts_.jobs->find(caller.uid, each.name));
     if (!spec) return refused(spec.error());

@@ -135,7 +135,8 @@ Result<std::uint64_t> Fillers::run_on(FillerEntry& entry, const GpuUuid& gpu) {
   const auto at = std::find(entry.places.begin(), entry.places.end(), gpu);
   const auto place = static_cast<std::size_t>(at - entry.places.begin());
   if (at == entry.places.end()) {
-    if (place >= FillerTable::kMostPlaces) return fail(Code::kLimit, "it has been on too many GPUs");
+    if (place >= FillerTable::kMostPlaces)
+      return fail(Code::kLimit, "it has been on too many GPUs");
     // Its first is counted since it was added.
     if (place > 0) GPUROTA_TRY(check_log(entry.uid));
     entry.places.push_back(gpu);

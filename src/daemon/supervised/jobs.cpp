@@ -32,10 +32,7 @@ jobs::Policy Jobs::policy_of(const jobs::JobSpec& spec) const {
 }
 
 const JobEntry* Jobs::find(uid_t uid, const std::string& name) const {
-  for (const auto& [id, job] : entries_) {
-    if (job.uid == uid && job.spec.name == name && !job.is_removed()) return &job;
-  }
-  return nullptr;
+  return find_job(entries_, uid, name);
 }
 
 Result<jobs::LogPart> Jobs::read_log(std::uint64_t id, std::optional<jobs::LogCursor> from,
@@ -111,7 +108,12 @@ void Jobs::on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why) 
 
 Result<void> Jobs::control(std::uint64_t id, What what, bool force) {
   JobEntry& job = entries_.at(id);
-  if (what == What::kRemove && !force) GPUROTA_TRY(check_removal(job));
+  if (what == What::kRemove && !force && is_on(job)) {
+    return fail(Code::kInvalid,
+                fmt::format("{0} runs: 'gpurota job remove --force {0}' stops it and removes it",
+                            job.spec.name));
+  }
+  if (what == What::kRemove && !force) GPUROTA_TRY(check_removal(entries_, job));
   switch (what) {
     case What::kStart:
       carry_out(job, job.life.start(now()));
@@ -245,16 +247,11 @@ void Jobs::settle(std::uint64_t id) {
 
 Result<void> Jobs::store(std::uint64_t id) {
   const JobEntry& job = entries_.at(id);
-  if (!job.is_removed() || is_on(job)) return supervisor_.store()->save_job(row_of(job));
+  if (!job.is_removed() || is_on(job))
+    return supervisor_.store()->save_job(row_of(job, parts_.processes.boot_id()));
   GPUROTA_TRY(supervisor_.remove(job, {id}));
   entries_.erase(id);
   return {};
-}
-
-ports::StoredJob Jobs::row_of(const JobEntry& job) const {
-  return {{job.id, job.uid, job.user, encode(job.spec)},
-          encode(job.life.state()),
-          parts_.processes.boot_id()};
 }
 
 }  // namespace gpurota::daemon

@@ -1,11 +1,10 @@
 // The jobs: commands that the daemon looks after, a policy over the supervisor, which runs them. What happens when is
-// decided by jobs/supervision.h; here it is carried out. Every change is in the store before it is seen. State thread only.
+// decided by jobs/supervision.h; here it is carried out. What a user may have is said by job_rules.h. Every change is in the store before it is seen. State thread only.
 //
 // jobs_restore.cpp: after a start of the daemon. jobs_change.cpp: jobs are added and changed.
 #pragma once
 
-#include "daemon/supervised/supervisor.h"
-#include "jobs/supervision.h"
+#include "daemon/supervised/job_rules.h"
 
 #include <functional>
 #include <map>
@@ -15,27 +14,8 @@
 
 namespace gpurota::daemon {
 
-// Its id is the number of its run.
-struct JobEntry : Supervised {
-  jobs::Supervision life;
-  std::optional<ports::ProcessId>
-      runner{};                    // the `gpurota run` of the run, once it has come to its lease
-  bool adopted = false;            // the run is one that an earlier daemon started
-  std::optional<LeaseId> lease{};  // of the run
-  std::string refusal{};           // why it got none
-  ports::EventLoop::SourcePtr timer{};
-  WallTime next_time{};       // of the timer
-  bool failure_told = false;  // that it has failed, and is not started again
-
-  bool is_removed() const { return life.state().removed; }
-};
-
 class Jobs final : Supervisor::Policy {
  public:
-  // Of one user.
-  static constexpr std::size_t kMostJobs = 256;
-  static constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // of what they say
-
   struct Parts {
     ports::EventLoop& loop;
     ports::Processes& processes;
@@ -56,13 +36,9 @@ class Jobs final : Supervisor::Policy {
   Result<const JobEntry*> add(uid_t uid, jobs::JobSpec spec);
   // Its next start is made of this.
   Result<void> change(std::uint64_t id, jobs::JobSpec spec);
-  struct Wanted {
-    jobs::JobSpec spec;
-    bool start = true;  // if it is not there yet
-  };
   enum class Change { kAdded, kChanged, kUnchanged };
   // Jobs of these names are changed, the others added: all or none.
-  Result<std::vector<Change>> apply(uid_t uid, std::vector<Wanted> wanted);
+  Result<std::vector<Change>> apply(uid_t uid, std::vector<WantedJob> wanted);
   enum class What { kStart, kStop, kRestart, kRemove };
   // `force`: remove although it runs, which stops it first, and although others are to be started after it,
   // which name it no more then.
@@ -71,7 +47,7 @@ class Jobs final : Supervisor::Policy {
   // What could not be stored (the disk was full) is, if it can be now.
   void store_again() { supervisor_.store_again(); }
 
-  const std::map<std::uint64_t, JobEntry>& entries() const { return entries_; }
+  const JobEntries& entries() const { return entries_; }
   const JobEntry* find(uid_t uid, const std::string& name) const;
   bool is_on(const JobEntry& job) const { return supervisor_.is_on(job.id); }
   Result<jobs::LogPart> read_log(std::uint64_t id, std::optional<jobs::LogCursor> from,
@@ -99,18 +75,12 @@ class Jobs final : Supervisor::Policy {
   void on_over(std::uint64_t id) override;
   Result<void> store(std::uint64_t id) override;
   JobEntry* entry_of(const ports::ProcessId& run);
-  Result<void> check_jobs_of(uid_t uid) const;
   // That the user may have these beside their others.
-  Result<void> check_together(uid_t uid, const std::vector<Wanted>& wanted) const;
-  Result<void> check_logs(uid_t uid, const std::vector<Wanted>& wanted) const;
+  Result<void> check_wanted(uid_t uid, const std::vector<WantedJob>& wanted) const;
   void count_log(JobEntry& job);
-  Result<void> check_after(uid_t uid, const std::vector<Wanted>& wanted) const;
-  std::vector<std::uint64_t> started_after(const JobEntry& job) const;
-  Result<void> check_removal(const JobEntry& job) const;
   // What is started after it names it no more.
   Result<void> unname(const JobEntry& job);
   JobEntry make_entry(std::uint64_t id, uid_t uid, jobs::JobSpec spec);
-  ports::StoredJob row_of(const JobEntry& job) const;
   jobs::Actions outcome(JobEntry& job);
   Result<void> take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& rebooted);
   void start_after_boot(const std::vector<std::uint64_t>& rebooted);
@@ -121,7 +91,7 @@ class Jobs final : Supervisor::Policy {
 
   Parts parts_;
   Supervisor supervisor_;
-  std::map<std::uint64_t, JobEntry> entries_;
+  JobEntries entries_;
 };
 
 }  // namespace gpurota::daemon

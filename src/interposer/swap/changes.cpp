@@ -115,7 +115,7 @@ Mover::Look Mover::look_twice(Block& block, uint32_t piece, const HashSum& sum) 
   block.undrained = true;
   last_ =
       calls_.copy_out(calls_.self, space_.ring_, block.address + piece * kPieceBytes, kPieceBytes);
-  if (last_ == CUDA_SUCCESS) last_ = space_.drain();
+  if (last_ == CUDA_SUCCESS) last_ = wait_for_copies(calls_);
   if (last_ != CUDA_SUCCESS) return Look::kUnknown;
   space_.ring_in_use_ = false;
   block.undrained = false;
@@ -153,7 +153,8 @@ Mover::Look Mover::look_twice(const Batch& batch, const HashSum* sums) {
 void Mover::look_for_changes(Batch* batch) {
   HashSum* sums = calls_.hash_sums != nullptr ? calls_.hash_sums(calls_.self) : nullptr;
   if (!begin_hash(batch, sums)) return;
-  if (space_.drain() != CUDA_SUCCESS) return;  // each is waited for again before it is unmapped
+  if (wait_for_copies(calls_) != CUDA_SUCCESS)
+    return;  // each is waited for again before it is unmapped
   for (uint32_t i = 0; i < batch->count; ++i) {
     if (batch->sums[i] == kHashSums) continue;
     Block& block = space_.blocks_[batch->blocks[i]];

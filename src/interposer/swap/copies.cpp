@@ -18,7 +18,8 @@ bool Mover::have_ring() {
     calls_.pin(calls_.self, space_.ring_, kUnitBytes);  // else it only takes longer
     space_.ring_lost_pin_ = false;
   }
-  if (space_.ring_ != nullptr) return !space_.ring_in_use_ || space_.drain() == CUDA_SUCCESS;
+  if (space_.ring_ != nullptr)
+    return !space_.ring_in_use_ || wait_for_copies(calls_) == CUDA_SUCCESS;
   void* ring = calls_.map_host(calls_.self, kUnitBytes, true);
   if (ring == nullptr) return false;
   if (!calls_.pin(calls_.self, ring, kUnitBytes)) {
@@ -39,7 +40,7 @@ bool Mover::stage_out(const HostExtent& extent, uint64_t address, uint64_t size)
     const uint64_t part = size - done < kUnitBytes ? size - done : kUnitBytes;
     space_.ring_in_use_ = true;
     last_ = calls_.copy_out(calls_.self, space_.ring_, address + done, part);
-    if (last_ == CUDA_SUCCESS) last_ = space_.drain();
+    if (last_ == CUDA_SUCCESS) last_ = wait_for_copies(calls_);
     if (last_ != CUDA_SUCCESS) return false;
     space_.ring_in_use_ = false;
     memcpy(to + done, space_.ring_, part);
@@ -58,7 +59,7 @@ bool Mover::stage_in(const HostExtent& extent, uint64_t address, uint64_t size) 
     memcpy(space_.ring_, from + done, part);
     space_.ring_in_use_ = true;
     last_ = calls_.copy_in(calls_.self, address + done, space_.ring_, part);
-    if (last_ == CUDA_SUCCESS) last_ = space_.drain();
+    if (last_ == CUDA_SUCCESS) last_ = wait_for_copies(calls_);
     if (last_ != CUDA_SUCCESS) return false;
     space_.ring_in_use_ = false;
   }

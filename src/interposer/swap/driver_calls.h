@@ -57,6 +57,13 @@ struct SwapCalls {
   uint32_t traits = 0;
 };
 
+// Waits for all copies that were begun.
+inline CUresult wait_for_copies(const SwapCalls& calls) {
+  uint64_t token = 0;
+  const CUresult result = calls.fence(calls.self, &token);
+  return result != CUDA_SUCCESS ? result : calls.wait(calls.self, token);
+}
+
 inline constexpr uint32_t kHashSums = 16384;
 
 }  // namespace gpurota::interposer

@@ -72,7 +72,7 @@ bool Mover::find_host(Block& block) {
 }
 
 bool Mover::drain(Block& block) {
-  block.undrained = space_.drain() != CUDA_SUCCESS;
+  block.undrained = wait_for_copies(calls_) != CUDA_SUCCESS;
   return !block.undrained;
 }
 
@@ -106,7 +106,7 @@ bool Mover::finish_evict(Block& block, Moved* moved) {
   }
   if (block.undrained && !drain(block)) return note(CUDA_ERROR_UNKNOWN, moved);
   bool untouched = true;
-  CUresult unmapped = space_.hide_aliases(block, &untouched);
+  CUresult unmapped = space_.aliases_.hide(&block.first_alias, &untouched);
   if (unmapped == CUDA_SUCCESS && block.mapped) {
     unmapped = calls_.unmap(calls_.self, block.address, block.size);
     block.mapped = unmapped != CUDA_SUCCESS;
@@ -185,7 +185,8 @@ Moved Mover::evict(uint64_t bytes) {
 // Back to where it was: its bytes are in host memory. What the driver keeps is noted in the block.
 bool Mover::give_up_physical(Block& block) {
   bool untouched = true;
-  if (block.mapped && !block.undrained && space_.hide_aliases(block, &untouched) == CUDA_SUCCESS &&
+  if (block.mapped && !block.undrained &&
+      space_.aliases_.hide(&block.first_alias, &untouched) == CUDA_SUCCESS &&
       calls_.unmap(calls_.self, block.address, block.size) == CUDA_SUCCESS) {
     block.mapped = false;
   }
@@ -223,7 +224,7 @@ bool Mover::begin_restore(Block& block, Moved* moved) {
     block.mapped = true;
   }
   CUresult result = calls_.set_access(calls_.self, block.address, block.size);
-  if (result == CUDA_SUCCESS) result = space_.show_aliases(block);
+  if (result == CUDA_SUCCESS) result = space_.aliases_.show(&block.first_alias, block.handle);
   if (result != CUDA_SUCCESS) return note(result, moved) || give_up_physical(block);
   if (copy_in(block)) return true;
   drain(block);

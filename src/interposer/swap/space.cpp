@@ -5,12 +5,13 @@ namespace {
 
 uint64_t whole_pages(uint64_t size) { return (size + kPageBytes - 1) & ~(kPageBytes - 1); }
 
-bool bit(const uint64_t* bits, uint32_t i) { return (bits[i / 64] >> (i % 64) & 1) != 0; }
-void set_bit(uint64_t* bits, uint32_t i) { bits[i / 64] |= uint64_t{1} << (i % 64); }
-void clear_bit(uint64_t* bits, uint32_t i) { bits[i / 64] &= ~(uint64_t{1} << (i % 64)); }
-
-uint32_t granules_of(uint64_t size) {
-  return static_cast<uint32_t>((size + kGranule - 1) / kGranule);
+// In one call for what is of one kind.
+CUresult give_access(const SwapCalls& calls, uint64_t address, uint64_t size, uint64_t hosted) {
+  const uint64_t on_gpu = size - hosted;
+  CUresult result = CUDA_SUCCESS;
+  if (on_gpu != 0) result = calls.set_access(calls.self, address, on_gpu);
+  if (result != CUDA_SUCCESS || hosted == 0) return result;
+  return calls.set_access(calls.self, address + on_gpu, hosted);
 }
 
 }  // namespace
@@ -42,15 +43,6 @@ bool SwapSpace::plan_blocks(uint32_t index) {
   return true;
 }
 
-// In one call for what is of one kind.
-CUresult SwapSpace::give_access(uint64_t address, uint64_t size, uint64_t hosted) {
-  const uint64_t on_gpu = size - hosted;
-  CUresult result = CUDA_SUCCESS;
-  if (on_gpu != 0) result = calls_->set_access(calls_->self, address, on_gpu);
-  if (result != CUDA_SUCCESS || hosted == 0) return result;
-  return calls_->set_access(calls_->self, address + on_gpu, hosted);
-}
-
 // Physical memory for all blocks, and access.
 CUresult SwapSpace::back(uint32_t index) {
   uint64_t address = 0;
@@ -80,7 +72,7 @@ CUresult SwapSpace::back(uint32_t index) {
     block.mapped = true;
     i = block.next;
   }
-  return give_access(address, size, hosted);
+  return give_access(*calls_, address, size, hosted);
 }
 
 void SwapSpace::list_pages(const Range& range, uint32_t index) {
@@ -152,71 +144,33 @@ CUresult SwapSpace::allocate(uint64_t size, uint64_t* address, uint64_t* took, u
   return CUDA_SUCCESS;
 }
 
-// First fit in the slabs that are known to have room.
-bool SwapSpace::carve(uint64_t size, uint64_t* address) {
-  const uint32_t wanted = granules_of(size);
-  for (uint32_t s = open_slab_; s != 0; s = slabs_[s].next) {
-    Slab& slab = slabs_[s];
-    if (slab.free < wanted) continue;
-    uint32_t run = 0;
-    for (uint32_t i = 0; i < kGranules; ++i) {
-      run = bit(slab.used, i) ? 0 : run + 1;
-      if (run < wanted) continue;
-      const uint32_t first = i + 1 - wanted;
-      for (uint32_t g = first; g <= i; ++g) set_bit(slab.used, g);
-      set_bit(slab.begins, first);
-      slab.free -= wanted;
-      *address = slab.address + first * kGranule;
-      return true;
-    }
-  }
-  return false;
-}
-
 bool SwapSpace::allocate_shared(uint64_t size, uint64_t* address) {
   if (size == 0 || size >= kSmall) return false;
   Lock lock(mutex_);
-  return carve(size, address);
+  return slabs_.carve(size, address);
 }
 
 CUresult SwapSpace::allocate_small(uint64_t size, uint64_t hosted, uint64_t* address,
                                    uint64_t* took) {
   {
     Lock lock(mutex_);
-    if (carve(size, address)) return CUDA_SUCCESS;
+    if (slabs_.carve(size, address)) return CUDA_SUCCESS;
   }
   uint32_t index = 0;
   const CUresult result = make_range(kPageBytes, 0, hosted, calls_->traits, &index);
   if (result != CUDA_SUCCESS) return result;
   {
     Lock lock(mutex_);
-    if (const uint32_t s = slabs_.take(); s != 0) {
+    if (const uint32_t s = slabs_.add(ranges_[index].address); s != 0) {
       ranges_[index].slab = s;
-      slabs_[s].address = ranges_[index].address;
-      slabs_[s].free = kGranules;
-      slabs_[s].next = open_slab_;
-      open_slab_ = s;
       *took = kPageBytes;
-      carve(size, address);  // before anybody else can fill it, or free it again
+      slabs_.carve(size, address);  // before anybody else can fill it, or free it again
       return CUDA_SUCCESS;
     }
   }
   SwapFreed ended{};
   free_range(index, &ended);
   return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-bool SwapSpace::uncarve(Slab& slab, uint64_t address, bool* empty) {
-  const uint64_t offset = address - slab.address;
-  const auto first = static_cast<uint32_t>(offset / kGranule);
-  if (offset % kGranule != 0 || !bit(slab.begins, first)) return false;
-  clear_bit(slab.begins, first);
-  for (uint32_t i = first; i < kGranules && bit(slab.used, i) && !bit(slab.begins, i); ++i) {
-    clear_bit(slab.used, i);
-    ++slab.free;
-  }
-  *empty = slab.free == kGranules;
-  return true;
 }
 
 SwapSpace::Remains SwapSpace::take_block(uint32_t index) {
@@ -228,18 +182,12 @@ SwapSpace::Remains SwapSpace::take_block(uint32_t index) {
   return remains;
 }
 
-CUresult SwapSpace::drain() {
-  uint64_t token = 0;
-  const CUresult result = calls_->fence(calls_->self, &token);
-  return result != CUDA_SUCCESS ? result : calls_->wait(calls_->self, token);
-}
-
 // The address can be given back only if nothing is mapped there; memory that the driver does not take
 // back is counted for ever.
 CUresult SwapSpace::end_block(Remains* remains, bool* address_free) {
-  CUresult result = remains->undrained ? drain() : CUDA_SUCCESS;
+  CUresult result = remains->undrained ? wait_for_copies(*calls_) : CUDA_SUCCESS;
   if (result != CUDA_SUCCESS) remains->host.count = 0;  // something may still be written there
-  if (result == CUDA_SUCCESS) result = end_aliases(remains->first_alias);
+  if (result == CUDA_SUCCESS) result = aliases_.end(remains->first_alias);
   if (remains->mapped) {
     if (result == CUDA_SUCCESS) {
       result = calls_->unmap(calls_->self, remains->address, remains->size);
@@ -332,12 +280,9 @@ CUresult SwapSpace::free(uint64_t address, SwapFreed* freed) {
     if (s == 0 && ranges_[index].address != address) return CUDA_ERROR_INVALID_VALUE;
     if (s != 0) {
       bool empty = false;
-      if (!uncarve(slabs_[s], address, &empty)) return CUDA_ERROR_INVALID_VALUE;
+      if (!slabs_.uncarve(s, address, &empty)) return CUDA_ERROR_INVALID_VALUE;
       if (!empty) return CUDA_SUCCESS;
-      uint32_t* link = &open_slab_;
-      while (*link != s) link = &slabs_[*link].next;
-      *link = slabs_[s].next;
-      slabs_.give_back(s);
+      slabs_.remove(s);
     }
     unlist_pages(ranges_[index]);
   }
@@ -394,14 +339,75 @@ bool SwapSpace::find(uint64_t address, FoundRange* out) {
     *out = {range.address, range.requested};
     return address < range.address + range.requested;
   }
-  const Slab& slab = slabs_[range.slab];
-  auto first = static_cast<uint32_t>((address - slab.address) / kGranule);
-  if (!bit(slab.used, first)) return false;
-  while (!bit(slab.begins, first)) --first;
-  uint32_t end = first + 1;
-  while (end < kGranules && bit(slab.used, end) && !bit(slab.begins, end)) ++end;
-  *out = {slab.address + first * kGranule, uint64_t{end - first} * kGranule};
-  return true;
+  return slabs_.find(range.slab, address, out);
+}
+
+CUresult SwapSpace::allocate_pages(uint64_t size, uint32_t traits, uint64_t* home) {
+  uint32_t index = 0;
+  const uint64_t hosted = (traits & kHosted) != 0 ? size : 0;
+  const CUresult result = make_range(size, size, hosted, traits, &index);
+  if (result != CUDA_SUCCESS) return result;
+  Lock lock(mutex_);
+  *home = ranges_[index].address;
+  return CUDA_SUCCESS;
+}
+
+uint32_t SwapSpace::block_at(uint64_t home, uint64_t offset) {
+  Lock lock(mutex_);
+  const uint32_t* entry = pages_.find(home / kPageBytes);
+  if (entry == nullptr) return 0;
+  uint32_t i = ranges_[*entry].first_block;
+  for (uint64_t n = offset / kMostBlock; n > 0 && i != 0; --n) i = blocks_[i].next;
+  return i;
+}
+
+CUresult SwapSpace::map_alias(uint64_t home, uint64_t offset, uint64_t address, uint64_t size) {
+  CUresult result = CUDA_SUCCESS;
+  uint64_t done = 0;
+  {
+    Lock lock(aliases_.mutex());
+    while (done < size && result == CUDA_SUCCESS) {
+      const uint32_t i = block_at(home, offset + done);
+      if (i == 0) return CUDA_ERROR_INVALID_VALUE;
+      Block& block = blocks_[i];
+      const uint64_t inside = (offset + done) % kMostBlock;
+      const uint64_t left = block.size - inside;
+      const uint64_t part = left < size - done ? left : size - done;
+      result = aliases_.add(&block.first_alias, {address + done, part, inside, 0, 0, true, false},
+                            block.handle);
+      if (result == CUDA_SUCCESS) done += part;
+    }
+  }
+  if (result != CUDA_SUCCESS && done != 0) unmap_aliases(home, offset, address, done, true);
+  return result;
+}
+
+CUresult SwapSpace::unmap_alias(uint64_t home, uint64_t offset, uint64_t address, uint64_t size) {
+  return unmap_aliases(home, offset, address, size, false);
+}
+
+CUresult SwapSpace::unmap_aliases(uint64_t home, uint64_t offset, uint64_t address, uint64_t size,
+                                  bool may_stay) {
+  Lock lock(aliases_.mutex());
+  for (uint64_t done = 0; done < size;) {
+    const uint32_t i = block_at(home, offset + done);
+    if (i == 0) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult result = aliases_.remove(&blocks_[i].first_alias, address + done, may_stay);
+    if (result != CUDA_SUCCESS) return result;
+    done += blocks_[i].size - (offset + done) % kMostBlock;
+  }
+  return CUDA_SUCCESS;
+}
+
+void SwapSpace::note_access(uint64_t home, uint64_t offset, uint64_t address, uint64_t size,
+                            uint64_t mask, uint64_t value) {
+  Lock lock(aliases_.mutex());
+  for (uint64_t done = 0; done < size;) {
+    const uint32_t i = block_at(home, offset + done);
+    if (i == 0) return;
+    aliases_.note_access(blocks_[i].first_alias, address + done, mask, value);
+    done += blocks_[i].size - (offset + done) % kMostBlock;
+  }
 }
 
 }  // namespace gpurota::interposer

@@ -8,11 +8,12 @@
 // Whoever calls has already waited for what may still use the memory, as the driver's own free does.
 #pragma once
 
-#include "interposer/driver/page_bytes.h"
 #include "interposer/os/table.h"
 #include "interposer/os/va_map.h"
+#include "interposer/swap/alias_table.h"
 #include "interposer/swap/driver_calls.h"
 #include "interposer/swap/host_memory.h"
+#include "interposer/swap/slabs.h"
 
 #include <cstdint>
 
@@ -21,8 +22,6 @@ namespace gpurota::interposer {
 inline constexpr uint64_t kMostBlock = uint64_t{64} << 20;
 // Smaller ones share a page; as the driver does.
 inline constexpr uint64_t kSmall = uint64_t{1} << 20;
-inline constexpr uint64_t kGranule = 512;
-inline constexpr uint32_t kGranules = static_cast<uint32_t>(kPageBytes / kGranule);
 
 enum class BlockState : uint8_t {
   kResident,
@@ -55,27 +54,6 @@ struct Block {
   HostBuffer host;  // count 0: none
 };
 
-// An address of the program's at which a block's memory is mapped too, or a part of it: it comes and goes
-// with the block.
-struct Alias {
-  uint64_t address;
-  uint64_t size;
-  uint64_t offset;  // in the block
-  uint64_t access;  // as SwapCalls::allow takes it
-  uint32_t next;    // of the same block; 0: last
-  bool mapped;      // at the driver
-  bool stale;       // the program never got it, and it could not be unmapped: not mapped again
-};
-
-// Allocations inside a page that others share.
-struct Slab {
-  uint64_t used[kGranules / 64];
-  uint64_t begins[kGranules / 64];
-  uint32_t free;
-  uint32_t next;  // with room, as far as known; 0: last
-  uint64_t address;
-};
-
 struct Range {
   uint64_t address;
   uint64_t size;       // mapped
@@ -86,11 +64,6 @@ struct Range {
   uint32_t blocks;  // that exist still
   bool stays;       // some of its addresses could not be unmapped: they are never given back
   uint32_t slab;    // 0: one allocation of its own
-};
-
-struct FoundRange {
-  uint64_t address;
-  uint64_t size;
 };
 
 // What came free with an allocation, for the daemon's books.
@@ -112,7 +85,10 @@ struct SwapBacking {
 
 class SwapSpace {
  public:
-  void set_calls(const SwapCalls* calls) { calls_ = calls; }
+  void set_calls(const SwapCalls* calls) {
+    calls_ = calls;
+    aliases_.set_calls(calls);
+  }
 
   // All or nothing. Memory is resident when it comes; its caller has room for it (`cost`), of which `hosted`
   // in host memory, whole pages. `took`: how much of that it needed; a small one may find a page with room.
@@ -128,7 +104,7 @@ class SwapSpace {
   bool find(uint64_t address, FoundRange* out);
 
   // Memory that the program maps itself, known by the address that we keep it at and that the program never
-  // learns (aliases.cpp). `size` in whole pages, all of it in host memory with kHosted. free() ends it; it has
+  // learns (alias_table.h). `size` in whole pages, all of it in host memory with kHosted. free() ends it; it has
   // no aliases then.
   CUresult allocate_pages(uint64_t size, uint32_t traits, uint64_t* home);
   // [offset, offset + size) of it at `address` too. While it is resident: its caller is inside the gate.
@@ -176,14 +152,10 @@ class SwapSpace {
   CUresult back(uint32_t range);
   CUresult make_range(uint64_t size, uint64_t requested, uint64_t hosted, uint32_t traits,
                       uint32_t* out);
-  CUresult give_access(uint64_t address, uint64_t size, uint64_t hosted);
   // Ends a range that has no blocks any more.
   void end_range(uint32_t index);
   CUresult free_range(uint32_t index, SwapFreed* freed);
   CUresult allocate_small(uint64_t size, uint64_t hosted, uint64_t* address, uint64_t* took);
-  bool carve(uint64_t size, uint64_t* address);
-  // Takes the allocation out of its slab; whether the slab is empty now.
-  bool uncarve(Slab& slab, uint64_t address, bool* empty);
   // What a block has, taken out of the tables with the mutex held and ended without it.
   struct Remains {
     uint64_t address, size, handle;
@@ -195,17 +167,8 @@ class SwapSpace {
   };
   Remains take_block(uint32_t index);
   CUresult end_block(Remains* remains, bool* address_free);
-  // Waits for all copies that were begun.
-  CUresult drain();
   // The block of `home` with this offset; 0: none.
   uint32_t block_at(uint64_t home, uint64_t offset);
-  CUresult add_alias(Block& block, const Alias& alias);
-  // The mover's: takes the aliases of a block away from the driver, and brings them back. `untouched`: all
-  // that were there are.
-  CUresult hide_aliases(Block& block, bool* untouched);
-  CUresult show_aliases(Block& block);
-  // Of a block that ends: what could not be unmapped before.
-  CUresult end_aliases(uint32_t first);
   CUresult unmap_aliases(uint64_t home, uint64_t offset, uint64_t address, uint64_t size,
                          bool may_stay);
   void list_pages(const Range& range, uint32_t index);
@@ -215,13 +178,9 @@ class SwapSpace {
   Mutex mutex_;
   Table<Block> blocks_;
   Table<Range> ranges_;
-  Table<Slab> slabs_;
+  Slabs slabs_;
   VaMap<uint32_t> pages_;  // address / kPageBytes to range
-  uint32_t open_slab_;     // first of those with room
-  // Over aliases_ and Block::first_alias, and held while the driver maps and unmaps them: one is unmapped by
-  // the program at any time, also while the mover has its block. Before mutex_.
-  Mutex alias_mutex_;
-  Table<Alias> aliases_;
+  AliasTable aliases_;     // its mutex is over Block::first_alias, and comes before mutex_
   HostMemory host_;
   bool ring_in_use_, ring_lost_pin_;
   void* ring_;  // a pinned piece through which pageable memory is reached; the mover's

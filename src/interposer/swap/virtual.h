@@ -1,7 +1,7 @@
 // The program's own virtual memory (cuMemCreate and its family) in a swap lease: memory that moves.
 //
 // Behind a handle of ours (memory/virtual.h) is a range of the device's SwapSpace; each mapping is an alias of its blocks
-// there (swap/aliases.cpp). Called by the hooks of the memory room through the table, by swap/vmm_access.cpp and
+// there (swap/alias_table.h). Called by the hooks of the memory room through the table, by swap/vmm_access.cpp and
 // swap/answers.cpp, on any thread.
 //
 // Making, mapping and giving access wait while memory is away; unmapping and releasing never wait, also

@@ -1,0 +1,34 @@
+// A job as the daemon has it.
+#pragma once
+
+#include "daemon/supervised/supervisor.h"
+#include "jobs/supervision.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace gpurota::daemon {
+
+// Its id is the number of its run.
+struct JobEntry : Supervised {
+  jobs::Supervision life;
+  std::optional<ports::ProcessId>
+      runner{};                    // the `gpurota run` of the run, once it has come to its lease
+  bool adopted = false;            // the run is one that an earlier daemon started
+  std::optional<LeaseId> lease{};  // of the run
+  std::string refusal{};           // why it got none
+  ports::EventLoop::SourcePtr timer{};
+  WallTime next_time{};       // of the timer
+  bool failure_told = false;  // that it has failed, and is not started again
+
+  bool is_removed() const { return life.state().removed; }
+};
+
+// Its row in the store.
+ports::StoredJob row_of(const JobEntry& job, const std::string& boot_id);
+
+using JobEntries = std::map<std::uint64_t, JobEntry>;
+
+}  // namespace gpurota::daemon
