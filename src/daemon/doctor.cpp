@@ -46,7 +46,7 @@ Check check_driver(const Examination& machine) {
   if (!machine.driver) return error("driver", "no driver was found", "install the NVIDIA driver");
   const int cuda = machine.driver->cuda_version;
   const std::string summary =
-      fmt::format("{}, CUDA {}.{}", machine.driver->driver_version, cuda / 1000, cuda % 1000 / 10);
+      fmt::format("{}, CUDA {}", machine.driver->driver_version, machine.driver->cuda_text());
   if (cuda < kOldestCuda) {
     return error("driver", summary + " is too old", "install a driver for CUDA 11.4 or newer");
   }

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gpurota::kube {
 namespace {
 
@@ -24,6 +26,7 @@ NodeGpu gpu_of(const proto::Gpu& shown, const std::string& host_root) {
   gpu.model = shown.name;
   gpu.pci = shown.pci;
   gpu.parent = shown.parent;
+  gpu.compute = shown.compute_capability.value_or("");
   gpu.ecc_errors = shown.ecc_uncorrected.value_or(0);
   return gpu;
 }
@@ -49,7 +52,7 @@ Result<DaemonView> read_daemon(const client::Location& location, const std::stri
   GPUROTA_ASSIGN_OR_RETURN(const proto::ListTurns::Reply turns, daemon.call(proto::ListTurns{}));
   DaemonView view;
   view.host_memory = turns.host_budget_bytes;
-  view.driver = info.driver_version.value_or("");
+  view.driver = {info.driver_version.value_or(""), info.cuda_version.value_or("")};
   view.node.library = *info.library;
   const std::string& socket = info.tenant_socket;
   view.node.socket_folder = socket.substr(0, socket.rfind('/') + 1) + GPUROTA_CONTAINER_FOLDER;
@@ -61,6 +64,14 @@ Result<DaemonView> read_daemon(const client::Location& location, const std::stri
   }
   for (const proto::Lease& lease : status.leases) {
     if (lease.kind == proto::LeaseKind::kPod) view.pods.push_back(lease);
+  }
+  for (const proto::Finding& finding : status.findings) {
+    const bool is_pods =
+        std::any_of(view.pods.begin(), view.pods.end(),
+                    [&](const proto::Lease& lease) { return finding.lease_id == lease.lease_id; });
+    if (is_pods && finding.kind == proto::FindingKind::kOverLimit) {
+      view.over_limit.push_back(finding);
+    }
   }
   return view;
 }

@@ -16,9 +16,10 @@ namespace gpurota::kube {
 
 struct DaemonView {
   ContainerNode node;
-  std::vector<proto::Lease> pods;  // the leases of pods
-  Bytes host_memory;               // for what is moved out
-  std::string driver;              // its version; empty: there is none
+  std::vector<proto::Lease> pods;          // the leases of pods
+  std::vector<proto::Finding> over_limit;  // of these, those that hold more than they may
+  Bytes host_memory;                       // for what is moved out
+  DriverVersions driver;
 };
 
 // `host_root`: where this machine's files are ("" but in a container). kDenied if the daemon does not take us for an administrator.

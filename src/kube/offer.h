@@ -15,6 +15,12 @@
 
 namespace gpurota::kube {
 
+// Empty: there is no driver, or it does not say.
+struct DriverVersions {
+  std::string driver;
+  std::string cuda;  // the newest that it serves
+};
+
 // A GPU as the daemon shows it.
 struct NodeGpu {
   GpuUuid uuid;
@@ -30,6 +36,7 @@ struct NodeGpu {
   std::string model{};              // as the driver calls it
   std::string pci{};                // 00000000:01:00.0
   std::optional<GpuUuid> parent{};  // of a MIG instance
+  std::string compute{};            // its compute capability, "9.0"; empty: not known
   std::int64_t ecc_errors = 0;      // uncorrected ones, since the driver was loaded
   bool operator==(const NodeGpu&) const = default;
 };

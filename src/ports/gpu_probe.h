@@ -17,6 +17,9 @@ namespace gpurota::ports {
 struct DriverInfo {
   std::string driver_version;  // "580.159.04"
   int cuda_version = 0;        // 13000 for 13.0
+  std::string cuda_text() const {
+    return std::to_string(cuda_version / 1000) + "." + std::to_string(cuda_version % 1000 / 10);
+  }
   // GPUs that the driver counts but cannot tell about, and why: they are not in read_gpus.
   std::vector<std::string> problems;
 };

@@ -1,14 +1,16 @@
 """gpurota-device-plugin between a fake kubelet and a gpurotad on simulated GPUs (two of 8 GiB)."""
 
+import json
 import os
 import signal
+import subprocess
 import time
 import unittest
 
 import grpc
 
 from fake_kubelet import wait_until
-from kubelet_case import GPU, MEMORY, TURN, KubeletCase
+from kubelet_case import GPU, MEMORY, PREFIX, TURN, KubeletCase
 
 GIB = 1 << 30
 UNITS = 14  # of two GPUs whose driver keeps a little of 8 GiB for itself
@@ -16,6 +18,38 @@ UNITS = 14  # of two GPUs whose driver keeps a little of 8 GiB for itself
 
 def gpu_of(device):
     return device.split("::")[0]
+
+
+class DoctorLooksAtTheNode(KubeletCase):
+    def doctor(self, *options):
+        done = subprocess.run([os.path.join(PREFIX, "bin", "gpurota"), "doctor", "--json", *options], env=self.environment, text=True,
+                              stdout=subprocess.PIPE, check=False)
+        return {each["name"]: each for each in json.loads(done.stdout)["checks"]}
+
+    def checks(self):
+        return self.doctor("--kubelet-dir", self.path("kubelet"))
+
+    def test_it_says_who_gives_gpus_to_pods(self):
+        self.assertEqual(self.checks()["device plugin"]["status"], "error")
+        self.start_plugin()
+        devices = {MEMORY: list(self.kubelet.devices(MEMORY))}
+        with open(self.path("kubelet/device-plugins/kubelet_internal_checkpoint"), "w", encoding="utf-8") as file:
+            json.dump({"Data": {"PodDeviceEntries": None, "RegisteredDevices": devices}, "Checksum": 1}, file)
+        checks = self.checks()
+        self.assertEqual((checks["kubelet"]["status"], checks["device plugin"]["status"]), ("ok", "ok"), checks)
+        self.assertIn("%s (%d)" % (MEMORY, UNITS), checks["device plugin"]["summary"])
+        container = self.kubelet.admit("default", "train-0", "main", MEMORY, 2)
+        program = self.run_in(container, "hold", "64")
+        self.wait_for_line(program, "holding")
+        wait_until(lambda: self.checks()["pods"]["summary"] == "1 container has a lease", "the lease in doctor's words")
+        self.stop_plugin(signal.SIGKILL)
+        self.assertEqual(self.checks()["device plugin"]["status"], "error", "its sockets are still there, and nobody listens")
+        self.kubelet.end()
+        self.assertEqual(self.checks()["kubelet"]["status"], "error")
+        program.kill()
+
+    def test_without_kubernetes_it_says_nothing_of_it(self):
+        self.assertNotIn("kubelet", self.doctor())
 
 
 class FromRegistrationToALimit(KubeletCase):

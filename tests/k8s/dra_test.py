@@ -24,6 +24,35 @@ def flag(device, name):
     return device["attributes"][name]["bool"]
 
 
+class WhatAPodIsTold(DraCase):
+    def reasons(self):
+        with self.api.lock:
+            return [event["reason"] for event in self.api.events]
+
+    def test_a_lease_that_somebody_ended_is_an_event_of_the_pod(self):
+        self.start_plugin()
+        claim = self.allocate("a", pods=("train-7",))
+        self.prepared(claim)
+        lease, = self.leases()
+        self.gpurota("release", lease["lease_id"])
+        wait_until(lambda: self.reasons() == ["GpuLeaseEnded"], "the event")
+        event, = self.api.events
+        pod, = claim["status"]["reservedFor"]
+        self.assertEqual((event["involvedObject"]["name"], event["involvedObject"]["uid"]), ("train-7", pod["uid"]))
+        self.assertEqual(event["source"], {"component": "gpurota-dra", "host": "node-1"})
+        self.wait_for_leases(lambda leases: leases and leases[0]["lease_id"] != lease["lease_id"])
+
+    def test_an_api_server_that_takes_no_events_changes_nothing(self):
+        self.start_plugin()
+        self.prepared(self.allocate("a"))
+        lease, = self.leases()
+        self.api.fail_next(1, 403, "POST")
+        self.gpurota("release", lease["lease_id"])
+        wait_until(lambda: self.plugin_says("events of pods cannot be written"), "the warning")
+        self.wait_for_leases(lambda leases: leases and leases[0]["lease_id"] != lease["lease_id"])
+        self.assertEqual(self.reasons(), [])
+
+
 class FromAClaimToALimit(DraCase):
     def test_a_container_of_a_claim_of_2_gib_is_refused_more(self):
         self.start_plugin()

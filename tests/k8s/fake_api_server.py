@@ -23,6 +23,7 @@ import uuid
 
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 CLAIMS = re.compile(r"/apis/resource\.k8s\.io/v1/namespaces/([^/]+)/resourceclaims/([^/]+)$")
+EVENTS = re.compile(r"/api/v1/namespaces/([^/]+)/events$")
 DRIVER = "gpurota.dev"
 UNITS = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
@@ -75,7 +76,7 @@ def wrong_with(spec):
 class FakeApiServer:
     def __init__(self, folder, node="node-1"):
         self.folder, self.node, self.node_uid = folder, node, str(uuid.uuid4())
-        self.objects, self.claims, self.calls = {}, {}, collections.Counter()
+        self.objects, self.claims, self.calls, self.events = {}, {}, collections.Counter(), []
         self.version, self.lock, self.failures, self.port = 0, threading.Lock(), [], 0
         self.token_file = os.path.join(folder, "token")
         self.token, self.server, self.hung, self.connections = "", None, threading.Event(), []
@@ -184,6 +185,9 @@ class FakeApiServer:
         claim = CLAIMS.match(path)
         if claim and method == "GET":
             return self.found(self.claims.get(claim.groups()))
+        events = EVENTS.match(path)
+        if events and method == "POST":
+            return self.take_event(events.group(1), body)
         if path == "/api/v1/nodes/" + self.node and method == "GET":
             return 200, {"kind": "Node", "metadata": {"name": self.node, "uid": self.node_uid}}
         if path == SLICES and method == "GET":
@@ -216,6 +220,16 @@ class FakeApiServer:
                 taint["timeAdded"] = "2026-01-01T00:00:00Z"  # a real one adds it, too
         self.objects[name] = body
         return 200 if before else 201, body
+
+    def take_event(self, namespace, event):
+        """What a real one checks of an event of a pod."""
+        subject = event["involvedObject"]
+        if event["metadata"]["namespace"] != namespace or subject["namespace"] != namespace or event["type"] not in ("Normal", "Warning"):
+            return self.status(422, "invalid event")
+        if any(each["metadata"]["name"] == event["metadata"]["name"] for each in self.events):
+            return self.status(409, "it is there already")
+        self.events.append(event)
+        return 201, event
 
     def found(self, claim):
         return (200, claim) if claim else self.status(404, "resourceclaims not found")

@@ -101,7 +101,10 @@ Outcome ControlMethods::on(const Caller& caller, const proto::GetInfo&) {
   reply.pid = ::getpid();
   reply.uid = ::geteuid();
   reply.tenant_socket = parts_.tenant_socket;
-  if (const auto driver = parts_.driver.info) reply.driver_version = driver->driver_version;
+  if (const auto driver = parts_.driver.info) {
+    reply.driver_version = driver->driver_version;
+    reply.cuda_version = driver->cuda_text();
+  }
   reply.gpus = static_cast<int>(parts_.gpus.entries().size());
   if (!parts_.config_file.empty()) reply.config_file = parts_.config_file;
   reply.administrator = parts_.views.is_administrator(caller.uid);

@@ -179,6 +179,10 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
   }
   if (gpu.leases.empty() && state.idle_since != WallTime()) gpu.idle_since = state.idle_since;
   gpu.utilisation_percent = entry.sample.load_percent;
+  if (entry.info.compute_major > 0) {
+    gpu.compute_capability =
+        fmt::format("{}.{}", entry.info.compute_major, entry.info.compute_minor);
+  }
   show_board(entry.figures, gpu);
   if (!parts_.config.gpu_classes.empty()) {
     gpu.classes = classes_of(parts_.config.gpu_classes, entry.info, parts_.gpus.infos());

@@ -106,6 +106,7 @@ std::vector<GpuUuid> gpus_of(const Claim& claim) {
 Result<Claim> lease_of(const AllocatedClaim& allocated, const std::vector<NodeGpu>& gpus) {
   Claim claim{.id = allocated.id,
               .pod = allocated.pod,
+              .pod_uid = allocated.pod_uid,
               .token = {},
               .devices = allocated.devices,
               .terms = {}};

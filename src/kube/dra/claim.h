@@ -43,7 +43,8 @@ struct ClaimConfig {
 
 struct AllocatedClaim {
   ClaimId id;
-  std::string pod;  // empty: several share it, or none has it now
+  std::string pod;      // empty: several share it, or none has it now
+  std::string pod_uid;  // as the API server says it
   std::vector<ClaimDevice> devices;
   std::vector<ClaimConfig> configs;
 };
@@ -63,12 +64,14 @@ struct ClaimTerms {
 struct Claim {
   ClaimId id;
   std::string pod;
+  std::string pod_uid;
   std::string token;
   Resource resource = Resource::kMemory;
   std::vector<ClaimDevice> devices;
   ClaimTerms terms;
-  std::optional<LeaseId> lease{};  // as the daemon last said; not stored
-  bool had_lease = false;          // since this program runs; not stored
+  std::optional<LeaseId> lease{};        // as the daemon last said; not stored
+  bool had_lease = false;                // since this program runs; not stored
+  std::optional<LeaseId> first_lease{};  // that this program knows of; not stored
 };
 // As the claim would be stored, but for its token. `gpus`: of this node. kInvalid: no lease could be that; the sentence is for whoever
 // wrote the claim (`kubectl describe pod`). kUnavailable: a GPU that is not there now.

@@ -17,6 +17,7 @@ stored::Claim row_of(const Claim& claim) {
   row.set_namespace_(claim.id.space);
   row.set_name(claim.id.name);
   row.set_pod(claim.pod);
+  row.set_pod_uid(claim.pod_uid);
   row.set_token(claim.token);
   row.set_resource(to_string(claim.resource));
   for (const ClaimDevice& device : claim.devices) {
@@ -40,6 +41,7 @@ Result<Claim> claim_of(const stored::Claim& row) {
   claim.id = {row.uid(), row.namespace_(), row.name()};
   GPUROTA_TRY(check_uid(claim.id.uid));
   claim.pod = row.pod();
+  claim.pod_uid = row.pod_uid();
   claim.token = row.token();
   GPUROTA_ASSIGN_OR_RETURN(claim.resource, parse_resource(row.resource()));
   for (const stored::ClaimDevice& device : row.devices()) {

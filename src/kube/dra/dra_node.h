@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kube/dra/claim_book.h"
+#include "kube/dra/pod_events.h"
 #include "kube/dra/slice.h"
 #include "kube/seen_daemon.h"
 
@@ -48,6 +49,9 @@ class DraNode {
   bool knows_gpus() const { return static_cast<bool>(view_); }
   // To be published; as long as nothing is known of GPUs, nothing is.
   std::vector<SliceDevice> devices() const;
+
+  // Claims of one pod each, whose pods may be told of; they point into what the daemon said last.
+  std::vector<SeenClaim> pods() const;
 
   // What is to be done, each once.
   std::vector<LeaseEnding> take_endings() { return std::exchange(endings_, {}); }

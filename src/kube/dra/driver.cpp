@@ -46,6 +46,7 @@ Driver::Driver(ports::EventLoop& loop, const DraOptions& options, client::Locati
                   .registered = [this](const std::string& refusal) { on_registration(refusal); }});
   publisher_ = std::make_unique<Publisher>(
       Publisher::Parts{loop_, slices_, api, options_.node, options_.review});
+  event_writer_ = std::make_unique<EventWriter>(loop_, api, options_.node);
 }
 
 Driver::~Driver() = default;
@@ -78,7 +79,9 @@ void Driver::watch_folder() {
 
 void Driver::look_at_daemon() {
   link_.look([this](Result<DaemonView> view) {
+    const bool is_there = view.has_value();
     node_.on_daemon(std::move(view));
+    if (is_there) event_writer_->write(events_.look(node_.pods(), loop_.now()));
     settle();
     look_at_sockets();
   });

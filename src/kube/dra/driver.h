@@ -10,6 +10,7 @@
 #include "kube/daemon_link.h"
 #include "kube/dra/desk.h"
 #include "kube/dra/dra_options.h"
+#include "kube/dra/event_writer.h"
 #include "kube/dra/publisher.h"
 #include "kube/folder_watch.h"
 #include "ports/event_loop.h"
@@ -60,6 +61,8 @@ class Driver {
   sys::Worker sockets_, leases_, slices_;  // end before what is above, with the link
   DaemonLink link_;
   std::unique_ptr<Publisher> publisher_;
+  PodEvents events_;
+  std::unique_ptr<EventWriter> event_writer_;
 };
 
 }  // namespace gpurota::kube

@@ -58,11 +58,12 @@ Result<ClaimConfig> config_of(const ClaimId& id, const Json& shown_config) {
   return config;
 }
 
-// The pod's name, if it is of one pod.
-std::string pod_of(const Json& status) {
+// If it is of one pod.
+void take_pod(const Json& status, AllocatedClaim& claim) {
   const Json& users = list_at(status, "reservedFor");
-  if (users.size() != 1 || text_at(users[0], "resource") != "pods") return {};
-  return text_at(users[0], "name");
+  if (users.size() != 1 || text_at(users[0], "resource") != "pods") return;
+  claim.pod = text_at(users[0], "name");
+  claim.pod_uid = text_at(users[0], "uid");
 }
 
 }  // namespace
@@ -80,7 +81,7 @@ Result<AllocatedClaim> parse_claim(const ClaimId& asked, std::string_view json) 
   const Json& devices = at(at(status, "allocation"), "devices");
   AllocatedClaim claim;
   claim.id = asked;
-  claim.pod = pod_of(status);
+  take_pod(status, claim);
   for (const Json& result : list_at(devices, "results")) {
     if (text_at(result, "driver") != kDriverName) continue;
     GPUROTA_ASSIGN_OR_RETURN(ClaimDevice device, device_of(asked, result));

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 namespace gpurota::kube {
 namespace {
@@ -41,7 +43,7 @@ std::vector<std::string> taints_of(const NodeGpu& gpu) {
   return taints;
 }
 
-SliceDevice common(const NodeGpu& gpu, bool turns, const std::string& driver, Bytes unit) {
+SliceDevice common(const NodeGpu& gpu, bool turns, const DriverVersions& driver, Bytes unit) {
   SliceDevice device;
   device.name = device_name(gpu.uuid, turns);
   device.unit = unit;
@@ -55,8 +57,15 @@ SliceDevice common(const NodeGpu& gpu, bool turns, const std::string& driver, By
   if (!gpu.pci.empty()) device.attributes["pciBusID"] = gpu.pci;
   if (gpu.numa) device.attributes["numaNode"] = std::int64_t{*gpu.numa};
   if (gpu.parent) device.attributes["parentUUID"] = gpu.parent->value;
-  if (const std::string version = semantic_version(driver); !version.empty()) {
-    device.attributes["driverVersion"] = Version{version};
+  if (const std::string name = architecture_of(gpu.compute); !name.empty()) {
+    device.attributes["architecture"] = name;
+  }
+  const std::pair<const char*, std::string> versions[] = {{"driverVersion", driver.driver},
+                                                          {"cudaDriverVersion", driver.cuda},
+                                                          {"cudaComputeCapability", gpu.compute}};
+  for (const auto& [name, text] : versions) {
+    const std::string version = semantic_version(text);
+    if (!version.empty()) device.attributes[name] = Version{version};
   }
   return device;
 }
@@ -84,7 +93,7 @@ SliceDevice for_turns(const NodeGpu& gpu, const OfClaims& claims, Bytes host, Sl
 }  // namespace
 
 std::vector<SliceDevice> slice_devices(const std::vector<NodeGpu>& gpus,
-                                       const std::vector<Held>& held, const std::string& driver,
+                                       const std::vector<Held>& held, const DriverVersions& driver,
                                        Bytes host_memory, const SliceRules& rules) {
   std::vector<SliceDevice> devices;
   if (gpus.empty()) return devices;
@@ -97,6 +106,18 @@ std::vector<SliceDevice> slice_devices(const std::vector<NodeGpu>& gpus,
     devices.push_back(std::move(turns));
   }
   return devices;
+}
+
+// As NVIDIA's own driver for dynamic resources names them.
+std::string architecture_of(const std::string& compute) {
+  constexpr std::pair<std::string_view, const char*> kNames[] = {
+      {"12.", "Blackwell"},    {"10.", "Blackwell"}, {"9.", "Hopper"},
+      {"8.9", "Ada Lovelace"}, {"8.", "Ampere"},     {"7.5", "Turing"},
+      {"7.", "Volta"},         {"6.", "Pascal"},     {"5.", "Maxwell"}};
+  for (const auto& [begin, name] : kNames) {
+    if (compute.starts_with(begin)) return name;
+  }
+  return {};
 }
 
 std::string semantic_version(const std::string& text) {

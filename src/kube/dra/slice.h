@@ -47,8 +47,11 @@ struct SliceDevice {
 };
 
 std::vector<SliceDevice> slice_devices(const std::vector<NodeGpu>& gpus,
-                                       const std::vector<Held>& held, const std::string& driver,
+                                       const std::vector<Held>& held, const DriverVersions& driver,
                                        Bytes host_memory, const SliceRules& rules);
+
+// NVIDIA's name of the generation that has this compute capability: "9.0" is Hopper. Empty: it is a newer one than this knows, or none.
+std::string architecture_of(const std::string& compute);
 
 // "580.159.04" is "580.159.4": numbers of a semantic version have no zeros before them. Empty: it is none.
 std::string semantic_version(const std::string& text);

@@ -25,7 +25,7 @@ bool flag(const SliceDevice& device, const char* name) {
   return std::get<bool>(device.attributes.at(name));
 }
 std::vector<SliceDevice> of(const NodeGpu& gpu, const std::vector<Held>& held = {}) {
-  return slice_devices({gpu}, held, "580.159.04", gib(200), {});
+  return slice_devices({gpu}, held, {"580.159.04", "13.0"}, gib(200), {});
 }
 
 TEST(Slice, CountsWholeUnitsOfWhatIsFree) {
@@ -35,6 +35,19 @@ TEST(Slice, CountsWholeUnitsOfWhatIsFree) {
   EXPECT_EQ(memory.memory, gib(79));
   EXPECT_EQ(memory.usual, gib(79)) << "who does not say how much has all of it";
   EXPECT_TRUE(flag(memory, "whole"));
+}
+
+TEST(Slice, SaysWhatADeviceIsForSelectors) {
+  NodeGpu hopper = gpu("GPU-A");
+  hopper.compute = "9.0";
+  const auto attributes = device(of(hopper), "gpu-a").attributes;
+  EXPECT_EQ(std::get<std::string>(attributes.at("architecture")), "Hopper");
+  EXPECT_EQ(std::get<Version>(attributes.at("cudaComputeCapability")).text, "9.0.0");
+  EXPECT_EQ(std::get<Version>(attributes.at("cudaDriverVersion")).text, "13.0.0");
+  EXPECT_FALSE(device(of(gpu("GPU-A")), "gpu-a").attributes.contains("architecture"));
+  EXPECT_EQ(architecture_of("8.9"), "Ada Lovelace");
+  EXPECT_EQ(architecture_of("8.6"), "Ampere");
+  EXPECT_EQ(architecture_of("99.0"), "");
 }
 
 TEST(Slice, KeepsWhatClaimsHaveInTheCapacityAndNotWhatOthersHave) {
@@ -93,7 +106,7 @@ TEST(Slice, VersionsAreSemantic) {
 TEST(Slice, SpecsHaveAtMost64DevicesAndSayHowManyThereAre) {
   std::vector<NodeGpu> gpus;
   for (int i = 0; i < 40; ++i) gpus.push_back(gpu(("GPU-" + std::to_string(i)).c_str()));
-  const auto specs = slice_specs(slice_devices(gpus, {}, "1.2.3", gib(1), {}), "node-1", 7);
+  const auto specs = slice_specs(slice_devices(gpus, {}, {"1.2.3", ""}, gib(1), {}), "node-1", 7);
   ASSERT_EQ(specs.size(), 2u);
   for (const std::string& spec : specs) {
     EXPECT_NE(spec.find(R"("generation":7)"), std::string::npos);

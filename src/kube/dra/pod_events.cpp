@@ -1,0 +1,113 @@
+#include "kube/dra/pod_events.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace gpurota::kube {
+namespace {
+
+std::string gpu_text(const proto::LeaseGpu& share) {
+  return share.label.value_or(std::to_string(share.index));
+}
+
+// The GPU whose turn it waits for; nullptr: for none. One that cannot have it now (no host memory for the others, say) has no place in
+// line, and its memory is out.
+const proto::LeaseGpu* find_waiting(const proto::Lease* lease) {
+  if (lease == nullptr) return nullptr;
+  for (const proto::LeaseGpu& share : lease->gpus) {
+    const bool is_out =
+        share.turn == "waiting" && !share.moved_out_bytes.value_or(Bytes()).is_zero();
+    if (share.turn && (is_out || share.turn_position.value_or(0) > 0)) return &share;
+  }
+  return nullptr;
+}
+
+std::string waiting_text(const proto::LeaseGpu& share) {
+  const int place_in_line = share.turn_position.value_or(0);
+  if (place_in_line < 1) return fmt::format("Waits for its turn on GPU {}", gpu_text(share));
+  const int before = place_in_line - 1;
+  const std::string place =
+      before == 0 ? "it is next"
+                  : fmt::format("{} {} before it", before, before == 1 ? "is" : "are");
+  return fmt::format("Waits for its turn on GPU {}; {}", gpu_text(share), place);
+}
+
+std::string over_limit_text(const SeenClaim& claim) {
+  const proto::Finding& found = *claim.over_limit;
+  for (const proto::LeaseGpu& share : claim.lease->gpus) {
+    if (share.uuid != found.gpu_uuid || !share.limit_bytes) continue;
+    return fmt::format("Holds {} of GPU {} and may hold {}",
+                       to_string(found.used_bytes, *share.limit_bytes), gpu_text(share),
+                       to_string(*share.limit_bytes));
+  }
+  return fmt::format("Holds {} of a GPU, more than it may", to_string(found.used_bytes));
+}
+
+// Whether it is to be said now that it holds, or does not.
+template <class Matter>
+bool is_news(Matter& matter, bool holds, Duration patience, TimePoint now) {
+  if (!holds) {
+    matter.since.reset();
+    return false;
+  }
+  if (!matter.since) matter.since = now;
+  const bool was_said = matter.told && *matter.told >= *matter.since;
+  const bool is_paused = matter.told && now - *matter.told < PodEvents::kPause;
+  if (was_said || is_paused || now - *matter.since < patience) return false;
+  matter.told = now;
+  return true;
+}
+
+// Its lease was ended, which shows in that it has none for a while, or has another one.
+template <class Matters>
+bool has_lost_lease(Matters& matters, const SeenClaim& claim, TimePoint now) {
+  if (!matters.lease) matters.lease = claim.first_lease;
+  if (claim.lease == nullptr) {
+    const bool is_gone = matters.lease && !claim.is_ending;
+    return is_news(matters.lost, is_gone, PodEvents::kLossPatience, now);
+  }
+  const auto before = std::exchange(matters.lease, claim.lease->lease_id);
+  const bool is_other = before && *before != claim.lease->lease_id;
+  const bool news = is_other && is_news(matters.lost, true, Duration(), now);
+  matters.lost.since.reset();
+  return news;
+}
+
+}  // namespace
+
+std::vector<PodEvent> PodEvents::look(const std::vector<SeenClaim>& claims, TimePoint now) {
+  if (now - window_ > kPause) {
+    window_ = now;
+    told_in_window_ = 0;
+  }
+  std::vector<PodEvent> events;
+  const auto tell = [&](const SeenClaim& claim, bool is_warning, const char* reason,
+                        std::string message) {
+    if (++told_in_window_ <= kMost) {
+      events.push_back({claim.pod, is_warning, reason, std::move(message)});
+    }
+  };
+  std::map<std::string, Matters> still;
+  for (const SeenClaim& claim : claims) {
+    const std::string key = claim.uid + " " + claim.pod.uid;
+    Matters& matters = still[key] = claims_[key];
+    const proto::LeaseGpu* const waiting = find_waiting(claim.lease);
+    if (is_news(matters.waits, waiting != nullptr, kPatience, now)) {
+      tell(claim, false, "WaitingForGpuTurn", waiting_text(*waiting));
+    }
+    const bool is_over = claim.lease != nullptr && claim.over_limit != nullptr;
+    if (is_news(matters.over_limit, is_over, Duration(), now)) {
+      tell(claim, true, "GpuMemoryOverLimit", over_limit_text(claim));
+    }
+    if (has_lost_lease(matters, claim, now)) {
+      tell(claim, true, "GpuLeaseEnded",
+           fmt::format("Its lease was ended, and its programs on the GPU with it; it {} now",
+                       claim.lease != nullptr ? "has another lease" : "cannot have another"));
+    }
+  }
+  claims_ = std::move(still);
+  return events;
+}
+
+}  // namespace gpurota::kube

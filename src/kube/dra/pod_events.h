@@ -1,0 +1,68 @@
+// What `kubectl describe pod` is to say of a pod's claim while it runs: that it waits for its turn, holds more than it may, or has lost
+// its lease. Each is said once. State thread; touches nothing, and returns what is to be written by others (event_writer.h).
+#pragma once
+
+#include "core/time.h"
+#include "proto/types.h"
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::kube {
+
+struct PodRef {
+  std::string space, name, uid;
+  bool operator==(const PodRef&) const = default;
+};
+
+struct PodEvent {
+  PodRef pod;
+  bool is_warning = false;
+  std::string reason;   // CamelCase, as Kubernetes has them
+  std::string message;  // a sentence
+  bool operator==(const PodEvent&) const = default;
+};
+
+// A claim of one pod, as it is now.
+struct SeenClaim {
+  std::string uid;  // of the claim
+  PodRef pod;
+  const proto::Lease* lease = nullptr;         // nullptr: it has none
+  bool is_ending = false;                      // the last one, whose programs are there still
+  const proto::Finding* over_limit = nullptr;  // nullptr: it holds no more than it may
+  std::optional<LeaseId> first_lease{};        // empty: it had none yet
+};
+
+class PodEvents {
+ public:
+  // So long a pod waits before it is said: turns are of seconds, and nobody wants a line for each.
+  static constexpr Duration kPatience = std::chrono::seconds(30);
+  // A claim that is given up has no lease for a moment, either.
+  static constexpr Duration kLossPatience = std::chrono::seconds(10);
+  // Between two of one kind for one claim.
+  static constexpr Duration kPause = std::chrono::minutes(10);
+  // Of the node, in any kPause; what is more is not said.
+  static constexpr std::size_t kMost = 200;
+
+  std::vector<PodEvent> look(const std::vector<SeenClaim>& claims, TimePoint now);
+
+ private:
+  // One thing that may be said of a claim.
+  struct Matter {
+    std::optional<TimePoint> since, told;
+  };
+  struct Matters {
+    Matter waits, over_limit, lost;
+    std::optional<LeaseId> lease;  // the last one
+  };
+
+  std::map<std::string, Matters>
+      claims_;  // by the uids of claim and pod, as a claim may outlive its pod
+  TimePoint window_{};
+  std::size_t told_in_window_ = 0;
+};
+
+}  // namespace gpurota::kube
