@@ -21,7 +21,7 @@ MARK = "Made by tools/command_line.py from src/cli/commands.toml: edit that."
 # What `complete` and `arguments` may be, besides a list of words: how each shell completes it.
 NAMES = ("leases", "requests", "jobs", "fillers", "gpus", "models", "classes")  # `gpurota __complete` knows them
 OTHERS = ("files", "directories", "variables", "users", "hosts", "command", "commands")
-OPTION_KEYS = {"letter", "value", "many", "complete", "only", "short", "help", "man"}
+OPTION_KEYS = {"called", "letter", "value", "many", "complete", "only", "short", "help", "man"}
 COMMAND_KEYS = {"title", "short", "usage", "options", "arguments", "most", "text", "examples", "exit", "exit_text", "says",
                 "actions", "shows", "elsewhere"}
 
@@ -38,7 +38,7 @@ class Option:
         for key in ("short", "help"):
             if not table.get(key):
                 raise Mistake("options.%s: needs %s" % (name, key))
-        self.name = name
+        self.key, self.name = name, table.get("called", name)
         self.letter = table.get("letter", "")
         self.value = table.get("value", "")
         self.many = table.get("many", False)
@@ -54,7 +54,7 @@ class Option:
             raise Mistake("options.%s: letter is one letter" % name)
 
     def field(self):
-        word = self.name.replace("-", "_")
+        word = self.key.replace("-", "_")
         return word + "_" if word in ("for", "as", "short", "continue", "default", "switch") else word
 
     def kind(self):
@@ -120,8 +120,8 @@ class CommandLine:
         for name in self.commands:
             if name != "help" and grouped.count(name) != 1:
                 raise Mistake("groups: %s must be there once" % name)
-        used = {option.name for option in self.every + self.alone}
-        used |= {option.name for command in self.parsed for option in command.options}
+        used = {option.key for option in self.every + self.alone}
+        used |= {option.key for command in self.parsed for option in command.options}
         meanings = {}
         for option in self.options.values():
             meanings.setdefault(option.letter, []).append(option.name)
@@ -333,7 +333,8 @@ def bash_values(line):
     for option in line.options.values():
         if not option.value:
             continue
-        places = ["*:--" + option.name]
+        is_shared = [each.name for each in line.options.values()].count(option.name) > 1
+        places = ["%s:--%s" % (name, option.name) for name in (line.takers(option) if is_shared else ["*"])]
         if option.letter:
             places += ["%s:-%s" % (name, option.letter) for name in line.takers(option)]
         lines.append("    %s) %s; return ;;" % (" | ".join(places), bash_value(option.complete)))

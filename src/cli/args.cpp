@@ -224,11 +224,26 @@ Result<void> parse_simple(Raw& raw, const std::string& name, const Words& words)
   return {};
 }
 
+Result<StatusForm> status_form(const Raw& raw) {
+  if (!raw.columns) {
+    if (!raw.no_titles) return StatusForm{raw.summary, std::nullopt};
+    return fail(Code::kInvalid, "--no-titles needs --format COLUMN,…");
+  }
+  if (raw.json || raw.summary) {
+    return fail(Code::kInvalid, "--format cannot be combined with --json or --summary");
+  }
+  GPUROTA_ASSIGN_OR_RETURN(auto columns, parse_status_columns(*raw.columns));
+  return StatusForm{false, ChosenColumns{std::move(columns), !raw.no_titles}};
+}
+
 Result<Command> status_command(const Raw& raw) {
-  StatusOptions status{raw.json, raw.summary, raw.watch, std::nullopt};
   if (raw.json && (raw.summary || raw.watch)) {
     return fail(Code::kInvalid, "--json cannot be combined with --summary or --watch");
   }
+  StatusOptions status;
+  status.json = raw.json;
+  status.watch = raw.watch;
+  GPUROTA_ASSIGN_OR_RETURN(status.form, status_form(raw));
   GPUROTA_ASSIGN_OR_RETURN(status.memory_threshold, threshold_of(raw));
   return status;
 }
@@ -310,7 +325,8 @@ Result<Command> simple_command(const Raw& raw, const std::string& name) {
   if (name == "turns" || name == "set") return turns_command(name, raw);
   if (name == "status") return status_command(raw);
   if (name == "top") return parse_top(raw);
-  if (name == "doctor") return DoctorOptions{raw.json};
+  if (name == "doctor")
+    return DoctorOptions{raw.json, raw.kubernetes || raw.kubelet_dir, raw.kubelet_dir};
   if (name == "version") return VersionOptions{false, raw.json};
   if (name == "events" || name == "report" || name == "history") return history_command(raw, name);
   if (name == "reload") return ReloadOptions{raw.json};

@@ -8,6 +8,7 @@
 #include "cli/handles.h"
 #include "cli/job_args.h"
 #include "cli/own_defaults.h"
+#include "cli/status_columns.h"
 
 #include <tl/expected.hpp>
 
@@ -87,8 +88,8 @@ struct DrainOptions {
 };
 struct StatusOptions {
   bool json = false;
-  bool summary = false;
   bool watch = false;
+  StatusForm form;
   std::optional<Bytes> memory_threshold;
 };
 inline constexpr std::size_t kMostTopSize = 1000;
@@ -141,6 +142,8 @@ struct VersionOptions {
 };
 struct DoctorOptions {
   bool json = false;
+  bool kubernetes = false;
+  std::optional<std::string> kubelet_dir;  // empty: where kubelet usually is
 };
 struct EventsOptions {
   bool json = false;
@@ -183,7 +186,8 @@ struct HostsOptions {
   std::vector<std::string> hosts;    // as given, each a name that ssh may be given
   std::optional<std::string> file;   // more of them, behind these; at least one of the two is given
   std::vector<std::string> options;  // for gpurota there
-  bool json = false, csv = false, summary = false;
+  bool json = false, csv = false;
+  StatusForm form;                // of status
   std::optional<RunOptions> run;  // of run
 };
 struct BurnOptions {

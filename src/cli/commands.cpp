@@ -41,8 +41,7 @@ int status(const Context& context, const StatusOptions& options) {
   if (!reply) return failed(reply.error());
   if (options.memory_threshold) apply_threshold(*reply, *options.memory_threshold);
   if (options.json) return shown(proto::document_json<proto::Status>(*reply));
-  return shown(options.summary ? summary_text(*reply, host_name(), terminal_look())
-                               : status_text(*reply, terminal_look(), now()));
+  return shown(status_picture(*reply, host_name(), options.form, terminal_look(), now()));
 }
 
 int ps(const Context& context, const PsOptions& options) {

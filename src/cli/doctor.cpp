@@ -2,6 +2,7 @@
 #include "abi/env.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/doctor_kubernetes.h"
 #include "cli/doctor_local.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
@@ -129,6 +130,28 @@ std::optional<Check> check_owner(const client::Location& location,
                             info ? std::optional(info->uid) : std::nullopt, ::geteuid());
 }
 
+// Of those of the distributions the one that is there.
+std::string kubelet_dir() {
+  constexpr const char* kUsual = "/var/lib/kubelet";
+  for (const char* const dir :
+       {kUsual, "/var/lib/k0s/kubelet", "/var/snap/microk8s/common/var/lib/kubelet"}) {
+    if (::access(dir, F_OK) == 0) return dir;
+  }
+  return kUsual;
+}
+
+void add_kubernetes(std::vector<Check>& checks, const DoctorOptions& options,
+                    Result<client::Connection>& connection) {
+  const std::string dir = options.kubelet_dir.value_or(kubelet_dir());
+  for (Check& check : check_kubernetes(containers::read_kubernetes_node(dir, "/"), dir)) {
+    checks.push_back(std::move(check));
+  }
+  if (!connection) return;
+  if (const auto status = connection->call(proto::Status{})) {
+    checks.push_back(check_pods(status->leases));
+  }
+}
+
 }  // namespace
 
 int doctor(const Context& context, const DoctorOptions& options) {
@@ -151,6 +174,7 @@ int doctor(const Context& context, const DoctorOptions& options) {
     checks.push_back(check_local_driver());
   }
   add_local(checks);
+  if (options.kubernetes) add_kubernetes(checks, options, connection);
   const bool bad = std::any_of(checks.begin(), checks.end(), [](const Check& check) {
     return check.status == CheckStatus::kError;
   });

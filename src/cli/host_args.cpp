@@ -13,8 +13,9 @@ namespace {
 constexpr std::size_t kLongestHost = 255;
 constexpr std::string_view kWithLetters = "0123456789._@:%[]-";
 // What this side does itself; the rest is for gpurota there.
-constexpr std::string_view kOfThisSide[] = {"--host", "--hosts-file", "--json", "--csv",
-                                            "--help", "--summary",    "--color"};
+constexpr std::string_view kOfThisSide[] = {"--host",  "--hosts-file", "--json",
+                                            "--csv",   "--help",       "--summary",
+                                            "--color", "--format",     "--no-titles"};
 
 bool may_be_in_host(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -82,7 +83,7 @@ Result<Command> on_hosts(const std::string& name, Raw& raw, Command here) {
   options.options = passed_on(name, raw);
   options.json = raw.json;
   options.csv = raw.csv;
-  options.summary = raw.summary;
+  if (const auto* status = std::get_if<StatusOptions>(&here)) options.form = status->form;
   return options;
 }
 

@@ -1,6 +1,7 @@
 // Which hosts a command line names, and what is passed on to them.
 #include "cli/host_args.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace gpurota::cli {
@@ -38,7 +39,12 @@ TEST(HostArgs, WithoutHostsACommandIsWhatItWas) {
 
 TEST(HostArgs, OptionsOfTheOtherSideArePassedOn) {
   EXPECT_TRUE(parsed({"status", "--json", "--host", "a"}).json);
-  EXPECT_TRUE(parsed({"status", "--summary", "--host", "a"}).summary);
+  EXPECT_TRUE(parsed({"status", "--summary", "--host", "a"}).form.summary);
+  const HostsOptions chosen =
+      parsed({"status", "--format", "gpu,host", "--no-titles", "--host", "a"});
+  EXPECT_EQ(chosen.form.chosen->columns, (std::vector<StatusColumn>{kGpu, kHost}));
+  EXPECT_FALSE(chosen.form.chosen->titles);
+  EXPECT_THAT(chosen.options, ::testing::IsEmpty()) << "the machine there is asked for all of it";
   EXPECT_EQ(
       parsed({"status", "--memory-threshold", "1G", "--color", "never", "--host", "a"}).options,
       (std::vector<std::string>{"--memory-threshold=1G"}));

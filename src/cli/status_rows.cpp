@@ -173,6 +173,10 @@ class Rows {
     if (!said) rows.insert(rows.begin(), gpu_row(gpu));
     if (said && sliced) add_room(gpu, rows);
     rows.front()[kGpu].text = label_of(gpu);
+    rows.front()[kUuid].text = gpu.uuid.value;
+    if (gpu.available_bytes) {
+      rows.front()[kFree].text = gib_text(*gpu.available_bytes, gpu.memory_bytes);
+    }
     rows.front()[kModel].text = model_text(gpu);
     if (gpu.utilisation_percent) {
       rows.front()[kLoad].text = fmt::format("{}%", *gpu.utilisation_percent);
@@ -191,6 +195,7 @@ class Rows {
         if (there) continue;
         Row& row = rows.emplace_back(lease_row(lease, share, Bytes()));
         row[kGpu].text = "?";
+        row[kUuid].text = share.uuid.value;
         row[kState] = {"LOST", Colour::kRed};
         row[kUsed].text = "?";
         row[kSize].text.clear();
@@ -213,6 +218,11 @@ class Rows {
     row[kTurn] = turn_cell(share);
     row[kFor].text = span_text(now_ - lease.since);
     row[kWhat] = lease_cell(lease, share);
+    row[kKind].text = to_string(lease.kind);
+    if (lease.ends) row[kEnds].text = span_text(std::max(*lease.ends - now_, WallTime::duration()));
+    row[kProcesses].text = std::to_string(share.processes);
+    row[kName].text = lease.name.value_or("");
+    row[kNote].text = lease.note.value_or("");
     return row;
   }
 

@@ -4,6 +4,7 @@
 // Each row has a state of its own. What needs a person is in capitals, so that it stands out without colour too.
 #pragma once
 
+#include "cli/status_columns.h"
 #include "cli/table.h"
 #include "proto/methods.h"
 
@@ -12,23 +13,7 @@
 
 namespace gpurota::cli {
 
-enum StatusColumn : std::size_t {
-  kHost,  // empty, as there is one machine
-  kGpu,
-  kState,
-  kUser,
-  kLease,
-  kUsed,
-  kSize,
-  kTurn,
-  kFor,
-  kLoad,
-  kModel,
-  kWhat,
-  kStatusColumns
-};
-
-// As many cells as there are columns in each.
+// As many cells as there are columns in each. What is said of a GPU stands in the first of its rows.
 std::vector<std::vector<Cell>> status_rows(const proto::Status::Reply& reply, WallTime now);
 
 // What people read for a state of a GPU: the list of gpurota(1), STATES.

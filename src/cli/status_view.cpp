@@ -13,21 +13,11 @@ namespace gpurota::cli {
 namespace {
 
 std::vector<Column> columns() {
-  return {{.title = "HOST"},
-          {.title = "GPU", .right = true},
-          {.title = "STATE", .gap = 1},
-          {.title = "USER", .least = 4},  // names are firm; what is said beside them is not
-          {.title = "LEASE"},
-          {.title = "MEMORY", .right = true},
-          {.title = "GiB", .gap = 1},
-          {.title = "TURN"},
-          {.title = "FOR", .right = true},
-          {.title = "LOAD", .right = true},
-          {.title = "MODEL", .least = 5},
-          {.title = "WHAT", .least = 4}};
+  std::vector<Column> all;
+  for (std::size_t i = 0; i < kStatusColumns; ++i)
+    all.push_back(column_of(static_cast<StatusColumn>(i)));
+  return all;
 }
-
-using Hosts = std::vector<OfHost<proto::Status>>;
 
 bool are_all_alike(const Hosts& hosts) {
   std::set<std::string> models;
@@ -50,6 +40,48 @@ void drop_what_has_no_room(Table& table, const Hosts& hosts, std::size_t width) 
   for (const Step& step : steps) {
     if (table.width_with(kWhat, step.enough) > width) table.drop(step.column);
   }
+}
+
+// Every row says all, as a program may read only one of them; and nothing is empty, so that fields can be counted.
+Cell chosen_cell(StatusColumn column, const std::vector<Cell>& row, const std::vector<Cell>& gpu,
+                 const std::string& host) {
+  const bool of_gpu =
+      column == kGpu || column == kUuid || column == kFree || column == kLoad || column == kModel;
+  Cell cell = of_gpu ? gpu[column] : row[column];
+  if (column == kHost) cell.text = host;
+  constexpr std::string_view kOf = "/ ";
+  if (column == kSize && cell.text.starts_with(kOf)) cell.text.erase(0, kOf.size());
+  if (cell.text.find_first_not_of(' ') == std::string::npos) cell.text = "-";
+  return cell;
+}
+
+std::vector<std::vector<Cell>> chosen_rows(const Hosts& hosts,
+                                           const std::vector<StatusColumn>& columns, WallTime now) {
+  std::vector<std::vector<Cell>> rows;
+  for (const auto& each : hosts) {
+    std::vector<Cell> gpu;  // the row that says what is of the whole GPU
+    for (const std::vector<Cell>& row : status_rows(*each.reply, now)) {
+      if (!row[kGpu].text.empty()) gpu = row;
+      std::vector<Cell>& cells = rows.emplace_back();
+      for (const StatusColumn column : columns) {
+        cells.push_back(chosen_cell(column, row, gpu, each.host));
+      }
+    }
+  }
+  return rows;
+}
+
+// For programs: cells have spaces, and no tab, as that is escaped.
+std::string tab_separated(const std::vector<std::vector<Cell>>& rows) {
+  constexpr std::size_t kLongest = 4096;
+  std::string text;
+  for (const std::vector<Cell>& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      text += (i == 0 ? "" : "\t") + display_text(row[i].text, kLongest);
+    }
+    text += '\n';
+  }
+  return text;
 }
 
 std::string queue_line(const Hosts& hosts) {
@@ -104,6 +136,19 @@ std::string models_text(const Count& count) {
 
 }  // namespace
 
+std::string status_picture(const proto::Status::Reply& reply, const std::string& host,
+                           const StatusForm& form, const Look& look, WallTime now) {
+  const bool is_named = form.summary || form.chosen;
+  return hosts_picture(Hosts{{is_named ? host : "", &reply}}, form, look, now);
+}
+
+std::string hosts_picture(const Hosts& hosts, const StatusForm& form, const Look& look,
+                          WallTime now) {
+  if (form.summary) return hosts_summary_text(hosts, look);
+  return form.chosen ? chosen_text(hosts, *form.chosen, look, now)
+                     : hosts_status_text(hosts, look, now);
+}
+
 std::string status_text(const proto::Status::Reply& reply, const Look& look, WallTime now) {
   return hosts_status_text(Hosts{{"", &reply}}, look, now);
 }
@@ -118,10 +163,21 @@ std::string hosts_status_text(const Hosts& hosts, const Look& look, WallTime now
   }
   if (table.empty()) return "no GPU ('gpurota doctor' says why)\n" + queue_line(hosts);
   for (std::size_t column = 0; column < kStatusColumns; ++column) {
-    if (!table.has_text(column)) table.drop(column);
+    if (column > kWhat || !table.has_text(column)) table.drop(column);
   }
   if (look.width > 0) drop_what_has_no_room(table, hosts, look.width);
   return table.render(look) + queue_line(hosts);
+}
+
+std::string chosen_text(const Hosts& hosts, const ChosenColumns& chosen, const Look& look,
+                        WallTime now) {
+  const std::vector<std::vector<Cell>> rows = chosen_rows(hosts, chosen.columns, now);
+  if (!chosen.titles) return tab_separated(rows);
+  std::vector<Column> titles;
+  for (const StatusColumn column : chosen.columns) titles.push_back(chosen_column(column));
+  Table table(std::move(titles));
+  for (const std::vector<Cell>& row : rows) table.add(row);
+  return table.render(look);
 }
 
 std::string summary_text(const proto::Status::Reply& reply, const std::string& host,

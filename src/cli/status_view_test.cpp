@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace gpurota::cli {
 namespace {
 
@@ -295,6 +297,50 @@ TEST(StatusView, AMigInstanceIsNamedBesideItsGpuNotLikeOne) {
   EXPECT_THAT(text, HasSubstr("  1 split "));
   EXPECT_THAT(text, HasSubstr("into 1 MIG instance\n"));
   EXPECT_THAT(summary_text(reply, "node7", {}), HasSubstr("node7     2 "));
+}
+
+std::vector<std::string> chosen_lines(const proto::Status::Reply& reply, const std::string& names) {
+  const ChosenColumns chosen{*parse_status_columns(names), false};
+  return lines_of(chosen_text({{"node7", &reply}}, chosen, {}, kNow));
+}
+
+TEST(StatusFormat, EachRowSaysAllOfWhatWasChosen) {
+  proto::Status::Reply reply = a_status();
+  reply.leases.front().name = "train7";
+  reply.leases.front().ends = kNow + 90min;
+  EXPECT_THAT(chosen_lines(reply, "host,lease,gpu,user,memory,size,name,ends,processes,uuid"),
+              ::testing::ElementsAre("node7\tL12\t0\talice\t0.5\t8\ttrain7\t1h30m\t2\tGPU-0",
+                                     "node7\t-\t0\t-\t0\t72\t-\t-\t-\tGPU-0",
+                                     "node7\tL12\t1\talice\t0.5\t8\ttrain7\t1h30m\t1\tGPU-1",
+                                     "node7\t-\t1\t-\t0\t72\t-\t-\t-\tGPU-1",
+                                     "node7\t-\t2\t-\t0\t80\t-\t-\t-\tGPU-2"));
+}
+
+TEST(StatusFormat, AColumnMayStandTwiceAndTitlesAreOnTop) {
+  const proto::Status::Reply reply = a_status();
+  const ChosenColumns chosen{*parse_status_columns("size,gpu,gpu"), true};
+  EXPECT_THAT(lines_of(chosen_text({{"", &reply}}, chosen, {}, kNow)).front(), "SIZE  GPU  GPU");
+}
+
+TEST(StatusFormat, FitsTheTerminal) {
+  proto::Status::Reply reply = a_status();
+  reply.leases.front().note = std::string(150, 'n');
+  const ChosenColumns chosen{*parse_status_columns("uuid,user,what,note"), true};
+  for (const std::string& line : lines_of(chosen_text({{"", &reply}}, chosen, {60, false}, kNow))) {
+    EXPECT_LE(display_width(line), 60U) << line;
+  }
+}
+
+TEST(StatusFormat, ForeignTextStaysInItsCell) {
+  proto::Status::Reply reply = a_status();
+  reply.leases.front().note = "a\tb\nc\033[2J";
+  EXPECT_EQ(chosen_lines(reply, "note,gpu").size(), 5U);
+  for (const std::string& line : chosen_lines(reply, "note,gpu")) {
+    EXPECT_THAT(line, Not(HasSubstr("\033")));
+    EXPECT_EQ(std::count(line.begin(), line.end(), '\t'), 1) << line;
+  }
+  reply.leases.front().note = "  ";
+  EXPECT_EQ(chosen_lines(reply, "note").front(), "-");
 }
 
 TEST(StatusView, NoGpuPointsToDoctor) {

@@ -14,9 +14,9 @@ namespace gpurota::web {
 namespace {
 
 // A label's value: what is shown safely, with the three characters that the format escapes.
-std::string label(const std::string& foreign) {
+std::string label(const std::string& foreign, std::size_t most = 100) {
   std::string out;
-  for (const char c : display_text(foreign, 100)) {
+  for (const char c : display_text(foreign, most)) {
     if (c == '\\' || c == '"') out += '\\';
     out += c;
   }
@@ -196,6 +196,55 @@ void add_per_lease(Text& text, const std::vector<proto::Lease>& leases) {
          [](const proto::LeaseGpu& share) { return share.limit_bytes; });
 }
 
+// Of one container on one GPU.
+struct PodSum {
+  std::uint64_t used = 0, evicted = 0;
+  std::optional<std::uint64_t> limit;
+};
+
+void add_to(PodSum& sum, const proto::LeaseGpu& share) {
+  sum.used += share.used_bytes.count();
+  sum.evicted += share.moved_out_bytes.value_or(Bytes()).count();
+  if (share.limit_bytes) sum.limit = sum.limit.value_or(0) + share.limit_bytes->count();
+}
+
+std::string pod_labels(const proto::Pod& pod, const proto::LeaseGpu& share) {
+  constexpr std::size_t kLongest = 253;  // of a pod's name; one that is cut could not be joined
+  return fmt::format("namespace=\"{}\",pod=\"{}\",container=\"{}\",gpu=\"{}\"",
+                     label(pod.namespace_, kLongest), label(pod.name, kLongest),
+                     label(pod.container, kLongest),
+                     label(share.label.value_or(std::to_string(share.index))));
+}
+
+// The names are those of kube-state-metrics, so that both can be joined.
+void add_per_pod(Text& text, const std::vector<proto::Lease>& leases) {
+  std::map<std::string, PodSum> sums;
+  std::size_t left_out = 0;
+  for (const proto::Lease& lease : leases) {
+    if (!lease.pod) continue;
+    for (const proto::LeaseGpu& share : lease.gpus) {
+      const std::string labels = pod_labels(*lease.pod, share);
+      if (sums.size() >= kMostPodSeries && !sums.contains(labels)) {
+        ++left_out;
+      } else {
+        add_to(sums[labels], share);
+      }
+    }
+  }
+  text.begin("gpurota_pod_memory_used_bytes", "gauge", "GPU memory that the container holds.");
+  for (const auto& [labels, sum] : sums) text.add(labels, sum.used);
+  text.begin("gpurota_pod_memory_evicted_bytes", "gauge",
+             "GPU memory of the container that is in host memory, as others have their turn.");
+  for (const auto& [labels, sum] : sums) text.add(labels, sum.evicted);
+  text.begin("gpurota_pod_memory_limit_bytes", "gauge",
+             "The container's limit; missing of a whole GPU.");
+  for (const auto& [labels, sum] : sums) {
+    if (sum.limit) text.add(labels, *sum.limit);
+  }
+  text.one("gpurota_pods_left_out", "gauge",
+           "Containers on a GPU that have no series, as there are too many.", left_out);
+}
+
 void add_per_user(Text& text, const std::vector<proto::Lease>& leases) {
   struct Sum {
     std::uint64_t leases = 0, used = 0;
@@ -300,6 +349,7 @@ std::string metrics_text(const std::optional<Snapshot>& snapshot, WallTime now, 
   if (snapshot->turns) add_turns(text, snapshot->status, *snapshot->turns);
   add_leases(text, snapshot->status);
   if (extra.per_lease) add_per_lease(text, snapshot->status.leases);
+  if (extra.per_pod) add_per_pod(text, snapshot->status.leases);
   if (extra.per_user) add_per_user(text, snapshot->status.leases);
   add_queue(text, snapshot->queue.requests, now);
   add_waits(text, snapshot->health.waits);

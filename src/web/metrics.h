@@ -7,6 +7,7 @@
 #include "core/time.h"
 #include "proto/methods.h"
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -20,11 +21,14 @@ struct Snapshot {
   std::optional<proto::ListTurns::Reply> turns{};  // empty: the daemon tells nothing of them
 };
 
-// Series that the site may want: there are as many as users and leases, and everybody who may read them sees whose they are.
+// Series that the site may want: there are as many as users, leases and pods, and everybody who may read them sees whose they are.
 struct Extra {
   bool per_user = false;
   bool per_lease = false;
+  bool per_pod = false;
 };
+// Containers on a GPU that have series of their own; a node has fewer than 300 pods.
+inline constexpr std::size_t kMostPodSeries = 1000;
 
 // Without a snapshot, because the daemon does not answer, only that.
 std::string metrics_text(const std::optional<Snapshot>& snapshot, WallTime now, Extra extra = {});

@@ -191,6 +191,45 @@ TEST(Metrics, HowLongTheLoopTookIsInSecondsWhereTheDaemonTellsIt) {
                               "gpurota_loop_longest_seconds{window=\"minute\"} 0.0005\n"));
 }
 
+proto::Lease a_pod(const std::string& pod, std::uint64_t id) {
+  proto::Lease lease;
+  lease.lease_id = {id};
+  lease.user = "root";
+  lease.kind = proto::LeaseKind::kPod;
+  lease.pod = proto::Pod{"team-a", pod, "main"};
+  proto::LeaseGpu& share = lease.gpus.emplace_back();
+  share.limit_bytes = gib(4);
+  share.used_bytes = gib(1);
+  share.moved_out_bytes = gib(2);
+  return lease;
+}
+
+TEST(Metrics, ContainersHaveSeriesThatJoinWithThoseOfTheCluster) {
+  Snapshot snapshot = a_snapshot();
+  const std::string longest(253, 'p');
+  snapshot.status.leases = {a_pod("train-0", 1), a_pod("train-0", 2), a_pod(longest, 3)};
+  EXPECT_THAT(metrics_text(snapshot, kNow), Not(HasSubstr("train-0")));
+  const std::string text = metrics_text(snapshot, kNow, {.per_pod = true});
+  const std::string labels = "{namespace=\"team-a\",pod=\"train-0\",container=\"main\",gpu=\"0\"} ";
+  EXPECT_THAT(text, HasSubstr("\ngpurota_pod_memory_used_bytes" + labels + "2147483648\n"))
+      << "two leases of one container are one series";
+  EXPECT_THAT(text, HasSubstr("\ngpurota_pod_memory_evicted_bytes" + labels + "4294967296\n"));
+  EXPECT_THAT(text, HasSubstr("\ngpurota_pod_memory_limit_bytes" + labels + "8589934592\n"));
+  EXPECT_THAT(text, HasSubstr("pod=\"" + longest + "\"")) << "one that is cut cannot be joined";
+}
+
+TEST(Metrics, PodsWithoutAnEndHaveSeriesWithOne) {
+  Snapshot snapshot = a_snapshot();
+  snapshot.status.leases.clear();
+  for (std::uint64_t i = 1; i <= kMostPodSeries + 7; ++i) {
+    snapshot.status.leases.push_back(a_pod("p" + std::to_string(i), i));
+  }
+  const std::string text = metrics_text(snapshot, kNow, {.per_pod = true});
+  EXPECT_THAT(text, HasSubstr("\ngpurota_pods_left_out 7\n"));
+  EXPECT_THAT(text, HasSubstr("pod=\"p1000\""));
+  EXPECT_THAT(text, Not(HasSubstr("pod=\"p1001\"")));
+}
+
 TEST(Metrics, WithoutADaemonOnlyThatIsTold) {
   const std::string text = metrics_text(std::nullopt, kNow);
   EXPECT_THAT(text, HasSubstr("\ngpurota_up 0\n"));

@@ -44,6 +44,7 @@ store are well).
   --peer-ca FILE         the certificates (PEM) that sign those of the peers, instead of the system's
   --per-user             also tell the leases and the memory in use of each user
   --per-lease            also tell the memory in use and the limit of each lease, with its user
+  --per-pod              also tell the memory in use and the limit of each container of Kubernetes
   --runtime-dir DIR      the daemon whose sockets are there
   --help, --version
 )";
@@ -146,6 +147,11 @@ const Known kKnown[] = {
     {"per-lease", false,
      [](Options& options, const std::string&) -> Result<void> {
        options.site.extra.per_lease = true;
+       return {};
+     }},
+    {"per-pod", false,
+     [](Options& options, const std::string&) -> Result<void> {
+       options.site.extra.per_pod = true;
        return {};
      }},
     {"runtime-dir", true, set<&Options::runtime_dir>},

@@ -170,3 +170,25 @@ marked_at() { gpurota status --memory-threshold "$1" | grep -q 'NO LEASE'; }
   lacks secret json
   gpurota status | grep -q 'org/secret-7b'
 }
+
+@test "columns by name are for scripts: every row says all, and nothing is empty" {
+  in_background holder gpurota run --memory 1G --name train7 -- "$PROGRAM" hold 64
+  wait_until says holder holding
+  gpurota status --format gpu,state,lease,user,size,name,kind --no-titles >rows
+  local gpu state lease user size name kind
+  IFS=$'\t' read -r gpu state lease user size name kind < <(grep train7 rows)
+  [ "$state, $lease $user $size $name $kind" = "in use, L1 $(id -un) 1 train7 run" ]
+  # What is left of that GPU has a row of its own, with the same index.
+  [ "$(awk -F'\t' -v gpu="$gpu" '$1 == gpu' rows | wc -l)" = 2 ]
+  [ "$(awk -F'\t' 'NF != 7' rows | wc -l)" = 0 ]
+  local title other
+  read -r title other < <(gpurota status --format uuid,free)
+  [ "$title $other" = "UUID FREE" ]
+}
+
+@test "a column that is not there is a mistake, which says what there is" {
+  run -2 gpurota status --format gpu,usr
+  [[ $output == *"there is no column 'usr' (did you mean 'user'?)"*"host, gpu, state"* ]]
+  run -2 gpurota status --format gpu --json
+  run -2 gpurota status --no-titles
+}

@@ -159,8 +159,7 @@ int hosts(const Context& context, const HostsOptions& options) {
     });
   }
   return show<proto::Status>(options, *hosts, [&](const auto& views) {
-    return options.summary ? hosts_summary_text(views, look)
-                           : hosts_status_text(views, look, now());
+    return hosts_picture(views, options.form, look, now());
   });
 }
 
