@@ -64,6 +64,7 @@ class Gpu:
     clock_limits: Optional[List[str]] = None
     ecc_uncorrected: Optional[int] = None  # errors of its memory since the driver was loaded
     xid_errors: Optional[int] = None  # that the driver reported of it since gpurotad runs
+    compute_capability: Optional[str] = None  # "9.0"
 
 
 @dataclass(frozen=True)
