@@ -15,4 +15,11 @@ else()
     $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
   target_link_options(gpurota_flags INTERFACE -Wl,-z,relro,-z,now)
 endif()
+# gpurota_unoptimised(TARGET): of a test's own code nobody waits for what it computes, but with sanitizers twice as long for its
+# compiler.
+function(gpurota_unoptimised target)
+  if(GPUROTA_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
+endfunction()
 target_compile_definitions(gpurota_flags INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
