@@ -34,7 +34,7 @@ ALLOWED = {
     "daemon": ["base", "abi", "core", "lease", "sched", "watch", "jobs", "filler", "access", "series", "containers", "config", "proto", "ports", "ipc",
                "keeper", "sys", "nvml", "store"],
     "client": ["base", "core", "proto", "ipc"],
-    "containers": ["base", "abi", "core", "proto"],
+    "containers": ["base", "abi", "core", "proto", "ipc"],
     "cli": ["base", "abi", "core", "config", "proto", "client", "containers"],
     "kube": ["base", "abi", "core", "proto", "ports", "sys", "client", "containers"],
     "keeper": ["base", "core", "jobs"],

@@ -69,8 +69,21 @@ def packages_of(paths):
     return packages
 
 
+def write_tar(tar, entries, when):
+    """Sorted and without what differs between two builds; `entries`: mode and bytes by name, or None for a folder."""
+    for name in sorted(entries):
+        info = tarfile.TarInfo(name)
+        info.mtime, info.uname, info.gname = when, "root", "root"
+        if entries[name] is None:
+            info.type, info.mode = tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755
+            tar.addfile(info)
+        else:
+            info.mode, info.size = entries[name][0], len(entries[name][1])
+            tar.addfile(info, io.BytesIO(entries[name][1]))
+
+
 class Layer:
-    """A tar, sorted and without what differs between two builds."""
+    """Files by their names, and their folders."""
 
     def __init__(self, when):
         self.when, self.files = when, {}
@@ -96,15 +109,7 @@ class Layer:
         with tarfile.open(fileobj=plain, mode="w", format=tarfile.GNU_FORMAT) as tar:
             entries = {name: None for name in self.folders(folders)}
             entries.update(self.files)
-            for name in sorted(entries):
-                info = tarfile.TarInfo(name)
-                info.mtime, info.uname, info.gname = self.when, "root", "root"
-                if entries[name] is None:
-                    info.type, info.mode = tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755
-                    tar.addfile(info)
-                else:
-                    info.mode, info.size = entries[name][0], len(entries[name][1])
-                    tar.addfile(info, io.BytesIO(entries[name][1]))
+            write_tar(tar, entries, self.when)
         packed = io.BytesIO()
         with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=9, mtime=0) as file:
             file.write(plain.getvalue())
@@ -156,17 +161,12 @@ class Layout:
         return self.put(json.dumps(value, sort_keys=True, separators=(",", ":")).encode(), media_type)
 
     def write(self, path, index, when):
-        layer = Layer(when)
-        for digest, data in self.blobs.items():
-            layer.add("blobs/" + digest.replace(":", "/"), data)
-        layer.add("oci-layout", b'{"imageLayoutVersion":"1.0.0"}')
-        layer.add("index.json", json.dumps(index, sort_keys=True).encode())
+        entries = {"blobs/" + digest.replace(":", "/"): (0o644, data) for digest, data in self.blobs.items()}
+        entries["oci-layout"] = (0o644, b'{"imageLayoutVersion":"1.0.0"}')
+        entries["index.json"] = (0o644, json.dumps(index, sort_keys=True).encode())
         temporary = path + ".new"
         with tarfile.open(temporary, "w", format=tarfile.GNU_FORMAT) as tar:
-            for name in sorted(layer.files):
-                info = tarfile.TarInfo(name)
-                info.mtime, info.size = when, len(layer.files[name][1])
-                tar.addfile(info, io.BytesIO(layer.files[name][1]))
+            write_tar(tar, entries, when)
         os.replace(temporary, path)
 
 

@@ -68,13 +68,7 @@ Result<Command> on_hosts(const std::string& name, Raw& raw, Command here) {
   if (raw.host.empty() && !raw.hosts_file) return here;
   HostsOptions options;
   options.command = name;
-  for (const std::string& text : raw.host) {
-    for (std::size_t at = 0; at <= text.size();) {
-      const std::size_t end = std::min(text.find(',', at), text.size());
-      options.hosts.push_back(text.substr(at, end - at));
-      at = end + 1;
-    }
-  }
+  options.hosts = split_commas(raw.host);
   for (const std::string& host : options.hosts) GPUROTA_TRY(check_host(host));
   GPUROTA_ASSIGN_OR_RETURN(options.hosts, distinct_hosts(options.hosts));
   options.file = raw.hosts_file;

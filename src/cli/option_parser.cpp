@@ -199,18 +199,22 @@ Result<std::optional<std::chrono::seconds>> time_of(const char* option,
 }
 
 // "0,1" and repeated options alike.
-Result<Words> split_ids(const Words& given) {
-  Words ids;
+Words split_commas(const Words& given) {
+  Words parts;
   for (const std::string& text : given) {
     for (std::size_t at = 0; at <= text.size();) {
       const std::size_t end = std::min(text.find(',', at), text.size());
-      if (end == at)
-        return fail(Code::kInvalid, "--gpu-ids: write ids between commas: --gpu-ids 0,1");
-      ids.push_back(text.substr(at, end - at));
+      parts.push_back(text.substr(at, end - at));
       at = end + 1;
     }
   }
-  return ids;
+  return parts;
+}
+
+Result<Words> split_ids(const Words& given) {
+  Words ids = split_commas(given);
+  if (std::find(ids.begin(), ids.end(), "") == ids.end()) return ids;
+  return fail(Code::kInvalid, "--gpu-ids: write ids between commas: --gpu-ids 0,1");
 }
 
 }  // namespace gpurota::cli

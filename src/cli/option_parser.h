@@ -75,7 +75,9 @@ Result<std::optional<int>> number_of(const char* option, const std::optional<std
                                      int most);
 Result<std::optional<std::chrono::seconds>> time_of(const char* option,
                                                     const std::optional<std::string>& text);
-// "0,1" and repeated options alike.
+// The parts between commas, of repeated options alike; some may be empty.
+Words split_commas(const Words& given);
+// "0,1": none of them empty.
 Result<Words> split_ids(const Words& given);
 
 }  // namespace gpurota::cli

@@ -2,6 +2,7 @@
 
 #include "base/nearest.h"
 #include "base/text.h"
+#include "cli/option_parser.h"
 
 #include <fmt/format.h>
 
@@ -72,14 +73,11 @@ Column chosen_column(StatusColumn column) {
 
 Result<std::vector<StatusColumn>> parse_status_columns(std::string_view names) {
   std::vector<StatusColumn> columns;
-  for (std::size_t at = 0; at <= names.size();) {
-    const std::size_t end = std::min(names.find(',', at), names.size());
-    const std::string_view name = names.substr(at, end - at);
+  for (const std::string& name : split_commas({std::string(names)})) {
     std::size_t column = 0;
     while (column < kStatusColumns && name != named(column).name) ++column;
     if (column == kStatusColumns) return unknown_column(name);
     columns.push_back(static_cast<StatusColumn>(column));
-    at = end + 1;
   }
   if (columns.size() <= kMostColumns) return columns;
   return fail(Code::kInvalid, fmt::format("--format: {} columns are too many (at most {})",

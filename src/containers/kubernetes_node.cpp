@@ -2,16 +2,15 @@
 
 #include "base/fd.h"
 #include "base/read_all.h"
+#include "ipc/unix_socket.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 namespace gpurota::containers {
@@ -28,25 +27,13 @@ std::optional<std::string> text_of(const fs::path& path) {
   return file ? read_all(file.get(), kLargestFile) : std::nullopt;
 }
 
-// A socket that was left behind refuses.
-bool is_listened_at(const fs::path& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string name = path.string();
-  if (name.size() >= sizeof address.sun_path) return false;
-  std::memcpy(address.sun_path, name.data(), name.size());
-  const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
-  // EAGAIN: there is no room, as it has much to do.
-  return socket && (::connect(socket.get(), generic, sizeof address) == 0 || errno == EAGAIN);
-}
-
 std::vector<std::string> listeners(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
-    if (name != "kubelet.sock" && at->is_socket(error) && is_listened_at(at->path())) {
+    if (name != "kubelet.sock" && at->is_socket(error) &&
+        ipc::answers(at->path().string(), SOCK_STREAM)) {
       names.push_back(name);
     }
   }
@@ -54,26 +41,26 @@ std::vector<std::string> listeners(const fs::path& folder) {
   return names;
 }
 
-// "key = value" of a line, without spaces and comment.
-std::string setting_in(std::string_view line) {
-  std::string text;
-  for (const char c : line.substr(0, line.find('#'))) {
-    if (c != ' ' && c != '\t' && c != '\r') text += c;
+// What each line has before a comment, without spaces: "key=value".
+std::vector<std::string> settings_in(std::string_view config) {
+  std::vector<std::string> settings(1);
+  bool in_comment = false;
+  for (const char c : config) {
+    if (c == '\n') settings.emplace_back();
+    in_comment = c != '\n' && (in_comment || c == '#');
+    if (!in_comment && std::string_view(" \t\r\n").find(c) == std::string_view::npos) {
+      settings.back() += c;
+    }
   }
-  return text;
+  return settings;
 }
 
 // As Docker's package has it.
 bool is_not_for_kubelet(std::string_view config) {
-  for (std::size_t at = 0; at < config.size();) {
-    const std::size_t end = std::min(config.find('\n', at), config.size());
-    const std::string setting = setting_in(config.substr(at, end - at));
-    at = end + 1;
-    if (setting.starts_with("disabled_plugins=") && setting.find("cri\"") != std::string::npos) {
-      return true;
-    }
-  }
-  return false;
+  const std::vector<std::string> settings = settings_in(config);
+  return std::any_of(settings.begin(), settings.end(), [](const std::string& setting) {
+    return setting.starts_with("disabled_plugins=") && setting.find("cri\"") != std::string::npos;
+  });
 }
 
 std::string without_cdi(const fs::path& root) {
@@ -108,10 +95,7 @@ Result<std::map<std::string, std::size_t>> parse_checkpoint(std::string_view tex
 
 bool allows_cdi(std::string_view config) {
   bool allows = false;
-  for (std::size_t at = 0; at < config.size();) {
-    const std::size_t end = std::min(config.find('\n', at), config.size());
-    const std::string setting = setting_in(config.substr(at, end - at));
-    at = end + 1;
+  for (const std::string& setting : settings_in(config)) {
     if (setting == "enable_cdi=false") return false;
     if (setting == "enable_cdi=true" || setting == "version=3") allows = true;
   }
@@ -126,7 +110,7 @@ KubernetesNode read_kubernetes_node(const fs::path& kubelet_dir, const fs::path&
   node.is_closed = node.has_kubelet && ::access(plugins.c_str(), R_OK | X_OK) != 0 &&
                    (errno == EACCES || errno == EPERM);
   if (!node.has_kubelet || node.is_closed) return node;
-  node.kubelet_listens = is_listened_at(plugins / "kubelet.sock");
+  node.kubelet_listens = ipc::answers((plugins / "kubelet.sock").string(), SOCK_STREAM);
   node.plugins = listeners(plugins);
   node.drivers = listeners(kubelet_dir / "plugins_registry");
   if (const auto text = text_of(plugins / "kubelet_internal_checkpoint")) {

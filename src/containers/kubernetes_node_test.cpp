@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <fstream>
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -23,7 +22,7 @@ using ::testing::Pair;
 
 void write(const fs::path& path, const std::string& text) {
   fs::create_directories(path.parent_path());
-  std::ofstream(path) << text;
+  testing::write_file(path.string(), text);
 }
 
 Fd bound_socket(const fs::path& path) {

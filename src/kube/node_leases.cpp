@@ -66,12 +66,11 @@ Result<DaemonView> read_daemon(const client::Location& location, const std::stri
     if (lease.kind == proto::LeaseKind::kPod) view.pods.push_back(lease);
   }
   for (const proto::Finding& finding : status.findings) {
+    if (finding.kind != proto::FindingKind::kOverLimit) continue;
     const bool is_pods =
         std::any_of(view.pods.begin(), view.pods.end(),
                     [&](const proto::Lease& lease) { return finding.lease_id == lease.lease_id; });
-    if (is_pods && finding.kind == proto::FindingKind::kOverLimit) {
-      view.over_limit.push_back(finding);
-    }
+    if (is_pods) view.over_limit.push_back(finding);
   }
   return view;
 }

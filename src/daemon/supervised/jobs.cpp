@@ -108,12 +108,13 @@ void Jobs::on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why) 
 
 Result<void> Jobs::control(std::uint64_t id, What what, bool force) {
   JobEntry& job = entries_.at(id);
-  if (what == What::kRemove && !force && is_on(job)) {
+  const bool asks_first = what == What::kRemove && !force;
+  if (asks_first && is_on(job)) {
     return fail(Code::kInvalid,
                 fmt::format("{0} runs: 'gpurota job remove --force {0}' stops it and removes it",
                             job.spec.name));
   }
-  if (what == What::kRemove && !force) GPUROTA_TRY(check_removal(entries_, job));
+  if (asks_first) GPUROTA_TRY(check_removal(entries_, job));
   switch (what) {
     case What::kStart:
       carry_out(job, job.life.start(now()));

@@ -70,8 +70,7 @@ struct Claim {
   std::vector<ClaimDevice> devices;
   ClaimTerms terms;
   std::optional<LeaseId> lease{};        // as the daemon last said; not stored
-  bool had_lease = false;                // since this program runs; not stored
-  std::optional<LeaseId> first_lease{};  // that this program knows of; not stored
+  std::optional<LeaseId> first_lease{};  // since this program runs; not stored
 };
 // As the claim would be stored, but for its token. `gpus`: of this node. kInvalid: no lease could be that; the sentence is for whoever
 // wrote the claim (`kubectl describe pod`). kUnavailable: a GPU that is not there now.

@@ -40,7 +40,6 @@ Result<DraNode::Work> DraNode::add(const AllocatedClaim& allocated) {
 void DraNode::on_lease(const std::string& uid, LeaseId lease) {
   if (Claim* const claim = book_.find(uid)) {
     // `lease` is what the daemon said together with what is free: else it would be counted twice until it says so.
-    claim->had_lease = true;
     if (!claim->first_lease) claim->first_lease = lease;
   } else {
     endings_.push_back({lease, "its claim was given up"});
@@ -62,9 +61,7 @@ void DraNode::on_daemon(Result<DaemonView> view) {
   for (auto& [uid, claim] : book_.all()) {
     const auto at = there.find(uid);
     claim.lease = at == there.end() ? std::nullopt : std::optional(at->second->lease_id);
-    if (!claim.lease && claim.had_lease) orders_.push_back(order_of(claim));
-    if (!claim.lease) continue;
-    claim.had_lease = true;
+    if (!claim.lease && claim.first_lease) orders_.push_back(order_of(claim));
     if (!claim.first_lease) claim.first_lease = claim.lease;
   }
 }
@@ -84,18 +81,19 @@ std::vector<SliceDevice> DraNode::devices() const {
 std::vector<SeenClaim> DraNode::pods() const {
   std::vector<SeenClaim> seen;
   if (!view_) return seen;
+  std::multimap<std::string, const proto::Lease*> leases;  // one that ends beside the next, perhaps
+  for (const proto::Lease& lease : view_->pods) {
+    if (const auto uid = find_uid(lease.allocation.value_or(""))) leases.emplace(*uid, &lease);
+  }
   for (const auto& [uid, claim] : book_.all()) {
     if (claim.pod.empty() || claim.pod_uid.empty()) continue;  // nobody would find its events
     SeenClaim& found = seen.emplace_back();
     found.uid = uid;
     found.pod = {claim.id.space, claim.pod, claim.pod_uid};
     found.first_lease = claim.first_lease;
-    for (const proto::Lease& lease : view_->pods) {
-      if (claim.lease == lease.lease_id) found.lease = &lease;
-      if (lease.state == proto::LeaseState::kEnding &&
-          find_uid(lease.allocation.value_or("")) == uid) {
-        found.is_ending = true;
-      }
+    for (auto [at, end] = leases.equal_range(uid); at != end; ++at) {
+      if (claim.lease == at->second->lease_id) found.lease = at->second;
+      if (at->second->state == proto::LeaseState::kEnding) found.is_ending = true;
     }
     for (const proto::Finding& finding : view_->over_limit) {
       if (claim.lease == finding.lease_id) found.over_limit = &finding;

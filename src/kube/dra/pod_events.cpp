@@ -44,28 +44,26 @@ std::string over_limit_text(const SeenClaim& claim) {
   return fmt::format("Holds {} of a GPU, more than it may", to_string(found.used_bytes));
 }
 
-// Whether it is to be said now that it holds, or does not.
-template <class Matter>
-bool is_news(Matter& matter, bool holds, Duration patience, TimePoint now) {
+}  // namespace
+
+bool PodEvents::is_news(Matter& matter, bool holds, Duration patience, TimePoint now) {
   if (!holds) {
     matter.since.reset();
     return false;
   }
   if (!matter.since) matter.since = now;
   const bool was_said = matter.told && *matter.told >= *matter.since;
-  const bool is_paused = matter.told && now - *matter.told < PodEvents::kPause;
+  const bool is_paused = matter.told && now - *matter.told < kPause;
   if (was_said || is_paused || now - *matter.since < patience) return false;
   matter.told = now;
   return true;
 }
 
-// Its lease was ended, which shows in that it has none for a while, or has another one.
-template <class Matters>
-bool has_lost_lease(Matters& matters, const SeenClaim& claim, TimePoint now) {
+bool PodEvents::has_lost_lease(Matters& matters, const SeenClaim& claim, TimePoint now) {
   if (!matters.lease) matters.lease = claim.first_lease;
   if (claim.lease == nullptr) {
     const bool is_gone = matters.lease && !claim.is_ending;
-    return is_news(matters.lost, is_gone, PodEvents::kLossPatience, now);
+    return is_news(matters.lost, is_gone, kLossPatience, now);
   }
   const auto before = std::exchange(matters.lease, claim.lease->lease_id);
   const bool is_other = before && *before != claim.lease->lease_id;
@@ -73,8 +71,6 @@ bool has_lost_lease(Matters& matters, const SeenClaim& claim, TimePoint now) {
   matters.lost.since.reset();
   return news;
 }
-
-}  // namespace
 
 std::vector<PodEvent> PodEvents::look(const std::vector<SeenClaim>& claims, TimePoint now) {
   if (now - window_ > kPause) {

@@ -58,6 +58,10 @@ class PodEvents {
     Matter waits, over_limit, lost;
     std::optional<LeaseId> lease;  // the last one
   };
+  // Whether it is to be said now that it holds, or does not.
+  static bool is_news(Matter& matter, bool holds, Duration patience, TimePoint now);
+  // Whether it is to be said now that its lease was ended, which shows in that it has none for a while, or has another one.
+  static bool has_lost_lease(Matters& matters, const SeenClaim& claim, TimePoint now);
 
   std::map<std::string, Matters>
       claims_;  // by the uids of claim and pod, as a claim may outlive its pod
