@@ -1,9 +1,12 @@
-# gpurota_module(NAME SOURCES a.cpp… [DEPS gpurota_base…] [TESTS a_test.cpp…] [TEST_DEPS …] [PLAIN])
+# What `./dev asan` and `./dev tsan` build: tests by themselves, and the programs that these run.
+add_custom_target(tested)
+
+# gpurota_module(NAME SOURCES a.cpp… [DEPS gpurota_base…] [TESTS a_test.cpp…] [TEST_DEPS …] [PLAIN] [THREADS])
 #
 # One folder is one static library gpurota_NAME, and its *_test.cpp files are one test binary
-# NAME_test, known to ctest by that name. PLAIN: as of gpurota_test.
+# NAME_test, known to ctest by that name. PLAIN and THREADS: as of gpurota_test.
 function(gpurota_module name)
-  cmake_parse_arguments(M "PLAIN" "" "SOURCES;DEPS;TESTS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(M "PLAIN;THREADS" "" "SOURCES;DEPS;TESTS;TEST_DEPS" ${ARGN})
   if(M_SOURCES)
     add_library(gpurota_${name} STATIC ${M_SOURCES})
     target_link_libraries(gpurota_${name} PUBLIC gpurota_flags ${M_DEPS})
@@ -17,26 +20,37 @@ function(gpurota_module name)
     target_link_libraries(gpurota_${name} INTERFACE gpurota_flags ${M_DEPS})
   endif()
   if(M_TESTS AND GPUROTA_TESTS)
-    set(plain)
-    if(M_PLAIN)
-      set(plain PLAIN)
-    endif()
-    gpurota_test(${name}_test SOURCES ${M_TESTS} DEPS gpurota_${name} ${M_TEST_DEPS} ${plain})
+    set(options)
+    foreach(option PLAIN THREADS)
+      if(M_${option})
+        list(APPEND options ${option})
+      endif()
+    endforeach()
+    gpurota_test(${name}_test SOURCES ${M_TESTS} DEPS gpurota_${name} ${M_TEST_DEPS} ${options})
   endif()
 endfunction()
 
-# gpurota_test(NAME SOURCES … DEPS … [LABELS …] [TIMEOUT seconds] [PLAIN]): a gtest binary, run whole by
-# ctest. PLAIN: without precompiled headers, as its sources are compiled in their own way. The label is "unit" unless told; "gpu" needs a real one, "unsanitized" cannot run under
-# sanitizers. Its results go where tools/list_skips.py looks for skipped cases.
+# gpurota_test(NAME SOURCES … DEPS … [LABELS …] [TIMEOUT seconds] [PLAIN] [THREADS]): a gtest binary, run whole by
+# ctest. PLAIN: without precompiled headers, as its sources are compiled in their own way. THREADS: it has more than one, so that it is of
+# interest to the thread sanitizer, which has no target of that name otherwise; a test that does not say so cannot start any. The label is
+# "unit" unless told; "gpu" needs a real one, "unsanitized" cannot run under sanitizers. Its results go where tools/list_skips.py looks for
+# skipped cases.
 function(gpurota_test name)
-  cmake_parse_arguments(T "PLAIN" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(T "PLAIN;THREADS" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 600)
   endif()
   if(NOT T_LABELS)
     set(T_LABELS unit)
   endif()
+  if(GPUROTA_SANITIZE STREQUAL "thread" AND NOT T_THREADS)
+    return()
+  endif()
   add_executable(${name} ${T_SOURCES})
+  add_dependencies(tested ${name})
+  if(NOT T_THREADS)
+    target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src/testing/one_thread.cpp)
+  endif()
   # Fixtures of the same name in two files are not two of one thing.
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   target_link_libraries(${name} PRIVATE gpurota_flags ${T_DEPS} GTest::gmock GTest::gtest_main)
@@ -59,9 +73,10 @@ function(gpurota_fuzzer name)
     add_executable(${name}_fuzzer ${F_SOURCES})
     target_link_libraries(${name}_fuzzer PRIVATE gpurota_flags ${F_DEPS})
     target_link_options(${name}_fuzzer PRIVATE -fsanitize=fuzzer)
-  else()
+  elseif(NOT GPUROTA_SANITIZE STREQUAL "thread")  # they have one
     add_executable(${name}_corpus ${F_SOURCES} ${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
     target_link_libraries(${name}_corpus PRIVATE gpurota_flags ${F_DEPS})
+    add_dependencies(tested ${name}_corpus)
     add_test(NAME ${name}_corpus COMMAND ${name}_corpus ${corpus})
     set_tests_properties(${name}_corpus PROPERTIES TIMEOUT 300 LABELS unit)
   endif()

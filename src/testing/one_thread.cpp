@@ -1,0 +1,11 @@
+// In tests that are not said to have threads (gpurota_test in cmake/GpurotaModule.cmake): the thread sanitizer does not run them.
+#include <cstdio>
+#include <cstdlib>
+
+#include <pthread.h>
+
+extern "C" int pthread_create(pthread_t* /*thread*/, const pthread_attr_t* /*attributes*/,
+                              void* (* /*start*/)(void*), void* /*argument*/) noexcept {
+  std::fputs("This test starts a thread: say THREADS where CMake is told of it.\n", stderr);
+  std::abort();
+}
