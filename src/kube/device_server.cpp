@@ -2,11 +2,11 @@
 
 #include "base/log.h"
 #include "kube/proto/device_plugin.grpc.pb.h"
+#include "kube/streams.h"
 #include "kube/unix_server.h"
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <optional>
 
 #include <grpcpp/grpcpp.h>
@@ -15,10 +15,6 @@ namespace gpurota::kube {
 namespace {
 
 constexpr const char* kVersion = "v1beta1";
-// Between two looks whether a stream has been cancelled.
-constexpr std::chrono::milliseconds kLook{500};
-// Kubelet opens one for each registration. Who opens more is no kubelet.
-constexpr int kMostStreams = 16;
 
 template <class List>
 DeviceDesk::Ids ids_of(const List& list) {
@@ -61,8 +57,8 @@ void fill(const ContainerAnswer& answer, v1beta1::ContainerAllocateResponse& out
 class Service final : public v1beta1::DevicePlugin::Service {
  public:
   Service(DeviceDesk& desk, const Published<Offers>& offers) : desk_(desk), offers_(offers) {}
-  int streams() const { return streams_; }
-  void end() { ending_ = true; }
+  int streams() const { return streams_.open(); }
+  void end() { streams_.end(); }
 
   grpc::Status GetDevicePluginOptions(grpc::ServerContext*, const v1beta1::Empty*,
                                       v1beta1::DevicePluginOptions* options) override {
@@ -72,19 +68,8 @@ class Service final : public v1beta1::DevicePlugin::Service {
 
   grpc::Status ListAndWatch(grpc::ServerContext* context, const v1beta1::Empty*,
                             grpc::ServerWriter<v1beta1::ListAndWatchResponse>* writer) override {
-    if (++streams_ > kMostStreams) {
-      --streams_;
-      return {grpc::StatusCode::RESOURCE_EXHAUSTED, "too many streams"};
-    }
-    std::uint64_t version = 0;
-    while (!ending_ && !context->IsCancelled()) {
-      const auto seen = offers_.wait(version, kLook);
-      if (!seen.value || seen.version == version) continue;
-      version = seen.version;
-      if (!writer->Write(list_of(*seen.value))) break;
-    }
-    --streams_;
-    return grpc::Status::OK;
+    return streams_.tell(offers_, *context, *writer, list_of) ? grpc::Status::OK
+                                                              : too_many_streams();
   }
 
   grpc::Status GetPreferredAllocation(grpc::ServerContext*,
@@ -120,8 +105,7 @@ class Service final : public v1beta1::DevicePlugin::Service {
  private:
   DeviceDesk& desk_;
   const Published<Offers>& offers_;
-  std::atomic<int> streams_ = 0;
-  std::atomic<bool> ending_ = false;
+  Streams streams_;
 };
 
 class Served final : public DeviceServer {

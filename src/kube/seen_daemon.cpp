@@ -22,9 +22,13 @@ bool SeenDaemon::hear(Result<DaemonView> view, TimePoint now) {
   return true;
 }
 
+bool SeenDaemon::is_away(TimePoint now) const {
+  return away_since_ && now - *away_since_ > kAwayPatience;
+}
+
 std::vector<NodeGpu> SeenDaemon::gpus(TimePoint now) const {
   std::vector<NodeGpu> gpus = view_->node.gpus;
-  if (away_since_ && now - *away_since_ > kAwayPatience) {
+  if (is_away(now)) {
     for (NodeGpu& gpu : gpus) gpu.in_service = false;
   }
   return gpus;

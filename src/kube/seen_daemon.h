@@ -19,7 +19,9 @@ class SeenDaemon {
   // Whether it has ever been heard; only then is there something to look at.
   explicit operator bool() const { return view_.has_value(); }
   const DaemonView* operator->() const { return &*view_; }
-  // Its GPUs, none of them in service while it has been away for long; only if it has ever been heard.
+  // So long that nobody knows how its GPUs are.
+  bool is_away(TimePoint now) const;
+  // Its GPUs, none of them in service while it is away; only if it has ever been heard.
   std::vector<NodeGpu> gpus(TimePoint now) const;
 
  private:

@@ -99,4 +99,8 @@ grpc::Status status_of(const Error& error) {
   return {code, "gpurota: " + display_text(error.message, kMostText)};
 }
 
+grpc::Status too_many_streams() {
+  return {grpc::StatusCode::RESOURCE_EXHAUSTED, "gpurota: too many streams"};
+}
+
 }  // namespace gpurota::kube

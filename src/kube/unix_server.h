@@ -43,6 +43,7 @@ class UnixServer {
 };
 
 grpc::Status status_of(const Error& error);
+grpc::Status too_many_streams();
 
 // To who listens at a Unix socket, now: gRPC would share connections of a process, and wait longer and longer before it tries again.
 std::shared_ptr<grpc::Channel> connect_to(const std::string& socket);

@@ -55,8 +55,8 @@ class DraCase(KubeletCase):
         self.assertEqual(list(answer.devices), [])
         return answer.error
 
-    def execute(self, prepared, *command):
-        program = self.kubelet.execute(prepared, [PROGRAM, *command])
+    def execute(self, prepared, *command, request=None):
+        program = self.kubelet.execute(prepared, [PROGRAM, *command], request)
         self.programs.append(program)
         return program
 

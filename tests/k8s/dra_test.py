@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import subprocess
 import threading
 import unittest
 
@@ -11,6 +12,7 @@ import grpc
 from dra_case import DraCase
 from fake_api_server import SLICES, amount, config, result
 from fake_kubelet import wait_until
+from kubelet_case import PREFIX
 
 GIB = 1 << 30
 WHOLE, TURNS = config("FromClass", share="whole"), config("FromClass", share="turns")
@@ -51,6 +53,54 @@ class WhatAPodIsTold(DraCase):
         wait_until(lambda: self.plugin_says("events of pods cannot be written"), "the warning")
         self.wait_for_leases(lambda leases: leases and leases[0]["lease_id"] != lease["lease_id"])
         self.assertEqual(self.reasons(), [])
+
+
+class HealthOfDevices(DraCase):
+    @staticmethod
+    def lose(lost):
+        subprocess.run([os.path.join(PREFIX, "bin", "gpurota-sim"), "set", "gpu0.lost=%d" % lost], check=True)
+
+    def watch(self, version):
+        watch = self.kubelet.watch_health(version)
+        self.addCleanup(watch.cancel)
+        return watch
+
+    def test_kubelet_of_each_version_hears_it_at_once(self):
+        self.start_plugin()
+        for version in ("v1alpha1", "v1beta1", "v1"):
+            with self.subTest(version=version):
+                self.assertEqual(self.watch(version).next(), {name: ("HEALTHY", "") for name in self.api.devices()})
+
+    def test_it_is_said_again_when_it_changes_and_before_kubelet_takes_it_for_unknown(self):
+        self.start_plugin()
+        name = self.device_names()[0]
+        watch = self.watch("v1")
+        watch.next()
+        self.lose(1)
+        watch.wait_for(name, lambda health, message: health == "UNHEALTHY" and "lost" in message)
+        self.lose(0)
+        watch.wait_for(name, lambda health, message: health == "HEALTHY")
+        last = max(watch.times[-1])
+        watch.next()
+        self.assertTrue(last + 5 <= min(watch.times[-1]) <= last + 25, watch.times)
+
+    def test_who_opens_streams_without_an_end_is_refused_and_others_are_served(self):
+        self.start_plugin()
+        streams = [self.watch("v1") for _ in range(16)]
+        for each in streams:
+            each.next()
+        with self.assertRaises(grpc.RpcError) as refused:
+            self.watch("v1").next()
+        self.assertEqual(refused.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+        self.prepared(self.allocate("a"))
+        streams.pop().cancel()
+        wait_until(lambda: self.watch_is_served(), "a stream")
+
+    def watch_is_served(self):
+        try:
+            return self.watch("v1").next()
+        except grpc.RpcError:
+            return None
 
 
 class FromAClaimToALimit(DraCase):
@@ -110,6 +160,53 @@ class FromAClaimToALimit(DraCase):
         self.assertEqual([gpu["limit_bytes"] for gpu in lease["gpus"]], [2 * GIB] * 2)
         self.kubelet.unprepare(claim)
         self.wait_for_leases(lambda leases: leases == [])
+
+    def test_a_claim_that_says_so_has_a_lease_for_each_request(self):
+        self.start_plugin()
+        first, second = self.device_names()
+        results = [result(first, request="big", memory="2Gi"), result(first, request="small", memory="1Gi"), result(second, request="small", memory="1Gi")]
+        claim = self.api.allocate("default", "parts", results, [config("FromClaim", leasePer="request")])
+        prepared = self.prepared(claim)
+        self.assertEqual(sorted((lease["pod"]["container"], [gpu["limit_bytes"] for gpu in lease["gpus"]]) for lease in self.leases()),
+                         [("big", [2 * GIB]), ("small", [GIB, GIB])])
+        for request, words in (("big", "refused at 1[0-9]* MiB"), ("small", "refused at [0-9]{3} MiB")):
+            program = self.execute(prepared, "greedy", "64", request=request)
+            self.assertRegex(self.wait_for_line(program, "refused at"), words)
+            program.kill()
+        before = self.lease_ids()
+        self.restart_plugin(signal.SIGKILL)
+        self.assertEqual({device.cdi_device_ids[0] for device in self.prepared(claim).devices}, {each.cdi_device_ids[0] for each in prepared.devices})
+        self.assertEqual(self.lease_ids(), before)
+        self.assertEqual(self.kubelet.unprepare(claim), [""])
+        self.wait_for_leases(lambda leases: leases == [])
+        self.assertEqual(self.specs(), [])
+
+    def test_what_two_containers_ask_for_as_resources_is_a_lease_for_each(self):
+        self.start_plugin()
+        turns = self.device_names(turns=True)[0]
+        usual = self.api.devices()[turns]["capacity"]["memory"]["requestPolicy"]["default"]
+        claim = self.api.allocate("default", "train-0-extended-resources-x7", [
+            result(turns, request="container-%d-request-0" % i, memory=usual) for i in (0, 1)], [TURNS],
+            annotations={"resource.kubernetes.io/extended-resource-claim": "true"})
+        prepared = self.prepared(claim)
+        self.assertEqual(sorted((lease["share"], lease["pod"]["container"]) for lease in self.leases()),
+                         [("swap", "container-0"), ("swap", "container-1")])
+        programs = [self.execute(prepared, "compute", "200", "2", request="container-%d-request-0" % i) for i in (0, 1)]
+        for program in programs:
+            output, _ = program.communicate(timeout=120)
+            self.assertRegex(output, "done: [0-9]+ rounds, 0 wrong")
+
+    def test_where_one_of_its_leases_cannot_be_had_a_claim_leaves_none(self):
+        self.start_plugin()
+        first, second = self.device_names()
+        mine = self.call("Acquire", request={"kind": "reservation", "gpu_ids": [self.gpu_of(second)], "memory": {"bytes": 7 * GIB}, "seconds": 600})
+        self.assertIn("parameters", mine)
+        results = [result(first, request="a", memory="1Gi"), result(second, request="b", memory="3Gi")]
+        self.refusal(self.api.allocate("default", "parts", results, [config("FromClaim", leasePer="request")]))
+        self.wait_for_leases(lambda leases: [lease["kind"] for lease in leases] == ["reservation"])
+
+    def gpu_of(self, device):
+        return self.api.devices()[device]["attributes"]["uuid"]["string"]
 
     def test_what_another_driver_gives_the_claim_is_left_alone(self):
         self.start_plugin()

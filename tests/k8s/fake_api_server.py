@@ -171,9 +171,9 @@ class FakeApiServer:
         self.version += 1
         return str(self.version)
 
-    def allocate(self, namespace, name, results, configs=(), pods=("train-0",)):
+    def allocate(self, namespace, name, results, configs=(), pods=("train-0",), annotations=None):
         claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
-                 "metadata": {"namespace": namespace, "name": name, "uid": str(uuid.uuid4())},
+                 "metadata": {"namespace": namespace, "name": name, "uid": str(uuid.uuid4()), "annotations": annotations or {}},
                  "status": {"allocation": {"devices": {"results": list(results), "config": list(configs)}},
                             "reservedFor": [{"resource": "pods", "name": pod, "uid": str(uuid.uuid4())} for pod in pods]}}
         self.claims[namespace, name] = claim

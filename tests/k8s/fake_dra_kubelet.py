@@ -11,11 +11,37 @@ import threading
 
 import grpc
 
+import dra_health_pb2 as health
 import dra_pb2 as dra
 import plugin_registration_pb2 as registration
 from fake_kubelet import unary, wait_until
 
 SERVICE = "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
+
+
+class HealthWatch:
+    def __init__(self, endpoint, service):
+        self.channel = grpc.insecure_channel("unix:" + endpoint, [("grpc.use_local_subchannel_pool", 1)])
+        call = self.channel.unary_stream("/%s/NodeWatchResources" % service, request_serializer=health.Watch.SerializeToString,
+                                         response_deserializer=health.Devices.FromString)
+        self.stream = call(health.Watch())
+        self.times = []
+
+    def next(self):
+        message = next(self.stream)
+        self.times.append({device.last_updated_time for device in message.devices})
+        assert {device.device.pool_name for device in message.devices} == {"node-1"}, message
+        return {device.device.device_name: (health.Health.Name(device.health), device.message) for device in message.devices}
+
+    def wait_for(self, name, holds):
+        while True:
+            found = self.next()[name]
+            if holds(*found):
+                return
+
+    def cancel(self):
+        self.stream.cancel()
+        self.channel.close()
 
 
 class FakeDraKubelet:
@@ -58,7 +84,7 @@ class FakeDraKubelet:
     def register(self, path):
         with grpc.insecure_channel("unix:" + path, [("grpc.use_local_subchannel_pool", 1)]) as channel:
             info = unary(channel, "pluginregistration.Registration", "GetInfo", registration.PluginInfo, 5)(registration.InfoRequest())
-            assert (info.type, info.name, list(info.supported_versions)) == ("DRAPlugin", "gpurota.dev", ["v1.DRAPlugin"]), info
+            assert (info.type, info.name, info.supported_versions[0]) == ("DRAPlugin", "gpurota.dev", "v1.DRAPlugin"), info
             notify = unary(channel, "pluginregistration.Registration", "NotifyRegistrationStatus", registration.RegistrationStatusResponse, 5)
             notify(registration.RegistrationStatus(plugin_registered=True))
         self.info = info
@@ -68,6 +94,12 @@ class FakeDraKubelet:
         wait_until(lambda: self.info is not None, "the driver's registration")
         with grpc.insecure_channel("unix:" + self.info.endpoint, [("grpc.use_local_subchannel_pool", 1)]) as channel:
             return unary(channel, SERVICE, method, answer, timeout)(request)
+
+    def watch_health(self, version):
+        """What the driver says of its devices, each time it says it: {device: (health, message)}. Ends with the driver, or with cancel()."""
+        service = version + ".DRAResourceHealth"
+        assert service in self.info.supported_versions, self.info
+        return HealthWatch(self.info.endpoint, service)
 
     @staticmethod
     def claims_of(claims, request):
@@ -102,9 +134,10 @@ class FakeDraKubelet:
                     return each["containerEdits"]
         raise AssertionError("no device " + device)
 
-    def environment(self, prepared):
+    def environment(self, prepared, request=None):
+        """Of a container that has all of the claim, or one request of it."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GPUROTA_") or name.startswith("GPUROTA_SIM")}
-        for device in {name for each in prepared.devices for name in each.cdi_device_ids}:
+        for device in {name for each in prepared.devices if not request or request in each.request_names for name in each.cdi_device_ids}:
             edits = self.edits(device)
             environment.update(each.split("=", 1) for each in edits["env"])
             for mount in edits["mounts"]:
@@ -114,6 +147,6 @@ class FakeDraKubelet:
                         environment["LD_PRELOAD"] = file.read().strip()
         return environment
 
-    def execute(self, prepared, command):
-        return subprocess.Popen(command, env=self.environment(prepared), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    def execute(self, prepared, command, request=None):
+        return subprocess.Popen(command, env=self.environment(prepared, request), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True)

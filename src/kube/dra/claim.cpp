@@ -13,7 +13,8 @@ namespace gpurota::kube {
 namespace {
 
 constexpr std::string_view kAllocation = "claim-";
-constexpr std::size_t kLongestUid = 64;
+// Kubernetes' have 36; with what is before and after it, it is a name for the daemon, of 64.
+constexpr std::size_t kLongestUid = 54;
 
 // What the claim has of each GPU: two shares of one are one lease's.
 std::map<GpuUuid, Bytes> memory_on(const std::vector<ClaimDevice>& devices) {
@@ -58,8 +59,58 @@ Result<Resource> resource_of(const ClaimDevice& device, bool turns, std::optiona
 tl::unexpected<Error> not_one_lease(const char* what) {
   return fail(Code::kInvalid,
               fmt::format("the devices of this claim {}, and one claim is one lease: "
-                          "make a claim for each",
+                          "make a claim for each, or write leasePer: request in its configuration",
                           what));
+}
+
+// "container-1-request-0" is what container 1 asks for first; "a/b" one of the alternatives of request "a".
+std::string part_of(const std::string& request, bool of_resources, const ClaimTerms& terms) {
+  const std::string main = request.substr(0, request.find('/'));
+  if (of_resources) return main.substr(0, main.find("-request-"));
+  return terms.lease_per_request ? main : "";
+}
+
+// A device of the claim, and what it is of.
+struct Wanted {
+  ClaimDevice device;
+  Resource resource;
+  ClaimTerms terms;
+};
+
+Result<Wanted> wanted_of(const AllocatedClaim& allocated, ClaimDevice device,
+                         const std::vector<NodeGpu>& gpus) {
+  GPUROTA_ASSIGN_OR_RETURN(const Found found, find_device(device.device, gpus));
+  device.gpu = found.gpu;
+  GPUROTA_ASSIGN_OR_RETURN(const RequestTerms said, terms_of(allocated.configs, device.request));
+  GPUROTA_ASSIGN_OR_RETURN(const Resource resource, resource_of(device, found.turns, said.share));
+  return Wanted{std::move(device), resource, said.terms};
+}
+
+// Whether what has been put together can be a lease.
+Result<void> check_lease(const Claim& claim) {
+  const auto on = memory_on(claim.devices);
+  const bool equal = std::all_of(
+      on.begin(), on.end(), [&](const auto& each) { return each.second == on.begin()->second; });
+  if (claim.resource != Resource::kGpu && !equal)
+    return not_one_lease("have unequal amounts of memory");
+  if (claim.resource != Resource::kTurn && (!claim.terms.quantum.empty() || claim.terms.oversize)) {
+    return fail(
+        Code::kInvalid,
+        "only turns have a quantum or are oversize: take them out of the configuration, or use "
+        "the device class turns.gpurota.dev");
+  }
+  return {};
+}
+
+Result<void> add_to(Claim& claim, Wanted wanted) {
+  if (!claim.devices.empty()) {
+    if (wanted.resource != claim.resource) return not_one_lease("are of several kinds");
+    if (!(wanted.terms == claim.terms)) return not_one_lease("have several configurations");
+  }
+  claim.resource = wanted.resource;
+  claim.terms = std::move(wanted.terms);
+  claim.devices.push_back(std::move(wanted.device));
+  return {};
 }
 
 }  // namespace
@@ -79,9 +130,15 @@ bool is_object_name(std::string_view name) {
          name.find_first_not_of(kSigns) == std::string_view::npos;
 }
 
-std::string allocation_of(const std::string& uid) { return std::string(kAllocation) + uid; }
+std::string key_of(const Claim& claim) {
+  return claim.part.empty() ? claim.id.uid : fmt::format("{}.{}", claim.id.uid, claim.number);
+}
 
-std::optional<std::string> find_uid(std::string_view allocation) {
+std::string uid_of_key(const std::string& key) { return key.substr(0, key.find('.')); }
+
+std::string allocation_of(const std::string& key) { return std::string(kAllocation) + key; }
+
+std::optional<std::string> find_key(std::string_view allocation) {
   if (!allocation.starts_with(kAllocation)) return std::nullopt;
   return std::string(allocation.substr(kAllocation.size()));
 }
@@ -103,42 +160,35 @@ std::vector<GpuUuid> gpus_of(const Claim& claim) {
   return gpus;
 }
 
-Result<Claim> lease_of(const AllocatedClaim& allocated, const std::vector<NodeGpu>& gpus) {
-  Claim claim{.id = allocated.id,
-              .pod = allocated.pod,
-              .pod_uid = allocated.pod_uid,
-              .token = {},
-              .devices = allocated.devices,
-              .terms = {}};
-  bool first = true;
-  for (ClaimDevice& device : claim.devices) {
-    GPUROTA_ASSIGN_OR_RETURN(const Found found, find_device(device.device, gpus));
-    device.gpu = found.gpu;
-    GPUROTA_ASSIGN_OR_RETURN(const RequestTerms said, terms_of(allocated.configs, device.request));
-    GPUROTA_ASSIGN_OR_RETURN(const Resource resource, resource_of(device, found.turns, said.share));
-    if (!first && resource != claim.resource) return not_one_lease("are of several kinds");
-    if (!first && !(said.terms == claim.terms)) return not_one_lease("have several configurations");
-    claim.resource = resource;
-    claim.terms = said.terms;
-    first = false;
+Result<std::vector<Claim>> leases_of(const AllocatedClaim& allocated,
+                                     const std::vector<NodeGpu>& gpus) {
+  std::map<std::string, Claim> parts;
+  for (const ClaimDevice& device : allocated.devices) {
+    GPUROTA_ASSIGN_OR_RETURN(Wanted wanted, wanted_of(allocated, device, gpus));
+    const std::string part = part_of(device.request, allocated.of_resources, wanted.terms);
+    if (!part.empty() && !is_object_name(part)) {
+      return fail(Code::kInvalid, fmt::format("'{}' is not the name of a request",
+                                              display_text(device.request, 60)));
+    }
+    Claim& claim = parts[part];
+    claim.id = allocated.id;
+    claim.part = part;
+    claim.pod = allocated.pod;
+    claim.pod_uid = allocated.pod_uid;
+    GPUROTA_TRY(add_to(claim, std::move(wanted)));
   }
-  const auto on = memory_on(claim.devices);
-  const bool equal = std::all_of(
-      on.begin(), on.end(), [&](const auto& each) { return each.second == on.begin()->second; });
-  if (claim.resource != Resource::kGpu && !equal)
-    return not_one_lease("have unequal amounts of memory");
-  if (claim.resource != Resource::kTurn && (!claim.terms.quantum.empty() || claim.terms.oversize)) {
-    return fail(
-        Code::kInvalid,
-        "only turns have a quantum or are oversize: take them out of the configuration, or use "
-        "the device class turns.gpurota.dev");
+  std::vector<Claim> leases;
+  for (auto& [part, claim] : parts) {
+    GPUROTA_TRY(check_lease(claim));
+    claim.number = static_cast<int>(leases.size());
+    leases.push_back(std::move(claim));
   }
-  return claim;
+  return leases;
 }
 
 LeaseOrder order_of(const Claim& claim) {
   LeaseOrder order;
-  order.allocation = allocation_of(claim.id.uid);
+  order.allocation = allocation_of(key_of(claim));
   order.token = claim.token;
   proto::LeaseRequest& request = order.request;
   request.gpu_ids.emplace();
@@ -152,7 +202,7 @@ LeaseOrder order_of(const Claim& claim) {
   request.priority = claim.terms.priority;
   if (!claim.terms.quantum.empty()) request.quantum = claim.terms.quantum;
   const std::string& pod = claim.pod.empty() ? claim.id.name : claim.pod;
-  order.pod = proto::Pod{claim.id.space, pod, claim.id.name};
+  order.pod = proto::Pod{claim.id.space, pod, claim.part.empty() ? claim.id.name : claim.part};
   return order;
 }
 

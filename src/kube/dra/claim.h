@@ -1,6 +1,9 @@
 // A claim of Kubernetes' (ResourceClaim) as far as this node's driver has to do with it: plain data, and what lease it stands for. Pure.
 //
-//   the API server's answer ──parse_claim──► AllocatedClaim ──lease_of──► Claim, stored ──order_of──► the daemon's lease
+//   the API server's answer ──parse_claim──► AllocatedClaim ──leases_of──► Claim, stored ──order_of──► the daemon's lease
+//
+// A claim is one lease, or has one for each of its parts: a container, where Kubernetes has made the claim of what a pod's containers ask
+// for as resources; a request, where its configuration says so (`leasePer: request`).
 #pragma once
 
 #include "kube/device_ids.h"
@@ -47,6 +50,8 @@ struct AllocatedClaim {
   std::string pod_uid;  // as the API server says it
   std::vector<ClaimDevice> devices;
   std::vector<ClaimConfig> configs;
+  bool of_resources =
+      false;  // Kubernetes has made it, of what containers of the pod ask for as resources
 };
 // Of the API server's answer to a GET of the claim. kInvalid: that is no claim; kUnavailable: it is not allocated, or it is another of
 // the same name.
@@ -57,12 +62,15 @@ struct ClaimTerms {
   std::optional<int> priority{};
   std::string quantum{};  // as the daemon takes it; empty: as its GPUs say
   bool oversize = false;
+  bool lease_per_request = false;
   bool operator==(const ClaimTerms&) const = default;
 };
 
-// What is stored of a claim that is prepared.
+// What is stored of a claim that is prepared, for each of its leases.
 struct Claim {
   ClaimId id;
+  std::string part{};  // whose lease it is: a request, or "container-1"; empty: all of the claim's
+  int number = 0;      // of the parts of its claim, in the order of their names
   std::string pod;
   std::string pod_uid;
   std::string token;
@@ -72,13 +80,17 @@ struct Claim {
   std::optional<LeaseId> lease{};        // as the daemon last said; not stored
   std::optional<LeaseId> first_lease{};  // since this program runs; not stored
 };
-// As the claim would be stored, but for its token. `gpus`: of this node. kInvalid: no lease could be that; the sentence is for whoever
+// As the claim would be stored, but for tokens. `gpus`: of this node. kInvalid: no lease could be that; the sentence is for whoever
 // wrote the claim (`kubectl describe pod`). kUnavailable: a GPU that is not there now.
-Result<Claim> lease_of(const AllocatedClaim& claim, const std::vector<NodeGpu>& gpus);
+Result<std::vector<Claim>> leases_of(const AllocatedClaim& claim, const std::vector<NodeGpu>& gpus);
 
-// The lease's name for the daemon: "claim-" and the uid. Other plugins' leases begin otherwise.
-std::string allocation_of(const std::string& uid);
-std::optional<std::string> find_uid(std::string_view allocation);
+// Names each lease of each claim: the claim's uid, and "." and the part's number after it, if it is not all of it. A uid has no dot.
+std::string key_of(const Claim& claim);
+std::string uid_of_key(const std::string& key);
+
+// The lease's name for the daemon: "claim-" and the key. Other plugins' leases begin otherwise.
+std::string allocation_of(const std::string& key);
+std::optional<std::string> find_key(std::string_view allocation);
 LeaseOrder order_of(const Claim& claim);
 // Its GPUs, each once.
 std::vector<GpuUuid> gpus_of(const Claim& claim);

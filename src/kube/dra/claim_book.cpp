@@ -14,6 +14,8 @@ constexpr std::size_t kMostClaims = 8192;
 stored::Claim row_of(const Claim& claim) {
   stored::Claim row;
   row.set_uid(claim.id.uid);
+  row.set_part(claim.part);
+  row.set_number(claim.number);
   row.set_namespace_(claim.id.space);
   row.set_name(claim.id.name);
   row.set_pod(claim.pod);
@@ -39,6 +41,8 @@ stored::Claim row_of(const Claim& claim) {
 Result<Claim> claim_of(const stored::Claim& row) {
   Claim claim;
   claim.id = {row.uid(), row.namespace_(), row.name()};
+  claim.part = row.part();
+  claim.number = row.number();
   GPUROTA_TRY(check_uid(claim.id.uid));
   claim.pod = row.pod();
   claim.pod_uid = row.pod_uid();
@@ -64,14 +68,15 @@ Result<ClaimBook> ClaimBook::open(std::string file) {
   for (const stored::Claim& row : rows.claims()) {
     auto claim = claim_of(row);
     if (!claim) return damaged_file(book.file_, claim.error().message);
-    book.claims_.emplace(claim->id.uid, std::move(*claim));
+    std::string key = key_of(*claim);
+    book.claims_.emplace(std::move(key), std::move(*claim));
   }
   return book;
 }
 
 Result<void> ClaimBook::store() const {
   stored::Claims rows;
-  for (const auto& [uid, claim] : claims_) *rows.add_claims() = row_of(claim);
+  for (const auto& [key, claim] : claims_) *rows.add_claims() = row_of(claim);
   auto stored = store_message(file_, rows);
   if (!stored)
     return tl::unexpected(
@@ -79,33 +84,47 @@ Result<void> ClaimBook::store() const {
   return {};
 }
 
-Result<Claim*> ClaimBook::add(Claim claim) {
-  const std::string uid = claim.id.uid;
-  if (Claim* const there = find(uid)) return there;
-  if (claims_.size() >= kMostClaims) {
+Result<void> ClaimBook::add(std::vector<Claim> leases) {
+  if (leases.empty() || !leases_of(leases.front().id.uid).empty()) return {};
+  if (claims_.size() + leases.size() > kMostClaims) {
     return fail(Code::kLimit, fmt::format("{} claims are prepared on this node, which is the most: "
                                           "delete pods",
                                           claims_.size()));
   }
-  Claim* const added = &(claims_[uid] = std::move(claim));
-  if (auto stored = store(); !stored) {
-    claims_.erase(uid);
-    return tl::unexpected(std::move(stored).error());
+  const std::string uid = leases.front().id.uid;
+  for (Claim& each : leases) {
+    std::string key = key_of(each);
+    claims_.insert_or_assign(std::move(key), std::move(each));
   }
-  return added;
-}
-
-Result<void> ClaimBook::remove(const std::string& uid) {
-  auto removed = claims_.extract(uid);
-  if (removed.empty()) return {};
   auto stored = store();
-  if (!stored) claims_.insert(std::move(removed));
+  if (!stored) drop(uid);
   return stored;
 }
 
-Claim* ClaimBook::find(const std::string& uid) {
-  const auto at = claims_.find(uid);
+Result<void> ClaimBook::remove(const std::string& uid) {
+  std::map<std::string, Claim> before = claims_;
+  if (drop(uid) == 0) return {};
+  auto stored = store();
+  if (!stored) claims_ = std::move(before);
+  return stored;
+}
+
+std::size_t ClaimBook::drop(const std::string& uid) {
+  return std::erase_if(claims_, [&](const auto& each) { return each.second.id.uid == uid; });
+}
+
+Claim* ClaimBook::find(const std::string& key) {
+  const auto at = claims_.find(key);
   return at == claims_.end() ? nullptr : &at->second;
+}
+
+std::vector<const Claim*> ClaimBook::leases_of(const std::string& uid) const {
+  std::vector<const Claim*> leases;
+  for (auto at = claims_.lower_bound(uid); at != claims_.end() && at->first.starts_with(uid);
+       ++at) {
+    if (at->second.id.uid == uid) leases.push_back(&at->second);
+  }
+  return leases;
 }
 
 }  // namespace gpurota::kube

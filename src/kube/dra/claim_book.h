@@ -8,6 +8,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 namespace gpurota::kube {
 
@@ -16,10 +17,14 @@ class ClaimBook {
   // `file` need not be there; its folder must. A file that cannot be read is an error: without it containers that run would be without a lease.
   static Result<ClaimBook> open(std::string file);
 
-  // Stored on return. One that is there stays as it is, with its token.
-  Result<Claim*> add(Claim claim);
+  // The leases of one claim. All are stored on return, or none. If the claim is there it stays as it is, with its tokens.
+  Result<void> add(std::vector<Claim> leases);
+  // All of the claim's.
   Result<void> remove(const std::string& uid);
-  Claim* find(const std::string& uid);
+  // One of them.
+  Claim* find(const std::string& key);
+  // All of them; none: the claim is not there.
+  std::vector<const Claim*> leases_of(const std::string& uid) const;
 
   std::map<std::string, Claim>& all() { return claims_; }
   const std::map<std::string, Claim>& all() const { return claims_; }
@@ -27,9 +32,11 @@ class ClaimBook {
  private:
   explicit ClaimBook(std::string file) : file_(std::move(file)) {}
   Result<void> store() const;
+  // From memory only; how many.
+  std::size_t drop(const std::string& uid);
 
   std::string file_;
-  std::map<std::string, Claim> claims_;  // by uid
+  std::map<std::string, Claim> claims_;  // by key
 };
 
 }  // namespace gpurota::kube

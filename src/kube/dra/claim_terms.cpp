@@ -109,6 +109,15 @@ Result<void> take_quantum(const ClaimConfig& config, const Json& value, Said& sa
   return {};
 }
 
+Result<void> take_lease_per(const ClaimConfig& config, const Json& value, Said& said) {
+  const std::string word = value.is_string() ? value.get<std::string>() : std::string();
+  if (word != "claim" && word != "request") {
+    return wrong(config, "leasePer", "is neither claim nor request");
+  }
+  said.so.terms.lease_per_request = word == "request";
+  return {};
+}
+
 Result<void> take_class_key(const ClaimConfig& config, const std::string& key, const Json& value,
                             Said& said) {
   if (key == "share") return take_share(config, value, said);
@@ -148,10 +157,13 @@ Result<void> take_config(const ClaimConfig& config, Said& said) {
       GPUROTA_TRY(take_priority(config, value, said));
     } else if (key == "quantum") {
       GPUROTA_TRY(take_quantum(config, value, said));
+    } else if (key == "leasePer") {
+      GPUROTA_TRY(take_lease_per(config, value, said));
     } else {
-      return wrong(config, key,
-                   "is not known: write softLimit, priority or quantum, or for a class share, "
-                   "maxPriority, maxQuantum or oversize");
+      return wrong(
+          config, key,
+          "is not known: write softLimit, priority, quantum or leasePer, or for a class share, "
+          "maxPriority, maxQuantum or oversize");
     }
   }
   return {};

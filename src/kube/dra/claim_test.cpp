@@ -15,9 +15,10 @@ std::string claim_json(const std::string& results, const std::string& configs = 
          R"(],"allocation":{"devices":{"results":[)" + results + R"(],"config":[)" + configs +
          "]}}}}";
 }
-std::string result(const std::string& device, const std::string& memory = "8Gi") {
-  return R"({"request":"gpu","driver":"gpurota.dev","pool":"n","device":")" + device +
-         R"(","shareID":"s","consumedCapacity":{"memory":")" + memory + R"("}})";
+std::string result(const std::string& device, const std::string& memory = "8Gi",
+                   const std::string& request = "gpu") {
+  return R"({"request":")" + request + R"(","driver":"gpurota.dev","pool":"n","device":")" +
+         device + R"(","shareID":"s","consumedCapacity":{"memory":")" + memory + R"("}})";
 }
 std::string config(const char* source, const std::string& keys) {
   return std::string(R"({"source":")") + source +
@@ -30,9 +31,14 @@ std::vector<NodeGpu> gpus() {
   b.uuid = GpuUuid{"GPU-B"};
   return {a, b};
 }
-Result<Claim> lease(const std::string& json) {
+Result<std::vector<Claim>> leases_in(const std::string& json) {
   GPUROTA_ASSIGN_OR_RETURN(const AllocatedClaim claim, parse_claim(kId, json));
-  return lease_of(claim, gpus());
+  return leases_of(claim, gpus());
+}
+Result<Claim> lease(const std::string& json) {
+  GPUROTA_ASSIGN_OR_RETURN(std::vector<Claim> leases, leases_in(json));
+  EXPECT_EQ(leases.size(), 1u);
+  return std::move(leases.front());
 }
 std::string refusal(const Result<Claim>& claim) { return claim ? "none" : claim.error().message; }
 
@@ -124,6 +130,40 @@ TEST(AClaim, ThatIsNoOneLeaseIsRefused) {
                                      result("gpu-a") + "," + result("gpu-b-turns")}) {
     EXPECT_NE(refusal(lease(claim_json(results))).find("make a claim for each"), std::string::npos);
   }
+}
+
+TEST(AClaim, HasALeaseForEachRequestIfItSaysSo) {
+  const std::string per = config("FromClaim", R"("leasePer":"request")");
+  const std::string results = result("gpu-a", "8Gi", "big") + "," +
+                              result("gpu-a", "1Gi", "small/second") + "," +
+                              result("gpu-b-turns", "2Gi", "turn");
+  const auto leases = leases_in(claim_json(results, per));
+  ASSERT_TRUE(leases) << leases.error().message;
+  ASSERT_EQ(leases->size(), 3u);
+  const LeaseOrder small = order_of((*leases)[1]);
+  EXPECT_EQ(small.allocation, "claim-uid-1.1");
+  EXPECT_EQ(small.request.memory, (SizeSpec{gib(1), 0}));
+  EXPECT_EQ(small.pod->container, "small");
+  EXPECT_EQ((*leases)[2].resource, Resource::kTurn);
+  EXPECT_EQ(uid_of_key(*find_key(small.allocation)), "uid-1");
+  EXPECT_NE(refusal(lease(claim_json(result("gpu-a"), config("FromClaim", R"("leasePer":"pod")"))))
+                .find("leasePer is neither"),
+            std::string::npos);
+}
+
+TEST(AClaim, OfResourcesHasALeaseForEachContainer) {
+  std::string json = claim_json(result("gpu-a", "2Gi", "container-0-request-1") + "," +
+                                result("gpu-b", "2Gi", "container-0-request-1") + "," +
+                                result("gpu-b-turns", "7Gi", "container-11-request-0"));
+  const std::string uid = R"("uid":"uid-1")";
+  json.replace(json.find(uid), uid.size(),
+               uid + R"(,"annotations":{"resource.kubernetes.io/extended-resource-claim":"true"})");
+  const auto leases = leases_in(json);
+  ASSERT_TRUE(leases) << leases.error().message;
+  ASSERT_EQ(leases->size(), 2u);
+  EXPECT_EQ(leases->front().part, "container-0");
+  EXPECT_EQ(leases->front().devices.size(), 2u);
+  EXPECT_EQ(key_of(leases->back()), "uid-1.1");
 }
 
 TEST(AClaim, IsNotReadFromAnythingElse) {

@@ -40,34 +40,42 @@ Result<AllocatedClaim> read_claim(ApiClient& api, const ClaimId& claim, millisec
 
 }  // namespace
 
-Result<DraNode::Work> Desk::work_for(const ClaimId& claim, Deadline deadline) {
-  GPUROTA_ASSIGN_OR_RETURN(const std::optional<DraNode::Work> known,
-                           parts_.questions.ask<std::optional<DraNode::Work>>(
-                               [this, uid = claim.uid] { return parts_.node.find(uid); }));
-  if (known) return *known;
+Result<Desk::Works> Desk::work_for(const ClaimId& claim, Deadline deadline) {
+  using All = std::vector<DraNode::Work>;
+  GPUROTA_ASSIGN_OR_RETURN(All known, parts_.questions.ask<All>([this, uid = claim.uid] {
+    return parts_.node.find(uid);
+  }));
+  if (!known.empty()) return Works{std::move(known), false};
   GPUROTA_ASSIGN_OR_RETURN(const AllocatedClaim read,
                            read_claim(*parts_.api, claim, left_until(deadline, kClaimPatience)));
-  return parts_.questions.ask<DraNode::Work>([this, read] { return parts_.node.add(read); });
+  GPUROTA_ASSIGN_OR_RETURN(
+      All added, parts_.questions.ask<All>([this, read] { return parts_.node.add(read); }));
+  return Works{std::move(added), true};
 }
 
 Result<Prepared> Desk::prepare(const ClaimId& claim, Deadline deadline) {
   const auto pass = parts_.turnstile.enter(claim.uid, deadline);
   if (!pass) return busy();
-  const auto work = work_for(claim, deadline);
-  if (!work) {
+  const auto works = work_for(claim, deadline);
+  if (!works) {
     log::warn("a claim cannot be prepared",
-              {{"claim", full_name(claim)}, {"error", work.error().message}});
-    return tl::unexpected(work.error());
+              {{"claim", full_name(claim)}, {"error", works.error().message}});
+    return tl::unexpected(works.error());
   }
-  if (auto leased = have_lease(claim, *work, deadline); !leased) {
-    log::warn("a claim has to wait for its lease",
-              {{"claim", full_name(claim)}, {"error", leased.error().message}});
-    if (work->is_new) (void)forget(claim.uid);  // so that the next call reads it anew
-    return tl::unexpected(std::move(leased).error().context("no lease for this claim yet"));
+  Prepared prepared;
+  for (const DraNode::Work& work : works->all) {
+    if (auto leased = have_lease(claim, work, deadline); !leased) {
+      log::warn("a claim has to wait for its lease",
+                {{"claim", full_name(claim)}, {"error", leased.error().message}});
+      if (works->is_new) (void)forget(claim.uid);  // so that the next call reads it anew
+      return tl::unexpected(std::move(leased).error().context("no lease for this claim yet"));
+    }
+    GPUROTA_TRY(write_spec(parts_.cdi_dir, work.key, work.answer));
+    PreparedLease& lease = prepared.emplace_back();
+    lease.devices = work.devices;
+    lease.cdi_devices = {spec_device(work.key)};
+    for (const std::string& name : work.answer.cdi_devices) lease.cdi_devices.push_back(name);
   }
-  GPUROTA_TRY(write_spec(parts_.cdi_dir, claim.uid, work->answer));
-  Prepared prepared{work->devices, {spec_device(claim.uid)}};
-  for (const std::string& name : work->answer.cdi_devices) prepared.cdi_devices.push_back(name);
   return prepared;
 }
 
@@ -76,8 +84,8 @@ Result<void> Desk::have_lease(const ClaimId& claim, const DraNode::Work& work, D
   if (patience.count() == 0) return fail(Code::kTimeout, "no time is left to ask for it");
   GPUROTA_ASSIGN_OR_RETURN(const proto::Lease lease,
                            make_lease(parts_.daemon, work.order, patience));
-  const auto heard = parts_.questions.ask<bool>([this, uid = claim.uid, id = lease.lease_id] {
-    parts_.node.on_lease(uid, id);
+  const auto heard = parts_.questions.ask<bool>([this, key = work.key, id = lease.lease_id] {
+    parts_.node.on_lease(key, id);
     parts_.changed();
     return Result<bool>(true);
   });
@@ -100,17 +108,18 @@ Result<void> Desk::forget(const std::string& uid) {
 Result<void> Desk::unprepare(const ClaimId& claim, Deadline deadline) {
   const auto pass = parts_.turnstile.enter(claim.uid, deadline);
   if (!pass) return busy();
-  GPUROTA_ASSIGN_OR_RETURN(const bool known, parts_.questions.ask<bool>([this, uid = claim.uid] {
-    return Result<bool>(parts_.node.has(uid));
+  using Keys = std::vector<std::string>;
+  GPUROTA_ASSIGN_OR_RETURN(const Keys keys, parts_.questions.ask<Keys>([this, uid = claim.uid] {
+    return Result<Keys>(parts_.node.keys(uid));
   }));
-  if (known) {
-    auto ended = end_lease_of(parts_.daemon, allocation_of(claim.uid), "its claim is over");
+  for (const std::string& key : keys) {
+    auto ended = end_lease_of(parts_.daemon, allocation_of(key), "its claim is over");
     if (!ended) {
       return tl::unexpected(std::move(ended).error().context("cannot end the lease of this claim"));
     }
   }
-  GPUROTA_TRY(remove_spec(parts_.cdi_dir, claim.uid));
-  if (!known) return {};
+  GPUROTA_TRY(remove_specs(parts_.cdi_dir, claim.uid));
+  if (keys.empty()) return {};
   GPUROTA_TRY(forget(claim.uid));
   log::info("a claim is over", {{"claim", full_name(claim)}});
   return {};

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace gpurota::kube {
 
@@ -35,7 +36,11 @@ class Desk final : public ClaimDesk {
   void on_registration(const std::string& refusal) override;
 
  private:
-  Result<DraNode::Work> work_for(const ClaimId& claim, Deadline deadline);
+  struct Works {
+    std::vector<DraNode::Work> all;
+    bool is_new = false;  // the claim was not known before
+  };
+  Result<Works> work_for(const ClaimId& claim, Deadline deadline);
   Result<void> have_lease(const ClaimId& claim, const DraNode::Work& work, Deadline deadline);
   Result<void> forget(const std::string& uid);
 

@@ -11,34 +11,43 @@ Result<DraNode::Work> DraNode::work_of(const Claim& claim) const {
   GPUROTA_ASSIGN_OR_RETURN(
       work.answer,
       container_answer(claim.resource, gpus_of(claim), claim.token, settings_.giver, view_->node));
+  work.key = key_of(claim);
   work.order = order_of(claim);
   work.devices = claim.devices;
   return work;
 }
 
-Result<std::optional<DraNode::Work>> DraNode::find(const std::string& uid) const {
-  const auto at = book_.all().find(uid);
-  if (at == book_.all().end()) return std::optional<Work>();
-  GPUROTA_ASSIGN_OR_RETURN(Work work, work_of(at->second));
-  return std::optional(std::move(work));
+Result<std::vector<DraNode::Work>> DraNode::find(const std::string& uid) const {
+  std::vector<Work> all;
+  for (const Claim* claim : book_.leases_of(uid)) {
+    GPUROTA_ASSIGN_OR_RETURN(Work work, work_of(*claim));
+    all.push_back(std::move(work));
+  }
+  return all;
 }
 
-Result<DraNode::Work> DraNode::add(const AllocatedClaim& allocated) {
+Result<std::vector<DraNode::Work>> DraNode::add(const AllocatedClaim& allocated) {
   if (!view_)
     return fail(Code::kUnavailable, "gpurotad has not been heard yet: see whether it runs");
-  GPUROTA_ASSIGN_OR_RETURN(Claim claim, lease_of(allocated, view_->node.gpus));
-  claim.token = settings_.make_token();
-  if (claim.token.empty()) return fail(Code::kInternal, "the kernel has no random numbers");
-  // An answer first: what could not be given is not stored.
-  GPUROTA_TRY(work_of(claim));
-  GPUROTA_ASSIGN_OR_RETURN(const Claim* const added, book_.add(std::move(claim)));
-  GPUROTA_ASSIGN_OR_RETURN(Work work, work_of(*added));
-  work.is_new = true;
-  return work;
+  GPUROTA_ASSIGN_OR_RETURN(std::vector<Claim> leases, leases_of(allocated, view_->node.gpus));
+  for (Claim& claim : leases) {
+    claim.token = settings_.make_token();
+    if (claim.token.empty()) return fail(Code::kInternal, "the kernel has no random numbers");
+    // An answer first: what could not be given is not stored.
+    GPUROTA_TRY(work_of(claim));
+  }
+  GPUROTA_TRY(book_.add(std::move(leases)));
+  return find(allocated.id.uid);
 }
 
-void DraNode::on_lease(const std::string& uid, LeaseId lease) {
-  if (Claim* const claim = book_.find(uid)) {
+std::vector<std::string> DraNode::keys(const std::string& uid) const {
+  std::vector<std::string> keys;
+  for (const Claim* claim : book_.leases_of(uid)) keys.push_back(key_of(*claim));
+  return keys;
+}
+
+void DraNode::on_lease(const std::string& key, LeaseId lease) {
+  if (Claim* const claim = book_.find(key)) {
     // `lease` is what the daemon said together with what is free: else it would be counted twice until it says so.
     if (!claim->first_lease) claim->first_lease = lease;
   } else {
@@ -50,16 +59,16 @@ void DraNode::on_daemon(Result<DaemonView> view) {
   if (!view_.hear(std::move(view), settings_.now())) return;
   std::map<std::string, const proto::Lease*> there;
   for (const proto::Lease& lease : view_->pods) {
-    const auto uid = find_uid(lease.allocation.value_or(""));
-    if (!uid || lease.state == proto::LeaseState::kEnding) continue;
-    there[*uid] = &lease;
+    const auto key = find_key(lease.allocation.value_or(""));
+    if (!key || lease.state == proto::LeaseState::kEnding) continue;
+    there[*key] = &lease;
     // While it is used there is a container, whatever was lost of it here.
-    if (!book_.find(*uid) && lease.processes == 0) {
+    if (!book_.find(*key) && lease.processes == 0) {
       endings_.push_back({lease.lease_id, "no claim is known that it is for"});
     }
   }
-  for (auto& [uid, claim] : book_.all()) {
-    const auto at = there.find(uid);
+  for (auto& [key, claim] : book_.all()) {
+    const auto at = there.find(key);
     claim.lease = at == there.end() ? std::nullopt : std::optional(at->second->lease_id);
     if (!claim.lease && claim.first_lease) orders_.push_back(order_of(claim));
     if (!claim.first_lease) claim.first_lease = claim.lease;
@@ -69,7 +78,7 @@ void DraNode::on_daemon(Result<DaemonView> view) {
 std::vector<SliceDevice> DraNode::devices() const {
   if (!view_) return {};
   std::vector<Held> held;
-  for (const auto& [uid, claim] : book_.all()) {
+  for (const auto& [key, claim] : book_.all()) {
     for (const ClaimDevice& device : claim.devices) {
       held.push_back({claim.resource, device.gpu, device.memory, claim.lease.has_value()});
     }
@@ -78,20 +87,26 @@ std::vector<SliceDevice> DraNode::devices() const {
                        settings_.rules);
 }
 
+std::vector<DeviceHealth> DraNode::health() const {
+  if (!view_) return {};
+  const TimePoint now = settings_.now();
+  return device_health(view_.gpus(now), view_.is_away(now));
+}
+
 std::vector<SeenClaim> DraNode::pods() const {
   std::vector<SeenClaim> seen;
   if (!view_) return seen;
   std::multimap<std::string, const proto::Lease*> leases;  // one that ends beside the next, perhaps
   for (const proto::Lease& lease : view_->pods) {
-    if (const auto uid = find_uid(lease.allocation.value_or(""))) leases.emplace(*uid, &lease);
+    if (const auto key = find_key(lease.allocation.value_or(""))) leases.emplace(*key, &lease);
   }
-  for (const auto& [uid, claim] : book_.all()) {
+  for (const auto& [key, claim] : book_.all()) {
     if (claim.pod.empty() || claim.pod_uid.empty()) continue;  // nobody would find its events
     SeenClaim& found = seen.emplace_back();
-    found.uid = uid;
+    found.key = key;
     found.pod = {claim.id.space, claim.pod, claim.pod_uid};
     found.first_lease = claim.first_lease;
-    for (auto [at, end] = leases.equal_range(uid); at != end; ++at) {
+    for (auto [at, end] = leases.equal_range(key); at != end; ++at) {
       if (claim.lease == at->second->lease_id) found.lease = at->second;
       if (at->second->state == proto::LeaseState::kEnding) found.is_ending = true;
     }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kube/dra/claim_book.h"
+#include "kube/dra/health.h"
 #include "kube/dra/pod_events.h"
 #include "kube/dra/slice.h"
 #include "kube/seen_daemon.h"
@@ -30,18 +31,20 @@ class DraNode {
   DraNode(Settings settings, ClaimBook book)
       : settings_(std::move(settings)), book_(std::move(book)) {}
 
-  // What a claim is prepared with.
+  // What a claim is prepared with, for each of its leases.
   struct Work {
+    std::string key;
     LeaseOrder order;
     ContainerAnswer answer;
     std::vector<ClaimDevice> devices;
-    bool is_new = false;  // it was not in the book before
   };
   // Nothing: the claim is not known, and has to be read.
-  Result<std::optional<Work>> find(const std::string& uid) const;
-  Result<Work> add(const AllocatedClaim& allocated);
-  bool has(const std::string& uid) { return book_.find(uid) != nullptr; }
-  void on_lease(const std::string& uid, LeaseId lease);
+  Result<std::vector<Work>> find(const std::string& uid) const;
+  Result<std::vector<Work>> add(const AllocatedClaim& allocated);
+  // Of the claim that is known; none: it is not.
+  std::vector<std::string> keys(const std::string& uid) const;
+  bool has(const std::string& key) { return book_.find(key) != nullptr; }
+  void on_lease(const std::string& key, LeaseId lease);
   Result<void> remove(const std::string& uid) { return book_.remove(uid); }
 
   // As the daemon says now; an error: it is away.
@@ -49,6 +52,8 @@ class DraNode {
   bool knows_gpus() const { return static_cast<bool>(view_); }
   // To be published; as long as nothing is known of GPUs, nothing is.
   std::vector<SliceDevice> devices() const;
+  // Of the same devices.
+  std::vector<DeviceHealth> health() const;
 
   // Claims of one pod each, whose pods may be told of; they point into what the daemon said last.
   std::vector<SeenClaim> pods() const;

@@ -68,20 +68,20 @@ class ADraNode : public ::testing::Test {
 
 TEST_F(ADraNode, KnowsItsClaimsAndTheirTokensAfterARestart) {
   prepare("u1");
-  const std::string token = node_->find("u1").value()->order.token;
+  const std::string token = node_->find("u1").value().front().order.token;
   begin();
   const auto again = node_->find("u1");
-  ASSERT_TRUE(again && *again);
-  EXPECT_EQ((*again)->order.token, token);
-  EXPECT_EQ((*again)->devices.front().share_id, "s");
-  EXPECT_EQ((*again)->order.request.memory, (SizeSpec{gib(2), 0}));
+  ASSERT_TRUE(again && again->size() == 1);
+  EXPECT_EQ(again->front().order.token, token);
+  EXPECT_EQ(again->front().devices.front().share_id, "s");
+  EXPECT_EQ(again->front().order.request.memory, (SizeSpec{gib(2), 0}));
   EXPECT_TRUE(node_->take_endings().empty());
 }
 
 TEST_F(ADraNode, AClaimThatIsThereKeepsItsToken) {
   const auto first = node_->add(claim("u1")), second = node_->add(claim("u1"));
   ASSERT_TRUE(first && second);
-  EXPECT_EQ(first->order.token, second->order.token);
+  EXPECT_EQ(first->front().order.token, second->front().order.token);
 }
 
 TEST_F(ADraNode, OrdersAgainTheLeaseThatSomebodyHasReleased) {
@@ -92,6 +92,27 @@ TEST_F(ADraNode, OrdersAgainTheLeaseThatSomebodyHasReleased) {
   const auto orders = node_->take_orders();
   ASSERT_EQ(orders.size(), 1u);
   EXPECT_EQ(orders.front().allocation, "claim-u1");
+}
+
+TEST_F(ADraNode, KeepsTheLeasesOfAClaimForEachContainerApart) {
+  AllocatedClaim two = claim("u1");
+  two.of_resources = true;
+  two.devices.push_back(two.devices.front());
+  two.devices[0].request = "container-0-request-0";
+  two.devices[1].request = "container-1-request-0";
+  ASSERT_TRUE(node_->add(claim("u1-2")));  // that begins alike
+  const auto works = node_->add(two);
+  ASSERT_TRUE(works && works->size() == 2);
+  EXPECT_NE(works->front().order.token, works->back().order.token);
+  for (const DraNode::Work& work : *works) node_->on_lease(work.key, leased(work.order.allocation));
+  node_->on_daemon(view_);
+  view_.pods.pop_back();  // somebody has released that of the second
+  begin();
+  EXPECT_EQ(node_->keys("u1"), (std::vector<std::string>{"u1.0", "u1.1"}));
+  EXPECT_EQ(node_->find("u1")->size(), 2u);
+  ASSERT_TRUE(node_->remove("u1"));
+  EXPECT_TRUE(node_->keys("u1").empty());
+  EXPECT_EQ(node_->keys("u1-2"), std::vector<std::string>{"u1-2"});
 }
 
 TEST_F(ADraNode, OrdersNothingForAClaimThatIsOnlyBeingPrepared) {

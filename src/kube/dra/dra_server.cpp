@@ -2,7 +2,11 @@
 
 #include "base/text.h"
 #include "kube/proto/dra.grpc.pb.h"
+#include "kube/proto/dra_health_v1.grpc.pb.h"
+#include "kube/proto/dra_health_v1alpha1.grpc.pb.h"
+#include "kube/proto/dra_health_v1beta1.grpc.pb.h"
 #include "kube/proto/plugin_registration.grpc.pb.h"
+#include "kube/streams.h"
 #include "kube/unix_server.h"
 
 #include <fmt/format.h>
@@ -15,10 +19,14 @@ namespace gpurota::kube {
 namespace {
 
 namespace v1 = k8s::io::kubelet::pkg::apis::dra::v1;
+namespace wire = dra_health;
 
 // Kubelet gives a call 45 s.
 constexpr std::chrono::seconds kPrepareTime(30);
 constexpr int kMostClaimsOfACall = 256;
+// Of health: kubelet 1.34 takes it for unknown after 30 s without a message, later ones after what the message says.
+constexpr std::chrono::seconds kHealthAgain{10};
+constexpr std::chrono::seconds kHealthTimeout{30};
 
 std::string refusal_text(const Error& error) { return status_of(error).error_message(); }
 
@@ -36,13 +44,15 @@ grpc::Status too_many() {
 }
 
 void fill(const Prepared& prepared, v1::NodePrepareResourceResponse& out) {
-  for (const ClaimDevice& device : prepared.devices) {
-    v1::Device& shown = *out.add_devices();
-    shown.add_request_names(device.request);
-    shown.set_pool_name(device.pool);
-    shown.set_device_name(device.device);
-    for (const std::string& name : prepared.cdi_devices) shown.add_cdi_device_ids(name);
-    if (!device.share_id.empty()) shown.set_share_id(device.share_id);
+  for (const PreparedLease& lease : prepared) {
+    for (const ClaimDevice& device : lease.devices) {
+      v1::Device& shown = *out.add_devices();
+      shown.add_request_names(device.request);
+      shown.set_pool_name(device.pool);
+      shown.set_device_name(device.device);
+      for (const std::string& name : lease.cdi_devices) shown.add_cdi_device_ids(name);
+      if (!device.share_id.empty()) shown.set_share_id(device.share_id);
+    }
   }
 }
 
@@ -86,6 +96,51 @@ class DraService final : public v1::DRAPlugin::Service {
   ClaimDesk& desk_;
 };
 
+wire::Health wire_health(Health health) {
+  switch (health) {
+    case Health::kHealthy:
+      return wire::HEALTHY;
+    case Health::kUnhealthy:
+      return wire::UNHEALTHY;
+    case Health::kUnknown:
+      break;
+  }
+  return wire::UNKNOWN;
+}
+
+wire::Devices health_message(const PoolHealth& pool) {
+  wire::Devices message;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  for (const DeviceHealth& health : pool.devices) {
+    wire::Device& shown = *message.add_devices();
+    shown.mutable_device()->set_pool_name(pool.pool);
+    shown.mutable_device()->set_device_name(health.device);
+    shown.set_health(wire_health(health.health));
+    shown.set_last_updated_time(std::chrono::duration_cast<std::chrono::seconds>(now).count());
+    shown.set_health_check_timeout_seconds(kHealthTimeout.count());
+    shown.set_message(health.message);
+  }
+  return message;
+}
+
+// `Version`: the service as Kubernetes has it in one of its versions.
+template <class Version>
+class HealthService final : public Version::Service {
+ public:
+  HealthService(const Published<PoolHealth>& health, Streams& streams)
+      : health_(health), streams_(streams) {}
+  grpc::Status NodeWatchResources(grpc::ServerContext* context, const wire::Watch*,
+                                  grpc::ServerWriter<wire::Devices>* writer) override {
+    return streams_.tell(health_, *context, *writer, health_message, kHealthAgain)
+               ? grpc::Status::OK
+               : too_many_streams();
+  }
+
+ private:
+  const Published<PoolHealth>& health_;
+  Streams& streams_;
+};
+
 class RegistrationService final : public pluginregistration::Registration::Service {
  public:
   RegistrationService(ClaimDesk& desk, std::string endpoint)
@@ -96,7 +151,11 @@ class RegistrationService final : public pluginregistration::Registration::Servi
     info->set_type("DRAPlugin");
     info->set_name(std::string(kDriverName));
     info->set_endpoint(endpoint_);
-    info->add_supported_versions("v1.DRAPlugin");
+    for (const char* service : {"v1.DRAPlugin", ::v1::DRAResourceHealth::service_full_name(),
+                                ::v1beta1::DRAResourceHealth::service_full_name(),
+                                ::v1alpha1::DRAResourceHealth::service_full_name()}) {
+      info->add_supported_versions(service);
+    }
     return grpc::Status::OK;
   }
 
@@ -115,14 +174,21 @@ class RegistrationService final : public pluginregistration::Registration::Servi
 
 class ServedDriver final : public DraServer {
  public:
-  ServedDriver(ClaimDesk& desk, const std::string& socket)
-      : dra_(desk), registration_(desk, socket) {}
+  ServedDriver(ClaimDesk& desk, const Published<PoolHealth>& health, const std::string& socket)
+      : dra_(desk),
+        health_v1_(health, streams_),
+        health_v1beta1_(health, streams_),
+        health_v1alpha1_(health, streams_),
+        registration_(desk, socket) {}
+  ~ServedDriver() override { streams_.end(); }
   // Kubelet asks as soon as it finds the first: so that comes last.
-  Result<void> listen(const std::string& registration_socket, const std::string& socket) {
-    GPUROTA_ASSIGN_OR_RETURN(UnixServer server, UnixServer::listen(socket, {&dra_}));
+  Result<void> listen(const DraServer::Sockets& sockets) {
+    GPUROTA_ASSIGN_OR_RETURN(
+        UnixServer server, UnixServer::listen(sockets.driver, {&dra_, &health_v1_, &health_v1beta1_,
+                                                               &health_v1alpha1_}));
     dra_server_.emplace(std::move(server));
     GPUROTA_ASSIGN_OR_RETURN(UnixServer registry,
-                             UnixServer::listen(registration_socket, {&registration_}));
+                             UnixServer::listen(sockets.registration, {&registration_}));
     registration_server_.emplace(std::move(registry));
     return {};
   }
@@ -131,17 +197,21 @@ class ServedDriver final : public DraServer {
   }
 
  private:
+  Streams streams_;
   DraService dra_;
+  HealthService<::v1::DRAResourceHealth> health_v1_;
+  HealthService<::v1beta1::DRAResourceHealth> health_v1beta1_;
+  HealthService<::v1alpha1::DRAResourceHealth> health_v1alpha1_;
   RegistrationService registration_;
   std::optional<UnixServer> dra_server_, registration_server_;  // end before their services
 };
 
 }  // namespace
 
-Result<std::unique_ptr<DraServer>> DraServer::listen(const std::string& registration_socket,
-                                                     const std::string& socket, ClaimDesk& desk) {
-  auto served = std::make_unique<ServedDriver>(desk, socket);
-  GPUROTA_TRY(served->listen(registration_socket, socket));
+Result<std::unique_ptr<DraServer>> DraServer::listen(const Sockets& sockets, ClaimDesk& desk,
+                                                     const Published<PoolHealth>& health) {
+  auto served = std::make_unique<ServedDriver>(desk, health, sockets.driver);
+  GPUROTA_TRY(served->listen(sockets));
   return served;
 }
 

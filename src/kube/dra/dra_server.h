@@ -3,6 +3,8 @@
 #pragma once
 
 #include "kube/dra/claim.h"
+#include "kube/dra/health.h"
+#include "kube/published.h"
 
 #include <chrono>
 #include <memory>
@@ -11,11 +13,12 @@
 
 namespace gpurota::kube {
 
-// What a container of the claim is given.
-struct Prepared {
+// What the containers of a lease of the claim are given.
+struct PreparedLease {
   std::vector<ClaimDevice> devices;
   std::vector<std::string> cdi_devices;
 };
+using Prepared = std::vector<PreparedLease>;
 
 // Whom kubelet's questions go to. Called on gRPC's threads, several at once; each returns in time, or with kTimeout.
 class ClaimDesk {
@@ -28,11 +31,21 @@ class ClaimDesk {
   virtual void on_registration(const std::string& refusal) = 0;
 };
 
+// What kubelet is told of the devices of a pool.
+struct PoolHealth {
+  std::string pool;
+  std::vector<DeviceHealth> devices;
+  bool operator==(const PoolHealth&) const = default;
+};
+
 class DraServer {
  public:
-  // In the place of what is at these sockets. `desk` outlives it. kIo if it cannot listen there.
-  static Result<std::unique_ptr<DraServer>> listen(const std::string& registration_socket,
-                                                   const std::string& socket, ClaimDesk& desk);
+  struct Sockets {
+    std::string registration, driver;
+  };
+  // In the place of what is at these sockets. `desk` and `health` outlive it. kIo if it cannot listen there.
+  static Result<std::unique_ptr<DraServer>> listen(const Sockets& sockets, ClaimDesk& desk,
+                                                   const Published<PoolHealth>& health);
   virtual ~DraServer() = default;  // hangs up on everybody
   // Both are still at their places.
   virtual bool is_there() const = 0;

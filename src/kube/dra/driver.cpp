@@ -26,8 +26,8 @@ Driver::Driver(ports::EventLoop& loop, const DraOptions& options, client::Locati
       options_(options),
       daemon_(std::move(daemon)),
       registry_(options.kubelet_dir + "/plugins_registry"),
-      registration_socket_(fmt::format("{}/{}-reg.sock", registry_, kDriverName)),
-      socket_(driver_folder(options) + "/dra.sock"),
+      at_{fmt::format("{}/{}-reg.sock", registry_, kDriverName),
+          driver_folder(options) + "/dra.sock"},
       node_(std::move(node)),
       questions_(loop),
       sockets_(loop, "sockets"),
@@ -97,13 +97,13 @@ void Driver::look_at_sockets() {
        before = std::exchange(server_, nullptr)]() mutable -> Listening {
         before.reset();
         GPUROTA_TRY(make_directory(folder, kSocketFolder));
-        return DraServer::listen(registration_socket_, socket_, *desk_);
+        return DraServer::listen(at_, *desk_, health_);
       },
       [this](Listening server) {
         serving_ = false;
         if (server) {
           server_ = std::move(*server);
-          log::info("kubelet can find the driver", {{"socket", registration_socket_}});
+          log::info("kubelet can find the driver", {{"socket", at_.registration}});
           is_refused_ = false;
         } else if (!std::exchange(is_refused_, true)) {
           log::error("cannot be a driver, trying again", {{"error", server.error().message}});
@@ -122,11 +122,12 @@ void Driver::on_registration(const std::string& refusal) {
 
 void Driver::settle() {
   publisher_->want(node_.devices());
+  if (node_.knows_gpus()) health_.publish({options_.node, node_.health()});
   for (const LeaseEnding& ending : node_.take_endings()) {
     link_.end_lease_on(leases_, ending, "a claim");
   }
   std::erase_if(unleased_,
-                [&](const std::string& id) { return !node_.has(find_uid(id).value_or("")); });
+                [&](const std::string& id) { return !node_.has(find_key(id).value_or("")); });
   const std::vector<LeaseOrder> orders = node_.take_orders();
   if (leases_.unfinished() > 0) return;  // the next look finds them as well
   for (const LeaseOrder& each : orders) order(each);
@@ -136,7 +137,7 @@ void Driver::settle() {
 void Driver::order(const LeaseOrder& order) {
   leases_.run(
       [daemon = daemon_, order, turnstile = turnstile_]() -> Result<std::optional<proto::Lease>> {
-        const auto pass = turnstile->enter(find_uid(order.allocation).value_or(""),
+        const auto pass = turnstile->enter(uid_of_key(find_key(order.allocation).value_or("")),
                                            std::chrono::steady_clock::now());
         if (!pass) return std::nullopt;
         GPUROTA_ASSIGN_OR_RETURN(proto::Lease lease, make_lease(daemon, order, kOrderPatience));
@@ -152,7 +153,7 @@ void Driver::order(const LeaseOrder& order) {
         unleased_.erase(order.allocation);
         log::info("a claim has a lease again",
                   {{"allocation", order.allocation}, {"lease", to_string((*lease)->lease_id)}});
-        node_.on_lease(find_uid(order.allocation).value_or(""), (*lease)->lease_id);
+        node_.on_lease(find_key(order.allocation).value_or(""), (*lease)->lease_id);
         settle();
       });
 }

@@ -47,8 +47,10 @@ class Driver {
   ports::EventLoop& loop_;
   const DraOptions options_;
   const client::Location daemon_;
-  const std::string registry_, registration_socket_, socket_;
+  const std::string registry_;
+  const DraServer::Sockets at_;
   DraNode node_;
+  Published<PoolHealth> health_;
   Questions questions_;
   const std::shared_ptr<Turnstile> turnstile_ = std::make_shared<Turnstile>();
   std::unique_ptr<Desk> desk_;

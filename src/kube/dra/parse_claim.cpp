@@ -11,6 +11,8 @@ namespace {
 // More than the API server takes of one claim.
 constexpr std::size_t kMostResults = 64;
 constexpr std::size_t kMostParameters = 10 << 10;
+// "true": Kubernetes' scheduler has made the claim, of a pod's resources (KEP-5004).
+constexpr const char* kOfResources = "resource.kubernetes.io/extended-resource-claim";
 
 std::string shown(const ClaimId& id) {
   return fmt::format("{}/{}", display_text(id.space, 60), display_text(id.name, 60));
@@ -70,7 +72,8 @@ void take_pod(const Json& status, AllocatedClaim& claim) {
 
 Result<AllocatedClaim> parse_claim(const ClaimId& asked, std::string_view json) {
   const Json object = parse_json(json);
-  const std::string uid = text_at(at(object, "metadata"), "uid");
+  const Json& metadata = at(object, "metadata");
+  const std::string uid = text_at(metadata, "uid");
   if (uid.empty()) return no_claim(asked, "it is no claim");
   if (uid != asked.uid) {
     return fail(Code::kUnavailable,
@@ -81,6 +84,7 @@ Result<AllocatedClaim> parse_claim(const ClaimId& asked, std::string_view json) 
   const Json& devices = at(at(status, "allocation"), "devices");
   AllocatedClaim claim;
   claim.id = asked;
+  claim.of_resources = text_at(at(metadata, "annotations"), kOfResources) == "true";
   take_pod(status, claim);
   for (const Json& result : list_at(devices, "results")) {
     if (text_at(result, "driver") != kDriverName) continue;

@@ -86,7 +86,7 @@ std::vector<PodEvent> PodEvents::look(const std::vector<SeenClaim>& claims, Time
   };
   std::map<std::string, Matters> still;
   for (const SeenClaim& claim : claims) {
-    const std::string key = claim.uid + " " + claim.pod.uid;
+    const std::string key = claim.key + " " + claim.pod.uid;
     Matters& matters = still[key] = claims_[key];
     const proto::LeaseGpu* const waiting = find_waiting(claim.lease);
     if (is_news(matters.waits, waiting != nullptr, kPatience, now)) {

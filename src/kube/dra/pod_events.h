@@ -28,7 +28,7 @@ struct PodEvent {
 
 // A claim of one pod, as it is now.
 struct SeenClaim {
-  std::string uid;  // of the claim
+  std::string key;  // of the claim's lease (claim.h)
   PodRef pod;
   const proto::Lease* lease = nullptr;         // nullptr: it has none
   bool is_ending = false;                      // the last one, whose programs are there still
@@ -64,7 +64,7 @@ class PodEvents {
   static bool has_lost_lease(Matters& matters, const SeenClaim& claim, TimePoint now);
 
   std::map<std::string, Matters>
-      claims_;  // by the uids of claim and pod, as a claim may outlive its pod
+      claims_;  // by the key of the lease and the uid of the pod, as a claim may outlive its pod
   TimePoint window_{};
   std::size_t told_in_window_ = 0;
 };

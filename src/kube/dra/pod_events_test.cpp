@@ -25,9 +25,9 @@ class APod : public ::testing::Test {
     share.limit_bytes = gib(8);
     over_.used_bytes = gib(9);
   }
-  SeenClaim claim(const std::string& uid = "uid-1") {
+  SeenClaim claim(const std::string& key = "uid-1") {
     SeenClaim seen;
-    seen.uid = uid;
+    seen.key = key;
     seen.pod = {"default", "train", pod_uid_};
     if (has_lease_) seen.lease = &lease_;
     seen.is_ending = is_ending_;

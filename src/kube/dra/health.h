@@ -1,0 +1,23 @@
+// How the devices of a node are, as kubelet writes it into the status of the pods that have them. Pure.
+#pragma once
+
+#include "kube/offer.h"
+
+#include <string>
+#include <vector>
+
+namespace gpurota::kube {
+
+enum class Health { kUnknown, kHealthy, kUnhealthy };
+
+struct DeviceHealth {
+  std::string device;
+  Health health = Health::kUnknown;
+  std::string message;  // for people; empty: there is nothing to say
+  bool operator==(const DeviceHealth&) const = default;
+};
+
+// Of both devices of each GPU. `is_daemon_away`: nobody knows how they are now.
+std::vector<DeviceHealth> device_health(const std::vector<NodeGpu>& gpus, bool is_daemon_away);
+
+}  // namespace gpurota::kube

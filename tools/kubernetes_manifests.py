@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Makes packaging/kubernetes/*.yaml, for who has no Helm, from the chart beside them, with its default values.
+
+    tools/kubernetes_manifests.py            writes them
+    tools/kubernetes_manifests.py --check    says whether they are as they would be written; runs as a test
+
+It knows the few actions of Helm's templates that the chart has, and refuses others, so that Helm makes the same of it:
+{{- if PATH }}, {{- with PATH }}, {{- end }}, {{ PATH }}, {{ PATH | default PATH }}, {{- toYaml PATH | nindent N }}.
+"""
+
+import os
+import re
+import sys
+import textwrap
+
+try:
+    import yaml
+except ImportError:
+    print("python3-yaml is not installed")
+    sys.exit(77)
+
+sys.dont_write_bytecode = True
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FOLDER = os.path.join(ROOT, "packaging", "kubernetes")
+CHART = os.path.join(FOLDER, "chart")
+NAMESPACE = "gpurota"
+# What each file is for, the values that it has beside the default ones, and the templates that it is made of.
+FILES = {
+    "dra.yaml": ("gpurota-dra on each node with the label gpurota.dev/node=true, beside a gpurotad of the node, for Kubernetes 1.34 or newer.",
+                 {}, ("classes.yaml", "access.yaml", "dra.yaml")),
+    "device-plugin.yaml": ("gpurota-device-plugin on each node with the label gpurota.dev/node=true, beside a gpurotad of the node.",
+                           {"devicePlugin": {"enabled": True}}, ("device-plugin.yaml",)),
+}
+HEAD = """\
+# %s
+# docs/operate/kubernetes.md
+#
+# `./dev image` makes the image; with a registry, write its name there below. Made of the chart beside this, by tools/kubernetes_manifests.py.
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: gpurota
+  labels:
+    # It runs as root, with folders of the machine.
+    pod-security.kubernetes.io/enforce: privileged
+"""
+ACTION = re.compile(r"(\s*)\{\{(-?) *(.*?) *\}\}")
+PATH = r"\.[A-Za-z.]*"
+
+
+class Refused(Exception):
+    """The template has something that is not known here."""
+
+
+def at(dot, path):
+    """A value by its path. What is not there is a mistake; Helm would take it for nothing."""
+    for name in filter(None, path.split(".")):
+        if not isinstance(dot, dict) or name not in dot:
+            raise Refused("there is no %s" % path)
+        dot = dot[name]
+    return dot
+
+
+def shown(dot, action):
+    match = re.fullmatch(r"toYaml (%s) \| nindent ([0-9]+)" % PATH, action)
+    if match:
+        text = yaml.safe_dump(at(dot, match.group(1)), default_flow_style=False, width=1000).rstrip("\n")
+        return "\n" + textwrap.indent(text, " " * int(match.group(2)))
+    match = re.fullmatch(r"(%s)(?: \| default (%s))?" % (PATH, PATH), action)
+    if not match:
+        raise Refused("{{ %s }} is none of the actions that are known here" % action)
+    value = at(dot, match.group(1)) or (at(dot, match.group(2)) if match.group(2) else "")
+    if not isinstance(value, str):
+        raise Refused("{{ %s }} is no text" % action)
+    return value
+
+
+def render(template, values, namespace=NAMESPACE):
+    """The text that Helm makes of a template of the chart."""
+    with open(os.path.join(CHART, "Chart.yaml"), encoding="utf-8") as file:
+        chart = yaml.safe_load(file)
+    scope = {"Values": values, "Release": {"Namespace": namespace}, "Chart": {"AppVersion": str(chart["appVersion"])}}
+    out, begin, dots = [], 0, [(scope, True)]
+    for match in ACTION.finditer(template):
+        dot, on = dots[-1]
+        space, trims, action = match.groups()
+        if on:
+            out.append(template[begin:match.start()] + ("" if trims else space))
+        begin = match.end()
+        block = re.fullmatch(r"(if|with) (%s)" % PATH, action)
+        if block:
+            value = at(dot, block.group(2)) if on else None
+            dots.append((value if block.group(1) == "with" else dot, on and bool(value)))
+        elif action == "end":
+            dots.pop()
+        elif on:
+            out.append(shown(dot, action))
+    if len(dots) != 1:
+        raise Refused("an {{- end }} is missing")
+    return "".join(out) + template[begin:]
+
+
+def merged(values, more):
+    """As Helm merges the values of a file into the default ones."""
+    result = dict(values)
+    for name, value in more.items():
+        result[name] = merged(result[name], value) if isinstance(value, dict) and isinstance(result.get(name), dict) else value
+    return result
+
+
+def default_values():
+    with open(os.path.join(CHART, "values.yaml"), encoding="utf-8") as file:
+        return yaml.safe_load(file)
+
+
+def rendered(names, more, namespace=NAMESPACE):
+    """The texts of these templates."""
+    texts = []
+    for name in names:
+        with open(os.path.join(CHART, "templates", name), encoding="utf-8") as file:
+            try:
+                texts.append(render(file.read(), merged(default_values(), more), namespace).strip("\n") + "\n")
+            except Refused as why:
+                raise Refused("%s: %s" % (name, why)) from None
+    return texts
+
+
+def made():
+    """The text of each file."""
+    return {name: "---\n".join([HEAD % purpose] + rendered(templates, more)) for name, (purpose, more, templates) in FILES.items()}
+
+
+def main(arguments):
+    status = 0
+    for name, text in made().items():
+        path = os.path.join(FOLDER, name)
+        if arguments == ["--check"]:
+            with open(path, encoding="utf-8") as file:
+                if file.read() != text:
+                    print("packaging/kubernetes/%s is not as the chart says: run tools/kubernetes_manifests.py" % name)
+                    status = 1
+        elif arguments:
+            print(__doc__, file=sys.stderr)
+            return 2
+        else:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
