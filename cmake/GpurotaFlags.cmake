@@ -15,8 +15,8 @@ else()
     $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
   target_link_options(gpurota_flags INTERFACE -Wl,-z,relro,-z,now)
 endif()
-# gpurota_unoptimised(TARGET): of a test's own code nobody waits for what it computes, but with sanitizers twice as long for its
-# compiler.
+# gpurota_unoptimised(TARGET): for code of which nobody waits for what it computes, but with sanitizers twice as long for its compiler:
+# tests themselves, and most modules.
 function(gpurota_unoptimised target)
   if(GPUROTA_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)

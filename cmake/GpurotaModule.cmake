@@ -1,19 +1,25 @@
 # What `./dev asan` and `./dev tsan` build: tests by themselves, and the programs that these run.
 add_custom_target(tested)
 
-# gpurota_module(NAME SOURCES a.cpp… [DEPS gpurota_base…] [TESTS a_test.cpp…] [TEST_DEPS …] [PLAIN] [THREADS])
+# gpurota_module(NAME SOURCES a.cpp… [DEPS gpurota_base…] [TESTS a_test.cpp…] [TEST_DEPS …] [PLAIN] [THREADS] [BUSY])
 #
 # One folder is one static library gpurota_NAME, and its *_test.cpp files are one test binary
-# NAME_test, known to ctest by that name. PLAIN and THREADS: as of gpurota_test.
+# NAME_test, known to ctest by that name. PLAIN and THREADS: as of gpurota_test. BUSY: tests let it compute for long, so that it is
+# optimised with sanitizers too.
 function(gpurota_module name)
-  cmake_parse_arguments(M "PLAIN;THREADS" "" "SOURCES;DEPS;TESTS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(M "PLAIN;THREADS;BUSY" "" "SOURCES;DEPS;TESTS;TEST_DEPS" ${ARGN})
   if(M_SOURCES)
     add_library(gpurota_${name} STATIC ${M_SOURCES})
     target_link_libraries(gpurota_${name} PUBLIC gpurota_flags ${M_DEPS})
     # Not for tests: they follow pointers that an expectation has just checked.
     target_compile_options(gpurota_${name} PRIVATE -Wnull-dereference)
+    set(kind busy)
+    if(NOT M_BUSY)
+      set(kind library)
+      gpurota_unoptimised(gpurota_${name})
+    endif()
     if(NOT M_PLAIN)
-      gpurota_precompile(gpurota_${name} library)
+      gpurota_precompile(gpurota_${name} ${kind})
     endif()
   else()
     add_library(gpurota_${name} INTERFACE)

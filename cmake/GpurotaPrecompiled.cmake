@@ -7,7 +7,7 @@ option(GPUROTA_PRECOMPILED "Parse the headers that nearly every file includes on
 set(GPUROTA_COMMON_HEADERS <algorithm> <array> <chrono> <functional> <map> <memory> <optional> <set> <string> <vector>
   <fmt/format.h> <tl/expected.hpp>)
 
-# gpurota_precompile(TARGET KIND): KIND is library or test. What a target is compiled with must be what the headers were compiled
+# gpurota_precompile(TARGET KIND): KIND is library, busy (a library as BUSY of gpurota_module) or test. What a target is compiled with must be what the headers were compiled
 # with, so each kind has its own; a target that differs is refused by -Winvalid-pch.
 function(gpurota_precompile target kind)
   if(GPUROTA_PRECOMPILED)
@@ -23,7 +23,16 @@ function(gpurota_precompiled_library)
   if(NOT TARGET gpurota_precompiled_library)
     add_library(gpurota_precompiled_library STATIC ${CMAKE_SOURCE_DIR}/cmake/precompiled_library.cpp)
     target_link_libraries(gpurota_precompiled_library PRIVATE gpurota_flags fmt::fmt Threads::Threads)
+    gpurota_unoptimised(gpurota_precompiled_library)
     target_precompile_headers(gpurota_precompiled_library PRIVATE ${GPUROTA_COMMON_HEADERS})
+  endif()
+endfunction()
+
+function(gpurota_precompiled_busy)
+  if(NOT TARGET gpurota_precompiled_busy)
+    add_library(gpurota_precompiled_busy STATIC ${CMAKE_SOURCE_DIR}/cmake/precompiled_library.cpp)
+    target_link_libraries(gpurota_precompiled_busy PRIVATE gpurota_flags fmt::fmt Threads::Threads)
+    target_precompile_headers(gpurota_precompiled_busy PRIVATE ${GPUROTA_COMMON_HEADERS})
   endif()
 endfunction()
 

@@ -111,7 +111,7 @@ class Layer:
             entries.update(self.files)
             write_tar(tar, entries, self.when)
         packed = io.BytesIO()
-        with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=9, mtime=0) as file:
+        with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=6, mtime=0) as file:
             file.write(plain.getvalue())
         return packed.getvalue(), digest_of(plain.getvalue())
 

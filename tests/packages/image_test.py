@@ -17,10 +17,20 @@ BUILD = sys.argv.pop(1) if len(sys.argv) > 1 else ""
 NAME = "localhost/gpurota-kubernetes:1.2.3"
 PLUGINS = [name for name in ("gpurota-device-plugin", "gpurota-dra") if os.path.exists(os.path.join(BUILD, "bin", name))]
 PROGRAMS = PLUGINS or ["gpurota-web"]  # a build without gRPC has no plugins
+STRIPPED = tempfile.TemporaryDirectory()  # as `./dev image` has them
+
+
+def setUpModule():
+    for name in PROGRAMS:
+        subprocess.run(["strip", "-o", os.path.join(STRIPPED.name, name), os.path.join(BUILD, "bin", name)], check=True)
+
+
+def tearDownModule():
+    STRIPPED.cleanup()
 
 
 def make(path, name=NAME, programs=None, **environment):
-    programs = programs or [os.path.join(BUILD, "bin", each) for each in PROGRAMS]
+    programs = programs or [os.path.join(STRIPPED.name, each) for each in PROGRAMS]
     return subprocess.run([sys.executable, "-B", TOOL, path, name, *programs], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           check=False, env=dict(os.environ, **{"SOURCE_DATE_EPOCH": "0", **environment}))
 
@@ -110,11 +120,11 @@ class TheImage(unittest.TestCase):
 
     def test_a_new_program_leaves_the_libraries_layer_as_it_was(self):
         changed = os.path.join(self.folder.name, PROGRAMS[0])
-        with open(os.path.join(BUILD, "bin", PROGRAMS[0]), "rb") as file, open(changed, "wb") as copy:
+        with open(os.path.join(STRIPPED.name, PROGRAMS[0]), "rb") as file, open(changed, "wb") as copy:
             copy.write(file.read() + b"\0")
         os.chmod(changed, 0o755)
         path = os.path.join(self.folder.name, "changed.tar")
-        programs = [changed] + [os.path.join(BUILD, "bin", each) for each in PROGRAMS[1:]]
+        programs = [changed] + [os.path.join(STRIPPED.name, each) for each in PROGRAMS[1:]]
         self.assertEqual(make(path, programs=programs).returncode, 0)
         layers = Image(path).manifest["layers"]
         self.assertEqual(layers[0], self.image.manifest["layers"][0])
