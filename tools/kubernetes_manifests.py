@@ -61,14 +61,24 @@ def at(dot, path):
     return dot
 
 
+BLOCK = re.compile(r"(if|with) (%s)" % PATH)
+LIST = re.compile(r"toYaml (%s) \| nindent ([0-9]+)" % PATH)
+TEXT = re.compile(r"(%s)(?: \| default (%s))?" % (PATH, PATH))
+
+
+def check(action, trims):
+    """All that is known here, also where it is not reached. Only what ends up in the text may keep what is before it."""
+    known = action == "end" or BLOCK.fullmatch(action) or LIST.fullmatch(action)
+    if not (known and trims) and not TEXT.fullmatch(action):
+        raise Refused("{{ %s }} is none of the actions that are known here" % action)
+
+
 def shown(dot, action):
-    match = re.fullmatch(r"toYaml (%s) \| nindent ([0-9]+)" % PATH, action)
+    match = LIST.fullmatch(action)
     if match:
         text = yaml.safe_dump(at(dot, match.group(1)), default_flow_style=False, width=1000).rstrip("\n")
         return "\n" + textwrap.indent(text, " " * int(match.group(2)))
-    match = re.fullmatch(r"(%s)(?: \| default (%s))?" % (PATH, PATH), action)
-    if not match:
-        raise Refused("{{ %s }} is none of the actions that are known here" % action)
+    match = TEXT.fullmatch(action)
     value = at(dot, match.group(1)) or (at(dot, match.group(2)) if match.group(2) else "")
     if not isinstance(value, str):
         raise Refused("{{ %s }} is no text" % action)
@@ -84,10 +94,11 @@ def render(template, values, namespace=NAMESPACE):
     for match in ACTION.finditer(template):
         dot, on = dots[-1]
         space, trims, action = match.groups()
+        check(action, trims)
         if on:
             out.append(template[begin:match.start()] + ("" if trims else space))
         begin = match.end()
-        block = re.fullmatch(r"(if|with) (%s)" % PATH, action)
+        block = BLOCK.fullmatch(action)
         if block:
             value = at(dot, block.group(2)) if on else None
             dots.append((value if block.group(1) == "with" else dot, on and bool(value)))

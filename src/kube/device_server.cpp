@@ -26,7 +26,8 @@ void fill(v1beta1::DevicePluginOptions& options) {
   options.set_get_preferred_allocation_available(true);
 }
 
-v1beta1::ListAndWatchResponse list_of(const Offers& offers) {
+v1beta1::ListAndWatchResponse list_of(const Offers& offers,
+                                      std::chrono::steady_clock::time_point /*said*/) {
   v1beta1::ListAndWatchResponse list;
   for (const Offered& offered : offers) {
     v1beta1::Device& device = *list.add_devices();

@@ -188,6 +188,7 @@ TEST_F(ANode, PromisesNothingTwice) {
   ASSERT_TRUE(node_->allocate(Resource::kMemory, {"GPU-a::0"}));
   EXPECT_EQ(healthy(Resource::kGpu), 0u);
   now_ += seconds(121);
+  node_->on_daemon(view_);
   EXPECT_EQ(healthy(Resource::kGpu), 1u) << "its pod was gone before it started";
 }
 

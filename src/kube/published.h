@@ -17,13 +17,15 @@ class Published {
   struct Seen {
     std::uint64_t version = 0;  // 0: nothing was published yet
     std::shared_ptr<const Value> value;
+    std::chrono::steady_clock::time_point said{};  // last, whether it was a change or not
   };
 
   // The same value again is no change.
   void publish(Value value) {
     const std::lock_guard lock(mutex_);
+    seen_.said = std::chrono::steady_clock::now();
     if (seen_.value && *seen_.value == value) return;
-    seen_ = {seen_.version + 1, std::make_shared<const Value>(std::move(value))};
+    seen_ = {seen_.version + 1, std::make_shared<const Value>(std::move(value)), seen_.said};
     changed_.notify_all();
   }
   Seen now() const {

@@ -12,19 +12,14 @@ constexpr Duration kAwayPatience = std::chrono::seconds(30);
 }  // namespace
 
 bool SeenDaemon::hear(Result<DaemonView> view, TimePoint now) {
-  if (!view) {
-    if (!away_since_) away_since_ = now;
-    return false;
-  }
-  away_since_.reset();
+  if (!view) return false;
+  heard_ = now;
   if (view_) keep_lost(view->node.gpus, view_->node.gpus);
   view_ = std::move(*view);
   return true;
 }
 
-bool SeenDaemon::is_away(TimePoint now) const {
-  return away_since_ && now - *away_since_ > kAwayPatience;
-}
+bool SeenDaemon::is_away(TimePoint now) const { return now - heard_ > kAwayPatience; }
 
 std::vector<NodeGpu> SeenDaemon::gpus(TimePoint now) const {
   std::vector<NodeGpu> gpus = view_->node.gpus;

@@ -19,14 +19,14 @@ class SeenDaemon {
   // Whether it has ever been heard; only then is there something to look at.
   explicit operator bool() const { return view_.has_value(); }
   const DaemonView* operator->() const { return &*view_; }
-  // So long that nobody knows how its GPUs are.
+  // It was not heard for so long that nobody knows how its GPUs are, whether it has hung up or just does not answer.
   bool is_away(TimePoint now) const;
   // Its GPUs, none of them in service while it is away; only if it has ever been heard.
   std::vector<NodeGpu> gpus(TimePoint now) const;
 
  private:
   std::optional<DaemonView> view_;
-  std::optional<TimePoint> away_since_;
+  TimePoint heard_{};
 };
 
 }  // namespace gpurota::kube

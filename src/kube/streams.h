@@ -17,23 +17,23 @@ class Streams {
   // Each ends in a moment; before the server does.
   void end() { ending_ = true; }
 
-  // Until the other side or end() ends it. `message_of(value)` is what is sent; also without a change after `again`, if that is not 0.
-  // False: there are too many already.
+  // Until the other side or end() ends it. `message_of(value, since)` is what is sent of it, `since` it was published last.
+  // Also without a change after `again`, if that is not 0 and it was published since. False: there are too many already.
   template <class Value, class Context, class Writer, class MessageOf>
   bool tell(const Published<Value>& published, const Context& context, Writer& writer,
             MessageOf message_of, std::chrono::milliseconds again = {}) {
     const Open open(open_);
     if (open_ > kMost) return false;
     std::uint64_t version = 0;
-    auto sent = std::chrono::steady_clock::now();
+    std::chrono::steady_clock::time_point sent;
     while (!ending_ && !context.IsCancelled()) {
       const auto seen = published.wait(version, kLook);
-      const auto now = std::chrono::steady_clock::now();
-      const bool is_due = again.count() > 0 && now - sent >= again;
+      // What nobody says any more is not repeated.
+      const bool is_due = again.count() > 0 && seen.said - sent >= again;
       if (!seen.value || (seen.version == version && !is_due)) continue;
       version = seen.version;
-      sent = now;
-      if (!writer.Write(message_of(*seen.value))) break;
+      sent = seen.said;
+      if (!writer.Write(message_of(*seen.value, seen.said))) break;
     }
     return true;
   }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # Programs in swap leases take turns while they, their `gpurota run` and the daemon are killed and stopped at
-# random: what a program reads is what it wrote. For E2E_STRESS_SECONDS (60), with the seed E2E_SEED; hours of it,
+# random: what a program reads is what it wrote. For E2E_STRESS_SECONDS (30), with the seed E2E_SEED; hours of it,
 # many at once, are what tests/stress/hours.sh is for, here and elsewhere. The longest is in bench/RESULTS.md.
 
 load helpers
@@ -91,7 +91,7 @@ disturb() {
 }
 
 @test "nothing is lost while programs and the daemon are killed at random" {
-  local slot end=$((SECONDS + ${E2E_STRESS_SECONDS:-60}))
+  local slot end=$((SECONDS + ${E2E_STRESS_SECONDS:-30}))
   RANDOM=${E2E_SEED:-$$}
   echo "seed ${E2E_SEED:-$$}"
   for slot in 0 1 2; do start "$slot"; done

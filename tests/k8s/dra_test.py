@@ -76,6 +76,7 @@ class HealthOfDevices(DraCase):
         name = self.device_names()[0]
         watch = self.watch("v1")
         watch.next()
+        self.addCleanup(self.lose, 0)
         self.lose(1)
         watch.wait_for(name, lambda health, message: health == "UNHEALTHY" and "lost" in message)
         self.lose(0)
@@ -164,7 +165,8 @@ class FromAClaimToALimit(DraCase):
     def test_a_claim_that_says_so_has_a_lease_for_each_request(self):
         self.start_plugin()
         first, second = self.device_names()
-        results = [result(first, request="big", memory="2Gi"), result(first, request="small", memory="1Gi"), result(second, request="small", memory="1Gi")]
+        results = [result(first, request="big", memory="2Gi"), result(first, request="small/one", memory="1Gi"),
+                   result(second, request="small/one", memory="1Gi")]
         claim = self.api.allocate("default", "parts", results, [config("FromClaim", leasePer="request")])
         prepared = self.prepared(claim)
         self.assertEqual(sorted((lease["pod"]["container"], [gpu["limit_bytes"] for gpu in lease["gpus"]]) for lease in self.leases()),
@@ -202,8 +204,13 @@ class FromAClaimToALimit(DraCase):
         mine = self.call("Acquire", request={"kind": "reservation", "gpu_ids": [self.gpu_of(second)], "memory": {"bytes": 7 * GIB}, "seconds": 600})
         self.assertIn("parameters", mine)
         results = [result(first, request="a", memory="1Gi"), result(second, request="b", memory="3Gi")]
-        self.refusal(self.api.allocate("default", "parts", results, [config("FromClaim", leasePer="request")]))
-        self.wait_for_leases(lambda leases: [lease["kind"] for lease in leases] == ["reservation"])
+        claim = self.api.allocate("default", "parts", results, [config("FromClaim", leasePer="request")])
+        self.refusal(claim)
+        self.assertEqual(([lease["kind"] for lease in self.leases() if lease["state"] != "ending"], self.specs()), (["reservation"], []))
+        self.call("Release", lease_id=mine["parameters"]["lease"]["lease_id"])
+        self.wait_for_leases(lambda leases: leases == [])
+        self.prepared(claim)
+        self.assertEqual(len(self.leases()), 2)
 
     def gpu_of(self, device):
         return self.api.devices()[device]["attributes"]["uuid"]["string"]
@@ -509,6 +516,56 @@ class Slices(DraCase):
                 self.api.fail_next(1, status, method, body)
                 self.api.touch_slices()
                 wait_until(lambda generation=generation: not self.api.failures and self.api.generation() > generation, "the next generation")
+
+    def begin_watched(self):
+        """Nobody looks but when the watch says so."""
+        self.start_plugin("--review", "3600")
+        wait_until(lambda: self.api.calls["WATCH", SLICES] > 0, "the watch")
+
+    def test_what_others_do_is_seen_at_once(self):
+        self.begin_watched()
+        for disturb in (self.api.touch_slices, self.api.remove_slices, self.api.touch_slices):
+            generation = self.api.generation()
+            disturb()
+            wait_until(lambda generation=generation: self.api.generation() > generation, "the next generation")
+            self.assertNotIn({"int": 99}, [device["attributes"]["index"] for device in self.api.devices().values()])
+
+    def test_what_the_driver_does_itself_is_no_change(self):
+        self.begin_watched()
+        for name in ("a", "b"):
+            generation, lists = self.api.generation(), self.api.calls["GET", SLICES]
+            lease = self.call("Acquire", request={"kind": "reservation", "memory": {"bytes": GIB}, "seconds": 600, "note": name})["parameters"]["lease"]
+            wait_until(lambda generation=generation: self.api.generation() > generation, "the next generation")
+            watches = self.api.calls["WATCH", SLICES]
+            wait_until(lambda watches=watches: self.api.calls["WATCH", SLICES] > watches, "the next watch")
+            written = self.api.generation() - generation
+            self.assertEqual(self.api.calls["GET", SLICES] - lists, written, "a list for each that is written")
+            self.call("Release", lease_id=lease["lease_id"])
+            wait_until(lambda generation=generation + written: self.api.generation() > generation, "what is free again")
+
+    def test_a_watch_that_ends_in_any_way_is_begun_again(self):
+        self.begin_watched()
+        endings = [lambda: self.api.fail_next(1, status, "WATCH", body) for status, body in
+                   ((410, None), (500, None), (403, None), (200, b"nonsense\n"), (200, b"[]\n7\n{}\n"), (200, b""))]
+        for end in endings:
+            watches = self.api.calls["WATCH", SLICES]
+            end()
+            self.api.end_watches()
+            wait_until(lambda watches=watches: self.api.calls["WATCH", SLICES] > watches, "the next watch")
+        with self.api.lock:
+            self.api.version += 1
+            self.api.tell("ERROR", self.api.status(410, "too old resource version")[1])
+        generation = self.api.generation()
+        self.api.remove_slices()
+        wait_until(lambda: self.api.devices(), "the devices")
+        self.assertGreater(self.api.generation(), generation)
+
+    def test_without_the_right_to_watch_the_looks_remain(self):
+        self.api.fail_next(1000, 403, "WATCH")
+        self.start_plugin()
+        wait_until(lambda: self.plugin_says("cannot be watched"), "the warning")
+        self.api.remove_slices()
+        wait_until(self.api.devices, "the devices")
 
     def test_a_token_that_was_renewed_is_read_again(self):
         self.start_plugin()

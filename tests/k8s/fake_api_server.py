@@ -81,6 +81,7 @@ class FakeApiServer:
         self.token_file = os.path.join(folder, "token")
         self.token, self.server, self.hung, self.connections = "", None, threading.Event(), []
         self.certificate = None
+        self.log, self.watch_ends = [], 0  # what watches are told: (version, event)
         self.set_token("first")
 
     def __enter__(self):
@@ -158,7 +159,31 @@ class FakeApiServer:
 
     def remove_slices(self):
         with self.lock:
-            self.objects.clear()
+            for each in list(self.objects.values()):
+                self.remove(each["metadata"]["name"])
+
+    def remove(self, name):
+        gone = self.objects.pop(name)
+        gone["metadata"]["resourceVersion"] = self.next_version()
+        self.tell("DELETED", gone)
+        return gone
+
+    def tell(self, kind, about):
+        """Watches."""
+        self.log.append((self.version, {"type": kind, "object": json.loads(json.dumps(about))}))
+
+    def end_watches(self):
+        self.watch_ends += 1
+
+    def watch(self, version, send):
+        """Until the connection, or this server, ends."""
+        ends = self.watch_ends
+        while not self.hung.wait(0.02) and self.watch_ends == ends:
+            with self.lock:
+                news = [event for at, event in self.log if at > version]
+                version = self.version
+            for event in news:
+                send(event if isinstance(event, bytes) else json.dumps(event).encode() + b"\n")
 
     def touch_slices(self):
         """As if somebody else had changed them."""
@@ -166,6 +191,7 @@ class FakeApiServer:
             for each in self.objects.values():
                 each["metadata"]["resourceVersion"] = self.next_version()
                 each["spec"]["devices"][0]["attributes"]["index"] = {"int": 99}
+                self.tell("MODIFIED", each)
 
     def next_version(self):
         self.version += 1
@@ -193,14 +219,14 @@ class FakeApiServer:
         if path == SLICES and method == "GET":
             selector = urllib.parse.parse_qs(query)["fieldSelector"][0]
             assert selector == "spec.driver=%s,spec.nodeName=%s" % (DRIVER, self.node), selector
-            return 200, {"kind": "ResourceSliceList", "metadata": {}, "items": list(self.objects.values())}
+            return 200, {"kind": "ResourceSliceList", "metadata": {"resourceVersion": str(self.version)}, "items": list(self.objects.values())}
         if path == SLICES and method == "POST":
             return self.write(body, None)
         name = path[len(SLICES) + 1:] if path.startswith(SLICES + "/") else None
         if name not in self.objects:
             return self.status(404, "not found")
         if method == "DELETE":
-            return 200, self.objects.pop(name)
+            return 200, self.remove(name)
         return self.write(body, self.objects[name]) if method == "PUT" else self.status(405, method)
 
     def write(self, body, before):
@@ -219,6 +245,7 @@ class FakeApiServer:
             for taint in device.get("taints", []):
                 taint["timeAdded"] = "2026-01-01T00:00:00Z"  # a real one adds it, too
         self.objects[name] = body
+        self.tell("MODIFIED" if before else "ADDED", body)
         return 200 if before else 201, body
 
     def take_event(self, namespace, event):
@@ -261,9 +288,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         text = self.rfile.read(length)
         api = self.api
+        words = urllib.parse.parse_qs(query)
+        method = "WATCH" if words.get("watch") == ["true"] else self.command
         with api.lock:
-            api.calls[self.command, path] += 1
-            failure = next((each for each in api.failures if each[1] in (None, self.command)), None)
+            api.calls[method, path] += 1
+            failure = next((each for each in api.failures if each[1] in (None, method)), None)
             if failure:
                 api.failures.remove(failure)
         if failure and failure[0] == 0:
@@ -274,6 +303,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             code, body = api.status(401, "Unauthorized")
         elif failure:
             code, body = api.status(failure[0], "told to fail")
+        elif method == "WATCH":
+            self.watch(int(words["resourceVersion"][0]))
+            return
         else:
             with api.lock:
                 code, body = api.answer(self.command, path, query, json.loads(text) if text else None)
@@ -283,6 +315,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+    def watch(self, version):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        # In halves, as a network may bring it.
+        def send(data):
+            for part in (data[:len(data) // 2], data[len(data) // 2:]):
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+                self.wfile.flush()
+        self.api.watch(version, send)
+        self.wfile.write(b"0\r\n\r\n")
 
     do_GET = do_POST = do_PUT = do_DELETE = serve
 

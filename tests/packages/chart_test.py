@@ -96,6 +96,8 @@ class Chart(unittest.TestCase):
         made = container({"dra": {"args": ["--review=5"]}, "image": {"tag": "2.0", "pullSecrets": [{"name": "mine"}]}}, "gpurota-dra")
         self.assertEqual(made["command"][-1], "--review=5")
         self.assertEqual(made["image"], "localhost/gpurota-kubernetes:2.0")
+        pods = documents({"image": {"pullSecrets": [{"name": "mine"}]}, "devicePlugin": {"enabled": True}})
+        self.assertEqual([pods["DaemonSet", name]["spec"]["template"]["spec"]["imagePullSecrets"] for name in USAGES], [[{"name": "mine"}]] * 2)
 
     def test_every_value_is_used_and_known_to_the_schema(self):
         values = manifests.default_values()
@@ -119,13 +121,14 @@ class Chart(unittest.TestCase):
 class Templates(unittest.TestCase):
     def refused(self, text, words):
         with self.assertRaisesRegex(manifests.Refused, words):
-            manifests.render(text, {"a": "b", "n": 7})
+            manifests.render(text, {"a": "b", "n": 7, "none": ""})
 
     def test_of_what_is_not_known_here_are_refused(self):
         self.refused("{{ include \"x\" . }}", "none of the actions")
         self.refused("{{ .Values.no }}", "there is no")
         self.refused("{{ .Values.n }}", "no text")
         self.refused("{{- if .Values.a }}", "end")
+        self.refused("{{- if .Values.none }}x{{- else }}y{{- end }}", "none of the actions")
 
     def test_spaces_go_as_helm_has_it(self):
         text = "x:\n  {{- if .Values.a }}\n  y: {{ .Values.a }}\n  {{- end }}\n  {{- if .Values.none }}\n  z\n  {{- end }}\nend\n"

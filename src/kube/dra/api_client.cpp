@@ -124,12 +124,22 @@ ApiClient::ApiClient(ApiAccess access)
 
 ApiClient::~ApiClient() = default;
 
-Result<ApiAnswer> ApiClient::call(const char* method, const std::string& path,
-                                  const std::string& body, Milliseconds patience) {
+// What differs between calls. `to` goes to the functions of curl's.
+struct ApiClient::Request {
+  const char* method = "GET";
+  const std::string& path;
+  const std::string& body;
+  curl_write_callback write = nullptr;
+  curl_xferinfo_callback progress = nullptr;  // null: none
+  void* to = nullptr;
+};
+
+// The status. kUnavailable also if a function has ended it.
+Result<int> ApiClient::perform(const Request& request, Milliseconds patience) {
   if (patience.count() <= 0) return fail(Code::kTimeout, "no time is left to ask the API server");
   Headers headers;
   add_header(headers, "Accept: application/json");
-  if (!body.empty()) add_header(headers, "Content-Type: application/json");
+  if (!request.body.empty()) add_header(headers, "Content-Type: application/json");
   if (!access_.token_file.empty()) {
     GPUROTA_ASSIGN_OR_RETURN(const std::string token, read_token(access_.token_file));
     add_header(headers, "Authorization: Bearer " + token);
@@ -137,20 +147,27 @@ Result<ApiAnswer> ApiClient::call(const char* method, const std::string& path,
   Handle handle = handles_->take();
   if (!handle) return fail(Code::kUnavailable, "there is no memory to ask the API server");
   CURL* const curl = handle.get();
-  ApiAnswer answer;
-  const std::string url = access_.server + path;
+  const std::string url = access_.server + request.path;
   std::string why(CURL_ERROR_SIZE, '\0');
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
+  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request.method);
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
-  if (!body.empty()) {
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body.c_str());
+  if (!request.body.empty()) {
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE,
+                     static_cast<curl_off_t>(request.body.size()));
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request.body.c_str());
   }
   if (!access_.ca_file.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, access_.ca_file.c_str());
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_part);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer.body);
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, request.write);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, request.to);
+  if (request.progress) {
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, request.progress);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, request.to);
+    curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE,
+                     1L);  // so that a connection that is gone is noticed
+  }
   curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why.data());
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, kConnectPatienceMs);
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(patience.count()));
@@ -160,13 +177,71 @@ Result<ApiAnswer> ApiClient::call(const char* method, const std::string& path,
   const CURLcode done = curl_easy_perform(curl);
   long status = 0;
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-  answer.status = static_cast<int>(status);
   handles_->give_back(std::move(handle));
-  if (done == CURLE_OK) return answer;
+  if (done == CURLE_OK) return static_cast<int>(status);
   const std::string reason = why.front() ? why.c_str() : curl_easy_strerror(done);
   return fail(done == CURLE_OPERATION_TIMEDOUT ? Code::kTimeout : Code::kUnavailable,
               fmt::format("the API server at {} does not answer: {}", access_.server,
                           display_text(reason, 200)));
+}
+
+Result<ApiAnswer> ApiClient::call(const char* method, const std::string& path,
+                                  const std::string& body, Milliseconds patience) {
+  ApiAnswer answer;
+  GPUROTA_ASSIGN_OR_RETURN(
+      answer.status,
+      perform(
+          {.method = method, .path = path, .body = body, .write = take_part, .to = &answer.body},
+          patience));
+  return answer;
+}
+
+namespace {
+
+// A body that is taken line by line.
+struct Lines {
+  const std::function<bool(std::string_view line)>& take;
+  const std::atomic<bool>& stop;
+  std::string part{};  // of a line
+  bool any = false, ended = false;
+
+  bool feed(std::string_view data) {
+    part += data;
+    for (std::size_t end = part.find('\n'); end != std::string::npos; end = part.find('\n')) {
+      any = true;
+      if (!take(std::string_view(part).substr(0, end))) return false;
+      part.erase(0, end + 1);
+    }
+    return part.size() <= kMostBody;
+  }
+};
+
+std::size_t take_lines(char* data, std::size_t size, std::size_t count, void* to) {
+  auto& lines = *static_cast<Lines*>(to);
+  lines.ended = !lines.feed({data, size * count});
+  return lines.ended ? 0 : size * count;
+}
+
+int look_for_stop(void* to, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  auto& lines = *static_cast<Lines*>(to);
+  lines.ended = lines.ended || lines.stop;
+  return lines.ended ? 1 : 0;
+}
+
+}  // namespace
+
+Result<ApiAnswer> ApiClient::follow(const std::string& path,
+                                    const std::function<bool(std::string_view line)>& take,
+                                    const std::atomic<bool>& stop, Milliseconds patience) {
+  constexpr int kOk = 200;
+  Lines lines{.take = take, .stop = stop};
+  auto status = perform(
+      {.path = path, .body = {}, .write = take_lines, .progress = look_for_stop, .to = &lines},
+      patience);
+  if (status) return ApiAnswer{*status, std::move(lines.part)};
+  if (lines.ended || (lines.any && status.error().code == Code::kTimeout))
+    return ApiAnswer{kOk, {}};
+  return tl::unexpected(std::move(status).error());
 }
 
 Error error_of(const ApiAnswer& answer, const std::string& what) {

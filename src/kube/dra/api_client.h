@@ -4,9 +4,12 @@
 
 #include "base/result.h"
 
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace gpurota::kube {
 
@@ -39,9 +42,17 @@ class ApiClient {
   // An answer of whatever status; kUnavailable, kTimeout: there is none. `body`: JSON; empty: none.
   Result<ApiAnswer> call(const char* method, const std::string& path, const std::string& body,
                          Milliseconds patience);
+  // GETs an answer that comes bit by bit (a watch): `take` has each line as soon as it is there. Until it returns false, the server ends
+  // it, `stop` is true (within a second) or the time is over; none of these is an error. The answer has a body if its status is not good.
+  Result<ApiAnswer> follow(const std::string& path,
+                           const std::function<bool(std::string_view line)>& take,
+                           const std::atomic<bool>& stop, Milliseconds patience);
 
  private:
   struct Handles;
+  struct Request;
+  Result<int> perform(const Request& request, Milliseconds patience);
+
   const ApiAccess access_;
   const std::unique_ptr<Handles> handles_;  // connections that are kept
 };

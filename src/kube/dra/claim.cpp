@@ -56,7 +56,13 @@ Result<Resource> resource_of(const ClaimDevice& device, bool turns, std::optiona
   return *share;
 }
 
-tl::unexpected<Error> not_one_lease(const char* what) {
+tl::unexpected<Error> not_one_lease(bool of_resources, const char* what) {
+  if (of_resources) {
+    return fail(Code::kInvalid,
+                fmt::format("the devices for a container of this pod {}, and a container has one "
+                            "lease: let it ask for one of gpurota's resources",
+                            what));
+  }
   return fail(Code::kInvalid,
               fmt::format("the devices of this claim {}, and one claim is one lease: "
                           "make a claim for each, or write leasePer: request in its configuration",
@@ -87,12 +93,12 @@ Result<Wanted> wanted_of(const AllocatedClaim& allocated, ClaimDevice device,
 }
 
 // Whether what has been put together can be a lease.
-Result<void> check_lease(const Claim& claim) {
+Result<void> check_lease(const Claim& claim, bool of_resources) {
   const auto on = memory_on(claim.devices);
   const bool equal = std::all_of(
       on.begin(), on.end(), [&](const auto& each) { return each.second == on.begin()->second; });
   if (claim.resource != Resource::kGpu && !equal)
-    return not_one_lease("have unequal amounts of memory");
+    return not_one_lease(of_resources, "have unequal amounts of memory");
   if (claim.resource != Resource::kTurn && (!claim.terms.quantum.empty() || claim.terms.oversize)) {
     return fail(
         Code::kInvalid,
@@ -102,10 +108,12 @@ Result<void> check_lease(const Claim& claim) {
   return {};
 }
 
-Result<void> add_to(Claim& claim, Wanted wanted) {
+Result<void> add_to(Claim& claim, Wanted wanted, bool of_resources) {
   if (!claim.devices.empty()) {
-    if (wanted.resource != claim.resource) return not_one_lease("are of several kinds");
-    if (!(wanted.terms == claim.terms)) return not_one_lease("have several configurations");
+    if (wanted.resource != claim.resource)
+      return not_one_lease(of_resources, "are of several kinds");
+    if (!(wanted.terms == claim.terms))
+      return not_one_lease(of_resources, "have several configurations");
   }
   claim.resource = wanted.resource;
   claim.terms = std::move(wanted.terms);
@@ -175,11 +183,11 @@ Result<std::vector<Claim>> leases_of(const AllocatedClaim& allocated,
     claim.part = part;
     claim.pod = allocated.pod;
     claim.pod_uid = allocated.pod_uid;
-    GPUROTA_TRY(add_to(claim, std::move(wanted)));
+    GPUROTA_TRY(add_to(claim, std::move(wanted), allocated.of_resources));
   }
   std::vector<Claim> leases;
   for (auto& [part, claim] : parts) {
-    GPUROTA_TRY(check_lease(claim));
+    GPUROTA_TRY(check_lease(claim, allocated.of_resources));
     claim.number = static_cast<int>(leases.size());
     leases.push_back(std::move(claim));
   }

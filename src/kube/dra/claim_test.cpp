@@ -164,6 +164,10 @@ TEST(AClaim, OfResourcesHasALeaseForEachContainer) {
   EXPECT_EQ(leases->front().part, "container-0");
   EXPECT_EQ(leases->front().devices.size(), 2u);
   EXPECT_EQ(key_of(leases->back()), "uid-1.1");
+  json.replace(json.find("container-11"), 12, "container-0");
+  const auto two = leases_in(json);
+  ASSERT_FALSE(two);
+  EXPECT_NE(two.error().message.find("let it ask for one"), std::string::npos);
 }
 
 TEST(AClaim, IsNotReadFromAnythingElse) {

@@ -62,14 +62,16 @@ Result<Prepared> Desk::prepare(const ClaimId& claim, Deadline deadline) {
               {{"claim", full_name(claim)}, {"error", works.error().message}});
     return tl::unexpected(works.error());
   }
+  for (const DraNode::Work& work : works->all) {
+    auto leased = have_lease(claim, work, deadline);
+    if (leased) continue;
+    log::warn("a claim has to wait for its lease",
+              {{"claim", full_name(claim)}, {"error", leased.error().message}});
+    if (works->is_new) give_up(claim.uid, works->all);
+    return tl::unexpected(std::move(leased).error().context("no lease for this claim yet"));
+  }
   Prepared prepared;
   for (const DraNode::Work& work : works->all) {
-    if (auto leased = have_lease(claim, work, deadline); !leased) {
-      log::warn("a claim has to wait for its lease",
-                {{"claim", full_name(claim)}, {"error", leased.error().message}});
-      if (works->is_new) (void)forget(claim.uid);  // so that the next call reads it anew
-      return tl::unexpected(std::move(leased).error().context("no lease for this claim yet"));
-    }
     GPUROTA_TRY(write_spec(parts_.cdi_dir, work.key, work.answer));
     PreparedLease& lease = prepared.emplace_back();
     lease.devices = work.devices;
@@ -77,6 +79,16 @@ Result<Prepared> Desk::prepare(const ClaimId& claim, Deadline deadline) {
     for (const std::string& name : work.answer.cdi_devices) lease.cdi_devices.push_back(name);
   }
   return prepared;
+}
+
+// So that the next call reads the claim anew, and finds nothing of this one. What fails here the next look finds.
+void Desk::give_up(const std::string& uid, const std::vector<DraNode::Work>& works) {
+  if (works.size() > 1) {
+    for (const DraNode::Work& work : works) {
+      (void)end_lease_of(parts_.daemon, work.order.allocation, "not all of its claim can be had");
+    }
+  }
+  (void)forget(uid);
 }
 
 Result<void> Desk::have_lease(const ClaimId& claim, const DraNode::Work& work, Deadline deadline) {

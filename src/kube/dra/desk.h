@@ -42,6 +42,7 @@ class Desk final : public ClaimDesk {
   };
   Result<Works> work_for(const ClaimId& claim, Deadline deadline);
   Result<void> have_lease(const ClaimId& claim, const DraNode::Work& work, Deadline deadline);
+  void give_up(const std::string& uid, const std::vector<DraNode::Work>& works);
   Result<void> forget(const std::string& uid);
 
   Parts parts_;

@@ -107,6 +107,10 @@ TEST_F(ADraNode, KeepsTheLeasesOfAClaimForEachContainerApart) {
   for (const DraNode::Work& work : *works) node_->on_lease(work.key, leased(work.order.allocation));
   node_->on_daemon(view_);
   view_.pods.pop_back();  // somebody has released that of the second
+  node_->on_daemon(view_);
+  std::vector<std::string> ordered;
+  for (const LeaseOrder& order : node_->take_orders()) ordered.push_back(order.allocation);
+  EXPECT_EQ(ordered, std::vector<std::string>{"claim-u1.1"});
   begin();
   EXPECT_EQ(node_->keys("u1"), (std::vector<std::string>{"u1.0", "u1.1"}));
   EXPECT_EQ(node_->find("u1")->size(), 2u);
@@ -154,11 +158,13 @@ TEST_F(ADraNode, LeavesLeasesOfOtherPluginsAlone) {
 }
 
 TEST_F(ADraNode, ADaemonThatIsAwayForLongHasNothingToGive) {
-  node_->on_daemon(fail(Code::kUnavailable, "away"));
   now_ += seconds(29);
+  node_->on_daemon(fail(Code::kUnavailable, "away"));
+  EXPECT_EQ(node_->health().front().health, Health::kHealthy);
   EXPECT_TRUE(node_->devices().front().taints.empty());
   now_ += seconds(2);
   EXPECT_EQ(node_->devices().front().taints.size(), 1u);
+  EXPECT_EQ(node_->health().front().health, Health::kUnknown);
 }
 
 TEST_F(ADraNode, RefusesAGpuThatIsNotThere) {

@@ -47,7 +47,8 @@ void fill(const Prepared& prepared, v1::NodePrepareResourceResponse& out) {
   for (const PreparedLease& lease : prepared) {
     for (const ClaimDevice& device : lease.devices) {
       v1::Device& shown = *out.add_devices();
-      shown.add_request_names(device.request);
+      // Kubelet compares with what a container asks for, which of "a/b", an alternative of request "a", is "a".
+      shown.add_request_names(device.request.substr(0, device.request.find('/')));
       shown.set_pool_name(device.pool);
       shown.set_device_name(device.device);
       for (const std::string& name : lease.cdi_devices) shown.add_cdi_device_ids(name);
@@ -108,15 +109,17 @@ wire::Health wire_health(Health health) {
   return wire::UNKNOWN;
 }
 
-wire::Devices health_message(const PoolHealth& pool) {
+wire::Devices health_message(const PoolHealth& pool, std::chrono::steady_clock::time_point said) {
   wire::Devices message;
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto age = std::chrono::steady_clock::now() - said;
+  const auto determined = (std::chrono::system_clock::now() - age).time_since_epoch();
   for (const DeviceHealth& health : pool.devices) {
     wire::Device& shown = *message.add_devices();
     shown.mutable_device()->set_pool_name(pool.pool);
     shown.mutable_device()->set_device_name(health.device);
     shown.set_health(wire_health(health.health));
-    shown.set_last_updated_time(std::chrono::duration_cast<std::chrono::seconds>(now).count());
+    shown.set_last_updated_time(
+        std::chrono::duration_cast<std::chrono::seconds>(determined).count());
     shown.set_health_check_timeout_seconds(kHealthTimeout.count());
     shown.set_message(health.message);
   }

@@ -33,6 +33,7 @@ Driver::Driver(ports::EventLoop& loop, const DraOptions& options, client::Locati
       sockets_(loop, "sockets"),
       leases_(loop, "leases"),
       slices_(loop, "slices"),
+      slice_watch_(loop, "slice watch"),
       link_(loop, daemon_, options_.host_root) {
   const auto api = std::make_shared<ApiClient>(options_.api);
   desk_ = std::make_unique<Desk>(
@@ -45,7 +46,7 @@ Driver::Driver(ports::EventLoop& loop, const DraOptions& options, client::Locati
                   .changed = [this] { settle(); },
                   .registered = [this](const std::string& refusal) { on_registration(refusal); }});
   publisher_ = std::make_unique<Publisher>(
-      Publisher::Parts{loop_, slices_, api, options_.node, options_.review});
+      Publisher::Parts{loop_, slices_, slice_watch_, api, options_.node, options_.review});
   event_writer_ = std::make_unique<EventWriter>(loop_, api, options_.node);
 }
 

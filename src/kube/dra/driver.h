@@ -3,7 +3,8 @@
 //   the state thread   the loop: all state, the file of state, every decision. It waits for nobody but the disk, for a moment
 //   gRPC's threads     kubelet's questions (desk.h): they ask the state thread (questions.h), and wait themselves for the API server, for
 //                      the daemon's lease and for the disk
-//   workers            one each for what may block: a look at the daemon; sockets; leases that are made again or end; ResourceSlices
+//   workers            one each for what may block: a look at the daemon; sockets; leases that are made again or end; ResourceSlices; the
+//                      watch of them
 #pragma once
 
 #include "client/locate.h"
@@ -60,7 +61,7 @@ class Driver {
   std::set<std::string>
       unleased_;  // allocations of which it was logged that they have lost their lease
   bool serving_ = false, is_refused_ = false;
-  sys::Worker sockets_, leases_, slices_;  // end before what is above, with the link
+  sys::Worker sockets_, leases_, slices_, slice_watch_;  // end before what is above, with the link
   DaemonLink link_;
   std::unique_ptr<Publisher> publisher_;
   PodEvents events_;

@@ -15,17 +15,25 @@ namespace {
 
 constexpr ApiClient::Milliseconds kCallPatience{10000};
 constexpr int kMostRounds = 5;
+// Of a watch: the server ends it after this, and the connection is given up a little later.
+constexpr std::chrono::seconds kWatchTime{300};
+constexpr ApiClient::Milliseconds kWatchPatience{330000};
 constexpr const char* kSlices = "/apis/resource.k8s.io/v1/resourceslices";
 constexpr int kGone = 404, kConflict = 409, kExpired = 410;
 
 struct There {
   std::map<std::string, std::string> versions;
   std::int64_t generation = 0;  // the highest
+  std::string list_version;
 };
 
+std::string slices_of(const std::string& node) {
+  return fmt::format("{}?fieldSelector=spec.driver%3D{}%2Cspec.nodeName%3D{}", kSlices, kDriverName,
+                     node);
+}
+
 Result<There> read_slices(ApiClient& api, const std::string& node) {
-  const std::string path = fmt::format("{}?fieldSelector=spec.driver%3D{}%2Cspec.nodeName%3D{}",
-                                       kSlices, kDriverName, node);
+  const std::string path = slices_of(node);
   GPUROTA_ASSIGN_OR_RETURN(ApiAnswer answer, api.call("GET", path, {}, kCallPatience));
   // What it remembered of the list is too old: it is asked as if for the first time.
   if (answer.status == kExpired) {
@@ -37,6 +45,7 @@ Result<There> read_slices(ApiClient& api, const std::string& node) {
     return fail(Code::kUnavailable, "the API server's list of ResourceSlices is no list");
   }
   There there;
+  there.list_version = text_at(at(list, "metadata"), "resourceVersion");
   for (const Json& item : list_at(list, "items")) {
     const Json& metadata = at(item, "metadata");
     const Json& generation = at(at(at(item, "spec"), "pool"), "generation");
@@ -100,10 +109,11 @@ Result<std::optional<PublishedSlices>> publish_once(ApiClient& api, const std::s
                                                     const std::vector<SliceDevice>& wanted,
                                                     const PublishedSlices& known) {
   GPUROTA_ASSIGN_OR_RETURN(There there, read_slices(api, node));
-  if (known.generation > 0 && there.versions == known.versions && wanted == known.devices) {
-    return std::optional(known);
-  }
   PublishedSlices now = known;
+  now.list_version = there.list_version;
+  if (known.generation > 0 && there.versions == known.versions && wanted == known.devices) {
+    return std::optional(std::move(now));
+  }
   now.versions.clear();
   now.devices = wanted;
   now.generation = std::max(there.generation, known.generation) + 1;
@@ -144,6 +154,36 @@ Result<PublishedSlices> publish_slices(ApiClient& api, const std::string& node,
               fmt::format("somebody else changes the ResourceSlices of {} on {} all the time: see "
                           "whether another gpurota-dra runs there",
                           kDriverName, node));
+}
+
+namespace {
+
+// Whether a line of a watch is about what others have done.
+bool is_change(const Json& event, const PublishedSlices& known) {
+  const std::string type = text_at(event, "type");
+  if (type == "BOOKMARK") return false;
+  const Json& metadata = at(at(event, "object"), "metadata");
+  const auto found = known.versions.find(text_at(metadata, "name"));
+  if (type == "DELETED") return found != known.versions.end();
+  return found == known.versions.end() || found->second != text_at(metadata, "resourceVersion");
+}
+
+}  // namespace
+
+Result<bool> wait_for_change(ApiClient& api, const std::string& node, const PublishedSlices& known,
+                             const std::atomic<bool>& stop) {
+  bool changed = false;
+  const auto take = [&](std::string_view line) {
+    changed = is_change(parse_json(line), known);
+    return !changed;
+  };
+  const std::string path =
+      fmt::format("{}&watch=true&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}",
+                  slices_of(node), kWatchTime.count(), known.list_version);
+  GPUROTA_ASSIGN_OR_RETURN(const ApiAnswer answer, api.follow(path, take, stop, kWatchPatience));
+  if (answer.status == kExpired) return true;
+  if (!answer.good()) return tl::unexpected(error_of(answer, "watch ResourceSlices"));
+  return changed;
 }
 
 }  // namespace gpurota::kube

@@ -4,6 +4,7 @@
 #include "kube/dra/api_client.h"
 #include "kube/dra/slice.h"
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -17,6 +18,8 @@ struct PublishedSlices {
   std::vector<SliceDevice> devices;
   std::int64_t generation = 0;  // of the pool
   std::string node_uid;         // slices go with their node
+  std::string
+      list_version;  // of all that there is at the API server, when they were looked at last
 };
 
 // Looks at what is there and writes what is different, or what somebody else has changed; nothing if it is as it was left. Conflicts
@@ -25,5 +28,11 @@ struct PublishedSlices {
 Result<PublishedSlices> publish_slices(ApiClient& api, const std::string& node,
                                        const std::vector<SliceDevice>& wanted,
                                        PublishedSlices known);
+
+// Waits until somebody else changes or removes one of them, or makes another: true. False: nobody has, and the API server has ended the
+// watch, as it does every few minutes, or `stop` was set. What it does not remember any more (410) is a change. An error: it cannot be
+// watched now.
+Result<bool> wait_for_change(ApiClient& api, const std::string& node, const PublishedSlices& known,
+                             const std::atomic<bool>& stop);
 
 }  // namespace gpurota::kube

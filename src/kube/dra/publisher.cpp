@@ -9,13 +9,16 @@ namespace {
 
 constexpr Duration kFirstRetry = std::chrono::milliseconds(500),
                    kLongestRetry = std::chrono::seconds(30);
+// Before the next watch, or a look: who ends watches, or changes slices, all the time is not asked more often.
+constexpr Duration kWatchPause = std::chrono::milliseconds(500);
 
 }  // namespace
 
 Publisher::Publisher(Parts parts)
     : parts_(std::move(parts)),
       back_off_(kFirstRetry, kLongestRetry),
-      random_(std::random_device{}()) {}
+      random_(std::random_device{}()),
+      watch_back_off_(kFirstRetry, kLongestRetry) {}
 
 void Publisher::want(std::vector<SliceDevice> devices) {
   if (devices == wanted_) return;
@@ -33,6 +36,7 @@ void Publisher::feed() {
   if (busy_ || !is_due_ || wanted_.empty()) return;
   busy_ = true;
   is_due_ = false;
+  stop_watch();
   parts_.worker.run([api = parts_.api, node = parts_.node, wanted = wanted_,
                      known = known_] { return publish_slices(*api, node, wanted, known); },
                     [this, devices = wanted_](Result<PublishedSlices> published) {
@@ -58,8 +62,39 @@ void Publisher::on_published(Result<PublishedSlices> published,
   back_off_.reset();
   // What has changed meanwhile.
   if (wanted_ != devices || is_due_) return look_again();
+  watch();
   // Not all nodes at once.
   arm(parts_.review + parts_.review / 8 * static_cast<std::int64_t>(random_() % 8) / 8);
+}
+
+void Publisher::watch() {
+  if (watching_ || busy_ || is_refused_ || known_.generation == 0) return;
+  watching_ = true;
+  watch_timer_.reset();
+  stop_ = std::make_shared<std::atomic<bool>>(false);
+  parts_.watcher.run([api = parts_.api, node = parts_.node, known = known_,
+                      stop = stop_] { return wait_for_change(*api, node, known, *stop); },
+                     [this](const Result<bool>& changed) {
+                       watching_ = false;
+                       on_watched(changed);
+                     });
+}
+
+void Publisher::on_watched(const Result<bool>& changed) {
+  if (!changed && !std::exchange(cannot_watch_, true)) {
+    log::warn("the node's ResourceSlices cannot be watched, trying again",
+              {{"error", changed.error().message}});
+  }
+  if (changed) {
+    cannot_watch_ = false;
+    watch_back_off_.reset();
+  }
+  if (*stop_) return watch();
+  const Duration pause = changed ? kWatchPause : watch_back_off_.next(random_());
+  const bool look = changed && *changed;
+  auto timer = parts_.loop.add_timer(parts_.loop.now() + pause, ports::Urgency::kHousekeeping,
+                                     [this, look] { look ? look_again() : watch(); });
+  if (timer) watch_timer_ = std::move(*timer);
 }
 
 void Publisher::arm(Duration pause) {

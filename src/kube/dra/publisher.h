@@ -1,5 +1,5 @@
-// Keeps the node's devices published: at each change, after a failure with a pause that grows, and now and then all the same, as others may
-// remove them. State thread only.
+// Keeps the node's devices published: at each change, after a failure with a pause that grows, and when others have changed or removed them,
+// which it watches; and now and then all the same. State thread only.
 #pragma once
 
 #include "kube/dra/back_off.h"
@@ -7,6 +7,7 @@
 #include "ports/event_loop.h"
 #include "sys/worker.h"
 
+#include <atomic>
 #include <memory>
 #include <random>
 #include <string>
@@ -20,11 +21,15 @@ class Publisher {
   struct Parts {
     ports::EventLoop& loop;
     sys::Worker& worker;
+    sys::Worker& watcher;
     std::shared_ptr<ApiClient> api;
     std::string node;
     Duration review;  // so long nobody looks whether they are still there
   };
   explicit Publisher(Parts parts);
+  ~Publisher() { stop_watch(); }
+  Publisher(const Publisher&) = delete;
+  Publisher& operator=(const Publisher&) = delete;
 
   // What is to be published from now on. The same again costs nothing.
   void want(std::vector<SliceDevice> devices);
@@ -35,6 +40,9 @@ class Publisher {
   void feed();
   void on_published(Result<PublishedSlices> published, const std::vector<SliceDevice>& devices);
   void arm(Duration pause);
+  void watch();
+  void on_watched(const Result<bool>& changed);
+  void stop_watch() { *stop_ = true; }
 
   Parts parts_;
   std::vector<SliceDevice> wanted_;
@@ -43,6 +51,12 @@ class Publisher {
   std::minstd_rand random_;
   ports::EventLoop::SourcePtr timer_;
   bool busy_ = false, is_due_ = false, is_refused_ = false;
+
+  // One watch at a time. It knows what was published before it began, so that it ends before something else is.
+  std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);
+  BackOff watch_back_off_;
+  ports::EventLoop::SourcePtr watch_timer_;
+  bool watching_ = false, cannot_watch_ = false;
 };
 
 }  // namespace gpurota::kube
