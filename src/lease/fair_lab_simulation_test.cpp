@@ -2,6 +2,7 @@
 // longest wait.
 #include "lease/fair_share.h"
 #include "lease/request_queue.h"
+#include "testing/effort.h"
 
 #include <gtest/gtest.h>
 
@@ -157,7 +158,7 @@ class FairLab {
 };
 
 TEST(FairLab, WhoAlwaysWantsMoreGetsByWeight) {
-  for (const std::uint64_t seed : {1u, 2u, 3u}) {
+  for (std::uint64_t seed = 1; seed <= testing::effort(3U); ++seed) {
     FairLab lab(seed, {1, 1, 2, 4});
     lab.run(WallTime(24h * 40), 0);
     const double all = lab.gpu_hours[0] + lab.gpu_hours[1] + lab.gpu_hours[2] + lab.gpu_hours[3];
@@ -168,7 +169,7 @@ TEST(FairLab, WhoAlwaysWantsMoreGetsByWeight) {
 }
 
 TEST(FairLab, NobodyStarves) {
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+  for (std::uint64_t seed = 1; seed <= testing::effort(10U); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     // Two want up to the whole machine and weigh little, beside many who want one GPU each.
     FairLab lab(seed, {1, 1, 100, 100, 100, 100, 100, 100, 100, 100});

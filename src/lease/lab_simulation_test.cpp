@@ -5,6 +5,7 @@
 // GPUROTA_LAB_SEEDS=N runs N seeds instead of the usual few; a failure names its seed, and
 // GPUROTA_LAB_SEED=S runs that one alone.
 #include "lease/request_queue.h"
+#include "testing/effort.h"
 
 #include <gtest/gtest.h>
 
@@ -480,7 +481,7 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
 TEST(LabSimulation, AMonthOfTwentyUsersKeepsEveryPromise) {
   const std::uint64_t one = number_from("GPUROTA_LAB_SEED", 0);
   const std::uint64_t first = one ? one : 1;
-  const std::uint64_t last = one ? one : number_from("GPUROTA_LAB_SEEDS", 6);
+  const std::uint64_t last = one ? one : number_from("GPUROTA_LAB_SEEDS", testing::effort(6U));
   std::uint64_t granted = 0, instances = 0;
   for (std::uint64_t seed = first; seed <= last && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,6 +1,8 @@
 // Programs whose memory is in blocks of many sizes, on the simulated machine: they have the GPU as long as others.
 #include "sched/turns_blocks_test.h"
 
+#include "testing/effort.h"
+
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -46,8 +48,8 @@ double held(std::uint64_t leases, Bytes capacity, Shape shape) {
   return std::accumulate(outcome.run.begin(), outcome.run.end(), 0.0) / plan.seconds;
 }
 
-class TurnsBlocks : public testing::TestWithParam<std::uint64_t> {};
-INSTANTIATE_TEST_SUITE_P(Leases, TurnsBlocks, testing::Values(2, 3, 4, 5, 6));
+class TurnsBlocks : public ::testing::TestWithParam<std::uint64_t> {};
+INSTANTIATE_TEST_SUITE_P(Leases, TurnsBlocks, ::testing::Range(2UL, 2UL + testing::effort(5UL)));
 
 TEST_P(TurnsBlocks, OfManySizesAreNoReasonToHoldTheGpuForLess) {
   for (const Bytes capacity : {gib(10), gib(13)}) {

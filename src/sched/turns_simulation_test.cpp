@@ -3,6 +3,7 @@
 // A failure prints its seed and the shortest script that still fails; TURNS_SEEDS=FROM-TO runs others, as
 // many as wanted, each for TURNS_SECONDS of virtual time.
 #include "sched/turns_world_test.h"
+#include "testing/effort.h"
 
 #include <gtest/gtest.h>
 
@@ -27,15 +28,8 @@ std::string explain_failure(const Plan& plan, const Outcome& outcome) {
   return text;
 }
 
-// One thread runs all of it, always the same way: the sanitizers find nothing here that a few hours do not show, and take
-// ten times as long.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr unsigned kSeeds = 2;
-constexpr bool kSanitized = true;
-#else
-constexpr unsigned kSeeds = 12;
-constexpr bool kSanitized = false;
-#endif
+// Always the same way.
+constexpr unsigned kSeeds = testing::effort(12U);
 
 void simulate_many(Plan (*plan_of)(unsigned seed, double seconds)) {
   unsigned from = 1, to = kSeeds;
@@ -103,7 +97,7 @@ TEST(TurnsSimulation, NorWhenLeasesHaveMoreThanAGpuHas) {
 }
 
 TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {
-  if (kSanitized) return;
+  if (testing::kSanitized) return;
   // A newcomer's credit; a turn that was over before room for its first memory was made; turns that began again and
   // again on one of a lease's two GPUs and put it back in the line for the other; priorities on both, whose budgets were
   // never spent at the same time.
@@ -131,7 +125,7 @@ TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {
 // So did these, of memory in blocks. Room that came back while more was coming, and was said to be in vain; less room than a block,
 // beside what was coming; room for a tenant that still moved out, and more orders to move out than host memory has room for.
 TEST(TurnsSimulation, SeedsThatFoundSomethingInBlocksOnce) {
-  if (kSanitized) return;
+  if (testing::kSanitized) return;
   const std::pair<unsigned, double> found[] = {{2, 30}, {17, 600}, {761, 300}};
   for (const auto& [seed, seconds] : found) {
     const Plan plan = random_plan_with_blocks(seed, seconds);
@@ -172,7 +166,7 @@ Plan one_gpu(Bytes capacity, std::vector<LeasePlan> leases) {
 }
 
 TEST(TurnsSimulation, BusyLeasesShareByWeightWithinTwoPercent) {
-  for (unsigned seed = 1; seed <= 3; ++seed) {
+  for (unsigned seed = 1; seed <= testing::effort(3U); ++seed) {
     Plan plan = one_gpu(gib(80), {busy_lease(1, gib(60), 1), busy_lease(2, gib(50), 2),
                                   busy_lease(3, gib(40), 3), busy_lease(4, gib(70), 4)});
     plan.seed = seed;

@@ -1,6 +1,7 @@
 #include "cli/top/keys.h"
 
 #include "cli/top/top_samples_test.h"
+#include "testing/effort.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -203,8 +204,10 @@ TEST_F(TopKeys, AnyKeysInAnyOrderDoNoHarm) {
   };
   const std::vector<Model> models = {samples::machine("eight"), samples::machine("trouble"),
                                      Model(), samples::machine("mig")};
-  for (int i = 0; i < 20000; ++i) {
-    const Model& model = models[next(400) == 0 ? next(4) : static_cast<std::uint32_t>(i / 5000)];
+  constexpr int kKeys = testing::effort(20000);
+  for (int i = 0; i < kKeys; ++i) {
+    const Model& model =
+        models[next(400) == 0 ? next(4) : static_cast<std::uint32_t>(i / (kKeys / 4))];
     const Asking asked = state_.asking;
     const auto name = static_cast<Key::Name>(next(11));
     const Key key{name,

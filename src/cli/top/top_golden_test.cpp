@@ -5,6 +5,7 @@
 #include "cli/top/frame.h"
 #include "cli/top/keys.h"
 #include "cli/top/top_samples_test.h"
+#include "testing/effort.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -109,7 +110,7 @@ TEST(TopGolden, APictureOfAnySizeHasThatSize) {
     const Model model = samples::machine(sample.name);
     State state;
     keep_choice(state, model);
-    for (std::size_t width = 1; width <= 320; width += 11) {
+    for (std::size_t width = 1; width <= 320; width += 320 / testing::effort(30U)) {
       for (const std::size_t height : {1, 2, 3, 5, 24, 100}) {
         for (const bool details : {false, true}) {
           state.details = details;
