@@ -40,7 +40,13 @@ std::string_view name_of(std::string_view word) { return word.substr(0, word.fin
 
 bool is_option(std::string_view word) { return word.size() > 1 && word.front() == '-'; }
 
-// "-it", "-d", "-dp": up to the first letter that takes a value.
+// A switch, of which some write `=false`, as pflag(3) of the engines takes it.
+bool is_true(std::string_view word) {
+  const std::size_t sign = word.find('=');
+  return sign == std::string_view::npos || !has(" false False FALSE f F 0 ", word.substr(sign + 1));
+}
+
+// "-it", "-d", "-dp", "-d=false": up to the first letter that takes a value.
 struct Letters {
   bool detach = false;
   bool value_follows = false;
@@ -49,6 +55,10 @@ struct Letters {
 Letters letters_of(std::string_view word) {
   Letters letters;
   for (std::size_t i = 1; i < word.size(); ++i) {
+    if (word[i] == '=') {
+      if (word[i - 1] == 'd') letters.detach = is_true(word);
+      return letters;
+    }
     if (kShortSwitches.find(word[i]) == std::string_view::npos) {
       letters.value_follows = i + 1 == word.size();
       return letters;
@@ -56,11 +66,6 @@ Letters letters_of(std::string_view word) {
     letters.detach = letters.detach || word[i] == 'd';
   }
   return letters;
-}
-
-bool is_true(std::string_view word) {
-  const std::size_t sign = word.find('=');
-  return sign == std::string_view::npos || word.substr(sign + 1) != "false";
 }
 
 void note_value(EngineCall& call, std::string_view option, std::string_view value) {
@@ -133,7 +138,7 @@ bool is_elsewhere(std::string_view address) {
 
 std::optional<Engine> parse_engine(std::string_view word) {
   if (word == "docker") return Engine::kDocker;
-  if (word == "podman") return Engine::kPodman;
+  if (word == "podman" || word == "podman-remote") return Engine::kPodman;
   if (word == "nerdctl") return Engine::kNerdctl;
   if (word == "apptainer" || word == "singularity") return Engine::kApptainer;
   return std::nullopt;
@@ -144,6 +149,7 @@ std::optional<EngineCall> engine_call(const std::vector<std::string>& command) {
   if (!engine) return std::nullopt;
   EngineCall call;
   call.engine = *engine;
+  call.elsewhere = base_name(command.front()) == "podman-remote";
   if (*engine == Engine::kApptainer) {  // it is told by variables, wherever it stands
     call.outlives = is_instance(command);
     return call;

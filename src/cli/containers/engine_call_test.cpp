@@ -40,6 +40,10 @@ TEST(EngineCall, ADetachedContainerOutlivesItsCommand) {
   EXPECT_TRUE(call_of({"docker", "create", "image"}).outlives);
   EXPECT_TRUE(call_of({"apptainer", "-q", "instance", "start", "a.sif", "one"}).outlives);
   EXPECT_FALSE(call_of({"docker", "run", "--detach=false", "image"}).outlives);
+  EXPECT_FALSE(call_of({"docker", "run", "-d=false", "image"}).outlives);
+  EXPECT_FALSE(call_of({"docker", "run", "-itd=0", "image"}).outlives);
+  EXPECT_TRUE(call_of({"docker", "run", "-d=true", "image"}).outlives);
+  EXPECT_TRUE(call_of({"docker", "run", "-dt=false", "image"}).outlives);
 }
 
 TEST(EngineCall, WhatStandsBehindTheImageIsTheProgramsOwn) {
@@ -75,6 +79,7 @@ TEST(EngineCall, TheEnginesOwnOptionsStandBeforeItsSubcommand) {
 
 TEST(EngineCall, AnEngineOnAnotherMachineIsSeen) {
   EXPECT_TRUE(call_of({"docker", "-H", "ssh://host", "run", "image"}).elsewhere);
+  EXPECT_TRUE(call_of({"podman-remote", "run", "image"}).elsewhere);
   EXPECT_TRUE(call_of({"podman", "--url=tcp://host:1", "run", "image"}).elsewhere);
   EXPECT_TRUE(call_of({"docker", "-Hhost:2375", "run", "image"}).elsewhere);
   EXPECT_TRUE(call_of({"docker", "--context", "far", "run", "image"}).elsewhere);

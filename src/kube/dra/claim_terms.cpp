@@ -38,8 +38,10 @@ tl::unexpected<Error> wrong(const ClaimConfig& config, const std::string& key,
 }
 
 Result<int> priority_in(const ClaimConfig& config, const std::string& key, const Json& value) {
-  const bool number = value.is_number_integer();
-  const auto priority = number ? value.get<std::int64_t>() : INT64_MAX;
+  // One above what an int64_t holds is unsigned, and would be another as an int64_t.
+  const bool fits = value.is_number_integer() &&
+                    !(value.is_number_unsigned() && value.get<std::uint64_t>() > kMostPriority);
+  const auto priority = fits ? value.get<std::int64_t>() : INT64_MAX;
   if (priority >= -kMostPriority && priority <= kMostPriority) return static_cast<int>(priority);
   return wrong(config, key, "is not a number from -100 to 100");
 }

@@ -96,6 +96,8 @@ TEST(AClaim, IsRefusedWithTheKeyThatIsWrong) {
   EXPECT_NE(of(R"("share":"whole")").find("share can only be said by the device class"),
             std::string::npos);
   EXPECT_NE(of(R"("priority":1.5)").find("priority is not a number"), std::string::npos);
+  EXPECT_NE(of(R"("priority":18446744073709551615)").find("priority is not a number"),
+            std::string::npos);
   EXPECT_NE(of(R"("priority":5)").find("priority 5 is above 0"), std::string::npos);
   EXPECT_NE(of(R"("quantum":"5")").find("quantum is not the length of a turn"), std::string::npos);
   EXPECT_NE(of(R"("quantum":"5s")").find("only turns have a quantum"), std::string::npos);
