@@ -1,16 +1,18 @@
 #!/bin/bash
-# Hours of tests/e2e/turns_stress.bats, many at once, also on a machine that has no Debian packages: bash, python3,
-# coreutils, procps and a C library no older than ours are enough, and what was packed works wherever it lies.
+# Hours of tests, many at once, also on a machine that has no Debian packages: bash, python3, coreutils, procps and a C library no older
+# than ours are enough, and what was packed works wherever it lies.
 #
-#   hours.sh pack BUILD OUT                                into the folder OUT what a build tree has of it
-#   OUT/hours.sh run OUT INSTANCES SECONDS RESULTS_FILE    as root; exits with 0 if all passed
+#   hours.sh pack BUILD OUT                                 into the folder OUT what a build tree has of it
+#   OUT/hours.sh run OUT INSTANCES SECONDS RESULTS_FILE     as root: tests/e2e/turns_stress.bats
+#   OUT/hours.sh sweep OUT INSTANCES KIND RESULTS_FILE [PIECE…]   as root: tests/hostile/failing_calls.bats, in which every call of a kind
+#                                                           (memory, threads, descriptors, disk) fails once
 #
-# In RESULTS_FILE: the sums in one line, the whole output of each that failed, the counts of each. E2E_SEED is the
-# seed of the first, the next have the numbers after it. An instance takes 1 to 2 GiB of memory, and half a processor at least.
+# Both exit with 0 if all passed. In RESULTS_FILE: the sums in one line, the whole output of each that failed, the counts of each. E2E_SEED is
+# the seed of the first, the next have the numbers after it. An instance takes 1 to 2 GiB of memory, and half a processor at least.
 set -euo pipefail
 
 usage() {
-  echo "usage: hours.sh pack BUILD OUT | hours.sh run OUT INSTANCES SECONDS RESULTS_FILE" >&2
+  echo "usage: hours.sh pack BUILD OUT | hours.sh run OUT INSTANCES SECONDS RESULTS_FILE | hours.sh sweep OUT INSTANCES KIND RESULTS_FILE [PIECE…]" >&2
   exit 2
 }
 
@@ -28,7 +30,8 @@ pack() {
   rm -rf "$out"
   "$source/tests/gpu/pack.sh" "$build" "$out/stage"
   rm -rf "$out/stage/tests"
-  for file in demo/gpu_program tests/bin/hammer tests/bin/families tests/interposer/swap_probe tests/interposer/swap_oversize; do
+  for file in demo/gpu_program tests/bin/hammer tests/bin/families tests/interposer/swap_probe tests/interposer/swap_oversize \
+    tests/hostile/libfailing_calls.so tests/e2e/libloop_guard.so; do
     stripped "$build/$file" "$out/$file"
   done
   for file in gpurota-sim lib/libcuda.so.1 lib/libnvidia-ml.so.1; do stripped "$build/sim/$file" "$out/stage/bin/$file"; done
@@ -40,17 +43,17 @@ pack() {
   mkdir -p "$out"/bats/{bin,lib,libexec}
   cp "$bats" "$out/bats/bin/bats"
   for file in lib libexec; do cp -r "${bats%/*/*}/$file/bats-core" "$out/bats/$file/"; done
-  cp -r "$source/tests/e2e" "$source/tests/stress/hours.sh" "$out/"
+  cp -r "$source/tests/e2e" "$source/tests/hostile" "$source/tests/stress/hours.sh" "$out/"
 }
 
-# one FOLDER SEED: in a build tree of its own, so that nothing of it is another's.
+# one NUMBER FILE [ARGUMENT…]: in a build tree of its own, so that nothing of it is another's.
 one() {
-  local code=0
-  mkdir "$1"
-  ln -s "$out/stage" "$out/demo" "$out/tests" "$1/"
-  TMPDIR=$1 E2E_SEED=$2 E2E_REPORT=$1/counts "$out/e2e/run_file.sh" "$out/e2e/turns_stress.bats" "$1" \
-    >"$1/output" 2>&1 </dev/null || code=$?
-  echo "$code" >"$1/code"
+  local code=0 folder=$work/$1
+  mkdir -m 755 "$folder"
+  ln -s "$out/stage" "$out/demo" "$out/tests" "$folder/"
+  TMPDIR=$folder E2E_SEED=$((seed + $1)) E2E_FAILING_FIRST=$((1 + $1)) E2E_REPORT=$folder/counts "$out/e2e/run_file.sh" "$out/$2" "$folder" "${@:3}" \
+    >"$folder/output" 2>&1 </dev/null || code=$?
+  echo "$code" >"$folder/code"
 }
 
 passed() { grep -qsx 0 "$work/$1/code"; }
@@ -67,13 +70,17 @@ end_all() {
   done
 }
 
+sum_of_run() {
+  echo "$(cat "$work"/*/counts 2>/dev/null | awk '{e += $2; k += $5; m += $8} END {printf "%d programs ended, %d were killed, %d evictions", e, k, m}')," \
+    "$(cat "$work"/*/output | grep -cE '^#? *(line|no context)') complaints of wrong bytes"
+}
+sum_of_sweep() { cat "$work"/*/counts 2>/dev/null | awk '/calls failed/ {n += $3} END {printf "%d calls failed", n}'; }
+
 tell() {
   local good
   good=$(of_instances is_passed | wc -l)
   {
-    echo "$good passed, $((instances - good)) failed:" \
-      "$(cat "$work"/*/counts 2>/dev/null | awk '{e += $2; k += $5; m += $8} END {printf "%d programs ended, %d were killed, %d evictions", e, k, m}')," \
-      "$(cat "$work"/*/output | grep -cE '^#? *(line|no context)') complaints of wrong bytes"
+    echo "$good passed, $((instances - good)) failed: $("sum_of_$mode")"
     of_instances show_failed
     of_instances show_counts
   } >"$results"
@@ -81,20 +88,37 @@ tell() {
   if [ "$good" = "$instances" ]; then rm -rf "$work"; else echo "kept: $work" && return 1; fi
 }
 
-run() {
-  out=$(realpath "$1") instances=$2 results=$(realpath -m "$4") seed=${E2E_SEED:-$RANDOM}
+# all OUT INSTANCES RESULTS_FILE FILE [ARGUMENT…]
+all() {
+  out=$(realpath "$1") instances=$2 results=$(realpath -m "$3") seed=${E2E_SEED:-$RANDOM}
   work=$(mktemp -d "${TMPDIR:-/tmp}/gpurota-hours.XXXXXX")
-  export PATH=$out/bats/bin:$PATH LD_LIBRARY_PATH=$out/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  export E2E_STRESS_SECONDS=$3 E2E_PATIENCE=${E2E_PATIENCE:-300}
+  chmod 755 "$work" # other users are in it
+  export PATH=$out/bats/bin:$PATH LD_LIBRARY_PATH=$out/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} E2E_PATIENCE=${E2E_PATIENCE:-300}
   mkdir -p "$(dirname "$results")"
-  for ((i = 0; i < instances; ++i)); do one "$work/$i" $((seed + i)) & done
+  for ((i = 0; i < instances; ++i)); do one "$i" "${@:4}" & done
   trap 'end_all; wait; tell; exit 1' INT TERM # what there is by then
   wait
   tell
 }
 
-case "${1:-}/$#" in
+mode=${1:-}
+case "$mode/$#" in
   pack/3) pack "$2" "$3" ;;
-  run/5) run "$2" "$3" "$4" "$5" ;;
+  run/5)
+    export E2E_STRESS_SECONDS=$4
+    all "$2" "$3" "$5" e2e/turns_stress.bats
+    ;;
+  sweep/[5-9] | sweep/1[0-9])
+    case $4 in
+      memory) name=memory ;;
+      threads) name=thread ;;
+      descriptors) name=descriptor ;;
+      disk) name='room on the disk' ;;
+      *) usage ;;
+    esac
+    # Each has its part of the calls.
+    export E2E_FAILING_STRIDE=$3 E2E_FAILING_PIECES="${*:6}"
+    all "$2" "$3" "$5" hostile/failing_calls.bats -f "^no $name ends nothing"
+    ;;
   *) usage ;;
 esac
