@@ -275,6 +275,7 @@ class Server(http.server.ThreadingHTTPServer):
 class Handler(http.server.BaseHTTPRequestHandler):
     api = None
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # as Go's
 
     def log_message(self, *_):  # pylint: disable=arguments-differ
         pass
