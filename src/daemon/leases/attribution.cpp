@@ -14,7 +14,7 @@ constexpr std::size_t kDeepestTree = 256;
 const Attribution::Owner& Attribution::owner_of(pid_t pid) {
   if (const auto changes = roots_.membership_changes(); changes != seen_changes_) {
     seen_changes_ = changes;
-    strangers_.clear();
+    walked_.clear();
   }
   const auto info = processes_.read_info(pid);
   const auto known = known_.find(pid);
@@ -26,7 +26,8 @@ const Attribution::Owner& Attribution::owner_of(pid_t pid) {
     return owner;
   }
   const bool same = known != known_.end() && known->second.start_ticks == info->start_ticks;
-  if (same && (known->second.lease || is_stranger(*info))) return known->second;
+  const Walked* const walked = find_walked(*info);
+  if (same && (known->second.lease || (walked && !walked->lease))) return known->second;
   Owner owner = find_owner(*info);
   if (owner.lease && !ports::is_still(processes_, info->id())) {  // it may be another's
     owner.lease.reset();
@@ -52,9 +53,15 @@ Attribution::Owner Attribution::find_owner(const ports::ProcessInfo& process) {
 
 std::optional<LeaseId> Attribution::walk(const ports::ProcessInfo& process) {
   std::vector<ports::ProcessId> path;
+  std::optional<LeaseId> lease;
   ports::ProcessInfo at = process;
-  while (path.size() < kDeepestTree && !is_stranger(at)) {
-    if (const auto lease = roots_.lease_of_process(at.id())) return lease;
+  while (path.size() < kDeepestTree) {
+    if (const Walked* const known = find_walked(at)) {
+      lease = known->lease;
+      break;
+    }
+    lease = roots_.lease_of_process(at.id());
+    if (lease) break;
     path.push_back(at.id());
     if (at.parent <= 1) break;
     const auto parent = processes_.read_info(at.parent);
@@ -62,17 +69,18 @@ std::optional<LeaseId> Attribution::walk(const ports::ProcessInfo& process) {
     if (!parent || parent->start_ticks > at.start_ticks) break;
     at = *parent;
   }
-  for (const ports::ProcessId& each : path) strangers_[each.pid] = each.start_ticks;
-  return std::nullopt;
+  for (const ports::ProcessId& each : path) walked_[each.pid] = {each.start_ticks, lease};
+  return lease;
 }
 
-bool Attribution::is_stranger(const ports::ProcessInfo& process) const {
-  const auto known = strangers_.find(process.pid);
-  return known != strangers_.end() && known->second == process.start_ticks;
+const Attribution::Walked* Attribution::find_walked(const ports::ProcessInfo& process) const {
+  const auto known = walked_.find(process.pid);
+  if (known == walked_.end() || known->second.start_ticks != process.start_ticks) return nullptr;
+  return &known->second;
 }
 
 void Attribution::keep_only(const std::set<pid_t>& listed) {
-  strangers_.clear();
+  walked_.clear();
   std::erase_if(known_, [&](const auto& entry) { return !listed.contains(entry.first); });
 }
 

@@ -49,14 +49,19 @@ class Attribution {
  private:
   Owner find_owner(const ports::ProcessInfo& process);
   std::optional<LeaseId> walk(const ports::ProcessInfo& process);
-  bool is_stranger(const ports::ProcessInfo& process) const;
+  struct Walked;
+  const Walked* find_walked(const ports::ProcessInfo& process) const;
 
   ports::Processes& processes_;
   const LeaseRoots& roots_;
   std::unordered_map<pid_t, Owner> known_;
-  // Of no lease, with all their ancestors: when they started. A walk ends there, so that a deep tree is walked once a second,
-  // however often somebody asks about how many processes in it.
-  std::unordered_map<pid_t, std::uint64_t> strangers_;
+  // Who was walked over, and what came of it. A walk ends there, so that a deep tree is walked once a second, however often somebody
+  // asks about how many processes in it.
+  struct Walked {
+    std::uint64_t start_ticks = 0;
+    std::optional<LeaseId> lease;  // empty: a stranger, as all its ancestors
+  };
+  std::unordered_map<pid_t, Walked> walked_;
   std::uint64_t seen_changes_ = 0;
 };
 

@@ -48,6 +48,20 @@ TEST_F(AttributionTest, ADeepTreeOfStrangersIsWalkedOnceHoweverManyAreAskedAbout
   EXPECT_EQ(processes.reads(), before + 60);
 }
 
+TEST_F(AttributionTest, SoIsOneBelowAProcessOfALease) {
+  const pid_t top = processes.spawn();
+  roots.root = processes.id_of(top);
+  const pid_t last = chain(top, 200);
+  std::vector<pid_t> asked;
+  for (int i = 0; i < 60; ++i) asked.push_back(processes.spawn({.parent = last}));
+  for (int look = 0; look < 2; ++look) {
+    const std::size_t before = processes.reads();
+    for (const pid_t pid : asked) EXPECT_EQ(attribution.owner_of(pid).lease, LeaseId{7});
+    EXPECT_LE(processes.reads() - before, 200u + 4 * 60);
+    attribution.keep_only({});
+  }
+}
+
 TEST_F(AttributionTest, AStrangerIsOneNoLongerOnceAnAncestorBelongsToALease) {
   const pid_t top = processes.spawn();
   const pid_t last = chain(top, 5);

@@ -81,11 +81,19 @@ Result<Fd> TenantSessions::open_event_socket(Tenant& tenant) {
   return std::move(pair.second);
 }
 
+template <class Read>
+bool TenantSessions::serve_at_once(uid_t user, Read read) {
+  const TimePoint begun = parts_.loop.now();
+  if (!turns_.turns().goes_first(user, begun)) return false;
+  read();
+  turns_.turns().went_first(user, begun, parts_.loop.now());
+  return true;
+}
+
 void TenantSessions::on_session(TenantSession& session, unsigned events) {
   if (!session.fd) return;
-  if (!session.queued && turns_.turns().goes_first(session.peer.uid, parts_.loop.now())) {
-    return read_session(session);
-  }
+  const auto read = [&] { read_session(session); };
+  if (!session.queued && serve_at_once(session.peer.uid, read)) return;
   pause(session.source, has_gone(events));
   want_turn(session);
 }
@@ -95,9 +103,7 @@ void TenantSessions::on_event_socket(TenantId id, unsigned events) {
   if (!tenant) return;
   if ((events & EPOLLOUT) != 0) parts_.swap.on_writable(id);
   if ((events & ~unsigned{EPOLLOUT}) == 0 || !parts_.table.find(id) || !tenant->event) return;
-  if (!tenant->event_queued && turns_.turns().goes_first(tenant->user, parts_.loop.now())) {
-    return read_event(id);
-  }
+  if (!tenant->event_queued && serve_at_once(tenant->user, [&] { read_event(id); })) return;
   pause(tenant->event_source, has_gone(events));
   want_turn(*tenant);
 }

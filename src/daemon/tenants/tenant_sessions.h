@@ -80,6 +80,9 @@ class TenantSessions final : public SwapWire, private TurnClient<TenantTurn> {
   void welcome(Fd fd, ipc::Peer peer, UserBudgets::Held descriptor);
   void on_session(TenantSession& session, unsigned events);
   void on_event_socket(TenantId id, unsigned events);
+  // Whether it is its user's turn just now, and it was read.
+  template <class Read>
+  bool serve_at_once(uid_t user, Read read);
   // One message.
   void read_session(TenantSession& session);
   void read_event(TenantId id);

@@ -59,6 +59,31 @@ TEST_F(UserTurnsTest, WhoSendsNowAndThenNeverWaits) {
   EXPECT_EQ(std::count_if(served.begin(), served.end(), [](int key) { return key < 0; }), 100);
 }
 
+TEST_F(UserTurnsTest, WhoseMessagesTakeLongDelaysAnotherByOneOfThem) {
+  // In one round of the loop, in which time goes on.
+  constexpr Duration kLong = std::chrono::milliseconds(2);
+  int at_once = 0;
+  for (int key = 0; key < 20; ++key) {
+    if (!turns.goes_first(kMallory, now)) continue;
+    ++at_once;
+    turns.went_first(kMallory, now, now + kLong);
+    now += kLong;
+  }
+  EXPECT_EQ(at_once, 1);
+  EXPECT_TRUE(turns.goes_first(kAlice, now));
+  now += UserTurns<int>::kRest * kLong;
+  EXPECT_TRUE(turns.goes_first(kMallory, now));
+}
+
+TEST_F(UserTurnsTest, ShortOnesDoNotMakeTheirUserRest) {
+  for (int key = 0; key < UserTurns<int>::kAtOnce; ++key) {
+    EXPECT_TRUE(turns.goes_first(kAlice, now));
+    turns.went_first(kAlice, now, now + std::chrono::microseconds(20));
+    now += std::chrono::microseconds(20);
+  }
+  EXPECT_FALSE(turns.goes_first(kAlice, now));
+}
+
 TEST_F(UserTurnsTest, NothingThatWaitedIsLost) {
   come(kMallory, 0, 250);
   while (!turns.empty()) serve(1);
