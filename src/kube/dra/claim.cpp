@@ -69,9 +69,9 @@ tl::unexpected<Error> not_one_lease(bool of_resources, const char* what) {
                           what));
 }
 
-// "container-1-request-0" is what container 1 asks for first; "a/b" one of the alternatives of request "a".
+// "container-1-request-0" is what container 1 asks for first.
 std::string part_of(const std::string& request, bool of_resources, const ClaimTerms& terms) {
-  const std::string main = request.substr(0, request.find('/'));
+  const std::string main = main_request(request);
   if (of_resources) return main.substr(0, main.find("-request-"));
   return terms.lease_per_request ? main : "";
 }
@@ -136,6 +136,10 @@ bool is_object_name(std::string_view name) {
   constexpr std::string_view kSigns = "abcdefghijklmnopqrstuvwxyz0123456789-.";
   return !name.empty() && name.size() <= kLongest && name.front() != '.' &&
          name.find_first_not_of(kSigns) == std::string_view::npos;
+}
+
+std::string main_request(const std::string& request) {
+  return request.substr(0, request.find('/'));
 }
 
 std::string key_of(const Claim& claim) {

@@ -26,6 +26,9 @@ Result<void> check_uid(std::string_view uid);
 // As Kubernetes names things: it becomes a part of addresses.
 bool is_object_name(std::string_view name);
 
+// "a" also of "a/b", one of the alternatives of request "a": what containers and configurations call it by.
+std::string main_request(const std::string& request);
+
 // A device that the scheduler has given to the claim.
 struct ClaimDevice {
   std::string request;

@@ -171,10 +171,9 @@ Result<void> take_config(const ClaimConfig& config, Said& said) {
   return {};
 }
 
-// "a" is for "a/b" as well, one of the alternatives of that request.
 bool is_for(const ClaimConfig& config, const std::string& request) {
   if (config.requests.empty()) return true;
-  const std::string main = request.substr(0, request.find('/'));
+  const std::string main = main_request(request);
   return std::any_of(config.requests.begin(), config.requests.end(),
                      [&](const std::string& each) { return each == request || each == main; });
 }

@@ -47,8 +47,8 @@ void fill(const Prepared& prepared, v1::NodePrepareResourceResponse& out) {
   for (const PreparedLease& lease : prepared) {
     for (const ClaimDevice& device : lease.devices) {
       v1::Device& shown = *out.add_devices();
-      // Kubelet compares with what a container asks for, which of "a/b", an alternative of request "a", is "a".
-      shown.add_request_names(device.request.substr(0, device.request.find('/')));
+      // Kubelet compares with what a container asks for.
+      shown.add_request_names(main_request(device.request));
       shown.set_pool_name(device.pool);
       shown.set_device_name(device.device);
       for (const std::string& name : lease.cdi_devices) shown.add_cdi_device_ids(name);
