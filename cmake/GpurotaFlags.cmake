@@ -16,9 +16,9 @@ else()
   target_link_options(gpurota_flags INTERFACE -Wl,-z,relro,-z,now)
 endif()
 # gpurota_unoptimised(TARGET): for code of which nobody waits for what it computes, but with sanitizers twice as long for its compiler:
-# tests themselves, and most modules.
+# tests themselves, and most modules. Fuzzers try the more the faster all of it is.
 function(gpurota_unoptimised target)
-  if(GPUROTA_SANITIZE)
+  if(GPUROTA_SANITIZE AND NOT GPUROTA_FUZZ)
     target_compile_options(${target} PRIVATE -O0)
   endif()
 endfunction()

@@ -1,7 +1,7 @@
 # Headers that nearly every file includes, parsed once. Half of the time of a small file goes into them.
 #
-# Only headers of other projects: they change with the machine. A file still includes what it uses: `./dev bench`, `./dev fuzz` and
-# `./dev cov` compile each by itself, without these.
+# Only headers of other projects: they change with the machine. A file still includes what it uses: `./dev bench` and `./dev cov`
+# compile each by itself, without these.
 option(GPUROTA_PRECOMPILED "Parse the headers that nearly every file includes once" OFF)
 
 set(GPUROTA_COMMON_HEADERS <algorithm> <array> <chrono> <functional> <map> <memory> <optional> <set> <string> <vector>
@@ -11,7 +11,7 @@ set(GPUROTA_COMMON_HEADERS <algorithm> <array> <chrono> <functional> <map> <memo
 # with, so each kind has its own; a target that differs is refused by -Winvalid-pch.
 function(gpurota_precompile target kind)
   if(GPUROTA_PRECOMPILED)
-    cmake_language(CALL gpurota_precompiled_${kind})
+    gpurota_make_precompiled(${kind})
     target_precompile_headers(${target} REUSE_FROM gpurota_precompiled_${kind})
     # g++ 12 no longer sees that code of the standard library is not ours, and its guesses about it are wrong.
     target_compile_options(${target} PRIVATE -Wno-stringop-overflow -Wno-stringop-overread
@@ -19,29 +19,24 @@ function(gpurota_precompile target kind)
   endif()
 endfunction()
 
-function(gpurota_precompiled_library)
-  if(NOT TARGET gpurota_precompiled_library)
-    add_library(gpurota_precompiled_library STATIC ${CMAKE_SOURCE_DIR}/cmake/precompiled_library.cpp)
-    target_link_libraries(gpurota_precompiled_library PRIVATE gpurota_flags fmt::fmt Threads::Threads)
-    gpurota_unoptimised(gpurota_precompiled_library)
-    target_precompile_headers(gpurota_precompiled_library PRIVATE ${GPUROTA_COMMON_HEADERS})
+# The target that has them for a kind; it is made at its first use. A program's code is position-independent in another way than a library's.
+function(gpurota_make_precompiled kind)
+  set(target gpurota_precompiled_${kind})
+  if(TARGET ${target})
+    return()
   endif()
-endfunction()
-
-function(gpurota_precompiled_busy)
-  if(NOT TARGET gpurota_precompiled_busy)
-    add_library(gpurota_precompiled_busy STATIC ${CMAKE_SOURCE_DIR}/cmake/precompiled_library.cpp)
-    target_link_libraries(gpurota_precompiled_busy PRIVATE gpurota_flags fmt::fmt Threads::Threads)
-    target_precompile_headers(gpurota_precompiled_busy PRIVATE ${GPUROTA_COMMON_HEADERS})
+  set(headers ${GPUROTA_COMMON_HEADERS})
+  set(libraries gpurota_flags fmt::fmt Threads::Threads)
+  if(kind STREQUAL "test")
+    add_executable(${target} ${CMAKE_SOURCE_DIR}/cmake/precompiled_test.cpp)
+    list(APPEND headers <gmock/gmock.h> <gtest/gtest.h>)
+    list(APPEND libraries GTest::gmock)
+  else()
+    add_library(${target} STATIC ${CMAKE_SOURCE_DIR}/cmake/precompiled_library.cpp)
   endif()
-endfunction()
-
-# A program's code is position-independent in another way than a library's.
-function(gpurota_precompiled_test)
-  if(NOT TARGET gpurota_precompiled_test)
-    add_executable(gpurota_precompiled_test ${CMAKE_SOURCE_DIR}/cmake/precompiled_test.cpp)
-    target_link_libraries(gpurota_precompiled_test PRIVATE gpurota_flags fmt::fmt Threads::Threads GTest::gmock)
-    gpurota_unoptimised(gpurota_precompiled_test)
-    target_precompile_headers(gpurota_precompiled_test PRIVATE ${GPUROTA_COMMON_HEADERS} <gmock/gmock.h> <gtest/gtest.h>)
+  target_link_libraries(${target} PRIVATE ${libraries})
+  if(NOT kind STREQUAL "busy")
+    gpurota_unoptimised(${target})
   endif()
+  target_precompile_headers(${target} PRIVATE ${headers})
 endfunction()

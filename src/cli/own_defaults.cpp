@@ -65,8 +65,9 @@ class Reader {
     }
     const auto options = options_with_defaults(section, raw);
     for (const auto& [key, value] : table.table) {
-      const auto option = std::find_if(options.begin(), options.end(),
-                                       [&](const Option& each) { return each.name == "--" + key; });
+      const auto option =
+          std::find_if(options.begin(), options.end(),
+                       [name = "--" + key](const Option& each) { return each.name == name; });
       if (option == options.end()) return unknown(section, key, value, options);
       GPUROTA_TRY(take(*option, section + "." + key, value));
     }

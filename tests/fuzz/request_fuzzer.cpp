@@ -25,8 +25,9 @@ void check_request(const web::HttpRequest& request) {
   for (const auto& [name, value] : request.headers) {
     require(name.find_first_of(" \t\r\n:ABCDEFGHIJKLMNOPQRSTUVWXYZ") == name.npos);
     require(value.find("\r\n") == value.npos);
-    const auto same = std::count_if(request.headers.begin(), request.headers.end(),
-                                    [&](const auto& each) { return each.first == name; });
+    const auto same =
+        std::count_if(request.headers.begin(), request.headers.end(),
+                      [&name = name](const auto& each) { return each.first == name; });
     require(request.header(name).has_value() == (same == 1));
   }
 }

@@ -94,7 +94,8 @@ bool TenantAccounts::contexts(Tenant& tenant, const gpurota_msg_contexts& messag
 }
 
 void TenantAccounts::answer_measured(const GpuUuid& gpu, TimePoint taken) {
-  for (const auto& [id, tenant] : parts_.table.all()) {
+  for (const auto& each : parts_.table.all()) {
+    const auto& tenant = each.second;
     std::vector<Tenant::Awaiting> due;
     std::erase_if(tenant->awaiting, [&](const Tenant::Awaiting& waiting) {
       const bool is_due = tenant->slots[waiting.slot] == gpu && taken >= waiting.since;
