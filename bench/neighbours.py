@@ -21,13 +21,13 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "hostile"))
-from users import ALICE, MALLORY, as_user  # noqa: E402  pylint: disable=wrong-import-position
-from wire import Control, Tenant  # noqa: E402  pylint: disable=wrong-import-position
+from users import ALICE, MALLORY, as_user, deep_tree  # noqa: E402  pylint: disable=wrong-import-position
+from wire import Control, Tenant, processes_question  # noqa: E402  pylint: disable=wrong-import-position
 
 PIPELINED = 32
 LOADS = ("nothing", "Status", "ListProcesses", "Report", "Update", "Doctor", "CheckRequest", "Acquire", "deep tree")
-GROW, PROCESSES = 3, 20
-DEPTH, ASKED, ASKERS = 240, 60, 20
+GROW = 3
+ASKED, ASKERS = 60, 20
 
 
 def child(uid, work):
@@ -114,32 +114,13 @@ def flood(load, connections, seconds):
     return answered
 
 
-def deep_tree():
-    """60 processes below 240 others, none of a lease: their numbers. They end with whoever made them."""
-    numbers = os.memfd_create("numbers")
-    group = os.fork()
-    if group == 0:
-        os.setpgid(0, 0)
-        for _ in range(DEPTH):
-            if os.fork():
-                time.sleep(3600)
-        for _ in range(ASKED):
-            if os.fork() == 0:
-                os.write(numbers, struct.pack("<i", os.getpid()))
-                time.sleep(3600)
-        time.sleep(3600)
-    while os.fstat(numbers).st_size < 4 * ASKED:
-        time.sleep(0.05)
-    return group, os.pread(numbers, 4 * ASKED, 0)
-
-
 def ask_about_strangers(seconds):
     """As many questions as are answered, by 20 tenants at once. Their number."""
-    group, pids = deep_tree()
+    group, pids = deep_tree(ASKED)
     control = Control()
     control.connect()
     lease = reservation(control, memory={"bytes": 1 << 20})
-    question = struct.pack("<HHIII", PROCESSES, 16 + len(pids), 5, ASKED, 0) + pids
+    question = processes_question(pids)
     watched = selectors.DefaultSelector()
     for _ in range(ASKERS):
         tenant = Tenant()

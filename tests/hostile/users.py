@@ -2,6 +2,8 @@
 import ast
 import os
 import signal
+import struct
+import time
 
 MALLORY, ALICE = 54001, 54002
 
@@ -10,6 +12,27 @@ def as_user(uid):
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
+
+
+def deep_tree(count, depth=240):
+    """So many processes, all children of one below `depth` others: their process group, to be killed, and their numbers."""
+    numbers = os.memfd_create("numbers")
+    group = os.fork()
+    if group == 0:
+        os.setpgid(0, 0)
+        for _ in range(depth):
+            if os.fork():
+                time.sleep(3600)
+        for _ in range(count):
+            if os.fork() == 0:
+                os.write(numbers, struct.pack("<i", os.getpid()))
+                time.sleep(3600)
+        time.sleep(3600)
+    while os.fstat(numbers).st_size < 4 * count:
+        time.sleep(0.05)
+    pids = os.pread(numbers, 4 * count, 0)
+    os.close(numbers)
+    return group, list(struct.unpack(f"<{count}i", pids))
 
 
 class Doing:

@@ -6,7 +6,7 @@ import socket
 import struct
 
 MAGIC = 0x61746f72
-HELLO, AUTOMATIC = 1, 10
+HELLO, AUTOMATIC, PROCESSES = 1, 10, 20
 PATIENCE = 20
 
 
@@ -49,6 +49,11 @@ class Tenant:
         if answer is None:
             return None
         return struct.unpack_from("<I", answer[0], 12)[0], answer[0][32:64].rstrip(b"\0").decode()
+
+
+def processes_question(pids, sequence=5):
+    """Which of these are of the asker's lease? A whole message."""
+    return struct.pack(f"<HHIII{len(pids)}i", PROCESSES, 0, sequence, len(pids), 0, *pids).ljust(256, b"\0")
 
 
 class Control:

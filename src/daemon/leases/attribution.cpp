@@ -19,9 +19,10 @@ const Attribution::Owner& Attribution::owner_of(pid_t pid) {
   const auto info = processes_.read_info(pid);
   const auto known = known_.find(pid);
   if (!info || info->zombie) {
-    // Dead or hidden: what was known of it still holds, as its pid is still listed.
-    if (known == known_.end()) known_[pid] = info ? find_owner(*info) : Owner();
-    Owner& owner = known_[pid];
+    // Dead or hidden: what was known of it still holds, as its pid is still listed. Of what was never seen nothing is kept: a program
+    // may ask about any number.
+    if (known == known_.end() && info) known_[pid] = find_owner(*info);
+    Owner& owner = known == known_.end() && !info ? (unseen_ = Owner()) : known_[pid];
     owner.gone = info.has_value() || info.error().code == Code::kGone;
     return owner;
   }

@@ -42,6 +42,7 @@ class Attribution {
 
   // Remembered while the process is listed: a dead process's memory stays its lease's until the
   // driver has taken it back.
+  // Until the next call.
   const Owner& owner_of(pid_t pid);
   // The processes that NVML lists now, over all GPUs; the others are forgotten, and who had no lease is looked at anew.
   void keep_only(const std::set<pid_t>& listed);
@@ -55,6 +56,7 @@ class Attribution {
   ports::Processes& processes_;
   const LeaseRoots& roots_;
   std::unordered_map<pid_t, Owner> known_;
+  Owner unseen_;
   // Who was walked over, and what came of it. A walk ends there, so that a deep tree is walked once a second, however often somebody
   // asks about how many processes in it.
   struct Walked {

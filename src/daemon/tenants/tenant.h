@@ -86,6 +86,13 @@ struct Tenant {
   }
 };
 
+// A PROCESSES that is answered in pieces.
+struct MembersQuestion {
+  gpurota_msg_processes asked;
+  gpurota_msg_processes answer;
+  std::uint32_t next = 0;  // of `asked`
+};
+
 // One CALL connection. It becomes a tenant's with a good HELLO. Only TenantSessions makes and destroys one.
 struct TenantSession {
   UserBudgets::Held descriptor;
@@ -102,6 +109,8 @@ struct TenantSession {
     gpurota_msg_lease answer;
   };
   std::optional<Unsaid> unsaid;
+  // While it is there nothing more is read.
+  std::optional<MembersQuestion> unanswered;
 };
 
 // Why a connection is ended whose socket is full.

@@ -14,23 +14,32 @@ namespace {
 
 // A new daemon has heard of all processes within this.
 constexpr Duration kAllAreBack = std::chrono::seconds(10);
+// Of a question about many processes, at a time.
+constexpr Duration kPiece = std::chrono::microseconds(500);
 
 }  // namespace
 
-// By what the kernel says.
-std::optional<LeaseId> TenantNeighbours::owner_of(pid_t pid) {
-  if (!parts_.processes.read_info(pid)) return std::nullopt;
-  return parts_.attribution.owner_of(pid).lease;
+bool TenantNeighbours::members(Tenant& tenant, const gpurota_msg_processes& message) {
+  tenant.session->unanswered = MembersQuestion{
+      message, make_message<gpurota_msg_processes>(GPUROTA_MSG_MEMBERS, message.header.seq)};
+  return go_on(tenant);
 }
 
-bool TenantNeighbours::members(Tenant& tenant, const gpurota_msg_processes& message) {
-  auto answer = make_message<gpurota_msg_processes>(GPUROTA_MSG_MEMBERS, message.header.seq);
-  for (std::uint32_t i = 0; i < message.count; ++i) {
-    const pid_t pid = message.pid[i];
+bool TenantNeighbours::go_on(Tenant& tenant) {
+  MembersQuestion& question = *tenant.session->unanswered;
+  const TimePoint begun = parts_.loop.now();
+  while (question.next < question.asked.count) {
+    if (parts_.loop.now() - begun > kPiece) return true;
+    const pid_t pid = question.asked.pid[question.next++];
     if (pid <= 0) continue;
-    if (parts_.table.lease_of(pid) != tenant.lease && owner_of(pid) != tenant.lease) continue;
-    answer.pid[answer.count++] = pid;
+    if (parts_.table.lease_of(pid) != tenant.lease &&
+        parts_.attribution.owner_of(pid).lease != tenant.lease) {
+      continue;
+    }
+    question.answer.pid[question.answer.count++] = pid;
   }
+  const auto answer = question.answer;
+  tenant.session->unanswered.reset();
   return send_message(tenant.session->fd.get(), answer);
 }
 

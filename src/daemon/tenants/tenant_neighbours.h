@@ -6,9 +6,6 @@
 #include "daemon/tenants/swap_tenants.h"
 #include "daemon/tenants/tenant_table.h"
 #include "ports/event_loop.h"
-#include "ports/processes.h"
-
-#include <optional>
 
 namespace gpurota::daemon {
 
@@ -16,7 +13,6 @@ class TenantNeighbours {
  public:
   struct Parts {
     ports::EventLoop& loop;
-    ports::Processes& processes;
     const LeaseManager& leases;
     const SwapTenants& swap;
     Attribution& attribution;
@@ -26,11 +22,13 @@ class TenantNeighbours {
   explicit TenantNeighbours(Parts parts) : parts_(parts), since_(parts_.loop.now()) {}
 
   // Messages of a tenant. False: it breaks the protocol, or does not read its answers.
+  // A process that nobody has asked about yet costs several reads of /proc, so this one is answered in pieces: what is left is in the
+  // session's `unanswered`, for go_on().
   bool members(Tenant& tenant, const gpurota_msg_processes& message);
+  bool go_on(Tenant& tenant);
   bool open(Tenant& tenant, const gpurota_msg_open& message);
 
  private:
-  std::optional<LeaseId> owner_of(pid_t pid);
   std::uint32_t bring_together(Tenant& opener, const gpurota_msg_open& message, Fd* end);
 
   Parts parts_;

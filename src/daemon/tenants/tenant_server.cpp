@@ -59,7 +59,6 @@ TenantServer::TenantServer(Parts parts)
                 .sessions = sessions_,
                 .durability = parts_.durability}),
       neighbours_({.loop = parts_.loop,
-                   .processes = parts_.processes,
                    .leases = parts_.leases,
                    .swap = parts_.swap,
                    .attribution = parts_.attribution,

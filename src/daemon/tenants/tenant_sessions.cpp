@@ -93,7 +93,7 @@ bool TenantSessions::serve_at_once(uid_t user, Read read) {
 void TenantSessions::on_session(TenantSession& session, unsigned events) {
   if (!session.fd) return;
   const auto read = [&] { read_session(session); };
-  if (!session.queued && serve_at_once(session.peer.uid, read)) return;
+  if (!session.queued && serve_at_once(session.peer.uid, read) && !session.unanswered) return;
   pause(session.source, has_gone(events));
   want_turn(session);
 }
@@ -131,6 +131,7 @@ void TenantSessions::serve_session(TenantSession& session) {
   if (!session.fd) return;
   read_session(session);
   if (!session.fd) return;
+  if (session.unanswered) return want_turn(session);
   if (session.source) return session.source->set_readable(true);
   want_turn(session);  // what it sent before it left
 }
@@ -148,6 +149,10 @@ void TenantSessions::serve_event(TenantId id) {
 }
 
 void TenantSessions::read_session(TenantSession& session) {
+  if (session.unanswered) {
+    if (!parts_.handler.go_on(session)) end(session, kDoesNotRead);
+    return;
+  }
   std::array<std::byte, GPUROTA_WIRE_MAX> buffer;
   const auto received = ipc::receive_packet(session.fd.get(), buffer, 0);
   if (!received) return end(session, received.error().message);
@@ -206,6 +211,7 @@ void TenantSessions::end(TenantSession& session, const std::string& why) {
   if (session.queued) turns_.remove(session.peer.uid, {&session, {}});
   session.hello_deadline.reset();
   session.asking.reset();
+  session.unanswered.reset();
   parts_.handler.on_closing(session);
   session.fd.reset();
   session.descriptor.set(0);

@@ -29,6 +29,8 @@ class TenantHandler {
   virtual ~TenantHandler() = default;
   // One message of a CALL connection. False: it breaks the protocol.
   virtual bool on_call(TenantSession& session, const TenantMessage& message) = 0;
+  // One more piece of the answer to a session's `unanswered`. False: it does not read it.
+  virtual bool go_on(TenantSession& session) = 0;
   // One of an event socket.
   virtual bool on_event(Tenant& tenant, const TenantMessage& message) = 0;
   // The connection ends now.
@@ -83,7 +85,7 @@ class TenantSessions final : public SwapWire, private TurnClient<TenantTurn> {
   // Whether it is its user's turn just now, and it was read.
   template <class Read>
   bool serve_at_once(uid_t user, Read read);
-  // One message.
+  // One message, or a piece of what the last one asked.
   void read_session(TenantSession& session);
   void read_event(TenantId id);
   void want_turn(TenantSession& session);

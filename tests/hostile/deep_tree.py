@@ -1,0 +1,58 @@
+"""Tenants ask about processes below a deep tree, several at once, and what they are told is right.
+
+    deep_tree.py
+
+As the user of the lease in $GPUROTA_LEASE, which this process is in. Half of those who are asked about are below it as well, and
+below 240 others; the rest are of nobody's lease: the daemon's own, and numbers that no process has.
+"""
+import os
+import signal
+import struct
+
+from users import deep_tree
+from wire import Control, Tenant, processes_question
+
+MEMBERS, TENANTS = 21, 8
+
+
+def no_process():
+    """A number that nobody has, nor gets soon."""
+    with open("/proc/sys/kernel/pid_max", encoding="ascii") as file:
+        return int(file.read()) - 1
+
+
+def answers(tenant, count):
+    """By sequence: who is of the lease. In the order in which they came."""
+    found = {}
+    for _ in range(count):
+        kind, _, sequence, number, _ = struct.unpack_from("<HHIII", answer := tenant.socket.recv(1024))
+        assert kind == MEMBERS, kind
+        found[sequence] = list(struct.unpack_from(f"<{number}i", answer, 16))
+    return found
+
+
+def main():
+    lease = int(os.environ["GPUROTA_LEASE"][1:])
+    control = Control()
+    control.connect()
+    others = [control.call("GetInfo")["parameters"]["pid"], no_process(), 1]
+    group, mine = deep_tree(30)
+    asked = [pid for pair in zip(mine, others * 10) for pid in pair]
+    tenants = []
+    for _ in range(TENANTS):
+        tenants.append(Tenant())
+        tenants[-1].connect()
+        assert tenants[-1].hello(lease) == 0
+    for tenant in tenants:
+        for sequence, pids in ((1, asked), (2, others), (3, mine)):
+            tenant.socket.send(processes_question(pids, sequence))
+    if "DEEP_TREE_LEAVES" in os.environ:
+        os.killpg(group, signal.SIGKILL)
+        return  # nobody reads the answers
+    for tenant in tenants:
+        told = answers(tenant, 3)
+        assert list(told) == [1, 2, 3] and told == {1: mine, 2: [], 3: mine}, told
+    os.killpg(group, signal.SIGKILL)
+
+
+main()
