@@ -3,6 +3,8 @@
  * is what src/ports/processes.h names; everything else below /proc/PID is for workers. */
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
+#include "in_daemon.h"
+
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,7 +21,7 @@
 static pid_t daemon_pid; /* 0: not in gpurotad, nothing is held against the rule */
 
 __attribute__((constructor)) static void begin(void) {
-  if (strcmp(program_invocation_short_name, "gpurotad") != 0) return;
+  if (!is_daemon()) return;
   daemon_pid = getpid();
   /* What it starts is not to be looked after. */
   unsetenv("LD_PRELOAD");

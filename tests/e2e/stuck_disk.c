@@ -1,6 +1,8 @@
 /* Preloaded into gpurotad: a disk that stands still while the file $E2E_STUCK_DISK is there. Whoever waits for it writes a line into
  * that file with .waiting behind its name. The thread of the loop must not: then the daemon ends. */
 #define _GNU_SOURCE
+#include "in_daemon.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,7 +14,7 @@
 
 static void wait_for_disk(void) {
   const char* const place = getenv("E2E_STUCK_DISK");
-  if (!place || strcmp(program_invocation_short_name, "gpurotad") != 0) return;
+  if (!place || !is_daemon()) return;
   if (access(place, F_OK) != 0) return;
   if (syscall(SYS_gettid) == getpid()) {
     dprintf(2, "stuck disk: the thread of the loop waits for it\n");

@@ -11,7 +11,7 @@ setup() {
   chmod 755 . run
   printf '[automatic]\nenabled = true\nmemory = "256M"\n' >gpurota.toml
   export E2E_FAILING_CALLS=$E2E_DIR/failing
-  head -c 16 /dev/zero >failing
+  head -c 20 /dev/zero >failing
   # shellcheck disable=SC2034 # start_daemon reads it
   DAEMON[1]="LD_PRELOAD=${E2E_LOOP_GUARD:-}:$E2E_FAILING_LIBRARY"
   start_daemon

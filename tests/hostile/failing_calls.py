@@ -23,7 +23,7 @@ from users import ALICE, Doing
 from wire import Control, Tenant
 
 KINDS = {"memory": 1, "threads": 2, "descriptors": 3, "disk": 4}
-ORDER = struct.Struct("iiii")  # struct order of failing_calls.c
+ORDER = struct.Struct("iiiii")  # struct order of failing_calls.c
 PATIENCE = 30
 PROGRAM, PROBE = os.environ["E2E_PROGRAM"], os.environ["E2E_SWAP_PROBE"]
 MIB = 1 << 20
@@ -49,6 +49,10 @@ class Failing:
         """How many calls have failed."""
         self.memory[0:4] = struct.pack("i", 0)
         return ORDER.unpack(self.memory[:])[3]
+
+    def here(self):
+        """The pid of the daemon whose calls fail."""
+        return ORDER.unpack(self.memory[:])[4]
 
 
 def control():
@@ -389,9 +393,9 @@ class Daemons:
             return False
 
 
-def beginnings(failing, bystanders, kind, stride, daemons):
+def beginnings(failing, bystanders, kind, stride, first, daemons):
     """The n's of a daemon that begins."""
-    n, tried_n, refused = 1, [], 0
+    n, tried_n, refused = first, [], 0
     while True:
         try:
             failing.arm(kind, n)
@@ -436,10 +440,11 @@ def main():
     kind, stride, names = sys.argv[1], int(sys.argv[2]), sys.argv[3:] or list(PIECES)
     failing, bystanders = Failing(os.environ["E2E_FAILING_CALLS"]), Bystanders()
     first = int(os.environ.get("E2E_FAILING_FIRST", "1"))
+    assert failing.here() == bystanders.daemon, "the daemon was started without failing_calls.c: nothing would fail"
     try:
         if names[0] == "begin":
             os.kill(bystanders.daemon, signal.SIGKILL)
-            report(kind, "begin", stride, lambda: beginnings(failing, bystanders, kind, stride, Daemons(names[1:])))
+            report(kind, "begin", stride, lambda: beginnings(failing, bystanders, kind, stride, first, Daemons(names[1:])))
             return
         for name in names:
             report(kind, name, stride, lambda name=name: rounds(failing, bystanders, kind, name, stride, first))

@@ -4,15 +4,18 @@
 #
 #   hours.sh pack BUILD OUT                                 into the folder OUT what a build tree has of it
 #   OUT/hours.sh run OUT INSTANCES SECONDS RESULTS_FILE     as root: tests/e2e/turns_stress.bats
+#   OUT/hours.sh day OUT INSTANCES SECONDS RESULTS_FILE     as root: tests/hostile/day.bats
 #   OUT/hours.sh sweep OUT INSTANCES KIND RESULTS_FILE [PIECE…]   as root: tests/hostile/failing_calls.bats, in which every call of a kind
-#                                                           (memory, threads, descriptors, disk) fails once
+#                                                           (memory, threads, descriptors, disk, or all of these) fails once; the
+#                                                           piece "begin", which comes alone, is a daemon that begins
 #
-# Both exit with 0 if all passed. In RESULTS_FILE: the sums in one line, the whole output of each that failed, the counts of each. E2E_SEED is
+# They exit with 0 if all passed. In RESULTS_FILE: the sums in one line, the whole output of each that failed, the counts of each. E2E_SEED is
 # the seed of the first, the next have the numbers after it. An instance takes 1 to 2 GiB of memory, and half a processor at least.
 set -euo pipefail
 
 usage() {
-  echo "usage: hours.sh pack BUILD OUT | hours.sh run OUT INSTANCES SECONDS RESULTS_FILE | hours.sh sweep OUT INSTANCES KIND RESULTS_FILE [PIECE…]" >&2
+  echo "usage: hours.sh pack BUILD OUT | hours.sh run|day OUT INSTANCES SECONDS RESULTS_FILE |" \
+    "hours.sh sweep OUT INSTANCES KIND RESULTS_FILE [PIECE…]" >&2
   exit 2
 }
 
@@ -31,7 +34,7 @@ pack() {
   "$source/tests/gpu/pack.sh" "$build" "$out/stage"
   rm -rf "$out/stage/tests"
   for file in demo/gpu_program tests/bin/hammer tests/bin/families tests/interposer/swap_probe tests/interposer/swap_oversize \
-    tests/hostile/libfailing_calls.so tests/e2e/libloop_guard.so; do
+    tests/hostile/libfailing_calls.so tests/e2e/libloop_guard.so tests/e2e/page_writer; do
     stripped "$build/$file" "$out/$file"
   done
   for file in gpurota-sim lib/libcuda.so.1 lib/libnvidia-ml.so.1; do stripped "$build/sim/$file" "$out/stage/bin/$file"; done
@@ -74,6 +77,7 @@ sum_of_run() {
   echo "$(cat "$work"/*/counts 2>/dev/null | awk '{e += $2; k += $5; m += $8} END {printf "%d programs ended, %d were killed, %d evictions", e, k, m}')," \
     "$(cat "$work"/*/output | grep -cE '^#? *(line|no context)') complaints of wrong bytes"
 }
+sum_of_day() { cat "$work"/*/counts 2>/dev/null | awk '/ days; / {n += $2} END {printf "%d days", n}'; }
 sum_of_sweep() { cat "$work"/*/counts 2>/dev/null | awk '/calls failed/ {n += $3} END {printf "%d calls failed", n}'; }
 
 tell() {
@@ -108,17 +112,27 @@ case "$mode/$#" in
     export E2E_STRESS_SECONDS=$4
     all "$2" "$3" "$5" e2e/turns_stress.bats
     ;;
+  day/5)
+    export E2E_DAY_SECONDS=$4
+    all "$2" "$3" "$5" hostile/day.bats
+    ;;
   sweep/[5-9] | sweep/1[0-9])
     case $4 in
+      all) name='(memory|thread|descriptor|room on the disk)' ;;
       memory) name=memory ;;
       threads) name=thread ;;
       descriptors) name=descriptor ;;
       disk) name='room on the disk' ;;
       *) usage ;;
     esac
+    case ${*:6} in
+      '') cases="^(no $name ends nothing|a daemon that begins without $name)" ;;
+      begin) cases="^a daemon that begins without $name" ;;
+      *) cases="^no $name ends nothing" ;;
+    esac
     # Each has its part of the calls.
     export E2E_FAILING_STRIDE=$3 E2E_FAILING_PIECES="${*:6}"
-    all "$2" "$3" "$5" hostile/failing_calls.bats -f "^no $name ends nothing"
+    all "$2" "$3" "$5" hostile/failing_calls.bats -f "$cases"
     ;;
   *) usage ;;
 esac
