@@ -15,7 +15,7 @@ namespace {
 // A new daemon has heard of all processes within this.
 constexpr Duration kAllAreBack = std::chrono::seconds(10);
 // Of a question about many processes, at a time.
-constexpr Duration kPiece = std::chrono::microseconds(500);
+constexpr Duration kPieceOfAnswer = std::chrono::microseconds(500);
 
 }  // namespace
 
@@ -29,7 +29,7 @@ bool TenantNeighbours::go_on(Tenant& tenant) {
   MembersQuestion& question = *tenant.session->unanswered;
   const TimePoint begun = parts_.loop.now();
   while (question.next < question.asked.count) {
-    if (parts_.loop.now() - begun > kPiece) return true;
+    if (parts_.loop.now() - begun > kPieceOfAnswer) return true;
     const pid_t pid = question.asked.pid[question.next++];
     if (pid <= 0) continue;
     if (parts_.table.lease_of(pid) != tenant.lease &&
