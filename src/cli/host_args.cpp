@@ -90,13 +90,11 @@ Result<void> check_host(const std::string& name) {
   if (!std::all_of(name.begin(), name.end(), may_be_in_host)) {
     return wrong("write a name, as gpu1 or user@gpu1, of letters, digits and ._@:%[]-");
   }
-  // Also behind the user: ssh gives that part to other programs.
-  const std::size_t at = name.rfind('@');
-  const std::size_t host = at == std::string::npos ? 0 : at + 1;
-  if (name.front() == '-' || (host < name.size() && name[host] == '-')) {
+  // Also behind the user, and within it (user@realm@gpu1): ssh gives each part to other programs.
+  if (name.front() == '-' || name.find("@-") != std::string::npos) {
     return wrong("it begins with '-', which ssh would take for an option");
   }
-  if (host == name.size() || at == 0) return wrong("write it as user@gpu1");
+  if (name.front() == '@' || name.back() == '@') return wrong("write it as user@gpu1");
   return {};
 }
 

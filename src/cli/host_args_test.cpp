@@ -69,12 +69,13 @@ TEST(HostArgs, OwnDefaultsAreThoseOfTheUserThere) {
 }
 
 TEST(HostArgs, ANameThatSshWouldTakeForSomethingElseIsRefused) {
-  for (const char* const good :
-       {"gpu1", "user@gpu1", "gpu-1.example.org", "10.0.0.7", "[::1]", "u_1@fe80::1%eth0"}) {
+  for (const char* const good : {"gpu1", "user@gpu1", "gpu-1.example.org", "10.0.0.7", "[::1]",
+                                 "u_1@fe80::1%eth0", "u@realm@gpu1"}) {
     EXPECT_TRUE(check_host(good)) << good;
   }
-  for (const char* const bad : {"", "-oProxyCommand=x", "-l", "u@-x", "u@", "@h", "a b", "a;b",
-                                "a\nb", "$(x)", "`x`", "a/b", "a'b", "a\\b", "ä", "a=b", "a*"}) {
+  for (const char* const bad :
+       {"", "-oProxyCommand=x", "-l", "u@-x", "u@-x@gpu1", "u@", "@h", "a b", "a;b", "a\nb", "$(x)",
+        "`x`", "a/b", "a'b", "a\\b", "ä", "a=b", "a*"}) {
     const auto checked = check_host(bad);
     ASSERT_FALSE(checked) << bad;
     EXPECT_NE(checked.error().message.find("is not a host: "), std::string::npos);
