@@ -1,7 +1,6 @@
 #include "kube/dra/event_writer.h"
 
 #include "base/log.h"
-#include "base/text.h"
 #include "kube/dra/claim.h"
 #include "kube/dra/json_internal.h"
 #include "proto/text_forms.h"
@@ -37,7 +36,7 @@ std::string event_json(const PodEvent& event, const std::string& node, WallTime 
         {"name", event.pod.name},
         {"uid", event.pod.uid}}},
       {"reason", event.reason},
-      {"message", valid_utf8(event.message).substr(0, kLongestMessage)},
+      {"message", text_of(event.message, kLongestMessage)},
       {"type", event.is_warning ? "Warning" : "Normal"},
       {"source", {{"component", kComponent}, {"host", node}}},
       {"reportingComponent", kComponent},

@@ -1,8 +1,11 @@
-// Reading the API server's JSON without exceptions: what is missing or of another kind is as if it were not there.
+// The API server's JSON without exceptions: what is missing or of another kind is as if it were not there.
 #pragma once
+
+#include "base/text.h"
 
 #include <nlohmann/json.hpp>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -32,6 +35,18 @@ inline const Json& list_at(const Json& json, const char* key) {
   static const Json kEmpty = Json::array();
   const Json& found = at(json, key);
   return found.is_array() ? found : kEmpty;
+}
+
+// What JSON can hold of it, cut between two characters: at most so many bytes.
+inline std::string text_of(std::string_view foreign, std::size_t most) {
+  std::string text = valid_utf8(foreign);
+  if (text.size() <= most) return text;
+  const auto is_inside = [&](std::size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xc0U) == 0x80U;
+  };
+  while (most > 0 && is_inside(most)) --most;
+  text.resize(most);
+  return text;
 }
 
 }  // namespace gpurota::kube

@@ -1,4 +1,3 @@
-#include "base/text.h"
 #include "kube/dra/claim.h"
 #include "kube/dra/json_internal.h"
 #include "kube/dra/quantity.h"
@@ -18,9 +17,9 @@ Json json_of(const Attribute& attribute) {
   if (const bool* const flag = std::get_if<bool>(&attribute)) return {{"bool", *flag}};
   if (const auto* const number = std::get_if<std::int64_t>(&attribute)) return {{"int", *number}};
   if (const auto* const version = std::get_if<Version>(&attribute)) {
-    return {{"version", version->text.substr(0, kLongestText)}};
+    return {{"version", text_of(version->text, kLongestText)}};
   }
-  return {{"string", valid_utf8(std::get<std::string>(attribute)).substr(0, kLongestText)}};
+  return {{"string", text_of(std::get<std::string>(attribute), kLongestText)}};
 }
 
 Json capacity_of(const SliceDevice& device) {

@@ -50,6 +50,17 @@ TEST(Slice, SaysWhatADeviceIsForSelectors) {
   EXPECT_EQ(architecture_of("99.0"), "");
 }
 
+TEST(Slice, CutsALongTextBetweenTwoCharacters) {
+  SliceDevice odd;
+  odd.name = "gpu-a";
+  odd.attributes["productName"] =
+      std::string(63, 'a') + "\u00e9\xff";  // byte 64 is half of a character
+  const auto specs = slice_specs({odd}, "node", 1);
+  ASSERT_EQ(specs.size(), 1u);
+  EXPECT_NE(specs[0].find("{\"string\":\"" + std::string(63, 'a') + "\"}"), std::string::npos)
+      << specs[0];
+}
+
 TEST(Slice, KeepsWhatClaimsHaveInTheCapacityAndNotWhatOthersHave) {
   NodeGpu taken = gpu("GPU-A");
   taken.free = gib(79) - gib(30) - gib(20);
