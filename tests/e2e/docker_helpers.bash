@@ -81,6 +81,7 @@ end_containers() {
   [ -n "${ENGINE:-}" ] || return 0
   gpurota release --all >/dev/null 2>&1 || true
   "${ENGINE[@]}" ps --all --quiet | xargs -r "${ENGINE[@]}" rm --force >/dev/null 2>&1 || true
+  remove_elsewhere
 }
 
 # For setup_file and setup of files that have containerd alone, by ctr.
@@ -98,7 +99,7 @@ have_containerd() {
   skip_without_engine
   make_folders
   make_image
-  ENGINE=(ctr --address "$BATS_FILE_TMPDIR/containerd/sock" --namespace "e2e-$BASHPID")
+  ENGINE=(ctr --address "$BATS_FILE_TMPDIR/containerd/sock" --namespace "$ELSEWHERE")
   INSIDE=(--rm --env "GPUROTA_SIM_DIR=$GPUROTA_SIM_DIR" --env "LD_LIBRARY_PATH=$LD_LIBRARY_PATH")
   for path in /usr:ro "$build:ro" "$GPUROTA_SIM_DIR:rw" "$E2E_DIR/shared:rw"; do
     INSIDE+=(--mount "type=bind,src=${path%:*},dst=${path%:*},options=rbind:${path#*:}")
@@ -114,4 +115,5 @@ end_ctr() {
     "${ENGINE[@]}" task kill --signal KILL "$id" >/dev/null 2>&1 || true
     wait_until "${ENGINE[@]}" containers rm "$id" >/dev/null 2>&1 || true
   done
+  remove_elsewhere
 }

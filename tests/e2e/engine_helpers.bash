@@ -186,9 +186,12 @@ case_exec() {
   wait_until no_containers
 }
 
-# case_control_group_of_its_own GROUP: where the engine puts containers that the site wants elsewhere.
+# Where the engine puts containers that the site wants elsewhere. Engines leave the group, in each hierarchy.
+ELSEWHERE=gpurota-e2e-elsewhere-$$
+remove_elsewhere() { find /sys/fs/cgroup -depth -maxdepth 4 -type d -path "*/$ELSEWHERE*" -exec rmdir {} + 2>/dev/null || true; }
+
 case_control_group_of_its_own() {
-  with_options --cgroup-parent "$1"
+  with_options --cgroup-parent "/$ELSEWHERE"
   case_in_by_its_container --memory 1G
 }
 
@@ -216,7 +219,7 @@ case_automatic() {
   gpurota ps L1 | grep -E "$1 [0-9a-f]{12}.*gpu_program"
   # Nobody else's, whatever user is inside, and wherever its control group is.
   open_driver_to_all
-  in_background other started --user 4711 --cgroup-parent /gpurota-e2e-other "${INSIDE[@]}" "$PROGRAM" hold 100
+  in_background other started --user 4711 --cgroup-parent "/$ELSEWHERE" "${INSIDE[@]}" "$PROGRAM" hold 100
   wait_until says other holding
   holds 'len(leases) == 2 and leases[1]["uid"] == 65534'
   run started --env GPUROTA_MEMORY=3G "${INSIDE[@]}" "$PROGRAM" info

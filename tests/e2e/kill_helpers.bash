@@ -31,7 +31,9 @@ killed() { xargs -r kill -KILL 2>/dev/null || true; }
 
 # With processes in them. An empty one that an engine leaves when it is killed is the engine's.
 groups_left() { grep -lsx 'populated 1' "$CGROUPS/$OURS"/*/cgroup.events | grep -v -e conmon -e "$OURS/case/" || true; }
-no_groups() { end_unbegun && [ -z "$(groups_left)" ]; }
+# Those of leases, empty or not.
+our_groups() { find "$CGROUPS/$OURS" -mindepth 1 -type d -name 'gpurota-*'; }
+no_groups() { end_unbegun && [ -z "$(groups_left)$(our_groups)" ]; }
 # A monitor that is killed before it has started its container leaves a process of runc that waits for that, of which its engine does not know any more. No
 # program has begun in there, and nothing of a lease is in it; the same happens without gpurota.
 end_unbegun() {
@@ -51,18 +53,21 @@ UNBEGUN=0
 round() {
   local options=(--memory 1G)
   if [ $((RANDOM % 3)) = 0 ]; then options=(--swap); fi
-  with_options --cgroup-parent "/$OURS"
-  in_background held contained "${options[@]}" -- "$PROGRAM" hold 100
+  in_background held gpurota run "${options[@]}" -- "${ENGINE[@]}" run --cgroup-parent "/$OURS" "${INSIDE[@]}" "$PROGRAM" hold 100
   RUN_PID=$BACKGROUND_PID
   if [ $((RANDOM % 2)) = 0 ]; then wait_until says held holding; else sleep "0.$((RANDOM % 10))"; fi
   "$@"
   # What was not there yet to be killed holds on.
-  gpurota release --all >/dev/null 2>&1 || true
-  wait_until no_leases || return 1
+  wait_until released || return 1
   wait_until memory_is_back || return 1
   wait_until nobody_inside || return 1
   remove_containers
-  wait_until no_groups || { groups_left && return 1; }
+  wait_until no_groups || { groups_left && our_groups && return 1; }
+}
+# One that has not asked yet has no lease to release.
+released() {
+  gpurota release --all >/dev/null 2>&1 || true
+  gone "$RUN_PID" && no_leases
 }
 kill_gpurotad() { kill_daemon && start_daemon && killed <<<"$RUN_PID"; }
 kill_container() { in_container | killed; }
