@@ -55,7 +55,7 @@ stop_engines() {
 make_docker() {
   local folder=$BATS_FILE_TMPDIR/docker
   [ "$(id -u)" = 0 ] || { no_engine_because "needs root: it starts dockerd" && return 0; }
-  command -v dockerd containerd docker >/dev/null || { no_engine_because "dockerd is not installed" && return 0; }
+  installed dockerd containerd docker || { no_engine_because "dockerd is not installed" && return 0; }
   if ! start_containerd || ! start_docker; then
     no_engine_because "dockerd does not start here: $(tail -n 1 "$folder/log")"
     return 0
@@ -87,7 +87,7 @@ end_containers() {
 # For setup_file and setup of files that have containerd alone, by ctr.
 make_containerd() {
   [ "$(id -u)" = 0 ] || { no_engine_because "needs root: it starts containerd" && return 0; }
-  command -v containerd ctr runc >/dev/null || { no_engine_because "containerd is not installed" && return 0; }
+  installed containerd ctr runc || { no_engine_because "containerd is not installed" && return 0; }
   start_containerd || { no_engine_because "containerd does not start here: $(tail -n 1 "$BATS_FILE_TMPDIR/containerd/log")" && return 0; }
   (cd "$BATS_FILE_TMPDIR" && make_image)
   ctr --address "$BATS_FILE_TMPDIR/containerd/sock" run --rm --rootfs --mount "type=bind,src=/usr,dst=/usr,options=rbind:ro" \

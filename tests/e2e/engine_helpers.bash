@@ -5,6 +5,12 @@
 #
 # shellcheck shell=bash disable=SC2034,SC2154 # read by the tests, and set by bats
 
+# Whether each of these programs is installed.
+installed() {
+  local name
+  for name in "$@"; do command -v "$name" >/dev/null || return 1; done
+}
+
 # What a root file system needs, in ./image; /shared in a container is ./shared.
 make_image() {
   local folder

@@ -51,7 +51,7 @@ END
 # The same as nobody, with AS_USER before a command.
 have_rootless_podman() {
   [ "$(id -u)" = 0 ] || skip "needs root: it gives another user subordinate ids"
-  command -v podman newuidmap >/dev/null || skip "podman, or newuidmap (uidmap), is not installed"
+  installed podman newuidmap || skip "podman, or newuidmap (uidmap), is not installed"
   make_folders
   make_podman
   chmod 755 . run
