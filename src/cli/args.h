@@ -103,7 +103,7 @@ struct PsOptions {
 };
 struct ContainerArgsOptions {
   std::optional<LeaseHandle> lease;  // always there
-  std::string format;                // docker, podman, nerdctl, compose, apptainer, cdi
+  std::string format;                // docker, podman, nerdctl, compose, apptainer, ctr, cdi
   std::string env_file;              // empty for apptainer and cdi, and for no other
   std::string service;
 };

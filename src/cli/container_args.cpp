@@ -14,6 +14,7 @@ namespace gpurota::cli {
 namespace {
 
 Engine engine_of(const std::string& format) {
+  if (format == "ctr") return Engine::kCtr;
   return parse_engine(format).value_or(Engine::kDocker);  // compose is docker's
 }
 
@@ -21,9 +22,10 @@ Result<std::string> args_text(const ContainerArgsOptions& options, const Contain
   if (options.format == "apptainer") return export_text(apptainer_variables(parts, ::environ));
   std::error_code error;
   const std::string file = std::filesystem::absolute(options.env_file, error).string();
-  GPUROTA_ASSIGN_OR_RETURN(std::string text, options.format == "compose"
-                                                 ? compose_text(parts, file, options.service)
-                                                 : options_text(parts, file));
+  GPUROTA_ASSIGN_OR_RETURN(std::string text,
+                           options.format == "compose"
+                               ? compose_text(parts, file, options.service)
+                               : options_text(engine_of(options.format), parts, file));
   GPUROTA_ASSIGN_OR_RETURN(const std::string variables, env_file_text(parts));
   // The token is the lease: nobody else reads it.
   constexpr mode_t kMine = 0600;

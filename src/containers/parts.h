@@ -20,6 +20,7 @@ struct Parts {
       devices;  // device files, or as NVIDIA's description calls them ("nvidia.com/gpu=0")
   std::vector<std::string> gpu_ids;  // for NVIDIA's toolkit: UUIDs
   bool nvidia = false;               // an NVIDIA driver is there
+  bool unlabelled = false;           // SELinux is not to keep it from the daemon's socket
 };
 
 // What of this machine decides.

@@ -41,6 +41,9 @@ std::optional<Container> of_lxc(Text name) {
   return Container{"lxc", std::string(name.substr(kPrefix.size())), {}, {}};
 }
 
+// Whose group has an id alone for its name: docker's in its own place, else that of one of containerd's (docker with --cgroup-parent, nerdctl).
+const char* engine_above(Text above) { return above == "docker" ? "docker" : "containerd"; }
+
 // "pod1b4e…" by cgroupfs, "kubepods-burstable-pod1b4e_….slice" by systemd, where '_' stands for '-'.
 std::string pod_of(Text name) {
   if (name.ends_with(".slice")) name.remove_suffix(Text(".slice").size());
@@ -69,14 +72,14 @@ std::optional<Container> find_container(std::string_view cgroup) {
     const Text name = cgroup.substr(begin, end - begin);
     auto here = by_prefix(name);
     if (!here) here = of_lxc(name);
-    if (!here && above == "docker" && is_id(name))
-      here = Container{"docker", std::string(name), {}, {}};
+    if (!here && is_id(name)) {
+      here =
+          Container{in_kubernetes ? "kubernetes" : engine_above(above), std::string(name), {}, {}};
+    }
     if (in_kubernetes && !here) {
       if (std::string uid = pod_of(name); !uid.empty()) {
         pod = std::move(uid);
         here = Container{"kubernetes", {}, {}, {}};
-      } else if (is_id(name)) {
-        here = Container{"kubernetes", std::string(name), {}, {}};
       }
     }
     if (here) {

@@ -1,7 +1,7 @@
 // Which container a process is in, by its control group: engines name the groups they make. Pure.
 //
 // Sources: docker, podman, containerd and cri-o with either of their cgroup drivers (systemd: ENGINE-ID.scope; cgroupfs: ENGINE/ID),
-// Kubernetes (kubepods/…/podUID/ID), LXC (lxc.payload.NAME).
+// Kubernetes (kubepods/…/podUID/ID), LXC (lxc.payload.NAME); and every group whose name is an id, wherever it is (docker's --cgroup-parent).
 #pragma once
 
 #include <optional>

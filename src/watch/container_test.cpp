@@ -25,6 +25,13 @@ TEST(FindContainer, KnowsTheGroupsOfEachEngineWithEitherDriver) {
             (Container{"lxc", "web", "", "/lxc.payload.web"}));
 }
 
+TEST(FindContainer, AnIdIsAContainersWhereverItsGroupIs) {
+  for (const std::string parent : {"/gpu-containers", "/default", "", "/user.slice/x.scope"}) {
+    const std::string group = parent + "/" + kId;
+    EXPECT_EQ(find_container(group + "/init"), (Container{"containerd", kId, "", group})) << parent;
+  }
+}
+
 TEST(FindContainer, KnowsThePodOfAContainer) {
   std::string slice = kPod;
   std::replace(slice.begin(), slice.end(), '-', '_');
@@ -43,8 +50,9 @@ TEST(FindContainer, TakesTheInnermost) {
 }
 
 TEST(FindContainer, FindsNoneWhereThereIsNone) {
-  for (const char* group : {"", "/", "/user.slice/user-1000.slice", "/docker", "/docker/short",
-                            "/system.slice/docker.service", "/kubepods", "/poda/b"}) {
+  for (const char* group :
+       {"", "/", "/user.slice/user-1000.slice", "/docker", "/docker/short",
+        "/system.slice/docker.service", "/kubepods", "/poda/b", "/default/web"}) {
     EXPECT_FALSE(find_container(group)) << group;
   }
   // Whoever may make groups may call them anything.

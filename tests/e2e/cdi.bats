@@ -3,6 +3,7 @@
 # podman sees as /run/cdi.
 
 load helpers
+load engine_helpers
 load podman_helpers
 
 setup() {

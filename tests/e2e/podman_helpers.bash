@@ -1,5 +1,4 @@
-# podman for end-to-end tests, with runc: `load podman_helpers` behind `load helpers`. The image is a folder whose /usr is the host's; the driver inside
-# is the simulated one.
+# podman for end-to-end tests, with runc: `load podman_helpers` behind `load helpers` and `load engine_helpers`.
 #
 # shellcheck shell=bash disable=SC2034 # ENGINE and INSIDE are read by the tests
 
@@ -8,7 +7,7 @@ have_podman() {
   [ "$(id -u)" = 0 ] || skip "needs root: podman without root needs subordinate ids"
   command -v podman >/dev/null || skip "podman is not installed"
   make_folders
-  make_image
+  make_podman
   "${ENGINE[@]}" run "${INSIDE[@]}" true >tried 2>&1 || skip "podman cannot run a container here: $(tail -n 1 tried)"
   chmod 755 . run
 }
@@ -17,20 +16,23 @@ have_podman() {
 end_containers() {
   local mounted
   [ -d "${E2E_DIR:-/nonexistent}/podman" ] || return 0
-  gpurota release --all >/dev/null 2>&1 || true
-  wait_until no_leases >/dev/null 2>&1 || true
-  "${ENGINE[@]}" rm --all --force --time 0 >/dev/null 2>&1 || true
+  if [ -n "${DAEMON_PID:-}" ]; then
+    gpurota release --all-users --yes >/dev/null 2>&1 || true
+    wait_until no_leases >/dev/null 2>&1 || true
+  fi
+  engine rm --all --force --time 0 >/dev/null 2>&1 || true
+  # Without root, the process that keeps podman's user namespace.
+  if [ -s podman/tmp/pause.pid ]; then kill "$(cat podman/tmp/pause.pid)" 2>/dev/null || true; fi
   wait_until no_engine || true
   for mounted in $(awk -v folder="$E2E_DIR/" 'index($2, folder) == 1 {print $2}' /proc/mounts | tac); do umount --lazy "$mounted"; done
 }
 no_engine() { ! pgrep -f -- "$E2E_DIR/podman/root" >/dev/null; }
 
-# ENGINE: podman with all its state in this case's folder. INSIDE: options and image that give a program what it has outside, but
-# for its lease.
-make_image() {
-  local folder
-  mkdir -p image/{usr,proc,sys,dev,tmp,run,etc} podman/{root,run,tmp}
-  for folder in bin lib lib64 sbin; do ln -s "usr/$folder" "image/$folder"; done
+# With all its state in this case's folder.
+make_podman() {
+  make_image
+  make_options
+  mkdir -p podman/{root,run,tmp}
   cat >containers.conf <<'END'
 [containers]
 default_ulimits = ["nofile=1024:20000", "nproc=4096:8192"]
@@ -43,11 +45,23 @@ END
   if command -v runc >/dev/null; then runtime=runc; fi
   ENGINE=(podman --runtime "$runtime" --root "$E2E_DIR/podman/root" --runroot "$E2E_DIR/podman/run"
     --tmpdir "$E2E_DIR/podman/tmp")
-  local build=${E2E_PREFIX%/stage}
-  INSIDE=(--rm --network none --volume /usr:/usr:ro --volume "$build:$build:ro" --volume "$GPUROTA_SIM_DIR:$GPUROTA_SIM_DIR"
-    --env GPUROTA_SIM_DIR --env LD_LIBRARY_PATH --rootfs "$E2E_DIR/image")
+  INSIDE=("${SHOWN[@]}" --rootfs "$E2E_DIR/image")
 }
 
-has_processes() { [ "$(counted_processes)" -ge "$1" ]; }
-
-no_containers() { [ -z "$("${ENGINE[@]}" ps --quiet)" ]; }
+# The same as nobody, with AS_USER before a command.
+have_rootless_podman() {
+  [ "$(id -u)" = 0 ] || skip "needs root: it gives another user subordinate ids"
+  installed podman newuidmap || skip "podman, or newuidmap (uidmap), is not installed"
+  make_folders
+  make_podman
+  chmod 755 . run
+  mkdir -p home xdg
+  echo nobody:300000:65536 | tee subuid >subgid
+  chown -R nobody: image podman home xdg shared
+  chmod 700 xdg
+  # shellcheck disable=SC2016
+  local alone='cd "$0" && mount --bind subuid /etc/subuid && mount --bind subgid /etc/subgid && exec "$@"'
+  AS_USER=(unshare --mount sh -c "$alone" "$E2E_DIR" setpriv --reuid 65534 --regid 65534 --clear-groups
+    env "HOME=$E2E_DIR/home" "XDG_RUNTIME_DIR=$E2E_DIR/xdg")
+  engine run "${INSIDE[@]}" true >tried 2>&1 || skip "podman cannot run a container without root here: $(tail -n 1 tried)"
+}

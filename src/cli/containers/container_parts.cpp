@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string_view>
 
 #include <unistd.h>
@@ -34,8 +35,11 @@ Result<Way> way_of(const EngineCall& call, const ContainerHost& host) {
   const containers::DriverFiles& driver = host.driver;
   if (driver.devices.empty() && driver.missing.empty()) return Way{};
   const Seen seen = call.all_devices ? Seen::kAsOutside : Seen::kFromZero;
-  if (call.engine == Engine::kDocker && host.docker_toolkit) return Way{Giver::kToolkit, seen};
-  if (call.engine != Engine::kDocker && driver.described) return Way{Giver::kDescription, seen};
+  const bool toolkit = call.engine == Engine::kDocker && host.docker_toolkit;
+  // ctr knows descriptions from 1.7 on.
+  const bool describes = call.engine == Engine::kPodman || call.engine == Engine::kNerdctl;
+  if (toolkit) return Way{Giver::kToolkit, seen};
+  if (describes && driver.described) return Way{Giver::kDescription, seen};
   if (driver.missing.empty()) return Way{Giver::kFiles, seen};
   return fail(Code::kUnavailable, fmt::format("the container cannot have GPU {}, as its device "
                                               "files are not known: install NVIDIA's container "
@@ -56,13 +60,23 @@ std::optional<std::string> find_inherited(const char* const* variables, const st
 ContainerHost read_container_host(const proto::GetEnvironment::Reply& lease) {
   ContainerHost host{containers::read_host(lease)};
   host.docker_toolkit = ::access("/usr/bin/nvidia-container-runtime-hook", X_OK) == 0;
+  host.selinux = is_selinux_enforcing({});
   return host;
+}
+
+bool is_selinux_enforcing(const std::string& root) {
+  char enforce = '0';
+  std::ifstream(root + "/sys/fs/selinux/enforce") >> enforce;
+  return enforce == '1';
 }
 
 Result<ContainerParts> container_parts(const proto::GetEnvironment::Reply& lease,
                                        const EngineCall& call, const ContainerHost& host) {
   GPUROTA_ASSIGN_OR_RETURN(const Way way, way_of(call, host));
-  return containers::make_parts(lease, way.giver, way.seen, host);
+  ContainerParts parts = containers::make_parts(lease, way.giver, way.seen, host);
+  const bool labels = call.engine == Engine::kDocker || call.engine == Engine::kPodman;
+  parts.unlabelled = labels && host.selinux && !call.own_label;
+  return parts;
 }
 
 std::vector<std::string> file_options(const ContainerParts& parts) {
@@ -73,10 +87,24 @@ std::vector<std::string> file_options(const ContainerParts& parts) {
   for (const std::string& device : parts.devices) {
     options.insert(options.end(), {"--device", device});
   }
+  if (parts.unlabelled) options.insert(options.end(), {"--security-opt", kNoLabel});
   if (!parts.gpu_ids.empty()) {
     // Quotes, as docker reads a list of fields separated by commas.
     const std::string ids = fmt::format("\"device={}\"", fmt::join(parts.gpu_ids, ","));
     options.insert(options.end(), {"--gpus", ids});
+  }
+  return options;
+}
+
+std::vector<std::string> ctr_options(const ContainerParts& parts) {
+  std::vector<std::string> options;
+  for (const Mount& mount : parts.mounts) {
+    options.insert(
+        options.end(),
+        {"--mount", fmt::format("type=bind,src={},dst={},options=rbind:ro", mount.from, mount.to)});
+  }
+  for (const std::string& device : parts.devices) {
+    options.insert(options.end(), {"--device", device});
   }
   return options;
 }

@@ -14,11 +14,17 @@ namespace gpurota::cli {
 using containers::Mount;
 using ContainerParts = containers::Parts;
 
+// For --security-opt, and what compose calls security_opt.
+inline constexpr const char* kNoLabel = "label=disable";
+
 // What of this machine decides.
 struct ContainerHost : containers::Host {
   bool docker_toolkit = false;  // docker knows --gpus
+  bool selinux = false;         // SELinux forbids what its policy does not name
 };
 ContainerHost read_container_host(const proto::GetEnvironment::Reply& lease);
+// `root` stands before every path ("" but in tests).
+bool is_selinux_enforcing(const std::string& root);
 
 // kUnavailable: a GPU of the lease that cannot be given to a container here.
 Result<ContainerParts> container_parts(const proto::GetEnvironment::Reply& lease,
@@ -28,6 +34,8 @@ Result<ContainerParts> container_parts(const proto::GetEnvironment::Reply& lease
 std::vector<std::string> engine_options(const ContainerParts& parts);
 // Of these, those that are not for variables.
 std::vector<std::string> file_options(const ContainerParts& parts);
+// The same as ctr of containerd calls them.
+std::vector<std::string> ctr_options(const ContainerParts& parts);
 // Apptainer has variables for all of it; `inherited` are ours, some of which are added to.
 std::vector<proto::Variable> apptainer_variables(const ContainerParts& parts,
                                                  const char* const* inherited);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 namespace gpurota::cli {
 namespace {
@@ -108,6 +110,44 @@ TEST(ContainerParts, TheToolkitsWaysComeFirst) {
   EXPECT_FALSE(has(options, "--device", "/dev/nvidia5"));
   options = options_of(lease_of({"GPU-a"}), call_by(Engine::kDocker), host);
   EXPECT_TRUE(has(options, "--gpus", "\"device=GPU-a\""));
+}
+
+TEST(ContainerParts, CtrGetsTheFilesAlsoWhereADescriptionIs) {
+  ContainerHost host;
+  host.driver.devices = {"/dev/nvidia5", "/dev/nvidiactl"};
+  host.driver.described = true;
+  const auto parts = container_parts(lease_of({"GPU-a"}), call_by(Engine::kCtr), host);
+  ASSERT_TRUE(parts);
+  EXPECT_TRUE(has(ctr_options(*parts), "--device", "/dev/nvidia5"));
+  EXPECT_TRUE(has(ctr_options(*parts), "--mount",
+                  "type=bind,src=/run/gpurota,dst=/run/gpurota,options=rbind:ro"));
+}
+
+TEST(ContainerParts, WhereSelinuxEnforcesItsLabelIsLeftOutUnlessTheCommandNamesOne) {
+  ContainerHost host;
+  const auto has_option = [&](const EngineCall& call) {
+    return has(options_of(lease_of({"GPU-a"}), call, host), "--security-opt", "label=disable");
+  };
+  EXPECT_FALSE(has_option(call_by(Engine::kPodman)));
+  host.selinux = true;
+  EXPECT_TRUE(has_option(call_by(Engine::kPodman)));
+  EXPECT_TRUE(has_option(call_by(Engine::kDocker)));
+  EXPECT_FALSE(has_option(call_by(Engine::kNerdctl))) << "it does not know the option";
+  EngineCall call = call_by(Engine::kPodman);
+  call.own_label = true;
+  EXPECT_FALSE(has_option(call));
+}
+
+TEST(ContainerHost, SelinuxEnforcesWhereItsFileSaysSo) {
+  const std::string root = ::testing::TempDir() + "gpurota-selinux";
+  EXPECT_FALSE(is_selinux_enforcing(root));
+  std::filesystem::create_directories(root + "/sys/fs/selinux");
+  const std::string file = root + "/sys/fs/selinux/enforce";
+  std::ofstream(file) << "0";
+  EXPECT_FALSE(is_selinux_enforcing(root));
+  std::ofstream(file) << "1";
+  EXPECT_TRUE(is_selinux_enforcing(root));
+  std::filesystem::remove_all(root);
 }
 
 TEST(ContainerParts, WhoNamesGpusKeepsThem) {

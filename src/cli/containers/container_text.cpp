@@ -45,10 +45,12 @@ Result<std::string> env_file_text(const ContainerParts& parts) {
   return text;
 }
 
-Result<std::string> options_text(const ContainerParts& parts, const std::string& env_file) {
+Result<std::string> options_text(Engine engine, const ContainerParts& parts,
+                                 const std::string& env_file) {
   GPUROTA_TRY(check_plain(env_file));
   std::string text = "--env-file " + env_file;
-  for (const std::string& word : file_options(parts)) {
+  for (const std::string& word :
+       engine == Engine::kCtr ? ctr_options(parts) : file_options(parts)) {
     GPUROTA_TRY(check_plain(word));
     text += " " + word;
   }
@@ -66,6 +68,7 @@ Result<std::string> compose_text(const ContainerParts& parts, const std::string&
   GPUROTA_ASSIGN_OR_RETURN(const std::string mounts, yaml_list("volumes", volumes));
   GPUROTA_ASSIGN_OR_RETURN(const std::string devices, yaml_list("devices", parts.devices));
   std::string text = fmt::format("services:\n  '{}':\n{}{}{}", service, files, mounts, devices);
+  if (parts.unlabelled) text += fmt::format("    security_opt:\n      - '{}'\n", kNoLabel);
   if (parts.gpu_ids.empty()) return text;
   text += "    deploy:\n      resources:\n        reservations:\n          devices:\n";
   text +=

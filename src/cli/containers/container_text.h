@@ -13,7 +13,8 @@ namespace gpurota::cli {
 // The variables and the token, NAME=VALUE on each line: for --env-file of docker and podman, and env_file of compose.
 Result<std::string> env_file_text(const ContainerParts& parts);
 // Options behind `run`, on one line, for an unquoted $(…) in a shell.
-Result<std::string> options_text(const ContainerParts& parts, const std::string& env_file);
+Result<std::string> options_text(Engine engine, const ContainerParts& parts,
+                                 const std::string& env_file);
 // A file for compose that adds to `service` what it needs.
 Result<std::string> compose_text(const ContainerParts& parts, const std::string& env_file,
                                  const std::string& service);

@@ -22,7 +22,7 @@ TEST(ContainerText, TheTokenIsInTheFileOfVariablesAndNowhereElse) {
   const ContainerParts parts = make_parts();
   EXPECT_EQ(env_file_text(parts),
             "GPUROTA_LEASE=L7\nCUDA_VISIBLE_DEVICES=0\nGPUROTA_TOKEN=secret\n");
-  EXPECT_EQ(options_text(parts, "/home/a/web.env"),
+  EXPECT_EQ(options_text(Engine::kDocker, parts, "/home/a/web.env"),
             "--env-file /home/a/web.env --volume /run/gpurota/container:/run/gpurota/container:ro "
             "--volume /usr/lib/libgpurota.so:/usr/lib/libgpurota.so:ro --device /dev/nvidia0\n");
   EXPECT_EQ(compose_text(parts, "/home/a/web.env", "api"),
@@ -40,19 +40,37 @@ TEST(ContainerText, TheTokenIsInTheFileOfVariablesAndNowhereElse) {
 TEST(ContainerText, GpusOfNvidiasToolkitAreNamedAsEachReaderNamesThem) {
   ContainerParts parts;
   parts.gpu_ids = {"GPU-a", "GPU-b"};
-  EXPECT_EQ(options_text(parts, "/e"), "--env-file /e --gpus \"device=GPU-a,GPU-b\"\n");
+  EXPECT_EQ(options_text(Engine::kDocker, parts, "/e"),
+            "--env-file /e --gpus \"device=GPU-a,GPU-b\"\n");
   const auto compose = compose_text(parts, "/e", "app");
   ASSERT_TRUE(compose);
   EXPECT_THAT(*compose,
               HasSubstr("device_ids:\n                - 'GPU-a'\n                - 'GPU-b'\n"));
 }
 
+TEST(ContainerText, CtrIsToldOfMountsInItsOwnWay) {
+  EXPECT_EQ(
+      options_text(Engine::kCtr, make_parts(), "/e"),
+      "--env-file /e --mount "
+      "type=bind,src=/run/gpurota/container,dst=/run/gpurota/container,options=rbind:ro "
+      "--mount type=bind,src=/usr/lib/libgpurota.so,dst=/usr/lib/libgpurota.so,options=rbind:ro "
+      "--device /dev/nvidia0\n");
+}
+
+TEST(ContainerText, AContainerWithoutALabelIsOneForCompose) {
+  ContainerParts parts = make_parts();
+  parts.unlabelled = true;
+  const auto compose = compose_text(parts, "/e", "app");
+  ASSERT_TRUE(compose);
+  EXPECT_THAT(*compose, HasSubstr("    security_opt:\n      - 'label=disable'\n"));
+}
+
 TEST(ContainerText, WhatAShellWouldDivideOrExpandIsRefused) {
   ContainerParts parts = make_parts();
-  EXPECT_EQ(options_text(parts, "/home/a b/e").error().code, Code::kInvalid);
+  EXPECT_EQ(options_text(Engine::kDocker, parts, "/home/a b/e").error().code, Code::kInvalid);
   EXPECT_EQ(compose_text(parts, "/e", "it's").error().code, Code::kInvalid);
   parts.mounts.front().from = "/opt/$HOME";
-  EXPECT_THAT(options_text(parts, "/e").error().message, HasSubstr("/opt/$HOME"));
+  EXPECT_THAT(options_text(Engine::kDocker, parts, "/e").error().message, HasSubstr("/opt/$HOME"));
   parts.variables.front().value = "two\nlines";
   EXPECT_FALSE(env_file_text(parts));
 }

@@ -72,6 +72,8 @@ void note_value(EngineCall& call, std::string_view option, std::string_view valu
   const bool device = option == "--device" && value.find("nvidia") != std::string_view::npos;
   if (option == "--gpus" || device) call.gpus.emplace_back(value);
   if (option == "--cidfile") call.id_file = value;
+  const bool label = value.starts_with("label=") || value.starts_with("label:");
+  if (option == "--security-opt" && label) call.own_label = true;
   const bool volume = option == "--volume" || option == "-v";
   if (volume && value.starts_with("/dev:")) call.all_devices = true;
 }
@@ -179,7 +181,7 @@ std::string engine_hint(const std::vector<std::string>& command) {
   const bool starts = at < command.size() && has(kStarting, command[at]);
   if (!starts && !has(kOthers, first)) return {};
   return "the containers that it starts have no lease: start them with docker, podman, nerdctl or "
-         "apptainer behind 'gpurota run'";
+         "apptainer behind 'gpurota run', or give them what 'gpurota container-args' prints";
 }
 
 }  // namespace gpurota::cli

@@ -9,8 +9,9 @@
 
 namespace gpurota::cli {
 
-// Apptainer stands for SingularityCE, too: they take the same variables.
-enum class Engine { kDocker, kPodman, kNerdctl, kApptainer };
+// Apptainer stands for SingularityCE, too: they take the same variables. ctr is for scripts only (`gpurota container-args`), as it does not say when
+// the container of its command has ended.
+enum class Engine { kDocker, kPodman, kNerdctl, kApptainer, kCtr };
 
 // "docker", …, as it is called on the command line; nullopt for every other word.
 std::optional<Engine> parse_engine(std::string_view word);
@@ -25,6 +26,7 @@ struct EngineCall {
   bool made_before = false;    // it makes none: start, exec
   bool elsewhere = false;      // its engine may be on another machine (--host, --context, --url)
   bool all_devices = false;    // whatever is named: it is privileged, or has our /dev
+  bool own_label = false;      // it says itself what SELinux is to make of it
   // The GPUs that it names itself: values of --gpus, and of --device with NVIDIA's.
   std::vector<std::string> gpus;
 };

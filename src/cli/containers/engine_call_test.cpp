@@ -77,6 +77,13 @@ TEST(EngineCall, TheEnginesOwnOptionsStandBeforeItsSubcommand) {
   EXPECT_EQ(call_of({"podman", "run", "x", "--cidfile=/f"}).id_file, "");
 }
 
+TEST(EngineCall, ALabelOfTheCommandsIsSeen) {
+  EXPECT_TRUE(call_of({"podman", "run", "--security-opt", "label=type:own_t", "x"}).own_label);
+  EXPECT_TRUE(call_of({"docker", "run", "--security-opt=label:disable", "x"}).own_label);
+  EXPECT_FALSE(call_of({"podman", "run", "--security-opt", "seccomp=unconfined", "x"}).own_label);
+  EXPECT_FALSE(call_of({"podman", "run", "x", "--security-opt", "label=disable"}).own_label);
+}
+
 TEST(EngineCall, AnEngineOnAnotherMachineIsSeen) {
   EXPECT_TRUE(call_of({"docker", "-H", "ssh://host", "run", "image"}).elsewhere);
   EXPECT_TRUE(call_of({"podman-remote", "run", "image"}).elsewhere);

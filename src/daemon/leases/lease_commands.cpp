@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "daemon/leases/lease_entry.h"
+#include "daemon/leases/lease_kill.h"
 
 #include <fmt/format.h>
 
@@ -111,7 +112,8 @@ void LeaseCommands::step(LeaseId id, pid_t pid) {
   LeaseCommand* const command = find(id, pid);
   if (!command) return;
   if (!command->members.all_ended()) {
-    if (parts_.loop.now() >= command->kill_at) command->members.kill();
+    const Duration late = parts_.loop.now() - command->kill_at;
+    if (late >= Duration(0)) kill_leftovers(command->members, &command->main, late);
     auto timer = parts_.loop.add_timer(parts_.loop.now() + kCommandPace, ports::Urgency::kSafety,
                                        [this, id, pid] { step(id, pid); });
     if (timer) command->timer = std::move(*timer);

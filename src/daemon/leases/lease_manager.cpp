@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "daemon/leases/lease_containers.h"
+#include "daemon/leases/lease_kill.h"
 #include "daemon/leases/lease_rows.h"
 #include "daemon/leases/unlisted_memory.h"
 
@@ -355,7 +356,7 @@ void LeaseManager::step_ending(LeaseId id) {
                 {{"lease", to_string(id)}, {"uid", entry.lease.uid}});
     }
     entry.killed = true;
-    entry.members.kill();
+    kill_leftovers(entry.members, entry.main ? &*entry.main : nullptr, now - entry.kill_at);
     if (entry.cause == EndCause::kExpired) entry.covered.kill();
   }
   if (!living) {

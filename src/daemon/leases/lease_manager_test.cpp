@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "daemon/gpus/fake_world_test.h"
+#include "daemon/leases/lease_kill.h"
 #include "daemon/leases/lease_world_test.h"
 #include "testing/memory_store.h"
 
@@ -133,6 +134,27 @@ TEST_F(LeaseManagerTest, WhatDoesNotEndIsKilledAfterTheGrace) {
   EXPECT_THAT(processes.signals(), Contains(Pair(command, SIGTERM)));
   loop.advance(200ms);
   EXPECT_FALSE(processes.alive(command));
+  EXPECT_EQ(last_gone, id);
+}
+
+TEST_F(LeaseManagerTest, PodmanMayCleanUpAfterItsContainerBeforeItIsKilledItself) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t podman =
+      processes.spawn({.parent = cli, .stubborn = true, .executable = "/usr/bin/podman"});
+  ASSERT_TRUE(manager->start(id, podman, false));
+  const pid_t monitor =
+      processes.spawn({.parent = podman, .stubborn = true, .executable = "/usr/bin/conmon"});
+  const pid_t inside = processes.spawn({.parent = monitor, .stubborn = true});
+  manager->end(id, EndCause::kReleased, "test");
+  loop.advance(config.grace + 50ms);
+  EXPECT_FALSE(processes.alive(inside));
+  EXPECT_TRUE(processes.alive(podman));
+  loop.advance(kEngineSees);
+  EXPECT_FALSE(processes.alive(podman));
+  EXPECT_TRUE(processes.alive(monitor));
+  loop.advance(kEngineTakes - kEngineSees);
+  EXPECT_FALSE(processes.alive(monitor));
   EXPECT_EQ(last_gone, id);
 }
 

@@ -6,6 +6,13 @@
 #include <unordered_map>
 
 namespace gpurota::daemon {
+namespace {
+
+bool is_engine(const std::string& executable) {
+  return executable.ends_with("/conmon") || executable.ends_with("/podman");
+}
+
+}  // namespace
 
 void LeaseProcesses::set_root(const std::optional<ports::ProcessId>& root, std::string cgroup,
                               const std::optional<ports::ProcessId>& reaper) {
@@ -106,11 +113,13 @@ std::vector<pid_t> LeaseProcesses::list() {
 }
 
 void LeaseProcesses::signal_all(int signal) {
-  for (const auto& [pid, tracked] : seen_) {
-    if (auto sent = tracked.handle->send_signal(signal); !sent) {
-      log::warn("cannot signal a process of a lease, ignoring",
-                {{"pid", pid}, {"error", sent.error().message}});
-    }
+  for (const auto& [pid, tracked] : seen_) signal_one(pid, tracked, signal);
+}
+
+void LeaseProcesses::signal_one(pid_t pid, const TrackedProcess& process, int signal) {
+  if (auto sent = process.handle->send_signal(signal); !sent) {
+    log::warn("cannot signal a process of a lease, ignoring",
+              {{"pid", pid}, {"error", sent.error().message}});
   }
 }
 
@@ -129,6 +138,19 @@ void LeaseProcesses::kill() {
   }
   refresh();
   signal_all(SIGKILL);
+}
+
+bool LeaseProcesses::kill_all_but_engine() {
+  refresh();
+  bool any = false;
+  for (const auto& [pid, tracked] : seen_) {
+    if (is_engine(processes_.executable_of(pid))) {
+      any = true;
+    } else {
+      signal_one(pid, tracked, SIGKILL);
+    }
+  }
+  return any;
 }
 
 void LeaseProcesses::clean_up() {

@@ -44,6 +44,8 @@ class LeaseProcesses {
   // SIGTERM and SIGCONT, so that the stopped ones get it too. Those of the holder are spared.
   void ask_to_end();
   void kill();
+  // Those of podman are spared: whether there are any.
+  bool kill_all_but_engine();
   // After the last has ended.
   void clean_up();
 
@@ -54,6 +56,7 @@ class LeaseProcesses {
   void see_members();
   void see_descendants();
   void signal_all(int signal);
+  void signal_one(pid_t pid, const TrackedProcess& process, int signal);
 
   ports::Processes& processes_;
   std::string cgroup_;

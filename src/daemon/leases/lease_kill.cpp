@@ -1,0 +1,13 @@
+#include "daemon/leases/lease_kill.h"
+
+#include <csignal>
+
+namespace gpurota::daemon {
+
+void kill_leftovers(LeaseProcesses& members, const TrackedProcess* main, Duration late) {
+  if (late >= kEngineTakes || !members.kill_all_but_engine()) return members.kill();
+  // That it has just ended is no news.
+  if (late >= kEngineSees && main && main->alive()) (void)main->handle->send_signal(SIGKILL);
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,20 @@
+// How what has not ended with its lease is killed. podman has no daemon: its command, and the monitor (conmon) that cleans up when the container has
+// ended, are among the lease's processes. Killed together with the container they would leave one that is "Up" for ever. State thread only.
+#pragma once
+
+#include "daemon/leases/lease_processes.h"
+#include "daemon/leases/tracked_process.h"
+
+#include <chrono>
+
+namespace gpurota::daemon {
+
+// After all but the engine: its command, at whose end `gpurota run` has the engine kill what else runs in the container.
+inline constexpr Duration kEngineSees = std::chrono::seconds(1);
+// After that, everything.
+inline constexpr Duration kEngineTakes = std::chrono::seconds(4);
+
+// `late`: for how long they should have been dead. `main` is the first process of the command; null: there is none. Call again until all have ended.
+void kill_leftovers(LeaseProcesses& members, const TrackedProcess* main, Duration late);
+
+}  // namespace gpurota::daemon
