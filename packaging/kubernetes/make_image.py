@@ -7,7 +7,8 @@ The image has the programs in /usr/sbin, the libraries that they need, and what 
 OUT.tar is an OCI layout, which `ctr images import`, `podman load`, `skopeo` and `docker load` (25 or newer) take. The same files give the
 same bytes: times are SOURCE_DATE_EPOCH (default: 0), and everything belongs to root.
 
-Libraries come from where the dynamic linker finds them here, so build on the oldest system that the image may be of: Debian.
+Libraries come from where the dynamic linker finds them here, so build on the oldest system that the image may be of: Debian. Of programs for
+another processor they are those of Debian's folder for it (/usr/lib/aarch64-linux-gnu), as a cross build has them; that takes readelf.
 """
 
 import gzip
@@ -23,6 +24,7 @@ import time
 
 LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+MACHINES = {62: "x86_64", 183: "aarch64"}  # of ELF's header
 # Where pods mount what is the machine's: a read-only image must have the places.
 FOLDERS = ("host", "proc", "run/gpurota", "sys", "tmp", "var/lib/gpurota-dra", "var/lib/gpurota-kubernetes", "var/lib/kubelet", "var/run/cdi")
 ACCOUNTS = {"etc/passwd": "root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\n",
@@ -42,8 +44,35 @@ def output_of(*command):
     return done.stdout
 
 
+def machine_of(program):
+    """As uname says it; None of what is not a program of 64 bits."""
+    with open(program, "rb") as file:
+        head = file.read(20)
+    return MACHINES.get(int.from_bytes(head[18:20], "little"), "that processor") if head.startswith(b"\x7fELF\x02\x01") else None
+
+
+def foreign_libraries_of(program, machine):
+    """The same as libraries_of() for a program that cannot run here, whose libraries are in Debian's folders for that processor."""
+    folders = ["/lib/%s-linux-gnu" % machine, "/usr/lib/%s-linux-gnu" % machine]
+    found, todo = {}, [program]
+    while todo:
+        said = output_of("readelf", "--wide", "--dynamic", "--program-headers", todo.pop())
+        for name in re.findall(r"\(NEEDED\) +Shared library: \[(.+)\]|interpreter: (.+)\]", said):
+            places = [name[1]] if name[1] else [os.path.join(folder, name[0]) for folder in folders]
+            path = next(filter(os.path.exists, places), None)
+            if not path:
+                raise Mistake("%s: %s is not on this machine" % (program, name[0] or name[1]))
+            if path not in found and os.path.basename(path) not in map(os.path.basename, found):
+                found[path] = os.path.realpath(path)
+                todo.append(found[path])
+    return found
+
+
 def libraries_of(program):
     """Path by the name that the program knows: what it is linked to, and the dynamic linker."""
+    machine = machine_of(program)
+    if machine and machine != os.uname().machine:
+        return foreign_libraries_of(program, machine)
     found = {}
     for line in output_of("ldd", program).splitlines():
         words = line.split()
@@ -170,7 +199,15 @@ class Layout:
         os.replace(temporary, path)
 
 
+def architecture_of(programs):
+    machines = {machine_of(program) or os.uname().machine for program in programs}
+    if len(machines) != 1 or not machines <= set(ARCHITECTURES):
+        raise Mistake("images for %s are not known" % " and ".join(sorted(machines)))
+    return ARCHITECTURES[machines.pop()]
+
+
 def make_image(path, reference, programs, when):
+    architecture = architecture_of(programs)
     layout, layers, diff_ids = Layout(), [], []
     for layer, folders in ((library_layer(programs, when), FOLDERS), (program_layer(programs, when), ())):
         data, diff_id = layer.pack(folders)
@@ -179,7 +216,7 @@ def make_image(path, reference, programs, when):
     created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
     labels = {"org.opencontainers.image.title": reference.rsplit(":", 1)[0].rsplit("/", 1)[-1],
               "org.opencontainers.image.version": reference.rsplit(":", 1)[1]}
-    config = layout.put_json({"architecture": ARCHITECTURES[os.uname().machine], "os": "linux", "created": created,
+    config = layout.put_json({"architecture": architecture, "os": "linux", "created": created,
                               "config": {"Env": ["PATH=/usr/sbin"], "Labels": labels, "WorkingDir": "/"},
                               "rootfs": {"type": "layers", "diff_ids": diff_ids}}, "application/vnd.oci.image.config.v1+json")
     manifest = layout.put_json({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config,
@@ -197,8 +234,6 @@ def main(arguments):
     try:
         if not REFERENCE.fullmatch(reference):
             raise Mistake("'%s' is no name of an image: write localhost/gpurota-kubernetes:0.1.0" % reference)
-        if os.uname().machine not in ARCHITECTURES:
-            raise Mistake("images for %s are not known" % os.uname().machine)
         size = make_image(path, reference, programs, int(os.environ.get("SOURCE_DATE_EPOCH", "0")))
     except (Mistake, OSError, ValueError) as error:
         print("make_image: %s" % error, file=sys.stderr)

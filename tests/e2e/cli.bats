@@ -28,6 +28,13 @@ SHARE=$E2E_PREFIX/share
   gpurota --version | grep -E '^gpurota [0-9]'
 }
 
+@test "it runs where LD_LIBRARY_PATH has an older C++ library, as of a conda environment" {
+  mkdir conda
+  cp "$E2E_PREFIX/lib/gpurota/sim/libnvidia-ml.so.1" conda/libstdc++.so.6 # with none of what a new one has
+  run -0 env "LD_LIBRARY_PATH=$PWD/conda:${LD_LIBRARY_PATH:-}" gpurota run --memory 1G -- sh -c 'echo "$LD_LIBRARY_PATH"'
+  [[ $output == "$PWD/conda:"* ]]
+}
+
 @test "a program without 'run' gets the corrected line" {
   run -2 gpurota python train.py
   grep -qF 'gpurota run -- python train.py' <<<"$output"

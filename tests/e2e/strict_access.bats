@@ -171,6 +171,59 @@ all='root: nvidia0 nvidia1 nvidiactl | nobody: nvidia0 nvidia1 nvidiactl | other
   [[ $output == *access.strict* ]]
 }
 
+# opener NAME COMMAND…: in the place of a daemon: keeps all GPUs' files open, and opens each anew all the time. NAME has a line for each
+# round, and one for each file that was refused.
+opener() {
+  in_background "$1" "${@:2}" sh -c 'exec 3<>machine/dev/nvidia0 4<>machine/dev/nvidia1
+    while :; do for file in nvidia0 nvidia1; do (: <>"machine/dev/$file") 2>/dev/null || echo "refused $file"; done; echo round; sleep 0.01; done'
+}
+rounds() { grep -c round "$1"; }
+# more_rounds NAME: the daemon goes on.
+more_rounds() {
+  local before
+  before=$(rounds "$1")
+  is_further() { [ "$(rounds "$1")" -gt "$((before + 5))" ]; }
+  wait_until is_further "$1"
+}
+
+@test "a daemon whose user is named works whenever it was started, over restarts and reloads; root's does, too" {
+  strict true 'users = ["65533"]'
+  opener persistence setpriv --reuid 65533 --regid 65533 --clear-groups # as nvidia-persistenced --user
+  opener hostengine env                                                 # as nv-hostengine
+  start_daemon
+  [ "$(who)" = 'root: nvidia0 nvidia1 nvidiactl | nobody: nvidiactl | other: nvidia0 nvidia1 nvidiactl' ]
+  opener later setpriv --reuid 65533 --regid 65533 --clear-groups
+  as_nobody gpurota reserve --gpu-ids 1 --for 1h
+  kill_daemon
+  start_daemon
+  gpurota reload
+  as_nobody gpurota release --all
+  local name
+  for name in persistence hostengine later; do
+    more_rounds "$name"
+    lacks refused "$name"
+  done
+  # Without its name it keeps what it has, and opens nothing new.
+  strict
+  gpurota reload
+  wait_until says persistence 'refused nvidia1'
+  more_rounds persistence
+  lacks refused hostengine
+  names_both() { gpurota doctor | grep -q '2 processes without a lease had device files open before'; }
+  wait_until names_both
+}
+
+@test "a server of MPS is its client's user: it opens the GPUs of that user's leases" {
+  strict
+  start_daemon
+  # mps USER: as a control daemon of root's starts a server for a client.
+  mps() { env setpriv --reuid "$1" --regid "$1" --clear-groups sh -c 'exec 3<>machine/dev/nvidia1'; }
+  run -2 mps 65534
+  as_nobody gpurota reserve --gpu-ids 1 --for 1h
+  mps 65534
+  run -2 mps 65533
+}
+
 @test "what somebody else changes is set right, told, and in doctor with what to do" {
   strict
   printf '%s\n' 'ModifyDeviceFiles: 1' 'DeviceFileUID: 0' 'DeviceFileMode: 438' >machine/proc/driver/nvidia/params

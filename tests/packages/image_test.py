@@ -155,6 +155,17 @@ class Mistakes(unittest.TestCase):
         self.refused("no name of an image", name="localhost/no-tag")
         self.refused("/nowhere/program", programs=["/nowhere/program"])
         self.refused("not a dynamic executable", programs=[TOOL])
+        mine = os.path.join(STRIPPED.name, PROGRAMS[0])
+        with tempfile.TemporaryDirectory() as folder:
+            other = os.path.join(folder, "for-another-processor")
+            with open(mine, "rb") as file, open(other, "wb") as copy:
+                data = file.read()
+                copy.write(data[:18] + (183 if os.uname().machine == "x86_64" else 62).to_bytes(2, "little") + data[20:])
+            self.refused("images for aarch64 and x86_64 are not known", programs=[mine, other])
+            self.refused("lib", programs=[other])  # none of its libraries can be those of this processor
+            with open(other, "wb") as copy:
+                copy.write(data[:18] + (22).to_bytes(2, "little") + data[20:])
+            self.refused("images for", programs=[other])
         self.refused("invalid literal", SOURCE_DATE_EPOCH="yesterday")
 
 

@@ -4,12 +4,21 @@
 # FOLDER has packages (`./dev package FOLDER`). Needs root, mmdebstrap, and the mirror that apt uses here; DEBIAN.tar is a Debian 12
 # that `mmdebstrap --variant=apt` has made before. Installs, tries, upgrades, removes and purges the packages in a fresh Debian 12 in a
 # folder of its own, and says how long that took and how large they are. Without systemd as the first process nothing is started;
-# tests/system/machine.sh FOLDER does the same where it is.
+# tests/system/machine.sh FOLDER does the same where it is. Packages for another processor (`./dev package --arch arm64`) are tried in a
+# Debian of that processor, all of whose programs are emulated (emulated.sh, which says what that takes; with g++-aarch64-linux-gnu).
 set -euo pipefail
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 packages=$(realpath "$1")
 [ "$(id -u)" = 0 ] || { echo "skipped: needs root" && exit 77; }
 command -v mmdebstrap >/dev/null || { echo "skipped: mmdebstrap is not installed" && exit 77; }
+architecture=$(dpkg-deb --field "$(compgen -G "$packages/gpurotad_*.deb" | head -n 1)" Architecture)
+compiler=g++ debian=()
+if [ "$architecture" != "$(dpkg --print-architecture)" ]; then
+  [ -n "${GPUROTA_EMULATED:-}" ] || GPUROTA_EMULATED=yes exec "$here/tests/packages/emulated.sh" "$architecture" "$0" "$@"
+  compiler=$(dpkg-architecture -a "$architecture" -q DEB_HOST_GNU_TYPE 2>/dev/null)-g++
+  command -v "$compiler" >/dev/null || { echo "skipped: $compiler is not installed" && exit 77; }
+  debian=(--mode=root --skip=chroot/mount/sys "--architectures=$architecture") # a namespace's root cannot mount that
+fi
 work=$(mktemp -d)
 root=$work/root
 
@@ -35,9 +44,9 @@ ours() {
 }
 
 if [ -n "${2:-}" ]; then
-  mkdir "$root" && tar -C "$root" -xf "$2"
+  mkdir "$root" && tar -C "$root" --exclude='./dev/*' -xf "$2"
 else
-  mmdebstrap --quiet --variant=apt bookworm "$root" || fail "Debian 12 cannot be had here"
+  mmdebstrap --quiet --variant=apt "${debian[@]}" bookworm "$root" || fail "Debian 12 cannot be had here"
 fi
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
@@ -46,7 +55,8 @@ mkdir -p "$root/packages" && cp "$packages"/*.deb "$root/packages"
 "$here/tests/packages/renumber.sh" "$packages" "$root/newer" +next
 folder=packages
 mapfile -t installed < <(ours gpurota gpurotad libgpurota gpurota-web)
-mapfile -t others < <(ours gpurota-sim python3-gpurota)
+names=(gpurota-web gpurota-kubernetes gpurotad gpurota libgpurota gpurota-sim python3-gpurota) # in an order to remove them
+mapfile -t others < <(ours gpurota-kubernetes gpurota-sim python3-gpurota)
 bytes=0 kib=0
 for package in "${installed[@]}"; do
   bytes=$((bytes + $(stat -c %s "$root$package")))
@@ -62,7 +72,10 @@ inside apt-get install -y -qq --no-install-recommends "${installed[@]}" >"$work/
 echo "ok apt-get install in a fresh Debian 12 takes $(($(milliseconds) - before)) ms once all is fetched"
 inside dpkg --purge gpurota-web gpurotad gpurota libgpurota >/dev/null 2>&1
 
-inside apt-get install -y -qq --no-install-recommends python3 >"$work/log" 2>&1 || { cat "$work/log" && fail "python3"; } # for our module
+# What our module and the plugins for Kubernetes need of Debian's.
+inside apt-get install -y -qq --no-install-recommends "${installed[@]}" "${others[@]}" >"$work/log" 2>&1 ||
+  { cat "$work/log" && fail "apt-get install of all"; }
+inside dpkg --purge "${names[@]}" >/dev/null 2>&1
 
 # Once more, for what they alone leave; a group stays, as its number may be on files.
 inside sh -c 'groupadd gpu-admin; groupadd students; useradd -M alice' # whom the suggestions of the configuration name
@@ -73,6 +86,7 @@ inside dpkg -i "${installed[@]}" "${others[@]}" >/dev/null
 echo "ok of that, dpkg takes $(($(milliseconds) - before)) ms for ours"
 inside test -L /etc/systemd/system/multi-user.target.wants/gpurotad.service || fail "gpurotad.service is not enabled"
 inside test -L /etc/systemd/system/sockets.target.wants/gpurotad.socket || fail "gpurotad.socket is not enabled"
+[ ! -e "$root/etc/systemd/system/multi-user.target.wants/gpurota-device-plugin.service" ] || fail "the plugin is enabled, which nobody has asked for"
 ! pgrep -x gpurotad | xargs -r -I@ readlink /proc/@/root | grep -qx "$root" || fail "a daemon was started in a chroot"
 inside gpurotad --check-config >/dev/null || fail "the installed configuration has a mistake"
 inside man gpurota >/dev/null 2>&1 || inside test -s /usr/share/man/man1/gpurota.1.gz || fail "there is no gpurota(1)"
@@ -80,31 +94,49 @@ python3 -c 'import re, sys; print(re.sub("^#(?=[\\w[])", "", open(sys.argv[1]).r
   >"$root/tmp/all.toml"
 inside gpurotad --check-config --config /tmp/all.toml >"$work/log" 2>&1 ||
   { cat "$work/log" && fail "a setting that the configuration suggests has a mistake"; }
+# says PROGRAM OPTION: that it runs, with all its libraries.
+says() {
+  inside "$1" "$2" >"$work/said" 2>&1 || fail "$1 $2 ends with $?: $(head -n 3 "$work/said")"
+  grep -q "^\([Uu]sage: \)\?$(basename "$1" | sed 's/-burn/ burn/')" "$work/said" || fail "$1 $2 says $(head -n 3 "$work/said")"
+}
+mapfile -t programs < <(inside dpkg -L "${names[@]}" | grep -E '^/usr/s?bin/' | sort)
+for program in "${programs[@]}"; do
+  case $program in
+    */gpurota-keeper) (inside "$program" 2>&1 || true) | grep -q 'is started by gpurotad' || fail "$program does not run" ;;
+    */gpurota-burn) says "$program" --help ;;
+    *) says "$program" --version && says "$program" --help ;;
+  esac
+done
+echo "ok each of the ${#programs[@]} programs runs: ${programs[*]##*/}"
 echo "ok installed: enabled, not started in a chroot, and the configuration and its suggestions are right"
 
 cp "$here/debian/tests/lease" "$root/tmp/lease"
 if [ -n "${GPU_PROGRAM:-}" ]; then cp "$GPU_PROGRAM" "$root/tmp/gpu_program"; else
-  g++ -std=c++20 -O1 -I"$here/src" -o "$root/tmp/gpu_program" "$here/demo/gpu_program.cpp" "$here/demo/driver.cpp" -static-libstdc++ -static-libgcc -ldl
+  "$compiler" -std=c++20 -O1 -I"$here/src" -o "$root/tmp/gpu_program" "$here/demo/gpu_program.cpp" "$here/demo/driver.cpp" -static-libstdc++ -static-libgcc -ldl
 fi
 inside /tmp/lease /tmp/gpu_program || fail "debian/tests/lease"
 
 echo '# of this site' >>"$root/etc/gpurota/gpurota.toml"
-mkdir -p "$root/var/lib/gpurota" && echo state >"$root/var/lib/gpurota/gpurota.db"
+for name in gpurota/gpurota.db gpurota-kubernetes/allocations.textproto; do # as the units of the daemon and of the plugin have them
+  mkdir -p "$(dirname "$root/var/lib/$name")" && echo state >"$root/var/lib/$name"
+done
 folder=newer
-mapfile -t newer < <(ours gpurota gpurotad libgpurota gpurota-web gpurota-sim python3-gpurota)
+mapfile -t newer < <(ours "${names[@]}")
 inside dpkg -i "${newer[@]}" >"$work/log" 2>&1 </dev/null || { cat "$work/log" && fail "upgrade"; }
 tail -n 1 "$root/etc/gpurota/gpurota.toml" | grep -qx '# of this site' || fail "the upgrade lost what the site has written"
-[ "$(cat "$root/var/lib/gpurota/gpurota.db")" = state ] || fail "the upgrade lost the state"
+[ "$(cat "$root"/var/lib/gpurota{/gpurota.db,-kubernetes/allocations.textproto} | uniq)" = state ] || fail "the upgrade lost the state"
 ! inside dpkg -i /packages/gpurotad_*.deb >"$work/log" 2>&1 || fail "a daemon of another version than its library could be installed"
 inside dpkg -i "${newer[@]}" >/dev/null 2>&1
 echo "ok an upgrade asks nothing and keeps configuration and state; the daemon needs the library of its version"
 
-inside dpkg --remove gpurota-web gpurotad gpurota libgpurota gpurota-sim python3-gpurota >/dev/null 2>&1
-for kept in var/lib/gpurota/gpurota.db etc/gpurota/gpurota.toml; do [ -e "$root/$kept" ] || fail "remove took $kept along"; done
-inside dpkg --purge gpurota-web gpurotad gpurota libgpurota gpurota-sim python3-gpurota >/dev/null 2>&1
+inside dpkg --remove "${names[@]}" >/dev/null 2>&1
+for kept in var/lib/gpurota/gpurota.db var/lib/gpurota-kubernetes/allocations.textproto etc/gpurota/gpurota.toml; do
+  [ -e "$root/$kept" ] || fail "remove took $kept along"
+done
+inside dpkg --purge "${names[@]}" >/dev/null 2>&1
 files >"$work/after"
 # What Debian's own tools keep for themselves, whoever is installed.
 left=$(comm -13 "$work/before" "$work/after" | grep -vE '^\./(etc/(group|gshadow)-|var/(log|cache)/.*|var/lib/dpkg/(info|triggers)/.*)$' || true)
 [ -z "$left" ] || fail "purge leaves: $left"
-for gone in var/lib/gpurota etc/gpurota run/gpurota; do [ ! -e "$root/$gone" ] || fail "purge leaves $gone"; done
+for gone in var/lib/gpurota var/lib/gpurota-kubernetes etc/gpurota run/gpurota; do [ ! -e "$root/$gone" ] || fail "purge leaves $gone"; done
 echo "ok remove keeps configuration and state, purge leaves nothing but the group"

@@ -59,10 +59,15 @@ make_disk() {
     cp "$prefix/lib/systemd/system/gpurotad.socket" "$units"
     ln -s ../gpurotad.socket "$units/sockets.target.wants/gpurotad.socket"
   fi
-  # Its GPUs are simulated, which takes files that the simulated driver may write.
+  # Its GPUs are simulated, which takes files that the simulated driver may write. They are of a boot: to processes of another pid namespace
+  # they are those of another machine, whose processes they do not see.
   mkdir -p "$root/var/gpurota-sim"
-  "$root$simulator/bin/gpurota-sim" --dir "$root/var/gpurota-sim/machine" --shared "${GPUROTA_MACHINE_FILE:-demo}" -- true
   chmod 1777 "$root/var/gpurota-sim"
+  local gpus=${GPUROTA_MACHINE_FILE:-demo}
+  if [ -f "$gpus" ]; then cp "$gpus" "$root/var/gpus.toml" && gpus=/var/gpus.toml; fi
+  printf '%s\n' '#!/bin/sh' 'rm -rf /var/gpurota-sim/machine' \
+    "exec $simulator/bin/gpurota-sim --dir /var/gpurota-sim/machine --shared $gpus -- true" >"$root/var/make-gpus"
+  chmod 755 "$root/var/make-gpus"
   printf '%s\n' '[Service]' 'Environment=GPUROTA_SIM_DIR=/var/gpurota-sim/machine' \
     "Environment=LD_LIBRARY_PATH=$sim" 'ReadWritePaths=/var/gpurota-sim' \
     'BindReadOnlyPaths=/var/boot_id:/proc/sys/kernel/random/boot_id' >"$units/gpurotad.service.d/simulated.conf"
@@ -126,6 +131,7 @@ boot_inside() {
   pivot_root . .
   umount -l .
   cd /
+  /var/make-gpus
   exec env -i container=test PATH="$PATH" "$SYSTEMD" --system --unit=multi-user.target \
     --log-target=journal --show-status=no
 }

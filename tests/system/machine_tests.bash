@@ -203,6 +203,26 @@ job_is stopped stopped || fail "a job that was stopped is $(state_of stopped) af
 shows 'reboot$' as alice gpurota job show web || fail "why the run before the reboot ended is not known"
 echo "ok after a reboot the job that ran runs again, a filler too, and nothing else"
 
+plugin_runs() { [ "$(in_there systemctl is-active gpurota-device-plugin.service)" = active ] && in_there test -d /var/lib/gpurota-kubernetes; }
+if [ "$where" = /usr ]; then
+  ! in_there systemctl is-enabled --quiet gpurota-device-plugin.service || fail "the plugin for Kubernetes is enabled, which nobody has asked for"
+  in_there mkdir -p /var/lib/kubelet/device-plugins
+  in_there systemctl --quiet enable --now gpurota-device-plugin.service
+  wait_until plugin_runs
+  before=$(in_there systemctl show -P MainPID gpurota-device-plugin.service)
+  in_there sh -c 'dpkg -i /var/packages/newer/gpurota-kubernetes_*.deb </dev/null' >/dev/null 2>&1 || fail "the upgrade of gpurota-kubernetes fails"
+  other_plugin() { plugin_runs && [ "$(in_there systemctl show -P MainPID gpurota-device-plugin.service)" != "$before" ]; }
+  wait_until other_plugin
+  in_there dpkg --remove gpurota-kubernetes >/dev/null || fail "dpkg --remove gpurota-kubernetes fails"
+  ! plugin_runs || fail "the plugin runs without its package"
+  in_there test -d /var/lib/gpurota-kubernetes || fail "remove takes the plugin's state"
+  in_there dpkg --purge gpurota-kubernetes >/dev/null || fail "dpkg --purge gpurota-kubernetes fails"
+  ! in_there test -e /var/lib/gpurota-kubernetes || fail "purge leaves the plugin's state"
+  [ -z "$(in_there find /etc/systemd /var/lib/systemd -name '*device-plugin*')" ] || fail "purge leaves $(in_there find /etc/systemd /var/lib/systemd -name '*device-plugin*')"
+  [ "$(in_there ls -A /var/lib/kubelet/device-plugins)" = "" ] || fail "the plugin leaves $(in_there ls -A /var/lib/kubelet/device-plugins)"
+  echo "ok the plugin for Kubernetes is started by its administrator only, goes on over an upgrade, and ends with its package"
+fi
+
 login bob gpurota filler remove fold
 wait_until has_leases 1
 wait_until no_units_of filler

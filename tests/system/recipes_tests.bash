@@ -112,4 +112,71 @@ echo "ok module"
 
 in_work alice 'python3 -m venv --without-pip venv'
 holds alice venv
+
+# An environment as conda makes and activates it, whose C++ library is an older one: in LD_LIBRARY_PATH, by a script of a package, and beside
+# an interpreter that finds it by itself.
+environment=$root/opt/conda/envs/train
+mkdir -p "$environment/bin" "$environment/lib" "$environment/etc/conda/activate.d" "$root/opt/conda/etc/profile.d"
+cat >"$root/opt/conda/etc/profile.d/conda.sh" <<'END'
+conda() {
+  [ "$1" = activate ] || return 1
+  export CONDA_PREFIX=/opt/conda/envs/$2 CONDA_DEFAULT_ENV=$2 CONDA_SHLVL=1
+  PATH=$CONDA_PREFIX/bin:$PATH
+  for script in "$CONDA_PREFIX"/etc/conda/activate.d/*.sh; do . "$script"; done
+}
+END
+echo 'export LD_LIBRARY_PATH=$CONDA_PREFIX/lib:$LD_LIBRARY_PATH' >"$environment/etc/conda/activate.d/libraries.sh"
+cp "$root/usr/bin/python3" "$environment/bin/python"
+in_there patchelf --force-rpath --set-rpath "\$ORIGIN/../lib" /opt/conda/envs/train/bin/python
+in_there sh -c 'echo "int nothing;" >/tmp/older.c; echo "GLIBCXX_3.4.21 { global: nothing; };" >/tmp/older.map
+  gcc -shared -fPIC -Wl,-soname,libstdc++.so.6 -Wl,--version-script=/tmp/older.map -o /opt/conda/envs/train/lib/libstdc++.so.6 /tmp/older.c'
+cat >"$root/srv/work/train.py" <<'END'
+import ctypes, getpass
+try:
+    ctypes.CDLL("libstdc++.so.6", ctypes.RTLD_GLOBAL)
+except OSError:
+    pass  # whichever it is
+cuda, device, total = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_size_t()
+said = [cuda.cuInit(0), cuda.cuDeviceGet(ctypes.byref(device), 0), cuda.cuDeviceTotalMem_v2(ctypes.byref(total), device)]
+with open("/srv/out/" + getpass.getuser(), "w") as file:
+    print("said=%s total=%d" % (said, total.value), file=file)
+print("total=%d" % total.value)
+END
+holds alice conda
+in_work alice '/opt/conda/envs/train/bin/python -c "import ctypes; ctypes.CDLL(\"libstdc++.so.6\").nothing"' || fail "the interpreter of the environment does not find the older C++ library"
+holds alice conda-path
+echo "export LD_PRELOAD=/usr/lib/$(dpkg-architecture -q DEB_HOST_MULTIARCH)/libm.so.6" >"$environment/etc/conda/activate.d/replaced.sh"
+activated_within() { in_work alice "gpurota run --memory 1G -- bash -c '. /opt/conda/etc/profile.d/conda.sh; conda activate train; exec ./train'"; }
+forget
+activated_within
+[ -s "$root/srv/out/alice" ] || fail "an activation that sets LD_PRELOAD keeps the program from running"
+! was_held alice || fail "an activation that sets LD_PRELOAD does not remove the library: the manual is wrong"
+holds alice conda
+
+# JupyterHub: servers that it starts itself, and as units of their own.
+recipe automatic >"$root/etc/gpurota/gpurota.toml"
+in_there systemctl reload gpurotad.service || fail "the settings of automatic leases are refused"
+{ recipe jupyterhub && cat "$tests/jupyterhub_config.py"; } >"$root/srv/jupyterhub_config.py"
+cp "$tests/jupyterhub_client.py" "$root/srv/"
+in_there systemctl stop jupyterhub.service 2>/dev/null || true
+for by in hub unit; do
+  forget
+  ends
+  in_there systemd-run --quiet --collect --unit=hub --setenv=STARTED_BY=$by --setenv=GPUROTA_SIM_DIR=/var/gpurota-sim/machine --setenv=LD_LIBRARY_PATH="$sim" \
+    --setenv=PATH=/usr/bin:/bin --setenv=NODE_PATH=/usr/share/nodejs --working-directory=/srv -- jupyterhub -f /srv/jupyterhub_config.py
+  in_there /usr/bin/python3 /srv/jupyterhub_client.py alice /srv/work/train.py /srv/stay >"$dir/client" 2>&1 &
+  client=$!
+  for _ in {1..900}; do
+    if [ -s "$root/srv/out/alice" ] || ! kill -0 "$client" 2>/dev/null; then break; fi
+    sleep 0.1
+  done
+  was_held alice || fail "a kernel of JupyterHub ($by) was told $(cat "$root/srv/out/alice"): $(tail -n 5 "$dir/client") $(in_there journalctl --no-pager -n 20 -u hub -u jupyter-test)"
+  has_leases 1 || fail "the kernel has no lease, or several: $(in_there gpurota status)"
+  stays
+  wait "$client" || fail "the server of JupyterHub ($by) does not end: $(tail -n 5 "$dir/client")"
+  wait_until has_leases 0
+  in_there systemctl stop hub.service
+  echo "ok jupyterhub, servers started by: $by"
+done
+ends
 power_off

@@ -51,6 +51,7 @@ void StrictAccess::refresh() {
   } else if (!wanted && (on_ || !remembered_.empty())) {
     turn_off();
   } else {
+    openers_read_.reset();  // who was named may be so no longer
     apply();
   }
 }

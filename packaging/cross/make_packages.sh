@@ -1,0 +1,65 @@
+#!/bin/bash
+# Makes Debian packages for another processor: make_packages.sh FOLDER WORK JOBS ARCHITECTURE [IMAGE.tar]
+#
+# FOLDER gets the packages for ARCHITECTURE (arm64), IMAGE.tar becomes an image of the plugins for Kubernetes. They are built in a fresh Debian 12 of this machine's processor, by its own tools and
+# with a compiler and libraries for the other; that Debian is in a temporary folder and gone afterwards, and nothing of this system is
+# changed. WORK keeps what was compiled, for the next time. Needs mmdebstrap and a mirror (MIRROR names another); root, or subordinate
+# users (/etc/subuid). Called by ./dev package --arch
+# and ./dev image --arch.
+set -euo pipefail
+here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
+folder=$(realpath -m "$1") work=$(realpath -m "$2") jobs=$3 architecture=$4 image=${5:+$(realpath -m "$5")}
+mirror=()
+if [ -n "${MIRROR:-}" ]; then mirror=("$MIRROR/debian"); fi
+
+die() { printf 'cross: %s\n' "$*" >&2; exit 1; }
+
+case $architecture in
+  arm64) ;;
+  *) die "there is no cross build for '$architecture': write arm64" ;;
+esac
+native=$(dpkg --print-architecture)
+[ "$native" != "$architecture" ] || die "this machine is $architecture itself: leave --arch out"
+command -v mmdebstrap >/dev/null || die "mmdebstrap is not there (package mmdebstrap)"
+
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+chmod 755 "$stage" # the root of a user namespace is another user
+mkdir -p "$folder" "$work/ccache" "$stage/build" "$stage/packages"
+chmod 777 "$stage/packages"
+"$here/packaging/copy_sources.sh" "$stage/build/sources"
+
+# The page is the same for all processors, and npm would be some hundred packages more.
+page=OFF
+if command -v npm >/dev/null; then
+  python3 -B "$here/tools/build_page.py" "$here/src/web/page" "$work/page" "$stage/build/page_assets.cpp"
+  page=/build/page_assets.cpp
+fi
+
+# In the other Debian, as its root: what debian/control says, and the build.
+cat >"$stage/build/run" <<END
+#!/bin/sh
+set -e
+export DEBIAN_FRONTEND=noninteractive
+echo "dev: packages for $architecture are built with \$(aarch64-linux-gnu-g++ --version | head -n 1)"
+apt-get build-dep -y -q --no-install-recommends -a $architecture -P cross /build/sources >/build/log 2>&1 || { tail -n 20 /build/log; exit 1; }
+export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DIR=/build/ccache CCACHE_MAXSIZE=1G
+env GPUROTA_WEB_PAGE=$page /build/sources/packaging/make_packages.sh /build/packages $jobs $architecture
+${image:+/build/sources/packaging/cross/make_image.sh /build/packages /build/packages/image.tar}
+END
+chmod 755 "$stage/build/run"
+
+# What a failed build has compiled is kept as well.
+# shellcheck disable=SC2016 # mmdebstrap's
+mmdebstrap --quiet --variant=apt --architectures="$native,$architecture" --include="crossbuild-essential-$architecture,ccache" --format=null \
+  --customize-hook='mkdir "$1/build" "$1/build/ccache" "$1/build/packages"' \
+  --customize-hook="sync-in '$stage/build' /build" --customize-hook="sync-in '$work/ccache' /build/ccache" \
+  --customize-hook='chroot "$1" /build/run; echo $? >"$1/build/packages/status"' \
+  --customize-hook="sync-out /build/ccache '$work/ccache'" --customize-hook="sync-out /build/packages '$stage/packages'" \
+  bookworm /dev/null "${mirror[@]}"
+[ "$(cat "$stage/packages/status")" = 0 ] || die "the packages cannot be built: see above"
+rm "$stage/packages/status"
+if [ -n "$image" ]; then mkdir -p "$(dirname "$image")" && mv "$stage/packages/image.tar" "$image"; fi
+version=$(dpkg-parsechangelog -l "$here/debian/changelog" -S Version)
+rm -f "$folder"/*_"$version"_*.{deb,changes,buildinfo}
+cp "$stage"/packages/* "$folder"
