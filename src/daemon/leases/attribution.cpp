@@ -21,8 +21,9 @@ const Attribution::Owner& Attribution::owner_of(pid_t pid) {
   if (!info || info->zombie) {
     // Dead or hidden: what was known of it still holds, as its pid is still listed. Of what was never seen nothing is kept: a program
     // may ask about any number.
-    if (known == known_.end() && info) known_[pid] = find_owner(*info);
-    Owner& owner = known == known_.end() && !info ? (unseen_ = Owner()) : known_[pid];
+    Owner& owner = known != known_.end() ? known->second
+                   : info                ? (known_[pid] = find_owner(*info))
+                                         : (unseen_ = Owner());
     owner.gone = info.has_value() || info.error().code == Code::kGone;
     return owner;
   }
