@@ -15,11 +15,6 @@ setup() {
   enter_own_groups
   start_daemon
 }
-teardown() {
-  end_containers
-  end_test
-  leave_own_groups
-}
 
 kill_dockerd() { kill_file_background KILL "$BATS_FILE_TMPDIR/docker" && start_docker; }
 kill_containerd() { kill_file_background KILL "$BATS_FILE_TMPDIR/containerd" && start_containerd; }

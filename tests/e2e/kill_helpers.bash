@@ -17,6 +17,11 @@ leave_own_groups() {
   echo "$BASHPID" >"$CGROUPS$BEFORE/cgroup.procs" || true
   find "$CGROUPS/$OURS" -depth -type d -exec rmdir {} + 2>/dev/null || true
 }
+teardown() {
+  end_containers
+  end_test
+  leave_own_groups
+}
 
 # The containers' own processes of the lease.
 in_container() {

@@ -12,11 +12,6 @@ setup() {
   enter_own_groups
   start_daemon
 }
-teardown() {
-  end_containers
-  end_test
-  leave_own_groups
-}
 
 of_case() { pgrep -f -- "$1.*$E2E_DIR/podman" || true; }
 kill_conmon() { of_case conmon | killed; }
