@@ -17,6 +17,7 @@ from check_layers import check_whole, source_files  # noqa: E402
 
 CONSTANT = re.compile(r"^(?:\[\[maybe_unused\]\] )?(?:static |inline )?(?:constexpr|const|constinit)\b[^=({\[]*?\b(k[A-Z]\w*)\b")
 TYPE = re.compile(r"^(?:struct|class|enum class|enum) (\w+)\b[^;]*[{]?$")
+CONCEPT = re.compile(r"^concept (\w+)\b")
 FUNCTION = re.compile(r"^(?!return|namespace|else|if|for|while|switch|using|typedef|template)[A-Za-z][\w:<>&*\[\], ]*?[ &*]([a-z]\w*)\(([^;]*)\)(?: const| noexcept)* \{$")
 
 
@@ -30,7 +31,7 @@ def names_of(text):
         elif line.startswith("}  // namespace"):
             inside = False
         elif inside:
-            found = CONSTANT.match(line) or TYPE.match(line)
+            found = CONSTANT.match(line) or TYPE.match(line) or CONCEPT.match(line)
             if found:
                 names.add(found.group(1))
             elif found := FUNCTION.match(line):

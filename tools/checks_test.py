@@ -437,10 +437,10 @@ class Fields(Tree):
 
 class Names(Tree):
     def test_finds_what_two_files_of_a_module_have_for_themselves(self):
-        own = "namespace {\n\nconstexpr int kMost = 1;\nstruct Place {\n};\nint part(int whole) {\n}\nResult<int> half(int whole) {\n}\n\n}  // namespace\n"
+        own = "namespace {\n\nconstexpr int kMost = 1;\nstruct Place {\n};\ntemplate <class T>\nconcept Large = sizeof(T) > 8;\nint part(int whole) {\n}\nResult<int> half(int whole) {\n}\n\n}  // namespace\n"
         self.write("src/cli/a.cpp", own)
         self.write("src/cli/run/b.cpp", own)
-        self.assertEqual(len(check_names.check_tree(self.root)), 4)
+        self.assertEqual(len(check_names.check_tree(self.root)), 5)
 
     def test_takes_what_others_may_have_too(self):
         own = "namespace {\n\nconstexpr int kMost = 1;\nint part(int whole) {\n}\n\n}  // namespace\n"

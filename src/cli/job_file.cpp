@@ -17,7 +17,7 @@ using config::Value;
 using Kind = config::Value::Kind;
 
 // A basic string of TOML. It may be somebody else's, and the file is printed: nothing in it drives a terminal.
-std::string quoted(std::string_view text) {
+std::string toml_string(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') {
@@ -35,7 +35,7 @@ std::string quoted(std::string_view text) {
 
 std::string listed(const Strings& words) {
   std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + quoted(word);
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + toml_string(word);
   return "[" + out + "]";
 }
 
@@ -143,18 +143,18 @@ std::string job_file_text(const std::vector<proto::JobDefinition>& jobs) {
   std::string out =
       "# Jobs of gpurota: gpurota job apply FILE. The options are those of gpurota run.\n";
   for (const proto::JobDefinition& job : jobs) {
-    out +=
-        fmt::format("\n[[job]]\nname = {}\ncommand = {}\n", quoted(job.name), listed(job.command));
+    out += fmt::format("\n[[job]]\nname = {}\ncommand = {}\n", toml_string(job.name),
+                       listed(job.command));
     if (!job.options.empty()) out += fmt::format("options = {}\n", listed(job.options));
-    if (!job.workdir.empty()) out += fmt::format("workdir = {}\n", quoted(job.workdir));
-    if (job.restart != "no") out += fmt::format("restart = {}\n", quoted(job.restart));
+    if (!job.workdir.empty()) out += fmt::format("workdir = {}\n", toml_string(job.workdir));
+    if (job.restart != "no") out += fmt::format("restart = {}\n", toml_string(job.restart));
     if (!job.after.empty()) out += fmt::format("after = {}\n", listed(job.after));
-    if (job.output) out += fmt::format("output = {}\n", quoted(*job.output));
+    if (job.output) out += fmt::format("output = {}\n", toml_string(*job.output));
     if (!job.start) out += "start = false\n";
     if (!job.variables.empty()) out += fmt::format("variables = {}\n", listed(job.variables));
     if (!job.environment.empty()) out += "[job.environment]\n";
     for (const proto::Variable& each : job.environment) {
-      out += fmt::format("{} = {}\n", quoted(each.name), quoted(each.value));
+      out += fmt::format("{} = {}\n", toml_string(each.name), toml_string(each.value));
     }
   }
   return out;

@@ -17,7 +17,7 @@ void TurnPhases::set_gate(TenantId id, GateOrder order) {
   ++tenant.gate_seq;
   if (order != GateOrder::kLetOneThrough) tenant.gate_open = order == GateOrder::kOpen;
   tenant.busy = true;  // until it says otherwise of this very order
-  table_.actions.push_back(SetGate{id, tenant.gate_seq, order});
+  table_.actions.emplace_back(SetGate{id, tenant.gate_seq, order});
 }
 
 void TurnPhases::enter(LeaseState& lease, bool backfill) {

@@ -64,12 +64,16 @@ std::optional<ProcessInfo> read_process(pid_t pid) {
   return info;
 }
 
+}  // namespace
+
 // Of a handle and the first who waits for its process, whichever goes last.
 struct Pidfd {
   Fd fd;
   std::shared_ptr<void> admission;
   bool watched = false;  // the loop watches a descriptor once
 };
+
+namespace {
 
 // Fires once, even if destroyed in its own callback.
 class Death final : public EventLoop::Source {

@@ -104,12 +104,12 @@ void draw_load(Grid& grid, std::size_t x, std::size_t y, const Bars& bars, const
 
 // What there is to say of the GPU; in front of it what its board takes, where a graph has room beside that.
 std::string note_of(const Row& row, const proto::Gpu& gpu, const Bars& bars) {
-  constexpr std::size_t kLeastGraph = 8;
+  constexpr std::size_t kLeastBar = 8;
   std::string note = row.cells[1].text;
   for (const std::string& each : {heat_text(gpu), power_text(gpu)}) {
     if (each.empty()) continue;
     const std::string longer = note.empty() ? each : each + "  " + note;
-    if (display_width(longer) + kLeastGraph > bars.spark) break;
+    if (display_width(longer) + kLeastBar > bars.spark) break;
     note = longer;
   }
   return note;

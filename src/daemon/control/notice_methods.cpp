@@ -12,7 +12,7 @@ namespace gpurota::daemon {
 namespace {
 
 // What channels have said and nobody has read. They may say it when the stream has gone.
-struct Answers {
+struct TestAnswers {
   std::deque<proto::TestNotice::Reply> said;
   std::size_t open = 0;  // channels that have not ended
 };
@@ -53,7 +53,7 @@ class TestStream final : public AnswerStream {
   EventListener& streams_;
   Notice notice_;
   bool begun_ = false;
-  std::shared_ptr<Answers> answers_ = std::make_shared<Answers>();
+  std::shared_ptr<TestAnswers> answers_ = std::make_shared<TestAnswers>();
 };
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace gpurota::daemon {
 namespace {
 
 // "exit status 3", "over-limit: it holds …": why its last run ended, for its owner.
-std::string end_text(const jobs::JobState& state) {
+std::string run_end_text(const jobs::JobState& state) {
   if (state.history.empty()) return {};
   const jobs::RunEnd& end = state.history.back();
   std::string text = jobs::to_string(end.reason);
@@ -242,7 +242,7 @@ void Jobs::settle(std::uint64_t id) {
   const bool failed = job.life.state().phase == jobs::Phase::kFailed;
   const bool told = std::exchange(job.failure_told, failed);
   if (failed && !told && parts_.on_failed) {
-    parts_.on_failed(job.uid, job.spec.name, end_text(job.life.state()));
+    parts_.on_failed(job.uid, job.spec.name, run_end_text(job.life.state()));
   }
 }
 
