@@ -65,6 +65,7 @@ class Gpu:
     ecc_uncorrected: Optional[int] = None  # errors of its memory since the driver was loaded
     xid_errors: Optional[int] = None  # that the driver reported of it since gpurotad runs
     compute_capability: Optional[str] = None  # "9.0"
+    nvlink_group: Optional[str] = None  # GPUs that NVLink joins have the same one: the UUID of the first of them
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,8 @@ class Container:
     engine: str  # docker, podman, nerdctl, containerd, crio, lxc, kubernetes. kubernetes: of which engine its group does not say
     container_id: str  # 64 hex digits; LXC: its name; empty: only the pod is known
     pod: Optional[str] = None  # Kubernetes' UID of it
+    name: Optional[str] = None  # as people call it; of a pod's container NAMESPACE/POD/CONTAINER; None: not known
+    image: Optional[str] = None  # as whoever started it called the image; None: not known
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace gpurota::cli {
 namespace {
 
 using Row = std::vector<Cell>;
+using Found = std::vector<proto::FoundProcess>;
 
 // Less than this is not worth a row.
 constexpr Bytes kLeastRoom = mib(256);
@@ -79,6 +81,16 @@ std::string processes_text(int count) {
 }
 
 // "pid 28919 (python3 train.py) and 2 more", or how many there are, of others.
+// "podman web", "podman web and others"; "a container" where it is not for this user to know.
+std::string containers_text(const proto::Finding& finding) {
+  std::set<std::string> names;
+  for (const proto::FoundProcess& process : finding.processes.value_or(Found())) {
+    if (process.container) names.insert(container_text(*process.container));
+  }
+  if (names.empty()) return "a container";
+  return *names.begin() + (names.size() > 1 ? " and others" : "");
+}
+
 std::string found_text(const proto::Finding& finding) {
   if (!finding.processes || finding.processes->empty()) {
     return finding.process_count > 0 ? processes_text(finding.process_count) : "";
@@ -292,7 +304,7 @@ class Rows {
     if (finding.perhaps_of) {
       parts.add("a container, perhaps of " + to_string(*finding.perhaps_of));
     } else if (finding.container) {
-      parts.add("in a container");
+      parts.add("in " + containers_text(finding));
     }
     row[kWhat] = parts.cell();
     return row;

@@ -26,15 +26,6 @@ std::string count(const std::optional<std::uint64_t>& number) {
   return number ? std::to_string(*number) : "-";
 }
 
-// "podman 3f4e9a0c12ab", as `podman ps` shows it.
-std::string container_text(const proto::Container& container) {
-  constexpr std::size_t kShort = 12;
-  std::string text = std::string(to_string(container.engine));
-  if (!container.container_id.empty()) text += " " + container.container_id.substr(0, kShort);
-  if (container.pod) text += " pod " + *container.pod;
-  return display_text(text, 80);
-}
-
 // Whether libgpurota holds it to its limit, and if not, why.
 Cell limited_cell(const proto::Process& process) {
   if (process.tenant) return {"yes", Colour::kNone};
@@ -81,6 +72,15 @@ std::string unhooked_lines(const proto::ListProcesses::Reply& reply) {
 }
 
 }  // namespace
+
+std::string container_text(const proto::Container& container) {
+  constexpr std::size_t kShort = 12;
+  std::string text = std::string(to_string(container.engine));
+  if (container.name) return display_text(text + " " + *container.name, 160);
+  if (!container.container_id.empty()) text += " " + container.container_id.substr(0, kShort);
+  if (container.pod) text += " pod " + *container.pod;
+  return display_text(text, 80);
+}
 
 std::string ps_text(const proto::ListProcesses::Reply& reply, const Look& look) {
   if (reply.processes.empty()) return "no process on any GPU\n";

@@ -10,6 +10,9 @@
 
 namespace gpurota::cli {
 
+// "podman web"; its short id, as `podman ps` shows it, where its name is not known.
+std::string container_text(const proto::Container& container);
+
 std::string ps_text(const proto::ListProcesses::Reply& reply, const Look& look);
 std::string doctor_text(const std::vector<proto::Check>& checks, const Look& look);
 

@@ -42,8 +42,9 @@ TEST(Views, PsNamesContainersWhereThereAreAny) {
   process.type = proto::ProcessType::kCompute;
   process.command = {{"./a.out"}};
   proto::ListProcesses::Reply reply{{process, process, process}};
-  reply.processes[1].container = {proto::ContainerEngine::kPodman, std::string(64, 'a'), {}};
-  reply.processes[2].container = {proto::ContainerEngine::kKubernetes, "", "1b4e-28"};
+  reply.processes[1].container = {
+      proto::ContainerEngine::kPodman, std::string(64, 'a'), {}, {}, {}};
+  reply.processes[2].container = {proto::ContainerEngine::kKubernetes, "", "1b4e-28", {}, {}};
   EXPECT_EQ(ps_text(reply, {}),
             "GPU   PID  USER  TYPE     MEMORY  LEASE  LIMITED  ALLOCS  REFUSED  CONTAINER          "
             "     COMMAND\n"
@@ -53,6 +54,14 @@ TEST(Views, PsNamesContainersWhereThereAreAny) {
             "aaaaaaaaaaaa     ./a.out\n"
             "  0  4711  ?     compute       ?  -      -             -        -  kubernetes pod "
             "1b4e-28  ./a.out\n");
+}
+
+TEST(Views, ContainersAreCalledByTheirNames) {
+  proto::Container container{proto::ContainerEngine::kPodman, std::string(64, 'a'), {}, "web", "x"};
+  EXPECT_EQ(container_text(container), "podman web");
+  container = {
+      proto::ContainerEngine::kContainerd, std::string(64, 'a'), "1b4e-28", "lab/train-0/main", {}};
+  EXPECT_EQ(container_text(container), "containerd lab/train-0/main");
 }
 
 TEST(Views, PsSaysWhyAProgramIsNotLimited) {

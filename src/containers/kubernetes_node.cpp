@@ -1,7 +1,6 @@
 #include "containers/kubernetes_node.h"
 
-#include "base/fd.h"
-#include "base/read_all.h"
+#include "containers/file_text.h"
 #include "ipc/unix_socket.h"
 
 #include <nlohmann/json.hpp>
@@ -9,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,15 +15,6 @@ namespace gpurota::containers {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Kubelet's file has each device of the node and of its pods.
-constexpr std::size_t kLargestFile = 16U << 20U;
-
-std::optional<std::string> text_of(const fs::path& path) {
-  // Not a pipe that nobody writes into.
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  return file ? read_all(file.get(), kLargestFile) : std::nullopt;
-}
 
 std::vector<std::string> listeners(const fs::path& folder) {
   std::vector<std::string> names;
@@ -68,7 +57,7 @@ std::string without_cdi(const fs::path& root) {
   for (const char* const path :
        {"var/lib/rancher/k3s/agent/etc/containerd/config.toml",
         "var/lib/rancher/rke2/agent/etc/containerd/config.toml", "etc/containerd/config.toml"}) {
-    const auto text = text_of(root / path);
+    const auto text = file_text(root / path);
     if (!text || is_not_for_kubelet(*text)) continue;
     return allows_cdi(*text) ? "" : "/" + std::string(path);
   }
@@ -113,7 +102,7 @@ KubernetesNode read_kubernetes_node(const fs::path& kubelet_dir, const fs::path&
   node.kubelet_listens = ipc::answers((plugins / "kubelet.sock").string(), SOCK_STREAM);
   node.plugins = listeners(plugins);
   node.drivers = listeners(kubelet_dir / "plugins_registry");
-  if (const auto text = text_of(plugins / "kubelet_internal_checkpoint")) {
+  if (const auto text = file_text(plugins / "kubelet_internal_checkpoint")) {
     node.known = parse_checkpoint(*text).value_or(node.known);
   }
   node.without_cdi = without_cdi(root);

@@ -28,6 +28,9 @@ struct GpuLink {
   bool operator==(const GpuLink&) const = default;
 };
 
+// Of each GPU that NVLink joins with others, directly or through them: the first of these by UUID, the same of all that are so joined.
+std::map<GpuUuid, GpuUuid> nvlink_groups(const std::vector<GpuLink>& links);
+
 class Topology {
  public:
   Topology() = default;

@@ -473,7 +473,7 @@ void Daemon::on_rules_change() {
 }
 
 void Daemon::on_gpus_found(const std::vector<GpuInfo>& gpus, const std::vector<GpuLink>& links) {
-  gpus_ = GpuTable(gpus);
+  gpus_ = GpuTable(gpus, links);
   rooms_.set_topology(Topology(links));
   answers_.changed();
   recall_context_costs(gpus_, states_, finder_.driver().info->driver_version, grants_);

@@ -38,20 +38,32 @@ std::string_view token_in(std::string_view environment) {
   return {};
 }
 
+// "pci0000:00", as the kernel writes it (drivers/pci/probe.c).
+bool is_pci_root(const std::string& name) {
+  return name.starts_with("pci") && name.find(':') != std::string::npos;
+}
+
 }  // namespace
 
-std::optional<int> read_numa_node(const std::string& pci, const std::string& host_root) {
+PciPlace read_pci_place(const std::string& pci, const std::string& host_root) {
   // The driver has eight digits of the domain, the kernel four, in small letters.
-  std::string address = pci;
+  PciPlace place;
+  std::string& address = place.address = pci;
   std::transform(address.begin(), address.end(), address.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   constexpr std::size_t kDomain = 8;
   if (address.find(':') == kDomain) address.erase(0, kDomain / 2);
-  const std::string text =
-      read_file(fmt::format("{}/sys/bus/pci/devices/{}/numa_node", host_root, address), 32);
+  const std::string device = fmt::format("{}/sys/bus/pci/devices/{}", host_root, address);
+  const std::string text = read_file(device + "/numa_node", 32);
   int node = -1;
   std::from_chars(text.data(), text.data() + text.size(), node);
-  return node < 0 ? std::nullopt : std::optional(node);
+  if (node >= 0) place.numa = node;
+  // A link: ../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0.
+  std::error_code error;
+  for (const fs::path& part : fs::read_symlink(device, error)) {
+    if (is_pci_root(part.string())) place.root = part.string();
+  }
+  return place;
 }
 
 std::set<std::string> read_living_tokens(const std::set<std::string>& tokens) {

@@ -7,8 +7,16 @@
 
 namespace gpurota::kube {
 
-// Of a GPU by its PCI address as the driver writes it; nothing: it has none, or it is not known.
-std::optional<int> read_numa_node(const std::string& pci, const std::string& host_root);
+// Where a GPU is in the machine, as the kernel has it.
+struct PciPlace {
+  std::string address;      // 0000:01:00.0
+  std::string root;         // the host bridge that it is behind, pci0000:00; empty: not known
+  std::optional<int> numa;  // the NUMA node that it is close to; nothing: none, or not known
+  bool operator==(const PciPlace&) const = default;
+};
+
+// By its PCI address as the driver writes it. `host_root`: what "/" of the machine is.
+PciPlace read_pci_place(const std::string& pci, const std::string& host_root);
 
 // Of these tokens those that a process of this machine has been started with: their containers live. Empty text of /proc/PID/environ, as of
 // the kernel's threads and of who has just ended, has none. Sees the processes of the PID namespace that it runs in.

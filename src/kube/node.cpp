@@ -60,7 +60,7 @@ std::vector<std::string> Node::prefer(Resource resource, const std::vector<std::
   std::map<GpuUuid, int> numa;
   if (view_) {
     for (const NodeGpu& gpu : view_->node.gpus) {
-      if (gpu.numa) numa[gpu.uuid] = *gpu.numa;
+      if (gpu.place.numa) numa[gpu.uuid] = *gpu.place.numa;
     }
   }
   return kube::prefer(resource, available, must_include, size, numa);

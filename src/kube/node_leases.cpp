@@ -16,7 +16,7 @@ NodeGpu gpu_of(const proto::Gpu& shown, const std::string& host_root) {
   gpu.uuid = shown.uuid;
   gpu.label = shown.label.value_or(std::to_string(shown.index));
   gpu.index = shown.index;
-  gpu.numa = read_numa_node(shown.pci, host_root);
+  gpu.place = read_pci_place(shown.pci, host_root);
   gpu.memory = shown.memory_bytes;
   gpu.free = shown.available_bytes.value_or(Bytes());
   gpu.free_for_turns = shown.swap_available_bytes.value_or(Bytes());
@@ -26,6 +26,7 @@ NodeGpu gpu_of(const proto::Gpu& shown, const std::string& host_root) {
   gpu.model = shown.name;
   gpu.pci = shown.pci;
   gpu.parent = shown.parent;
+  gpu.nvlink_group = shown.nvlink_group;
   gpu.compute = shown.compute_capability.value_or("");
   gpu.ecc_errors = shown.ecc_uncorrected.value_or(0);
   return gpu;

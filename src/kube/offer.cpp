@@ -94,7 +94,7 @@ std::vector<Offered> offer(Resource resource, const std::vector<NodeGpu>& gpus,
     const OnGpu there = on_gpu(resource, gpu.uuid, taken);
     std::uint64_t left = room(resource, gpu, there, rules);
     const auto add = [&](int number, bool healthy) {
-      offered.push_back({device_id(resource, {gpu.uuid, number}), healthy, gpu.numa});
+      offered.push_back({device_id(resource, {gpu.uuid, number}), healthy, gpu.place.numa});
     };
     const auto count = static_cast<int>(total(resource, gpu, gpus.size(), rules, host_memory));
     for (int number = 0; number < count; ++number) {

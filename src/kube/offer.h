@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "kube/device_ids.h"
+#include "kube/machine.h"
 
 #include <cstdint>
 #include <optional>
@@ -24,20 +25,21 @@ struct DriverVersions {
 // A GPU as the daemon shows it.
 struct NodeGpu {
   GpuUuid uuid;
-  std::string label;                // what people call it
-  int index = 0;                    // PCI order
-  std::optional<int> numa{};        // the node it is close to
-  Bytes memory{};                   // its size
-  Bytes free{};                     // what a new slice could have
-  Bytes free_for_turns{};           // what a new lease in turns could have
-  bool idle = false;                // it could be had whole
-  bool works = true;                // not lost, not in error
-  bool in_service = true;           // and not drained
-  std::string model{};              // as the driver calls it
-  std::string pci{};                // 00000000:01:00.0
-  std::optional<GpuUuid> parent{};  // of a MIG instance
-  std::string compute{};            // its compute capability, "9.0"; empty: not known
-  std::int64_t ecc_errors = 0;      // uncorrected ones, since the driver was loaded
+  std::string label;  // what people call it
+  int index = 0;      // PCI order
+  PciPlace place{};
+  Bytes memory{};                         // its size
+  Bytes free{};                           // what a new slice could have
+  Bytes free_for_turns{};                 // what a new lease in turns could have
+  bool idle = false;                      // it could be had whole
+  bool works = true;                      // not lost, not in error
+  bool in_service = true;                 // and not drained
+  std::string model{};                    // as the driver calls it
+  std::string pci{};                      // as the driver writes it, 00000000:01:00.0
+  std::optional<GpuUuid> nvlink_group{};  // GPUs that NVLink joins have the same one
+  std::optional<GpuUuid> parent{};        // of a MIG instance
+  std::string compute{};                  // its compute capability, "9.0"; empty: not known
+  std::int64_t ecc_errors = 0;            // uncorrected ones, since the driver was loaded
   bool operator==(const NodeGpu&) const = default;
 };
 

@@ -98,7 +98,7 @@ TEST(Offer, WhatAContainerHasIsThereAlsoWhenTheRulesHaveChanged) {
 
 TEST(Offer, SaysTheNumaNodeOfEach) {
   NodeGpu gpu = gpu_of("a");
-  gpu.numa = 1;
+  gpu.place.numa = 1;
   EXPECT_EQ(offer(Resource::kGpu, {gpu}, {}, {}, {}).front().numa, 1);
 }
 

@@ -465,6 +465,8 @@ class Slices(DraCase):
         device = self.api.devices()[gpu["uuid"].lower()]
         self.assertEqual(device["attributes"]["uuid"], {"string": gpu["uuid"]})
         self.assertEqual(device["attributes"]["productName"], {"string": gpu["name"]})
+        self.assertEqual(device["attributes"]["resource.kubernetes.io/pciBusID"], {"string": gpu["pci"].lower()[4:]})
+        self.assertNotIn("nvlinkGroup", device["attributes"], "the simulated GPUs are not joined")
         self.assertTrue(device["allowMultipleAllocations"])
         self.assertEqual(memory_of(device), gpu["available_bytes"] // GIB * GIB)
         self.assertEqual(device["capacity"]["memory"]["requestPolicy"]["validRange"], {"min": "1Gi", "step": "1Gi"})

@@ -58,7 +58,11 @@ def wrong_with(spec):
     for device in spec["devices"]:
         if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", device["name"]):
             return device["name"]
+        if len(device["attributes"]) + len(device["capacity"]) > 32:
+            return "%s: too many attributes" % device["name"]
         for name, attribute in device["attributes"].items():
+            if not re.fullmatch(r"([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?/)?[A-Za-z_]\w{0,31}", name):
+                return name
             kind, = attribute
             if kind == "version" and not re.fullmatch(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)", attribute[kind]):
                 return "%s: %s" % (name, attribute)

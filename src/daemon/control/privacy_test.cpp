@@ -65,6 +65,10 @@ class PrivacyTest : public FakeWorldTest,
                 .samples = world.samples,
                 .groups = world.users,
                 .notices = *this,
+                .read_container_name =
+                    [](const std::string&) {
+                      return containers::ContainerName{"secret-web", "secret-image"};
+                    },
                 .wall_clock = [this] { return wall(); }}),
         views({.config = config,
                .processes = processes,
@@ -153,6 +157,7 @@ class PrivacyTest : public FakeWorldTest,
     without.uid = kAlice;
     without.command = {"secret-stray"};
     without.pid = 77123;
+    without.cgroup = "/docker/" + std::string(64, 'e');
     const pid_t stray = processes.spawn(without);
     GpuSample sample;
     sample.uuid = kGpu;
@@ -160,6 +165,9 @@ class PrivacyTest : public FakeWorldTest,
     sample.processes = {{main, gib(1), false}, {stray, gib(3), false}};
     gpus.find(kGpu)->sample = sample;
     keeper.on_look(keeper.look_at(sample));
+    EXPECT_TRUE(loop.run_until([&] {
+      return keeper.container_name(*attribution.owner_of(stray).container, stray).has_value();
+    }));
     loop.advance(1min);
   }
 

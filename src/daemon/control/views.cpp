@@ -183,6 +183,7 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
     gpu.compute_capability =
         fmt::format("{}.{}", entry.info.compute_major, entry.info.compute_minor);
   }
+  gpu.nvlink_group = entry.nvlink_group;
   show_board(entry.figures, gpu);
   if (!parts_.config.gpu_classes.empty()) {
     gpu.classes = classes_of(parts_.config.gpu_classes, entry.info, parts_.gpus.infos());
@@ -286,6 +287,9 @@ std::optional<proto::Container> Views::container_of(pid_t pid) const {
   shown.engine = proto::enum_of<proto::ContainerEngine>(container->engine);
   shown.container_id = container->id;
   if (!container->pod.empty()) shown.pod = container->pod;
+  const auto called = parts_.watch.container_name(*container, pid);
+  if (called && !called->name.empty()) shown.name = called->name;
+  if (called && !called->image.empty()) shown.image = called->image;
   return shown;
 }
 

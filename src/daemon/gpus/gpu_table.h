@@ -3,8 +3,10 @@
 
 #include "core/gpu.h"
 #include "core/time.h"
+#include "core/topology.h"
 #include "lease/gpu_selector.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,12 +18,18 @@ struct GpuEntry {
   WallTime idle_since{};  // when its last lease ended; epoch: none since the daemon's start
   TimePoint taken{};      // when the look of `sample` began
   GpuFigures figures{};   // at most some seconds old
+  std::optional<GpuUuid> nvlink_group{};  // as nvlink_groups()
 };
 
 class GpuTable {
  public:
-  explicit GpuTable(std::vector<GpuInfo> infos) {
-    for (GpuInfo& info : infos) entries_.push_back({std::move(info), {}, {}, {}});
+  explicit GpuTable(std::vector<GpuInfo> infos, const std::vector<GpuLink>& links = {}) {
+    const auto groups = nvlink_groups(links);
+    for (GpuInfo& info : infos) {
+      const auto group = groups.find(info.uuid);
+      entries_.emplace_back().info = std::move(info);
+      if (group != groups.end()) entries_.back().nvlink_group = group->second;
+    }
   }
 
   const std::vector<GpuEntry>& entries() const { return entries_; }

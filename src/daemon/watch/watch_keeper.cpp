@@ -79,6 +79,8 @@ watch::Look WatchKeeper::look_at(const GpuSample& sample) {
     seen.used = process.used;
     seen.graphics = process.graphics;
     seen.container = owner.container.has_value();
+    // Known by the time that something is found about it.
+    if (owner.container) (void)names_.name_of(*owner.container, process.pid);
     seen.executable = owner.executable;
     const auto tenant = parts_.tenants.lease_of(process.pid);
     seen.tenant = tenant.has_value();
@@ -286,12 +288,23 @@ std::string WatchKeeper::describe(const watch::Finding& finding) const {
   return text;
 }
 
+std::string WatchKeeper::container_of(const watch::SeenProcess& process) const {
+  const auto& container = parts_.attribution.owner_of(process.pid).container;
+  if (!container) return {};
+  const auto called = names_.name_of(*container, process.pid);
+  std::string text = " in " + container->engine;
+  const std::string& name = called && !called->name.empty() ? called->name : container->id;
+  if (!name.empty()) text += " " + name;
+  if (called && !called->image.empty()) text += fmt::format(" ({})", called->image);
+  return text;
+}
+
 std::string WatchKeeper::commands_of(const watch::Finding& finding) const {
   std::string text;
   for (const watch::SeenProcess& process : finding.processes) {
     if (text.size() > 400) break;
     const auto command = parts_.processes.command_of(process.pid);
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", process.pid,
+    text += fmt::format("{}{}{}: {}", text.empty() ? "" : "; ", process.pid, container_of(process),
                         command ? display_command(*command, 120) : "gone, hidden or not readable");
   }
   return text;
@@ -330,12 +343,17 @@ void WatchKeeper::begun(const watch::Finding& finding) {
   if (ends_jobs(finding)) parts_.enforcement.on_over_limit(*finding.lease, message);
 }
 
-// Whose processes have just come: how they were called is part of the event.
+// Whose processes have just come: how they were called, and what they are in, is part of the event.
 bool WatchKeeper::is_being_read(const watch::Finding& finding) const {
-  return std::any_of(finding.processes.begin(), finding.processes.end(), [&](const auto& each) {
-    const auto command = parts_.processes.command_of(each.pid);
-    return !command && command.error().code == Code::kUnavailable;
-  });
+  return std::any_of(finding.processes.begin(), finding.processes.end(),
+                     [this](const auto& each) { return is_being_read(each); });
+}
+
+bool WatchKeeper::is_being_read(const watch::SeenProcess& process) const {
+  const auto command = parts_.processes.command_of(process.pid);
+  if (!command && command.error().code == Code::kUnavailable) return true;
+  const auto& container = parts_.attribution.owner_of(process.pid).container;
+  return container && !names_.name_of(*container, process.pid);
 }
 
 bool WatchKeeper::tell_soon() {

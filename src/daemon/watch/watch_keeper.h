@@ -17,6 +17,7 @@
 #include "daemon/notices/notice_text.h"
 #include "daemon/tenants/tenant_table.h"
 #include "daemon/users/users.h"
+#include "daemon/watch/container_names.h"
 #include "daemon/watch/library_reader.h"
 #include "ports/event_loop.h"
 #include "ports/processes.h"
@@ -57,10 +58,14 @@ class WatchKeeper final : public LeaseListener {
     UserGroups& groups;
     NoticeListener& notices;
     Libraries* libraries = nullptr;  // null: nobody reads them
+    // What people call a container; runs on a worker.
+    ContainerNames::Read read_container_name = read_container_name_here;
     std::function<WallTime()> wall_clock;
   };
 
-  explicit WatchKeeper(Parts parts) : parts_(std::move(parts)) {}
+  explicit WatchKeeper(Parts parts)
+      : parts_(std::move(parts)),
+        names_(parts_.loop, parts_.processes, parts_.read_container_name) {}
 
   // What a good sample shows, with whose each process is.
   watch::Look look_at(const GpuSample& sample);
@@ -75,6 +80,11 @@ class WatchKeeper final : public LeaseListener {
   WallTime wall_time(TimePoint when) const {
     return parts_.wall_clock() -
            std::chrono::duration_cast<std::chrono::milliseconds>(parts_.loop.now() - when);
+  }
+  // As ContainerNames::name_of.
+  std::optional<containers::ContainerName> container_name(const watch::Container& container,
+                                                          pid_t pid) const {
+    return names_.name_of(container, pid);
   }
   // As the last look at the GPU showed it.
   watch::Library library_of(const GpuUuid& gpu, pid_t pid) const;
@@ -98,6 +108,7 @@ class WatchKeeper final : public LeaseListener {
   };
   void begun(const watch::Finding& finding);
   bool is_being_read(const watch::Finding& finding) const;
+  bool is_being_read(const watch::SeenProcess& process) const;
   bool tell_soon();
   void tell_begun();
   void ended(const watch::Finding& finding);
@@ -111,10 +122,13 @@ class WatchKeeper final : public LeaseListener {
   Recorder::Event event_of(const watch::Finding& finding, proto::EventType type,
                            std::string message) const;
   std::string user(std::optional<uid_t> uid) const;
+  // " in podman web (alpine:3)"; empty: in none.
+  std::string container_of(const watch::SeenProcess& process) const;
   std::string commands_of(const watch::Finding& finding) const;
   std::string describe(const watch::Finding& finding) const;
 
   Parts parts_;
+  mutable ContainerNames names_;  // asking reads
   watch::Watcher watcher_;
   // Programs that held memory under the last daemon have come back by then. Empty: no look yet.
   std::optional<TimePoint> settled_;

@@ -57,6 +57,10 @@ class WatchKeeperTest : public FakeWorldTest,
             .groups = *this,
             .notices = *this,
             .libraries = this,
+            .read_container_name =
+                [](const std::string&) {
+                  return containers::ContainerName{"web", "alpine:3"};
+                },
             .wall_clock = [] { return WallTime(1h); }};
   }
   std::optional<LeaseId> lease_of(pid_t pid) const override {
@@ -169,9 +173,15 @@ TEST_F(WatchKeeperTest, AForeignProcessOnAContainersGpuSaysWhatAContainerIs) {
       processes.spawn({.uid = 0, .cgroup = "/sys/fs/cgroup/docker/" + std::string(64, 'a')});
   use(inside, gib(2));
   look();
+  EXPECT_TRUE(loop.run_until([&] {
+    return keeper.container_name(*attribution.owner_of(inside).container, inside).has_value();
+  }));
+  look(20ms);
   const auto begun = events(proto::EventType::kFindingBegun);
   ASSERT_EQ(begun.size(), 1u);
   EXPECT_EQ(begun[0].finding, "foreign_use");
+  EXPECT_THAT(begun[0].detail, HasSubstr(" in docker web (alpine:3): "));
+  EXPECT_THAT(begun[0].message, Not(HasSubstr("web"))) << "its name is for the owner";
   EXPECT_THAT(begun[0].message, HasSubstr("container"));
   EXPECT_THAT(begun[0].message, HasSubstr("perhaps " + to_string(id)));
 }

@@ -43,6 +43,22 @@ std::vector<std::string> taints_of(const NodeGpu& gpu) {
   return taints;
 }
 
+// Also by the names that all drivers share, so that a claim can ask for a GPU and a network card that are close to each other
+// (https://kubernetes.io/docs/reference/node/dra-standard-device-attributes/).
+void add_place(const NodeGpu& gpu, std::map<std::string, Attribute>& attributes) {
+  const std::string shared = "resource.kubernetes.io/";
+  if (!gpu.pci.empty()) {
+    attributes["pciBusID"] = gpu.pci;
+    attributes[shared + "pciBusID"] = gpu.place.address;
+  }
+  if (!gpu.place.root.empty()) attributes[shared + "pcieRoot"] = gpu.place.root;
+  if (gpu.place.numa) {
+    attributes["numaNode"] = std::int64_t{*gpu.place.numa};
+    attributes[shared + "numaNode"] = std::int64_t{*gpu.place.numa};
+  }
+  if (gpu.nvlink_group) attributes["nvlinkGroup"] = gpu.nvlink_group->value;
+}
+
 SliceDevice common(const NodeGpu& gpu, bool turns, const DriverVersions& driver, Bytes unit) {
   SliceDevice device;
   device.name = device_name(gpu.uuid, turns);
@@ -54,8 +70,7 @@ SliceDevice common(const NodeGpu& gpu, bool turns, const DriverVersions& driver,
                        {"index", std::int64_t{gpu.index}},
                        {"mig", gpu.parent.has_value()},
                        {"healthy", gpu.works}};
-  if (!gpu.pci.empty()) device.attributes["pciBusID"] = gpu.pci;
-  if (gpu.numa) device.attributes["numaNode"] = std::int64_t{*gpu.numa};
+  add_place(gpu, device.attributes);
   if (gpu.parent) device.attributes["parentUUID"] = gpu.parent->value;
   if (const std::string name = architecture_of(gpu.compute); !name.empty()) {
     device.attributes["architecture"] = name;

@@ -50,6 +50,24 @@ TEST(Slice, SaysWhatADeviceIsForSelectors) {
   EXPECT_EQ(architecture_of("99.0"), "");
 }
 
+TEST(Slice, SaysWhereAGpuIsByTheNamesThatAllDriversShare) {
+  NodeGpu joined = gpu("GPU-A");
+  joined.pci = "00000000:01:00.0";
+  joined.place = {"0000:01:00.0", "pci0000:00", 1};
+  joined.nvlink_group = GpuUuid{"GPU-0"};
+  const auto attributes = device(of(joined), "gpu-a").attributes;
+  const auto text = [&](const char* name) { return std::get<std::string>(attributes.at(name)); };
+  EXPECT_EQ(text("pciBusID"), "00000000:01:00.0");
+  EXPECT_EQ(text("resource.kubernetes.io/pciBusID"), "0000:01:00.0");
+  EXPECT_EQ(text("resource.kubernetes.io/pcieRoot"), "pci0000:00");
+  EXPECT_EQ(std::get<std::int64_t>(attributes.at("resource.kubernetes.io/numaNode")), 1);
+  EXPECT_EQ(text("nvlinkGroup"), "GPU-0");
+  const auto bare = device(of(gpu("GPU-A")), "gpu-a").attributes;
+  for (const char* const name : {"resource.kubernetes.io/pcieRoot", "numaNode", "nvlinkGroup"}) {
+    EXPECT_FALSE(bare.contains(name)) << name;
+  }
+}
+
 TEST(Slice, CutsALongTextBetweenTwoCharacters) {
   SliceDevice odd;
   odd.name = "gpu-a";

@@ -1,0 +1,48 @@
+#include "kube/machine.h"
+
+#include "testing/temp_dir.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+namespace gpurota::kube {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A machine's /sys with one device, as the kernel has it.
+class MachineTest : public ::testing::Test {
+ protected:
+  void add(const std::string& address, const std::string& place, const std::string& numa) {
+    const fs::path device = fs::path(root()) / "sys/devices" / place / address;
+    fs::create_directories(device);
+    testing::write_file((device / "numa_node").string(), numa + "\n");
+    const fs::path all = fs::path(root()) / "sys/bus/pci/devices";
+    fs::create_directories(all);
+    fs::create_symlink(fs::path("../../../devices") / place / address, all / address);
+  }
+  std::string root() const { return dir_.path(); }
+
+ private:
+  testing::TempDir dir_;
+};
+
+TEST_F(MachineTest, FindsAGpuByTheDriversFormOfItsAddress) {
+  add("0000:1b:00.0", "pci0000:16/0000:16:02.0", "1");
+  EXPECT_EQ(read_pci_place("00000000:1B:00.0", root()),
+            (PciPlace{"0000:1b:00.0", "pci0000:16", 1}));
+}
+
+TEST_F(MachineTest, AMachineWithoutNumaHasNoNode) {
+  add("0000:01:00.0", "pci0000:00", "-1");
+  EXPECT_EQ(read_pci_place("00000000:01:00.0", root()),
+            (PciPlace{"0000:01:00.0", "pci0000:00", {}}));
+}
+
+TEST_F(MachineTest, WhatTheKernelDoesNotKnowHasItsAddressOnly) {
+  EXPECT_EQ(read_pci_place("00000000:02:00.0", root()), (PciPlace{"0000:02:00.0", {}, {}}));
+}
+
+}  // namespace
+}  // namespace gpurota::kube
