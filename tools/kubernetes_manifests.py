@@ -28,6 +28,8 @@ NAMESPACE = "gpurota"
 FILES = {
     "dra.yaml": ("gpurota-dra on each node with the label gpurota.dev/node=true, beside a gpurotad of the node, for Kubernetes 1.34 or newer.",
                  {}, ("classes.yaml", "access.yaml", "dra.yaml")),
+    "gpurotad.yaml": ("gpurotad on each node with the label gpurota.dev/node=true that does not have its package.",
+                      {"daemon": {"enabled": True}}, ("daemon.yaml",)),
     "device-plugin.yaml": ("gpurota-device-plugin on each node with the label gpurota.dev/node=true, beside a gpurotad of the node.",
                            {"devicePlugin": {"enabled": True}}, ("device-plugin.yaml",)),
 }

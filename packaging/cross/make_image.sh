@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the image of the plugins for Kubernetes from their package: make_image.sh FOLDER IMAGE.tar
+# Makes the image for Kubernetes from the packages: make_image.sh FOLDER IMAGE.tar
 #
 # FOLDER has the packages. Called by make_packages.sh where their libraries are.
 set -eu
@@ -7,5 +7,8 @@ here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 version=$(sed -n 's/^project(gpurota VERSION \([0-9.]*\).*/\1/p' "$here/CMakeLists.txt")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-dpkg-deb --extract "$1"/gpurota-kubernetes_*.deb "$work"
-python3 -B "$here/packaging/kubernetes/make_image.py" "$2" "localhost/gpurota-kubernetes:$version" "$work/usr/sbin/gpurota-device-plugin" "$work/usr/sbin/gpurota-dra"
+for package in gpurota-kubernetes gpurotad gpurota libgpurota; do
+  for file in "$1/${package}"_*.deb; do dpkg-deb --extract "$file" "$work"; done
+done
+python3 -B "$here/packaging/kubernetes/make_image.py" "$2" "localhost/gpurota-kubernetes:$version" "$work/usr/sbin/gpurota-device-plugin" \
+  "$work/usr/sbin/gpurota-dra" "$work/usr/sbin/gpurotad" "$work/usr/bin/gpurota" "$work"/usr/lib/*/gpurota/libgpurota.so

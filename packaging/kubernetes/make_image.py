@@ -3,7 +3,7 @@
 
     make_image.py OUT.tar NAME:TAG PROGRAM…
 
-The image has the programs in /usr/sbin, the libraries that they need, and what tells scanners which packages those are of; no shell.
+The image has the programs in /usr/sbin (libgpurota.so where gpurotad looks for it), the libraries that they need, and what tells scanners which packages those are of; no shell.
 OUT.tar is an OCI layout, which `ctr images import`, `podman load`, `skopeo` and `docker load` (25 or newer) take. The same files give the
 same bytes: times are SOURCE_DATE_EPOCH (default: 0), and everything belongs to root.
 
@@ -26,11 +26,15 @@ LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 MACHINES = {62: "x86_64", 183: "aarch64"}  # of ELF's header
 # Where pods mount what is the machine's: a read-only image must have the places.
-FOLDERS = ("host", "proc", "run/gpurota", "sys", "tmp", "var/lib/gpurota-dra", "var/lib/gpurota-kubernetes", "var/lib/kubelet", "var/run/cdi")
+FOLDERS = ("etc/gpurota", "host", "proc", "run/gpurota", "sys", "tmp", "var/lib/gpurota", "var/lib/gpurota-dra", "var/lib/gpurota-kubernetes", "var/lib/kubelet", "var/run/cdi")
 ACCOUNTS = {"etc/passwd": "root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\n",
             "etc/group": "root:x:0:\nnogroup:x:65534:\n"}
 # NAME:TAG as image references are written, with a registry or not.
 REFERENCE = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*(?::[0-9]+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
+
+
+# What the C library was before 2.34: gpurota's programs do not know the names, but the driver's libraries, which come from outside, do.
+PARTS_OF_LIBC = ("libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1")
 
 
 class Mistake(Exception):
@@ -149,10 +153,19 @@ def digest_of(data):
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
+def with_parts_of_libc(libraries):
+    for path in list(libraries):
+        if os.path.basename(path) == "libc.so.6":
+            parts = (os.path.join(os.path.dirname(path), part) for part in PARTS_OF_LIBC)
+            libraries.update((part, os.path.realpath(part)) for part in parts if part not in libraries and os.path.exists(part))
+    return libraries
+
+
 def library_layer(programs, when):
     layer, libraries = Layer(when), {}
     for program in programs:
         libraries.update(libraries_of(program))
+    libraries = with_parts_of_libc(libraries)
     for name, path in libraries.items():
         layer.add_file(name, path, 0o755)
     for package, status in packages_of(libraries.values()).items():
@@ -171,7 +184,10 @@ def library_layer(programs, when):
 def program_layer(programs, when):
     layer = Layer(when)
     for program in programs:
-        layer.add_file("usr/sbin/" + os.path.basename(program), program, 0o755)
+        folder = "usr/sbin/"
+        if program.endswith(".so"):
+            folder = "usr/lib/%s-linux-gnu/gpurota/" % (machine_of(program) or os.uname().machine)
+        layer.add_file(folder + os.path.basename(program), program, 0o755)
     return layer
 
 

@@ -121,6 +121,16 @@ DriverFiles read_driver_files(const std::string& root, const std::vector<GpuUuid
   return files;
 }
 
+std::string find_driver_library(const std::string& root, const std::string& name) {
+  for (const char* const top : {"", "/run/nvidia/driver"}) {
+    for (const char* const folder : kLibraryFolders) {
+      std::string path = fmt::format("{}{}{}/{}", root, top, folder, name);
+      if (is_there(path)) return path;
+    }
+  }
+  return {};
+}
+
 std::vector<Mount> driver_mounts(const DriverFiles& files) {
   std::vector<Mount> mounts;
   for (const std::string& program : files.programs) {

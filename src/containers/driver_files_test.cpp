@@ -49,6 +49,16 @@ TEST_F(Driver, WithoutADriverThereIsNothing) {
   EXPECT_TRUE(files.missing.empty());
 }
 
+TEST_F(Driver, ALibraryIsFoundBelowARootAlsoInTheGpuOperatorsContainer) {
+  EXPECT_EQ(find_driver_library(dir_.path(), "libnvidia-ml.so.1"), "");
+  const std::string of_operator = "/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1";
+  write(of_operator);
+  EXPECT_EQ(find_driver_library(dir_.path(), "libnvidia-ml.so.1"), dir_.path() + of_operator);
+  write("/usr/lib64/libnvidia-ml.so.1");
+  EXPECT_EQ(find_driver_library(dir_.path(), "libnvidia-ml.so.1"),
+            dir_.path() + "/usr/lib64/libnvidia-ml.so.1");
+}
+
 TEST(DriverMounts, ALibraryIsWhereEachLoaderLooksAndAProgramWhereItWas) {
   DriverFiles files;
   files.programs = {"/usr/lib/libcuda.so.1", "/usr/bin/nvidia-smi"};

@@ -6,9 +6,11 @@
 #include "base/standard_streams.h"
 #include "config/loaded.h"
 #include "config/names.h"
+#include "containers/driver_files.h"
 #include "daemon/daemon.h"
 #include "daemon/history/steady_store.h"
 #include "daemon/options.h"
+#include "daemon/published_library.h"
 #include "daemon/users/users.h"
 #include "ipc/paths.h"
 #include "ipc/runtime_dir.h"
@@ -126,6 +128,14 @@ std::string driver_root(const Options& options) {
   return root == "/" ? std::string() : root;
 }
 
+// Its library is looked for below the driver's root whenever there was none: the driver may come later.
+std::unique_ptr<ports::GpuProbe> make_probe(const std::string& root) {
+  return std::make_unique<nvml::NvmlProbe>([root] {
+    return nvml::load_nvml(root.empty() ? ""
+                                        : containers::find_driver_library(root, nvml::kLibrary));
+  });
+}
+
 Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options) {
   Daemon::Places places;
   places.control_socket = ipc::control_socket(paths.runtime_dir);
@@ -145,6 +155,10 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   places.gpurota = find_program("gpurota");
   if (options.preload && ::access(places.preload.c_str(), R_OK) != 0) {
     return fail_errno("cannot give programs the library of --preload, " + places.preload, errno);
+  }
+  if (options.publish_library) {
+    GPUROTA_ASSIGN_OR_RETURN(
+        places.preload, publish_library(places.preload, ipc::absolute(*options.publish_library)));
   }
   const bool root = ::geteuid() == 0;
   places.socket_mode = root ? 0666 : 0600;
@@ -212,7 +226,7 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
   GPUROTA_TRY(processes.read_machine());
   Daemon::World world = {
       *loop,
-      [] { return std::make_unique<nvml::NvmlProbe>(); },
+      [root = places.driver_root] { return make_probe(root); },
       store,
       processes,
       sys::wall_now,

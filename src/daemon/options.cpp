@@ -17,7 +17,11 @@ root it serves all users, else only its own user. It runs in the foreground and 
   --restore-device-files
                       put back what access.strict has changed, and exit; where no daemon will run
   --preload FILE      libgpurota.so to give to programs (found beside the installed gpurotad)
-  --driver-root DIR   where the driver's dev and proc/driver are, for tests (/)
+  --publish-library DIR
+                      copy libgpurota.so there and give programs the copy: in a container, a folder
+                      of the machine at the same path
+  --driver-root DIR   below which dev, proc/driver and the driver's libraries are (/): in a container,
+                      where the machine's / is
   --log-level LEVEL   debug, info, warning or error (info)
   --help, --version
 
@@ -33,6 +37,7 @@ enum {
   kConfig,
   kCheckConfig,
   kPreload,
+  kPublishLibrary,
   kDriverRoot,
   kRestore,
   kLogLevel
@@ -44,6 +49,7 @@ std::optional<std::string>* find_text(Options& options, int option) {
   if (option == kStateDir) return &options.state_dir;
   if (option == kConfig) return &options.config;
   if (option == kPreload) return &options.preload;
+  if (option == kPublishLibrary) return &options.publish_library;
   if (option == kDriverRoot) return &options.driver_root;
   return nullptr;
 }
@@ -79,6 +85,7 @@ Result<Options> parse_options(int argc, char* const* argv) {
                           {"config", required_argument, nullptr, kConfig},
                           {"check-config", no_argument, nullptr, kCheckConfig},
                           {"preload", required_argument, nullptr, kPreload},
+                          {"publish-library", required_argument, nullptr, kPublishLibrary},
                           {"driver-root", required_argument, nullptr, kDriverRoot},
                           {"restore-device-files", no_argument, nullptr, kRestore},
                           {"log-level", required_argument, nullptr, kLogLevel},

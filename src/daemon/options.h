@@ -14,6 +14,7 @@ struct Options {
   std::optional<std::string> state_dir;
   std::optional<std::string> config;
   std::optional<std::string> preload;
+  std::optional<std::string> publish_library;
   std::optional<std::string> driver_root;
   log::Level log_level = log::Level::kInfo;
   bool check_config = false;

@@ -19,14 +19,15 @@ Result<Options> parse(std::vector<std::string> arguments) {
 }
 
 TEST(Options, TakesEveryOption) {
-  const auto options =
-      parse({"--runtime-dir", "/r", "--state-dir=/s", "--config", "/c", "--preload", "/p.so",
-             "--driver-root", "/d", "--log-level", "debug", "--check-config"});
+  const auto options = parse({"--runtime-dir", "/r", "--state-dir=/s", "--config", "/c",
+                              "--preload", "/p.so", "--publish-library", "/l", "--driver-root",
+                              "/d", "--log-level", "debug", "--check-config"});
   ASSERT_TRUE(options) << options.error().message;
   EXPECT_EQ(options->runtime_dir, "/r");
   EXPECT_EQ(options->state_dir, "/s");
   EXPECT_EQ(options->config, "/c");
   EXPECT_EQ(options->preload, "/p.so");
+  EXPECT_EQ(options->publish_library, "/l");
   EXPECT_EQ(options->driver_root, "/d");
   EXPECT_EQ(options->log_level, log::Level::kDebug);
   EXPECT_TRUE(options->check_config);

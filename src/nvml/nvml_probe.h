@@ -21,7 +21,7 @@ namespace gpurota::nvml {
 class NvmlProbe final : public ports::GpuProbe {
  public:
   using Loader = std::function<Result<NvmlTable>()>;
-  explicit NvmlProbe(Loader loader = load_nvml);
+  explicit NvmlProbe(Loader loader = [] { return load_nvml(); });
   ~NvmlProbe() override;
   NvmlProbe(const NvmlProbe&) = delete;
   NvmlProbe& operator=(const NvmlProbe&) = delete;

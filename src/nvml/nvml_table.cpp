@@ -9,8 +9,6 @@
 namespace gpurota::nvml {
 namespace {
 
-constexpr const char* kLibrary = "libnvidia-ml.so.1";
-
 template <class Function>
 void look_up(void* library, const char* symbol, Function& function) {
   function = reinterpret_cast<Function>(::dlsym(library, symbol));
@@ -64,8 +62,8 @@ void look_up_optional(void* library, NvmlTable& table) {
 
 }  // namespace
 
-Result<NvmlTable> load_nvml() {
-  void* library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+Result<NvmlTable> load_nvml(const std::string& path) {
+  void* library = ::dlopen(path.empty() ? kLibrary : path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* reason = ::dlerror();
     return fail(

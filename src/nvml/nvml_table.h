@@ -5,6 +5,8 @@
 #include "abi/nvml_abi.h"
 #include "base/result.h"
 
+#include <string>
+
 namespace gpurota::nvml {
 
 using Device = nvmlDevice_t;
@@ -72,8 +74,10 @@ struct NvmlTable {
   ProcessLister mps;
 };
 
-// From the driver's libnvidia-ml.so.1, which is never unloaded. kUnavailable, with what to install,
+inline constexpr const char* kLibrary = "libnvidia-ml.so.1";
+
+// From the driver's library, which is never unloaded; `path` empty: where the loader finds it. kUnavailable, with what to install,
 // if it is not there or too old.
-Result<NvmlTable> load_nvml();
+Result<NvmlTable> load_nvml(const std::string& path = {});
 
 }  // namespace gpurota::nvml

@@ -13,7 +13,8 @@ import kubernetes_manifests as manifests  # noqa: E402
 from kubernetes_manifests import yaml  # noqa: E402
 
 TEMPLATES = sorted(name for name in os.listdir(os.path.join(manifests.CHART, "templates")) if name.endswith(".yaml"))
-USAGES = {"gpurota-dra": "src/kube/dra/dra_options.cpp", "gpurota-device-plugin": "src/kube/options.cpp"}
+USAGES = {"gpurota-dra": "src/kube/dra/dra_options.cpp", "gpurota-device-plugin": "src/kube/options.cpp", "gpurotad": "src/daemon/options.cpp"}
+EVERYTHING = {"devicePlugin": {"enabled": True}, "daemon": {"enabled": True}}
 
 
 def read(path):
@@ -76,9 +77,25 @@ class Chart(unittest.TestCase):
             self.assertEqual({name for name in mounts if mounts[name] != on_host[name]}, {"host"})
             self.assertIn("--kubelet-dir=/var/lib/k0s/kubelet", pod["containers"][0]["command"])
 
+    def test_the_daemon_in_a_pod_sees_the_machine_and_gives_its_library_a_place_there(self):
+        more = {"daemon": {"enabled": True, "libraryDir": "/opt/gpurota", "runtimeClassName": "nvidia"}, "runtimeDir": "/srv/gpurota"}
+        pod = documents(more)["DaemonSet", "gpurotad"]["spec"]["template"]["spec"]
+        self.assertTrue(pod["hostPID"])
+        self.assertEqual(pod["runtimeClassName"], "nvidia")
+        self.assertNotIn("runtimeClassName", documents({"daemon": {"enabled": True}})["DaemonSet", "gpurotad"]["spec"]["template"]["spec"])
+        made = pod["containers"][0]
+        self.assertIn({"name": "GPUROTA_RUNTIME_DIR", "value": "/srv/gpurota"}, made["env"])
+        on_host = {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
+        mounts = {mount["name"]: mount["mountPath"] for mount in made["volumeMounts"]}
+        self.assertEqual(set(mounts), set(on_host) | {"config"})
+        for name in ("runtime", "library", "state"):  # what the daemon says of its paths holds outside
+            self.assertEqual(mounts[name], on_host[name])
+        self.assertIn("--publish-library=" + mounts["library"], made["command"])
+        self.assertIn("--runtime-dir=" + mounts["runtime"], made["command"])
+
     def test_says_what_the_programs_understand(self):
         for name, usage in USAGES.items():
-            words = container({"devicePlugin": {"enabled": True}}, name)["command"]
+            words = container(EVERYTHING, name)["command"]
             self.assertEqual(words[0], "/usr/sbin/" + name)
             for word in words[1:]:
                 self.assertRegex(read(usage), r"\n  %s " % re.escape(word.split("=")[0]))
@@ -96,8 +113,8 @@ class Chart(unittest.TestCase):
         made = container({"dra": {"args": ["--review=5"]}, "image": {"tag": "2.0", "pullSecrets": [{"name": "mine"}]}}, "gpurota-dra")
         self.assertEqual(made["command"][-1], "--review=5")
         self.assertEqual(made["image"], "localhost/gpurota-kubernetes:2.0")
-        pods = documents({"image": {"pullSecrets": [{"name": "mine"}]}, "devicePlugin": {"enabled": True}})
-        self.assertEqual([pods["DaemonSet", name]["spec"]["template"]["spec"]["imagePullSecrets"] for name in USAGES], [[{"name": "mine"}]] * 2)
+        pods = documents(dict(EVERYTHING, image={"pullSecrets": [{"name": "mine"}]}))
+        self.assertEqual([pods["DaemonSet", name]["spec"]["template"]["spec"]["imagePullSecrets"] for name in USAGES], [[{"name": "mine"}]] * 3)
 
     def test_every_value_is_used_and_known_to_the_schema(self):
         values = manifests.default_values()

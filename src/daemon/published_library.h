@@ -1,0 +1,14 @@
+// libgpurota.so where programs outside find it: a gpurotad in a container has its own in the container's file system.
+#pragma once
+
+#include "base/result.h"
+
+#include <string>
+
+namespace gpurota::daemon {
+
+// Copies `library` into `folder`, which is made if it is not there, and returns the copy's path. Programs that have an earlier copy loaded keep
+// it. kNotFound: there is no library; else as replace_file().
+Result<std::string> publish_library(const std::string& library, const std::string& folder);
+
+}  // namespace gpurota::daemon
