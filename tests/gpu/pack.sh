@@ -45,3 +45,7 @@ for program in "$build"/tests/driver/driver_*; do
   [ -f "$program" ] && [ -x "$program" ] && strip -o "$out/tests/driver/$(basename "$program")" "$program"
 done
 strip -o "$out/lib/libgpurota.so" "$build/lib/libgpurota.so"
+programs=$(mktemp -d)
+for program in bin/gpurotad bin/gpurota lib/libgpurota.so; do strip -o "$programs/${program##*/}" "$build/$program"; done
+python3 -B "$source/packaging/kubernetes/make_image.py" "$out/image.tar" localhost/gpurota-kubernetes:0.0.0 "$programs"/* >/dev/null
+rm -r "$programs"
