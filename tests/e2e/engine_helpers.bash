@@ -72,16 +72,19 @@ case_limit_of_all_processes() {
   wait_until all_have_ended
 }
 
-# case_our_numbers ENGINE
+# case_our_numbers ENGINE NAME: what `ps` calls the container (a pattern), which is called web.
 case_our_numbers() {
+  MORE+=(--name web)
   in_background holder contained --memory 1G -- "$PROGRAM" hold 100
   wait_until says holder holding
   wait_until has_processes 1
-  gpurota ps L1 | grep -E "$1 [0-9a-f]{12}.*gpu_program"
+  wait_until ps_says "$1 $2 .*gpu_program"
   nothing_is_found
   gpurota release --all-users --yes
   wait_until all_have_ended
 }
+
+ps_says() { gpurota ps L1 | grep -E "$1"; }
 
 case_in_by_its_container() {
   local unset=(-u GPUROTA_LEASE -u GPUROTA_TOKEN -u GPUROTA_SOCKET -u GPUROTA_WHOLE -u GPUROTA_RUNTIME_DIR)

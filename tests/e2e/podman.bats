@@ -24,7 +24,7 @@ teardown() {
 }
 
 @test "its processes are the lease's, by our numbers" {
-  case_our_numbers podman
+  case_our_numbers podman web
 }
 
 @test "a program that nobody told of the lease is in it by its container, also after a restart" {
@@ -65,7 +65,7 @@ teardown() {
 
 @test "a container with our process numbers (--pid=host) is in its lease like others" {
   with_options --pid host
-  case_our_numbers podman
+  case_our_numbers podman web
   case_ends_together
 }
 
@@ -78,5 +78,5 @@ teardown() {
   with_options --uidmap 0:200000:5000 --gidmap 0:200000:5000
   # Root in there makes what files are mounted on.
   chown -R 200000:200000 image
-  case_our_numbers podman
+  case_our_numbers podman web
 }

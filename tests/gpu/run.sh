@@ -207,6 +207,7 @@ check hammer hammer
 check families families
 check watch "$here/watch.sh" "$dist"
 check strict_access "$here/strict_access.sh" "$dist"
+check daemon_in_pod "$here/daemon_in_pod.sh" "$dist"
 check turns turns
 check swap_probe swap_probe
 check swap_torch swap_torch
