@@ -302,7 +302,8 @@ class Rows {
     }
     parts.add(found_text(finding));
     if (finding.perhaps_of) {
-      parts.add("a container, perhaps of " + to_string(*finding.perhaps_of));
+      parts.add("in " + containers_text(finding) + ", perhaps of " +
+                to_string(*finding.perhaps_of));
     } else if (finding.container) {
       parts.add("in " + containers_text(finding));
     }

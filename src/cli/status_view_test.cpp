@@ -177,6 +177,23 @@ TEST(StatusView, UseWithoutALeaseNamesItsUserAlsoWhereSomebodyHasTheGpu) {
   EXPECT_THAT(lines[5], HasSubstr("pid 77 (python3 x.py) and 1 more"));
 }
 
+TEST(StatusView, UseInAContainerNamesItToWhomMaySeeIt) {
+  proto::Status::Reply reply = a_status();
+  reply.gpus[2].state = proto::GpuState::kUnreservedUse;
+  proto::Finding& found = add_finding(reply, proto::FindingKind::kUnreservedUse, 2);
+  found.container = true;
+  const auto shown = [&] { return lines_of(status_text(reply, {}, kNow)).back(); };
+  EXPECT_THAT(shown(), HasSubstr("in a container"));
+  const proto::Container web{proto::ContainerEngine::kDocker, std::string(64, 'a'), {}, "web", {}};
+  const proto::Container shop{proto::ContainerEngine::kDocker, std::string(64, 'b'), {}, {}, {}};
+  found.processes = {{77, gib(9), {}, web}, {78, gib(9), {}, web}};
+  EXPECT_THAT(shown(), HasSubstr("in docker web"));
+  EXPECT_THAT(shown(), Not(HasSubstr("others")));
+  found.processes->push_back({79, gib(1), {}, shop});
+  found.perhaps_of = LeaseId{12};
+  EXPECT_THAT(shown(), HasSubstr("in docker bbbbbbbbbbbb and others, perhaps of L12"));
+}
+
 TEST(StatusView, AnOwnersUseIsToldFromNoneAndFromTooMuch) {
   proto::Status::Reply reply = a_status();
   add_finding(reply, proto::FindingKind::kOverLimit, 0).lease_id = LeaseId{12};

@@ -80,7 +80,7 @@ class Processes {
   // Who made the outermost user namespace below ours that a process is in: all that it is inside, this user is outside. Nothing: it is in
   // ours, or that cannot be told.
   virtual std::optional<uid_t> namespace_maker(pid_t /*pid*/) { return std::nullopt; }
-  // The path of the program that a process runs; empty if it cannot be told.
+  // The path of the program that a process runs, also where an upgrade has replaced it since; empty if it cannot be told.
   virtual std::string executable_of(pid_t pid) = 0;
 
   // As long as this lives.

@@ -22,6 +22,12 @@ std::optional<std::string> read_whole(const std::string& path, std::size_t limit
   return read_all(fd.get(), limit);  // ESRCH: the process has ended meanwhile
 }
 
+std::string_view without_deleted(std::string_view path) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
+  return path;
+}
+
 std::vector<std::string> parse_cmdline(std::string_view text) {
   std::vector<std::string> arguments;
   while (!text.empty()) {

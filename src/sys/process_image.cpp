@@ -66,9 +66,7 @@ void note_mapping(std::string_view line, ProcessImage& image) {
   // "55d0-55e0 r-xp 00000000 fe:01 1234    /usr/lib/libcuda.so.1": no slash before the path.
   const std::size_t rights = line.find(' '), at = line.find('/');
   if (at == line.npos || rights + 4 > at) return;
-  std::string_view path = line.substr(at);
-  constexpr std::string_view kDeleted = " (deleted)";
-  if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
+  std::string_view path = without_deleted(line.substr(at));
   if (path == "/memfd:" GPUROTA_PAGE_MEMFD) image.page = true;
   if (line[rights + 3] != 'x') return;
   path.remove_prefix(path.rfind('/') + 1);

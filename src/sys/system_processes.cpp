@@ -284,7 +284,8 @@ std::optional<uid_t> SystemProcesses::namespace_maker(pid_t pid) {
 std::string SystemProcesses::executable_of(pid_t pid) {
   char path[4096];
   const ssize_t size = ::readlink(fmt::format("/proc/{}/exe", pid).c_str(), path, sizeof path);
-  return size > 0 ? std::string(path, static_cast<std::size_t>(size)) : "";
+  if (size <= 0) return {};
+  return std::string(without_deleted({path, static_cast<std::size_t>(size)}));
 }
 
 }  // namespace gpurota::sys

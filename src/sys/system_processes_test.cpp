@@ -3,11 +3,13 @@
 #include "base/fd.h"
 #include "base/proc_stat.h"
 #include "testing/fake_event_loop.h"
+#include "testing/temp_dir.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -119,6 +121,21 @@ TEST_F(SystemProcessesTest, ReadsWhatAProcessIs) {
   const auto all = *processes_.read_all();
   EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const auto& p) { return p.pid == pid; }));
   EXPECT_EQ(processes_.command_of(0x7ffffff0).error().code, Code::kGone);
+}
+
+TEST_F(SystemProcessesTest, AProgramIsCalledAsBeforeWhenAnUpgradeHasReplacedIt) {
+  const testing::TempDir folder;
+  const std::string program = folder.path() + "/conmon";
+  std::filesystem::copy_file("/bin/sleep", program);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::execl(program.c_str(), "conmon", "60", nullptr);
+    ::_exit(127);
+  }
+  children_.push_back(pid);
+  EXPECT_TRUE(loop_.run_until([&] { return processes_.executable_of(pid) == program; }));
+  std::filesystem::remove(program);
+  EXPECT_EQ(processes_.executable_of(pid), program);
 }
 
 TEST_F(SystemProcessesTest, KnowsTheBootAndUsersNames) {
