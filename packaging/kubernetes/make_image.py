@@ -26,7 +26,7 @@ LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 MACHINES = {62: "x86_64", 183: "aarch64"}  # of ELF's header
 # Where pods mount what is the machine's: a read-only image must have the places.
-FOLDERS = ("etc/gpurota", "host", "proc", "run/gpurota", "sys", "tmp", "var/lib/gpurota", "var/lib/gpurota-dra", "var/lib/gpurota-kubernetes", "var/lib/kubelet", "var/run/cdi")
+FOLDERS = ("etc/gpurota", "host", "proc", "run/gpurota", "sys", "tmp", "var/lib/gpurota", "var/lib/gpurota-library", "var/lib/gpurota-dra", "var/lib/gpurota-kubernetes", "var/lib/kubelet", "var/run/cdi")
 ACCOUNTS = {"etc/passwd": "root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\n",
             "etc/group": "root:x:0:\nnogroup:x:65534:\n"}
 # NAME:TAG as image references are written, with a registry or not.
@@ -186,7 +186,7 @@ def program_layer(programs, when):
     for program in programs:
         folder = "usr/sbin/"
         if program.endswith(".so"):
-            folder = "usr/lib/%s-linux-gnu/gpurota/" % (machine_of(program) or os.uname().machine)
+            folder = "usr/lib/gpurota/"
         layer.add_file(folder + os.path.basename(program), program, 0o755)
     return layer
 

@@ -65,7 +65,7 @@ class Gpu:
     ecc_uncorrected: Optional[int] = None  # errors of its memory since the driver was loaded
     xid_errors: Optional[int] = None  # that the driver reported of it since gpurotad runs
     compute_capability: Optional[str] = None  # "9.0"
-    nvlink_group: Optional[str] = None  # GPUs that NVLink joins have the same one: the UUID of the first of them
+    nvlink_group: Optional[str] = None  # GPUs that NVLink joins, directly or through others, have the same one: the smallest UUID of them
 
 
 @dataclass(frozen=True)

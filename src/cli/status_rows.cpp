@@ -80,7 +80,6 @@ std::string processes_text(int count) {
   return fmt::format("{} process{}", count, count == 1 ? "" : "es");
 }
 
-// "pid 28919 (python3 train.py) and 2 more", or how many there are, of others.
 // "podman web", "podman web and others"; "a container" where it is not for this user to know.
 std::string containers_text(const proto::Finding& finding) {
   std::set<std::string> names;
@@ -91,6 +90,7 @@ std::string containers_text(const proto::Finding& finding) {
   return *names.begin() + (names.size() > 1 ? " and others" : "");
 }
 
+// "pid 28919 (python3 train.py) and 2 more", or how many there are, of others.
 std::string found_text(const proto::Finding& finding) {
   if (!finding.processes || finding.processes->empty()) {
     return finding.process_count > 0 ? processes_text(finding.process_count) : "";

@@ -76,7 +76,7 @@ std::string unhooked_lines(const proto::ListProcesses::Reply& reply) {
 std::string container_text(const proto::Container& container) {
   constexpr std::size_t kShort = 12;
   std::string text = std::string(to_string(container.engine));
-  if (container.name) return display_text(text + " " + *container.name, 160);
+  if (container.name) return display_text(text + " " + *container.name, 80);
   if (!container.container_id.empty()) text += " " + container.container_id.substr(0, kShort);
   if (container.pod) text += " pod " + *container.pod;
   return display_text(text, 80);

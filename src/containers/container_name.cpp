@@ -23,51 +23,38 @@ std::string plain(std::string text, std::size_t longest) {
 }
 
 // Discarded: it cannot be read, or is no JSON.
-Json json_in(const fs::path& path) {
-  return Json::parse(file_text(path).value_or(""), nullptr, false);
+Json json_in(const fs::path& root, const fs::path& path) {
+  return Json::parse(file_text(root, path).value_or(""), nullptr, false);
+}
+
+// Null where it is not there.
+const Json& part_of(const Json& object, const char* key) {
+  static const Json nothing;
+  const auto* const all = object.get_ptr<const Json::object_t*>();
+  if (all == nullptr) return nothing;
+  const auto found = all->find(key);
+  return found == all->end() ? nothing : found->second;
 }
 
 std::string text_at(const Json& object, const char* key) {
-  if (!object.is_object()) return "";
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-const Json& part_of(const Json& object, const char* key) {
-  static const Json nothing;
-  if (!object.is_object()) return nothing;
-  const auto found = object.find(key);
-  return found == object.end() ? nothing : *found;
-}
-
-std::vector<fs::path> entries_of(const fs::path& folder) {
-  std::vector<fs::path> paths;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    paths.push_back(at->path());
-  }
-  return paths;
-}
-
-fs::path docker_folder(const fs::path& root) {
-  const std::string place = text_at(json_in(root / "etc/docker/daemon.json"), "data-root");
-  return root / fs::path(place.empty() ? "/var/lib/docker" : place).relative_path();
+  const auto* const text = part_of(object, key).get_ptr<const std::string*>();
+  return text == nullptr ? "" : *text;
 }
 
 // "100000.100000": the folder of a range of users that the containers' are.
-bool is_of_remapped_users(const fs::path& folder) {
-  const std::string name = folder.filename().string();
-  return !name.empty() && name.find_first_not_of("0123456789.") == std::string::npos;
+bool is_of_remapped_users(const std::string& name) {
+  return name.find_first_not_of("0123456789.") == std::string::npos;
 }
 
 std::optional<ContainerName> by_docker(const fs::path& root, std::string_view id) {
-  const fs::path top = docker_folder(root);
+  const std::string moved = text_at(json_in(root, "/etc/docker/daemon.json"), "data-root");
+  const fs::path top = moved.empty() ? "/var/lib/docker" : moved;
   std::vector<fs::path> folders{top};
-  for (fs::path& each : entries_of(top)) {
-    if (is_of_remapped_users(each)) folders.push_back(std::move(each));
+  for (const std::string& name : names_below(root, top)) {
+    if (is_of_remapped_users(name)) folders.push_back(top / name);
   }
   for (const fs::path& folder : folders) {
-    const Json known = json_in(folder / "containers" / id / "config.v2.json");
+    const Json known = json_in(root, folder / "containers" / id / "config.v2.json");
     if (!known.is_object()) continue;
     std::string name = text_at(known, "Name");
     if (name.starts_with('/')) name.erase(0, 1);
@@ -88,10 +75,10 @@ std::optional<ContainerName> in_list(const Json& list, std::string_view id) {
 }
 
 std::optional<ContainerName> by_storage(const fs::path& root, std::string_view id) {
-  for (const char* const folder : {"var/lib/containers/storage", "run/containers/storage"}) {
+  for (const char* const folder : {"/var/lib/containers/storage", "/run/containers/storage"}) {
     for (const char* const layers : {"overlay-containers", "vfs-containers", "btrfs-containers"}) {
       for (const char* const list : {"containers.json", "volatile-containers.json"}) {
-        if (auto found = in_list(json_in(root / folder / layers / list), id)) return found;
+        if (auto found = in_list(json_in(root, fs::path(folder) / layers / list), id)) return found;
       }
     }
   }
@@ -105,45 +92,52 @@ struct Annotations {
   const char* image;
 };
 
-// containerd's for kubelet, cri-o's, nerdctl's.
-constexpr Annotations kAnnotations[] = {
-    {"io.kubernetes.cri.container-name", "io.kubernetes.cri.sandbox-name",
-     "io.kubernetes.cri.sandbox-namespace", "io.kubernetes.cri.image-name"},
-    {"io.kubernetes.container.name", "io.kubernetes.pod.name", "io.kubernetes.pod.namespace",
-     "io.kubernetes.cri-o.ImageName"},
-    {"nerdctl/name", nullptr, nullptr, nullptr},
-};
+constexpr Annotations kOfContainerd = {
+    "io.kubernetes.cri.container-name", "io.kubernetes.cri.sandbox-name",
+    "io.kubernetes.cri.sandbox-namespace", "io.kubernetes.cri.image-name"};
+constexpr Annotations kOfCrio = {"io.kubernetes.container.name", "io.kubernetes.pod.name",
+                                 "io.kubernetes.pod.namespace", "io.kubernetes.cri-o.ImageName"};
 
-std::optional<ContainerName> by_annotations(const Json& bundle) {
+std::optional<ContainerName> of_pod(const Json& bundle, const Annotations& keys) {
   const Json& all = part_of(bundle, "annotations");
-  for (const Annotations& keys : kAnnotations) {
-    std::string name = text_at(all, keys.container);
-    if (name.empty()) continue;
-    if (keys.pod)
-      name = text_at(all, keys.pod_namespace) + "/" + text_at(all, keys.pod) + "/" + name;
-    return ContainerName{std::move(name), keys.image ? text_at(all, keys.image) : ""};
+  const std::string container = text_at(all, keys.container), pod = text_at(all, keys.pod),
+                    space = text_at(all, keys.pod_namespace);
+  if (container.empty() || pod.empty() || space.empty()) return std::nullopt;
+  return ContainerName{space + "/" + pod + "/" + container, text_at(all, keys.image)};
+}
+
+// Whoever starts a container by another client of containerd's chooses its annotations, so a pod's count for kubelet's containers only.
+std::optional<ContainerName> by_containerd(const fs::path& root, std::string_view id) {
+  // k3s and RKE2 bring a containerd of their own.
+  for (const char* const place : {"/run/containerd", "/run/k3s/containerd"}) {
+    const fs::path tasks = fs::path(place) / "io.containerd.runtime.v2.task";
+    for (const std::string& space : names_below(root, tasks)) {
+      const Json bundle = json_in(root, tasks / space / id / "config.json");
+      if (!bundle.is_object()) continue;
+      if (space == "k8s.io") return of_pod(bundle, kOfContainerd);
+      const std::string name = text_at(part_of(bundle, "annotations"), "nerdctl/name");
+      if (!name.empty() && space != "moby") return ContainerName{name, {}};
+    }
   }
   return std::nullopt;
 }
 
-std::optional<ContainerName> by_bundle(const fs::path& root, std::string_view id) {
-  // k3s and RKE2 bring a containerd of their own.
-  for (const char* const place : {"run/containerd", "run/k3s/containerd"}) {
-    for (const fs::path& space : entries_of(root / place / "io.containerd.runtime.v2.task")) {
-      if (auto found = by_annotations(json_in(space / id / "config.json"))) return found;
-    }
-  }
-  return by_annotations(
-      json_in(root / "run/containers/storage/overlay-containers" / id / "userdata/config.json"));
+std::optional<ContainerName> by_crio(const fs::path& root, std::string_view id) {
+  return of_pod(json_in(root, fs::path("/run/containers/storage/overlay-containers") / id /
+                                  "userdata/config.json"),
+                kOfCrio);
 }
 
 }  // namespace
 
 ContainerName read_container_name(const fs::path& root, std::string_view id) {
-  // An annotation names the pod too, a list only the container.
-  auto found = by_bundle(root, id);
-  if (!found) found = by_docker(root, id);
+  auto found = by_docker(root, id);
+  if (!found) found = by_containerd(root, id);
+  // podman's list has its containers; cri-o's has its own by names for itself, and their bundles have those that people know.
   if (!found) found = by_storage(root, id);
+  if (!found || found->name.starts_with("k8s_")) {
+    if (auto pod = by_crio(root, id)) found = std::move(pod);
+  }
   if (!found) return {};
   return {plain(std::move(found->name), kLongestName),
           plain(std::move(found->image), kLongestImage)};
@@ -154,7 +148,9 @@ std::string name_by_monitor(const std::vector<std::string>& command, std::string
     const auto found = std::find(command.begin(), command.end(), option);
     return found == command.end() || found + 1 == command.end() ? "" : *(found + 1);
   };
-  return after("-c") == id ? plain(after("-n"), kLongestName) : "";
+  const std::string name = plain(after("-n"), kLongestName);
+  // A pod's container has '/' in its name, podman's none.
+  return after("-c") == id && name.find('/') == std::string::npos ? name : "";
 }
 
 }  // namespace gpurota::containers

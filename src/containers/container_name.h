@@ -13,7 +13,7 @@
 
 namespace gpurota::containers {
 
-// Letters, digits and -_./:@ only, so that it can be shown anywhere.
+// Letters, digits and -_./:@ only, so that it can be shown anywhere. Only a pod's container has '/' in its name.
 struct ContainerName {
   std::string name;   // of a pod's container NAMESPACE/POD/CONTAINER; empty: not known
   std::string image;  // as whoever started it called the image; empty: not known

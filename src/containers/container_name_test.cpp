@@ -79,6 +79,29 @@ TEST_F(ContainerNameTest, OfAPodByCrio) {
   EXPECT_EQ(read(), (ContainerName{"lab/train-0/main", "torch:2"}));
 }
 
+TEST_F(ContainerNameTest, ADockerContainerIsNoPodByItsAnnotations) {
+  const std::string pod = R"({"annotations":{"io.kubernetes.cri.container-name":"etcd",
+      "io.kubernetes.cri.sandbox-name":"etcd","io.kubernetes.cri.sandbox-namespace":"kube-system",
+      "nerdctl/name":"kube-system/etcd/etcd"}})";
+  write("run/containerd/io.containerd.runtime.v2.task/moby/" + kId + "/config.json", pod);
+  EXPECT_EQ(read(), ContainerName());
+  write("var/lib/docker/containers/" + kId + "/config.v2.json", kDocker);
+  EXPECT_EQ(read().name, "web");
+}
+
+TEST_F(ContainerNameTest, APodThatIsNotNamedWholeIsNotNamed) {
+  write("run/containerd/io.containerd.runtime.v2.task/k8s.io/" + kId + "/config.json",
+        R"({"annotations":{"io.kubernetes.cri.container-name":"main"}})");
+  EXPECT_EQ(read(), ContainerName());
+}
+
+TEST_F(ContainerNameTest, LinksOfTheMachineLeadToFilesOfTheMachine) {
+  write("data/docker/containers/" + kId + "/config.v2.json", kDocker);
+  fs::create_directories(root() / "var/lib");
+  fs::create_symlink("/data/docker", root() / "var/lib/docker");
+  EXPECT_EQ(read().name, "web");
+}
+
 TEST_F(ContainerNameTest, FilesThatAreNotAsExpectedSayNothing) {
   const std::string file = "var/lib/docker/containers/" + kId + "/config.v2.json";
   for (const char* const text : {"", "{", "[]", "{}", R"({"Name":7,"Config":[]})",
@@ -107,6 +130,8 @@ TEST(ContainerNameByMonitor, OfItsOwnContainerOnly) {
   EXPECT_EQ(name_by_monitor({"conmon", "-c", kId}, kId), "");
   EXPECT_EQ(name_by_monitor({"conmon", "-c", kId, "-n"}, kId), "");
   EXPECT_EQ(name_by_monitor({"conmon", "-c", kId, "-n", "a\nb"}, kId), "");
+  EXPECT_EQ(name_by_monitor({"conmon", "-c", kId, "-n", "kube-system/etcd/etcd"}, kId), "")
+      << "podman has no such names";
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "containers/driver_files.h"
 
+#include "containers/file_text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -124,8 +126,9 @@ DriverFiles read_driver_files(const std::string& root, const std::vector<GpuUuid
 std::string find_driver_library(const std::string& root, const std::string& name) {
   for (const char* const top : {"", "/run/nvidia/driver"}) {
     for (const char* const folder : kLibraryFolders) {
-      std::string path = fmt::format("{}{}{}/{}", root, top, folder, name);
-      if (is_there(path)) return path;
+      // Debian's own packages have links to /etc/alternatives there.
+      std::string place = real_path_below(root + top, fmt::format("{}/{}", folder, name));
+      if (!place.empty()) return place;
     }
   }
   return {};

@@ -23,7 +23,7 @@ struct DriverFiles {
 // `root` stands before every path ("" but in tests). Reads a few small files and folders: waits for the disk.
 DriverFiles read_driver_files(const std::string& root, const std::vector<GpuUuid>& gpus);
 
-// Where a library of the driver is below `root`, that included; empty: nowhere. As the GPU operator's driver container has it, too.
+// Where a library of the driver is below `root`: the path of the file itself, for us. Empty: nowhere. As the GPU operator's driver container has it, too.
 std::string find_driver_library(const std::string& root, const std::string& name);
 
 // What the container has of the machine, read-only.

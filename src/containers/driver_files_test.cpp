@@ -55,6 +55,15 @@ TEST_F(Driver, ALibraryIsFoundBelowARootAlsoInTheGpuOperatorsContainer) {
   write(of_operator);
   EXPECT_EQ(find_driver_library(dir_.path(), "libnvidia-ml.so.1"), dir_.path() + of_operator);
   write("/usr/lib64/libnvidia-ml.so.1");
+  std::filesystem::create_directories(dir_.path() + "/usr/lib/x86_64-linux-gnu");
+  EXPECT_EQ(find_driver_library(dir_.path(), "libnvidia-ml.so.1"),
+            dir_.path() + "/usr/lib64/libnvidia-ml.so.1");
+  // As Debian's packages have it: absolute links, which are the machine's.
+  std::filesystem::create_directories(dir_.path() + "/etc/alternatives");
+  std::filesystem::create_symlink("/etc/alternatives/ml",
+                                  dir_.path() + "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1");
+  std::filesystem::create_symlink("/usr/lib64/libnvidia-ml.so.1",
+                                  dir_.path() + "/etc/alternatives/ml");
   EXPECT_EQ(find_driver_library(dir_.path(), "libnvidia-ml.so.1"),
             dir_.path() + "/usr/lib64/libnvidia-ml.so.1");
 }

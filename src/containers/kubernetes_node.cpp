@@ -57,7 +57,7 @@ std::string without_cdi(const fs::path& root) {
   for (const char* const path :
        {"var/lib/rancher/k3s/agent/etc/containerd/config.toml",
         "var/lib/rancher/rke2/agent/etc/containerd/config.toml", "etc/containerd/config.toml"}) {
-    const auto text = file_text(root / path);
+    const auto text = file_text(root, path);
     if (!text || is_not_for_kubelet(*text)) continue;
     return allows_cdi(*text) ? "" : "/" + std::string(path);
   }
@@ -102,7 +102,7 @@ KubernetesNode read_kubernetes_node(const fs::path& kubelet_dir, const fs::path&
   node.kubelet_listens = ipc::answers((plugins / "kubelet.sock").string(), SOCK_STREAM);
   node.plugins = listeners(plugins);
   node.drivers = listeners(kubelet_dir / "plugins_registry");
-  if (const auto text = file_text(plugins / "kubelet_internal_checkpoint")) {
+  if (const auto text = file_text({}, plugins / "kubelet_internal_checkpoint")) {
     node.known = parse_checkpoint(*text).value_or(node.known);
   }
   node.without_cdi = without_cdi(root);

@@ -28,7 +28,7 @@ struct GpuLink {
   bool operator==(const GpuLink&) const = default;
 };
 
-// Of each GPU that NVLink joins with others, directly or through them: the first of these by UUID, the same of all that are so joined.
+// The group of each GPU that NVLink joins with others, directly or through them: the smallest UUID in it, the same for all its members.
 std::map<GpuUuid, GpuUuid> nvlink_groups(const std::vector<GpuLink>& links);
 
 class Topology {

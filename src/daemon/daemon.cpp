@@ -191,6 +191,7 @@ WatchKeeper::Parts Daemon::watch_parts() {
           .groups = users_,
           .notices = courier_,
           .libraries = &libraries_,
+          .read_container = container_reader(places_.driver_root),
           .wall_clock = world_.wall_clock};
 }
 

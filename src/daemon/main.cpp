@@ -156,10 +156,6 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   if (options.preload && ::access(places.preload.c_str(), R_OK) != 0) {
     return fail_errno("cannot give programs the library of --preload, " + places.preload, errno);
   }
-  if (options.publish_library) {
-    GPUROTA_ASSIGN_OR_RETURN(
-        places.preload, publish_library(places.preload, ipc::absolute(*options.publish_library)));
-  }
   const bool root = ::geteuid() == 0;
   places.socket_mode = root ? 0666 : 0600;
   return places;
@@ -207,6 +203,11 @@ class StoreSettler {
 
 Result<void> serve(const Options& options, const ipc::Paths& paths, const config::Loaded& loaded) {
   const config::Config& config = loaded.config;
+  if (options.publish_library && config.access.strict) {
+    return fail(Code::kInvalid,
+                "access.strict is not for a gpurotad in a container (--publish-library): it is for "
+                "accounts of the machine");
+  }
   for (const int signal : {SIGTERM, SIGINT}) (void)std::signal(signal, end_at_once);
   GPUROTA_ASSIGN_OR_RETURN(Daemon::Places places, places_of(paths, options));
   GPUROTA_ASSIGN_OR_RETURN(std::vector<Fd> passed,
@@ -220,6 +221,11 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
   GPUROTA_ASSIGN_OR_RETURN(const auto loop, sys::SdEventLoop::make());
   GPUROTA_ASSIGN_OR_RETURN(const auto database,
                            store::SqliteStore::open(paths.state_dir, kPredecessorPatience));
+  // No other daemon of this state runs, whose programs it would be for.
+  if (options.publish_library) {
+    GPUROTA_ASSIGN_OR_RETURN(
+        places.preload, publish_library(places.preload, ipc::absolute(*options.publish_library)));
+  }
   SteadyStore store(*loop, *database);
   StoreSettler settler(*loop, store);
   sys::SystemProcesses processes(*loop);

@@ -18,10 +18,10 @@ root it serves all users, else only its own user. It runs in the foreground and 
                       put back what access.strict has changed, and exit; where no daemon will run
   --preload FILE      libgpurota.so to give to programs (found beside the installed gpurotad)
   --publish-library DIR
-                      copy libgpurota.so there and give programs the copy: in a container, a folder
-                      of the machine at the same path
-  --driver-root DIR   below which dev, proc/driver and the driver's libraries are (/): in a container,
-                      where the machine's / is
+                      copy libgpurota.so there and give programs the copy. For a gpurotad in a
+                      container: a folder of the machine, mounted at the same path
+  --driver-root DIR   where dev, proc/driver and the driver's libraries are. For a gpurotad in a
+                      container: where the machine's / is mounted (/)
   --log-level LEVEL   debug, info, warning or error (info)
   --help, --version
 

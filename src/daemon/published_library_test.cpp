@@ -53,6 +53,18 @@ TEST_F(PublishedLibraryTest, AnEqualOneStaysAndAnotherIsReplacedNotWrittenOver) 
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(loaded), {}), "new");
 }
 
+TEST_F(PublishedLibraryTest, EverybodyMayLoadItWhateverOurUmaskIs) {
+  testing::write_file(path("own.so"), "new");
+  const mode_t before = ::umask(0077);
+  const auto copy = publish_library(path("own.so"), path("a"));
+  EXPECT_EQ(::chmod(path("a/libgpurota.so").c_str(), 0600), 0);
+  const auto again = publish_library(path("own.so"), path("a"));
+  ::umask(before);
+  ASSERT_TRUE(copy && again);
+  EXPECT_EQ(state_of(path("a")).st_mode & 07777, 0755U);
+  EXPECT_EQ(state_of(*again).st_mode & 07777, 0755U);
+}
+
 TEST_F(PublishedLibraryTest, SaysWhatIsMissing) {
   EXPECT_EQ(publish_library("", path("a")).error().code, Code::kNotFound);
   EXPECT_NE(publish_library(path("none.so"), path("a")).error().message.find("none.so"),

@@ -52,7 +52,7 @@ PciPlace read_pci_place(const std::string& pci, const std::string& host_root) {
   std::transform(address.begin(), address.end(), address.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   constexpr std::size_t kDomain = 8;
-  if (address.find(':') == kDomain) address.erase(0, kDomain / 2);
+  if (address.find(':') == kDomain && address.starts_with("0000")) address.erase(0, kDomain / 2);
   const std::string device = fmt::format("{}/sys/bus/pci/devices/{}", host_root, address);
   const std::string text = read_file(device + "/numa_node", 32);
   int node = -1;
@@ -61,7 +61,7 @@ PciPlace read_pci_place(const std::string& pci, const std::string& host_root) {
   // A link: ../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0.
   std::error_code error;
   for (const fs::path& part : fs::read_symlink(device, error)) {
-    if (is_pci_root(part.string())) place.root = part.string();
+    if (place.root.empty() && is_pci_root(part.string())) place.root = part.string();
   }
   return place;
 }

@@ -63,22 +63,26 @@ class DaemonInAPod(DraCase):
             os.mkdir(self.path(name))
         unpack(self.folder)
 
-    def start_daemon(self):
-        if not self.machine:
-            self.prepare_machine()
+    def begin_daemon(self, more_mounts=""):
         same = [self.path("run"), self.path("library"), os.environ["GPUROTA_SIM_DIR"], "/proc", "/dev"]
         mounts = [(each, each) for each in same]
         mounts += [(self.path("state"), "/var/lib/gpurota"), (self.path("config"), "/etc/gpurota"), (self.machine, "/host")]
         script = "set -e; mount --make-rprivate /\n"
         for outside, inside in mounts:
             script += 'mkdir -p "$0%s"; mount --rbind "%s" "$0%s"\n' % (inside, outside, inside)
+        script += more_mounts
         script += 'mount --rbind "$0" "$0"; mount -o remount,bind,ro "$0"\nexec chroot "$0" "$@"'
         with open(self.path("gpurotad.log"), "a", encoding="utf-8") as log:
-            self.daemon = subprocess.Popen(
+            return subprocess.Popen(
                 ["unshare", "--mount", "sh", "-c", script, self.path("root"), "/usr/sbin/gpurotad", "--runtime-dir=" + self.path("run"),
                  "--publish-library=" + self.path("library"), "--driver-root=/host"],
                 env={"PATH": os.environ["PATH"], "GPUROTA_SIM_DIR": os.environ["GPUROTA_SIM_DIR"]},
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def start_daemon(self):
+        if not self.machine:
+            self.prepare_machine()
+        self.daemon = self.begin_daemon()
         wait_until(self.answers, "gpurotad")
 
     def library(self):
@@ -114,11 +118,28 @@ class DaemonInAPod(DraCase):
             wait_until(lambda: [each for each in self.call("ListProcesses")["parameters"]["processes"] if each["tenant"]], "the program")
         self.assertEqual(os.stat(self.library()).st_ino, before, "an equal library is left alone")
 
+    def test_a_second_one_leaves_the_library_alone_and_ends(self):
+        with open(self.library(), "rb") as file:
+            before = file.read()
+        with open(os.path.join(self.path("root"), "usr/lib/gpurota/libgpurota.so"), "ab") as file:
+            file.write(b"newer")
+        self.assertNotEqual(self.begin_daemon().wait(PATIENCE), 0)
+        with open(self.library(), "rb") as file:
+            self.assertEqual(file.read(), before)
+
+    def test_a_folder_that_nothing_can_be_loaded_from_is_refused(self):
+        self.daemon.terminate()
+        self.daemon.wait(PATIENCE)
+        refused = self.begin_daemon('mount -o remount,bind,noexec "$0%s"\n' % self.path("library"))
+        self.assertNotEqual(refused.wait(PATIENCE), 0)
+        with open(self.path("gpurotad.log"), encoding="utf-8") as file:
+            self.assertIn("mounted noexec", file.read())
+
     def test_it_has_no_jobs_and_says_so(self):
         done = subprocess.run([os.path.join(PREFIX, "bin", "gpurota"), "job", "add", "x", "--memory", "1G", "--", "true"], env=self.environment,
                               text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("gpurota-keeper is not installed", done.stdout)
+        self.assertIn("gpurota-keeper is not beside it", done.stdout)
 
 
 if __name__ == "__main__":

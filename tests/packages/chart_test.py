@@ -87,8 +87,8 @@ class Chart(unittest.TestCase):
         self.assertIn({"name": "GPUROTA_RUNTIME_DIR", "value": "/srv/gpurota"}, made["env"])
         on_host = {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
         mounts = {mount["name"]: mount["mountPath"] for mount in made["volumeMounts"]}
-        self.assertEqual(set(mounts), set(on_host) | {"config"})
-        for name in ("runtime", "library", "state"):  # what the daemon says of its paths holds outside
+        self.assertEqual(set(mounts), set(on_host) | {"config", "tmp"})
+        for name in ("runtime", "library", "state", "dev"):  # what the daemon says of its paths holds outside
             self.assertEqual(mounts[name], on_host[name])
         self.assertIn("--publish-library=" + mounts["library"], made["command"])
         self.assertIn("--runtime-dir=" + mounts["runtime"], made["command"])

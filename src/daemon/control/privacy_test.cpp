@@ -65,9 +65,9 @@ class PrivacyTest : public FakeWorldTest,
                 .samples = world.samples,
                 .groups = world.users,
                 .notices = *this,
-                .read_container_name =
-                    [](const std::string&) {
-                      return containers::ContainerName{"secret-web", "secret-image"};
+                .read_container =
+                    [](const watch::Container&) {
+                      return ContainerFiles{{"secret-web", "secret-image"}, 0};
                     },
                 .wall_clock = [this] { return wall(); }}),
         views({.config = config,

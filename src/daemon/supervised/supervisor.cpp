@@ -20,8 +20,11 @@ Supervisor::Supervisor(Parts parts, ports::ProgramKind kind, const std::string& 
 
 Result<void> Supervisor::check_owner(uid_t uid) const {
   if (parts_.store == nullptr || parts_.keeper.empty() || parts_.gpurota.empty()) {
-    return fail(Code::kUnavailable,
-                fmt::format("this daemon has no {}s: gpurota-keeper is not installed", what_));
+    return fail(
+        Code::kUnavailable,
+        fmt::format(
+            "this daemon has no {}s: gpurota-keeper is not beside it (it is not in a container)",
+            what_));
   }
   if (parts_.own_uid != 0 && uid != parts_.own_uid) {
     return fail(Code::kDenied,

@@ -1,6 +1,6 @@
 #include "daemon/watch/container_names.h"
 
-#include <algorithm>
+#include <sys/stat.h>
 
 namespace gpurota::daemon {
 namespace {
@@ -8,8 +8,27 @@ namespace {
 // Containers can be renamed.
 constexpr Duration kNameFresh = std::chrono::seconds(30);
 constexpr Duration kNameUnwanted = std::chrono::minutes(2);
+constexpr Duration kTidyPause = std::chrono::seconds(1);
 // From a program in a container to its engine's monitor.
 constexpr int kMostAncestors = 64;
+
+// Whether nobody but root can have made what is in this folder.
+bool is_roots(const std::string& folder) {
+  struct stat state {};
+  return ::stat(folder.c_str(), &state) == 0 && state.st_uid == 0 &&
+         (state.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+ContainerFiles read_files(const std::string& root, const watch::Container& container) {
+  ContainerFiles files;
+  struct stat state {};
+  if (::stat(container.group.c_str(), &state) != 0) return files;
+  files.owner = state.st_uid;
+  if (is_roots(container.group.substr(0, container.group.rfind('/')))) {
+    files.name = containers::read_container_name(root, container.id);
+  }
+  return files;
+}
 
 }  // namespace
 
@@ -20,44 +39,63 @@ std::optional<containers::ContainerName> ContainerNames::name_of(const watch::Co
                                                                  pid_t pid) {
   if (container.engine == "lxc") return containers::ContainerName{container.id, {}};
   if (container.id.empty()) return containers::ContainerName{};
-  if (!known_.contains(container.id)) forget_unwanted();
-  Known& known = known_[container.id];
-  known.wanted = loop_.now();
-  const bool old = !known.asked || known.wanted - *known.asked >= kNameFresh;
-  if (old && !known.reading) read(container.id, known);
-  if (known.ask_monitor) ask_monitor(container, pid, known);
-  return known.name;
+  Known* const known = find_or_add(container.group);
+  if (known == nullptr) return containers::ContainerName{};
+  known->wanted = loop_.now();
+  const bool old = !known->asked || known->wanted - *known->asked >= kNameFresh;
+  if (old && !known->reading) read(container, *known);
+  if (known->ask_monitor) ask_monitor(container, pid, *known);
+  return known->answer;
 }
 
-void ContainerNames::read(const std::string& id, Known& known) {
+ContainerNames::Known* ContainerNames::find_or_add(const std::string& group) {
+  if (const auto found = known_.find(group); found != known_.end()) return &found->second;
+  if (known_.size() >= kMost) forget_unwanted();
+  return known_.size() < kMost ? &known_[group] : nullptr;
+}
+
+void ContainerNames::read(const watch::Container& container, Known& known) {
   known.asked = loop_.now();
   known.reading = true;
-  worker_.run([read = read_, id] { return read(id); },
-              [this, id](containers::ContainerName name) { take(id, std::move(name)); });
+  worker_.run([read = read_, container] { return read(container); },
+              [this, container](ContainerFiles files) { take(container, std::move(files)); });
 }
 
-void ContainerNames::take(const std::string& id, containers::ContainerName name) {
-  const auto found = known_.find(id);
+void ContainerNames::take(const watch::Container& container, ContainerFiles files) {
+  const auto found = known_.find(container.group);
   if (found == known_.end()) return;
-  found->second.reading = false;
-  found->second.ask_monitor = name.name.empty();
-  found->second.name = std::move(name);
+  Known& known = found->second;
+  known.reading = false;
+  known.monitor.reset();
+  known.ask_monitor = files.name.name.empty() && container.engine == "podman";
+  if (!known.ask_monitor) known.answer = files.name;
+  known.files = std::move(files);
 }
 
+// Until it has answered what was known stays.
 void ContainerNames::ask_monitor(const watch::Container& container, pid_t pid, Known& known) {
+  if (!known.monitor) known.monitor = find_monitor(pid, known.files.owner);
+  containers::ContainerName name = known.files.name;
+  if (*known.monitor != 0) {
+    const auto command = processes_.command_of(*known.monitor);
+    if (!command && command.error().code == Code::kUnavailable) return;
+    if (command) {
+      name.name = containers::name_by_monitor(*command, container.id);
+    } else if (known.answer) {
+      name.name = known.answer->name;
+    }
+  }
   known.ask_monitor = false;
-  const pid_t monitor = container.engine == "podman" ? find_monitor(pid) : 0;
-  if (monitor == 0) return;
-  const auto command = processes_.command_of(monitor);
-  known.ask_monitor = !command && command.error().code == Code::kUnavailable;
-  if (command) known.name->name = containers::name_by_monitor(*command, container.id);
+  known.answer = std::move(name);
 }
 
-pid_t ContainerNames::find_monitor(pid_t pid) {
+pid_t ContainerNames::find_monitor(pid_t pid, std::optional<uid_t> owner) {
   for (int i = 0; i < kMostAncestors && pid > 1; ++i) {
-    if (processes_.executable_of(pid).ends_with("/conmon")) return pid;
     const auto info = processes_.read_info(pid);
     if (!info) return 0;
+    if (processes_.executable_of(pid).ends_with("/conmon")) {
+      return info->uid == 0 || info->uid == owner ? pid : 0;
+    }
     pid = info->parent;
   }
   return 0;
@@ -65,16 +103,16 @@ pid_t ContainerNames::find_monitor(pid_t pid) {
 
 void ContainerNames::forget_unwanted() {
   const TimePoint now = loop_.now();
-  std::erase_if(known_,
-                [now](const auto& entry) { return now - entry.second.wanted >= kNameUnwanted; });
-  if (known_.size() < kMost) return;
-  known_.erase(std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
-    return a.second.wanted < b.second.wanted;
-  }));
+  if (now - tidied_ < kTidyPause) return;
+  tidied_ = now;
+  // What is being read has a job that waits: so there are never more of these than kMost.
+  std::erase_if(known_, [now](const auto& entry) {
+    return !entry.second.reading && now - entry.second.wanted >= kNameUnwanted;
+  });
 }
 
-containers::ContainerName read_container_name_here(const std::string& id) {
-  return containers::read_container_name("/", id);
+ContainerNames::Read container_reader(const std::string& root) {
+  return [root](const watch::Container& container) { return read_files(root, container); };
 }
 
 }  // namespace gpurota::daemon

@@ -58,14 +58,12 @@ class WatchKeeper final : public LeaseListener {
     UserGroups& groups;
     NoticeListener& notices;
     Libraries* libraries = nullptr;  // null: nobody reads them
-    // What people call a container; runs on a worker.
-    ContainerNames::Read read_container_name = read_container_name_here;
+    ContainerNames::Read read_container;
     std::function<WallTime()> wall_clock;
   };
 
   explicit WatchKeeper(Parts parts)
-      : parts_(std::move(parts)),
-        names_(parts_.loop, parts_.processes, parts_.read_container_name) {}
+      : parts_(std::move(parts)), names_(parts_.loop, parts_.processes, parts_.read_container) {}
 
   // What a good sample shows, with whose each process is.
   watch::Look look_at(const GpuSample& sample);

@@ -57,9 +57,9 @@ class WatchKeeperTest : public FakeWorldTest,
             .groups = *this,
             .notices = *this,
             .libraries = this,
-            .read_container_name =
-                [](const std::string&) {
-                  return containers::ContainerName{"web", "alpine:3"};
+            .read_container =
+                [](const watch::Container&) {
+                  return ContainerFiles{{"web", "alpine:3"}, 0};
                 },
             .wall_clock = [] { return WallTime(1h); }};
   }
