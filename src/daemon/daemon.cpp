@@ -426,12 +426,8 @@ Result<proto::Reload::Reply> Daemon::reload() {
       reply.warnings->push_back(proto_problem(problem));
     }
   } else {
-    reply.warnings->push_back(
-        {{},
-         {},
-         {},
-         "the account database does not answer yet: the log says later which names it "
-         "does not know"});
+    proto::ConfigProblem& later = reply.warnings->emplace_back();
+    later.message = "the account database does not answer yet; the log will say whom it lacks";
   }
   notices_.on_config_change();
   sampler_.set_period(config_.watch_period);

@@ -161,6 +161,19 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   return places;
 }
 
+// While no other daemon of this state runs, whose programs the library would be for.
+Result<void> publish(const Options& options, const config::Config& config, Daemon::Places& places) {
+  if (!options.publish_library) return {};
+  if (config.access.strict) {
+    return fail(Code::kInvalid,
+                "access.strict is not for a gpurotad in a container (--publish-library): it is for "
+                "accounts of the machine");
+  }
+  GPUROTA_ASSIGN_OR_RETURN(
+      places.preload, publish_library(places.preload, ipc::absolute(*options.publish_library)));
+  return {};
+}
+
 config::Loaded load_config(const Options& options, const ipc::Paths& paths) {
   return config::load(paths.config_file, options.config.has_value());
 }
@@ -203,11 +216,6 @@ class StoreSettler {
 
 Result<void> serve(const Options& options, const ipc::Paths& paths, const config::Loaded& loaded) {
   const config::Config& config = loaded.config;
-  if (options.publish_library && config.access.strict) {
-    return fail(Code::kInvalid,
-                "access.strict is not for a gpurotad in a container (--publish-library): it is for "
-                "accounts of the machine");
-  }
   for (const int signal : {SIGTERM, SIGINT}) (void)std::signal(signal, end_at_once);
   GPUROTA_ASSIGN_OR_RETURN(Daemon::Places places, places_of(paths, options));
   GPUROTA_ASSIGN_OR_RETURN(std::vector<Fd> passed,
@@ -221,11 +229,7 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
   GPUROTA_ASSIGN_OR_RETURN(const auto loop, sys::SdEventLoop::make());
   GPUROTA_ASSIGN_OR_RETURN(const auto database,
                            store::SqliteStore::open(paths.state_dir, kPredecessorPatience));
-  // No other daemon of this state runs, whose programs it would be for.
-  if (options.publish_library) {
-    GPUROTA_ASSIGN_OR_RETURN(
-        places.preload, publish_library(places.preload, ipc::absolute(*options.publish_library)));
-  }
+  GPUROTA_TRY(publish(options, config, places));
   SteadyStore store(*loop, *database);
   StoreSettler settler(*loop, store);
   sys::SystemProcesses processes(*loop);

@@ -25,7 +25,7 @@ std::optional<std::string> bytes_of(const std::string& path) {
 }
 
 // Whatever our umask is.
-Result<void> make_folder(const std::string& folder) {
+Result<void> make_library_folder(const std::string& folder) {
   std::error_code error;
   const bool made = std::filesystem::create_directories(folder, error);
   if (error) return fail_errno("cannot make " + folder, error.value());
@@ -51,7 +51,7 @@ Result<std::string> publish_library(const std::string& library, const std::strin
   }
   const auto bytes = bytes_of(library);
   if (!bytes) return fail_errno("cannot read " + library, errno);
-  GPUROTA_TRY(make_folder(folder));
+  GPUROTA_TRY(make_library_folder(folder));
   const std::string copy = folder + "/libgpurota.so";
   // An equal one stays, with what has it mapped.
   if (bytes_of(copy) != bytes) {
