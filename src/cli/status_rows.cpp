@@ -301,12 +301,8 @@ class Rows {
       parts.add_firm(fmt::format("on {}'s GPU", to_string(*finding.lease_id)));
     }
     parts.add(found_text(finding));
-    if (finding.perhaps_of) {
-      parts.add("in " + containers_text(finding) + ", perhaps of " +
-                to_string(*finding.perhaps_of));
-    } else if (finding.container) {
-      parts.add("in " + containers_text(finding));
-    }
+    if (finding.perhaps_of || finding.container) parts.add("in " + containers_text(finding));
+    if (finding.perhaps_of) parts.add("perhaps of " + to_string(*finding.perhaps_of));
     row[kWhat] = parts.cell();
     return row;
   }

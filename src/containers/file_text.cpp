@@ -1,5 +1,6 @@
 #include "containers/file_text.h"
 
+#include "base/fd.h"
 #include "base/read_all.h"
 
 #include <fmt/format.h>
@@ -18,15 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Its path as the kernel has it.
-std::string place_of(const Fd& file) {
-  std::error_code error;
-  const fs::path place = fs::read_symlink(fmt::format("/proc/self/fd/{}", file.get()), error);
-  return error ? std::string() : place.string();
-}
-
-}  // namespace
-
+// `path` may begin with '/', which is `root`. Invalid, with errno set: it cannot be opened. Does not wait for who should write into a pipe.
 Fd open_below(const fs::path& root, const fs::path& path, int flags) {
   flags |= O_CLOEXEC;
   if ((flags & O_PATH) == 0) flags |= O_NONBLOCK;  // openat2 refuses the two together
@@ -41,6 +34,8 @@ Fd open_below(const fs::path& root, const fs::path& path, int flags) {
   if (errno != ENOSYS && errno != EPERM) return Fd();
   return Fd(::open((root / path.relative_path()).c_str(), flags));
 }
+
+}  // namespace
 
 std::optional<std::string> file_text(const fs::path& root, const fs::path& path) {
   const Fd file = open_below(root, path, O_RDONLY);
@@ -62,7 +57,9 @@ std::vector<std::string> names_below(const fs::path& root, const fs::path& path)
 
 std::string real_path_below(const fs::path& root, const fs::path& path) {
   const Fd file = open_below(root, path, O_PATH);
-  return file ? place_of(file) : std::string();
+  if (!file) return {};
+  std::error_code error;
+  return fs::read_symlink(fmt::format("/proc/self/fd/{}", file.get()), error).string();
 }
 
 }  // namespace gpurota::containers

@@ -1,8 +1,6 @@
 // Files of the machine below a root: "/", or where a container has the machine's. Links there are followed as the machine follows them.
 #pragma once
 
-#include "base/fd.h"
-
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -13,8 +11,7 @@ namespace gpurota::containers {
 // Lists of containers, and kubelet's file of devices, have some KiB for each.
 inline constexpr std::size_t kLargestFile = 16U << 20U;
 
-// `path` may begin with '/', which is `root`. Invalid, with errno set: it cannot be opened. Does not wait for who should write into a pipe.
-Fd open_below(const std::filesystem::path& root, const std::filesystem::path& path, int flags);
+// Each `path` may begin with '/', which is `root`.
 
 // Whole; nothing: it cannot be read.
 std::optional<std::string> file_text(const std::filesystem::path& root,

@@ -1,17 +1,14 @@
 #include "daemon/published_library.h"
 
-#include "base/fd.h"
-#include "base/read_all.h"
+#include "base/directory.h"
 #include "base/replace_file.h"
+#include "sys/proc_files.h"
 
 #include <cerrno>
-#include <filesystem>
-#include <optional>
-#include <system_error>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 namespace gpurota::daemon {
 namespace {
@@ -19,17 +16,11 @@ namespace {
 constexpr mode_t kForAll = 0755;
 constexpr std::size_t kLargestLibrary = std::size_t{256} << 20U;
 
-std::optional<std::string> bytes_of(const std::string& path) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  return file ? read_all(file.get(), kLargestLibrary) : std::nullopt;
-}
-
-// Whatever our umask is.
 Result<void> make_library_folder(const std::string& folder) {
-  std::error_code error;
-  const bool made = std::filesystem::create_directories(folder, error);
-  if (error) return fail_errno("cannot make " + folder, error.value());
-  if (made && ::chmod(folder.c_str(), kForAll) != 0) {
+  const bool is_there = ::access(folder.c_str(), F_OK) == 0;
+  GPUROTA_TRY(make_directory(folder, kForAll));
+  // Whatever our umask is.
+  if (!is_there && ::chmod(folder.c_str(), kForAll) != 0) {
     return fail_errno("cannot let everybody into " + folder, errno);
   }
   struct statvfs system {};
@@ -49,12 +40,12 @@ Result<std::string> publish_library(const std::string& library, const std::strin
     return fail(Code::kNotFound,
                 "libgpurota.so is not beside this gpurotad: say where it is with --preload FILE");
   }
-  const auto bytes = bytes_of(library);
+  const auto bytes = sys::read_whole(library, kLargestLibrary);
   if (!bytes) return fail_errno("cannot read " + library, errno);
   GPUROTA_TRY(make_library_folder(folder));
   const std::string copy = folder + "/libgpurota.so";
   // An equal one stays, with what has it mapped.
-  if (bytes_of(copy) != bytes) {
+  if (sys::read_whole(copy, kLargestLibrary) != bytes) {
     GPUROTA_TRY(replace_file(copy, *bytes, kForAll));
   } else if (::chmod(copy.c_str(), kForAll) != 0) {
     return fail_errno("cannot let everybody read " + copy, errno);

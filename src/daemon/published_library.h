@@ -7,8 +7,8 @@
 
 namespace gpurota::daemon {
 
-// Copies `library` into `folder`, which is made if it is not there, and returns the copy's path. Programs that have an earlier copy loaded keep
-// it. kNotFound: there is no library; else as replace_file().
+// Copies `library` into `folder`, which is made as make_directory() does and open to all, and returns the copy's path. Programs that have an earlier
+// copy loaded keep it. kNotFound: there is no library; kInvalid: the folder is mounted noexec; else as make_directory() and replace_file().
 Result<std::string> publish_library(const std::string& library, const std::string& folder);
 
 }  // namespace gpurota::daemon

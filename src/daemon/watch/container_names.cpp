@@ -1,5 +1,7 @@
 #include "daemon/watch/container_names.h"
 
+#include "base/directory.h"
+
 #include <sys/stat.h>
 
 namespace gpurota::daemon {
@@ -12,19 +14,13 @@ constexpr Duration kTidyPause = std::chrono::seconds(1);
 // From a program in a container to its engine's monitor.
 constexpr int kMostAncestors = 64;
 
-// Whether nobody but root can have made what is in this folder.
-bool is_roots(const std::string& folder) {
-  struct stat state {};
-  return ::stat(folder.c_str(), &state) == 0 && state.st_uid == 0 &&
-         (state.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
 ContainerFiles read_files(const std::string& root, const watch::Container& container) {
   ContainerFiles files;
   struct stat state {};
   if (::stat(container.group.c_str(), &state) != 0) return files;
   files.owner = state.st_uid;
-  if (is_roots(container.group.substr(0, container.group.rfind('/')))) {
+  // Where nobody but root can have made the group.
+  if (check_directory(container.group.substr(0, container.group.rfind('/')), 0)) {
     files.name = containers::read_container_name(root, container.id);
   }
   return files;
