@@ -98,6 +98,13 @@ class Layers(Tree):
         self.includes("src/daemon/y.cpp", '"proto/x_internal.h"')
         self.assert_refused("its own folder")
 
+    def test_lets_rooms_that_may_include_its_room_have_an_internal_header(self):
+        self.includes("src/kube/api/x_internal.h", "<nlohmann/json.hpp>")
+        self.includes("src/kube/dra/x.cpp", '"kube/api/x_internal.h"')
+        self.assertEqual(self.problems(), [])
+        self.includes("src/kube/dra/y.h", '"kube/api/x_internal.h"')
+        self.assert_refused("its own folder")
+
     def test_refuses_heavy_headers_of_others(self):
         self.includes("src/daemon/x.cpp", "<sqlite3.h>")
         self.assert_refused("belongs to store")

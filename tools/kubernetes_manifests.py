@@ -26,24 +26,31 @@ CHART = os.path.join(FOLDER, "chart")
 NAMESPACE = "gpurota"
 # What each file is for, the values that it has beside the default ones, and the templates that it is made of.
 FILES = {
+    # By itself: who deletes what one of the others has made keeps the rest.
+    "namespace.yaml": ("The namespace of gpurota, for the other manifests.", {}, ()),
     "dra.yaml": ("gpurota-dra on each node with the label gpurota.dev/node=true, beside a gpurotad of the node, for Kubernetes 1.34 or newer.",
                  {}, ("classes.yaml", "access.yaml", "dra.yaml")),
     "gpurotad.yaml": ("gpurotad on each node with the label gpurota.dev/node=true that does not have its package.",
                       {"daemon": {"enabled": True}}, ("daemon.yaml",)),
     "device-plugin.yaml": ("gpurota-device-plugin on each node with the label gpurota.dev/node=true, beside a gpurotad of the node.",
-                           {"devicePlugin": {"enabled": True}}, ("device-plugin.yaml",)),
+                           {"devicePlugin": {"enabled": True}}, ("device-plugin-access.yaml", "device-plugin.yaml")),
 }
 HEAD = """\
 # %s
 # docs/operate/kubernetes.md
 #
-# `./dev image` makes the image; with a registry, write its name there below. Made of the chart beside this, by tools/kubernetes_manifests.py.
+# Made of the chart beside this, by tools/kubernetes_manifests.py.
+"""
+HEAD_OF_PODS = HEAD.rstrip("\n") + """ `./dev image` makes the image; with a registry, write its name there below.
+# `kubectl apply -f namespace.yaml` comes first.
+"""
+NAMESPACE_ITSELF = """\
 apiVersion: v1
 kind: Namespace
 metadata:
   name: gpurota
   labels:
-    # It runs as root, with folders of the machine.
+    # Pods run as root, with folders of the machine.
     pod-security.kubernetes.io/enforce: privileged
 """
 ACTION = re.compile(r"(\s*)\{\{(-?) *(.*?) *\}\}")
@@ -140,7 +147,8 @@ def rendered(names, more, namespace=NAMESPACE):
 
 def made():
     """The text of each file."""
-    return {name: "---\n".join([HEAD % purpose] + rendered(templates, more)) for name, (purpose, more, templates) in FILES.items()}
+    return {name: HEAD_OF_PODS % purpose + "---\n".join(rendered(templates, more)) if templates else HEAD % purpose + NAMESPACE_ITSELF
+            for name, (purpose, more, templates) in FILES.items()}
 
 
 def main(arguments):

@@ -3,12 +3,14 @@
 #include "base/log.h"
 #include "kube/endpoint.h"
 #include "kube/machine.h"
+#include "kube/pod_groups.h"
 
 #include <utility>
 
 namespace gpurota::kube {
 namespace {
 
+constexpr const char* kPluginProgram = "gpurota-device-plugin";
 constexpr std::chrono::milliseconds kListPatience{5000};
 constexpr std::chrono::milliseconds kNamePatience{5000};
 
@@ -31,6 +33,10 @@ Agent::Agent(ports::EventLoop& loop, const Options& options, client::Location da
                                                    plugins_dir_, [this] { settle(); }},
                                    resource, name));
   }
+  if (!options_.api) return;
+  event_writer_ = std::make_unique<EventWriter>(
+      loop_, std::make_shared<ApiClient>(options_.api->access, kPluginProgram),
+      EventSource{kPluginProgram, options_.api->node});
 }
 
 Agent::~Agent() = default;
@@ -67,9 +73,11 @@ void Agent::watch_folder() {
 }
 
 void Agent::look_at_daemon() {
-  link_.look([this](Result<DaemonView> view) {
+  link_.look(node_.leases_of_unknown_pods(), [this](Result<DaemonView> view) {
     const bool first = !node_.knows_gpus();
+    const bool is_there = view.has_value();
     node_.on_daemon(std::move(view));
+    if (event_writer_ && is_there) event_writer_->write(events_.look(node_.pods(), loop_.now()));
     settle();
     if (!first) return;
     for (const auto& endpoint : endpoints_) endpoint->look();
@@ -88,6 +96,7 @@ void Agent::look_at_pods() {
               if (!list) return;
               node_.on_pods(*list, asked);
               look_for_living();
+              look_at_groups();
               settle();
             });
 }
@@ -95,11 +104,25 @@ void Agent::look_at_pods() {
 void Agent::look_for_living() {
   auto tokens = node_.missing_tokens();
   if (tokens.empty() || leases_.unfinished() > 0) return;
-  leases_.run([tokens] { return read_living_tokens(tokens); },
-              [this, tokens](const std::set<std::string>& living) {
-                node_.on_living(tokens, living);
+  leases_.run([tokens] { return read_living_tokens(tokens, "/proc"); },
+              [this, tokens](const Result<std::set<std::string>>& living) {
+                if (!living) {
+                  return log::warn("cannot tell which containers are gone, trying again",
+                                   {{"error", living.error().message}});
+                }
+                node_.on_living(tokens, *living);
                 settle();
               });
+}
+
+void Agent::look_at_groups() {
+  if (!node_.wants_pod_groups()) return;
+  pods_.run([root = options_.host_root] { return read_pod_groups(root); },
+            [this](const Result<std::set<std::string>>& uids) {
+              if (!uids) return;  // nothing is known, so nothing has ended
+              node_.on_pod_groups(*uids);
+              settle();
+            });
 }
 
 void Agent::settle() {

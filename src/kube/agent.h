@@ -8,6 +8,7 @@
 #pragma once
 
 #include "client/locate.h"
+#include "kube/api/event_writer.h"
 #include "kube/daemon_link.h"
 #include "kube/folder_watch.h"
 #include "kube/node.h"
@@ -42,6 +43,7 @@ class Agent {
   void look_at_daemon();
   void look_at_pods();
   void look_for_living();
+  void look_at_groups();
   // Whatever may have changed: publishes what is offered, and has done what is to be done.
   void settle();
 
@@ -55,7 +57,9 @@ class Agent {
   std::optional<FolderWatch> watch_;
   ports::EventLoop::SourcePtr timer_;
   bool pods_are_unknown_ = false;
-  sys::Worker pods_, sockets_, leases_;  // end first, with the link
+  PodEvents events_{"has another when its container starts again"};
+  std::unique_ptr<EventWriter> event_writer_;  // null: nobody is told
+  sys::Worker pods_, sockets_, leases_;        // end before what is above, with the link
   DaemonLink link_;
 };
 

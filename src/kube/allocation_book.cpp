@@ -21,6 +21,7 @@ stored::Allocation row_of(const Allocation& allocation) {
     row.set_pod(allocation.pod->name);
     row.set_container(allocation.pod->container);
   }
+  row.set_pod_uid(allocation.pod_uid);
   return row;
 }
 
@@ -35,6 +36,7 @@ Result<Allocation> allocation_of(const stored::Allocation& row, TimePoint now) {
   if (!row.pod().empty()) {
     allocation.pod = proto::Pod{row.namespace_(), row.pod(), row.container()};
   }
+  allocation.pod_uid = row.pod_uid();
   allocation.asked = now;
   return allocation;
 }
@@ -96,6 +98,12 @@ Allocation* AllocationBook::find(const std::string& id) {
 Result<void> AllocationBook::name(Allocation& allocation, const proto::Pod& pod) {
   if (allocation.pod == pod) return {};
   allocation.pod = pod;
+  return store();
+}
+
+Result<void> AllocationBook::identify(Allocation& allocation, const std::string& pod_uid) {
+  if (allocation.pod_uid == pod_uid) return {};
+  allocation.pod_uid = pod_uid;
   return store();
 }
 

@@ -24,11 +24,18 @@ struct Allocation {
   Resource resource = Resource::kGpu;
   std::set<Device> devices;
   std::optional<proto::Pod> pod{};  // once kubelet has listed it
-  std::optional<LeaseId> lease{};   // as the daemon last said; not stored
-  TimePoint asked{};    // when kubelet last asked for it, or the plugin has started; not stored
-  bool listed = false;  // kubelet's last list has it; not stored
-  int missing =
-      0;  // so many lists in a row, that began after it was asked for, have not; not stored
+  std::string pod_uid{};            // once the daemon has seen a process of it on a GPU
+
+  // What is seen of it since the plugin runs; not stored.
+  std::optional<LeaseId> lease{};  // as the daemon last said
+  std::optional<LeaseId> had{};    // the last one that it had
+  TimePoint asked{};               // when kubelet last asked for it, or the plugin has started
+  bool counted = false;            // the daemon's last view has its lease, be it one that ends
+  bool used = false;               // a process on a GPU has the lease
+  bool listed = false;             // kubelet's last list has it
+  int groupless = 0;               // so many looks in a row found no control group of its pod
+  bool ended = false;              // its pod has, though kubelet lists it
+  int missing = 0;  // so many lists in a row, that began after it was asked for, have not
 };
 
 class AllocationBook {
@@ -47,6 +54,7 @@ class AllocationBook {
   Allocation* find(const std::string& id);
   // Of whom it is; stored if it is new.
   Result<void> name(Allocation& allocation, const proto::Pod& pod);
+  Result<void> identify(Allocation& allocation, const std::string& pod_uid);
 
   std::map<std::string, Allocation>& all() { return allocations_; }
   const std::map<std::string, Allocation>& all() const { return allocations_; }

@@ -6,10 +6,12 @@
 
 namespace gpurota::kube {
 
-void DaemonLink::look(std::function<void(Result<DaemonView>)> heard) {
+void DaemonLink::look(std::vector<LeaseId> whose, std::function<void(Result<DaemonView>)> heard) {
   if (looks_.unfinished() > 0) return;
   looks_.run(
-      [location = location_, root = host_root_] { return read_daemon(location, root); },
+      [location = location_, root = host_root_, whose = std::move(whose)] {
+        return read_daemon(location, root, whose);
+      },
       [this, heard = std::move(heard)](Result<DaemonView> view) {
         if (std::exchange(is_away_, !view) != !view) {
           if (view) {

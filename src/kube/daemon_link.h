@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace gpurota::kube {
 
@@ -19,8 +20,8 @@ class DaemonLink {
   DaemonLink(ports::EventLoop& loop, client::Location location, std::string host_root)
       : location_(std::move(location)), host_root_(std::move(host_root)), looks_(loop, "daemon") {}
 
-  // Looks, unless a look is under way. That the daemon has gone, and is back, is logged once.
-  void look(std::function<void(Result<DaemonView>)> heard);
+  // Looks, unless a look is under way. `whose`: as read_daemon(). That the daemon has gone, and is back, is logged once.
+  void look(std::vector<LeaseId> whose, std::function<void(Result<DaemonView>)> heard);
   // `whose`: "a container". That it could not be ended is logged: a later look finds the lease again.
   void end_lease_on(sys::Worker& worker, const LeaseEnding& ending, const char* whose) const;
 

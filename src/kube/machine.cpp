@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <string_view>
@@ -38,6 +39,11 @@ std::string_view token_in(std::string_view environment) {
   return {};
 }
 
+// This process is, and not the one that it reads of.
+bool is_short_of_something(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
 // "pci0000:00", as the kernel writes it (drivers/pci/probe.c).
 bool is_pci_root(const std::string& name) {
   return name.starts_with("pci") && name.find(':') != std::string::npos;
@@ -66,17 +72,24 @@ PciPlace read_pci_place(const std::string& pci, const std::string& host_root) {
   return place;
 }
 
-std::set<std::string> read_living_tokens(const std::set<std::string>& tokens) {
+Result<std::set<std::string>> read_living_tokens(const std::set<std::string>& tokens,
+                                                 const std::string& proc) {
   std::set<std::string> living;
   std::error_code error;
-  for (fs::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
+  fs::directory_iterator at(proc, error);
+  for (const fs::directory_iterator end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    errno = 0;
     const std::string text = read_file(at->path().string() + "/environ", kMostEnvironment);
+    if (text.empty() && is_short_of_something(errno)) {
+      return fail_errno("cannot read the processes of this machine", errno);
+    }
     const auto found = tokens.find(std::string(token_in(text)));
     if (found != tokens.end()) living.insert(*found);
   }
-  return living;
+  if (!error) return living;
+  return fail_errno("cannot read the processes of this machine", error.value());
 }
 
 }  // namespace gpurota::kube

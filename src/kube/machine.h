@@ -1,6 +1,8 @@
 // What is read of this machine for its containers. Reads files; any thread but the state thread.
 #pragma once
 
+#include "base/result.h"
+
 #include <optional>
 #include <set>
 #include <string>
@@ -19,7 +21,9 @@ struct PciPlace {
 PciPlace read_pci_place(const std::string& pci, const std::string& host_root);
 
 // Of these tokens those that a process of this machine has been started with: their containers live. Empty text of /proc/PID/environ, as of
-// the kernel's threads and of who has just ended, has none. Sees the processes of the PID namespace that it runs in.
-std::set<std::string> read_living_tokens(const std::set<std::string>& tokens);
+// the kernel's threads and of who has just ended, has none; nor has one that nobody may read. Sees the processes of the PID namespace that it
+// runs in. `proc`: "/proc". An error: not all can be read now, so that nothing is known of those that are not found.
+Result<std::set<std::string>> read_living_tokens(const std::set<std::string>& tokens,
+                                                 const std::string& proc);
 
 }  // namespace gpurota::kube

@@ -51,5 +51,25 @@ TEST_F(MachineTest, WhatTheKernelDoesNotKnowHasItsAddressOnly) {
   EXPECT_EQ(read_pci_place("00000000:02:00.0", root()), (PciPlace{"0000:02:00.0", {}, {}}));
 }
 
+TEST(LivingTokensTest, AreThoseThatAProcessWasStartedWith) {
+  testing::TempDir proc;
+  const auto add = [&](const std::string& pid, const std::string& environment) {
+    fs::create_directories(fs::path(proc.path()) / pid);
+    testing::write_file(proc.file(pid + "/environ"), environment);
+  };
+  using namespace std::string_literals;
+  add("1", "PATH=/\0"s);
+  add("20", "A=B\0GPUROTA_TOKEN=aa\0"s);
+  add("self", "GPUROTA_TOKEN=bb\0"s);
+  fs::create_directories(fs::path(proc.path()) / "21");  // it has just ended
+  EXPECT_EQ(read_living_tokens({"aa", "bb", "cc"}, proc.path()).value(),
+            std::set<std::string>{"aa"});
+}
+
+TEST(LivingTokensTest, AreNotKnownWhereProcessesCannotBeRead) {
+  testing::TempDir folder;
+  EXPECT_FALSE(read_living_tokens({"aa"}, folder.file("not-there")));
+}
+
 }  // namespace
 }  // namespace gpurota::kube

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "kube/packing.h"
+#include "kube/pod_leases.h"
 #include "kube/wish.h"
 
 #include <fmt/format.h>
@@ -18,6 +19,8 @@ constexpr std::size_t kIdDigits = 16;
 constexpr Duration kPromise = std::chrono::minutes(2);
 // Lists of kubelet in a row that do not have it.
 constexpr int kMissingLists = 2;
+// Looks in a row that found no control group of a pod.
+constexpr int kGrouplessLooks = 2;
 
 std::string ids_text(Resource resource, const std::set<Device>& devices) {
   return fmt::format("{} of {}", devices.size(), to_string(resource));
@@ -51,6 +54,7 @@ Result<ContainerAnswer> Node::allocate(Resource resource, const std::vector<std:
 
 void Node::drop(const Allocation& allocation) {
   if (!allocation.lease) return;
+  leaving_.insert(*allocation.lease);
   endings_.push_back({*allocation.lease, "its devices were given to another container"});
 }
 
@@ -79,7 +83,8 @@ Result<LeaseOrder> Node::pre_start(Resource resource, const std::vector<std::str
                 "lost: delete the pod");
   }
   allocation->asked = settings_.now();
-  allocation->missing = 0;
+  allocation->missing = allocation->groupless = 0;
+  allocation->ended = false;
   GPUROTA_ASSIGN_OR_RETURN(proto::LeaseRequest wish,
                            lease_wish(resource, devices, settings_.rules));
   return order_of(*allocation, std::move(wish));
@@ -91,7 +96,7 @@ void Node::on_lease(const std::string& id, const proto::Lease& lease) {
     endings_.push_back({lease.lease_id, "its devices were given to another container"});
     return;
   }
-  allocation->lease = lease.lease_id;
+  allocation->lease = allocation->had = lease.lease_id;
 }
 
 void Node::on_daemon(Result<DaemonView> view) {
@@ -100,21 +105,39 @@ void Node::on_daemon(Result<DaemonView> view) {
 
 // Which leases are whose, and which are nobody's any more.
 void Node::find_leases() {
-  for (auto& [id, allocation] : book_.all()) allocation.lease.reset();
-  std::erase_if(named_, [&](LeaseId id) {
+  for (auto& [id, allocation] : book_.all()) {
+    allocation.lease.reset();
+    allocation.counted = allocation.used = false;
+  }
+  const auto is_gone = [this](LeaseId id) {
     return std::none_of(view_->pods.begin(), view_->pods.end(),
                         [id](const proto::Lease& lease) { return lease.lease_id == id; });
-  });
+  };
+  std::erase_if(named_, is_gone);
+  std::erase_if(leaving_, is_gone);
   for (const proto::Lease& lease : view_->pods) {
     const std::string id = lease.allocation.value_or("");
-    if (!id.starts_with(kOurs) || lease.state == proto::LeaseState::kEnding) continue;
-    if (Allocation* const allocation = book_.find(id)) {
-      allocation->lease = lease.lease_id;
+    if (!id.starts_with(kOurs)) continue;
+    Allocation* const allocation = book_.find(id);
+    if (allocation) allocation->counted = true;
+    if (lease.state == proto::LeaseState::kEnding) continue;
+    if (allocation) {
+      allocation->lease = allocation->had = lease.lease_id;
+      allocation->used = lease.processes > 0;
+      identify(*allocation);
       if (lease.pod) named_.insert(lease.lease_id);
     } else if (lease.processes == 0) {
       // What it is for was lost with what was stored; while it is used there is a container.
       endings_.push_back({lease.lease_id, "no container is known that it is for"});
     }
+  }
+}
+
+void Node::identify(Allocation& allocation) {
+  const auto uid = view_->pod_uids.find(*allocation.lease);
+  if (uid == view_->pod_uids.end() || !allocation.pod_uid.empty()) return;
+  if (const auto stored = book_.identify(allocation, uid->second); !stored) {
+    log::warn("cannot store which pod has devices, ignoring", {{"error", stored.error().message}});
   }
 }
 
@@ -162,28 +185,96 @@ void Node::on_living(const std::set<std::string>& looked_for, const std::set<std
   }
 }
 
+std::vector<LeaseId> Node::leases_of_unknown_pods() const {
+  std::vector<LeaseId> leases;
+  for (const auto& [id, allocation] : book_.all()) {
+    if (allocation.lease && allocation.pod_uid.empty()) leases.push_back(*allocation.lease);
+  }
+  return leases;
+}
+
+// Its pod is known, and nothing of it is on a GPU.
+bool Node::may_have_ended(const Allocation& allocation) const {
+  return allocation.lease && allocation.listed && !allocation.used && !allocation.pod_uid.empty();
+}
+
+bool Node::wants_pod_groups() const {
+  return std::any_of(book_.all().begin(), book_.all().end(),
+                     [this](const auto& each) { return may_have_ended(each.second); });
+}
+
+void Node::on_pod_groups(const std::set<std::string>& uids) {
+  for (auto& [id, allocation] : book_.all()) {
+    if (uids.contains(allocation.pod_uid)) allocation.ended = false;
+    const bool is_without = may_have_ended(allocation) && !uids.contains(allocation.pod_uid);
+    allocation.groupless = is_without ? allocation.groupless + 1 : 0;
+    if (allocation.groupless < kGrouplessLooks) continue;
+    allocation.ended = true;
+    end(allocation, "its pod has ended");
+  }
+}
+
 void Node::end(Allocation& allocation, const std::string& why) {
   endings_.push_back({*allocation.lease, why});
   allocation.lease.reset();
+  allocation.had.reset();
 }
 
-// What containers have; without a lease that is so as long as kubelet lists it, and for a moment after it was promised.
+// What containers have; without a lease that is so as long as kubelet lists it, and for a moment after it was promised. It is counted by the daemon
+// as long as what it said is free does not have it: so nothing is offered twice, and nothing less for a moment, in which a pod that
+// the scheduler has sent would be refused for good.
 std::vector<Taken> Node::taken() const {
   std::vector<Taken> taken;
   const TimePoint now = settings_.now();
   for (const auto& [id, allocation] : book_.all()) {
     const bool promised = now - allocation.asked < kPromise && allocation.missing < kMissingLists;
-    if (!allocation.lease && !allocation.listed && !promised) continue;
+    const bool expected = !allocation.ended && (allocation.listed || promised);
+    if (!allocation.lease && !allocation.counted && !expected) continue;
     for (const Device& device : allocation.devices) {
-      taken.push_back({allocation.resource, device, allocation.lease.has_value()});
+      taken.push_back({allocation.resource, device, allocation.counted});
     }
   }
   return taken;
 }
 
+std::vector<SeenPod> Node::pods() const {
+  std::vector<SeenPod> seen;
+  if (!view_) return seen;
+  const PodLeases leases(*view_);
+  for (const auto& [id, allocation] : book_.all()) {
+    const bool is_there = allocation.missing < kMissingLists && !allocation.ended;
+    if (!is_there || !allocation.pod || allocation.pod_uid.empty()) continue;
+    SeenPod& found = seen.emplace_back();
+    found.key = id;
+    found.ref = {allocation.pod->namespace_, allocation.pod->name, allocation.pod_uid,
+                 allocation.pod->container};
+    found.first_lease = allocation.had;
+    leases.show(id, allocation.lease, found);
+  }
+  return seen;
+}
+
+namespace {
+
+// What will be free when it has ended.
+void add_memory_of(const proto::Lease& lease, std::vector<NodeGpu>& gpus) {
+  if (lease.share != proto::Share::kSlice) return;
+  for (const proto::LeaseGpu& share : lease.gpus) {
+    for (NodeGpu& gpu : gpus) {
+      if (gpu.uuid == share.uuid) gpu.free += share.limit_bytes.value_or(Bytes());
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<Offered> Node::offers(Resource resource) const {
   if (!view_) return {};
-  return offer(resource, view_.gpus(settings_.now()), taken(), settings_.rules, view_->host_memory);
+  std::vector<NodeGpu> gpus = view_.gpus(settings_.now());
+  for (const proto::Lease& lease : view_->pods) {
+    if (leaving_.contains(lease.lease_id)) add_memory_of(lease, gpus);
+  }
+  return offer(resource, gpus, taken(), settings_.rules, view_->host_memory);
 }
 
 }  // namespace gpurota::kube

@@ -4,9 +4,11 @@
 //   kubelet asks (Allocate) ──► an allocation: devices, a token, stored ──► the answer, from memory
 //   it starts the container (PreStartContainer) ──► a lease order, carried out by who asked ──► the lease, or why there is none
 //   it no longer lists the container, and no process has the token ──► the lease ends; the allocation stays until its devices are given anew
+//   it lists one whose pod has no control group any more (older versions list pods that have ended) ──► so, too
 #pragma once
 
 #include "kube/allocation_book.h"
+#include "kube/api/pod_events.h"
 #include "kube/container_answer.h"
 #include "kube/node_leases.h"
 #include "kube/offer.h"
@@ -51,10 +53,17 @@ class Node {
   // Of whom it would be known that their containers are gone, if nobody had these tokens: to be looked for.
   std::set<std::string> missing_tokens() const;
   void on_living(const std::set<std::string>& looked_for, const std::set<std::string>& living);
+  // Leases of which the daemon is to be asked in which pod their processes are.
+  std::vector<LeaseId> leases_of_unknown_pods() const;
+  // Whether it is to be looked which pods have control groups, and those that have.
+  bool wants_pod_groups() const;
+  void on_pod_groups(const std::set<std::string>& uids);
 
   // Whether the daemon has ever been heard.
   bool knows_gpus() const { return static_cast<bool>(view_); }
   std::vector<Offered> offers(Resource resource) const;
+  // Those that may be told of their leases; they point into what the daemon said last.
+  std::vector<SeenPod> pods() const;
 
   // What is to be done, each once.
   std::vector<LeaseEnding> take_endings() { return std::exchange(endings_, {}); }
@@ -63,14 +72,18 @@ class Node {
  private:
   std::vector<Taken> taken() const;
   void drop(const Allocation& allocation);
+  bool may_have_ended(const Allocation& allocation) const;
   void end(Allocation& allocation, const std::string& why);
   void find_leases();
+  void identify(Allocation& allocation);
   LeaseOrder order_of(const Allocation& allocation, proto::LeaseRequest request) const;
 
   Settings settings_;
   AllocationBook book_;
   SeenDaemon view_;
   std::set<LeaseId> named_;  // whose pod the daemon has been told
+  std::set<LeaseId>
+      leaving_;  // of containers whose devices others have by now, and that the daemon shows still
   std::vector<LeaseEnding> endings_;
   std::vector<LeaseOrder> names_;
 };

@@ -32,9 +32,23 @@ NodeGpu gpu_of(const proto::Gpu& shown, const std::string& host_root) {
   return gpu;
 }
 
+// The UID of the pod that the lease's processes are in; empty: the daemon does not know. It reads control groups where they are not seen
+// from a container.
+std::string pod_of(client::Connection& daemon, LeaseId lease) {
+  proto::ListProcesses call;
+  call.lease_id = lease;
+  const auto listed = daemon.call(call);
+  if (!listed) return {};
+  for (const proto::Process& process : listed->processes) {
+    if (process.container && process.container->pod) return *process.container->pod;
+  }
+  return {};
+}
+
 }  // namespace
 
-Result<DaemonView> read_daemon(const client::Location& location, const std::string& host_root) {
+Result<DaemonView> read_daemon(const client::Location& location, const std::string& host_root,
+                               const std::vector<LeaseId>& whose) {
   GPUROTA_ASSIGN_OR_RETURN(client::Connection daemon, client::connect(location));
   GPUROTA_ASSIGN_OR_RETURN(const proto::GetInfo::Reply info, daemon.call(proto::GetInfo{}));
   if (!info.administrator.value_or(false)) {
@@ -72,6 +86,10 @@ Result<DaemonView> read_daemon(const client::Location& location, const std::stri
         std::any_of(view.pods.begin(), view.pods.end(),
                     [&](const proto::Lease& lease) { return finding.lease_id == lease.lease_id; });
     if (is_pods) view.over_limit.push_back(finding);
+  }
+  for (const LeaseId lease : whose) {
+    const std::string uid = pod_of(daemon, lease);
+    if (!uid.empty()) view.pod_uids[lease] = uid;
   }
   return view;
 }

@@ -8,6 +8,7 @@
 #include "proto/methods.h"
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,14 +17,17 @@ namespace gpurota::kube {
 
 struct DaemonView {
   ContainerNode node;
-  std::vector<proto::Lease> pods;          // the leases of pods
-  std::vector<proto::Finding> over_limit;  // of these, those that hold more than they may
-  Bytes host_memory;                       // for what is moved out
+  std::vector<proto::Lease> pods;           // the leases of pods
+  std::vector<proto::Finding> over_limit;   // of these, those that hold more than they may
+  std::map<LeaseId, std::string> pod_uids;  // of those that were asked for, if it is known
+  Bytes host_memory;                        // for what is moved out
   DriverVersions driver;
 };
 
-// `host_root`: where this machine's files are ("" but in a container). kDenied if the daemon does not take us for an administrator.
-Result<DaemonView> read_daemon(const client::Location& location, const std::string& host_root);
+// `host_root`: where this machine's files are ("" but in a container). `whose`: leases of which it is to be known in which pod their processes
+// are. kDenied if the daemon does not take us for an administrator.
+Result<DaemonView> read_daemon(const client::Location& location, const std::string& host_root,
+                               const std::vector<LeaseId>& whose);
 
 // What a lease is asked for with.
 struct LeaseOrder {

@@ -56,6 +56,12 @@ class ANode : public ::testing::Test {
     node_->on_daemon(view_);
     return *order;
   }
+  // The daemon sees a process of the first lease in this pod.
+  void see_process(const std::string& pod_uid) {
+    view_.pods.front().processes = 1;
+    view_.pod_uids[view_.pods.front().lease_id] = pod_uid;
+    node_->on_daemon(view_);
+  }
   void list(const std::vector<PodDevices>& pods) {
     now_ += seconds(2);
     node_->on_pods(pods, now_);
@@ -156,6 +162,81 @@ TEST_F(ANode, AContainerWhoseLeaseHasEndedGetsAnother) {
   EXPECT_TRUE(node_->missing_tokens().empty());
 }
 
+// Kubelet before 1.34 lists pods that have ended.
+TEST_F(ANode, EndsTheLeaseOfAPodThatIsListedAndHasNoControlGroupAnyMore) {
+  start({"GPU-a::0", "GPU-a::1"});
+  const std::vector<PodDevices> listed = {pod_with({"GPU-a::0", "GPU-a::1"})};
+  list(listed);
+  EXPECT_FALSE(node_->wants_pod_groups()) << "nobody knows which pod it is";
+  see_process("pod-uid");
+  EXPECT_FALSE(node_->wants_pod_groups()) << "it runs";
+  view_.pods.front().processes = 0;
+  node_->on_daemon(view_);
+  EXPECT_TRUE(node_->wants_pod_groups());
+  node_->on_pod_groups({});
+  node_->on_pod_groups({"pod-uid"});
+  node_->on_pod_groups({});
+  EXPECT_TRUE(node_->take_endings().empty()) << "once may be a look between two";
+  node_->on_pod_groups({});
+  EXPECT_EQ(node_->take_endings().size(), 1u);
+  view_.pods.clear();
+  view_.node.gpus.front().free = gib(1);  // others have the rest
+  node_->on_daemon(view_);
+  list(listed);
+  EXPECT_EQ(healthy(Resource::kMemory), 1u) << "what it had is offered as far as it is free";
+  EXPECT_TRUE(node_->pods().empty()) << "it is told nothing any more";
+}
+
+TEST_F(ANode, APodWhoseProcessesAreOnAGpuHasNotEndedWhateverItsGroup) {
+  start({"GPU-a::0"});
+  list({pod_with({"GPU-a::0"})});
+  see_process("pod-uid");
+  for (int i = 0; i < 5; ++i) node_->on_pod_groups({});
+  EXPECT_TRUE(node_->take_endings().empty());
+}
+
+TEST_F(ANode, KnowsWhichPodItIsAfterARestart) {
+  start({"GPU-a::0"});
+  list({pod_with({"GPU-a::0"})});
+  see_process("pod-uid");
+  view_.pods.front().processes = 0;
+  begin();
+  list({pod_with({"GPU-a::0"})});
+  EXPECT_TRUE(node_->wants_pod_groups());
+}
+
+TEST_F(ANode, TellsPodsOnceItKnowsWhichTheyAre) {
+  start({"GPU-a::0"});
+  list({pod_with({"GPU-a::0"})});
+  EXPECT_TRUE(node_->pods().empty());
+  EXPECT_EQ(node_->leases_of_unknown_pods(), std::vector<LeaseId>{LeaseId{1}});
+  see_process("pod-uid");
+  EXPECT_TRUE(node_->leases_of_unknown_pods().empty());
+  ASSERT_EQ(node_->pods().size(), 1u);
+  const SeenPod pod = node_->pods().front();
+  EXPECT_EQ(pod.ref, (PodRef{"default", "train", "pod-uid", "main"}));
+  ASSERT_NE(pod.lease, nullptr);
+  EXPECT_EQ(pod.lease->lease_id, LeaseId{1});
+  EXPECT_EQ(pod.first_lease, LeaseId{1});
+  list({});
+  EXPECT_EQ(node_->pods().size(), 1u) << "once may be a kubelet that has just started";
+  list({});
+  EXPECT_TRUE(node_->pods().empty()) << "its lease is about to end with it";
+}
+
+TEST_F(ANode, OfALeaseThatEndedWithItsContainerNobodyIsTold) {
+  const LeaseOrder order = start({"GPU-a::0"});
+  list({pod_with({"GPU-a::0"})});
+  see_process("pod-uid");
+  list({}), list({});
+  node_->on_living({order.token}, {});
+  view_.pods.clear();
+  node_->on_daemon(view_);
+  list({pod_with({"GPU-a::0"})});  // it starts again soon
+  ASSERT_EQ(node_->pods().size(), 1u);
+  EXPECT_FALSE(node_->pods().front().first_lease);
+}
+
 TEST_F(ANode, DevicesGivenAnewEndTheLeaseThatTheyWereFor) {
   start({"GPU-a::0"});
   ASSERT_TRUE(node_->allocate(Resource::kMemory, {"GPU-a::0", "GPU-a::1"}));
@@ -190,6 +271,51 @@ TEST_F(ANode, PromisesNothingTwice) {
   now_ += seconds(121);
   node_->on_daemon(view_);
   EXPECT_EQ(healthy(Resource::kGpu), 1u) << "its pod was gone before it started";
+}
+
+// A pod that the scheduler has sent meanwhile would be refused for good.
+TEST_F(ANode, OffersNoLessWhileALeaseEnds) {
+  const LeaseOrder order = start({"GPU-a::0", "GPU-a::1"});
+  view_.node.gpus.front().free = gib(6);
+  node_->on_daemon(view_);
+  EXPECT_EQ(healthy(Resource::kMemory), 8u);
+  list({}), list({});
+  node_->on_living({order.token}, {});
+  EXPECT_EQ(healthy(Resource::kMemory), 8u) << "the daemon was not heard since";
+  view_.pods.front().state = proto::LeaseState::kEnding;
+  node_->on_daemon(view_);
+  EXPECT_EQ(healthy(Resource::kMemory), 8u) << "its programs are being ended";
+  view_.pods.clear();
+  view_.node.gpus.front().free = gib(8);
+  node_->on_daemon(view_);
+  EXPECT_EQ(healthy(Resource::kMemory), 8u);
+}
+
+TEST_F(ANode, OffersNoLessWhileALeaseMakesRoomForTheNext) {
+  start({"GPU-a::0", "GPU-a::1"});
+  view_.node.gpus.front().free = gib(6);
+  view_.pods.front().share = proto::Share::kSlice;
+  proto::LeaseGpu& share = view_.pods.front().gpus.emplace_back();
+  share.uuid = GpuUuid{"GPU-a"};
+  share.limit_bytes = gib(2);
+  node_->on_daemon(view_);
+  ASSERT_TRUE(node_->allocate(Resource::kMemory, {"GPU-a::1", "GPU-a::2"}));
+  EXPECT_EQ(healthy(Resource::kMemory), 8u);
+  view_.node.gpus.front().free = gib(4);  // somebody else has taken two
+  node_->on_daemon(view_);
+  EXPECT_EQ(healthy(Resource::kMemory), 6u);
+}
+
+TEST_F(ANode, OffersNothingTwiceWhileALeaseBegins) {
+  view_.node.gpus.front().free = gib(4);  // somebody else has the rest
+  node_->on_daemon(view_);
+  const Ids ids = {"GPU-a::0", "GPU-a::1"};
+  ASSERT_TRUE(node_->allocate(Resource::kMemory, ids));
+  EXPECT_EQ(healthy(Resource::kMemory), 4u);
+  const auto order = node_->pre_start(Resource::kMemory, ids);
+  ASSERT_TRUE(order);
+  node_->on_lease(order->allocation, make(*order));
+  EXPECT_EQ(healthy(Resource::kMemory), 4u) << "the daemon was not heard since";
 }
 
 TEST_F(ANode, ADaemonThatIsAwayForLongHasNothingToGive) {

@@ -31,6 +31,11 @@ logs to stderr.
   --state-dir DIR         what outlives a restart                           (/var/lib/gpurota-kubernetes)
   --runtime-dir DIR       the gpurotad whose sockets are there              (/run/gpurota)
   --host-root DIR         where this machine's files are, in a container    (/)
+  --events                write events of pods that wait for a turn, hold too much, or have lost their lease
+  --node-name NAME        for events: what Kubernetes calls this node       ($NODE_NAME; else the host's name)
+  --api-server URL        for events: where the API server is               (that of the cluster whose pod this is)
+  --token-file FILE       by which it knows us; read before each call       (that of the pod)
+  --ca-file FILE          who signs for the API server                      (that of the pod)
   --interval MS           between two looks at gpurotad and kubelet         (2000)
   --log-level LEVEL       debug, info, warning or error                     (info)
   --help, --version
@@ -52,6 +57,7 @@ enum {
   kStateDir,
   kRuntimeDir,
   kHostRoot,
+  kEvents,
   kInterval,
   kLogLevel
 };
@@ -95,6 +101,12 @@ std::string* find_text(Options& options, int option) {
 
 Result<void> take(Options& options, int option, const char* value) {
   switch (option) {
+    case 'h':
+      options.help = true;
+      return {};
+    case 'V':
+      options.version = true;
+      return {};
     case kUnit: {
       GPUROTA_ASSIGN_OR_RETURN(options.rules.unit, parse_memory_unit(value));
       return {};
@@ -142,35 +154,47 @@ Result<void> check_names(Options& options) {
 }  // namespace
 
 Result<Options> parse_options(int argc, char* const* argv) {
-  const option known[] = {{"gpu-resource", required_argument, nullptr, kGpuName},
-                          {"memory-resource", required_argument, nullptr, kMemoryName},
-                          {"turn-resource", required_argument, nullptr, kTurnName},
-                          {"memory-unit", required_argument, nullptr, kUnit},
-                          {"turns", required_argument, nullptr, kTurns},
-                          {"turn-memory", required_argument, nullptr, kTurnMemory},
-                          {"gpus-by", required_argument, nullptr, kGiver},
-                          {"kubelet-dir", required_argument, nullptr, kKubeletDir},
-                          {"state-dir", required_argument, nullptr, kStateDir},
-                          {"runtime-dir", required_argument, nullptr, kRuntimeDir},
-                          {"host-root", required_argument, nullptr, kHostRoot},
-                          {"interval", required_argument, nullptr, kInterval},
-                          {"log-level", required_argument, nullptr, kLogLevel},
-                          {"help", no_argument, nullptr, 'h'},
-                          {"version", no_argument, nullptr, 'V'},
-                          {nullptr, 0, nullptr, 0}};
+  const auto known = with_api_options({{"gpu-resource", required_argument, nullptr, kGpuName},
+                                       {"memory-resource", required_argument, nullptr, kMemoryName},
+                                       {"turn-resource", required_argument, nullptr, kTurnName},
+                                       {"memory-unit", required_argument, nullptr, kUnit},
+                                       {"turns", required_argument, nullptr, kTurns},
+                                       {"turn-memory", required_argument, nullptr, kTurnMemory},
+                                       {"gpus-by", required_argument, nullptr, kGiver},
+                                       {"kubelet-dir", required_argument, nullptr, kKubeletDir},
+                                       {"state-dir", required_argument, nullptr, kStateDir},
+                                       {"runtime-dir", required_argument, nullptr, kRuntimeDir},
+                                       {"host-root", required_argument, nullptr, kHostRoot},
+                                       {"events", no_argument, nullptr, kEvents},
+                                       {"interval", required_argument, nullptr, kInterval},
+                                       {"log-level", required_argument, nullptr, kLogLevel},
+                                       {"help", no_argument, nullptr, 'h'},
+                                       {"version", no_argument, nullptr, 'V'}});
   Options options;
-  GPUROTA_TRY(read_long_options(argc, argv, known, "gpurota-device-plugin",
-                                [&options](int option, const char* value) -> Result<void> {
-                                  if (option == 'h') options.help = true;
-                                  if (option == 'V') options.version = true;
-                                  if (option == 'h' || option == 'V') return {};
-                                  if (std::string* const text = find_text(options, option)) {
+  ApiOptions api;
+  bool events = false;
+  GPUROTA_TRY(read_long_options(argc, argv, known.data(), "gpurota-device-plugin",
+                                [&](int option, const char* value) -> Result<void> {
+                                  std::string* text = find_text(options, option);
+                                  if (!text) text = find_text(api, option);
+                                  if (text) {
                                     *text = value;
                                     return {};
                                   }
-                                  return take(options, option, value);
+                                  if (option != kEvents) return take(options, option, value);
+                                  events = true;
+                                  return {};
                                 }));
+  if (options.help || options.version) return options;
   GPUROTA_TRY(check_names(options));
+  if (!events && api != ApiOptions()) {
+    return fail(
+        Code::kInvalid,
+        "--node-name, --api-server, --token-file and --ca-file are for --events: give that too");
+  }
+  if (!events) return options;
+  GPUROTA_TRY(complete(api));
+  options.api = std::move(api);
   return options;
 }
 

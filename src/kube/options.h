@@ -1,8 +1,9 @@
-// The command line of gpurota-device-plugin. Pure.
+// The command line of gpurota-device-plugin. Pure, but as access_options.h.
 #pragma once
 
 #include "base/log.h"
 #include "base/result.h"
+#include "kube/api/access_options.h"
 #include "kube/container_answer.h"
 #include "kube/offer.h"
 
@@ -26,6 +27,8 @@ struct Options {
   Rules rules;
   GpuGiver giver = GpuGiver::kFiles;
   std::chrono::milliseconds interval{2000};
+  std::optional<ApiOptions>
+      api;  // where pods are told what becomes of their leases; empty: nowhere
   log::Level log_level = log::Level::kInfo;
   bool help = false;
   bool version = false;

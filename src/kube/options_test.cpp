@@ -37,6 +37,16 @@ TEST(PluginOptions, SayWhatTurnsAreLike) {
   EXPECT_EQ(options->giver, GpuGiver::kCdi);
 }
 
+TEST(PluginOptions, SayWhereEventsGo) {
+  const auto options =
+      parse({"--events", "--api-server", "https://10.96.0.1/", "--node-name", "n1"});
+  ASSERT_TRUE(options && options->api);
+  EXPECT_EQ(*options->api, (ApiOptions{"n1", {"https://10.96.0.1", "", ""}}));
+  EXPECT_FALSE(parse({"--node-name", "n1"})) << "for nothing";
+  EXPECT_FALSE(parse({"--events", "--node-name", "n1", "--api-server", "http://10.96.0.1"}));
+  EXPECT_FALSE(parse({})->api);
+}
+
 TEST(PluginOptions, RefuseWhatMakesNoSense) {
   const std::vector<std::vector<const char*>> wrong = {
       {"--turns", "0"},

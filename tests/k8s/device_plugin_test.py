@@ -9,8 +9,9 @@ import unittest
 
 import grpc
 
-from fake_kubelet import wait_until
-from kubelet_case import GPU, MEMORY, PREFIX, TURN, KubeletCase
+from fake_api_server import FakeApiServer
+from fake_kubelet import PATIENCE, wait_until
+from kubelet_case import GPU, MEMORY, PREFIX, PROGRAM, TURN, KubeletCase, pod_group
 
 GIB = 1 << 30
 UNITS = 14  # of two GPUs whose driver keeps a little of 8 GiB for itself
@@ -50,6 +51,70 @@ class DoctorLooksAtTheNode(KubeletCase):
 
     def test_without_kubernetes_it_says_nothing_of_it(self):
         self.assertNotIn("kubelet", self.doctor())
+
+
+class WhatAPodIsTold(KubeletCase):
+    UID = "1b4e28ba-2fa1-4d2b-883f-0016d3cca427"
+
+    def setUp(self):
+        super().setUp()
+        self.api = FakeApiServer(self.folder)
+        self.api.run()
+        self.addCleanup(self.api.end)
+
+    def start_plugin(self, *arguments):
+        super().start_plugin("--events", "--node-name", "node-1", "--api-server", self.api.url, "--token-file", self.api.token_file, *arguments)
+
+    def begin_in_a_pod(self, group):
+        """A container whose program, which uses the GPU, is in the pod's control group."""
+        container = self.kubelet.admit("default", "train-0", "main", MEMORY, 2)
+        program = self.kubelet.start(container, ["sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', group, PROGRAM, "hold", "64"])
+        self.programs.append(program)
+        self.wait_for_line(program, "holding")
+        self.wait_for_leases(lambda leases: leases and "pod" in leases[0])
+        wait_until(lambda: 'pod_uid: "%s"' % self.UID in self.stored(), "the plugin to know which pod it is")
+        return program
+
+    def stored(self):
+        with open(self.path("plugin/allocations.textproto"), encoding="utf-8") as file:
+            return file.read()
+
+    def test_a_lease_that_somebody_ended_is_an_event_of_the_pod_whose_control_group_its_programs_are_in(self):
+        self.start_plugin()
+        with pod_group(self.UID) as group:
+            program = self.begin_in_a_pod(group)
+            lease, = self.leases()
+            self.gpurota("release", lease["lease_id"])
+            wait_until(lambda: self.api.events, "the event")
+            program.wait(PATIENCE)
+        event, = self.api.events
+        self.assertEqual((event["reason"], event["source"]), ("GpuLeaseEnded", {"component": "gpurota-device-plugin", "host": "node-1"}))
+        subject = event["involvedObject"]
+        self.assertEqual((subject["namespace"], subject["name"], subject["uid"]), ("default", "train-0", self.UID))
+        self.assertEqual(subject["fieldPath"], "spec.containers{main}")
+        self.assertIn("when its container starts again", event["message"])
+
+    def test_a_pod_that_is_completed_and_listed_still_has_no_lease_once_its_control_group_is_gone(self):
+        self.start_plugin()
+        with pod_group(self.UID) as group:
+            program = self.begin_in_a_pod(group)
+            program.kill()
+            program.wait(PATIENCE)
+            wait_until(lambda: self.leases()[0]["processes"] == 0, "its process to be gone")
+            # While its pod is there a container may start again.
+            lists = self.kubelet.lists
+            wait_until(lambda: self.kubelet.lists > lists + 5, "some lists of kubelet's")
+            self.assertEqual(len(self.leases()), 1)
+            os.rmdir(group)
+            self.wait_for_leases(lambda leases: leases == [])
+        self.assertTrue(self.plugin_says("its pod has ended"))
+        self.assertEqual(self.api.events, [], "that is nothing to tell")
+
+    def test_without_an_api_server_it_works_all_the_same(self):
+        self.api.end()
+        self.start_plugin()
+        container = self.kubelet.admit("default", "train-0", "main", MEMORY, 2)
+        self.wait_for_line(self.run_in(container, "hold", "64"), "holding")
 
 
 class FromRegistrationToALimit(KubeletCase):

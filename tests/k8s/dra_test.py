@@ -13,7 +13,7 @@ import grpc
 from dra_case import DraCase
 from fake_api_server import SLICES, amount, config, result
 from fake_kubelet import wait_until
-from kubelet_case import PREFIX
+from kubelet_case import PREFIX, pod_group
 
 GIB = 1 << 30
 WHOLE, TURNS = config("FromClass", share="whole"), config("FromClass", share="turns")
@@ -275,6 +275,22 @@ class Repeats(DraCase):
             thread.join()
         self.assertEqual(len(answers), 8)
         self.assertEqual(len(self.leases()), 1)
+
+    def test_a_claim_that_was_deleted_by_force_and_that_kubelet_has_forgotten_is_given_up(self):
+        self.start_plugin()
+        gone, used, there = (self.allocate(name) for name in "abc")
+        self.prepared(gone)
+        self.prepared(there)
+        self.wait_for_line(self.execute(self.prepared(used), "hold", "64"), "holding")
+        self.assertEqual(len(self.leases()), 3)
+        with self.api.lock:
+            self.api.claims.clear()
+        with pod_group(there["status"]["reservedFor"][0]["uid"]):
+            self.wait_for_leases(lambda leases: len(leases) == 2)
+            self.assertTrue(self.plugin_says("kubelet does not say that it is over"))
+            wait_until(lambda: len(self.specs()) == 2, "the specs of the others alone")
+            self.assertEqual(self.kubelet.unprepare(there), [""], "kubelet says it of its own pod")
+        self.assertEqual([lease["processes"] for lease in self.leases()], [1], "what is used stays")
 
     def test_unprepare_again_and_of_what_nobody_knows_is_no_error(self):
         self.start_plugin()

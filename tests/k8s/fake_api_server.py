@@ -214,7 +214,7 @@ class FakeApiServer:
     def answer(self, method, path, query, body):
         claim = CLAIMS.match(path)
         if claim and method == "GET":
-            return self.found(self.claims.get(claim.groups()))
+            return self.found(self.claims.get(claim.groups()), claim.group(2))
         events = EVENTS.match(path)
         if events and method == "POST":
             return self.take_event(events.group(1), body)
@@ -262,8 +262,12 @@ class FakeApiServer:
         self.events.append(event)
         return 201, event
 
-    def found(self, claim):
-        return (200, claim) if claim else self.status(404, "resourceclaims not found")
+    def found(self, claim, name):
+        if claim:
+            return 200, claim
+        code, said = self.status(404, 'resourceclaims.resource.k8s.io "%s" not found' % name)
+        said.update(reason="NotFound", details={"name": name, "group": "resource.k8s.io", "kind": "resourceclaims"})
+        return code, said
 
     @staticmethod
     def status(code, message):

@@ -1,5 +1,6 @@
 """What the tests of kubelet's plugins have in common: a gpurotad, a fake kubelet and the plugin, each of the case's own."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -13,6 +14,29 @@ from fake_kubelet import PATIENCE, FakeKubelet, wait_until
 
 PREFIX, PROGRAM = os.environ["E2E_PREFIX"], os.environ["E2E_PROGRAM"]
 GPU, MEMORY, TURN = "gpurota.dev/gpu", "gpurota.dev/memory", "gpurota.dev/turn"
+
+
+@contextlib.contextmanager
+def pod_group(uid):
+    """A control group as kubelet makes one for each pod; the case is skipped where none can be made."""
+    with open("/proc/mounts", encoding="ascii") as file:
+        mounts = [line.split()[:4] for line in file]
+    for place in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/memory"):
+        if not any(mount[1] == place and mount[2].startswith("cgroup") for mount in mounts):
+            continue
+        top = "%s/kubepods-test-%d" % (place, os.getpid())
+        try:
+            os.makedirs(top + "/pod" + uid)
+        except OSError:
+            continue
+        try:
+            yield top + "/pod" + uid
+        finally:
+            for folder in (top + "/pod" + uid, top):
+                if os.path.isdir(folder):
+                    os.rmdir(folder)
+        return
+    raise unittest.SkipTest("no control group can be made here")
 
 
 class KubeletCase(unittest.TestCase):

@@ -5,124 +5,33 @@ left.
     real_kubelet.py FOLDER ROUNDS SEED        as root, in namespaces of its own (kubelet.sh)
 """
 
-import hashlib
-import io
 import json
 import os
 import random
 import re
-import shutil
 import signal
-import socket
-import subprocess
 import sys
-import tarfile
 import time
 import urllib.error
 import urllib.request
 import uuid
 
-PREFIX, PROGRAM, BUILD, KUBELET = (os.environ[name] for name in ("E2E_PREFIX", "E2E_PROGRAM", "BUILD", "KUBELET"))
-MEMORY = "gpurota.dev/memory"
+from real_node import MEMORY, PREFIX, PROGRAM, Machine, ask_daemon, is_refused_beyond, logged, make_pod, say, wait_until
+
+KUBELET = os.environ["KUBELET"]
 UNITS = 14  # of two simulated GPUs of 8 GiB, less what the driver keeps
-PATIENCE = 120
 
 
-def wait_until(holds, what):
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        found = holds()
-        if found:
-            return found
-        if time.monotonic() > deadline:
-            raise AssertionError("waited in vain for " + what)
-        time.sleep(0.1)
-
-
-def image(path, tag, command, files, links):
-    """A container's image as an archive that containerd imports: one layer, made without a registry."""
-    layer = io.BytesIO()
-    with tarfile.open(fileobj=layer, mode="w") as tar:
-        for name in ("usr", "etc", "proc", "sys", "dev", "tmp", "run", "bin" if files else "usr"):
-            entry = tarfile.TarInfo(name)
-            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
-            tar.addfile(entry)
-        for name, target in links.items():
-            entry = tarfile.TarInfo(name)
-            entry.type, entry.linkname = tarfile.SYMTYPE, target
-            tar.addfile(entry)
-        for name, source in files.items():
-            tar.add(source, name)
-    config = {"architecture": "amd64", "os": "linux", "config": {"Env": ["PATH=/usr/bin:/bin"], "Cmd": command},
-              "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer.getvalue()).hexdigest()]}}
-    manifest = [{"Config": "config.json", "RepoTags": [tag], "Layers": ["layer.tar"]}]
-    parts = {"layer.tar": layer.getvalue(), "config.json": json.dumps(config).encode(), "manifest.json": json.dumps(manifest).encode()}
-    with tarfile.open(path, mode="w") as tar:
-        for name, data in parts.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(data)
-            tar.addfile(entry, io.BytesIO(data))
-
-
-CONTAINERD = """
-version = 2
-root = "{folder}/ctd/root"
-state = "{folder}/ctd/state"
-oom_score = 0
-[grpc]
-  address = "{folder}/ctd.sock"
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "localhost/pause:test"
-  restrict_oom_score_adj = true
-  disable_apparmor = true
-  disable_hugetlb_controller = true
-  tolerate_missing_hugetlb_controller = true
-  stream_server_address = "127.0.0.1"
-  [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "native"
-    default_runtime_name = "runc"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-      runtime_type = "io.containerd.runc.v2"
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/usr/lib/cni"
-    conf_dir = "{folder}/cni"
-"""
-
-
-class Node:
+class Node(Machine):
     def __init__(self, folder):
-        self.folder, self.pods, self.processes = folder, {}, {}
-        for name in ("run", "state", "manifests", "cni", "ctd"):
+        super().__init__(folder)
+        self.pods, self.refused = {}, 0
+        for name in ("run", "state", "manifests"):
             os.mkdir(self.path(name), 0o700)
         self.write("gpurota.toml", "")
-        self.write("containerd.toml", CONTAINERD.format(folder=folder))
         self.write("cni/10-lo.conflist", '{"cniVersion":"0.4.0","name":"node","plugins":[{"type":"loopback"}]}')
 
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, text):
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write(text)
-
-    def spawn(self, name, *command):
-        with open(self.path(name + ".log"), "a", encoding="utf-8") as log:
-            self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-
-    def stop(self, name, how):
-        self.processes[name].send_signal(how)
-        self.processes[name].wait()
-
     # Its programs.
-
-    def start_containerd(self):
-        self.spawn("containerd", "containerd", "-c", self.path("containerd.toml"))
-        ctr = ["ctr", "-a", self.path("ctd.sock"), "-n", "k8s.io"]
-        wait_until(lambda: subprocess.run(ctr + ["version"], capture_output=True, check=False).returncode == 0, "containerd")
-        image(self.path("pause.tar"), "localhost/pause:test", ["/bin/busybox", "sleep", "2147483647"], {"bin/busybox": shutil.which("busybox")}, {})
-        image(self.path("usr.tar"), "localhost/usr:test", ["/bin/sh"], {}, {name: "usr/" + name for name in ("bin", "lib", "lib64", "sbin")})
-        for name in ("pause.tar", "usr.tar"):
-            subprocess.run(ctr + ["images", "import", self.path(name)], check=True, capture_output=True)
 
     def start_daemon(self):
         self.spawn("gpurotad", os.path.join(PREFIX, "sbin/gpurotad"), "--runtime-dir", self.path("run"), "--state-dir", self.path("state"),
@@ -145,13 +54,7 @@ class Node:
     # What they say.
 
     def call(self, method, **parameters):
-        with socket.socket(socket.AF_UNIX) as daemon:
-            daemon.connect(self.path("run/control.sock"))
-            daemon.sendall(json.dumps({"method": "dev.gpurota." + method, "parameters": parameters}).encode() + b"\0")
-            answer = b""
-            while not answer.endswith(b"\0"):
-                answer += daemon.recv(65536)
-        return json.loads(answer[:-1])["parameters"]
+        return ask_daemon(self.path("run/control.sock"), method, **parameters)
 
     def leases(self):
         return self.call("Status")["leases"]
@@ -175,8 +78,7 @@ class Node:
                 and self.allocatable().get(MEMORY) == UNITS)
 
     def registrations(self):
-        with open(self.path("plugin.log"), encoding="utf-8") as file:
-            return file.read().count("kubelet has registered")
+        return self.log_of("plugin").count("kubelet has registered")
 
     def restarts(self):
         self.restarted = time.time()
@@ -193,16 +95,9 @@ class Node:
 
     def add(self, name, units):
         identity = str(uuid.uuid4())
-        mounts = {"usr": "/usr", "build": BUILD, "machine": os.environ["GPUROTA_SIM_DIR"]}
-        container = {
-            "name": "main", "image": "localhost/usr:test", "imagePullPolicy": "Never", "command": [PROGRAM, "greedy", "64"],
-            "env": [{"name": each, "value": os.environ[each]} for each in ("GPUROTA_SIM_DIR", "LD_LIBRARY_PATH")],
-            "volumeMounts": [{"name": each, "mountPath": path, "readOnly": each != "machine"} for each, path in mounts.items()],
-            "resources": {"limits": {MEMORY: units}}}
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", "uid": identity},
-               "spec": {"hostNetwork": True, "restartPolicy": "Always", "terminationGracePeriodSeconds": 1, "containers": [container],
-                        "volumes": [{"name": each, "hostPath": {"path": path}} for each, path in mounts.items()]}}
-        self.write("manifests/%s.yaml" % name, json.dumps(pod))
+        made = make_pod(name, [PROGRAM, "greedy", "64"], {"limits": {MEMORY: units}})
+        made["metadata"]["uid"] = identity
+        self.write("manifests/%s.yaml" % name, json.dumps(made))
         self.pods[name] = (identity, units)
 
     def remove(self, name):
@@ -210,29 +105,14 @@ class Node:
         del self.pods[name]
 
     def output_of(self, name):
-        identity, _ = self.pods[name]
-        folder = "/var/log/pods/default_%s-node1_%s/main" % (name, identity)
-        text = ""
-        for each in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
-            with open(os.path.join(folder, each), encoding="utf-8") as file:
-                text += file.read()
-        return text
+        return logged(name + "-node1", self.pods[name][0])
 
     def is_held(self, name):
-        """Whether its program was refused where its limit is. Anything else it may have had is an error."""
-        refused = re.findall(r"refused at (\d+) MiB", self.output_of(name))
-        _, units = self.pods[name]
-        for each in refused:
-            assert (units - 1) * 1024 - 256 < int(each) <= units * 1024, "%s with %d GiB had %s MiB" % (name, units, each)
-        return bool(refused)
+        return is_refused_beyond(self.pods[name][1], self.output_of(name))
 
     def has_failed(self, name):
         pod = self.seen_pods().get(name)
         return pod is not None and pod["status"].get("phase") == "Failed"
-
-
-def say(*words):
-    print("[%6.1f s]" % (time.monotonic() - BEGIN), *words, flush=True)
 
 
 def first_pod(node):
@@ -286,7 +166,6 @@ def main(folder, rounds, seed):
     print("seed %d, %d rounds" % (seed, rounds), flush=True)
     chance = random.Random(seed)
     node = Node(folder)
-    node.refused = 0
     node.start_containerd()
     node.start_daemon()
     node.restarts()
@@ -316,5 +195,4 @@ def main(folder, rounds, seed):
         node.stop(name, signal.SIGTERM)
 
 
-BEGIN = time.monotonic()
 main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

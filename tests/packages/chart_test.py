@@ -55,7 +55,18 @@ class Chart(unittest.TestCase):
     def test_has_the_driver_of_claims_and_no_device_plugin_unless_told(self):
         self.assertEqual([name for kind, name in documents() if kind == "DaemonSet"], ["gpurota-dra"])
         both = documents({"devicePlugin": {"enabled": True}, "dra": {"enabled": False}})
-        self.assertEqual(list(both), [("DaemonSet", "gpurota-device-plugin")])
+        self.assertEqual({name for _, name in both}, {"gpurota-device-plugin"})
+
+    def test_the_device_plugin_may_write_events_and_nothing_else(self):
+        made = documents({"devicePlugin": {"enabled": True}, "dra": {"enabled": False}}, "elsewhere")
+        self.assertEqual(made["ClusterRole", "gpurota-device-plugin"]["rules"],
+                         [{"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}])
+        subject, = made["ClusterRoleBinding", "gpurota-device-plugin"]["subjects"]
+        account = made["ServiceAccount", "gpurota-device-plugin"]["metadata"]
+        pod = made["DaemonSet", "gpurota-device-plugin"]["spec"]["template"]["spec"]
+        self.assertEqual((subject["namespace"], subject["name"]), (account["namespace"], account["name"]))
+        self.assertEqual((account["namespace"], pod["serviceAccountName"]), ("elsewhere", account["name"]))
+        self.assertIn("--events", pod["containers"][0]["command"])
 
     def test_is_for_the_namespace_of_its_release(self):
         made = documents(namespace="elsewhere")
@@ -133,6 +144,13 @@ class Chart(unittest.TestCase):
         version = re.search(r"project\(gpurota VERSION ([0-9.]+)", read("CMakeLists.txt")).group(1)
         chart = yaml.safe_load(read(os.path.join(manifests.CHART, "Chart.yaml")))
         self.assertEqual((chart["version"], chart["appVersion"]), (version, version))
+
+
+class Manifests(unittest.TestCase):
+    def test_have_the_namespace_in_a_file_of_its_own_so_that_deleting_one_keeps_the_others(self):
+        kinds = {name: [each["kind"] for each in yaml.safe_load_all(text)] for name, text in manifests.made().items()}
+        self.assertEqual([name for name, found in kinds.items() if "Namespace" in found], ["namespace.yaml"])
+        self.assertEqual(kinds["namespace.yaml"], ["Namespace"])
 
 
 class Templates(unittest.TestCase):

@@ -136,7 +136,7 @@ class Manifests(unittest.TestCase):
         root = os.path.join(os.path.dirname(TOOL), "..", "..")
         with open(os.path.join(root, "CMakeLists.txt"), encoding="utf-8") as file:
             version = re.search(r"project\(gpurota VERSION ([0-9.]+)", file.read()).group(1)
-        for name in ("device-plugin.yaml", "dra.yaml"):
+        for name in ("device-plugin.yaml", "dra.yaml", "gpurotad.yaml"):
             with open(os.path.join(os.path.dirname(TOOL), name), encoding="utf-8") as file:
                 images = re.findall(r"image: (\S+)", file.read())
             self.assertEqual(images, ["localhost/gpurota-kubernetes:" + version], name)

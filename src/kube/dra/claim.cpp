@@ -1,6 +1,7 @@
 #include "kube/dra/claim.h"
 
 #include "base/text.h"
+#include "kube/api/api_client.h"
 #include "kube/dra/claim_terms.h"
 
 #include <fmt/format.h>
@@ -129,13 +130,6 @@ Result<void> check_uid(std::string_view uid) {
                                 [](unsigned char c) { return std::isalnum(c) != 0 || c == '-'; });
   if (good) return {};
   return fail(Code::kInvalid, fmt::format("'{}' is not the uid of a claim", display_text(uid, 80)));
-}
-
-bool is_object_name(std::string_view name) {
-  constexpr std::size_t kLongest = 253;
-  constexpr std::string_view kSigns = "abcdefghijklmnopqrstuvwxyz0123456789-.";
-  return !name.empty() && name.size() <= kLongest && name.front() != '.' &&
-         name.find_first_not_of(kSigns) == std::string_view::npos;
 }
 
 std::string main_request(const std::string& request) {

@@ -23,8 +23,6 @@ struct ClaimId {
 };
 // Letters, digits and '-': it becomes a part of file names. kInvalid.
 Result<void> check_uid(std::string_view uid);
-// As Kubernetes names things: it becomes a part of addresses.
-bool is_object_name(std::string_view name);
 
 // "a" also of "a/b", one of the alternatives of request "a": what containers and configurations call it by.
 std::string main_request(const std::string& request);

@@ -1,7 +1,7 @@
 #include "kube/dra/claim_terms.h"
 
 #include "base/text.h"
-#include "kube/dra/json_internal.h"
+#include "kube/api/json_internal.h"
 #include "kube/dra/quantity.h"
 
 #include <fmt/format.h>

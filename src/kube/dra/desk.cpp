@@ -1,6 +1,7 @@
 #include "kube/dra/desk.h"
 
 #include "base/log.h"
+#include "kube/dra/claim_reader.h"
 #include "kube/dra/claim_spec.h"
 
 #include <fmt/format.h>
@@ -22,20 +23,8 @@ milliseconds left_until(ClaimDesk::Deadline deadline, milliseconds most) {
   return std::clamp(left, milliseconds(0), most);
 }
 
-std::string full_name(const ClaimId& claim) { return claim.space + "/" + claim.name; }
-
 tl::unexpected<Error> busy() {
   return fail(Code::kTimeout, "this claim is still being worked on for an earlier call");
-}
-
-Result<AllocatedClaim> read_claim(ApiClient& api, const ClaimId& claim, milliseconds patience) {
-  const std::string path = fmt::format("/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims/{}",
-                                       claim.space, claim.name);
-  GPUROTA_ASSIGN_OR_RETURN(const ApiAnswer answer, api.call("GET", path, {}, patience));
-  if (!answer.good()) {
-    return tl::unexpected(error_of(answer, "read the claim " + full_name(claim)));
-  }
-  return parse_claim(claim, answer.body);
 }
 
 }  // namespace

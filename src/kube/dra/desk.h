@@ -3,7 +3,7 @@
 #pragma once
 
 #include "client/locate.h"
-#include "kube/dra/api_client.h"
+#include "kube/api/api_client.h"
 #include "kube/dra/dra_node.h"
 #include "kube/dra/dra_server.h"
 #include "kube/dra/turnstile.h"

@@ -1,6 +1,9 @@
 #include "kube/dra/dra_node.h"
 
+#include "kube/pod_leases.h"
+
 #include <map>
+#include <set>
 
 namespace gpurota::kube {
 
@@ -55,8 +58,28 @@ void DraNode::on_lease(const std::string& key, LeaseId lease) {
   }
 }
 
+Result<void> DraNode::remove(const std::string& uid) {
+  std::multimap<LeaseId, Held> had;
+  for (const Claim* claim : book_.leases_of(uid)) {
+    if (!claim->lease) continue;
+    for (const ClaimDevice& device : claim->devices) {
+      had.emplace(*claim->lease, Held{claim->resource, device.gpu, device.memory, true});
+    }
+  }
+  GPUROTA_TRY(book_.remove(uid));
+  leaving_.merge(had);
+  return {};
+}
+
+void DraNode::find_leaving() {
+  std::set<LeaseId> shown;
+  for (const proto::Lease& lease : view_->pods) shown.insert(lease.lease_id);
+  std::erase_if(leaving_, [&](const auto& each) { return !shown.contains(each.first); });
+}
+
 void DraNode::on_daemon(Result<DaemonView> view) {
   if (!view_.hear(std::move(view), settings_.now())) return;
+  find_leaving();
   std::map<std::string, const proto::Lease*> there;
   for (const proto::Lease& lease : view_->pods) {
     const auto key = find_key(lease.allocation.value_or(""));
@@ -78,6 +101,7 @@ void DraNode::on_daemon(Result<DaemonView> view) {
 std::vector<SliceDevice> DraNode::devices() const {
   if (!view_) return {};
   std::vector<Held> held;
+  for (const auto& [lease, each] : leaving_) held.push_back(each);
   for (const auto& [key, claim] : book_.all()) {
     for (const ClaimDevice& device : claim.devices) {
       held.push_back({claim.resource, device.gpu, device.memory, claim.lease.has_value()});
@@ -93,26 +117,33 @@ std::vector<DeviceHealth> DraNode::health() const {
   return device_health(view_.gpus(now), view_.is_away(now));
 }
 
-std::vector<SeenClaim> DraNode::pods() const {
-  std::vector<SeenClaim> seen;
-  if (!view_) return seen;
-  std::multimap<std::string, const proto::Lease*> leases;  // one that ends beside the next, perhaps
+std::vector<UsedClaim> DraNode::claims() const {
+  std::vector<UsedClaim> claims;
+  if (!view_) return claims;
+  std::set<LeaseId> used;
   for (const proto::Lease& lease : view_->pods) {
-    if (const auto key = find_key(lease.allocation.value_or(""))) leases.emplace(*key, &lease);
+    if (lease.processes > 0) used.insert(lease.lease_id);
   }
   for (const auto& [key, claim] : book_.all()) {
+    // Those of one claim are beside each other.
+    if (claims.empty() || claims.back().id.uid != claim.id.uid)
+      claims.push_back({claim.id, claim.pod_uid});
+    claims.back().is_used |= claim.lease && used.contains(*claim.lease);
+  }
+  return claims;
+}
+
+std::vector<SeenPod> DraNode::pods() const {
+  std::vector<SeenPod> seen;
+  if (!view_) return seen;
+  const PodLeases leases(*view_);
+  for (const auto& [key, claim] : book_.all()) {
     if (claim.pod.empty() || claim.pod_uid.empty()) continue;  // nobody would find its events
-    SeenClaim& found = seen.emplace_back();
+    SeenPod& found = seen.emplace_back();
     found.key = key;
-    found.pod = {claim.id.space, claim.pod, claim.pod_uid};
+    found.ref = {claim.id.space, claim.pod, claim.pod_uid};
     found.first_lease = claim.first_lease;
-    for (auto [at, end] = leases.equal_range(key); at != end; ++at) {
-      if (claim.lease == at->second->lease_id) found.lease = at->second;
-      if (at->second->state == proto::LeaseState::kEnding) found.is_ending = true;
-    }
-    for (const proto::Finding& finding : view_->over_limit) {
-      if (claim.lease == finding.lease_id) found.over_limit = &finding;
-    }
+    leases.show(allocation_of(key), claim.lease, found);
   }
   return seen;
 }

@@ -6,13 +6,15 @@
 //   Unprepare ──► the lease ends (by who asked) ──► the claim is removed
 #pragma once
 
+#include "kube/api/pod_events.h"
 #include "kube/dra/claim_book.h"
+#include "kube/dra/claim_review.h"
 #include "kube/dra/health.h"
-#include "kube/dra/pod_events.h"
 #include "kube/dra/slice.h"
 #include "kube/seen_daemon.h"
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -45,7 +47,7 @@ class DraNode {
   std::vector<std::string> keys(const std::string& uid) const;
   bool has(const std::string& key) { return book_.find(key) != nullptr; }
   void on_lease(const std::string& key, LeaseId lease);
-  Result<void> remove(const std::string& uid) { return book_.remove(uid); }
+  Result<void> remove(const std::string& uid);
 
   // As the daemon says now; an error: it is away.
   void on_daemon(Result<DaemonView> view);
@@ -56,7 +58,10 @@ class DraNode {
   std::vector<DeviceHealth> health() const;
 
   // Claims of one pod each, whose pods may be told of; they point into what the daemon said last.
-  std::vector<SeenClaim> pods() const;
+  std::vector<SeenPod> pods() const;
+
+  // All claims, each once.
+  std::vector<UsedClaim> claims() const;
 
   // What is to be done, each once.
   std::vector<LeaseEnding> take_endings() { return std::exchange(endings_, {}); }
@@ -65,10 +70,13 @@ class DraNode {
 
  private:
   Result<Work> work_of(const Claim& claim) const;
+  void find_leaving();
 
   Settings settings_;
   ClaimBook book_;
   SeenDaemon view_;
+  // What claims had that are over, until the daemon says that it is free: till then the capacity that is published has it.
+  std::multimap<LeaseId, Held> leaving_;
   std::vector<LeaseEnding> endings_;
   std::vector<LeaseOrder> orders_;
 };

@@ -1,6 +1,6 @@
 #include "kube/dra/dra_node.h"
 
-#include "kube/dra/back_off.h"
+#include "kube/api/back_off.h"
 #include "testing/temp_dir.h"
 
 #include <gtest/gtest.h>
@@ -135,6 +135,20 @@ TEST_F(ADraNode, CountsALeaseOnlyTogetherWithWhatTheDaemonSaysIsFree) {
   EXPECT_EQ(node_->devices().front().memory, before);
 }
 
+TEST_F(ADraNode, PublishesTheSameCapacityWhileAClaimGoes) {
+  const Bytes before = node_->devices().front().memory;
+  prepare("u1");
+  view_.node.gpus.front().free = gib(6);
+  node_->on_daemon(view_);
+  ASSERT_EQ(node_->devices().front().memory, before);
+  ASSERT_TRUE(node_->remove("u1"));
+  EXPECT_EQ(node_->devices().front().memory, before) << "the daemon was not heard since";
+  view_.pods.clear();
+  view_.node.gpus.front().free = gib(8);
+  node_->on_daemon(view_);
+  EXPECT_EQ(node_->devices().front().memory, before);
+}
+
 TEST_F(ADraNode, EndsALeaseOfNoClaimUnlessItIsUsed) {
   (void)leased("claim-unknown", 1);
   node_->on_daemon(view_);
@@ -149,6 +163,26 @@ TEST_F(ADraNode, EndsALeaseWhoseClaimWasGivenUpMeanwhile) {
   ASSERT_TRUE(node_->remove("u1"));
   node_->on_lease("u1", LeaseId{7});
   ASSERT_EQ(node_->take_endings().size(), 1u);
+}
+
+TEST_F(ADraNode, SaysOfEachClaimOnceWhetherOneOfItsLeasesIsUsed) {
+  AllocatedClaim two = claim("u1");
+  two.pod_uid = "p1";
+  two.of_resources = true;
+  two.devices.push_back(two.devices.front());
+  two.devices[0].request = "container-0-request-0";
+  two.devices[1].request = "container-1-request-0";
+  const auto works = node_->add(two);
+  ASSERT_TRUE(works);
+  for (const DraNode::Work& work : *works) node_->on_lease(work.key, leased(work.order.allocation));
+  prepare("u2");
+  ASSERT_EQ(node_->claims().size(), 2u);
+  EXPECT_EQ(node_->claims().front().pod_uid, "p1");
+  EXPECT_FALSE(node_->claims().front().is_used);
+  view_.pods[1].processes = 1;  // of the second container
+  node_->on_daemon(view_);
+  EXPECT_TRUE(node_->claims().front().is_used);
+  EXPECT_FALSE(node_->claims().back().is_used);
 }
 
 TEST_F(ADraNode, LeavesLeasesOfOtherPluginsAlone) {

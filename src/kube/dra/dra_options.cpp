@@ -1,17 +1,7 @@
 #include "kube/dra/dra_options.h"
 
 #include "base/long_options.h"
-#include "base/text.h"
 #include "kube/count_option.h"
-#include "kube/dra/claim.h"
-
-#include <fmt/format.h>
-
-#include <array>
-#include <cctype>
-#include <cstdlib>
-
-#include <unistd.h>
 
 namespace gpurota::kube {
 
@@ -45,11 +35,7 @@ See gpurota-dra(8).
 namespace {
 
 enum {
-  kNodeName = 256,
-  kApiServer,
-  kTokenFile,
-  kCaFile,
-  kMemoryUnit,
+  kMemoryUnit = 256,
   kGpusBy,
   kKubelet,
   kCdi,
@@ -63,14 +49,6 @@ enum {
 
 std::string* find_member(DraOptions& options, int option) {
   switch (option) {
-    case kNodeName:
-      return &options.node;
-    case kApiServer:
-      return &options.api.server;
-    case kTokenFile:
-      return &options.api.token_file;
-    case kCaFile:
-      return &options.api.ca_file;
     case kKubelet:
       return &options.kubelet_dir;
     case kCdi:
@@ -82,7 +60,7 @@ std::string* find_member(DraOptions& options, int option) {
     case kHost:
       return &options.host_root;
     default:
-      return nullptr;
+      return find_text(options.api, option);
   }
 }
 
@@ -125,57 +103,26 @@ Result<void> take_dra(DraOptions& options, int option, const char* value) {
   return {};
 }
 
-// A node is mostly called as its host is.
-std::string usual_node_name() {
-  if (const char* const said = std::getenv("NODE_NAME"); said && *said) return said;
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return {};
-  std::string node(name.data());
-  for (char& c : node) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return node;
-}
-
-Result<void> complete(DraOptions& options) {
-  if (options.node.empty()) options.node = usual_node_name();
-  if (!is_object_name(options.node)) {
-    return fail(Code::kInvalid, fmt::format("'{}' is not the name of a node: give --node-name",
-                                            display_text(options.node, 60)));
-  }
-  if (options.api.server.empty()) {
-    if (!options.api.token_file.empty() || !options.api.ca_file.empty()) {
-      return fail(Code::kInvalid, "--token-file and --ca-file need --api-server");
-    }
-    GPUROTA_ASSIGN_OR_RETURN(options.api, access_in_cluster());
-  }
-  while (options.api.server.ends_with('/')) options.api.server.pop_back();
-  return check_access(options.api);
-}
-
 }  // namespace
 
 Result<DraOptions> parse_dra_options(int argc, char* const* argv) {
-  const option known[] = {{"node-name", required_argument, nullptr, kNodeName},
-                          {"api-server", required_argument, nullptr, kApiServer},
-                          {"token-file", required_argument, nullptr, kTokenFile},
-                          {"ca-file", required_argument, nullptr, kCaFile},
-                          {"memory-unit", required_argument, nullptr, kMemoryUnit},
-                          {"gpus-by", required_argument, nullptr, kGpusBy},
-                          {"kubelet-dir", required_argument, nullptr, kKubelet},
-                          {"cdi-dir", required_argument, nullptr, kCdi},
-                          {"state-dir", required_argument, nullptr, kState},
-                          {"runtime-dir", required_argument, nullptr, kRuntime},
-                          {"host-root", required_argument, nullptr, kHost},
-                          {"interval", required_argument, nullptr, kLookInterval},
-                          {"review", required_argument, nullptr, kReview},
-                          {"log-level", required_argument, nullptr, kLevel},
-                          {"help", no_argument, nullptr, 'h'},
-                          {"version", no_argument, nullptr, 'V'},
-                          {nullptr, 0, nullptr, 0}};
+  const auto known = with_api_options({{"memory-unit", required_argument, nullptr, kMemoryUnit},
+                                       {"gpus-by", required_argument, nullptr, kGpusBy},
+                                       {"kubelet-dir", required_argument, nullptr, kKubelet},
+                                       {"cdi-dir", required_argument, nullptr, kCdi},
+                                       {"state-dir", required_argument, nullptr, kState},
+                                       {"runtime-dir", required_argument, nullptr, kRuntime},
+                                       {"host-root", required_argument, nullptr, kHost},
+                                       {"interval", required_argument, nullptr, kLookInterval},
+                                       {"review", required_argument, nullptr, kReview},
+                                       {"log-level", required_argument, nullptr, kLevel},
+                                       {"help", no_argument, nullptr, 'h'},
+                                       {"version", no_argument, nullptr, 'V'}});
   DraOptions options;
   GPUROTA_TRY(read_long_options(
-      argc, argv, known, "gpurota-dra",
+      argc, argv, known.data(), "gpurota-dra",
       [&options](int option, const char* value) { return take_dra(options, option, value); }));
-  if (!options.help && !options.version) GPUROTA_TRY(complete(options));
+  if (!options.help && !options.version) GPUROTA_TRY(complete(options.api));
   return options;
 }
 

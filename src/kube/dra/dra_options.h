@@ -1,10 +1,10 @@
-// The command line of gpurota-dra. Pure but for the environment of a pod, which says where the API server is.
+// The command line of gpurota-dra. Pure, but as access_options.h.
 #pragma once
 
 #include "base/log.h"
 #include "base/result.h"
+#include "kube/api/access_options.h"
 #include "kube/container_answer.h"
-#include "kube/dra/api_client.h"
 #include "kube/dra/slice.h"
 
 #include <chrono>
@@ -16,8 +16,7 @@ namespace gpurota::kube {
 extern const char* const kDraUsage;
 
 struct DraOptions {
-  std::string node;  // as Kubernetes calls it
-  ApiAccess api;
+  ApiOptions api;
   std::string kubelet_dir = "/var/lib/kubelet";
   std::string state_dir = "/var/lib/gpurota-dra";
   std::string cdi_dir = "/var/run/cdi";

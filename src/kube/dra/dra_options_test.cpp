@@ -18,7 +18,7 @@ TEST(DraOptionsTest, SayWhereTheApiServerIs) {
   const auto options = parse({"--api-server", "https://10.96.0.1:443/", "--token-file", "t",
                               "--ca-file", "c", "--node-name", "n1"});
   ASSERT_TRUE(options);
-  EXPECT_EQ(options->api, (ApiAccess{"https://10.96.0.1:443", "t", "c"}));
+  EXPECT_EQ(options->api, (ApiOptions{"n1", {"https://10.96.0.1:443", "t", "c"}}));
   EXPECT_EQ(options->rules.unit, gib(1));
 }
 

@@ -1,6 +1,7 @@
 #include "kube/dra/dra_server.h"
 
 #include "base/text.h"
+#include "kube/api/api_client.h"
 #include "kube/proto/dra.grpc.pb.h"
 #include "kube/proto/dra_health_v1.grpc.pb.h"
 #include "kube/proto/dra_health_v1alpha1.grpc.pb.h"

@@ -2,6 +2,9 @@
 
 #include "base/directory.h"
 #include "base/log.h"
+#include "kube/dra/claim_reader.h"
+#include "kube/dra/claim_spec.h"
+#include "kube/pod_groups.h"
 
 #include <fmt/format.h>
 
@@ -11,11 +14,33 @@
 namespace gpurota::kube {
 namespace {
 
+constexpr const char* kDriverProgram = "gpurota-dra";
 constexpr std::chrono::milliseconds kOrderPatience{5000};
+constexpr std::chrono::milliseconds kReviewPatience{5000};
 constexpr mode_t kSocketFolder = 0750;
 
 std::string driver_folder(const DraOptions& options) {
   return fmt::format("{}/plugins/{}", options.kubelet_dir, kDriverName);
+}
+
+// At the API server, or its pod on this machine.
+Result<bool> is_there(ApiClient& api, const UsedClaim& claim, const std::string& host_root) {
+  GPUROTA_ASSIGN_OR_RETURN(const bool is_known, has_claim(api, claim.id, kReviewPatience));
+  if (is_known) return true;
+  GPUROTA_ASSIGN_OR_RETURN(const std::set<std::string> pods, read_pod_groups(host_root));
+  return pods.contains(claim.pod_uid);
+}
+
+// All that a claim has outside of what is stored.
+Result<void> end_claim(const client::Location& daemon, const std::string& cdi_dir,
+                       const std::string& uid, const std::vector<std::string>& keys,
+                       Turnstile& turnstile) {
+  const auto pass = turnstile.enter(uid, std::chrono::steady_clock::now());
+  if (!pass) return fail(Code::kUnavailable, "kubelet has asked for it");
+  for (const std::string& key : keys) {
+    GPUROTA_TRY(end_lease_of(daemon, allocation_of(key), "its claim and its pod are gone"));
+  }
+  return remove_specs(cdi_dir, uid);
 }
 
 }  // namespace
@@ -32,22 +57,24 @@ Driver::Driver(ports::EventLoop& loop, const DraOptions& options, client::Locati
       questions_(loop),
       sockets_(loop, "sockets"),
       leases_(loop, "leases"),
+      reviews_(loop, "reviews"),
       slices_(loop, "slices"),
       slice_watch_(loop, "slice watch"),
       link_(loop, daemon_, options_.host_root) {
-  const auto api = std::make_shared<ApiClient>(options_.api);
+  api_ = std::make_shared<ApiClient>(options_.api.access, kDriverProgram);
   desk_ = std::make_unique<Desk>(
       Desk::Parts{.node = node_,
                   .questions = questions_,
                   .turnstile = *turnstile_,
                   .daemon = daemon_,
-                  .api = api,
+                  .api = api_,
                   .cdi_dir = options_.cdi_dir,
                   .changed = [this] { settle(); },
                   .registered = [this](const std::string& refusal) { on_registration(refusal); }});
   publisher_ = std::make_unique<Publisher>(
-      Publisher::Parts{loop_, slices_, slice_watch_, api, options_.node, options_.review});
-  event_writer_ = std::make_unique<EventWriter>(loop_, api, options_.node);
+      Publisher::Parts{loop_, slices_, slice_watch_, api_, options_.api.node, options_.review});
+  event_writer_ =
+      std::make_unique<EventWriter>(loop_, api_, EventSource{kDriverProgram, options_.api.node});
 }
 
 Driver::~Driver() = default;
@@ -79,10 +106,13 @@ void Driver::watch_folder() {
 }
 
 void Driver::look_at_daemon() {
-  link_.look([this](Result<DaemonView> view) {
+  link_.look({}, [this](Result<DaemonView> view) {
     const bool is_there = view.has_value();
     node_.on_daemon(std::move(view));
-    if (is_there) event_writer_->write(events_.look(node_.pods(), loop_.now()));
+    if (is_there) {
+      event_writer_->write(events_.look(node_.pods(), loop_.now()));
+      review_claims();
+    }
     settle();
     look_at_sockets();
   });
@@ -123,7 +153,7 @@ void Driver::on_registration(const std::string& refusal) {
 
 void Driver::settle() {
   publisher_->want(node_.devices());
-  if (node_.knows_gpus()) health_.publish({options_.node, node_.health()});
+  if (node_.knows_gpus()) health_.publish({options_.api.node, node_.health()});
   for (const LeaseEnding& ending : node_.take_endings()) {
     link_.end_lease_on(leases_, ending, "a claim");
   }
@@ -155,6 +185,34 @@ void Driver::order(const LeaseOrder& order) {
         log::info("a claim has a lease again",
                   {{"allocation", order.allocation}, {"lease", to_string((*lease)->lease_id)}});
         node_.on_lease(find_key(order.allocation).value_or(""), (*lease)->lease_id);
+        settle();
+      });
+}
+
+void Driver::review_claims() {
+  if (reviews_.unfinished() > 0) return;
+  for (const UsedClaim& claim : review_.look(node_.claims(), loop_.now())) {
+    reviews_.run(
+        [api = api_, claim, root = options_.host_root] { return is_there(*api, claim, root); },
+        [this, id = claim.id](const Result<bool>& is_there) {
+          // While nobody answers nothing is known.
+          if (is_there && review_.has_gone(id.uid, *is_there)) give_up(id);
+        });
+  }
+}
+
+void Driver::give_up(const ClaimId& claim) {
+  log::warn("a claim and its pod are gone, and kubelet does not say that it is over",
+            {{"claim", full_name(claim)}});
+  reviews_.run(
+      [daemon = daemon_, folder = options_.cdi_dir, uid = claim.uid, keys = node_.keys(claim.uid),
+       turnstile = turnstile_] { return end_claim(daemon, folder, uid, keys, *turnstile); },
+      [this, claim](Result<void> done) {
+        if (done) done = node_.remove(claim.uid);
+        if (!done) {
+          return log::warn("a claim cannot be given up, trying again",
+                           {{"claim", full_name(claim)}, {"error", done.error().message}});
+        }
         settle();
       });
 }

@@ -3,15 +3,16 @@
 //   the state thread   the loop: all state, the file of state, every decision. It waits for nobody but the disk, for a moment
 //   gRPC's threads     kubelet's questions (desk.h): they ask the state thread (questions.h), and wait themselves for the API server, for
 //                      the daemon's lease and for the disk
-//   workers            one each for what may block: a look at the daemon; sockets; leases that are made again or end; ResourceSlices; the
-//                      watch of them
+//   workers            one each for what may block: a look at the daemon; sockets; leases that are made again or end; claims that kubelet may
+//                      have forgotten; ResourceSlices; the watch of them
 #pragma once
 
 #include "client/locate.h"
+#include "kube/api/event_writer.h"
 #include "kube/daemon_link.h"
+#include "kube/dra/claim_review.h"
 #include "kube/dra/desk.h"
 #include "kube/dra/dra_options.h"
-#include "kube/dra/event_writer.h"
 #include "kube/dra/publisher.h"
 #include "kube/folder_watch.h"
 #include "ports/event_loop.h"
@@ -35,6 +36,9 @@ class Driver {
   void stop();
 
  private:
+  // A claim is not used for so many times `review` before it is asked for.
+  static constexpr int kReviews = 10;
+
   void tick();
   void arm();
   void watch_folder();
@@ -44,6 +48,9 @@ class Driver {
   // Whatever may have changed: publishes what there is, and has done what is to be done.
   void settle();
   void order(const LeaseOrder& order);
+  // Claims that kubelet may have forgotten.
+  void review_claims();
+  void give_up(const ClaimId& claim);
 
   ports::EventLoop& loop_;
   const DraOptions options_;
@@ -54,6 +61,7 @@ class Driver {
   Published<PoolHealth> health_;
   Questions questions_;
   const std::shared_ptr<Turnstile> turnstile_ = std::make_shared<Turnstile>();
+  std::shared_ptr<ApiClient> api_;
   std::unique_ptr<Desk> desk_;
   std::shared_ptr<DraServer> server_;
   std::optional<FolderWatch> watch_;
@@ -61,10 +69,12 @@ class Driver {
   std::set<std::string>
       unleased_;  // allocations of which it was logged that they have lost their lease
   bool serving_ = false, is_refused_ = false;
-  sys::Worker sockets_, leases_, slices_, slice_watch_;  // end before what is above, with the link
+  ClaimReview review_{kReviews * options_.review};
+  sys::Worker sockets_, leases_, reviews_, slices_,
+      slice_watch_;  // end before what is above, with the link
   DaemonLink link_;
   std::unique_ptr<Publisher> publisher_;
-  PodEvents events_;
+  PodEvents events_{"cannot have another now"};
   std::unique_ptr<EventWriter> event_writer_;
 };
 

@@ -1,6 +1,6 @@
 #include "base/text.h"
+#include "kube/api/json_internal.h"
 #include "kube/dra/claim.h"
-#include "kube/dra/json_internal.h"
 #include "kube/dra/quantity.h"
 
 #include <fmt/format.h>

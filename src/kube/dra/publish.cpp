@@ -1,8 +1,8 @@
 #include "kube/dra/publish.h"
 
 #include "base/text.h"
+#include "kube/api/json_internal.h"
 #include "kube/dra/claim.h"
-#include "kube/dra/json_internal.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Brings the node's ResourceSlices at the API server to what is wanted. Blocks; any thread but the state thread.
 #pragma once
 
-#include "kube/dra/api_client.h"
+#include "kube/api/api_client.h"
 #include "kube/dra/slice.h"
 
 #include <atomic>

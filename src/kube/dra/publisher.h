@@ -2,7 +2,7 @@
 // which it watches; and now and then all the same. State thread only.
 #pragma once
 
-#include "kube/dra/back_off.h"
+#include "kube/api/back_off.h"
 #include "kube/dra/publish.h"
 #include "ports/event_loop.h"
 #include "sys/worker.h"

@@ -1,5 +1,5 @@
+#include "kube/api/json_internal.h"
 #include "kube/dra/claim.h"
-#include "kube/dra/json_internal.h"
 #include "kube/dra/quantity.h"
 #include "kube/dra/slice.h"
 

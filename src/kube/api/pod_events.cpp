@@ -1,4 +1,4 @@
-#include "kube/dra/pod_events.h"
+#include "kube/api/pod_events.h"
 
 #include <fmt/format.h>
 
@@ -33,9 +33,9 @@ std::string waiting_text(const proto::LeaseGpu& share) {
   return fmt::format("Waits for its turn on GPU {}; {}", gpu_text(share), place);
 }
 
-std::string over_limit_text(const SeenClaim& claim) {
-  const proto::Finding& found = *claim.over_limit;
-  for (const proto::LeaseGpu& share : claim.lease->gpus) {
+std::string over_limit_text(const SeenPod& pod) {
+  const proto::Finding& found = *pod.over_limit;
+  for (const proto::LeaseGpu& share : pod.lease->gpus) {
     if (share.uuid != found.gpu_uuid || !share.limit_bytes) continue;
     return fmt::format("Holds {} of GPU {} and may hold {}",
                        to_string(found.used_bytes, *share.limit_bytes), gpu_text(share),
@@ -59,50 +59,50 @@ bool PodEvents::is_news(Matter& matter, bool holds, Duration patience, TimePoint
   return true;
 }
 
-bool PodEvents::has_lost_lease(Matters& matters, const SeenClaim& claim, TimePoint now) {
-  if (!matters.lease) matters.lease = claim.first_lease;
-  if (claim.lease == nullptr) {
-    const bool is_gone = matters.lease && !claim.is_ending;
+bool PodEvents::has_lost_lease(Matters& matters, const SeenPod& pod, TimePoint now) {
+  if (!matters.lease) matters.lease = pod.first_lease;
+  if (pod.lease == nullptr) {
+    const bool is_gone = matters.lease && !pod.is_ending;
     return is_news(matters.lost, is_gone, kLossPatience, now);
   }
-  const auto before = std::exchange(matters.lease, claim.lease->lease_id);
-  const bool is_other = before && *before != claim.lease->lease_id;
+  const auto before = std::exchange(matters.lease, pod.lease->lease_id);
+  const bool is_other = before && *before != pod.lease->lease_id;
   const bool news = is_other && is_news(matters.lost, true, Duration(), now);
   matters.lost.since.reset();
   return news;
 }
 
-std::vector<PodEvent> PodEvents::look(const std::vector<SeenClaim>& claims, TimePoint now) {
+std::vector<PodEvent> PodEvents::look(const std::vector<SeenPod>& pods, TimePoint now) {
   if (now - window_ > kPause) {
     window_ = now;
     told_in_window_ = 0;
   }
   std::vector<PodEvent> events;
-  const auto tell = [&](const SeenClaim& claim, bool is_warning, const char* reason,
+  const auto tell = [&](const SeenPod& pod, bool is_warning, const char* reason,
                         std::string message) {
     if (++told_in_window_ <= kMost) {
-      events.push_back({claim.pod, is_warning, reason, std::move(message)});
+      events.push_back({pod.ref, is_warning, reason, std::move(message)});
     }
   };
   std::map<std::string, Matters> still;
-  for (const SeenClaim& claim : claims) {
-    const std::string key = claim.key + " " + claim.pod.uid;
-    Matters& matters = still[key] = claims_[key];
-    const proto::LeaseGpu* const waiting = find_waiting(claim.lease);
+  for (const SeenPod& pod : pods) {
+    const std::string key = pod.key + " " + pod.ref.uid;
+    Matters& matters = still[key] = pods_[key];
+    const proto::LeaseGpu* const waiting = find_waiting(pod.lease);
     if (is_news(matters.waits, waiting != nullptr, kPatience, now)) {
-      tell(claim, false, "WaitingForGpuTurn", waiting_text(*waiting));
+      tell(pod, false, "WaitingForGpuTurn", waiting_text(*waiting));
     }
-    const bool is_over = claim.lease != nullptr && claim.over_limit != nullptr;
+    const bool is_over = pod.lease != nullptr && pod.over_limit != nullptr;
     if (is_news(matters.over_limit, is_over, Duration(), now)) {
-      tell(claim, true, "GpuMemoryOverLimit", over_limit_text(claim));
+      tell(pod, true, "GpuMemoryOverLimit", over_limit_text(pod));
     }
-    if (has_lost_lease(matters, claim, now)) {
-      tell(claim, true, "GpuLeaseEnded",
-           fmt::format("Its lease was ended, and its programs on the GPU with it; it {} now",
-                       claim.lease != nullptr ? "has another lease" : "cannot have another"));
+    if (has_lost_lease(matters, pod, now)) {
+      tell(pod, true, "GpuLeaseEnded",
+           fmt::format("Its lease was ended, and its programs on the GPU with it; it {}",
+                       pod.lease != nullptr ? "has another lease now" : without_));
     }
   }
-  claims_ = std::move(still);
+  pods_ = std::move(still);
   return events;
 }
 

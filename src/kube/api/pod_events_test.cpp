@@ -1,7 +1,7 @@
-#include "kube/dra/pod_events.h"
+#include "kube/api/pod_events.h"
 
-#include "kube/dra/event_writer.h"
-#include "kube/dra/json_internal.h"
+#include "kube/api/event_writer.h"
+#include "kube/api/json_internal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A claim of a pod with a lease on one GPU, and the time.
+// A pod with a lease on one GPU, and the time.
 class APod : public ::testing::Test {
  protected:
   APod() {
@@ -25,10 +25,10 @@ class APod : public ::testing::Test {
     share.limit_bytes = gib(8);
     over_.used_bytes = gib(9);
   }
-  SeenClaim claim(const std::string& key = "uid-1") {
-    SeenClaim seen;
+  SeenPod claim(const std::string& key = "uid-1") {
+    SeenPod seen;
     seen.key = key;
-    seen.pod = {"default", "train", pod_uid_};
+    seen.ref = {"default", "train", pod_uid_};
     if (has_lease_) seen.lease = &lease_;
     seen.is_ending = is_ending_;
     if (is_over_) seen.over_limit = &over_;
@@ -50,7 +50,7 @@ class APod : public ::testing::Test {
   std::string pod_uid_ = "pod-uid";
   std::optional<LeaseId> first_lease_ = LeaseId{7};
   bool has_lease_ = true, is_ending_ = false, is_over_ = false;
-  PodEvents events_;
+  PodEvents events_{"cannot have another now"};
   TimePoint now_{minutes(60)};
 };
 
@@ -146,20 +146,27 @@ TEST_F(APod, ThatIsStuckOutsideOfTheLineIsSaidToWait) {
 
 TEST_F(APod, OneOfVeryManyIsNotSaid) {
   is_over_ = true;
-  std::vector<SeenClaim> many;
+  std::vector<SeenPod> many;
   for (std::size_t i = 0; i < PodEvents::kMost + 50; ++i) many.push_back(claim(std::to_string(i)));
   EXPECT_EQ(events_.look(many, now_).size(), PodEvents::kMost);
 }
 
 TEST(PodEventJson, IsAnEventOfThePodThatKubectlFinds) {
   const PodEvent event{{"default", std::string(253, 'p'), "uid"}, true, "Reason", "a\xff sentence"};
-  const Json json = parse_json(event_json(event, "node-1", WallTime(), "abc"));
+  const Json json = parse_json(event_json(event, {"gpurota-dra", "node-1"}, WallTime(), "abc"));
   EXPECT_EQ(text_at(at(json, "involvedObject"), "uid"), "uid");
   EXPECT_EQ(text_at(at(json, "involvedObject"), "kind"), "Pod");
   EXPECT_EQ(text_at(json, "type"), "Warning");
   EXPECT_EQ(text_at(at(json, "metadata"), "name").size(), 253U);
   EXPECT_THAT(text_at(at(json, "metadata"), "name"), ::testing::EndsWith(".abc"));
   EXPECT_THAT(text_at(json, "message"), HasSubstr("sentence"));
+  EXPECT_EQ(text_at(at(json, "involvedObject"), "fieldPath"), "");
+}
+
+TEST(PodEventJson, SaysOfWhichContainerItIs) {
+  const PodEvent event{{"default", "train-0", "uid", "main"}, false, "Reason", "A sentence"};
+  const Json json = parse_json(event_json(event, {"gpurota-dra", "node-1"}, WallTime(), "abc"));
+  EXPECT_EQ(text_at(at(json, "involvedObject"), "fieldPath"), "spec.containers{main}");
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "core/time.h"
-#include "kube/dra/api_client.h"
-#include "kube/dra/pod_events.h"
+#include "kube/api/api_client.h"
+#include "kube/api/pod_events.h"
 #include "ports/event_loop.h"
 #include "sys/worker.h"
 
@@ -15,14 +15,19 @@
 
 namespace gpurota::kube {
 
+// Who writes them.
+struct EventSource {
+  std::string program, node;
+};
+
 // The object, of a name that nobody else has: the pod's and `suffix`, as kubelet names its own. Pure.
-std::string event_json(const PodEvent& event, const std::string& node, WallTime now,
+std::string event_json(const PodEvent& event, const EventSource& source, WallTime now,
                        std::string_view suffix);
 
 class EventWriter {
  public:
   // `loop` outlives it.
-  EventWriter(ports::EventLoop& loop, std::shared_ptr<ApiClient> api, std::string node);
+  EventWriter(ports::EventLoop& loop, std::shared_ptr<ApiClient> api, EventSource source);
 
   void write(const std::vector<PodEvent>& events);
 
@@ -30,7 +35,7 @@ class EventWriter {
   void on_written(const Result<ApiAnswer>& answer);
 
   const std::shared_ptr<ApiClient> api_;
-  const std::string node_;
+  const EventSource source_;
   bool is_refused_ = false;
   sys::Worker worker_;  // ends first
 };

@@ -1,9 +1,9 @@
-#include "kube/dra/api_client.h"
+#include "kube/api/api_client.h"
 
 #include "base/fd.h"
 #include "base/read_all.h"
 #include "base/text.h"
-#include "kube/dra/json_internal.h"
+#include "kube/api/json_internal.h"
 
 #include <fmt/format.h>
 
@@ -76,6 +76,13 @@ const char* variable(const char* name) {
 
 }  // namespace
 
+bool is_object_name(std::string_view name) {
+  constexpr std::size_t kLongest = 253;
+  constexpr std::string_view kSigns = "abcdefghijklmnopqrstuvwxyz0123456789-.";
+  return !name.empty() && name.size() <= kLongest && name.front() != '.' &&
+         name.find_first_not_of(kSigns) == std::string_view::npos;
+}
+
 Result<ApiAccess> access_in_cluster() {
   std::string host = variable("KUBERNETES_SERVICE_HOST");
   const std::string port = variable("KUBERNETES_SERVICE_PORT");
@@ -116,8 +123,10 @@ struct ApiClient::Handles {
   std::vector<Handle> kept;  // guarded by mutex
 };
 
-ApiClient::ApiClient(ApiAccess access)
-    : access_(std::move(access)), handles_(std::make_unique<Handles>()) {
+ApiClient::ApiClient(ApiAccess access, std::string program)
+    : access_(std::move(access)),
+      program_(std::move(program)),
+      handles_(std::make_unique<Handles>()) {
   static std::once_flag once;
   std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
 }
@@ -173,7 +182,7 @@ Result<int> ApiClient::perform(const Request& request, Milliseconds patience) {
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(patience.count()));
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_PROXY, "");  // the token is for the server alone
-  curl_easy_setopt(curl, CURLOPT_USERAGENT, "gpurota-dra");
+  curl_easy_setopt(curl, CURLOPT_USERAGENT, program_.c_str());
   const CURLcode done = curl_easy_perform(curl);
   long status = 0;
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);

@@ -1,8 +1,7 @@
-#include "kube/dra/event_writer.h"
+#include "kube/api/event_writer.h"
 
 #include "base/log.h"
-#include "kube/dra/claim.h"
-#include "kube/dra/json_internal.h"
+#include "kube/api/json_internal.h"
 #include "proto/text_forms.h"
 
 #include <fmt/format.h>
@@ -16,16 +15,15 @@ namespace {
 constexpr std::chrono::milliseconds kEventPatience{5000};
 // While the API server is away they are not gathered.
 constexpr std::size_t kMostWaiting = 32;
-constexpr const char* kComponent = "gpurota-dra";
 
 }  // namespace
 
-std::string event_json(const PodEvent& event, const std::string& node, WallTime now,
+std::string event_json(const PodEvent& event, const EventSource& source, WallTime now,
                        std::string_view suffix) {
   constexpr std::size_t kLongestName = 253, kLongestMessage = 1024;
   const std::string name = event.pod.name.substr(0, kLongestName - 1 - suffix.size());
   const std::string time = proto::format_time(now);
-  const Json json = {
+  Json json = {
       {"apiVersion", "v1"},
       {"kind", "Event"},
       {"metadata", {{"name", fmt::format("{}.{}", name, suffix)}, {"namespace", event.pod.space}}},
@@ -38,17 +36,21 @@ std::string event_json(const PodEvent& event, const std::string& node, WallTime 
       {"reason", event.reason},
       {"message", text_of(event.message, kLongestMessage)},
       {"type", event.is_warning ? "Warning" : "Normal"},
-      {"source", {{"component", kComponent}, {"host", node}}},
-      {"reportingComponent", kComponent},
-      {"reportingInstance", node},
+      {"source", {{"component", source.program}, {"host", source.node}}},
+      {"reportingComponent", source.program},
+      {"reportingInstance", source.node},
       {"firstTimestamp", time},
       {"lastTimestamp", time},
       {"count", 1}};
+  if (!event.pod.container.empty()) {
+    // As kubelet says it of its own events.
+    json["involvedObject"]["fieldPath"] = fmt::format("spec.containers{{{}}}", event.pod.container);
+  }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-EventWriter::EventWriter(ports::EventLoop& loop, std::shared_ptr<ApiClient> api, std::string node)
-    : api_(std::move(api)), node_(std::move(node)), worker_(loop, "events") {}
+EventWriter::EventWriter(ports::EventLoop& loop, std::shared_ptr<ApiClient> api, EventSource source)
+    : api_(std::move(api)), source_(std::move(source)), worker_(loop, "events") {}
 
 void EventWriter::write(const std::vector<PodEvent>& events) {
   const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
@@ -61,7 +63,7 @@ void EventWriter::write(const std::vector<PodEvent>& events) {
         fmt::format("{:x}", std::chrono::steady_clock::now().time_since_epoch().count());
     worker_.run(
         [api = api_, path = fmt::format("/api/v1/namespaces/{}/events", event.pod.space),
-         body = event_json(event, node_, now, suffix)] {
+         body = event_json(event, source_, now, suffix)] {
           return api->call("POST", path, body, kEventPatience);
         },
         [this](const Result<ApiAnswer>& answer) { on_written(answer); });

@@ -13,6 +13,9 @@
 
 namespace gpurota::kube {
 
+// As Kubernetes names things: it becomes a part of addresses.
+bool is_object_name(std::string_view name);
+
 // Where the API server is and how it knows us.
 struct ApiAccess {
   std::string server;      // "https://10.96.0.1:443"
@@ -34,7 +37,8 @@ struct ApiAnswer {
 class ApiClient {
  public:
   using Milliseconds = std::chrono::milliseconds;
-  explicit ApiClient(ApiAccess access);
+  // `program`: what the API server calls us in its log.
+  ApiClient(ApiAccess access, std::string program);
   ~ApiClient();
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;
@@ -54,6 +58,7 @@ class ApiClient {
   Result<int> perform(const Request& request, Milliseconds patience);
 
   const ApiAccess access_;
+  const std::string program_;
   const std::unique_ptr<Handles> handles_;  // connections that are kept
 };
 

@@ -1,5 +1,5 @@
-// What `kubectl describe pod` is to say of a pod's claim while it runs: that it waits for its turn, holds more than it may, or has lost
-// its lease. Each is said once. State thread; touches nothing, and returns what is to be written by others (event_writer.h).
+// What `kubectl describe pod` is to say of a pod's lease while it runs: that it waits for its turn, holds more than it may, or was ended.
+// Each is said once. State thread; touches nothing, and returns what is to be written by others (event_writer.h).
 #pragma once
 
 #include "core/time.h"
@@ -9,12 +9,14 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpurota::kube {
 
 struct PodRef {
   std::string space, name, uid;
+  std::string container{};  // empty: it is of all
   bool operator==(const PodRef&) const = default;
 };
 
@@ -26,10 +28,10 @@ struct PodEvent {
   bool operator==(const PodEvent&) const = default;
 };
 
-// A claim of one pod, as it is now.
-struct SeenClaim {
-  std::string key;  // of the claim's lease (claim.h)
-  PodRef pod;
+// What one pod is to have a lease for, as it is now.
+struct SeenPod {
+  std::string key;  // a pod may have several
+  PodRef ref;
   const proto::Lease* lease = nullptr;         // nullptr: it has none
   bool is_ending = false;                      // the last one, whose programs are there still
   const proto::Finding* over_limit = nullptr;  // nullptr: it holds no more than it may
@@ -40,17 +42,20 @@ class PodEvents {
  public:
   // So long a pod waits before it is said: turns are of seconds, and nobody wants a line for each.
   static constexpr Duration kPatience = std::chrono::seconds(30);
-  // A claim that is given up has no lease for a moment, either.
+  // What is given up has no lease for a moment, either.
   static constexpr Duration kLossPatience = std::chrono::seconds(10);
-  // Between two of one kind for one claim.
+  // Between two of one kind for one lease.
   static constexpr Duration kPause = std::chrono::minutes(10);
   // Of the node, in any kPause; what is more is not said.
   static constexpr std::size_t kMost = 200;
 
-  std::vector<PodEvent> look(const std::vector<SeenClaim>& claims, TimePoint now);
+  // `without`: what becomes of one whose lease was ended and that has no other, "cannot have another now".
+  explicit PodEvents(std::string without) : without_(std::move(without)) {}
+
+  std::vector<PodEvent> look(const std::vector<SeenPod>& pods, TimePoint now);
 
  private:
-  // One thing that may be said of a claim.
+  // One thing that may be said of it.
   struct Matter {
     std::optional<TimePoint> since, told;
   };
@@ -61,10 +66,11 @@ class PodEvents {
   // Whether it is to be said now that it holds, or does not.
   static bool is_news(Matter& matter, bool holds, Duration patience, TimePoint now);
   // Whether it is to be said now that its lease was ended, which shows in that it has none for a while, or has another one.
-  static bool has_lost_lease(Matters& matters, const SeenClaim& claim, TimePoint now);
+  static bool has_lost_lease(Matters& matters, const SeenPod& pod, TimePoint now);
 
+  const std::string without_;
   std::map<std::string, Matters>
-      claims_;  // by the key of the lease and the uid of the pod, as a claim may outlive its pod
+      pods_;  // by the key of the lease and the uid of the pod, as a claim may outlive its pod
   TimePoint window_{};
   std::size_t told_in_window_ = 0;
 };

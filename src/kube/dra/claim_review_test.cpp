@@ -1,0 +1,82 @@
+#include "kube/dra/claim_review.h"
+
+#include <gtest/gtest.h>
+
+namespace gpurota::kube {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+class AClaimReview : public ::testing::Test {
+ protected:
+  std::size_t look(bool is_used = false) {
+    return review_.look({{{"u1", "default", "train"}, pod_uid_, is_used}}, now_).size();
+  }
+  // One round: its time, the question, the answer.
+  bool round(bool is_there) {
+    now_ += kPause;
+    EXPECT_EQ(look(), 1u);
+    return review_.has_gone("u1", is_there);
+  }
+
+  static constexpr Duration kPause = minutes(10);
+  ClaimReview review_{kPause};
+  std::string pod_uid_ = "p";
+  TimePoint now_{minutes(60)};
+};
+
+TEST_F(AClaimReview, AsksForWhatIsNotUsedForLongAndNotAtEveryLook) {
+  EXPECT_EQ(look(), 0u);
+  now_ += kPause;
+  EXPECT_EQ(look(), 1u);
+  now_ += seconds(2);
+  EXPECT_EQ(look(), 0u);
+}
+
+TEST_F(AClaimReview, NeverAsksForWhatIsUsed) {
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(look(true), 0u);
+    now_ += kPause;
+  }
+}
+
+TEST_F(AClaimReview, NeverAsksForWhatIsOfNoPodThatIsKnown) {
+  pod_uid_.clear();
+  look();
+  now_ += kPause;
+  EXPECT_EQ(look(), 0u);
+}
+
+TEST_F(AClaimReview, GivesUpWhatIsGoneTwiceInARow) {
+  look();
+  EXPECT_FALSE(round(false));
+  EXPECT_FALSE(round(true)) << "the first was a mistake of the API server's";
+  EXPECT_FALSE(round(false));
+  EXPECT_TRUE(round(false));
+}
+
+TEST_F(AClaimReview, WhatIsUsedMeanwhileBeginsAnew) {
+  look();
+  EXPECT_FALSE(round(false));
+  look(true);
+  EXPECT_FALSE(round(false));
+}
+
+TEST_F(AClaimReview, AnAnswerForAClaimThatIsOverChangesNothing) {
+  look();
+  EXPECT_FALSE(review_.has_gone("u2", false));
+}
+
+TEST_F(AClaimReview, AsksForAFewAtOnce) {
+  std::vector<UsedClaim> many;
+  for (int i = 0; i < 20; ++i) many.push_back({{"u" + std::to_string(i), "default", "train"}, "p"});
+  EXPECT_TRUE(review_.look(many, now_).empty());
+  now_ += kPause;
+  EXPECT_EQ(review_.look(many, now_).size(), ClaimReview::kMost);
+  EXPECT_EQ(review_.look(many, now_).size(), ClaimReview::kMost);
+  EXPECT_EQ(review_.look(many, now_).size(), 20 - 2 * ClaimReview::kMost);
+}
+
+}  // namespace
+}  // namespace gpurota::kube

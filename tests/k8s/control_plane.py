@@ -1,0 +1,195 @@
+"""A Kubernetes of one node for cluster.sh: etcd, the API server, the scheduler, the controllers and kubelet, each with rights of its own, and
+calls of the API server as an administrator. What differs between versions is in the tables of differences().
+"""
+
+import glob
+import json
+import re
+import secrets
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+
+from real_node import Machine, wait_until
+
+SERVER = "https://10.0.0.1:443"
+NODE = "node1"
+# Who they are for the API server, and in which groups; the controllers use accounts of their own beside that.
+ACCOUNTS = {"admin": ("admin", "system:masters"), "kubelet": ("system:node:" + NODE, "system:nodes"),
+            "kube-scheduler": ("system:kube-scheduler", ""), "kube-controller-manager": ("system:kube-controller-manager", "")}
+ADDRESSES = "subjectAltName=IP:10.0.0.1,IP:10.254.0.1,IP:127.0.0.1,DNS:kubernetes.default.svc"
+
+# Of 1.20 and later alike.
+KUBELET = {
+    "kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1",
+    "address": "10.254.0.1", "healthzBindAddress": "127.0.0.1", "authorization": {"mode": "Webhook"},
+    "syncFrequency": "2s", "nodeStatusUpdateFrequency": "2s", "cgroupDriver": "cgroupfs", "cgroupRoot": "/", "kubeletCgroups": "/",
+    "oomScoreAdj": 0, "failSwapOn": False, "enforceNodeAllocatable": ["none"], "makeIPTablesUtilChains": False,
+    "evictionHard": {"memory.available": "1Mi"}, "imageGCHighThresholdPercent": 100}
+
+# The node's own network: pods that are not on the machine's get addresses there.
+NETWORK = {"cniVersion": "0.4.0", "name": "node", "plugins": [
+    {"type": "ptp", "ipMasq": False, "ipam": {"type": "host-local", "dataDir": "/var/lib/cni", "subnet": "10.253.0.0/24"}}]}
+
+
+def differences(minor, endpoint):
+    """What kubelet 1.MINOR needs on its command line, what in its file, and the features that all programs are to have on."""
+    flags = [(0, 24, "--container-runtime=remote"), (0, 27, "--container-runtime-endpoint=" + endpoint)]
+    settings = [(27, 999, {"containerRuntimeEndpoint": endpoint}), (31, 999, {"failCgroupV1": False})]
+    features = [(34, 36, "DRAConsumableCapacity")]  # on by default from then
+
+    def chosen(table):
+        return [what for first, end, what in table if first <= minor < end]
+    return chosen(flags), {key: value for each in chosen(settings) for key, value in each.items()}, chosen(features)
+
+
+class Answer(Exception):
+    """The API server has refused something."""
+
+    def __init__(self, code, text):
+        super().__init__("%d: %s" % (code, text))
+        self.code, self.text = code, text
+
+
+class Cluster(Machine):
+    def __init__(self, folder):
+        super().__init__(folder)
+        said = subprocess.run(["kubelet", "--version"], capture_output=True, text=True, check=True).stdout
+        self.version = re.search(r"v([0-9]+)\.([0-9]+)\S*", said)
+        self.endpoint = "unix://" + self.path("ctd.sock")
+        self.minor = int(self.version.group(2))
+        self.kubelet_flags, self.kubelet_settings, self.features = differences(self.minor, self.endpoint)
+        self.write("cni/10-node.conflist", json.dumps(NETWORK))
+        self.make_certificates()
+        self.make_accounts()
+        self.context = ssl.create_default_context(cafile=self.path("ca.crt"))
+
+    # Who is who.
+
+    def openssl(self, *words):
+        subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=self.folder)
+
+    def make_certificates(self):
+        self.openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=ca", "-days", "2", "-keyout", "ca.key", "-out", "ca.crt")
+        self.openssl("genrsa", "-out", "accounts.key", "2048")
+        self.write("server.ext", ADDRESSES)
+        self.write("client.ext", "extendedKeyUsage=clientAuth")
+        # The second is what the API server shows kubelet, for logs and commands in pods.
+        for name, subject in (("server", "/CN=kube-apiserver"), ("client", "/O=system:masters/CN=kube-apiserver")):
+            self.openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", subject, "-keyout", name + ".key", "-out", name + ".csr")
+            self.openssl("x509", "-req", "-in", name + ".csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
+                         "-extfile", name + ".ext", "-out", name + ".crt")
+
+    def make_accounts(self):
+        lines = []
+        for name, (user, group) in ACCOUNTS.items():
+            token = secrets.token_hex(16)
+            lines.append('%s,%s,%s,"%s"\n' % (token, user, name, group))
+            self.write(name + ".kubeconfig", json.dumps({
+                "apiVersion": "v1", "kind": "Config", "current-context": "test",
+                "clusters": [{"name": "test", "cluster": {"server": SERVER, "certificate-authority": self.path("ca.crt")}}],
+                "users": [{"name": name, "user": {"token": token}}],
+                "contexts": [{"name": "test", "context": {"cluster": "test", "user": name}}]}))
+            if name == "admin":
+                self.token = token
+        self.write("tokens.csv", "".join(lines))
+
+    # Its programs.
+
+    def start_control_plane(self):
+        self.spawn("etcd", "etcd", "--data-dir", self.path("etcd"), "--listen-client-urls=http://127.0.0.1:2379",
+                   "--advertise-client-urls=http://127.0.0.1:2379", "--listen-peer-urls=http://127.0.0.1:2380")
+        self.start_api_server()
+        features = self.feature_flags()
+        self.spawn("kube-scheduler", "kube-scheduler", "--kubeconfig=" + self.path("kube-scheduler.kubeconfig"), "--leader-elect=false",
+                   "--bind-address=127.0.0.1", *features)
+        self.spawn("kube-controller-manager", "kube-controller-manager", "--kubeconfig=" + self.path("kube-controller-manager.kubeconfig"),
+                   "--leader-elect=false", "--bind-address=127.0.0.1", "--use-service-account-credentials=true",
+                   "--service-account-private-key-file=" + self.path("accounts.key"), "--root-ca-file=" + self.path("ca.crt"), *features)
+        # Until then pods are refused.
+        wait_until(lambda: self.find("/api/v1/namespaces/default/serviceaccounts/default"), "the account of pods")
+
+    def feature_flags(self):
+        return ["--feature-gates=" + ",".join(each + "=true" for each in self.features)] if self.features else []
+
+    def start_api_server(self):
+        self.spawn("kube-apiserver", "kube-apiserver", "--etcd-servers=http://127.0.0.1:2379", "--secure-port=443", "--bind-address=0.0.0.0",
+                   "--advertise-address=10.254.0.1", "--service-cluster-ip-range=10.0.0.0/24", "--cert-dir=" + self.path("apiserver"),
+                   "--tls-cert-file=" + self.path("server.crt"), "--tls-private-key-file=" + self.path("server.key"),
+                   "--client-ca-file=" + self.path("ca.crt"), "--token-auth-file=" + self.path("tokens.csv"),
+                   "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
+                   "--service-account-key-file=" + self.path("accounts.key"), "--service-account-signing-key-file=" + self.path("accounts.key"),
+                   "--service-account-issuer=https://kubernetes.default.svc", "--kubelet-client-certificate=" + self.path("client.crt"),
+                   "--kubelet-client-key=" + self.path("client.key"), "--kubelet-preferred-address-types=InternalIP", *self.feature_flags())
+        wait_until(lambda: self.answers() or self.ended(), "the API server")
+        assert not self.ended(), "the API server has ended"
+
+    def start_kubelet(self):
+        more = {"authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True}, "x509": {"clientCAFile": self.path("ca.crt")}},
+                "featureGates": {each: True for each in self.features}}
+        self.write("kubelet.json", json.dumps({**KUBELET, **more, **self.kubelet_settings}))
+        self.spawn("kubelet", "kubelet", "--config=" + self.path("kubelet.json"), "--kubeconfig=" + self.path("kubelet.kubeconfig"),
+                   "--root-dir=/var/lib/kubelet", "--cert-dir=/var/lib/kubelet/pki", "--hostname-override=" + NODE, "--node-ip=10.254.0.1",
+                   "--v=2", *self.kubelet_flags)
+
+    def is_ready(self):
+        node = self.find("/api/v1/nodes/" + NODE)
+        return node and any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"]["conditions"])
+
+    # The API server.
+
+    def ask(self, method, path, body=None, user=None):
+        """With `user`: as this one."""
+        headers = {"Authorization": "Bearer " + self.token, "Content-Type": "application/json", **({"Impersonate-User": user} if user else {})}
+        request = urllib.request.Request(SERVER + path, method=method, data=json.dumps(body).encode() if body else None, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=30, context=self.context) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise Answer(error.code, error.read().decode()) from None
+
+    def find(self, path):
+        """None of what there is not."""
+        try:
+            return self.ask("GET", path)
+        except Answer as answer:
+            if answer.code == 404:
+                return None
+            raise
+
+    def answers(self):
+        # All of its own objects are there when it is ready.
+        request = urllib.request.Request(SERVER + "/readyz", headers={"Authorization": "Bearer " + self.token})
+        try:
+            with urllib.request.urlopen(request, timeout=10, context=self.context) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
+
+    def ended(self):
+        """Programs that have ended by themselves."""
+        return [name for name, each in self.processes.items() if each.poll() is not None]
+
+    def last_words(self):
+        """Of these, and of gpurota's pods."""
+        paths = [self.path(name + ".log") for name in self.ended()] + glob.glob("/var/log/pods/gpurota_*/*/*.log")
+        for path in paths:
+            with open(path, encoding="utf-8") as file:
+                print("--- %s\n%s" % (path, file.read()[-1500:]), flush=True)
+
+    def kubectl(self, *words):
+        """What it prints, of both; an error ends the test with it."""
+        done = subprocess.run(["kubectl", "--kubeconfig=" + self.path("admin.kubeconfig"), *words], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False)
+        assert done.returncode == 0, "kubectl %s: %s" % (" ".join(words), done.stdout)
+        return done.stdout
+
+    def roll_out(self, name):
+        """Waits until the newest pod of this DaemonSet of gpurota's is ready."""
+        self.kubectl("rollout", "status", "daemonset/" + name, "--namespace=gpurota", "--timeout=300s")
+
+    def gpurota(self, *words):
+        """In gpurotad's pod, as root."""
+        pod = self.kubectl("get", "pods", "--namespace=gpurota", "--selector=app=gpurotad", "--output=name").strip()
+        return self.kubectl("exec", "--namespace=gpurota", pod, "--", "gpurota", *words)

@@ -1,0 +1,64 @@
+# For kubelet.sh and cluster.sh: a node of the test's own on this machine, in namespaces (network, mounts, processes) that are gone with it.
+# What is written to the places that kubelet and others insist on goes to $folder/mounts. To be sourced; it needs root.
+
+# require TOOL:PACKAGE…: they can only be had from these packages.
+require() {
+  local each
+  for each in "$@"; do
+    command -v "${each%%:*}" >/dev/null || { echo "${each%%:*} is not installed: apt-get install ${each##*:}"; exit 77; }
+  done
+}
+
+# make_machine PATH…: $folder, and these places in it. They are removed at the end, with the control groups of pods.
+make_machine() {
+  local path setting
+  folder=$(mktemp -d /var/tmp/gpurota-k8s.XXXXXX)
+  places=("$@") made=() failed=1
+  trap remove_machine EXIT
+  for path in "$@"; do
+    [ -d "$path" ] || { mkdir -p "$path" && made+=("$path"); }
+    mkdir -p "$folder/mounts$path"
+  done
+  # What kubelet sets for the whole machine it sets in files of its own.
+  mkdir -p "$folder/sysctl"
+  for setting in vm.overcommit_memory=1 vm.panic_on_oom=0 kernel.panic=10 kernel.panic_on_oops=1; do
+    echo "${setting#*=}" >"$folder/sysctl/${setting%=*}"
+  done
+}
+
+# shellcheck disable=SC2317 # the trap calls it
+remove_machine() {
+  local path
+  # What containers' mounts there were went with the namespace; control groups have to be empty first.
+  for _ in {1..50}; do
+    find /sys/fs/cgroup -depth -type d -path '*/kubepods*' -exec rmdir {} + 2>/dev/null || true
+    [ -n "$(find /sys/fs/cgroup -maxdepth 2 -type d -name kubepods)" ] || break
+    sleep 0.1
+  done
+  for path in "${made[@]}"; do rmdir "$path" 2>/dev/null || true; done
+  if [ "$failed" = 0 ]; then rm -rf "$folder"; else echo "kept: $folder"; fi
+}
+
+# run_inside ADDRESSES VARIABLE=VALUE… -- COMMAND…: as the first program there, with these addresses of its own.
+run_inside() {
+  local addresses=$1 variables=()
+  shift
+  while [ "$1" != -- ]; do variables+=("$1") && shift; done
+  shift
+  # shellcheck disable=SC2016 # for the shell inside
+  local inside='
+    set -euo pipefail
+    ip link set lo up
+    for address in $ADDRESSES; do ip address add "$address/32" dev lo; done
+    ip route add default dev lo
+    mount --make-rshared /
+    for path in $PLACES; do mount --bind "$FOLDER/mounts$path" "$path"; done
+    for setting in vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops; do
+      mount --bind "$FOLDER/sysctl/${setting//\//.}" "/proc/sys/$setting"
+    done
+    exec "$@"
+  '
+  env -i PATH="${PROGRAMS:+$PROGRAMS:}/usr/sbin:/usr/bin:/sbin:/bin" HOME="$folder" FOLDER="$folder" ADDRESSES="$addresses" \
+    PLACES="${places[*]}" AWS_EC2_METADATA_DISABLED=true AWS_SHARED_CREDENTIALS_FILE=/dev/null "${variables[@]}" \
+    unshare --net --mount --pid --fork --kill-child --mount-proc --propagation private bash -c "$inside" inside "$@"
+}
