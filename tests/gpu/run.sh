@@ -100,8 +100,10 @@ orderly_restart() { # three restarts, as of upgrades, under a hammer: nobody wai
     start_daemon
     sleep 2
   done
-  wait "$cli" || return 1
+  local code=0
+  wait "$cli" || code=$?
   cat "$work/orderly.out"
+  return "$code"
 }
 swap_restart() { # the daemon comes anew while two take turns, waiting and moving: nothing is lost, nobody is doubted
   gpurota set --gpu-ids 0 --capacity 6G --quantum 200ms
