@@ -15,11 +15,13 @@ Maybe<AccountHolder> Account::find(TenantId tenant) {
   return it == holders_.end() ? Maybe<AccountHolder>() : Maybe(it->second);
 }
 
-void Account::add_tenant(TenantId tenant, Bytes held, int contexts, std::optional<Bytes> overhead) {
+void Account::add_tenant(TenantId tenant, Bytes held, int contexts, std::optional<Bytes> overhead,
+                         Bytes least) {
   AccountHolder& holder = holders_[tenant];
   holder.granted = held;
   holder.contexts = contexts;
-  holder.context_cost_known = contexts > 0;
+  holder.context_cost_known = holder.is_busy = contexts > 0;
+  if (contexts > 0) holder.overhead = std::min(least, most_);
   if (!overhead) return;
   holder.overhead = std::min(*overhead, most_);
   holder.unmeasured = false;

@@ -70,8 +70,10 @@ class Account {
   static constexpr Duration kLingerPatience = std::chrono::seconds(2);
 
   // A tenant with what it already holds (after a daemon's restart; else zero).
-  // `overhead`: what the last daemon had measured of its contexts beside it; else the next look says.
-  void add_tenant(TenantId tenant, Bytes held, int contexts, std::optional<Bytes> overhead = {});
+  // `overhead`: what the last daemon had measured of its contexts beside it; else the next look says, but no less than `least`, what one is
+  // known to take: a program that comes back is busy, and each look at it is too low by what is on its way.
+  void add_tenant(TenantId tenant, Bytes held, int contexts, std::optional<Bytes> overhead = {},
+                  Bytes least = {});
   // The connection ended; the process may live. It is counted in full and asked nothing.
   GrantActions disconnect(TenantId tenant, TimePoint now);
   // The process is dead. It is counted until a measurement no longer lists it.

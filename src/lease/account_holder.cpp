@@ -22,10 +22,12 @@ std::optional<Bytes> AccountHolder::measure(const Measurement& measurement) {
     settle(look);
     return std::nullopt;
   }
-  // A tenant is quiet while it waits for a new context to be measured: this figure is exact.
+  // A tenant is quiet while it waits for a new context to be measured: this figure is exact. Of one that came with contexts it is too low,
+  // as of any busy one; the looks to come raise it.
   unmeasured = false;
   window.clear();
-  overhead = look.beside;
+  overhead = is_busy ? std::max(overhead, look.beside) : look.beside;
+  is_busy = false;
   context_reserve = Bytes();
   if (contexts != 1 || context_cost_known) return std::nullopt;
   context_cost_known = true;

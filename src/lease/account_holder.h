@@ -36,6 +36,7 @@ struct AccountHolder {
   bool connected = true;
   bool dead = false;
   bool context_cost_known = false;
+  bool is_busy = false;  // it came with contexts, and does not wait until they are measured
 
   Bytes charge() const { return granted + overhead + context_reserve; }
   // Of a tenant that lives. Returns what a first context cost, when this measurement shows it.

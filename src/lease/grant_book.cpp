@@ -71,7 +71,8 @@ void GrantBook::add_tenant(TenantId tenant, LeaseId lease, const std::vector<Hel
     const bool found = it != held.end();
     // A claim beyond the limit could only hurt the claimant's own lease, but figures stay sane.
     account.add_tenant(tenant, found ? std::min(it->granted, account.most()) : Bytes(),
-                       found ? it->contexts : 0, found ? it->overhead : std::nullopt);
+                       found ? it->contexts : 0, found ? it->overhead : std::nullopt,
+                       context_cost(gpu));
   });
 }
 

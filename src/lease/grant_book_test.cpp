@@ -307,6 +307,39 @@ TEST_F(GrantBookTest, WhoComesBackToTheSameDaemonIsChargedForItsContextStill) {
   EXPECT_EQ(book.lease_of(a), std::nullopt);
 }
 
+// After a daemon that was killed nobody knows what its contexts take, and it allocates inside its grant while it is looked at.
+TEST_F(GrantBookTest, WhoComesBackBusyIsChargedNoLessThanAContextTakes) {
+  GrantBook next;
+  next.open(slice(1, gib(8)));
+  next.learn_context_cost(kGpu, mib(518));
+  next.add_tenant(a, LeaseId{1}, {{kGpu, gib(5), 1}});
+  const Account& all = *next.find(LeaseId{1}, kGpu).if_there();
+  EXPECT_EQ(all.charged(), gib(5) + mib(518)) << "before it was seen";
+  Measurement seen;
+  seen.listed = true;
+  seen.used_hint = gib(3);
+  seen.held =
+      gib(3) + mib(518) - mib(64);  // 64 MiB are charged, and the driver has not taken them yet
+  seen.taken = kStart + 1ms;
+  next.measure(LeaseId{1}, kGpu, {{a, seen}}, Bytes(), kStart + 1ms);
+  EXPECT_EQ(all.charged(), gib(5) + mib(518));
+  EXPECT_EQ(next.context_cost(kGpu), mib(518)) << "which says nothing of what one costs";
+}
+
+TEST_F(GrantBookTest, WhoComesBackWithMoreThanABareContextIsChargedForWhatIsSeen) {
+  GrantBook next;
+  next.open(slice(1, gib(8)));
+  next.learn_context_cost(kGpu, mib(518));
+  next.add_tenant(a, LeaseId{1}, {{kGpu, gib(5), 1}});
+  Measurement seen;
+  seen.listed = true;
+  seen.used_hint = gib(3);
+  seen.held = gib(4);
+  seen.taken = kStart + 1ms;
+  next.measure(LeaseId{1}, kGpu, {{a, seen}}, Bytes(), kStart + 1ms);
+  EXPECT_EQ(next.find(LeaseId{1}, kGpu).if_there()->charged(), gib(6)) << "with its modules";
+}
+
 TEST_F(GrantBookTest, WhatWasGrantedBeforeALimitWasLoweredIsCountedInFullByTheNextDaemon) {
   GrantBook next;
   Lease lowered = slice(1, gib(4));

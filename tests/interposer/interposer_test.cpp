@@ -120,6 +120,19 @@ TEST_F(InterposerTest, ComesBackToARestartedDaemonWithWhatItHolds) {
   EXPECT_EQ(program->read_line(), "yes");
 }
 
+// A daemon that ends may have given it to another process, whose word the next one takes as well.
+TEST_F(InterposerTest, WhatWentBackWithAQuestionThatWasLostIsNotHeldAnyMore) {
+  const auto program = start(PROBE_LINKED, "step_with_slack", lease());
+  ASSERT_EQ(program->read_line(), "ready");
+  ASSERT_EQ(daemon_->granted(0), 64 * kMiB);
+  daemon_->misbehave(Mischief::kHangUpOnGrow);
+  program->write_line("go");
+  EXPECT_EQ(program->read_line(), "yes");
+  ASSERT_EQ(daemon_->hellos().size(), 2u);
+  ASSERT_EQ(daemon_->hellos()[1].held.size(), 1u);
+  EXPECT_EQ(daemon_->hellos()[1].held[0].granted_bytes, 8 * kMiB);
+}
+
 TEST_F(InterposerTest, TheDaemonGoneFreesWorkAndHeadroomServes) {
   const auto program = start(PROBE_LINKED, "free_after", lease());
   ASSERT_EQ(program->read_line(), "ready");

@@ -228,16 +228,18 @@ void fork_after() {
 }
 
 // Says "ready" with 64 MiB held; on a line, goes on allocating.
-void step() {
+void take_and_step(std::size_t first) {
   make_context();
   CUdeviceptr p = 0;
-  EXPECT(cu.mem_alloc(&p, 64 * kMiB) == CUDA_SUCCESS);
+  EXPECT(cu.mem_alloc(&p, first) == CUDA_SUCCESS);
   say("ready\n");
   wait_for_line();
   const CUresult result = cu.mem_alloc(&p, 128 * kMiB);
   say(result == CUDA_SUCCESS ? "yes\n" : result == CUDA_ERROR_OUT_OF_MEMORY ? "no\n" : "odd\n");
   wait_for_line();
 }
+void step() { take_and_step(64 * kMiB); }
+void step_with_slack() { take_and_step(8 * kMiB); }  // of a grant of 64 MiB
 
 // Frees work whatever the daemon does.
 void free_after() {
@@ -377,6 +379,7 @@ constexpr Scenario kScenarios[] = {
     {"fork_before", fork_before},
     {"fork_after", fork_after},
     {"step", step},
+    {"step_with_slack", step_with_slack},
     {"free_after", free_after},
     {"errno_preserved", errno_preserved},
     {"environment_cleared", environment_cleared},

@@ -178,9 +178,9 @@ bool ensure_connected(State& s) {
 // The daemon may have to call back what others hold before it can answer.
 int64_t answer_ms() { return config().wait_ms > kHandshakeMs ? config().wait_ms : kHandshakeMs; }
 
-// One question and its answer, whose descriptors come to `fds`. False ends the connection.
+// One question and its answer, whose descriptors come to `fds`. False ends the connection; `sent` says whether the daemon may have read it.
 bool ask(State& s, void* question, size_t size, uint16_t answer_type, void* answer,
-         size_t answer_size, Descriptors* fds = nullptr) {
+         size_t answer_size, Descriptors* fds = nullptr, bool* sent = nullptr) {
   auto* header = static_cast<gpurota_msg_header*>(question);
   header->size = static_cast<uint16_t>(size);
   header->seq = ++s.link.sequence;
@@ -189,7 +189,9 @@ bool ask(State& s, void* question, size_t size, uint16_t answer_type, void* answ
   Descriptors unexpected;
   if (fds == nullptr) fds = &unexpected;
   long n = -1;
-  if (send_packet(s.link.call, question, size, deadline)) {
+  const bool gone_out = send_packet(s.link.call, question, size, deadline);
+  if (sent != nullptr) *sent = gone_out;
+  if (gone_out) {
     n = receive_packet(s.link.call, buffer, sizeof(buffer), fds, deadline);
   }
   gpurota_msg_header got{};
@@ -222,14 +224,16 @@ Grown ask_to_grow(State& s, int slot, gpurota_grow_kind kind, uint64_t need) {
   question.need_bytes = need;
   question.want_bytes = need > kGrantPiece || need == 0 ? need : kGrantPiece;
   gpurota_msg_grown answer;
-  const bool answered =
-      ask(s, &question, sizeof(question), GPUROTA_MSG_GROWN, &answer, sizeof(answer));
+  bool sent = false;
+  const bool answered = ask(s, &question, sizeof(question), GPUROTA_MSG_GROWN, &answer,
+                            sizeof(answer), nullptr, &sent);
   const bool sane = answered && answer.slot == question.slot && answer.granted_bytes < kSaneBytes &&
                     (answer.status != GPUROTA_OK || answer.granted_bytes >= need);
   if (!sane) {
-    // The next daemon takes our word for what is granted, so nothing has been given back.
+    // What went back with the question stays back: the daemon may have given it to another process before it was lost. The next one takes
+    // our word for what is granted, and both would hold it.
     if (answered) disconnect(s);
-    receive_grant(s, slot, returned, 0);
+    if (!sent) receive_grant(s, slot, returned, 0);
     return Grown::kLost;
   }
   if (answer.status != GPUROTA_OK) {
