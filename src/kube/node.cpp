@@ -26,6 +26,16 @@ std::string ids_text(Resource resource, const std::set<Device>& devices) {
   return fmt::format("{} of {}", devices.size(), to_string(resource));
 }
 
+// What will be free when it has ended.
+void add_memory_of(const proto::Lease& lease, std::vector<NodeGpu>& gpus) {
+  if (lease.share != proto::Share::kSlice) return;
+  for (const proto::LeaseGpu& share : lease.gpus) {
+    for (NodeGpu& gpu : gpus) {
+      if (gpu.uuid == share.uuid) gpu.free += share.limit_bytes.value_or(Bytes());
+    }
+  }
+}
+
 }  // namespace
 
 Result<ContainerAnswer> Node::allocate(Resource resource, const std::vector<std::string>& ids) {
@@ -253,20 +263,6 @@ std::vector<SeenPod> Node::pods() const {
   }
   return seen;
 }
-
-namespace {
-
-// What will be free when it has ended.
-void add_memory_of(const proto::Lease& lease, std::vector<NodeGpu>& gpus) {
-  if (lease.share != proto::Share::kSlice) return;
-  for (const proto::LeaseGpu& share : lease.gpus) {
-    for (NodeGpu& gpu : gpus) {
-      if (gpu.uuid == share.uuid) gpu.free += share.limit_bytes.value_or(Bytes());
-    }
-  }
-}
-
-}  // namespace
 
 std::vector<Offered> Node::offers(Resource resource) const {
   if (!view_) return {};

@@ -82,8 +82,8 @@ class Node {
   AllocationBook book_;
   SeenDaemon view_;
   std::set<LeaseId> named_;  // whose pod the daemon has been told
-  std::set<LeaseId>
-      leaving_;  // of containers whose devices others have by now, and that the daemon shows still
+  // Of containers whose devices others have by now; the daemon shows them still.
+  std::set<LeaseId> leaving_;
   std::vector<LeaseEnding> endings_;
   std::vector<LeaseOrder> names_;
 };

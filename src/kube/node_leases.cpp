@@ -87,9 +87,11 @@ Result<DaemonView> read_daemon(const client::Location& location, const std::stri
                     [&](const proto::Lease& lease) { return finding.lease_id == lease.lease_id; });
     if (is_pods) view.over_limit.push_back(finding);
   }
-  for (const LeaseId lease : whose) {
-    const std::string uid = pod_of(daemon, lease);
-    if (!uid.empty()) view.pod_uids[lease] = uid;
+  for (const proto::Lease& lease : view.pods) {
+    const bool is_asked = std::find(whose.begin(), whose.end(), lease.lease_id) != whose.end();
+    if (!is_asked || lease.processes == 0) continue;
+    const std::string uid = pod_of(daemon, lease.lease_id);
+    if (!uid.empty()) view.pod_uids[lease.lease_id] = uid;
   }
   return view;
 }

@@ -14,8 +14,8 @@ namespace gpurota::kube {
 
 struct UsedClaim {
   ClaimId id;
-  std::string
-      pod_uid;  // empty: several have it, or it is not known; that stays until somebody says that it is over
+  // Empty: several have it, or it is not known; then it stays until somebody says that it is over.
+  std::string pod_uid;
   bool is_used = false;  // a process on a GPU has one of its leases
 };
 
