@@ -33,6 +33,7 @@ std::vector<std::string> words_of(std::string_view text) {
 }  // namespace
 
 bool is_of_type(std::string_view type, std::string_view model) {
+  if (type.empty()) return true;
   const std::vector<std::string> has = words_of(model);
   auto from = has.begin();
   for (const std::string& word : words_of(type)) {

@@ -5,9 +5,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
 
 namespace gpurota::lease {
 namespace {
+
+// What a request without a stated end counts for against a new booking.
+constexpr std::chrono::hours kAssumedLength{24};
 
 const GpuRoom* find_room(const std::vector<GpuRoom>& rooms, const GpuUuid& uuid) {
   const auto it = std::find_if(rooms.begin(), rooms.end(),
@@ -44,6 +50,93 @@ bool is_there(const Booked& booked, const GpuUuid& gpu) {
                      [&](const LeaseGpu& share) { return share.uuid == gpu; });
 }
 
+// The machine without some of its leases.
+struct Without {
+  Without(const QueueView& view, const std::set<LeaseId>& gone) : view_(view), rooms(view.rooms) {
+    std::map<GpuUuid, Bytes> before, after;  // the largest swap lease on each GPU
+    for (const Occupant& lease : view.leases) {
+      const bool stays = !gone.contains(lease.id);
+      if (stays) leases.push_back(lease);
+      for (const LeaseGpu& share : lease.gpus) {
+        if (!share.swap || !share.limit) continue;
+        before[share.uuid] = std::max(before[share.uuid], *share.limit);
+        if (stays) after[share.uuid] = std::max(after[share.uuid], *share.limit);
+      }
+    }
+    for (GpuRoom& room : rooms) {
+      room.swap_needed = room.swap_needed - (before[room.info.uuid] - after[room.info.uuid]);
+    }
+  }
+  QueueView view() const {
+    return {view_.queue, rooms, leases, view_.topology, view_.bookings, view_.keeping};
+  }
+
+  const QueueView& view_;
+  std::vector<GpuRoom> rooms;
+  std::vector<Occupant> leases;
+};
+
+// The leases on these GPUs that would leave if the booking were used.
+std::vector<const Occupant*> who_would_leave(const QueueView& view,
+                                             const std::vector<GpuUuid>& gpus,
+                                             const Booked& booked) {
+  std::vector<const Occupant*> leases;
+  for (const Occupant& lease : view.leases) {
+    const bool here = std::any_of(lease.gpus.begin(), lease.gpus.end(), [&](const LeaseGpu& share) {
+      return std::find(gpus.begin(), gpus.end(), share.uuid) != gpus.end();
+    });
+    if (here && leaves_for(lease, booked)) leases.push_back(&lease);
+  }
+  return leases;
+}
+
+bool begins_without(const QueueView& view, const Request& request, const std::set<LeaseId>& gone,
+                    WallTime now) {
+  const Without without(view, gone);
+  const QueueView rest = without.view();
+  return try_now(rest, request, now).why.empty();
+}
+
+// As few as let the booking begin, the youngest first; nothing: not even all of them do.
+std::optional<std::vector<LeaseId>> fewest_leaving(const QueueView& view, const Request& request,
+                                                   const Booked& booked, WallTime now) {
+  auto leases = who_would_leave(view, request.placement.gpus, booked);
+  std::set<LeaseId> gone;
+  for (const Occupant* lease : leases) gone.insert(lease->id);
+  if (gone.empty() || !begins_without(view, request, gone, now)) return std::nullopt;
+  std::stable_sort(leases.begin(), leases.end(),
+                   [](const Occupant* a, const Occupant* b) { return a->since < b->since; });
+  for (const Occupant* lease : leases) {
+    gone.erase(lease->id);
+    if (!begins_without(view, request, gone, now)) gone.insert(lease->id);
+  }
+  return std::vector<LeaseId>(gone.begin(), gone.end());
+}
+
+// The GPUs on which fewest leases leave for a booking that named none: those of its own that are free,
+// then others that are free, then those of its own on which somebody would leave.
+std::vector<GpuUuid> targets(const QueueView& view, const Request& request, const Booked& booked,
+                             WallTime now) {
+  std::vector<GpuUuid> own_free, other_free, own_taken;
+  for (const GpuRoom* const room : meant(request.placement, view.rooms)) {
+    Request single = request;
+    single.placement.wishes = {};
+    single.placement.gpus = {room->info.uuid};
+    const bool own = is_there(booked, room->info.uuid);
+    if (try_now(view, single, now).why.empty()) {
+      (own ? own_free : other_free).push_back(room->info.uuid);
+    } else if (own) {
+      own_taken.push_back(room->info.uuid);
+    }
+  }
+  std::vector<GpuUuid> gpus = own_free;
+  gpus.insert(gpus.end(), other_free.begin(), other_free.end());
+  gpus.insert(gpus.end(), own_taken.begin(), own_taken.end());
+  const std::size_t wanted = wanted_gpus(request);
+  if (gpus.size() > wanted) gpus.resize(wanted);
+  return gpus;
+}
+
 // As the GPU is used by the others.
 GpuPlan plan_of(const GpuRoom& room, const QueueView& view, bool bookings, WallTime now) {
   GpuPlan plan(room, now);
@@ -67,13 +160,14 @@ tl::expected<std::vector<LeaseGpu>, NotBooked> book(const QueueView& view, const
                                                     WallTime from, WallTime now) {
   const auto refuse = [](NotBooked why) { return tl::unexpected<NotBooked>(std::move(why)); };
   if (auto never = impossible(request.placement, view.rooms)) return refuse({never->error});
-  Planner planner(view, now);
-  int position = 0;
-  for (const Request& waiting : view.queue) {
-    if (waiting.kind != LeaseKind::kFiller && position < kMaxPlanned) {
-      planner.plan(waiting, ++position);
-    }
+  std::vector<Request> queue = view.queue;
+  for (Request& waiting : queue) {
+    waiting.lasts = waiting.lasts.value_or(kAssumedLength);
+    waiting.unbooked_for.reset();
   }
+  const QueueView known{queue, view.rooms, view.leases, view.topology, view.bookings, view.keeping};
+  Planner planner(known, now, Planner::Plans::kKnown);
+  planner.plan_queue(queue.size());
   const Planner::Later later = planner.later(request, from);
   if (!later.out_of_service.empty()) return refuse({{Code::kNoGpu, 0, later.out_of_service}});
   if (later.gpus.empty()) {
@@ -86,16 +180,27 @@ tl::expected<std::vector<LeaseGpu>, NotBooked> book(const QueueView& view, const
   return shares;
 }
 
-Beginning begin(const QueueView& view, const Request& request, const std::vector<GpuUuid>& kept,
-                WallTime now) {
+bool leaves_for(const Occupant& lease, const Booked& booked) {
+  return lease.leaves_for_bookings && !lease.ending && lease.uid != booked.uid &&
+         lease.since >= booked.placed;
+}
+
+Beginning begin(const QueueView& view, const Request& request, const Booked& booked, WallTime now) {
   Request own = request;
-  own.placement.gpus = kept;
   own.placement.wishes = {};
+  own.placement.gpus.clear();
+  for (const LeaseGpu& share : booked.gpus) own.placement.gpus.push_back(share.uuid);
   Beginning beginning = try_now(view, own, now);
-  if (beginning.why.empty() || !request.placement.gpus.empty()) return beginning;
-  // Its own cannot be had: others that can do as well.
-  Beginning elsewhere = try_now(view, request, now);
-  return elsewhere.why.empty() ? elsewhere : beginning;
+  if (beginning.why.empty()) return beginning;
+  if (request.placement.gpus.empty()) {
+    // Its own cannot be had: others that can do as well.
+    Beginning elsewhere = try_now(view, request, now);
+    if (elsewhere.why.empty()) return elsewhere;
+    own.placement.gpus = targets(view, request, booked, now);
+  }
+  if (auto leaving = fewest_leaving(view, own, booked, now)) beginning.leaving = *leaving;
+  if (!beginning.leaving.empty()) beginning.why.clear();
+  return beginning;
 }
 
 const Booked* in_the_way_of(const QueueView& view, const Occupant& changed, WallTime now) {
@@ -115,6 +220,7 @@ const Booked* in_the_way_of(const QueueView& view, const Occupant& changed, Wall
     if (fits(true) || !fits(false)) continue;
     for (const Booked& booked : view.bookings) {
       if (!is_there(booked, share.uuid) || booked.from >= end) continue;
+      if (leaves_for(changed, booked)) continue;
       if (!first || booked.from < first->from) first = &booked;
     }
   }

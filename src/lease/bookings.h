@@ -1,8 +1,11 @@
-// Bookings: GPUs that are promised to somebody from a time on. Whether they can be promised, on which they begin when the time
-// has come, and what a lease may not be changed to because of them. Pure.
+// Bookings: GPUs that are promised to somebody from a time on. Whether they can be promised, on which
+// GPUs they begin when the time has come and who leaves for them, and what a lease may not be changed to
+// because of them. Pure.
 //
-// A booking is a use of its GPUs that the planner knows of: nobody is given what would still be there when it begins. So
-// one that was accepted begins, whoever comes later. Its GPUs are chosen when it is made (docs/design/bookings.md says why).
+// A booking is a use of its GPUs that the planner knows of: a lease with a stated end is given only what
+// it leaves before a booking begins. A lease without one may go on beyond that, and leaves when the
+// booking is used. No lease leaves for a booking that was made, or moved to its GPUs, after the lease
+// began. So a booking that was accepted begins, whoever comes later, and delays nobody who came before.
 #pragma once
 
 #include "lease/request_queue.h"
@@ -12,7 +15,8 @@
 
 namespace gpurota::lease {
 
-// The GPUs for a reservation from then on, as long as it lasts; or who is in the way then. Everybody in the queue goes first.
+// The GPUs for a reservation from then on, as long as it lasts; or who is in the way then. Requests in
+// the queue whose start is known go first; those without a stated end count for a day from their start.
 struct NotBooked {
   Error
       error;  // kInvalid, kLimit: never; kNoGpu: not then, and if nothing is below, the sentence is all
@@ -22,16 +26,21 @@ struct NotBooked {
 tl::expected<std::vector<LeaseGpu>, NotBooked> book(const QueueView& view, const Request& request,
                                                     WallTime from, WallTime now);
 
-// What happens to a booking whose time has come. `request`: as it was asked for; `view` has not this booking, and its queue does not count.
+// What happens to a booking whose time has come.
 struct Beginning {
   std::vector<LeaseGpu> gpus{};     // it begins on them now
   std::vector<LeaseId> evict{};     // else fillers that end
   std::vector<LeaseId> move_out{};  // or are moved
-  std::string why{};                // not empty: it has to wait for something else
-  bool out_of_service = false;      // which is no lease that ends
+  // Or leases without a stated end, which leave if the booking is used; else they go on.
+  std::vector<LeaseId> leaving{};
+  std::string why{};            // not empty: it has to wait for something else
+  bool out_of_service = false;  // which is no lease that ends
 };
-Beginning begin(const QueueView& view, const Request& request, const std::vector<GpuUuid>& kept,
-                WallTime now);
+// `request`: as it was asked for; `booked`: what is kept for it. `view` has not this booking, and its queue does not count.
+Beginning begin(const QueueView& view, const Request& request, const Booked& booked, WallTime now);
+
+// Whether the lease leaves when that booking is used.
+bool leaves_for(const Occupant& lease, const Booked& booked);
 
 // The first booking that a lease would be in the way of, changed so; null: none. `view` has the other leases only.
 const Booked* in_the_way_of(const QueueView& view, const Occupant& changed, WallTime now);

@@ -49,6 +49,31 @@ struct Machine {
     return !decide({requests, rooms, leases, topology, bookings}, kNow).grants.empty();
   }
 
+  // Of bob, kept on this GPU since an hour ago.
+  Beginning begin(const Request& wanted, const GpuUuid& kept) const {
+    Booked booked{wanted.id, "bob", {{kept, std::nullopt, {}}}, kNow, kNow + 60min};
+    booked.uid = 7;
+    booked.placed = kNow - 60min;
+    return lease::begin(view(), wanted, booked, kNow);
+  }
+  // Of somebody else, without a stated end.
+  Occupant& open_ended(std::vector<int> gpus, WallTime since, std::optional<Bytes> limit = {}) {
+    Occupant lease;
+    lease.id = LeaseId{++last};
+    lease.user = "dave";
+    lease.uid = 8;
+    lease.since = since;
+    lease.leaves_for_bookings = true;
+    for (const int index : gpus) lease.gpus.push_back({gpu(index), limit, {}});
+    leases.push_back(lease);
+    return leases.back();
+  }
+  Request open_ended_request(int count) {
+    Request wanted = request({count, {}, {}, {}}, {});
+    wanted.unbooked_for = 60min;
+    return wanted;
+  }
+
   std::vector<GpuRoom> rooms;
   std::vector<Occupant> leases;
   std::vector<Request> queue;
@@ -146,12 +171,12 @@ TEST(Bookings, BeginOnOtherGpusWhereTheirOwnAreLost) {
   const GpuUuid kept = machine.bookings[0].gpus[0].uuid;
   machine.bookings.clear();
   const Request wanted = machine.request({1, {}, {}, {}}, 60min);
-  EXPECT_EQ(begin(machine.view(), wanted, {kept}, kNow).gpus[0].uuid, kept);
+  EXPECT_EQ(machine.begin(wanted, kept).gpus[0].uuid, kept);
   machine.rooms[0].draining = true;
-  EXPECT_EQ(begin(machine.view(), wanted, {gpu(0)}, kNow).gpus[0].uuid, gpu(1));
-  EXPECT_EQ(begin(machine.view(), wanted, {GpuUuid{"GPU-gone"}}, kNow).gpus[0].uuid, gpu(1));
+  EXPECT_EQ(machine.begin(wanted, gpu(0)).gpus[0].uuid, gpu(1));
+  EXPECT_EQ(machine.begin(wanted, GpuUuid{"GPU-gone"}).gpus[0].uuid, gpu(1));
   machine.rooms[1].error = "fell off the bus";
-  const Beginning none = begin(machine.view(), wanted, {gpu(0)}, kNow);
+  const Beginning none = machine.begin(wanted, gpu(0));
   EXPECT_TRUE(none.gpus.empty());
   EXPECT_TRUE(none.out_of_service);
   EXPECT_THAT(none.why, HasSubstr("GPU 0 is draining"));
@@ -166,8 +191,7 @@ TEST(Bookings, MakeFillersLeaveWhenTheyBegin) {
   filler.gpus = {{gpu(0), std::nullopt, {}}};
   machine.leases.push_back(filler);
   machine.bookings.clear();
-  const Beginning now =
-      begin(machine.view(), machine.request({1, {}, {}, {}}, 60min), {gpu(0)}, kNow);
+  const Beginning now = machine.begin(machine.request({1, {}, {}, {}}, 60min), gpu(0));
   EXPECT_TRUE(now.gpus.empty());
   EXPECT_TRUE(now.why.empty());
   EXPECT_THAT(now.evict, ::testing::ElementsAre(LeaseId{7}));
@@ -185,6 +209,105 @@ TEST(Bookings, StandInTheWayOfMoreTimeAndMoreMemory) {
   EXPECT_EQ(in_the_way_of(machine.view(), lease, kNow)->user, "bob");
   lease.ends = kNow + 60min;
   EXPECT_FALSE(in_the_way_of(machine.view(), lease, kNow)) << "it ends before";
+}
+
+TEST(Bookings, LetWorkWithoutAStatedEndStartWhereNothingIsBookedForAWhile) {
+  Machine machine(1);
+  ASSERT_TRUE(machine.book({1, {}, {}, {}}, 60min, 60min));
+  EXPECT_TRUE(machine.starts(machine.open_ended_request(1)));
+  Request longer = machine.open_ended_request(1);
+  longer.unbooked_for = 61min;
+  EXPECT_FALSE(machine.starts(longer));
+  EXPECT_FALSE(machine.starts(machine.request({1, {}, {}, {}}, {}))) << "the site wants it to wait";
+}
+
+TEST(Bookings, WorkWithoutAStatedEndGetsTheGpusThatAreBookedLatest) {
+  Machine machine(4);
+  ASSERT_TRUE(machine.book({1, {gpu(0)}, {}, {}}, 90min, 60min));
+  ASSERT_TRUE(machine.book({1, {gpu(1)}, {}, {}}, 300min, 60min));
+  ASSERT_TRUE(machine.book({1, {gpu(3)}, {}, {}}, 200min, 60min));
+  const auto gpus_of = [&](int count) {
+    machine.queue = {machine.open_ended_request(count)};
+    std::vector<GpuUuid> gpus;
+    for (const Grant& grant : decide(machine.view(), kNow).grants) {
+      for (const LeaseGpu& share : grant.gpus) gpus.push_back(share.uuid);
+    }
+    return gpus;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(gpus_of(1), ElementsAre(gpu(2)));
+  EXPECT_THAT(gpus_of(2), ElementsAre(gpu(1), gpu(2)));
+  EXPECT_THAT(gpus_of(3), ElementsAre(gpu(1), gpu(2), gpu(3)));
+}
+
+TEST(Bookings, AreRefusedOverWorkThatWasThereBefore) {
+  Machine machine(1);
+  machine.open_ended({0}, kNow - 60min);
+  const auto refused = machine.book({1, {}, {}, {}}, 120min, 60min);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().obstacle->user, "dave");
+}
+
+TEST(Bookings, OnlyWorkThatIsYoungerLeavesWhenTheyAreUsed) {
+  Machine machine(1);
+  const Request wanted = machine.request({1, {gpu(0)}, {}, {}}, 60min);
+  Occupant& lease = machine.open_ended({0}, kNow - 30min);
+  Beginning now = machine.begin(wanted, gpu(0));
+  EXPECT_THAT(now.leaving, ::testing::ElementsAre(lease.id));
+  EXPECT_THAT(now.why, ::testing::IsEmpty());
+  lease.since = kNow - 61min;
+  now = machine.begin(wanted, gpu(0));
+  EXPECT_THAT(now.leaving, ::testing::IsEmpty());
+  EXPECT_THAT(now.why, HasSubstr("dave"));
+  lease.since = kNow - 30min;
+  lease.uid = 7;
+  EXPECT_THAT(machine.begin(wanted, gpu(0)).leaving, ::testing::IsEmpty())
+      << "a booking never ends its owner's own work";
+}
+
+TEST(Bookings, EndNothingWhereAFreeGpuWouldDo) {
+  Machine machine(3);
+  machine.open_ended({0}, kNow - 30min);
+  const Request any = machine.request({1, {}, {}, {}}, 60min);
+  const Beginning moved = machine.begin(any, gpu(0));
+  ASSERT_EQ(moved.gpus.size(), 1U);
+  EXPECT_NE(moved.gpus[0].uuid, gpu(0));
+  // Of two GPUs only one is free elsewhere.
+  machine.open_ended({1}, kNow - 20min);
+  Booked both{RequestId{9}, "bob", {{gpu(0), {}, {}}, {gpu(1), {}, {}}}, kNow, kNow + 60min};
+  both.placed = kNow - 60min;
+  const Request two = machine.request({2, {}, {}, {}}, 60min);
+  EXPECT_EQ(lease::begin(machine.view(), two, both, kNow).leaving.size(), 1U);
+}
+
+TEST(Bookings, EndTheYoungestAndNoMoreThanTheyNeed) {
+  Machine machine(1);
+  const LeaseId oldest = machine.open_ended({0}, kNow - 50min, gib(30)).id;
+  const LeaseId middle = machine.open_ended({0}, kNow - 40min, gib(20)).id;
+  const LeaseId youngest = machine.open_ended({0}, kNow - 30min, gib(20)).id;
+  const auto leaving = [&](std::uint64_t need) {
+    return machine.begin(machine.request({1, {gpu(0)}, SizeSpec{gib(need), 0}, {}}, 60min), gpu(0))
+        .leaving;
+  };
+  EXPECT_THAT(leaving(25), ::testing::ElementsAre(youngest));
+  EXPECT_THAT(leaving(45), ::testing::ElementsAre(middle, youngest));
+  EXPECT_THAT(leaving(60), ::testing::ElementsAre(oldest, youngest))
+      << "the middle one can stay beside it";
+}
+
+TEST(Bookings, AreMadeBehindWaitingWorkAsIfThatTookADay) {
+  Machine machine(1);
+  Occupant lease;
+  lease.gpus = {{gpu(0), std::nullopt, {}}};
+  lease.ends = kNow + 60min;
+  machine.leases.push_back(lease);
+  machine.queue.push_back(machine.open_ended_request(1));
+  EXPECT_FALSE(machine.book({1, {}, {}, {}}, 120min, 60min));
+  EXPECT_TRUE(machine.book({1, {}, {}, {}}, 25 * 60min, 60min));
+  machine.bookings.clear();
+  machine.leases.clear();
+  machine.rooms[0].draining = true;
+  EXPECT_TRUE(machine.queue.size() == 1U) << "nobody knows when it starts";
 }
 
 // A machine at random with a clock: leases come and end, on time or early, bookings are made and begin.
@@ -314,7 +437,7 @@ class Days {
     Beginning now;
     for (int round = 0; round < 3; ++round) {
       now = lease::begin({machine_.queue, machine_.rooms, machine_.leases, {}, others}, request,
-                         kept, now_);
+                         promise.booked, now_);
       if (!now.gpus.empty()) break;
       end(now.evict);
       end(now.move_out);

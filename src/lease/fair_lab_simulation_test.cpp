@@ -18,6 +18,7 @@ using std::chrono::minutes;
 
 constexpr std::chrono::seconds kHalfLife = 48h;
 constexpr std::chrono::seconds kLongestWait = 24h;
+constexpr minutes kLongestRun{300};
 
 class FairLab {
  public:
@@ -35,7 +36,9 @@ class FairLab {
   // Each user has a few requests waiting at all times; the first, `greedy` ones want many GPUs.
   void run(WallTime end, std::size_t greedy) {
     while (now_ < end && !::testing::Test::HasFailure()) {
-      now_ += minutes(pick(1, 60));
+      const minutes passed(pick(1, 60));
+      now_ += passed;
+      keeping_.pass(facts_, passed);
       end_what_is_due();
       for (std::size_t user = 0; user < weights_.size(); ++user) submit(user, user < greedy);
       settle();
@@ -69,7 +72,7 @@ class FairLab {
     request.id = RequestId{++last_};
     request.user = std::to_string(user);
     request.placement.count = is_greedy ? pick(2, 4) : 1;
-    request.lasts = minutes(pick(10, 300));
+    request.lasts = minutes(pick(10, static_cast<int>(kLongestRun.count())));
     wishes_.push_back({std::move(request), user, now_, {}});
   }
 
@@ -97,13 +100,13 @@ class FairLab {
     std::sort(wishes_.begin(), wishes_.end(), [&](const Wish& a, const Wish& b) {
       return goes_before(claim_of(a, all), claim_of(b, all));
     });
-    // From then on it is first come, first served: behind what runs, and those ahead one after the other.
-    WallTime bound = now_;
-    for (const Run& run : runs_) bound = std::max(bound, *run.occupant.ends);
+    // From then on it is first come, first served, and the first of the queue is protected: it starts
+    // at the latest when all has ended that runs when it becomes the first.
+    int ahead = 0;
     for (Wish& wish : wishes_) {
       if (now_ - wish.since < kLongestWait) break;
-      if (!wish.bound) wish.bound = bound + minutes(61);
-      bound += *wish.request.lasts;
+      ++ahead;
+      if (!wish.bound) wish.bound = now_ + ahead * (kLongestRun + minutes(61));
     }
   }
 
@@ -112,11 +115,17 @@ class FairLab {
       sort();
       std::vector<Request> queue;
       std::vector<Occupant> leases;
-      for (const Wish& wish : wishes_) queue.push_back(wish.request);
+      for (const Wish& wish : wishes_) {
+        queue.push_back(wish.request);
+        queue.back().waited =
+            std::chrono::duration_cast<std::chrono::milliseconds>(now_ - wish.since);
+      }
       for (const Run& run : runs_) leases.push_back(run.occupant);
-      const QueueDecision decision = decide({queue, rooms_, leases, topology_}, now_);
+      const QueueDecision decision =
+          decide({queue, rooms_, leases, topology_, {}, &keeping_}, now_);
       for (const Grant& grant : decision.grants) start(grant);
       again = !decision.grants.empty();
+      if (!again) facts_ = decision.keeping;
     }
     for (const Wish& wish : wishes_) {
       if (wish.bound) {
@@ -129,6 +138,9 @@ class FairLab {
   void start(const Grant& grant) {
     const auto at = std::find_if(wishes_.begin(), wishes_.end(),
                                  [&](const Wish& w) { return w.request.id == grant.request; });
+    std::vector<GpuUuid> kept;
+    for (const LeaseGpu& share : grant.gpus) kept.push_back(share.uuid);
+    keeping_.on_start(grant.request, kept, facts_);
     Run run;
     run.user = at->user;
     run.occupant.id = LeaseId{++last_};
@@ -155,6 +167,8 @@ class FairLab {
   std::vector<Past> past_;
   std::uint64_t last_ = 0;
   WallTime now_{};
+  Keeping keeping_;
+  KeepingFacts facts_;
 };
 
 TEST(FairLab, WhoAlwaysWantsMoreGetsByWeight) {

@@ -62,7 +62,12 @@ bool GpuPlan::fits(const Request& request, WallTime from, WallTime until, Agains
   const bool beside = !share.swap || from > now_ ||
                       timeline_.slices(from, from + kAnyMoment, against) + *share.bytes <=
                           capacity - room_->swap_wired;
-  return beside && timeline_.fits(share, from, until, against, capacity);
+  if (!beside) return false;
+  if (!request.unbooked_for || until != kNever) {
+    return timeline_.fits(share, from, until, against, capacity);
+  }
+  return timeline_.fits(share, from, kNever, GpuTimeline::without_bookings(against), capacity) &&
+         timeline_.fits(share, from, from + *request.unbooked_for, against, capacity);
 }
 
 bool GpuPlan::fits_beside(const Request& request, WallTime until, Bytes stays) const {
@@ -74,32 +79,59 @@ bool GpuPlan::fits_beside(const Request& request, WallTime until, Bytes stays) c
   return trial.fits(request, now_, until, Against::kAllButPlans);
 }
 
-WallTime GpuPlan::free_from(const Request& request) const {
-  return timeline_.free_from(size_of(request), now_, against(request),
-                             capacity_for(request.placement, *room_));
+std::optional<Bytes> GpuPlan::taken(const Request& request, WallTime from, WallTime until,
+                                    Against against) const {
+  if (!request.unbooked_for || until != kNever) return timeline_.taken(from, until, against);
+  const auto ever = timeline_.taken(from, kNever, GpuTimeline::without_bookings(against));
+  const auto at_first = timeline_.taken(from, from + *request.unbooked_for, against);
+  return ever && at_first ? std::optional(std::max(*ever, *at_first)) : std::nullopt;
 }
 
-std::optional<WallTime> GpuPlan::free_until(const Request& request) const {
+Bytes GpuPlan::slices(const Request& request, WallTime from, WallTime until,
+                      Against against) const {
+  if (!request.unbooked_for || until != kNever) return timeline_.slices(from, until, against);
+  return std::max(timeline_.slices(from, kNever, GpuTimeline::without_bookings(against)),
+                  timeline_.slices(from, from + *request.unbooked_for, against));
+}
+
+WallTime GpuPlan::free_from(const Request& request) const {
   const Against others = against(request);
-  if (!fits(request, now_, now_ + kAnyMoment, others)) return std::nullopt;
+  if (fits(request, now_, kNever, others)) return now_;
+  WallTime best = kNever;
+  for (const GpuTimeline::Use& use : timeline_.uses()) {
+    if (use.until <= now_ || use.until >= best) continue;
+    if (fits(request, use.until, kNever, others)) best = use.until;
+  }
+  return best;
+}
+
+std::optional<WallTime> GpuPlan::free_until(const Request& request, Against against) const {
+  if (!fits(request, now_, now_ + kAnyMoment, against)) return std::nullopt;
   // Less fits only where something else begins.
   WallTime until = kNever;
   for (const GpuTimeline::Use& use : timeline_.uses()) {
     if (use.from <= now_ || use.from >= until) continue;
-    if (!fits(request, now_, use.from + kAnyMoment, others)) until = use.from;
+    if (!fits(request, now_, use.from + kAnyMoment, against)) until = use.from;
   }
   return until;
 }
 
-Bytes GpuPlan::most(const Request& request, WallTime until) const {
-  const Against others = against(request);
+Bytes GpuPlan::most(const Request& request, WallTime until, Against against) const {
   const Bytes capacity = capacity_for(request.placement, *room_);
-  const auto taken = timeline_.taken(now_, until, others);
+  const auto taken = this->taken(request, now_, until, against);
   if (!taken || *taken > capacity) return {};
   if (!request.placement.swap) return capacity - *taken;
-  const Bytes now = timeline_.slices(now_, now_ + kAnyMoment, others);
-  const Bytes later = timeline_.slices(now_, until, others);
-  return std::min(capacity - room_->swap_wired - now, capacity - later);
+  const Bytes now = timeline_.slices(now_, now_ + kAnyMoment, against);
+  return std::min(capacity - room_->swap_wired - now,
+                  capacity - slices(request, now_, until, against));
+}
+
+WallTime GpuPlan::booked_from() const {
+  WallTime first = kNever;
+  for (const GpuTimeline::Use& use : timeline_.uses()) {
+    if (use.source == Source::kBooking) first = std::min(first, use.from);
+  }
+  return first;
 }
 
 }  // namespace gpurota::lease

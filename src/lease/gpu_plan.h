@@ -34,19 +34,28 @@ class GpuPlan {
 
   // What the request takes of it; a filler has it to itself.
   GpuTimeline::Share size_of(const Request& request) const;
-  // Whom a request has to leave alone.
+  // What a request that starts later has to leave alone; of one that starts now, Planner knows.
   static Against against(const Request& request) {
     return request.kind == LeaseKind::kFiller ? Against::kAllButPlans : Against::kAllButFillers;
   }
+  // `until` is kNever: as long as it lasts, which for a request with `unbooked_for` may be beyond the
+  // beginning of a booking.
   bool fits(const Request& request, WallTime from, WallTime until, Against against) const;
   // The same, now, if the filler that is there were moved out.
   bool fits_beside(const Request& request, WallTime until, Bytes stays) const;
+  // The most that is taken within [from, until) of what the request could have; nothing: all of it.
+  std::optional<Bytes> taken(const Request& request, WallTime from, WallTime until,
+                             Against against) const;
+  // The same of slices only.
+  Bytes slices(const Request& request, WallTime from, WallTime until, Against against) const;
   // From when on the request can have it for ever; kNever: nobody knows.
   WallTime free_from(const Request& request) const;
   // Until when the request could have it from now on; nothing: not now.
-  std::optional<WallTime> free_until(const Request& request) const;
+  std::optional<WallTime> free_until(const Request& request, Against against) const;
   // The most memory that fits() accepts of such a request with a size from now until then; zero: none.
-  Bytes most(const Request& request, WallTime until) const;
+  Bytes most(const Request& request, WallTime until, Against against) const;
+  // When the first booking of it begins; kNever: none is known.
+  WallTime booked_from() const;
 
  private:
   const GpuRoom* room_;

@@ -6,18 +6,7 @@ namespace gpurota::lease {
 namespace {
 
 bool counts(const GpuTimeline::Use& use, GpuTimeline::Against against) {
-  switch (against) {
-    case GpuTimeline::Against::kAll:
-      return true;
-    case GpuTimeline::Against::kAllButFillers:
-      return use.source != GpuTimeline::Source::kFiller;
-    case GpuTimeline::Against::kAllButPlans:
-      return use.source != GpuTimeline::Source::kPlan &&
-             use.source != GpuTimeline::Source::kBooking;
-    case GpuTimeline::Against::kPromised:
-      return use.source != GpuTimeline::Source::kPlan;
-  }
-  return true;
+  return (static_cast<unsigned>(use.source) & static_cast<unsigned>(against)) != 0;
 }
 
 }  // namespace
@@ -79,17 +68,6 @@ bool GpuTimeline::fits(const Share& share, WallTime from, WallTime until, Agains
     return fits;
   });
   return fits;
-}
-
-WallTime GpuTimeline::free_from(const Share& share, WallTime now, Against against,
-                                Bytes capacity) const {
-  WallTime best = kNever;
-  if (fits(share, now, kNever, against, capacity)) return now;
-  for (const Use& use : uses_) {
-    if (use.until <= now || use.until >= best) continue;
-    if (fits(share, use.until, kNever, against, capacity)) best = use.until;
-  }
-  return best;
 }
 
 }  // namespace gpurota::lease

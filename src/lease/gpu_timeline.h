@@ -15,9 +15,16 @@ constexpr WallTime kNever = WallTime::max();
 
 class GpuTimeline {
  public:
-  // kDue: of a request whose turn it is, once the fillers there have gone; no filler may take it again.
-  // kBooking: promised for later; fillers go when its time comes.
-  enum class Source { kLease, kFiller, kPlan, kDue, kBooking };
+  // Bits, so that a set of them is a number.
+  enum class Source : unsigned {
+    kLease = 1,
+    kFiller = 2,
+    kPlan = 4,       // of a request that waits
+    kProtected = 8,  // the same, of the request that nobody may delay (keeping.h)
+    kLapsed = 16,  // the same, on a GPU that has been kept for so long that anybody may start there
+    kDue = 32,  // of a request that starts once the fillers there have gone; no filler may take it
+    kBooking = 64,  // promised for later; fillers go when its time comes
+  };
   // Slices add up. Swap leases take turns: of them the largest counts.
   struct Share {
     std::optional<Bytes> bytes;  // empty: the whole GPU
@@ -29,9 +36,21 @@ class GpuTimeline {
     Share share;
     Source source = Source::kLease;
   };
-  // Whom a request has to leave alone: a filler asks for what nobody has, plans and bookings or not; anybody else
-  // need not mind fillers, who go when asked. kPromised: all but plans.
-  enum class Against { kAll, kAllButFillers, kAllButPlans, kPromised };
+  // The uses that a request has to leave alone. Fillers leave when anybody else asks; a filler
+  // itself takes what nobody has, planned and booked or not.
+  enum class Against : unsigned {
+    kAll = 127,
+    kAllButFillers = 125,       // of a request that starts later
+    kAllButPlans = 1 | 2 | 32,  // of a filler
+    kStart = 125 & ~16U,        // of a request that starts now
+    kOpenStart = kStart & ~4U,  // the same, of a request that has been blocked for long enough
+    kPromised = 1 | 2 | 32 | 64,
+    kLeasesAndFillers = 1 | 2,
+  };
+  // `against` without what is booked.
+  static constexpr Against without_bookings(Against against) {
+    return static_cast<Against>(static_cast<unsigned>(against) & ~64U);
+  }
 
   void add(const Use& use) { uses_.push_back(use); }
   const std::vector<Use>& uses() const { return uses_; }
@@ -43,8 +62,6 @@ class GpuTimeline {
   std::optional<Bytes> taken(WallTime from, WallTime until, Against against) const;
   // The same of slices only.
   Bytes slices(WallTime from, WallTime until, Against against) const;
-  // From when on this share can be had for ever; kNever if nobody knows.
-  WallTime free_from(const Share& share, WallTime now, Against against, Bytes capacity) const;
 
  private:
   struct Sums {

@@ -5,50 +5,100 @@
 namespace gpurota::lease {
 namespace {
 
-using std::chrono::minutes;
-constexpr TimePoint kStart{std::chrono::hours(10)};
-constexpr Duration kMost = minutes(60);
+using namespace std::chrono_literals;
 
-TEST(Keeping, ItLastsSoLongThenOthersMayForAsLongThenAgain) {
+const GpuUuid kGpu{"GPU-0"}, kOther{"GPU-1"};
+constexpr RequestId kKeeper{1}, kBlocked{2}, kNext{3};
+
+// The keeper's plan on one GPU has another request wait.
+KeepingFacts facts() { return {{kBlocked}, {kGpu}, {{kGpu, kKeeper}, {kOther, kKeeper}}, {}}; }
+
+TEST(Keeping, WhoHasBeenBlockedForSoLongIgnoresPlans) {
   Keeping keeping;
-  keeping.look(true, kMost, kStart);
-  EXPECT_TRUE(keeping.keeps());
-  EXPECT_EQ(keeping.changes_at(kMost), kStart + minutes(60));
-  keeping.look(true, kMost, kStart + minutes(60));
-  EXPECT_FALSE(keeping.keeps());
-  EXPECT_EQ(keeping.changes_at(kMost), kStart + minutes(120));
-  keeping.look(true, kMost, kStart + minutes(119));
-  EXPECT_FALSE(keeping.keeps());
-  keeping.look(true, kMost, kStart + minutes(120));
-  EXPECT_TRUE(keeping.keeps());
-  EXPECT_EQ(keeping.changes_at(kMost), kStart + minutes(180));
+  EXPECT_EQ(keeping.next_change(facts()), 60min);
+  keeping.pass(facts(), 59min);
+  EXPECT_FALSE(keeping.is_open(kBlocked));
+  EXPECT_EQ(keeping.next_change(facts()), 1min);
+  keeping.pass(facts(), 1min);
+  EXPECT_TRUE(keeping.is_open(kBlocked));
+  EXPECT_TRUE(keeping.is_lapsed(kGpu));
+  EXPECT_FALSE(keeping.is_lapsed(kOther)) << "nobody would have started there";
+  EXPECT_FALSE(keeping.next_change(facts()));
 }
 
-TEST(Keeping, OnlyTheTimeCountsInWhichSomethingIsFree) {
+TEST(Keeping, OnlyTheTimeCountsInWhichItMakesSomebodyWait) {
   Keeping keeping;
-  keeping.look(true, kMost, kStart);
-  keeping.look(false, kMost, kStart + minutes(50));
-  EXPECT_FALSE(keeping.changes_at(kMost));
-  keeping.look(true, kMost, kStart + minutes(500));
-  EXPECT_TRUE(keeping.keeps());
-  EXPECT_EQ(keeping.changes_at(kMost), kStart + minutes(510));
+  KeepingFacts nobody = facts();
+  nobody.blocked.clear();
+  nobody.kept.clear();
+  EXPECT_FALSE(keeping.next_change(nobody));
+  keeping.pass(nobody, 500min);
+  EXPECT_EQ(keeping.kept(kGpu), 0min);
+}
+
+// Requests that relieve each other, one after the other.
+TEST(Keeping, TheClockOfAGpuGoesOnWhoeverIsBlocked) {
+  Keeping keeping;
+  keeping.pass(facts(), 40min);
+  keeping.forget(kBlocked);
+  KeepingFacts next = facts();
+  next.blocked = {kNext};
+  keeping.pass(next, 20min);
+  EXPECT_FALSE(keeping.is_open(kNext));
+  EXPECT_TRUE(keeping.is_lapsed(kGpu));
+}
+
+TEST(Keeping, OnlyTheStartOfTheRequestThatItWasKeptForEndsTheTimeOfAGpu) {
+  Keeping keeping;
+  keeping.pass(facts(), 60min);
+  keeping.on_start(kBlocked, {kGpu}, facts());
+  EXPECT_TRUE(keeping.is_lapsed(kGpu));
+  EXPECT_FALSE(keeping.is_open(kBlocked)) << "it has started";
+  keeping.on_start(kKeeper, {kGpu}, facts());
+  EXPECT_FALSE(keeping.is_lapsed(kGpu));
+}
+
+TEST(Keeping, TimeInWhichAGpuIsKeptForNobodyMakesUpForTimeInWhichItWas) {
+  Keeping keeping;
+  keeping.pass(facts(), 60min);
+  keeping.pass({}, 20min);
+  EXPECT_EQ(keeping.kept(kGpu), 40min);
+  keeping.pass({}, 50min);
+  EXPECT_EQ(keeping.kept(kGpu), 0min);
 }
 
 TEST(Keeping, ASiteMayKeepThemForEver) {
-  Keeping keeping;
-  keeping.look(true, Duration::zero(), kStart);
-  keeping.look(true, Duration::zero(), kStart + std::chrono::hours(1000));
-  EXPECT_TRUE(keeping.keeps());
-  EXPECT_FALSE(keeping.changes_at(Duration::zero()));
+  Keeping keeping({.most = 0ms, .longest_wait = 24h});
+  keeping.pass(facts(), 1000h);
+  EXPECT_FALSE(keeping.is_open(kBlocked));
+  EXPECT_FALSE(keeping.is_lapsed(kGpu));
+  EXPECT_FALSE(keeping.next_change(facts()));
 }
 
 // A reload of the configuration.
 TEST(Keeping, ABoundThatIsTakenAwayHoldsNoLonger) {
   Keeping keeping;
-  keeping.look(true, kMost, kStart);
-  keeping.look(true, kMost, kStart + minutes(60));
-  keeping.look(true, Duration::zero(), kStart + minutes(61));
-  EXPECT_TRUE(keeping.keeps());
+  keeping.pass(facts(), 60min);
+  keeping.set_rules({.most = 0ms, .longest_wait = 24h});
+  EXPECT_FALSE(keeping.is_lapsed(kGpu));
+}
+
+TEST(Keeping, ARequestIsProtectedForADay) {
+  Keeping keeping;
+  EXPECT_FALSE(keeping.may_protect(kKeeper, 23h));
+  EXPECT_TRUE(keeping.may_protect(kKeeper, 24h));
+  KeepingFacts protects = facts();
+  protects.protected_request = kKeeper;
+  keeping.pass(protects, 24h);
+  EXPECT_FALSE(keeping.may_protect(kKeeper, 48h));
+}
+
+TEST(Keeping, IsTheSameAfterARestart) {
+  Keeping before, after;
+  before.pass(facts(), 45min);
+  after.restore(kBlocked, before.blocked(kBlocked), before.protected_for(kBlocked));
+  after.restore(kGpu, before.kept(kGpu));
+  EXPECT_EQ(after.next_change(facts()), 15min);
 }
 
 }  // namespace

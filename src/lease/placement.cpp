@@ -1,7 +1,6 @@
 #include "lease/placement.h"
 
 #include "base/text.h"
-#include "lease/gpu_choice.h"
 #include "lease/gpu_selector.h"
 
 #include <fmt/format.h>
@@ -11,8 +10,6 @@
 
 namespace gpurota::lease {
 namespace {
-
-using Chosen = tl::expected<std::vector<LeaseGpu>, Refusal>;
 
 tl::unexpected<Refusal> refuse(Code code, std::string message, int free = 0, int total = 0) {
   return tl::unexpected<Refusal>(Refusal{Error{code, 0, std::move(message)}, free, total});
@@ -29,36 +26,6 @@ Bytes foreign_use(const PlacementRequest& request, const GpuRoom& room) {
 Bytes room_left(const PlacementRequest& request, const GpuRoom& room) {
   const Bytes beside_slices = capacity_for(request, room) - room.reserved;
   return beside_slices - (request.swap ? room.swap_wired : room.swap_needed);
-}
-
-// But for those who wait.
-std::string obstacle_now(const PlacementRequest& request, const GpuRoom& room) {
-  if (!room.error.empty() || room.draining) return out_of_service(request, room);
-  if (room.exclusive) return "is leased to " + room.holders;
-  if (request.exclusive()) {
-    if (room.leases > 0) return "is shared by " + room.holders;
-    return out_of_service(request, room);
-  }
-  if (least_of(request, room) <= room_left(request, room)) return {};
-  std::string text = fmt::format("has {} left{}", to_string(room_left(request, room)),
-                                 request.swap ? " for a swap lease" : "");
-  if (!room.holders.empty()) text += ", the rest is held by " + room.holders;
-  if (!room.unreserved_use.is_zero()) {
-    text += fmt::format(", {} in use without a lease", to_string(room.unreserved_use));
-  }
-  if (!room.above_limits.is_zero()) {
-    text += fmt::format(", {} in use above the limits there", to_string(room.above_limits));
-  }
-  return text;
-}
-
-// Why this GPU cannot be had now by this request; empty if it can.
-std::string obstacle(const PlacementRequest& request, const GpuRoom& room) {
-  std::string why = obstacle_now(request, room);
-  if (why.empty() && !room.kept_for.empty()) {
-    why = "is kept for " + room.kept_for + ", which came first";
-  }
-  return why;
 }
 
 // What no amount of waiting would change, of one GPU.
@@ -93,73 +60,6 @@ std::optional<Refusal> impossible_on(const PlacementRequest& request, const GpuR
 }
 
 std::string no_such_gpu(const GpuUuid& uuid) { return "there is no GPU " + uuid.value; }
-
-Chosen place_named(const PlacementRequest& request, const std::vector<GpuRoom>& rooms) {
-  std::vector<LeaseGpu> chosen;
-  std::string obstacles;
-  int free = 0;
-  for (const GpuUuid& uuid : request.gpus) {
-    const auto room = std::find_if(rooms.begin(), rooms.end(),
-                                   [&](const GpuRoom& r) { return r.info.uuid == uuid; });
-    if (room == rooms.end()) return refuse(Code::kInvalid, no_such_gpu(uuid));
-    if (std::string why = obstacle(request, *room); !why.empty()) {
-      obstacles +=
-          fmt::format("{}GPU {} {}", obstacles.empty() ? "" : "; ", name_of(*room, rooms), why);
-    } else {
-      ++free;
-    }
-    chosen.push_back(make_share(request, *room, room->reserved));
-  }
-  if (!obstacles.empty()) {
-    const auto named = static_cast<int>(request.gpus.size());
-    if (named > 1) {
-      obstacles = fmt::format("{} of {} GPUs free: {}", free, named, obstacles);
-    }
-    return refuse(Code::kNoGpu, obstacles, free, named);
-  }
-  return chosen;
-}
-
-std::string describe_shortage(const PlacementRequest& request, int free, int total,
-                              const std::string& obstacles) {
-  std::string text = fmt::format("{} of {} GPU{} free", free, total, total == 1 ? "" : "s");
-  if (request.memory && !request.oversize) {
-    const std::string size = request.memory->percent ? fmt::format("{}%", request.memory->percent)
-                                                     : to_string(request.memory->bytes);
-    text = fmt::format("{} of {} GPU{} ha{} {} left", free, total, total == 1 ? "" : "s",
-                       free == 1 ? "s" : "ve", size);
-  }
-  return fmt::format("{}, {} asked for: {}", text, request.count, obstacles);
-}
-
-Chosen place_any(const PlacementRequest& request, const std::vector<GpuRoom>& rooms,
-                 const Topology& topology) {
-  std::vector<Candidate> candidates;
-  std::string obstacles;
-  int total = 0;
-  for (const GpuRoom* const each : meant(request, rooms)) {
-    const GpuRoom& room = *each;
-    ++total;
-    if (impossible_on(request, room, rooms)) continue;
-    if (std::string why = obstacle(request, room); !why.empty()) {
-      obstacles +=
-          fmt::format("{}GPU {} {}", obstacles.empty() ? "" : "; ", name_of(room, rooms), why);
-    } else {
-      candidates.push_back({&room, room_left(request, room)});
-    }
-  }
-  if (total == 0) return refuse(Code::kNoGpu, "this machine has no GPU that can be leased");
-  const int free = static_cast<int>(candidates.size());
-  if (free < request.count) {
-    return refuse(Code::kNoGpu, describe_shortage(request, free, total, obstacles), free, total);
-  }
-  std::vector<LeaseGpu> chosen;
-  for (const GpuRoom* room :
-       choose_gpus(request, candidates, topology, static_cast<std::size_t>(request.count))) {
-    chosen.push_back(make_share(request, *room, room->reserved));
-  }
-  return chosen;
-}
 
 // What is wrong with the words of the request, whatever the machine.
 std::optional<Refusal> senseless(const PlacementRequest& request) {
@@ -336,10 +236,28 @@ std::optional<Refusal> impossible(const PlacementRequest& request,
   return request.count > possible ? never : std::nullopt;
 }
 
-Chosen place(const PlacementRequest& request, const std::vector<GpuRoom>& rooms,
-             const Topology& topology) {
-  if (auto refusal = impossible(request, rooms)) return tl::unexpected(std::move(*refusal));
-  return request.gpus.empty() ? place_any(request, rooms, topology) : place_named(request, rooms);
+std::string what_is_there(const PlacementRequest& request, const GpuRoom& room) {
+  if (!room.error.empty() || room.draining) return out_of_service(request, room);
+  if (room.exclusive) return "is leased to " + room.holders;
+  if (request.exclusive()) {
+    return room.leases > 0 ? "is shared by " + room.holders : out_of_service(request, room);
+  }
+  std::string text = fmt::format("has {} left{}", to_string(room_left(request, room)),
+                                 request.swap ? " for a swap lease" : "");
+  if (!room.holders.empty()) text += ", the rest is held by " + room.holders;
+  if (!room.unreserved_use.is_zero()) {
+    text += fmt::format(", {} in use without a lease", to_string(room.unreserved_use));
+  }
+  if (!room.above_limits.is_zero()) {
+    text += fmt::format(", {} in use above the limits there", to_string(room.above_limits));
+  }
+  return text;
+}
+
+bool asks_the_same(const PlacementRequest& a, const PlacementRequest& b) {
+  PlacementRequest other = b;
+  other.preferred = a.preferred;
+  return a == other;
 }
 
 }  // namespace gpurota::lease

@@ -1,7 +1,6 @@
-// Which GPUs a new lease gets. Pure: same inputs, same answer.
+// What a lease asks for of the GPUs, what a GPU has, and what no state of a machine could fill. Pure.
 //
-// All or nothing. GPUs in error, draining or in unreserved use are left out; which of the others are
-// taken, gpu_choice.h says. Whether somebody else waits for a GPU is request_queue.h's business.
+// Whether a request fits now, or when, is the planner's to say (planner.h, admission.h).
 #pragma once
 
 #include "base/bytes.h"
@@ -38,7 +37,6 @@ struct GpuRoom {
   std::string error;         // not empty: the GPU is broken
   bool draining = false;     // an administrator takes it out of service
   std::string drain_reason;  // foreign bytes
-  std::string kept_for;      // "R1 of alice", who came first and waits for it
   std::string holders;       // "alice (L3, 8 GiB), bob (L4, 8 GiB)": for refusals
 };
 
@@ -56,6 +54,7 @@ struct PlacementRequest {
   GpuWishes wishes{};                // used when `gpus` is empty
 
   bool exclusive() const { return !memory && !swap; }
+  bool operator==(const PlacementRequest&) const = default;
 };
 
 struct Refusal {
@@ -63,12 +62,6 @@ struct Refusal {
   int free = 0;   // GPUs that would have done
   int total = 0;  // GPUs that can be leased
 };
-
-// The GPUs of the lease, or why not. A request that no state of this machine could fill is kInvalid
-// or kLimit; one that only has to wait is kNoGpu.
-tl::expected<std::vector<LeaseGpu>, Refusal> place(const PlacementRequest& request,
-                                                   const std::vector<GpuRoom>& rooms,
-                                                   const Topology& topology = {});
 
 // Why no state of this machine could ever fill the request, if none could.
 std::optional<Refusal> impossible(const PlacementRequest& request,
@@ -84,6 +77,10 @@ std::vector<const GpuRoom*> meant(const PlacementRequest& request,
                                   const std::vector<GpuRoom>& rooms);
 // Broken, draining or in unreserved use: nothing is planned on it. The words go behind "GPU 3 ".
 std::string out_of_service(const PlacementRequest& request, const GpuRoom& room);
+// What keeps the request from this GPU now, if leases or use without one do. The words go behind "GPU 3 ".
+std::string what_is_there(const PlacementRequest& request, const GpuRoom& room);
+// Whether what fits one fits the other: all is the same but the GPUs that they would rather have.
+bool asks_the_same(const PlacementRequest& a, const PlacementRequest& b);
 // Room for slices, or for swap leases, when no lease is on it.
 Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room);
 // What the request has to have there at the least; of no exclusive one. The limit of a swap lease that

@@ -1,12 +1,15 @@
 #include "lease/placement.h"
 
+#include "lease/place_test.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace gpurota::lease {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
+using testing::place;
 
 GpuRoom room(int index) {
   GpuRoom room;

@@ -1,7 +1,7 @@
 #include "lease/planner.h"
 
 #include "base/text.h"
-#include "lease/gpu_choice.h"
+#include "core/local_time.h"
 
 #include <fmt/format.h>
 
@@ -9,13 +9,24 @@
 #include <set>
 
 namespace gpurota::lease {
+namespace {
+
+// Of a request that waits, and binding.
+bool is_plan(const GpuTimeline::Use& use) {
+  using Source = GpuTimeline::Source;
+  return use.source == Source::kPlan || use.source == Source::kProtected ||
+         use.source == Source::kDue;
+}
+
+}  // namespace
 
 std::size_t wanted_gpus(const Request& request) {
   return request.placement.gpus.empty() ? static_cast<std::size_t>(request.placement.count)
                                         : request.placement.gpus.size();
 }
 
-Planner::Planner(const QueueView& view, WallTime now) : view_(view), now_(now) {
+Planner::Planner(const QueueView& view, WallTime now, Plans plans)
+    : view_(view), now_(now), plans_(plans) {
   for (const GpuRoom& room : view.rooms) gpus_.emplace_back(room, now);
   for (const Occupant& lease : view.leases) {
     for (const LeaseGpu& share : lease.gpus) {
@@ -89,22 +100,9 @@ Planner::Gpus Planner::choose(const Request& request, const Gpus& fitting, WallT
     std::sort(chosen.begin(), chosen.end(), by_index);
     return chosen;
   }
-  std::vector<Candidate> candidates;
-  for (const bool clear : {true, false}) {  // with fillers on them only if there are too few others
-    for (const GpuPlan* gpu : fitting) {
-      const WallTime end = until(request, from);
-      if (gpu->fits(request, from, end, Against::kAllButPlans) != clear) continue;
-      const auto taken = request.placement.swap
-                             ? gpu->timeline().slices(from, end, GpuPlan::against(request))
-                             : gpu->timeline().taken(from, end, GpuPlan::against(request));
-      const Bytes capacity = capacity_for(request.placement, gpu->room());
-      candidates.push_back({&gpu->room(), capacity - taken.value_or(capacity)});
-    }
-    if (candidates.size() >= wanted_gpus(request)) break;
-  }
   chosen.clear();
-  for (const GpuRoom* room :
-       choose_gpus(request.placement, candidates, view_.topology, wanted_gpus(request))) {
+  for (const GpuRoom* room : choose_gpus(request.placement, candidates(request, fitting, from),
+                                         view_.topology, wanted_gpus(request))) {
     for (GpuPlan* gpu : fitting) {
       if (&gpu->room() == room) chosen.push_back(gpu);
     }
@@ -112,11 +110,41 @@ Planner::Gpus Planner::choose(const Request& request, const Gpus& fitting, WallT
   return chosen;
 }
 
+std::vector<Candidate> Planner::candidates(const Request& request, const Gpus& fitting,
+                                           WallTime from) const {
+  Gpus considered = fitting;
+  const std::size_t wanted = wanted_gpus(request);
+  if (request.unbooked_for && considered.size() > wanted) {
+    // Those that are booked latest, as the request lasts until the first of their bookings at least.
+    std::vector<WallTime> booked;
+    for (const GpuPlan* gpu : considered) booked.push_back(gpu->booked_from());
+    std::sort(booked.begin(), booked.end(), std::greater<>());
+    const WallTime latest = booked[wanted - 1];
+    std::erase_if(considered, [&](const GpuPlan* gpu) { return gpu->booked_from() < latest; });
+  }
+  const WallTime end = until(request, from);
+  std::vector<Candidate> candidates;
+  for (const bool clear : {true, false}) {  // with fillers on them only if there are too few others
+    for (const GpuPlan* gpu : considered) {
+      if (gpu->fits(request, from, end, Against::kAllButPlans) != clear) continue;
+      const auto others = against(request, from);
+      const auto taken = request.placement.swap
+                             ? std::optional(gpu->slices(request, from, end, others))
+                             : gpu->taken(request, from, end, others);
+      const Bytes capacity = capacity_for(request.placement, gpu->room());
+      candidates.push_back({&gpu->room(), capacity - taken.value_or(capacity)});
+    }
+    if (candidates.size() >= wanted) break;
+  }
+  return candidates;
+}
+
 bool Planner::plan_at(const Request& request, const Gpus& gpus, WallTime from, Waiting& waiting) {
   Gpus fitting;
   for (GpuPlan* gpu : gpus) {
-    if (gpu->fits(request, from, until(request, from), GpuPlan::against(request)))
+    if (gpu->fits(request, from, until(request, from), against(request, from))) {
       fitting.push_back(gpu);
+    }
   }
   if (fitting.size() < wanted_gpus(request)) return false;
   const Gpus chosen = choose(request, fitting, from);
@@ -159,7 +187,8 @@ void Planner::start(const Request& request, const Gpus& gpus, Waiting& waiting) 
   }
   if (!clear) {
     waiting.expected = now_ + kAnyMoment;
-    keep(request, gpus, now_, waiting, Source::kDue);
+    explain(request, gpus, waiting);
+    hold_for(request, gpus, now_, Source::kDue, waiting);
     return;
   }
   Grant grant{request.id, {}};
@@ -167,7 +196,7 @@ void Planner::start(const Request& request, const Gpus& gpus, Waiting& waiting) 
   // Leases are there now; what is booked comes later, and is left alone as well.
   const auto share_on = [&](const GpuPlan& gpu) {
     return make_share(request.placement, gpu.room(),
-                      gpu.timeline().slices(now_, end, Against::kPromised));
+                      gpu.slices(request, now_, end, Against::kPromised));
   };
   // Named GPUs keep the order they were named in.
   for (const GpuUuid& uuid : request.placement.gpus) {
@@ -204,12 +233,31 @@ void Planner::make_way(const Request& request, const GpuPlan& gpu) {
   }
 }
 
-void Planner::keep(const Request& request, const Gpus& gpus, WallTime from, Waiting& waiting,
-                   Source source) {
+bool Planner::is_protected(const Request& request, WallTime from) const {
+  if (!view_.keeping || from > now_ + kProtectedFor) return false;
+  const auto first = std::find_if(view_.queue.begin(), view_.queue.end(), [](const Request& each) {
+    return each.kind != LeaseKind::kFiller;
+  });
+  return first != view_.queue.end() && first->id == request.id &&
+         view_.keeping->may_protect(request.id, request.waited);
+}
+
+void Planner::keep(const Request& request, const Gpus& gpus, WallTime from, Waiting& waiting) {
   explain(request, gpus, waiting);
-  if (!request.keeps && source == Source::kPlan) return;
+  const bool safe = waiting.expected && is_protected(request, from);
+  if (safe) decision_.keeping.protected_request = request.id;
+  hold_for(request, gpus, from, safe ? Source::kProtected : Source::kPlan, waiting);
+  waiting.keeps =
+      safe || waiting.free == 0 ||
+      std::any_of(gpus.begin(), gpus.end(), [&](const GpuPlan* gpu) { return !is_lapsed(*gpu); });
+}
+
+void Planner::hold_for(const Request& request, const Gpus& gpus, WallTime from, Source source,
+                       Waiting& waiting) {
   for (GpuPlan* gpu : gpus) {
-    gpu->add({from, until(request, from), gpu->size_of(request), source});
+    const bool lapsed = source == Source::kPlan && is_lapsed(*gpu);
+    gpu->add(
+        {from, until(request, from), gpu->size_of(request), lapsed ? Source::kLapsed : source});
     waiting.planned.push_back(gpu->room().info.uuid);
     kept_for_.try_emplace(gpu->room().info.uuid, request.id, request.user);
   }
@@ -218,8 +266,8 @@ void Planner::keep(const Request& request, const Gpus& gpus, WallTime from, Wait
 // What on this GPU is in the way of the request from then on: who is before it, else the lease that goes last, or a booking.
 std::optional<NextFree> Planner::in_the_way(const Request& request, const GpuPlan& gpu,
                                             WallTime from) const {
-  const auto against = GpuPlan::against(request);
-  if (gpu.fits(request, from, until(request, from), against)) return std::nullopt;
+  const auto others = against(request, from);
+  if (gpu.fits(request, from, until(request, from), others)) return std::nullopt;
   NextFree next;
   next.gpu = name_of(gpu.room(), view_.rooms);
   bool found = false;
@@ -248,7 +296,7 @@ std::optional<NextFree> Planner::in_the_way(const Request& request, const GpuPla
     next.behind = kept->second.first;
     next.user = kept->second.second;
   }
-  const bool for_now = gpu.fits(request, from, from + kAnyMoment, against);
+  const bool for_now = gpu.fits(request, from, from + kAnyMoment, others);
   return found && !for_now ? next : booked_on(request, gpu, from).value_or(next);
 }
 
@@ -285,24 +333,117 @@ void Planner::explain(const Request& request, const Gpus& gpus, Waiting& waiting
   }
 }
 
-std::map<GpuUuid, std::string> Planner::kept_for_others(const Request& request,
-                                                        const Gpus& gpus) const {
-  std::map<GpuUuid, std::string> kept;
-  for (const GpuPlan* gpu : gpus) {
-    const auto known = kept_for_.find(gpu->room().info.uuid);
-    if (known == kept_for_.end()) continue;
-    if (gpu->fits(request, now_, until(request, now_), GpuPlan::against(request))) continue;
-    const auto& [id, user] = known->second;
-    kept.emplace(known->first, fmt::format("{} of {}", to_string(id), display_text(user, 32)));
+std::string Planner::obstacle_on(const Request& request, const GpuPlan& gpu) const {
+  const GpuRoom& room = gpu.room();
+  const Against others = against_now(request);
+  const WallTime end = until(request, now_);
+  const auto out = out_of_service(request.placement, room);
+  if (out.empty() && gpu.fits(request, now_, end, others)) return {};
+  if (!room.error.empty() || room.draining) return out;
+  // What is there now comes first, then what is planned, then what is booked.
+  if (!gpu.fits(request, now_, now_ + kAnyMoment, Against::kLeasesAndFillers) || !out.empty()) {
+    return what_is_there(request.placement, room);
   }
-  return kept;
+  const auto kept = kept_for_.find(room.info.uuid);
+  if (kept != kept_for_.end() && gpu.fits(request, now_, end, Against::kPromised)) {
+    const auto& [id, user] = kept->second;
+    return fmt::format("is kept for {} of {}, which {} first", to_string(id),
+                       display_text(user, 32), id < request.id ? "came" : "goes");
+  }
+  if (const auto booked = booked_on(request, gpu, now_)) {
+    const auto booking =
+        std::find_if(view_.bookings.begin(), view_.bookings.end(),
+                     [&](const Booked& each) { return each.id == *booked->booking; });
+    return fmt::format("is booked by {} from {} on ({})", display_text(booked->user, 32),
+                       local_time_text(booking->from, now_), to_string(booking->id));
+  }
+  return what_is_there(request.placement, room);
+}
+
+std::vector<std::pair<const GpuRoom*, std::string>> Planner::obstacles(
+    const Request& request) const {
+  std::vector<std::pair<const GpuRoom*, std::string>> all;
+  for (const GpuRoom* const room : meant(request.placement, view_.rooms)) {
+    const auto plan = std::find_if(gpus_.begin(), gpus_.end(),
+                                   [&](const GpuPlan& gpu) { return &gpu.room() == room; });
+    all.emplace_back(room, obstacle_on(request, *plan));
+  }
+  return all;
+}
+
+Planner::Against Planner::against_now(const Request& request) const {
+  if (request.kind == LeaseKind::kFiller) return Against::kAllButPlans;
+  const bool open = view_.keeping && view_.keeping->is_open(request.id);
+  return open ? Against::kOpenStart : Against::kStart;
+}
+
+std::vector<bool> Planner::planned_places(bool fillers) const {
+  std::map<uid_t, std::vector<std::size_t>> by_owner;
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < view_.queue.size(); ++i) {
+    if ((view_.queue[i].kind == LeaseKind::kFiller) != fillers) continue;
+    by_owner[view_.queue[i].owner].push_back(i);
+    ++left;
+  }
+  left = std::min<std::size_t>(left, kMaxPlanned);
+  std::vector<bool> planned(view_.queue.size(), false);
+  for (std::size_t round = 0; left > 0; ++round) {
+    // One place for each owner, in the order of their requests of this round.
+    std::vector<std::size_t> places;
+    for (const auto& [owner, own] : by_owner) {
+      if (round < own.size()) places.push_back(own[round]);
+    }
+    std::sort(places.begin(), places.end());
+    if (places.size() > left) places.resize(left);
+    for (const std::size_t place : places) planned[place] = true;
+    left -= places.size();
+  }
+  return planned;
+}
+
+void Planner::plan_queue(std::size_t end, bool fillers) {
+  const std::vector<bool> planned = planned_places(fillers);
+  for (std::size_t i = 0; i < end; ++i) {
+    const Request& request = view_.queue[i];
+    if ((request.kind == LeaseKind::kFiller) != fillers) continue;
+    const int position = static_cast<int>(i) + 1;
+    if (planned[i]) {
+      plan(request, position);
+    } else {
+      try_unplanned(request, position);
+    }
+  }
+}
+
+// Nothing is taken back while the queue is planned, so what did not fit one does not fit its like.
+void Planner::try_unplanned(const Request& request, int position) {
+  const auto is_alike = [&](const Request* other) {
+    return other->kind == request.kind && other->lasts == request.lasts &&
+           other->unbooked_for == request.unbooked_for &&
+           against_now(*other) == against_now(request) &&
+           asks_the_same(other->placement, request.placement);
+  };
+  Waiting waiting;
+  waiting.request = request.id;
+  waiting.position = position;
+  waiting.wanted = static_cast<int>(wanted_gpus(request));
+  waiting.planned_with = false;
+  const bool known = std::any_of(unfit_.begin(), unfit_.end(), is_alike);
+  if (!known && !impossible(request.placement, view_.rooms)) {
+    const Gpus gpus = usable(request, waiting);
+    const std::size_t granted = decision_.grants.size();
+    if (waiting.out_of_service.empty()) plan_at(request, gpus, now_, waiting);
+    if (decision_.grants.size() > granted) return;
+  }
+  if (!known && !waiting.way_made) unfit_.push_back(&request);
+  waiting.out_of_service.clear();
+  decision_.waiting.push_back(std::move(waiting));
 }
 
 void Planner::plan(const Request& request, int position) {
   Waiting waiting;
   waiting.request = request.id;
   waiting.position = position;
-  waiting.keeps = request.keeps;
   waiting.wanted = static_cast<int>(wanted_gpus(request));
   const std::size_t granted = decision_.grants.size();
   if (auto refusal = impossible(request.placement, view_.rooms)) {
@@ -310,16 +451,15 @@ void Planner::plan(const Request& request, int position) {
     return;
   }
   const Gpus gpus = usable(request, waiting);
-  const bool is_last = !view_.queue.empty() && &request == &view_.queue.back();
-  if (is_last) waiting.kept = kept_for_others(request, gpus);
   if (waiting.out_of_service.empty()) {
     bool planned = false;
     for (const WallTime from : possible_starts(request, gpus)) {
       planned = plan_at(request, gpus, from, waiting);
       if (planned) break;
     }
+    const bool plans = plans_ == Plans::kAll && request.kind != LeaseKind::kFiller;
+    if (!planned && plans) plan_for_some_day(request, gpus, waiting);
     if (!planned && request.kind == LeaseKind::kFiller) explain(request, gpus, waiting);
-    if (!planned && request.kind != LeaseKind::kFiller) plan_for_some_day(request, gpus, waiting);
   }
   if (decision_.grants.size() == granted) decision_.waiting.push_back(std::move(waiting));
 }
@@ -329,9 +469,6 @@ void Planner::mark_held() {
     const GpuPlan* gpu = find(uuid);
     if (!gpu) continue;
     const auto& uses = gpu->timeline().uses();
-    const auto is_plan = [](const GpuTimeline::Use& use) {
-      return use.source == Source::kPlan || use.source == Source::kDue;
-    };
     WallTime first = kNever;
     for (const auto& use : uses) first = is_plan(use) ? std::min(first, use.from) : first;
     // One that waits until a booking is over holds nothing before it.
@@ -344,10 +481,12 @@ void Planner::mark_held() {
 
 QueueDecision Planner::take() {
   mark_held();
+  for (const auto& [uuid, holder] : kept_for_) {
+    decision_.keeping.planned_for.emplace(uuid, holder.first);
+  }
   for (const GpuPlan& gpu : gpus_) {
     for (const GpuTimeline::Use& use : gpu.timeline().uses()) {
-      const bool plan = use.source == Source::kPlan || use.source == Source::kDue;
-      if (plan) decision_.plans[gpu.room().info.uuid].push_back(use);
+      if (is_plan(use)) decision_.plans[gpu.room().info.uuid].push_back(use);
     }
   }
   return std::move(decision_);
@@ -363,7 +502,7 @@ Planner::Later Planner::later(const Request& request, WallTime from) {
   for (const GpuPlan* gpu : gpus) {
     if (gpu->fits(request, from, end, GpuPlan::against(request))) {
       const Bytes capacity = capacity_for(request.placement, gpu->room());
-      const auto taken = gpu->timeline().taken(from, end, GpuPlan::against(request));
+      const auto taken = gpu->taken(request, from, end, GpuPlan::against(request));
       candidates.push_back({&gpu->room(), capacity - taken.value_or(capacity)});
     } else if (!later.obstacle) {
       later.obstacle = in_the_way(request, *gpu, from);
@@ -378,6 +517,21 @@ Planner::Later Planner::later(const Request& request, WallTime from) {
   // Named GPUs keep the order they were named in.
   if (!request.placement.gpus.empty()) later.gpus = request.placement.gpus;
   return later;
+}
+
+std::vector<GpuUuid> Planner::free_for(const Request& request) {
+  if (impossible(request.placement, view_.rooms)) return {};
+  Waiting waiting;
+  Gpus fitting = usable(request, waiting);
+  if (!waiting.out_of_service.empty()) return {};
+  const WallTime end = until(request, now_);
+  std::erase_if(fitting, [&](const GpuPlan* gpu) {
+    return !gpu->fits(request, now_, end, against_now(request));
+  });
+  if (fitting.size() < wanted_gpus(request)) return {};
+  std::vector<GpuUuid> gpus;
+  for (const GpuPlan* gpu : choose(request, fitting, now_)) gpus.push_back(gpu->room().info.uuid);
+  return gpus;
 }
 
 std::vector<GpuUuid> Planner::start_of(const Request& request) const {

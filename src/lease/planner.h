@@ -2,6 +2,7 @@
 // and what is available (room.h), so that all three say the same. Of this module only. Pure.
 #pragma once
 
+#include "lease/gpu_choice.h"
 #include "lease/gpu_plan.h"
 
 #include <map>
@@ -17,15 +18,23 @@ std::size_t wanted_gpus(const Request& request);
 
 class Planner {
  public:
-  // `view` outlives it. Of its queue nothing is planned yet.
-  Planner(const QueueView& view, WallTime now);
+  // Which requests that wait have plans: all, or those whose start is known.
+  enum class Plans { kAll, kKnown };
 
-  // In the order of the queue, fillers last: they take what is left.
+  // `view` outlives it. Of its queue nothing is planned yet.
+  Planner(const QueueView& view, WallTime now, Plans plans = Plans::kAll);
+
+  // Those of the queue before this place, in their order: the fillers among them, or all others. Fillers
+  // come last, as they take what is left.
+  void plan_queue(std::size_t end, bool fillers = false);
+  // One that stands alone: a request that is in no queue.
   void plan(const Request& request, int position);
   QueueDecision take();
 
   const std::vector<GpuRoom>& rooms() const { return view_.rooms; }
   const std::vector<GpuPlan>& gpus() const { return gpus_; }
+  // What the request has to leave alone if it starts now.
+  GpuPlan::Against against_now(const Request& request) const;
   // The GPUs that the request can have from then on, behind all that is planned, as long as it lasts; the best of them. Too few:
   // what is in the way of the first that it cannot have.
   struct Later {
@@ -37,6 +46,10 @@ class Planner {
   Later later(const Request& request, WallTime from);
   // Where the request would start if it came now; fillers there would leave. Empty: it would wait. Changes nothing.
   std::vector<GpuUuid> start_of(const Request& request) const;
+  // The same beside all that is planned, fillers or not, and cheaper: no trial is made.
+  std::vector<GpuUuid> free_for(const Request& request);
+  // Of each GPU that the request could have, why it cannot start there now; empty: it can.
+  std::vector<std::pair<const GpuRoom*, std::string>> obstacles(const Request& request) const;
 
  private:
   using Against = GpuPlan::Against;
@@ -50,30 +63,46 @@ class Planner {
   WallTime until(const Request& request, WallTime from) const {
     return request.lasts ? from + *request.lasts : kNever;
   }
+  Against against(const Request& request, WallTime from) const {
+    return from == now_ ? against_now(request) : GpuPlan::against(request);
+  }
 
   // The GPUs that can be planned with. Too few: `waiting` says why.
   Gpus usable(const Request& request, Waiting& waiting);
+  // Which places of the queue are planned, of fillers or of all others.
+  std::vector<bool> planned_places(bool fillers) const;
+  // Beyond what is planned: it starts now if that delays nobody.
+  void try_unplanned(const Request& request, int position);
   std::vector<WallTime> possible_starts(const Request& request, const Gpus& gpus) const;
+  std::vector<Candidate> candidates(const Request& request, const Gpus& fitting,
+                                    WallTime from) const;
   Gpus choose(const Request& request, const Gpus& fitting, WallTime from);
   bool plan_at(const Request& request, const Gpus& gpus, WallTime from, Waiting& waiting);
   void plan_for_some_day(const Request& request, const Gpus& gpus, Waiting& waiting);
   void start(const Request& request, const Gpus& gpus, Waiting& waiting);
   void make_way(const Request& request, const GpuPlan& gpu);
-  void keep(const Request& request, const Gpus& gpus, WallTime from, Waiting& waiting,
-            Source source = Source::kPlan);
+  bool is_protected(const Request& request, WallTime from) const;
+  void keep(const Request& request, const Gpus& gpus, WallTime from, Waiting& waiting);
+  void hold_for(const Request& request, const Gpus& gpus, WallTime from, Source source,
+                Waiting& waiting);
   void explain(const Request& request, const Gpus& gpus, Waiting& waiting);
   std::optional<NextFree> in_the_way(const Request& request, const GpuPlan& gpu,
                                      WallTime from) const;
   std::optional<NextFree> booked_on(const Request& request, const GpuPlan& gpu,
                                     WallTime from) const;
-  std::map<GpuUuid, std::string> kept_for_others(const Request& request, const Gpus& gpus) const;
+  std::string obstacle_on(const Request& request, const GpuPlan& gpu) const;
+  bool is_lapsed(const GpuPlan& gpu) const {
+    return view_.keeping && view_.keeping->is_lapsed(gpu.room().info.uuid);
+  }
   void mark_held();
 
   const QueueView& view_;
   WallTime now_;
+  Plans plans_ = Plans::kAll;
   std::vector<GpuPlan> gpus_;
   QueueDecision decision_;
   std::map<GpuUuid, std::pair<RequestId, std::string>> kept_for_;  // by whom first
+  std::vector<const Request*> unfit_;  // beyond what is planned, and nothing fits them now
 };
 
 }  // namespace gpurota::lease

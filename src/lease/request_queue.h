@@ -2,22 +2,27 @@
 // same decision. The daemon calls it after every change and carries out what it says.
 //
 // First come, first served; all or nothing. The requests are planned in their order: each gets the
-// earliest time at which it fits beside the leases there are and the plans of those before it. One
-// that fits now starts now. For one that does not, the GPUs it will start on are kept: once free they
-// are held for it, and somebody later may only use them if an enforced end gives them back before the
-// planned start (a start that nobody knows lets only fillers in). So nobody who comes later delays
-// anybody, and what stands idle is either held for somebody or of no use to anybody who waits.
+// earliest time at which it fits beside the current leases and the plans of those before it. A
+// request that fits now starts now. For any other, the GPUs that it will start on are kept: once free
+// they are held for it, and a later request may only use them if an enforced end gives them back
+// before the planned start. Keeping has an end: keeping.h. If nobody knows when a request starts, its
+// plan leaves the GPUs to nobody but fillers.
 //
 // A GPU that is broken, draining or in unreserved use is not planned with: a request that cannot do
-// without it waits, but holds nothing meanwhile. Fillers go when somebody needs their GPU, so for the
-// others they are not there; they themselves take what nobody has, held or not. A filler
-// has its GPU to itself, whatever its limit is: nobody shares one with it. One that can be moved out is, for
-// those who fit beside what of it stays; for others, and for whoever wants the whole GPU, it ends.
+// without it waits, but holds nothing meanwhile. Fillers leave when somebody needs their GPU, so for
+// all others they are not there; they themselves take what nobody has, held or not. A filler has its
+// GPU to itself, whatever its limit is. A filler that can be moved to host memory is moved for requests that
+// fit beside what of it stays; for other requests, and for those that want the whole GPU, it ends.
+//
+// What is booked is promised. A request with a stated end starts if it ends before. One without
+// (`unbooked_for`) starts if nothing is booked there for so long, and leaves when the booking is used
+// (bookings.h).
 #pragma once
 
 #include "core/lease.h"
 #include "core/topology.h"
 #include "lease/gpu_timeline.h"
+#include "lease/keeping.h"
 #include "lease/placement.h"
 
 #include <chrono>
@@ -29,7 +34,8 @@
 
 namespace gpurota::lease {
 
-// Requests beyond so many are not planned, only kept in order: they wait until they move up.
+// So many requests are planned, places going round by owner. The others keep their places in the order,
+// and start when they fit beside what is planned.
 constexpr int kMaxPlanned = 128;
 
 struct Request {
@@ -38,8 +44,11 @@ struct Request {
   std::string user;  // as shown: "alice"
   PlacementRequest placement;
   std::optional<std::chrono::milliseconds> lasts;  // enforced from its start on; empty: unknown
-  // What is free, until it can have all that it needs; false: others may have that.
-  bool keeps = true;
+  // It leaves when a booking is used, so it starts where nothing is booked for so long; empty: it
+  // starts where nothing is booked as long as it lasts.
+  std::optional<std::chrono::milliseconds> unbooked_for{};
+  uid_t owner = 0;                     // places in the plan go round by owner
+  std::chrono::milliseconds waited{};  // since it came
 };
 
 // A lease as the queue sees it.
@@ -54,6 +63,9 @@ struct Occupant {
   // Of a filler that can be moved out: what of it stays on its GPU. Empty: it can only end.
   std::optional<Bytes> stays{};
   bool moved_out = false;  // it is out
+  uid_t uid = 0;           // its owner
+  WallTime since{};
+  bool leaves_for_bookings = false;  // for those of others that were placed before `since`
 };
 
 // GPUs that are promised to somebody from a time on (bookings.h).
@@ -63,6 +75,8 @@ struct Booked {
   std::vector<LeaseGpu> gpus;
   WallTime from;
   WallTime until;  // kNever: the site lets reservations go on when they are over
+  uid_t uid = 0;
+  WallTime placed{};  // when these GPUs were chosen
 };
 
 struct QueueView {
@@ -71,6 +85,7 @@ struct QueueView {
   const std::vector<Occupant>& leases;
   const Topology& topology;
   std::span<const Booked> bookings{};  // nobody gets what is promised, whenever they came
+  const Keeping* keeping = nullptr;    // null: nothing has been kept so far
 };
 
 // A request's turn has come.
@@ -101,11 +116,10 @@ struct Waiting {
   std::vector<GpuUuid> planned;      // where it will start, as things stand
   std::optional<WallTime> expected;  // when, at the latest, as things stand; empty: nobody knows
   std::optional<NextFree> next;
-  bool keeps = true;                    // as its request
+  bool keeps = true;                    // false: others may start on what is free of it
+  bool planned_with = true;             // false: it is beyond what is planned
   std::optional<std::string> way_made;  // its turn has come: a filler on this GPU makes way
   std::string out_of_service;           // not empty: it needs a GPU that is, and why
-  // Of the last in the queue, GPUs that are kept for others: for whom, "R1 of alice".
-  std::map<GpuUuid, std::string> kept;
 };
 
 struct QueueDecision {
@@ -118,6 +132,7 @@ struct QueueDecision {
   std::map<GpuUuid, RequestId> held;  // idle GPUs and for whom they are kept
   // What those who wait have planned on each.
   std::map<GpuUuid, std::vector<GpuTimeline::Use>> plans;
+  KeepingFacts keeping;
 };
 
 // Call it again after carrying out a decision that grants or evicts: a plan may then need less.

@@ -53,7 +53,9 @@ struct Lab {
     leases.push_back(occupant);
     return leases.back();
   }
-  QueueDecision decide() const { return lease::decide({queue, rooms, leases, topology}, kNow); }
+  QueueDecision decide() const {
+    return lease::decide({queue, rooms, leases, topology, {}, &keeping}, kNow);
+  }
   std::vector<std::uint64_t> granted() const {
     std::vector<std::uint64_t> ids;
     for (const Grant& grant : decide().grants) ids.push_back(grant.request.value);
@@ -81,6 +83,7 @@ struct Lab {
   std::vector<GpuRoom> rooms;
   std::vector<Occupant> leases;
   Topology topology;
+  Keeping keeping;
   std::uint64_t last_request = 0, last_lease = 0;
 };
 
@@ -110,18 +113,52 @@ TEST(RequestQueue, WhatTheHeadNeedsIsHeldForItAndShownAsHeld) {
   EXPECT_EQ(decision.waiting.front().free, 2);
 }
 
-// Its place it keeps: what it needs goes to it first whenever all of it is free.
-TEST(RequestQueue, WhatIsNotKeptAnyMoreOthersMayHave) {
+// The request keeps its place: what it needs goes to it first whenever all of it is free.
+TEST(RequestQueue, WhatHasBeenKeptForLongEnoughAnybodyMayHave) {
   Lab lab(3);
   lab.lease({0});
   lab.whole(3);
-  lab.queue.back().keeps = false;
   lab.whole(1);
+  EXPECT_THAT(lab.granted(), IsEmpty());
+  EXPECT_THAT(lab.decide().keeping.blocked, ElementsAre(RequestId{2}));
+  EXPECT_THAT(lab.decide().keeping.kept, ElementsAre(gpu(1)));
+  lab.keeping.pass(lab.decide().keeping, std::chrono::minutes(59));
+  EXPECT_THAT(lab.granted(), IsEmpty());
+  lab.keeping.pass(lab.decide().keeping, std::chrono::minutes(1));
   EXPECT_THAT(lab.granted(), ElementsAre(2));
-  EXPECT_THAT(lab.decide().held, IsEmpty());
-  EXPECT_THAT(lab.reason(1), HasSubstr("2 of 3 GPUs free, which others may have for now"));
+  EXPECT_EQ(lab.decide().held.size(), 1U) << "the other free GPU has been kept from nobody";
   lab.leases.clear();
   EXPECT_THAT(lab.granted(), ElementsAre(1));
+}
+
+// The clock belongs to those who are blocked, and to the GPU: two who relieve each other gain nothing.
+TEST(RequestQueue, RequestsThatCanNeverStartKeepAGpuForAnHourTogether) {
+  Lab lab(3);
+  lab.lease({0});
+  lab.lease({1});
+  lab.named({gpu(0), gpu(2)});
+  lab.named({gpu(1), gpu(2)});
+  lab.whole(1);
+  lab.keeping.pass(lab.decide().keeping, std::chrono::minutes(60));
+  EXPECT_THAT(lab.granted(), ElementsAre(3));
+  lab.queue.pop_back();
+  lab.whole(1);
+  EXPECT_THAT(lab.granted(), ElementsAre(4)) << "a newcomer waits no hour of its own";
+}
+
+TEST(RequestQueue, TheFirstIsProtectedOnceItHasWaitedLongAndItsStartIsKnown) {
+  Lab lab(2);
+  lab.lease({0}, std::chrono::hours(20));
+  lab.whole(2);
+  lab.whole(1);
+  lab.keeping.pass(lab.decide().keeping, std::chrono::hours(2));
+  EXPECT_THAT(lab.granted(), ElementsAre(2));
+  lab.queue.front().waited = std::chrono::hours(24);
+  EXPECT_THAT(lab.granted(), IsEmpty());
+  EXPECT_EQ(lab.decide().keeping.protected_request, RequestId{1});
+  // For a day, in which it was to start.
+  lab.keeping.pass(lab.decide().keeping, std::chrono::hours(24));
+  EXPECT_THAT(lab.granted(), ElementsAre(2));
 }
 
 // canhazgpu tried an immediate allocation first, without looking at the queue.

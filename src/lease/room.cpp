@@ -6,11 +6,13 @@ namespace gpurota::lease {
 namespace {
 
 // Of such a request; what cannot hold the driver's own context is of no use to anybody.
-Bytes most_of(const GpuPlan& gpu, bool swap) {
+Bytes most_of(const GpuPlan& gpu, bool swap,
+              std::optional<std::chrono::milliseconds> unbooked_for) {
   Request request;
+  request.unbooked_for = unbooked_for;
   request.placement.memory = SizeSpec{Bytes(1), 0};
   request.placement.swap = swap;
-  const Bytes most = gpu.most(request, kNever);
+  const Bytes most = gpu.most(request, kNever, GpuPlan::Against::kStart);
   return most <= gpu.room().context_cost ? Bytes() : most;
 }
 
@@ -22,7 +24,8 @@ bool in_service(const GpuRoom& room) {
 
 std::vector<Available> available(const std::vector<GpuRoom>& rooms,
                                  const std::vector<Occupant>& leases, const Plans& plans,
-                                 WallTime now, std::span<const Booked> bookings) {
+                                 WallTime now, std::span<const Booked> bookings,
+                                 std::optional<std::chrono::milliseconds> unbooked_for) {
   std::vector<Available> available;
   for (const GpuRoom& room : rooms) {
     Available& here = available.emplace_back();
@@ -42,7 +45,7 @@ std::vector<Available> available(const std::vector<GpuRoom>& rooms,
     if (const auto planned = plans.find(room.info.uuid); planned != plans.end()) {
       for (const GpuTimeline::Use& use : planned->second) gpu.add(use);
     }
-    here = {most_of(gpu, false), most_of(gpu, true)};
+    here = {most_of(gpu, false, unbooked_for), most_of(gpu, true, unbooked_for)};
   }
   return available;
 }

@@ -10,7 +10,7 @@
 
 namespace gpurota::lease {
 
-// What a request without a time limit would be given at once, to the byte: beside the leases there are, what requests
+// What a request without a time limit would be given at once, to the byte: beside the current leases, what requests
 // that wait have planned, what is booked, and what is in use without a lease. Fillers leave for it.
 struct Available {
   Bytes slice;  // --memory
@@ -20,9 +20,10 @@ struct Available {
 
 using Plans = std::map<GpuUuid, std::vector<GpuTimeline::Use>>;
 
-// In the order of `rooms`. `plans`: of the last decision.
+// In the order of `rooms`. `plans`: of the last decision. `unbooked_for`: as of such a request.
 std::vector<Available> available(const std::vector<GpuRoom>& rooms,
                                  const std::vector<Occupant>& leases, const Plans& plans,
-                                 WallTime now, std::span<const Booked> bookings = {});
+                                 WallTime now, std::span<const Booked> bookings = {},
+                                 std::optional<std::chrono::milliseconds> unbooked_for = {});
 
 }  // namespace gpurota::lease

@@ -1,3 +1,4 @@
+#include "lease/place_test.h"
 #include "lease/placement.h"
 #include "lease/request_queue.h"
 
@@ -8,6 +9,7 @@ namespace gpurota::lease {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::place;
 
 const WallTime kNow{std::chrono::hours(100)};
 

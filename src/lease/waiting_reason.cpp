@@ -33,7 +33,7 @@ std::string what_is_in_the_way(const NextFree& next, RequestId request) {
 
 Reason waiting_reason(const Waiting& waiting) {
   if (!waiting.out_of_service.empty()) return {waiting.out_of_service, {}, {}};
-  if (waiting.planned.empty() && !waiting.next && waiting.keeps) {
+  if (!waiting.planned_with) {
     return {fmt::format("{} requests are ahead of it", waiting.position - 1), {}, {}};
   }
   if (waiting.way_made) {

@@ -24,11 +24,11 @@ Bytes rounded_down(Bytes bytes) {
 class Search {
  public:
   Search(const Planner& planner, const Request& request, WallTime now)
-      : planner_(planner), request_(request), now_(now) {}
+      : planner_(planner), request_(request), now_(now), against_(planner.against_now(request)) {}
 
   void try_time() {
     const auto until = nth_best<WallTime>(
-        [&](const GpuPlan& gpu) { return gpu.free_until(request_).value_or(now_); });
+        [&](const GpuPlan& gpu) { return gpu.free_until(request_, against_).value_or(now_); });
     if (!until || *until == kNever) return;
     const auto lasts = std::chrono::floor<minutes>(*until - now_);
     if (lasts < minutes(1)) return;
@@ -44,7 +44,8 @@ class Search {
     sized.placement.oversize = false;
     sized.placement.soft_limit.reset();
     const WallTime until = request_.lasts ? now_ + *request_.lasts : kNever;
-    const auto most = nth_best<Bytes>([&](const GpuPlan& gpu) { return gpu.most(sized, until); });
+    const auto most =
+        nth_best<Bytes>([&](const GpuPlan& gpu) { return gpu.most(sized, until, against_); });
     const Bytes memory = rounded_down(most.value_or(Bytes()));
     if (memory.is_zero()) return;
     offer({.kind = WayOut::Kind::kMemory, .memory = memory});
@@ -56,10 +57,9 @@ class Search {
   void try_count() {
     if (!request_.placement.gpus.empty()) return;
     const WallTime until = request_.lasts ? now_ + *request_.lasts : kNever;
-    const auto fitting =
-        std::count_if(planner_.gpus().begin(), planner_.gpus().end(), [&](const GpuPlan& gpu) {
-          return gpu.fits(request_, now_, until, GpuPlan::against(request_));
-        });
+    const auto fitting = std::count_if(
+        planner_.gpus().begin(), planner_.gpus().end(),
+        [&](const GpuPlan& gpu) { return gpu.fits(request_, now_, until, against_); });
     const auto all = static_cast<std::ptrdiff_t>(wanted_gpus(request_));
     for (auto count = static_cast<int>(std::min(fitting, all - 1)); count > 0; --count) {
       if (offer({.kind = WayOut::Kind::kCount, .count = count})) return;
@@ -88,7 +88,10 @@ class Search {
   bool offer(WayOut way) {
     Request trial = request_;
     trial.placement = changed(trial.placement, way);
-    if (way.kind == WayOut::Kind::kTime) trial.lasts = way.lasts;
+    if (way.kind == WayOut::Kind::kTime) {
+      trial.lasts = way.lasts;
+      trial.unbooked_for.reset();
+    }
     way.gpus = planner_.start_of(trial);
     if (way.gpus.empty()) return false;
     found_.push_back(std::move(way));
@@ -98,6 +101,7 @@ class Search {
   const Planner& planner_;
   const Request& request_;
   WallTime now_;
+  GpuPlan::Against against_;
   std::vector<WayOut> found_;
 };
 
@@ -129,15 +133,10 @@ PlacementRequest changed(PlacementRequest placement, const WayOut& way) {
 std::vector<WayOut> ways_out(const QueueView& view, std::size_t place, bool end_is_kept,
                              WallTime now) {
   const Request& request = view.queue[place];
-  // A filler has no right to anything, and those far behind are not planned.
-  if (request.kind == LeaseKind::kFiller || place >= static_cast<std::size_t>(kMaxPlanned))
-    return {};
+  // A filler has no right to anything.
+  if (request.kind == LeaseKind::kFiller) return {};
   Planner planner(view, now);
-  for (std::size_t i = 0; i < place; ++i) {
-    if (view.queue[i].kind != LeaseKind::kFiller) {
-      planner.plan(view.queue[i], static_cast<int>(i) + 1);
-    }
-  }
+  planner.plan_queue(place);
   if (!planner.start_of(request).empty()) return {};
   Search search(planner, request, now);
   if (end_is_kept) search.try_time();
