@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ class Accounts {
   virtual std::vector<std::string> read_user_names() { return {}; }
   virtual std::vector<std::string> read_group_names() { return {}; }
   virtual Result<Account> read_account(uid_t uid) = 0;
+  // The account that has this number among its subordinate ids; nothing: none has.
+  virtual std::optional<uid_t> read_subordinate_owner(uid_t /*uid*/) { return std::nullopt; }
 };
 
 }  // namespace gpurota::ports

@@ -77,6 +77,9 @@ class Processes {
   virtual std::string boot_id() = 0;
   // "alice"; the number where there is no such account, and until a slow name service has answered.
   virtual std::string user_name(uid_t uid) = 0;
+  // The account whose subordinate id this is (subuid(5)); any other number itself, also until a slow name
+  // service has answered.
+  virtual uid_t account_of(uid_t uid) { return uid; }
   // Who made the outermost user namespace below ours that a process is in: all that it is inside, this user is outside. Nothing: it is in
   // ours, or that cannot be told.
   virtual std::optional<uid_t> namespace_maker(pid_t /*pid*/) { return std::nullopt; }

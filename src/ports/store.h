@@ -67,6 +67,8 @@ struct StoredLease {
   int priority = 0;
   std::optional<std::chrono::milliseconds> quantum{};  // of its turns; zero: by what moving costs
   std::string name{};                                  // what its owner calls it; empty: nothing
+  std::optional<RequestId> booking{};                  // that it was before it began
+  std::optional<WallTime> unused_since{};  // of a booking that nobody has used: its begin
   bool operator==(const StoredLease&) const = default;
 };
 
@@ -97,7 +99,13 @@ struct StoredRequest {
   std::string name{};  // what its owner calls it; empty: nothing
   // Of a booking, which is a request for a later time; nobody waits for it: no holder, no ticket.
   std::optional<WallTime> begins{};
-  std::vector<GpuUuid> kept{};  // the GPUs that are kept for it
+  std::vector<GpuUuid> kept{};       // the GPUs that are kept for it
+  std::optional<WallTime> placed{};  // when they were chosen; empty: with the booking
+  bool on_time = false;              // leases without a stated end leave when it begins
+  bool used = false;                 // they leave, as its owner has asked for it
+  // Of a request that waits: for how long plans of others have made it wait, and its own have bound others.
+  std::chrono::milliseconds blocked{};
+  std::chrono::milliseconds protected_for{};
   bool operator==(const StoredRequest&) const = default;
 };
 
@@ -114,6 +122,8 @@ struct StoredGpuState {
   std::string turns{};                                 // "auto", "on", "off"
   Bytes context_cost{};          // what a context was seen to take; zero: never seen
   std::string context_driver{};  // the version of the driver with which it was
+  std::chrono::milliseconds
+      kept{};  // for how long plans have kept somebody from it (lease/keeping.h)
   bool operator==(const StoredGpuState&) const = default;
 };
 

@@ -15,12 +15,12 @@ constexpr const char* kSelectLeases =
     "SELECT id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid, main_start, "
     "cgroup,"
     " boot_id, ending, subreaper, ends_ms, as_name, ticket, priority,"
-    " quantum_ms, name, containers FROM lease ORDER BY id";
+    " quantum_ms, name, containers, booking, unused_since_ms FROM lease ORDER BY id";
 constexpr const char* kInsertLease =
     "INSERT INTO lease (id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid,"
     " main_start, cgroup, boot_id, ending, subreaper, ends_ms, as_name, ticket, priority,"
-    " quantum_ms, name, containers) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-    "?, ?, ?)";
+    " quantum_ms, name, containers, booking, unused_since_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+    " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 StoredLease lease_at(const Statement& row) {
   StoredLease lease;
@@ -43,6 +43,8 @@ StoredLease lease_at(const Statement& row) {
   if (!row.is_null(18)) lease.quantum = std::chrono::milliseconds(row.integer(18));
   lease.name = row.bytes(19);
   lease.containers = split_containers(row.bytes(20));
+  if (!row.is_null(21)) lease.booking = RequestId{from_integer(row.integer(21))};
+  lease.unused_since = optional_time_at(row, 22);
   return lease;
 }
 
@@ -100,7 +102,9 @@ Result<void> LeaseTables::write(const StoredLease& lease) {
   insert.bind(to_integer(lease.ends));
   insert.bind_blob(lease.as_name).bind_text(lease.ticket).bind(lease.priority);
   insert.bind(lease.quantum ? std::optional<std::int64_t>(lease.quantum->count()) : std::nullopt);
-  GPUROTA_TRY(insert.bind_text(lease.name).bind_blob(join_containers(lease.containers)).run());
+  insert.bind_text(lease.name).bind_blob(join_containers(lease.containers));
+  insert.bind(lease.booking ? std::optional(to_integer(lease.booking->value)) : std::nullopt);
+  GPUROTA_TRY(insert.bind(to_integer(lease.unused_since)).run());
   GPUROTA_TRY(write_commands(lease));
   return write_parts(lease);
 }

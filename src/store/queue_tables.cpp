@@ -42,7 +42,8 @@ constexpr const char* kSelectRequests =
     "SELECT id, uid, kind, ticket, since_ms, gpus, memory_bytes, memory_percent, soft_bytes,"
     " soft_percent, lasts_ms, take_over, as_name, note, holder_pid, holder_start, boot_id,"
     " threshold_bytes, swap, priority, quantum_ms, oversize, gpu_type, min_memory_bytes, min_cc,"
-    " near, name, begins_ms, kept, gpu_class, among"
+    " near, name, begins_ms, kept, gpu_class, among, blocked_ms, protected_ms, placed_ms, on_time, "
+    "used"
     " FROM request ORDER BY id";
 
 ports::StoredRequest request_at(const Statement& row) {
@@ -75,6 +76,11 @@ ports::StoredRequest request_at(const Statement& row) {
   request.kept = uuids_in(row.bytes(28));
   request.wishes.gpu_class = row.bytes(29);
   request.wishes.among = uuids_in(row.bytes(30));
+  request.blocked = milliseconds(row.integer(31));
+  request.protected_for = milliseconds(row.integer(32));
+  request.placed = optional_time_at(row, 33);
+  request.on_time = row.integer(34) != 0;
+  request.used = row.integer(35) != 0;
   return request;
 }
 
@@ -118,8 +124,13 @@ Result<void> QueueTables::save_request(const ports::StoredRequest& request) {
   GPUROTA_TRY(remove_request(request.id));
   GPUROTA_ASSIGN_OR_RETURN(
       auto insert,
-      database_.prepare("INSERT INTO request VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-                        " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+      database_.prepare("INSERT INTO request (id, uid, kind, ticket, since_ms, gpus, memory_bytes,"
+                        " memory_percent, soft_bytes, soft_percent, lasts_ms, take_over, as_name,"
+                        " note, holder_pid, holder_start, boot_id, threshold_bytes, swap, priority,"
+                        " quantum_ms, oversize, gpu_type, min_memory_bytes, min_cc, near, name,"
+                        " begins_ms, kept, gpu_class, among, blocked_ms, protected_ms, placed_ms,"
+                        " on_time, used) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+                        " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.bind(id).bind(request.uid).bind_text(request.kind).bind_text(request.ticket);
   insert.bind(to_integer(request.since)).bind(request.count);
   bind_size(insert, request.memory);
@@ -136,6 +147,8 @@ Result<void> QueueTables::save_request(const ports::StoredRequest& request) {
   insert.bind_text(joined(request.wishes.near)).bind_text(request.name);
   insert.bind(to_integer(request.begins)).bind_text(joined(request.kept));
   insert.bind_blob(request.wishes.gpu_class).bind_text(joined(request.wishes.among));
+  insert.bind(request.blocked.count()).bind(request.protected_for.count());
+  insert.bind(to_integer(request.placed)).bind(request.on_time ? 1 : 0).bind(request.used ? 1 : 0);
   GPUROTA_TRY(insert.run());
   GPUROTA_ASSIGN_OR_RETURN(auto gpu, database_.prepare("INSERT INTO request_gpu VALUES (?, ?, ?)"));
   for (std::size_t i = 0; i < request.gpus.size(); ++i) {
@@ -160,7 +173,7 @@ Result<std::vector<ports::StoredGpuState>> QueueTables::load_gpus() {
       auto rows,
       database_.prepare("SELECT uuid, draining, drain_reason, idle_since_ms, last_uid,"
                         " capacity_bytes, capacity_percent, quantum_ms, turns, context_bytes,"
-                        " context_driver FROM gpu"));
+                        " context_driver, kept_ms FROM gpu"));
   for (;;) {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
     if (!row) return gpus;
@@ -175,20 +188,24 @@ Result<std::vector<ports::StoredGpuState>> QueueTables::load_gpus() {
     gpu.turns = rows.bytes(8);
     gpu.context_cost = Bytes(from_integer(rows.integer(9)));
     gpu.context_driver = rows.bytes(10);
+    gpu.kept = milliseconds(rows.integer(11));
   }
 }
 
 Result<void> QueueTables::save_gpu(const ports::StoredGpuState& gpu) {
   GPUROTA_ASSIGN_OR_RETURN(
       auto insert,
-      database_.prepare("INSERT OR REPLACE INTO gpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+      database_.prepare("INSERT OR REPLACE INTO gpu (uuid, draining, drain_reason, idle_since_ms,"
+                        " last_uid, capacity_bytes, capacity_percent, quantum_ms, turns,"
+                        " context_bytes, context_driver, kept_ms)"
+                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.bind_text(gpu.uuid.value).bind(gpu.draining ? 1 : 0).bind_blob(gpu.drain_reason);
   insert.bind(to_integer(gpu.idle_since));
   insert.bind(gpu.last_user ? Integer(*gpu.last_user) : Integer());
   bind_size(insert, gpu.capacity);
   insert.bind(gpu.quantum ? Integer(gpu.quantum->count()) : Integer());
   insert.bind_text(gpu.turns).bind(to_integer(gpu.context_cost.count()));
-  return insert.bind_blob(gpu.context_driver).run();
+  return insert.bind_blob(gpu.context_driver).bind(gpu.kept.count()).run();
 }
 
 }  // namespace gpurota::store

@@ -241,6 +241,16 @@ ALTER TABLE usage ADD COLUMN idle_ms INTEGER NOT NULL DEFAULT 0;  -- of gpu_ms: 
     R"sql(
 ALTER TABLE lease ADD COLUMN containers BLOB NOT NULL DEFAULT x'';  -- a user's number and a control group on each line
 )sql",
+    R"sql(
+ALTER TABLE request ADD COLUMN blocked_ms INTEGER NOT NULL DEFAULT 0;    -- plans of others have had it wait
+ALTER TABLE request ADD COLUMN protected_ms INTEGER NOT NULL DEFAULT 0;  -- its own plan has bound everybody
+ALTER TABLE request ADD COLUMN placed_ms INTEGER;                -- of a booking: when `kept` was chosen; null: since_ms
+ALTER TABLE request ADD COLUMN on_time INTEGER NOT NULL DEFAULT 0;  -- of a booking: others leave when it begins
+ALTER TABLE request ADD COLUMN used INTEGER NOT NULL DEFAULT 0;  -- of a booking: its owner has asked for it
+ALTER TABLE gpu ADD COLUMN kept_ms INTEGER NOT NULL DEFAULT 0;   -- while plans had somebody wait who would start there
+ALTER TABLE lease ADD COLUMN booking INTEGER;                    -- the number of the booking that it was; null: none
+ALTER TABLE lease ADD COLUMN unused_since_ms INTEGER;            -- of such a lease: when it began; null: it has been used
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

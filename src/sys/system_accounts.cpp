@@ -5,6 +5,9 @@
 
 #include <fmt/core.h>
 
+#include <fstream>
+#include <sstream>
+
 #include <grp.h>
 #include <pwd.h>
 
@@ -72,6 +75,21 @@ Result<ports::Account> SystemAccounts::read_account(uid_t uid) {
     if (gid != primary) account.groups.push_back({gid, read_group_name(gid)});
   }
   return account;
+}
+
+std::optional<uid_t> SystemAccounts::read_subordinate_owner(uid_t uid) {
+  std::ifstream file("/etc/subuid");
+  // LOGIN-OR-UID:FIRST:COUNT
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    std::string owner;
+    std::uint64_t first = 0, count = 0;
+    char colon = 0;
+    if (!std::getline(fields, owner, ':') || !(fields >> first >> colon >> count)) continue;
+    if (uid < first || uid - first >= count) continue;
+    if (const auto known = read_uid(owner)) return *known;
+  }
+  return std::nullopt;
 }
 
 }  // namespace gpurota::sys

@@ -12,6 +12,8 @@ class SystemAccounts final : public ports::Accounts {
   std::vector<std::string> read_user_names() override;
   std::vector<std::string> read_group_names() override;
   Result<ports::Account> read_account(uid_t uid) override;
+  // As subuid(5) says.
+  std::optional<uid_t> read_subordinate_owner(uid_t uid) override;
 };
 
 }  // namespace gpurota::sys

@@ -264,6 +264,8 @@ std::string SystemProcesses::boot_id() {
 
 std::string SystemProcesses::user_name(uid_t uid) { return names_.name_of(uid); }
 
+uid_t SystemProcesses::account_of(uid_t uid) { return names_.owner_of(uid); }
+
 std::optional<uid_t> SystemProcesses::namespace_maker(pid_t pid) {
   constexpr int kDeepest = 40;  // the kernel allows 33
   struct stat own {};

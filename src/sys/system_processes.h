@@ -35,6 +35,7 @@ class SystemProcesses final : public ports::Processes {
   Result<std::vector<ports::ProcessInfo>> read_all() override;
   std::string boot_id() override;
   std::string user_name(uid_t uid) override;
+  uid_t account_of(uid_t uid) override;
   std::optional<uid_t> namespace_maker(pid_t pid) override;
   std::string executable_of(pid_t pid) override;
   ports::ControlGroups& cgroups() override { return cgroups_; }

@@ -11,11 +11,13 @@ struct UserNames::Answer {
   std::condition_variable given;
   bool is_given = false;            // guarded by mutex, as what follows
   std::optional<std::string> name;  // none: nothing new is known
+  std::optional<uid_t> owner;       // none: its own
 
-  void give(std::optional<std::string> text) {
+  void give(std::optional<std::string> text, std::optional<uid_t> of = std::nullopt) {
     const std::lock_guard lock(mutex);
     is_given = true;
     name = std::move(text);
+    owner = of;
     given.notify_all();
   }
   bool wait(std::chrono::milliseconds patience) {
@@ -27,14 +29,18 @@ struct UserNames::Answer {
 UserNames::UserNames(ports::EventLoop& loop, std::shared_ptr<ports::Accounts> accounts)
     : loop_(loop), accounts_(std::move(accounts)), worker_(loop, "user names") {}
 
-std::string UserNames::name_of(uid_t uid) {
+std::string UserNames::name_of(uid_t uid) { return look_up(uid).name; }
+
+uid_t UserNames::owner_of(uid_t uid) { return look_up(uid).owner.value_or(uid); }
+
+const UserNames::Known& UserNames::look_up(uid_t uid) {
   const TimePoint now = loop_.now();
   auto it = known_.find(uid);
   const bool is_new = it == known_.end();
-  if (!is_new && (it->second.waits || now - it->second.asked < kFresh)) return it->second.name;
+  if (!is_new && (it->second.waits || now - it->second.asked < kFresh)) return it->second;
   if (is_new) {
     if (known_.size() >= kMostUsers) known_.clear();
-    it = known_.emplace(uid, Known{std::to_string(uid), now}).first;
+    it = known_.emplace(uid, Known{std::to_string(uid), {}, now}).first;
   }
   it->second.asked = now;
   it->second.waits = true;
@@ -46,7 +52,7 @@ std::string UserNames::name_of(uid_t uid) {
         if (account) {
           answer->give(account->name);
         } else if (account.error().code == Code::kNotFound) {
-          answer->give(std::to_string(uid));
+          answer->give(std::to_string(uid), accounts->read_subordinate_owner(uid));
         } else {
           answer->give(std::nullopt);
         }
@@ -56,10 +62,16 @@ std::string UserNames::name_of(uid_t uid) {
         const auto known = known_.find(uid);
         if (known == known_.end()) return;
         known->second.waits = false;
-        if (answer->name) known->second.name = *answer->name;
+        take(known->second, *answer);
       });
-  if (is_new && answers && last_->wait(kPatience) && last_->name) it->second.name = *last_->name;
-  return it->second.name;
+  if (is_new && answers && last_->wait(kPatience)) take(it->second, *last_);
+  return it->second;
+}
+
+void UserNames::take(Known& known, const Answer& answer) {
+  if (!answer.name) return;
+  known.name = *answer.name;
+  known.owner = answer.owner;
 }
 
 }  // namespace gpurota::sys

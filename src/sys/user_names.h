@@ -13,6 +13,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <sys/types.h>
@@ -31,14 +32,20 @@ class UserNames {
 
   // "alice"; the number where there is no such account, and until there is an answer.
   std::string name_of(uid_t uid);
+  // The account to which a subordinate id belongs; any other number itself, also until there is an answer.
+  uid_t owner_of(uid_t uid);
 
  private:
+  struct Answer;
   struct Known {
     std::string name;
+    std::optional<uid_t> owner{};  // of a subordinate id
     TimePoint asked{};
     bool waits = true;  // for an answer
   };
-  struct Answer;
+
+  const Known& look_up(uid_t uid);
+  static void take(Known& known, const Answer& answer);
 
   ports::EventLoop& loop_;
   std::shared_ptr<ports::Accounts> accounts_;

@@ -22,7 +22,13 @@ Outcome BookingMethods::on(const Caller& caller, const proto::Book& call) {
   request->placement.take_over.reset();
   request->command.clear();
   const bool free = parts_.views.is_administrator(caller.uid);
-  const auto made = parts_.bookings->make(*request, call.begins, free);
+  const bool on_time = call.on_time.value_or(false);
+  if (on_time && !free) {
+    return refused({Code::kDenied, 0,
+                    "only administrators can have others leave when a booking begins: without "
+                    "--on-time they leave when it is used"});
+  }
+  const auto made = parts_.bookings->make(*request, call.begins, free, on_time);
   if (!made) return refused(made.error());
   proto::Book::Reply reply;
   for (const RequestId id : *made) {
@@ -31,6 +37,24 @@ Outcome BookingMethods::on(const Caller& caller, const proto::Book& call) {
     }
   }
   return replied<proto::Book>(reply);
+}
+
+Outcome BookingMethods::on(const Caller& caller, const proto::Claim& call) {
+  const Error unknown{Code::kNotFound, 0,
+                      "there is no booking " + to_string(call.request_id) +
+                          ": it may be over, or cancelled (gpurota calendar shows the others)"};
+  if (!parts_.bookings) return refused(unknown);
+  const auto owner = parts_.bookings->owner_of(call.request_id);
+  if (!owner) return refused(unknown);
+  if (*owner != caller.uid && !parts_.views.is_administrator(caller.uid)) {
+    return refused({Code::kDenied, 0, to_string(call.request_id) + " is somebody else's booking"});
+  }
+  const auto claimed = parts_.bookings->claim(call.request_id);
+  if (!claimed) return refused(claimed.error());
+  proto::Claim::Reply reply;
+  reply.lease_id = claimed->lease;
+  if (!claimed->lease) reply.waiting_for = claimed->why;
+  return replied<proto::Claim>(reply);
 }
 
 Outcome BookingMethods::on(const Caller& caller, const proto::ListBookings&) {

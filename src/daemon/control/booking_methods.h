@@ -12,6 +12,7 @@ class BookingMethods {
   BookingMethods(const CallParts& parts, LeaseMethods& leases) : parts_(parts), leases_(leases) {}
 
   Outcome on(const Caller& caller, const proto::Book&);
+  Outcome on(const Caller& caller, const proto::Claim&);
   Outcome on(const Caller& caller, const proto::ListBookings&);
   // Of a request that is a booking; nothing: it is none.
   std::optional<Outcome> cancel(const Caller& caller, const proto::Cancel&);

@@ -29,6 +29,8 @@ proto::Ended ended(EndCause cause) {
       return proto::Ended::kLost;
     case EndCause::kExpired:
       return proto::Ended::kExpired;
+    case EndCause::kBooking:
+      return proto::Ended::kBooking;
   }
   return proto::Ended::kUnknown;
 }

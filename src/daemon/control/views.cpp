@@ -276,6 +276,8 @@ proto::Booking Views::booking(const BookingEntry& entry, uid_t viewer) const {
   for (const GpuUuid& gpu : entry.kept) booking.labels.push_back(parts_.gpus.name_of(gpu));
   booking.memory = entry.asked.placement.memory;
   if (!entry.trouble.empty()) booking.trouble = entry.trouble;
+  if (entry.on_time) booking.on_time = true;
+  if (entry.waits_for_use) booking.waits_for_use = true;
   if (sees_all(viewer, entry.asked.uid)) booking.note = entry.asked.note;
   return booking;
 }

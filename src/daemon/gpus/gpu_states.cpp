@@ -77,6 +77,17 @@ void GpuStates::set_context_cost(const GpuUuid& gpu, Bytes cost, const std::stri
   }
 }
 
+void GpuStates::set_kept(const GpuUuid& gpu, std::chrono::milliseconds kept) {
+  if (of(gpu).kept == kept) return;
+  ports::StoredGpuState& state = states_[gpu];
+  state.uuid = gpu;
+  state.kept = kept;
+  if (auto saved = store_.save_gpu(state); !saved) {
+    log::warn("cannot store for how long a GPU was kept, ignoring",
+              {{"error", saved.error().message}});
+  }
+}
+
 Result<void> GpuStates::set_draining(const GpuUuid& gpu, bool draining, const std::string& reason) {
   ports::StoredGpuState state = of(gpu);
   state.uuid = gpu;

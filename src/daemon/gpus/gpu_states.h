@@ -34,6 +34,8 @@ class GpuStates {
   Result<void> set(const ports::StoredGpuState& state);
   // What a context takes there with this driver. Stored, if it is new.
   void set_context_cost(const GpuUuid& gpu, Bytes cost, const std::string& driver);
+  // For how long plans have kept somebody from it. Stored, if it is new.
+  void set_kept(const GpuUuid& gpu, std::chrono::milliseconds kept);
   // The lease is gone from its GPUs. Stored; a filler leaves no trace.
   void remember_use(const Lease& lease, WallTime now);
   // Whole GPUs that the user had last.

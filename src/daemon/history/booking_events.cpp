@@ -36,7 +36,12 @@ void BookingEvents::on_booking(const BookingNews& news) {
       event.type = proto::EventType::kBookingMissed;
       event.message = fmt::format("{} is over and has never begun: {}", id, news.why);
       break;
+    case BookingStep::kUnused:
+      event.type = proto::EventType::kBookingMissed;
+      event.message = fmt::format("{} has ended: {}", id, news.why);
+      break;
     case BookingStep::kSoon:
+    case BookingStep::kReady:
     case BookingStep::kTrouble:
       return;  // a state, and for its user
   }

@@ -20,6 +20,7 @@ constexpr auto kOperations = std::to_array<Pair>({{"Enqueue", "a request for GPU
                                                   {"Update", "the change of a lease"},
                                                   {"Cancel", "cancelling a request"},
                                                   {"Book", "a booking"},
+                                                  {"Claim", "the use of a booking"},
                                                   {"Drain", "taking a GPU out of service"},
                                                   {"Undrain", "putting a GPU back into service"},
                                                   {"SetGpus", "changing a GPU's settings"},

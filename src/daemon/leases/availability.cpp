@@ -4,7 +4,8 @@ namespace gpurota::daemon {
 
 std::vector<lease::Available> Availability::available() const {
   return lease::available(parts_.rooms.list(), parts_.rooms.occupants(), parts_.queue.plans(),
-                          parts_.wall_clock(), parts_.rooms.booked());
+                          parts_.wall_clock(), parts_.rooms.booked(),
+                          config::unbooked_for(parts_.config.bookings));
 }
 
 lease::Available Availability::available_on(const GpuUuid& gpu) const {
@@ -35,8 +36,9 @@ std::vector<lease::WayOut> Availability::ways_out(const std::vector<lease::Reque
   const auto booked = parts_.rooms.booked();
   const bool end_is_kept = asked.kind != LeaseKind::kReservation ||
                            parts_.config.expired_reservation != config::Expired::kKeep;
-  auto ways = lease::ways_out({requests, rooms, occupants, parts_.rooms.topology(), booked}, place,
-                              end_is_kept, parts_.wall_clock());
+  auto ways = lease::ways_out(
+      {requests, rooms, occupants, parts_.rooms.topology(), booked, &parts_.queue.keeping()}, place,
+      end_is_kept, parts_.wall_clock());
   // What the user could not have anyway is no way out.
   std::erase_if(ways, [&](const lease::WayOut& way) {
     AcquireRequest changed = asked;

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "core/local_time.h"
 #include "daemon/leases/request_rows.h"
+#include "lease/allowance.h"
 
 #include <fmt/format.h>
 
@@ -93,7 +94,10 @@ Result<void> Bookings::restore() {
                        .asked = asked_of(stored),
                        .made = stored.since,
                        .begins = *stored.begins,
-                       .kept = stored.kept};
+                       .kept = stored.kept,
+                       .placed = stored.placed.value_or(stored.since),
+                       .on_time = stored.on_time,
+                       .used = stored.used};
     // The last daemon has told, or nobody was there to.
     entry.warned = parts_.wall_clock() >= entry.begins - warn_before();
     log::info("booking restored", {{"request", to_string(entry.id)}});
@@ -118,6 +122,8 @@ lease::Booked Bookings::booked_of(const BookingEntry& entry) const {
   booked.user = parts_.processes.user_name(entry.asked.uid);
   booked.from = entry.begins;
   booked.until = keeps_on(parts_.config) ? lease::kNever : entry.ends();
+  booked.uid = entry.asked.uid;
+  booked.placed = entry.placed;
   for (const GpuUuid& uuid : entry.kept) {
     LeaseGpu& share = booked.gpus.emplace_back();
     share.uuid = uuid;
@@ -183,6 +189,9 @@ Result<void> Bookings::save(const BookingEntry& entry) {
   row.since = entry.made;
   row.begins = entry.begins;
   row.kept = entry.kept;
+  row.placed = entry.placed;
+  row.on_time = entry.on_time;
+  row.used = entry.used;
   return parts_.store.save_request(row);
 }
 
@@ -224,8 +233,12 @@ Result<std::vector<BookingEntry>> Bookings::planned(const AcquireRequest& reques
   std::vector<lease::Booked> others = booked();
   const auto queue = parts_.queue.requests();
   for (const WallTime at : begins) {
-    BookingEntry entry{
-        .id = {}, .asked = request, .made = parts_.wall_clock(), .begins = at, .kept = {}};
+    BookingEntry entry{.id = {},
+                       .asked = request,
+                       .made = parts_.wall_clock(),
+                       .begins = at,
+                       .kept = {},
+                       .placed = parts_.wall_clock()};
     GPUROTA_ASSIGN_OR_RETURN(entry.kept, place(entry, others, queue));
     others.push_back(booked_of(entry));
     entries.push_back(std::move(entry));
@@ -248,11 +261,13 @@ Result<void> Bookings::save_new(std::vector<BookingEntry>& entries) {
 }
 
 Result<std::vector<RequestId>> Bookings::make(const AcquireRequest& request,
-                                              std::vector<WallTime> begins, bool beyond_limits) {
+                                              std::vector<WallTime> begins, bool beyond_limits,
+                                              bool on_time) {
   std::sort(begins.begin(), begins.end());
   GPUROTA_TRY(check(request, begins));
   if (!beyond_limits) GPUROTA_TRY(check_limits(request, begins.back(), begins.size()));
   GPUROTA_ASSIGN_OR_RETURN(std::vector<BookingEntry> made, planned(request, begins));
+  for (BookingEntry& entry : made) entry.on_time = on_time;
   GPUROTA_TRY(save_new(made));
   std::vector<RequestId> ids;
   for (BookingEntry& entry : made) {
@@ -310,10 +325,12 @@ void Bookings::look() {
   for (const RequestId id : over) miss(id);
   for (const RequestId id : due) begin(id);
   for (const RequestId id : soon) warn(id);
+  end_unused();
   arm();
 }
 
-// Its GPUs are looked at while there is time to find others.
+// While there is time to find other GPUs. A booking that named none moves where leases without a stated
+// end would have to leave for it.
 void Bookings::warn(RequestId id) {
   const auto it = position_of(id, entries_);
   it->warned = true;
@@ -326,16 +343,33 @@ void Bookings::warn(RequestId id) {
   const auto elsewhere = as_kept ? as_kept : place(*it, others, {});
   if (elsewhere && *elsewhere != it->kept) {
     it->kept = *elsewhere;
+    it->placed = parts_.wall_clock();
     if (auto saved = save(*it); !saved) {
       log::error("cannot store a booking's new GPUs, keeping them all the same",
                  {{"request", to_string(id)}, {"error", saved.error().message}});
     }
     tell({.step = BookingStep::kMoved, .booking = *it, .why = as_kept.error().message});
     parts_.queue.poke();
-  } else if (!elsewhere) {
+  } else if (!elsewhere && !begins_when_used(*it, others)) {
     return tell({.step = BookingStep::kTrouble, .booking = *it, .why = as_kept.error().message});
   }
   tell({.step = BookingStep::kSoon, .booking = *it});
+}
+
+bool Bookings::begins_when_used(const BookingEntry& entry,
+                                const std::vector<lease::Booked>& others) const {
+  const std::vector<lease::Request> nobody;
+  const auto rooms = parts_.rooms.list();
+  auto leases = occupants();
+  const lease::Booked booked = booked_of(entry);
+  std::erase_if(leases,
+                [&](const lease::Occupant& each) { return lease::leaves_for(each, booked); });
+  lease::Request wanted = request_of(entry, entry.begins);
+  wanted.placement.gpus = entry.kept;
+  wanted.placement.wishes = {};
+  return lease::book({nobody, rooms, leases, parts_.rooms.topology(), others}, wanted, entry.begins,
+                     parts_.wall_clock())
+      .has_value();
 }
 
 void Bookings::begin(RequestId id) {
@@ -347,9 +381,15 @@ void Bookings::begin(RequestId id) {
   const auto others = booked_but(id);
   const lease::Beginning beginning =
       lease::begin({nobody, rooms, leases, parts_.rooms.topology(), others}, request_of(entry, now),
-                   entry.kept, now);
+                   booked_of(entry), now);
+  const bool waits_for_use = !beginning.leaving.empty() && !entry.used && !entry.on_time;
+  position_of(id, entries_)->waits_for_use = waits_for_use;
+  if (waits_for_use && !entry.waits_for_use) tell({.step = BookingStep::kReady, .booking = entry});
+  if (!beginning.leaving.empty()) return let_leave(entry, beginning.leaving);
   if (beginning.gpus.empty()) return make_room(entry, beginning);
   AcquireRequest asked = entry.asked;
+  asked.booking = id;
+  if (!entry.used) asked.unused_since = now;
   asked.lasts = entry.ends() - now;
   const auto made = parts_.leases.make(asked, beginning.gpus, id);
   if (!made) return set_trouble(id, made.error().error.message);
@@ -360,20 +400,109 @@ void Bookings::begin(RequestId id) {
   parts_.queue.poke();
 }
 
+std::string Bookings::owner_text(const BookingEntry& entry) const {
+  return display_text(parts_.processes.user_name(entry.asked.uid), 32);
+}
+
+void Bookings::let_leave(const BookingEntry& entry, const std::vector<LeaseId>& leases) {
+  if (!entry.used && !entry.on_time) return;
+  for (const LeaseId lease : leases) {
+    parts_.leases.end(
+        lease, EndCause::kBooking,
+        fmt::format("{} began to use booking {}", owner_text(entry), to_string(entry.id)));
+  }
+}
+
+const LeaseEntry* Bookings::lease_of(RequestId id) const {
+  for (const auto& [lease, entry] : parts_.leases.entries()) {
+    if (entry.booking == id && !entry.cause) return &entry;
+  }
+  return nullptr;
+}
+
+std::optional<uid_t> Bookings::owner_of(RequestId id) const {
+  if (const BookingEntry* const entry = find(id)) return entry->asked.uid;
+  const LeaseEntry* const lease = lease_of(id);
+  return lease ? std::optional(lease->lease.uid) : std::nullopt;
+}
+
+Result<ClaimedBooking> Bookings::claim(RequestId id) {
+  if (const LeaseEntry* const lease = lease_of(id)) {
+    const LeaseId begun = lease->lease.id;
+    GPUROTA_TRY(parts_.leases.use(begun));
+    return ClaimedBooking{.lease = begun};
+  }
+  const auto it = position_of(id, entries_);
+  if (it == entries_.end()) {
+    return fail(Code::kNotFound,
+                fmt::format("there is no booking {}: it may be over, or cancelled", to_string(id)));
+  }
+  const WallTime now = parts_.wall_clock();
+  if (now < it->begins) {
+    return fail(Code::kInvalid, fmt::format("{} begins at {}, and cannot be used before",
+                                            to_string(id), local_time_text(it->begins, now)));
+  }
+  if (!it->used) {
+    it->used = true;
+    it->used_at = parts_.loop.now();
+    if (auto saved = save(*it); !saved) {
+      it->used = false;
+      return tl::unexpected(std::move(saved).error().context("cannot store that it is used"));
+    }
+  }
+  begin(id);
+  arm();
+  if (const LeaseEntry* const lease = lease_of(id)) return ClaimedBooking{.lease = lease->lease.id};
+  const BookingEntry* const entry = find(id);
+  if (!entry) return fail(Code::kGone, to_string(id) + " is over");
+  return ClaimedBooking{.why = entry->waits_for};
+}
+
+bool Bookings::is_no_show(WallTime since) const {
+  const auto patience = parts_.config.bookings.no_show;
+  return patience != std::chrono::seconds(0) && parts_.wall_clock() >= since + patience;
+}
+
+void Bookings::end_unused() {
+  std::vector<RequestId> bookings;
+  for (const BookingEntry& entry : entries_) {
+    const bool idle = entry.waits_for_use && is_no_show(entry.begins);
+    if (idle && parts_.queue.would_serve_without(std::nullopt, entry.id))
+      bookings.push_back(entry.id);
+  }
+  std::vector<LeaseId> leases;
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    if (!entry.unused_since || entry.cause || !is_no_show(*entry.unused_since)) continue;
+    if (parts_.queue.would_serve_without(id, std::nullopt)) leases.push_back(id);
+  }
+  const std::string why = fmt::format("nobody used it for {}, and others wait for its GPUs",
+                                      lease::duration_text(parts_.config.bookings.no_show));
+  for (const RequestId id : bookings) {
+    const BookingEntry entry = take(id);
+    if (auto removed = parts_.store.remove_request(id); !removed) {
+      log::error("cannot remove a booking from the store, the next start will",
+                 {{"request", to_string(id)}, {"error", removed.error().message}});
+    }
+    tell({.step = BookingStep::kUnused, .booking = entry, .why = why});
+    parts_.queue.poke();
+  }
+  for (const LeaseId id : leases) parts_.leases.end(id, EndCause::kReleased, why);
+}
+
 void Bookings::make_room(const BookingEntry& entry, const lease::Beginning& beginning) {
-  const std::string user =
-      fmt::format("{} ({})", display_text(parts_.processes.user_name(entry.asked.uid), 32),
-                  to_string(entry.id));
+  const std::string user = fmt::format("{} ({})", owner_text(entry), to_string(entry.id));
   parts_.queue.send_away(beginning.evict, beginning.move_out, [&](LeaseId) { return user; });
   parts_.queue.yield_expired(entry.kept, user);
+  position_of(entry.id, entries_)->waits_for = beginning.why;
   if (!beginning.why.empty()) set_trouble(entry.id, beginning.why);
 }
 
 void Bookings::set_trouble(RequestId id, const std::string& why) {
   const auto it = position_of(id, entries_);
   // A lease that ends with its time, or a filler, is gone in a moment.
-  const bool patient =
-      parts_.wall_clock() < it->begins + parts_.config.grace + kLongestBookingWait / 6;
+  const Duration grace = parts_.config.grace + kLongestBookingWait / 6;
+  const bool patient = parts_.wall_clock() < it->begins + grace ||
+                       (it->used && parts_.loop.now() < it->used_at + grace);
   if (patient || it->trouble == why) return;
   it->trouble = why;
   log::warn("a booking cannot begin, trying again", {{"request", to_string(id)}, {"reason", why}});
@@ -395,10 +524,15 @@ void Bookings::miss(RequestId id) {
 
 void Bookings::arm() {
   timer_.reset();
-  if (entries_.empty()) return;
+  const auto& leases = parts_.leases.entries();
+  const bool unused = std::any_of(leases.begin(), leases.end(), [](const auto& each) {
+    return each.second.unused_since && !each.second.cause;
+  });
+  if (entries_.empty() && !unused) return;
   const WallTime now = parts_.wall_clock();
   Duration wait = kLongestBookingWait;
   for (const BookingEntry& entry : entries_) {
+    if (entry.waits_for_use) continue;
     const Duration left = entry.begins - now;
     wait = std::min(wait, left > Duration(0) ? left : kBookingRetry);
     if (!entry.warned && left > Duration(0)) {

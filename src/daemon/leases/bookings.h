@@ -27,7 +27,13 @@ struct BookingEntry {
   AcquireRequest asked;  // a reservation; `lasts` is its length
   WallTime made;
   WallTime begins;
-  std::vector<GpuUuid> kept;  // for it
+  std::vector<GpuUuid> kept;   // for it
+  WallTime placed{};           // when these were chosen
+  bool on_time = false;        // leases without a stated end leave when it begins
+  bool used = false;           // they leave, as its owner has asked for it
+  bool waits_for_use = false;  // its time has come, and such leases are all that is in its way
+  TimePoint used_at{};         // when its owner asked for it
+  std::string waits_for{};     // since that, if it is not only for leases that leave
   std::string trouble{};  // why it has not begun, though its time has come; empty: nothing is wrong
   bool warned = false;    // its user has been told that it begins soon
   WallTime ends() const { return begins + *asked.lasts; }
@@ -36,11 +42,19 @@ struct BookingEntry {
 enum class BookingStep {
   kMade,
   kSoon,       // it begins soon
+  kReady,      // its time has come, and it begins when it is used
   kMoved,      // other GPUs are kept for it
   kTrouble,    // its GPUs cannot be had
   kBegun,      // it is a lease now
   kCancelled,  //
   kMissed,     // its time is over, and it could not begin
+  kUnused,     // nobody used it while somebody waited
+};
+
+// What becomes of a booking that its owner asks for.
+struct ClaimedBooking {
+  std::optional<LeaseId> lease{};  // it has begun
+  std::string why{};               // else what it waits for
 };
 
 struct BookingNews {
@@ -84,8 +98,14 @@ class Bookings final : public BookedGpus, public LeaseListener {
   Result<void> restore();
 
   // One at each of these times: all of them, or an error that says what to do. `beyond_limits`: whatever the site allows the user.
+  // `on_time`: leases without a stated end leave when it begins, used or not.
   Result<std::vector<RequestId>> make(const AcquireRequest& request, std::vector<WallTime> begins,
-                                      bool beyond_limits);
+                                      bool beyond_limits, bool on_time = false);
+  // Its owner uses it: leases without a stated end leave for it. kNotFound: there is no booking of this
+  // number, and no lease that was one; kInvalid: its time has not come.
+  Result<ClaimedBooking> claim(RequestId id);
+  // Of a booking, or of the lease that was one; nothing: there is neither.
+  std::optional<uid_t> owner_of(RequestId id) const;
   // False: there is none of this number.
   bool cancel(RequestId id, const std::string& why, const Author& by);
 
@@ -120,8 +140,17 @@ class Bookings final : public BookedGpus, public LeaseListener {
   void tell(const BookingNews& news);
   void look();
   void warn(RequestId id);
+  // Whether leases without a stated end are all that will be in its way.
+  bool begins_when_used(const BookingEntry& entry, const std::vector<lease::Booked>& others) const;
   void begin(RequestId id);
   void make_room(const BookingEntry& entry, const lease::Beginning& beginning);
+  // Leases that are in its way leave, or go on until it is used.
+  void let_leave(const BookingEntry& entry, const std::vector<LeaseId>& leases);
+  // Ends bookings, and leases that were one, which nobody uses while somebody waits.
+  void end_unused();
+  bool is_no_show(WallTime since) const;
+  std::string owner_text(const BookingEntry& entry) const;
+  const LeaseEntry* lease_of(RequestId id) const;
   void set_trouble(RequestId id, const std::string& why);
   void miss(RequestId id);
   Duration warn_before() const;

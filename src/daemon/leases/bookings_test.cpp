@@ -106,12 +106,99 @@ TEST_F(BookingsTest, OneIsStoredAndBecomesItsOwnersReservationInTime) {
 }
 
 TEST_F(BookingsTest, WhoEndsBeforeMayHaveTheGpuAndNobodyElse) {
+  config.bookings.open_ended = config::Bookings::OpenEnded::kWait;
   ASSERT_TRUE(book(2h, 1h));
   const auto endless = acquire(std::nullopt);
   ASSERT_FALSE(endless);
-  EXPECT_THAT(endless.error().error.message, HasSubstr("booking of GPU 0 (R1) is over"));
+  EXPECT_THAT(endless.error().error.message, HasSubstr("GPU 0 is booked by 1001 from "));
   EXPECT_FALSE(acquire(2h + 1s));
   EXPECT_TRUE(acquire(2h));
+}
+
+TEST_F(BookingsTest, WorkWithoutAStatedEndGoesOnUntilOneIsUsed) {
+  const auto made = book(2h, 1h);
+  EXPECT_FALSE(acquire(2h + 1s)) << "a stated time is never cut, so it has to fit";
+  const auto lease = acquire(std::nullopt);
+  ASSERT_TRUE(lease);
+  const LeaseId work = (*lease)->lease.id;
+  EXPECT_EQ(bookings->claim(made->front()).error().code, Code::kInvalid) << "not yet";
+  loop.advance(2h + 20min);
+  ASSERT_TRUE(only_lease());
+  EXPECT_EQ(only_lease()->lease.id, work);
+  EXPECT_FALSE(only_lease()->cause);
+  EXPECT_TRUE(bookings->find(made->front())->waits_for_use);
+  EXPECT_THAT(bookings->find(made->front())->trouble, IsEmpty());
+  EXPECT_EQ(steps.back(), BookingStep::kReady);
+  const auto claimed = bookings->claim(made->front());
+  ASSERT_TRUE(claimed);
+  EXPECT_FALSE(claimed->lease);
+  EXPECT_EQ(world->leases.find(work)->cause, EndCause::kBooking);
+  EXPECT_EQ(world->leases.find(work)->reason, "1001 began to use booking R1");
+  loop.advance(config.grace + 1s);
+  ASSERT_TRUE(only_lease());
+  EXPECT_EQ(only_lease()->lease.uid, kBob);
+  EXPECT_EQ(*only_lease()->lease.ends, WallTime(1003h)) << "its end is what it was";
+  EXPECT_EQ(bookings->claim(made->front())->lease, only_lease()->lease.id);
+}
+
+TEST_F(BookingsTest, OneThatIsOnTimeNeedsNoUse) {
+  ASSERT_TRUE(bookings->make(reservation(1h), {now() + 2h}, true, true));
+  ASSERT_TRUE(acquire(std::nullopt));
+  loop.advance(2h + config.grace + 1s);
+  ASSERT_TRUE(only_lease());
+  EXPECT_EQ(only_lease()->lease.uid, kBob);
+}
+
+TEST_F(BookingsTest, NoneEndsItsOwnersOwnWork) {
+  const auto made = book(2h, 1h, 1000);
+  const auto lease = acquire(std::nullopt);
+  ASSERT_TRUE(lease);
+  loop.advance(2h + 1min);
+  const auto claimed = bookings->claim(made->front());
+  ASSERT_TRUE(claimed);
+  EXPECT_FALSE((*lease)->cause);
+  EXPECT_THAT(claimed->why, HasSubstr("L1"));
+}
+
+TEST_F(BookingsTest, OneThatNobodyUsesEndsWhenSomebodyWaits) {
+  ASSERT_TRUE(book(2h, 10h));
+  loop.advance(2h + 45min);
+  ASSERT_TRUE(only_lease()) << "nobody waits";
+  AcquireRequest waits;
+  waits.uid = 1000;
+  waits.process = processes.id_of(processes.spawn());
+  waits.ticket = "0af3";
+  ASSERT_TRUE(world->queue.enqueue(waits));
+  loop.advance(1min + config.grace + 1s);
+  ASSERT_TRUE(only_lease());
+  EXPECT_EQ(only_lease()->lease.uid, 1000U);
+}
+
+TEST_F(BookingsTest, OneThatHasBeenUsedStaysThoughSomebodyWaits) {
+  const auto made = book(2h, 10h);
+  loop.advance(2h + 1min);
+  ASSERT_TRUE(bookings->claim(made->front())->lease);
+  start();
+  AcquireRequest waits;
+  waits.uid = 1000;
+  waits.process = processes.id_of(processes.spawn());
+  waits.ticket = "0af3";
+  ASSERT_TRUE(world->queue.enqueue(waits));
+  loop.advance(3h);
+  ASSERT_TRUE(only_lease());
+  EXPECT_EQ(only_lease()->lease.uid, kBob);
+}
+
+TEST_F(BookingsTest, TheUseOfOneIsRememberedOverARestart) {
+  const auto made = book(2h, 1h);
+  const auto lease = acquire(std::nullopt);
+  ASSERT_TRUE(lease);
+  loop.advance(2h + 1min);
+  EXPECT_FALSE(bookings->find(made->front())->used);
+  ASSERT_TRUE(bookings->claim(made->front()));
+  start();
+  ASSERT_TRUE(bookings->find(made->front()));
+  EXPECT_TRUE(bookings->find(made->front())->used);
 }
 
 TEST_F(BookingsTest, OneIsRefusedWhereALeaseWithoutATimeLimitIs) {
@@ -222,13 +309,16 @@ TEST_F(BookingsTest, OneThatCannotBeginTriesAgainAndSaysWhy) {
 }
 
 TEST_F(BookingsTest, WhoWaitsBehindOneIsNoTroubleForIt) {
+  config.bookings.min_unbooked = 3h;
   ASSERT_TRUE(book(2h, 1h));
   AcquireRequest waits;
   waits.uid = 1000;
   waits.process = processes.id_of(processes.spawn());
   waits.ticket = "0af3";
   ASSERT_TRUE(world->queue.enqueue(waits));
-  loop.advance(2h);
+  loop.advance(1h + 50min);
+  EXPECT_EQ(only_lease(), nullptr);
+  loop.advance(10min);
   EXPECT_THAT(steps, ElementsAre(BookingStep::kMade, BookingStep::kSoon, BookingStep::kBegun));
   loop.advance(1h + 1s);
   ASSERT_TRUE(only_lease());

@@ -24,6 +24,12 @@ Bytes context_cost(const lease::GrantBook& grants, const GpuTable& gpus, const G
   return least;
 }
 
+// Whether it has no stated end, and the site has such work go on until a booking is used.
+bool leaves_for_bookings(const Lease& lease, const config::Config& config) {
+  return !lease.ends && lease.kind != LeaseKind::kFiller && lease.kind != LeaseKind::kReservation &&
+         config::unbooked_for(config.bookings).has_value();
+}
+
 }  // namespace
 
 std::optional<MovableFillers::Stay> GpuRooms::stay_of(LeaseId lease) const {
@@ -106,6 +112,9 @@ std::vector<lease::Occupant> GpuRooms::occupants() const {
     occupant.expired = entry.lease.state == LeaseState::kExpired && keeps;
     if (!occupant.expired) occupant.ends = entry.lease.ends;
     occupant.ending = entry.cause.has_value();
+    occupant.uid = entry.lease.uid;
+    occupant.since = entry.lease.since;
+    occupant.leaves_for_bookings = leaves_for_bookings(entry.lease, parts_.config);
     if (entry.lease.kind == LeaseKind::kFiller) {
       if (const auto stay = stay_of(id)) {
         occupant.stays = stay->stays;

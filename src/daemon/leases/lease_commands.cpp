@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace gpurota::daemon {
 namespace {
@@ -63,8 +64,10 @@ Result<std::optional<std::string>> LeaseCommands::start(LeaseEntry& entry,
             "processes that process {} of {} left behind are still being stopped: try again",
             start.pid, to_string(id)));
   }
+  const auto unused_since = std::exchange(entry.unused_since, std::nullopt);
   if (auto saved = parts_.host.save(entry); !saved) {
     entry.commands.erase(added);
+    entry.unused_since = unused_since;
     return tl::unexpected<Error>(std::move(saved).error());
   }
   follow(id, added->second);

@@ -18,7 +18,8 @@
 
 namespace gpurota::daemon {
 
-enum class EndCause { kFinished, kReleased, kLost, kExpired };
+// kBooking: somebody uses a booking of its GPUs.
+enum class EndCause { kFinished, kReleased, kLost, kExpired, kBooking };
 
 // Who does something to a lease or a request, of their own or of somebody else, and why they say they do.
 struct Author {
@@ -41,9 +42,11 @@ struct LeaseEntry {
   std::vector<ports::StoredContainer> containers;
   LeaseProcesses covered;  // of a reservation: its user's other processes on its GPUs
   std::map<pid_t, LeaseCommand> commands;  // of a reservation, by their first process
-  std::string ticket;             // of the request it was made for; empty: none waited for it
-  std::optional<EndCause> cause;  // set while ending
-  std::string reason;             // for people
+  std::string ticket;                // of the request it was made for; empty: none waited for it
+  std::optional<RequestId> booking;  // that it was before it began
+  std::optional<WallTime> unused_since;  // of a booking that nobody has used: its begin
+  std::optional<EndCause> cause;         // set while ending
+  std::string reason;                    // for people
   // Of the change that listeners are told of; of what ends it, for good. Empty: nobody, but time or a rule of the site.
   std::optional<Author> by;
   TimePoint kill_at{};
@@ -68,8 +71,10 @@ struct AcquireRequest {
   std::string as_name{};
   std::string name{};  // checked; empty: none
   std::string ticket{};
-  std::string token{};   // of a pod's lease; empty: the daemon makes one
-  bool at_once = false;  // waits for nothing but fillers that make way
+  std::optional<RequestId> booking{};      // the lease is this booking
+  std::optional<WallTime> unused_since{};  // nobody has used it; empty: its owner has asked for it
+  std::string token{};                     // of a pod's lease; empty: the daemon makes one
+  bool at_once = false;                    // waits for nothing but fillers that make way
   int priority = 0;
   std::optional<std::chrono::milliseconds> quantum{};  // as of a Lease
 };

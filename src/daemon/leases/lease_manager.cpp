@@ -32,6 +32,8 @@ const char* name_of(EndCause cause) {
       return "lost";
     case EndCause::kExpired:
       return "expired";
+    case EndCause::kBooking:
+      return "booking";
   }
   return "";
 }
@@ -104,6 +106,8 @@ Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
   LeaseEntry entry(parts_.processes);
   entry.lease = lease_of(stored);
   entry.ticket = stored.ticket;
+  entry.booking = stored.booking;
+  entry.unused_since = stored.unused_since;
   entry.token = stored.token;
   // Pids and cgroups of another boot mean nothing.
   const bool same_boot = stored.boot_id == boot_id;
@@ -181,6 +185,8 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
   entry.lease.as_name = request.as_name;
   entry.lease.name = request.name;
   entry.ticket = request.ticket;
+  entry.booking = request.booking;
+  entry.unused_since = request.unused_since;
   entry.lease.note = request.note;
   entry.lease.command = request.command;
   entry.token = request.token.empty() ? parts_.make_token() : request.token;
@@ -487,7 +493,20 @@ void LeaseManager::on_expiry(LeaseId id) {
 }
 
 void LeaseManager::cover(LeaseId id, const ports::ProcessId& process) {
-  if (const auto it = entries_.find(id); it != entries_.end()) it->second.covered.add(process);
+  LeaseEntry* const entry = find_entry(id);
+  if (!entry) return;
+  entry->covered.add(process);
+  if (auto used = use(id); !used) {
+    log::warn("cannot store that a booking is used, continuing",
+              {{"lease", to_string(id)}, {"error", used.error().message}});
+  }
+}
+
+Result<void> LeaseManager::use(LeaseId id) {
+  LeaseEntry* const entry = find_entry(id);
+  if (!entry || !entry->unused_since) return {};
+  entry->unused_since.reset();
+  return save(*entry);
 }
 
 }  // namespace gpurota::daemon

@@ -86,6 +86,8 @@ class LeaseManager final : private CommandHost {
   void check_endings();
   // This reservation has this process, which its user started elsewhere.
   void cover(LeaseId id, const ports::ProcessId& process);
+  // The owner of a lease that was booked uses it: it does not end for lack of use.
+  Result<void> use(LeaseId id);
   // Call now and then: follows descendants where there is no cgroup.
   void follow_processes();
 

@@ -19,6 +19,8 @@ ports::StoredLease row_of(const LeaseEntry& entry, const std::string& boot_id) {
   row.as_name = entry.lease.as_name;
   row.name = entry.lease.name;
   row.ticket = entry.ticket;
+  row.booking = entry.booking;
+  row.unused_since = entry.unused_since;
   for (const auto& [pid, command] : entry.commands) row.commands.push_back(command.stored());
   row.token = entry.token;
   row.since = entry.lease.since;

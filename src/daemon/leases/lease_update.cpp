@@ -104,6 +104,7 @@ Result<void> LeaseUpdates::check_bookings(const Lease& before, const Lease& chan
   std::erase_if(others, [&](const auto& each) { return each.id == before.id; });
   own.gpus = changed.gpus;
   own.ends = changed.ends;
+  own.leaves_for_bookings = own.leaves_for_bookings && !changed.ends;
   const WallTime now = parts_.wall_clock();
   const lease::Booked* const first =
       lease::in_the_way_of({nobody, rooms, others, parts_.rooms.topology(), booked}, own, now);

@@ -17,6 +17,8 @@ constexpr int kMostRounds = 20;
 // Clients try to reach a daemon several times a second; who is not back by then does not wait any
 // more, or is stopped.
 constexpr Duration kComeBackWithin = std::chrono::seconds(10);
+// A crash loses so much of the time for which requests were blocked.
+constexpr Duration kStoreClocksEvery = std::chrono::minutes(1);
 // Not in the queue, but decided on with those who are.
 constexpr RequestId kNewcomer{UINT64_MAX};
 
@@ -69,6 +71,10 @@ Result<void> Queue::restore() {
   for (const ports::StoredRequest& stored : requests) {
     if (!stored.begins) GPUROTA_TRY(restore_one(stored));  // else it is booked: bookings.h
   }
+  decided_at_ = stored_at_ = parts_.loop.now();
+  for (const GpuEntry& gpu : parts_.gpus.entries()) {
+    keeping_.restore(gpu.info.uuid, parts_.states.of(gpu.info.uuid).kept);
+  }
   if (entries_.empty()) return {};
   auto timer = parts_.loop.add_timer(
       parts_.loop.now() + kComeBackWithin, ports::Urgency::kHousekeeping, [this] {
@@ -108,6 +114,7 @@ Result<void> Queue::restore_one(const ports::StoredRequest& stored) {
   entry.here = false;
   entry.holder = std::move(*holder);
   entry.asked = asked_of(stored);
+  keeping_.restore(id, stored.blocked, stored.protected_for);
   log::info("request restored", {{"request", to_string(id)}});
   entries_.push_back(std::move(entry));
   return {};
@@ -130,7 +137,8 @@ const QueueEntry* Queue::first_planned_on(const std::vector<LeaseGpu>& gpus) con
 }
 
 std::vector<lease::Request> Queue::requests(const AcquireRequest* newcomer) const {
-  const auto request_of = [this](RequestId id, const AcquireRequest& asked) {
+  const WallTime now = parts_.wall_clock();
+  const auto request_of = [&](RequestId id, const AcquireRequest& asked, WallTime since) {
     lease::Request request;
     request.id = id;
     request.kind = asked.kind;
@@ -138,34 +146,58 @@ std::vector<lease::Request> Queue::requests(const AcquireRequest* newcomer) cons
     request.placement = asked.placement;
     request.placement.preferred = parts_.states.last_gpus(asked.uid);
     request.lasts = asked.lasts;
+    request.owner = parts_.processes.account_of(asked.uid);
+    request.waited = std::max(std::chrono::milliseconds(0),
+                              std::chrono::floor<std::chrono::milliseconds>(now - since));
     // What is not enforced is no promise to others.
     const bool enforced = parts_.config.expired_reservation != config::Expired::kKeep;
     if (asked.kind == LeaseKind::kReservation && !enforced) request.lasts.reset();
+    if (!asked.lasts) request.unbooked_for = config::unbooked_for(parts_.config.bookings);
     return request;
   };
   std::vector<lease::Request> requests;
   for (const QueueEntry& entry : entries_) {
-    requests.push_back(request_of(entry.id, entry.asked));
-    requests.back().keeps = entry.keeping.keeps();
+    requests.push_back(request_of(entry.id, entry.asked, entry.since));
   }
   if (newcomer) {
     const auto place =
         requests.begin() + static_cast<std::ptrdiff_t>(order_.place_of(newcomer->uid, entries_));
-    requests.insert(place, request_of(kNewcomer, *newcomer));
+    requests.insert(place, request_of(kNewcomer, *newcomer, now));
   }
   return requests;
 }
 
-lease::QueueDecision Queue::decide(const std::vector<lease::Request>& requests) const {
-  return lease::decide({requests, parts_.rooms.list(), parts_.rooms.occupants(),
-                        parts_.rooms.topology(), parts_.rooms.booked()},
+lease::QueueDecision Queue::decide() {
+  keeping_.set_rules(
+      {.most = parts_.config.keep_free_gpus, .longest_wait = parts_.config.longest_wait});
+  const auto queue = requests();
+  const auto rooms = parts_.rooms.list();
+  const auto occupants = parts_.rooms.occupants();
+  const auto booked = parts_.rooms.booked();
+  return lease::decide({queue, rooms, occupants, parts_.rooms.topology(), booked, &keeping_},
                        parts_.wall_clock());
+}
+
+bool Queue::would_serve_without(std::optional<LeaseId> lease,
+                                std::optional<RequestId> booking) const {
+  if (entries_.empty()) return false;
+  const auto queue = requests();
+  const auto rooms = parts_.rooms.list();
+  auto occupants = parts_.rooms.occupants();
+  auto booked = parts_.rooms.booked();
+  std::erase_if(occupants, [&](const lease::Occupant& each) { return each.id == lease; });
+  std::erase_if(booked, [&](const lease::Booked& each) { return each.id == booking; });
+  const lease::QueueDecision decision = lease::decide(
+      {queue, rooms, occupants, parts_.rooms.topology(), booked, &keeping_}, parts_.wall_clock());
+  return !decision.grants.empty() ||
+         std::any_of(decision.waiting.begin(), decision.waiting.end(),
+                     [](const lease::Waiting& waiting) { return waiting.way_made.has_value(); });
 }
 
 tl::expected<const LeaseEntry*, lease::Refusal> Queue::acquire(const AcquireRequest& request) {
   const auto within = parts_.allowances.check(request, false, held_by(request.uid));
   if (!within) return refuse(within.error());
-  Answer answer = ask(request);
+  lease::Admission answer = ask(request);
   if (answer.refusal) return tl::unexpected(std::move(*answer.refusal));
   return make(request, std::move(answer.gpus));
 }
@@ -179,46 +211,23 @@ tl::expected<const LeaseEntry*, lease::Refusal> Queue::make(const AcquireRequest
 }
 
 bool Queue::make_way(const AcquireRequest& asked) {
-  settle();
-  const lease::QueueDecision decision = decide(requests(&asked));
-  for (const lease::Waiting& waiting : decision.waiting) {
-    if (waiting.request != kNewcomer || !waiting.way_made) continue;
-    const std::string user = display_text(parts_.processes.user_name(asked.uid), 32);
-    send_away(decision.evict, decision.move_out, [&](LeaseId) { return user; });
-    return true;
-  }
-  return false;
+  const lease::Admission answer = ask(asked);
+  if (!answer.way_made) return false;
+  const std::string user = display_text(parts_.processes.user_name(asked.uid), 32);
+  send_away(answer.evict, answer.move_out, [&](LeaseId) { return user; });
+  return true;
 }
 
-Queue::Answer Queue::ask(const AcquireRequest& asked) {
+lease::Admission Queue::ask(const AcquireRequest& asked) {
   settle();
-  lease::QueueDecision decision = decide(requests(&asked));
-  for (lease::Grant& grant : decision.grants) {
-    if (grant.request == kNewcomer) return {std::move(grant.gpus), {}, false};
-  }
-  // Why not: the machine's state tells more than the queue, unless it is the queue.
-  auto rooms = parts_.rooms.list();
-  const lease::Waiting* waiting = nullptr;
-  for (const lease::Waiting& each : decision.waiting) {
-    if (each.request == kNewcomer) waiting = &each;
-  }
-  for (lease::GpuRoom& room : rooms) {
-    if (waiting && waiting->kept.contains(room.info.uuid)) {
-      room.kept_for = waiting->kept.at(room.info.uuid);
-    }
-  }
-  const bool way_is_made = waiting && waiting->way_made;
-  auto placed = lease::place(asked.placement, rooms, parts_.rooms.topology());
-  if (!placed) return {{}, std::move(placed).error(), way_is_made};
-  lease::Refusal refusal{{Code::kNoGpu, 0, "the free GPUs are kept for requests that came first"},
-                         0,
-                         static_cast<int>(rooms.size())};
-  if (waiting) {
-    const lease::Reason reason = lease::waiting_reason(*waiting);
-    refusal.free = waiting->free;
-    refusal.error.message = reason.text + (reason.next.empty() ? "" : ": " + reason.next);
-  }
-  return {{}, std::move(refusal), way_is_made};
+  const auto queue = requests(&asked);
+  const auto newcomer = std::find_if(
+      queue.begin(), queue.end(), [](const lease::Request& each) { return each.id == kNewcomer; });
+  const auto rooms = parts_.rooms.list();
+  const auto occupants = parts_.rooms.occupants();
+  const auto booked = parts_.rooms.booked();
+  return lease::admit({queue, rooms, occupants, parts_.rooms.topology(), booked, &keeping_},
+                      static_cast<std::size_t>(newcomer - queue.begin()), parts_.wall_clock());
 }
 
 std::optional<Queue::Place> Queue::known(const AcquireRequest& request) {
@@ -243,14 +252,14 @@ tl::expected<Queue::Place, lease::Refusal> Queue::enqueue(const AcquireRequest& 
     return parts_.allowances.check(request, waits, held_by(request.uid));
   };
   if (auto within = check(false); !within) return refuse(within.error());
-  Answer answer = ask(request);
+  lease::Admission answer = ask(request);
   if (!answer.refusal) {
     auto made = make(request, std::move(answer.gpus));
     if (!made) return tl::unexpected(std::move(made).error());
     return Place{*made, nullptr};
   }
   const bool may_wait =
-      answer.refusal->error.code == Code::kNoGpu && (!request.at_once || answer.way_is_made);
+      answer.refusal->error.code == Code::kNoGpu && (!request.at_once || answer.way_made);
   if (!may_wait) return tl::unexpected(std::move(*answer.refusal));
   if (auto within = check(!request.at_once); !within) return refuse(within.error());
   return add(request);
@@ -303,7 +312,9 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
 
 void Queue::leave(RequestId id, const Error& why, std::optional<Author> by) {
   if (!find(id)) return;
+  count_time();
   QueueEntry entry = take_out(entries_, id);
+  keeping_.forget(id);
   entry.cancelled_by = std::move(by);
   log::info("request leaves the queue",
             {{"request", to_string(id)}, {"uid", entry.asked.uid}, {"reason", why.message}});
@@ -330,17 +341,19 @@ void Queue::settle() {
 }
 
 void Queue::settle_now() {
+  count_time();
   if (entries_.empty()) {
     held_.clear();
     plans_.clear();
+    facts_ = {};
     return;
   }
   for (int round = 0; round < kMostRounds; ++round) {
     order_.sort(entries_);
-    const lease::QueueDecision decision = decide(requests());
+    const lease::QueueDecision decision = decide();
     if (carry_out(decision)) continue;
+    facts_ = decision.keeping;
     remember(decision);
-    if (look_at_keeping()) continue;
     return decide_again_in_time();
   }
   log::warn("the queue has not settled, continuing later");
@@ -381,6 +394,9 @@ void Queue::yield_expired(const std::vector<GpuUuid>& gpus, const std::string& t
 void Queue::grant(const lease::Grant& grant) {
   if (!find(grant.request)) return;
   const QueueEntry entry = take_out(entries_, grant.request);
+  std::vector<GpuUuid> gpus;
+  for (const LeaseGpu& share : grant.gpus) gpus.push_back(share.uuid);
+  keeping_.on_start(entry.id, gpus, facts_);
   const auto made = parts_.leases.make(entry.asked, grant.gpus, entry.id);
   if (made) {
     log::info("request is served", {{"request", to_string(entry.id)},
@@ -427,27 +443,43 @@ std::string Queue::who_needs(LeaseId filler, const lease::QueueDecision& decisio
   return "somebody";
 }
 
-// Whether something is kept that was not, or the other way round.
-bool Queue::look_at_keeping() {
-  bool changed = false;
-  for (QueueEntry& entry : entries_) {
-    const bool before = entry.keeping.keeps();
-    const bool some_free = entry.waiting.free > 0 && !entry.waiting.way_made;
-    entry.keeping.look(some_free, parts_.config.keep_free_gpus, parts_.loop.now());
-    changed = changed || entry.keeping.keeps() != before;
+void Queue::count_time() {
+  const TimePoint now = parts_.loop.now();
+  const auto passed = std::chrono::floor<std::chrono::milliseconds>(now - decided_at_);
+  if (passed <= std::chrono::milliseconds(0)) return;
+  keeping_.pass(facts_, passed);
+  decided_at_ += passed;
+  if (now - stored_at_ < kStoreClocksEvery) return;
+  stored_at_ = now;
+  store_clocks();
+}
+
+void Queue::store_clocks() {
+  for (const RequestId id : facts_.blocked) {
+    const QueueEntry* const entry = find(id);
+    if (!entry || entry->asked.at_once) continue;
+    ports::StoredRequest row = row_of(*entry, parts_.processes.boot_id());
+    row.blocked = keeping_.blocked(id);
+    row.protected_for = keeping_.protected_for(id);
+    if (auto saved = parts_.store.save_request(row); !saved) {
+      log::warn("cannot store for how long a request has been blocked, continuing",
+                {{"request", to_string(id)}, {"error", saved.error().message}});
+    }
   }
-  return changed;
+  for (const GpuEntry& gpu : parts_.gpus.entries()) {
+    parts_.states.set_kept(gpu.info.uuid, keeping_.kept(gpu.info.uuid));
+  }
 }
 
 void Queue::decide_again_in_time() {
   keep_timer_.reset();
   std::optional<TimePoint> first;
-  for (const QueueEntry& entry : entries_) {
-    const auto at = entry.keeping.changes_at(parts_.config.keep_free_gpus);
-    if (at && (!first || *at < *first)) first = at;
-  }
+  if (const auto after = keeping_.next_change(facts_)) first = parts_.loop.now() + *after;
   if (const auto after = order_.changes_after()) {
     first = std::min(first.value_or(TimePoint::max()), parts_.loop.now() + *after);
+  }
+  if (!facts_.blocked.empty()) {
+    first = std::min(first.value_or(TimePoint::max()), parts_.loop.now() + kStoreClocksEvery);
   }
   if (!first) return;
   auto timer = parts_.loop.add_timer(*first, ports::Urgency::kSchedule, [this] { settle(); });

@@ -12,6 +12,7 @@
 #include "daemon/leases/gpu_rooms.h"
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/queue_order.h"
+#include "lease/admission.h"
 #include "lease/keeping.h"
 #include "lease/request_queue.h"
 #include "lease/room.h"
@@ -31,7 +32,6 @@ struct QueueEntry {
   TrackedProcess holder;
   lease::Waiting waiting;  // as last decided
   lease::Reason reason;
-  lease::Keeping keeping;
   bool here = true;                      // its client is connected; after a restart not yet
   std::optional<Author> cancelled_by{};  // set with its end
 };
@@ -58,7 +58,7 @@ class Queue final : public LeaseListener {
     ports::Processes& processes;
     LeaseManager& leases;
     const GpuTable& gpus;
-    const GpuStates& states;
+    GpuStates& states;
     const GpuRooms& rooms;
     const Allowances& allowances;
     const config::Config& config;
@@ -100,8 +100,11 @@ class Queue final : public LeaseListener {
   std::optional<RequestId> held_for(const GpuUuid& gpu) const;
   // As last decided.
   const lease::Plans& plans() const { return plans_; }
+  const lease::Keeping& keeping() const { return keeping_; }
   // As they are planned; with the newcomer, who is in the queue no more than that, at its place.
   std::vector<lease::Request> requests(const AcquireRequest* newcomer = nullptr) const;
+  // Whether somebody who waits would start if that lease, or that booking, were not there.
+  bool would_serve_without(std::optional<LeaseId> lease, std::optional<RequestId> booking) const;
   const QueueOrder& order() const { return order_; }
   // What the user would have of it all.
   lease::Holding held_by(uid_t uid) const;
@@ -116,25 +119,22 @@ class Queue final : public LeaseListener {
   void on_lease_change(const LeaseEntry&, bool) override { poke(); }
 
  private:
-  struct Answer {
-    std::vector<LeaseGpu> gpus;
-    std::optional<lease::Refusal> refusal;
-    bool way_is_made = false;  // fillers are all that is in its way
-  };
-  Answer ask(const AcquireRequest& request);
+  lease::Admission ask(const AcquireRequest& request);
   // Within the user's allowance by now; who has waited was counted then.
   tl::expected<const LeaseEntry*, lease::Refusal> make(const AcquireRequest& request,
                                                        std::vector<LeaseGpu> gpus);
   std::string who_needs(LeaseId filler, const lease::QueueDecision& decision) const;
   void drop_impatient(const lease::QueueDecision& decision);
-  lease::QueueDecision decide(const std::vector<lease::Request>& requests) const;
+  lease::QueueDecision decide();
+  // What has passed since the last decision counts for those whom plans have wait.
+  void count_time();
+  void store_clocks();
   std::optional<Place> known(const AcquireRequest& request);
   tl::expected<Place, lease::Refusal> add(const AcquireRequest& request);
   void settle_now();
   bool carry_out(const lease::QueueDecision& decision);
   void grant(const lease::Grant& grant);
   void remember(const lease::QueueDecision& decision);
-  bool look_at_keeping();
   void decide_again_in_time();
   Result<void> restore_one(const ports::StoredRequest& stored);
 
@@ -145,6 +145,10 @@ class Queue final : public LeaseListener {
   std::vector<QueueEntry> entries_;  // in their order
   std::map<GpuUuid, RequestId> held_;
   lease::Plans plans_;
+  lease::Keeping keeping_;
+  lease::KeepingFacts facts_;  // of the last decision
+  TimePoint decided_at_{};     // when that was
+  TimePoint stored_at_{};      // when clocks were stored
   bool poked_ = false;
   ports::EventLoop::SourcePtr come_back_;  // after a restart
   ports::EventLoop::SourcePtr keep_timer_;

@@ -16,10 +16,12 @@ std::optional<NoticeKind> kind_of(BookingStep step) {
       return std::nullopt;
     case BookingStep::kSoon:
       return NoticeKind::kBeginsSoon;
+    case BookingStep::kReady:
     case BookingStep::kBegun:
       return NoticeKind::kBegun;
     case BookingStep::kTrouble:
     case BookingStep::kMissed:
+    case BookingStep::kUnused:
       return NoticeKind::kCannotBegin;
     case BookingStep::kCancelled:
       return NoticeKind::kRequestCancelled;
@@ -38,6 +40,15 @@ std::string BookingNotices::text_of(const BookingNews& news) const {
       return fmt::format("your booking {} of {} begins at {}; to cancel it: gpurota cancel {}", id,
                          names_of(booking.kept, parts_.gpus), local_time_text(booking.begins, now),
                          id);
+    case BookingStep::kReady:
+      return fmt::format(
+          "the time of your booking {0} of {1} has come; work that others began there ends when "
+          "you "
+          "use it: gpurota run --lease {0} -- …, or gpurota claim {0}",
+          id, names_of(booking.kept, parts_.gpus));
+    case BookingStep::kUnused:
+      return fmt::format("your booking {} of {} has ended: {}", id,
+                         names_of(booking.kept, parts_.gpus), news.why);
     case BookingStep::kBegun: {
       const std::string lease = to_string(news.lease->lease.id);
       return fmt::format(
