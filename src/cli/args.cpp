@@ -145,7 +145,15 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
                   "--lease runs the command under a reservation, which already has its GPUs: only "
                   "--timeout or --until can be combined with it");
     }
-    GPUROTA_ASSIGN_OR_RETURN(run.lease, lease_handle(*raw.lease));
+    // What was booked is a lease once it is used.
+    const auto booking = request_handle(*raw.lease);
+    const auto lease = lease_handle(*raw.lease);
+    if (!lease && booking && booking->name.empty()) {
+      run.booking = *booking;
+      run.lease.emplace();
+    } else {
+      GPUROTA_ASSIGN_OR_RETURN(run.lease, std::move(lease));
+    }
   }
   run.filler = raw.filler;
   run.command = std::move(command);

@@ -47,13 +47,15 @@ struct LeaseWishes {
   std::optional<LeaseHandle> near;
 };
 struct RunOptions : LeaseWishes {
-  std::optional<LeaseHandle> lease;  // under this reservation: then no wishes but `lasts`
-  bool filler = false;               // makes way for whoever needs the GPU
-  std::vector<std::string> command;  // never empty
+  std::optional<LeaseHandle> lease;    // under this reservation: then no wishes but `lasts`
+  std::optional<RequestId> booking{};  // of which `lease` is to be, once it is used
+  bool filler = false;                 // makes way for whoever needs the GPU
+  std::vector<std::string> command;    // never empty
 };
 struct ReserveOptions : LeaseWishes {
   std::optional<std::string> at;  // as written: it begins then
   std::optional<int> weekly;      // so many times, with `at`
+  bool on_time = false;           // with `at`: others leave when it begins, used or not
   bool take_over = false;
   bool is_short = false;  // print just the ids
   bool json = false;
@@ -64,6 +66,10 @@ struct CalendarOptions {
   bool json = false;
 };
 struct QueueOptions {
+  bool json = false;
+};
+struct ClaimOptions {
+  RequestId booking;
   bool json = false;
 };
 struct CancelOptions {
@@ -204,9 +210,10 @@ using Command =
     std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions, UpdateOptions,
                  VersionOptions, DoctorOptions, EventsOptions, ReportOptions, ReloadOptions,
                  BurnOptions, JobOptions, FillerOptions, CompleteOptions, ReserveOptions,
-                 QueueOptions, CalendarOptions, CancelOptions, ExplainOptions, LimitsOptions,
-                 DrainOptions, TurnsOptions, SetOptions, ConfigOptions, NotifyOptions, WebOptions,
-                 SetupOptions, TopOptions, HistoryOptions, HostsOptions, ContainerArgsOptions>;
+                 QueueOptions, CalendarOptions, ClaimOptions, CancelOptions, ExplainOptions,
+                 LimitsOptions, DrainOptions, TurnsOptions, SetOptions, ConfigOptions,
+                 NotifyOptions, WebOptions, SetupOptions, TopOptions, HistoryOptions, HostsOptions,
+                 ContainerArgsOptions>;
 
 struct Arguments {
   std::optional<std::string> runtime_dir;

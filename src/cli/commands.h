@@ -23,6 +23,7 @@ struct Context {
 int run(const Context& context, const RunOptions& options);
 int reserve(const Context& context, const ReserveOptions& options);
 int calendar(const Context& context, const CalendarOptions& options);
+int claim(const Context& context, const ClaimOptions& options);
 int queue(const Context& context, const QueueOptions& options);
 int cancel(const Context& context, const CancelOptions& options);
 int explain(const Context& context, const ExplainOptions& options);

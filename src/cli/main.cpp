@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
         if constexpr (std::is_same_v<Options, ReserveOptions>) return reserve(context, options);
         if constexpr (std::is_same_v<Options, QueueOptions>) return queue(context, options);
         if constexpr (std::is_same_v<Options, CalendarOptions>) return calendar(context, options);
+        if constexpr (std::is_same_v<Options, ClaimOptions>) return claim(context, options);
         if constexpr (std::is_same_v<Options, CancelOptions>) return cancel(context, options);
         if constexpr (std::is_same_v<Options, ExplainOptions>) return explain(context, options);
         if constexpr (std::is_same_v<Options, LimitsOptions>) return limits(context, options);

@@ -15,11 +15,15 @@ Result<void> read_booking(const Raw& raw, ReserveOptions& reserve) {
   reserve.at = raw.at;
   GPUROTA_ASSIGN_OR_RETURN(reserve.weekly, number_of("--weekly", raw.weekly, kMostWeeks));
   if (!reserve.at) {
+    if (raw.on_time) {
+      return fail(Code::kInvalid, "--on-time is of a booking: say with --at when it begins");
+    }
     if (!reserve.weekly) return {};
     return fail(Code::kInvalid,
                 "--weekly repeats a booking: say with --at when the first one begins, as --at "
                 "\"Mon 09:00\"");
   }
+  reserve.on_time = raw.on_time;
   if (raw.wait || raw.nonblock || raw.force || raw.short_) {
     return fail(Code::kInvalid,
                 "--at books GPUs for later: leave out --wait, --nonblock, --force and --short");
@@ -64,6 +68,21 @@ Result<Command> reserve_command(const Raw& raw) {
     return fail(Code::kInvalid, "give --json or --short, not both");
   }
   return reserve;
+}
+
+Result<Command> claim_command(const Raw& raw) {
+  if (raw.positional.empty()) {
+    return fail(Code::kInvalid,
+                "which booking? For instance: gpurota claim R16 (gpurota calendar lists them)");
+  }
+  GPUROTA_ASSIGN_OR_RETURN(const RequestHandle booking, request_handle(raw.positional.front()));
+  if (!booking.name.empty()) {
+    return fail(Code::kInvalid,
+                fmt::format("'{}' is not a booking: bookings look like R16 ('gpurota calendar' "
+                            "lists them)",
+                            display_text(booking.name, 40)));
+  }
+  return ClaimOptions{booking, raw.json};
 }
 
 Result<Command> cancel_command(const Raw& raw) {
@@ -112,13 +131,15 @@ Result<Command> drain_command(const std::string& name, const Raw& raw) {
 
 bool is_queue_command(const std::string& name) {
   return name == "reserve" || name == "calendar" || name == "queue" || name == "cancel" ||
-         name == "explain" || name == "limits" || name == "drain" || name == "undrain";
+         name == "claim" || name == "explain" || name == "limits" || name == "drain" ||
+         name == "undrain";
 }
 
 Result<Command> queue_command(const std::string& name, const Raw& raw) {
   if (name == "reserve") return reserve_command(raw);
   if (name == "calendar") return calendar_command(raw);
   if (name == "queue") return QueueOptions{raw.json};
+  if (name == "claim") return claim_command(raw);
   if (name == "cancel") return cancel_command(raw);
   if (name == "explain") return explain_command(raw);
   if (name == "limits") return LimitsOptions{raw.user, raw.json};

@@ -25,10 +25,13 @@ bookings() { gpurota calendar --json | python3 -c 'import json, sys; print(len(j
   [ "$(gpurota run --lease L1 -- sh -c 'echo $CUDA_VISIBLE_DEVICES')" = 1 ]
 }
 
-@test "who ends before a booking begins may have its GPU; who has no time limit waits, and is told what to do" {
+@test "work with a stated end starts if it ends before a booking; the site can have all other work wait" {
+  stop_daemon
+  printf '%s\n' '[bookings]' 'open_ended = "wait"' >gpurota.toml
+  start_daemon
   gpurota reserve --gpus "$(value 'len(gpus)')" --at +2h --for 1h
   run -75 gpurota run --nonblock -- true
-  [[ "$output" == *"booking of GPU 0 (R1) is over"* ]]
+  [[ "$output" == *"GPU 0 is booked by $(id -un) from "*" on (R1)"* ]]
   [[ "$output" == *"it could start now with --timeout 1h59m"* ]]
   gpurota run --nonblock --timeout 1h59m -- true
   run -75 gpurota run --nonblock --timeout 3h -- true
@@ -37,6 +40,45 @@ bookings() { gpurota calendar --json | python3 -c 'import json, sys; print(len(j
   gpurota release R1
   wait "$BACKGROUND_PID"
   says waits 'it ran'
+}
+
+@test "work without a time limit runs on booked GPUs until the booking is used" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  chmod 755 . run
+  stop_daemon
+  printf '%s\n' '[bookings]' 'min_unbooked = "1s"' >gpurota.toml
+  start_daemon
+  gpurota reserve --gpu-ids 0 --at +4s --for 1h
+  in_background work as_nobody gpurota run --gpu-ids 0 -- sleep 300
+  wait_until holds "[l['kind'] for l in leases] == ['run']"
+  run -1 gpurota claim R1
+  [[ "$output" == *"R1 begins at "*", and cannot be used before"* ]]
+  wait_until eval "[ \"\$(booking waits_for_use)\" = True ]"
+  holds "[l['kind'] for l in leases] == ['run']"
+  run -1 as_nobody gpurota claim R1
+  [[ "$output" == *"R1 is somebody else's booking"* ]]
+  # shellcheck disable=SC2016 # for the inner shell
+  [ "$(gpurota run --lease R1 -- sh -c 'echo $CUDA_VISIBLE_DEVICES' 2>said)" = 0 ]
+  wait "$BACKGROUND_PID" || [ $? = 123 ]
+  says work "began to use booking R1"
+  wait_until holds "[l['kind'] for l in leases] == ['reservation']"
+  gpurota claim R1 | grep -x 'R1 is L2 now; to use it: gpurota run --lease L2 -- …'
+  run -1 gpurota claim R9
+  [[ "$output" == *"there is no booking R9"* ]]
+  run -2 gpurota claim L2
+}
+
+@test "an administrator's booking that is on time needs no use" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  chmod 755 . run
+  stop_daemon
+  printf '%s\n' '[bookings]' 'min_unbooked = "1s"' >gpurota.toml
+  start_daemon
+  run -1 as_nobody gpurota reserve --gpu-ids 0 --at +1d --for 1h --on-time
+  [[ "$output" == *"only administrators can"* ]]
+  gpurota reserve --gpu-ids 0 --at +4s --for 1h --on-time
+  in_background work as_nobody gpurota run --gpu-ids 0 -- sleep 300
+  wait_until holds "[l['kind'] for l in leases] == ['reservation']"
 }
 
 @test "a booking survives the daemon, and its time is kept" {

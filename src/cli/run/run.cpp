@@ -232,6 +232,11 @@ int run(const Context& context, const RunOptions& given) {
   const client::Location location = context.location();
   auto connection = client::connect(location);
   if (!connection) return run_failed(connection.error());
+  if (options.booking) {
+    const auto begun = claim_booking(*connection, *options.booking, context.quiet);
+    if (!begun) return run_failed(begun.error());
+    static_cast<LeaseId&>(*options.lease) = *begun;
+  }
   if (options.lease) return run_under(context, location, *connection, options, *file);
   const auto reply = obtain(location, *connection,
                             {options, options.filler ? "filler" : "run",
