@@ -1,5 +1,6 @@
 #include "sys/user_names.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -33,7 +34,7 @@ std::string UserNames::name_of(uid_t uid) {
   const bool is_new = it == known_.end();
   if (!is_new && (it->second.waits || now - it->second.asked < kFresh)) return it->second.name;
   if (is_new) {
-    if (known_.size() >= kMostUsers) known_.clear();
+    if (known_.size() >= kMostUsers) forget_oldest();
     it = known_.emplace(uid, Known{std::to_string(uid), now}).first;
   }
   it->second.asked = now;
@@ -60,6 +61,13 @@ std::string UserNames::name_of(uid_t uid) {
       });
   if (is_new && answers && last_->wait(kPatience) && last_->name) it->second.name = *last_->name;
   return it->second.name;
+}
+
+// Who comes as many users pushes out the others' names no sooner than they are old.
+void UserNames::forget_oldest() {
+  known_.erase(std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
+    return a.second.asked < b.second.asked;
+  }));
 }
 
 }  // namespace gpurota::sys

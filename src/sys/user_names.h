@@ -39,6 +39,7 @@ class UserNames {
     bool waits = true;  // for an answer
   };
   struct Answer;
+  void forget_oldest();
 
   ports::EventLoop& loop_;
   std::shared_ptr<ports::Accounts> accounts_;

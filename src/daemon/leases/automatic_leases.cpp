@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "daemon/gpus/visible_devices.h"
 #include "daemon/leases/container_folder.h"
+#include "daemon/leases/lease_containers.h"
 #include "daemon/leases/lease_members.h"
 #include "watch/container.h"
 
@@ -126,7 +127,7 @@ uid_t AutomaticLeases::owner_of(const ipc::Peer& peer) const {
   if (maker && *maker != 0) return *maker;
   const auto& owner = parts_.users.container_owner();
   if (!owner) return peer.uid;
-  return watch::find_container(parts_.processes.cgroups().of(peer.process.pid)) ? *owner : peer.uid;
+  return find_roots_container(parts_.processes, peer.process.pid) ? *owner : peer.uid;
 }
 
 bool AutomaticLeases::is_meant(const ipc::Peer& peer) const {
