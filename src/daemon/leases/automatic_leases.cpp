@@ -24,6 +24,9 @@ using WhenFull = config::Automatic::WhenFull;
 
 namespace {
 
+// Ancestors of who asks that are looked up at a time.
+constexpr std::size_t kReadsAtOnce = 32;
+
 // Whether a file beside that socket says to programs that they are to ask.
 Result<void> mark(const std::string& socket, bool given) {
   const std::string marker = socket.substr(0, socket.rfind('/') + 1) + GPUROTA_AUTOMATIC_MARKER;
@@ -39,6 +42,8 @@ Result<void> mark(const std::string& socket, bool given) {
 }  // namespace
 
 AutomaticLeases::Answer AutomaticLeases::ask(const ipc::Peer& peer, const AutomaticWish& wish) {
+  std::size_t reads_left = kReadsAtOnce;
+  if (!parts_.attribution.walk_ahead(peer.process.pid, reads_left)) return {.walks = true};
   const auto known = parts_.attribution.owner_of(peer.process.pid).lease;
   // What was found by its number is of another process if it has ended meanwhile; that asks nothing any more.
   if (!ports::is_still(parts_.processes, peer.process)) return {.status = GPUROTA_REFUSED_LEASE};
