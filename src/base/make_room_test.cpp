@@ -9,7 +9,8 @@ namespace gpurota {
 namespace {
 
 int of(const std::vector<int>& owners, int newcomer) {
-  return who_makes_room(owners, [](int owner) { return owner; }, newcomer);
+  return who_makes_room(
+      owners, [](int owner) { return owner; }, newcomer);
 }
 
 TEST(MakeRoom, WhoHasMostMakesRoom) {

@@ -17,8 +17,7 @@ void begin() { counted = {}; }
 void end() {
   for (std::size_t kind = 0; kind < kKinds; ++kind) {
     const std::uint64_t before = most_counted[kind].load(std::memory_order_relaxed);
-    if (counted[kind] > before)
-      most_counted[kind].store(counted[kind], std::memory_order_relaxed);
+    if (counted[kind] > before) most_counted[kind].store(counted[kind], std::memory_order_relaxed);
   }
 }
 

@@ -1,7 +1,7 @@
 #include "sys/system_processes.h"
 
-#include "base/steps.h"
 #include "base/proc_stat.h"
+#include "base/steps.h"
 #include "sys/proc_files.h"
 #include "sys/system_accounts.h"
 

@@ -30,9 +30,8 @@ std::string FakeControlGroups::of(pid_t pid) {
 }
 
 bool FakeControlGroups::is_made_by_root(const std::string& group) {
-  return std::none_of(users_.begin(), users_.end(), [&](const std::string& users) {
-    return ports::is_in_cgroup(group, users);
-  });
+  return std::none_of(users_.begin(), users_.end(),
+                      [&](const std::string& users) { return ports::is_in_cgroup(group, users); });
 }
 
 Result<std::string> FakeControlGroups::make_below(pid_t pid, const std::string& name) {

@@ -27,7 +27,7 @@ struct Container {
 // favour of a process.
 std::optional<Container> find_container(std::string_view cgroup);
 // The same of those whose group counts.
-std::optional<Container> find_container(std::string_view cgroup,
-                                        const std::function<bool(const std::string& group)>& counts);
+std::optional<Container> find_container(
+    std::string_view cgroup, const std::function<bool(const std::string& group)>& counts);
 
 }  // namespace gpurota::watch

@@ -141,9 +141,8 @@ void HttpServer::make_room(const std::string& group) {
   const auto owner_of = [](const Connection& each) { return each.group; };
   const std::string who = who_makes_room(connections_, owner_of, group);
   const auto is_theirs = [&](const Connection& each) { return each.group == who; };
-  auto gone = std::find_if(connections_.begin(), connections_.end(), [&](const Connection& each) {
-    return is_theirs(each) && !each.asked;
-  });
+  auto gone = std::find_if(connections_.begin(), connections_.end(),
+                           [&](const Connection& each) { return is_theirs(each) && !each.asked; });
   if (gone == connections_.end()) {
     gone = std::find_if(connections_.begin(), connections_.end(), is_theirs);
   }
@@ -204,8 +203,8 @@ void HttpServer::read(Connection& connection) {
 
 void HttpServer::make_viewer(Connection& connection, const HttpResponse& response) {
   if (viewers_.is_empty()) event_asked_.reset();  // the first one need not wait
-  viewers_.add(std::exchange(connection.socket, {}), connection.group, response_text(response, false),
-               Clock::now());
+  viewers_.add(std::exchange(connection.socket, {}), connection.group,
+               response_text(response, false), Clock::now());
 }
 
 void HttpServer::ask_for_event() {
@@ -245,9 +244,9 @@ bool HttpServer::has_memory(const Connection& connection, std::size_t bytes) {
     }
     if (all <= kMostUnsent) return true;
     const std::size_t own = unsent[connection.group] + bytes;
-    const auto most = std::max_element(unsent.begin(), unsent.end(), [](const auto& a, const auto& b) {
-      return a.second < b.second;
-    });
+    const auto most =
+        std::max_element(unsent.begin(), unsent.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
     if (most->second <= own) return false;
     const auto largest = std::max_element(
         connections_.begin(), connections_.end(), [&](const Connection& a, const Connection& b) {

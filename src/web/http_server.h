@@ -42,7 +42,8 @@ class HttpServer {
   };
 
   // `tls`: null: without.
-  static Result<std::unique_ptr<HttpServer>> make(std::vector<Listener> listeners, Handlers handlers,
+  static Result<std::unique_ptr<HttpServer>> make(std::vector<Listener> listeners,
+                                                  Handlers handlers,
                                                   std::unique_ptr<Tls> tls = nullptr);
   ~HttpServer();
 

@@ -27,21 +27,21 @@ class HttpServerTest : public ::testing::Test {
     std::vector<Listener> listeners;
     listeners.push_back(std::move(*at));
     auto made = HttpServer::make(std::move(listeners),
-                                   {.quick =
-                                        [](const HttpRequest& request) {
-                                          HttpResponse response{200, "quick\n"};
-                                          response.is_stream = request.path == "/live";
-                                          if (request.path == "/large")
-                                            response.body.assign(8u << 20, 'x');
-                                          if (response.is_stream) response.body = ": begins\n\n";
-                                          return std::optional(response);
-                                        },
-                                    .slow = [](const HttpRequest&) { return HttpResponse{}; },
-                                    .event =
-                                        [this] {
-                                          ++events;
-                                          return "data: " + std::string(event_bytes, 'x') + "\n\n";
-                                        }});
+                                 {.quick =
+                                      [](const HttpRequest& request) {
+                                        HttpResponse response{200, "quick\n"};
+                                        response.is_stream = request.path == "/live";
+                                        if (request.path == "/large")
+                                          response.body.assign(8u << 20, 'x');
+                                        if (response.is_stream) response.body = ": begins\n\n";
+                                        return std::optional(response);
+                                      },
+                                  .slow = [](const HttpRequest&) { return HttpResponse{}; },
+                                  .event =
+                                      [this] {
+                                        ++events;
+                                        return "data: " + std::string(event_bytes, 'x') + "\n\n";
+                                      }});
     ASSERT_TRUE(made) << made.error().message;
     server = std::move(*made);
     thread = std::thread([this] {

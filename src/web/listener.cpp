@@ -76,7 +76,8 @@ Result<ListenAddress> read_address(int socket) {
     return fail(Code::kInvalid, "it is not at an address and a port");
   }
   const bool four = address.any.sa_family == AF_INET;
-  return ListenAddress{text_of(address), ntohs(four ? address.four.sin_port : address.six.sin6_port)};
+  return ListenAddress{text_of(address),
+                       ntohs(four ? address.four.sin_port : address.six.sin6_port)};
 }
 
 int number_in(const char* name) {
@@ -104,12 +105,13 @@ Result<Listener> listen_at(const ListenAddress& where) {
   const int yes = 1;
   (void)::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (::bind(socket.get(), &address.any, size) != 0 || ::listen(socket.get(), 128) != 0) {
-    auto failed = fail_errno(fmt::format("cannot listen on {} port {}", where.host, where.port), errno);
+    auto failed =
+        fail_errno(fmt::format("cannot listen on {} port {}", where.host, where.port), errno);
     if (failed.value().native == EADDRINUSE) {
-      failed.value().message +=
-          fmt::format(": `ss -ltnp 'sport = :{}'` (as root) shows which program does; see 'The port' "
-                      "in gpurota-web(8)",
-                      where.port);
+      failed.value().message += fmt::format(
+          ": `ss -ltnp 'sport = :{}'` (as root) shows which program does; see 'The port' "
+          "in gpurota-web(8)",
+          where.port);
     }
     return failed;
   }
@@ -146,8 +148,7 @@ bool is_kept_for_root(const ListenAddress& address) {
 std::optional<Visitor> accept_visitor(const Listener& listener) {
   Address address{};
   socklen_t size = sizeof address;
-  Fd socket(
-      ::accept4(listener.socket.get(), &address.any, &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  Fd socket(::accept4(listener.socket.get(), &address.any, &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket) return std::nullopt;
   std::string text = text_of(address);
   std::string group = group_of(address, text);

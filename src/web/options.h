@@ -14,7 +14,7 @@ namespace gpurota::web {
 struct Options {
   ListenAddress listen{"127.0.0.1", 9836};
   bool names_listen = false;  // --listen is given
-  bool plain = false;  // without TLS, also where others can listen in
+  bool plain = false;         // without TLS, also where others can listen in
   std::string tls_certificate{}, tls_key{};
   std::optional<std::string> runtime_dir{};
   Site::Options site{};
@@ -22,7 +22,7 @@ struct Options {
   Proxy::Options proxy{};
   Fleet::Options fleet{};
   bool keeps_port = false;  // nobody else can have it while we do not run
-  std::string print{};  // and be done
+  std::string print{};      // and be done
 
   bool has_tls() const { return !tls_certificate.empty(); }
 };

@@ -68,7 +68,7 @@ class SignedIn {
   HttpResponse call_by_proxy(const std::string& user, const HttpRequest& request);
   Result<std::string> token_by_proxy(const std::string& user, const HttpRequest& request);
   Result<proto::SignInByProxy::Reply> sign_in_by_proxy(const std::string& user,
-                                                      const HttpRequest& request);
+                                                       const HttpRequest& request);
   std::optional<HttpResponse> check_session(const HttpRequest& request, const std::string& user);
   std::optional<HttpResponse> admit_with(const std::string& token);
   HttpResponse call_with(const std::string& token, const HttpRequest& request);
@@ -85,7 +85,7 @@ class SignedIn {
   std::condition_variable wake_;
   bool open_ = false, over_ = false;
   KnownSessions sessions_;
-  std::map<std::string, std::string> by_proxy_;        // tokens by the names that the proxy uses
+  std::map<std::string, std::string> by_proxy_;  // tokens by the names that the proxy uses
   std::thread thread_;
 };
 

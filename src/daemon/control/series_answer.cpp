@@ -137,9 +137,9 @@ class SeriesAnswer final : public LongAnswer {
   proto::History::Reply reply_;
   series::RangeReader reader_;
   bool reading_ = true;
-  std::size_t at_ = 0;            // the series that is next: GPUs, then leases
-  std::size_t next_ = 0;          // of its points
-  std::string items_{};           // those before it
+  std::size_t at_ = 0;             // the series that is next: GPUs, then leases
+  std::size_t next_ = 0;           // of its points
+  std::string items_{};            // those before it
   std::string gpus_{}, leases_{};  // what is made
 };
 

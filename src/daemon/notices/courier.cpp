@@ -96,9 +96,8 @@ void Courier::add(Channel channel, Letter letter) {
     const auto owner_of = [](const Letter& each) { return each.notice.uid; };
     const auto who = who_makes_room(line.waiting, owner_of, letter.notice.uid);
     if (who == letter.notice.uid) return drop(channel, letter);
-    const auto last =
-        std::find_if(line.waiting.rbegin(), line.waiting.rend(),
-                     [&](const Letter& each) { return owner_of(each) == who; });
+    const auto last = std::find_if(line.waiting.rbegin(), line.waiting.rend(),
+                                   [&](const Letter& each) { return owner_of(each) == who; });
     drop(channel, *last);
     line.waiting.erase(std::next(last).base());
   }

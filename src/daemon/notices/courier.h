@@ -22,7 +22,7 @@ namespace gpurota::daemon {
 
 class Courier final : public NoticeListener {
  public:
-  static constexpr int kMostAtOnce = 2;  // programs of a channel
+  static constexpr int kMostAtOnce = 2;            // programs of a channel
   static constexpr std::size_t kMostWaiting = 64;  // beyond that the user with most has one dropped
   static constexpr std::size_t kMostWaitingOfUser = 16;
   // Between two lines of the log about a channel that goes on failing.
