@@ -14,6 +14,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <utility>
 
 namespace gpurota::daemon {
 namespace {

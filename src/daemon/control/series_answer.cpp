@@ -111,7 +111,7 @@ class SeriesAnswer final : public LongAnswer {
  private:
   // Some more points of this series; all of it, with the last ones, goes to `list`.
   template <class Series, class Make>
-  void add(const Series& series, const std::vector<series::Point>& points, Make make,
+  void add(const Series& of, const std::vector<series::Point>& points, Make make,
            std::string& list) {
     for (std::int64_t i = 0; i < kStepsInAPiece && next_ < points.size(); ++i, ++next_) {
       const std::string item = proto::item_json(make(points[next_]));
@@ -121,7 +121,7 @@ class SeriesAnswer final : public LongAnswer {
     }
     if (next_ < points.size()) return;
     if (!list.empty()) list += ',';
-    list += proto::with_items(proto::item_json(series), "points", items_);
+    list += proto::with_items(proto::item_json(of), "points", items_);
     next_ = 0;
     items_.clear();
     ++at_;
