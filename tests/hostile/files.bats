@@ -12,10 +12,11 @@ setup() {
 teardown() { end_test; }
 
 MALLORY=(setpriv --reuid 65533 --regid 65533 --clear-groups)
-# waits FILE: makes it, keeps it open, and prints what comes into it.
+# waits FILE: as her makes it, keeps it open, and prints what comes into it.
 waits() {
-  "${MALLORY[@]}" python3 -c '
-import os, sys, time
+  PYTHONPATH=$BATS_TEST_DIRNAME python3 -B -c '
+import os, sys, time, users
+users.as_user(65533)
 file = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR, 0o666)
 print("waits", flush=True)
 while True:

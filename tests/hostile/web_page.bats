@@ -42,8 +42,8 @@ while True:
         tries += 1
         if tries == 100: print("tries", flush=True)' "$PORT"
   wait_until says squatter tries
-  local round before
-  for round in 1 2 3; do
+  local before
+  for _ in 1 2 3; do
     before=$(started)
     kill -KILL "$(sed -n 's/^started //p' unit | tail -n 1)"
     # Who asks meanwhile waits, and is answered by the next one.
@@ -71,7 +71,7 @@ while True:
   if says web 'built without the page'; then skip "gpurota-web was built without the page"; fi
   local client=$BATS_TEST_DIRNAME/../e2e/web_client.py
   wait_until makes_link
-  python3 "$client" sign-in "$(cat link)" alices >answer
+  python3 "$client" sign-in "$(cat the_link)" alices >answer
   [ "$(head -n 1 answer)" = 200 ]
   # Twice as often as all of a user's sessions that the page remembers.
   for _ in {1..64}; do
@@ -83,4 +83,4 @@ while True:
   [ "$(head -n 1 answer)" = 200 ]
   [ "$(gpurota web --list --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["sessions"]))')" -le 17 ]
 }
-makes_link() { gpurota web --quiet --no-open >link 2>/dev/null; }
+makes_link() { gpurota web --quiet --no-open >the_link 2>/dev/null; }

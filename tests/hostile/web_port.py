@@ -23,6 +23,7 @@ def main():
         child = os.fork()
         if child == 0:
             os.dup2(listener.fileno(), 3)
+            os.set_inheritable(3, True)
             os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
             os.execvp(sys.argv[1], sys.argv[1:])
         print(f"started {child}", flush=True)
