@@ -137,7 +137,7 @@ put_tree() {
 
 # Units name the programs where they are; all else finds its parts beside itself.
 put_units() {
-  for unit in gpurotad.service gpurotad.socket gpurota-web.service gpurota-web.service.d/group.conf; do
+  for unit in gpurotad.service gpurotad.socket gpurota-web.service gpurota-web.socket gpurota-web.service.d/group.conf; do
     sed "s|/usr/local/|$prefix/|g" "$files/lib/systemd/system/$unit" >"$list.unit"
     put 644 "$list.unit" "$units/$unit"
   done
@@ -216,7 +216,7 @@ install_all() {
 # As the Debian package does it: without the daemon nobody could end what it has started, nor open GPUs under strict access.
 stop_all() {
   if has_systemd; then
-    systemctl disable --now gpurotad.socket gpurotad.service gpurota-web.service 2>/dev/null || true
+    systemctl disable --now gpurotad.socket gpurotad.service gpurota-web.socket gpurota-web.service 2>/dev/null || true
     systemctl stop gpurota-jobs.slice 2>/dev/null || true
   fi
   if [ -z "$root" ]; then

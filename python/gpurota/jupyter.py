@@ -55,7 +55,9 @@ def install_kernel(memory: Optional[SizeLike] = None, gpus: Optional[int] = None
     }
     # Jupyter may be reading the list.
     temporary = os.path.join(folder, ".kernel.json.new")
-    with open(temporary, "w", encoding="utf-8") as file:
+    if os.path.lexists(temporary):
+        os.unlink(temporary)
+    with open(temporary, "x", encoding="utf-8") as file:
         json.dump(kernel, file, indent=1)
         file.write("\n")
     os.replace(temporary, os.path.join(folder, "kernel.json"))

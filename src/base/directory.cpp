@@ -3,7 +3,11 @@
 #include <fmt/core.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
+#include <grp.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,7 +23,45 @@ int make_parents(const std::string& path) {
   return 0;
 }
 
+// The group that systems make for each user, with the user's name.
+bool is_group_of_user_alone(gid_t group) {
+  if (group != ::getegid()) return false;
+  const passwd* const user = ::getpwuid(::geteuid());
+  const std::string name = user ? user->pw_name : "";
+  const struct group* const found = ::getgrgid(group);
+  return found && !name.empty() && name == found->gr_name && found->gr_mem[0] == nullptr;
+}
+
+Result<void> check_own_step(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return fail_errno("cannot look at " + path, errno);
+  const bool sticky = (info.st_mode & S_ISVTX) != 0;
+  const bool group = (info.st_mode & S_IWGRP) != 0 && !is_group_of_user_alone(info.st_gid);
+  if (info.st_uid != 0 && info.st_uid != ::geteuid()) {
+    return fail(Code::kDenied, fmt::format("{} is user {}'s, who could put another file there: "
+                                           "name a file in a folder of your own",
+                                           path, info.st_uid));
+  }
+  if (!sticky && (group || (info.st_mode & S_IWOTH) != 0)) {
+    return fail(Code::kDenied, fmt::format("others may write to {}, and could put another file "
+                                           "there: name a file in a folder of your own, or run "
+                                           "`chmod go-w {}`",
+                                           path, path));
+  }
+  return {};
+}
+
 }  // namespace
+
+Result<void> check_own_place(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::path at = std::filesystem::canonical(folder, error);
+  if (error) return fail_errno("cannot look at " + folder, error.value());
+  for (;; at = at.parent_path()) {
+    GPUROTA_TRY(check_own_step(at.string()));
+    if (at == at.root_path()) return {};
+  }
+}
 
 Result<void> make_directory(const std::string& path, mode_t mode) {
   if (path.empty() || path.front() != '/') {

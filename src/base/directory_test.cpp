@@ -37,6 +37,28 @@ TEST(MakeDirectory, SaysWhyItCannot) {
   EXPECT_EQ(make_directory("relative", 0700).error().code, Code::kInvalid);
 }
 
+TEST(CheckOwnPlace, IsWhereNobodyElseCanPutAFile) {
+  const TempDir temp;
+  const std::string path = temp.file("a/b");
+  ASSERT_TRUE(make_directory(path, 0755));
+  EXPECT_TRUE(check_own_place(path));
+  EXPECT_TRUE(check_own_place("/tmp")) << "in a sticky one others' files stay";
+  EXPECT_EQ(check_own_place(temp.file("none")).error().code, Code::kNotFound);
+  ASSERT_EQ(::chmod(path.c_str(), 0777), 0);
+  const auto open = check_own_place(path);
+  ASSERT_FALSE(open);
+  EXPECT_EQ(open.error().code, Code::kDenied);
+  EXPECT_NE(open.error().message.find("chmod go-w " + path), std::string::npos);
+  ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
+  // Whoever may move the folder away may put another in its place.
+  ASSERT_EQ(::chmod(temp.file("a").c_str(), 0777), 0);
+  EXPECT_EQ(check_own_place(path).error().code, Code::kDenied);
+  ASSERT_EQ(::chmod(temp.file("a").c_str(), 0755), 0);
+  if (::geteuid() != 0) return;
+  ASSERT_EQ(::chown(temp.file("a").c_str(), 65533, 65533), 0);
+  EXPECT_NE(check_own_place(path).error().message.find("user 65533's"), std::string::npos);
+}
+
 TEST(CheckDirectory, RefusesWhatOthersCouldHaveMade) {
   const TempDir temp;
   const uid_t me = ::geteuid();

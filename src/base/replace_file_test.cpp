@@ -1,5 +1,6 @@
 #include "base/replace_file.h"
 
+#include "base/fd.h"
 #include "testing/temp_dir.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,9 @@
 #include <fstream>
 #include <sstream>
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace gpurota {
 namespace {
@@ -59,11 +62,27 @@ TEST(ReplaceFile, LeavesTheOldOneWhereItCannotWrite) {
   const testing::TempDir dir;
   const std::string path = dir.file("mark");
   ASSERT_TRUE(replace_file(path, "old", 0600));
-  std::filesystem::create_symlink("/dev/null", path + ".new");
+  std::filesystem::create_directory(path + ".new");
   const auto replaced = replace_file(path, "new", 0600);
   ASSERT_FALSE(replaced);
-  EXPECT_EQ(replaced.error().native, ELOOP);
+  EXPECT_EQ(replaced.error().native, EEXIST);
   EXPECT_EQ(text_of(path), "old");
+}
+
+TEST(ReplaceFile, WritesToNothingThatWasThereBefore) {
+  const testing::TempDir dir;
+  const std::string path = dir.file("token"), elsewhere = dir.file("elsewhere");
+  // Of somebody who waits for what comes.
+  const Fd waiting(::open((path + ".new").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666));
+  ASSERT_TRUE(waiting);
+  ASSERT_TRUE(replace_file(path, "secret", 0600));
+  char byte = 0;
+  EXPECT_EQ(::pread(waiting.get(), &byte, 1, 0), 0);
+  std::ofstream(elsewhere) << "others'";
+  std::filesystem::create_symlink(elsewhere, path + ".new");
+  ASSERT_TRUE(replace_file(path, "secret", 0600));
+  EXPECT_EQ(text_of(elsewhere), "others'");
+  EXPECT_EQ(text_of(path), "secret");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // gpurota container-args.
+#include "base/directory.h"
 #include "base/replace_file.h"
 #include "cli/commands.h"
 #include "cli/containers/container_parts.h"
@@ -27,7 +28,11 @@ Result<std::string> args_text(const ContainerArgsOptions& options, const Contain
                                ? compose_text(parts, file, options.service)
                                : options_text(engine_of(options.format), parts, file));
   GPUROTA_ASSIGN_OR_RETURN(const std::string variables, env_file_text(parts));
-  // The token is the lease: nobody else reads it.
+  // The token is the lease: nobody else reads it, nor puts variables of their own in its place.
+  if (auto own = check_own_place(std::filesystem::path(file).parent_path().string()); !own) {
+    own.error().message = "cannot write " + file + ": " + own.error().message;
+    return tl::unexpected(std::move(own).error());
+  }
   constexpr mode_t kMine = 0600;
   GPUROTA_TRY(replace_file(file, variables, kMine));
   return text;

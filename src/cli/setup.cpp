@@ -1,4 +1,5 @@
 // gpurota setup: asks what a site decides first, writes it down, and has the daemon take it over.
+#include "base/directory.h"
 #include "base/fd.h"
 #include "base/read_all.h"
 #include "base/replace_file.h"
@@ -117,6 +118,7 @@ Result<void> write_file(const Place& place, const std::string& text) {
   if (::mkdir(place.folder.c_str(), 0755) != 0 && errno != EEXIST) {
     return tl::unexpected(not_writable(place.folder, errno));
   }
+  GPUROTA_TRY(check_own_place(place.folder));
   const auto replaced = replace_file(place.path, text, 0644);
   if (!replaced) return tl::unexpected(not_writable(place.path, replaced.error().native));
   return {};

@@ -1,4 +1,5 @@
 // gpurota web: links that sign in at the web page, and the sessions that come of them.
+#include "base/directory.h"
 #include "base/replace_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -63,6 +64,8 @@ bool open_browser(const std::string& url) {
   const char* const folder = std::getenv("XDG_RUNTIME_DIR");
   const bool safe = url.find_first_of("\"<>&") == url.npos;
   if (!folder || !safe || !(is_set("DISPLAY") || is_set("WAYLAND_DISPLAY"))) return false;
+  // That of another user, after a su: the link would be theirs.
+  if (!check_own_place(folder)) return false;
   const std::string file = std::string(folder) + "/gpurota-web.html";
   if (!replace_file(file, leading_page(url), 0600)) return false;
   posix_spawn_file_actions_t actions;

@@ -47,6 +47,12 @@ bool is_cdi_name(std::string_view name) {
          });
 }
 
+std::string own_cdi_name(std::string_view user, std::string_view lease) {
+  std::string name;
+  for (const char c : user) name.append(c == '.' ? 2 : 1, c);
+  return name.append(1, '.').append(lease);
+}
+
 std::string cdi_text(std::string_view kind, const std::vector<std::string>& names,
                      const CdiEdits& edits) {
   const json given = json_of(edits);

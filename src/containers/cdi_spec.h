@@ -28,6 +28,10 @@ struct CdiEdits {
 // Letters, digits, '.', '_', '-' and ':', with a letter or a digit at both ends: an engine refuses all of a file for one that is not.
 bool is_cdi_name(std::string_view name);
 
+// "alice.web": what a user calls a lease of theirs. Names of leases are each user's own, so no two users may come to one name: a '.' of the user's
+// is doubled ("first..last.web"), and a lease's name begins with a letter, so the first odd run of dots ends the user's part.
+std::string own_cdi_name(std::string_view user, std::string_view lease);
+
 // Each of `names` is a device with these edits. JSON.
 std::string cdi_text(std::string_view kind, const std::vector<std::string>& names,
                      const CdiEdits& edits);

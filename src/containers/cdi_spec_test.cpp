@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <map>
+#include <string>
+#include <vector>
+
 namespace gpurota::containers {
 namespace {
 
@@ -33,6 +37,26 @@ TEST(CdiSpec, HasNoEmptyListsWhichEnginesRefuse) {
   const json& given = spec["devices"][0]["containerEdits"];
   EXPECT_FALSE(given.contains("mounts"));
   EXPECT_FALSE(given.contains("deviceNodes"));
+}
+
+TEST(CdiSpec, NoTwoUsersComeToOneName) {
+  EXPECT_EQ(own_cdi_name("alice", "web"), "alice.web");
+  EXPECT_EQ(own_cdi_name("first.last", "web"), "first..last.web");
+  EXPECT_NE(own_cdi_name("mal", "lory.web"), own_cdi_name("mal.lory", "web"));
+  // Every user of up to four signs, and every lease's name, which begins with a letter.
+  std::vector<std::string> texts = {""};
+  for (std::size_t at = 0; at < texts.size() && texts[at].size() < 4; ++at) {
+    for (const char sign : {'a', '.', '-'}) texts.push_back(texts[at] + sign);
+  }
+  std::map<std::string, std::string> seen;
+  for (const std::string& user : texts) {
+    for (const std::string& lease : texts) {
+      if (user.empty() || lease.empty() || lease.front() != 'a') continue;
+      const std::string both = user + "/" + lease;
+      const auto [at, added] = seen.emplace(own_cdi_name(user, lease), both);
+      EXPECT_TRUE(added) << at->second << " and " << both;
+    }
+  }
 }
 
 TEST(CdiSpec, ANameThatAnEngineWouldRefuseIsNone) {

@@ -51,6 +51,7 @@ struct Examination {
   // Driver functions handed out that libgpurota has no hook for and should have.
   std::uint64_t unhooked = 0;
   std::set<std::string> unhooked_names;
+  std::set<pid_t> counted{};  // whose functions these are: a process may be on several GPUs
   std::optional<sys::LongestRounds> rounds;  // of the daemon's loop
   struct Use {
     std::string what;  // "descriptors"

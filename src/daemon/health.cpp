@@ -1,7 +1,9 @@
 #include "daemon/health.h"
 
+#include "proto/codec.h"
+
 #include <chrono>
-#include <set>
+#include <utility>
 
 namespace gpurota::daemon {
 
@@ -49,10 +51,8 @@ std::vector<Examination::Use> Health::budgets(uid_t viewer) {
   return uses;
 }
 
-std::vector<proto::Check> Health::doctor(uid_t viewer) {
-  Examination machine;
+void Health::examine_self(Examination& machine, uid_t viewer) {
   machine.budgets = budgets(viewer);
-  std::set<pid_t> counted;  // a process may be on several GPUs
   machine.driver = parts_.driver.info;
   machine.driver_error = parts_.driver.error;
   // Tried now, but nobody makes us write all the time.
@@ -79,19 +79,53 @@ std::vector<proto::Check> Health::doctor(uid_t viewer) {
     for (sys::DeviceOpener& opener : machine.access->openers) opener.pid = 0;
   }
   if (parts_.longest_rounds) machine.rounds = parts_.longest_rounds();
-  for (const GpuEntry& gpu : parts_.gpus.entries()) {
-    machine.gpus.push_back({gpu.info, parts_.gpus.name_of(gpu.info.uuid), gpu.sample,
-                            parts_.sampler.settings(gpu.info.uuid)});
-    for (const GpuProcess& process : gpu.sample.processes) {
-      const auto use = parts_.tenants.use_of(process.pid, gpu.info.uuid);
-      if (use && counted.insert(process.pid).second) {
-        machine.unhooked += use->unhooked;
-        machine.unhooked_names.insert(use->unhooked_names.begin(), use->unhooked_names.end());
-      }
+}
+
+void Health::examine_gpu(Examination& machine, const GpuEntry& gpu) const {
+  machine.gpus.push_back({gpu.info, parts_.gpus.name_of(gpu.info.uuid), gpu.sample,
+                          parts_.sampler.settings(gpu.info.uuid)});
+  for (const GpuProcess& process : gpu.sample.processes) {
+    const auto use = parts_.tenants.use_of(process.pid, gpu.info.uuid);
+    if (use && machine.counted.insert(process.pid).second) {
+      machine.unhooked += use->unhooked;
+      machine.unhooked_names.insert(use->unhooked_names.begin(), use->unhooked_names.end());
     }
   }
-  read_machine(machine, parts_.processes);
-  return examine(machine);
+}
+
+class Health::DoctorAnswer final : public LongAnswer {
+ public:
+  DoctorAnswer(Health& health, uid_t viewer) : health_(health), viewer_(viewer) {}
+
+  std::optional<std::string> go_on() override {
+    const auto& gpus = health_.parts_.gpus.entries();
+    if (!begun_) {
+      health_.examine_self(machine_, viewer_);
+      begun_ = true;
+    } else if (gpu_ < gpus.size()) {
+      health_.examine_gpu(machine_, gpus[gpu_++]);
+    } else if (!read_) {
+      read_machine(machine_, health_.parts_.processes);
+      read_ = true;
+    } else {
+      return proto::reply_json<proto::Doctor>({examine(machine_)});
+    }
+    return std::nullopt;
+  }
+
+  // What is wrong with the store is to be heard while it is.
+  bool reads_store() const override { return false; }
+
+ private:
+  Health& health_;
+  uid_t viewer_;
+  Examination machine_{};
+  bool begun_ = false, read_ = false;
+  std::size_t gpu_ = 0;
+};
+
+std::shared_ptr<LongAnswer> Health::doctor(uid_t viewer) {
+  return std::make_shared<DoctorAnswer>(*this, viewer);
 }
 
 }  // namespace gpurota::daemon

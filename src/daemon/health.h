@@ -61,10 +61,14 @@ class Health final : public DaemonSelf {
   // What was stored last may not be on the disk.
   void set_disk_error(const std::optional<Error>& error) { disk_error_ = error; }
 
-  std::vector<proto::Check> doctor(uid_t viewer) override;
+  std::shared_ptr<LongAnswer> doctor(uid_t viewer) override;
   proto::Health::Reply health() const override;
 
  private:
+  class DoctorAnswer;
+  // What is known of this daemon, of a GPU, and of the machine.
+  void examine_self(Examination& machine, uid_t viewer);
+  void examine_gpu(Examination& machine, const GpuEntry& gpu) const;
   std::optional<Error> store_error() const;
   // Of each budget, by the user who uses most of it; to others than administrators only what they use.
   std::vector<Examination::Use> budgets(uid_t viewer);

@@ -36,6 +36,15 @@ Result<std::vector<gid_t>> read_groups(int fd) {
   }
 }
 
+Result<ucred> read_credentials(int fd) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    return fail_errno("cannot read a peer's credentials", errno);
+  }
+  return credentials;
+}
+
 std::uint64_t ticks_since_boot() {
   timespec now{};
   ::clock_gettime(CLOCK_BOOTTIME, &now);
@@ -84,12 +93,13 @@ Result<Fd> open_peer_pidfd(pid_t pid, uid_t uid) {
   return pidfd;
 }
 
+Result<uid_t> read_peer_uid(int fd) {
+  GPUROTA_ASSIGN_OR_RETURN(const ucred credentials, read_credentials(fd));
+  return credentials.uid;
+}
+
 Result<Peer> read_peer(int fd) {
-  ucred credentials{};
-  socklen_t size = sizeof credentials;
-  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
-    return fail_errno("cannot read a peer's credentials", errno);
-  }
+  GPUROTA_ASSIGN_OR_RETURN(const ucred credentials, read_credentials(fd));
   Peer peer;
   peer.process.pid = credentials.pid;
   peer.uid = credentials.uid;

@@ -26,6 +26,9 @@ struct Peer {
 // kGone if the process has ended: nobody could tell any more which one it was.
 Result<Peer> read_peer(int fd);
 
+// Its user alone, quickly; peer.uid has the same.
+Result<uid_t> read_peer_uid(int fd);
+
 // The two ways to the pidfd, apart for the tests. kGone if the process has ended, kUnavailable if
 // the kernel cannot tell.
 Result<Fd> read_peer_pidfd(int fd);  // Linux 6.5 and newer: exact

@@ -21,6 +21,9 @@ class ControlGroups {
 
   // The group of a process, absolute, or empty.
   virtual std::string of(pid_t pid) = 0;
+  // Whether nobody but root can have made this group. Anybody can make one with an engine's name for it, below what systemd leaves to each
+  // user; so whoever decides by a group's name asks this, too. False where that cannot be told.
+  virtual bool is_made_by_root(const std::string& group) = 0;
   // Makes the group `name` below the one that `pid` is in and moves `pid` into it: the process leaves no limit it was
   // under. kUnavailable where there is no writable cgroup v2. `name` begins with kCgroupPrefix: no other group is ever
   // killed or removed, whatever path is given.

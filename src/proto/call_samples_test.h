@@ -118,6 +118,10 @@ const char* sample_text<ServeWeb>() {
   return R"({"url":"http://127.0.0.1:9836/"})";
 }
 template <>
+const char* sample_text<GetWebLink>() {
+  return R"({"secret":"1.0af3"})";
+}
+template <>
 const char* sample_text<SignIn>() {
   return R"({"secret":"1.0af3","from":"127.0.0.1"})";
 }

@@ -44,6 +44,12 @@ tl::expected<Call, BadCall> parse_call(std::string_view text);
 template <class Method>
 std::string reply_json(const typename Method::Reply& reply, bool continues = false);
 
+// One item of a list of a reply as reply_json() has it, for answers that are made a piece at a time: an Event, a point or a series of History.
+template <class Item>
+std::string item_json(const Item& item);
+// `text` with these items, with commas between, in its first list of this name, which is empty there.
+std::string with_items(std::string text, std::string_view list, std::string_view items);
+
 std::string error_json(const WireError& error);
 // "NoGpu" of a message that error_json made; empty for any other.
 std::string_view error_word(std::string_view message);

@@ -97,6 +97,21 @@ std::string reply_json(const typename Method::Reply& reply, bool continues) {
   return writer.take();
 }
 
+template <class Item>
+std::string item_json(const Item& item) {
+  JsonWriter writer;
+  writer.value(item);
+  return writer.take();
+}
+
+std::string with_items(std::string text, std::string_view list, std::string_view items) {
+  std::string empty = "\"";
+  empty.append(list).append("\":[]");
+  const std::size_t at = text.find(empty);
+  if (at != text.npos) text.insert(at + empty.size() - 1, items);
+  return text;
+}
+
 template <class Method>
 std::string document_json(const typename Method::Reply& reply) {
   return escape_hidden(dump(Encoder{Nulls::kShown}.value(reply), 2) + "\n", Escapes::kJson);
@@ -176,5 +191,10 @@ std::vector<std::string> sendable_command(const std::vector<std::string>& argv) 
   template std::string document_json<M>(const typename M::Reply&);    \
   template std::string call_json<M>(const M&, bool, std::string_view);
 GPUROTA_FOR_EACH_METHOD(GPUROTA_INSTANTIATE)
+template std::string item_json<Event>(const Event&);
+template std::string item_json<GpuPoint>(const GpuPoint&);
+template std::string item_json<LeasePoint>(const LeasePoint&);
+template std::string item_json<GpuHistory>(const GpuHistory&);
+template std::string item_json<LeaseHistory>(const LeaseHistory&);
 
 }  // namespace gpurota::proto

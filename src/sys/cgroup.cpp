@@ -1,5 +1,6 @@
 #include "sys/cgroup.h"
 
+#include "base/directory.h"
 #include "base/fd.h"
 #include "ports/control_groups.h"
 #include "sys/proc_files.h"
@@ -108,6 +109,13 @@ std::string cgroup_directory(const CgroupMount& mount, std::string_view proc_cgr
     return line == "/" ? mount.point : mount.point + std::string(line);
   }
   return "";
+}
+
+// Groups cannot be moved to another folder, so who may write to the folder now is who could have made the group.
+bool is_made_by_root(const std::string& group) {
+  const std::size_t slash = group.rfind('/');
+  if (slash == group.npos || goes_up(group)) return false;
+  return check_directory(slash == 0 ? "/" : group.substr(0, slash), 0).has_value();
 }
 
 Result<std::string> make_cgroup(const std::string& parent, const std::string& name, pid_t pid) {

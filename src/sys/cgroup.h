@@ -30,6 +30,9 @@ std::optional<CgroupMount> parse_cgroup_mount(std::string_view mountinfo);
 // of another container, seen as "/../other").
 std::string cgroup_directory(const CgroupMount& mount, std::string_view proc_cgroup);
 
+// As ports::ControlGroups::is_made_by_root(): only root may write to the folder that the group is in. Any thread.
+bool is_made_by_root(const std::string& group);
+
 // Makes `parent`/`name` and moves `pid` into it. kUnavailable, with the system's reason, if the tree
 // is read-only or not ours to change; kGone if the process has ended; kLimit if it is in use.
 Result<std::string> make_cgroup(const std::string& parent, const std::string& name, pid_t pid);

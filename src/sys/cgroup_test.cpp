@@ -50,6 +50,17 @@ TEST(CgroupDirectory, OfAContainersPartLeavesOutTheContainersName) {
   EXPECT_EQ(cgroup_directory(part, "0::/elsewhere\n"), "");
 }
 
+TEST(MadeByRoot, OnlyWhereRootAloneMayWrite) {
+  EXPECT_TRUE(is_made_by_root("/usr/libpod-a.scope"));
+  EXPECT_FALSE(is_made_by_root("/tmp/libpod-a.scope"));
+  EXPECT_FALSE(is_made_by_root("/usr/../tmp/libpod-a.scope"));
+  EXPECT_FALSE(is_made_by_root("/nowhere/libpod-a.scope"));
+  EXPECT_FALSE(is_made_by_root(""));
+  if (::geteuid() == 0) return;
+  const testing::TempDir ours;
+  EXPECT_FALSE(is_made_by_root(ours.path() + "/libpod-a.scope"));
+}
+
 TEST(CgroupDirectory, NeverLeadsOutOfTheMount) {
   const CgroupMount whole{"/sys/fs/cgroup", "/"};
   EXPECT_EQ(cgroup_directory(whole, "0::/../other\n"), "");

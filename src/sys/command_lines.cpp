@@ -1,5 +1,6 @@
 #include "sys/command_lines.h"
 
+#include "base/make_room.h"
 #include "base/proc_stat.h"
 #include "sys/proc_files.h"
 
@@ -52,10 +53,11 @@ CommandLines::Known* CommandLines::known_of(const ports::ProcessInfo& process) {
   if (it != known_.end() && it->second.start_ticks == process.start_ticks) return &it->second;
   if (it == known_.end()) {
     forget_unwanted();
-    if (known_.size() >= kMostProcesses) return nullptr;
+    if (known_.size() >= kMostProcesses && !make_room(process.uid)) return nullptr;
     it = known_.try_emplace(process.pid).first;
   }
   it->second = Known();
+  it->second.uid = process.uid;
   it->second.start_ticks = process.start_ticks;
   return &it->second;
 }
@@ -64,6 +66,20 @@ void CommandLines::forget_unwanted() {
   const TimePoint now = loop_.now();
   std::erase_if(known_, [&](const auto& each) { return now - each.second.wanted >= kUnwanted; });
   workers_.tidy();
+}
+
+// Of who has most that one goes which was wanted longest ago; while it is being read it stays.
+bool CommandLines::make_room(uid_t uid) {
+  const uid_t who = who_makes_room(
+      known_, [](const auto& each) { return each.second.uid; }, uid);
+  auto oldest = known_.end();
+  for (auto at = known_.begin(); at != known_.end(); ++at) {
+    if (at->second.uid != who || at->second.reading) continue;
+    if (oldest == known_.end() || at->second.wanted < oldest->second.wanted) oldest = at;
+  }
+  if (oldest == known_.end()) return false;
+  known_.erase(oldest);
+  return true;
 }
 
 void CommandLines::read(const ports::ProcessInfo& process, Known& known) {

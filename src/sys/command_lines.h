@@ -2,7 +2,7 @@
 //
 // Reading /proc/PID/cmdline takes the lock of that process's address space, which whoever runs in it
 // can hold as long as they like. So workers read, one for each user (user_workers.h), and what was
-// read last is told meanwhile. Bounded.
+// read last is told meanwhile. Bounded: who has most processes that were asked about is forgotten first.
 #pragma once
 
 #include "base/result.h"
@@ -44,6 +44,7 @@ class CommandLines {
 
  private:
   struct Known {
+    uid_t uid = 0;
     std::uint64_t start_ticks = 0;
     bool reading = false;
     bool answered = false;                          // once at least
@@ -54,6 +55,7 @@ class CommandLines {
 
   Known* known_of(const ports::ProcessInfo& process);
   void forget_unwanted();
+  bool make_room(uid_t uid);
   void read(const ports::ProcessInfo& process, Known& known);
   void take(pid_t pid, std::uint64_t start_ticks, std::optional<std::vector<std::string>> words);
 

@@ -132,6 +132,18 @@ TEST_F(CommandLinesTest, AnotherProcessWithThatPidIsReadAnew) {
   EXPECT_TRUE(becomes(process(10, 1000, 2), {"new"}));
 }
 
+TEST_F(CommandLinesTest, WhoFillsItMakesRoomForOthers) {
+  proc->set(9999, Words{"honest"});
+  EXPECT_TRUE(becomes(process(9999, 1000), {"honest"}));
+  // More than a user's worker takes on at a time, so that some are not being read.
+  for (pid_t pid = 1; pid <= static_cast<pid_t>(CommandLines::kMostProcesses) + 100; ++pid) {
+    (void)commands.of(process(pid, 6666));
+  }
+  EXPECT_EQ(known(process(9999, 1000)), Words{"honest"});
+  proc->set(9998, Words{"also", "honest"});
+  EXPECT_TRUE(becomes(process(9998, 1001), {"also", "honest"}));
+}
+
 TEST_F(CommandLinesTest, KeepsABoundedNumber) {
   for (pid_t pid = 1; pid <= static_cast<pid_t>(CommandLines::kMostProcesses); ++pid) {
     (void)commands.of(process(pid, 1000 + static_cast<uid_t>(pid) % 8));

@@ -12,6 +12,10 @@ std::string SystemControlGroups::of(pid_t pid) {
   return mount_ && text ? cgroup_directory(*mount_, *text) : "";
 }
 
+bool SystemControlGroups::is_made_by_root(const std::string& group) {
+  return sys::is_made_by_root(group);
+}
+
 Result<std::string> SystemControlGroups::make_below(pid_t pid, const std::string& name) {
   const std::string parent = of(pid);
   if (!parent.empty()) return make_cgroup(parent, name, pid);

@@ -17,6 +17,7 @@ class SystemControlGroups final : public ports::ControlGroups {
   void set_mount(std::optional<CgroupMount> mount) { mount_ = std::move(mount); }
 
   std::string of(pid_t pid) override;
+  bool is_made_by_root(const std::string& group) override;
   Result<std::string> make_below(pid_t pid, const std::string& name) override;
   Result<void> fence(const std::string& group, const DeviceFences& fences) override;
   Result<std::vector<pid_t>> members(const std::string& group) override;

@@ -1,6 +1,7 @@
 #include "sys/system_processes.h"
 
 #include "base/proc_stat.h"
+#include "base/steps.h"
 #include "sys/proc_files.h"
 #include "sys/system_accounts.h"
 
@@ -197,6 +198,7 @@ Result<EventLoop::SourcePtr> SystemProcesses::on_death(Handle& process,
 }
 
 Result<ProcessInfo> SystemProcesses::read_info(pid_t pid) {
+  steps::add(steps::Kind::kProcesses);
   if (const auto info = read_process(pid)) return *info;
   return unreadable(pid, errno);
 }

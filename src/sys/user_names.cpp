@@ -1,5 +1,6 @@
 #include "sys/user_names.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -39,7 +40,7 @@ const UserNames::Known& UserNames::look_up(uid_t uid) {
   const bool is_new = it == known_.end();
   if (!is_new && (it->second.waits || now - it->second.asked < kFresh)) return it->second;
   if (is_new) {
-    if (known_.size() >= kMostUsers) known_.clear();
+    if (known_.size() >= kMostUsers) forget_oldest();
     it = known_.emplace(uid, Known{std::to_string(uid), {}, now}).first;
   }
   it->second.asked = now;
@@ -72,6 +73,13 @@ void UserNames::take(Known& known, const Answer& answer) {
   if (!answer.name) return;
   known.name = *answer.name;
   known.owner = answer.owner;
+}
+
+// A user who comes as many pushes out the others' names no sooner than they are old.
+void UserNames::forget_oldest() {
+  known_.erase(std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
+    return a.second.asked < b.second.asked;
+  }));
 }
 
 }  // namespace gpurota::sys

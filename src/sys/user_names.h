@@ -46,6 +46,7 @@ class UserNames {
 
   const Known& look_up(uid_t uid);
   static void take(Known& known, const Answer& answer);
+  void forget_oldest();
 
   ports::EventLoop& loop_;
   std::shared_ptr<ports::Accounts> accounts_;

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace gpurota::testing {
@@ -26,6 +27,11 @@ DeviceFences FakeControlGroups::fences_of(const std::string& group) const {
 std::string FakeControlGroups::of(pid_t pid) {
   const auto at = of_process_.find(pid);
   return at == of_process_.end() ? "" : at->second;
+}
+
+bool FakeControlGroups::is_made_by_root(const std::string& group) {
+  return std::none_of(users_.begin(), users_.end(),
+                      [&](const std::string& users) { return ports::is_in_cgroup(group, users); });
 }
 
 Result<std::string> FakeControlGroups::make_below(pid_t pid, const std::string& name) {

@@ -26,6 +26,8 @@ class FakeControlGroups final : public ports::ControlGroups {
   void set_available(bool available) { available_ = available; }
   // From now on fence fails with kDenied, as without the capability.
   void set_fences_available(bool available) { fences_available_ = available; }
+  // That group, and those below it, are of a user's making; all others are root's.
+  void set_made_by_user(const std::string& group) { users_.insert(group); }
   // While it is short nobody can be looked at, as without descriptors: kLimit.
   void set_short(bool is_short) { is_short_ = is_short; }
   // Nothing: it has none.
@@ -33,6 +35,7 @@ class FakeControlGroups final : public ports::ControlGroups {
   bool exists(const std::string& group) const { return groups_.count(group) > 0; }
 
   std::string of(pid_t pid) override;
+  bool is_made_by_root(const std::string& group) override;
   Result<std::string> make_below(pid_t pid, const std::string& name) override;
   Result<void> fence(const std::string& group, const DeviceFences& fences) override;
   Result<std::vector<pid_t>> members(const std::string& group) override;
@@ -43,6 +46,7 @@ class FakeControlGroups final : public ports::ControlGroups {
   std::function<void(pid_t)> kill_process_;
   std::map<pid_t, std::string> of_process_;
   std::set<std::string> groups_;
+  std::set<std::string> users_;
   std::map<std::string, DeviceFences> fences_;
   bool available_ = true;
   bool fences_available_ = true;

@@ -63,6 +63,11 @@ std::string pod_of(Text name) {
 }  // namespace
 
 std::optional<Container> find_container(std::string_view cgroup) {
+  return find_container(cgroup, [](const std::string&) { return true; });
+}
+
+std::optional<Container> find_container(
+    std::string_view cgroup, const std::function<bool(const std::string& group)>& counts) {
   std::optional<Container> found;
   std::string pod;
   bool in_kubernetes = false;
@@ -83,9 +88,9 @@ std::optional<Container> find_container(std::string_view cgroup) {
       }
     }
     if (here) {
-      found = std::move(here);
-      found->pod = pod;
-      found->group = cgroup.substr(0, end);
+      here->pod = pod;
+      here->group = cgroup.substr(0, end);
+      if (counts(here->group)) found = std::move(here);
     }
     in_kubernetes |= name.starts_with("kubepods");
     above = name;

@@ -4,6 +4,7 @@
 // Kubernetes (kubepods/…/podUID/ID), LXC (lxc.payload.NAME); and every group whose name is an id, wherever it is (docker's --cgroup-parent).
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,7 +23,11 @@ struct Container {
   friend bool operator==(const Container&, const Container&) = default;
 };
 
-// The innermost one that the path of a control group goes through.
+// The innermost one that the path of a control group goes through. Anybody can make a group with such a name: by this alone nothing is decided in
+// favour of a process.
 std::optional<Container> find_container(std::string_view cgroup);
+// The same of those whose group counts.
+std::optional<Container> find_container(
+    std::string_view cgroup, const std::function<bool(const std::string& group)>& counts);
 
 }  // namespace gpurota::watch

@@ -49,6 +49,13 @@ TEST(FindContainer, TakesTheInnermost) {
   EXPECT_EQ(find_container(inner), (Container{"docker", kOther, "", inner}));
 }
 
+TEST(FindContainer, TakesTheInnermostThatCounts) {
+  const std::string outer = "/docker/" + kId, inner = outer + "/libpod-" + kOther;
+  const auto counts = [&](const std::string& group) { return group != inner; };
+  EXPECT_EQ(find_container(inner + "/x", counts), (Container{"docker", kId, "", outer}));
+  EXPECT_FALSE(find_container(inner, [](const std::string&) { return false; }));
+}
+
 TEST(FindContainer, FindsNoneWhereThereIsNone) {
   for (const char* group :
        {"", "/", "/user.slice/user-1000.slice", "/docker", "/docker/short",

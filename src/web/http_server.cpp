@@ -1,5 +1,6 @@
 #include "web/http_server.h"
 
+#include "base/make_room.h"
 #include "base/threads.h"
 
 #include <fmt/format.h>
@@ -15,9 +16,6 @@
 #include <thread>
 #include <vector>
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -99,69 +97,19 @@ namespace {
 // Pieces of one connection, and new connections: then it is the others' turn.
 constexpr int kMostAtOnce = 64;
 
-union Address {
-  sockaddr any;
-  sockaddr_in four;
-  sockaddr_in6 six;
-};
-
-socklen_t fill(Address& to, const ListenAddress& from) {
-  const auto port = htons(static_cast<std::uint16_t>(from.port));
-  to = {};
-  if (::inet_pton(AF_INET, from.host.c_str(), &to.four.sin_addr) == 1) {
-    to.four.sin_family = AF_INET;
-    to.four.sin_port = port;
-    return sizeof to.four;
-  }
-  to = {};
-  (void)::inet_pton(AF_INET6, from.host.c_str(), &to.six.sin6_addr);
-  to.six.sin6_family = AF_INET6;
-  to.six.sin6_port = port;
-  return sizeof to.six;
-}
-
-// An address of IPv4 that came by a socket of IPv6 is one of IPv4.
-std::string text_of(const Address& address) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  const bool four = address.any.sa_family == AF_INET;
-  const void* const bytes = four ? static_cast<const void*>(&address.four.sin_addr)
-                                 : static_cast<const void*>(&address.six.sin6_addr);
-  if (!::inet_ntop(address.any.sa_family, bytes, text.data(), text.size())) return "";
-  const std::string found = text.data();
-  constexpr std::string_view kMapped = "::ffff:";
-  return found.starts_with(kMapped) && found.find('.') != found.npos ? found.substr(kMapped.size())
-                                                                     : found;
-}
-
 }  // namespace
 
-Result<std::unique_ptr<HttpServer>> HttpServer::listen(const ListenAddress& where,
-                                                       Handlers handlers,
-                                                       std::unique_ptr<Tls> tls) {
-  Address address;
-  const socklen_t size = fill(address, where);
-  Fd socket(::socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return fail_errno("cannot make a socket", errno);
-  // Not SO_REUSEPORT: a second one would share the port, and so could a stranger.
-  const int yes = 1;
-  (void)::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (::bind(socket.get(), &address.any, size) != 0 || ::listen(socket.get(), 128) != 0) {
-    return fail_errno(fmt::format("cannot listen on {} port {}", where.host, where.port), errno);
-  }
-  socklen_t told = sizeof address;
-  (void)::getsockname(socket.get(), &address.any, &told);
-  const int port =
-      ntohs(address.any.sa_family == AF_INET ? address.four.sin_port : address.six.sin6_port);
+Result<std::unique_ptr<HttpServer>> HttpServer::make(std::vector<Listener> listeners,
+                                                     Handlers handlers, std::unique_ptr<Tls> tls) {
   std::unique_ptr<HttpServer> server(
-      new HttpServer(std::move(socket), port, std::move(handlers), std::move(tls)));
+      new HttpServer(std::move(listeners), std::move(handlers), std::move(tls)));
   GPUROTA_TRY(server->asker_->begin());
   GPUROTA_TRY(server->actor_->begin());
   return server;
 }
 
-HttpServer::HttpServer(Fd socket, int port, Handlers handlers, std::unique_ptr<Tls> tls)
-    : socket_(std::move(socket)),
-      port_(port),
+HttpServer::HttpServer(std::vector<Listener> listeners, Handlers handlers, std::unique_ptr<Tls> tls)
+    : listeners_(std::move(listeners)),
       handlers_(std::move(handlers)),
       tls_(std::move(tls)),
       asker_(std::make_unique<Asker>([this](std::uint64_t id, const HttpRequest& request) {
@@ -188,29 +136,38 @@ void HttpServer::refresh_certificate() {
   }
 }
 
-void HttpServer::accept_all() {
+// Of who has most connections one goes that has not said yet what it wants, else the oldest.
+void HttpServer::make_room(const std::string& group) {
+  const auto owner_of = [](const Connection& each) { return each.group; };
+  const std::string who = who_makes_room(connections_, owner_of, group);
+  const auto is_theirs = [&](const Connection& each) { return each.group == who; };
+  auto gone = std::find_if(connections_.begin(), connections_.end(),
+                           [&](const Connection& each) { return is_theirs(each) && !each.asked; });
+  if (gone == connections_.end()) {
+    gone = std::find_if(connections_.begin(), connections_.end(), is_theirs);
+  }
+  // Everybody has one.
+  if (gone == connections_.end()) gone = connections_.begin();
+  drop(*gone);
+  connections_.erase(gone);
+}
+
+void HttpServer::accept_all(const Listener& listener) {
   refresh_certificate();
   for (int made = 0; made < kMostAtOnce; ++made) {
-    Address address{};
-    socklen_t size = sizeof address;
-    Fd socket(::accept4(socket_.get(), &address.any, &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) return;
-    if (connections_.size() >= kMostConnections) {
-      const auto slow = std::find_if(connections_.begin(), connections_.end(),
-                                     [](const Connection& each) { return !each.asked; });
-      const auto makes_way = slow == connections_.end() ? connections_.begin() : slow;
-      drop(*makes_way);
-      connections_.erase(makes_way);
-    }
+    auto visitor = accept_visitor(listener);
+    if (!visitor) return;
+    if (connections_.size() >= kMostConnections) make_room(visitor->group);
     Connection& newest = connections_.emplace_back();
-    auto tls = tls_ ? tls_->accept(socket.get()) : nullptr;
+    auto tls = tls_ ? tls_->accept(visitor->socket.get()) : nullptr;
     if (tls_ && !tls) {
       connections_.pop_back();
       return;
     }
-    newest.socket = Stream(std::move(socket), std::move(tls));
+    newest.socket = Stream(std::move(visitor->socket), std::move(tls));
     newest.id = ++last_id_;
-    newest.peer = text_of(address);
+    newest.peer = std::move(visitor->address);
+    newest.group = std::move(visitor->group);
     newest.until = Clock::now() + kPatience;
     // Who has said all by now need not fear those who come next.
     read(newest);
@@ -246,7 +203,8 @@ void HttpServer::read(Connection& connection) {
 
 void HttpServer::make_viewer(Connection& connection, const HttpResponse& response) {
   if (viewers_.is_empty()) event_asked_.reset();  // the first one need not wait
-  viewers_.add(std::exchange(connection.socket, {}), response_text(response, false), Clock::now());
+  viewers_.add(std::exchange(connection.socket, {}), connection.group,
+               response_text(response, false), Clock::now());
 }
 
 void HttpServer::ask_for_event() {
@@ -258,14 +216,14 @@ void HttpServer::ask_for_event() {
 }
 
 void HttpServer::answer(Connection& connection, const HttpResponse& response) {
-  if (response.is_stream && viewers_.is_full()) {
+  if (response.is_stream && !viewers_.has_room(connection.group)) {
     return answer(connection,
-                  {503, fmt::format("{} viewers watch already, and there may be no more: try again "
+                  {503, fmt::format("{} viewers watch already, and of no address more: try again "
                                     "later, or ask for /api/now\n",
                                     Viewers::kMost)});
   }
   if (response.is_stream && !connection.head_only) return make_viewer(connection, response);
-  if (response.body.size() > kAlwaysSent && unsent() + response.body.size() > kMostUnsent) {
+  if (!has_memory(connection, response.body.size())) {
     return answer(connection, {503, "too many answers wait to be read: try again in a moment\n"});
   }
   connection.to_send = response_text(response, connection.head_only);
@@ -274,10 +232,32 @@ void HttpServer::answer(Connection& connection, const HttpResponse& response) {
   write(connection);
 }
 
-std::size_t HttpServer::unsent() const {
-  std::size_t bytes = 0;
-  for (const Connection& each : connections_) bytes += each.to_send.size();
-  return bytes;
+// Whoever has most of it gets no more, and loses what is not taken where others need it.
+bool HttpServer::has_memory(const Connection& connection, std::size_t bytes) {
+  if (bytes <= kAlwaysSent) return true;
+  for (;;) {
+    std::size_t all = bytes;
+    std::map<std::string, std::size_t> unsent;
+    for (const Connection& each : connections_) {
+      all += each.to_send.size();
+      unsent[each.group] += each.to_send.size();
+    }
+    if (all <= kMostUnsent) return true;
+    const std::size_t own = unsent[connection.group] + bytes;
+    const auto most =
+        std::max_element(unsent.begin(), unsent.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (most->second <= own) return false;
+    const auto largest = std::max_element(
+        connections_.begin(), connections_.end(), [&](const Connection& a, const Connection& b) {
+          const auto size = [&](const Connection& each) {
+            return each.group == most->first ? each.to_send.size() : 0;
+          };
+          return size(a) < size(b);
+        });
+    largest->to_send.clear();
+    drop(*largest);
+  }
 }
 
 void HttpServer::write(Connection& connection) {
@@ -307,10 +287,10 @@ void HttpServer::take_answers(Asker& from) {
   }
 }
 
-// The listening socket, the asker, the actor, the connections, the viewers.
+// The asker, the actor, the listening sockets, the connections, the viewers.
 std::vector<pollfd> HttpServer::polled() const {
-  std::vector<pollfd> polled = {
-      {socket_.get(), POLLIN, 0}, {asker_->fd(), POLLIN, 0}, {actor_->fd(), POLLIN, 0}};
+  std::vector<pollfd> polled = {{asker_->fd(), POLLIN, 0}, {actor_->fd(), POLLIN, 0}};
+  for (const Listener& each : listeners_) polled.push_back({each.socket.get(), POLLIN, 0});
   for (const Connection& each : connections_) {
     // One whose answer is still being found is only asked whether it has hung up.
     const bool waits = each.asked && !each.sending;
@@ -335,7 +315,7 @@ std::chrono::milliseconds HttpServer::until_next(std::chrono::milliseconds longe
 void HttpServer::serve_connections(std::vector<pollfd>::const_iterator results) {
   for (Connection& each : connections_) {
     const short seen = (results++)->revents;
-    if (seen == 0) continue;
+    if (seen == 0 || !each.socket) continue;
     const bool waits = each.asked && !each.sending;
     if (waits) {
       if ((seen & (POLLERR | POLLHUP)) != 0) drop(each);
@@ -352,19 +332,22 @@ void HttpServer::serve(std::chrono::milliseconds longest) {
   std::vector<pollfd> polled = this->polled();
   const auto wait = static_cast<int>(until_next(longest).count());
   if (::poll(polled.data(), polled.size(), wait) < 0) return;
-  constexpr std::ptrdiff_t kFirst = 3;
-  const auto first_viewer = kFirst + static_cast<std::ptrdiff_t>(connections_.size());
+  constexpr std::size_t kFirstListener = 2;
+  const auto first = static_cast<std::ptrdiff_t>(kFirstListener + listeners_.size());
+  const auto first_viewer = first + static_cast<std::ptrdiff_t>(connections_.size());
   // The viewers first: a connection may become one.
   viewers_.on_polled(polled.cbegin() + first_viewer, Clock::now());
-  serve_connections(polled.cbegin() + kFirst);
-  if (polled[1].revents != 0) take_answers(*asker_);
-  if (polled[2].revents != 0) take_answers(*actor_);
+  serve_connections(polled.cbegin() + first);
+  if (polled[0].revents != 0) take_answers(*asker_);
+  if (polled[1].revents != 0) take_answers(*actor_);
   const auto now = Clock::now();
   for (auto at = connections_.begin(); at != connections_.end();) {
     if (at->socket && now >= at->until) drop(*at);
     at = at->socket ? std::next(at) : connections_.erase(at);
   }
-  if (polled[0].revents != 0) accept_all();
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    if (polled[kFirstListener + i].revents != 0) accept_all(listeners_[i]);
+  }
 }
 
 }  // namespace gpurota::web

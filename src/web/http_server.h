@@ -1,12 +1,12 @@
 // Serves HTTP to whoever connects, however they behave: one thread reads and writes for all of them,
-// nobody is waited for longer than kPatience, and when there are too many the one that has taken longest
-// to say what it wants makes way. Who asks for a stream becomes one of the viewers, which have a number and a patience of their own.
+// nobody is waited for longer than kPatience, and when there are too many, or what they do not read is too much, whoever has most of
+// that makes room (Visitor::group): first with what has taken longest to say what it wants. Who asks for a stream becomes one of the viewers, which have a number and a patience of their own.
 // Used by gpurota-web; never interprets a path.
 #pragma once
 
 #include "base/fd.h"
-#include "web/host_check.h"
 #include "web/http_request.h"
+#include "web/listener.h"
 #include "web/stream.h"
 #include "web/viewers.h"
 
@@ -42,11 +42,11 @@ class HttpServer {
   };
 
   // `tls`: null: without.
-  static Result<std::unique_ptr<HttpServer>> listen(const ListenAddress& address, Handlers handlers,
-                                                    std::unique_ptr<Tls> tls = nullptr);
+  static Result<std::unique_ptr<HttpServer>> make(std::vector<Listener> listeners,
+                                                  Handlers handlers,
+                                                  std::unique_ptr<Tls> tls = nullptr);
   ~HttpServer();
 
-  int port() const { return port_; }
   // One round: waits until something happens, at most so long. Call it for ever.
   void serve(std::chrono::milliseconds longest = kPatience);
 
@@ -56,7 +56,7 @@ class HttpServer {
   struct Connection {
     Stream socket;
     std::uint64_t id = 0;
-    std::string peer{};
+    std::string peer{}, group{};
     Clock::time_point until{};
     std::string received{};
     std::string to_send{};
@@ -72,12 +72,13 @@ class HttpServer {
   static constexpr std::size_t kAlwaysSent = 4096;
   static constexpr std::uint64_t kEventId = 0;  // as if the viewers were a connection
 
-  HttpServer(Fd socket, int port, Handlers handlers, std::unique_ptr<Tls> tls);
-  void accept_all();
+  HttpServer(std::vector<Listener> listeners, Handlers handlers, std::unique_ptr<Tls> tls);
+  void accept_all(const Listener& listener);
+  void make_room(const std::string& group);
   void refresh_certificate();
   void read(Connection& connection);
   void answer(Connection& connection, const HttpResponse& response);
-  std::size_t unsent() const;
+  bool has_memory(const Connection& connection, std::size_t bytes);
   void write(Connection& connection);
   void take_answers(Asker& from);
   void drop(Connection& connection);
@@ -87,8 +88,7 @@ class HttpServer {
   std::chrono::milliseconds until_next(std::chrono::milliseconds longest) const;
   void serve_connections(std::vector<pollfd>::const_iterator results);
 
-  Fd socket_;
-  int port_;
+  std::vector<Listener> listeners_;
   Handlers handlers_;
   std::unique_ptr<Tls> tls_;
   std::unique_ptr<Asker> asker_, actor_;

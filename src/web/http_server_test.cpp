@@ -21,22 +21,27 @@ using ::testing::StartsWith;
 class HttpServerTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto made = HttpServer::listen({"127.0.0.1", 0},
-                                   {.quick =
-                                        [](const HttpRequest& request) {
-                                          HttpResponse response{200, "quick\n"};
-                                          response.is_stream = request.path == "/live";
-                                          if (request.path == "/large")
-                                            response.body.assign(8u << 20, 'x');
-                                          if (response.is_stream) response.body = ": begins\n\n";
-                                          return std::optional(response);
-                                        },
-                                    .slow = [](const HttpRequest&) { return HttpResponse{}; },
-                                    .event =
-                                        [this] {
-                                          ++events;
-                                          return "data: " + std::string(event_bytes, 'x') + "\n\n";
-                                        }});
+    auto at = listen_at({"127.0.0.1", 0});
+    ASSERT_TRUE(at) << at.error().message;
+    port = at->address.port;
+    std::vector<Listener> listeners;
+    listeners.push_back(std::move(*at));
+    auto made = HttpServer::make(std::move(listeners),
+                                 {.quick =
+                                      [](const HttpRequest& request) {
+                                        HttpResponse response{200, "quick\n"};
+                                        response.is_stream = request.path == "/live";
+                                        if (request.path == "/large")
+                                          response.body.assign(8u << 20, 'x');
+                                        if (response.is_stream) response.body = ": begins\n\n";
+                                        return std::optional(response);
+                                      },
+                                  .slow = [](const HttpRequest&) { return HttpResponse{}; },
+                                  .event =
+                                      [this] {
+                                        ++events;
+                                        return "data: " + std::string(event_bytes, 'x') + "\n\n";
+                                      }});
     ASSERT_TRUE(made) << made.error().message;
     server = std::move(*made);
     thread = std::thread([this] {
@@ -56,7 +61,7 @@ class HttpServerTest : public ::testing::Test {
     }
     sockaddr_in to{};
     to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<std::uint16_t>(server->port()));
+    to.sin_port = htons(static_cast<std::uint16_t>(port));
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
     const std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -79,6 +84,7 @@ class HttpServerTest : public ::testing::Test {
   std::atomic<int> events{0};
   std::size_t event_bytes = 10;
   std::atomic<bool> over{false};
+  int port = 0;
   std::unique_ptr<HttpServer> server;
   std::thread thread;
 };
@@ -139,7 +145,7 @@ TEST(Viewers, OneThatDoesNotReadIsDroppedAndMissesStatesBefore) {
   const Fd reader(ends[0]);
   Viewers viewers;
   const Viewers::Clock::time_point start{};
-  viewers.add(Stream(Fd(ends[1])), "head", start);
+  viewers.add(Stream(Fd(ends[1])), "a", "head", start);
   const std::string large(4 << 20, 'x');
   for (int i = 0; i < 5; ++i) viewers.show(large, start);
   EXPECT_EQ(viewers.size(), 1U);
@@ -153,13 +159,37 @@ TEST(Viewers, OneThatDoesNotReadIsDroppedAndMissesStatesBefore) {
   EXPECT_TRUE(viewers.is_empty());
 }
 
+TEST(Viewers, WhoTakesAllPlacesMakesRoomForOthers) {
+  Viewers viewers;
+  std::vector<Fd> readers;
+  const Viewers::Clock::time_point start{};
+  const auto add = [&](const std::string& group) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    readers.emplace_back(ends[0]);
+    viewers.add(Stream(Fd(ends[1])), group, "head", start);
+  };
+  add("192.0.2.1");
+  for (std::size_t i = 1; i < Viewers::kMost; ++i) add("192.0.2.66");
+  EXPECT_FALSE(viewers.has_room("192.0.2.66"));
+  EXPECT_TRUE(viewers.has_room("192.0.2.1"));
+  EXPECT_TRUE(viewers.has_room("192.0.2.2"));
+  add("192.0.2.2");
+  EXPECT_EQ(viewers.size(), Viewers::kMost);
+  char byte = 0;
+  EXPECT_EQ(::recv(readers[0].get(), &byte, 1, 0), 1) << "it is still there";
+  char text[8];
+  EXPECT_EQ(::recv(readers[1].get(), text, sizeof text, 0), 4);
+  EXPECT_EQ(::recv(readers[1].get(), text, sizeof text, 0), 0) << "that one has gone";
+}
+
 TEST(Viewers, OneThatReadsSlowlyGetsTheNewestNext) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
   const Fd reader(ends[0]);
   Viewers viewers;
   const Viewers::Clock::time_point start{};
-  viewers.add(Stream(Fd(ends[1])), "head", start);
+  viewers.add(Stream(Fd(ends[1])), "a", "head", start);
   const std::string large(4 << 20, 'x');
   viewers.show(large, start);
   viewers.show("skipped", start);

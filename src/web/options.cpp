@@ -20,7 +20,8 @@ Serves what the daemon knows over HTTP: a page for people at /, where 'gpurota w
 /metrics for Prometheus, /healthz (this process lives), /readyz (GPUs can be had: daemon, driver and
 store are well).
 
-  --listen ADDRESS:PORT  where, by default 127.0.0.1:9836. Port 0: any that is free
+  --listen ADDRESS:PORT  where, by default 127.0.0.1:9836, or where systemd listens for it
+                         (gpurota-web.socket). Port 0: any that is free
   --tls-certificate FILE, --tls-key FILE
                          serve https with these (PEM). They are read again when they change
   --plain                listen without TLS where other machines can connect
@@ -75,6 +76,7 @@ Result<void> take_url(Options& options, std::string url) {
 
 Result<void> take_listen(Options& options, const std::string& text) {
   GPUROTA_ASSIGN_OR_RETURN(options.listen, parse_listen(text));
+  options.names_listen = true;
   return {};
 }
 
@@ -180,11 +182,7 @@ Result<void> check_together(const Options& options) {
                                     ": whoever is between could read the token: write https://, or "
                                     "give --plain where that is no matter");
   }
-  if (is_loopback(options.listen) || options.has_tls() || options.plain) return {};
-  return fail(Code::kInvalid,
-              "--listen: other machines can connect to " + options.listen.host +
-                  ": give --tls-certificate and --tls-key, or --plain where whoever is between may "
-                  "read and change everything");
+  return check_address(options, options.listen);
 }
 
 // "[::1]" in a URL.
@@ -218,6 +216,14 @@ Result<Options> parse_options(int argc, char** argv) {
   if (optind < argc) return fail(Code::kInvalid, "gpurota-web takes no arguments, see --help");
   if (options.print.empty()) GPUROTA_TRY(check_together(options));
   return options;
+}
+
+Result<void> check_address(const Options& options, const ListenAddress& address) {
+  if (is_loopback(address) || options.has_tls() || options.plain) return {};
+  return fail(Code::kInvalid,
+              "--listen: other machines can connect to " + address.host +
+                  ": give --tls-certificate and --tls-key, or --plain where whoever is between may "
+                  "read and change everything");
 }
 
 std::string machine_name() {

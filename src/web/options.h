@@ -13,19 +13,24 @@ namespace gpurota::web {
 
 struct Options {
   ListenAddress listen{"127.0.0.1", 9836};
-  bool plain = false;  // without TLS, also where others can listen in
+  bool names_listen = false;  // --listen is given
+  bool plain = false;         // without TLS, also where others can listen in
   std::string tls_certificate{}, tls_key{};
   std::optional<std::string> runtime_dir{};
   Site::Options site{};
   std::string url{};  // of the page; empty: where it listens
   Proxy::Options proxy{};
   Fleet::Options fleet{};
-  std::string print{};  // and be done
+  bool keeps_port = false;  // nobody else can have it while we do not run
+  std::string print{};      // and be done
 
   bool has_tls() const { return !tls_certificate.empty(); }
 };
 
 Result<Options> parse_options(int argc, char** argv);
+
+// Whether it may serve there as it is asked to: elsewhere than at this machine by TLS, or knowingly without.
+Result<void> check_address(const Options& options, const ListenAddress& address);
 
 // What this machine is called.
 std::string machine_name();

@@ -21,7 +21,6 @@ constexpr std::string_view kSignInPath = "/api/sign-in";
 constexpr std::string_view kCallPath = "/api/call";
 constexpr std::string_view kKeyHeader = "gpurota-session";
 constexpr std::size_t kKeyChars = 32;  // of a token, at its end: the page's half
-constexpr std::size_t kMostSessions = 4096;
 constexpr std::chrono::seconds kRetry{2};
 constexpr int kLookMs = 500;
 
@@ -177,15 +176,14 @@ std::optional<HttpResponse> SignedIn::check_session(const HttpRequest& request,
 
 // With the lock. What is no session of ours is over.
 std::optional<HttpResponse> SignedIn::slow_down(std::string_view token) {
-  const auto session = sessions_.find(token);
-  if (session == sessions_.end()) return signed_out();
-  Pace& pace = session->second;
-  const auto now = Clock::now();
-  const double passed = std::chrono::duration<double>(now - pace.at).count();
-  pace.calls = std::min<double>(kCallsAtOnce, pace.calls + passed * kCallsPerSecond);
-  pace.at = now;
-  if (pace.calls < 1) return refusal(429, "too many requests: wait a moment");
-  pace.calls -= 1;
+  switch (sessions_.take_call(token, Clock::now())) {
+    case KnownSessions::Call::kUnknown:
+      return signed_out();
+    case KnownSessions::Call::kTooFast:
+      return refusal(429, "too many requests: wait a moment");
+    case KnownSessions::Call::kTaken:
+      break;
+  }
   return std::nullopt;
 }
 
@@ -202,11 +200,20 @@ Result<std::string> SignedIn::Line::ask(const std::string& call, bool read_only,
   return answer;
 }
 
+// For whom the link is, before the page acts by it.
+HttpResponse SignedIn::look_at_link(const proto::GetWebLink& call) {
+  auto answer = actor_.ask(proto::call_json(call), true, kPatience);
+  if (!answer) return refusal(503, answer.error().message);
+  return {200, std::move(*answer), kJsonType};
+}
+
 // The body is the call as the protocol has it; only the token never reaches the page whole.
 HttpResponse SignedIn::sign_in(const HttpRequest& request) {
   auto call = proto::parse_call(request.body);
+  const auto* const link = call ? std::get_if<proto::GetWebLink>(&call->params) : nullptr;
+  if (link) return look_at_link(*link);
   auto* const secret = call ? std::get_if<proto::SignIn>(&call->params) : nullptr;
-  if (!secret) return refusal(400, "this is not a call of SignIn");
+  if (!secret) return refusal(400, "this is neither a call of SignIn nor of GetWebLink");
   secret->from = request.peer;
   const auto answer = actor_.ask(proto::call_json(*secret), false, kPatience);
   if (!answer) return refusal(503, answer.error().message);
@@ -216,8 +223,7 @@ HttpResponse SignedIn::sign_in(const HttpRequest& request) {
   if (token.size() <= kKeyChars) return refusal(503, "the daemon's answer is malformed");
   {
     const std::lock_guard lock(mutex_);
-    if (sessions_.size() >= kMostSessions) sessions_.clear();
-    sessions_.emplace(token, Pace{kCallsAtOnce, Clock::now()});
+    sessions_.add(token, static_cast<uid_t>(opened->reply.session.uid), Clock::now());
   }
   const std::size_t half = token.size() - kKeyChars;
   opened->reply.token = token.substr(half);
@@ -245,15 +251,15 @@ HttpResponse SignedIn::call_with(const std::string& token, const HttpRequest& re
   if (!answer) return refusal(503, answer.error().message);
   if (proto::error_word(*answer) == "SignedOut") {
     const std::lock_guard lock(mutex_);
-    sessions_.erase(token);
+    sessions_.remove(token);
     return signed_out();
   }
   return {200, std::move(*answer), kJsonType};
 }
 
 // On a connection of its own, as the answer is a stream's.
-Result<std::string> SignedIn::sign_in_by_proxy(const std::string& user,
-                                               const HttpRequest& request) {
+Result<proto::SignInByProxy::Reply> SignedIn::sign_in_by_proxy(const std::string& user,
+                                                               const HttpRequest& request) {
   const bool is_number = user.find_first_not_of("0123456789") == user.npos;
   if (is_number) return fail(Code::kDenied, "the proxy names a number, not a user");
   proto::SignInByProxy call;
@@ -264,7 +270,7 @@ Result<std::string> SignedIn::sign_in_by_proxy(const std::string& user,
   GPUROTA_TRY(connection.start_stream(call));
   while (Clock::now() < until) {
     GPUROTA_ASSIGN_OR_RETURN(const auto answer, connection.next_answer<proto::SignInByProxy>());
-    if (answer) return answer->reply.token;
+    if (answer) return answer->reply;
     pollfd entry{connection.fd(), POLLIN, 0};
     (void)::poll(&entry, 1, kLookMs);
   }
@@ -276,14 +282,17 @@ Result<std::string> SignedIn::token_by_proxy(const std::string& user, const Http
   {
     const std::lock_guard lock(mutex_);
     const auto known = by_proxy_.find(user);
-    if (known != by_proxy_.end() && sessions_.contains(known->second)) return known->second;
+    if (known != by_proxy_.end() && sessions_.has(known->second)) return known->second;
   }
-  GPUROTA_ASSIGN_OR_RETURN(std::string token, sign_in_by_proxy(user, request));
+  GPUROTA_ASSIGN_OR_RETURN(const auto opened, sign_in_by_proxy(user, request));
   const std::lock_guard lock(mutex_);
-  if (by_proxy_.size() >= kMostSessions) by_proxy_.clear();
-  by_proxy_[user] = token;
-  sessions_.emplace(token, Pace{kCallsAtOnce, Clock::now()});
-  return token;
+  // The server in front names them; those whose sessions are gone are asked about anew.
+  if (by_proxy_.size() >= KnownSessions::kMost) {
+    std::erase_if(by_proxy_, [this](const auto& each) { return !sessions_.has(each.second); });
+  }
+  by_proxy_[user] = opened.token;
+  sessions_.add(opened.token, static_cast<uid_t>(opened.session.uid), Clock::now());
+  return opened.token;
 }
 
 // A session that is over is begun again: the proxy says still who it is.
@@ -304,7 +313,7 @@ std::optional<HttpResponse> SignedIn::admit_with(const std::string& token) {
   const auto error = proto::error_word(*answer);
   if (error == "SignedOut") {
     const std::lock_guard lock(mutex_);
-    sessions_.erase(token);
+    sessions_.remove(token);
     return signed_out();
   }
   return error.empty() ? std::nullopt : std::optional(refusal(403, "the daemon refuses this"));

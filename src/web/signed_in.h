@@ -7,6 +7,7 @@
 
 #include "client/locate.h"
 #include "web/http_request.h"
+#include "web/known_sessions.h"
 #include "web/proxy.h"
 
 #include <chrono>
@@ -22,9 +23,6 @@ namespace gpurota::web {
 
 class SignedIn {
  public:
-  // So fast may a session call, after so many at once.
-  static constexpr int kCallsPerSecond = 20;
-  static constexpr int kCallsAtOnce = 60;
   // Below what the server waits for an answer (http_server.h).
   static constexpr std::chrono::milliseconds kPatience{8000};
 
@@ -63,22 +61,18 @@ class SignedIn {
     const client::Location& location_;
     std::optional<client::Connection> connection_{};
   };
-  // How many calls a session may make now.
-  struct Pace {
-    double calls = kCallsAtOnce;
-    Clock::time_point at{};
-  };
-
   void serve();
   Result<void> serve_once();
   void set_open(bool open);
   std::optional<HttpResponse> slow_down(std::string_view token);
   HttpResponse call_by_proxy(const std::string& user, const HttpRequest& request);
   Result<std::string> token_by_proxy(const std::string& user, const HttpRequest& request);
-  Result<std::string> sign_in_by_proxy(const std::string& user, const HttpRequest& request);
+  Result<proto::SignInByProxy::Reply> sign_in_by_proxy(const std::string& user,
+                                                       const HttpRequest& request);
   std::optional<HttpResponse> check_session(const HttpRequest& request, const std::string& user);
   std::optional<HttpResponse> admit_with(const std::string& token);
   HttpResponse call_with(const std::string& token, const HttpRequest& request);
+  HttpResponse look_at_link(const proto::GetWebLink& call);
   HttpResponse sign_in(const HttpRequest& request);
 
   client::Location location_;
@@ -90,8 +84,8 @@ class SignedIn {
   mutable std::mutex mutex_;                   // guards what follows
   std::condition_variable wake_;
   bool open_ = false, over_ = false;
-  std::map<std::string, Pace, std::less<>> sessions_;  // by token: those that have begun here
-  std::map<std::string, std::string> by_proxy_;        // tokens by the names that the proxy uses
+  KnownSessions sessions_;
+  std::map<std::string, std::string> by_proxy_;  // tokens by the names that the proxy uses
   std::thread thread_;
 };
 

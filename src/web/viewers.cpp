@@ -1,5 +1,7 @@
 #include "web/viewers.h"
 
+#include "base/make_room.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -10,9 +12,25 @@
 
 namespace gpurota::web {
 
-void Viewers::add(Stream socket, std::string head, Clock::time_point now) {
+std::string Viewers::who_has_most(const std::string& group) const {
+  return who_makes_room(
+      viewers_, [](const Viewer& each) { return each.group; }, group);
+}
+
+bool Viewers::has_room(const std::string& group) const {
+  return viewers_.size() < kMost || who_has_most(group) != group;
+}
+
+void Viewers::add(Stream socket, std::string group, std::string head, Clock::time_point now) {
+  if (viewers_.size() >= kMost) {
+    const std::string who = who_has_most(group);
+    const auto oldest = std::find_if(viewers_.begin(), viewers_.end(),
+                                     [&](const Viewer& each) { return each.group == who; });
+    if (oldest != viewers_.end()) viewers_.erase(oldest);
+  }
   Viewer& viewer = viewers_.emplace_back();
   viewer.socket = std::move(socket);
+  viewer.group = std::move(group);
   viewer.head = std::move(head);
   viewer.sending = last_;
   viewer.taken_at = now;

@@ -1,5 +1,6 @@
 // Those who watch: connections that stay and get each new state of the machine as an event (text/event-stream). Each state is made once for all of
-// them. One that does not read what it is sent misses states, and is dropped when it has taken nothing for kPatience. At most kMost at a time.
+// them. One that does not read what it is sent misses states, and is dropped when it has taken nothing for kPatience. At most kMost at a time:
+// of who has most the oldest makes room for others.
 // Used by HttpServer, on its thread; never waits.
 #pragma once
 
@@ -23,12 +24,13 @@ class Viewers {
   // Between two states. The page calls the connection broken after four of them (page/live.ts).
   static constexpr std::chrono::milliseconds kPeriod{2000};
 
-  bool is_full() const { return viewers_.size() >= kMost; }
+  // Whether there is a place, or whoever of another group has most makes room.
+  bool has_room(const std::string& group) const;
   bool is_empty() const { return viewers_.empty(); }
   std::size_t size() const { return viewers_.size(); }
 
-  // `head` goes first. Only if it is not full.
-  void add(Stream socket, std::string head, Clock::time_point now);
+  // `head` goes first. Only if there is room for one of this group (Visitor::group).
+  void add(Stream socket, std::string group, std::string head, Clock::time_point now);
   // To all; who has not taken the last one yet gets it later, or a newer one.
   void show(std::string event, Clock::time_point now);
 
@@ -41,6 +43,7 @@ class Viewers {
  private:
   struct Viewer {
     Stream socket;
+    std::string group{};
     std::string head{};
     std::shared_ptr<const std::string> sending{};  // the event that is partly sent, or about to be
     std::size_t sent = 0;                          // of head and sending together
@@ -48,6 +51,7 @@ class Viewers {
     Clock::time_point taken_at{};                  // since when nothing of what waits was taken
   };
 
+  std::string who_has_most(const std::string& group) const;
   static bool has_more(const Viewer& viewer) { return !viewer.head.empty() || viewer.sending; }
   static void send(Viewer& viewer, Clock::time_point now);
   static void read(Viewer& viewer);

@@ -126,6 +126,17 @@ makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
   for step in 'seen' 'seen again' 'gone'; do grep -qx "$step" did; done
 }
 
+@test "the link of another user names the account, and acts when its reader says so" {
+  [ "$(id -u)" = 0 ] || skip "needs root: it switches users"
+  chmod 755 . run
+  start_web
+  wait_until makes_links
+  as_nobody gpurota web --quiet --no-open >the_other
+  look offered "$(cat the_link)" "$(cat the_other)" >did
+  [ "$(cat did)" = "$(printf '%s\n' declined accepted)" ]
+  gpurota web --list --json | python3 -c 'import json, sys; assert [s["uid"] for s in json.load(sys.stdin)["sessions"]] == [65534]'
+}
+
 @test "somebody ends another of their sessions on the page" {
   start_web
   wait_until makes_links

@@ -2,6 +2,7 @@
 """A browser for tests of the web page's sessions, without the browser.
 
     web_client.py sign-in LINK JAR [HEADER…]            signs in with a link of `gpurota web`; JAR gets the cookie and the page's half
+    web_client.py look LINK [HEADER…]                   asks whose the link is
     web_client.py call JAR METHOD PARAMETERS [HEADER…]  a call of the control protocol by that session
 
 WEB_CA is a file with the certificate of an https server. Prints the status and the body. HEADER is "Name: value", and replaces the one that a browser would send; without a value it is left out.
@@ -40,6 +41,11 @@ def post(url, path, body, headers, changes):
 
 def main(arguments):
     what, *rest = arguments
+    if what == "look":
+        link, *changes = rest
+        url, _, secret = link.partition("#sign-in=")
+        post(url, "/api/sign-in", json.dumps({"method": "dev.gpurota.GetWebLink", "parameters": {"secret": secret}}), {}, changes)
+        return
     if what == "sign-in":
         link, jar, *changes = rest
         url, _, secret = link.partition("#sign-in=")

@@ -54,6 +54,22 @@ says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
   grep -q '"session":"W[0-9]*".*"operation":"SignIn"' state/audit/"$(id -u)".jsonl
 }
 
+@test "whose a link is can be asked by the page, before it is used" {
+  start_web
+  python3 "$CLIENT" look "$(cat the_link)" >answer
+  status_is 200
+  grep -q "\"user\":\"$(id -un)\"" answer
+  lacks 'token' answer
+  sign_in jar
+  python3 "$CLIENT" look "$(cat the_link)" >answer
+  says_error Denied
+  # By nobody else: not by another page, nor by a session, nor on the socket.
+  python3 "$CLIENT" look "$(cat the_link)" 'Origin: http://evil.example' >answer
+  status_is 403
+  call jar GetWebLink '{"secret": "1.x"}'
+  status_is 403
+}
+
 @test "a link that was used, or replaced, signs nobody in" {
   start_web
   sign_in jar

@@ -13,8 +13,8 @@ import subprocess
 import sys
 import time
 
-from users import MALLORY, as_user
-from wire import Control, Tenant
+from users import MALLORY, as_user, deep_tree
+from wire import AUTOMATIC, MAGIC, Control, Tenant, processes_question
 
 NOBODY = 65534
 GROW, QUERY = 3, 7
@@ -93,6 +93,39 @@ def reports(chance):
         time.sleep(chance.random() / 4)
 
 
+def examinations(chance):
+    """What takes the daemon long to answer, as fast as it does."""
+    while True:
+        kept = [pipelined("Doctor", 50) for _ in range(10)]
+        kept += [pipelined("History", 20, points=1000) for _ in range(10)]
+        time.sleep(chance.random() / 4)
+
+
+def strangers(chance):
+    """Programs without a lease that ask for one and leave, from the end of a deep tree."""
+    for _ in range(chance.randrange(200)):
+        if os.fork():
+            time.sleep(3600)
+    while True:
+        tenant = Tenant()
+        tenant.connect()
+        tenant.socket.send(struct.pack("<HHI", AUTOMATIC, 0, 7) + struct.pack("<IIQ", MAGIC, 1, 0))
+        if chance.random() < 0.5:
+            tenant.socket.recv(1024)
+
+
+def deep(chance):
+    """Questions about processes at the end of a deep tree."""
+    _, pids = deep_tree(60, depth=chance.randrange(1, 200), own_group=False)
+    lease = int(reservation(control())["parameters"]["lease"]["lease_id"][1:])
+    tenant = Tenant()
+    tenant.connect()
+    tenant.hello(lease)
+    while True:
+        tenant.socket.send(processes_question(pids))
+        tenant.socket.recv(1024)
+
+
 def holders(chance):
     asker = control()
     lease = reservation(asker)["parameters"]["lease"]["lease_id"]
@@ -153,7 +186,7 @@ def queue(chance):
     return kept
 
 
-ATTACKS = (connections, unread, garbage, leases, reports, holders, messages, killed, tree, page, queue)
+ATTACKS = (connections, unread, garbage, leases, reports, examinations, strangers, deep, holders, messages, killed, tree, page, queue)
 
 
 def attack(which, seed):

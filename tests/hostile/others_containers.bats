@@ -103,6 +103,35 @@ victims_folder() { mkdir -p victims && chown 65534 victims && echo "$E2E_DIR/vic
 }
 knows() { gpurota ps | grep -qw "$1"; }
 
+# asks USER GROUP: a program of this user's, in this control group, asks for an automatic lease. Prints the status, and the token if there is one.
+asks() {
+  # shellcheck disable=SC2016
+  sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$2" env PYTHONPATH="$BATS_TEST_DIRNAME" python3 -B -c '
+import signal, sys, users, wire
+users.as_user(int(sys.argv[1]))
+tenant = wire.Tenant(); tenant.connect(); print(*tenant.automatic(), flush=True); signal.pause()' "$1"
+}
+
+@test "a control group of one's own with an engine's name is no container of root's engine" {
+  OURS=$CGROUPS/gpurota-hostile-$BASHPID
+  ID=$(printf 'a%.0s' {1..64})
+  mkdir "$OURS" "$OURS/users" "$OURS/users/libpod-$ID.scope" "$OURS/libpod-$ID.scope" 2>/dev/null || skip "no control group can be made here"
+  # As systemd leaves a part of the tree to each user.
+  chown 65533 "$OURS/users" "$OURS/users/cgroup.procs"
+  chown -R 65533 "$OURS/users/libpod-$ID.scope"
+  printf '%s\n' '[automatic]' 'enabled = true' 'memory = "1G"' '[containers]' 'owner = "nobody"' >gpurota.toml
+  gpurota reload
+  in_background mine asks 65533 "$OURS/users/libpod-$ID.scope"
+  wait_until says mine '^0 '
+  holds 'len(leases) == 1 and leases[0]["uid"] == 65533'
+  # One of root's engine is the named account's, whose token is not for who is inside as another user.
+  in_background theirs asks 65533 "$OURS/libpod-$ID.scope"
+  wait_until says theirs '^0 '
+  holds '[lease["uid"] for lease in leases] == [65533, 65534]'
+  kill_background
+  rmdir "$OURS/users/libpod-$ID.scope" "$OURS/users"
+}
+
 @test "process numbers of another namespace are nobody's here" {
   victim_holds
   # In its namespace the attacker has the victim's number.

@@ -14,12 +14,13 @@ def as_user(uid):
     os.setresuid(uid, uid, uid)
 
 
-def deep_tree(count, depth=240):
-    """So many processes, all children of one below `depth` others: their process group, to be killed, and their numbers."""
+def deep_tree(count, depth=240, own_group=True):
+    """So many processes, all children of one below `depth` others: their process group, to be killed, or the first of them, and their numbers."""
     numbers = os.memfd_create("numbers")
     group = os.fork()
     if group == 0:
-        os.setpgid(0, 0)
+        if own_group:
+            os.setpgid(0, 0)
         for _ in range(depth):
             if os.fork():
                 time.sleep(3600)

@@ -89,6 +89,11 @@ std::optional<gpurota_msg_info> WireTenant::take_info() {
   return receive<gpurota_msg_info>(call_.get(), GPUROTA_MSG_INFO, kPatienceMs);
 }
 
+std::optional<std::uint32_t> WireTenant::take_members() {
+  const auto answer = receive<gpurota_msg_processes>(call_.get(), GPUROTA_MSG_MEMBERS, kPatienceMs);
+  return answer ? std::optional(answer->count) : std::nullopt;
+}
+
 std::optional<gpurota_msg_lease> WireTenant::ask_for_lease(std::uint64_t lease,
                                                            const std::string& token) {
   gpurota_msg_automatic question{};

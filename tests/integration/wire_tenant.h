@@ -42,6 +42,8 @@ class WireTenant {
   std::optional<std::uint32_t> take_welcome();
   std::optional<gpurota_msg_grown> take_grown();
   std::optional<gpurota_msg_info> take_info();
+  // Of a PROCESSES: how many are of the lease.
+  std::optional<std::uint32_t> take_members();
   // Whether the daemon has hung up, or does within two seconds.
   bool hung_up();
   gpurota_page* page() { return page_; }

@@ -56,8 +56,10 @@ make_disk() {
       ln -s "../$unit.service" "$units/multi-user.target.wants/$unit.service"
     done
     mkdir -p "$units/sockets.target.wants"
-    cp "$prefix/lib/systemd/system/gpurotad.socket" "$units"
-    ln -s ../gpurotad.socket "$units/sockets.target.wants/gpurotad.socket"
+    for unit in gpurotad gpurota-web; do
+      cp "$prefix/lib/systemd/system/$unit.socket" "$units"
+      ln -s "../$unit.socket" "$units/sockets.target.wants/$unit.socket"
+    done
   fi
   # Its GPUs are simulated, which takes files that the simulated driver may write. They are of a boot: to processes of another pid namespace
   # they are those of another machine, whose processes they do not see.

@@ -14,7 +14,7 @@ units_of() { in_there systemctl list-units --plain --no-legend "gpurota-$1-*.ser
 no_units_of() { [ -z "$(units_of "$1")" ]; }
 
 [ -z "$(in_there systemctl list-units --failed --no-legend)" ] || fail "$(in_there systemctl --failed)"
-complaints=$(in_there systemd-analyze verify gpurotad.socket gpurotad.service gpurota-web.service 2>&1) || true
+complaints=$(in_there systemd-analyze verify gpurotad.socket gpurotad.service gpurota-web.socket gpurota-web.service 2>&1) || true
 [ -z "$complaints" ] || fail "$complaints"
 in_there systemd-analyze security --threshold=20 gpurotad.service >/dev/null ||
   fail "the unit is less locked up than it was: systemd-analyze security gpurotad.service"
@@ -27,6 +27,38 @@ daemon_says 'gpurotad serves' || fail "the journal has no line of the daemon's"
 in_there gpurota doctor >/dev/null || fail "$(in_there gpurota doctor)"
 wait_until shows '^gpurota_' metrics
 echo "ok it boots with both units, and systemd-analyze finds nothing in them"
+
+# Another user cannot have the port while the page is away, and who asks meanwhile is answered.
+web_pid() { in_there systemctl show -P MainPID gpurota-web.service; }
+before=$(web_pid)
+# Until nobody listens there; a port that is never free ends it, too.
+as alice timeout 20 python3 -c '
+import errno, socket, time
+end = time.time() + 15
+while time.time() < end:
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        s.bind(("127.0.0.1", 9836))
+        s.listen()
+    except OSError:
+        s.close()
+        time.sleep(0.001)
+        continue
+    print("taken", flush=True)
+    break
+else:
+    print("never free", flush=True)' >"$dir/squatter" &
+squatter=$!
+wait_until shows ' python3 -c' in_there ps -u alice -o args
+in_there systemctl kill --signal=KILL gpurota-web.service
+wait_until shows '^gpurota_' metrics
+[ "$(web_pid)" != "$before" ] || fail "gpurota-web was not restarted"
+in_there systemctl restart gpurota-web.service
+wait_until shows '^gpurota_' metrics
+wait "$squatter" || true
+grep -q 'never free' "$dir/squatter" || fail "another user has taken the port of gpurota-web: $(cat "$dir/squatter")"
+echo "ok the port of gpurota-web stays its own while it is killed and restarted"
 
 if ! shows 'built without the page' in_there journalctl --no-pager --quiet -u gpurota-web.service; then
   wait_until shows '^http://127.0.0.1:9836/#sign-in=' as alice gpurota web --no-open
@@ -231,7 +263,7 @@ if [ "$where" = /usr ]; then
   in_there dpkg --purge gpurota-web gpurotad >/dev/null || fail "dpkg --purge fails"
   ! in_there test -e /var/lib/gpurota || fail "purge leaves the state"
 else
-  in_there systemctl --quiet disable --now gpurotad.socket gpurotad.service gpurota-web.service
+  in_there systemctl --quiet disable --now gpurotad.socket gpurotad.service gpurota-web.socket gpurota-web.service
   is_running 301 || fail "a job ended with the daemon"
   in_there systemctl stop gpurota-jobs.slice
 fi

@@ -1,16 +1,16 @@
-// Looks at the page as its readers do: node browser.mjs URL FOLDER WHAT [LINK]
+// Looks at the page as its readers do: node browser.mjs URL FOLDER WHAT [LINK [OTHER]]
 //
 // WHAT is views (each view, wide and as a phone, light and dark: no mistake that axe finds, nothing that the content security policy
 // had to stop, no request to another host, nothing wider than the screen; screenshots go to FOLDER), restart (prints what the page says while the daemon is
 // stopped and started again), text (what users wrote is shown as text), keys (views can be reached with the keyboard), or
 // paint (prints how long the first view took), signed_in (as views, of somebody who opens LINK, a link of `gpurota web`), or actions (what
 // they can do there, by mouse and keyboard; prints each step), fleet (the machines, as views), wall (where only those who are signed in see the page: before,
-// after and behind LINK), or sessions (ends another session than the one of LINK). Used by tests/e2e/web_browser.bats.
+// after and behind LINK), offered (what LINK's reader is asked who then opens OTHER, a link of another user), or sessions (ends another session than the one of LINK). Used by tests/e2e/web_browser.bats.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
 
-const [url, folder, what, link] = process.argv.slice(2);
+const [url, folder, what, link, other] = process.argv.slice(2);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const VIEWS = ["now", "queue", "turns", "history", "hours", "events"];
 const SIZES = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
@@ -195,6 +195,7 @@ async function paint() {
 async function signIn(options) {
   const page = await open(options);
   await page.goto(link);
+  await page.getByRole("dialog").getByRole("button", { name: /^Sign in as / }).click();
   await page.getByRole("button", { name: "Sign out" }).waitFor();
   if (page.url().includes("sign-in")) problems.push("the secret is still in the address");
   return page;
@@ -279,6 +280,31 @@ async function wall() {
   console.log("gone");
 }
 
+// Somebody who is signed in opens a link of another user, which OTHER is: it names the account, and does nothing before they say so.
+async function offered() {
+  const page = await signIn();
+  const who = page.getByRole("link", { name: /Signed in as/ });
+  const mine = await who.textContent();
+  const openOther = async () => {
+    await page.goto("about:blank");
+    await page.goto(other);
+    await page.getByRole("dialog").getByRole("heading", { name: /^Sign in as nobody\?$/ }).waitFor();
+  };
+  await openOther();
+  if (page.url().includes("sign-in")) problems.push("the secret is still in the address");
+  await check(page, "offered");
+  await page.getByRole("dialog").getByText(/^You are signed in as/).waitFor();
+  await page.screenshot({ path: `${folder}/offered.png` });
+  await page.keyboard.press("Escape");
+  await page.locator("dialog").waitFor({ state: "detached" });
+  if ((await who.textContent()) !== mine) problems.push("the link acted without an answer");
+  console.log("declined");
+  await openOther();
+  await page.getByRole("dialog").getByRole("button", { name: "Sign in as nobody" }).click();
+  await page.getByRole("link", { name: "Signed in as nobody" }).waitFor();
+  console.log("accepted");
+}
+
 // Ends another session than this one's, which then sees that.
 async function sessions() {
   const page = await signIn();
@@ -347,7 +373,7 @@ async function actions() {
 }
 
 try {
-  await { signed_in, actions, fleet, wall, sessions, views, restart, text, keys, paint }[what]();
+  await { signed_in, actions, offered, fleet, wall, sessions, views, restart, text, keys, paint }[what]();
 } catch (error) {
   problems.push(String(error));
 }

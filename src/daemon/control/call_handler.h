@@ -38,6 +38,8 @@ class LongAnswer {
   virtual ~LongAnswer() = default;
   // One more piece, of a fraction of a millisecond. The answer, with the last one.
   virtual std::optional<std::string> go_on() = 0;
+  // While the store is not open one that reads it waits.
+  virtual bool reads_store() const { return true; }
 };
 
 // What a call comes to: the text of a reply or an error, and what the connection is to remember.

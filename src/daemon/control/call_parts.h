@@ -30,7 +30,8 @@ class WebSessions;
 class DaemonSelf {
  public:
   virtual ~DaemonSelf() = default;
-  virtual std::vector<proto::Check> doctor(uid_t viewer) = 0;
+  // Looks at a GPU, or at the machine, in a piece.
+  virtual std::shared_ptr<LongAnswer> doctor(uid_t viewer) = 0;
   virtual proto::Health::Reply health() const = 0;
 };
 

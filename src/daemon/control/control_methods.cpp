@@ -139,7 +139,9 @@ Outcome ControlMethods::on(const Caller& caller, const proto::ListProcesses& cal
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::Doctor&) {
-  return replied<proto::Doctor>({parts_.self.doctor(caller.uid)});
+  Outcome outcome;
+  outcome.long_answer = parts_.self.doctor(caller.uid);
+  return outcome;
 }
 
 Outcome ControlMethods::on(const Caller&, const proto::Health&) {

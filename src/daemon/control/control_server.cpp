@@ -187,7 +187,7 @@ bool ControlServer::has_work(const Connection& connection) const {
   if (connection.stream) return !connection.stream_waits;
   const bool open = !parts_.durability || parts_.durability->is_open();
   if (connection.long_answer) {
-    return open && long_answers_.is_first(connection);
+    return (open || !connection.long_answer->reads_store()) && long_answers_.is_first(connection);
   }
   return connection.postponed ? open : connection.in.has_next();
 }

@@ -1,10 +1,13 @@
 // How the leases that ended last did, for holders that come back too late: their connection was cut, by a
-// restart or by chance, when their lease ended. State thread only; forgotten with the daemon. Bounded.
+// restart or by chance, when their lease ended. State thread only; forgotten with the daemon. Bounded: whoever ends
+// many loses what was told of their own.
 #pragma once
 
 #include "base/ids.h"
+#include "base/make_room.h"
 #include "proto/methods.h"
 
+#include <algorithm>
 #include <deque>
 
 namespace gpurota::daemon {
@@ -14,7 +17,15 @@ class EndedLeases {
   static constexpr std::size_t kMost = 256;
 
   void add(proto::Hold::Reply last_word) {
-    if (last_words_.size() >= kMost) last_words_.pop_front();
+    if (last_words_.size() >= kMost) {
+      const auto owner_of = [](const proto::Hold::Reply& each) { return each.lease.uid; };
+      const auto who = who_makes_room(last_words_, owner_of, last_word.lease.uid);
+      const auto oldest =
+          std::find_if(last_words_.begin(), last_words_.end(),
+                       [&](const proto::Hold::Reply& each) { return owner_of(each) == who; });
+      if (oldest == last_words_.end()) return;
+      last_words_.erase(oldest);
+    }
     last_words_.push_back(std::move(last_word));
   }
   // Null for one that never was, or is long gone.

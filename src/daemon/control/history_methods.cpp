@@ -1,5 +1,6 @@
 #include "daemon/control/history_methods.h"
 
+#include "base/steps.h"
 #include "daemon/control/calls.h"
 #include "daemon/control/series_answer.h"
 #include "daemon/history/usage_sums.h"
@@ -13,12 +14,14 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <utility>
 
 namespace gpurota::daemon {
 namespace {
 
 // So many in one answer: some ten kilobytes.
 constexpr std::size_t kBatch = 100;
+constexpr std::size_t kBytesInAPiece = std::size_t{32} << 10;
 // What a caller without `more` gets.
 constexpr std::size_t kMostAtOnce = 1000;
 constexpr std::size_t kMostRows = 2000;
@@ -51,7 +54,11 @@ class EventStream final : public AnswerStream {
         },
         follows ? log_.stored_id() : log_.last_id());
     over_ = cursor_.at_end() && !follows;
-    if (batch.events.empty() && batch.missed == 0 && !over_ && begun_) return std::nullopt;
+    // Of those that were looked at none is wanted: an answer without any, so that this goes on in the next turn.
+    const bool has_more = !cursor_.is_at(follows ? log_.stored_id() : log_.last_id());
+    if (batch.events.empty() && batch.missed == 0 && !over_ && begun_ && !has_more) {
+      return std::nullopt;
+    }
     begun_ = true;
     proto::Events::Reply reply;
     reply.missed = batch.missed;
@@ -76,45 +83,67 @@ class EventStream final : public AnswerStream {
 class EventsPage final : public LongAnswer {
  public:
   EventsPage(const EventLog& log, const Views& views, uid_t viewer, const proto::Events& call)
-      : log_(log), views_(views), viewer_(viewer), call_(call) {}
+      : log_(log),
+        views_(views),
+        viewer_(viewer),
+        call_(call),
+        looked_at_(call_.after.value_or(0)),
+        last_(log.last_id()) {}
 
   std::optional<std::string> go_on() override {
-    if (!wanted_) {
-      find();
+    if (looked_at_ < last_) {
+      look();
       return std::nullopt;
     }
-    for (std::size_t i = 0; i < kBatch && at_ < wanted_->size(); ++i, ++at_) {
-      const auto event = log_.events().find(wanted_->at(at_));
+    choose();
+    for (std::size_t made = 0; made < kBytesInAPiece && at_ < wanted_.size(); ++at_) {
+      const auto event = log_.events().find(wanted_[at_]);
       // Forgotten in this very moment.
       if (event == log_.events().end()) continue;
-      page_.events.push_back(views_.event(event->second, viewer_));
+      const std::string item = proto::item_json(views_.event(event->second, viewer_));
+      if (!items_.empty()) items_ += ',';
+      items_ += item;
+      made += item.size();
+      steps::add(steps::Kind::kBytes, item.size());
     }
-    if (at_ < wanted_->size()) return std::nullopt;
-    return proto::reply_json<proto::Events>(page_);
+    if (at_ < wanted_.size()) return std::nullopt;
+    return proto::with_items(proto::reply_json<proto::Events>(page_), "events", items_);
   }
 
  private:
-  void find() {
-    std::vector<std::uint64_t> ids;
-    auto it = call_.after ? log_.events().upper_bound(*call_.after) : log_.events().begin();
-    for (; it != log_.events().end(); ++it) {
+  void look() {
+    auto it = log_.events().upper_bound(looked_at_);
+    for (std::size_t i = 0; i < EventCursor::kMostLookedAt; ++i, ++it) {
+      if (it == log_.events().end() || it->first > last_) {
+        looked_at_ = last_;
+        return;
+      }
+      steps::add(steps::Kind::kEntries);
+      looked_at_ = it->first;
       if (is_wanted(call_, it->second) && views_.may_know_of(it->second, viewer_)) {
-        ids.push_back(it->first);
+        wanted_.push_back(it->first);
       }
     }
-    const std::size_t count = std::min(ids.size(), kMostAtOnce);
-    page_.left_out = ids.size() - count;
-    if (!call_.after) ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(count));
-    ids.resize(count);
-    wanted_ = std::move(ids);
+  }
+  void choose() {
+    if (std::exchange(chosen_, true)) return;
+    const std::size_t count = std::min(wanted_.size(), kMostAtOnce);
+    page_.left_out = wanted_.size() - count;
+    if (!call_.after) {
+      wanted_.erase(wanted_.begin(), wanted_.end() - static_cast<std::ptrdiff_t>(count));
+    }
+    wanted_.resize(count);
   }
 
   const EventLog& log_;
   const Views& views_;
   uid_t viewer_;
   proto::Events call_;
-  std::optional<std::vector<std::uint64_t>> wanted_;
+  std::uint64_t looked_at_, last_;  // ids
+  std::vector<std::uint64_t> wanted_;
+  bool chosen_ = false;
   std::size_t at_ = 0;
+  std::string items_;
   proto::Events::Reply page_;
 };
 

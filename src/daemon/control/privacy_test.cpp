@@ -118,7 +118,7 @@ class PrivacyTest : public FakeWorldTest,
   void on_notice(const Notice& notice) override { notices[notice.to] += notice.text + "\n"; }
   void release(LeaseId, const std::string&) override {}
   void on_over_limit(LeaseId, const std::string&) override {}
-  std::vector<proto::Check> doctor(uid_t) override { return {}; }
+  std::shared_ptr<LongAnswer> doctor(uid_t) override { return nullptr; }
   proto::Health::Reply health() const override { return {}; }
   Result<proto::Reload::Reply> reload() override { return proto::Reload::Reply(); }
   proto::ShowConfig::Reply show_config(bool everything, const std::string& viewer) override {

@@ -1,5 +1,6 @@
 #include "daemon/control/series_answer.h"
 
+#include "base/steps.h"
 #include "lease/gpu_selector.h"
 #include "proto/codec.h"
 #include "series/range.h"
@@ -90,22 +91,42 @@ class SeriesAnswer final : public LongAnswer {
       reading_ = reader_.go_on(kStepsInAPiece);
       return std::nullopt;
     }
-    if (at_ < reply_.gpus.size()) {
-      proto::GpuHistory& gpu = reply_.gpus[at_++];
-      for (const series::Point& each : reader_.points(series::subject_of(gpu.gpu_uuid))) {
-        gpu.points.push_back(gpu_point(each));
+    const std::size_t all = reply_.gpus.size() + reply_.leases.size();
+    if (at_ < all) {
+      if (at_ < reply_.gpus.size()) {
+        const proto::GpuHistory& gpu = reply_.gpus[at_];
+        add(gpu, reader_.points(series::subject_of(gpu.gpu_uuid)), gpu_point, gpus_);
+      } else {
+        const proto::LeaseHistory& lease = reply_.leases[at_ - reply_.gpus.size()];
+        add(lease, reader_.points(series::subject_of(lease.lease_id)), lease_point, leases_);
       }
       return std::nullopt;
     }
-    for (proto::LeaseHistory& lease : reply_.leases) {
-      for (const series::Point& each : reader_.points(series::subject_of(lease.lease_id))) {
-        lease.points.push_back(lease_point(each));
-      }
-    }
-    return proto::reply_json<proto::History>(reply_);
+    reply_.gpus.clear();
+    reply_.leases.clear();
+    std::string text = proto::with_items(proto::reply_json<proto::History>(reply_), "gpus", gpus_);
+    return proto::with_items(std::move(text), "leases", leases_);
   }
 
  private:
+  // Some more points of this series; all of it, with the last ones, goes to `list`.
+  template <class Series, class Make>
+  void add(const Series& of, const std::vector<series::Point>& points, Make make,
+           std::string& list) {
+    for (std::int64_t i = 0; i < kStepsInAPiece && next_ < points.size(); ++i, ++next_) {
+      const std::string item = proto::item_json(make(points[next_]));
+      if (!items_.empty()) items_ += ',';
+      items_ += item;
+      steps::add(steps::Kind::kBytes, item.size());
+    }
+    if (next_ < points.size()) return;
+    if (!list.empty()) list += ',';
+    list += proto::with_items(proto::item_json(of), "points", items_);
+    next_ = 0;
+    items_.clear();
+    ++at_;
+  }
+
   static std::set<series::Subject> subjects(const proto::History::Reply& reply) {
     std::set<series::Subject> all;
     for (const proto::GpuHistory& gpu : reply.gpus) all.insert(series::subject_of(gpu.gpu_uuid));
@@ -116,7 +137,10 @@ class SeriesAnswer final : public LongAnswer {
   proto::History::Reply reply_;
   series::RangeReader reader_;
   bool reading_ = true;
-  std::size_t at_ = 0;  // the GPU that is next
+  std::size_t at_ = 0;             // the series that is next: GPUs, then leases
+  std::size_t next_ = 0;           // of its points
+  std::string items_{};            // those before it
+  std::string gpus_{}, leases_{};  // what is made
 };
 
 Result<void> check(const proto::History& call, const proto::History::Reply& reply) {

@@ -171,6 +171,15 @@ Outcome WebMethods::on(const Caller& caller, const proto::MakeWebLink&) {
       {.url = std::move(*link), .seconds = WebSessions::kLinkLife.count()});
 }
 
+Outcome WebMethods::on(const Caller& caller, const proto::GetWebLink& call) {
+  if (!parts_.sessions) return refused({Code::kUnavailable, 0, kNoSessions});
+  const auto uid = parts_.sessions->user_of_link(caller.uid, call.secret);
+  if (!uid) return refused(uid.error());
+  return replied<proto::GetWebLink>({.uid = *uid,
+                                     .user = parts_.views.user_name(*uid),
+                                     .administrator = parts_.views.is_administrator(*uid)});
+}
+
 Outcome WebMethods::on(const Caller& caller, const proto::SignIn& call) {
   if (!parts_.sessions) return refused({Code::kUnavailable, 0, kNoSessions});
   auto opened = parts_.sessions->sign_in(caller.uid, call.secret, call.from.value_or(""));

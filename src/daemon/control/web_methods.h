@@ -16,6 +16,7 @@ class WebMethods {
 
   Outcome on(const Caller& caller, const proto::ServeWeb&);
   Outcome on(const Caller& caller, const proto::MakeWebLink&);
+  Outcome on(const Caller& caller, const proto::GetWebLink&);
   Outcome on(const Caller& caller, const proto::SignIn&);
   Outcome on(const Caller& caller, const proto::SignInByProxy&);
   Outcome on(const Caller& caller, const proto::ListWebSessions&);

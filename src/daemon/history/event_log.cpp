@@ -1,5 +1,7 @@
 #include "daemon/history/event_log.h"
 
+#include "base/steps.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -45,7 +47,11 @@ EventCursor::Batch EventCursor::next(std::size_t most,
   Batch batch;
   last = std::min(last, log_.last_id());
   auto it = log_.events().upper_bound(at_);
-  for (; it != log_.events().end() && it->first <= last && batch.events.size() < most; ++it) {
+  std::size_t looked_at = 0;
+  for (; it != log_.events().end() && it->first <= last && batch.events.size() < most &&
+         looked_at < kMostLookedAt;
+       ++it, ++looked_at) {
+    steps::add(steps::Kind::kEntries);
     const auto& [id, event] = *it;
     // Numbers without an event: forgotten before this reader came to them.
     const std::uint64_t expected = std::max(at_, from_) + 1;

@@ -57,11 +57,14 @@ class EventCursor {
     std::vector<const ports::StoredEvent*> events;
     std::uint64_t missed = 0;
   };
-  // The next events that `wanted` likes, up to `most`, none behind `last`. Empty: the reader has seen
-  // all.
+  // So many are looked at, at a time.
+  static constexpr std::size_t kMostLookedAt = 500;
+  // The next events that `wanted` likes, up to `most`, none behind `last`. Empty: of those that were looked at none is wanted, or the reader has
+  // seen all.
   Batch next(std::size_t most, const std::function<bool(const ports::StoredEvent&)>& wanted,
              std::uint64_t last = UINT64_MAX);
-  bool at_end() const { return at_ >= log_.last_id(); }
+  bool at_end() const { return is_at(log_.last_id()); }
+  bool is_at(std::uint64_t id) const { return at_ >= id; }
 
  private:
   const EventLog& log_;

@@ -95,6 +95,21 @@ TEST(EventCursor, TellsNothingBehindTheLastThatMayBeTold) {
   EXPECT_EQ(rest.missed, 0u);
 }
 
+TEST(EventCursor, LooksAtABoundedNumberAtATimeAndMissesNone) {
+  EventLog log(10000);
+  for (int i = 0; i < 3000; ++i) log.add(event_of(i == 2999 ? 7u : 1u));
+  EventCursor cursor(log);
+  std::size_t found = 0, rounds = 0;
+  while (!cursor.at_end()) {
+    const auto batch = cursor.next(100, [](const auto& event) { return event.uid == 7u; });
+    found += batch.events.size();
+    EXPECT_EQ(batch.missed, 0u);
+    ++rounds;
+  }
+  EXPECT_EQ(found, 1u);
+  EXPECT_EQ(rounds, 3000 / EventCursor::kMostLookedAt);
+}
+
 TEST(EventCursor, GivesOnlyWhatIsWanted) {
   EventLog log(100);
   for (uid_t uid = 0; uid < 10; ++uid) log.add(event_of(uid));

@@ -447,7 +447,9 @@ void Recorder::write_batch() {
     std::vector<ports::StoredUsage>& usage = batch_.usage;
     usage.erase(std::remove_if(usage.begin(), usage.end(), [](const auto& u) { return u.open; }),
                 usage.end());
-    if (batch_.events.size() > kMostTriedAgain) batch_.events.clear();
+    // Those that are forgotten: of each user the oldest, by how many there are of each.
+    std::erase_if(batch_.events,
+                  [&](const auto& event) { return !events_.events().contains(event.id); });
     if (usage.size() > kMostTriedAgain) usage.clear();
   } else {
     for (const ports::StoredUsage& each : batch_.usage) {

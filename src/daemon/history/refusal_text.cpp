@@ -35,6 +35,7 @@ constexpr auto kOperations = std::to_array<Pair>({{"Enqueue", "a request for GPU
                                                   {"ControlFiller", "an action on a filler"},
                                                   {"ServeWeb", "serving the web page"},
                                                   {"MakeWebLink", "a link to the web page"},
+                                                  {"GetWebLink", "asking whose link it is"},
                                                   {"SignIn", "signing in at the web page"},
                                                   {"SignInByProxy", "signing in by a proxy"},
                                                   {"EndWebSessions", "signing out"},

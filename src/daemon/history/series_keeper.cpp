@@ -114,6 +114,8 @@ Entry SeriesKeeper::gpu_entry(const GpuEntry& gpu) {
 
 void SeriesKeeper::add_leases(std::vector<Entry>& entries) {
   std::map<LeaseId, Before> before = std::exchange(before_, {});
+  std::map<uid_t, std::size_t> of_user;
+  std::vector<std::pair<std::size_t, Entry>> ranked;  // by how many older ones its user has
   for (const auto& [id, lease] : parts_.leases.entries()) {
     Entry entry;
     entry.subject = series::subject_of(id);
@@ -129,8 +131,15 @@ void SeriesKeeper::add_leases(std::vector<Entry>& entries) {
     if (load != loads_.end()) put_level(entry, series::kSm, std::int64_t{load->second} * 10);
     before_[id] = before[id];
     add_turns(lease, entry);
-    entries.push_back(entry);
+    ranked.emplace_back(of_user[lease.lease.uid]++, entry);
   }
+  // A row has room for so many: whoever has many leases has the newest of them left out, not others' leases.
+  if (ranked.size() > series::kMostLeases) {
+    std::stable_sort(ranked.begin(), ranked.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    ranked.resize(series::kMostLeases);
+  }
+  for (auto& each : ranked) entries.push_back(std::move(each.second));
 }
 
 void SeriesKeeper::add_turns(const LeaseEntry& lease, Entry& entry) {

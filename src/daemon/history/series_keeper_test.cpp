@@ -201,6 +201,25 @@ TEST_F(SeriesKeeperTest, OfALeaseWhoseGpuIsInErrorNothingIsKnown) {
   EXPECT_EQ(unknown->values[series::kSm], series::kNone);
 }
 
+TEST_F(SeriesKeeperTest, WhoHasManyLeasesLeavesRoomForOthers) {
+  const auto keeper = start();
+  const auto make = [&](uid_t uid) {
+    AcquireRequest request;
+    request.uid = uid;
+    request.process = processes.id_of(processes.spawn());
+    const auto lease = world.leases.make(request, {{kGpu, mib(1), std::nullopt}}, std::nullopt);
+    return (*lease)->lease.id;
+  };
+  const LeaseId first = make(6666);
+  for (std::size_t i = 0; i < 2 * series::kMostLeases; ++i) (void)make(6666);
+  const LeaseId others = make(1000);
+  std::map<LeaseId, Bytes> used = {{first, gib(1)}, {others, gib(2)}};
+  keeper->on_look(kGpu, used, {});
+  pass(3);
+  EXPECT_TRUE(entry(*keeper, wall() - 1s, series::subject_of(others)));
+  EXPECT_TRUE(entry(*keeper, wall() - 1s, series::subject_of(first)));
+}
+
 TEST_F(SeriesKeeperTest, ATimerThatIsLateLeavesNoSecondOut) {
   const auto keeper = start();
   const WallTime begun = wall();

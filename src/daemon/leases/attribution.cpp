@@ -54,25 +54,73 @@ Attribution::Owner Attribution::find_owner(const ports::ProcessInfo& process) {
 }
 
 std::optional<LeaseId> Attribution::walk(const ports::ProcessInfo& process) {
-  std::vector<ports::ProcessId> path;
+  Path path;
+  const auto ahead = ahead_.find(process.pid);
+  if (ahead != ahead_.end() && ahead->second.ids.front() == process.id()) {
+    path = std::move(ahead->second);
+    ahead_.erase(ahead);
+  } else {
+    lengthen(path, process);
+  }
+  while (path.next != 0) {
+    const auto parent = processes_.read_info(path.next);
+    if (!parent) break;
+    lengthen(path, *parent);
+  }
+  return settle(path);
+}
+
+void Attribution::lengthen(Path& path, const ports::ProcessInfo& info) {
+  path.next = 0;
+  // A parent that is younger than its child is another process with the old one's pid.
+  if (!path.ids.empty() && info.start_ticks > path.ids.back().start_ticks) return;
+  path.ids.push_back(info.id());
+  if (find_walked(info) || roots_.lease_of_process(info.id())) return;
+  if (info.parent > 1 && path.ids.size() < kDeepestTree) path.next = info.parent;
+}
+
+std::optional<LeaseId> Attribution::settle(const Path& path) {
   std::optional<LeaseId> lease;
-  ports::ProcessInfo at = process;
-  while (path.size() < kDeepestTree) {
-    if (const Walked* const known = find_walked(at)) {
-      lease = known->lease;
+  auto at = path.ids.begin();
+  for (; at != path.ids.end() && !lease; ++at) {
+    const auto known = walked_.find(at->pid);
+    if (known != walked_.end() && known->second.start_ticks == at->start_ticks) {
+      lease = known->second.lease;
       break;
     }
-    lease = roots_.lease_of_process(at.id());
-    if (lease) break;
-    path.push_back(at.id());
-    if (at.parent <= 1) break;
-    const auto parent = processes_.read_info(at.parent);
-    // A parent that is younger than its child is another process with the old one's pid.
-    if (!parent || parent->start_ticks > at.start_ticks) break;
-    at = *parent;
+    lease = roots_.lease_of_process(*at);
   }
-  for (const ports::ProcessId& each : path) walked_[each.pid] = {each.start_ticks, lease};
+  // Not of those above it, whoever they are.
+  for (auto each = path.ids.begin(); each != at; ++each) {
+    walked_[each->pid] = {each->start_ticks, lease};
+  }
   return lease;
+}
+
+bool Attribution::walk_ahead(pid_t pid, std::size_t& reads_left) {
+  if (reads_left == 0) return false;
+  --reads_left;
+  const auto info = processes_.read_info(pid);
+  if (!info || info->zombie || find_walked(*info)) return true;
+  const auto known = known_.find(pid);
+  const bool same = known != known_.end() && known->second.start_ticks == info->start_ticks;
+  if (same && known->second.lease) return true;
+  Path& path = ahead_[pid];
+  if (path.ids.empty() || path.ids.front() != info->id()) {
+    path = {};
+    lengthen(path, *info);
+  }
+  while (path.next != 0) {
+    if (reads_left == 0) return false;
+    --reads_left;
+    const auto parent = processes_.read_info(path.next);
+    if (!parent) {
+      path.next = 0;
+    } else {
+      lengthen(path, *parent);
+    }
+  }
+  return true;
 }
 
 const Attribution::Walked* Attribution::find_walked(const ports::ProcessInfo& process) const {
@@ -83,6 +131,7 @@ const Attribution::Walked* Attribution::find_walked(const ports::ProcessInfo& pr
 
 void Attribution::keep_only(const std::set<pid_t>& listed) {
   walked_.clear();
+  ahead_.clear();
   std::erase_if(known_, [&](const auto& entry) { return !listed.contains(entry.first); });
 }
 

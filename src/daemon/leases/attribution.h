@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace gpurota::daemon {
 
@@ -44,12 +45,24 @@ class Attribution {
   // driver has taken it back.
   // Until the next call.
   const Owner& owner_of(pid_t pid);
+  // Goes up from a process of which nothing is known, at most `reads_left` ancestors, which it counts down. False: there are more, go on later. Then
+  // owner_of() reads little. For who asks about many processes, or deep ones, in pieces.
+  bool walk_ahead(pid_t pid, std::size_t& reads_left);
   // The processes that NVML lists now, over all GPUs; the others are forgotten, and who had no lease is looked at anew.
   void keep_only(const std::set<pid_t>& listed);
 
  private:
   Owner find_owner(const ports::ProcessInfo& process);
   std::optional<LeaseId> walk(const ports::ProcessInfo& process);
+  // A process and its ancestors, as far as they have been read.
+  struct Path {
+    std::vector<ports::ProcessId> ids;
+    pid_t next = 0;  // 0: the path is whole
+  };
+  // One more; the reading of it is not counted.
+  void lengthen(Path& path, const ports::ProcessInfo& info);
+  // Whose the path is, and all on it. It is whole, or ends where that is known.
+  std::optional<LeaseId> settle(const Path& path);
   struct Walked;
   const Walked* find_walked(const ports::ProcessInfo& process) const;
 
@@ -64,6 +77,7 @@ class Attribution {
     std::optional<LeaseId> lease;  // empty: a stranger, as all its ancestors
   };
   std::unordered_map<pid_t, Walked> walked_;
+  std::unordered_map<pid_t, Path> ahead_;  // of walk_ahead(), by the first one's number
   std::uint64_t seen_changes_ = 0;
 };
 

@@ -62,6 +62,36 @@ TEST_F(AttributionTest, SoIsOneBelowAProcessOfALease) {
   }
 }
 
+TEST_F(AttributionTest, ADeepTreeIsGoneUpInPieces) {
+  const pid_t top = processes.spawn();
+  roots.root = processes.id_of(top);
+  const pid_t last = chain(top, 200);
+  int pieces = 0;
+  for (bool done = false; !done; ++pieces) {
+    const std::size_t before = processes.reads();
+    std::size_t left = 20;
+    done = attribution.walk_ahead(last, left);
+    ASSERT_LE(processes.reads() - before, 20u);
+    ASSERT_LT(pieces, 20);
+  }
+  EXPECT_GT(pieces, 9);
+  const std::size_t before = processes.reads();
+  EXPECT_EQ(attribution.owner_of(last).lease, LeaseId{7});
+  EXPECT_LE(processes.reads() - before, 3u);
+}
+
+TEST_F(AttributionTest, WhoBelongsToALeaseSinceItWasGoneByIsFoundStill) {
+  const pid_t top = processes.spawn();
+  const pid_t middle = chain(top, 50);
+  const pid_t last = chain(middle, 50);
+  std::size_t left = 80;
+  EXPECT_FALSE(attribution.walk_ahead(last, left)) << "it has gone by the one in the middle";
+  roots.root = processes.id_of(middle);
+  ++roots.changes;
+  EXPECT_EQ(attribution.owner_of(last).lease, LeaseId{7});
+  EXPECT_FALSE(attribution.owner_of(top).lease) << "who is above it is not in the lease";
+}
+
 TEST_F(AttributionTest, AStrangerIsOneNoLongerOnceAnAncestorBelongsToALease) {
   const pid_t top = processes.spawn();
   const pid_t last = chain(top, 5);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "daemon/gpus/visible_devices.h"
 #include "daemon/leases/container_folder.h"
+#include "daemon/leases/lease_containers.h"
 #include "daemon/leases/lease_members.h"
 #include "watch/container.h"
 
@@ -23,6 +24,9 @@ using WhenFull = config::Automatic::WhenFull;
 
 namespace {
 
+// Ancestors of who asks that are looked up at a time.
+constexpr std::size_t kReadsAtOnce = 32;
+
 // Whether a file beside that socket says to programs that they are to ask.
 Result<void> mark(const std::string& socket, bool given) {
   const std::string marker = socket.substr(0, socket.rfind('/') + 1) + GPUROTA_AUTOMATIC_MARKER;
@@ -38,6 +42,8 @@ Result<void> mark(const std::string& socket, bool given) {
 }  // namespace
 
 AutomaticLeases::Answer AutomaticLeases::ask(const ipc::Peer& peer, const AutomaticWish& wish) {
+  std::size_t reads_left = kReadsAtOnce;
+  if (!parts_.attribution.walk_ahead(peer.process.pid, reads_left)) return {.walks = true};
   const auto known = parts_.attribution.owner_of(peer.process.pid).lease;
   // What was found by its number is of another process if it has ended meanwhile; that asks nothing any more.
   if (!ports::is_still(parts_.processes, peer.process)) return {.status = GPUROTA_REFUSED_LEASE};
@@ -126,7 +132,7 @@ uid_t AutomaticLeases::owner_of(const ipc::Peer& peer) const {
   if (maker && *maker != 0) return *maker;
   const auto& owner = parts_.users.container_owner();
   if (!owner) return peer.uid;
-  return watch::find_container(parts_.processes.cgroups().of(peer.process.pid)) ? *owner : peer.uid;
+  return find_roots_container(parts_.processes, peer.process.pid) ? *owner : peer.uid;
 }
 
 bool AutomaticLeases::is_meant(const ipc::Peer& peer) const {

@@ -45,6 +45,8 @@ class AutomaticLeases {
     bool later = false;     // no answer yet: fillers make way, and the program asks again
     bool made = false;      // just now
     bool unread = false;    // no answer yet: its command line is being read. Ask in kUnreadPeriod
+    bool walks =
+        false;  // no answer yet: it is deep in a tree of processes. Ask in the next turn of its user
   };
   static constexpr Duration kUnreadPeriod = std::chrono::milliseconds(2);
   // Whoever is in a lease already (by cgroup or ancestry) is told that one, whatever the policy; refused if it is another

@@ -31,11 +31,16 @@ std::string file_of(LeaseId lease) {
   return fmt::format("{}lease_{}.json", kPrefix, to_string(lease));
 }
 
-// "alice.web": names are a user's own, so that nobody comes into another's lease by mistake, or takes a name away.
+// A user of this name and one of this number without a name would be called the same.
+bool is_others_number(const std::string& user, uid_t uid) {
+  return user.find_first_not_of("0123456789") == user.npos && user != std::to_string(uid);
+}
+
 std::vector<std::string> names_of(const Lease& lease, const std::string& user) {
   std::vector<std::string> names = {to_string(lease.id)};
-  std::string name = user + "." + lease.name;
-  if (!lease.name.empty() && containers::is_cdi_name(name)) names.push_back(std::move(name));
+  if (lease.name.empty() || is_others_number(user, lease.uid)) return names;
+  std::string name = containers::own_cdi_name(user, lease.name);
+  if (containers::is_cdi_name(name)) names.push_back(std::move(name));
   return names;
 }
 

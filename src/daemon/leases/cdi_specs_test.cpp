@@ -57,9 +57,10 @@ class CdiSpecsTest : public FakeWorldTest {
     specs->start();
     world.leases.add_listener(*specs);
   }
-  LeaseId reserve(const std::string& name, LeaseKind kind = LeaseKind::kReservation) {
+  LeaseId reserve(const std::string& name, LeaseKind kind = LeaseKind::kReservation,
+                  uid_t uid = 1000) {
     AcquireRequest request;
-    request.uid = 1000;
+    request.uid = uid;
     request.process = processes.id_of(processes.spawn());
     request.placement.memory = SizeSpec{gib(1), 0};
     request.kind = kind;
@@ -108,6 +109,20 @@ TEST_F(CdiSpecsTest, AReservationHasAFileUntilItEnds) {
   world.leases.end(id, EndCause::kReleased, "");
   EXPECT_TRUE(files().empty());
   EXPECT_EQ(specs->device_of(id), "");
+}
+
+TEST_F(CdiSpecsTest, UsersWhoseNamesAreAlikeHaveDevicesOfTheirOwn) {
+  processes.set_user(1001, "mal");
+  processes.set_user(1002, "mal.lory");
+  processes.set_user(1003, "1004");  // another's number for a name
+  begin();
+  reserve("lory.web", LeaseKind::kReservation, 1001);
+  reserve("web", LeaseKind::kReservation, 1002);
+  reserve("web", LeaseKind::kReservation, 1003);
+  EXPECT_THAT(text("gpurota.dev-lease_L1.json"), HasSubstr("\"mal.lory.web\""));
+  EXPECT_THAT(text("gpurota.dev-lease_L2.json"), HasSubstr("\"mal..lory.web\""));
+  EXPECT_THAT(text("gpurota.dev-lease_L2.json"), Not(HasSubstr("\"mal.lory.web\"")));
+  EXPECT_THAT(text("gpurota.dev-lease_L3.json"), Not(HasSubstr(".web\"")));
 }
 
 TEST_F(CdiSpecsTest, ALeaseOfACommandHasNone) {

@@ -1,10 +1,15 @@
 #include "daemon/leases/lease_containers.h"
 
-#include "watch/container.h"
-
 #include <algorithm>
 
 namespace gpurota::daemon {
+
+std::optional<watch::Container> find_roots_container(ports::Processes& processes, pid_t pid) {
+  ports::ControlGroups& groups = processes.cgroups();
+  return watch::find_container(groups.of(pid), [&groups](const std::string& group) {
+    return groups.is_made_by_root(group);
+  });
+}
 
 std::optional<ports::StoredContainer> find_new_container(ports::Processes& processes,
                                                          const LeaseEntry& entry,

@@ -127,6 +127,16 @@ TEST_F(LeaseContainersTest, WhoCannotBeHeldIsNotTakenIn) {
   EXPECT_FALSE(owner_of(pid));
 }
 
+TEST_F(LeaseContainersTest, AGroupOfAUsersMakingIsNoContainerOfRootsEngine) {
+  EXPECT_EQ(find_roots_container(processes, spawn_in(kGroup))->group, kGroup);
+  processes.cgroups().set_made_by_user(kOther);
+  EXPECT_FALSE(find_roots_container(processes, spawn_in(kOther)));
+  // What somebody makes in a container of root's engine leads out of it no more.
+  const std::string inner = kGroup + "/libpod-" + std::string(64, 'c');
+  processes.cgroups().set_made_by_user(inner);
+  EXPECT_EQ(find_roots_container(processes, spawn_in(inner))->group, kGroup);
+}
+
 TEST_F(LeaseContainersTest, ThoseThatCameAndWentHoldNoDescriptors) {
   const LeaseId id = make_lease();
   for (int i = 0; i < 1000; ++i) {

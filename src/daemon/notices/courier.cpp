@@ -1,12 +1,14 @@
 #include "daemon/notices/courier.h"
 
 #include "base/log.h"
+#include "base/make_room.h"
 #include "base/text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 namespace gpurota::daemon {
@@ -89,21 +91,31 @@ void Courier::add(Channel channel, Letter letter) {
   const auto own = std::count_if(line.waiting.begin(), line.waiting.end(), [&](const Letter& each) {
     return each.notice.uid == letter.notice.uid;
   });
-  if (line.waiting.size() >= kMostWaiting || own >= static_cast<int>(kMostWaitingOfUser)) {
-    if (line.dropped++ == 0) {
-      log::warn("notices come faster than they can be sent, dropping some",
-                {{"channel", to_string(channel)}, {"uid", letter.notice.uid}});
-    }
-    // Later, as all that is told of a test.
-    if (letter.tested) {
-      parts_.loop.post([tested = letter.tested, channel] {
-        tested(channel, {.started = false, .complaint = "too many notices wait for this channel"});
-      });
-    }
-    return;
+  if (own >= static_cast<int>(kMostWaitingOfUser)) return drop(channel, letter);
+  if (line.waiting.size() >= kMostWaiting) {
+    const auto owner_of = [](const Letter& each) { return each.notice.uid; };
+    const auto who = who_makes_room(line.waiting, owner_of, letter.notice.uid);
+    if (who == letter.notice.uid) return drop(channel, letter);
+    const auto last = std::find_if(line.waiting.rbegin(), line.waiting.rend(),
+                                   [&](const Letter& each) { return owner_of(each) == who; });
+    drop(channel, *last);
+    line.waiting.erase(std::next(last).base());
   }
   line.waiting.push_back(std::move(letter));
   go_on(channel);
+}
+
+void Courier::drop(Channel channel, const Letter& letter) {
+  if (lines_[channel].dropped++ == 0) {
+    log::warn("notices come faster than they can be sent, dropping some",
+              {{"channel", to_string(channel)}, {"uid", letter.notice.uid}});
+  }
+  // Later, as all that is told of a test.
+  if (letter.tested) {
+    parts_.loop.post([tested = letter.tested, channel] {
+      tested(channel, {.started = false, .complaint = "too many notices wait for this channel"});
+    });
+  }
 }
 
 void Courier::go_on(Channel channel) {

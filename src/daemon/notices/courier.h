@@ -22,8 +22,8 @@ namespace gpurota::daemon {
 
 class Courier final : public NoticeListener {
  public:
-  static constexpr int kMostAtOnce = 2;  // programs of a channel
-  static constexpr std::size_t kMostWaiting = 64;
+  static constexpr int kMostAtOnce = 2;            // programs of a channel
+  static constexpr std::size_t kMostWaiting = 64;  // beyond that the user with most has one dropped
   static constexpr std::size_t kMostWaitingOfUser = 16;
   // Between two lines of the log about a channel that goes on failing.
   static constexpr Duration kLogPause = std::chrono::minutes(10);
@@ -66,6 +66,7 @@ class Courier final : public NoticeListener {
   proto::Notice written(const Notice& notice) const;
   void send(const Notice& notice);
   void add(Channel channel, Letter letter);
+  void drop(Channel channel, const Letter& letter);
   void go_on(Channel channel);
   void over(Channel channel, const Letter& letter, const ports::ProgramEnd& end);
   void log_end(Channel channel, const ports::ProgramEnd& end);

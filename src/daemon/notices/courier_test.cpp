@@ -70,6 +70,19 @@ TEST_F(CourierTest, AProgramThatHangsHoldsUpItsOwnChannelOnly) {
   EXPECT_THAT(programs.running, SizeIs(2 * Courier::kMostAtOnce));
 }
 
+TEST_F(CourierTest, WhenItIsFullWhoHasMostWaitingHasOneDropped) {
+  for (uid_t user = 1; user <= 5; ++user) {
+    for (int i = 0; i < 20; ++i) send(user);
+  }
+  send(1000);
+  while (!programs.running.empty()) programs.end();
+  EXPECT_THAT(programs.begun, SizeIs(Courier::kMostAtOnce + Courier::kMostWaiting));
+  const auto& begun = programs.begun;
+  EXPECT_TRUE(std::any_of(begun.begin(), begun.end(), [](const auto& program) {
+    return program.input.find("\"user\":\"alice\"") != std::string::npos;
+  }));
+}
+
 TEST_F(CourierTest, TheQueueIsBoundedAndTheLogSaysOnceThatSomeAreDropped) {
   for (uid_t user = 1; user <= 500; ++user) send(user);
   EXPECT_THAT(lines, SizeIs(1));

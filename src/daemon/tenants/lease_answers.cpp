@@ -17,6 +17,10 @@ bool LeaseAnswers::answer(TenantSession& session, const gpurota_msg_automatic& q
     parts_.sessions.end(session, "");
     return true;
   }
+  if (found.walks) {
+    session.unsettled = question;
+    return true;
+  }
   if (found.unread) return look_again(session, question);
   const ports::Durability* const disk = parts_.durability;
   if (found.made && disk && disk->made() > disk->told()) unsettled_[found.lease] = disk->made();
@@ -58,11 +62,19 @@ void LeaseAnswers::on_durability(const ports::Durability::News& news) {
   }
 }
 
+bool LeaseAnswers::go_on(TenantSession& session) {
+  const gpurota_msg_automatic question = *session.unsettled;
+  session.unsettled.reset();
+  return session.tenant || answer(session, question);
+}
+
+// In a turn of its user, as whatever a program asks.
 bool LeaseAnswers::look_again(TenantSession& session, const gpurota_msg_automatic& question) {
   auto timer = parts_.loop.add_timer(parts_.loop.now() + AutomaticLeases::kUnreadPeriod,
                                      ports::Urgency::kClient, [this, &session, question] {
-                                       if (session.tenant || answer(session, question)) return;
-                                       parts_.sessions.end(session, "it does not take its answer");
+                                       if (session.tenant) return;
+                                       session.unsettled = question;
+                                       parts_.sessions.go_on_soon(session);
                                      });
   if (!timer) return false;
   session.asking = std::move(*timer);

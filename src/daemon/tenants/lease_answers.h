@@ -25,6 +25,8 @@ class LeaseAnswers {
 
   // False: it breaks the protocol, or does not take its answer.
   bool answer(TenantSession& session, const gpurota_msg_automatic& question);
+  // The same of a session's `unsettled`.
+  bool go_on(TenantSession& session);
   // Tells programs of leases that the disk has now.
   void on_durability(const ports::Durability::News& news);
   // The connection ends.

@@ -109,8 +109,10 @@ struct TenantSession {
     gpurota_msg_lease answer;
   };
   std::optional<Unsaid> unsaid;
-  // While it is there nothing more is read.
+  // While one of these is there nothing more is read.
   std::optional<MembersQuestion> unanswered;
+  std::optional<gpurota_msg_automatic> unsettled;  // an AUTOMATIC that is gone on with
+  bool has_question() const { return unanswered || unsettled; }
 };
 
 // Why a connection is ended whose socket is full.

@@ -65,7 +65,9 @@ class TenantServer final : public LeaseListener, private TenantHandler {
  private:
   bool on_call(TenantSession& session, const TenantMessage& message) override;
   bool on_event(Tenant& tenant, const TenantMessage& message) override;
-  bool go_on(TenantSession& session) override { return neighbours_.go_on(*session.tenant); }
+  bool go_on(TenantSession& session) override {
+    return session.unsettled ? answers_.go_on(session) : neighbours_.go_on(*session.tenant);
+  }
   void on_closing(TenantSession& session) override { answers_.forget(session); }
   void on_disconnected(Tenant& tenant) override;
 

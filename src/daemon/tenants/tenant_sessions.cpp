@@ -1,6 +1,7 @@
 #include "daemon/tenants/tenant_sessions.h"
 
 #include "base/log.h"
+#include "base/steps.h"
 #include "ipc/packet.h"
 #include "ipc/unix_socket.h"
 
@@ -85,7 +86,9 @@ template <class Read>
 bool TenantSessions::serve_at_once(uid_t user, Read read) {
   const TimePoint begun = parts_.loop.now();
   if (!turns_.turns().goes_first(user, begun)) return false;
+  steps::begin();
   read();
+  steps::end();
   turns_.turns().went_first(user, begun, parts_.loop.now());
   return true;
 }
@@ -93,7 +96,7 @@ bool TenantSessions::serve_at_once(uid_t user, Read read) {
 void TenantSessions::on_session(TenantSession& session, unsigned events) {
   if (!session.fd) return;
   const auto read = [&] { read_session(session); };
-  if (!session.queued && serve_at_once(session.peer.uid, read) && !session.unanswered) return;
+  if (!session.queued && serve_at_once(session.peer.uid, read) && !session.has_question()) return;
   pause(session.source, has_gone(events));
   want_turn(session);
 }
@@ -111,6 +114,12 @@ void TenantSessions::on_event_socket(TenantId id, unsigned events) {
 void TenantSessions::want_turn(TenantSession& session) {
   if (std::exchange(session.queued, true)) return;
   turns_.add(session.peer.uid, {&session, {}});
+}
+
+void TenantSessions::go_on_soon(TenantSession& session) {
+  if (!session.fd) return;
+  pause(session.source, false);
+  want_turn(session);
 }
 
 void TenantSessions::want_turn(Tenant& tenant) {
@@ -131,7 +140,7 @@ void TenantSessions::serve_session(TenantSession& session) {
   if (!session.fd) return;
   read_session(session);
   if (!session.fd) return;
-  if (session.unanswered) return want_turn(session);
+  if (session.has_question()) return want_turn(session);
   if (session.source) return session.source->set_readable(true);
   want_turn(session);  // what it sent before it left
 }
@@ -149,7 +158,7 @@ void TenantSessions::serve_event(TenantId id) {
 }
 
 void TenantSessions::read_session(TenantSession& session) {
-  if (session.unanswered) {
+  if (session.has_question()) {
     if (!parts_.handler.go_on(session)) end(session, kDoesNotRead);
     return;
   }
@@ -212,6 +221,7 @@ void TenantSessions::end(TenantSession& session, const std::string& why) {
   session.hello_deadline.reset();
   session.asking.reset();
   session.unanswered.reset();
+  session.unsettled.reset();
   parts_.handler.on_closing(session);
   session.fd.reset();
   session.descriptor.set(0);

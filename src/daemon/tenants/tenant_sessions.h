@@ -29,7 +29,7 @@ class TenantHandler {
   virtual ~TenantHandler() = default;
   // One message of a CALL connection. False: it breaks the protocol.
   virtual bool on_call(TenantSession& session, const TenantMessage& message) = 0;
-  // One more piece of the answer to a session's `unanswered`. False: it does not read it.
+  // One more piece of the answer to a session's question (has_question()). False: it does not read it.
   virtual bool go_on(TenantSession& session) = 0;
   // One of an event socket.
   virtual bool on_event(Tenant& tenant, const TenantMessage& message) = 0;
@@ -64,6 +64,8 @@ class TenantSessions final : public SwapWire, private TurnClient<TenantTurn> {
   // Makes the tenant's event socket and reads it from now on. The other end is the tenant's.
   Result<Fd> open_event_socket(Tenant& tenant);
 
+  // It has a question again, which is gone on with in its user's turn.
+  void go_on_soon(TenantSession& session);
   // It is over: nothing is read from it or said to it any more, and its tenant has no connection. What follows from that, and
   // its end, comes when nobody looks at it or at any other: safe wherever sessions and tenants are gone through.
   void end(TenantSession& session, const std::string& why);

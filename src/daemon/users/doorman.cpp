@@ -5,11 +5,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <unistd.h>
 
 namespace gpurota::daemon {
 
 Result<void> Doorman::listen(const std::string& path, const ipc::ListenOptions& options) {
+  GPUROTA_TRY(turns_.start());
   GPUROTA_ASSIGN_OR_RETURN(ipc::Listener listener, ipc::Listener::make(path, options));
   GPUROTA_ASSIGN_OR_RETURN(listening_, loop_.watch_fd(listener.fd(), false, ports::Urgency::kClient,
                                                       [this](unsigned) { on_connection(); }));
@@ -21,6 +24,17 @@ Result<void> Doorman::listen(const std::string& path, const ipc::ListenOptions& 
 void Doorman::close() {
   listening_.reset();
   listener_.reset();
+  // They try again, as those do who wait in the kernel.
+  for (const auto& [key, waiting] : waiting_) turns_.remove(waiting.user, key);
+  waiting_.clear();
+}
+
+Result<void> Doorman::check_number(uid_t user, std::size_t more) const {
+  const long most = rules_.most_per_user();
+  if (rules_.count(user) + static_cast<long>(more) < most) return {};
+  return fail(Code::kLimit, fmt::format("you have {} connections to gpurotad, as many as the site "
+                                        "allows (max_connections_per_user)",
+                                        most));
 }
 
 // To a library a door that is shut is a daemon which is away: it tries again.
@@ -32,13 +46,7 @@ Result<UserBudgets::Held> Doorman::admit(const ipc::Peer& peer) const {
   if (!memory_reserve::fill()) {
     return fail(Code::kUnavailable, "gpurotad is short of memory: try again");
   }
-  const long most = rules_.most_per_user();
-  if (rules_.count(user) >= most) {
-    return fail(Code::kLimit,
-                fmt::format("you have {} connections to gpurotad, as many as the site "
-                            "allows (max_connections_per_user)",
-                            most));
-  }
+  GPUROTA_TRY(check_number(user, 0));
   return rules_.budgets.take(user, Budget::kDescriptors);
 }
 
@@ -50,16 +58,46 @@ void Doorman::on_connection() {
     return;
   }
   if (!*accepted) return;
-  auto peer = ipc::read_peer((*accepted)->get());
+  const auto user = ipc::read_peer_uid((*accepted)->get());
+  if (!user) return;
+  const TimePoint begun = loop_.now();
+  if (!turns_.turns().goes_first(*user, begun)) return put_off(std::move(**accepted), *user);
+  let_in(std::move(**accepted));
+  turns_.turns().went_first(*user, begun, loop_.now());
+}
+
+// What waits counts as a connection of its user's.
+void Doorman::put_off(Fd fd, uid_t user) {
+  const auto own = std::count_if(waiting_.begin(), waiting_.end(),
+                                 [user](const auto& each) { return each.second.user == user; });
+  if (const auto may = check_number(user, static_cast<std::size_t>(own)); !may) {
+    return turn_away(fd, user, may.error());
+  }
+  auto held = rules_.budgets.take(user, Budget::kDescriptors);
+  if (!held) return turn_away(fd, user, held.error());
+  waiting_.emplace(++last_, Waiting{std::move(fd), user, std::move(*held)});
+  turns_.add(user, last_);
+}
+
+void Doorman::serve(const std::uint64_t& key) {
+  const auto found = waiting_.find(key);
+  if (found == waiting_.end()) return;
+  Fd fd = std::move(found->second.fd);
+  waiting_.erase(found);
+  let_in(std::move(fd));
+}
+
+void Doorman::let_in(Fd fd) {
+  auto peer = ipc::read_peer(fd.get());
   if (!peer) return;
   auto held = admit(*peer);
-  if (!held) {
-    log::warn("turning away a " + rules_.who,
-              {{"uid", peer->uid}, {"reason", held.error().message}});
-    if (rules_.turn_away) rules_.turn_away(**accepted, held.error());
-    return;
-  }
-  rules_.welcome(std::move(**accepted), std::move(*peer), std::move(*held));
+  if (!held) return turn_away(fd, peer->uid, held.error());
+  rules_.welcome(std::move(fd), std::move(*peer), std::move(*held));
+}
+
+void Doorman::turn_away(const Fd& fd, uid_t user, const Error& why) const {
+  log::warn("turning away a " + rules_.who, {{"uid", user}, {"reason", why.message}});
+  if (rules_.turn_away) rules_.turn_away(fd, why);
 }
 
 }  // namespace gpurota::daemon

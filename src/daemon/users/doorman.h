@@ -1,19 +1,26 @@
 // The door of a socket: listens, finds out who comes, and lets no user have too many connections or descriptors at
 // once. Both servers of the daemon have one. State thread only.
+//
+// A connection is taken from the kernel at a time; of a user who connects faster than others, the rest of what there is to do for one waits for a
+// turn of that user (user_turns.h).
 #pragma once
 
+#include "daemon/users/served_turns.h"
 #include "daemon/users/user_budgets.h"
+#include "daemon/users/user_turns.h"
 #include "ipc/peer.h"
 #include "ipc/unix_socket.h"
 #include "ports/event_loop.h"
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
 namespace gpurota::daemon {
 
-class Doorman {
+class Doorman final : private TurnClient<std::uint64_t> {
  public:
   struct Rules {
     std::string who;  // "tenant": what its visitors are called in the log
@@ -26,18 +33,32 @@ class Doorman {
     std::function<void(const Fd&, const Error&)> turn_away = {};
   };
 
-  Doorman(ports::EventLoop& loop, Rules rules) : loop_(loop), rules_(std::move(rules)) {}
+  Doorman(ports::EventLoop& loop, Rules rules)
+      : loop_(loop), rules_(std::move(rules)), turns_(loop, *this) {}
 
   Result<void> listen(const std::string& path, const ipc::ListenOptions& options);
   // Who comes from now on waits for the next daemon where systemd listens for it, and finds nobody elsewhere.
   void close();
 
  private:
+  struct Waiting {
+    Fd fd;
+    uid_t user = 0;
+    UserBudgets::Held descriptor;
+  };
   void on_connection();
+  void put_off(Fd fd, uid_t user);
+  void serve(const std::uint64_t& key) override;
+  void let_in(Fd fd);
+  void turn_away(const Fd& fd, uid_t user, const Error& why) const;
+  Result<void> check_number(uid_t user, std::size_t more) const;
   Result<UserBudgets::Held> admit(const ipc::Peer& peer) const;
 
   ports::EventLoop& loop_;
   Rules rules_;
+  ServedTurns<std::uint64_t, UserTurns<std::uint64_t>> turns_;
+  std::map<std::uint64_t, Waiting> waiting_;
+  std::uint64_t last_ = 0;
   std::optional<ipc::Listener> listener_;
   // Its members, where others could connect before the socket's mode was set.
   std::optional<gid_t> only_;

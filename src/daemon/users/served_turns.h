@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "base/steps.h"
 #include "core/time.h"
 #include "ports/event_loop.h"
 
@@ -65,7 +66,9 @@ class ServedTurns {
     for (int served = 0; served < kMostInASlice && at - begun < kSlice; ++served) {
       const auto turn = turns_.next();
       if (!turn) break;
+      steps::begin();
       client_.serve(turn->key);
+      steps::end();
       const TimePoint done = loop_.now();
       turns_.charge(turn->user, done - at);
       at = done;

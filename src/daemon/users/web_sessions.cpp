@@ -94,8 +94,7 @@ Result<std::string> WebSessions::make_link(uid_t uid) {
   return url;
 }
 
-Result<WebSessions::Opened> WebSessions::sign_in(uid_t server, std::string_view secret,
-                                                 std::string from) {
+Result<std::uint32_t> WebSessions::find_link(uid_t server, std::string_view secret) {
   GPUROTA_TRY(check_server(server));
   remove_old();
   const auto presented = parse_presented(secret);
@@ -107,8 +106,19 @@ Result<WebSessions::Opened> WebSessions::sign_in(uid_t server, std::string_view 
         "this link is not valid any more: each signs in once, within two minutes. 'gpurota web' "
         "prints another");
   }
-  const Link used = std::move(link->second);
-  links_.erase(link);
+  return link->first;
+}
+
+Result<uid_t> WebSessions::user_of_link(uid_t server, std::string_view secret) {
+  GPUROTA_ASSIGN_OR_RETURN(const std::uint32_t number, find_link(server, secret));
+  return links_.at(number).uid;
+}
+
+Result<WebSessions::Opened> WebSessions::sign_in(uid_t server, std::string_view secret,
+                                                 std::string from) {
+  GPUROTA_ASSIGN_OR_RETURN(const std::uint32_t number, find_link(server, secret));
+  const Link used = std::move(links_.at(number));
+  links_.erase(number);
   if (!parts_.config.web.sign_in) return fail(Code::kDenied, "this site lets nobody sign in");
   return open(used.server, used.uid, std::move(from), false);
 }

@@ -66,6 +66,8 @@ class WebSessions {
 
   // The page, with the secret behind '#'. A user's oldest link is replaced when there are too many.
   Result<std::string> make_link(uid_t uid);
+  // Whom the link would sign in; it stays as good as it was.
+  Result<uid_t> user_of_link(uid_t server, std::string_view secret);
   // The link is used up, whatever comes of it. `server`: whose uid asks.
   Result<Opened> sign_in(uid_t server, std::string_view secret, std::string from);
   // For a user whom the server vouches for.
@@ -98,6 +100,8 @@ class WebSessions {
     TimePoint begun{}, used_at{};
   };
 
+  // The number of a link that is good and whose server this is.
+  Result<std::uint32_t> find_link(uid_t server, std::string_view secret);
   std::optional<std::uint32_t> server_of(uid_t uid) const;
   bool is_over(const Entry& entry) const;
   Result<std::string> make_secret() const;

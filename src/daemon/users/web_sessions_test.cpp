@@ -75,6 +75,19 @@ TEST_F(WebSessionsTest, ALinkSignsItsUserInOnce) {
   EXPECT_THAT(again.error().message, HasSubstr("gpurota web"));
 }
 
+TEST_F(WebSessionsTest, WhoseALinkIsCanBeAskedBeforeItIsUsed) {
+  const std::string secret = link(kAlice);
+  EXPECT_EQ(sessions.user_of_link(kServer, secret).value(), kAlice);
+  EXPECT_EQ(sessions.user_of_link(kServer, secret).value(), kAlice) << "it is not used up";
+  EXPECT_FALSE(sessions.user_of_link(kBob, secret)) << "only who serves the page may ask";
+  EXPECT_FALSE(sessions.user_of_link(kServer, secret + "a"));
+  ASSERT_TRUE(sessions.sign_in(kServer, secret, ""));
+  EXPECT_FALSE(sessions.user_of_link(kServer, secret));
+  const std::string late = link(kAlice);
+  loop.advance(WebSessions::kLinkLife);
+  EXPECT_FALSE(sessions.user_of_link(kServer, late));
+}
+
 TEST_F(WebSessionsTest, ALinkIsGoodForTwoMinutes) {
   const std::string secret = link(kAlice);
   loop.advance(WebSessions::kLinkLife);

@@ -1,6 +1,6 @@
 #include "daemon/watch/container_names.h"
 
-#include "base/directory.h"
+#include "sys/cgroup.h"
 
 #include <sys/stat.h>
 
@@ -19,8 +19,7 @@ ContainerFiles read_files(const std::string& root, const watch::Container& conta
   struct stat state {};
   if (::stat(container.group.c_str(), &state) != 0) return files;
   files.owner = state.st_uid;
-  // Where nobody but root can have made the group.
-  if (check_directory(container.group.substr(0, container.group.rfind('/')), 0)) {
+  if (sys::is_made_by_root(container.group)) {
     files.name = containers::read_container_name(root, container.id);
   }
   return files;

@@ -1,7 +1,7 @@
 // In the header: who is signed in, or how to.
 import { useState } from "preact/hooks";
 import { Dialog } from "./dialog";
-import { type Session, signOut } from "./session";
+import { accept, decline, type Offer, type Session, signOut } from "./session";
 
 // Instead of all views, where they are for those who have signed in.
 export function Wall() {
@@ -21,6 +21,19 @@ function HowTo({ onClose }: { onClose: () => void }) {
       <p>On this machine, type</p>
       <pre class="command">gpurota web</pre>
       <p>and open the link that it prints. It signs you in as the user who typed it.</p>
+    </Dialog>
+  );
+}
+
+// Of a link that was opened: whose it is, and whether the person wants to be that user here.
+export function OfferedLink({ offer, session }: { offer: Offer; session: Session | null }) {
+  const same = session?.user === offer.user;
+  return (
+    <Dialog title={`Sign in as ${offer.user}?`} action={`Sign in as ${offer.user}`} onDo={() => accept(offer)} onClose={decline}>
+      <p>The link that you opened is for the account <b>{offer.user}</b>{offer.administrator && ", an administrator"}. What you do on this page is then done as <b>{offer.user}</b>.</p>
+      {session && !same && <p>You are signed in as <b>{session.user}</b> now, and would be no more.</p>}
+      {session && same && <p>You are signed in as <b>{session.user}</b> already.</p>}
+      <p>If you are not <b>{offer.user}</b>, or did not type <code>gpurota web</code> yourself, close this.</p>
     </Dialog>
   );
 }

@@ -1,7 +1,7 @@
 // The page: what all views share, and which of them is shown.
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { Account, Wall } from "./account";
+import { Account, OfferedLink, Wall } from "./account";
 import { SessionContext } from "./actions";
 import type { Now } from "./api";
 import { Events } from "./events";
@@ -107,7 +107,7 @@ function Content({ view, live, session }: { view: View; live: Live; session: Ses
 }
 
 function Page() {
-  const { session, notice } = useSession();
+  const { session, notice, offer } = useSession();
   const { now, trouble } = useLive(session?.session_id ?? "");
   useEffect(() => { if (now?.sign_in === "proxy") void resume(); }, [now?.sign_in]);
   const live = { now: useMine(now, session), trouble };
@@ -126,6 +126,7 @@ function Page() {
       </header>
       <div role="status" class="banner" hidden={TROUBLE[live.trouble] === ""}>{TROUBLE[live.trouble]}</div>
       <div role="status" class="banner is-notice" hidden={notice === ""}>{notice}</div>
+      {offer && <OfferedLink key={offer.secret} offer={offer} session={session} />}
       <main id="content" tabIndex={-1} class={TROUBLE[live.trouble] === "" ? "" : "is-old"}>
         <h2 class="hidden">{TITLES[view]}</h2>
         <SessionContext.Provider value={session}><Content view={view} live={live} session={session} /></SessionContext.Provider>

@@ -11,9 +11,17 @@ export interface Session {
   administrator: boolean;
 }
 
+// A link that was opened: whom it signs in, if the person says so.
+export interface Offer {
+  secret: string;
+  user: string;
+  administrator: boolean;
+}
+
 export interface SessionState {
   session: Session | null;
   notice: string;
+  offer: Offer | null;
 }
 
 const KEY = "gpurota-session";
@@ -21,13 +29,17 @@ const SECRET = "#sign-in=";
 export const SIGNED_OUT = 401;
 const INTERFACE = "dev.gpurota.";
 
-let state: SessionState = { session: null, notice: "" };
+let state: SessionState = { session: null, notice: "", offer: null };
 const listeners = new Set<(state: SessionState) => void>();
 
-function set(session: Session | null, notice = ""): void {
-  state = { session, notice };
-  if (session === null) window.localStorage.removeItem(KEY);
+function change(next: Partial<SessionState>): void {
+  state = { ...state, ...next };
   listeners.forEach((listener) => listener(state));
+}
+
+function set(session: Session | null, notice = ""): void {
+  if (session === null) window.localStorage.removeItem(KEY);
+  change({ session, notice });
 }
 
 // What was asked for is for those who have signed in.
@@ -83,14 +95,33 @@ export function call<T>(method: string, parameters: object = {}): Promise<T> {
 
 type Known = Omit<Session, "administrator">;
 
-async function signIn(secret: string): Promise<void> {
+function look(secret: string): Promise<Omit<Offer, "secret">> {
+  return post<Omit<Offer, "secret">>("api/sign-in", "GetWebLink", { secret }, {});
+}
+
+// Anybody can send somebody a link of their own. So the page says whose it is, and does nothing before the person has said so.
+async function consider(secret: string): Promise<void> {
   try {
-    const reply = await post<{ token: string; session: Known; administrator: boolean }>("api/sign-in", "SignIn", { secret }, {});
-    window.localStorage.setItem(KEY, reply.token);
-    set({ ...reply.session, administrator: reply.administrator });
+    const { user, administrator } = await look(secret);
+    change({ offer: { secret, user, administrator }, notice: "" });
   } catch (error) {
-    set(null, `You are not signed in: ${(error as Error).message}.`);
+    const still = state.session === null ? "You are not signed in" : `You are still signed in as ${state.session.user}`;
+    change({ offer: null, notice: `${still}: ${(error as Error).message}.` });
   }
+}
+
+export function decline(): void {
+  change({ offer: null });
+}
+
+// The person wants to be who the link says. Fails with a sentence, and then nothing has changed.
+export async function accept({ secret }: Offer): Promise<void> {
+  await look(secret);
+  // Nobody could use the old session any more: its cookie goes.
+  if (state.session !== null && !state.session.by_proxy) await call("EndWebSessions").catch(() => undefined);
+  const reply = await post<{ token: string; session: Known; administrator: boolean }>("api/sign-in", "SignIn", { secret }, {});
+  window.localStorage.setItem(KEY, reply.token);
+  set({ ...reply.session, administrator: reply.administrator });
 }
 
 // Who is signed in already: by an earlier page of this browser, or by a server in front of gpurota-web.
@@ -111,24 +142,22 @@ export async function signOut(): Promise<void> {
   set(null);
 }
 
-function begin(): void {
+async function begin(): Promise<void> {
   const { hash } = window.location;
-  if (!hash.startsWith(SECRET)) {
-    if (window.localStorage.getItem(KEY) !== null) void resume();
-    return;
-  }
+  const isLink = hash.startsWith(SECRET);
   // It is not to stay in the address bar, nor in the history.
-  window.history.replaceState(null, "", "#now");
-  void signIn(decodeURIComponent(hash.slice(SECRET.length)));
+  if (isLink) window.history.replaceState(null, "", "#now");
+  if (window.localStorage.getItem(KEY) !== null) await resume();
+  if (isLink) await consider(decodeURIComponent(hash.slice(SECRET.length)));
 }
 
 export function useSession(): SessionState {
   const [shown, setShown] = useState(state);
   useEffect(() => {
     listeners.add(setShown);
-    begin();
+    void begin();
     // A link that is opened in a tab that shows the page already.
-    const onHash = () => { if (window.location.hash.startsWith(SECRET)) begin(); };
+    const onHash = () => { if (window.location.hash.startsWith(SECRET)) void begin(); };
     window.addEventListener("hashchange", onHash);
     return () => {
       listeners.delete(setShown);
