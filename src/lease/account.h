@@ -90,6 +90,10 @@ class Account {
   GrantActions give_back(TenantId tenant, Bytes bytes, std::uint32_t recall,
                          std::uint32_t grown_seq, TimePoint now);
   void set_contexts(TenantId tenant, int contexts, TimePoint now);
+  // The tenant has imported what the lease is charged for already.
+  void adopt(TenantId tenant, Bytes bytes);
+  // What of the tenant's grant other processes may have, too; and what is counted more than once, all tenants together.
+  void set_shared(TenantId tenant, Bytes of_tenant, Bytes counted_again);
   // Returns what a first context cost, when this measurement shows it.
   std::optional<Bytes> measure(TenantId tenant, const Measurement& measurement);
   // Whether the tenant is counted: true until a dead one's memory is back.
@@ -154,6 +158,7 @@ class Account {
 
   Bytes limit_, most_;
   Bytes outsiders_;
+  Bytes counted_again_;  // in several grants, and one memory
   std::map<TenantId, AccountHolder> holders_;
   std::deque<Waiting> waiting_;
   std::set<TenantId> awaited_;  // not yet answered in the current round
