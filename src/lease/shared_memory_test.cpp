@@ -41,7 +41,7 @@ class SharedMemoryTest : public testing::Test {
   void look(TenantId tenant, LeaseId lease, const Measurement& seen) {
     book.measure(lease, kGpu, {{tenant, seen}}, {}, seen.taken);
   }
-  Bytes charged(std::uint64_t lease) { return book.find(LeaseId{lease}, kGpu)->charged(); }
+  Bytes charged(std::uint64_t lease) { return book.find(LeaseId{lease}, kGpu).if_there()->charged(); }
 
   GrantBook book;
   TenantId maker{1}, sibling{2}, stranger{3};

@@ -1,6 +1,8 @@
 #include "interposer/account/link.h"
 
 #include "interposer/account/headroom.h"
+#include "interposer/account/holdings.h"
+#include "interposer/account/link_calls.h"
 #include "interposer/account/swap_table.h"
 #include "interposer/os/config.h"
 #include "interposer/os/debug.h"
@@ -147,6 +149,8 @@ bool handshake(State& s, const Socket& call, int64_t deadline_ms) {
          welcome(s, answer, &fds);
 }
 
+}  // namespace
+
 bool connected(State& s) {
   if (!s.link.call.open) return false;
   if (is_ours(s.link.call)) return true;
@@ -155,7 +159,6 @@ bool connected(State& s) {
   return false;
 }
 
-// By a daemon that is there.
 bool refused(const State& s) { return s.link.lease_refused || s.link.crowded; }
 
 // The wait counts from when the daemon was first missed, so that a program which keeps trying does
@@ -176,11 +179,10 @@ bool ensure_connected(State& s) {
 }
 
 // The daemon may have to call back what others hold before it can answer.
-int64_t answer_ms() { return config().wait_ms > kHandshakeMs ? config().wait_ms : kHandshakeMs; }
+static int64_t answer_ms() { return config().wait_ms > kHandshakeMs ? config().wait_ms : kHandshakeMs; }
 
-// One question and its answer, whose descriptors come to `fds`. False ends the connection; `sent` says whether the daemon may have read it.
 bool ask(State& s, void* question, size_t size, uint16_t answer_type, void* answer,
-         size_t answer_size, Descriptors* fds = nullptr, bool* sent = nullptr) {
+         size_t answer_size, Descriptors* fds, bool* sent) {
   auto* header = static_cast<gpurota_msg_header*>(question);
   header->size = static_cast<uint16_t>(size);
   header->seq = ++s.link.sequence;
@@ -205,12 +207,13 @@ bool ask(State& s, void* question, size_t size, uint16_t answer_type, void* answ
   return false;
 }
 
-// A message without an answer. Its seq stays 0: it answers no RECALL.
 void tell(State& s, void* message, size_t size) {
   auto* header = static_cast<gpurota_msg_header*>(message);
   header->size = static_cast<uint16_t>(size);
   if (connected(s) && !send_packet(s.link.call, message, size, now_ms())) disconnect(s);
 }
+
+namespace {
 
 enum class Grown { kYes, kNo, kLost };
 
@@ -279,6 +282,7 @@ bool reconnect_once(State& s, int64_t patience_ms) {
   s.mirror_unhooked();
   s.link.away_since = 0;
   s.link.lease_refused = false;
+  tell_holdings(s);
   start_helper(s);
   s.attached.store(1, std::memory_order_release);
   GPUROTA_DEBUG("connected to %s as lease L%llu", config().socket_path,
@@ -396,7 +400,7 @@ int keep_members(int32_t* pids, int count) {
   return kept;
 }
 
-Answer ask_to_open(const gpurota_shared_name& name, Socket* out) {
+Answer ask_to_open(const gpurota_shared_name& name, Socket* out, bool* own_lease) {
   State& s = state();
   ErrnoGuard guard;
   Lock lock(s.link.mutex);
@@ -412,6 +416,7 @@ Answer ask_to_open(const gpurota_shared_name& name, Socket* out) {
   }
   if (answer.status == GPUROTA_REFUSED_BUSY) return Answer::kAway;
   if (answer.status != GPUROTA_OK) return Answer::kNo;
+  *own_lease = answer.own_lease != 0;
   return fds.count() == 1 && adopt_socket(fds.take(0), out) ? Answer::kYes : Answer::kAway;
 }
 

@@ -5,6 +5,7 @@
 #include "interposer/account/swap_table.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
+#include "interposer/memory/imports.h"
 #include "interposer/memory/pool_charge.h"
 #include "interposer/memory/reserve.h"
 #include "interposer/os/debug.h"
@@ -200,6 +201,7 @@ void credit_context(State& s, uint32_t serial) {
                         [&](uint64_t ptr, const Allocation& a) { credit(s, ptr, a); });
     shard.live.store(shard.map.size(), std::memory_order_relaxed);
   }
+  shared_ends_in(s, serial);
 }
 
 }  // namespace gpurota::interposer

@@ -28,16 +28,6 @@ void vmm_created(State& s, uint64_t handle, uint64_t size, int slot) {
   *known = {id, 1};
 }
 
-void vmm_imported(State& s, uint64_t handle) {
-  Lock lock(memory_of(s).vmm.mutex);
-  HandleRef* known = memory_of(s).vmm.handles.find(handle);
-  if (known == nullptr) return;
-  Physical* p = memory_of(s).vmm.physicals.find(known->physical);
-  if (p == nullptr) return;
-  ++known->count;  // its own export come home under the same number
-  ++p->handles;
-}
-
 void vmm_mapped(State& s, uint64_t ptr, uint64_t size, uint64_t handle) {
   Lock lock(memory_of(s).vmm.mutex);
   const HandleRef* known = memory_of(s).vmm.handles.find(handle);
@@ -116,6 +106,8 @@ void put_all(const int64_t credits[GPUROTA_SLOTS]) {
   for (int slot = 0; slot < GPUROTA_SLOTS; ++slot) {
     if (credits[slot] != 0) put(slot, credits[slot]);
   }
+  if (memory_of(state()).vmm.ended_shared.load(std::memory_order_acquire) != 0)
+    vmm_end_shared(state());
   if (memory_of(state()).vmm.ended.load(std::memory_order_acquire) != 0)
     g_swap.virtual_end(state());
 }
@@ -228,13 +220,5 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, void* ad
   if (result == CUDA_SUCCESS) {
     interposer::vmm_retained(interposer::state(), *out, reinterpret_cast<uint64_t>(address));
   }
-  return result;
-}
-
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void* os_handle,
-                                        CUmemAllocationHandleType type) {
-  GPUROTA_ENTER(cuMemImportFromShareableHandle, out, os_handle, type);
-  const CUresult result = real(out, os_handle, type);
-  if (result == CUDA_SUCCESS) interposer::vmm_imported(interposer::state(), *out);
   return result;
 }
