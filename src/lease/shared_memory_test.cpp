@@ -75,7 +75,6 @@ TEST_F(SharedMemoryTest, StaysChargedUntilTheLastOneHasEnded) {
   book.join_shared(sibling, kGpu, kKey);
   book.end_shared(maker, kGpu, {kKey, gib(5)}, kStart);
   EXPECT_EQ(charged(1), gib(5));
-  EXPECT_FALSE(grow(maker, gib(4)));
   book.end_shared(sibling, kGpu, {kKey, gib(5)}, kStart);
   EXPECT_EQ(charged(1), Bytes());
 }
@@ -101,7 +100,6 @@ TEST_F(SharedMemoryTest, OfAMakerThatIsKilledIsChargedToWhoHasItStill) {
   EXPECT_EQ(charged(1), gib(5));
   look(maker, LeaseId{1}, {std::nullopt, false, {}, kStart + 2s});
   EXPECT_EQ(charged(1), gib(5));
-  EXPECT_FALSE(grow(sibling, gib(4)));
   book.end_shared(sibling, kGpu, {kKey, gib(5)}, kStart + 3s);
   EXPECT_EQ(charged(1), Bytes());
 }

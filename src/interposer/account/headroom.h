@@ -30,7 +30,4 @@ bool beyond_limit(const State& s, int slot, int64_t bytes);
 // More was granted than the lease's limit is by now: what is freed is given back at once.
 bool above_limit(const State& s, int slot);
 
-// Counts a refusal for the page and says it under GPUROTA_DEBUG.
-CUresult refuse(int slot, uint64_t bytes);
-
 }  // namespace gpurota::interposer

@@ -54,7 +54,7 @@ Answer join_memory(int slot, uint64_t key, uint64_t* bytes) {
   ErrnoGuard guard;
   Lock lock(s.link.mutex);
   *bytes = 0;
-  if (!ensure_connected(s)) return refused(s) ? Answer::kNo : Answer::kAway;
+  if (!ensure_connected(s)) return why_not(s);
   if (!is_understood(s)) return Answer::kNo;
   gpurota_msg_counted answer;
   if (!ask_about(s, make_holding(slot, GPUROTA_HOLDING_JOIN, key, 0), &answer)) {

@@ -112,7 +112,8 @@ bool welcome(State& s, const gpurota_msg_welcome& message, Descriptors* fds) {
   const bool swaps = (message.features & GPUROTA_FEATURE_SWAP) != 0;
   if (attached() && swaps != (s.swaps.load() != 0)) return false;  // what it is, it stays
   if (fds->count() != 2 || !map_page(s, (*fds)[0]) || !learn_slots(s)) return false;
-  if (swaps && !g_swap.begin(s)) return false;
+  s.link.no_thread = swaps && !g_swap.begin(s);
+  if (s.link.no_thread) return false;
   Socket event;
   if (!adopt_socket(fds->take(1), &event)) return false;
   remember_socket(kEventSocket, event);
@@ -159,7 +160,11 @@ bool connected(State& s) {
   return false;
 }
 
-bool refused(const State& s) { return s.link.lease_refused || s.link.crowded; }
+Answer why_not(const State& s) {
+  if (s.link.lease_refused) return Answer::kOver;
+  if (s.link.crowded) return Answer::kCrowded;
+  return s.link.no_thread ? Answer::kNoThread : Answer::kAway;
+}
 
 // The wait counts from when the daemon was first missed, so that a program which keeps trying does
 // not wait anew each time.
@@ -173,7 +178,7 @@ bool ensure_connected(State& s) {
     const int64_t least = left > kLeastHandshakeMs ? left : kLeastHandshakeMs;
     if (reconnect_once(s, least < kHandshakeMs ? least : kHandshakeMs)) return true;
     if (s.link.crowded) s.link.away_since = 0;  // it is there, and no waiting changes its mind
-    if (refused(s) || now_ms() >= deadline) return false;
+    if (why_not(s) != Answer::kAway || now_ms() >= deadline) return false;
     sleep_ms(kRetryMs);
   }
 }
@@ -333,7 +338,7 @@ Answer grow(int slot, gpurota_grow_kind kind, uint64_t need) {
   if (need >= kSaneBytes) return Answer::kNo;
   const int64_t deadline = now_ms() + config().wait_ms;
   for (;;) {
-    if (!ensure_connected(s)) return refused(s) ? Answer::kNo : Answer::kAway;
+    if (!ensure_connected(s)) return why_not(s);
     switch (ask_to_grow(s, slot, kind, need)) {
       case Grown::kYes:
         s.mirror(slot);
@@ -404,7 +409,7 @@ Answer ask_to_open(const gpurota_shared_name& name, Socket* out, bool* own_lease
   State& s = state();
   ErrnoGuard guard;
   Lock lock(s.link.mutex);
-  if (!ensure_connected(s)) return refused(s) ? Answer::kNo : Answer::kAway;
+  if (!ensure_connected(s)) return why_not(s) == Answer::kAway ? Answer::kAway : Answer::kNo;
   if ((s.link.daemon_features & GPUROTA_FEATURE_OPEN) == 0) return Answer::kNo;
   gpurota_msg_open question{};
   question.header.type = GPUROTA_MSG_OPEN;

@@ -1,6 +1,7 @@
 // How the files of this room speak with the daemon. All with Link::mutex held.
 #pragma once
 
+#include "interposer/account/answer.h"
 #include "interposer/account/state.h"
 #include "interposer/os/socket.h"
 
@@ -13,8 +14,8 @@ namespace gpurota::interposer {
 bool connected(State& s);
 // Waits for a daemon as growth does.
 bool ensure_connected(State& s);
-// By a daemon that is there.
-bool refused(const State& s);
+// Why there is none.
+Answer why_not(const State& s);
 // One question and its answer, whose descriptors come to `fds`. False ends the connection; `sent` says whether the daemon may have read it.
 bool ask(State& s, void* question, size_t size, uint16_t answer_type, void* answer,
          size_t answer_size, Descriptors* fds = nullptr, bool* sent = nullptr);

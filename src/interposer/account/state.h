@@ -57,6 +57,7 @@ struct Link {
   bool helper_started;
   bool lease_refused;                // the daemon said so: the helper no longer tries to come back
   bool crowded;                      // it said last that the lease has as many processes as it may
+  bool no_thread;                    // a lease whose memory moves was welcome, and could not be begun
   int64_t away_since;                // ms; 0: not away
   std::atomic<int> next_event;       // event socket for the helper thread to take over, +1
   std::atomic<uint32_t> event_turn;  // futex: next_event has changed

@@ -2,6 +2,7 @@
 
 #include "interposer/account/device.h"
 #include "interposer/account/ledger.h"
+#include "interposer/account/refusal.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/memory/linear.h"
 #include "interposer/memory/reserve.h"
@@ -91,8 +92,9 @@ bool charge_import(Import* import, uint64_t bytes) {
   State& s = state();
   if (import->bytes == 0) {
     if (bytes == 0) return true;
-    if (!reserve(import->slot, most_for(bytes))) {
-      refuse(import->slot, bytes);
+    const Answer answer = reserve(import->slot, most_for(bytes));
+    if (answer != Answer::kYes) {
+      refuse_import(import->slot, bytes, answer);
       return false;
     }
     import->bytes = static_cast<uint64_t>(most_for(bytes));

@@ -2,6 +2,7 @@
 
 #include "interposer/account/device.h"
 #include "interposer/account/ledger.h"
+#include "interposer/account/refusal.h"
 #include "interposer/account/swap_table.h"
 #include "interposer/driver/driver.h"
 #include "interposer/memory/reserve.h"
@@ -134,7 +135,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size,
   if (!interposer::slot_of_prop(prop, &slot)) {
     GPUROTA_DEBUG("cuMemCreate on device %d, which is not of this lease, is refused",
                   prop->location.id);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return interposer::refuse_elsewhere();
   }
   CUresult moving = CUDA_SUCCESS;
   if (interposer::swapping() && slot >= 0 &&
@@ -142,7 +143,10 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size,
     return moving;
   }
   const int64_t bytes = size < (uint64_t{1} << 62) ? static_cast<int64_t>(size) : INT64_MAX;
-  if (slot >= 0 && !interposer::reserve(slot, bytes)) return interposer::refuse(slot, size);
+  if (slot >= 0) {
+    const interposer::Answer answer = interposer::reserve(slot, bytes);
+    if (answer != interposer::Answer::kYes) return interposer::refuse(slot, size, answer);
+  }
   const CUresult result = real(out, size, prop, flags);
   interposer::State& s = interposer::state();
   if (result != CUDA_SUCCESS) {

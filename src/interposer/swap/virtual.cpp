@@ -3,6 +3,7 @@
 #include "interposer/account/headroom.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/account/holdings.h"
+#include "interposer/account/refusal.h"
 #include "interposer/gate/gated.h"
 #include "interposer/memory/vmm.h"
 #include "interposer/os/debug.h"
@@ -133,7 +134,7 @@ bool virtual_create(const CUmemAllocationProp& prop, int slot, uint64_t size,
     *kept = paged == CUDA_SUCCESS;
     return paged;
   };
-  *result = swap_make(slot, size, false, make, [&] { return refuse(slot, size); });
+  *result = swap_make(slot, size, false, make, [&](Answer why) { return refuse(slot, size, why); });
   if (*result == CUDA_SUCCESS && add_handle(memory_of(s).vmm, made, out)) {
     count(&s.slots[slot].allocations);
   } else if (*result == CUDA_SUCCESS) {
