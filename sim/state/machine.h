@@ -81,7 +81,8 @@ class Machine {
   bool container_alive(int slot) const;
   std::uint64_t used_on(int device) const;
   std::uint64_t shared_bytes(int device, int slot) const;
-  void drop_unkept();  // under the lock: shared allocations that neither a process nor a descriptor has
+  void
+  drop_unkept();  // under the lock: shared allocations that neither a process nor a descriptor has
 
   MachineState* state_ = nullptr;
   Fd locks_;  // DIR/locks: byte N is locked by the process in slot N and by its forked children

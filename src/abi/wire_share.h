@@ -51,7 +51,8 @@ struct gpurota_msg_opened {
   struct gpurota_msg_header header;
   uint32_t status; /* GPUROTA_OK; REFUSED_LEASE: there is no such process, or it is another user's;
                       REFUSED_BUSY: not now, to be asked again in a moment */
-  uint32_t own_lease; /* 1: its process is of the opener's lease, for which the memory is counted already */
+  uint32_t
+      own_lease; /* 1: its process is of the opener's lease, for which the memory is counted already */
 };
 
 struct gpurota_msg_shared {
@@ -67,7 +68,8 @@ struct gpurota_msg_shared {
 };
 
 enum gpurota_holding_kind {
-  GPUROTA_HOLDING_MINE = 0, /* `bytes` of this tenant's grant are the memory `key`: it was exported, or imported */
+  GPUROTA_HOLDING_MINE =
+      0, /* `bytes` of this tenant's grant are the memory `key`: it was exported, or imported */
   GPUROTA_HOLDING_JOIN = 1, /* it was imported: if the lease has it already, it is counted once */
   GPUROTA_HOLDING_END = 2,  /* no longer; without an answer */
 };
@@ -79,15 +81,17 @@ struct gpurota_msg_holding {
   uint32_t slot;
   uint32_t kind; /* enum gpurota_holding_kind */
   uint64_t key;
-  uint64_t bytes;          /* 0: not known (JOIN) */
-  uint64_t returned_bytes; /* END: headroom given back with it, so that the sum never shows the memory twice or not at all */
+  uint64_t bytes; /* 0: not known (JOIN) */
+  uint64_t
+      returned_bytes; /* END: headroom given back with it, so that the sum never shows the memory twice or not at all */
 };
 
 /* COUNTED answers MINE and JOIN. */
 struct gpurota_msg_counted {
   struct gpurota_msg_header header;
   uint32_t slot;
-  uint32_t status; /* OK: noted; a JOIN has added `bytes` to the grant (not in a swap lease). REFUSED_LIMIT: a JOIN of memory that
+  uint32_t
+      status; /* OK: noted; a JOIN has added `bytes` to the grant (not in a swap lease). REFUSED_LIMIT: a JOIN of memory that
                       the lease does not have yet: it is to be asked for like any other. */
-  uint64_t bytes;  /* of the memory; 0: not known */
+  uint64_t bytes; /* of the memory; 0: not known */
 };

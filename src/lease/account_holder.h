@@ -16,7 +16,7 @@ struct Measurement {
   bool listed = false;        // NVML lists the process on this GPU
   Bytes used_hint;            // the page's used_bytes, the larger of before and after the look
   TimePoint taken;            // when the look began
-  Bytes imported_hint{};      // of used_hint, memory that another process made: NVML may show it there
+  Bytes imported_hint{};  // of used_hint, memory that another process made: NVML may show it there
 };
 
 struct AccountHolder {

@@ -68,6 +68,8 @@ class GrantBook {
     MemoryKey key = 0;
     Bytes returned;  // of the grant, with it
   };
+  // What all leases together are charged on the GPU beyond each memory once.
+  Bytes counted_by_several(const GpuUuid& gpu) const { return shared_.counted_by_several(gpu); }
   AddressedGrantActions end_shared(TenantId tenant, const GpuUuid& gpu, const EndOfShared& end,
                                    TimePoint now);
 

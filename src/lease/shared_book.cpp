@@ -85,6 +85,19 @@ std::optional<Bytes> SharedBook::size_of(const GpuUuid& gpu, MemoryKey key) cons
   return size;
 }
 
+Bytes SharedBook::counted_by_several(const GpuUuid& gpu) const {
+  std::map<MemoryKey, Bytes> seen;
+  Bytes sum;
+  for (const auto& [place, shared] : places_) {
+    if (place.second != gpu) continue;
+    for (const auto& [key, memory] : shared.memory) {
+      const auto [found, is_first] = seen.try_emplace(key, memory.bytes);
+      if (!is_first) sum += std::min(found->second, memory.bytes);
+    }
+  }
+  return sum;
+}
+
 Bytes SharedBook::of_tenant(TenantId tenant, const SharedPlace& place) const {
   const auto at = places_.find(place);
   if (at == places_.end()) return {};

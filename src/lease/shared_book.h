@@ -39,6 +39,8 @@ class SharedBook {
   std::optional<Bytes> find(const SharedPlace& place, MemoryKey key) const;
   // The same for any lease; of two that differ, the larger.
   std::optional<Bytes> size_of(const GpuUuid& gpu, MemoryKey key) const;
+  // What the leases' charges on the GPU have beyond each memory once.
+  Bytes counted_by_several(const GpuUuid& gpu) const;
   // What of the tenant's charges is shared memory.
   Bytes of_tenant(TenantId tenant, const SharedPlace& place) const;
   // What the charges of the lease have beyond each memory once.

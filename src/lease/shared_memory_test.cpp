@@ -41,7 +41,9 @@ class SharedMemoryTest : public testing::Test {
   void look(TenantId tenant, LeaseId lease, const Measurement& seen) {
     book.measure(lease, kGpu, {{tenant, seen}}, {}, seen.taken);
   }
-  Bytes charged(std::uint64_t lease) { return book.find(LeaseId{lease}, kGpu).if_there()->charged(); }
+  Bytes charged(std::uint64_t lease) {
+    return book.find(LeaseId{lease}, kGpu).if_there()->charged();
+  }
 
   GrantBook book;
   TenantId maker{1}, sibling{2}, stranger{3};
@@ -68,6 +70,18 @@ TEST_F(SharedMemoryTest, OfAnotherLeaseIsNotJoinedButItsSizeIsKnown) {
   EXPECT_EQ(joined.bytes, gib(5));
   EXPECT_EQ(book.join_shared(stranger, kGpu, kKey + 1).bytes, Bytes());
   EXPECT_EQ(charged(2), Bytes());
+}
+
+TEST_F(SharedMemoryTest, OfTwoLeasesIsOnTheGpuOnce) {
+  make_shared(gib(5));
+  EXPECT_EQ(book.counted_by_several(kGpu), Bytes());
+  ASSERT_TRUE(grow(stranger, gib(5)));
+  book.hold_shared(stranger, kGpu, kKey, gib(5));
+  book.join_shared(sibling, kGpu, kKey);
+  EXPECT_EQ(charged(1) + charged(2) - book.counted_by_several(kGpu), gib(5));
+  book.end_shared(maker, kGpu, {kKey, gib(5)}, kStart);
+  book.end_shared(sibling, kGpu, {kKey, gib(5)}, kStart);
+  EXPECT_EQ(charged(1) + charged(2) - book.counted_by_several(kGpu), gib(5));
 }
 
 TEST_F(SharedMemoryTest, StaysChargedUntilTheLastOneHasEnded) {

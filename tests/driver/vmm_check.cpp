@@ -170,9 +170,9 @@ DRIVER_CHECK(memory_that_only_a_descriptor_keeps_stays) {
   EXPECT_OK(cuMemRelease(handle));
   ::close(fd);
   EXPECT_SAME(before - free_bytes(), kSize);
-  EXPECT_OK(cuMemImportFromShareableHandle(&handle,
-                                           reinterpret_cast<void*>(static_cast<std::intptr_t>(copy)),
-                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  EXPECT_OK(cuMemImportFromShareableHandle(
+      &handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(copy)),
+      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   ::close(copy);
   EXPECT_SAME(before - free_bytes(), kSize);
   EXPECT_OK(cuMemRelease(handle));

@@ -12,7 +12,7 @@ teardown() { end_test; }
 
 slice() { start "$1" gpurota run --gpu-ids 0 --memory 1G -- "$E2E_IPC_PROBE"; }
 in_lease() { start "$1" gpurota run --lease "$2" -- "$E2E_IPC_PROBE"; }
-reserved() { gpurota reserve --gpu-ids 0 --memory 1G --for 10m --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])'; }
+reserved() { gpurota reserve --gpu-ids 0 --memory 1G --for 10m >/dev/null && value 'leases[-1]["lease_id"]'; }
 charged() { told "$1" charged "$2"; }
 # path_of NAME MIB: of a descriptor of so much, which NAME has mapped
 path_of() {

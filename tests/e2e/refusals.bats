@@ -41,7 +41,8 @@ one_try() { "$@" "$PROGRAM" info >out 2>err || true; }
   local lease
   echo 'max_tenants_per_lease = 1' >>gpurota.toml
   gpurota reload
-  lease=$(gpurota reserve --gpu-ids 0 --memory 1G --for 10m --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])')
+  gpurota reserve --gpu-ids 0 --memory 1G --for 10m
+  lease=$(value 'leases[0]["lease_id"]')
   start one gpurota run --lease "$lease" -- "$E2E_IPC_PROBE"
   one_try gpurota run --lease "$lease" --
   told_once err 'as many processes on GPUs as the site allows (max_tenants_per_lease'

@@ -267,8 +267,9 @@ bool FakeDaemon::hello(Tenant& tenant, const gpurota_msg_hello& message) {
   answer.version = GPUROTA_WIRE_VERSION;
   if (mischief_ == Mischief::kNewerDaemon) answer.version = 9;
   answer.features = mischief_ == Mischief::kNewerDaemon ? ~GPUROTA_FEATURE_SWAP
-                    : mischief_ == Mischief::kOldDaemon ? 0
-                                : GPUROTA_FEATURE_PROCESSES | GPUROTA_FEATURE_HOLDING;
+                    : mischief_ == Mischief::kOldDaemon
+                        ? 0
+                        : GPUROTA_FEATURE_PROCESSES | GPUROTA_FEATURE_HOLDING;
   if (mischief_ == Mischief::kRefuseHello) {
     answer.status = refusal_;
     send(tenant.call, answer);

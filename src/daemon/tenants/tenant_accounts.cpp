@@ -97,8 +97,7 @@ bool TenantAccounts::holding(Tenant& tenant, const gpurota_msg_holding& message)
   if (message.slot >= tenant.slots.size()) return false;
   const GpuUuid& gpu = tenant.slots[message.slot];
   if (message.kind == GPUROTA_HOLDING_END) {
-    carry_out(parts_.grants.end_shared(tenant.id, gpu,
-                                       {message.key, Bytes(message.returned_bytes)},
+    carry_out(parts_.grants.end_shared(tenant.id, gpu, {message.key, Bytes(message.returned_bytes)},
                                        parts_.loop.now()));
     return true;
   }

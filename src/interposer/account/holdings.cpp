@@ -80,8 +80,7 @@ void leave_memory(int slot, uint64_t key, uint64_t bytes) {
   if (--holding->count == 0) s.link.holdings.take(key, &gone);
   if (!connected(s) || !is_understood(s)) return;
   gpurota_msg_holding message = make_holding(slot, GPUROTA_HOLDING_END, key, bytes);
-  const int64_t returned =
-      swapping() ? 0 : surrender_some(s, slot, static_cast<int64_t>(bytes));
+  const int64_t returned = swapping() ? 0 : surrender_some(s, slot, static_cast<int64_t>(bytes));
   message.returned_bytes = static_cast<uint64_t>(returned);
   tell(s, &message, sizeof(message));
   // Not said is not given: the HELLO to come counts it again.

@@ -184,7 +184,9 @@ bool ensure_connected(State& s) {
 }
 
 // The daemon may have to call back what others hold before it can answer.
-static int64_t answer_ms() { return config().wait_ms > kHandshakeMs ? config().wait_ms : kHandshakeMs; }
+static int64_t answer_ms() {
+  return config().wait_ms > kHandshakeMs ? config().wait_ms : kHandshakeMs;
+}
 
 bool ask(State& s, void* question, size_t size, uint16_t answer_type, void* answer,
          size_t answer_size, Descriptors* fds, bool* sent) {

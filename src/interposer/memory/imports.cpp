@@ -63,8 +63,7 @@ uint64_t key_of_descriptor(int fd) {
   char path[48];
   char text[4096];
   snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-  const int info =
-      static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0));
+  const int info = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0));
   if (info < 0) return 0;
   const long n = ::syscall(SYS_read, info, text, sizeof(text) - 1);
   sys_close(info);

@@ -45,8 +45,8 @@ enum class ImportKind : uint8_t {
 
 // Memory of another process that this one has, by address: opened by an IPC handle, imported from a pool. Or external memory, by handle.
 struct Import {
-  uint64_t key;    // 0: not known
-  uint64_t bytes;  // 0: of no GPU of the lease
+  uint64_t key;      // 0: not known
+  uint64_t bytes;    // 0: of no GPU of the lease
   uint32_t context;  // serial of the one that it ends with; 0: of none
   uint32_t opens;
   int16_t slot;
@@ -71,10 +71,10 @@ struct Shared {
 // Physical memory made by cuMemCreate.
 struct Physical {
   uint64_t size;
-  uint32_t handles;   // references by handle
-  uint32_t mappings;  // references by address
-  int32_t slot;       // -1: not charged (host memory, imported)
-  bool owns;          // a multicast object: memory is bound to it
+  uint32_t handles;     // references by handle
+  uint32_t mappings;    // references by address
+  int32_t slot;         // -1: not charged (host memory, imported)
+  bool owns;            // a multicast object: memory is bound to it
   ImportKind imported;  // from a descriptor
   uint64_t key;         // by which other processes may have it; 0: none
   // Of memory that moves (swap/virtual.h).
@@ -117,7 +117,7 @@ struct Vmm {
   std::atomic<uint64_t> page_count;
   std::atomic<uint64_t> ended;
   std::atomic<uint64_t> ended_shared;  // the same, of memory that other processes may have
-  std::atomic<uint32_t> moving;  // how many of `physicals` are memory that moves
+  std::atomic<uint32_t> moving;        // how many of `physicals` are memory that moves
 };
 
 struct Pool {
