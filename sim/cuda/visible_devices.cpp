@@ -93,7 +93,8 @@ std::vector<int> visible_devices(const MachineState& machine, const char* visibl
   while (!rest.empty()) {
     const auto comma = rest.find(',');
     const int device = find_entry(machine, gpus, trimmed(rest.substr(0, comma)));
-    // The list ends at the first entry that names nothing. One that names a device twice is of none.
+    // The list ends at the first entry that names nothing. One that names a device twice is of
+    // none.
     if (device < 0) break;
     if (std::find(seen.begin(), seen.end(), device) != seen.end()) return {};
     seen.push_back(device);

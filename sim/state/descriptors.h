@@ -1,8 +1,10 @@
-// Descriptors of exported memory: which open file is one, and whether any is still open on the machine.
+// Descriptors of exported memory: which open file is one, and whether any is still open on the
+// machine.
 //
-// A real driver's descriptor is an open file of its own: it is passed on and duplicated, but cannot be opened anew by its path, and keeps
-// the memory until its last duplicate is closed, in whatever process or message that is. So ours carries a lock, which belongs to the open file
-// and ends with it. Any thread.
+// A real driver's descriptor is an open file of its own: it is passed on and duplicated, but cannot
+// be opened anew by its path, and keeps the memory until its last duplicate is closed, in whatever
+// process or message that is. So ours carries a lock, which belongs to the open file and ends with
+// it. Any thread.
 #pragma once
 
 #include <cstdint>

@@ -95,7 +95,8 @@ struct MemoryId {
   bool operator==(const MemoryId&) const = default;
 };
 
-// Physical memory that can outlive its creator. Charged to the first holder; to nobody while only descriptors keep it.
+// Physical memory that can outlive its creator. Charged to the first holder; to nobody while only
+// descriptors keep it.
 struct SharedAllocation {
   MemoryId id;  // none: entry is free
   std::uint64_t bytes;

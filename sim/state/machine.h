@@ -56,8 +56,9 @@ class Machine {
   void discharge_host(std::uint64_t bytes);
 
   // Shared allocations. `share` moves bytes that this process has been charged for into the entry;
-  // `hold` adds this process as a holder and says the size and device; `drop` takes it away, and is true
-  // when nobody holds it any more. `export_as` says that this descriptor keeps it, too, wherever it goes (descriptors.h).
+  // `hold` adds this process as a holder and says the size and device; `drop` takes it away, and is
+  // true when nobody holds it any more. `export_as` says that this descriptor keeps it, too,
+  // wherever it goes (descriptors.h).
   bool share(const MemoryId& id, int device, std::uint64_t bytes);
   bool hold(const MemoryId& id, int* device, std::uint64_t* bytes);
   bool drop(const MemoryId& id);

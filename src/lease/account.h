@@ -92,7 +92,8 @@ class Account {
   void set_contexts(TenantId tenant, int contexts, TimePoint now);
   // The tenant has imported what the lease is charged for already.
   void adopt(TenantId tenant, Bytes bytes);
-  // What of the tenant's grant other processes may have, too; and what is counted more than once, all tenants together.
+  // What of the tenant's grant other processes may have, too; and what is counted more than once,
+  // all tenants together.
   void set_shared(TenantId tenant, Bytes of_tenant, Bytes counted_again);
   // Returns what a first context cost, when this measurement shows it.
   std::optional<Bytes> measure(TenantId tenant, const Measurement& measurement);

@@ -55,8 +55,8 @@ void AccountHolder::settle(const Look& look) {
     least = std::min(least, other.beside);
     most = std::min(most, other.most_beside);
   }
-  // Where nothing is imported the two are one. Else what is on the GPU beside it lies between them, as drivers differ in whom they
-  // show imported memory for; so it stays what it was.
+  // Where nothing is imported the two are one. Else what is on the GPU beside it lies between them,
+  // as drivers differ in whom they show imported memory for; so it stays what it was.
   overhead = quiet ? std::clamp(overhead, least, most) : std::max(overhead, least);
 }
 

@@ -161,7 +161,8 @@ void GrantBook::forget_shared(TenantId tenant, LeaseId lease) {
   }
 }
 
-// What it says to share is its own word: never more than it was granted, so that no sum becomes less by it than what is held.
+// What it says to share is its own word: never more than it was granted, so that no sum becomes
+// less by it than what is held.
 void GrantBook::hold_shared(TenantId tenant, const GpuUuid& gpu, MemoryKey key, Bytes bytes) {
   const auto lease = lease_of(tenant);
   if (!lease) return;

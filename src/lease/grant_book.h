@@ -56,8 +56,8 @@ class GrantBook {
                                   std::uint32_t recall, std::uint32_t grown_seq, TimePoint now);
   void set_contexts(TenantId tenant, const GpuUuid& gpu, int contexts, TimePoint now);
 
-  // Memory that several processes have (abi/wire_share.h). Of a swap lease, which has no account, it is only known who has it.
-  // `bytes` of the tenant's grant are this memory.
+  // Memory that several processes have (abi/wire_share.h). Of a swap lease, which has no account,
+  // it is only known who has it. `bytes` of the tenant's grant are this memory.
   void hold_shared(TenantId tenant, const GpuUuid& gpu, MemoryKey key, Bytes bytes);
   struct Joined {
     bool is_counted = false;  // for the lease already: it was added to the tenant's grant

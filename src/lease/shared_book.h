@@ -1,6 +1,8 @@
-// Which memory several processes of a lease have: what each of them is charged for it is one memory, and counted once. Pure.
+// Which memory several processes of a lease have: what each of them is charged for it is one
+// memory, and counted once. Pure.
 //
-// A memory is known by its key, which its exporter's library has chosen. Part of GrantBook; state thread only.
+// A memory is known by its key, which its exporter's library has chosen. Part of GrantBook; state
+// thread only.
 #pragma once
 
 #include "base/bytes.h"
@@ -25,8 +27,8 @@ class SharedBook {
   // A tenant's next one is refused: it is then charged like memory of its own.
   static constexpr std::size_t kMostOfTenant = 4096;
 
-  // One more of the tenant's charges is this memory. False: it is not noted, as the tenant has too many, or the lease knows this memory
-  // as of another size.
+  // One more of the tenant's charges is this memory. False: it is not noted, as the tenant has too
+  // many, or the lease knows this memory as of another size.
   bool hold(TenantId tenant, const SharedPlace& place, MemoryKey key, Bytes bytes);
   // One less. False: it has none.
   bool drop(TenantId tenant, const SharedPlace& place, MemoryKey key);

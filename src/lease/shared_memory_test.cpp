@@ -166,7 +166,8 @@ TEST_F(SharedMemoryTest, MoreThanATenantMayNameIsChargedLikeItsOwn) {
   EXPECT_FALSE(book.join_shared(sibling, kGpu, SharedBook::kMostOfTenant + 1).is_counted);
 }
 
-// Drivers differ in whom they show imported memory for; what its context takes is neither hidden by it nor counted with it.
+// Drivers differ in whom they show imported memory for; what its context takes is neither hidden by
+// it nor counted with it.
 TEST_F(SharedMemoryTest, WhatIsImportedIsNotTakenForAContext) {
   book.set_contexts(stranger, kGpu, 1, kStart);
   look(stranger, LeaseId{2}, {mib(518), true, {}, kStart + 1s});

@@ -156,7 +156,8 @@ DRIVER_CHECK(memory_exported_as_a_descriptor_is_the_same_memory) {
   EXPECT_OK(cuMemAddressFree(range, 2 * kSize));
 }
 
-// The descriptor is an open file of its own: it keeps the memory, which is imported from it when nobody else has it any more.
+// The descriptor is an open file of its own: it keeps the memory, which is imported from it when
+// nobody else has it any more.
 DRIVER_CHECK(memory_that_only_a_descriptor_keeps_stays) {
   const WithContext with;
   const auto prop = device_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);

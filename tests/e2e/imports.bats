@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Memory of other processes that a program imports: it counts for the importer's lease as well as for its maker's, for each once.
+# Memory of other processes that a program imports: it counts for the importer's lease as well as
+# for its maker's, for each once.
 
 load helpers
 load ipc_helpers

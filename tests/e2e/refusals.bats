@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Why a program was refused GPU memory, said once on its standard error: the limit is one reason of several.
+# Why a program was refused GPU memory, said once on its standard error: the limit is one reason of
+# several.
 
 load helpers
 load ipc_helpers

@@ -1,9 +1,10 @@
 #!/bin/bash
-# imports.sh DIST: memory that one process imports from another, on a real GPU. First without gpurota: who holds what, by NVML and by
-# cuMemGetInfo, and what a descriptor alone keeps. Then with a daemon of its own: imports count for their importer, are refused beyond its limit,
-# are free within a lease, and go back when either side ends. Needs cc; at most 8 GiB of device memory. Exits with the number of
-# steps that failed.
-# shellcheck disable=SC2317  # functions are called by name
+# imports.sh DIST: memory that one process imports from another, on a real GPU. First without
+# gpurota: who holds what, by NVML and by cuMemGetInfo, and what a descriptor alone keeps. Then with
+# a daemon of its own: imports count for their importer, are refused beyond its limit, are free
+# within a lease, and go back when either side ends. Needs cc; at most 8 GiB of device memory. Exits
+# with the number of steps that failed.
+# shellcheck disable=SC2317,SC2154  # functions are called by name; $failed is of steps.bash
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: imports.sh DIST}")
 here=$(dirname "$(readlink -f "$0")")

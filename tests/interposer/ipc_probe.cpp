@@ -63,7 +63,8 @@ std::string export_mapped(const Memory& memory) {
   return code_name(result) + " /proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd);
 }
 
-// A duplicate of another process's descriptor, as PyTorch takes it: opened by its path it would be another file.
+// A duplicate of another process's descriptor, as PyTorch takes it: opened by its path it would be
+// another file.
 int duplicate_of(const std::string& path) {
   int pid = 0;
   int number = -1;

@@ -16,7 +16,8 @@ bool connected(State& s);
 bool ensure_connected(State& s);
 // Why there is none.
 Answer why_not(const State& s);
-// One question and its answer, whose descriptors come to `fds`. False ends the connection; `sent` says whether the daemon may have read it.
+// One question and its answer, whose descriptors come to `fds`. False ends the connection; `sent`
+// says whether the daemon may have read it.
 bool ask(State& s, void* question, size_t size, uint16_t answer_type, void* answer,
          size_t answer_size, Descriptors* fds = nullptr, bool* sent = nullptr);
 // A message without an answer. Its seq stays 0: it answers no RECALL.

@@ -1,4 +1,5 @@
-// Refusing memory: each refusal has its reason, which the page counts, GPUROTA_DEBUG shows and the program's user is told once. Any thread.
+// Refusing memory: each refusal has its reason, which the page counts, GPUROTA_DEBUG shows and the
+// program's user is told once. Any thread.
 #pragma once
 
 #include "abi/cuda_abi.h"

@@ -1,7 +1,8 @@
-// Memory of other processes that is neither a handle of cuMemCreate's nor opened by IPC: of an imported pool, and external memory.
+// Memory of other processes that is neither a handle of cuMemCreate's nor opened by IPC: of an
+// imported pool, and external memory.
 //
-// External memory is charged if it has a key, as it is then a process's with libgpurota. Else it is mostly of this process, made through
-// another interface (Vulkan), and in NVML's figure for it.
+// External memory is charged if it has a key, as it is then a process's with libgpurota. Else it is
+// mostly of this process, made through another interface (Vulkan), and in NVML's figure for it.
 #include "interposer/account/device.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"

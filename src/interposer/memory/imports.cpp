@@ -14,7 +14,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// Keys of descriptors are locks of one byte in [kFirstKey, 2 * kFirstKey): where nobody else has any.
+// Keys of descriptors are locks of one byte in [kFirstKey, 2 * kFirstKey): where nobody else has
+// any.
 constexpr uint64_t kFirstKey = uint64_t{1} << 61;
 
 void note_imported(State& s, const Import& import, bool begins) {

@@ -43,7 +43,8 @@ enum class ImportKind : uint8_t {
   kJoined,  // the lease is charged for it, and this process is not
 };
 
-// Memory of another process that this one has, by address: opened by an IPC handle, imported from a pool. Or external memory, by handle.
+// Memory of another process that this one has, by address: opened by an IPC handle, imported from a
+// pool. Or external memory, by handle.
 struct Import {
   uint64_t key;      // 0: not known
   uint64_t bytes;    // 0: of no GPU of the lease

@@ -24,8 +24,8 @@ bool note_again(State& s, uint64_t handle) {
   return true;
 }
 
-// No function tells the size of a handle; the driver maps no more of it than there is. What is beyond the lease's limit is not
-// told apart. 0: nothing of it can be mapped.
+// No function tells the size of a handle; the driver maps no more of it than there is. What is
+// beyond the lease's limit is not told apart. 0: nothing of it can be mapped.
 uint64_t size_by_mapping(State& s, int slot, uint64_t handle) {
   const gpurota_page* page = s.page.load(std::memory_order_acquire);
   const uint64_t limit = __atomic_load_n(&page->grant[slot].limit_bytes, __ATOMIC_RELAXED);

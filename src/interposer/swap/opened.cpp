@@ -383,7 +383,8 @@ namespace interposer = gpurota::interposer;
 namespace gpurota::interposer {
 namespace {
 
-// The driver has opened it: what cannot be charged is closed again, which leaves its maker as it was.
+// The driver has opened it: what cannot be charged is closed again, which leaves its maker as it
+// was.
 CUresult opened_by_driver(CUdeviceptr address, const CUipcMemHandle& handle) {
   State& s = state();
   Import import{};
