@@ -17,7 +17,7 @@
  *   poolin PATH  imports a pool; piecein HEX: memory of it; piecefree
  *   info         free and total MiB by cuMemGetInfo
  *   nvml         MiB in use on the GPU, and PID=MiB of each process that NVML lists
- *   pid
+ *   pid, end
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -41,7 +41,7 @@ static void *cuda, *nvml;
 #define NV(name, ...) ((int (*)(__VA_ARGS__))dlsym(nvml, #name))
 enum { kDescriptor = 1, kMiB = 1 << 20 };
 
-static u64 handle, address, linear, piece, size_made;
+static u64 handle, address, linear, opened, piece, size_made;
 static int given = -1, held = -1;
 static void *pool, *imported_pool, *external;
 
@@ -136,8 +136,8 @@ static void carry_out(const char *word, const char *argument, u64 size) {
   } else if (IS("handle")) {
     r = CU(cuIpcGetMemHandle, void *, u64)(&b, linear);
     if (!r) { hex_of(&b, hex); printf("0 %s\n", hex); return; }
-  } else if (IS("open")) { blob_of(argument, &b); r = CU(cuIpcOpenMemHandle_v2, u64 *, blob, unsigned)(&linear, b, 1);
-  } else if (IS("shut")) { r = CU(cuIpcCloseMemHandle, u64)(linear);
+  } else if (IS("open")) { blob_of(argument, &b); r = CU(cuIpcOpenMemHandle_v2, u64 *, blob, unsigned)(&opened, b, 1);
+  } else if (IS("shut")) { r = CU(cuIpcCloseMemHandle, u64)(opened);
   } else if (IS("pool")) { r = make_pool(mib);
   } else if (IS("poolpath")) {
     r = CU(cuMemPoolExportToShareableHandle, void *, void *, int, u64)(&given, pool, kDescriptor, 0);
@@ -151,13 +151,14 @@ static void carry_out(const char *word, const char *argument, u64 size) {
     if (!r) r = CU(cuMemPoolSetAccess, void *, void *, size_t)(imported_pool, &both, 1);
     close(fd);
   } else if (IS("piecein")) { blob_of(argument, &b); r = CU(cuMemPoolImportPointer, u64 *, void *, void *)(&piece, imported_pool, &b);
-  } else if (IS("piecefree")) { r = CU(cuMemFree_v2, u64)(piece);
+  } else if (IS("piecefree")) { r = CU(cuMemFreeAsync, u64, void *)(piece, 0); if (!r) r = CU(cuCtxSynchronize, void)();
   } else if (IS("info")) {
     size_t free = 0, total = 0;
     CU(cuMemGetInfo_v2, size_t *, size_t *)(&free, &total);
     printf("%zu %zu\n", free / kMiB, total / kMiB);
     return;
   } else if (IS("nvml")) { say_nvml(); return;
+  } else if (IS("end")) { exit(0);
   } else if (IS("pid")) { printf("%d\n", getpid()); return;
   } else { printf("what?\n"); return; }
   printf("%d\n", r);

@@ -47,8 +47,7 @@ told() { # told NAME WORDS ANSWER
   [ "$said" = "$3" ] || { say "" "$1 says '$said' to '$2', not '$3'" && return 1; }
 }
 finish() { # finish NAME: an orderly end
-  local to=${TO[$1]}
-  exec {to}>&-
+  echo end >&"${TO[$1]}"
   wait "${PID[$1]}" 2> /dev/null
   forget "$1"
 }
@@ -135,7 +134,7 @@ is_free() { # is_free NAME MIB: to 8 MiB, as contexts grow a little
   now=$(free_of "$1")
   ((now >= $2 - 8 && now <= $2 + 8)) || { say "" "$1 has $now MiB free, not $2" && return 1; }
 }
-lease_of() { "$dist/bin/gpurota" status --json | python3 -c "import json,sys; print([l['id'] for l in json.load(sys.stdin)['leases']][$1])"; }
+lease_of() { "$dist/bin/gpurota" status --json | python3 -c "import json,sys; print([l['lease_id'] for l in json.load(sys.stdin)['leases']][$1])"; }
 
 step "the main job: memory that only descriptors keep" eval 'slice maker 3G && slice other 3G'
 before=$(free_of other)

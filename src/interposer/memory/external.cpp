@@ -53,10 +53,14 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* out, CUdeviceptr ptr) {
 
 CUresult cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool pool, CUmemPoolPtrExportData* data) {
   GPUROTA_ENTER(cuMemPoolImportPointer, out, pool, data);
-  const CUresult result = real(out, pool, data);
+  if (out == nullptr) return real(out, pool, data);
+  CUdeviceptr imported = 0;
+  CUresult result = real(&imported, pool, data);
   if (result != CUDA_SUCCESS) return result;
-  return interposer::piece_imported(
-      *out, interposer::key_of_bytes(data->reserved, sizeof(data->reserved)));
+  result = interposer::piece_imported(
+      imported, interposer::key_of_bytes(data->reserved, sizeof(data->reserved)));
+  if (result == CUDA_SUCCESS) *out = imported;
+  return result;
 }
 
 // The descriptor is the driver's after that.

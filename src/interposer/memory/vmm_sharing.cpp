@@ -172,10 +172,14 @@ CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle ha
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void* os_handle,
                                         CUmemAllocationHandleType type) {
   GPUROTA_ENTER(cuMemImportFromShareableHandle, out, os_handle, type);
-  const CUresult result = real(out, os_handle, type);
+  if (out == nullptr) return real(out, os_handle, type);
+  CUmemGenericAllocationHandle imported = 0;
+  CUresult result = real(&imported, os_handle, type);
   if (result != CUDA_SUCCESS) return result;
   const bool is_descriptor = type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   const auto fd = static_cast<int>(reinterpret_cast<intptr_t>(os_handle));
-  return interposer::vmm_imported(interposer::state(), *out,
-                                  is_descriptor ? interposer::key_of_descriptor(fd) : 0);
+  result = interposer::vmm_imported(interposer::state(), imported,
+                                    is_descriptor ? interposer::key_of_descriptor(fd) : 0);
+  if (result == CUDA_SUCCESS) *out = imported;
+  return result;
 }

@@ -421,8 +421,12 @@ CUresult open_handle(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned in
                      Real real) {
   interposer::SharedHandle ours;
   if (!interposer::is_shared_handle(handle, &ours)) {
-    const CUresult result = real();
-    return result == CUDA_SUCCESS ? interposer::opened_by_driver(*out, handle) : result;
+    if (out == nullptr) return real(out);
+    CUdeviceptr opened = 0;
+    CUresult result = real(&opened);
+    if (result == CUDA_SUCCESS) result = interposer::opened_by_driver(opened, handle);
+    if (result == CUDA_SUCCESS) *out = opened;
+    return result;
   }
   if (out == nullptr || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
     return CUDA_ERROR_INVALID_VALUE;
@@ -433,12 +437,12 @@ CUresult open_handle(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned in
 
 CUresult cuIpcOpenMemHandle(CUdeviceptr* out, CUipcMemHandle handle, unsigned int flags) {
   GPUROTA_ENTER(cuIpcOpenMemHandle, out, handle, flags);
-  return open_handle(out, handle, flags, [&] { return real(out, handle, flags); });
+  return open_handle(out, handle, flags, [&](CUdeviceptr* to) { return real(to, handle, flags); });
 }
 
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle, unsigned int flags) {
   GPUROTA_ENTER(cuIpcOpenMemHandle_v2, out, handle, flags);
-  return open_handle(out, handle, flags, [&] { return real(out, handle, flags); });
+  return open_handle(out, handle, flags, [&](CUdeviceptr* to) { return real(to, handle, flags); });
 }
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr ptr) {
