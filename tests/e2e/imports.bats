@@ -127,3 +127,13 @@ sleep_until_charged() {
   told other release CUDA_SUCCESS
   sleep_until_charged other $((400 + 2 * 128))
 }
+
+# Pools and external memory, too.
+@test "what is measured on a real GPU is so on a simulated one" {
+  mkdir -p dist/bin dist/lib
+  ln -s "$E2E_PREFIX/bin/gpurota" "$E2E_PREFIX/sbin/gpurotad" dist/bin
+  ln -s "$E2E_PREFIX/lib/gpurota/libgpurota.so" dist/lib
+  run "$BATS_TEST_DIRNAME/../gpu/imports.sh" dist
+  echo "$output"
+  [ "$status" -eq 0 ]
+}

@@ -80,7 +80,7 @@ static int map_it(u64 size) {
   int r = CU(cuMemAddressReserve, u64 *, size_t, size_t, u64, u64)(&address, size, 0, 0, 0);
   if (!r) r = CU(cuMemMap, u64, size_t, size_t, u64, u64)(address, size, 0, handle, 0);
   if (!r) r = CU(cuMemSetAccess, u64, size_t, void *, size_t)(address, size, &both, 1);
-  if (!r) r = CU(cuMemsetD32_v2, u64, unsigned, size_t)(address, 7, size / 4);
+  if (!r) r = CU(cuMemsetD32_v2, u64, unsigned, size_t)(address, 7, kMiB / 4);
   size_made = size;
   return r;
 }
