@@ -423,7 +423,8 @@ Answer ask_to_open(const gpurota_shared_name& name, Socket* out, bool* own_lease
   }
   if (answer.status == GPUROTA_REFUSED_BUSY) return Answer::kAway;
   if (answer.status != GPUROTA_OK) return Answer::kNo;
-  *own_lease = answer.own_lease != 0;
+  // An older daemon does not say: what is opened is then its maker's alone, as it was.
+  *own_lease = answer.own_lease != 0 || (s.link.daemon_features & GPUROTA_FEATURE_HOLDING) == 0;
   return fds.count() == 1 && adopt_socket(fds.take(0), out) ? Answer::kYes : Answer::kAway;
 }
 
