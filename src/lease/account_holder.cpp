@@ -51,12 +51,16 @@ void AccountHolder::settle(const Look& look) {
                                  [&](const Look& other) { return other.used == look.used; });
   Bytes least = look.beside;
   Bytes most = look.most_beside;
+  bool imports = false;
   for (const Look& other : window) {
     least = std::min(least, other.beside);
-    most = std::min(most, other.most_beside);
+    most = std::max(most, other.most_beside);
+    imports = imports || other.beside != other.most_beside;
   }
   // Where nothing is imported the two are one. Else what is on the GPU beside it lies between them,
-  // as drivers differ in whom they show imported memory for; so it stays what it was.
+  // as drivers differ in whom they show imported memory for; so it stays what it was. A look may have
+  // come between the two figures of an import's beginning or end.
+  if (!imports) most = least;
   overhead = quiet ? std::clamp(overhead, least, most) : std::max(overhead, least);
 }
 

@@ -180,6 +180,8 @@ TEST_F(SharedMemoryTest, WhatIsImportedIsNotTakenForAContext) {
     }
     EXPECT_EQ(charged(2), gib(5) + mib(518));
   }
+  look(stranger, LeaseId{2}, {mib(518), true, imported, kStart + 2s});  // between its two figures
+  EXPECT_EQ(charged(2), gib(5) + mib(518));
   for (int i = 0; i < 5; ++i) {  // a library is loaded
     look(stranger, LeaseId{2}, {gib(5) + mib(700), true, imported, kStart + 3s, imported});
   }
