@@ -95,13 +95,12 @@ void Account::set_contexts(TenantId tenant, int contexts, TimePoint now) {
   if (contexts == 0) holder->context_reserve = Bytes();
 }
 
-void Account::adopt(TenantId tenant, Bytes bytes) {
-  if (AccountHolder* holder = find(tenant).if_there()) holder->granted += bytes;
-}
-
-void Account::set_shared(TenantId tenant, Bytes of_tenant, Bytes counted_again) {
-  if (AccountHolder* holder = find(tenant).if_there()) holder->set_shared(of_tenant);
-  counted_again_ = counted_again;
+void Account::set_shared(TenantId tenant, const SharedNow& now) {
+  if (AccountHolder* holder = find(tenant).if_there()) {
+    holder->granted += now.adopted;
+    holder->set_shared(now.of_tenant);
+  }
+  counted_again_ = now.counted_again;
 }
 
 std::optional<Bytes> Account::measure(TenantId tenant, const Measurement& measurement) {

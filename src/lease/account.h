@@ -90,11 +90,12 @@ class Account {
   GrantActions give_back(TenantId tenant, Bytes bytes, std::uint32_t recall,
                          std::uint32_t grown_seq, TimePoint now);
   void set_contexts(TenantId tenant, int contexts, TimePoint now);
-  // The tenant has imported what the lease is charged for already.
-  void adopt(TenantId tenant, Bytes bytes);
-  // What of the tenant's grant other processes may have, too; and what is counted more than once,
-  // all tenants together.
-  void set_shared(TenantId tenant, Bytes of_tenant, Bytes counted_again);
+  struct SharedNow {
+    Bytes of_tenant;      // of its grant, memory that other processes may have, too
+    Bytes counted_again;  // by all tenants together, beyond each memory once
+    Bytes adopted;        // it has just imported so much that the lease is charged for already
+  };
+  void set_shared(TenantId tenant, const SharedNow& now);
   // Returns what a first context cost, when this measurement shows it.
   std::optional<Bytes> measure(TenantId tenant, const Measurement& measurement);
   // Whether the tenant is counted: true until a dead one's memory is back.

@@ -99,16 +99,22 @@ AddressedGrantActions GrantBook::mark_dead(TenantId tenant, TimePoint now) {
 
 void GrantBook::forget(TenantId tenant) {
   if (const auto lease = lease_of(tenant)) {
-    for_each_account(*lease, [&](const GpuUuid&, Account& account) { account.forget(tenant); });
-    forget_shared(tenant, *lease);
+    shared_.forget(tenant, *lease);
+    for_each_account(*lease, [&](const GpuUuid& gpu, Account& account) {
+      account.forget(tenant);
+      tell_shared(tenant, {*lease, gpu});
+    });
     tenants_.erase(tenant);
   }
 }
 
 void GrantBook::replace(TenantId old, TenantId by) {
   if (const auto lease = lease_of(old)) {
-    for_each_account(*lease, [&](const GpuUuid&, Account& account) { account.replace(old, by); });
-    forget_shared(old, *lease);
+    shared_.forget(old, *lease);
+    for_each_account(*lease, [&](const GpuUuid& gpu, Account& account) {
+      account.replace(old, by);
+      tell_shared(old, {*lease, gpu});
+    });
     tenants_.erase(old);
   }
 }
@@ -146,19 +152,12 @@ void GrantBook::set_contexts(TenantId tenant, const GpuUuid& gpu, int contexts, 
     found->set_contexts(tenant, contexts, now);
 }
 
-void GrantBook::tell_shared(TenantId tenant, const SharedPlace& place) {
+void GrantBook::tell_shared(TenantId tenant, const SharedPlace& place, Bytes adopted) {
   const auto it = accounts_.find(place);
   if (it == accounts_.end()) return;
   ++changes_;
-  it->second.set_shared(tenant, shared_.of_tenant(tenant, place), shared_.counted_again(place));
-}
-
-// A swap lease has no accounts, so every GPU is gone through.
-void GrantBook::forget_shared(TenantId tenant, LeaseId lease) {
-  for (const SharedPlace& place : shared_.places_of(lease)) {
-    shared_.forget(tenant, place);
-    tell_shared(tenant, place);
-  }
+  it->second.set_shared(tenant,
+                        {shared_.of_tenant(tenant, place), shared_.counted_again(place), adopted});
 }
 
 // What it says to share is its own word: never more than it was granted, so that no sum becomes
@@ -181,8 +180,7 @@ GrantBook::Joined GrantBook::join_shared(TenantId tenant, const GpuUuid& gpu, Me
   if (!here || !shared_.hold(tenant, place, key, *here)) {
     return {false, shared_.size_of(gpu, key).value_or(Bytes())};
   }
-  if (Account* const found = account(tenant, gpu).if_there()) found->adopt(tenant, *here);
-  tell_shared(tenant, place);
+  tell_shared(tenant, place, *here);
   return {true, *here};
 }
 

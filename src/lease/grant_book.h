@@ -114,8 +114,7 @@ class GrantBook {
 
   // Collects what the account says, addressed; and forgets tenants that no account counts any more.
   // The account hears of what the tenant shares.
-  void tell_shared(TenantId tenant, const SharedPlace& place);
-  void forget_shared(TenantId tenant, LeaseId lease);
+  void tell_shared(TenantId tenant, const SharedPlace& place, Bytes adopted = {});
   static void collect(const GpuUuid& gpu, const GrantActions& actions, AddressedGrantActions& into);
   Maybe<Account> account(TenantId tenant, const GpuUuid& gpu);
   template <class Visit>

@@ -56,16 +56,14 @@ void SharedBook::forget(TenantId tenant, const SharedPlace& place) {
   }
 }
 
-void SharedBook::close(LeaseId lease) {
-  std::erase_if(places_, [&](const auto& entry) { return entry.first.first == lease; });
+void SharedBook::forget(TenantId tenant, LeaseId lease) {
+  for (const auto& entry : places_) {
+    if (entry.first.first == lease) forget(tenant, entry.first);
+  }
 }
 
-std::vector<SharedPlace> SharedBook::places_of(LeaseId lease) const {
-  std::vector<SharedPlace> places;
-  for (const auto& [place, shared] : places_) {
-    if (place.first == lease) places.push_back(place);
-  }
-  return places;
+void SharedBook::close(LeaseId lease) {
+  std::erase_if(places_, [&](const auto& entry) { return entry.first.first == lease; });
 }
 
 std::optional<Bytes> SharedBook::find(const SharedPlace& place, MemoryKey key) const {

@@ -13,7 +13,6 @@
 #include <map>
 #include <optional>
 #include <utility>
-#include <vector>
 
 namespace gpurota::lease {
 
@@ -34,9 +33,9 @@ class SharedBook {
   bool drop(TenantId tenant, const SharedPlace& place, MemoryKey key);
   // All that the tenant has there.
   void forget(TenantId tenant, const SharedPlace& place);
+  void forget(TenantId tenant, LeaseId lease);  // on all GPUs
   void close(LeaseId lease);
 
-  std::vector<SharedPlace> places_of(LeaseId lease) const;
   // Its size, if a process of the lease has it.
   std::optional<Bytes> find(const SharedPlace& place, MemoryKey key) const;
   // The same for any lease; of two that differ, the larger.
