@@ -274,7 +274,7 @@ GPUROTA_SIM_API cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHa
                    type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
                    found->properties.requestedHandleTypes == type;
   if (out == nullptr || flags != 0 || !may) return CUDA_ERROR_INVALID_VALUE;
-  const int fd = ::fcntl(found->memory->fd(), F_DUPFD_CLOEXEC, 3);
+  const int fd = found->memory->export_descriptor();
   if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
   *static_cast<int*>(out) = fd;
   return CUDA_SUCCESS;

@@ -1,10 +1,12 @@
 #include "sim/cuda/physical.h"
 
+#include "sim/state/descriptors.h"
 #include "sim/state/host_memory.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <string>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -95,7 +97,20 @@ std::shared_ptr<Physical> Physical::create(Machine& machine, int device, std::si
 }
 
 std::shared_ptr<Physical> Physical::import(Machine& machine, int fd) {
-  return import(machine, Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 3)), 0);
+  if (!is_export(fd)) return nullptr;
+  // Not a duplicate: it is not what keeps the descriptor's file open.
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  auto memory = import(machine, Fd(::open(path.c_str(), O_RDWR | O_CLOEXEC)), 0);
+  if (memory) memory->exported_ = true;
+  return memory;
+}
+
+int Physical::export_descriptor() {
+  const std::string path = "/proc/self/fd/" + std::to_string(fd_);
+  Fd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file || !share() || !machine_.export_as(id_, file.get())) return -1;
+  exported_ = true;
+  return file.release();
 }
 
 std::shared_ptr<Physical> Physical::import(Machine& machine, Fd file, std::uint64_t offset) {
@@ -133,7 +148,7 @@ Physical::~Physical() {
   const bool was_shared = is_shared();
   const bool is_last = !was_shared || machine_.drop(id_);
   // A file that nobody else has goes anyway; a common one only lets go of its pages.
-  if (fd_ >= 0 && is_last && !borrowed_ && size_ > 0) {
+  if (fd_ >= 0 && is_last && !borrowed_ && !exported_ && size_ > 0) {
     (void)::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_),
                       static_cast<off_t>(round_up(size_, kGrain)));
   }

@@ -31,6 +31,8 @@ class Physical {
   // there is no room. `charged` false: the GPU is charged as pages are touched (managed memory).
   static std::shared_ptr<Physical> create(Machine& machine, int device, std::size_t bytes,
                                           Sharing sharing, bool charged = true);
+  // A descriptor of it, an open file of its own; below zero: none.
+  int export_descriptor();
   // The memory behind a descriptor that another process (or this one) exported.
   static std::shared_ptr<Physical> import(Machine& machine, int fd);
   // The memory at `offset` of a file, shared by who made it; null when nobody has it any more.
@@ -67,7 +69,7 @@ class Physical {
   Fd own_fd_;  // when it is not a piece of the device's common file
   std::uint64_t offset_ = 0;
   MemoryId id_;  // in the books as a shared allocation
-  bool charged_ = true, borrowed_ = false, host_reserved_ = false;
+  bool charged_ = true, borrowed_ = false, exported_ = false, host_reserved_ = false;
   std::mutex mutex_;
   std::vector<bool> resident_;  // by grain
   std::uint64_t charged_on_touch_ = 0, host_bytes_ = 0;

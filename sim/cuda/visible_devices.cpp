@@ -93,8 +93,10 @@ std::vector<int> visible_devices(const MachineState& machine, const char* visibl
   while (!rest.empty()) {
     const auto comma = rest.find(',');
     const int device = find_entry(machine, gpus, trimmed(rest.substr(0, comma)));
-    // The list ends at the first entry that names nothing, or a device for the second time.
-    if (device < 0 || std::find(seen.begin(), seen.end(), device) != seen.end()) break;
+    // The list ends at the first entry that names nothing. One that names a device twice is of
+    // none.
+    if (device < 0) break;
+    if (std::find(seen.begin(), seen.end(), device) != seen.end()) return {};
     seen.push_back(device);
     rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
   }

@@ -14,7 +14,7 @@
 namespace gpurota::sim {
 
 constexpr std::uint32_t kStateMagic = 0x4d495347;  // "GSIM"
-constexpr std::uint32_t kStateVersion = 6;
+constexpr std::uint32_t kStateVersion = 7;
 constexpr int kMaxDevices = 32;     // GPUs and MIG instances
 constexpr int kMaxProcesses = 512;  // at a time, held dead ones included
 constexpr int kMaxShared = 1024;    // exported or imported physical allocations
@@ -95,11 +95,13 @@ struct MemoryId {
   bool operator==(const MemoryId&) const = default;
 };
 
-// Physical memory that can outlive its creator. Charged to the first holder.
+// Physical memory that can outlive its creator. Charged to the first holder; to nobody while only
+// descriptors keep it.
 struct SharedAllocation {
   MemoryId id;  // none: entry is free
   std::uint64_t bytes;
   std::int32_t device;
+  std::int32_t exported;  // as a descriptor: it lives while one of these is open anywhere
   std::int32_t holder[kMaxHolders];  // process slots, in order of arrival; -1: none
 };
 

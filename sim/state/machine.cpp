@@ -1,5 +1,7 @@
 #include "sim/state/machine.h"
 
+#include "sim/state/descriptors.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -7,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <set>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -217,9 +220,22 @@ void Machine::reap(bool lazily) {
       if (shared.id == MemoryId()) continue;
       auto* end = std::remove(std::begin(shared.holder), std::end(shared.holder), i);
       std::fill(end, std::end(shared.holder), -1);
-      if (shared.holder[0] < 0) shared.id = {};
+      if (shared.holder[0] < 0 && shared.exported == 0) shared.id = {};
     }
     slot.state = kSlotFree;
+  }
+  drop_unkept();
+}
+
+void Machine::drop_unkept() {
+  bool has_read = false;
+  std::set<std::uint64_t> open;
+  for (int i = 0; i < state_->shared_end; ++i) {
+    SharedAllocation& shared = state_->shared[i];
+    if (shared.id == MemoryId() || shared.exported == 0 || shared.holder[0] >= 0) continue;
+    if (!has_read) open = inodes_of_open_exports();
+    has_read = true;
+    if (!open.contains(shared.id.inode)) shared.id = {};
   }
 }
 
@@ -295,6 +311,7 @@ bool Machine::share(const MemoryId& id, int device, std::uint64_t bytes) {
     state_->shared_end = std::max(state_->shared_end, i + 1);
     shared.bytes = bytes;
     shared.device = device;
+    shared.exported = 0;
     std::fill(std::begin(shared.holder), std::end(shared.holder), -1);
     shared.holder[0] = slot_;
     shared.id = id;
@@ -327,11 +344,22 @@ bool Machine::drop(const MemoryId& id) {
     if (mine == std::end(shared.holder)) return false;
     std::copy(mine + 1, std::end(shared.holder), mine);
     shared.holder[kMaxHolders - 1] = -1;
-    if (shared.holder[0] >= 0) return false;
+    if (shared.holder[0] >= 0 || shared.exported != 0) return false;
     shared.id = {};
     return true;
   }
   return true;
+}
+
+bool Machine::export_as(const MemoryId& id, int fd) {
+  const MachineLock lock(*state_);
+  for (SharedAllocation& shared : state_->shared) {
+    if (shared.id != id) continue;
+    if (!mark_export(fd)) return false;
+    shared.exported = 1;
+    return true;
+  }
+  return false;
 }
 
 }  // namespace gpurota::sim

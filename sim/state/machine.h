@@ -56,11 +56,13 @@ class Machine {
   void discharge_host(std::uint64_t bytes);
 
   // Shared allocations. `share` moves bytes that this process has been charged for into the entry;
-  // `hold` adds this process as a holder and says the size and device; `drop` takes it away, and is true
-  // when nobody holds it any more.
+  // `hold` adds this process as a holder and says the size and device; `drop` takes it away, and is
+  // true when nobody holds it any more. `export_as` says that this descriptor keeps it, too,
+  // wherever it goes (descriptors.h).
   bool share(const MemoryId& id, int device, std::uint64_t bytes);
   bool hold(const MemoryId& id, int* device, std::uint64_t* bytes);
   bool drop(const MemoryId& id);
+  bool export_as(const MemoryId& id, int fd);
 
   DeviceTotals totals(int device);
   std::vector<ProcessUse> processes(int device);
@@ -80,6 +82,8 @@ class Machine {
   bool container_alive(int slot) const;
   std::uint64_t used_on(int device) const;
   std::uint64_t shared_bytes(int device, int slot) const;
+  void
+  drop_unkept();  // under the lock: shared allocations that neither a process nor a descriptor has
 
   MachineState* state_ = nullptr;
   Fd locks_;  // DIR/locks: byte N is locked by the process in slot N and by its forked children

@@ -1,6 +1,4 @@
-/* External memory: memory of another API (Vulkan, …) or process that the driver imports by a handle and maps.
- * The facts of it that the simulated driver and the programs that check it need. Not part of cuda_abi.h, as
- * libgpurota knows nothing of it: what is imported is charged to nobody who imports it. */
+/* External memory: memory of another API (Vulkan, …) or process that the driver imports by a handle and maps. */
 #pragma once
 
 #include "abi/cuda_abi.h"

@@ -63,4 +63,6 @@ TEST(Layout, MessagesAboutSharedMemoryHaveTheirFirstSizes) {
   EXPECT_EQ(sizeof(gpurota_msg_open), 40u);
   EXPECT_EQ(sizeof(gpurota_msg_opened), 16u);
   EXPECT_EQ(sizeof(gpurota_msg_shared), 56u);
+  EXPECT_EQ(sizeof(gpurota_msg_holding), 40u);
+  EXPECT_EQ(sizeof(gpurota_msg_counted), 24u);
 }

@@ -37,7 +37,9 @@ struct gpurota_page_use {
   uint64_t allocations;    /* hooked allocations that succeeded */
   uint64_t refusals;       /* allocations refused because of the limit */
   uint64_t unhooked;       /* driver functions handed out that should have a hook and have none */
-  uint64_t reserved[3];
+  /* Of used_bytes: memory that another process made, which NVML may show there. */
+  uint64_t imported_bytes;
+  uint64_t reserved[2];
 };
 
 struct gpurota_page {

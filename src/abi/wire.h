@@ -25,6 +25,8 @@
  *                             <-  INFO     once the daemon has measured what they take
  *     OPEN (call)             ->           memory that another tenant shares (wire_share.h)
  *                             <-  OPENED
+ *     HOLDING (call)          ->           memory that other processes may have, too (wire_share.h)
+ *                             <-  COUNTED
  *     AUTOMATIC (call)        ->           instead of HELLO: a program without a lease asks for one
  *                             <-  LEASE    which one; HELLO follows on a connection of its own
  */

@@ -1,5 +1,6 @@
-/* Messages about memory that moves and that another process opens by its handle (docs/design/swap-tenant.md,
- * "Sharing between processes").
+/* Messages about memory that several processes have: by a handle of libgpurota's
+ * (docs/design/swap-tenant.md, "Sharing between processes"), and what of it is counted for whom
+ * (docs/design/memory.md, "Imported memory").
  *
  * Part of wire.h, under its rules. A handle of the driver's (cuIpcGetMemHandle) is not to be had of memory that
  * moves; libgpurota gives one of its own, which names the process and the allocation. Who opens it asks the daemon,
@@ -22,11 +23,15 @@ enum gpurota_share_msg_type {
   GPUROTA_MSG_OPEN = 12,
   GPUROTA_MSG_OPENED = 13,
   GPUROTA_MSG_SHARED = 14,
+  GPUROTA_MSG_HOLDING = 15,
+  GPUROTA_MSG_COUNTED = 16,
   GPUROTA_MSG_SWAP_OPEN = 39,
 };
 
 /* In WELCOME: OPEN is understood. */
 #define GPUROTA_FEATURE_OPEN (UINT64_C(1) << 2)
+/* In WELCOME: HOLDING is understood. */
+#define GPUROTA_FEATURE_HOLDING (UINT64_C(1) << 4)
 
 /* Descriptors that come with one SHARED at most. */
 #define GPUROTA_SHARED_BLOCKS 16u
@@ -47,7 +52,8 @@ struct gpurota_msg_opened {
   struct gpurota_msg_header header;
   uint32_t status; /* GPUROTA_OK; REFUSED_LEASE: there is no such process, or it is another user's;
                       REFUSED_BUSY: not now, to be asked again in a moment */
-  uint32_t reserved;
+  /* 1: its process is of the opener's lease, for which the memory is counted already. */
+  uint32_t own_lease;
 };
 
 struct gpurota_msg_shared {
@@ -60,4 +66,35 @@ struct gpurota_msg_shared {
   uint64_t block_bytes;  /* of each but the last */
   uint64_t offset_bytes; /* of the allocation in its first block */
   uint64_t bytes;        /* of the allocation */
+};
+
+enum gpurota_holding_kind {
+  /* `bytes` of this tenant's grant are the memory `key`: it was exported, or imported. */
+  GPUROTA_HOLDING_MINE = 0,
+  /* It was imported: if the lease has it already, it is counted once. */
+  GPUROTA_HOLDING_JOIN = 1,
+  /* No longer; without an answer. */
+  GPUROTA_HOLDING_END = 2,
+};
+
+/* HOLDING, on the call socket. `key` is the memory's: a random number that the exporter's library
+ * has put onto its descriptor, or a hash of a handle's bytes. */
+struct gpurota_msg_holding {
+  struct gpurota_msg_header header;
+  uint32_t slot;
+  uint32_t kind; /* enum gpurota_holding_kind */
+  uint64_t key;
+  uint64_t bytes; /* 0: not known (JOIN) */
+  /* END: headroom given back with it, so that no sum shows the memory twice, or not at all. */
+  uint64_t returned_bytes;
+};
+
+/* COUNTED answers MINE and JOIN. */
+struct gpurota_msg_counted {
+  struct gpurota_msg_header header;
+  uint32_t slot;
+  /* OK: noted; a JOIN has added `bytes` to the grant (not in a swap lease). REFUSED_LIMIT: a JOIN of
+   * memory that the lease does not have yet: it is to be asked for like any other. */
+  uint32_t status;
+  uint64_t bytes; /* of the memory; 0: not known */
 };

@@ -62,7 +62,7 @@ GrantActions Account::mark_dead(TenantId tenant, TimePoint now) {
 GrantActions Account::grow(const GrowRequest& request, TimePoint now) {
   AccountHolder* holder = find(request.tenant).if_there();
   if (!holder) return {GrantReply{request.tenant, request.seq, GrantStatus::kRefused, {}, {}}};
-  holder->granted -= request.returned;
+  holder->give_back(request.returned);
   waiting_.push_back(Waiting{request, now, std::nullopt});
   return serve(now);
 }
@@ -71,7 +71,7 @@ GrantActions Account::give_back(TenantId tenant, Bytes bytes, std::uint32_t reca
                                 std::uint32_t grown_seq, TimePoint now) {
   AccountHolder* holder = find(tenant).if_there();
   if (!holder) return {};
-  holder->granted -= bytes;
+  holder->give_back(bytes);
   GrantActions actions;
   if (recall != 0 && recall == round_ && awaited_.contains(tenant)) {
     if (holder->last_grown != 0 && grown_seq != holder->last_grown) {
@@ -93,6 +93,14 @@ void Account::set_contexts(TenantId tenant, int contexts, TimePoint now) {
   holder->reserved_since = now;
   holder->unmeasured = true;
   if (contexts == 0) holder->context_reserve = Bytes();
+}
+
+void Account::set_shared(TenantId tenant, const SharedNow& now) {
+  if (AccountHolder* holder = find(tenant).if_there()) {
+    holder->granted += now.adopted;
+    holder->set_shared(now.of_tenant);
+  }
+  counted_again_ = now.counted_again;
 }
 
 std::optional<Bytes> Account::measure(TenantId tenant, const Measurement& measurement) {
@@ -202,7 +210,7 @@ std::optional<TimePoint> Account::next_deadline() const {
 Bytes Account::charged() const {
   Bytes sum = outsiders_;
   for (const auto& [tenant, holder] : holders_) sum += holder.charge();
-  return sum;
+  return sum - counted_again_;
 }
 
 Bytes Account::granted() const {

@@ -90,6 +90,12 @@ class Account {
   GrantActions give_back(TenantId tenant, Bytes bytes, std::uint32_t recall,
                          std::uint32_t grown_seq, TimePoint now);
   void set_contexts(TenantId tenant, int contexts, TimePoint now);
+  struct SharedNow {
+    Bytes of_tenant;      // of its grant, memory that other processes may have, too
+    Bytes counted_again;  // by all tenants together, beyond each memory once
+    Bytes adopted;        // it has just imported so much that the lease is charged for already
+  };
+  void set_shared(TenantId tenant, const SharedNow& now);
   // Returns what a first context cost, when this measurement shows it.
   std::optional<Bytes> measure(TenantId tenant, const Measurement& measurement);
   // Whether the tenant is counted: true until a dead one's memory is back.
@@ -154,6 +160,7 @@ class Account {
 
   Bytes limit_, most_;
   Bytes outsiders_;
+  Bytes counted_again_;  // in several grants, and one memory
   std::map<TenantId, AccountHolder> holders_;
   std::deque<Waiting> waiting_;
   std::set<TenantId> awaited_;  // not yet answered in the current round

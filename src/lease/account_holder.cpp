@@ -17,7 +17,8 @@ std::optional<Bytes> AccountHolder::measure(const Measurement& measurement) {
   if (!measurement.held || measurement.taken < reserved_since) return std::nullopt;
   // The hint is the tenant's own word: believed only as far as the daemon granted.
   const Bytes used = std::min(measurement.used_hint, granted);
-  const Look look{*measurement.held - used, used};
+  const Bytes imported = std::min(measurement.imported_hint, used);
+  const Look look{*measurement.held - used, used, *measurement.held - (used - imported)};
   if (!unmeasured) {
     settle(look);
     return std::nullopt;
@@ -26,17 +27,18 @@ std::optional<Bytes> AccountHolder::measure(const Measurement& measurement) {
   // as of any busy one; the looks to come raise it.
   unmeasured = false;
   window.clear();
-  overhead = is_busy ? std::max(overhead, look.beside) : look.beside;
+  overhead = is_busy ? std::max(overhead, look.beside)
+                     : std::clamp(overhead + context_reserve, look.beside, look.most_beside);
   is_busy = false;
   context_reserve = Bytes();
-  if (contexts != 1 || context_cost_known) return std::nullopt;
+  if (contexts != 1 || context_cost_known || look.beside != look.most_beside) return std::nullopt;
   context_cost_known = true;
   return look.beside;
 }
 
 void AccountHolder::measure_dead(const Measurement& measurement) {
   if (!measurement.held || *measurement.held >= charge()) return;
-  granted = *measurement.held;
+  granted = std::max(*measurement.held, shared);
   overhead = Bytes();
   context_reserve = Bytes();
 }
@@ -48,8 +50,35 @@ void AccountHolder::settle(const Look& look) {
   const bool quiet = std::all_of(window.begin(), window.end(),
                                  [&](const Look& other) { return other.used == look.used; });
   Bytes least = look.beside;
-  for (const Look& other : window) least = std::min(least, other.beside);
-  overhead = quiet ? least : std::max(overhead, least);
+  Bytes most = look.most_beside;
+  bool imports = false;
+  for (const Look& other : window) {
+    least = std::min(least, other.beside);
+    most = std::max(most, other.most_beside);
+    imports = imports || other.beside != other.most_beside;
+  }
+  // Where nothing is imported the two are one. Else what is on the GPU beside it lies between them,
+  // as drivers differ in whom they show imported memory for; so it stays what it was. A look may have
+  // come between the two figures of an import's beginning or end.
+  if (!imports) most = least;
+  overhead = quiet ? std::clamp(overhead, least, most) : std::max(overhead, least);
+}
+
+// What it says that it returns beyond what it was granted is ignored.
+void AccountHolder::give_back(Bytes bytes) {
+  owed += bytes;
+  settle_owed();
+}
+
+void AccountHolder::set_shared(Bytes bytes) {
+  shared = bytes;
+  settle_owed();
+}
+
+void AccountHolder::settle_owed() {
+  const Bytes cut = std::min(owed, granted - shared);
+  granted -= cut;
+  owed = std::min(owed - cut, shared);
 }
 
 }  // namespace gpurota::lease

@@ -16,6 +16,7 @@ struct Measurement {
   bool listed = false;        // NVML lists the process on this GPU
   Bytes used_hint;            // the page's used_bytes, the larger of before and after the look
   TimePoint taken;            // when the look began
+  Bytes imported_hint{};  // of used_hint, memory that another process made: NVML may show it there
 };
 
 struct AccountHolder {
@@ -23,9 +24,12 @@ struct AccountHolder {
   struct Look {
     Bytes beside;
     Bytes used;
+    Bytes most_beside;  // should none of what it has imported be in NVML's figure for it
   };
 
   Bytes granted;
+  Bytes shared;              // of `granted`: memory that other processes may have, too
+  Bytes owed;                // given back, but counted until `shared` is less
   Bytes context_reserve;     // for contexts not measured yet
   TimePoint reserved_since;  // measurements begun before this say nothing of the reserve
   int contexts = 0;
@@ -43,9 +47,12 @@ struct AccountHolder {
   std::optional<Bytes> measure(const Measurement& measurement);
   // Of a dead one that the driver still lists: what it holds only becomes less.
   void measure_dead(const Measurement& measurement);
+  void give_back(Bytes bytes);
+  void set_shared(Bytes bytes);
 
  private:
   void settle(const Look& look);
+  void settle_owed();
 };
 
 }  // namespace gpurota::lease

@@ -61,6 +61,7 @@ void GrantBook::close(LeaseId lease) {
   ++changes_;
   std::erase_if(accounts_, [&](const auto& entry) { return entry.first.first == lease; });
   std::erase_if(tenants_, [&](const auto& entry) { return entry.second == lease; });
+  shared_.close(lease);
 }
 
 void GrantBook::add_tenant(TenantId tenant, LeaseId lease, const std::vector<HeldMemory>& held) {
@@ -98,14 +99,22 @@ AddressedGrantActions GrantBook::mark_dead(TenantId tenant, TimePoint now) {
 
 void GrantBook::forget(TenantId tenant) {
   if (const auto lease = lease_of(tenant)) {
-    for_each_account(*lease, [&](const GpuUuid&, Account& account) { account.forget(tenant); });
+    shared_.forget(tenant, *lease);
+    for_each_account(*lease, [&](const GpuUuid& gpu, Account& account) {
+      account.forget(tenant);
+      tell_shared(tenant, {*lease, gpu});
+    });
     tenants_.erase(tenant);
   }
 }
 
 void GrantBook::replace(TenantId old, TenantId by) {
   if (const auto lease = lease_of(old)) {
-    for_each_account(*lease, [&](const GpuUuid&, Account& account) { account.replace(old, by); });
+    shared_.forget(old, *lease);
+    for_each_account(*lease, [&](const GpuUuid& gpu, Account& account) {
+      account.replace(old, by);
+      tell_shared(old, {*lease, gpu});
+    });
     tenants_.erase(old);
   }
 }
@@ -143,6 +152,52 @@ void GrantBook::set_contexts(TenantId tenant, const GpuUuid& gpu, int contexts, 
     found->set_contexts(tenant, contexts, now);
 }
 
+void GrantBook::tell_shared(TenantId tenant, const SharedPlace& place, Bytes adopted) {
+  const auto it = accounts_.find(place);
+  if (it == accounts_.end()) return;
+  ++changes_;
+  it->second.set_shared(tenant,
+                        {shared_.of_tenant(tenant, place), shared_.counted_again(place), adopted});
+}
+
+// What it says to share is its own word: never more than it was granted, so that no sum becomes
+// less by it than what is held.
+void GrantBook::hold_shared(TenantId tenant, const GpuUuid& gpu, MemoryKey key, Bytes bytes) {
+  const auto lease = lease_of(tenant);
+  if (!lease) return;
+  const SharedPlace place{*lease, gpu};
+  const Account* const account = find(*lease, gpu).if_there();
+  const Bytes shared = shared_.of_tenant(tenant, place) + bytes;
+  if (account && shared > account->holding(tenant).granted) return;
+  if (shared_.hold(tenant, place, key, bytes)) tell_shared(tenant, place);
+}
+
+GrantBook::Joined GrantBook::join_shared(TenantId tenant, const GpuUuid& gpu, MemoryKey key) {
+  const auto lease = lease_of(tenant);
+  if (!lease) return {};
+  const SharedPlace place{*lease, gpu};
+  const auto here = shared_.find(place, key);
+  if (!here || !shared_.hold(tenant, place, key, *here)) {
+    return {false, shared_.size_of(gpu, key).value_or(Bytes())};
+  }
+  tell_shared(tenant, place, *here);
+  return {true, *here};
+}
+
+AddressedGrantActions GrantBook::end_shared(TenantId tenant, const GpuUuid& gpu,
+                                            const EndOfShared& end, TimePoint now) {
+  AddressedGrantActions actions;
+  const auto lease = lease_of(tenant);
+  if (!lease) return actions;
+  const SharedPlace place{*lease, gpu};
+  if (shared_.drop(tenant, place, end.key)) tell_shared(tenant, place);
+  if (Account* const found = account(tenant, gpu).if_there()) {
+    collect(gpu, found->give_back(tenant, end.returned, 0, 0, now), actions);
+    collect(gpu, found->recall_excess(), actions);
+  }
+  return actions;
+}
+
 AddressedGrantActions GrantBook::measure(LeaseId lease, const GpuUuid& gpu,
                                          const std::vector<TenantMeasurement>& tenants,
                                          Bytes outsiders, TimePoint now) {
@@ -154,6 +209,11 @@ AddressedGrantActions GrantBook::measure(LeaseId lease, const GpuUuid& gpu,
     if (const auto cost = it->second.measure(entry.tenant, entry.measurement)) {
       learn_context_cost(gpu, *cost);
     }
+  }
+  for (const TenantMeasurement& entry : tenants) {
+    if (it->second.counts(entry.tenant)) continue;
+    shared_.forget(entry.tenant, {lease, gpu});
+    tell_shared(entry.tenant, {lease, gpu});
   }
   it->second.set_outsiders(outsiders);
   collect(gpu, it->second.serve(now), actions);

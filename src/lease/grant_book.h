@@ -8,6 +8,7 @@
 #include "core/gpu.h"
 #include "core/lease.h"
 #include "lease/account.h"
+#include "lease/shared_book.h"
 
 #include <map>
 #include <optional>
@@ -55,6 +56,23 @@ class GrantBook {
                                   std::uint32_t recall, std::uint32_t grown_seq, TimePoint now);
   void set_contexts(TenantId tenant, const GpuUuid& gpu, int contexts, TimePoint now);
 
+  // Memory that several processes have (abi/wire_share.h). Of a swap lease, which has no account,
+  // it is only known who has it. `bytes` of the tenant's grant are this memory.
+  void hold_shared(TenantId tenant, const GpuUuid& gpu, MemoryKey key, Bytes bytes);
+  struct Joined {
+    bool is_counted = false;  // for the lease already: it was added to the tenant's grant
+    Bytes bytes;              // zero: nobody has told
+  };
+  Joined join_shared(TenantId tenant, const GpuUuid& gpu, MemoryKey key);
+  struct EndOfShared {
+    MemoryKey key = 0;
+    Bytes returned;  // of the grant, with it
+  };
+  // What all leases together are charged on the GPU beyond each memory once.
+  Bytes counted_by_several(const GpuUuid& gpu) const { return shared_.counted_by_several(gpu); }
+  AddressedGrantActions end_shared(TenantId tenant, const GpuUuid& gpu, const EndOfShared& end,
+                                   TimePoint now);
+
   struct TenantMeasurement {
     TenantId tenant;
     Measurement measurement;
@@ -95,6 +113,8 @@ class GrantBook {
   using Key = std::pair<LeaseId, GpuUuid>;
 
   // Collects what the account says, addressed; and forgets tenants that no account counts any more.
+  // The account hears of what the tenant shares.
+  void tell_shared(TenantId tenant, const SharedPlace& place, Bytes adopted = {});
   static void collect(const GpuUuid& gpu, const GrantActions& actions, AddressedGrantActions& into);
   Maybe<Account> account(TenantId tenant, const GpuUuid& gpu);
   template <class Visit>
@@ -104,6 +124,7 @@ class GrantBook {
   std::uint64_t changes_ = 0;
   Duration throttle_{};
   std::unordered_map<TenantId, LeaseId> tenants_;
+  SharedBook shared_;
   std::unordered_map<GpuUuid, Bytes> context_costs_;
 };
 

@@ -120,6 +120,7 @@ teardown() {
     [ "$(count 1 h100x8 | wc -l)" -eq 1 ]
     [ "$(count 3,1 h100x8 | wc -l)" -eq 2 ]
     [ "$(count 0,9,1 h100x8 | wc -l)" -eq 1 ]
+    [ "$(count 0,1,0 h100x8 | wc -l)" -eq 0 ] # one that is named twice: none at all
     [ "$(count '' h100x8 | wc -l)" -eq 0 ]
     second=$("$GPUROTA_SIM" h100x2 -- "$DRIVER_PROGRAMS/driver_list" | sed -n 2p)
     [ "$(count "GPU-$(echo "$second" | cut -c5-12)" h100x2)" = "$second" ]

@@ -2,8 +2,10 @@
 #include "tests/driver/api.h"
 #include "tests/driver/device_memory.h"
 
+#include <string>
 #include <vector>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace {
@@ -152,6 +154,48 @@ DRIVER_CHECK(memory_exported_as_a_descriptor_is_the_same_memory) {
   ::close(fd);
   EXPECT_SAME(free_bytes(), before);
   EXPECT_OK(cuMemAddressFree(range, 2 * kSize));
+}
+
+// The descriptor is an open file of its own: it keeps the memory, which is imported from it when
+// nobody else has it any more.
+DRIVER_CHECK(memory_that_only_a_descriptor_keeps_stays) {
+  const WithContext with;
+  const auto prop = device_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  constexpr std::size_t kSize = std::size_t{64} << 20;
+  const std::size_t before = free_bytes();
+  CUmemGenericAllocationHandle handle = 0;
+  int fd = -1;
+  EXPECT_OK(cuMemCreate(&handle, kSize, &prop, 0));
+  EXPECT_OK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  const int copy = ::dup(fd);
+  EXPECT_OK(cuMemRelease(handle));
+  ::close(fd);
+  EXPECT_SAME(before - free_bytes(), kSize);
+  EXPECT_OK(cuMemImportFromShareableHandle(
+      &handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(copy)),
+      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  ::close(copy);
+  EXPECT_SAME(before - free_bytes(), kSize);
+  EXPECT_OK(cuMemRelease(handle));
+  EXPECT_SAME(free_bytes(), before);
+}
+
+// Opened anew by its path it is another file, of which the driver knows nothing.
+DRIVER_CHECK(a_descriptor_is_not_opened_by_its_path) {
+  const WithContext with;
+  const auto prop = device_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  CUmemGenericAllocationHandle handle = 0, imported = 0;
+  int fd = -1;
+  EXPECT_OK(cuMemCreate(&handle, std::size_t{2} << 20, &prop, 0));
+  EXPECT_OK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  const int other = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  EXPECT_TRUE(cuMemImportFromShareableHandle(
+                  &imported, reinterpret_cast<void*>(static_cast<std::intptr_t>(other)),
+                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS);
+  ::close(other);
+  ::close(fd);
+  EXPECT_OK(cuMemRelease(handle));
 }
 
 // Each handle's mapping by itself, also where two lie side by side.

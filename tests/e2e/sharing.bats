@@ -3,8 +3,7 @@
 # away, and is the same for all. What each process is told to do: tests/interposer/ipc_probe.cpp.
 
 load helpers
-
-declare -gA TO FROM
+load ipc_helpers
 
 setup() {
   start_daemon
@@ -13,40 +12,6 @@ setup() {
 }
 teardown() { end_test; }
 
-# start NAME COMMAND…: a process that does what `ask NAME …` says.
-start() {
-  local name=$1 to from
-  shift
-  mkfifo "to.$name" "from.$name"
-  env GPUROTA_DEBUG="$E2E_DIR/$name.debug" "$@" <"to.$name" >"from.$name" 2>"$name.err" 3>&- &
-  BACKGROUND+=($!)
-  exec {to}>"to.$name" {from}<"from.$name"
-  TO[$name]=$to FROM[$name]=$from
-  [ "$(answer "$name")" = ready ]
-}
-answer() {
-  local line
-  read -r -t "$PATIENCE" -u "${FROM[$1]}" line || { cat "$1.err" && return 1; }
-  echo "$line"
-}
-ask() {
-  echo "$2" >&"${TO[$1]}"
-  answer "$1"
-}
-# told NAME WORDS ANSWER
-told() {
-  local said
-  said=$(ask "$1" "$2")
-  [ "$said" = "$3" ] || { echo "$1 says '$said' to '$2', not '$3'" && return 1; }
-}
-# handle_of NAME: of 96 MiB in which all words are 7; in $HANDLE.
-handle_of() {
-  told "$1" 'alloc 96' CUDA_SUCCESS
-  told "$1" 'set 7' CUDA_SUCCESS
-  HANDLE=$(ask "$1" handle)
-  [[ $HANDLE == CUDA_SUCCESS\ * ]]
-  HANDLE=${HANDLE#* }
-}
 swapping() { start "$1" gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_IPC_PROBE"; }
 moves() { grep -cs ': evicted' "$E2E_DIR/$1.debug" || true; }
 

@@ -208,6 +208,7 @@ check swap_restart swap_restart
 check hammer hammer
 check families families
 check watch "$here/watch.sh" "$dist"
+check imports "$here/imports.sh" "$dist"
 check strict_access "$here/strict_access.sh" "$dist"
 check daemon_in_pod "$here/daemon_in_pod.sh" "$dist"
 check turns turns

@@ -143,6 +143,7 @@ void FakeDaemon::serve() {
       const bool stays = found->first == fd ? on_call(tenant) : on_event(tenant);
       if (stays) continue;
       if (tenant.page != nullptr) ::munmap(tenant.page, GPUROTA_PAGE_BYTES);
+      drop_holdings(found->first);
       tenants_.erase(found);
     }
     publish();
@@ -191,6 +192,10 @@ bool FakeDaemon::on_call(Tenant& tenant) {
   if (known && header.type == GPUROTA_MSG_CONTEXTS && parse(packet, size, &contexts_message)) {
     tenant.contexts[contexts_message.slot] = contexts_message.count;
     return answer_info(tenant, contexts_message.slot, contexts_message.header.seq);
+  }
+  gpurota_msg_holding held;
+  if (known && header.type == GPUROTA_MSG_HOLDING && parse(packet, size, &held)) {
+    return holding(tenant, held);
   }
   gpurota_msg_processes processes;
   if (known && header.type == GPUROTA_MSG_PROCESSES && parse(packet, size, &processes)) {
@@ -262,8 +267,9 @@ bool FakeDaemon::hello(Tenant& tenant, const gpurota_msg_hello& message) {
   answer.version = GPUROTA_WIRE_VERSION;
   if (mischief_ == Mischief::kNewerDaemon) answer.version = 9;
   answer.features = mischief_ == Mischief::kNewerDaemon ? ~GPUROTA_FEATURE_SWAP
-                    : mischief_ == Mischief::kOldDaemon ? 0
-                                                        : GPUROTA_FEATURE_PROCESSES;
+                    : mischief_ == Mischief::kOldDaemon
+                        ? 0
+                        : GPUROTA_FEATURE_PROCESSES | GPUROTA_FEATURE_HOLDING;
   if (mischief_ == Mischief::kRefuseHello) {
     answer.status = refusal_;
     send(tenant.call, answer);
@@ -374,6 +380,45 @@ void FakeDaemon::take_back(Tenant& tenant, const gpurota_msg_return& message) {
   tenant.granted[message.slot] -= message.bytes;
 }
 
+bool FakeDaemon::holding(Tenant& tenant, const gpurota_msg_holding& message) {
+  const auto found = shared_.find(message.key);
+  std::uint64_t& granted_here = tenant.granted[message.slot];
+  if (message.kind == GPUROTA_HOLDING_END) {
+    if (found == shared_.end() || message.returned_bytes > granted_here) {
+      return ++bad_messages_, false;
+    }
+    auto& holders = found->second.holders;
+    const auto one = std::ranges::find(holders, tenant.call.get());
+    if (one == holders.end()) return ++bad_messages_, false;
+    holders.erase(one);
+    if (holders.empty()) shared_.erase(found);
+    granted_here -= message.returned_bytes;
+    return true;
+  }
+  gpurota_msg_counted answer{};
+  answer.header = {GPUROTA_MSG_COUNTED, sizeof(answer), message.header.seq};
+  answer.slot = message.slot;
+  if (message.kind == GPUROTA_HOLDING_JOIN && found == shared_.end()) {
+    answer.status = GPUROTA_REFUSED_LIMIT;
+    return send(tenant.call, answer);
+  }
+  Shared& memory = shared_[message.key];
+  if (message.kind == GPUROTA_HOLDING_MINE) {
+    memory.bytes = message.bytes;
+    memory.slot = message.slot;
+  } else {
+    granted_here += memory.bytes;
+  }
+  memory.holders.push_back(tenant.call.get());
+  answer.bytes = memory.bytes;
+  return send(tenant.call, answer);
+}
+
+void FakeDaemon::drop_holdings(int call) {
+  for (auto& [key, memory] : shared_) std::erase(memory.holders, call);
+  std::erase_if(shared_, [](const auto& entry) { return entry.second.holders.empty(); });
+}
+
 void FakeDaemon::ask_for_slack(int slot) {
   for (auto& [fd, tenant] : tenants_) {
     if (!tenant.event || tenant.granted.empty()) continue;
@@ -400,6 +445,9 @@ std::uint64_t FakeDaemon::charged(int slot) const {
     if (tenant.granted.empty()) continue;
     sum += tenant.granted[static_cast<std::size_t>(slot)];
     sum += tenant.contexts[static_cast<std::size_t>(slot)] * context_cost_;
+  }
+  for (const auto& [key, memory] : shared_) {
+    if (static_cast<int>(memory.slot) == slot) sum -= (memory.holders.size() - 1) * memory.bytes;
   }
   return sum;
 }

@@ -91,8 +91,17 @@ class FakeDaemon {
     std::uint32_t last_grown = 0;
   };
 
+  // Memory that several tenants have, charged to all of them, and counted once.
+  struct Shared {
+    std::uint64_t bytes = 0;
+    std::uint32_t slot = 0;
+    std::vector<int> holders;  // call descriptors, each as often as it was told
+  };
+
   void serve();
   void accept_tenant();
+  bool holding(Tenant& tenant, const gpurota_msg_holding& message);
+  void drop_holdings(int call);
   bool on_call(Tenant& tenant);
   bool on_event(Tenant& tenant);
   bool answer_automatic(Tenant& tenant, const gpurota_msg_automatic& question);
@@ -114,6 +123,7 @@ class FakeDaemon {
   mutable std::condition_variable changed_;
   std::vector<FakeGpu> gpus_;
   std::map<int, Tenant> tenants_;  // by call descriptor
+  std::map<std::uint64_t, Shared> shared_;
   std::vector<SeenHello> hellos_;
   Mischief mischief_ = Mischief::kNone;
   std::uint32_t refusal_ = 0;

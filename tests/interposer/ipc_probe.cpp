@@ -12,8 +12,10 @@
 //   close, free    the code
 //   map MIB        memory that can be exported, at an address of its own: the code
 //   export         of what it mapped: the code and the path of a descriptor
+//   letgo          of the descriptor
 //   import PATH MIB  maps what another exported: the code
-//   unmap          the code
+//   take PATH      the same without a mapping
+//   unmap, release the code
 //   charged        MiB, by cuMemGetInfo
 #include "tests/driver/device_memory.h"
 #include "tests/interposer/families_probe.h"
@@ -25,7 +27,8 @@
 #include <string>
 #include <vector>
 
-#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace {
@@ -50,21 +53,41 @@ std::string make_mapped(Memory& memory, std::size_t size) {
   return code_name(result == CUDA_SUCCESS ? map(memory) : result);
 }
 
+int exported = -1;
+
 std::string export_mapped(const Memory& memory) {
-  int fd = -1;
+  int& fd = exported;
   const CUresult result =
       cuMemExportToShareableHandle(&fd, memory.handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
   if (result != CUDA_SUCCESS) return code_name(result);
   return code_name(result) + " /proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd);
 }
 
-std::string import_mapped(Memory& memory, const std::string& path, std::size_t size) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  memory.size = size;
+// A duplicate of another process's descriptor, as PyTorch takes it: opened by its path it would be
+// another file.
+int duplicate_of(const std::string& path) {
+  int pid = 0;
+  int number = -1;
+  if (std::sscanf(path.c_str(), "/proc/%d/fd/%d", &pid, &number) != 2) return -1;
+  constexpr long kPidfdOpen = 434, kPidfdGetfd = 438;
+  const int process = static_cast<int>(::syscall(kPidfdOpen, pid, 0));
+  const int fd = static_cast<int>(::syscall(kPidfdGetfd, process, number, 0));
+  ::close(process);
+  return fd;
+}
+
+CUresult take_handle(Memory& memory, const std::string& path) {
+  const int fd = duplicate_of(path);
   const CUresult result = cuMemImportFromShareableHandle(
       &memory.handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   ::close(fd);
+  return result;
+}
+
+std::string import_mapped(Memory& memory, const std::string& path, std::size_t size) {
+  memory.size = size;
+  const CUresult result = take_handle(memory, path);
   return code_name(result == CUDA_SUCCESS ? map(memory) : result);
 }
 
@@ -150,6 +173,9 @@ std::string carry_out(Memory& memory, std::istringstream& line) {
   if (word == "map") return make_mapped(memory, value * kMiB);
   if (word == "export") return export_mapped(memory);
   if (word == "import") return import_mapped(memory, argument, mib * kMiB);
+  if (word == "letgo") return std::to_string(::close(exported));
+  if (word == "take") return code_name(take_handle(memory, argument));
+  if (word == "release") return code_name(cuMemRelease(memory.handle));
   if (word == "unmap") return unmap(memory);
   CUdeviceptr kept = 0;
   if (word == "keep") return code_name(cuMemAlloc_v2(&kept, value * kMiB));
@@ -175,6 +201,7 @@ int main() {
   const WithContext with;
   if (with.context() == nullptr) return 2;
   Memory memory;
+  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // others duplicate its descriptors
   std::cout << "ready" << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);

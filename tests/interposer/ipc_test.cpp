@@ -17,11 +17,12 @@ class SharedMemory : public InterposerTest {
     if (std::getenv("GPUROTA_FOREIGN") != nullptr) GTEST_SKIP() << "not under emulation";
     InterposerTest::SetUp();
   }
-  std::unique_ptr<Program> start_process() {
+  std::unique_ptr<Program> start_process() { return start_process(lease()); }
+  std::unique_ptr<Program> start_process(const std::map<std::string, std::string>& environment) {
     auto program = std::make_unique<Program>(
         std::vector<std::string>{foreign(PROBE_SIM), "--dir", dir_.file("machine"), PROBE_MACHINE,
                                  "--", foreign(PROBE_IPC)},
-        lease());
+        environment);
     EXPECT_EQ(program->read_line(), "ready");
     return program;
   }
@@ -34,6 +35,13 @@ class SharedMemory : public InterposerTest {
     EXPECT_EQ(ask(owner, "alloc 96"), "CUDA_SUCCESS");
     EXPECT_EQ(ask(owner, "set 7"), "CUDA_SUCCESS");
     const std::string said = ask(owner, "handle");
+    EXPECT_EQ(said.substr(0, 13), "CUDA_SUCCESS ");
+    return said.size() > 13 ? said.substr(13) : "";
+  }
+  // The path of a descriptor of so much, which the owner has mapped.
+  static std::string give_descriptor(Program& owner, int mib) {
+    EXPECT_EQ(ask(owner, "map " + std::to_string(mib)), "CUDA_SUCCESS");
+    const std::string said = ask(owner, "export");
     EXPECT_EQ(said.substr(0, 13), "CUDA_SUCCESS ");
     return said.size() > 13 ? said.substr(13) : "";
   }
@@ -61,8 +69,7 @@ TEST_F(SharedMemory, TheOwnerPaysUntilItFreesIt) {
   EXPECT_EQ(daemon_->bad_messages(), 0);
 }
 
-// What the driver still shows for it then is the daemon's to charge, by NVML.
-TEST_F(SharedMemory, OfAnOwnerThatIsKilledWhileItIsOpenElsewhereNothingStaysCharged) {
+TEST_F(SharedMemory, OfAnOwnerThatIsKilledStaysChargedToWhoHasItOpen) {
   const auto owner = start_process();
   const auto other = start_process();
   const std::string handle = give_handle(*owner);
@@ -70,14 +77,61 @@ TEST_F(SharedMemory, OfAnOwnerThatIsKilledWhileItIsOpenElsewhereNothingStaysChar
   owner->signal(SIGKILL);
   owner->wait();
   wait_for_tenants(1);
-  EXPECT_EQ(ask(*other, "charged"), "0");
+  EXPECT_EQ(ask(*other, "charged"), "96");
   EXPECT_EQ(ask(*other, "check 7"),
             "same");  // the simulator's memory lives as long as anybody has it
   EXPECT_EQ(ask(*other, "close"), "CUDA_SUCCESS");
-  EXPECT_EQ(ask(*other, "charged"), "0") << "it was credited to who never paid for it";
+  EXPECT_EQ(ask(*other, "charged"), "0");
   EXPECT_NE(ask(*other, "open " + handle), "CUDA_SUCCESS");
   EXPECT_EQ(ask(*other, "alloc 260"), "CUDA_ERROR_OUT_OF_MEMORY");
   EXPECT_EQ(ask(*other, "alloc 256"), "CUDA_SUCCESS");
+  EXPECT_EQ(daemon_->bad_messages(), 0);
+}
+
+TEST_F(SharedMemory, OfOneLeaseIsChargedToItOnceAndToTheLastWhoHasIt) {
+  const auto owner = start_process();
+  const auto other = start_process();
+  const std::string path = give_descriptor(*owner, 96);
+  EXPECT_EQ(ask(*other, "import " + path + " 96"), "CUDA_SUCCESS");
+  EXPECT_EQ(ask(*other, "charged"), "96");
+  EXPECT_EQ(ask(*other, "keep 160"), "CUDA_SUCCESS") << "all of the 256 MiB are used, and no more";
+  EXPECT_EQ(ask(*owner, "unmap"), "CUDA_SUCCESS");
+  EXPECT_EQ(ask(*owner, "alloc 2"), "CUDA_ERROR_OUT_OF_MEMORY") << "the other has it still";
+  EXPECT_EQ(ask(*other, "unmap"), "CUDA_SUCCESS");
+  EXPECT_EQ(ask(*owner, "alloc 96"), "CUDA_SUCCESS");
+  EXPECT_EQ(daemon_->bad_messages(), 0);
+}
+
+// Its process has no libgpurota: nobody tells whose it is, or how large, and it is not even mapped.
+TEST_F(SharedMemory, OfAStrangerIsChargedByItsRealSize) {
+  const auto stranger = start_process({});
+  const auto importer = start_process();
+  for (const int mib : {2, 6, 96, 254, 256}) {
+    const std::string path = give_descriptor(*stranger, mib);
+    EXPECT_EQ(ask(*importer, "take " + path), "CUDA_SUCCESS") << mib;
+    EXPECT_EQ(ask(*importer, "charged"), std::to_string(mib));
+    EXPECT_EQ(ask(*importer, "release"), "CUDA_SUCCESS");
+    EXPECT_EQ(ask(*importer, "charged"), "0");
+    EXPECT_EQ(ask(*stranger, "unmap"), "CUDA_SUCCESS");
+  }
+  EXPECT_EQ(daemon_->bad_messages(), 0);
+}
+
+TEST_F(SharedMemory, BeyondTheLimitIsRefusedAndItsMakerKeepsIt) {
+  const auto stranger = start_process({});
+  const auto importer = start_process();
+  EXPECT_EQ(ask(*importer, "keep 200"), "CUDA_SUCCESS");
+  const std::string path = give_descriptor(*stranger, 96);
+  EXPECT_EQ(ask(*stranger, "set 5"), "CUDA_SUCCESS");
+  EXPECT_EQ(ask(*importer, "take " + path), "CUDA_ERROR_OUT_OF_MEMORY");
+  EXPECT_EQ(ask(*importer, "charged"), "200");
+  EXPECT_EQ(ask(*stranger, "check 5"), "same");
+  EXPECT_EQ(ask(*stranger, "unmap"), "CUDA_SUCCESS");
+  const std::string handle = give_handle(*stranger);
+  EXPECT_EQ(ask(*importer, "open " + handle), "CUDA_ERROR_OUT_OF_MEMORY");
+  EXPECT_EQ(ask(*importer, "charged"), "200");
+  EXPECT_EQ(ask(*stranger, "check 7"), "same");
+  EXPECT_EQ(ask(*importer, "alloc 56"), "CUDA_SUCCESS");
   EXPECT_EQ(daemon_->bad_messages(), 0);
 }
 

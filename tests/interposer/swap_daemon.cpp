@@ -228,6 +228,10 @@ bool SwapDaemon::on_call(Tenant& tenant) {
     processes.header.type = GPUROTA_MSG_MEMBERS;
     return send_plain(tenant.call, processes);
   }
+  gpurota_msg_holding held;
+  if (header.type == GPUROTA_MSG_HOLDING && parse(packet, size, &held)) {
+    return holding(tenant, held);
+  }
   gpurota_msg_open question;
   if (header.type == GPUROTA_MSG_OPEN && parse(packet, size, &question)) {
     return open(tenant, question);
@@ -236,12 +240,29 @@ bool SwapDaemon::on_call(Tenant& tenant) {
   return false;
 }
 
+// All tenants are of one lease, so what any of them has is counted already.
+bool SwapDaemon::holding(const Tenant& tenant, const gpurota_msg_holding& message) {
+  if (message.kind == GPUROTA_HOLDING_END) {
+    shared_.erase(message.key);
+    return true;
+  }
+  gpurota_msg_counted answer{};
+  answer.header = {GPUROTA_MSG_COUNTED, sizeof(answer), message.header.seq};
+  answer.slot = message.slot;
+  if (message.kind == GPUROTA_HOLDING_MINE) shared_[message.key] = message.bytes;
+  const auto found = shared_.find(message.key);
+  answer.status = found != shared_.end() ? GPUROTA_OK : GPUROTA_REFUSED_LIMIT;
+  if (found != shared_.end()) answer.bytes = found->second;
+  return send_plain(tenant.call, answer);
+}
+
 bool SwapDaemon::hello(Tenant& tenant, const gpurota_msg_hello& message) {
   if ((message.features & GPUROTA_FEATURE_SWAP) == 0) wrong("a HELLO that cannot swap");
   gpurota_msg_welcome answer{};
   answer.header = {GPUROTA_MSG_WELCOME, sizeof(answer), message.header.seq};
   answer.version = GPUROTA_WIRE_VERSION;
-  answer.features = GPUROTA_FEATURE_PROCESSES | GPUROTA_FEATURE_SWAP | GPUROTA_FEATURE_OPEN;
+  answer.features = GPUROTA_FEATURE_PROCESSES | GPUROTA_FEATURE_SWAP | GPUROTA_FEATURE_OPEN |
+                    GPUROTA_FEATURE_HOLDING;
   Fd page_fd;
   tenant.page = make_page(gpus_, &page_fd);
   int ends[2] = {-1, -1};
@@ -271,6 +292,7 @@ bool SwapDaemon::open(const Tenant& opener, gpurota_msg_open question) {
     return send_plain(opener.call, answer);
   }
   const Fd theirs(ends[0]), yours(ends[1]);
+  answer.own_lease = 1;
   question.header = {GPUROTA_MSG_SWAP_OPEN, sizeof(question), 0};
   return send_with_fds(owner->event, &question, sizeof(question), std::array{theirs.get()}) &&
          send_with_fds(opener.call, &answer, sizeof(answer), std::array{yours.get()});

@@ -97,6 +97,7 @@ class SwapDaemon {
   void serve();
   void accept_tenant();
   bool on_call(Tenant& tenant);
+  bool holding(const Tenant& tenant, const gpurota_msg_holding& message);
   bool on_event(Tenant& tenant);
   bool take(Tenant& tenant, const unsigned char* packet, long size);
   // Brings who opens memory together with who shares it.
@@ -129,6 +130,7 @@ class SwapDaemon {
   SwapBehaviour behaviour_;
   std::mt19937 random_;
   std::list<Tenant> tenants_;
+  std::map<std::uint64_t, std::uint64_t> shared_;  // bytes by key
   std::uint64_t evictions_ = 0;
   std::uint64_t evicted_ = 0;
   std::uint64_t clean_ = 0;

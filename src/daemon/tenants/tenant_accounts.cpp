@@ -93,6 +93,28 @@ bool TenantAccounts::contexts(Tenant& tenant, const gpurota_msg_contexts& messag
   return true;
 }
 
+bool TenantAccounts::holding(Tenant& tenant, const gpurota_msg_holding& message) {
+  if (message.slot >= tenant.slots.size()) return false;
+  const GpuUuid& gpu = tenant.slots[message.slot];
+  if (message.kind == GPUROTA_HOLDING_END) {
+    carry_out(parts_.grants.end_shared(tenant.id, gpu, {message.key, Bytes(message.returned_bytes)},
+                                       parts_.loop.now()));
+    return true;
+  }
+  auto answer = make_message<gpurota_msg_counted>(GPUROTA_MSG_COUNTED, message.header.seq);
+  answer.slot = message.slot;
+  answer.status = GPUROTA_OK;
+  answer.bytes = message.bytes;
+  if (message.kind == GPUROTA_HOLDING_MINE) {
+    parts_.grants.hold_shared(tenant.id, gpu, message.key, Bytes(message.bytes));
+  } else {
+    const auto joined = parts_.grants.join_shared(tenant.id, gpu, message.key);
+    answer.status = joined.is_counted ? GPUROTA_OK : GPUROTA_REFUSED_LIMIT;
+    answer.bytes = joined.bytes.count();
+  }
+  return send_message(tenant.session->fd.get(), answer);
+}
+
 void TenantAccounts::answer_measured(const GpuUuid& gpu, TimePoint taken) {
   for (const auto& each : parts_.table.all()) {
     const auto& tenant = each.second;
@@ -174,6 +196,7 @@ void TenantAccounts::after_look(const GpuSample& sample, TimePoint taken,
     if (tenant->used_before.size() > *slot) {
       seen.used_hint = std::max(seen.used_hint, tenant->used_before[*slot]);
     }
+    seen.imported_hint = read_use(tenant->shared(), *slot).imported;
     for (const GpuProcess& process : sample.processes) {
       if (process.pid != tenant->process.pid()) continue;
       seen.listed = true;

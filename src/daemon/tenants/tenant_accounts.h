@@ -33,6 +33,7 @@ class TenantAccounts {
   bool give_back(Tenant& tenant, const gpurota_msg_return& message);
   bool ask(Tenant& tenant, const gpurota_msg_query& message);
   bool contexts(Tenant& tenant, const gpurota_msg_contexts& message);
+  bool holding(Tenant& tenant, const gpurota_msg_holding& message);
   // Something was read from its event socket: what it has asked before may be answered now.
   void answer_asked(TenantId id);
 

@@ -33,6 +33,10 @@ void cut(gpurota_msg_grow& m) {
   cut(m.want_bytes);
 }
 void cut(gpurota_msg_return& m) { cut(m.bytes); }
+void cut(gpurota_msg_holding& m) {
+  cut(m.bytes);
+  cut(m.returned_bytes);
+}
 void cut(gpurota_msg_swap_here& m) {
   for (gpurota_swap_memory& memory : m.memory) {
     cut(memory.movable_bytes);
@@ -95,6 +99,15 @@ Result<TenantMessage> read_processes(std::span<const std::byte> packet) {
 Result<TenantMessage> read_open(std::span<const std::byte> packet) {
   GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_open m, read_as<gpurota_msg_open>(packet));
   if (m.name.owner[0] == 0) return fail(Code::kInvalid, "no process has the key 0");
+  return m;
+}
+
+Result<TenantMessage> read_holding(std::span<const std::byte> packet) {
+  GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_holding m, read_as<gpurota_msg_holding>(packet));
+  GPUROTA_TRY(check_slot(m.slot));
+  if (m.kind > GPUROTA_HOLDING_END) {
+    return fail(Code::kInvalid, fmt::format("kind {} of holding is unknown", m.kind));
+  }
   return m;
 }
 
@@ -171,6 +184,8 @@ Result<TenantMessage> parse_whole(std::span<const std::byte> packet) {
       return read_processes(packet);
     case GPUROTA_MSG_OPEN:
       return read_open(packet);
+    case GPUROTA_MSG_HOLDING:
+      return read_holding(packet);
     case GPUROTA_MSG_CONTEXTS:
       return read_slotted<gpurota_msg_contexts>(packet);
     case GPUROTA_MSG_SWAP_HERE:

@@ -87,6 +87,9 @@ TEST(TenantMessages, WhatNoLibrarySendsIsRefused) {
   auto back = make_message<gpurota_msg_return>(GPUROTA_MSG_RETURN, 1);
   back.slot = 1u << 31;
   EXPECT_FALSE(parse_tenant_message(bytes_of(back)));
+  auto holding = make_message<gpurota_msg_holding>(GPUROTA_MSG_HOLDING, 1);
+  holding.kind = GPUROTA_HOLDING_END + 1;
+  EXPECT_FALSE(parse_tenant_message(bytes_of(holding)));
   // What only the daemon sends.
   EXPECT_FALSE(
       parse_tenant_message(bytes_of(make_message<gpurota_msg_welcome>(GPUROTA_MSG_WELCOME, 1))));
@@ -107,6 +110,7 @@ TEST(TenantMessages, ASlotThatIsNotThereIsRefusedInEveryMessageThatNamesOne) {
     EXPECT_EQ(is_read_with_slot<gpurota_msg_grow>(GPUROTA_MSG_GROW, slot), there);
     EXPECT_EQ(is_read_with_slot<gpurota_msg_return>(GPUROTA_MSG_RETURN, slot), there);
     EXPECT_EQ(is_read_with_slot<gpurota_msg_query>(GPUROTA_MSG_QUERY, slot), there);
+    EXPECT_EQ(is_read_with_slot<gpurota_msg_holding>(GPUROTA_MSG_HOLDING, slot), there);
     EXPECT_EQ(is_read_with_slot<gpurota_msg_contexts>(GPUROTA_MSG_CONTEXTS, slot), there);
     EXPECT_EQ(is_read_with_slot<gpurota_msg_swap_grow>(GPUROTA_MSG_SWAP_GROW, slot), there);
     EXPECT_EQ(is_read_with_slot<gpurota_msg_swap_shrink>(GPUROTA_MSG_SWAP_SHRINK, slot), there);

@@ -53,13 +53,15 @@ bool TenantNeighbours::open(Tenant& tenant, const gpurota_msg_open& message) {
   if (ipc::has_unread(call)) return false;
   auto answer = make_message<gpurota_msg_opened>(GPUROTA_MSG_OPENED, message.header.seq);
   Fd end;
-  answer.status = bring_together(tenant, message, &end);
+  bool own_lease = false;
+  answer.status = bring_together(tenant, message, &end, &own_lease);
+  answer.own_lease = own_lease ? 1 : 0;
   if (answer.status != GPUROTA_OK) return send_message(call, answer);
   return send_message(call, answer, std::array{end.get()});
 }
 
 std::uint32_t TenantNeighbours::bring_together(Tenant& opener, const gpurota_msg_open& message,
-                                               Fd* end) {
+                                               Fd* end, bool* own_lease) {
   const LeaseEntry* const entry = parts_.leases.find(opener.lease);
   if (!entry) return GPUROTA_REFUSED_LEASE;
   const SwapTenants::Owner found = parts_.swap.find_owner(message.name.owner, entry->lease.uid);
@@ -75,6 +77,7 @@ std::uint32_t TenantNeighbours::bring_together(Tenant& opener, const gpurota_msg
     return GPUROTA_REFUSED_BUSY;
   }
   *end = std::move(pair->second);
+  *own_lease = owner->lease == opener.lease;
   return GPUROTA_OK;
 }
 

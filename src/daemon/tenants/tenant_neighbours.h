@@ -29,7 +29,8 @@ class TenantNeighbours {
   bool open(Tenant& tenant, const gpurota_msg_open& message);
 
  private:
-  std::uint32_t bring_together(Tenant& opener, const gpurota_msg_open& message, Fd* end);
+  std::uint32_t bring_together(Tenant& opener, const gpurota_msg_open& message, Fd* end,
+                               bool* own_lease);
 
   Parts parts_;
   const TimePoint since_;

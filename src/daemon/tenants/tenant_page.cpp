@@ -67,8 +67,13 @@ TenantUse read_use(const gpurota_page& page, std::size_t slot) {
   if (slot >= GPUROTA_SLOTS) return {};
   const gpurota_page_use& use = page.use[slot];
   // The library counts what is missing on the first slot, for all of them.
-  return {load_bytes(use.used_bytes), load_bytes(use.headroom_bytes),   load_count(use.allocations),
-          load_count(use.refusals),   load_count(page.use[0].unhooked), read_names(page)};
+  return {.used = load_bytes(use.used_bytes),
+          .headroom = load_bytes(use.headroom_bytes),
+          .imported = load_bytes(use.imported_bytes),
+          .allocations = load_count(use.allocations),
+          .refusals = load_count(use.refusals),
+          .unhooked = load_count(page.use[0].unhooked),
+          .unhooked_names = read_names(page)};
 }
 
 TenantCounts read_counts(const gpurota_page& page, std::size_t slots) {

@@ -22,6 +22,7 @@ constexpr std::uint64_t kMostCounted = std::uint64_t{1} << 40;
 struct TenantUse {
   Bytes used;
   Bytes headroom;
+  Bytes imported;  // of `used`: memory that another process made
   std::uint64_t allocations = 0;
   std::uint64_t refusals = 0;
   std::uint64_t unhooked = 0;  // driver functions that libgpurota has no hook for and should have

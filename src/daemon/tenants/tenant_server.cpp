@@ -87,6 +87,9 @@ bool TenantServer::on_tenants_call(Tenant& tenant, const TenantMessage& message)
     return neighbours_.members(tenant, *m);
   }
   if (const auto* m = std::get_if<gpurota_msg_open>(&message)) return neighbours_.open(tenant, *m);
+  if (const auto* m = std::get_if<gpurota_msg_holding>(&message)) {
+    return accounts_.holding(tenant, *m);
+  }
   return accounts_.contexts(tenant, std::get<gpurota_msg_contexts>(message));
 }
 
@@ -145,7 +148,7 @@ bool TenantServer::welcome(Tenant& tenant, std::uint32_t seq, const Fd& event) {
   welcome.version = GPUROTA_WIRE_VERSION;
   welcome.status = GPUROTA_OK;
   welcome.tenant = tenant.id.value;
-  welcome.features = GPUROTA_FEATURE_PROCESSES | GPUROTA_FEATURE_OPEN;
+  welcome.features = GPUROTA_FEATURE_PROCESSES | GPUROTA_FEATURE_OPEN | GPUROTA_FEATURE_HOLDING;
   if (tenant.swap) welcome.features |= GPUROTA_FEATURE_SWAP;
   if (!parts_.config.program_notices) welcome.features |= GPUROTA_FEATURE_QUIET;
   const std::array fds{tenant.page->fd(), event.get()};

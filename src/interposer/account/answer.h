@@ -5,8 +5,11 @@ namespace gpurota::interposer {
 
 enum class Answer {
   kYes,
-  kNo,    // the lease has no room, or there is no such lease
-  kAway,  // no daemon within the time that growth waits
+  kNo,        // the lease has no room
+  kAway,      // no daemon within the time that growth waits
+  kCrowded,   // the lease or its user has as many processes as it may
+  kOver,      // there is no such lease, or it is another user's
+  kNoThread,  // the kernel makes no thread for this process, and memory that moves needs one
 };
 
 }  // namespace gpurota::interposer

@@ -1,42 +1,6 @@
 #include "interposer/account/headroom.h"
 
-#include "interposer/os/debug.h"
-#include "interposer/os/notice.h"
-
 namespace gpurota::interposer {
-namespace {
-
-// Nothing but the limit refuses a slice. A context has no size that is known before.
-void tell_of_refusal(const State& s, int slot, uint64_t bytes) {
-  const gpurota_page* page = s.page.load(std::memory_order_acquire);
-  if (page == nullptr) return;
-  const auto lease = static_cast<unsigned long long>(config().lease);
-  const SizeText asked = size_text(bytes);
-  const char* const what = bytes == 0 ? "a context" : asked.text;
-  if (s.swaps.load() != 0 && lease == 0) {
-    return notice_once(Notice::kRefused, "this container was refused %s of GPU memory", what);
-  }
-  if (s.swaps.load() != 0) {
-    return notice_once(
-        Notice::kRefused,
-        "L%llu was refused %s of GPU memory ('gpurota explain L%llu' shows what there is)", lease,
-        what, lease);
-  }
-  const uint64_t limit = __atomic_load_n(&page->grant[slot].limit_bytes, __ATOMIC_RELAXED);
-  if (lease == 0) {
-    return notice_once(Notice::kRefused,
-                       "this container was refused %s of GPU memory: more than is left of its %s "
-                       "(the manifest of its pod asks for that)",
-                       what, size_text(limit).text);
-  }
-  notice_once(Notice::kRefused,
-              "L%llu was refused %s of GPU memory: more than is left of its %s (gpurota update "
-              "L%llu --memory SIZE)",
-              lease, what, size_text(limit).text, lease);
-}
-
-}  // namespace
-
 // Who finds too little finds the flight for which it was taken.
 bool take(State& s, int slot, int64_t bytes) {
   std::atomic<int64_t>& headroom = s.slots[slot].headroom;
@@ -64,6 +28,18 @@ int64_t take_above(State& s, int slot, int64_t keep) {
   return 0;
 }
 
+int64_t surrender_some(State& s, int slot, int64_t most) {
+  std::atomic<int64_t>& headroom = s.slots[slot].headroom;
+  int64_t now = headroom.load(std::memory_order_relaxed);
+  while (now > 0) {
+    const int64_t some = now < most ? now : most;
+    if (!headroom.compare_exchange_weak(now, now - some, std::memory_order_relaxed)) continue;
+    s.slots[slot].granted.fetch_sub(some, std::memory_order_relaxed);
+    return some;
+  }
+  return 0;
+}
+
 int64_t surrender(State& s, int slot) { return take_above(s, slot, 0); }
 
 void receive_grant(State& s, int slot, int64_t granted, int64_t used) {
@@ -80,16 +56,6 @@ bool beyond_limit(const State& s, int slot, int64_t bytes) {
 
 bool above_limit(const State& s, int slot) {
   return beyond_limit(s, slot, s.slots[slot].granted.load(std::memory_order_relaxed));
-}
-
-CUresult refuse(int slot, uint64_t bytes) {
-  State& s = state();
-  s.slots[slot].refusals.fetch_add(1, std::memory_order_relaxed);
-  s.mirror(slot);
-  tell_of_refusal(s, slot, bytes);
-  GPUROTA_DEBUG("slot %d: an allocation of %llu bytes is refused: the lease's limit", slot,
-                static_cast<unsigned long long>(bytes));
-  return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 }  // namespace gpurota::interposer

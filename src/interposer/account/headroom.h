@@ -20,6 +20,8 @@ void credit_headroom(State& s, int slot, int64_t bytes);
 int64_t surrender(State& s, int slot);
 // Headroom above `keep`, out of the grant.
 int64_t take_above(State& s, int slot, int64_t keep);
+// As much headroom as there is, up to `most`, out of the grant.
+int64_t surrender_some(State& s, int slot, int64_t most);
 // A grant arrives, of which `used` is charged at once.
 void receive_grant(State& s, int slot, int64_t granted, int64_t used);
 
@@ -27,8 +29,5 @@ void receive_grant(State& s, int slot, int64_t granted, int64_t used);
 bool beyond_limit(const State& s, int slot, int64_t bytes);
 // More was granted than the lease's limit is by now: what is freed is given back at once.
 bool above_limit(const State& s, int slot);
-
-// Counts a refusal for the page and says it under GPUROTA_DEBUG.
-CUresult refuse(int slot, uint64_t bytes);
 
 }  // namespace gpurota::interposer

@@ -1,6 +1,8 @@
 #include "interposer/account/link.h"
 
 #include "interposer/account/headroom.h"
+#include "interposer/account/holdings.h"
+#include "interposer/account/link_calls.h"
 #include "interposer/account/swap_table.h"
 #include "interposer/os/config.h"
 #include "interposer/os/debug.h"
@@ -110,7 +112,8 @@ bool welcome(State& s, const gpurota_msg_welcome& message, Descriptors* fds) {
   const bool swaps = (message.features & GPUROTA_FEATURE_SWAP) != 0;
   if (attached() && swaps != (s.swaps.load() != 0)) return false;  // what it is, it stays
   if (fds->count() != 2 || !map_page(s, (*fds)[0]) || !learn_slots(s)) return false;
-  if (swaps && !g_swap.begin(s)) return false;
+  s.link.no_thread = swaps && !g_swap.begin(s);
+  if (s.link.no_thread) return false;
   Socket event;
   if (!adopt_socket(fds->take(1), &event)) return false;
   remember_socket(kEventSocket, event);
@@ -147,6 +150,8 @@ bool handshake(State& s, const Socket& call, int64_t deadline_ms) {
          welcome(s, answer, &fds);
 }
 
+}  // namespace
+
 bool connected(State& s) {
   if (!s.link.call.open) return false;
   if (is_ours(s.link.call)) return true;
@@ -155,8 +160,11 @@ bool connected(State& s) {
   return false;
 }
 
-// By a daemon that is there.
-bool refused(const State& s) { return s.link.lease_refused || s.link.crowded; }
+Answer why_not(const State& s) {
+  if (s.link.lease_refused) return Answer::kOver;
+  if (s.link.crowded) return Answer::kCrowded;
+  return s.link.no_thread ? Answer::kNoThread : Answer::kAway;
+}
 
 // The wait counts from when the daemon was first missed, so that a program which keeps trying does
 // not wait anew each time.
@@ -170,17 +178,18 @@ bool ensure_connected(State& s) {
     const int64_t least = left > kLeastHandshakeMs ? left : kLeastHandshakeMs;
     if (reconnect_once(s, least < kHandshakeMs ? least : kHandshakeMs)) return true;
     if (s.link.crowded) s.link.away_since = 0;  // it is there, and no waiting changes its mind
-    if (refused(s) || now_ms() >= deadline) return false;
+    if (why_not(s) != Answer::kAway || now_ms() >= deadline) return false;
     sleep_ms(kRetryMs);
   }
 }
 
 // The daemon may have to call back what others hold before it can answer.
-int64_t answer_ms() { return config().wait_ms > kHandshakeMs ? config().wait_ms : kHandshakeMs; }
+static int64_t answer_ms() {
+  return config().wait_ms > kHandshakeMs ? config().wait_ms : kHandshakeMs;
+}
 
-// One question and its answer, whose descriptors come to `fds`. False ends the connection; `sent` says whether the daemon may have read it.
 bool ask(State& s, void* question, size_t size, uint16_t answer_type, void* answer,
-         size_t answer_size, Descriptors* fds = nullptr, bool* sent = nullptr) {
+         size_t answer_size, Descriptors* fds, bool* sent) {
   auto* header = static_cast<gpurota_msg_header*>(question);
   header->size = static_cast<uint16_t>(size);
   header->seq = ++s.link.sequence;
@@ -205,12 +214,13 @@ bool ask(State& s, void* question, size_t size, uint16_t answer_type, void* answ
   return false;
 }
 
-// A message without an answer. Its seq stays 0: it answers no RECALL.
 void tell(State& s, void* message, size_t size) {
   auto* header = static_cast<gpurota_msg_header*>(message);
   header->size = static_cast<uint16_t>(size);
   if (connected(s) && !send_packet(s.link.call, message, size, now_ms())) disconnect(s);
 }
+
+namespace {
 
 enum class Grown { kYes, kNo, kLost };
 
@@ -279,6 +289,7 @@ bool reconnect_once(State& s, int64_t patience_ms) {
   s.mirror_unhooked();
   s.link.away_since = 0;
   s.link.lease_refused = false;
+  tell_holdings(s);
   start_helper(s);
   s.attached.store(1, std::memory_order_release);
   GPUROTA_DEBUG("connected to %s as lease L%llu", config().socket_path,
@@ -329,7 +340,7 @@ Answer grow(int slot, gpurota_grow_kind kind, uint64_t need) {
   if (need >= kSaneBytes) return Answer::kNo;
   const int64_t deadline = now_ms() + config().wait_ms;
   for (;;) {
-    if (!ensure_connected(s)) return refused(s) ? Answer::kNo : Answer::kAway;
+    if (!ensure_connected(s)) return why_not(s);
     switch (ask_to_grow(s, slot, kind, need)) {
       case Grown::kYes:
         s.mirror(slot);
@@ -396,11 +407,11 @@ int keep_members(int32_t* pids, int count) {
   return kept;
 }
 
-Answer ask_to_open(const gpurota_shared_name& name, Socket* out) {
+Answer ask_to_open(const gpurota_shared_name& name, Socket* out, bool* own_lease) {
   State& s = state();
   ErrnoGuard guard;
   Lock lock(s.link.mutex);
-  if (!ensure_connected(s)) return refused(s) ? Answer::kNo : Answer::kAway;
+  if (!ensure_connected(s)) return why_not(s) == Answer::kAway ? Answer::kAway : Answer::kNo;
   if ((s.link.daemon_features & GPUROTA_FEATURE_OPEN) == 0) return Answer::kNo;
   gpurota_msg_open question{};
   question.header.type = GPUROTA_MSG_OPEN;
@@ -412,6 +423,8 @@ Answer ask_to_open(const gpurota_shared_name& name, Socket* out) {
   }
   if (answer.status == GPUROTA_REFUSED_BUSY) return Answer::kAway;
   if (answer.status != GPUROTA_OK) return Answer::kNo;
+  // An older daemon does not say: what is opened is then its maker's alone, as it was.
+  *own_lease = answer.own_lease != 0 || (s.link.daemon_features & GPUROTA_FEATURE_HOLDING) == 0;
   return fds.count() == 1 && adopt_socket(fds.take(0), out) ? Answer::kYes : Answer::kAway;
 }
 

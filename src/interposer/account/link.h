@@ -42,7 +42,8 @@ int keep_members(int32_t* pids, int count);
 
 // A socket to the process that shares this, over which it sends descriptors (wire_share.h); the caller's to close.
 // kNo: nobody does, or not with this process; kAway: to be asked again in a moment.
-Answer ask_to_open(const gpurota_shared_name& name, Socket* out);
+// `own_lease`: its process is of this lease.
+Answer ask_to_open(const gpurota_shared_name& name, Socket* out, bool* own_lease);
 
 // Hands back headroom beyond one piece, if nobody is asking just now.
 void give_back_excess(int slot);

@@ -33,6 +33,7 @@ void State::mirror(int slot) {
     granted = granted_now;
   }
   store(&to.allocations, from.allocations.load(std::memory_order_relaxed));
+  store(&to.imported_bytes, from.imported.load(std::memory_order_relaxed));
   store(&to.refusals, from.refusals.load(std::memory_order_relaxed));
 }
 

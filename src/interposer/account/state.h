@@ -20,6 +20,7 @@ struct Slot {
   alignas(64) std::atomic<uint64_t> tickets, flights[64];  // flights.h; 0: a free place
   std::atomic<uint32_t> asking, freed;  // refusals under way; changes with what is put back then
   std::atomic<uint64_t> allocations, refusals;
+  std::atomic<uint64_t> imported;       // of what is charged: memory that another process made
   std::atomic<uint32_t> grown_seq;      // of the last GROWN whose bytes are in `granted`
   std::atomic<uint32_t> contexts;       // live contexts that were reserved for
   std::atomic<uint32_t> primary_maker;  // of the primary context (memory/contexts.cpp)
@@ -40,16 +41,25 @@ struct SwapBooks {
   uint64_t parked;    // out, and of nothing above: no context lives that it could be used in
 };
 
+// Memory that other processes may have, too (holdings.h).
+struct Holding {
+  uint64_t bytes;
+  uint32_t count;  // charges of this process that are this memory
+  int32_t slot;
+};
+
 struct Link {
-  Mutex mutex;  // held during a call to the daemon
+  Mutex mutex;              // held during a call to the daemon
+  VaMap<Holding> holdings;  // by key
   Socket call;
   uint32_t sequence, slot_count;
   uint64_t daemon_features;  // GPUROTA_FEATURE_…
   bool helper_started;
-  bool lease_refused;                // the daemon said so: the helper no longer tries to come back
-  bool crowded;                      // it said last that the lease has as many processes as it may
-  int64_t away_since;                // ms; 0: not away
-  std::atomic<int> next_event;       // event socket for the helper thread to take over, +1
+  bool lease_refused;           // the daemon said so: the helper no longer tries to come back
+  bool crowded;                 // it said last that the lease has as many processes as it may
+  bool no_thread;               // a lease whose memory moves was welcome, and could not be begun
+  int64_t away_since;           // ms; 0: not away
+  std::atomic<int> next_event;  // event socket for the helper thread to take over, +1
   std::atomic<uint32_t> event_turn;  // futex: next_event has changed
   std::atomic<uint64_t> event_inode;
   std::atomic<int> event_fd;  // the helper's, +1; for others to shut down

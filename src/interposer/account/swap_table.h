@@ -62,6 +62,8 @@ struct SwapTable {
   CUresult (*virtual_wire)(State& s, CUmemGenericAllocationHandle handle,
                            CUmemGenericAllocationHandle* out);
   CUresult (*virtual_wire_range)(State& s, const AddressRange& range);
+  CUresult (*virtual_export)(State& s, CUmemGenericAllocationHandle handle,
+                             CUmemAllocationHandleType type, CUmemGenericAllocationHandle* out);
   void (*virtual_end)(State& s);
 };
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "abi/cuda_abi.h"
+#include "abi/cuda_external.h"
 #include "interposer/driver_table.h"
 
 #define GPUROTA_API __attribute__((visibility("default")))
@@ -167,6 +168,12 @@ GPUROTA_API CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attrib
                                            CUdeviceptr ptr);
 GPUROTA_API CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes,
                                             void** out, CUdeviceptr ptr);
+GPUROTA_API CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* out, CUdeviceptr ptr);
+GPUROTA_API CUresult cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool pool,
+                                            CUmemPoolPtrExportData* data);
+GPUROTA_API CUresult cuImportExternalMemory(CUexternalMemory* out,
+                                            const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* desc);
+GPUROTA_API CUresult cuDestroyExternalMemory(CUexternalMemory memory);
 GPUROTA_API CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr ptr);
 GPUROTA_API CUresult cuIpcOpenMemHandle(CUdeviceptr* out, CUipcMemHandle handle,
                                         unsigned int flags);

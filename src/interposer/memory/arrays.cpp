@@ -5,6 +5,7 @@
 // charged. In whole 2 MiB, as nothing tells which arrays share a step.
 #include "interposer/account/device.h"
 #include "interposer/account/ledger.h"
+#include "interposer/account/refusal.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/memory/linear.h"
@@ -112,12 +113,13 @@ CUresult create(Handle* out, const CUDA_ARRAY3D_DESCRIPTOR& shape, unsigned leve
   constexpr unsigned kWithoutMemory = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
   const Place place = current_place();
   if ((shape.Flags & kWithoutMemory) != 0 || place.kind == Place::Kind::kNoContext) return call();
-  if (place.kind == Place::Kind::kForeign) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (place.kind == Place::Kind::kForeign) return refuse_elsewhere();
   uint64_t bytes = levels == 0 ? asked_array(shape, current_device())
                                : asked_mipmap(shape, levels, current_device());
   if (bytes == 0) bytes = most_bytes(shape, levels == 0 ? 1 : levels);
   const int64_t charge = most_for(bytes);
-  if (!reserve(place.slot, charge)) return refuse(place.slot, bytes);
+  const Answer answer = reserve(place.slot, charge);
+  if (answer != Answer::kYes) return refuse(place.slot, bytes, answer);
   const CUresult result = call();
   if (result != CUDA_SUCCESS) {
     put(place.slot, charge);

@@ -5,6 +5,7 @@
 // same room, until the daemon's next look, about a second later.
 #include "interposer/account/device.h"
 #include "interposer/account/ledger.h"
+#include "interposer/account/refusal.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/memory/linear.h"
@@ -33,8 +34,8 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   if (growth == 0 || place.kind != interposer::Place::Kind::kSlot) return real(limit, value);
   const int64_t most = interposer::most_for(growth);
   interposer::Flight flight(interposer::state().slots[place.slot]);
-  if (!interposer::reserve(place.slot, most, &flight))
-    return interposer::refuse(place.slot, growth);
+  const interposer::Answer answer = interposer::reserve(place.slot, most, &flight);
+  if (answer != interposer::Answer::kYes) return interposer::refuse(place.slot, growth, answer);
   const CUresult result = real(limit, value);
   interposer::put(place.slot, most);
   return result;

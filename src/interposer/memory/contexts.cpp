@@ -5,6 +5,7 @@
 #include "interposer/account/device.h"
 #include "interposer/account/headroom.h"
 #include "interposer/account/link.h"
+#include "interposer/account/refusal.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/memory/linear.h"
@@ -35,10 +36,12 @@ int reserve_context(CUdevice device) {
     GPUROTA_DEBUG(
         "a context on device %d is refused: %s", device,
         attached() ? "the GPU is not of this lease" : "no daemon has taken this program up");
+    refuse_elsewhere();
     return -1;
   }
-  if (grow(slot, GPUROTA_GROW_CONTEXT, 0) == Answer::kYes) return slot;
-  refuse(slot, 0);
+  const Answer answer = grow(slot, GPUROTA_GROW_CONTEXT, 0);
+  if (answer == Answer::kYes) return slot;
+  refuse(slot, 0, answer);
   return -1;
 }
 

@@ -6,6 +6,7 @@
 // launch, and what the driver says it has reserved for graphs is what is charged, as for pools. A graph
 // that has its memory is launched without a question to anybody.
 #include "interposer/account/ledger.h"
+#include "interposer/account/refusal.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/gate/gated.h"
@@ -184,8 +185,9 @@ class Room {
     const int64_t growth = growth_for(s_, *pool, static_cast<uint64_t>(bytes));
     // For a moment it is charged twice if an upload has brought its memory already.
     flights_[slot].begin(s_.slots[slot]);
-    if (!reserve(slot, growth, &flights_[slot])) {
-      refuse(slot, static_cast<uint64_t>(bytes));
+    const Answer answer = reserve(slot, growth, &flights_[slot]);
+    if (answer != Answer::kYes) {
+      refuse(slot, static_cast<uint64_t>(bytes), answer);
       return false;
     }
     used_[slot] = true;

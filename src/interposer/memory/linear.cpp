@@ -2,9 +2,11 @@
 
 #include "interposer/account/device.h"
 #include "interposer/account/ledger.h"
+#include "interposer/account/refusal.h"
 #include "interposer/account/swap_table.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
+#include "interposer/memory/imports.h"
 #include "interposer/memory/pool_charge.h"
 #include "interposer/memory/reserve.h"
 #include "interposer/os/debug.h"
@@ -72,24 +74,26 @@ CUresult allocate(uint64_t estimate, Call call) {
   if (place.kind == Place::Kind::kForeign) {
     GPUROTA_DEBUG(
         "an allocation on a GPU that is not of this lease, or without a daemon, is refused");
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return refuse_elsewhere();
   }
   State& s = state();
   const int64_t most = most_for(estimate);
-  if (!reserve(place.slot, most)) return refuse(place.slot, estimate);
+  Answer answer = reserve(place.slot, most);
+  if (answer != Answer::kYes) return refuse(place.slot, estimate, answer);
   const CUresult result = call(&made);
   if (result != CUDA_SUCCESS) {
     put(place.slot, most);
     return result;
   }
   const int64_t cost = enter_blocks(s, made.ptr, made.size);
-  if (cost > most && !reserve(place.slot, cost - most)) {
+  if (cost > most) answer = reserve(place.slot, cost - most);
+  if (answer != Answer::kYes) {
     const RelaxedCapture relaxed;
     GPUROTA_OWN(cuMemFree_v2)(relaxed, made.ptr);
     // Owed first: a block that another allocation has entered meanwhile stays charged.
     put(place.slot, most - cost);
     leave_blocks(s, place.slot, made.ptr, made.size);
-    return refuse(place.slot, estimate);
+    return refuse(place.slot, estimate, answer);
   }
   count(&s.slots[place.slot].allocations);
   remember(s, made.ptr, {made.size, place.context, 0, static_cast<uint8_t>(place.slot), false});
@@ -200,6 +204,7 @@ void credit_context(State& s, uint32_t serial) {
                         [&](uint64_t ptr, const Allocation& a) { credit(s, ptr, a); });
     shard.live.store(shard.map.size(), std::memory_order_relaxed);
   }
+  shared_ends_in(s, serial);
 }
 
 }  // namespace gpurota::interposer

@@ -7,6 +7,7 @@
 // settles after, so the sum of charges is never below what the driver has mapped.
 #pragma once
 
+#include "interposer/memory/imports.h"
 #include "interposer/memory/memory_part.h"
 
 #include <cstdint>
@@ -37,10 +38,15 @@ template <typename Call>
 CUresult free_counted(State& s, uint64_t ptr, Call call) {
   Allocation allocation{};
   const bool known = forget(s, ptr, &allocation);
+  Import import{};
+  const bool was_imported = !known && import_closes(s, ptr, &import);
   const CUresult result = call();
+  if (was_imported && result == CUDA_SUCCESS) end_import(import);
+  if (was_imported && result != CUDA_SUCCESS) import_stays(s, ptr, import);
   if (!known) return result;
   if (result == CUDA_SUCCESS) {
     credit(s, ptr, allocation);
+    export_ends(s, ptr);
   } else {
     remember(s, ptr, allocation);
   }

@@ -37,13 +37,47 @@ struct BlockShard {
   VaMap<uint32_t> map;
 };
 
+enum class ImportKind : uint8_t {
+  kNone,
+  kCharged,
+  kJoined,  // the lease is charged for it, and this process is not
+};
+
+// Memory of another process that this one has, by address: opened by an IPC handle, imported from a
+// pool. Or external memory, by handle.
+struct Import {
+  uint64_t key;      // 0: not known
+  uint64_t bytes;    // 0: of no GPU of the lease
+  uint32_t context;  // serial of the one that it ends with; 0: of none
+  uint32_t opens;
+  int16_t slot;
+  ImportKind kind;
+};
+
+// Memory of this process that others may have, by address.
+struct Export {
+  uint64_t key;
+  uint64_t bytes;
+  uint32_t context;
+  int32_t slot;
+};
+
+struct Shared {
+  Mutex mutex;
+  std::atomic<uint32_t> imports, exports;  // how many, readable without the lock
+  VaMap<Import> imported;
+  VaMap<Export> exported;
+};
+
 // Physical memory made by cuMemCreate.
 struct Physical {
   uint64_t size;
-  uint32_t handles;   // references by handle
-  uint32_t mappings;  // references by address
-  int32_t slot;       // -1: not charged (host memory, imported)
-  bool owns;          // a multicast object: memory is bound to it
+  uint32_t handles;     // references by handle
+  uint32_t mappings;    // references by address
+  int32_t slot;         // -1: not charged (host memory, imported)
+  bool owns;            // a multicast object: memory is bound to it
+  ImportKind imported;  // from a descriptor
+  uint64_t key;         // by which other processes may have it; 0: none
   // Of memory that moves (swap/virtual.h).
   uint32_t traits;      // as SwapCalls::create takes them
   uint64_t home;        // where its SwapSpace has it; 0: it is the driver's
@@ -83,7 +117,8 @@ struct Vmm {
   VaMap<uint64_t> pages;
   std::atomic<uint64_t> page_count;
   std::atomic<uint64_t> ended;
-  std::atomic<uint32_t> moving;  // how many of `physicals` are memory that moves
+  std::atomic<uint64_t> ended_shared;  // the same, of memory that other processes may have
+  std::atomic<uint32_t> moving;        // how many of `physicals` are memory that moves
 };
 
 struct Pool {
@@ -135,6 +170,7 @@ struct MemoryPart : GatePart {
   Vmm vmm;
   Pools pools;
   Graphs graphs;
+  Shared shared;
 };
 
 inline MemoryPart& memory_of(State& s) { return static_cast<MemoryPart&>(s); }

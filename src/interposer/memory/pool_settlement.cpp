@@ -11,7 +11,7 @@ namespace {
 bool bring(State& s, int slot, int64_t excess, int64_t headroom, Flight* flight) {
   while (headroom < 0) {
     const int64_t need = excess < -headroom ? excess : -headroom;
-    if (reserve(slot, need, flight)) {
+    if (reserve(slot, need, flight) == Answer::kYes) {
       put(slot, need);
       return true;
     }

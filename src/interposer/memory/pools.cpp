@@ -6,6 +6,7 @@
 // afterwards. docs/design/interposer.md says how far a pool can be ahead of its charge, and when.
 #include "interposer/account/device.h"
 #include "interposer/account/ledger.h"
+#include "interposer/account/refusal.h"
 #include "interposer/account/swap_table.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
@@ -116,7 +117,7 @@ CUresult attempt(State& s, const Request& request, int64_t taken, Flight* flight
     free_again(request);
     was_in_pieces(*request.pool, request.size);
     reclaim_pools(request.slot);
-    return refuse(request.slot, request.size);
+    return refuse(request.slot, request.size, Answer::kNo);
   }
   count(&s.slots[request.slot].allocations);
   return CUDA_SUCCESS;
@@ -157,9 +158,10 @@ CUresult attempt_when_short(State& s, Request request, int64_t growth, Flight* f
       if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
     }
   }
-  if (!reserve(slot, growth, flight)) {
+  const Answer answer = reserve(slot, growth, flight);
+  if (answer != Answer::kYes) {
     if (!may_serve(pool, request.size) || (!small && request.idle)) {
-      return refuse(slot, request.size);
+      return refuse(slot, request.size, answer);
     }
     return attempt(s, request, 0, flight, call);
   }
@@ -197,7 +199,7 @@ CUresult allocate_async(CUdeviceptr* out, uint64_t size, CUstream stream, bool p
   if (is_capturing(stream, per_thread)) return call();
   const Place place = place_of_stream(stream, per_thread);
   if (place.kind == Place::Kind::kNoContext || size == 0) return call();
-  if (place.kind == Place::Kind::kForeign) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (place.kind == Place::Kind::kForeign) return refuse_elsewhere();
   for (int i = 0;; ++i) {
     CUmemoryPool handle = nullptr;
     bool ends = false;
@@ -229,7 +231,7 @@ CUresult allocate_from_pool(CUdeviceptr* out, uint64_t size, CUmemoryPool handle
       handle != nullptr && size != 0 ? known_pool(state(), handle, &foreign, &ends) : nullptr;
   if (foreign) {
     GPUROTA_DEBUG("memory from the pool of a GPU that is not of this lease is refused");
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return refuse_elsewhere();
   }
   if (ends) return CUDA_ERROR_INVALID_VALUE;
   if (pool == nullptr) return call();  // host memory, imported, or an error to be

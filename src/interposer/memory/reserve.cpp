@@ -27,22 +27,23 @@ class Refusal {
 // Asks the daemon, then lets idle pools go, and believes a refusal only if nothing was put back since before
 // it was asked: what this thread's pools let go another may have given back with a question of its own, and
 // then it is the daemon's. `seen`: of Slot::freed, as the refusal has seen it.
-bool ask(State& s, int slot, int64_t bytes, int64_t deadline, uint32_t* seen) {
+Answer ask(State& s, int slot, int64_t bytes, int64_t deadline, uint32_t* seen) {
   const std::atomic<uint32_t>& freed = s.slots[slot].freed;
   for (int i = 1;; ++i) {
     *seen = freed.load();
     const Answer answer = grow(slot, GPUROTA_GROW_MEMORY, static_cast<uint64_t>(bytes));
-    if (answer == Answer::kYes) return true;
-    if (beyond_limit(s, slot, bytes)) return false;  // waiting does not help
+    if (answer == Answer::kYes) return answer;
+    if (beyond_limit(s, slot, bytes)) return Answer::kNo;  // waiting does not help
     if (i == 1) reclaim_pools(slot);
-    if (take(s, slot, bytes)) return true;
-    if (answer != Answer::kNo || freed.load() == *seen) return false;
-    if (i == kMostQuestions || now_ms() >= deadline) return false;
+    if (take(s, slot, bytes)) return Answer::kYes;
+    if (answer != Answer::kNo || freed.load() == *seen) return answer;
+    if (i == kMostQuestions || now_ms() >= deadline) return answer;
   }
 }
 
 // What others have under way is more than they will keep: a refusal waits for those that began before it.
-bool outlast(State& s, int slot, int64_t bytes, int64_t deadline, Flight* own, uint32_t seen) {
+Answer outlast(State& s, int slot, int64_t bytes, int64_t deadline, Flight* own, uint32_t seen,
+               Answer answer) {
   Slot& ledger = s.slots[slot];
   const uint64_t last = last_ticket(ledger);
   if (own != nullptr) own->wait_begins();
@@ -53,26 +54,29 @@ bool outlast(State& s, int slot, int64_t bytes, int64_t deadline, Flight* own, u
     taken = take(s, slot, bytes);
   }
   if (own != nullptr) own->wait_ends();
-  return taken || (ledger.freed.load() != seen && ask(s, slot, bytes, deadline, &seen));
+  if (taken) return Answer::kYes;
+  return ledger.freed.load() != seen ? ask(s, slot, bytes, deadline, &seen) : answer;
 }
 
 }  // namespace
 
 // The page shows the charge before the driver takes the memory: a look of the daemon in between must
 // not find more memory than is said to be in use.
-bool reserve(int slot, int64_t bytes, Flight* own) {
+Answer reserve(int slot, int64_t bytes, Flight* own) {
   State& s = state();
-  bool reserved = take(s, slot, bytes);
-  if (!reserved) {
+  Answer answer = take(s, slot, bytes) ? Answer::kYes : Answer::kNo;
+  if (answer != Answer::kYes) {
     ErrnoGuard guard;
     const Refusal refusal(s.slots[slot]);
     const int64_t deadline = now_ms() + kPatience;
     uint32_t seen = 0;
-    reserved = ask(s, slot, bytes, deadline, &seen) ||
-               (!beyond_limit(s, slot, bytes) && outlast(s, slot, bytes, deadline, own, seen));
+    answer = ask(s, slot, bytes, deadline, &seen);
+    if (answer != Answer::kYes && !beyond_limit(s, slot, bytes)) {
+      answer = outlast(s, slot, bytes, deadline, own, seen, answer);
+    }
   }
-  if (reserved) s.mirror(slot);
-  return reserved;
+  if (answer == Answer::kYes) s.mirror(slot);
+  return answer;
 }
 
 }  // namespace gpurota::interposer

@@ -222,7 +222,7 @@ TEST_F(Reserve, MoreThanTheLeaseHasIsAskedForOnce) {
   Flight other(state().slots[0]);
   Grantor grantor(0);
   grantor.before_no = [] { put(0, kMiB / 4); };
-  EXPECT_FALSE(reserve(0, 33 * kMiB));
+  EXPECT_NE(reserve(0, 33 * kMiB), Answer::kYes);
   EXPECT_EQ(grantor.questions, 1);
   EXPECT_EQ(pieces_trims, 0);
 }
@@ -236,7 +236,7 @@ TEST_F(Reserve, PoolsAreTrimmedOnceForAllQuestionsInARow) {
   grantor.before_no = [&] {
     if (grantor.questions < 8) put(0, kMiB);
   };
-  EXPECT_FALSE(reserve(0, 32 * kMiB));
+  EXPECT_NE(reserve(0, 32 * kMiB), Answer::kYes);
   EXPECT_EQ(grantor.questions, 8);
   EXPECT_EQ(pieces_trims, 1);
 }
@@ -246,14 +246,14 @@ TEST_F(Reserve, WhatIsFreedWhileTheDaemonSaysNoIsTaken) {
   ASSERT_TRUE(take(state(), 0, 64 * kMiB));
   Grantor grantor(0);
   grantor.before_no = [] { put(0, 32 * kMiB); };
-  EXPECT_TRUE(reserve(0, 32 * kMiB));
+  EXPECT_EQ(reserve(0, 32 * kMiB), Answer::kYes);
   EXPECT_EQ(grantor.questions, 1);
 }
 
 TEST_F(Reserve, ARefusalWithoutAnythingFreedIsBelievedAtOnce) {
   reset_fake_driver(0);
   Grantor grantor(16 * kMiB);
-  EXPECT_FALSE(reserve(0, 32 * kMiB));
+  EXPECT_NE(reserve(0, 32 * kMiB), Answer::kYes);
   EXPECT_EQ(grantor.questions, 1);
 }
 
@@ -321,7 +321,7 @@ TEST_F(Reserve, ARefusalWaitsForWhatOthersHaveUnderWayAndWillNotKeep) {
     put(0, 32 * kMiB);
     other.end();
   };
-  EXPECT_TRUE(reserve(0, 32 * kMiB));
+  EXPECT_EQ(reserve(0, 32 * kMiB), Answer::kYes);
 }
 
 // It ends before anybody could have looked whether it is under way.
@@ -336,7 +336,7 @@ TEST_F(Reserve, ARefusalIsNotBelievedOfOneThatEndedMeanwhile) {
     state().slots[0].freed.fetch_add(1);
     other.end();
   };
-  EXPECT_TRUE(reserve(0, 32 * kMiB));
+  EXPECT_EQ(reserve(0, 32 * kMiB), Answer::kYes);
   EXPECT_EQ(grantor.questions, 2);
 }
 

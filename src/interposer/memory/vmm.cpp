@@ -2,6 +2,7 @@
 
 #include "interposer/account/device.h"
 #include "interposer/account/ledger.h"
+#include "interposer/account/refusal.h"
 #include "interposer/account/swap_table.h"
 #include "interposer/driver/driver.h"
 #include "interposer/memory/reserve.h"
@@ -26,16 +27,6 @@ void vmm_created(State& s, uint64_t handle, uint64_t size, int slot) {
   p->handles = 1;
   p->slot = slot;
   *known = {id, 1};
-}
-
-void vmm_imported(State& s, uint64_t handle) {
-  Lock lock(memory_of(s).vmm.mutex);
-  HandleRef* known = memory_of(s).vmm.handles.find(handle);
-  if (known == nullptr) return;
-  Physical* p = memory_of(s).vmm.physicals.find(known->physical);
-  if (p == nullptr) return;
-  ++known->count;  // its own export come home under the same number
-  ++p->handles;
 }
 
 void vmm_mapped(State& s, uint64_t ptr, uint64_t size, uint64_t handle) {
@@ -116,6 +107,8 @@ void put_all(const int64_t credits[GPUROTA_SLOTS]) {
   for (int slot = 0; slot < GPUROTA_SLOTS; ++slot) {
     if (credits[slot] != 0) put(slot, credits[slot]);
   }
+  if (memory_of(state()).vmm.ended_shared.load(std::memory_order_acquire) != 0)
+    vmm_end_shared(state());
   if (memory_of(state()).vmm.ended.load(std::memory_order_acquire) != 0)
     g_swap.virtual_end(state());
 }
@@ -142,7 +135,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size,
   if (!interposer::slot_of_prop(prop, &slot)) {
     GPUROTA_DEBUG("cuMemCreate on device %d, which is not of this lease, is refused",
                   prop->location.id);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return interposer::refuse_elsewhere();
   }
   CUresult moving = CUDA_SUCCESS;
   if (interposer::swapping() && slot >= 0 &&
@@ -150,7 +143,10 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size,
     return moving;
   }
   const int64_t bytes = size < (uint64_t{1} << 62) ? static_cast<int64_t>(size) : INT64_MAX;
-  if (slot >= 0 && !interposer::reserve(slot, bytes)) return interposer::refuse(slot, size);
+  if (slot >= 0) {
+    const interposer::Answer answer = interposer::reserve(slot, bytes);
+    if (answer != interposer::Answer::kYes) return interposer::refuse(slot, size, answer);
+  }
   const CUresult result = real(out, size, prop, flags);
   interposer::State& s = interposer::state();
   if (result != CUDA_SUCCESS) {
@@ -228,13 +224,5 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, void* ad
   if (result == CUDA_SUCCESS) {
     interposer::vmm_retained(interposer::state(), *out, reinterpret_cast<uint64_t>(address));
   }
-  return result;
-}
-
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void* os_handle,
-                                        CUmemAllocationHandleType type) {
-  GPUROTA_ENTER(cuMemImportFromShareableHandle, out, os_handle, type);
-  const CUresult result = real(out, os_handle, type);
-  if (result == CUDA_SUCCESS) interposer::vmm_imported(interposer::state(), *out);
   return result;
 }

@@ -2,7 +2,7 @@
 //
 // Physical memory lives until its last handle is released *and* its last mapping is gone; crediting it
 // at cuMemRelease would let create, map, release walk past the limit. Only memory on a GPU of the
-// lease is charged: host memory is not, and an imported handle is its exporter's.
+// lease is charged: host memory is not. What is imported is charged as imports.h says.
 #pragma once
 
 #include "interposer/memory/memory_part.h"
@@ -12,7 +12,10 @@
 namespace gpurota::interposer {
 
 void vmm_created(State& s, uint64_t handle, uint64_t size, int slot);
-void vmm_imported(State& s, uint64_t handle);
+// A handle was imported. kOutOfMemory: there is no room for it, and it is released.
+CUresult vmm_imported(State& s, uint64_t handle, uint64_t key);
+// The handle was exported as this descriptor.
+void vmm_exported(State& s, uint64_t handle, int fd);
 void vmm_mapped(State& s, uint64_t ptr, uint64_t size, uint64_t handle);
 // A reference by handle appears: cuMemRetainAllocationHandle.
 void vmm_retained(State& s, uint64_t handle, uint64_t address);
@@ -44,6 +47,10 @@ void vmm_unbound(State& s, uint64_t owner, uint64_t offset, uint64_t size, int s
 void vmm_owner_gone(State& s, uint64_t owner, int64_t credits[GPUROTA_SLOTS]);
 // Forgets `id` if nothing refers to it any more. Under Vmm::mutex.
 void vmm_drop_if_dead(Vmm& v, uint64_t id, int64_t credits[GPUROTA_SLOTS]);
+
+// Ends what was marked so under the lock, of memory that other processes may have.
+void vmm_mark_shared_ended(Vmm& v, uint64_t id);
+void vmm_end_shared(State& s);
 
 // Puts credits back into the headroom.
 void put_all(const int64_t credits[GPUROTA_SLOTS]);

@@ -86,6 +86,10 @@ void vmm_drop_if_dead(Vmm& v, uint64_t id, int64_t credits[GPUROTA_SLOTS]) {
     virtual_mark_ended(v, id);
     return;
   }
+  if (p->key != 0 || p->imported != ImportKind::kNone) {
+    vmm_mark_shared_ended(v, id);
+    return;
+  }
   v.physicals.take(id, &dead);
   if (dead.slot >= 0) credits[dead.slot] += static_cast<int64_t>(dead.size);
   if (dead.owns)

@@ -9,7 +9,7 @@
 
 namespace gpurota::interposer {
 
-enum class Notice { kRefused, kLeaseOver, kNoLease };
+enum class Notice { kRefused, kLeaseOver, kNoLease, kAway, kCrowded, kForeign, kNoThread };
 
 // Remembers what standard error is. When the environment is read.
 void remember_standard_error();

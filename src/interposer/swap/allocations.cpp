@@ -1,6 +1,7 @@
 #include "interposer/swap/allocations.h"
 
 #include "interposer/account/headroom.h"
+#include "interposer/account/refusal.h"
 #include "interposer/gate/gated.h"
 #include "interposer/memory/linear.h"
 #include "interposer/os/debug.h"
@@ -15,12 +16,11 @@ CUresult swap_wire(State& s, int slot, uint64_t address) {
   SwapSpace& space = swap_of(s).devices[slot].space;
   SwapBacking backing{};
   if (!space.find_backing(address, &backing)) return CUDA_ERROR_INVALID_VALUE;
-  if (backing.hosted != 0) return refuse(slot, backing.hosted);
+  if (backing.hosted != 0) return refuse(slot, backing.hosted, Answer::kNo);
   const uint64_t asked = backing.movable;
   if (asked == 0) return CUDA_SUCCESS;
-  if (swap_grow(slot, GPUROTA_SWAP_WIRED, asked, nullptr) != Answer::kYes) {
-    return refuse(slot, asked);
-  }
+  const Answer answer = swap_grow(slot, GPUROTA_SWAP_WIRED, asked, nullptr);
+  if (answer != Answer::kYes) return refuse(slot, asked, answer);
   uint64_t stays = 0;
   bool passed = false;
   {

@@ -1,5 +1,6 @@
 #include "interposer/swap/grow.h"
 
+#include "interposer/account/link_calls.h"
 #include "interposer/os/debug.h"
 #include "interposer/swap/freed.h"
 #include "interposer/swap/grants.h"
@@ -35,7 +36,7 @@ Answer wait_for_answer(State& s, SwapAsk* ask) {
     Lock lock(swap_of(s).books_mutex);
     if (ask->state.load() != kAskWaits) continue;
     ask->state.store(kAskTaken);
-    return s.link.lease_refused || s.link.crowded ? Answer::kNo : Answer::kAway;
+    return why_not(s);
   }
 }
 

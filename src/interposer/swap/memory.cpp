@@ -1,6 +1,7 @@
 #include "interposer/swap/memory.h"
 
 #include "interposer/account/headroom.h"
+#include "interposer/account/refusal.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/gate/gated.h"
 #include "interposer/gate/streams.h"
@@ -31,7 +32,7 @@ CUresult allocate(const Place& place, uint64_t size, uint16_t pool, CUdeviceptr*
   if (out == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
   SwapDevice* device = swap_device(s, place.slot, current_context());
   const uint64_t cost = SwapSpace::cost(size);
-  if (device == nullptr || cost == UINT64_MAX) return refuse(place.slot, size);
+  if (device == nullptr || cost == UINT64_MAX) return refuse(place.slot, size, Answer::kNo);
   uint64_t address = 0;
   if (!device->space.allocate_shared(size, &address)) {
     const auto make = [&](const SwapRoom& room, bool* kept) {
@@ -41,7 +42,7 @@ CUresult allocate(const Place& place, uint64_t size, uint16_t pool, CUdeviceptr*
       *kept = took != 0;
       return made;
     };
-    const auto refused = [&] { return refuse(place.slot, size); };
+    const auto refused = [&](Answer why) { return refuse(place.slot, size, why); };
     const CUresult result = swap_make(place.slot, cost, true, make, refused);
     if (result != CUDA_SUCCESS) return result;
   }

@@ -5,6 +5,7 @@
 #include "interposer/driver/own_calls.h"
 #include "interposer/gate/gated.h"
 #include "interposer/gate/streams.h"
+#include "interposer/memory/imports.h"
 #include "interposer/os/debug.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/share.h"
@@ -73,7 +74,9 @@ bool unmap(uint64_t address, uint64_t mapped_size, uint64_t reserved_size) {
 }
 
 bool unmap(const Opened& opened) {
-  return unmap(opened.mapped, opened.mapped_size, opened.mapped_size);
+  if (!unmap(opened.mapped, opened.mapped_size, opened.mapped_size)) return false;
+  end_import(opened.charge);
+  return true;
 }
 
 // The GPU that the memory is on; should the driver not say, the one that it is opened for.
@@ -98,10 +101,11 @@ CUresult refuse_to_open(const gpurota_shared_name& name, CUresult result) {
 }
 
 // Whose turn it is to answer may be moving its memory, or be away for a moment, as may the daemon.
-CUresult meet_owner(const gpurota_shared_name& name, int64_t deadline, Socket* out) {
+CUresult meet_owner(const gpurota_shared_name& name, int64_t deadline, Socket* out,
+                    bool* own_lease) {
   ErrnoGuard guard;
   for (;;) {
-    const Answer said = ask_to_open(name, out);
+    const Answer said = ask_to_open(name, out, own_lease);
     if (said == Answer::kYes) return CUDA_SUCCESS;
     if (said == Answer::kNo) return CUDA_ERROR_NOT_PERMITTED;
     if (now_ms() >= deadline) return CUDA_ERROR_MAP_FAILED;
@@ -142,10 +146,10 @@ CUresult receive_blocks(const Socket& owner, int64_t deadline, Opened* out, uint
 
 // One attempt.
 CUresult meet_and_receive(const gpurota_shared_name& name, int64_t deadline, Opened* out,
-                          bool* lost) {
+                          bool* own_lease, bool* lost) {
   Socket owner;
   *lost = false;
-  CUresult result = meet_owner(name, deadline, &owner);
+  CUresult result = meet_owner(name, deadline, &owner, own_lease);
   if (result != CUDA_SUCCESS) return result;
   ErrnoGuard guard;
   uint64_t done = 0;
@@ -161,8 +165,9 @@ CUresult meet_and_receive(const gpurota_shared_name& name, int64_t deadline, Ope
 CUresult map_shared(State& s, const gpurota_shared_name& name, Opened* out) {
   const int64_t deadline = now_ms() + kOwnerPatienceMs;
   CUresult result = CUDA_SUCCESS;
+  bool own_lease = false;
   for (bool lost = true; lost;) {
-    result = meet_and_receive(name, deadline, out, &lost);
+    result = meet_and_receive(name, deadline, out, &own_lease, &lost);
     if (!lost || now_ms() >= deadline) break;
     ErrnoGuard guard;
     sleep_ms(kRetryMs);
@@ -170,6 +175,11 @@ CUresult map_shared(State& s, const gpurota_shared_name& name, Opened* out) {
   if (result != CUDA_SUCCESS) return refuse_to_open(name, result);
   out->device = device_of(out->mapped);
   result = give_all_access(s, out->device, out->mapped, out->mapped_size);
+  const int slot = own_lease ? -1 : slot_of_device(out->device);
+  out->charge.slot = static_cast<int16_t>(slot);
+  if (result == CUDA_SUCCESS && slot >= 0 && !charge_import(&out->charge, out->mapped_size)) {
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  }
   if (result == CUDA_SUCCESS) return result;
   unmap(*out);
   return refuse_to_open(name, result);
@@ -370,13 +380,54 @@ void end_opened_in(State& s, uint32_t serial) {
 
 namespace interposer = gpurota::interposer;
 
+namespace gpurota::interposer {
+namespace {
+
+// The driver has opened it: what cannot be charged is closed again, which leaves its maker as it
+// was.
+CUresult opened_by_driver(CUdeviceptr address, const CUipcMemHandle& handle) {
+  State& s = state();
+  Import import{};
+  import.key = key_of_bytes(handle.reserved, sizeof(handle.reserved));
+  import.slot = static_cast<int16_t>(slot_of_device(device_of(address)));
+  import.context = current_place().context;
+  if (import.slot < 0) return CUDA_SUCCESS;  // the peer of a GPU of the lease
+  CUdeviceptr base = 0;
+  size_t size = 0;
+  GPUROTA_OWN(cuMemGetAddressRange_v2)(&base, &size, address);
+  const CUresult result = import_opened(s, address, import, size);
+  if (result != CUDA_SUCCESS) GPUROTA_OWN(cuIpcCloseMemHandle)(address);
+  return result;
+}
+
+// `closed` closes it: as soon as it is another thread may be given its address.
+template <typename Call>
+CUresult close_counted(State& s, uint64_t address, Call closed) {
+  Import import{};
+  const bool known = import_closes(s, address, &import);
+  const CUresult result = closed();
+  if (known && result == CUDA_SUCCESS) end_import(import);
+  if (known && result != CUDA_SUCCESS) import_stays(s, address, import);
+  return result;
+}
+
+}  // namespace
+}  // namespace gpurota::interposer
+
 namespace {
 
 template <typename Real>
 CUresult open_handle(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned int flags,
                      Real real) {
   interposer::SharedHandle ours;
-  if (!interposer::is_shared_handle(handle, &ours)) return real();
+  if (!interposer::is_shared_handle(handle, &ours)) {
+    if (out == nullptr) return real(out);
+    CUdeviceptr opened = 0;
+    CUresult result = real(&opened);
+    if (result == CUDA_SUCCESS) result = interposer::opened_by_driver(opened, handle);
+    if (result == CUDA_SUCCESS) *out = opened;
+    return result;
+  }
   if (out == nullptr || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
     return CUDA_ERROR_INVALID_VALUE;
   return interposer::open_shared(interposer::state(), ours.name, out);
@@ -386,17 +437,17 @@ CUresult open_handle(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned in
 
 CUresult cuIpcOpenMemHandle(CUdeviceptr* out, CUipcMemHandle handle, unsigned int flags) {
   GPUROTA_ENTER(cuIpcOpenMemHandle, out, handle, flags);
-  return open_handle(out, handle, flags, [&] { return real(out, handle, flags); });
+  return open_handle(out, handle, flags, [&](CUdeviceptr* to) { return real(to, handle, flags); });
 }
 
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle, unsigned int flags) {
   GPUROTA_ENTER(cuIpcOpenMemHandle_v2, out, handle, flags);
-  return open_handle(out, handle, flags, [&] { return real(out, handle, flags); });
+  return open_handle(out, handle, flags, [&](CUdeviceptr* to) { return real(to, handle, flags); });
 }
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr ptr) {
   GPUROTA_ENTER(cuIpcCloseMemHandle, ptr);
   CUresult result = CUDA_SUCCESS;
   if (interposer::close_opened(interposer::state(), ptr, &result)) return result;
-  return real(ptr);
+  return interposer::close_counted(interposer::state(), ptr, [=] { return real(ptr); });
 }

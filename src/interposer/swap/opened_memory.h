@@ -2,6 +2,7 @@
 #pragma once
 
 #include "abi/wire.h"
+#include "interposer/memory/memory_part.h"
 #include "interposer/os/sys.h"
 #include "interposer/os/table.h"
 #include "interposer/os/va_map.h"
@@ -20,6 +21,7 @@ struct Opened {
   uint32_t context;  // serial of the one it was opened in, and ends with
   uint32_t count;    // how often it was opened, less how often closed
   int32_t device;
+  Import charge;  // what of it is charged here: all, unless it is of a process of the same lease
 };
 
 struct OpenedMemory {

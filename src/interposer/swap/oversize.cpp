@@ -14,28 +14,30 @@ constexpr int kPasses = 8;
 
 }  // namespace
 
-bool swap_get_room(int slot, uint64_t bytes, bool split, SwapRoom* out) {
+Answer swap_get_room(int slot, uint64_t bytes, bool split, SwapRoom* out) {
   uint64_t hosted = 0;
+  Answer answer = Answer::kNo;
   for (int round = 0; round < kPasses; ++round) {
     uint64_t to_host = 0;
-    const Answer answer = swap_grow(slot, GPUROTA_SWAP_MOVABLE, bytes - hosted, &to_host);
+    answer = swap_grow(slot, GPUROTA_SWAP_MOVABLE, bytes - hosted, &to_host);
     if (answer == Answer::kYes) {
       *out = {bytes - hosted, hosted};
-      return true;
+      return Answer::kYes;
     }
     if (answer != Answer::kNo || to_host == 0 || to_host > bytes - hosted) break;
     if (!split) to_host = bytes;
-    if (swap_grow(slot, GPUROTA_SWAP_HOSTED, to_host, nullptr) != Answer::kYes) break;
+    answer = swap_grow(slot, GPUROTA_SWAP_HOSTED, to_host, nullptr);
+    if (answer != Answer::kYes) break;
     hosted += to_host;
     GPUROTA_DEBUG("slot %d: %llu bytes lie in host memory, since the GPU has no room for them",
                   slot, static_cast<unsigned long long>(to_host));
     if (hosted == bytes) {
       *out = {0, hosted};
-      return true;
+      return Answer::kYes;
     }
   }
   swap_shrink(slot, 0, 0, 0, hosted);
-  return false;
+  return answer == Answer::kYes ? Answer::kNo : answer;
 }
 
 }  // namespace gpurota::interposer

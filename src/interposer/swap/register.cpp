@@ -46,6 +46,7 @@ const SwapTable g_swap = {
     .virtual_unmap = virtual_unmap,
     .virtual_wire = virtual_wire,
     .virtual_wire_range = virtual_wire_range,
+    .virtual_export = virtual_export,
     .virtual_end = virtual_end,
 };
 

@@ -1,6 +1,7 @@
 #include "interposer/swap/share.h"
 
 #include "interposer/driver/own_calls.h"
+#include "interposer/memory/imports.h"
 #include "interposer/os/debug.h"
 #include "interposer/os/socket.h"
 #include "interposer/swap/allocations.h"
@@ -167,5 +168,10 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr ptr) {
   GPUROTA_ENTER(cuIpcGetMemHandle, out, ptr);
   CUresult result = CUDA_SUCCESS;
   if (interposer::swap_share(interposer::state(), ptr, out, &result)) return result;
-  return real(out, ptr);
+  result = real(out, ptr);
+  if (result == CUDA_SUCCESS) {
+    interposer::export_begins(interposer::state(), ptr,
+                              interposer::key_of_bytes(out->reserved, sizeof(out->reserved)));
+  }
+  return result;
 }

@@ -1,6 +1,8 @@
 #include "interposer/swap/virtual.h"
 
 #include "interposer/account/headroom.h"
+#include "interposer/account/holdings.h"
+#include "interposer/account/refusal.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/gate/gated.h"
 #include "interposer/memory/vmm.h"
@@ -132,7 +134,7 @@ bool virtual_create(const CUmemAllocationProp& prop, int slot, uint64_t size,
     *kept = paged == CUDA_SUCCESS;
     return paged;
   };
-  *result = swap_make(slot, size, false, make, [&] { return refuse(slot, size); });
+  *result = swap_make(slot, size, false, make, [&](Answer why) { return refuse(slot, size, why); });
   if (*result == CUDA_SUCCESS && add_handle(memory_of(s).vmm, made, out)) {
     count(&s.slots[slot].allocations);
   } else if (*result == CUDA_SUCCESS) {
@@ -270,6 +272,15 @@ CUresult virtual_wire(State& s, CUmemGenericAllocationHandle handle,
   return result;
 }
 
+CUresult virtual_export(State& s, CUmemGenericAllocationHandle handle,
+                        CUmemAllocationHandleType type, CUmemGenericAllocationHandle* out) {
+  CUmemAllocationProp prop{};
+  const CUresult known = virtual_properties(s, handle, &prop);
+  if (known != CUDA_SUCCESS) return known;
+  if ((prop.requestedHandleTypes & type) == 0) return CUDA_ERROR_INVALID_VALUE;
+  return virtual_wire(s, handle, out);
+}
+
 CUresult virtual_wire_range(State& s, const AddressRange& range) {
   const uint64_t end = range.address + range.size;
   for (uint64_t at = virtual_next(s, range.address, end); at < end;) {
@@ -304,6 +315,7 @@ void virtual_end(State& s) {
       memory_of(s).vmm.ended.store(gone.next_ended);
     }
     end_memory(s, gone);
+    if (gone.key != 0) leave_memory(gone.slot, gone.key, gone.size);
     memory_of(s).vmm.moving.fetch_sub(1, std::memory_order_relaxed);
     s.mirror(gone.slot);
   }

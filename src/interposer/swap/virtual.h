@@ -31,6 +31,9 @@ CUresult virtual_properties(State& s, CUmemGenericAllocationHandle handle,
 // It stays where it is from now on, and counts as wired. `out`: the driver's handle.
 CUresult virtual_wire(State& s, CUmemGenericAllocationHandle handle,
                       CUmemGenericAllocationHandle* out);
+// The same, if it was made to be exported as `type`.
+CUresult virtual_export(State& s, CUmemGenericAllocationHandle handle,
+                        CUmemAllocationHandleType type, CUmemGenericAllocationHandle* out);
 // All of ours that is mapped in the range.
 CUresult virtual_wire_range(State& s, const AddressRange& range);
 

@@ -43,19 +43,3 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* out,
   if (!is_virtual(handle)) return real(out, handle);
   return interposer::virtual_properties(state(), handle, out);
 }
-
-// Who imports it maps memory that we cannot take away.
-CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle,
-                                      CUmemAllocationHandleType type, unsigned long long flags) {
-  GPUROTA_ENTER(cuMemExportToShareableHandle, out, handle, type, flags);
-  if (is_virtual(handle)) {
-    CUmemAllocationProp prop{};
-    const CUresult known = interposer::virtual_properties(state(), handle, &prop);
-    if (known != CUDA_SUCCESS) return known;
-    if ((prop.requestedHandleTypes & type) == 0) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult stays = interposer::virtual_wire(state(), handle, &handle);
-    if (stays != CUDA_SUCCESS) return stays;
-  }
-  return interposer::gated(interposer::GateClass::kResidency, nullptr, false,
-                           [=] { return real(out, handle, type, flags); });
-}

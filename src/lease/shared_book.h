@@ -1,0 +1,69 @@
+// Which memory several processes of a lease have: what each of them is charged for it is one
+// memory, and counted once. Pure.
+//
+// A memory is known by its key, which its exporter's library has chosen. Part of GrantBook; state
+// thread only.
+#pragma once
+
+#include "base/bytes.h"
+#include "base/ids.h"
+#include "core/gpu.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace gpurota::lease {
+
+using MemoryKey = std::uint64_t;
+
+// A lease on one of its GPUs.
+using SharedPlace = std::pair<LeaseId, GpuUuid>;
+
+class SharedBook {
+ public:
+  // A tenant's next one is refused: it is then charged like memory of its own.
+  static constexpr std::size_t kMostOfTenant = 4096;
+
+  // One more of the tenant's charges is this memory. False: it is not noted, as the tenant has too
+  // many, or the lease knows this memory as of another size.
+  bool hold(TenantId tenant, const SharedPlace& place, MemoryKey key, Bytes bytes);
+  // One less. False: it has none.
+  bool drop(TenantId tenant, const SharedPlace& place, MemoryKey key);
+  // All that the tenant has there.
+  void forget(TenantId tenant, const SharedPlace& place);
+  void forget(TenantId tenant, LeaseId lease);  // on all GPUs
+  void close(LeaseId lease);
+
+  // Its size, if a process of the lease has it.
+  std::optional<Bytes> find(const SharedPlace& place, MemoryKey key) const;
+  // The same for any lease; of two that differ, the larger.
+  std::optional<Bytes> size_of(const GpuUuid& gpu, MemoryKey key) const;
+  // What the leases' charges on the GPU have beyond each memory once.
+  Bytes counted_by_several(const GpuUuid& gpu) const;
+  // What of the tenant's charges is shared memory.
+  Bytes of_tenant(TenantId tenant, const SharedPlace& place) const;
+  // What the charges of the lease have beyond each memory once.
+  Bytes counted_again(const SharedPlace& place) const;
+
+ private:
+  struct Memory {
+    Bytes bytes;
+    std::map<TenantId, int> holders;  // with how many charges each
+    int charges = 0;
+  };
+  struct Shared {
+    std::map<MemoryKey, Memory> memory;
+    std::map<TenantId, Bytes> of_tenant;
+    std::map<TenantId, std::size_t> charges_of;
+    Bytes counted_again;
+  };
+  using Places = std::map<SharedPlace, Shared>;
+
+  void end_one(Shared& shared, std::map<MemoryKey, Memory>::iterator memory, TenantId tenant);
+
+  Places places_;
+};
+
+}  // namespace gpurota::lease
