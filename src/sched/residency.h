@@ -83,6 +83,8 @@ class Residency {
   Bytes free(GpuSlot gpu) const { return capacity(gpu) - used(gpu); }
   // How much too little there is for everybody to be resident at once.
   Bytes deficit(GpuSlot gpu) const;
+  // How much more could be resident beside everybody.
+  Bytes spare(GpuSlot gpu) const { return capacity(gpu) - wanted(gpu); }
   // What can never move: wired of everyone, admitted or there, and outsiders.
   Bytes wired(GpuSlot gpu) const;
   Holding of_lease(LeaseId lease, GpuSlot gpu) const;  // sums over its tenants
@@ -106,6 +108,8 @@ class Residency {
   bool is_aside(LeaseId lease) const { return aside_.contains(lease); }
 
  private:
+  Bytes wanted(GpuSlot gpu) const;  // by everybody together
+
   struct Gpu {
     GpuUuid uuid;
     Bytes capacity;

@@ -19,9 +19,13 @@ constexpr std::size_t kMostGrowth = 4096;
 void TurnEvents::on(const AddTenant& event) {
   const auto lease = table_.leases.find(event.lease);
   if (lease == table_.leases.end() || table_.tenants.contains(event.tenant)) return;
+  std::map<GpuSlot, MoveDebt> owed;
+  if (const auto before = table_.tenants.find(event.replaces); before != table_.tenants.end())
+    owed = std::move(before->second.moves);
   // In one step: else others would be given its room in between.
   if (event.replaces.value != 0) on(RemoveTenant{event.replaces});
   TenantState& tenant = table_.tenants[event.tenant];
+  tenant.moves = std::move(owed);
   tenant.lease = event.lease;
   tenant.gate_open = event.gate_open;
   tenant.busy = event.gate_open;
@@ -171,6 +175,7 @@ void TurnEvents::on(const Evicted& event) {
   held->resident -= moved;
   if (event.doubted) held->lingering += moved;
   held->leaving -= event.bytes + event.returned;
+  settle_order(event, *slot, moved, held->leaving.is_zero());
   GpuState& gpu = table_.gpus[slot->value];
   gpu.counts.evicted += moved;
   for (Moved* sum : {&gpu.since_switch, &gpu.since_entering}) {
@@ -188,6 +193,24 @@ void TurnEvents::on(const Evicted& event) {
   if (event.failed) table_.report(Trouble::kMoveFailed, lease.terms.id, event.tenant);
 }
 
+// A machine that swaps moves 16 MiB in a second; who moves as much owes nothing.
+void TurnEvents::pay(MoveDebt& debt, Bytes moved) {
+  const auto paid = std::chrono::milliseconds(moved.count() * 1000 / mib(16).count());
+  debt.owed = std::max<Duration>(debt.owed - paid, Duration::zero());
+}
+
+void TurnEvents::settle_order(const Evicted& event, GpuSlot gpu, Bytes moved, bool ended) {
+  MoveDebt& debt = table_.tenants.at(event.tenant).moves[gpu];
+  pay(debt, moved);
+  debt.partly = debt.partly || event.failed || !event.returned.is_zero();
+  if (!ended) return;
+  if (debt.partly) {
+    debt.given_back = table_.awake;
+  } else {
+    debt = {};
+  }
+}
+
 void TurnEvents::on(const Restored& event) {
   const auto slot = table_.memory.slot_of(event.gpu);
   Holding* held = slot ? table_.memory.find(event.tenant, *slot).if_there() : nullptr;
@@ -196,6 +219,7 @@ void TurnEvents::on(const Restored& event) {
   const Bytes moved = std::min({event.bytes, held->coming, held->out()});
   held->resident += moved;
   held->coming -= event.bytes + event.returned;
+  pay(table_.tenants.at(event.tenant).moves[*slot], moved);
   GpuState& gpu = table_.gpus[slot->value];
   gpu.counts.restored += moved;
   gpu.since_switch.in += moved;
