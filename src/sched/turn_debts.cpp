@@ -53,7 +53,7 @@ void TurnDebts::watch(LeaseState& lease) {
   }
   if (lease.debt_told == DebtTold::kNothing) {
     lease.debt_told = DebtTold::kHalf;
-    if (owed < bound) table_.report_debt(lease.terms.id, bound - owed);
+    table_.report_debt(lease.terms.id, std::max<Duration>(bound - owed, Duration::zero()));
   }
   if (owed < bound || lease.debt_told == DebtTold::kEnd) return;
   lease.debt_told = DebtTold::kEnd;

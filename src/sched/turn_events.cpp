@@ -20,15 +20,20 @@ void TurnEvents::on(const AddTenant& event) {
   const auto lease = table_.leases.find(event.lease);
   if (lease == table_.leases.end() || table_.tenants.contains(event.tenant)) return;
   std::map<GpuSlot, MoveDebt> owed;
-  if (const auto before = table_.tenants.find(event.replaces); before != table_.tenants.end())
-    owed = std::move(before->second.moves);
+  bool open = event.gate_open;
+  if (const auto before = table_.tenants.find(event.replaces); before != table_.tenants.end()) {
+    TenantState& was = before->second;
+    owed = std::move(was.moves);
+    // Shut by an order that was carried out: it cannot be open again.
+    open = open && (was.gate_open || !was.answered());
+  }
   // In one step: else others would be given its room in between.
   if (event.replaces.value != 0) on(RemoveTenant{event.replaces});
   TenantState& tenant = table_.tenants[event.tenant];
   tenant.moves = std::move(owed);
   tenant.lease = event.lease;
-  tenant.gate_open = event.gate_open;
-  tenant.busy = event.gate_open;
+  tenant.gate_open = open;
+  tenant.busy = open;
   lease->second.tenants.insert(event.tenant);
   table_.memory.add(event.tenant, event.lease);
   for (GpuSlot slot : lease->second.gpus) {
@@ -37,15 +42,15 @@ void TurnEvents::on(const AddTenant& event) {
       if (m.gpu == table_.memory.uuid(slot)) said = m;
     }
     table_.memory.take_over(event.tenant, slot, said);
-    if (!event.gate_open && !said.resident.is_zero()) tenant.undrained = true;
+    if (!open && !said.resident.is_zero()) tenant.undrained = true;
   }
   // A daemon that is gone let it run: it goes on unless somebody else has a better claim.
-  if (event.gate_open && lease->second.phase == Phase::kApart) {
+  if (open && lease->second.phase == Phase::kApart) {
     lease->second.phase = Phase::kHolding;
     lease->second.turn_since = table_.now;
   }
   // It may not have heard that its lease's turn is over.
-  if (event.gate_open && lease->second.phase != Phase::kHolding) {
+  if (open && lease->second.phase != Phase::kHolding) {
     phases_.set_gate(event.tenant, GateOrder::kClose);
   }
 }

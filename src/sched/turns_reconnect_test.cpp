@@ -66,6 +66,18 @@ TEST_F(ReconnectTest, WhoDidNotHearThatItsTurnIsOverIsToldAgain) {
   EXPECT_TRUE(closes(actions, kNew));
 }
 
+TEST_F(ReconnectTest, ATurnIsNotHadByConnectingAgain) {
+  send(AddTenant{kOther, kLeaseB, {}, false});
+  send(TenantStatus{kOld, 1, false, 0, 0});
+  send(Grow{kOther, kGpu, 1, gib(50), false});
+  for (int i = 0; i < 100 && !turns.explain(kLeaseB, now)->takes_turns; ++i) send(Tick{});
+  // Told to leave, and done with it.
+  for (std::uint32_t seq = 1; seq < 4; ++seq) send(TenantStatus{kOld, seq, false, 0, 0});
+  ASSERT_EQ(turns.explain(kLeaseA, now)->phase, Phase::kApart);
+  send(AddTenant{kNew, kLeaseA, {{kGpu, gib(50), gib(50), {}}}, true, kOld});
+  EXPECT_EQ(turns.explain(kLeaseA, now)->phase, Phase::kApart);
+}
+
 TEST_F(ReconnectTest, WhatTheDriverShowsBesideCountsAsWired) {
   send(Measured{kOld, kGpu, gib(2)});
   EXPECT_EQ(used(), gib(52));
