@@ -204,7 +204,7 @@ struct ReportTrouble {
   LeaseId lease;
   TenantId tenant;  // 0: the lease as a whole
   bool stop = false;
-  GpuUuid gpu;  // of kOverCapacity, kStillThere and kNotThere
+  GpuUuid gpu;                        // of kOverCapacity, kStillThere and kNotThere
   std::optional<Duration> ends_in{};  // of kNotYielding: then the lease ends
   bool operator==(const ReportTrouble&) const = default;
 };

@@ -11,8 +11,7 @@ constexpr Duration kMostStep = std::chrono::seconds(2);
 }  // namespace
 
 void TurnDebts::advance(TimePoint now) {
-  const Duration step =
-      std::clamp<Duration>(now - table_.now, Duration::zero(), kMostStep);
+  const Duration step = std::clamp<Duration>(now - table_.now, Duration::zero(), kMostStep);
   if (table_.now == TimePoint{} || step == Duration::zero() || table_.on_hold()) return;
   table_.awake += step;
   for (auto& [id, lease] : table_.leases) count(lease, step);

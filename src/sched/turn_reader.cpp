@@ -33,8 +33,7 @@ std::optional<TimePoint> TurnReader::next_deadline() const {
     if (lease.phase == Phase::kLeaving) {
       earlier(best, lease.letting.since + lease.letting.patience, table_.now);
       earlier(best, lease.closed_at + table_.settings.drain_patience, table_.now);
-      if (!lease.reported)
-        earlier(best, table_.now + yield_left(lease), table_.now);
+      if (!lease.reported) earlier(best, table_.now + yield_left(lease), table_.now);
     }
     if (lease.phase != Phase::kHolding) continue;
     for (const auto& [other_id, other] : table_.leases) {

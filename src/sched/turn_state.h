@@ -25,9 +25,10 @@ struct PendingGrow {
 
 // Of what a tenant was ordered to move on one GPU.
 struct MoveDebt {
-  Duration owed{};  // that it had orders to carry out, since it last carried out a whole one
-  bool partly = false;                   // of the order under way some will not be done
-  std::optional<Duration> given_back{};  // when such an order ended (TurnTable::awake), until the next
+  Duration owed{};      // that it had orders to carry out, since it last carried out a whole one
+  bool partly = false;  // of the order under way some will not be done
+  std::optional<Duration>
+      given_back{};  // when such an order ended (TurnTable::awake), until the next
 };
 
 enum class DebtTold { kNothing, kHalf, kEnd };
@@ -98,7 +99,7 @@ struct LeaseState {
   bool no_room_reported = false;
   bool is_held_up = false;  // at the last look: needs what processes have that cannot answer
   Duration held_up{};       // so long, since it last held a turn or wanted none
-  Duration drain_owed{};            // that others waited for its work to end, since that last did
+  Duration drain_owed{};    // that others waited for its work to end, since that last did
   DebtTold debt_told = DebtTold::kNothing;
 };
 

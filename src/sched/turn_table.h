@@ -23,7 +23,7 @@ struct TurnTable {
   std::map<TenantId, TenantState> tenants;
   TimePoint held_until{};  // no decision before then
   TimePoint now{};
-  Duration awake{};  // that events came in: what counts against somebody counts by this
+  Duration awake{};      // that events came in: what counts against somebody counts by this
   bool changed = false;  // a phase, in this step: what was decided before may no longer hold
   Actions actions;       // what follows from the event that is being handled
 

@@ -20,7 +20,8 @@ constexpr std::size_t kMostLog = std::size_t{4} << 30;
 
 std::uint32_t big_endian(std::string_view bytes, std::size_t at) {
   std::uint32_t value = 0;
-  for (std::size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+  for (std::size_t i = 0; i < 4; ++i)
+    value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
   return value;
 }
 
@@ -79,7 +80,8 @@ Result<LogPosition> read_log(const std::string& path) {
   std::uint64_t frames = 0;
   for (std::size_t at = kHeadBytes; at + step <= log.size(); at += step) {
     const std::string_view frame = log.substr(at, step);
-    if (big_endian(frame, 8) != position.salt[0] || big_endian(frame, 12) != position.salt[1]) break;
+    if (big_endian(frame, 8) != position.salt[0] || big_endian(frame, 12) != position.salt[1])
+      break;
     sum = add(sum, frame.substr(0, 8), head->big);
     sum = add(sum, frame.substr(kFrameHeadBytes), head->big);
     if (sum != Sum{big_endian(frame, 16), big_endian(frame, 20)}) break;

@@ -120,12 +120,13 @@ Result<void> check_is_whole(const std::string& state_dir, const std::string& dat
   if (mark.log.frames == 0 || began_anew || has_all) return {};
   return fail(
       Code::kIo,
-      fmt::format("the state in {0} is damaged: the end of its log {0}-wal was lost or damaged, and "
-                  "with it the last changes, which gpurotad had confirmed ({3} of {4} parts are "
-                  "whole). Nothing was changed. Put the whole log back; or, to go on with what there "
-                  "is, move {1} away and start gpurotad again. Of leases made since then: {2}",
-                  database, mark_path(state_dir), kWhatThen,
-                  log.is_same_log(mark.log) ? log.frames : 0, mark.log.frames));
+      fmt::format(
+          "the state in {0} is damaged: the end of its log {0}-wal was lost or damaged, and "
+          "with it the last changes, which gpurotad had confirmed ({3} of {4} parts are "
+          "whole). Nothing was changed. Put the whole log back; or, to go on with what there "
+          "is, move {1} away and start gpurotad again. Of leases made since then: {2}",
+          database, mark_path(state_dir), kWhatThen, log.is_same_log(mark.log) ? log.frames : 0,
+          mark.log.frames));
 }
 
 }  // namespace gpurota::store

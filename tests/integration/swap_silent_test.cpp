@@ -62,8 +62,7 @@ TEST_F(SilentTest, ATenantThatAnswersNothingLosesItsLeaseAndIsToldBefore) {
 
 class VanishedTest : public SilentTest {
  protected:
-  VanishedTest()
-      : SilentTest(with_deadlines(std::chrono::minutes(10), std::chrono::minutes(10))) {}
+  VanishedTest() : SilentTest(with_deadlines(std::chrono::minutes(10), std::chrono::minutes(10))) {}
 };
 
 TEST_F(VanishedTest, OneThatTheDriverDoesNotListAnyMoreIsNotWaitedFor) {

@@ -14,8 +14,8 @@ bool says_anything(const gpurota_msg_swap_here& said, std::size_t slots) {
   bool any = said.gate_open != 0;
   for (std::size_t slot = 0; slot < slots; ++slot) {
     const gpurota_swap_memory& memory = said.memory[slot];
-    any = any || memory.movable_bytes != 0 || memory.wired_bytes != 0 ||
-          said.hosted_bytes[slot] != 0;
+    any =
+        any || memory.movable_bytes != 0 || memory.wired_bytes != 0 || said.hosted_bytes[slot] != 0;
   }
   return any;
 }

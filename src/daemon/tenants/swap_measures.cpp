@@ -25,9 +25,8 @@ const GpuProcess* find_process(const GpuSample& sample, pid_t pid) {
 }
 
 bool lists_memory(const GpuSample& sample) {
-  return std::any_of(sample.processes.begin(), sample.processes.end(), [](const auto& process) {
-    return !process.used.value_or(Bytes()).is_zero();
-  });
+  return std::any_of(sample.processes.begin(), sample.processes.end(),
+                     [](const auto& process) { return !process.used.value_or(Bytes()).is_zero(); });
 }
 
 }  // namespace
@@ -104,8 +103,8 @@ bool SwapMeasures::has_vanished(const SwapTenant& tenant, SwapMemory& memory,
   const bool has_none = !process || (process->used && process->used->is_zero());
   const sched::Holding* books = holding(tenant, memory).if_there();
   const bool should = books && !(books->resident + books->coming + books->wired).is_zero();
-  const bool silent = tenant.asked && tenant.here && tenant.connected && !tenant.dead &&
-                      !tenant.stopped;
+  const bool silent =
+      tenant.asked && tenant.here && tenant.connected && !tenant.dead && !tenant.stopped;
   if (!memory.shown || !has_none || !should || !silent) {
     memory.vanished.reset();
     return false;

@@ -65,8 +65,12 @@ void SwapReach::set_reachable(SwapTenant& tenant, bool stopped, bool stuck) {
                                    : "a tenant continues";
   log::info(what, {{"pid", tenant.pid()}, {"lease", to_string(tenant.lease)}});
   const sched::ReportTrouble trouble{
-      stopped ? sched::Trouble::kUnreachable : sched::Trouble::kNotYielding, tenant.lease,
-      tenant.id, stop, {}, {}};
+      stopped ? sched::Trouble::kUnreachable : sched::Trouble::kNotYielding,
+      tenant.lease,
+      tenant.id,
+      stop,
+      {},
+      {}};
   if (was != reachable) parts_.turns.feed(sched::Reachable{tenant.id, reachable});
   if (!reachable) parts_.turns.report(trouble);
 }

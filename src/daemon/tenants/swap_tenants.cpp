@@ -190,9 +190,9 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_shrink& message) {
   if (const sched::Holding* held = measures_.holding(tenant, memory).if_there()) {
     memory.freed_out += std::min(Bytes(message.out_bytes), held->out());
   }
-  parts_.turns.feed(sched::Shrink{tenant.id, memory.gpu,
-                                  Bytes(message.resident_bytes), Bytes(message.out_bytes),
-                                  Bytes(message.wired_bytes), Bytes(message.hosted_bytes)});
+  parts_.turns.feed(sched::Shrink{tenant.id, memory.gpu, Bytes(message.resident_bytes),
+                                  Bytes(message.out_bytes), Bytes(message.wired_bytes),
+                                  Bytes(message.hosted_bytes)});
   return true;
 }
 
@@ -223,7 +223,7 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_moved& message) {
   ordered -= bytes + returned;
   tenant.rdma = message.failed == GPUROTA_SWAP_RDMA;
   // Only what moves, or is given back, is a sign that it gets on.
-  if (!(bytes + returned).is_zero()) tenant.moving.reset();
+  if (!(bytes + returned).is_zero() || !tenant.moves()) tenant.moving.reset();
   if (tenant.moves() && !tenant.moving) tenant.moving = parts_.loop.now();
   if (message.direction == GPUROTA_SWAP_EVICT) {
     const Bytes clean(std::uint64_t{message.clean_pages} * GPUROTA_CLEAN_PAGE);
@@ -293,8 +293,7 @@ void SwapTenants::carry_out(const sched::AnswerGrow& action) {
   if (action.answer == sched::GrowAnswer::kGranted) {
     message.bytes = question.bytes.count();
     Memory& memory = tenant->memory[question.slot];
-    const bool wired =
-        question.kind == GPUROTA_SWAP_WIRED || question.kind == GPUROTA_SWAP_CONTEXT;
+    const bool wired = question.kind == GPUROTA_SWAP_WIRED || question.kind == GPUROTA_SWAP_CONTEXT;
     if (wired) memory.wired_granted += question.bytes;
     if (question.kind == GPUROTA_SWAP_CONTEXT) {
       memory.unmeasured += question.bytes;

@@ -255,7 +255,8 @@ std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid)
     case sched::Trouble::kNotYielding:
       if (trouble.stop) {
         return fmt::format(
-            "{} did not give its turn back while others waited, and is ended: its work did not end, "
+            "{} did not give its turn back while others waited, and is ended: its work did not "
+            "end, "
             "or its memory did not move, in time",
             lease);
       }
