@@ -83,8 +83,7 @@ class Residency {
   Bytes free(GpuSlot gpu) const { return capacity(gpu) - used(gpu); }
   // How much too little there is for everybody to be resident at once.
   Bytes deficit(GpuSlot gpu) const;
-  // How much more could be resident beside everybody.
-  Bytes spare(GpuSlot gpu) const { return capacity(gpu) - wanted(gpu); }
+  Bytes wanted(GpuSlot gpu) const;  // for everybody to be resident at once
   // What can never move: wired of everyone, admitted or there, and outsiders.
   Bytes wired(GpuSlot gpu) const;
   Holding of_lease(LeaseId lease, GpuSlot gpu) const;  // sums over its tenants
@@ -108,8 +107,6 @@ class Residency {
   bool is_aside(LeaseId lease) const { return aside_.contains(lease); }
 
  private:
-  Bytes wanted(GpuSlot gpu) const;  // by everybody together
-
   struct Gpu {
     GpuUuid uuid;
     Bytes capacity;

@@ -227,7 +227,7 @@ Bytes Turns::available(LeaseId lease, const GpuUuid& gpu) const {
   }
   const Bytes most = ResidencyRules(table_.memory).available(lease, *slot, limit);
   const bool off = table_.gpus[slot->value].settings.mode == TurnsMode::kOff;
-  return off ? std::min(most, table_.memory.spare(*slot)) : most;
+  return off ? std::min(most, table_.memory.capacity(*slot) - table_.memory.wanted(*slot)) : most;
 }
 
 bool Turns::could_be_aside(LeaseId lease) const {

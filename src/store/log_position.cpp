@@ -70,8 +70,9 @@ Result<LogPosition> read_log(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd && errno == ENOENT) return LogPosition();
   if (!fd) return fail_errno("cannot open " + path, errno);
-  GPUROTA_ASSIGN_OR_RETURN(const std::string whole, read_all(fd.get(), kMostLog));
-  const std::string_view log = whole;
+  const auto whole = read_all(fd.get(), kMostLog);
+  if (!whole) return fail_errno("cannot read " + path, errno);
+  const std::string_view log = *whole;
   const auto head = read_head(log);
   if (!head) return LogPosition();
   LogPosition position = head->position;

@@ -30,6 +30,16 @@ std::uint32_t wire_status(sched::GrowAnswer answer) {
   return GPUROTA_REFUSED_LIMIT;
 }
 
+// The same process on an earlier connection.
+const SwapTenant* find_earlier(const SwapTenantMap& tenants, const SwapTenant& tenant) {
+  const SwapTenant* found = nullptr;
+  for (const auto& [id, old] : tenants) {
+    const bool same = old->process == tenant.process && old->lease == tenant.lease;
+    if (same && id != tenant.id && old->here && !old->dead) found = old.get();
+  }
+  return found;
+}
+
 }  // namespace
 
 SwapTenants::SwapTenants(Parts parts)
@@ -104,19 +114,10 @@ bool SwapTenants::take(TenantId id, const TenantMessage& message) {
   return good;
 }
 
-// The same process on an earlier connection.
-const SwapTenant* SwapTenants::earlier(const Tenant& tenant) const {
-  const Tenant* found = nullptr;
-  for (const auto& [id, old] : tenants_) {
-    const bool same = old->process == tenant.process && old->lease == tenant.lease;
-    if (same && id != tenant.id && old->here && !old->dead) found = old.get();
-  }
-  return found;
-}
-
 bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
   if (message.slots != tenant.memory.size()) return false;
-  const auto believed = claims_.believe(tenant, message, earlier(tenant), parts_.loop.now());
+  const auto believed =
+      claims_.believe(tenant, message, find_earlier(tenants_, tenant), parts_.loop.now());
   if (!believed) return false;
   for (std::size_t slot = 0; slot < tenant.memory.size(); ++slot) {
     Memory& memory = tenant.memory[slot];

@@ -114,7 +114,6 @@ class SwapTenants final : public TurnCarrier {
     return it == tenants_.end() ? nullptr : it->second.get();
   }
   const Tenant* find(TenantId id) const { return const_cast<SwapTenants*>(this)->find(id); }
-  const Tenant* earlier(const Tenant& tenant) const;
   bool on(Tenant& tenant, const gpurota_msg_swap_here& message);
   bool on(Tenant& tenant, const gpurota_msg_swap_grow& message);
   bool on(Tenant& tenant, const gpurota_msg_swap_shrink& message);
