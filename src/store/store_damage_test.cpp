@@ -165,7 +165,7 @@ TEST_F(StoreDamage, WhatNobodyWasToldOfMayBeLost) {
 TEST_F(StoreDamage, HoweverADaemonEndsTheNextOneFindsAllAndComplainsOfNothing) {
   std::mt19937 dice(1);
   std::uint64_t last = 0;
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < 20; ++round) {
     const auto seed = dice();
     const std::uint64_t first = last;
     const bool in_order = dice() % 3 == 0;
