@@ -99,7 +99,7 @@ TEST_F(VanishedTest, OneThatWasNeverListedIs) {
 // As at a breakpoint of cuda-gdb: the debugger holds all threads, and the kernel on the GPU does not end.
 class TracedTest : public SilentTest {
  protected:
-  TracedTest() : SilentTest(with_deadlines(std::chrono::minutes(10), std::chrono::seconds(2))) {}
+  TracedTest() : SilentTest(with_deadlines(std::chrono::minutes(10), std::chrono::seconds(4))) {}
   static bool seize(pid_t pid) {
     if (::ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) != 0) return false;
     if (::ptrace(PTRACE_INTERRUPT, pid, nullptr, nullptr) != 0) return false;
@@ -125,14 +125,16 @@ TEST_F(TracedTest, AProgramAtABreakpointKeepsWhatNobodyNeedsAndLosesItsLeaseForW
   SwapClient other(daemon.tenant_socket());
   ASSERT_TRUE(other.join(make_lease()));
   other.set_busy(true);
-  EXPECT_EQ(other.grow(gib(8)), GPUROTA_OK) << "there is room beside it";
+  EXPECT_EQ(other.grow(gib(6)), GPUROTA_OK) << "there is room beside it";
   EXPECT_TRUE(is_there(kept));
-  const std::uint32_t more = other.ask(gib(8));
+  const std::uint32_t more = other.ask(gib(10));
   ASSERT_TRUE(eventually([&] { return was_told("of it is stopped"); }));
   EXPECT_FALSE(other.answered(more));
-  EXPECT_TRUE(eventually([&] { return !is_there(kept); }));
-  for (const pid_t thread : threads) (void)::ptrace(PTRACE_DETACH, thread, nullptr, nullptr);
-  traced.kill();
+  EXPECT_TRUE(eventually([&] {
+    // Who traces a thread has to hear of its end.
+    for (const pid_t thread : threads) (void)::waitpid(thread, nullptr, __WALL | WNOHANG);
+    return !is_there(kept);
+  }));
   EXPECT_TRUE(eventually([&] { return other.answered(more).has_value(); }));
 }
 

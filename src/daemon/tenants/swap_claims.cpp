@@ -73,7 +73,7 @@ Result<sched::AddTenant> SwapClaims::believe(SwapTenant& tenant, const gpurota_m
       known = known_movable(*before, slot);
       believed.movable = std::min(believed.movable, known + was.freed_out);
       believed.wired = std::min(believed.wired, was.wired_granted);
-      memory.freed_out = was.freed_out - (believed.movable - known);
+      memory.freed_out = was.freed_out;
       memory.shown = was.shown;
     }
     if (believed.movable > known) {
@@ -84,6 +84,7 @@ Result<sched::AddTenant> SwapClaims::believe(SwapTenant& tenant, const gpurota_m
       }
       const Bytes more = std::min(believed.movable - known, *host);
       *host -= more;
+      memory.freed_out -= more;
       believed.movable = known + more;
     }
     believed.resident = std::min(believed.resident, believed.movable);
