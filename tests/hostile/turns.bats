@@ -15,8 +15,7 @@ teardown() { end_test; }
 
 # liar NAME here|keep MIB HOW: under a reservation of its own, whose number is in $LIED_FOR.
 liar() {
-  gpurota reserve --gpu-ids 0 --swap --memory 700M --for 10m >reserved 2>&1
-  LIED_FOR=$(grep -o 'L[0-9]*' reserved | head -1)
+  LIED_FOR=$(gpurota reserve --gpu-ids 0 --swap --memory 700M --for 10m --short | grep -o 'L[0-9][0-9]*' | head -n 1)
   in_background "$1" python3 -B "$BATS_TEST_DIRNAME/turns.py" "$2" "$LIED_FOR" "$3" "$4"
 }
 # Somebody who works: reads back every byte that it has written.
@@ -35,7 +34,7 @@ of_liar() { turns "[sum(l[k] for k in ('resident_bytes', 'out_bytes', 'wired_byt
 }
 
 @test "nor is who says that it has the GPU" {
-  worker honest 4 2
+  worker honest 6 2
   wait_until eval '[ "$(turns "sum(l[\"resident_bytes\"] for l in gpus[0][\"leases\"]) >> 20")" -gt 450 ]'
   liar liar here 650 resident
   wait_until says liar said
@@ -46,7 +45,7 @@ of_liar() { turns "[sum(l[k] for k in ('resident_bytes', 'out_bytes', 'wired_byt
 }
 
 keeps() { # keeps HOW: who needs the room gets it, and is told nothing wrong
-  liar keeper keep 650 "$1"
+  liar keeper keep 500 "$1"
   wait_until says keeper granted
   worker honest 2 3
   wait_until grep -q '^done$' honest
@@ -61,7 +60,7 @@ keeps() { # keeps HOW: who needs the room gets it, and is told nothing wrong
 @test "and with one that gives every eviction back" { keeps returns; }
 
 @test "while nobody waits, who answers nothing keeps what it has" {
-  liar keeper keep 650 silent
+  liar keeper keep 500 silent
   wait_until says keeper granted
   sleep 6 # longer than longest_drain
   [ "$(value "len([l for l in leases if l['lease_id'] == '$LIED_FOR'])")" = 1 ]

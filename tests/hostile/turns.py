@@ -1,8 +1,8 @@
 """A tenant of a swap lease that holds nothing in the driver, and lies or keeps what it was given.
 
-turns.py here LEASE MIB SLOTS-WORD   says that it has MIB of memory (SLOTS-WORD: out, or resident with an open gate), prints "said",
-                                     and stays
-turns.py keep LEASE MIB HOW          asks for MIB, prints "granted", and then keeps its turn:
+turns.py here LEASE MIB WHERE   says that it has MIB of memory (WHERE: out, or resident with an open gate), prints "said",
+                                and stays
+turns.py keep LEASE MIB HOW     asks for MIB, prints "granted", and then keeps its turn:
     silent    answers no order                  busy      answers each, and says that its work goes on
     fails     says that each eviction failed    returns   gives each eviction back as not done
 """
