@@ -49,12 +49,11 @@ Result<void> LogFile::sync() {
   return {};
 }
 
-// In place, and without waiting for the disk, which has the log already: should the power fail, an older mark finds less. A
-// mark that cannot be written stays as it is.
+// Over what is there, which needs no room on the disk. The disk, which has the log already, is not
+// waited for: should the power fail, an older mark finds less. A mark that cannot be written stays
+// as it is.
 void LogFile::write_mark(const LogPosition& position) {
-  if (!settled_ || position.frames == 0) return;
-  if (!mark_fd_) mark_fd_ = Fd(::open(mark_path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!mark_fd_) return;
+  if (!settled_ || position.frames == 0 || !open_mark()) return;
   const std::string text = mark_text({*settled_, position});
   const ssize_t size = ::pwrite(mark_fd_.get(), text.data(), text.size(), 0);
   marked_ = marked_ || size > 0;
@@ -74,10 +73,22 @@ void LogFile::begin_marks(const StoreMark& mark) {
 }
 
 Result<void> LogFile::end_marks() {
-  const auto settled = std::exchange(settled_, std::nullopt);
+  const bool is_there = settled_ && marked_ && (open_mark() || errno != ENOENT);
+  if (is_there) {
+    const std::string text = mark_text({*settled_, {}});
+    const ssize_t size = ::pwrite(mark_fd_.get(), text.data(), text.size(), 0);
+    if (size != static_cast<ssize_t>(text.size()) || ::fdatasync(mark_fd_.get()) != 0)
+      return fail_errno("cannot write " + mark_path_, errno);
+  }
+  settled_.reset();
+  marked_ = false;
   mark_fd_.reset();
-  if (!settled || !std::exchange(marked_, false)) return {};
-  return replace_mark(mark_path_, {*settled, {}});
+  return {};
+}
+
+bool LogFile::open_mark() {
+  if (!mark_fd_) mark_fd_ = Fd(::open(mark_path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  return static_cast<bool>(mark_fd_);
 }
 
 }  // namespace gpurota::store

@@ -40,6 +40,7 @@ class LogFile {
 
  private:
   Result<void> open();
+  bool open_mark();
   void write_mark(const LogPosition& position);
 
   std::string path_, mark_path_;
