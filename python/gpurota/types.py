@@ -311,6 +311,7 @@ class TurnLease:
     above_soft_limit: Optional[bool] = None  # it stands behind all that are not
     oversize_bytes: Optional[int] = None  # of limit_bytes: what it may have in host memory for good
     hosted_bytes: Optional[int] = None  # and has
+    coming_bytes: Optional[int] = None  # of neither resident_bytes nor out_bytes: being moved back
 
 
 @dataclass(frozen=True)

@@ -85,9 +85,11 @@ std::string explain_turns(const proto::ListTurns::Reply& reply, LeaseId id, Wall
     const proto::TurnLease* lease = find(gpu, id);
     if (!lease) continue;
     text += fmt::format("  GPU {}: {}\n", gpu.index, state_line(gpu, *lease, now));
-    text += fmt::format("    {} are in GPU memory, {} in host memory, {} cannot be moved\n",
-                        to_string(lease->resident_bytes), to_string(lease->out_bytes),
-                        to_string(lease->wired_bytes));
+    const Bytes coming = lease->coming_bytes.value_or(Bytes());
+    text += fmt::format("    {} are in GPU memory, {}{} in host memory, {} cannot be moved\n",
+                        to_string(lease->resident_bytes),
+                        coming.is_zero() ? "" : to_string(coming) + " are being moved back, ",
+                        to_string(lease->out_bytes), to_string(lease->wired_bytes));
     if (lease->oversize_bytes) {
       text += fmt::format(
           "    it is oversize: another {} stays in host memory, of the {} that does not fit on the "

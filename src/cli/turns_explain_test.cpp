@@ -50,6 +50,14 @@ TEST(ExplainTurns, SaysWhoHasTheTurnForHowLongAndWhereTheMemoryIs) {
               HasSubstr("last 5.0 s (chosen so that moving memory takes little of the time)"));
 }
 
+TEST(ExplainTurns, WhatIsBeingMovedBackIsNeitherHereNorThere) {
+  auto reply = two_leases();
+  reply.gpus[0].leases[0].coming_bytes = gib(3);
+  EXPECT_THAT(explain_turns(reply, LeaseId{1}, kNow),
+              HasSubstr("4 GiB are in GPU memory, 3 GiB are being moved back, 12 GiB in host"));
+  EXPECT_THAT(turns_text(reply, {}, kNow), HasSubstr("3 GiB coming"));
+}
+
 TEST(ExplainTurns, TheHolderHearsWhoIsNext) {
   EXPECT_THAT(explain_turns(two_leases(), LeaseId{2}, kNow),
               HasSubstr("it has the turn; L1 of alice is next"));

@@ -34,9 +34,15 @@ std::string head_of(const proto::TurnGpu& gpu) {
   return text + "\n";
 }
 
+std::string coming_text(const proto::TurnLease& lease) {
+  const Bytes coming = lease.coming_bytes.value_or(Bytes());
+  return coming.is_zero() ? std::string() : to_string(coming) + " coming";
+}
+
 std::string wait_text(const proto::TurnLease& lease, WallTime now) {
-  if (lease.waits_for.empty() || lease.waits_for == "nothing") return {};
-  std::string text = lease.waits_for;
+  std::string text = coming_text(lease);
+  if (lease.waits_for.empty() || lease.waits_for == "nothing") return text;
+  text = lease.waits_for + (text.empty() ? "" : ", ") + text;
   if (lease.pid) text += fmt::format(" (pid {})", *lease.pid);
   if (lease.position > 0) text += fmt::format(", position {}", lease.position);
   if (lease.behind) text += fmt::format(", behind {}", to_string(*lease.behind));

@@ -124,6 +124,7 @@ struct Turns {
   std::chrono::milliseconds yield_deadline{30000};
   bool stop_at_deadline = false;
   std::chrono::milliseconds stopped_deadline{600000};  // zero: never
+  std::chrono::milliseconds longest_drain{600000};     // zero: for ever
   bool clean_blocks = true;  // what did not change is not copied out again
 
   bool operator==(const Turns&) const = default;

@@ -57,6 +57,7 @@ TEST(Config, ByDefaultNothingIsLimitedButWhatKeepsGpusFromOthersWithoutUse) {
   EXPECT_EQ(limits.waiting, 64);
   EXPECT_EQ(Config{}.keep_free_gpus, std::chrono::hours(1));
   EXPECT_EQ(Config{}.turns.stopped_deadline, std::chrono::minutes(10));
+  EXPECT_EQ(Config{}.turns.longest_drain, std::chrono::minutes(10));
   EXPECT_EQ(Config{}.watch.unused, WatchAction::kReport);
 }
 
@@ -282,7 +283,8 @@ TEST(Config, ASizeMayBeNothing) {
 TEST(Config, TurnsAreSetForAllGpusAndForEach) {
   const auto config = parse(
       "[turns]\nquantum = \"auto\"\nmode = \"on\"\ncapacity = \"90%\"\nhost_budget = \"64G\"\n"
-      "stop_at_deadline = true\nclean_blocks = false\n[turns.gpu.0]\ncapacity = \"24G\"\nquantum = "
+      "stop_at_deadline = true\nlongest_drain = \"1h\"\nclean_blocks = "
+      "false\n[turns.gpu.0]\ncapacity = \"24G\"\nquantum = "
       "\"5s\"\n"
       "[turns.gpu.\"GPU-12\"]\nmode = \"off\"",
       "f");
@@ -292,6 +294,7 @@ TEST(Config, TurnsAreSetForAllGpusAndForEach) {
   EXPECT_EQ(config->turns.every.capacity->percent, 90);
   EXPECT_EQ(config->turns.host_budget.bytes, gib(64));
   EXPECT_TRUE(config->turns.stop_at_deadline);
+  EXPECT_EQ(config->turns.longest_drain, std::chrono::hours(1));
   EXPECT_FALSE(config->turns.clean_blocks);
   EXPECT_EQ(config->turns.gpus.at("0").capacity->bytes, gib(24));
   EXPECT_EQ(config->turns.gpus.at("0").quantum, std::chrono::seconds(5));

@@ -64,6 +64,7 @@ Settings fixed_settings(Config& config) {
       {"turns.yield_deadline", duration(config.turns.yield_deadline, ms(100))},
       {"turns.stop_at_deadline", flag(config.turns.stop_at_deadline)},
       {"turns.stopped_deadline", duration(config.turns.stopped_deadline, ms(0))},
+      {"turns.longest_drain", duration(config.turns.longest_drain, ms(0))},
       {"turns.clean_blocks", flag(config.turns.clean_blocks)},
   };
 }

@@ -45,14 +45,6 @@ Result<ucred> read_credentials(int fd) {
   return credentials;
 }
 
-std::uint64_t ticks_since_boot() {
-  timespec now{};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);
-  const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  return static_cast<std::uint64_t>(now.tv_sec) * per_second +
-         static_cast<std::uint64_t>(now.tv_nsec) * per_second / 1000000000u;
-}
-
 tl::unexpected<Error> peer_ended() {
   return fail(Code::kGone, "the process that connected has ended");
 }
@@ -63,6 +55,14 @@ bool has_ended(const Fd& pidfd) {
 }
 
 }  // namespace
+
+std::uint64_t ticks_since_boot() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  return static_cast<std::uint64_t>(now.tv_sec) * per_second +
+         static_cast<std::uint64_t>(now.tv_nsec) * per_second / 1000000000u;
+}
 
 bool Peer::in_group(gid_t group) const {
   return gid == group || std::find(groups.begin(), groups.end(), group) != groups.end();

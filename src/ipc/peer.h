@@ -35,5 +35,7 @@ Result<Fd> read_peer_pidfd(int fd);  // Linux 6.5 and newer: exact
 // By pid, refused if that process started after this call began, or is not of the user who connected: then it is not the
 // one that did. What is left is a later process of the same user.
 Result<Fd> open_peer_pidfd(pid_t pid, uid_t uid);
+// Now, as /proc tells when a process started.
+std::uint64_t ticks_since_boot();
 
 }  // namespace gpurota::ipc

@@ -72,10 +72,12 @@ struct ActionText {
                                 : ", with " + gpurota::to_string(a.to_host) + " in host memory");
   }
   std::string operator()(const ReportTrouble& a) const {
-    static constexpr const char* kWords[] = {"does not yield", "does not answer",
-                                             "could not be moved", "has no room", "over capacity"};
+    static constexpr const char* kWords[] = {
+        "does not yield", "does not answer", "could not be moved", "has no room",
+        "over capacity",  "is still there",  "is not there"};
     return "report " + to_string(a.lease) + " " + name(a.tenant) + ": " +
-           kWords[static_cast<int>(a.trouble)] + (a.stop ? ", stop" : "");
+           kWords[static_cast<int>(a.trouble)] + (a.ends_in ? ", is to end" : "") +
+           (a.stop ? ", stop" : "");
   }
 };
 

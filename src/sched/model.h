@@ -41,6 +41,8 @@ struct Settings {
   bool stop_at_deadline = false;
   // How long a process that cannot answer may have what another lease needs; then its own ends. Zero: for ever.
   Duration stopped_deadline = std::chrono::minutes(10);
+  // How long others may wait for the work of a lease to end, or for its memory to move; then the lease ends. Zero: for ever.
+  Duration longest_drain = std::chrono::minutes(10);
   // How long draining may stand still before a submission is let through; four times as long each time
   // that did not help.
   Duration drain_patience = std::chrono::milliseconds(10);
@@ -195,13 +197,15 @@ enum class Trouble {
   kNoRoom,        // it waits, as it no longer fits beside what nobody can move
   kOverCapacity,  // more is held than the GPU's capacity: counted by NVML, not asked for
   kStillThere,    // it said that memory is out which NVML still counts
+  kNotThere,      // it said that memory is there which NVML does not count
 };
 struct ReportTrouble {
   Trouble trouble = Trouble::kNotYielding;
   LeaseId lease;
   TenantId tenant;  // 0: the lease as a whole
   bool stop = false;
-  GpuUuid gpu;  // of kOverCapacity and kStillThere
+  GpuUuid gpu;                        // of kOverCapacity, kStillThere and kNotThere
+  std::optional<Duration> ends_in{};  // of kNotYielding: then the lease ends
   bool operator==(const ReportTrouble&) const = default;
 };
 

@@ -103,13 +103,15 @@ Bytes Residency::wired(GpuSlot gpu) const {
   return sum;
 }
 
-Bytes Residency::deficit(GpuSlot gpu) const {
+Bytes Residency::deficit(GpuSlot gpu) const { return wanted(gpu) - capacity(gpu); }
+
+Bytes Residency::wanted(GpuSlot gpu) const {
   Bytes sum = wired(gpu);
   for (const auto& [id, tenant] : tenants_) {
     const Holding& h = tenant.gpus[gpu.value];
     sum += aside_.contains(tenant.lease) ? h.resident + h.coming : h.movable;
   }
-  return sum - capacity(gpu);
+  return sum;
 }
 
 Holding Residency::of_lease(LeaseId lease, GpuSlot gpu) const {

@@ -83,6 +83,7 @@ class Residency {
   Bytes free(GpuSlot gpu) const { return capacity(gpu) - used(gpu); }
   // How much too little there is for everybody to be resident at once.
   Bytes deficit(GpuSlot gpu) const;
+  Bytes wanted(GpuSlot gpu) const;  // for everybody to be resident at once
   // What can never move: wired of everyone, admitted or there, and outsiders.
   Bytes wired(GpuSlot gpu) const;
   Holding of_lease(LeaseId lease, GpuSlot gpu) const;  // sums over its tenants

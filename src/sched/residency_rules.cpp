@@ -32,6 +32,28 @@ GrowAnswer ResidencyRules::check_growth(TenantId tenant, GpuSlot gpu, Bytes byte
   return host_has_room_for(after) ? GrowAnswer::kGranted : GrowAnswer::kRefusedHost;
 }
 
+// Limit and capacity are sums. What host memory has room for is found by asking, which is seldom needed.
+Bytes ResidencyRules::available(LeaseId lease, GpuSlot gpu, Bytes limit) const {
+  const Holding own = memory_.of_lease(lease, gpu);
+  Bytes most = limit - (own.movable + own.wired + own.wired_unbacked + own.beside);
+  if (!memory_.is_aside(lease))
+    most = std::min(most, memory_.capacity(gpu) - (own.movable + memory_.wired(gpu)));
+  const auto& tenants = memory_.tenants();
+  const auto one = std::find_if(tenants.begin(), tenants.end(),
+                                [&](const auto& each) { return each.second.lease == lease; });
+  if (one == tenants.end() || most.is_zero()) return most;
+  const auto is_granted = [&](Bytes bytes) {
+    return check_growth(one->first, gpu, bytes, false, limit) == GrowAnswer::kGranted;
+  };
+  if (is_granted(most)) return most;
+  std::uint64_t fits = 0, too_much = most.count() / kPage.count() + 1;
+  while (fits + 1 < too_much) {
+    const std::uint64_t middle = fits + (too_much - fits) / 2;
+    (is_granted(Bytes(middle * kPage.count())) ? fits : too_much) = middle;
+  }
+  return Bytes(fits * kPage.count());
+}
+
 // What takes no more of it is not what it is too small for.
 bool ResidencyRules::host_has_room_for(const Residency& after) const {
   const Bytes reserved = HostNeeds(after).reserved();

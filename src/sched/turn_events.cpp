@@ -19,12 +19,21 @@ constexpr std::size_t kMostGrowth = 4096;
 void TurnEvents::on(const AddTenant& event) {
   const auto lease = table_.leases.find(event.lease);
   if (lease == table_.leases.end() || table_.tenants.contains(event.tenant)) return;
+  std::map<GpuSlot, MoveDebt> owed;
+  bool open = event.gate_open;
+  if (const auto before = table_.tenants.find(event.replaces); before != table_.tenants.end()) {
+    TenantState& was = before->second;
+    owed = std::move(was.moves);
+    // Shut by an order that was carried out: it cannot be open again.
+    open = open && (was.gate_open || !was.answered());
+  }
   // In one step: else others would be given its room in between.
   if (event.replaces.value != 0) on(RemoveTenant{event.replaces});
   TenantState& tenant = table_.tenants[event.tenant];
+  tenant.moves = std::move(owed);
   tenant.lease = event.lease;
-  tenant.gate_open = event.gate_open;
-  tenant.busy = event.gate_open;
+  tenant.gate_open = open;
+  tenant.busy = open;
   lease->second.tenants.insert(event.tenant);
   table_.memory.add(event.tenant, event.lease);
   for (GpuSlot slot : lease->second.gpus) {
@@ -33,15 +42,15 @@ void TurnEvents::on(const AddTenant& event) {
       if (m.gpu == table_.memory.uuid(slot)) said = m;
     }
     table_.memory.take_over(event.tenant, slot, said);
-    if (!event.gate_open && !said.resident.is_zero()) tenant.undrained = true;
+    if (!open && !said.resident.is_zero()) tenant.undrained = true;
   }
   // A daemon that is gone let it run: it goes on unless somebody else has a better claim.
-  if (event.gate_open && lease->second.phase == Phase::kApart) {
+  if (open && lease->second.phase == Phase::kApart) {
     lease->second.phase = Phase::kHolding;
     lease->second.turn_since = table_.now;
   }
   // It may not have heard that its lease's turn is over.
-  if (event.gate_open && lease->second.phase != Phase::kHolding) {
+  if (open && lease->second.phase != Phase::kHolding) {
     phases_.set_gate(event.tenant, GateOrder::kClose);
   }
 }
@@ -171,6 +180,7 @@ void TurnEvents::on(const Evicted& event) {
   held->resident -= moved;
   if (event.doubted) held->lingering += moved;
   held->leaving -= event.bytes + event.returned;
+  settle_order(event, *slot, moved, held->leaving.is_zero());
   GpuState& gpu = table_.gpus[slot->value];
   gpu.counts.evicted += moved;
   for (Moved* sum : {&gpu.since_switch, &gpu.since_entering}) {
@@ -188,6 +198,24 @@ void TurnEvents::on(const Evicted& event) {
   if (event.failed) table_.report(Trouble::kMoveFailed, lease.terms.id, event.tenant);
 }
 
+// A machine that swaps moves 16 MiB in a second; who moves as much owes nothing.
+void TurnEvents::pay(MoveDebt& debt, Bytes moved) {
+  const auto paid = std::chrono::milliseconds(moved.count() * 1000 / mib(16).count());
+  debt.owed = std::max<Duration>(debt.owed - paid, Duration::zero());
+}
+
+void TurnEvents::settle_order(const Evicted& event, GpuSlot gpu, Bytes moved, bool ended) {
+  MoveDebt& debt = table_.tenants.at(event.tenant).moves[gpu];
+  pay(debt, moved);
+  debt.partly = debt.partly || event.failed || !event.returned.is_zero();
+  if (!ended) return;
+  if (debt.partly) {
+    debt.given_back = table_.awake;
+  } else {
+    debt = {};
+  }
+}
+
 void TurnEvents::on(const Restored& event) {
   const auto slot = table_.memory.slot_of(event.gpu);
   Holding* held = slot ? table_.memory.find(event.tenant, *slot).if_there() : nullptr;
@@ -196,6 +224,7 @@ void TurnEvents::on(const Restored& event) {
   const Bytes moved = std::min({event.bytes, held->coming, held->out()});
   held->resident += moved;
   held->coming -= event.bytes + event.returned;
+  pay(table_.tenants.at(event.tenant).moves[*slot], moved);
   GpuState& gpu = table_.gpus[slot->value];
   gpu.counts.restored += moved;
   gpu.since_switch.in += moved;

@@ -25,6 +25,9 @@ class TurnEvents {
   void judge_what_was_asked_on_hold();
 
  private:
+  void pay(MoveDebt& debt, Bytes moved);
+  // Of an order to evict something was reported.
+  void settle_order(const Evicted& event, GpuSlot gpu, Bytes moved, bool ended);
   void grow_hosted(const Grow& event, GpuSlot gpu, Bytes most);
 
   TurnTable& table_;

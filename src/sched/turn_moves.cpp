@@ -144,8 +144,19 @@ Bytes TurnMoves::order_out(TenantId id, GpuSlot gpu, Bytes bytes) {
   if (bytes.is_zero()) return {};
   ++table_.gpus[gpu.value].counts.evictions;
   held.leaving = bytes;
+  begin_order(id, gpu);
   table_.actions.push_back(Evict{id, table_.memory.uuid(gpu), bytes});
   return bytes;
+}
+
+// Between an order that was given back and the next nothing is owed by the clock; but who gives back one after the other
+// owes the time between them, too, as long as that is not a turn of its own.
+void TurnMoves::begin_order(TenantId id, GpuSlot gpu) {
+  constexpr Duration kMostBetween = std::chrono::minutes(1);
+  MoveDebt& debt = table_.tenants.at(id).moves[gpu];
+  debt.partly = false;
+  if (debt.given_back) debt.owed += std::min(table_.awake - *debt.given_back, kMostBetween);
+  debt.given_back.reset();
 }
 
 void TurnMoves::evict_aside(GpuSlot gpu) {

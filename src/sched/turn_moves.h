@@ -19,6 +19,7 @@ class TurnMoves {
   // What those with a turn need on this GPU beyond what is free.
   Bytes lacking(GpuSlot gpu) const;
   std::vector<TenantId> victims(GpuSlot gpu, bool entering_too) const;
+  void begin_order(TenantId id, GpuSlot gpu);
   Bytes order_out(TenantId tenant, GpuSlot gpu, Bytes bytes);
 
   TurnTable& table_;

@@ -87,9 +87,9 @@ bool TurnObstacles::waits_for_memory(const LeaseState& lease) const {
 }
 
 std::optional<TimePoint> TurnObstacles::held_up_until(const LeaseState& lease) const {
-  if (!lease.held_up_since || table_.settings.stopped_deadline == Duration::zero())
-    return std::nullopt;
-  return *lease.held_up_since + table_.settings.stopped_deadline;
+  const Duration bound = table_.settings.stopped_deadline;
+  if (!lease.is_held_up || bound == Duration::zero()) return std::nullopt;
+  return table_.now + std::max(bound - lease.held_up, Duration::zero());
 }
 
 // Of those that do not answer, who has most of what it needs. 0: nobody.

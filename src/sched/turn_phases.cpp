@@ -117,6 +117,7 @@ void TurnPhases::close(LeaseState& lease) {
   lease.backfill = false;
   lease.reported = false;
   lease.closed_at = table_.now;
+  lease.closed_awake = table_.awake;
   lease.letting = {table_.now, table_.settings.drain_patience, {}};
   for (TenantId id : lease.tenants) {
     table_.tenants.at(id).lets = 0;
@@ -139,8 +140,13 @@ void TurnPhases::finish_leaving(LeaseState& lease) {
     return tenant.drained() || !tenant.reachable || tenant.dead;
   });
   if (drained) {
-    for (TenantId id : lease.tenants)
-      table_.tenants.at(id).undrained = !table_.tenants.at(id).drained();
+    bool all = true;
+    for (TenantId id : lease.tenants) {
+      TenantState& tenant = table_.tenants.at(id);
+      tenant.undrained = !tenant.drained();
+      all = all && (tenant.drained() || tenant.dead);
+    }
+    if (all) lease.drain_owed = Duration::zero();
     clocks_.stop_clock(lease);
     lease.phase = Phase::kApart;
     table_.changed = true;

@@ -28,12 +28,12 @@ std::optional<TimePoint> TurnReader::next_deadline() const {
     if (lease.no_room_since && !lease.no_room_reported) {
       earlier(best, *lease.no_room_since + kNoRoomLasts, table_.now);
     }
-    if (const auto until = obstacles_.held_up_until(lease)) earlier(best, *until, table_.now);
+    // What is owed counts only as far as events come in.
+    if (table_.owes(lease)) earlier(best, table_.now + owed_step(lease), table_.now);
     if (lease.phase == Phase::kLeaving) {
       earlier(best, lease.letting.since + lease.letting.patience, table_.now);
       earlier(best, lease.closed_at + table_.settings.drain_patience, table_.now);
-      if (!lease.reported)
-        earlier(best, lease.closed_at + table_.settings.yield_deadline, table_.now);
+      if (!lease.reported) earlier(best, table_.now + yield_left(lease), table_.now);
     }
     if (lease.phase != Phase::kHolding) continue;
     for (const auto& [other_id, other] : table_.leases) {
@@ -44,6 +44,23 @@ std::optional<TimePoint> TurnReader::next_deadline() const {
     }
   }
   return best;
+}
+
+// A second at most, and less if a bound is nearer.
+Duration TurnReader::owed_step(const LeaseState& lease) const {
+  Duration step = std::chrono::seconds(1);
+  const auto nearer = [&](Duration left) {
+    if (left > Duration::zero()) step = std::min(step, left);
+  };
+  if (lease.is_held_up) nearer(table_.settings.stopped_deadline - lease.held_up);
+  const Duration owed = table_.owed(lease);
+  nearer(table_.settings.longest_drain - owed);
+  nearer(table_.settings.longest_drain / 2 - owed);
+  return step;
+}
+
+Duration TurnReader::yield_left(const LeaseState& lease) const {
+  return lease.closed_awake + table_.settings.yield_deadline - table_.awake;
 }
 
 Wait TurnReader::wait_of(const LeaseState& lease) const {
@@ -92,6 +109,11 @@ std::optional<LeaseView> TurnReader::explain(LeaseId id, TimePoint now) const {
     if (waits && order_.goes_before(other, lease)) ++view.position;
     if (other.phase == Phase::kApart || other.phase == Phase::kEntering) continue;
     view.behind = other_id;
+    const Duration bound = table_.settings.longest_drain;
+    if (other.phase == Phase::kLeaving && bound != Duration::zero()) {
+      const TimePoint end = now + std::max(bound - table_.owed(other), Duration::zero());
+      view.earliest = std::max(view.earliest.value_or(now), end);
+    }
     if (other.phase != Phase::kHolding) continue;
     view.earliest = std::max(view.earliest.value_or(now), end_of_turn(other, lease));
   }

@@ -18,6 +18,10 @@ class TurnReader {
 
  private:
   Wait wait_of(const LeaseState& lease) const;
+  // When to look again at what it owes.
+  Duration owed_step(const LeaseState& lease) const;
+  // Until it is reported that it does not yield.
+  Duration yield_left(const LeaseState& lease) const;
   // When `holder` has to make way for `waiting` at the latest; TimePoint::max(): never, while it has work.
   TimePoint end_of_turn(const LeaseState& holder, const LeaseState& waiting) const;
 

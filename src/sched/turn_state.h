@@ -6,6 +6,7 @@
 #include "sched/residency.h"
 
 #include <deque>
+#include <map>
 #include <set>
 
 namespace gpurota::sched {
@@ -21,6 +22,16 @@ struct PendingGrow {
   Bytes bytes;
   bool wired = false;
 };
+
+// Of what a tenant was ordered to move on one GPU.
+struct MoveDebt {
+  Duration owed{};      // that it had orders to carry out, since it last carried out a whole one
+  bool partly = false;  // of the order under way some will not be done
+  std::optional<Duration>
+      given_back{};  // when such an order ended (TurnTable::awake), until the next
+};
+
+enum class DebtTold { kNothing, kHalf, kEnd };
 
 struct TenantState {
   LeaseId lease;
@@ -40,6 +51,7 @@ struct TenantState {
   bool in_vain = false;  // as it had nothing to bring out; until it says that it has less
   std::deque<PendingGrow> growth;
   std::vector<Grow> asked_on_hold;
+  std::map<GpuSlot, MoveDebt> moves;
 
   bool can_answer() const { return reachable && !dead; }
   bool answered() const { return seen_seq == gate_seq; }
@@ -74,6 +86,7 @@ struct LeaseState {
   TimePoint entering_since{};            // and since its predecessors have drained
   TimePoint turn_since{};                // of the current quantum
   TimePoint closed_at{};                 // the first close of this leaving
+  Duration closed_awake{};               // the same, by TurnTable::awake
   TimePoint held_last{};                 // end of its last turn
   TimePoint retry_at{};                  // does not enter before then: memory did not come back
   bool in_vain = false;                  // as there was none; until a tenant says that it has less
@@ -84,7 +97,10 @@ struct LeaseState {
   bool reported = false;  // that it does not yield
   std::optional<TimePoint> no_room_since;  // wants, and does not fit beside what nobody can move
   bool no_room_reported = false;
-  std::optional<TimePoint> held_up_since;  // needs what processes have that cannot answer
+  bool is_held_up = false;  // at the last look: needs what processes have that cannot answer
+  Duration held_up{};       // so long, since it last held a turn or wanted none
+  Duration drain_owed{};    // that others waited for its work to end, since that last did
+  DebtTold debt_told = DebtTold::kNothing;
 };
 
 struct Moved {

@@ -19,7 +19,30 @@ LeaseState* TurnTable::lease_of(TenantId tenant) {
 }
 
 void TurnTable::report(Trouble trouble, LeaseId lease, TenantId tenant, bool stop) {
-  actions.push_back(ReportTrouble{trouble, lease, tenant, stop, {}});
+  actions.push_back(ReportTrouble{trouble, lease, tenant, stop, {}, {}});
+}
+
+void TurnTable::report_debt(LeaseId lease, Duration ends_in) {
+  actions.push_back(ReportTrouble{Trouble::kNotYielding, lease, {}, false, {}, ends_in});
+}
+
+Duration TurnTable::owed(const LeaseState& lease) const {
+  Duration most = lease.drain_owed;
+  for (const TenantId id : lease.tenants) {
+    for (const auto& [gpu, debt] : tenants.at(id).moves) most = std::max(most, debt.owed);
+  }
+  return most;
+}
+
+bool TurnTable::owes(const LeaseState& lease) const {
+  if (lease.is_held_up || lease.phase == Phase::kLeaving) return true;
+  return std::any_of(lease.tenants.begin(), lease.tenants.end(), [&](TenantId id) {
+    return tenants.at(id).can_answer() &&
+           std::any_of(lease.gpus.begin(), lease.gpus.end(), [&](GpuSlot gpu) {
+             const Holding& held = memory.at(id, gpu);
+             return !(held.leaving + held.coming).is_zero();
+           });
+  });
 }
 
 bool TurnTable::wants(const LeaseState& lease) const {

@@ -23,6 +23,7 @@ struct TurnTable {
   std::map<TenantId, TenantState> tenants;
   TimePoint held_until{};  // no decision before then
   TimePoint now{};
+  Duration awake{};      // that events came in: what counts against somebody counts by this
   bool changed = false;  // a phase, in this step: what was decided before may no longer hold
   Actions actions;       // what follows from the event that is being handled
 
@@ -44,7 +45,13 @@ struct TurnTable {
   // What host memory has room for. Blocks move whole: what is ordered out may be up to one more.
   Bytes may_go_out() const;
 
+  // How long others have waited for what the lease was told to do, of whichever it is the longest.
+  Duration owed(const LeaseState& lease) const;
+  // Something is owed, so that time counts.
+  bool owes(const LeaseState& lease) const;
+
   void report(Trouble trouble, LeaseId lease, TenantId tenant, bool stop = false);
+  void report_debt(LeaseId lease, Duration ends_in);
 };
 
 }  // namespace gpurota::sched

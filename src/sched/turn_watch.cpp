@@ -6,7 +6,7 @@
 namespace gpurota::sched {
 
 void TurnWatch::watch_deadline(LeaseState& lease) {
-  if (table_.now < lease.closed_at + table_.settings.yield_deadline) return;
+  if (table_.awake < lease.closed_awake + table_.settings.yield_deadline) return;
   if (!lease.reported)
     table_.report(Trouble::kNotYielding, lease.terms.id, {}, table_.settings.stop_at_deadline);
   lease.reported = true;
@@ -55,7 +55,7 @@ void TurnWatch::look_at_excess(GpuSlot gpu) {
   if (state.over_reported || table_.now < *state.over_since + kLasts) return;
   state.over_reported = true;
   table_.actions.push_back(
-      ReportTrouble{Trouble::kOverCapacity, {}, {}, false, table_.memory.uuid(gpu)});
+      ReportTrouble{Trouble::kOverCapacity, {}, {}, false, table_.memory.uuid(gpu), {}});
 }
 
 // A tenant that has just come or gone is soon known for what it is.
@@ -75,11 +75,15 @@ void TurnWatch::watch_room(LeaseState& lease, Wait obstacle) {
 // Nobody can take memory from a process that does not answer: it comes back with the end of its lease. One lease at a time ends, as
 // that may be enough.
 void TurnWatch::watch_stopped(LeaseState& lease, Wait obstacle) {
-  if (obstacle != Wait::kHeldByStopped) return lease.held_up_since.reset();
-  if (!lease.held_up_since) lease.held_up_since = table_.now;
-  const auto until = obstacles_.held_up_until(lease);
-  if (!until || table_.now < *until) return;
-  lease.held_up_since = table_.now;
+  lease.is_held_up = obstacle == Wait::kHeldByStopped;
+  if (!lease.is_held_up) {
+    // Not at once: a process may go from one way not to answer to another, and give nothing.
+    if (lease.phase == Phase::kHolding || !table_.wants(lease)) lease.held_up = Duration::zero();
+    return;
+  }
+  const Duration bound = table_.settings.stopped_deadline;
+  if (bound == Duration::zero() || lease.held_up < bound) return;
+  lease.held_up = Duration::zero();
   const TenantId most = obstacles_.has_most_of(lease);
   if (most != TenantId())
     table_.report(Trouble::kUnreachable, table_.tenants.at(most).lease, most, true);

@@ -3,6 +3,7 @@
 #include "sched/host_needs.h"
 #include "sched/residency_rules.h"
 #include "sched/turn_choice.h"
+#include "sched/turn_debts.h"
 #include "sched/turn_events.h"
 #include "sched/turn_moves.h"
 #include "sched/turn_reader.h"
@@ -27,6 +28,7 @@ struct Parts {
         choice(table, order, length, obstacles, phases),
         moves(table, order),
         watch(table, obstacles),
+        debts(table, obstacles),
         events(table, phases, clocks) {}
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
@@ -39,8 +41,15 @@ struct Parts {
   TurnChoice choice;
   TurnMoves moves;
   TurnWatch watch;
+  TurnDebts debts;
   TurnEvents events;
 };
+
+void begin(TurnTable& table, Parts& parts, TimePoint now) {
+  parts.debts.advance(now);
+  table.now = std::max(table.now, now);
+  table.actions.clear();
+}
 
 void look_at_leases(TurnTable& table, Parts& parts) {
   for (auto& [id, lease] : table.leases) {
@@ -48,6 +57,7 @@ void look_at_leases(TurnTable& table, Parts& parts) {
     const Wait obstacle = waits ? parts.obstacles.hindrance(lease) : Wait::kNothing;
     parts.watch.watch_room(lease, obstacle);
     parts.watch.watch_stopped(lease, obstacle);
+    parts.debts.watch(lease);
     if (lease.phase != Phase::kLeaving) continue;
     parts.phases.let_through(lease);
     parts.watch.watch_deadline(lease);
@@ -175,12 +185,11 @@ void Turns::update_lease(const LeaseTerms& terms) {
 }
 
 Actions Turns::remove_lease(LeaseId lease, TimePoint now) {
-  table_.now = now;
-  table_.actions.clear();
+  Parts parts(table_);
+  begin(table_, parts, now);
   const auto found = table_.leases.find(lease);
   if (found == table_.leases.end()) return {};
   const std::set<TenantId> tenants = found->second.tenants;
-  Parts parts(table_);
   for (TenantId tenant : tenants) parts.events.on(RemoveTenant{tenant});
   table_.leases.erase(lease);
   table_.memory.set_aside(lease, false);
@@ -190,24 +199,35 @@ Actions Turns::remove_lease(LeaseId lease, TimePoint now) {
 }
 
 Actions Turns::handle(const Event& event, TimePoint now) {
-  table_.now = std::max(table_.now, now);
-  table_.actions.clear();
   Parts parts(table_);
+  begin(table_, parts, now);
   std::visit([&](const auto& e) { parts.events.on(e); }, event);
   settle(table_, parts);
   return std::move(table_.actions);
 }
 
 Actions Turns::set_aside(LeaseId lease, bool aside, TimePoint now) {
-  table_.now = std::max(table_.now, now);
-  table_.actions.clear();
+  Parts parts(table_);
+  begin(table_, parts, now);
   const auto found = table_.leases.find(lease);
   if (found == table_.leases.end()) return {};
   found->second.aside = aside;
   table_.memory.set_aside(lease, aside);
-  Parts parts(table_);
   settle(table_, parts);
   return std::move(table_.actions);
+}
+
+Bytes Turns::available(LeaseId lease, const GpuUuid& gpu) const {
+  const auto slot = table_.memory.slot_of(gpu);
+  const auto known = table_.leases.find(lease);
+  if (!slot || table_.memory.is_lost(*slot) || known == table_.leases.end()) return {};
+  Bytes limit;
+  for (const LeaseTerms::Gpu& terms : known->second.terms.gpus) {
+    if (terms.uuid == gpu) limit = terms.limit;
+  }
+  const Bytes most = ResidencyRules(table_.memory).available(lease, *slot, limit);
+  const bool off = table_.gpus[slot->value].settings.mode == TurnsMode::kOff;
+  return off ? std::min(most, table_.memory.capacity(*slot) - table_.memory.wanted(*slot)) : most;
 }
 
 bool Turns::could_be_aside(LeaseId lease) const {

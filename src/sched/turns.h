@@ -44,6 +44,8 @@ class Turns {
   // evicted, and it stays apart, whoever is there. Others are admitted as if it never came back. Whoever does
   // either asks before whether there is room for it.
   Actions set_aside(LeaseId lease, bool aside, TimePoint now);
+  // What a program of the lease could be granted there now, as a growth would be judged.
+  Bytes available(LeaseId lease, const GpuUuid& gpu) const;
   // Whether host memory could take all that the lease has.
   bool could_be_aside(LeaseId lease) const;
   // Whether it could have its turns beside those that came meanwhile.

@@ -87,7 +87,7 @@ class TurnsTest : public testing::Test {
       const Action action = queue[i];
       if (const auto* gate = std::get_if<SetGate>(&action)) on_gate(*gate);
       if (const auto* e = std::get_if<Evict>(&action)) on_evict(*e);
-      if (const auto* r = std::get_if<Restore>(&action)) {
+      if (const auto* r = std::get_if<Restore>(&action); r && !lazy.contains(r->tenant)) {
         now += restoring_takes;
         const Bytes used = unused.contains(r->tenant) ? Bytes() : r->bytes;
         send(Restored{r->tenant, r->gpu, used, r->bytes - used, false});
@@ -143,7 +143,8 @@ class TurnsTest : public testing::Test {
   std::map<TenantId, Bytes> evicted;
   std::map<TenantId, int> evictions;  // orders
   // hollow: has nothing to bring out, whatever it has said.
-  std::set<TenantId> open, works, stuck, silent, failing, hollow, unused;
+  // lazy: takes room and does not come into it.
+  std::set<TenantId> open, works, stuck, silent, failing, hollow, unused, lazy;
 };
 
 }  // namespace gpurota::sched

@@ -66,6 +66,18 @@ TEST_F(ReconnectTest, WhoDidNotHearThatItsTurnIsOverIsToldAgain) {
   EXPECT_TRUE(closes(actions, kNew));
 }
 
+TEST_F(ReconnectTest, ATurnIsNotHadByConnectingAgain) {
+  send(AddTenant{kOther, kLeaseB, {}, false});
+  send(TenantStatus{kOld, 1, false, 0, 0});
+  for (const Action& action : send(Grow{kOther, kGpu, 1, gib(50), false})) {
+    const auto* gate = std::get_if<SetGate>(&action);  // it leaves at once
+    if (gate && gate->tenant == kOld) send(TenantStatus{kOld, gate->seq, false, 0, 0});
+  }
+  ASSERT_EQ(turns.explain(kLeaseA, now)->phase, Phase::kApart);
+  send(AddTenant{kNew, kLeaseA, {{kGpu, gib(50), gib(50), {}}}, true, kOld});
+  EXPECT_EQ(turns.explain(kLeaseA, now)->phase, Phase::kApart);
+}
+
 TEST_F(ReconnectTest, WhatTheDriverShowsBesideCountsAsWired) {
   send(Measured{kOld, kGpu, gib(2)});
   EXPECT_EQ(used(), gib(52));

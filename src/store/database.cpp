@@ -16,6 +16,7 @@ namespace {
 
 constexpr const char* kMemory = ":memory:";
 constexpr int kBusyMs = 2000;
+constexpr int kMostFrames = 10000;
 
 Error make_error(sqlite3* db, int result, const std::string& path) {
   Error error{Code::kIo, db == nullptr ? result : ::sqlite3_extended_errcode(db), ""};
@@ -164,13 +165,24 @@ Result<Database> Database::open(const std::string& path) {
                        "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;"
                        "PRAGMA trusted_schema = OFF;"));
   // Whoever uses the database brings its log into the file; this is for one that grows beyond all measure meanwhile.
-  GPUROTA_TRY(database.execute("PRAGMA wal_autocheckpoint = 10000"));
+  ::sqlite3_wal_autocheckpoint(raw, kMostFrames);
   GPUROTA_TRY(check_integrity(database));
   return database;
 }
 
 void Database::accept() {
   ::sqlite3_db_config(db_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
+}
+
+// There is one such hook, and SQLite's own, of sqlite3_wal_autocheckpoint, would be it.
+void Database::watch_commits(std::function<void(std::uint64_t frames)> on_commit) {
+  on_commit_ = std::make_unique<OnCommit>(std::move(on_commit));
+  const auto hook = [](void* self, sqlite3* db, const char* name, int frames) {
+    (*static_cast<OnCommit*>(self))(static_cast<std::uint64_t>(frames));
+    if (frames >= kMostFrames) (void)::sqlite3_wal_checkpoint(db, name);
+    return SQLITE_OK;
+  };
+  ::sqlite3_wal_hook(db_.get(), hook, on_commit_.get());
 }
 
 Result<void> Database::checkpoint() {

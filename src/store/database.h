@@ -5,6 +5,7 @@
 #include "base/result.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,6 +58,8 @@ class Database {
   static Result<Database> open(const std::string& path);
   // It is what it should be: from now on closing it brings the log into the file and removes it.
   void accept();
+  // Called after each change that was written to the log, with the number of the frame it ends with.
+  void watch_commits(std::function<void(std::uint64_t frames)> on_commit);
   // Brings the log into the file, and empties it. Returns when the disk has it.
   Result<void> checkpoint();
   // Rows changed since it was opened.
@@ -75,6 +78,8 @@ class Database {
 
   std::unique_ptr<sqlite3, Close> db_;
   std::unique_ptr<std::string> path_;  // statements point to it
+  using OnCommit = std::function<void(std::uint64_t)>;
+  std::unique_ptr<OnCommit> on_commit_;  // SQLite points to it
 };
 
 // All or nothing: what was done since is undone unless commit() succeeded.

@@ -5,7 +5,6 @@
 #include "store/columns.h"
 #include "store/schema.h"
 #include "store/sequences.h"
-#include "store/store_mark.h"
 
 #include <fmt/core.h>
 
@@ -31,20 +30,24 @@ Result<std::uint64_t> times_settled(Database& database) {
 
 Result<std::unique_ptr<SqliteStore>> SqliteStore::make(Fd lock, const std::string& state_dir) {
   const std::string path = state_dir.empty() ? ":memory:" : state_dir + "/gpurota.db";
-  std::optional<std::uint64_t> mark;
+  std::optional<StoreMark> mark;
+  LogPosition log;
   if (!state_dir.empty()) {
     GPUROTA_ASSIGN_OR_RETURN(mark, read_mark(state_dir));
     GPUROTA_TRY(check_is_there(state_dir, path));
+    GPUROTA_ASSIGN_OR_RETURN(log, read_log(path + "-wal"));
   }
   GPUROTA_ASSIGN_OR_RETURN(auto database, Database::open(path));
+  std::uint64_t settled = 0;
   if (mark) {
-    GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t settled, times_settled(database));
-    GPUROTA_TRY(check_is_whole(state_dir, path, mark, settled));
+    GPUROTA_ASSIGN_OR_RETURN(settled, times_settled(database));
+    GPUROTA_TRY(check_is_whole(state_dir, path, *mark, settled, log));
   }
   database.accept();
-  GPUROTA_TRY(upgrade_schema(database));
   std::unique_ptr<SqliteStore> store(
       new SqliteStore(std::move(lock), state_dir, std::move(database)));
+  if (mark) store->log_.begin_marks({settled, mark->log});
+  GPUROTA_TRY(upgrade_schema(store->database_));
   // With a full disk it serves all the same, as before; gpurota doctor says that it is full, and this is tried again.
   (void)store->settle();
   return store;
@@ -58,12 +61,15 @@ bool SqliteStore::needs_settling() const {
 // mark.
 Result<void> SqliteStore::settle() {
   if (!needs_settling()) return {};
+  GPUROTA_TRY(log_.end_marks());
   GPUROTA_TRY(database_.checkpoint());
   log_.on_emptied();
   GPUROTA_TRY(database_.execute("INSERT OR IGNORE INTO sequence VALUES ('settled', 0)"));
   GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t settled, next_number(database_, "settled"));
   GPUROTA_TRY(log_.sync());
-  GPUROTA_TRY(write_mark(state_dir_, settled));
+  GPUROTA_TRY(replace_mark(mark_path(state_dir_), {settled, {}}));
+  log_.begin_marks({settled, {}});
+  GPUROTA_TRY(log_.sync());
   settled_changes_ = database_.changes();
   return {};
 }

@@ -18,6 +18,7 @@
 #include "store/log_file.h"
 #include "store/program_tables.h"
 #include "store/queue_tables.h"
+#include "store/store_mark.h"
 
 #include <chrono>
 #include <memory>
@@ -110,7 +111,9 @@ class SqliteStore final : public ports::Store, public ports::History, public por
       : lock_(std::move(lock)),
         state_dir_(std::move(state_dir)),
         database_(std::move(database)),
-        log_(state_dir_.empty() ? "" : database_.path()) {}
+        log_(state_dir_.empty() ? "" : database_.path(), mark_path(state_dir_)) {
+    database_.watch_commits([this](std::uint64_t frames) { log_.on_commit(frames); });
+  }
   static Result<std::unique_ptr<SqliteStore>> make(Fd lock, const std::string& state_dir);
 
   Fd lock_;                // outlives database_

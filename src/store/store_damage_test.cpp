@@ -41,6 +41,14 @@ class StoreDamage : public ::testing::Test {
       }
     });
   }
+  // Somebody has waited for each of them.
+  void confirm_and_die(std::uint64_t from, std::uint64_t to) const {
+    in_a_daemon([&](SqliteStore& store) {
+      for (std::uint64_t id = from; id <= to; ++id) {
+        if (!store.save_lease(lease_of(id)) || !store.sync()) ::_exit(3);
+      }
+    });
+  }
   void in_a_daemon(const std::function<void(SqliteStore&)>& run) const {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -116,6 +124,70 @@ TEST_F(StoreDamage, ALogThatIsEmptyGoneOrGarbageIsSaid) {
   expect_refused("its log");
   write_file(wal(), whole);
   EXPECT_EQ(leases(), 5u) << "put back, it is all there";
+}
+
+TEST_F(StoreDamage, ALogThatWasCutSinceSomebodyWasToldThatAllIsStoredIsSaid) {
+  confirm_and_die(1, 5);
+  const std::string whole = read_file(wal());
+  for (const std::size_t cut : {1u, 7u, 4096u, 4097u, 4096u + 24u, 3u * (4096u + 24u), 20000u}) {
+    ASSERT_LT(cut, whole.size());
+    write_file(wal(), whole.substr(0, whole.size() - cut));
+    expect_refused("its log");
+  }
+  std::string flipped = whole;
+  flipped.back() = static_cast<char>(flipped.back() ^ 1);
+  write_file(wal(), flipped);
+  expect_refused("its log");
+  write_file(wal(), whole);
+  EXPECT_EQ(leases(), 5u) << "put back, it is all there";
+}
+
+TEST_F(StoreDamage, WithoutTheMarkItGoesOnWithWhatIsLeftOfTheLog) {
+  confirm_and_die(1, 5);
+  const std::string whole = read_file(wal());
+  write_file(wal(), whole.substr(0, whole.size() - 7));
+  expect_refused("move " + mark() + " away");
+  std::filesystem::remove(mark());
+  EXPECT_EQ(leases(), 4u);
+  EXPECT_EQ(leases(), 4u) << "and it goes on from there";
+}
+
+TEST_F(StoreDamage, WhatNobodyWasToldOfMayBeLost) {
+  in_a_daemon([](SqliteStore& store) {
+    if (!store.save_lease(lease_of(1)) || !store.sync() || !store.save_lease(lease_of(2)))
+      ::_exit(3);
+  });
+  const std::string whole = read_file(wal());
+  write_file(wal(), whole.substr(0, whole.size() - 7));
+  EXPECT_EQ(leases(), 1u);
+}
+
+TEST_F(StoreDamage, HoweverADaemonEndsTheNextOneFindsAllAndComplainsOfNothing) {
+  std::mt19937 dice(1);
+  std::uint64_t last = 0;
+  for (int round = 0; round < 20; ++round) {
+    const auto seed = dice();
+    const std::uint64_t first = last;
+    const bool in_order = dice() % 3 == 0;
+    const auto use = [&](SqliteStore& store) {
+      std::mt19937 local(seed);
+      for (std::uint64_t id = first + 1; id <= first + 6; ++id) {
+        if (!store.save_lease(lease_of(id))) ::_exit(3);
+        if (local() % 2 == 0 && !store.sync()) ::_exit(4);
+        if (local() % 4 == 0 && !store.settle()) ::_exit(5);
+      }
+    };
+    last += 6;
+    if (in_order) {
+      auto store = SqliteStore::open(dir());
+      ASSERT_TRUE(store) << store.error().message;
+      use(**store);
+    } else {
+      in_a_daemon(use);
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_EQ(leases(), last);
 }
 
 TEST_F(StoreDamage, WhatWasSettledIsThereWithoutTheLogToo) {

@@ -6,9 +6,8 @@
 #include <fmt/core.h>
 
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
-#include <string_view>
+#include <sstream>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -20,8 +19,6 @@ namespace {
 constexpr const char* kWhatThen =
     "leases are forgotten, so gpurota run ends its commands, and GPU memory that other programs "
     "hold is unreserved use, which gpurota status shows";
-
-std::string path_of(const std::string& state_dir) { return state_dir + "/store.mark"; }
 
 // The smallest page that SQLite has: it takes a file with less for a new one, and writes over it.
 constexpr off_t kLeastDatabase = 512;
@@ -50,7 +47,7 @@ bool has_entries(const std::string& folder) {
 
 // What shows that there was a database; empty: nothing.
 std::string sign_of_one(const std::string& state_dir, const std::string& database) {
-  if (is_there(path_of(state_dir))) return path_of(state_dir);
+  if (is_there(mark_path(state_dir))) return mark_path(state_dir);
   if (size_of(database) > 0) return database;
   if (size_of(database + "-wal") > 0) return database + "-wal";
   for (const char* folder : {"/jobs", "/fillers"}) {
@@ -61,21 +58,37 @@ std::string sign_of_one(const std::string& state_dir, const std::string& databas
 
 }  // namespace
 
-Result<std::optional<std::uint64_t>> read_mark(const std::string& state_dir) {
-  const std::string path = path_of(state_dir);
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd && errno == ENOENT) return std::optional<std::uint64_t>();
-  if (!fd) return fail_errno("cannot open " + path, errno);
-  char text[32];
-  const ssize_t size = ::read(fd.get(), text, sizeof text);
-  if (size < 0) return fail_errno("cannot read " + path, errno);
-  std::uint64_t settled = 0;
-  std::from_chars(text, text + size, settled);
-  return std::optional(settled);
+std::string mark_path(const std::string& state_dir) { return state_dir + "/store.mark"; }
+
+std::string mark_text(const StoreMark& mark) {
+  constexpr std::size_t kSize = 96;
+  std::string text = fmt::format("{}\n", mark.settled);
+  if (mark.log.frames != 0) {
+    text += fmt::format("{} {} {} {}", mark.log.number, mark.log.salt[0], mark.log.salt[1],
+                        mark.log.frames);
+  }
+  text.resize(kSize - 1, ' ');
+  return text + "\n";
 }
 
-Result<void> write_mark(const std::string& state_dir, std::uint64_t settled) {
-  return replace_file(path_of(state_dir), fmt::format("{}\n", settled), 0600);
+Result<std::optional<StoreMark>> read_mark(const std::string& state_dir) {
+  const std::string path = mark_path(state_dir);
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd && errno == ENOENT) return std::optional<StoreMark>();
+  if (!fd) return fail_errno("cannot open " + path, errno);
+  char text[256];
+  const ssize_t size = ::read(fd.get(), text, sizeof text);
+  if (size < 0) return fail_errno("cannot read " + path, errno);
+  std::istringstream words(std::string(text, static_cast<std::size_t>(size)));
+  StoreMark mark;
+  if (!(words >> mark.settled)) return std::optional(StoreMark());
+  LogPosition log;
+  if (words >> log.number >> log.salt[0] >> log.salt[1] >> log.frames) mark.log = log;
+  return std::optional(mark);
+}
+
+Result<void> replace_mark(const std::string& path, const StoreMark& mark) {
+  return replace_file(path, mark_text(mark), 0600);
 }
 
 Result<void> check_is_there(const std::string& state_dir, const std::string& database) {
@@ -91,14 +104,29 @@ Result<void> check_is_there(const std::string& state_dir, const std::string& dat
 }
 
 Result<void> check_is_whole(const std::string& state_dir, const std::string& database,
-                            std::optional<std::uint64_t> mark, std::uint64_t settled) {
-  if (!mark || settled >= *mark) return {};
-  return fail(Code::kIo,
-              fmt::format("the state in {0} is damaged: it is older than {1} says, so its log "
-                          "{0}-wal was lost or damaged, or an older copy was put back. Nothing was "
-                          "changed. Put the newer one back; or, to go on with what there is, move "
-                          "{1} away and start gpurotad again. Of leases made since then: {2}",
-                          database, path_of(state_dir), kWhatThen));
+                            const StoreMark& mark, std::uint64_t settled, const LogPosition& log) {
+  if (settled < mark.settled) {
+    return fail(
+        Code::kIo,
+        fmt::format("the state in {0} is damaged: it is older than {1} says, so its log "
+                    "{0}-wal was lost or damaged, or an older copy was put back. Nothing was "
+                    "changed. Put the newer one back; or, to go on with what there is, move "
+                    "{1} away and start gpurotad again. Of leases made since then: {2}",
+                    database, mark_path(state_dir), kWhatThen));
+  }
+  // A log that began anew since then began with all in the database. So it is where the database was settled since.
+  const bool began_anew = settled > mark.settled || log.number > mark.log.number;
+  const bool has_all = log.is_same_log(mark.log) && log.frames >= mark.log.frames;
+  if (mark.log.frames == 0 || began_anew || has_all) return {};
+  return fail(
+      Code::kIo,
+      fmt::format(
+          "the state in {0} is damaged: the end of its log {0}-wal was lost or damaged, and "
+          "with it the last changes, which gpurotad had confirmed ({3} of {4} parts are "
+          "whole). Nothing was changed. Put the whole log back; or, to go on with what there "
+          "is, move {1} away and start gpurotad again. Of leases made since then: {2}",
+          database, mark_path(state_dir), kWhatThen, log.is_same_log(mark.log) ? log.frames : 0,
+          mark.log.frames));
 }
 
 }  // namespace gpurota::store

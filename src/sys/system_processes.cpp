@@ -237,6 +237,21 @@ bool SystemProcesses::is_stopped(pid_t pid) {
   return events && events->find("frozen 1") != std::string::npos;
 }
 
+Result<Bytes> SystemProcesses::private_memory(pid_t pid) {
+  const auto text = read_whole(fmt::format("/proc/{}/status", pid), 65536);
+  if (!text && is_shortage(errno)) return out_of_descriptors(errno);
+  if (!text) return fail(Code::kGone, fmt::format("process {} has ended", pid));
+  std::istringstream status(*text);
+  Bytes sum;
+  for (std::string line; std::getline(status, line);) {
+    std::istringstream words(line);
+    std::string key;
+    std::uint64_t kib = 0;
+    if (words >> key >> kib && (key == "RssAnon:" || key == "VmSwap:")) sum += Bytes(kib << 10);
+  }
+  return sum;
+}
+
 Result<std::vector<ProcessInfo>> SystemProcesses::read_all() {
   std::vector<ProcessInfo> all;
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), &::closedir);

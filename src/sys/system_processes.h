@@ -15,7 +15,7 @@
 
 namespace gpurota::sys {
 
-class SystemProcesses final : public ports::Processes {
+class SystemProcesses : public ports::Processes {
  public:
   // `loop` tells of deaths and must outlive this.
   explicit SystemProcesses(ports::EventLoop& loop);
@@ -30,6 +30,7 @@ class SystemProcesses final : public ports::Processes {
   Result<ports::ProcessInfo> read_info(pid_t pid) override;
   Result<pid_t> child_called(const ports::ProcessId& parent, pid_t number) override;
   bool is_stopped(pid_t pid) override;
+  Result<Bytes> private_memory(pid_t pid) override;
   Result<std::vector<std::string>> command_of(pid_t pid) override;
   std::uint64_t changes() const override { return commands_.changes(); }
   Result<std::vector<ports::ProcessInfo>> read_all() override;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <vector>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -58,6 +59,16 @@ class SystemProcessesTest : public ::testing::Test {
   FakeEventLoop loop_;
   SystemProcesses processes_{loop_};
 };
+
+TEST_F(SystemProcessesTest, CountsThePrivateMemoryOfAProcess) {
+  const auto before = processes_.private_memory(::getpid());
+  ASSERT_TRUE(before) << before.error().message;
+  std::vector<char> memory(mib(256).count(), 1);
+  const auto after = processes_.private_memory(::getpid());
+  ASSERT_TRUE(after);
+  EXPECT_GE(*after, *before + mib(192)) << memory.back();
+  EXPECT_EQ(processes_.private_memory(0x7ffffff0).error().code, Code::kGone);
+}
 
 TEST_F(SystemProcessesTest, TellsOfADeathOnceEvenWhileItIsAZombie) {
   const pid_t pid = start();

@@ -74,6 +74,7 @@ class FakeProcesses final : public ports::Processes {
   Result<ports::ProcessInfo> read_info(pid_t pid) override;
   Result<pid_t> child_called(const ports::ProcessId& parent, pid_t number) override;
   bool is_stopped(pid_t pid) override { return stopped_.count(pid) > 0; }
+  Result<Bytes> private_memory(pid_t /*pid*/) override { return Bytes(); }
   Result<std::vector<std::string>> command_of(pid_t pid) override;
   std::uint64_t changes() const override { return changes_; }
   Result<std::vector<ports::ProcessInfo>> read_all() override;

@@ -57,6 +57,18 @@ refuses_to_start() {
   wait_until gone "$holder"
 }
 
+@test "nor with one whose log was cut by a few bytes since a lease was confirmed" {
+  gpurota reserve --memory 1G --for 1h
+  gpurota reserve --memory 1G --for 1h
+  kill_daemon
+  cp "$DATABASE-wal" whole
+  truncate -s -7 "$DATABASE-wal"
+  refuses_to_start 'the end of its log .* was lost or damaged'
+  cp whole "$DATABASE-wal"
+  start_daemon
+  holds 'len(leases) == 2'
+}
+
 @test "a daemon that stops leaves all it knows in one file" {
   start_lease
   stop_daemon

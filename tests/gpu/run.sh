@@ -123,7 +123,7 @@ swap_restart() { # the daemon comes anew while two take turns, waiting and movin
   gpurota turns
   gpurota set --gpu-ids 0 --reset
   tail -n 2 "$results"/swap_restart?.out
-  [ "$code" -eq 0 ] && ! grep "is still there" "$results/gpurotad.log"
+  [ "$code" -eq 0 ] && ! grep -E "is still there|does not show it" "$results/gpurotad.log"
 }
 exclusive() { gpurota run -- python3 -c "
 import os, torch
@@ -146,6 +146,9 @@ swap_torch() { # two trainings that do not fit together take turns: losses bit f
 }
 swap_expandable() { # the same with memory that PyTorch maps itself
   python3 "$here/swap_torch.py" "$dist/bin/gpurota" --expandable --results "$results"
+}
+swap_free() { # what is said to be free beside memory that cannot move is what is granted
+  python3 "$here/swap_free.py" "$dist/bin/gpurota"
 }
 swap_shared() { # pairs of processes that share tensors by CUDA's handles take turns
   python3 "$here/swap_shared.py" "$dist/bin/gpurota" --results "$results"
@@ -215,6 +218,7 @@ check turns turns
 check swap_probe swap_probe
 check swap_torch swap_torch
 check swap_expandable swap_expandable
+check swap_free swap_free
 check swap_shared swap_shared
 check swap_handles swap_handles
 check usable usable

@@ -41,6 +41,16 @@ class RunningDaemon::SharedProbe final : public ports::GpuProbe {
   FakeGpuProbe& probe_;
 };
 
+class ToldProcesses final : public sys::SystemProcesses {
+ public:
+  ToldProcesses(ports::EventLoop& loop, const std::atomic<std::uint64_t>& memory)
+      : SystemProcesses(loop), memory_(memory) {}
+  Result<Bytes> private_memory(pid_t /*pid*/) override { return Bytes(memory_.load()); }
+
+ private:
+  const std::atomic<std::uint64_t>& memory_;
+};
+
 config::Config RunningDaemon::quick() {
   config::Config config;
   config.watch_period = std::chrono::milliseconds(20);
@@ -72,7 +82,7 @@ Result<void> RunningDaemon::try_start() {
   // The daemon is made and destroyed on the thread that runs it.
   std::promise<Result<void>> done;
   thread_ = std::thread([this, &done] {
-    sys::SystemProcesses processes(*loop_);
+    ToldProcesses processes(*loop_, host_memory);
     daemon::Daemon::World world{*loop_,
                                 [this] { return std::make_unique<SharedProbe>(probe); },
                                 store,

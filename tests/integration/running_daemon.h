@@ -10,6 +10,7 @@
 #include "testing/memory_store.h"
 #include "testing/temp_dir.h"
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -55,6 +56,8 @@ class RunningDaemon {
   const std::shared_ptr<FakeAccounts> database = std::make_shared<FakeAccounts>();
   FakeAccounts& accounts = *database;
   MemoryStore store;
+  // What the kernel is said to count for each process: tests have numbers in the place of memory.
+  std::atomic<std::uint64_t> host_memory{gib(1024).count()};
   std::chrono::milliseconds patience{30000};  // of the next start() with what hangs
 
  private:

@@ -44,8 +44,10 @@ TEST_P(ForgedTest, WhatNobodyAskedForEndsTheConnectionAndNotTheOthers) {
 INSTANTIATE_TEST_SUITE_P(Kinds, ForgedTest, ::testing::Range(0, 6));
 
 TEST_F(SwapTest, AClaimIsCutToTheLimitOfItsLease) {
-  SwapClient liar(daemon.tenant_socket()), honest(daemon.tenant_socket());
   const std::uint64_t lease = make_lease(gib(8));
+  daemon.stop();  // a new daemon has to ask what there is
+  daemon.start();
+  SwapClient liar(daemon.tenant_socket()), honest(daemon.tenant_socket());
   ASSERT_TRUE(liar.join(lease, {Bytes(UINT64_MAX), Bytes(UINT64_MAX), gib(1)}));
   ASSERT_TRUE(honest.join(make_lease(gib(12))));
   EXPECT_EQ(honest.grow(gib(12)), GPUROTA_OK);

@@ -237,12 +237,15 @@ TEST_F(SwapLimitsTest, AContextWhoseProgramComesBackIsCountedAtWhatItTakes) {
 // Until it is measured the context is held and not told, as is memory that a liar says is out.
 TEST_F(SwapLimitsTest, AProgramThatComesBackWithMemoryOutIsNotDoubtedForItsContext) {
   const LeaseId first = make_lease(), second = make_lease();
+  Child holder({SWAP_PROGRAM, daemon.tenant_socket(), std::to_string(second.value),
+                std::to_string(gib(22).count()), "here"});
   daemon.stop();
   daemon.start();
   daemon.probe.set_process(turns().uuid, ::getpid(), mib(1200));
-  SwapClient holder(daemon.tenant_socket()), waits(daemon.tenant_socket());
-  ASSERT_TRUE(holder.join(second.value, {gib(22), gib(22), {}, true}));
-  holder.set_busy(true);
+  daemon.probe.set_process(turns().uuid, holder.pid(), gib(22));
+  SwapClient waits(daemon.tenant_socket());
+  holder.write_line();
+  ASSERT_EQ(holder.read_line(), "joined");
   waits.set_held({}, 1);
   ASSERT_TRUE(waits.join(first.value, {gib(2), {}, mib(1200)}));
   ASSERT_TRUE(eventually([&] { return holds(second); }));

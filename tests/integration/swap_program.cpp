@@ -1,6 +1,9 @@
 // A tenant of a swap lease in a process of its own:
-//   SOCKET LEASE BYTES   joins, asks for so much, prints "granted" or "refused", works for ever, and
-//                        prints "again N" after the N-th opening of its gate beyond the first
+//   SOCKET LEASE BYTES        joins, asks for so much, prints "granted" or "refused", works for ever, and
+//                             prints "again N" after the N-th opening of its gate beyond the first
+//   SOCKET LEASE BYTES lazy   the same, and then does nothing that it is told
+//   SOCKET LEASE BYTES here   waits for a line, joins as one that has so much on the GPU and an open gate, prints "joined"
+//   SOCKET LEASE BYTES out    the same, and says that all of it is in host memory
 #include "swap_client.h"
 
 #include <cstdlib>
@@ -9,15 +12,34 @@
 
 #include <poll.h>
 
+namespace {
+
+int come_back(const std::string& socket, std::uint64_t lease, gpurota::Bytes bytes, bool out) {
+  std::string line;
+  std::getline(std::cin, line);
+  gpurota::testing::SwapClient tenant(socket);
+  const bool joined = tenant.join(lease, {bytes, out ? gpurota::Bytes() : bytes, {}, !out});
+  tenant.set_busy(true);
+  std::cout << (joined ? "joined" : "not welcome") << std::endl;
+  for (;;) (void)::poll(nullptr, 0, 1000);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 4 && argc != 5) return 2;
+  const std::string mode = argc == 5 ? argv[4] : "";
+  const gpurota::Bytes bytes(std::stoull(argv[3]));
+  if (mode == "here" || mode == "out")
+    return come_back(argv[1], std::stoull(argv[2]), bytes, mode == "out");
   gpurota::testing::SwapClient tenant(argv[1]);
   if (!tenant.join(std::stoull(argv[2]))) {
     std::cout << "not welcome" << std::endl;
     return 1;
   }
   tenant.set_busy(true);
-  const auto status = tenant.grow(gpurota::Bytes(std::stoull(argv[3])));
+  const auto status = tenant.grow(bytes);
+  tenant.set_lazy(mode == "lazy");
   std::cout << (status == GPUROTA_OK ? "granted" : "refused") << std::endl;
   for (int told = tenant.turns();;) {
     (void)::poll(nullptr, 0, 2);

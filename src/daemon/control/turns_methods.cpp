@@ -53,7 +53,8 @@ proto::TurnLease Views::turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t 
   if (lease.quantum) shown.own_quantum_ms = lease.quantum->count();
   if (shown.soft_limit_bytes) shown.above_soft_limit = view->above_soft;
   const sched::Holding held = parts_.turns.holding(lease.id, gpu);
-  shown.resident_bytes = held.resident + held.coming;
+  shown.resident_bytes = held.resident;
+  shown.coming_bytes = held.coming;
   shown.out_bytes = held.out() - held.coming;
   shown.wired_bytes = held.wired + held.beside + held.lingering;
   if (shown.oversize_bytes) shown.hosted_bytes = held.hosted;

@@ -13,9 +13,20 @@ constexpr Duration kDoubtLasts = std::chrono::hours(1);
 // One who comes as so many users has its oldest ones believed again.
 constexpr std::size_t kMostDoubted = 4096;
 
-// Whether so much more than it told is most of what it said is out.
-bool contradicts(Bytes more, Bytes said_out) {
-  return more >= std::max(Bytes(said_out.count() / 2), kUntold);
+// Whether so much more, or less, than it told is most of what it said.
+bool contradicts(Bytes apart, Bytes said) {
+  return apart >= std::max(Bytes(said.count() / 2), kUntold);
+}
+
+const GpuProcess* find_process(const GpuSample& sample, pid_t pid) {
+  const auto at = std::find_if(sample.processes.begin(), sample.processes.end(),
+                               [&](const GpuProcess& each) { return each.pid == pid; });
+  return at == sample.processes.end() ? nullptr : &*at;
+}
+
+bool lists_memory(const GpuSample& sample) {
+  return std::any_of(sample.processes.begin(), sample.processes.end(),
+                     [](const auto& process) { return !process.used.value_or(Bytes()).is_zero(); });
 }
 
 }  // namespace
@@ -42,13 +53,10 @@ void SwapMeasures::before_look(SwapTenant& tenant, const GpuUuid& gpu) const {
 
 void SwapMeasures::measure(SwapTenant& tenant, SwapMemory& memory, const GpuSample& sample,
                            TimePoint taken) {
-  std::optional<Bytes> held;
-  bool listed = false;
-  for (const GpuProcess& process : sample.processes) {
-    if (process.pid != tenant.pid) continue;
-    listed = true;
-    held = process.used;
-  }
+  const GpuProcess* const process = find_process(sample, tenant.pid());
+  const bool listed = process != nullptr;
+  const std::optional<Bytes> held = process ? process->used : std::nullopt;
+  memory.shown = memory.shown || !held.value_or(Bytes()).is_zero();
   if (tenant.dead) {
     if (taken >= tenant.died) memory.listed = listed;
     return;
@@ -58,6 +66,7 @@ void SwapMeasures::measure(SwapTenant& tenant, SwapMemory& memory, const GpuSamp
   const auto now = told(tenant, memory);
   if (!now || !memory.told_before) return;
   const Bytes told_most = std::max(*now, *memory.told_before);
+  if (memory.unproven) check_return(tenant, memory, sample, std::min(*now, *memory.told_before));
   const Bytes contexts = memory.came_back ? memory.unmeasured : Bytes();
   const bool waits = memory.context_since && !memory.unmeasured.is_zero() && !memory.came_back;
   const bool doubted = is_doubted(tenant, memory);
@@ -70,6 +79,55 @@ void SwapMeasures::measure(SwapTenant& tenant, SwapMemory& memory, const GpuSamp
   if (doubted) return confirm(tenant, memory, unexplained, taken);
   check_claims(tenant, memory, unexplained - contexts, taken);
   settle_beside(tenant, memory, unexplained);
+}
+
+// What it said to this daemon first: the driver shows it, or it is not there. A driver that lists nobody there shows nothing.
+void SwapMeasures::check_return(const SwapTenant& tenant, SwapMemory& memory,
+                                const GpuSample& sample, Bytes told_least) {
+  const GpuProcess* const process = find_process(sample, tenant.pid());
+  if (!lists_memory(sample) || (process && !process->used)) return;
+  const Bytes seen = process ? *process->used : Bytes();
+  if (!contradicts(told_least - seen, told_least)) {
+    memory.unproven = false;
+    return;
+  }
+  if (++memory.unseen < kAgreeingLooks) return;
+  take_off(tenant, memory);
+  memory.unproven = false;
+  turns_.report({sched::Trouble::kNotThere, tenant.lease, tenant.id, false, memory.gpu, {}});
+}
+
+bool SwapMeasures::has_vanished(const SwapTenant& tenant, SwapMemory& memory,
+                                const GpuSample& sample, TimePoint taken) const {
+  const GpuProcess* const process = find_process(sample, tenant.pid());
+  const bool has_none = !process || (process->used && process->used->is_zero());
+  const sched::Holding* books = holding(tenant, memory).if_there();
+  const bool should = books && !(books->resident + books->coming + books->wired).is_zero();
+  const bool silent =
+      tenant.asked && tenant.here && tenant.connected && !tenant.dead && !tenant.stopped;
+  if (!memory.shown || !has_none || !should || !silent) {
+    memory.vanished.reset();
+    return false;
+  }
+  if (!memory.vanished) memory.vanished = taken;
+  return taken >= *memory.vanished + config_.turns.yield_deadline;
+}
+
+void SwapMeasures::take_off(const SwapTenant& tenant, const SwapMemory& memory) {
+  const sched::Holding* books = holding(tenant, memory).if_there();
+  if (!books) return;
+  const sched::Holding had = *books;
+  if (!had.coming.is_zero()) {
+    turns_.feed(sched::Restored{tenant.id, memory.gpu, {}, had.coming, false});
+  }
+  turns_.feed(sched::Shrink{tenant.id, memory.gpu, had.resident, {}, had.wired});
+}
+
+Bytes SwapMeasures::seen_before(const SwapTenant& tenant, const SwapTenant* before,
+                                const SwapMemory& memory) const {
+  const sched::Holding* const was = before ? holding(*before, memory).if_there() : nullptr;
+  if (!was) return turns_.seen_of(tenant.pid(), memory.gpu);
+  return was->resident + was->wired + was->beside + was->lingering;
 }
 
 void SwapMeasures::settle_beside(SwapTenant& tenant, SwapMemory& memory, Bytes unexplained) {
@@ -137,7 +195,7 @@ void SwapMeasures::doubt(const SwapTenant& tenant, const SwapMemory& memory, Tim
                          [](const auto& a, const auto& b) { return a.second < b.second; }));
   }
   doubted_[tenant.uid] = now + kDoubtLasts;
-  turns_.report({sched::Trouble::kStillThere, tenant.lease, tenant.id, false, memory.gpu});
+  turns_.report({sched::Trouble::kStillThere, tenant.lease, tenant.id, false, memory.gpu, {}});
 }
 
 // A context was granted what one may take; this is what it takes. The program waits meanwhile.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/maybe.h"
+#include "config/config.h"
 #include "daemon/tenants/swap_tenant.h"
 #include "daemon/tenants/turn_keeper.h"
 #include "lease/grant_book.h"
@@ -19,8 +20,9 @@ namespace gpurota::daemon {
 
 class SwapMeasures {
  public:
-  // Both outlive it. `grants`: for what contexts cost.
-  SwapMeasures(TurnKeeper& turns, lease::GrantBook& grants) : turns_(turns), grants_(grants) {}
+  // All outlive it. `grants`: for what contexts cost.
+  SwapMeasures(TurnKeeper& turns, lease::GrantBook& grants, const config::Config& config)
+      : turns_(turns), grants_(grants), config_(config) {}
 
   // What turns know of it there; nothing: nothing yet.
   Maybe<const sched::Holding> holding(const SwapTenant& tenant, const SwapMemory& memory) const;
@@ -32,8 +34,19 @@ class SwapMeasures {
   void before_look(SwapTenant& tenant, const GpuUuid& gpu) const;
   // The look, which began when it was `taken`, is over.
   void measure(SwapTenant& tenant, SwapMemory& memory, const GpuSample& sample, TimePoint taken);
+  // It owes an answer, and for as long as work may take to end the driver, which has listed it, lists no memory of it there:
+  // nothing of it is in flight. Of a process that was never listed that says nothing.
+  bool has_vanished(const SwapTenant& tenant, SwapMemory& memory, const GpuSample& sample,
+                    TimePoint taken) const;
+  // Nothing of it is on the GPU.
+  void take_off(const SwapTenant& tenant, const SwapMemory& memory);
+  // What was known, or seen, of the process there until it said what it has.
+  Bytes seen_before(const SwapTenant& tenant, const SwapTenant* before,
+                    const SwapMemory& memory) const;
 
  private:
+  void check_return(const SwapTenant& tenant, SwapMemory& memory, const GpuSample& sample,
+                    Bytes told_least);
   std::optional<Bytes> told(const SwapTenant& tenant, const SwapMemory& memory) const;
   bool is_doubted(const SwapTenant& tenant, const SwapMemory& memory) const;
   void settle_beside(SwapTenant& tenant, SwapMemory& memory, Bytes unexplained);
@@ -46,6 +59,7 @@ class SwapMeasures {
 
   TurnKeeper& turns_;
   lease::GrantBook& grants_;
+  const config::Config& config_;
   std::map<uid_t, TimePoint> doubted_;  // until then
 };
 

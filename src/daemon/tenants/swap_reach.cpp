@@ -45,7 +45,7 @@ void SwapReach::look_for_stopped() {
     if (!tenant || tenant->dead) continue;
     const Duration patience = parts_.config.turns.yield_deadline;
     const bool stuck = tenant->moving && now >= *tenant->moving + patience;
-    set_reachable(*tenant, parts_.processes.is_stopped(tenant->pid), stuck);
+    set_reachable(*tenant, parts_.processes.is_stopped(tenant->pid()), stuck);
   }
   for (const auto& [id, tenant] : tenants_) {
     if (!tenant->dead) expect(*tenant);
@@ -63,10 +63,14 @@ void SwapReach::set_reachable(SwapTenant& tenant, bool stopped, bool stuck) {
   const char* const what = stopped ? "a tenant is stopped"
                            : stuck ? "a tenant does not move its memory"
                                    : "a tenant continues";
-  log::info(what, {{"pid", tenant.pid}, {"lease", to_string(tenant.lease)}});
+  log::info(what, {{"pid", tenant.pid()}, {"lease", to_string(tenant.lease)}});
   const sched::ReportTrouble trouble{
-      stopped ? sched::Trouble::kUnreachable : sched::Trouble::kNotYielding, tenant.lease,
-      tenant.id, stop};
+      stopped ? sched::Trouble::kUnreachable : sched::Trouble::kNotYielding,
+      tenant.lease,
+      tenant.id,
+      stop,
+      {},
+      {}};
   if (was != reachable) parts_.turns.feed(sched::Reachable{tenant.id, reachable});
   if (!reachable) parts_.turns.report(trouble);
 }

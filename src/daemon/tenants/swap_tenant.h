@@ -5,6 +5,7 @@
 #include "core/gpu.h"
 #include "core/lease.h"
 #include "ports/event_loop.h"
+#include "ports/process_id.h"
 
 #include <array>
 #include <cstddef>
@@ -14,8 +15,6 @@
 #include <memory>
 #include <optional>
 #include <vector>
-
-#include <sys/types.h>
 
 namespace gpurota::daemon {
 
@@ -32,12 +31,18 @@ struct SwapMemory {
   Bytes unmeasured;              // granted for contexts that no look has shown yet
   std::optional<TimePoint> context_since;  // it was created before
   int contexts = 0;
-  Bytes wired_before;      // of HELLO: what it was granted to hold for good, beside contexts
-  bool came_back = false;  // it says of contexts what it was once told
-  std::optional<Bytes> told_before;  // before the look that is under way; empty: in motion
-  std::deque<Bytes> beside;          // the last looks at it while it was at rest
-  std::size_t contradicted = 0;      // looks in a row, of those while memory of it was out
-  bool listed = true;                // by the last look since it died
+  Bytes wired_before;   // of HELLO: what it was granted to hold for good, beside contexts
+  Bytes wired_granted;  // of what cannot move: granted, and not freed, as it has been told
+  Bytes freed_out;      // as it says; what it may say that it has again (SwapSpace parks it)
+  bool shown = false;   // the driver has listed the process with memory there
+  std::optional<TimePoint> vanished;  // and lists none since then, while an answer is owed
+  bool unproven = false;              // it said so to this daemon first, and no look has shown it
+  std::size_t unseen = 0;             // looks in a row that should have
+  bool came_back = false;             // it says of contexts what it was once told
+  std::optional<Bytes> told_before;   // before the look that is under way; empty: in motion
+  std::deque<Bytes> beside;           // the last looks at it while it was at rest
+  std::size_t contradicted = 0;       // looks in a row, of those while memory of it was out
+  bool listed = true;                 // by the last look since it died
 
   // From now on it may move so much more.
   void take_terms(const LeaseGpu& share);
@@ -52,7 +57,7 @@ struct SwapTenant {
   TenantId id;
   LeaseId lease;
   uid_t uid = 0;
-  pid_t pid = 0;
+  ports::ProcessId process;
   std::array<std::uint64_t, 2> key{};
   bool makes_way = false;          // a filler, which is moved out for whoever comes
   std::vector<SwapMemory> memory;  // by slot
@@ -71,6 +76,7 @@ struct SwapTenant {
   bool dead = false;
   TimePoint died{};
 
+  pid_t pid() const { return process.pid; }
   // Something is ordered and not yet reported.
   bool moves() const;
 };

@@ -30,18 +30,29 @@ std::uint32_t wire_status(sched::GrowAnswer answer) {
   return GPUROTA_REFUSED_LIMIT;
 }
 
+// The same process on an earlier connection.
+const SwapTenant* find_earlier(const SwapTenantMap& tenants, const SwapTenant& tenant) {
+  const SwapTenant* found = nullptr;
+  for (const auto& [id, old] : tenants) {
+    const bool same = old->process == tenant.process && old->lease == tenant.lease;
+    if (same && id != tenant.id && old->here && !old->dead) found = old.get();
+  }
+  return found;
+}
+
 }  // namespace
 
 SwapTenants::SwapTenants(Parts parts)
     : parts_(std::move(parts)),
-      measures_(parts_.turns, parts_.grants),
+      measures_(parts_.turns, parts_.grants, parts_.config),
+      claims_(parts_.processes, parts_.turns, measures_),
       reach_({parts_.loop, parts_.processes, parts_.turns, parts_.config}, tenants_) {
   parts_.turns.set_carrier(*this);
 }
 
 pid_t SwapTenants::pid_of(TenantId id) const {
   const Tenant* tenant = find(id);
-  return tenant ? tenant->pid : 0;
+  return tenant ? tenant->pid() : 0;
 }
 
 bool SwapTenants::has_rdma_device(TenantId id) const {
@@ -60,13 +71,13 @@ SwapTenants::Owner SwapTenants::find_owner(std::span<const std::uint64_t, 2> key
   return found;
 }
 
-void SwapTenants::add(TenantId id, const Lease& lease, pid_t pid,
+void SwapTenants::add(TenantId id, const Lease& lease, const ports::ProcessId& process,
                       const std::vector<lease::HeldMemory>& held) {
   auto tenant = std::make_unique<Tenant>();
   tenant->id = id;
   tenant->lease = lease.id;
   tenant->uid = lease.uid;
-  tenant->pid = pid;
+  tenant->process = process;
   tenant->makes_way = lease.kind == LeaseKind::kFiller;
   for (const LeaseGpu& gpu : lease.gpus) {
     Memory memory;
@@ -105,45 +116,14 @@ bool SwapTenants::take(TenantId id, const TenantMessage& message) {
 
 bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
   if (message.slots != tenant.memory.size()) return false;
-  sched::AddTenant event;
-  event.tenant = tenant.id;
-  event.lease = tenant.lease;
-  event.gate_open = message.gate_open != 0;
-  // What it was before: the same process on an earlier connection.
-  for (auto& [id, old] : tenants_) {
-    const bool same = old->pid == tenant.pid && old->lease == tenant.lease && id != tenant.id;
-    if (same && old->here && !old->dead) event.replaces = id;
-  }
+  const auto believed =
+      claims_.believe(tenant, message, find_earlier(tenants_, tenant), parts_.loop.now());
+  if (!believed) return false;
   for (std::size_t slot = 0; slot < tenant.memory.size(); ++slot) {
     Memory& memory = tenant.memory[slot];
-    const gpurota_swap_memory& said = message.memory[slot];
-    // No more than its lease may have, or might before its limit was lowered, with what others of it have: a
-    // lower limit bounds what comes next, and what of it is out must come back.
-    sched::Holding others = parts_.turns.holding(tenant.lease, memory.gpu);
-    Bytes seen = parts_.turns.seen_of(tenant.pid, memory.gpu);
-    if (const Tenant* old = find(event.replaces)) {
-      if (const sched::Holding* was = measures_.holding(*old, memory).if_there()) {
-        seen = was->resident + was->wired + was->beside + was->lingering;
-        others.movable -= was->movable;
-        others.wired -= was->wired;
-        others.hosted -= was->hosted;
-      }
-    }
-    Bytes left = memory.most - others.movable - others.wired;
-    // What moves first: of contexts it says what it was once told, which may be more than they take, and
-    // memory that is out must not be forgotten for that.
-    const Bytes movable = std::min(Bytes(said.movable_bytes), left);
-    left -= movable;
-    const Bytes wired = std::min(Bytes(said.wired_bytes), left);
-    const Bytes resident = std::min(Bytes(said.resident_bytes), movable);
-    const Bytes hosted =
-        std::min(Bytes(message.hosted_bytes[slot]), memory.oversize - others.hosted);
-    event.memory.push_back({memory.gpu, movable, resident, wired, hosted, {}});
-    if (measures_.doubts(tenant.uid, parts_.loop.now())) {
-      event.memory.back().lingering = seen - resident - wired;
-    }
     // What its contexts really take the last daemon knew, or would have heard in a message that was lost.
-    const Bytes of_contexts = memory.contexts > 0 ? wired - memory.wired_before : Bytes();
+    const Bytes of_contexts =
+        memory.contexts > 0 ? believed->memory[slot].wired - memory.wired_before : Bytes();
     if (of_contexts.is_zero()) continue;
     memory.unmeasured = of_contexts;
     memory.context_since = parts_.loop.now();
@@ -151,9 +131,9 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
   }
   std::copy(std::begin(message.key), std::end(message.key), tenant.key.begin());
   tenant.here = true;
-  const TenantId replaced = event.replaces;
-  parts_.turns.becomes_tenant(tenant.pid);
-  parts_.turns.feed(event);
+  const TenantId replaced = believed->replaces;
+  parts_.turns.becomes_tenant(tenant.pid());
+  parts_.turns.feed(*believed);
   if (const Tenant* old = find(replaced)) {
     if (old->connected) hang_up_soon(replaced, "it has connected again");
     tenants_.erase(replaced);
@@ -206,9 +186,14 @@ Duration SwapTenants::delay_of(const Tenant& tenant, const Memory& memory,
 
 bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_shrink& message) {
   if (message.slot >= tenant.memory.size()) return false;
-  parts_.turns.feed(sched::Shrink{tenant.id, tenant.memory[message.slot].gpu,
-                                  Bytes(message.resident_bytes), Bytes(message.out_bytes),
-                                  Bytes(message.wired_bytes), Bytes(message.hosted_bytes)});
+  Memory& memory = tenant.memory[message.slot];
+  memory.wired_granted -= Bytes(message.wired_bytes);
+  if (const sched::Holding* held = measures_.holding(tenant, memory).if_there()) {
+    memory.freed_out += std::min(Bytes(message.out_bytes), held->out());
+  }
+  parts_.turns.feed(sched::Shrink{tenant.id, memory.gpu, Bytes(message.resident_bytes),
+                                  Bytes(message.out_bytes), Bytes(message.wired_bytes),
+                                  Bytes(message.hosted_bytes)});
   return true;
 }
 
@@ -229,7 +214,7 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_moved& message) {
   excess += bytes + returned - ordered;
   if (excess > memory.slack[message.direction]) {
     log::warn("a tenant moved memory without an order",
-              {{"pid", tenant.pid},
+              {{"pid", tenant.pid()},
                {"direction", message.direction == GPUROTA_SWAP_EVICT ? "out" : "in"},
                {"bytes", bytes.count()},
                {"returned", returned.count()},
@@ -238,8 +223,9 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_moved& message) {
   }
   ordered -= bytes + returned;
   tenant.rdma = message.failed == GPUROTA_SWAP_RDMA;
-  tenant.moving.reset();
-  if (tenant.moves()) tenant.moving = parts_.loop.now();
+  // Only what moves, or is given back, is a sign that it gets on.
+  if (!(bytes + returned).is_zero() || !tenant.moves()) tenant.moving.reset();
+  if (tenant.moves() && !tenant.moving) tenant.moving = parts_.loop.now();
   if (message.direction == GPUROTA_SWAP_EVICT) {
     const Bytes clean(std::uint64_t{message.clean_pages} * GPUROTA_CLEAN_PAGE);
     const bool doubted = measures_.doubts(tenant.uid, parts_.loop.now());
@@ -307,15 +293,18 @@ void SwapTenants::carry_out(const sched::AnswerGrow& action) {
   message.status = wire_status(action.answer);
   if (action.answer == sched::GrowAnswer::kGranted) {
     message.bytes = question.bytes.count();
+    Memory& memory = tenant->memory[question.slot];
+    const bool wired = question.kind == GPUROTA_SWAP_WIRED || question.kind == GPUROTA_SWAP_CONTEXT;
+    if (wired) memory.wired_granted += question.bytes;
     if (question.kind == GPUROTA_SWAP_CONTEXT) {
-      tenant->memory[question.slot].unmeasured += question.bytes;
-      tenant->memory[question.slot].context_since.reset();
+      memory.unmeasured += question.bytes;
+      memory.context_since.reset();
     }
   } else if (!action.to_host.is_zero()) {
     message.status = GPUROTA_REFUSED_TO_HOST;
     message.bytes = action.to_host.count();
   } else {
-    parts_.records.on_refusal(tenant->lease, tenant->pid, action.gpu, question.bytes);
+    parts_.records.on_refusal(tenant->lease, tenant->pid(), action.gpu, question.bytes);
   }
   send(*tenant, message);
 }
@@ -396,9 +385,8 @@ SwapTenants::Figures SwapTenants::figures(LeaseId lease, const GpuUuid& gpu) con
     for (const Memory& memory : tenant->memory) {
       if (memory.gpu != gpu) continue;
       const sched::Holding held = parts_.turns.holding(lease, gpu);
-      const Bytes taken = held.movable + held.wired + held.wired_unbacked + held.beside;
-      return {memory.limit + memory.oversize,
-              (memory.limit - taken) + (memory.oversize - held.hosted)};
+      const Bytes left = parts_.turns.turns().available(lease, gpu);
+      return {memory.limit + memory.oversize, left + (memory.oversize - held.hosted)};
     }
   }
   return {};
@@ -416,7 +404,7 @@ void SwapTenants::before_look(const GpuUuid& gpu) {
 void SwapTenants::on_death(pid_t pid) {
   std::vector<TenantId> ids;
   for (const auto& [id, tenant] : tenants_) {
-    if (tenant->pid == pid && !tenant->dead) ids.push_back(id);
+    if (tenant->pid() == pid && !tenant->dead) ids.push_back(id);
   }
   // An earlier connection of the process may be what turns know of it.
   for (const TenantId id : ids) {
@@ -458,6 +446,10 @@ void SwapTenants::after_look(const GpuSample& sample, TimePoint taken) {
     if (!tenant) continue;
     for (Memory& memory : tenant->memory) {
       if (memory.gpu == sample.uuid) measures_.measure(*tenant, memory, sample, taken);
+      if (memory.gpu == sample.uuid && measures_.has_vanished(*tenant, memory, sample, taken)) {
+        measures_.take_off(*tenant, memory);
+        hang_up_soon(id, "it does not answer, and the driver lists no memory of it any more");
+      }
     }
     const bool listed = std::any_of(tenant->memory.begin(), tenant->memory.end(),
                                     [](const Memory& memory) { return memory.listed; });
@@ -472,12 +464,12 @@ void SwapTenants::after_look(const GpuSample& sample, TimePoint taken) {
 
 bool SwapTenants::counts(pid_t pid) const {
   return std::any_of(tenants_.begin(), tenants_.end(),
-                     [&](const auto& entry) { return entry.second->pid == pid; });
+                     [&](const auto& entry) { return entry.second->pid() == pid; });
 }
 
 bool SwapTenants::is_about_to_tell(pid_t pid) const {
   bool told = false;
-  for (const auto& [id, tenant] : tenants_) told |= tenant->pid == pid && tenant->here;
+  for (const auto& [id, tenant] : tenants_) told |= tenant->pid() == pid && tenant->here;
   return counts(pid) && !told;
 }
 

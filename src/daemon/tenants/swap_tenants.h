@@ -1,7 +1,7 @@
 // The tenants of swap leases: abi/wire_swap.h on one side, the events and actions of sched/turns.h on the
 // other. State thread only; TenantServer owns the sockets and calls in with what comes over them.
 //
-// Nothing a tenant says is believed further than it can be: sizes are cut to its lease's limit, reports of
+// Nothing a tenant says is believed further than it can be: what it says that it has is cut by SwapClaims, reports of
 // moves to what was ordered, answers to what was asked. What breaks these rules ends the connection,
 // and the process is counted with what it was last known to have until the driver no longer lists it.
 //
@@ -13,6 +13,7 @@
 #include "abi/wire.h"
 #include "core/gpu.h"
 #include "daemon/gpus/samples.h"
+#include "daemon/tenants/swap_claims.h"
 #include "daemon/tenants/swap_measures.h"
 #include "daemon/tenants/swap_reach.h"
 #include "daemon/tenants/swap_tenant.h"
@@ -63,7 +64,8 @@ class SwapTenants final : public TurnCarrier {
   void set_wire(SwapWire& wire) { wire_ = &wire; }
 
   // Its HELLO was good, and says what it holds.
-  void add(TenantId id, const Lease& lease, pid_t pid, const std::vector<lease::HeldMemory>& held);
+  void add(TenantId id, const Lease& lease, const ports::ProcessId& process,
+           const std::vector<lease::HeldMemory>& held);
   // One message from its event socket. False: it breaks the protocol.
   bool take(TenantId id, const TenantMessage& message);
   void on_writable(TenantId id);
@@ -130,6 +132,7 @@ class SwapTenants final : public TurnCarrier {
   SwapWire* wire_ = nullptr;
   SwapTenantMap tenants_;
   SwapMeasures measures_;
+  SwapClaims claims_;
   SwapReach reach_;
 };
 

@@ -182,7 +182,7 @@ Result<Tenant*> TenantServer::add_tenant(TenantSession& session, const gpurota_m
   parts_.roster.recall(entry.lease.id, tenant->process.id, held);
   parts_.grants.add_tenant(id, entry.lease.id, held);
   supersede_by(*tenant);
-  if (tenant->swap) parts_.swap.add(id, entry.lease, session.peer.process.pid, held);
+  if (tenant->swap) parts_.swap.add(id, entry.lease, session.peer.process, held);
   (void)parts_.leases.add_process(entry.lease.id, session.peer.process);  // the tenant holds it too
   session.tenant = tenant.get();
   return &table_.add(std::move(tenant));

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "daemon/history/recorder.h"
 #include "daemon/leases/lease_manager.h"
+#include "ipc/peer.h"
 
 #include <fmt/format.h>
 
@@ -52,6 +53,7 @@ sched::Settings TurnKeeper::settings() const {
   settings.yield_deadline = site.yield_deadline;
   settings.stop_at_deadline = site.stop_at_deadline;
   settings.stopped_deadline = site.stopped_deadline;
+  settings.longest_drain = site.longest_drain;
   return settings;
 }
 
@@ -167,14 +169,18 @@ Result<void> TurnKeeper::check_pinned(const Lease& lease) const {
 
 void TurnKeeper::restore(TimePoint until) {
   refresh();
-  bool any = false;
+  began_ = ipc::ticks_since_boot();
   for (const auto& [id, entry] : parts_.leases.entries()) {
     if (!entry.lease.swap()) continue;
     turns_.restore_lease(terms_of(entry.lease));
-    any = true;
+    restored_.insert(id);
   }
-  if (any) turns_.hold_until(until);
+  if (!restored_.empty()) turns_.hold_until(until);
   schedule();
+}
+
+bool TurnKeeper::may_have_known(LeaseId lease, const ports::ProcessId& process) const {
+  return restored_.contains(lease) && process.start_ticks <= began_;
 }
 
 void TurnKeeper::on_lease_change(const LeaseEntry& entry, bool gone) {
@@ -185,6 +191,7 @@ void TurnKeeper::on_lease_change(const LeaseEntry& entry, bool gone) {
     turns_.update_lease(terms_of(lease));
     return feed(sched::Tick{});
   }
+  restored_.erase(lease.id);
   std::erase_if(told_, [&](const auto& told) { return std::get<LeaseId>(told.first) == lease.id; });
   take(turns_.remove_lease(lease.id, parts_.loop.now()));
 }
@@ -246,6 +253,19 @@ std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid)
   const std::string process = pid > 0 ? fmt::format("process {}", pid) : "a process";
   switch (trouble.trouble) {
     case sched::Trouble::kNotYielding:
+      if (trouble.stop) {
+        return fmt::format(
+            "{} did not give its turn back while others waited, and is ended: its work did not "
+            "end, "
+            "or its memory did not move, in time",
+            lease);
+      }
+      if (trouble.ends_in) {
+        return fmt::format(
+            "{} does not give its turn back while others wait: it is ended in {} s unless its work "
+            "ends, or its memory moves, before ([turns] longest_drain)",
+            lease, std::chrono::ceil<std::chrono::seconds>(*trouble.ends_in).count());
+      }
       return fmt::format(
           "{} does not give its turn back: its work did not end, or its memory did not move, "
           "within {} s",
@@ -274,6 +294,11 @@ std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid)
           "programs hold more on {} than was granted; leases that take turns there have less room "
           "meanwhile (gpurota ps shows who holds what)",
           parts_.gpus.name_of(trouble.gpu));
+    case sched::Trouble::kNotThere:
+      return fmt::format(
+          "{} of {} said to this daemon that it has memory on {}, and the driver does not show it: "
+          "it is not counted any more",
+          process, lease, parts_.gpus.name_of(trouble.gpu));
     case sched::Trouble::kStillThere:
       return fmt::format(
           "memory that {} of {} said it had moved out of {} is still there; for an hour, nobody "
@@ -287,7 +312,8 @@ std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid)
 void TurnKeeper::report(const sched::ReportTrouble& trouble) {
   const TimePoint now = parts_.loop.now();
   const auto [told, fresh] = told_.try_emplace({trouble.trouble, trouble.lease, trouble.gpu}, now);
-  if (!fresh && now < told->second + kSayAgain && !trouble.stop) return;
+  const bool urgent = trouble.stop || trouble.ends_in;
+  if (!fresh && now < told->second + kSayAgain && !urgent) return;
   told->second = now;
   const pid_t pid = pid_of(trouble.tenant);
   const std::string message = describe(trouble, pid);

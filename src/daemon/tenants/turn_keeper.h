@@ -17,9 +17,12 @@
 #include "daemon/leases/owners.h"
 #include "daemon/users/users.h"
 #include "ports/event_loop.h"
+#include "ports/process_id.h"
 #include "sched/turns.h"
 
+#include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -76,6 +79,8 @@ class TurnKeeper final : public LeaseListener, public TurnNeeds {
   // Once, at the start: the leases that the last daemon left. Nothing is decided before `until`.
   void restore(TimePoint until);
   void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  // The process may have been a tenant of the lease under the last daemon: both are older than this one.
+  bool may_have_known(LeaseId lease, const ports::ProcessId& process) const;
 
   // A filler that is moved out of its GPU, and back: sched/turns.h.
   void set_aside(LeaseId lease, bool aside);
@@ -127,6 +132,9 @@ class TurnKeeper final : public LeaseListener, public TurnNeeds {
   sched::Turns turns_;
   std::uint64_t changes_ = 0;
   ports::EventLoop::SourcePtr timer_;
+  std::set<LeaseId> restored_;
+  std::uint64_t began_ =
+      0;  // in ticks since boot, when the leases of the last daemon were taken up
   std::map<GpuUuid, sched::GpuSettings> applied_;
   std::map<GpuUuid, Outsiders> outsiders_;  // of the last look
   std::map<std::tuple<sched::Trouble, LeaseId, GpuUuid>, TimePoint> told_;

@@ -1,0 +1,202 @@
+// Tenants that do not do what they are told: each way of it has an end, and an honest one is never taken for it.
+#include "sched/turns_fixture_test.h"
+
+namespace gpurota::sched {
+namespace {
+
+using std::chrono::minutes;
+
+class TurnDebtsTest : public TurnsTest {
+ protected:
+  // B has the turn and does not give it back; A wants it.
+  void let_b_keep_its_turn() {
+    add_two_that_do_not_fit();
+    let_b_begin();
+    done.clear();
+  }
+  std::vector<ReportTrouble> ends() const {
+    std::vector<ReportTrouble> found = of<ReportTrouble>();
+    std::erase_if(found, [](const ReportTrouble& r) { return !r.stop; });
+    return found;
+  }
+  std::vector<ReportTrouble> warnings() const {
+    std::vector<ReportTrouble> found = of<ReportTrouble>();
+    std::erase_if(found, [](const ReportTrouble& r) { return !r.ends_in; });
+    return found;
+  }
+  // By the second, until a lease ends; how long that took.
+  Duration until_an_end(Duration most) {
+    Duration passed{};
+    while (ends().empty() && passed < most) pass(seconds(1)), passed += seconds(1);
+    return passed;
+  }
+};
+
+TEST_F(TurnDebtsTest, ASilentTenantIsToldAtHalfTimeAndItsLeaseEndsOnce) {
+  let_b_keep_its_turn();
+  silent.insert(kB);
+  pass(minutes(5));
+  ASSERT_TRUE(ends().empty());
+  pass(minutes(1));
+  ASSERT_EQ(warnings().size(), 1u);
+  EXPECT_EQ(warnings()[0].lease, kLeaseB);
+  EXPECT_NEAR(std::chrono::duration<double>(*warnings()[0].ends_in).count(), 300, 3);
+  pass(minutes(6));
+  ASSERT_EQ(ends().size(), 1u) << "once";
+  EXPECT_EQ(ends()[0].lease, kLeaseB);
+  EXPECT_EQ(ends()[0].trouble, Trouble::kNotYielding);
+}
+
+TEST_F(TurnDebtsTest, ATenantThatAnswersAndIsBusyForEverLosesItsLeaseToo) {
+  let_b_keep_its_turn();
+  stuck.insert(kB);
+  say(kB);
+  const Duration took = until_an_end(minutes(20));
+  ASSERT_EQ(ends().size(), 1u);
+  EXPECT_EQ(ends()[0].lease, kLeaseB);
+  EXPECT_GE(took, minutes(9));
+  EXPECT_LE(took, minutes(12));
+}
+
+TEST_F(TurnDebtsTest, AKernelOfFiveMinutesIsLetEnd) {
+  let_b_keep_its_turn();
+  for (int i = 0; i < 5; ++i) {
+    stuck.insert(kB);
+    pass(minutes(5));
+    stuck.erase(kB);
+    say(kB);
+    pass(seconds(30));
+    EXPECT_GT(evicted[kB], Bytes()) << "then it gives its turn back";
+    for (int s = 0; s < 600 && !holds(kLeaseB); ++s) pass(seconds(1));
+  }
+  EXPECT_TRUE(ends().empty()) << "what is owed is paid by each end of its work";
+}
+
+TEST_F(TurnDebtsTest, NothingIsOwedWhileNobodyWaits) {
+  let_b_keep_its_turn();
+  rest(kA);
+  stuck.insert(kB);
+  say(kB);
+  pass(minutes(60));
+  EXPECT_TRUE(ends().empty());
+}
+
+TEST_F(TurnDebtsTest, AMachineThatWasSuspendedEndsNobody) {
+  let_b_keep_its_turn();
+  stuck.insert(kB);
+  say(kB);
+  pass(minutes(2));
+  for (int i = 0; i < 10; ++i) {
+    now += std::chrono::hours(1);  // no event comes in
+    send(Tick{});
+  }
+  EXPECT_TRUE(ends().empty());
+  stuck.erase(kB);
+  say(kB);
+  pass(seconds(30));
+  EXPECT_GT(evicted[kB], Bytes());
+}
+
+TEST_F(TurnDebtsTest, NorDoesAStoppedProcessWhileTheMachineWasSuspended) {
+  let_b_keep_its_turn();
+  send(Reachable{kB, false});
+  pass(minutes(2));
+  now += std::chrono::hours(10);
+  send(Tick{});
+  EXPECT_TRUE(ends().empty());
+  until_an_end(minutes(20));
+  ASSERT_EQ(ends().size(), 1u);
+  EXPECT_EQ(ends()[0].trouble, Trouble::kUnreachable);
+}
+
+TEST_F(TurnDebtsTest, EvictionsThatAllFailHaveAnEnd) {
+  add_two_that_do_not_fit();
+  failing.insert(kB);
+  work(kA);
+  const Duration took = until_an_end(minutes(60));
+  ASSERT_EQ(ends().size(), 1u);
+  EXPECT_EQ(ends()[0].lease, kLeaseB);
+  EXPECT_GE(took, minutes(9));
+}
+
+TEST_F(TurnDebtsTest, SoHaveEvictionsThatAreAllGivenBack) {
+  add_two_that_do_not_fit();
+  hollow.insert(kB);
+  work(kA);
+  until_an_end(minutes(60));
+  ASSERT_EQ(ends().size(), 1u);
+  EXPECT_EQ(ends()[0].lease, kLeaseB);
+}
+
+TEST_F(TurnDebtsTest, AlsoWhereTheTenantHasTurnsBetween) {
+  add_two_that_do_not_fit();
+  failing.insert(kB);
+  work(kB);
+  work(kA);
+  EXPECT_GE(until_an_end(std::chrono::hours(3)), minutes(9));
+  ASSERT_EQ(ends().size(), 1u);
+  EXPECT_EQ(ends()[0].lease, kLeaseB);
+}
+
+TEST_F(TurnDebtsTest, OneEvictionThatFailedIsForgivenWithTheNextThatDoesNot) {
+  add_two_that_do_not_fit();
+  let_b_begin();
+  for (int i = 0; i < 40; ++i) {
+    failing.insert(kB);
+    pass(seconds(20));
+    failing.erase(kB);
+    pass(seconds(60));
+  }
+  EXPECT_TRUE(ends().empty());
+}
+
+// It has the turn, takes the room, and brings nothing back into it.
+TEST_F(TurnDebtsTest, ATenantThatNeverComesInHasAnEnd) {
+  add_two_that_do_not_fit();
+  lazy.insert(kA);
+  work(kA);
+  pass(seconds(30));
+  work(kB);
+  for (int i = 0; i < 3600 && ends().empty(); ++i) {
+    pass(seconds(1));
+    send(Restored{kA, kGpu0, Bytes(4096), {}, false});  // a sign of life
+  }
+  ASSERT_EQ(ends().size(), 1u);
+  EXPECT_EQ(ends()[0].lease, kLeaseA);
+}
+
+TEST_F(TurnDebtsTest, ANewConnectionPaysNothing) {
+  let_b_keep_its_turn();
+  silent.insert(kB);
+  TenantId last = kB;
+  for (std::uint64_t i = 0; i < 40 && ends().empty(); ++i) {
+    pass(seconds(25));
+    const TenantId next{100 + i};
+    silent.insert(next);
+    send(AddTenant{next, kLeaseB, {{kGpu0, gib(70), gib(70), {}}}, true, last});
+    last = next;
+  }
+  ASSERT_EQ(ends().size(), 1u);
+  EXPECT_EQ(ends()[0].lease, kLeaseB);
+}
+
+class PatientTest : public TurnDebtsTest {
+ protected:
+  PatientTest() { turns.set(patient()); }
+  static Settings patient() {
+    Settings settings;
+    settings.longest_drain = {};
+    return settings;
+  }
+};
+
+TEST_F(PatientTest, ASiteMayWaitForEver) {
+  let_b_keep_its_turn();
+  silent.insert(kB);
+  pass(std::chrono::hours(3));
+  EXPECT_TRUE(ends().empty());
+  EXPECT_TRUE(warnings().empty());
+}
+
+}  // namespace
+}  // namespace gpurota::sched

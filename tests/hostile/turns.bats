@@ -1,0 +1,67 @@
+#!/usr/bin/env bats
+# Tenants of swap leases that lie about what they have, or do not give back what others need.
+
+load ../e2e/helpers
+
+setup() {
+  start_daemon # makes the folder
+  kill_daemon
+  printf '%s\n' '[turns]' 'yield_deadline = "1s"' 'longest_drain = "4s"' >"$E2E_DIR/gpurota.toml"
+  start_daemon
+  learn_context_cost
+  gpurota set --gpu-ids 0 --capacity 1G --quantum 300ms
+}
+teardown() { end_test; }
+
+# liar NAME here|keep MIB HOW: under a reservation of its own, whose number is in $LIED_FOR.
+liar() {
+  LIED_FOR=$(gpurota reserve --gpu-ids 0 --swap --memory 700M --for 10m --short | grep -o 'L[0-9][0-9]*' | head -n 1)
+  in_background "$1" python3 -B "$BATS_TEST_DIRNAME/turns.py" "$2" "$LIED_FOR" "$3" "$4"
+}
+# Somebody who works: reads back every byte that it has written.
+worker() { in_background "$1" env PROBE_BUFFERS=32 gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_SWAP_PROBE" torture "$2" "$3"; }
+turns() { gpurota turns --json | python3 -c "import json, sys; r = json.load(sys.stdin); gpus = r['gpus']; print($1)"; }
+of_liar() { turns "[sum(l[k] for k in ('resident_bytes', 'out_bytes', 'wired_bytes')) for l in gpus[0]['leases'] if l['lease_id'] == '$LIED_FOR'][0]"; }
+
+@test "who was never a tenant and says that its memory is in host memory is not believed" {
+  liar liar here 650 out
+  wait_until says liar said
+  [ "$(of_liar)" = 0 ]
+  [ "$(turns 'r["host_out_bytes"]')" = 0 ]
+  worker honest 2 1
+  wait_until grep -q '^done$' honest
+  [ "$(turns 'gpus[0]["handovers"]')" = 0 ]
+}
+
+@test "nor is who says that it has the GPU" {
+  worker honest 6 2
+  wait_until eval '[ "$(turns "sum(l[\"resident_bytes\"] for l in gpus[0][\"leases\"]) >> 20")" -gt 450 ]'
+  liar liar here 650 resident
+  wait_until says liar said
+  [ "$(of_liar)" = 0 ]
+  [ "$(turns 'gpus[0]["takes_turns"]')" = False ]
+  wait_until grep -q '^done$' honest
+  [ "$(turns 'gpus[0]["evictions"]')" = 0 ]
+}
+
+keeps() { # keeps HOW: who needs the room gets it, and is told nothing wrong
+  liar keeper keep 500 "$1"
+  wait_until says keeper granted
+  worker honest 2 3
+  wait_until grep -q '^done$' honest
+  wait_until eval 'gpurota events | grep "$LIED_FOR" | grep -q "did not give its turn back while others waited, and is ended"'
+  gpurota events | grep "$LIED_FOR" | grep -q 'is ended in [0-9]* s unless its work ends'
+  [ "$(value "[l for l in leases if l['lease_id'] == '$LIED_FOR']")" = '[]' ]
+}
+
+@test "a tenant that answers nothing keeps its turn for longest_drain, and its lease ends" { keeps silent; }
+@test "so it is with one that answers and says that its work goes on" { keeps busy; }
+@test "with one whose evictions all fail" { keeps fails; }
+@test "and with one that gives every eviction back" { keeps returns; }
+
+@test "while nobody waits, who answers nothing keeps what it has" {
+  liar keeper keep 500 silent
+  wait_until says keeper granted
+  sleep 6 # longer than longest_drain
+  [ "$(value "len([l for l in leases if l['lease_id'] == '$LIED_FOR'])")" = 1 ]
+}
