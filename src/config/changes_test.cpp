@@ -77,6 +77,10 @@ TEST(ConfigChanges, EverySettingIsShownWithItsDefault) {
   EXPECT_EQ(value("automatic.memory"), "none");
   EXPECT_EQ(value("automatic.users"), "[]");
   EXPECT_EQ(value("keep_free_gpus"), "1h");
+  EXPECT_EQ(value("longest_wait"), "1d");
+  EXPECT_EQ(value("bookings.open_ended"), "until-booking");
+  EXPECT_EQ(value("bookings.longest"), "3d");
+  EXPECT_EQ(value("bookings.user_share"), "25");
 }
 
 TEST(ConfigChanges, EverythingThatTakesARestartIsKept) {

@@ -139,6 +139,9 @@ constexpr std::array kActions = {Word<WatchAction>{"report", WatchAction::kRepor
 constexpr std::array kExpired = {Word<Expired>{"yield", Expired::kYield},
                                  Word<Expired>{"stop", Expired::kStop},
                                  Word<Expired>{"keep", Expired::kKeep}};
+constexpr std::array kOpenEnded = {
+    Word<Bookings::OpenEnded>{"until-booking", Bookings::OpenEnded::kUntilBooking},
+    Word<Bookings::OpenEnded>{"wait", Bookings::OpenEnded::kWait}};
 constexpr std::array kWhenFull = {
     Word<Automatic::WhenFull>{"refuse", Automatic::WhenFull::kRefuse},
     Word<Automatic::WhenFull>{"unmanaged", Automatic::WhenFull::kUnmanaged}};
@@ -221,9 +224,12 @@ std::string take_bytes(const Value& value, Bytes& into) {
   return {};
 }
 
-std::string take_long_duration(const Value& value, std::chrono::seconds& into) {
+std::string take_long_duration(const Value& value, std::chrono::seconds& into,
+                               std::chrono::seconds least) {
   const auto time = value.is(Kind::kText) ? milliseconds_in(value.text) : std::nullopt;
-  if (!time || *time < 1000 || *time > 3.2e10 || value.text.ends_with("ms")) {
+  const auto shortest = static_cast<double>(Milliseconds(least).count());
+  const bool is_part = time && *time > 0 && *time < 1000;
+  if (!time || *time < shortest || is_part || *time > 3.2e10 || value.text.ends_with("ms")) {
     return not_a_time(value, "a year", "\"30m\", \"12h\" or \"7d\"");
   }
   into = std::chrono::seconds(static_cast<std::int64_t>(*time / 1000));
@@ -290,9 +296,10 @@ Setting duration(Milliseconds& into, Milliseconds least, Milliseconds most) {
       [&into] { return text_of(into); });
 }
 
-Setting long_duration(std::chrono::seconds& into) {
-  return simple([&into](const Value& value) { return take_long_duration(value, into); },
-                [&into] { return text_of(Milliseconds(into)); });
+Setting long_duration(std::chrono::seconds& into, std::chrono::seconds least) {
+  return simple(
+      [&into, least](const Value& value) { return take_long_duration(value, into, least); },
+      [&into] { return text_of(Milliseconds(into)); });
 }
 
 Setting count(int& into, int least, int most) {
@@ -367,6 +374,7 @@ Setting gpu_names(std::vector<std::string>& into) {
 Setting privacy(Privacy& into) { return choice(kPrivacies, into); }
 Setting action(WatchAction& into) { return choice(kActions, into); }
 Setting expired(Expired& into) { return choice(kExpired, into); }
+Setting open_ended(Bookings::OpenEnded& into) { return choice(kOpenEnded, into); }
 Setting when_full(Automatic::WhenFull& into) { return choice(kWhenFull, into); }
 Setting soft_policy(SoftLimit::Policy& into) { return choice(kSoftPolicies, into); }
 Setting lowered_policy(LoweredLimit::Policy& into) { return choice(kLoweredPolicies, into); }

@@ -59,9 +59,12 @@ Setting limit(UserLimits& into, std::string_view name) {
   if (name == "weight") return limited_count(into.weight, 1, 10000);
   if (name == "memory") return unlimited_bytes(into.memory);
   if (name == "pinned") return unlimited_bytes(into.pinned);
-  return unlimited_or(name == "book_ahead" ? into.book_ahead : into.duration,
-                      UserLimits::kUnlimitedTime, take_long_duration,
-                      [](std::chrono::seconds time) { return text_of(time); });
+  return unlimited_or(
+      name == "book_ahead" ? into.book_ahead : into.duration, UserLimits::kUnlimitedTime,
+      [](const Value& value, std::chrono::seconds& time) {
+        return take_long_duration(value, time);
+      },
+      [](std::chrono::seconds time) { return text_of(time); });
 }
 
 }  // namespace gpurota::config

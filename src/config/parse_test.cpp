@@ -330,6 +330,35 @@ TEST(Config, TakesFairShareWithWeights) {
   EXPECT_EQ(config->fair_share.users.at("alice").weight, 3);
 }
 
+TEST(Config, TakesWhatBookingsMay) {
+  const Bookings usual;
+  EXPECT_EQ(usual.open_ended, Bookings::OpenEnded::kUntilBooking);
+  EXPECT_EQ(usual.longest, std::chrono::hours(72));
+  EXPECT_EQ(default_limits().book_ahead, std::chrono::hours(28 * 24))
+      << "--weekly 3 needs three weeks";
+  const auto config = parse(
+      "longest_wait = \"2d\"\n[bookings]\nopen_ended = \"wait\"\nmin_unbooked = \"2h\"\n"
+      "no_show = \"0s\"\nlongest = \"7d\"\nuser_share = 100\nall_share = 80\n",
+      "f");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->longest_wait, std::chrono::hours(48));
+  EXPECT_EQ(config->bookings.open_ended, Bookings::OpenEnded::kWait);
+  EXPECT_EQ(config->bookings.min_unbooked, std::chrono::hours(2));
+  EXPECT_EQ(config->bookings.no_show, std::chrono::seconds(0));
+  EXPECT_EQ(config->bookings.longest, std::chrono::hours(7 * 24));
+  EXPECT_EQ(config->bookings.user_share_percent, 100);
+  EXPECT_EQ(config->bookings.all_share_percent, 80);
+}
+
+TEST(Config, AWrongWordOfBookingsIsNamed) {
+  EXPECT_THAT(error_of("[bookings]\nopen_ended = \"until\""),
+              HasSubstr("'until' is not known here: write \"until-booking\" or \"wait\""));
+  EXPECT_THAT(error_of("[bookings]\nuser_share = 0"), HasSubstr("from 1 to 100"));
+  EXPECT_THAT(error_of("[bookings]\nno_show = \"0.5s\""), HasSubstr("write a time up to a year"));
+  EXPECT_THAT(error_of("[fair_share]\nhalf_life = \"0s\""), HasSubstr("write a time up to a year"))
+      << "zero is a value only where the site can mean it";
+}
+
 TEST(Config, TakesClassesOfGpus) {
   const auto config = parse(
       "[gpu.class.big]\ntype = \"h100\"\nmin_memory = \"40G\"\nmin_cc = \"8.0\"\n"

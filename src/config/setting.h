@@ -39,7 +39,9 @@ Setting size(SizeSpec& into);                 // "8G" or "50%"
 Setting size(std::optional<SizeSpec>& into);  // that may be left out
 Setting duration(std::chrono::milliseconds& into, std::chrono::milliseconds least,
                  std::chrono::milliseconds most = std::chrono::hours(24));
-Setting long_duration(std::chrono::seconds& into);  // up to a year
+// Up to a year.
+Setting long_duration(std::chrono::seconds& into,
+                      std::chrono::seconds least = std::chrono::seconds(1));
 Setting count(int& into, int least, int most);
 Setting flag(bool& into);
 Setting text(std::string& into);
@@ -49,6 +51,7 @@ Setting gpu_names(std::vector<std::string>& into);  // indices or UUIDs
 Setting privacy(Privacy& into);
 Setting action(WatchAction& into);
 Setting expired(Expired& into);
+Setting open_ended(Bookings::OpenEnded& into);
 Setting when_full(Automatic::WhenFull& into);
 Setting soft_policy(SoftLimit::Policy& into);
 Setting lowered_policy(LoweredLimit::Policy& into);
@@ -77,7 +80,8 @@ std::string text_of(const SizeSpec& size);
 std::string text_of(std::chrono::milliseconds time);
 // "", or what is wrong.
 std::string take_bytes(const Value& value, Bytes& into);
-std::string take_long_duration(const Value& value, std::chrono::seconds& into);
+std::string take_long_duration(const Value& value, std::chrono::seconds& into,
+                               std::chrono::seconds least = std::chrono::seconds(1));
 std::string take_count(const Value& value, int least, int most, int& into);
 std::string take_names(const Value& value, std::vector<std::string>& into);
 std::string names_text(const std::vector<std::string>& names);

@@ -17,6 +17,7 @@ Settings fixed_settings(Config& config) {
       {"group", restart(text(config.group))},
       {"admin_group", text(config.admin_group)},
       {"keep_free_gpus", duration(config.keep_free_gpus, ms(0))},
+      {"longest_wait", long_duration(config.longest_wait, std::chrono::seconds(0))},
       {"hours_window", long_duration(config.hours_window)},
       {"privacy", privacy(config.privacy)},
       {"unreserved_threshold", bytes(config.unreserved_threshold)},
@@ -138,6 +139,18 @@ void add_fair_share(Settings& known, FairShare& share) {
   add("fair_share.group.", share.groups);
 }
 
+void add_bookings(Settings& known, Bookings& bookings) {
+  constexpr std::chrono::seconds kNone(0);
+  known.merge(Settings{
+      {"bookings.open_ended", open_ended(bookings.open_ended)},
+      {"bookings.min_unbooked", long_duration(bookings.min_unbooked, kNone)},
+      {"bookings.no_show", long_duration(bookings.no_show, kNone)},
+      {"bookings.longest", long_duration(bookings.longest, kNone)},
+      {"bookings.user_share", count(bookings.user_share_percent, 1, 100)},
+      {"bookings.all_share", count(bookings.all_share_percent, 1, 100)},
+  });
+}
+
 void add_limits(Settings& known, const std::string& prefix, UserLimits& limits) {
   for (const char* name : kLimitNames) known[prefix + name] = limit(limits, name);
 }
@@ -173,6 +186,7 @@ Settings settings_of(Config& config) {
   add_web(known, config.web);
   add_containers(known, config.containers);
   add_fair_share(known, config.fair_share);
+  add_bookings(known, config.bookings);
   for (auto& [name, limits] : config.limits.users) {
     add_limits(known, "limits.user." + name + ".", limits);
   }

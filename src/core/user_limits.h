@@ -48,7 +48,7 @@ inline UserLimits default_limits() {
   limits.priority = 0;
   limits.weight = 100;
   limits.pinned = UserLimits::kUnlimitedBytes;
-  limits.book_ahead = std::chrono::hours(14 * 24);
+  limits.book_ahead = std::chrono::hours(28 * 24);
   limits.bookings = 4;
   return limits;
 }

@@ -96,17 +96,17 @@ TEST(Allowance, TheNarrowerRuleCountsFieldByField) {
 
 TEST(Allowance, BookingsAreLimitedInNumberAndHowFarAheadTheyBegin) {
   const UserLimits limits = default_limits();
-  EXPECT_TRUE(check_booking(limits, {0, 4, 14 * 24h}));
+  EXPECT_TRUE(check_booking(limits, {0, 4, 28 * 24h}));
   const auto many = check_booking(limits, {3, 2, 24h});
   ASSERT_FALSE(many);
   EXPECT_EQ(
       many.error().message,
       "the site allows you 4 bookings; you have 3 and ask for 2: cancel one, ask for fewer, or "
       "ask your administrator");
-  const auto far = check_booking(limits, {0, 1, 14 * 24h + 1s});
+  const auto far = check_booking(limits, {0, 1, 28 * 24h + 1s});
   ASSERT_FALSE(far);
   EXPECT_EQ(far.error().message,
-            "the site allows you to book 14 days ahead, and this begins later: ask for an earlier "
+            "the site allows you to book 28 days ahead, and this begins later: ask for an earlier "
             "time, or ask your administrator");
 }
 
