@@ -46,11 +46,13 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
                world_.wall_clock, world_.make_token, sampler_}),
       members_(leases_),
       attribution_(world_.processes, members_),
-      allowances_({leases_, gpus_, config_, users_, budgets_, &times_, world_.wall_clock}),
+      allowances_({leases_, gpus_, config_, users_, budgets_, &times_, world_.wall_clock,
+                   [this] { return past_bookings_.booked_times(); }}),
       turns_({world_.loop, config_, gpus_, states_, leases_, recorder_, users_, control_}),
       rooms_({leases_, gpus_, states_, grants_, world_.processes, config_, turns_}),
       queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, states_, rooms_,
               allowances_, config_, world_.wall_clock, &fair_use_}),
+      past_bookings_({world_.history, leases_, gpus_, world_.wall_clock}),
       bookings_({world_.loop, world_.store, world_.processes, leases_, gpus_, queue_, rooms_,
                  allowances_, config_, world_.wall_clock}),
       booking_events_(recorder_, gpus_),
@@ -111,7 +113,9 @@ void Daemon::listen_to_each_other() {
   queue_.add_listener(notices_);
   queue_.add_listener(answers_);
   leases_.add_listener(bookings_);  // one whose time has come is planned with, before all that
+  leases_.add_listener(past_bookings_);
   bookings_.add_listener(answers_);
+  bookings_.add_listener(past_bookings_);
   bookings_.add_listener(booking_events_);
   bookings_.add_listener(booking_notices_);
   queue_.set_fillers(fillers_);
@@ -382,6 +386,7 @@ Result<void> Daemon::restore() {
   if (driver.info) recall_context_costs(gpus_, states_, driver.info->driver_version, grants_);
   GPUROTA_TRY(queue_.restore());
   GPUROTA_TRY(bookings_.restore());
+  past_bookings_.restore();
   GPUROTA_TRY(recorder_.start(leases_.entries()));
   fair_use_.start();
   notices_.restore(leases_.entries());

@@ -13,6 +13,7 @@
 #include "daemon/history/used_gpu_time.h"
 #include "daemon/housekeeping.h"
 #include "daemon/leases/cdi_specs.h"
+#include "daemon/leases/past_bookings.h"
 #include "daemon/looks.h"
 #include "daemon/notices/booking_notices.h"
 #include "daemon/notices/courier.h"
@@ -149,6 +150,7 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   TurnKeeper turns_;
   GpuRooms rooms_;
   Queue queue_;
+  PastBookings past_bookings_;
   Bookings bookings_;
   BookingEvents booking_events_;
   Availability availability_;

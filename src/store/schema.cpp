@@ -241,6 +241,22 @@ ALTER TABLE usage ADD COLUMN idle_ms INTEGER NOT NULL DEFAULT 0;  -- of gpu_ms: 
     R"sql(
 ALTER TABLE lease ADD COLUMN containers BLOB NOT NULL DEFAULT x'';  -- a user's number and a control group on each line
 )sql",
+    R"sql(
+CREATE TABLE past_booking (         -- one that has begun; outlives its lease by a week
+  request INTEGER PRIMARY KEY,
+  lease INTEGER NOT NULL,
+  uid INTEGER NOT NULL,
+  from_ms INTEGER NOT NULL,
+  until_ms INTEGER NOT NULL,
+  gpu_millionths INTEGER NOT NULL
+) STRICT;
+ALTER TABLE lease ADD COLUMN warn_ms INTEGER NOT NULL DEFAULT 0;      -- 0: its program is not warned
+ALTER TABLE lease ADD COLUMN warn_signal INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE lease ADD COLUMN leaves_ms INTEGER;  -- when it has to leave for a booking; null: not known
+ALTER TABLE lease ADD COLUMN warned_ms INTEGER;  -- its program was warned of this end; null: of none
+ALTER TABLE request ADD COLUMN warn_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE request ADD COLUMN warn_signal INTEGER NOT NULL DEFAULT 0;
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {
