@@ -68,7 +68,13 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       limits_({leases_, grants_, config_, control_, turns_}),
       courier_({world_.loop, world_.runner, world_.processes, config_, world_.wall_clock}),
       notices_(notices_parts()),
+      end_warnings_({world_.loop, leases_, control_, world_.wall_clock}),
       booking_notices_({gpus_, courier_, world_.wall_clock}),
+      booking_warnings_({world_.loop, world_.processes, config_, gpus_, bookings_, leases_,
+                         control_, courier_, world_.wall_clock,
+                         [this](const BookingEntry& booking) {
+                           return open_ended_beside(leases_, gpus_, booking);
+                         }}),
       jobs_(jobs_parts()),
       job_leases_(leases_, jobs_),
       fillers_(fillers_parts()),
@@ -104,6 +110,7 @@ void Daemon::listen_to_each_other() {
   leases_.add_listener(methods_);  // its end is known to those who ask, before its holders are told
   leases_.add_listener(limits_);
   leases_.add_listener(control_);  // the holders: what they ask in reply is answered as it is now
+  leases_.add_listener(end_warnings_);
   leases_.add_listener(notices_);  // those who hold it hear what it is, then who did that
   leases_.add_listener(fillers_);  // a filler may start, or has gone
   leases_.add_listener(looks_);    // hears nothing, but says what holds memory
@@ -118,6 +125,7 @@ void Daemon::listen_to_each_other() {
   bookings_.add_listener(past_bookings_);
   bookings_.add_listener(booking_events_);
   bookings_.add_listener(booking_notices_);
+  bookings_.add_listener(booking_warnings_);
   queue_.set_fillers(fillers_);
   rooms_.set_fillers(fillers_);
   rooms_.set_bookings(bookings_);
@@ -390,6 +398,8 @@ Result<void> Daemon::restore() {
   GPUROTA_TRY(recorder_.start(leases_.entries()));
   fair_use_.start();
   notices_.restore(leases_.entries());
+  end_warnings_.restore();
+  booking_warnings_.restore();
   if (world_.durability) {
     world_.durability->on_news(
         [this](const ports::Durability::News& news) { on_durability(news); });
@@ -435,6 +445,7 @@ Result<proto::Reload::Reply> Daemon::reload() {
     later.message = "the account database does not answer yet; the log will say whom it lacks";
   }
   notices_.on_config_change();
+  booking_warnings_.on_config_change();
   sampler_.set_period(config_.watch_period);
   grants_.set_throttle(LimitKeeper::throttle(config_));
   on_rules_change();

@@ -16,7 +16,9 @@
 #include "daemon/leases/past_bookings.h"
 #include "daemon/looks.h"
 #include "daemon/notices/booking_notices.h"
+#include "daemon/notices/booking_warnings.h"
 #include "daemon/notices/courier.h"
+#include "daemon/notices/end_warnings.h"
 #include "daemon/notices/lease_notices.h"
 #include "daemon/orderly_end.h"
 #include "daemon/site_config.h"
@@ -164,7 +166,9 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   LimitKeeper limits_;
   Courier courier_;
   LeaseNotices notices_;
+  EndWarnings end_warnings_;
   BookingNotices booking_notices_;
+  BookingWarnings booking_warnings_;
   Jobs jobs_;
   JobLeases job_leases_;
   Fillers fillers_;

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "core/end_warning.h"
 #include "core/gpu_wishes.h"
 #include "core/time.h"
 #include "ports/process_id.h"
@@ -67,6 +68,9 @@ struct StoredLease {
   int priority = 0;
   std::optional<std::chrono::milliseconds> quantum{};  // of its turns; zero: by what moving costs
   std::string name{};                                  // what its owner calls it; empty: nothing
+  EndWarning warning{};
+  std::optional<WallTime> leaves{};  // by then, for a booking
+  bool warned = false;
   bool operator==(const StoredLease&) const = default;
 };
 
@@ -98,6 +102,7 @@ struct StoredRequest {
   // Of a booking, which is a request for a later time; nobody waits for it: no holder, no ticket.
   std::optional<WallTime> begins{};
   std::vector<GpuUuid> kept{};  // the GPUs that are kept for it
+  EndWarning warning{};
   bool operator==(const StoredRequest&) const = default;
 };
 
@@ -127,7 +132,7 @@ class Store {
   // Never returns the same id twice in the life of the store, removed leases included.
   virtual Result<LeaseId> next_lease_id() = 0;
 
-  virtual Result<std::vector<StoredRequest>> load_requests() = 0;  // in the order of their ids
+  virtual Result<std::vector<StoredRequest>> load_requests() = 0;  // the oldest first
   virtual Result<void> save_request(const StoredRequest& request) = 0;
   virtual Result<void> remove_request(RequestId id) = 0;
   virtual Result<RequestId> next_request_id() = 0;  // as next_lease_id

@@ -15,12 +15,12 @@ constexpr const char* kSelectLeases =
     "SELECT id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid, main_start, "
     "cgroup,"
     " boot_id, ending, subreaper, ends_ms, as_name, ticket, priority,"
-    " quantum_ms, name, containers FROM lease ORDER BY id";
+    " quantum_ms, name, containers, warn_s, warn_signal, leaves_ms, warned FROM lease ORDER BY id";
 constexpr const char* kInsertLease =
     "INSERT INTO lease (id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid,"
     " main_start, cgroup, boot_id, ending, subreaper, ends_ms, as_name, ticket, priority,"
-    " quantum_ms, name, containers) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-    "?, ?, ?)";
+    " quantum_ms, name, containers, warn_s, warn_signal, leaves_ms, warned)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 StoredLease lease_at(const Statement& row) {
   StoredLease lease;
@@ -43,6 +43,9 @@ StoredLease lease_at(const Statement& row) {
   if (!row.is_null(18)) lease.quantum = std::chrono::milliseconds(row.integer(18));
   lease.name = row.bytes(19);
   lease.containers = split_containers(row.bytes(20));
+  lease.warning = {std::chrono::seconds(row.integer(21)), static_cast<int>(row.integer(22))};
+  lease.leaves = optional_time_at(row, 23);
+  lease.warned = row.integer(24) != 0;
   return lease;
 }
 
@@ -100,7 +103,9 @@ Result<void> LeaseTables::write(const StoredLease& lease) {
   insert.bind(to_integer(lease.ends));
   insert.bind_blob(lease.as_name).bind_text(lease.ticket).bind(lease.priority);
   insert.bind(lease.quantum ? std::optional<std::int64_t>(lease.quantum->count()) : std::nullopt);
-  GPUROTA_TRY(insert.bind_text(lease.name).bind_blob(join_containers(lease.containers)).run());
+  insert.bind_text(lease.name).bind_blob(join_containers(lease.containers));
+  insert.bind(lease.warning.before.count()).bind(lease.warning.signal);
+  GPUROTA_TRY(insert.bind(to_integer(lease.leaves)).bind(lease.warned ? 1 : 0).run());
   GPUROTA_TRY(write_commands(lease));
   return write_parts(lease);
 }

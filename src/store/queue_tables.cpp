@@ -42,8 +42,8 @@ constexpr const char* kSelectRequests =
     "SELECT id, uid, kind, ticket, since_ms, gpus, memory_bytes, memory_percent, soft_bytes,"
     " soft_percent, lasts_ms, take_over, as_name, note, holder_pid, holder_start, boot_id,"
     " threshold_bytes, swap, priority, quantum_ms, oversize, gpu_type, min_memory_bytes, min_cc,"
-    " near, name, begins_ms, kept, gpu_class, among"
-    " FROM request ORDER BY id";
+    " near, name, begins_ms, kept, gpu_class, among, warn_s, warn_signal"
+    " FROM request ORDER BY since_ms, id";
 
 ports::StoredRequest request_at(const Statement& row) {
   ports::StoredRequest request;
@@ -75,6 +75,7 @@ ports::StoredRequest request_at(const Statement& row) {
   request.kept = uuids_in(row.bytes(28));
   request.wishes.gpu_class = row.bytes(29);
   request.wishes.among = uuids_in(row.bytes(30));
+  request.warning = {std::chrono::seconds(row.integer(31)), static_cast<int>(row.integer(32))};
   return request;
 }
 
@@ -119,7 +120,7 @@ Result<void> QueueTables::save_request(const ports::StoredRequest& request) {
   GPUROTA_ASSIGN_OR_RETURN(
       auto insert,
       database_.prepare("INSERT INTO request VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-                        " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                        " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.bind(id).bind(request.uid).bind_text(request.kind).bind_text(request.ticket);
   insert.bind(to_integer(request.since)).bind(request.count);
   bind_size(insert, request.memory);
@@ -136,6 +137,7 @@ Result<void> QueueTables::save_request(const ports::StoredRequest& request) {
   insert.bind_text(joined(request.wishes.near)).bind_text(request.name);
   insert.bind(to_integer(request.begins)).bind_text(joined(request.kept));
   insert.bind_blob(request.wishes.gpu_class).bind_text(joined(request.wishes.among));
+  insert.bind(request.warning.before.count()).bind(request.warning.signal);
   GPUROTA_TRY(insert.run());
   GPUROTA_ASSIGN_OR_RETURN(auto gpu, database_.prepare("INSERT INTO request_gpu VALUES (?, ?, ?)"));
   for (std::size_t i = 0; i < request.gpus.size(); ++i) {

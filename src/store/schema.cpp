@@ -250,11 +250,11 @@ CREATE TABLE past_booking (         -- one that has begun; outlives its lease by
   until_ms INTEGER NOT NULL,
   gpu_millionths INTEGER NOT NULL
 ) STRICT;
-ALTER TABLE lease ADD COLUMN warn_ms INTEGER NOT NULL DEFAULT 0;      -- 0: its program is not warned
+ALTER TABLE lease ADD COLUMN warn_s INTEGER NOT NULL DEFAULT 0;       -- 0: its program is not warned
 ALTER TABLE lease ADD COLUMN warn_signal INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE lease ADD COLUMN leaves_ms INTEGER;  -- when it has to leave for a booking; null: not known
-ALTER TABLE lease ADD COLUMN warned_ms INTEGER;  -- its program was warned of this end; null: of none
-ALTER TABLE request ADD COLUMN warn_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE lease ADD COLUMN warned INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE request ADD COLUMN warn_s INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE request ADD COLUMN warn_signal INTEGER NOT NULL DEFAULT 0;
 )sql",
 };
