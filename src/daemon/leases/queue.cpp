@@ -293,10 +293,10 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
     return refuse(std::move(saved).error().context("cannot store the request"));
   }
   // At the end, but for one that has its old place.
-  const auto place = std::find_if(entries_.begin(), entries_.end(), [&](const QueueEntry& other) {
+  const auto before = std::find_if(entries_.begin(), entries_.end(), [&](const QueueEntry& other) {
     return request.waits_since && other.since > entry.since;
   });
-  entries_.insert(place, std::move(entry));
+  entries_.insert(before, std::move(entry));
   log::info("request waits", {{"request", to_string(*id)}, {"uid", request.uid}});
   settle();
   if (const QueueEntry* waiting = find(*id)) return Place{nullptr, waiting};
