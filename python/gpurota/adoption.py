@@ -97,14 +97,14 @@ def _own_arguments() -> List[str]:
 def adopt(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *, gpu_ids: Optional[Sequence[Union[str, int]]] = None,
           swap: bool = False, oversize: bool = False, soft_limit: Optional[SizeLike] = None, priority: Optional[int] = None,
           quantum: Optional[str] = None, timeout: Optional[TimeLike] = None, wait: Optional[TimeLike] = None,
-          note: Optional[str] = None, name: Optional[str] = None) -> types.Lease:
+          note: Optional[str] = None, name: Optional[str] = None, warn: Optional[str] = None) -> types.Lease:
     """Puts this process, and all that it starts, under a lease for as long as it lives. Call it first of all.
 
     It executes the program anew under `gpurota run`, so everything before the call runs twice. In a program that is under a
     lease already that lease counts, and nothing is asked for. CannotAdopt says why it cannot be.
     """
     wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize, soft_limit=soft_limit,
-                    priority=priority, quantum=quantum, timeout=timeout, wait=wait, note=note, name=name)
+                    priority=priority, quantum=quantum, warn=warn, timeout=timeout, wait=wait, note=note, name=name)
     lease_id = os.environ.get("GPUROTA_LEASE")
     if lease_id:
         return _check_held(lease_id)

@@ -18,7 +18,7 @@ from .client import ANSWER_TIMEOUT, Connection, call, sendable_command
 from .errors import Error, LeaseEnded, NoDaemon, NotFound, TimedOut, Unavailable
 from .process import Argument, Arguments, Process, Stream, TextOptions
 from .waiting import Granted, OnWait, obtain
-from .wishes import SizeLike, TimeLike, Wishes, size_of, whole_seconds_of
+from .wishes import SizeLike, TimeLike, Wishes, size_of, warning_of, whole_seconds_of
 
 # The daemon's grace (5 s) and what it takes until the memory is back. `gpurota run` waits as long.
 END_TAKES = 10.0
@@ -164,9 +164,10 @@ class Lease:
         return self._info
 
     def update(self, *, memory: Optional[SizeLike] = None, soft_limit: Optional[SizeLike] = None, note: Optional[str] = None,
-               timeout: Optional[TimeLike] = None, priority: Optional[int] = None, quantum: Optional[str] = None) -> types.Lease:
+               timeout: Optional[TimeLike] = None, priority: Optional[int] = None, quantum: Optional[str] = None,
+               warn: Optional[str] = None) -> types.Lease:
         self._info = update(self.id, memory=memory, soft_limit=soft_limit, note=note, timeout=timeout, priority=priority,
-                            quantum=quantum)
+                            quantum=quantum, warn=warn)
         return self._info
 
     def release(self) -> None:
@@ -228,8 +229,9 @@ def _end(lease_id: str) -> None:
 
 
 def update(lease_id: str, *, memory: Optional[SizeLike] = None, soft_limit: Optional[SizeLike] = None, note: Optional[str] = None,
-           timeout: Optional[TimeLike] = None, priority: Optional[int] = None, quantum: Optional[str] = None) -> types.Lease:
-    """Changes a lease. `timeout`: its end, from now on."""
+           timeout: Optional[TimeLike] = None, priority: Optional[int] = None, quantum: Optional[str] = None,
+           warn: Optional[str] = None) -> types.Lease:
+    """Changes a lease. `timeout`: its end, from now on. `warn`: as for lease(); "0": its commands are no longer warned."""
     parameters: Dict[str, Any] = {
         "lease_id": lease_id,
         "memory": None if memory is None else size_of(memory),
@@ -238,6 +240,8 @@ def update(lease_id: str, *, memory: Optional[SizeLike] = None, soft_limit: Opti
         "seconds": None if timeout is None else whole_seconds_of(timeout),
         "priority": priority,
         "quantum": quantum,
+        "warn_seconds": None if warn is None else warning_of(warn)[0],
+        "warn_signal": None if warn is None else warning_of(warn)[1],
     }
     return call("Update", parameters, types.UpdateReply).lease
 
@@ -249,14 +253,16 @@ def _own_command() -> List[str]:
 def lease(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *, gpu_ids: Optional[Sequence[Union[str, int]]] = None,
           swap: bool = False, oversize: bool = False, soft_limit: Optional[SizeLike] = None, priority: Optional[int] = None,
           quantum: Optional[str] = None, timeout: Optional[TimeLike] = None, wait: Optional[TimeLike] = None,
-          note: Optional[str] = None, name: Optional[str] = None, on_wait: Optional[OnWait] = None) -> Lease:
+          note: Optional[str] = None, name: Optional[str] = None, on_wait: Optional[OnWait] = None,
+          warn: Optional[str] = None) -> Lease:
     """A lease for commands of this process: what `gpurota run` takes, for as many as one starts.
 
     Waits in the queue for as long as it takes, at most `wait` ("1h"), or not at all (0); NoGpu says that none was free.
     `on_wait` is called with the Request whenever something about the waiting changes. Control-C leaves the queue.
+    `warn`: so long before the lease's end is known to come its commands get a signal, if they handle it: "10m", "10m:USR1".
     """
     wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize, soft_limit=soft_limit,
-                    priority=priority, quantum=quantum, timeout=timeout, wait=wait, note=note, name=name)
+                    priority=priority, quantum=quantum, warn=warn, timeout=timeout, wait=wait, note=note, name=name)
     granted = obtain(wishes, _own_command(), on_wait)
     try:
         return Lease(granted)

@@ -118,6 +118,9 @@ class Lease:
     name: Optional[str] = None  # owner; what they call it
     pod: Optional[Pod] = None  # kind pod: for which container it is, once that is known
     allocation: Optional[str] = None  # owner; kind pod: as AcquireForPod
+    warn_seconds: Optional[int] = None  # so long before its end its programs get warn_signal; None: they do not
+    warn_signal: Optional[str] = None  # "USR1"
+    leaves: Optional[datetime.datetime] = None  # by then it has to leave for a booking; None: it is not known to leave
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import datetime
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 SizeLike = Union[str, int]
 TimeLike = Union[str, int, float, datetime.timedelta]
@@ -16,6 +16,7 @@ _SIZE = re.compile(r"(\d+)(?:\.(\d+))?( ?)(?:([kmgt])(?:i?b|i)?|b)?", re.IGNOREC
 _PERCENT = re.compile(r"(\d{1,3})%")
 _TIMES = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
 _TIME = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+_SIGNALS = ("HUP", "INT", "USR1", "USR2", "TERM", "CONT", "WINCH")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -71,6 +72,19 @@ def whole_seconds_of(time: TimeLike) -> int:
     return seconds
 
 
+def warning_of(warn: str) -> Tuple[int, Optional[str]]:
+    """"10m" or "10m:USR1": the seconds before the end and the signal. "0": no warning."""
+    if not isinstance(warn, str):
+        raise TypeError("a warning is text such as '10m' or '10m:USR1', not %r" % (warn,))
+    time, colon, signal = warn.partition(":")
+    if colon and signal not in _SIGNALS:
+        raise ValueError("%r: write HUP, INT, USR1, USR2, TERM, CONT or WINCH after the colon" % (warn,))
+    seconds = 0 if time in ("0", "0s") else whole_seconds_of(time)
+    if seconds > 86400:
+        raise ValueError("%r: a warning comes at most 24h before the end" % (warn,))
+    return seconds, signal if colon else None
+
+
 @dataclass
 class Wishes:
     """As the options of `gpurota run`, which gpurota(1) explains. `wait`: None waits as long as it takes, 0 does not wait."""
@@ -83,6 +97,7 @@ class Wishes:
     soft_limit: Optional[SizeLike] = None
     priority: Optional[int] = None
     quantum: Optional[str] = None
+    warn: Optional[str] = None
     timeout: Optional[TimeLike] = None
     wait: Optional[TimeLike] = None
     note: Optional[str] = None
@@ -101,6 +116,8 @@ class Wishes:
                 raise ValueError("the %s is longer than %d bytes: shorten it" % (what, most))
         if self.timeout is not None:
             whole_seconds_of(self.timeout)
+        if self.warn is not None:
+            warning_of(self.warn)
         if self.wait is not None and not seconds_of(self.wait) >= 0:
             raise ValueError("wait=%r: 0 does not wait, None waits as long as it takes" % (self.wait,))
 
@@ -117,6 +134,8 @@ class Wishes:
             "oversize": self.oversize or None,
             "priority": self.priority,
             "quantum": self.quantum,
+            "warn_seconds": None if self.warn is None else warning_of(self.warn)[0],
+            "warn_signal": None if self.warn is None else warning_of(self.warn)[1],
             "as_name": self.name,
             "note": self.note,
             "command": command or None,
@@ -127,7 +146,7 @@ class Wishes:
         """The same for `gpurota run`."""
         found: List[str] = []
         values = (("--memory", self.memory), ("--gpus", self.gpus), ("--soft-limit", self.soft_limit), ("--priority", self.priority),
-                  ("--quantum", self.quantum), ("--note", self.note), ("--as", self.name))
+                  ("--quantum", self.quantum), ("--warn", self.warn), ("--note", self.note), ("--as", self.name))
         for option, value in values:
             if value is not None:
                 found.append("%s=%s" % (option, value))  # in one word, as it may begin with a '-'

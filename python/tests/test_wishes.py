@@ -44,6 +44,8 @@ class Times(unittest.TestCase):
 class Asked(unittest.TestCase):
     def test_a_request_has_what_was_said_and_nothing_else(self) -> None:
         self.assertEqual(Wishes().request([]), {"kind": "run"})
+        self.assertEqual(Wishes(warn="10m").request([]), {"kind": "run", "warn_seconds": 600})
+        self.assertEqual(Wishes(warn="1h:TERM").request([]), {"kind": "run", "warn_seconds": 3600, "warn_signal": "TERM"})
         wishes = Wishes(memory="50%", gpus=2, swap=True, timeout="2h", note="n", name="ann", priority=0)
         self.assertEqual(wishes.request(["python"]),
                          {"kind": "run", "gpus": 2, "memory": {"percent": 50}, "seconds": 7200, "swap": True, "priority": 0,
@@ -54,6 +56,7 @@ class Asked(unittest.TestCase):
         self.assertEqual(wishes.options(), ["--memory=%d" % GIB, "--note=-x", "--as=ann", "--gpu-ids=0,1:2", "--swap", "--oversize",
                                             "--timeout=5400s", "--wait=60s"])
         self.assertEqual(Wishes(wait=0).options(), ["--nonblock"])
+        self.assertEqual(Wishes(warn="10m:USR2").options(), ["--warn=10m:USR2"])
         self.assertEqual(Wishes(wait=0.5).options(), ["--wait=1s"])
 
     def test_wishes_that_contradict_are_refused_before_anybody_is_asked(self) -> None:

@@ -58,6 +58,23 @@ Result<std::optional<int>> min_cc_of(const std::optional<std::string>& text) {
               fmt::format("--min-cc: {}: write it as --min-cc 8.0", version.error().message));
 }
 
+// "10m", "10m:USR1"; "0": no warning.
+Result<std::optional<EndWarning>> warning_of(const std::optional<std::string>& text) {
+  using Found = std::optional<EndWarning>;
+  if (!text) return Found();
+  const auto colon = text->find(':');
+  const std::string time = text->substr(0, colon);
+  std::optional<std::string> signal;
+  if (colon != std::string::npos) signal = text->substr(colon + 1);
+  std::optional<std::chrono::seconds> before = std::chrono::seconds(0);
+  if (time != "0" && time != "0s") {
+    GPUROTA_ASSIGN_OR_RETURN(before, time_of("--warn", time));
+  }
+  auto warning = make_end_warning(before->count(), signal);
+  if (!warning) return fail(Code::kInvalid, "--warn: " + warning.error().message);
+  return Found(*warning);
+}
+
 // Which kind of GPU, and near which.
 Result<void> read_kind(const Raw& raw, LeaseWishes& run) {
   run.gpu_type = raw.gpu_type;
@@ -113,6 +130,7 @@ Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
     return fail(Code::kInvalid, "--quantum is how long a turn lasts: give --swap too");
   }
   run.quantum = raw.quantum;
+  GPUROTA_ASSIGN_OR_RETURN(run.warning, warning_of(raw.warn));
   GPUROTA_ASSIGN_OR_RETURN(run.priority, priority_of(raw.priority));
   run.note = raw.note;
   run.as_name = raw.as_;
@@ -139,8 +157,8 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
   if (raw.lease) {
     if (raw.gpus || !raw.gpu_ids.empty() || raw.memory || raw.soft_limit || raw.note || raw.wait ||
         raw.nonblock || raw.as_ || raw.filler || raw.memory_threshold || raw.swap || raw.oversize ||
-        raw.priority || raw.quantum || raw.gpu_type || raw.gpu_class || raw.min_memory ||
-        raw.min_cc || raw.near || raw.name) {
+        raw.priority || raw.quantum || raw.warn || raw.gpu_type || raw.gpu_class ||
+        raw.min_memory || raw.min_cc || raw.near || raw.name) {
       return fail(Code::kInvalid,
                   "--lease runs the command under a reservation, which already has its GPUs: only "
                   "--timeout or --until can be combined with it");
@@ -294,12 +312,13 @@ Result<Command> update_command(const Raw& raw) {
   GPUROTA_ASSIGN_OR_RETURN(update.lasts, time_of("--for", raw.for_));
   GPUROTA_ASSIGN_OR_RETURN(update.priority, priority_of(raw.priority));
   update.quantum = raw.quantum;
+  GPUROTA_ASSIGN_OR_RETURN(update.warning, warning_of(raw.warn));
   update.reason = raw.reason;
   if (!update.memory && !update.soft_limit && !update.note && !update.lasts && !update.priority &&
-      !update.quantum) {
+      !update.quantum && !update.warning) {
     return fail(Code::kInvalid,
-                "nothing to change: give --memory, --soft-limit, --for, --priority, --quantum or "
-                "--note");
+                "nothing to change: give --memory, --soft-limit, --for, --priority, --quantum, "
+                "--warn or --note");
   }
   return update;
 }

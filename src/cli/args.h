@@ -9,6 +9,7 @@
 #include "cli/job_args.h"
 #include "cli/own_defaults.h"
 #include "cli/status_columns.h"
+#include "core/end_warning.h"
 
 #include <tl/expected.hpp>
 
@@ -34,7 +35,8 @@ struct LeaseWishes {
   bool swap = false;                // in turns with others
   bool oversize = false;            // what of `memory` the GPU has no room for lies in host memory
   std::optional<int> priority;
-  std::optional<std::string> quantum;         // as written
+  std::optional<std::string> quantum;  // as written
+  std::optional<EndWarning> warning;
   std::optional<std::chrono::seconds> lasts;  // --timeout, --for
   std::optional<std::string> until;           // as written; instead of `lasts`
   bool nonblock = false;
@@ -129,7 +131,8 @@ struct UpdateOptions {
   std::optional<std::string> note;
   std::optional<std::chrono::seconds> lasts;  // from now on
   std::optional<int> priority;
-  std::optional<std::string> quantum;  // as written; at least one of the six
+  std::optional<std::string> quantum;  // as written
+  std::optional<EndWarning> warning;   // at least one of the seven
   std::optional<std::string> reason;
 };
 struct TurnsOptions {

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 namespace gpurota::cli {
 namespace {
 
@@ -44,6 +46,19 @@ TEST(RunArguments, EveryOptionIsRead) {
   EXPECT_EQ(run.soft_limit, (SizeSpec{Bytes(), 50}));
   EXPECT_EQ(run.note, "a b");
   EXPECT_EQ(run.command, (Words{"python", "-v", "x"}));
+}
+
+TEST(RunArguments, AWarningIsATimeAndPerhapsASignal) {
+  const auto warning = [](const std::string& text) {
+    return options_of<RunOptions>({"run", "--warn", text, "--", "a"}).warning;
+  };
+  EXPECT_EQ(warning("10m"), (EndWarning{std::chrono::minutes(10), SIGUSR1}));
+  EXPECT_EQ(warning("1h:SIGTERM"), (EndWarning{std::chrono::hours(1), SIGTERM}));
+  EXPECT_EQ(options_of<UpdateOptions>({"update", "L1", "--warn", "0"}).warning, EndWarning{});
+  EXPECT_TRUE(says(refused({"run", "--warn", "10m:KILL", "--", "a"}), "is not a signal to warn"));
+  EXPECT_TRUE(says(refused({"run", "--warn", "25h", "--", "a"}), "at most 24 h before the end"));
+  EXPECT_TRUE(says(refused({"run", "--warn", "USR1", "--", "a"}), "--warn"));
+  EXPECT_TRUE(says(refused({"run", "--lease", "L1", "--warn", "5m", "--", "a"}), "only"));
 }
 
 TEST(RunArguments, ShortOptionsAndEqualsSignsAreTheSame) {

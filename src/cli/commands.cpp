@@ -60,6 +60,11 @@ int update(const Context& context, const UpdateOptions& options) {
   if (options.lasts) call.seconds = options.lasts->count();
   call.priority = options.priority;
   call.quantum = options.quantum;
+  if (options.warning) {
+    call.warn_seconds = static_cast<int>(options.warning->before.count());
+    if (options.warning->is_set())
+      call.warn_signal = std::string(warning_signal_name(options.warning->signal));
+  }
   call.reason = sendable(options.reason, "the reason", proto::kMaxNoteBytes);
   const auto reply = ask_daemon(context, call);
   if (!reply) return failed(reply.error());

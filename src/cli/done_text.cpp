@@ -66,6 +66,10 @@ std::string updated_text(const proto::Lease& lease, WallTime now) {
   std::string text = "updated " + lease_line(lease);
   if (lease.ends) text += ", until " + clock_text(*lease.ends, now);
   if (lease.priority.value_or(0) != 0) text += fmt::format(", priority {}", *lease.priority);
+  if (lease.warn_seconds) {
+    text += fmt::format(", SIG{} {} before its end", lease.warn_signal.value_or(""),
+                        duration_text(std::chrono::seconds(*lease.warn_seconds)));
+  }
   if (lease.note && !lease.note->empty()) {
     text += fmt::format(", \"{}\"", display_text(*lease.note, kColumns));
   }

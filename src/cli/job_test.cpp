@@ -129,6 +129,12 @@ TEST(JobUpdate, SaysWhatHoldsForTheLeaseThatThereIsAndWhatFromTheNextStart) {
   EXPECT_EQ(change->call.quantum, "5s");
   EXPECT_EQ(change->call.note, "mine");
   EXPECT_FALSE(change->call.memory) << "it was not told";
+  EXPECT_FALSE(change->call.warn_seconds);
+  const auto warned = change_options({}, {"--warn", "10m:USR2"});
+  ASSERT_TRUE(warned);
+  EXPECT_EQ(warned->call.warn_seconds, 600);
+  EXPECT_EQ(warned->call.warn_signal, "USR2");
+  EXPECT_TRUE(warned->now);
   EXPECT_TRUE(change->now);
   EXPECT_FALSE(change->later);
   const auto both = change_options({"--memory", "8G"}, {"--memory", "12G", "--gpus", "2"});

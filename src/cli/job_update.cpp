@@ -27,6 +27,10 @@ Result<ChangedOptions> change_options(const std::vector<std::string>& before,
       call.priority = run.priority;
     } else if (word.name == "--quantum") {
       call.quantum = run.quantum;
+    } else if (word.name == "--warn" && run.warning) {
+      call.warn_seconds = static_cast<int>(run.warning->before.count());
+      if (run.warning->is_set())
+        call.warn_signal = std::string(warning_signal_name(run.warning->signal));
     } else {
       now = false;
     }

@@ -30,6 +30,12 @@ std::string what_text(Name name, std::chrono::seconds window) {
       return "bookings";
     case Name::kBookAhead:
       return "time ahead of a booking";
+    case Name::kBookingLength:
+      return "time of a booking";
+    case Name::kBookedHours:
+      return "booked GPU hours in 7 d";
+    case Name::kAllBookedHours:
+      return "the same of all users";
     case Name::kPriority:
       return "priority, up to";
     case Name::kWeight:
@@ -47,12 +53,15 @@ std::string amount_text(Name name, std::int64_t amount) {
     case Name::kMemory:
     case Name::kPinned:
       return to_string(Bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(amount, 0))));
-    case Name::kHours: {
+    case Name::kHours:
+    case Name::kBookedHours:
+    case Name::kAllBookedHours: {
       const double hours = static_cast<double>(amount) / 3600;
       return amount % 3600 == 0 ? std::to_string(amount / 3600) : fmt::format("{:.1f}", hours);
     }
     case Name::kDuration:
     case Name::kBookAhead:
+    case Name::kBookingLength:
       return duration_text(std::chrono::seconds(amount));
     default:
       return std::to_string(amount);
@@ -72,7 +81,7 @@ std::string origin_text(const proto::UserLimit& limit, const std::string& user,
     case proto::LimitOrigin::kEveryone:
       return "everyone";
     case proto::LimitOrigin::kSite:
-      return "max_leases_per_user";
+      return limit.name == Name::kLeases ? "max_leases_per_user" : "[bookings]";
     case proto::LimitOrigin::kDefault:
       return "default";
     case proto::LimitOrigin::kUnknown:

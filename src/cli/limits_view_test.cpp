@@ -23,17 +23,23 @@ TEST(LimitsText, SaysWhatIsUsedOfWhatAndWhoseRuleItIs) {
       {.name = Name::kWaiting, .most = 64, .used = 0, .origin = From::kDefault},
       {.name = Name::kLeases, .most = 64, .used = 3, .origin = From::kSite},
       {.name = Name::kPinned, .origin = From::kDefault},
+      {.name = Name::kBookingLength, .most = 72 * 3600, .origin = From::kSite},
+      {.name = Name::kBookedHours, .most = 42 * 3600, .used = 40 * 3600, .origin = From::kSite},
+      {.name = Name::kAllBookedHours, .used = 5400, .origin = From::kSite},
       {.name = Name::kUnknown, .most = 1, .origin = From::kDefault}};
   const auto name = [](gid_t gid) { return gid == 1007 ? "students" : ""; };
   EXPECT_EQ(limits_text(reply, {}, name),
-            "alice                  USED    LIMIT  FROM\n"
-            "GPUs                      2        4  group students\n"
-            "GPU memory           12 GiB  160 GiB  user alice\n"
-            "GPU hours in 7 d       12.5      100  everyone\n"
-            "time of a lease           -     12 h  everyone\n"
-            "waiting requests          0       64  default\n"
-            "leases and requests       3       64  max_leases_per_user\n"
-            "pinned host memory        -     none\n");
+            "alice                      USED    LIMIT  FROM\n"
+            "GPUs                          2        4  group students\n"
+            "GPU memory               12 GiB  160 GiB  user alice\n"
+            "GPU hours in 7 d           12.5      100  everyone\n"
+            "time of a lease               -     12 h  everyone\n"
+            "waiting requests              0       64  default\n"
+            "leases and requests           3       64  max_leases_per_user\n"
+            "pinned host memory            -     none\n"
+            "time of a booking             -      3 d  [bookings]\n"
+            "booked GPU hours in 7 d      40       42  [bookings]\n"
+            "the same of all users       1.5     none\n");
 }
 
 TEST(LimitsText, MarksWhatIsUsedUp) {

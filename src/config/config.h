@@ -143,10 +143,14 @@ struct Notify {
       NoticeKind::kEndsSoon,         NoticeKind::kChanged,    NoticeKind::kReleased,
       NoticeKind::kStopped,          NoticeKind::kFinding,    NoticeKind::kJobFailed,
       NoticeKind::kRequestCancelled, NoticeKind::kBeginsSoon, NoticeKind::kBegun,
-      NoticeKind::kCannotBegin};
-  // How long before a lease ends, or a booking begins, its owner is told, longest first. Empty: never.
+      NoticeKind::kCannotBegin,      NoticeKind::kLeavesSoon};
+  // How long before a lease ends its owner is told, longest first. Empty: never.
   std::vector<std::chrono::milliseconds> before_end = {std::chrono::minutes(5),
                                                        std::chrono::minutes(1)};
+  // The same before a booking begins: its owner, and those who would have to leave.
+  std::vector<std::chrono::milliseconds> before_booking = {
+      std::chrono::hours(24), std::chrono::hours(1), std::chrono::minutes(5),
+      std::chrono::minutes(1)};
   std::chrono::milliseconds time_limit{10000};  // of each program
   int most_per_hour = 20;                       // of each event, for each user; more are merged
 

@@ -30,6 +30,7 @@ TEST(NotifyFields, WithoutTheSectionUsersHearOnTheirTerminalsOnly) {
   EXPECT_FALSE(none.mail);
   EXPECT_TRUE(none.webhook.empty());
   EXPECT_THAT(none.before_end, ElementsAre(5min, 1min));
+  EXPECT_THAT(none.before_booking, ElementsAre(24h, 1h, 5min, 1min));
 }
 
 TEST(NotifyFields, EverySettingIsRead) {
@@ -43,6 +44,7 @@ webhook_headers = ["Authorization: Bearer x"]
 user = "nobody"
 events = ["job_failed", "ends_soon", "job_failed"]
 before_end = ["1m", "2h", "30s"]
+before_booking = ["10m", "12h"]
 time_limit = "2s"
 most_per_hour = 5
 )");
@@ -55,6 +57,7 @@ most_per_hour = 5
   EXPECT_EQ(all.user, "nobody");
   EXPECT_THAT(all.events, ElementsAre(NoticeKind::kJobFailed, NoticeKind::kEndsSoon));
   EXPECT_THAT(all.before_end, ElementsAre(2h, 1min, 30s)) << "the longest first";
+  EXPECT_THAT(all.before_booking, ElementsAre(12h, 10min));
   EXPECT_EQ(all.time_limit, 2s);
   EXPECT_EQ(all.most_per_hour, 5);
 }

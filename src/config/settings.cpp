@@ -80,6 +80,7 @@ void add_notify(Settings& known, Notify& notify) {
       {"notify.user", account(notify.user)},
       {"notify.events", events(notify.events)},
       {"notify.before_end", times(notify.before_end)},
+      {"notify.before_booking", times(notify.before_booking)},
       {"notify.time_limit", duration(notify.time_limit, ms(100), ms(300000))},
       {"notify.most_per_hour", count(notify.most_per_hour, 1, 10000)},
   });

@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/ids.h"
+#include "core/end_warning.h"
 #include "core/time.h"
 
 #include <chrono>
@@ -62,6 +63,9 @@ struct Lease {
   std::string name;                  // what its owner calls it (lease_name.h); empty: nothing
   std::string note;                  // foreign bytes
   std::vector<std::string> command;  // foreign bytes
+  EndWarning warning{};              // that its programs get
+  std::optional<WallTime> leaves{};  // by then, for a booking; empty: it is not known to leave
+  bool warned = false;               // of `ends` or `leaves`, whichever comes first
 
   bool exclusive() const { return !gpus.empty() && !gpus.front().limit; }
   bool swap() const { return !gpus.empty() && gpus.front().swap; }

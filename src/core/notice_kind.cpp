@@ -26,6 +26,8 @@ const char* to_string(NoticeKind kind) {
       return "begun";
     case NoticeKind::kCannotBegin:
       return "cannot_begin";
+    case NoticeKind::kLeavesSoon:
+      return "leaves_soon";
     case NoticeKind::kTest:
       return "test";
   }

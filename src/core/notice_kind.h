@@ -20,8 +20,9 @@ enum class NoticeKind {
   kRequestCancelled,  // somebody else has taken a request out of the queue, or cancelled a booking
   kBeginsSoon,        // a booking begins soon
   kBegun,             // a booking has begun: it is a reservation now
-  kCannotBegin,       // the time of a booking has come, or comes soon, and its GPUs cannot be had
-  kTest,              // gpurota notify --test
+  kLeavesSoon,  // a lease without a time limit leaves when a booking of its GPUs is used, which may be soon
+  kCannotBegin,  // the time of a booking has come, or comes soon, and its GPUs cannot be had
+  kTest,         // gpurota notify --test
 };
 
 // All that can be chosen; a test is always sent.
@@ -29,7 +30,7 @@ inline constexpr std::array kNoticeKinds = {
     NoticeKind::kEndsSoon,  NoticeKind::kExpired,          NoticeKind::kChanged,
     NoticeKind::kReleased,  NoticeKind::kStopped,          NoticeKind::kFinding,
     NoticeKind::kJobFailed, NoticeKind::kRequestCancelled, NoticeKind::kBeginsSoon,
-    NoticeKind::kBegun,     NoticeKind::kCannotBegin};
+    NoticeKind::kBegun,     NoticeKind::kCannotBegin,      NoticeKind::kLeavesSoon};
 inline constexpr std::size_t kNoticeKindCount = kNoticeKinds.size() + 1;
 
 // "ends_soon", "job_failed", …: stable.

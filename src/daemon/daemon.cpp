@@ -46,11 +46,13 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
                world_.wall_clock, world_.make_token, sampler_}),
       members_(leases_),
       attribution_(world_.processes, members_),
-      allowances_({leases_, gpus_, config_, users_, budgets_, &times_, world_.wall_clock}),
+      allowances_({leases_, gpus_, config_, users_, budgets_, &times_, world_.wall_clock,
+                   [this] { return past_bookings_.booked_times(); }}),
       turns_({world_.loop, config_, gpus_, states_, leases_, recorder_, users_, control_}),
       rooms_({leases_, gpus_, states_, grants_, world_.processes, config_, turns_}),
       queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, states_, rooms_,
               allowances_, config_, world_.wall_clock, &fair_use_}),
+      past_bookings_({world_.history, leases_, gpus_, world_.wall_clock}),
       bookings_({world_.loop, world_.store, world_.processes, leases_, gpus_, queue_, rooms_,
                  allowances_, config_, world_.wall_clock}),
       booking_events_(recorder_, gpus_),
@@ -66,7 +68,13 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       limits_({leases_, grants_, config_, control_, turns_}),
       courier_({world_.loop, world_.runner, world_.processes, config_, world_.wall_clock}),
       notices_(notices_parts()),
+      end_warnings_({world_.loop, leases_, control_, world_.wall_clock}),
       booking_notices_({gpus_, courier_, world_.wall_clock}),
+      booking_warnings_({world_.loop, world_.processes, config_, gpus_, bookings_, leases_,
+                         control_, courier_, world_.wall_clock,
+                         [this](const BookingEntry& booking) {
+                           return open_ended_beside(leases_, gpus_, booking);
+                         }}),
       jobs_(jobs_parts()),
       job_leases_(leases_, jobs_),
       fillers_(fillers_parts()),
@@ -102,6 +110,7 @@ void Daemon::listen_to_each_other() {
   leases_.add_listener(methods_);  // its end is known to those who ask, before its holders are told
   leases_.add_listener(limits_);
   leases_.add_listener(control_);  // the holders: what they ask in reply is answered as it is now
+  leases_.add_listener(end_warnings_);
   leases_.add_listener(notices_);  // those who hold it hear what it is, then who did that
   leases_.add_listener(fillers_);  // a filler may start, or has gone
   leases_.add_listener(looks_);    // hears nothing, but says what holds memory
@@ -111,9 +120,12 @@ void Daemon::listen_to_each_other() {
   queue_.add_listener(notices_);
   queue_.add_listener(answers_);
   leases_.add_listener(bookings_);  // one whose time has come is planned with, before all that
+  leases_.add_listener(past_bookings_);
   bookings_.add_listener(answers_);
+  bookings_.add_listener(past_bookings_);
   bookings_.add_listener(booking_events_);
   bookings_.add_listener(booking_notices_);
+  bookings_.add_listener(booking_warnings_);
   queue_.set_fillers(fillers_);
   rooms_.set_fillers(fillers_);
   rooms_.set_bookings(bookings_);
@@ -382,9 +394,12 @@ Result<void> Daemon::restore() {
   if (driver.info) recall_context_costs(gpus_, states_, driver.info->driver_version, grants_);
   GPUROTA_TRY(queue_.restore());
   GPUROTA_TRY(bookings_.restore());
+  past_bookings_.restore();
   GPUROTA_TRY(recorder_.start(leases_.entries()));
   fair_use_.start();
   notices_.restore(leases_.entries());
+  end_warnings_.restore();
+  booking_warnings_.restore();
   if (world_.durability) {
     world_.durability->on_news(
         [this](const ports::Durability::News& news) { on_durability(news); });
@@ -430,6 +445,7 @@ Result<proto::Reload::Reply> Daemon::reload() {
     later.message = "the account database does not answer yet; the log will say whom it lacks";
   }
   notices_.on_config_change();
+  booking_warnings_.on_config_change();
   sampler_.set_period(config_.watch_period);
   grants_.set_throttle(LimitKeeper::throttle(config_));
   on_rules_change();

@@ -13,9 +13,12 @@
 #include "daemon/history/used_gpu_time.h"
 #include "daemon/housekeeping.h"
 #include "daemon/leases/cdi_specs.h"
+#include "daemon/leases/past_bookings.h"
 #include "daemon/looks.h"
 #include "daemon/notices/booking_notices.h"
+#include "daemon/notices/booking_warnings.h"
 #include "daemon/notices/courier.h"
+#include "daemon/notices/end_warnings.h"
 #include "daemon/notices/lease_notices.h"
 #include "daemon/orderly_end.h"
 #include "daemon/site_config.h"
@@ -149,6 +152,7 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   TurnKeeper turns_;
   GpuRooms rooms_;
   Queue queue_;
+  PastBookings past_bookings_;
   Bookings bookings_;
   BookingEvents booking_events_;
   Availability availability_;
@@ -162,7 +166,9 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   LimitKeeper limits_;
   Courier courier_;
   LeaseNotices notices_;
+  EndWarnings end_warnings_;
   BookingNotices booking_notices_;
+  BookingWarnings booking_warnings_;
   Jobs jobs_;
   JobLeases job_leases_;
   Fillers fillers_;

@@ -31,6 +31,7 @@ enum class EndReason {
   kTimeout,      // longer than --timeout
   kOverLimit,    // held more GPU memory than its lease allows
   kLeaseLost,    // its lease was released, or its GPU is gone
+  kBooking,      // its lease left for a booking
   kCannotStart,  // never ran: no such command, no such account, …
   kReboot,       // the machine went down
   kUnknown       // it ended while nobody could see how

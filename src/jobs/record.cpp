@@ -153,6 +153,12 @@ bool take_state(JobState& state, std::string_view key, std::string& value) {
     state.removed = value == "1";
   } else if (key == "asking") {
     state.asking = value == "1";
+  } else if (key == "asked_ms") {
+    WallTime asked;
+    if (!read_time(value, asked)) return false;
+    state.asked = asked;
+  } else if (key == "keeps_place") {
+    state.keeps_place = value == "1";
   } else if (key == "end") {
     return read_end(value, state.history.emplace_back());
   }
@@ -234,6 +240,8 @@ std::string encode(const JobState& state) {
   out.add("end_detail", state.end_detail).add("start_again", state.start_again ? "1" : "0");
   if (state.brief > 0) out.add("brief", state.brief);
   if (state.asking) out.add("asking", "1");
+  if (state.asked) out.add("asked_ms", count_of(*state.asked));
+  if (state.keeps_place) out.add("keeps_place", "1");
   if (state.removed) out.add("removed", "1");
   for (const RunEnd& end : state.history) out.add("end", text_of(end));
   return out.text();

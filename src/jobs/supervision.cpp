@@ -46,6 +46,7 @@ Actions Supervision::start(Moment) {
       break;
   }
   state_.failures = state_.brief = 0;
+  state_.keeps_place = false;
   return request();
 }
 
@@ -88,6 +89,7 @@ Actions Supervision::on_lease(Moment now) {
   if (state_.phase != Phase::kWaiting) return {Action::kReleaseLease};
   state_.phase = Phase::kRunning;
   state_.asking = true;
+  if (!state_.keeps_place) state_.asked = now.wall;
   state_.running_since = now.at;
   state_.started = now.wall;
   return {Action::kSpawn};
@@ -131,6 +133,10 @@ void Supervision::on_timeout(Moment now, std::string detail) {
   (void)end_run(now, EndReason::kTimeout, std::move(detail));
 }
 
+void Supervision::on_booking(Moment now, std::string detail) {
+  (void)end_run(now, EndReason::kBooking, std::move(detail));
+}
+
 bool Supervision::end_run(Moment now, EndReason reason, std::string detail) {
   if (state_.phase != Phase::kRunning) return false;
   state_.phase = Phase::kStopping;
@@ -168,17 +174,19 @@ Actions Supervision::ended(Moment now, RunEnd end) {
   const bool was_good = state_.running_since && now.at - *state_.running_since >= kGoodRun;
   const bool was_brief =
       success && state_.running_since && now.at - *state_.running_since < kBriefRun;
+  const bool left = reason == EndReason::kBooking;
+  state_.keeps_place = left && !again && policy_.restart != RestartPolicy::kNo;
   remember(std::move(end));
 
   Actions actions = {Action::kReleaseLease};
-  if (again) {
+  if (again || state_.keeps_place) {
     state_.failures = state_.brief = 0;
     const Actions more = request();
     actions.insert(actions.end(), more.begin(), more.end());
     return actions;
   }
   // A lease is lost because somebody took it away: to come back would be to take it again.
-  const bool ours = reason == EndReason::kStopped || reason == EndReason::kLeaseLost;
+  const bool ours = reason == EndReason::kStopped || reason == EndReason::kLeaseLost || left;
   if (ours) {
     settle(Phase::kStopped);
     return actions;

@@ -39,6 +39,9 @@ struct JobState {
   std::optional<WallTime> started;      // of the current run, for people
   std::optional<EndReason> end_reason;  // kStopping: why
   std::string end_detail;
+  // When the run that is on, or waits, was asked for; kept by one that has left for a booking.
+  std::optional<WallTime> asked{};
+  bool keeps_place = false;
   bool start_again = false;     // kStopping: `restart`, or `start` meanwhile
   bool removed = false;         // it goes as soon as its run is over
   std::vector<RunEnd> history;  // the newest last; at most kMaxHistory
@@ -79,7 +82,11 @@ class Supervision {
   void on_over_limit(Moment now, std::string detail);
   void on_lease_lost(Moment now, std::string detail);
   void on_timeout(Moment now, std::string detail);
+  // Its lease leaves for a booking: no failure, and a job that is started again waits in its old place.
+  void on_booking(Moment now, std::string detail);
   Actions on_time(Moment now);
+  // Since when it counts as waiting, if that is not when it asks.
+  std::optional<WallTime> place() const { return state_.keeps_place ? state_.asked : std::nullopt; }
   // When on_time() has something to do.
   std::optional<TimePoint> next_time() const;
 

@@ -48,6 +48,45 @@ TEST(Supervision, DoesNotRestartUnlessAskedTo) {
   EXPECT_EQ(job.state().history[0].code, 3);
 }
 
+TEST(Supervision, OneThatLeavesForABookingWaitsInItsOldPlaceWithoutAFailure) {
+  for (const RestartPolicy policy : {RestartPolicy::kOnFailure, RestartPolicy::kAlways}) {
+    Clock clock;
+    Supervision job = running(clock, {policy});
+    const WallTime asked = clock.now.wall;
+    EXPECT_FALSE(job.place()) << "the first time it comes last";
+    job.on_held(clock.after(hours(1)));
+    for (int i = 0; i < 2; ++i) {
+      job.on_booking(clock.after(hours(2)), "bob began to use booking R16");
+      EXPECT_THAT(job.on_exit(clock.after(seconds(1)), 15, true),
+                  ElementsAre(Action::kReleaseLease, Action::kRequestLease));
+      EXPECT_EQ(job.state().phase, Phase::kWaiting) << "at once";
+      EXPECT_EQ(job.state().failures, 0);
+      EXPECT_EQ(job.state().history.back().reason, EndReason::kBooking);
+      EXPECT_EQ(job.place(), asked);
+      (void)job.on_lease(clock.after(seconds(1)));
+      EXPECT_EQ(job.place(), asked) << "while it asks";
+    }
+    (void)job.on_exit(clock.after(seconds(1)), 3, false);
+    EXPECT_FALSE(job.place()) << "what ends otherwise comes last again";
+  }
+}
+
+TEST(Supervision, OneThatLeavesForABookingIsNotStartedAgainUnlessAskedTo) {
+  Clock clock;
+  Supervision job = running(clock, {});
+  job.on_booking(clock.now, "bob began to use booking R16");
+  (void)job.on_exit(clock.now, 15, true);
+  EXPECT_EQ(job.state().phase, Phase::kStopped) << "no failure";
+  EXPECT_FALSE(job.place());
+  Supervision again = running(clock, {RestartPolicy::kAlways});
+  again.on_booking(clock.now, "bob began to use booking R16");
+  (void)again.stop(clock.now);
+  (void)again.on_exit(clock.now, 15, true);
+  EXPECT_EQ(again.state().phase, Phase::kStopped);
+  (void)again.start(clock.now);
+  EXPECT_FALSE(again.place());
+}
+
 TEST(Supervision, RestartsOnFailureOnlyAfterAFailure) {
   Clock clock;
   Supervision job = running(clock, {RestartPolicy::kOnFailure});

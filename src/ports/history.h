@@ -87,11 +87,27 @@ struct MergedUsage {
   std::size_t fewer = 0;  // rows
 };
 
+// A booking that has begun: what it has had of the machine's time.
+struct StoredPastBooking {
+  RequestId id;
+  LeaseId lease;  // that it became
+  uid_t uid = 0;
+  WallTime from;
+  WallTime until;
+  std::uint64_t gpu_millionths = 0;  // of GPUs: a slice is its part of one
+  bool operator==(const StoredPastBooking&) const = default;
+};
+
 struct HistoryBatch {
   std::vector<StoredEvent> events;
-  std::vector<std::uint64_t> forgotten;  // ids of events
-  std::vector<StoredUsage> usage;        // each replaces what was known of its lease and GPU
-  bool empty() const { return events.empty() && forgotten.empty() && usage.empty(); }
+  std::vector<std::uint64_t> forgotten;         // ids of events
+  std::vector<StoredUsage> usage;               // each replaces what was known of its lease and GPU
+  std::vector<StoredPastBooking> bookings{};    // each replaces what was known of it
+  std::vector<RequestId> forgotten_bookings{};  //
+  bool empty() const {
+    return events.empty() && forgotten.empty() && usage.empty() && bookings.empty() &&
+           forgotten_bookings.empty();
+  }
 };
 
 class History {
@@ -101,6 +117,7 @@ class History {
   virtual Result<void> save(const HistoryBatch& batch) = 0;
   virtual Result<std::vector<StoredEvent>> load_events() = 0;  // oldest first
   virtual Result<std::vector<StoredUsage>> load_open_usage() = 0;
+  virtual Result<std::vector<StoredPastBooking>> load_past_bookings() = 0;
   // Usage, a piece at a time: all rows of the next leases behind `after`, in the order of their numbers, about `most` rows. Empty:
   // there are no more.
   virtual Result<std::vector<StoredUsage>> read_usage(LeaseId after, std::size_t most) = 0;

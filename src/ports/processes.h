@@ -69,6 +69,8 @@ class Processes {
   virtual bool is_stopped(pid_t pid) = 0;
   // Of host memory that is nobody else's, in RAM or swapped out, as the kernel counts it: a little late. kGone, kDenied (hidepid).
   virtual Result<Bytes> private_memory(pid_t pid) = 0;
+  // Whether a signal runs a handler of its, or waits for it to be taken (it is blocked); false also if that cannot be told.
+  virtual bool handles_signal(pid_t pid, int signal) = 0;
   // The arguments of a process as they were read last, elsewhere: a process can keep whoever reads them
   // waiting. On the way has them read again. kGone, kDenied (hidepid); kUnavailable: they are being
   // read, ask again in some milliseconds; kTimeout: they cannot be read for now.

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "core/end_warning.h"
 #include "core/gpu_wishes.h"
 #include "core/time.h"
 #include "ports/process_id.h"
@@ -69,6 +70,9 @@ struct StoredLease {
   std::string name{};                                  // what its owner calls it; empty: nothing
   std::optional<RequestId> booking{};                  // that it was before it began
   std::optional<WallTime> unused_since{};  // of a booking that nobody has used: its begin
+  EndWarning warning{};
+  std::optional<WallTime> leaves{};  // by then, for a booking
+  bool warned = false;
   bool operator==(const StoredLease&) const = default;
 };
 
@@ -106,6 +110,7 @@ struct StoredRequest {
   // Of a request that waits: for how long plans of others have made it wait, and its own have bound others.
   std::chrono::milliseconds blocked{};
   std::chrono::milliseconds protected_for{};
+  EndWarning warning{};
   bool operator==(const StoredRequest&) const = default;
 };
 
@@ -137,7 +142,7 @@ class Store {
   // Never returns the same id twice in the life of the store, removed leases included.
   virtual Result<LeaseId> next_lease_id() = 0;
 
-  virtual Result<std::vector<StoredRequest>> load_requests() = 0;  // in the order of their ids
+  virtual Result<std::vector<StoredRequest>> load_requests() = 0;  // the oldest first
   virtual Result<void> save_request(const StoredRequest& request) = 0;
   virtual Result<void> remove_request(RequestId id) = 0;
   virtual Result<RequestId> next_request_id() = 0;  // as next_lease_id

@@ -70,6 +70,7 @@ Result<void> HistoryTables::save(const ports::HistoryBatch& batch) {
   GPUROTA_ASSIGN_OR_RETURN(auto forget, database_.prepare("DELETE FROM event WHERE id = ?"));
   for (const std::uint64_t id : batch.forgotten) GPUROTA_TRY(forget.bind(to_integer(id)).run());
   GPUROTA_TRY(save_usage(batch.usage));
+  GPUROTA_TRY(save_bookings(batch));
   return transaction.commit();
 }
 
@@ -86,6 +87,40 @@ Result<void> HistoryTables::save_usage(const std::vector<StoredUsage>& usage) {
     GPUROTA_TRY(row.bind(to_integer(each.busy_ms)).bind(to_integer(each.idle_ms)).run());
   }
   return {};
+}
+
+Result<void> HistoryTables::save_bookings(const ports::HistoryBatch& batch) {
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto row, database_.prepare("INSERT OR REPLACE INTO past_booking VALUES (?, ?, ?, ?, ?, ?)"));
+  for (const ports::StoredPastBooking& each : batch.bookings) {
+    row.bind(to_integer(each.id.value)).bind(to_integer(each.lease.value)).bind(each.uid);
+    row.bind(to_integer(each.from)).bind(to_integer(each.until));
+    GPUROTA_TRY(row.bind(to_integer(each.gpu_millionths)).run());
+  }
+  GPUROTA_ASSIGN_OR_RETURN(auto forget,
+                           database_.prepare("DELETE FROM past_booking WHERE request = ?"));
+  for (const RequestId id : batch.forgotten_bookings) {
+    GPUROTA_TRY(forget.bind(to_integer(id.value)).run());
+  }
+  return {};
+}
+
+Result<std::vector<ports::StoredPastBooking>> HistoryTables::load_past_bookings() {
+  std::vector<ports::StoredPastBooking> all;
+  GPUROTA_ASSIGN_OR_RETURN(auto rows,
+                           database_.prepare("SELECT request, lease, uid, from_ms, until_ms,"
+                                             " gpu_millionths FROM past_booking ORDER BY request"));
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
+    if (!row) return all;
+    ports::StoredPastBooking& each = all.emplace_back();
+    each.id.value = from_integer(rows.integer(0));
+    each.lease.value = from_integer(rows.integer(1));
+    each.uid = static_cast<uid_t>(rows.integer(2));
+    each.from = time_at(rows, 3);
+    each.until = time_at(rows, 4);
+    each.gpu_millionths = from_integer(rows.integer(5));
+  }
 }
 
 Result<std::vector<StoredEvent>> HistoryTables::load_events() {

@@ -17,6 +17,7 @@ class HistoryTables {
   Result<void> save(const ports::HistoryBatch& batch);
   Result<std::vector<ports::StoredEvent>> load_events();
   Result<std::vector<ports::StoredUsage>> load_open_usage();
+  Result<std::vector<ports::StoredPastBooking>> load_past_bookings();
   Result<std::vector<ports::StoredUsage>> read_usage(LeaseId after, std::size_t most);
   Result<std::vector<ports::UsageSum>> sum_usage_of(uid_t uid, WallTime since, WallTime until);
   Result<std::size_t> count_usage(uid_t uid);
@@ -24,7 +25,9 @@ class HistoryTables {
   Result<bool> prune_usage(WallTime before, std::size_t most);
 
  private:
-  Result<void> save_usage(const std::vector<ports::StoredUsage>& usage);  // within a transaction
+  // Within a transaction.
+  Result<void> save_usage(const std::vector<ports::StoredUsage>& usage);
+  Result<void> save_bookings(const ports::HistoryBatch& batch);
 
   Database& database_;
 };

@@ -68,6 +68,22 @@ TEST(History, ForgetsWhatIsToBeForgotten) {
   EXPECT_THAT(*store->load_events(), ::testing::ElementsAre(an_event(2)));
 }
 
+TEST(History, APastBookingIsReplacedAndForgottenByItsNumber) {
+  const auto store = a_store();
+  ports::StoredPastBooking booking{RequestId{4}, LeaseId{9},   4294967294u,
+                                   WallTime(1h), WallTime(2h), 250000};
+  ports::HistoryBatch batch;
+  batch.bookings = {booking, {RequestId{5}, LeaseId{10}, 1000, WallTime(3h), WallTime(4h), 1}};
+  ASSERT_TRUE(store->save(batch));
+  booking.until = WallTime(90min);
+  batch.bookings = {booking};
+  batch.forgotten_bookings = {RequestId{5}};
+  ASSERT_TRUE(store->save(batch));
+  const auto read = store->load_past_bookings();
+  ASSERT_TRUE(read);
+  EXPECT_EQ(*read, std::vector{booking});
+}
+
 TEST(History, UsageIsReplacedNotAdded) {
   const auto store = a_store();
   StoredUsage usage = a_usage(1, 1000, WallTime(1h), WallTime(2h));

@@ -15,12 +15,13 @@ constexpr const char* kSelectLeases =
     "SELECT id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid, main_start, "
     "cgroup,"
     " boot_id, ending, subreaper, ends_ms, as_name, ticket, priority,"
-    " quantum_ms, name, containers, booking, unused_since_ms FROM lease ORDER BY id";
+    " quantum_ms, name, containers, booking, unused_since_ms, warn_s, warn_signal, leaves_ms, warned"
+    " FROM lease ORDER BY id";
 constexpr const char* kInsertLease =
     "INSERT INTO lease (id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid,"
     " main_start, cgroup, boot_id, ending, subreaper, ends_ms, as_name, ticket, priority,"
-    " quantum_ms, name, containers, booking, unused_since_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-    " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    " quantum_ms, name, containers, booking, unused_since_ms, warn_s, warn_signal, leaves_ms, warned)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 StoredLease lease_at(const Statement& row) {
   StoredLease lease;
@@ -45,6 +46,9 @@ StoredLease lease_at(const Statement& row) {
   lease.containers = split_containers(row.bytes(20));
   if (!row.is_null(21)) lease.booking = RequestId{from_integer(row.integer(21))};
   lease.unused_since = optional_time_at(row, 22);
+  lease.warning = {std::chrono::seconds(row.integer(23)), static_cast<int>(row.integer(24))};
+  lease.leaves = optional_time_at(row, 25);
+  lease.warned = row.integer(26) != 0;
   return lease;
 }
 
@@ -104,7 +108,9 @@ Result<void> LeaseTables::write(const StoredLease& lease) {
   insert.bind(lease.quantum ? std::optional<std::int64_t>(lease.quantum->count()) : std::nullopt);
   insert.bind_text(lease.name).bind_blob(join_containers(lease.containers));
   insert.bind(lease.booking ? std::optional(to_integer(lease.booking->value)) : std::nullopt);
-  GPUROTA_TRY(insert.bind(to_integer(lease.unused_since)).run());
+  insert.bind(to_integer(lease.unused_since));
+  insert.bind(lease.warning.before.count()).bind(lease.warning.signal);
+  GPUROTA_TRY(insert.bind(to_integer(lease.leaves)).bind(lease.warned ? 1 : 0).run());
   GPUROTA_TRY(write_commands(lease));
   return write_parts(lease);
 }

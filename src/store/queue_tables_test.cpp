@@ -39,6 +39,7 @@ ports::StoredRequest make_request(std::uint64_t id) {
                     "big \xff",  {GpuUuid{"GPU-c"}, GpuUuid{"GPU-d"}}};
   request.priority = 3;
   request.quantum = 5s;
+  request.warning = {90s, 12};
   request.begins = WallTime(1800000000123ms);
   request.kept = {GpuUuid{"GPU-a"}, GpuUuid{"MIG-b"}};
   return request;
@@ -56,6 +57,18 @@ ports::StoredLease make_lease() {
   lease.commands = {{{10, 100}, {11, 110}, "/cgroup/x", WallTime(5ms)},
                     {{20, 200}, {21, 210}, "", std::nullopt}};
   return lease;
+}
+
+TEST(QueueStore, ARequestThatHasAnOlderPlaceComesFirst) {
+  auto store = SqliteStore::open_in_memory();
+  ASSERT_TRUE(store) << store.error().message;
+  ports::StoredRequest first = make_request(1), second = make_request(2);
+  second.since = first.since - 1h;
+  ASSERT_TRUE((*store)->save_request(first));
+  ASSERT_TRUE((*store)->save_request(second));
+  const auto requests = (*store)->load_requests();
+  ASSERT_TRUE(requests);
+  EXPECT_EQ(*requests, (std::vector{second, first}));
 }
 
 TEST(QueueStore, GivesRequestsBackAsTheyWereInTheirOrder) {

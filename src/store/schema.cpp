@@ -251,6 +251,22 @@ ALTER TABLE gpu ADD COLUMN kept_ms INTEGER NOT NULL DEFAULT 0;   -- while plans 
 ALTER TABLE lease ADD COLUMN booking INTEGER;                    -- the number of the booking that it was; null: none
 ALTER TABLE lease ADD COLUMN unused_since_ms INTEGER;            -- of such a lease: when it began; null: it has been used
 )sql",
+    R"sql(
+CREATE TABLE past_booking (         -- one that has begun; outlives its lease by a week
+  request INTEGER PRIMARY KEY,
+  lease INTEGER NOT NULL,
+  uid INTEGER NOT NULL,
+  from_ms INTEGER NOT NULL,
+  until_ms INTEGER NOT NULL,
+  gpu_millionths INTEGER NOT NULL
+) STRICT;
+ALTER TABLE lease ADD COLUMN warn_s INTEGER NOT NULL DEFAULT 0;       -- 0: its program is not warned
+ALTER TABLE lease ADD COLUMN warn_signal INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE lease ADD COLUMN leaves_ms INTEGER;  -- when it has to leave for a booking; null: not known
+ALTER TABLE lease ADD COLUMN warned INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE request ADD COLUMN warn_s INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE request ADD COLUMN warn_signal INTEGER NOT NULL DEFAULT 0;
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

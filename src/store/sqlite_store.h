@@ -91,6 +91,9 @@ class SqliteStore final : public ports::Store, public ports::History, public por
   Result<std::vector<ports::StoredUsage>> load_open_usage() override {
     return history_.load_open_usage();
   }
+  Result<std::vector<ports::StoredPastBooking>> load_past_bookings() override {
+    return history_.load_past_bookings();
+  }
   Result<std::vector<ports::StoredUsage>> read_usage(LeaseId after, std::size_t most) override {
     return history_.read_usage(after, most);
   }

@@ -41,6 +41,9 @@ StoredLease make_lease(std::uint64_t id) {
   lease.subreaper = true;
   lease.priority = -7;
   lease.quantum = std::chrono::milliseconds(0);
+  lease.warning = {std::chrono::minutes(10), 10};
+  lease.leaves = WallTime(std::chrono::milliseconds(1700000000789));
+  lease.warned = true;
   return lease;
 }
 

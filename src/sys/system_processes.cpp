@@ -252,6 +252,20 @@ Result<Bytes> SystemProcesses::private_memory(pid_t pid) {
   return sum;
 }
 
+bool SystemProcesses::handles_signal(pid_t pid, int signal) {
+  const auto status = read_whole(fmt::format("/proc/{}/status", pid), 16384);
+  if (!status) return false;
+  for (const std::string_view line : {"\nSigCgt:\t", "\nSigBlk:\t"}) {
+    const std::size_t at = status->find(line);
+    if (at == std::string::npos) continue;
+    std::uint64_t mask = 0;
+    const char* const digits = status->data() + at + line.size();
+    std::from_chars(digits, status->data() + status->size(), mask, 16);
+    if ((mask >> (signal - 1)) & 1) return true;
+  }
+  return false;
+}
+
 Result<std::vector<ProcessInfo>> SystemProcesses::read_all() {
   std::vector<ProcessInfo> all;
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), &::closedir);

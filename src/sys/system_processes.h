@@ -31,6 +31,7 @@ class SystemProcesses : public ports::Processes {
   Result<pid_t> child_called(const ports::ProcessId& parent, pid_t number) override;
   bool is_stopped(pid_t pid) override;
   Result<Bytes> private_memory(pid_t pid) override;
+  bool handles_signal(pid_t pid, int signal) override;
   Result<std::vector<std::string>> command_of(pid_t pid) override;
   std::uint64_t changes() const override { return commands_.changes(); }
   Result<std::vector<ports::ProcessInfo>> read_all() override;

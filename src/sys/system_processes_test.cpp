@@ -70,6 +70,22 @@ TEST_F(SystemProcessesTest, CountsThePrivateMemoryOfAProcess) {
   EXPECT_EQ(processes_.private_memory(0x7ffffff0).error().code, Code::kGone);
 }
 
+TEST_F(SystemProcessesTest, ASignalIsHandledByAHandlerOrBlocked) {
+  (void)::signal(SIGUSR1, SIG_DFL);
+  EXPECT_FALSE(processes_.handles_signal(::getpid(), SIGUSR1));
+  (void)::signal(SIGUSR1, [](int) {});
+  EXPECT_TRUE(processes_.handles_signal(::getpid(), SIGUSR1));
+  EXPECT_FALSE(processes_.handles_signal(::getpid(), SIGUSR2));
+  (void)::signal(SIGUSR1, SIG_DFL);
+  sigset_t mask, before;
+  ::sigemptyset(&mask);
+  ::sigaddset(&mask, SIGUSR2);
+  ASSERT_EQ(::sigprocmask(SIG_BLOCK, &mask, &before), 0);
+  EXPECT_TRUE(processes_.handles_signal(::getpid(), SIGUSR2));
+  ASSERT_EQ(::sigprocmask(SIG_SETMASK, &before, nullptr), 0);
+  EXPECT_FALSE(processes_.handles_signal(0, SIGUSR1));
+}
+
 TEST_F(SystemProcessesTest, TellsOfADeathOnceEvenWhileItIsAZombie) {
   const pid_t pid = start();
   auto handle = processes_.open({pid, read_proc_stat(pid)->start_ticks});

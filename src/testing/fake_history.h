@@ -16,6 +16,8 @@ class FakeHistory final : public ports::History {
     if (full) return fail(Code::kInternal, "the disk is full");
     events.insert(events.end(), batch.events.begin(), batch.events.end());
     for (const ports::StoredUsage& each : batch.usage) usage[{each.lease, each.gpu}] = each;
+    for (const ports::StoredPastBooking& each : batch.bookings) bookings[each.id] = each;
+    for (const RequestId id : batch.forgotten_bookings) bookings.erase(id);
     return {};
   }
   Result<std::vector<ports::StoredEvent>> load_events() override { return events; }
@@ -25,6 +27,11 @@ class FakeHistory final : public ports::History {
       if (each.open) open.push_back(each);
     }
     return open;
+  }
+  Result<std::vector<ports::StoredPastBooking>> load_past_bookings() override {
+    std::vector<ports::StoredPastBooking> all;
+    for (const auto& [id, each] : bookings) all.push_back(each);
+    return all;
   }
   Result<std::vector<ports::StoredUsage>> read_usage(LeaseId, std::size_t) override {
     return std::vector<ports::StoredUsage>();
@@ -43,6 +50,7 @@ class FakeHistory final : public ports::History {
 
   std::vector<ports::StoredEvent> events;
   std::map<std::pair<LeaseId, GpuUuid>, ports::StoredUsage> usage;
+  std::map<RequestId, ports::StoredPastBooking> bookings;
   bool full = false;
 };
 

@@ -41,6 +41,10 @@ class FakeProcesses final : public ports::Processes {
   void set_stopped(pid_t pid, bool stopped) {
     stopped ? void(stopped_.insert(pid)) : void(stopped_.erase(pid));
   }
+  // All handle all signals but these.
+  void set_unhandled(pid_t pid, bool unhandled) {
+    unhandled ? void(unhandled_.insert(pid)) : void(unhandled_.erase(pid));
+  }
   // command_of fails with this from now on; nullopt: it tells the command.
   void set_command_error(pid_t pid, std::optional<Code> code) {
     code ? void(command_errors_[pid] = *code) : void(command_errors_.erase(pid));
@@ -75,6 +79,7 @@ class FakeProcesses final : public ports::Processes {
   Result<pid_t> child_called(const ports::ProcessId& parent, pid_t number) override;
   bool is_stopped(pid_t pid) override { return stopped_.count(pid) > 0; }
   Result<Bytes> private_memory(pid_t /*pid*/) override { return Bytes(); }
+  bool handles_signal(pid_t pid, int) override { return unhandled_.count(pid) == 0; }
   Result<std::vector<std::string>> command_of(pid_t pid) override;
   std::uint64_t changes() const override { return changes_; }
   Result<std::vector<ports::ProcessInfo>> read_all() override;
@@ -98,6 +103,7 @@ class FakeProcesses final : public ports::Processes {
   FakeControlGroups cgroups_;
   std::map<std::pair<pid_t, pid_t>, pid_t> numbers_;  // by parent and what it says
   std::set<pid_t> stopped_;
+  std::set<pid_t> unhandled_;
   std::map<pid_t, Code> command_errors_;
   std::uint64_t changes_ = 0;
   std::size_t reads_ = 0;

@@ -147,6 +147,24 @@ bookings() { gpurota calendar --json | python3 -c 'import json, sys; print(len(j
   gpurota cancel R1
 }
 
+@test "users book so many GPU hours of any seven days, and see it" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  stop_daemon
+  printf '%s\n' '[bookings]' 'longest = "10h"' 'user_share = 3' >gpurota.toml
+  start_daemon
+  chmod 755 . run
+  run -1 as_nobody gpurota reserve --at +1d --for 11h
+  [[ "$output" == *"the site allows bookings of 10 h at most, 11 h were asked for"* ]]
+  as_nobody gpurota reserve --gpus "$(value 'len(gpus)')" --at +1d --for 5h
+  run -1 as_nobody gpurota reserve --gpus "$(value 'len(gpus)')" --at +3d --for 1h
+  [[ "$output" == *"nobody has booked "*" GPU hours of the 7 days from "* ]]
+  as_nobody gpurota limits | grep -E 'time of a booking +- +10 h +\[bookings\]'
+  as_nobody gpurota limits | grep -E 'booked GPU hours in 7 d +[0-9.]+ +[0-9.]+ +\[bookings\]'
+  # Administrators have no such bound, and their bookings are not counted.
+  gpurota reserve --gpus "$(value 'len(gpus)')" --at +5d --for 100h
+  gpurota limits | grep -E 'booked GPU hours in 7 d +0 +none'
+}
+
 @test "--until ends a run or a reservation at a time of day" {
   gpurota reserve --gpu-ids 0 --until +1h --short
   holds "leases[0]['ends'] is not None"

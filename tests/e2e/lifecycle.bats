@@ -33,6 +33,19 @@ teardown() { end_test; }
   says traps asked
 }
 
+@test "a program is signalled ahead of its end, and processes that do not handle the signal are left alone" {
+  in_background warned gpurota run --memory 1G --timeout 6s --warn 3s -- sh -c '(trap "echo saved" USR1; echo ready; while :; do sleep 0.05; done); exit 0'
+  wait_until says warned ready
+  value 'leases[0]["warn_signal"]' | grep -x USR1
+  wait_until says warned saved
+  wait_until says warned 'L1 ends in 3 seconds: SIGUSR1 was sent to 1 of its processes'
+  ends_with 124 "$BACKGROUND_PID"
+  run -125 gpurota run --timeout 3s --warn 3s -- true
+  [[ "$output" == *"the warning would come before the start"* ]]
+  run -2 gpurota run --warn 10m:KILL -- true
+  [[ "$output" == *"'KILL' is not a signal to warn with"* ]]
+}
+
 @test "the death of the CLI ends the command and the lease" {
   in_background holder gpurota run --memory 2G -- "$PROGRAM" hold 100
   wait_until says holder 'holding'

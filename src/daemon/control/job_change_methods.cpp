@@ -129,9 +129,11 @@ Result<bool> JobChangeMethods::update_lease_of(const Caller& caller, const JobEn
   proto::Update update{{}, call.memory, call.soft_limit, call.note, call.seconds};
   update.priority = call.priority;
   update.quantum = call.quantum;
+  update.warn_seconds = call.warn_seconds;
+  update.warn_signal = call.warn_signal;
   const auto said = [&update] {
     return update.memory || update.soft_limit || update.note || update.seconds || update.priority ||
-           update.quantum;
+           update.quantum || update.warn_seconds || update.warn_signal;
   };
   const LeaseEntry* lease = job.lease ? parts_.leases.find(*job.lease) : nullptr;
   // A reservation is not the job's.
@@ -157,6 +159,11 @@ Result<bool> JobChangeMethods::update_lease_of(const Caller& caller, const JobEn
   }
   GPUROTA_ASSIGN_OR_RETURN(request.quantum,
                            read_quantum(update.quantum, parts_.views.is_administrator(job.uid)));
+  if (update.warn_seconds || update.warn_signal) {
+    GPUROTA_ASSIGN_OR_RETURN(
+        request.warning,
+        changed_end_warning(lease->lease.warning, update.warn_seconds, update.warn_signal));
+  }
   GPUROTA_TRY(parts_.updates.update(*job.lease, request));
   return all;
 }

@@ -35,6 +35,27 @@ proto::Ended ended(EndCause cause) {
   return proto::Ended::kUnknown;
 }
 
+// An end that comes sooner than the warning would be warned of before the program is there.
+Result<void> read_warning(const proto::LeaseRequest& wanted, AcquireRequest& request) {
+  if (!wanted.warn_seconds && wanted.warn_signal) {
+    return fail(Code::kInvalid, "say how long before the end the signal comes: --warn 10m:USR1");
+  }
+  GPUROTA_ASSIGN_OR_RETURN(request.warning,
+                           make_end_warning(wanted.warn_seconds.value_or(0), wanted.warn_signal));
+  if (!request.warning.is_set()) return {};
+  if (request.kind == LeaseKind::kFiller) {
+    return fail(Code::kInvalid,
+                "nobody knows ahead when a filler leaves: leave out --warn, and use its grace");
+  }
+  if (!request.lasts || *request.lasts > request.warning.before) return {};
+  return fail(
+      Code::kInvalid,
+      fmt::format("the warning would come before the start: the lease lasts {}, and the "
+                  "warning comes {} before its end",
+                  lease::duration_text(std::chrono::ceil<std::chrono::seconds>(*request.lasts)),
+                  lease::duration_text(request.warning.before)));
+}
+
 // A reservation that nobody thinks of any more is over soon.
 constexpr std::chrono::minutes kDefaultReservation{30};
 // Some years: so that no sum of times overflows.
@@ -163,9 +184,14 @@ Result<AcquireRequest> LeaseMethods::request_of(const Caller& caller,
                            wishes_of(wanted, parts_.leases, classes, parts_.gpus));
   if (wanted.take_over.value_or(false)) request.placement.take_over = caller.uid;
   GPUROTA_TRY(read_kind(wanted, request));
+  GPUROTA_TRY(read_warning(wanted, request));
   // Whose run it is the kernel knows: nobody can say so.
-  if (request.kind == LeaseKind::kRun && parts_.jobs && parts_.jobs->job_of(caller.process)) {
+  const JobEntry* const job = request.kind == LeaseKind::kRun && parts_.jobs
+                                  ? parts_.jobs->job_of(caller.process)
+                                  : nullptr;
+  if (job) {
     request.kind = LeaseKind::kJob;
+    request.waits_since = job->life.place();
   }
   request.as_name = wanted.as_name.value_or("");
   if (wanted.name) {
@@ -300,6 +326,12 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::Update& call) {
   UpdateRequest request{call.memory, call.soft_limit, call.note, *lasts, given};
   if (call.priority) request.priority = *priority;
   request.quantum = *quantum;
+  if (call.warn_seconds || call.warn_signal) {
+    const auto warning =
+        changed_end_warning((*entry)->lease.warning, call.warn_seconds, call.warn_signal);
+    if (!warning) return refused(warning.error());
+    request.warning = *warning;
+  }
   request.by = {caller.uid, call.reason.value_or("")};
   const auto updated = parts_.updates.update(call.lease_id, request);
   if (!updated) return refused(updated.error());

@@ -77,7 +77,32 @@ std::vector<proto::UserLimit> limits_of(const Allowances::Standing& standing,
           shown(Name::kPinned, value_of(limits.pinned), {}, from.pinned)};
 }
 
+proto::UserLimit booking_bound(Name name, std::chrono::seconds most, bool bounded,
+                               std::optional<std::chrono::seconds> used) {
+  proto::UserLimit limit;
+  limit.name = name;
+  if (bounded) limit.most = most.count();
+  if (used) limit.used = used->count();
+  limit.origin = proto::LimitOrigin::kSite;
+  return limit;
+}
+
 }  // namespace
+
+// What bounds the bookings of one who is not an administrator, and what of it is booked in the fullest 7 days.
+void LimitMethods::add_booking_bounds(uid_t uid, std::vector<proto::UserLimit>& limits) const {
+  const lease::BookingBounds bounds = parts_.allowances.booking_bounds(uid);
+  const auto booked = parts_.allowances.counted(parts_.bookings->booked_times());
+  auto own = booked;
+  std::erase_if(own, [uid](const auto& each) { return each.uid != uid; });
+  const WallTime now = parts_.wall_clock();
+  limits.push_back(booking_bound(Name::kBookingLength, bounds.longest, bounds.longest.count() > 0,
+                                 std::nullopt));
+  limits.push_back(booking_bound(Name::kBookedHours, most_booked(bounds, bounds.user_percent),
+                                 bounds.user_percent < 100, fullest_window(own, now)));
+  limits.push_back(booking_bound(Name::kAllBookedHours, most_booked(bounds, bounds.all_percent),
+                                 bounds.all_percent < 100, fullest_window(booked, now)));
+}
 
 Outcome LimitMethods::on(const Caller& caller, const proto::GetLimits& call) {
   const uid_t uid = call.uid.value_or(caller.uid);
@@ -94,6 +119,7 @@ Outcome LimitMethods::on(const Caller& caller, const proto::GetLimits& call) {
   }
   reply.limits = limits_of(parts_.allowances.standing_of(uid, parts_.queue.held_by(uid)),
                            parts_.config->max_leases_per_user, booked);
+  if (parts_.bookings) add_booking_bounds(uid, reply.limits);
   reply.fair_share = parts_.views.share(uid);
   return replied<proto::GetLimits>(reply);
 }

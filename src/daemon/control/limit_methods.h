@@ -12,6 +12,8 @@ class LimitMethods {
   Outcome on(const Caller& caller, const proto::GetLimits&);
 
  private:
+  void add_booking_bounds(uid_t uid, std::vector<proto::UserLimit>& limits) const;
+
   const CallParts& parts_;
 };
 

@@ -106,6 +106,11 @@ proto::Lease Views::lease(const LeaseEntry& entry, uid_t viewer) const {
                                         : proto::Share::kSlice;
   lease.priority = entry.lease.priority;
   if (entry.lease.quantum) lease.quantum_ms = entry.lease.quantum->count();
+  if (entry.lease.warning.is_set()) {
+    lease.warn_seconds = static_cast<int>(entry.lease.warning.before.count());
+    lease.warn_signal = std::string(warning_signal_name(entry.lease.warning.signal));
+  }
+  lease.leaves = entry.lease.leaves;
   lease.kind = proto::enum_of<proto::LeaseKind>(to_string(entry.lease.kind));
   lease.state = entry.cause                                 ? proto::LeaseState::kEnding
                 : entry.lease.state == LeaseState::kExpired ? proto::LeaseState::kExpired

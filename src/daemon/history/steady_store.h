@@ -45,6 +45,9 @@ class SteadyStore final : public ports::Store, public ports::History, public por
   Result<void> save(const ports::HistoryBatch& batch) override;
   Result<std::vector<ports::StoredEvent>> load_events() override { return store_.load_events(); }
   Result<std::vector<ports::StoredUsage>> load_open_usage() override;
+  Result<std::vector<ports::StoredPastBooking>> load_past_bookings() override {
+    return store_.load_past_bookings();
+  }
   // kUnavailable while it is not open, as what follows.
   Result<std::vector<ports::StoredUsage>> read_usage(LeaseId after, std::size_t most) override;
   Result<std::vector<ports::UsageSum>> sum_usage_of(uid_t uid, WallTime since,

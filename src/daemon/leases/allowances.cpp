@@ -97,10 +97,38 @@ Result<void> Allowances::check_ever(const AcquireRequest& request,
 
 Result<void> Allowances::check_booking(const AcquireRequest& request, const Booking& wish,
                                        const lease::Holding& waiting) const {
-  GPUROTA_TRY(lease::check_booking(
-      parts_.users.limits_of(request.uid),
-      {wish.booked, wish.more, std::chrono::ceil<std::chrono::seconds>(wish.ahead)}));
+  const auto own = std::count_if(wish.booked.begin(), wish.booked.end(),
+                                 [&](const auto& each) { return each.uid == request.uid; });
+  const auto ahead =
+      std::chrono::ceil<std::chrono::seconds>(wish.begins.back() - parts_.wall_clock());
+  GPUROTA_TRY(
+      lease::check_booking(parts_.users.limits_of(request.uid),
+                           {static_cast<int>(own), static_cast<int>(wish.begins.size()), ahead}));
+  const lease::BookingsAsked asked{request.uid, wish.user, wish.begins,
+                                   request.lasts.value_or(std::chrono::milliseconds(0)),
+                                   booked_parts(request.placement, parts_.gpus)};
+  GPUROTA_TRY(lease::check_booking_bounds(booking_bounds(request.uid), counted(wish.booked), asked,
+                                          parts_.wall_clock()));
   return check_ever(request, waiting);
+}
+
+std::vector<lease::BookedTime> Allowances::counted(std::vector<lease::BookedTime> booked) const {
+  if (parts_.past_bookings) {
+    const auto past = parts_.past_bookings();
+    booked.insert(booked.end(), past.begin(), past.end());
+  }
+  std::erase_if(booked, [&](const auto& each) { return parts_.users.is_administrator(each.uid); });
+  return booked;
+}
+
+lease::BookingBounds Allowances::booking_bounds(uid_t uid) const {
+  lease::BookingBounds bounds;
+  bounds.gpus = machine_parts(parts_.gpus);
+  if (parts_.users.is_administrator(uid)) return bounds;
+  bounds.longest = parts_.config.bookings.longest;
+  bounds.user_percent = parts_.config.bookings.user_share_percent;
+  bounds.all_percent = parts_.config.bookings.all_share_percent;
+  return bounds;
 }
 
 lease::Asking Allowances::asking(const AcquireRequest& request) const {

@@ -7,6 +7,7 @@
 #include "daemon/users/user_budgets.h"
 #include "daemon/users/users.h"
 #include "lease/allowance.h"
+#include "lease/booking_bounds.h"
 
 #include <chrono>
 #include <functional>
@@ -33,6 +34,8 @@ class Allowances {
     UserBudgets& budgets;
     GpuTimes* times = nullptr;  // null: only what the current leases have had counts
     std::function<WallTime()> wall_clock;
+    // Bookings that have begun. Empty: none is known.
+    std::function<std::vector<lease::BookedTime>()> past_bookings{};
   };
 
   explicit Allowances(Parts parts) : parts_(std::move(parts)) {}
@@ -45,9 +48,9 @@ class Allowances {
   Result<void> check_ever(const AcquireRequest& request, const lease::Holding& waiting) const;
   // Whether the user may book this, which nobody has yet.
   struct Booking {
-    int booked = 0;  // by them, and not begun
-    int more = 1;
-    WallTime::duration ahead{};  // of the last one
+    std::string user;                       // for messages
+    std::vector<WallTime> begins;           // in their order
+    std::vector<lease::BookedTime> booked;  // by everybody, and not begun
   };
   Result<void> check_booking(const AcquireRequest& request, const Booking& wish,
                              const lease::Holding& waiting) const;
@@ -64,6 +67,10 @@ class Allowances {
     int leases = 0;  // leases and requests together
   };
   Standing standing_of(uid_t uid, const lease::Holding& waiting) const;
+  // Of these bookings and those that have begun: all that count for the bounds of users who are not administrators.
+  std::vector<lease::BookedTime> counted(std::vector<lease::BookedTime> booked) const;
+  // What bounds the bookings of this user; nothing does: every field says so.
+  lease::BookingBounds booking_bounds(uid_t uid) const;
   UserLimits limits_of(uid_t uid) const { return parts_.users.limits_of(uid); }
 
  private:

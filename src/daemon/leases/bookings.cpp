@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "core/local_time.h"
 #include "daemon/leases/request_rows.h"
+#include "daemon/leases/user_allowance.h"
 #include "lease/allowance.h"
 
 #include <fmt/format.h>
@@ -218,12 +219,18 @@ Result<void> Bookings::check(const AcquireRequest& request,
   return {};
 }
 
-Result<void> Bookings::check_limits(const AcquireRequest& request, WallTime last,
-                                    std::size_t count) const {
-  const auto own = std::count_if(entries_.begin(), entries_.end(),
-                                 [&](const auto& entry) { return entry.asked.uid == request.uid; });
-  const Allowances::Booking wish{static_cast<int>(own), static_cast<int>(count),
-                                 last - parts_.wall_clock()};
+std::vector<lease::BookedTime> Bookings::booked_times() const {
+  std::vector<lease::BookedTime> times;
+  for (const BookingEntry& entry : entries_) {
+    times.push_back({entry.asked.uid, entry.begins, entry.ends(),
+                     booked_parts(entry.kept, entry.asked.placement.memory, parts_.gpus)});
+  }
+  return times;
+}
+
+Result<void> Bookings::check_limits(const AcquireRequest& request,
+                                    const std::vector<WallTime>& begins) const {
+  const Allowances::Booking wish{parts_.processes.user_name(request.uid), begins, booked_times()};
   return parts_.allowances.check_booking(request, wish, parts_.queue.held_by(request.uid));
 }
 
@@ -265,7 +272,7 @@ Result<std::vector<RequestId>> Bookings::make(const AcquireRequest& request,
                                               bool on_time) {
   std::sort(begins.begin(), begins.end());
   GPUROTA_TRY(check(request, begins));
-  if (!beyond_limits) GPUROTA_TRY(check_limits(request, begins.back(), begins.size()));
+  if (!beyond_limits) GPUROTA_TRY(check_limits(request, begins));
   GPUROTA_ASSIGN_OR_RETURN(std::vector<BookingEntry> made, planned(request, begins));
   for (BookingEntry& entry : made) entry.on_time = on_time;
   GPUROTA_TRY(save_new(made));

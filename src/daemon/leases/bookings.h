@@ -113,6 +113,8 @@ class Bookings final : public BookedGpus, public LeaseListener {
   const std::vector<BookingEntry>& entries() const { return entries_; }
   const BookingEntry* find(RequestId id) const;
   std::vector<lease::Booked> booked() const override { return booked_but(std::nullopt); }
+  // The same as the bounds of users count them.
+  std::vector<lease::BookedTime> booked_times() const;
   // Something that those in trouble may wait for.
   void on_lease_change(const LeaseEntry&, bool) override;
 
@@ -129,7 +131,8 @@ class Bookings final : public BookedGpus, public LeaseListener {
   Error refusal(const BookingEntry& entry, const lease::NotBooked& why) const;
   // Whether the user may make it at all, wherever there is room.
   Result<void> check(const AcquireRequest& request, const std::vector<WallTime>& begins) const;
-  Result<void> check_limits(const AcquireRequest& request, WallTime last, std::size_t count) const;
+  Result<void> check_limits(const AcquireRequest& request,
+                            const std::vector<WallTime>& begins) const;
   Result<std::vector<BookingEntry>> planned(const AcquireRequest& request,
                                             const std::vector<WallTime>& begins) const;
   Result<void> save(const BookingEntry& entry);

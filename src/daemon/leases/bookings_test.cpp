@@ -2,6 +2,7 @@
 
 #include "daemon/gpus/fake_world_test.h"
 #include "daemon/leases/lease_world_test.h"
+#include "testing/fake_history.h"
 #include "testing/memory_store.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +31,7 @@ class BookingsTest : public FakeWorldTest, public BookingListener {
     bookings = nullptr;
     world.reset();
     grants.emplace();
-    world.emplace(loop, store, processes, gpus, *grants, config, clock());
+    world.emplace(loop, store, processes, gpus, *grants, config, clock(), nullptr, &history);
     bookings = &world->bookings;
     bookings->add_listener(*this);
     world->leases.add_listener(*bookings);
@@ -38,6 +39,7 @@ class BookingsTest : public FakeWorldTest, public BookingListener {
     ASSERT_TRUE(world->leases.restore());
     ASSERT_TRUE(world->queue.restore());
     ASSERT_TRUE(bookings->restore());
+    world->past_bookings.restore();
   }
   // The wall clock: it goes with the loop's time, and can be set.
   std::function<WallTime()> clock() {
@@ -78,6 +80,7 @@ class BookingsTest : public FakeWorldTest, public BookingListener {
   }
 
   testing::MemoryStore store;
+  testing::FakeHistory history;
   std::optional<lease::GrantBook> grants;
   std::optional<LeaseWorld> world;
   Bookings* bookings = nullptr;
@@ -251,6 +254,39 @@ TEST_F(BookingsTest, TheirNumberAndDistanceAreLimitedButNotForAdministrators) {
   ASSERT_FALSE(second);
   EXPECT_THAT(second.error().message, HasSubstr("the site allows you 1 booking; you have 1"));
   EXPECT_TRUE(bookings->make(reservation(1h), {now() + 1000h}, true));
+}
+
+TEST_F(BookingsTest, GpuHoursOfAWeekAreBoundedButNotForAdministrators) {
+  ASSERT_TRUE(book(24h, 40h));
+  const auto more = book(96h, 8h);
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().code, Code::kLimit);
+  EXPECT_THAT(more.error().message, HasSubstr("has booked 40 of 42 GPU hours of the 7 days from"));
+  EXPECT_TRUE(book(96h, 8h, 0)) << "root is an administrator";
+  EXPECT_TRUE(book(120h, 42h, 1002)) << "whose bookings do not count";
+  const auto all = book(200h, 10h, 1003);
+  ASSERT_FALSE(all);
+  EXPECT_THAT(all.error().message, HasSubstr("all users together have booked 82 of 84"));
+  const auto longer = book(600h, 73h);
+  ASSERT_FALSE(longer);
+  EXPECT_THAT(longer.error().message, HasSubstr("bookings of 3 days at most"));
+}
+
+TEST_F(BookingsTest, OneThatHasBegunCountsAsLongAsItLastedAlsoAfterARestart) {
+  ASSERT_TRUE(book(1h, 40h));
+  loop.advance(1h + 1s);
+  ASSERT_TRUE(only_lease());
+  EXPECT_FALSE(book(50h, 8h)) << "it runs";
+  start();
+  EXPECT_FALSE(book(50h, 8h)) << "it is known after a restart";
+  loop.advance(20h);
+  ASSERT_TRUE(only_lease());
+  world->leases.end(only_lease()->lease.id, EndCause::kReleased, "it was released");
+  loop.advance(2s);
+  ASSERT_EQ(only_lease(), nullptr);
+  start();
+  EXPECT_FALSE(book(50h, 23h)) << "20 hours are used";
+  EXPECT_TRUE(book(50h, 21h));
 }
 
 TEST_F(BookingsTest, OneThatIsCancelledFreesItsGpu) {

@@ -18,7 +18,7 @@
 
 namespace gpurota::daemon {
 
-// kBooking: somebody uses a booking of its GPUs.
+// kBooking: a booking of its GPUs is used.
 enum class EndCause { kFinished, kReleased, kLost, kExpired, kBooking };
 
 // Who does something to a lease or a request, of their own or of somebody else, and why they say they do.
@@ -52,6 +52,7 @@ struct LeaseEntry {
   TimePoint kill_at{};
   TimePoint give_up_at{};  // no longer wait for NVML
   bool killed = false;
+  int signalled = 0;                     // processes, when it was last warned of its end
   std::optional<TimePoint> empty_since;  // its last process has ended
   ports::EventLoop::SourcePtr timer;
   ports::EventLoop::SourcePtr expiry;  // at lease.ends
@@ -77,6 +78,9 @@ struct AcquireRequest {
   bool at_once = false;                    // waits for nothing but fillers that make way
   int priority = 0;
   std::optional<std::chrono::milliseconds> quantum{};  // as of a Lease
+  EndWarning warning{};
+  // Of a job that left for a booking: since when it has waited, so that it has its old place.
+  std::optional<WallTime> waits_since{};
 };
 
 // Whom leases concern. LeaseManager calls all of them in the order in which they were added.

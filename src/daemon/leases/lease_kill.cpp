@@ -10,4 +10,10 @@ void kill_leftovers(LeaseProcesses& members, const TrackedProcess* main, Duratio
   if (late >= kEngineSees && main && main->alive()) (void)main->handle->send_signal(SIGKILL);
 }
 
+int warn_programs(LeaseEntry& entry, int signal) {
+  int warned = entry.members.warn(signal) + entry.covered.warn(signal);
+  for (auto& [pid, command] : entry.commands) warned += command.members.warn(signal);
+  return warned;
+}
+
 }  // namespace gpurota::daemon

@@ -2,6 +2,7 @@
 // ended, are among the lease's processes. Killed together with the container they would leave one that is "Up" for ever. State thread only.
 #pragma once
 
+#include "daemon/leases/lease_entry.h"
 #include "daemon/leases/lease_processes.h"
 #include "daemon/leases/tracked_process.h"
 
@@ -16,5 +17,8 @@ inline constexpr Duration kEngineTakes = std::chrono::seconds(4);
 
 // `late`: for how long they should have been dead. `main` is the first process of the command; null: there is none. Call again until all have ended.
 void kill_leftovers(LeaseProcesses& members, const TrackedProcess* main, Duration late);
+
+// Sends the signal of the lease's warning to those of its processes that handle it, and says how many these are.
+int warn_programs(LeaseEntry& entry, int signal);
 
 }  // namespace gpurota::daemon

@@ -182,6 +182,7 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
   entry.lease.gpus = std::move(gpus);
   entry.lease.priority = request.priority;
   entry.lease.quantum = request.quantum;
+  entry.lease.warning = request.warning;
   entry.lease.as_name = request.as_name;
   entry.lease.name = request.name;
   entry.ticket = request.ticket;
@@ -276,6 +277,11 @@ Result<std::optional<std::string>> LeaseManager::start_command(LeaseId id,
 Result<void> LeaseManager::change(Lease changed, std::optional<Author> by) {
   LeaseEntry* const entry = find_entry(changed.id);
   if (!entry || entry->cause) return fail(Code::kGone, to_string(changed.id) + " has ended");
+  // Where no process handles the signal yet, nobody is warned.
+  if (changed.warned && !entry->lease.warned) {
+    entry->signalled = warn_programs(*entry, changed.warning.signal);
+    changed.warned = entry->signalled > 0;
+  }
   std::swap(entry->lease, changed);
   if (auto saved = save(*entry); !saved) {
     std::swap(entry->lease, changed);

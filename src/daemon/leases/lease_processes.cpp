@@ -129,6 +129,17 @@ void LeaseProcesses::ask_to_end() {
   signal_all(SIGCONT);
 }
 
+int LeaseProcesses::warn(int signal) {
+  refresh();
+  int warned = 0;
+  for (const auto& [pid, tracked] : seen_) {
+    if (!processes_.handles_signal(pid, signal)) continue;
+    signal_one(pid, tracked, signal);
+    ++warned;
+  }
+  return warned;
+}
+
 void LeaseProcesses::kill() {
   if (!cgroup_.empty()) {
     if (auto killed = processes_.cgroups().kill(cgroup_); !killed) {

@@ -43,6 +43,8 @@ class LeaseProcesses {
   bool all_ended();
   // SIGTERM and SIGCONT, so that the stopped ones get it too. Those of the holder are spared.
   void ask_to_end();
+  // Those that handle the signal, which would end others: to how many it was sent.
+  int warn(int signal);
   void kill();
   // Those of podman are spared: whether there are any.
   bool kill_all_but_engine();

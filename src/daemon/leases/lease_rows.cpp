@@ -32,6 +32,9 @@ ports::StoredLease row_of(const LeaseEntry& entry, const std::string& boot_id) {
   }
   row.priority = entry.lease.priority;
   row.quantum = entry.lease.quantum;
+  row.warning = entry.lease.warning;
+  row.leaves = entry.lease.leaves;
+  row.warned = entry.lease.warned;
   row.holder = stored(entry.holder);
   row.main = stored(entry.main);
   row.cgroup = entry.members.cgroup();
@@ -59,6 +62,9 @@ Lease lease_of(const ports::StoredLease& stored) {
   }
   lease.priority = stored.priority;
   lease.quantum = stored.quantum;
+  lease.warning = stored.warning;
+  lease.leaves = stored.leaves;
+  lease.warned = stored.warned;
   return lease;
 }
 

@@ -1,5 +1,6 @@
 #include "daemon/leases/lease_update.h"
 
+#include "base/log.h"
 #include "base/text.h"
 #include "core/local_time.h"
 #include "daemon/leases/turn_wishes.h"
@@ -37,6 +38,17 @@ Result<void> change_soft_limit(LeaseGpu& gpu, const lease::GpuRoom& room, const 
 }
 
 }  // namespace
+
+void set_leaving(LeaseManager& leases, LeaseId id, std::optional<WallTime> when) {
+  const LeaseEntry* const entry = leases.find(id);
+  if (!entry || entry->cause || entry->lease.leaves == when) return;
+  Lease changed = entry->lease;
+  changed.leaves = when;
+  if (auto stored = leases.change(std::move(changed)); !stored) {
+    log::error("cannot store by when a lease has to leave, ignoring",
+               {{"lease", to_string(id)}, {"error", stored.error().message}});
+  }
+}
 
 Result<void> LeaseUpdates::change_gpus(const UpdateRequest& request, Lease& lease) const {
   if (!request.memory && !request.soft_limit) return {};
@@ -124,6 +136,10 @@ Result<void> LeaseUpdates::update(LeaseId id, const UpdateRequest& request) cons
   GPUROTA_TRY(change_gpus(request, changed));
   GPUROTA_TRY(change_turns(request, changed));
   if (request.note) changed.note = *request.note;
+  if (request.warning) {
+    changed.warning = *request.warning;
+    changed.warned = false;
+  }
   if (request.lasts) {
     changed.ends = parts_.wall_clock() + *request.lasts;
     if (changed.state == LeaseState::kExpired) changed.state = LeaseState::kActive;

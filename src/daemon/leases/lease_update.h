@@ -23,7 +23,12 @@ struct UpdateRequest {
   std::optional<int> priority{};
   std::optional<std::chrono::milliseconds> quantum{};  // as of a Lease
   std::optional<Author> by{};
+  std::optional<EndWarning> warning{};
 };
+
+// It has to leave by then for a booking; nothing: it may stay. Its programs are signalled ahead as its owner has asked (end_warnings.h).
+// Called whenever that is known, or changes; a lease that is gone is left out.
+void set_leaving(LeaseManager& leases, LeaseId id, std::optional<WallTime> when);
 
 class LeaseUpdates {
  public:

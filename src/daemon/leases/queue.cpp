@@ -288,7 +288,7 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
   QueueEntry entry;
   entry.id = *id;
   entry.asked = request;
-  entry.since = parts_.wall_clock();
+  entry.since = std::min(request.waits_since.value_or(WallTime::max()), parts_.wall_clock());
   auto holder = track(parts_.processes, request.process, [this, id = *id] {
     leave(id, Error{Code::kGone, 0, "the process that waited is gone"});
   });
@@ -301,7 +301,11 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
       !saved) {
     return refuse(std::move(saved).error().context("cannot store the request"));
   }
-  entries_.push_back(std::move(entry));
+  // At the end, but for one that has its old place.
+  const auto before = std::find_if(entries_.begin(), entries_.end(), [&](const QueueEntry& other) {
+    return request.waits_since && other.since > entry.since;
+  });
+  entries_.insert(before, std::move(entry));
   log::info("request waits", {{"request", to_string(*id)}, {"uid", request.uid}});
   settle();
   if (const QueueEntry* waiting = find(*id)) return Place{nullptr, waiting};

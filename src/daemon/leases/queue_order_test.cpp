@@ -116,5 +116,22 @@ TEST_F(QueueOrderTest, TheOrderFollowsWhatIsUsedMeanwhile) {
   EXPECT_EQ(world.queue.entries().front().asked.uid, kBob);
 }
 
+TEST_F(QueueOrderTest, AJobThatLeftForABookingHasItsOldPlaceAlsoAfterARestart) {
+  config.fair_share.enabled = false;
+  ask(kAlice);  // has the GPU
+  now += 1h;
+  ask(kBob);
+  AcquireRequest back = request(kCarol);
+  back.waits_since = now - 30min;
+  now += 1h;
+  ask(kAlice);
+  ASSERT_TRUE(world.queue.enqueue(back));
+  EXPECT_THAT(order(), ElementsAre(kCarol, kBob, kAlice));
+  AcquireRequest later = request(kCarol);
+  later.waits_since = now + 24h;  // the clock was set back meanwhile
+  ASSERT_TRUE(world.queue.enqueue(later));
+  EXPECT_THAT(order(), ElementsAre(kCarol, kBob, kAlice, kCarol));
+}
+
 }  // namespace
 }  // namespace gpurota::daemon

@@ -18,6 +18,19 @@ double part_of(Bytes share, Bytes gpu) {
   return std::min(1.0, static_cast<double>(share.count()) / static_cast<double>(gpu.count()));
 }
 
+// A MIG instance is its part of a GPU; a GPU whose instances are leased is nothing by itself.
+double weight_of(const GpuTable& gpus, const GpuInfo& info) {
+  if (info.mig_enabled) return 0;
+  const GpuEntry* const parent = gpus.find(info.parent);
+  return parent ? part_of(info.memory, parent->info.memory) : 1;
+}
+
+double booked_part(const GpuTable& gpus, const GpuInfo& info,
+                   const std::optional<SizeSpec>& memory) {
+  const Bytes share = memory ? memory->of(info.memory) : info.memory;
+  return part_of(share, info.memory) * weight_of(gpus, info);
+}
+
 Bytes largest(const GpuTable& gpus) {
   Bytes most;
   for (const GpuEntry& gpu : gpus.entries()) most = std::max(most, gpu.info.memory);
@@ -54,6 +67,35 @@ double parts_of(const Lease& lease, const GpuTable& gpus) {
     const Bytes size = size_of(gpus, share.uuid);
     parts += part_of(share.limit.value_or(size), size);
   }
+  return parts;
+}
+
+double booked_parts(const std::vector<GpuUuid>& kept, const std::optional<SizeSpec>& memory,
+                    const GpuTable& gpus) {
+  double parts = 0;
+  for (const GpuUuid& uuid : kept) {
+    const GpuEntry* const gpu = gpus.find(uuid);
+    parts += gpu ? booked_part(gpus, gpu->info, memory) : 1;
+  }
+  return parts;
+}
+
+double booked_parts(const lease::PlacementRequest& request, const GpuTable& gpus) {
+  if (!request.gpus.empty()) return booked_parts(request.gpus, request.memory, gpus);
+  const GpuInfo* most = nullptr;
+  for (const GpuEntry& gpu : gpus.entries()) {
+    if (!most || weight_of(gpus, gpu.info) * static_cast<double>(gpu.info.memory.count()) >
+                     weight_of(gpus, *most) * static_cast<double>(most->memory.count())) {
+      most = &gpu.info;
+    }
+  }
+  const int count = std::clamp(request.count, 0, kMaxLeaseGpus);
+  return most ? count * booked_part(gpus, *most, request.memory) : 0;
+}
+
+double machine_parts(const GpuTable& gpus) {
+  double parts = 0;
+  for (const GpuEntry& gpu : gpus.entries()) parts += weight_of(gpus, gpu.info);
   return parts;
 }
 

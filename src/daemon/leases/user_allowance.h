@@ -21,6 +21,14 @@ lease::Holding holding_of(uid_t uid, const std::map<LeaseId, LeaseEntry>& entrie
 double parts_of(const Lease& lease, const GpuTable& gpus);
 std::chrono::seconds gpu_time_of(WallTime::duration time, double parts);
 
+// The same of a booking, by the GPUs that are kept for it. Other than above, a MIG instance is its part of a GPU.
+double booked_parts(const std::vector<GpuUuid>& kept, const std::optional<SizeSpec>& memory,
+                    const GpuTable& gpus);
+// The same of one that is asked for: where it is not known which GPUs it gets, the largest.
+double booked_parts(const lease::PlacementRequest& request, const GpuTable& gpus);
+// The GPUs of the machine that can be leased, counted so.
+double machine_parts(const GpuTable& gpus);
+
 // Before it is known which GPUs it gets: where that matters, the largest of the machine.
 lease::Asking asking_of(const lease::PlacementRequest& request, const GpuTable& gpus);
 

@@ -72,6 +72,36 @@ TEST_F(UserAllowance, AWholeGpuCountsAsTheLargestUntilItIsNamed) {
   EXPECT_EQ(asking_of(request, gpus).memory, gib(12));
 }
 
+TEST_F(UserAllowance, ABookingCountsItsPartsOfGpus) {
+  lease::PlacementRequest request;
+  request.count = 2;
+  EXPECT_EQ(booked_parts(request, gpus), 2);
+  request.memory = SizeSpec{gib(20), 0};
+  EXPECT_EQ(booked_parts(request, gpus), 0.5) << "of the largest";
+  EXPECT_EQ(booked_parts({GpuUuid{"GPU-0"}}, SizeSpec{gib(6), 0}, gpus), 0.25);
+  EXPECT_EQ(machine_parts(gpus), 2);
+}
+
+TEST_F(UserAllowance, AMigInstanceIsItsPartOfAGpu) {
+  std::vector<GpuInfo> infos(4);
+  infos[0].uuid = {"GPU-0"};
+  infos[0].memory = gib(80);
+  infos[0].mig_enabled = true;
+  for (std::size_t i = 1; i < 3; ++i) {
+    infos[i].uuid = {"MIG-" + std::to_string(i)};
+    infos[i].parent = {"GPU-0"};
+    infos[i].memory = gib(20);
+  }
+  infos[3].uuid = {"GPU-1"};
+  infos[3].memory = gib(40);
+  const GpuTable mixed(infos);
+  EXPECT_EQ(machine_parts(mixed), 1.5);
+  EXPECT_EQ(booked_parts({GpuUuid{"MIG-1"}}, {}, mixed), 0.25);
+  EXPECT_EQ(booked_parts({GpuUuid{"MIG-1"}}, SizeSpec{{}, 50}, mixed), 0.125);
+  lease::PlacementRequest request;
+  EXPECT_EQ(booked_parts(request, mixed), 1) << "whole GPUs come first";
+}
+
 TEST_F(UserAllowance, AnAbsurdCountCostsNothing) {
   lease::PlacementRequest request;
   request.count = INT_MAX;

@@ -12,9 +12,9 @@ namespace {
 std::optional<NoticeKind> kind_of(BookingStep step) {
   switch (step) {
     case BookingStep::kMade:
-    case BookingStep::kMoved:  // its user hears of the new GPUs with kSoon
+    case BookingStep::kSoon:  // booking_warnings.h
       return std::nullopt;
-    case BookingStep::kSoon:
+    case BookingStep::kMoved:
       return NoticeKind::kBeginsSoon;
     case BookingStep::kReady:
     case BookingStep::kBegun:
@@ -36,10 +36,10 @@ std::string BookingNotices::text_of(const BookingNews& news) const {
   const std::string id = to_string(booking.id);
   const WallTime now = parts_.wall_clock();
   switch (news.step) {
-    case BookingStep::kSoon:
-      return fmt::format("your booking {} of {} begins at {}; to cancel it: gpurota cancel {}", id,
-                         names_of(booking.kept, parts_.gpus), local_time_text(booking.begins, now),
-                         id);
+    case BookingStep::kMoved:
+      return fmt::format("your booking {} has {} now, as {}; it begins at {}", id,
+                         names_of(booking.kept, parts_.gpus), news.why,
+                         local_time_text(booking.begins, now));
     case BookingStep::kReady:
       return fmt::format(
           "the time of your booking {0} of {1} has come; work that others began there ends when "
@@ -62,7 +62,7 @@ std::string BookingNotices::text_of(const BookingNews& news) const {
     case BookingStep::kMissed:
       return fmt::format("your booking {} is over and has never begun: {}", id, news.why);
     case BookingStep::kMade:
-    case BookingStep::kMoved:
+    case BookingStep::kSoon:
     case BookingStep::kCancelled:
       break;
   }

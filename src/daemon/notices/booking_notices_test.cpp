@@ -49,8 +49,9 @@ class BookingNoticesTest : public ::testing::Test, public NoticeListener {
 
 TEST_F(BookingNoticesTest, ItsUserHearsWhenItBeginsAndWhyItCannot) {
   EXPECT_EQ(told(BookingStep::kMade), "");
-  EXPECT_EQ(told(BookingStep::kSoon),
-            "your booking R7 of GPU 0 begins at 13:00; to cancel it: gpurota cancel R7");
+  EXPECT_EQ(told(BookingStep::kSoon), "") << "booking_warnings.h";
+  EXPECT_EQ(told(BookingStep::kMoved, "GPU 1 is draining"),
+            "your booking R7 has GPU 0 now, as GPU 1 is draining; it begins at 13:00");
   EXPECT_EQ(heard->kind, NoticeKind::kBeginsSoon);
   EXPECT_EQ(heard->to, 1000U);
   EXPECT_EQ(told(BookingStep::kTrouble, "GPU 0 is draining"),

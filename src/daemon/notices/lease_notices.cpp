@@ -75,13 +75,15 @@ void LeaseNotices::on_change(const LeaseEntry& entry, const Lease& before) {
 // Those who hold it hear of its end, and why, in any case.
 void LeaseNotices::on_end(const LeaseEntry& entry) {
   const Lease& lease = entry.lease;
-  if (entry.cause != EndCause::kReleased && entry.cause != EndCause::kExpired) return;
+  if (entry.cause == EndCause::kFinished || entry.cause == EndCause::kLost) return;
   const bool by_owner = entry.by && entry.by->uid == lease.uid;
   if (by_owner) return;
   const NoticeKind kind = entry.cause == EndCause::kExpired ? NoticeKind::kExpired
                           : entry.by                        ? NoticeKind::kReleased
                                                             : NoticeKind::kStopped;
-  parts_.listener.on_notice(about(lease, kind, ended_text(lease.id, entry.reason), entry.by));
+  const std::string text = entry.cause == EndCause::kBooking ? left_text(lease.id, entry.reason)
+                                                             : ended_text(lease.id, entry.reason);
+  parts_.listener.on_notice(about(lease, kind, text, entry.by));
 }
 
 void LeaseNotices::on_request_gone(const QueueEntry& entry, const Error& why) {

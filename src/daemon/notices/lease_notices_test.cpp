@@ -105,6 +105,14 @@ TEST_F(LeaseNoticesTest, ALeaseThatEndsByTimeIsAnnouncedTwiceOnTheTerminalAndOnc
   EXPECT_THAT(sent[0].gpus, ElementsAre("0"));
 }
 
+TEST_F(LeaseNoticesTest, AnOwnerHearsForWhichBookingALeaseLeft) {
+  const LeaseId id = lease();
+  leases.end(id, EndCause::kBooking, "bob began to use booking R16");
+  ASSERT_THAT(sent, SizeIs(1));
+  EXPECT_EQ(sent[0].kind, NoticeKind::kStopped);
+  EXPECT_EQ(sent[0].text, "L1 ended: bob began to use booking R16");
+}
+
 TEST_F(LeaseNoticesTest, AShortLeaseIsNotAnnouncedLongBeforeItsEnd) {
   lease(3min);
   loop.advance(1min);

@@ -1,6 +1,7 @@
 #include "daemon/notices/notice_text.h"
 
 #include "base/text.h"
+#include "core/local_time.h"
 #include "lease/allowance.h"
 
 #include <fmt/chrono.h>
@@ -92,6 +93,13 @@ Difference compare(const Lease& before, const Lease& now, WallTime time) {
                        : "has turns as long as moving its memory asks for",
                    "quantum");
   }
+  if (before.warning != now.warning) {
+    difference.add(now.warning.is_set() ? fmt::format("is warned by SIG{} {} before its end",
+                                                      warning_signal_name(now.warning.signal),
+                                                      lease::duration_text(now.warning.before))
+                                        : std::string("is no longer warned before its end"),
+                   "warning");
+  }
   if (before.note != now.note) {
     difference.add(fmt::format("has the note \"{}\"", display_text(now.note, 60)), "note");
   }
@@ -117,6 +125,25 @@ std::string ends_soon_text(LeaseId lease, std::chrono::milliseconds left) {
                      in_words(left));
 }
 
+std::string warned_text(LeaseId lease, std::chrono::milliseconds left, const EndWarning& warning,
+                        int processes) {
+  return fmt::format("{} ends in {}: SIG{} was sent to {} of its processes", to_string(lease),
+                     in_words(std::max(left, std::chrono::milliseconds(0))),
+                     warning_signal_name(warning.signal), processes);
+}
+
+std::string begins_soon_text(RequestId booking, const std::string& gpus, WallTime begins,
+                             WallTime now) {
+  return fmt::format("your booking {0} of {1} begins at {2}; to cancel it: gpurota cancel {0}",
+                     to_string(booking), gpus, local_time_text(begins, now));
+}
+
+std::string leaves_soon_text(LeaseId lease, const std::string& gpus, WallTime begins,
+                             const std::string& user, RequestId booking, WallTime now) {
+  return fmt::format("{}: {} at least until {} ({}'s booking {})", to_string(lease), gpus,
+                     local_time_text(begins, now), display_text(user, 32), to_string(booking));
+}
+
 std::string changed_text(const Lease& before, const Lease& now, const std::string& who,
                          const std::string& reason, WallTime time) {
   const Difference difference = compare(before, now, time);
@@ -131,6 +158,10 @@ std::string ended_text(LeaseId lease, const std::string& why) {
   const std::string shown = display_text(why, 400);
   if (shown.starts_with("it ")) return to_string(lease) + shown.substr(2);
   return fmt::format("{} has ended{}{}", to_string(lease), shown.empty() ? "" : ": ", shown);
+}
+
+std::string left_text(LeaseId lease, const std::string& why) {
+  return fmt::format("{} ended: {}", to_string(lease), display_text(why, 400));
 }
 
 std::string outlived_text(LeaseId lease, config::Expired policy) {

@@ -23,11 +23,22 @@ std::string said_text(const std::string& reason);
 
 // "L17 ends in 5 minutes; to keep it: gpurota update L17 --for 2h".
 std::string ends_soon_text(LeaseId lease, std::chrono::milliseconds left);
+// "L17 ends in 10 minutes: SIGUSR1 was sent to 2 of its processes".
+std::string warned_text(LeaseId lease, std::chrono::milliseconds left, const EndWarning& warning,
+                        int processes);
+// "your booking R7 of GPU 0 begins at 13:00; to cancel it: gpurota cancel R7".
+std::string begins_soon_text(RequestId booking, const std::string& gpus, WallTime begins,
+                             WallTime now);
+// "L12: GPU 3 at least until Tue 9 Dec 10:00 (bob's booking R16)".
+std::string leaves_soon_text(LeaseId lease, const std::string& gpus, WallTime begins,
+                             const std::string& user, RequestId booking, WallTime now);
 // `L17 now ends at 14:05: root (administrator) changed its timeout ("maintenance")`. Empty: nothing that its owner could notice.
 std::string changed_text(const Lease& before, const Lease& now, const std::string& who,
                          const std::string& reason, WallTime time);
 // "L17 was released by root (administrator)": `why` as the lease has it.
 std::string ended_text(LeaseId lease, const std::string& why);
+// "L12 ended: bob began to use booking R16": of one that left for a booking.
+std::string left_text(LeaseId lease, const std::string& why);
 // Of a reservation whose programs may run on.
 std::string outlived_text(LeaseId lease, config::Expired policy);
 // "your request R7 was cancelled by root (administrator)".

@@ -225,7 +225,8 @@ void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
     return settle_spot(gpu);
   }
   // The queue ended it, or somebody who may.
-  const bool asked_to = entry.cause == EndCause::kReleased || entry.cause == EndCause::kExpired;
+  const bool asked_to = entry.cause == EndCause::kReleased || entry.cause == EndCause::kExpired ||
+                        entry.cause == EndCause::kBooking;
   if (!asked_to || spot.told_to_end) return;
   if (spot.turns.state() == filler::State::kOn) {
     filler::Sight sight;

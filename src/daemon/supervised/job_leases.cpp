@@ -23,6 +23,8 @@ void JobLeases::on_lease_change(const LeaseEntry& entry, bool) {
     jobs_.on_lease_ending(entry.lease.id, Jobs::LeaseEnd::kTakenAway, entry.reason);
   } else if (entry.cause == EndCause::kExpired) {
     jobs_.on_lease_ending(entry.lease.id, Jobs::LeaseEnd::kTimeOver, entry.reason);
+  } else if (entry.cause == EndCause::kBooking) {
+    jobs_.on_lease_ending(entry.lease.id, Jobs::LeaseEnd::kBooking, entry.reason);
   }
 }
 

@@ -101,6 +101,9 @@ void Jobs::on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why) 
       case LeaseEnd::kTimeOver:
         life.on_timeout(now(), why);
         break;
+      case LeaseEnd::kBooking:
+        life.on_booking(now(), why);
+        break;
     }
     settle(id);
   }

@@ -63,7 +63,7 @@ class Jobs final : Supervisor::Policy {
   // The time of a run under a reservation is over, and its command is being ended.
   void on_time_over(const ports::ProcessId& run, const std::string& why);
   // Its lease, or the reservation that it runs under, is being ended, and its processes with it.
-  enum class LeaseEnd { kTakenAway, kOverLimit, kTimeOver };
+  enum class LeaseEnd { kTakenAway, kOverLimit, kTimeOver, kBooking };
   void on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why);
   // After restore(): a lease of one of them, or a reservation that it runs under, that the last daemon left.
   void on_lease_restored(LeaseId lease, const ports::ProcessId& holder);

@@ -1,0 +1,77 @@
+#include "daemon/leases/past_bookings.h"
+
+#include "base/log.h"
+#include "daemon/leases/user_allowance.h"
+#include "lease/booking_bounds.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gpurota::daemon {
+
+void PastBookings::restore() {
+  if (!parts_.history) return;
+  const auto stored = parts_.history->load_past_bookings();
+  if (!stored) {
+    log::error("cannot read which bookings have begun, counting none of them",
+               {{"error", stored.error().message}});
+    return;
+  }
+  for (const ports::StoredPastBooking& booking : *stored) entries_[booking.id] = booking;
+  // A lease that ended while no daemon ran has had its time until now, at most.
+  const WallTime now = parts_.wall_clock();
+  for (auto& [id, booking] : entries_) {
+    if (booking.until <= now || parts_.leases.find(booking.lease)) continue;
+    booking.until = std::max(now, booking.from);
+    save(booking);
+  }
+}
+
+void PastBookings::on_booking(const BookingNews& news) {
+  if (news.step != BookingStep::kBegun) return;
+  const BookingEntry& booking = news.booking;
+  const double gpus = booked_parts(booking.kept, booking.asked.placement.memory, parts_.gpus);
+  const ports::StoredPastBooking begun{
+      booking.id,     news.lease->lease.id, booking.asked.uid,
+      booking.begins, booking.ends(),       static_cast<std::uint64_t>(std::llround(gpus * 1e6))};
+  entries_[booking.id] = begun;
+  save(begun);
+}
+
+void PastBookings::on_lease_change(const LeaseEntry& entry, bool gone) {
+  if (!gone || entry.lease.kind != LeaseKind::kReservation) return;
+  const auto it = std::find_if(entries_.begin(), entries_.end(), [&](const auto& each) {
+    return each.second.lease == entry.lease.id;
+  });
+  const WallTime now = parts_.wall_clock();
+  if (it == entries_.end() || it->second.until <= now) return;
+  it->second.until = std::max(now, it->second.from);
+  save(it->second);
+}
+
+std::vector<lease::BookedTime> PastBookings::booked_times() const {
+  std::vector<lease::BookedTime> times;
+  for (const auto& [id, each] : entries_) {
+    times.push_back(
+        {each.uid, each.from, each.until, static_cast<double>(each.gpu_millionths) / 1e6});
+  }
+  return times;
+}
+
+// What is over for longer than the bounds look back is forgotten with it.
+void PastBookings::save(const ports::StoredPastBooking& booking) {
+  ports::HistoryBatch batch;
+  batch.bookings.push_back(booking);
+  const WallTime before = parts_.wall_clock() - lease::kBookingWindow;
+  for (const auto& [id, each] : entries_) {
+    if (each.until < before && id != booking.id) batch.forgotten_bookings.push_back(id);
+  }
+  for (const RequestId id : batch.forgotten_bookings) entries_.erase(id);
+  if (!parts_.history) return;
+  if (auto saved = parts_.history->save(batch); !saved) {
+    log::error("cannot store how long a booking lasts, counting it until the next start",
+               {{"request", to_string(booking.id)}, {"error", saved.error().message}});
+  }
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,42 @@
+// The bookings of the last days that have begun, as they count for the bounds of lease/booking_bounds.h. State thread only.
+//
+// A booking counts until its lease is gone, at most as long as it was booked. What the history knows outlives a restart.
+#pragma once
+
+#include "daemon/gpus/gpu_table.h"
+#include "daemon/leases/bookings.h"
+#include "daemon/leases/lease_manager.h"
+#include "ports/history.h"
+
+#include <functional>
+#include <map>
+
+namespace gpurota::daemon {
+
+class PastBookings final : public BookingListener, public LeaseListener {
+ public:
+  // All outlive it. `history` null: a booking counts until the daemon ends.
+  struct Parts {
+    ports::History* history;
+    const LeaseManager& leases;
+    const GpuTable& gpus;
+    std::function<WallTime()> wall_clock;
+  };
+
+  explicit PastBookings(Parts parts) : parts_(std::move(parts)) {}
+
+  // After that of the leases.
+  void restore();
+  void on_booking(const BookingNews& news) override;
+  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+
+  std::vector<lease::BookedTime> booked_times() const;
+
+ private:
+  void save(const ports::StoredPastBooking& booking);
+
+  Parts parts_;
+  std::map<RequestId, ports::StoredPastBooking> entries_;
+};
+
+}  // namespace gpurota::daemon

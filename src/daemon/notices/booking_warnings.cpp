@@ -1,0 +1,138 @@
+#include "daemon/notices/booking_warnings.h"
+
+#include "daemon/notices/notice_text.h"
+
+#include <algorithm>
+#include <set>
+
+namespace gpurota::daemon {
+namespace {
+
+// The wall clock may be set meanwhile, so a far time is looked at again now and then.
+constexpr Duration kLongestPause = std::chrono::minutes(1);
+
+// Whether a slice of each fits the GPU beside the other. Leases that take turns make room by themselves.
+bool fit_together(const LeaseGpu& share, const GpuEntry& gpu, const BookingEntry& booking) {
+  const auto& memory = booking.asked.placement.memory;
+  if (!share.limit || !memory) return false;
+  return share.swap || *share.limit + memory->of(gpu.info.memory) <= gpu.info.memory;
+}
+
+std::vector<GpuUuid> common_gpus(const Lease& lease, const BookingEntry& booking) {
+  std::vector<GpuUuid> common;
+  for (const GpuUuid& gpu : booking.kept) {
+    if (lease.find_gpu(gpu)) common.push_back(gpu);
+  }
+  return common;
+}
+
+}  // namespace
+
+std::vector<LeaseId> open_ended_beside(const LeaseManager& leases, const GpuTable& gpus,
+                                       const BookingEntry& booking) {
+  std::vector<LeaseId> found;
+  for (const auto& [id, entry] : leases.entries()) {
+    const Lease& lease = entry.lease;
+    const bool leaves = !entry.cause && !lease.ends && lease.kind != LeaseKind::kFiller &&
+                        lease.uid != booking.asked.uid && lease.since >= booking.made;
+    if (!leaves) continue;
+    const auto common = common_gpus(lease, booking);
+    const bool in_the_way = std::any_of(common.begin(), common.end(), [&](const GpuUuid& uuid) {
+      const GpuEntry* const gpu = gpus.find(uuid);
+      return gpu && !fit_together(*lease.find_gpu(uuid), *gpu, booking);
+    });
+    if (in_the_way) found.push_back(id);
+  }
+  return found;
+}
+
+void BookingWarnings::restore() {
+  for (const BookingEntry& booking : parts_.bookings.entries()) {
+    told_[booking.id] = parts_.wall_clock();
+  }
+  arm();
+}
+
+void BookingWarnings::on_booking(const BookingNews& news) {
+  switch (news.step) {
+    case BookingStep::kMade:
+      told_[news.booking.id] = parts_.wall_clock();
+      break;
+    case BookingStep::kBegun:
+    case BookingStep::kCancelled:
+    case BookingStep::kMissed:
+      told_.erase(news.booking.id);
+      break;
+    case BookingStep::kSoon:
+    case BookingStep::kMoved:
+    case BookingStep::kTrouble:
+      return;
+  }
+  arm();
+}
+
+std::optional<WallTime> BookingWarnings::next_of(const BookingEntry& booking, WallTime told) const {
+  std::optional<WallTime> next;
+  for (const auto before : parts_.config.notify.before_booking) {
+    const WallTime when = booking.begins - before;
+    if (when > told && (!next || when < *next)) next = when;
+  }
+  return next;
+}
+
+void BookingWarnings::warn(const BookingEntry& booking, WallTime now) {
+  Notice notice{.kind = NoticeKind::kBeginsSoon, .to = booking.asked.uid};
+  for (const GpuUuid& gpu : booking.kept) notice.gpus.push_back(parts_.gpus.name_of(gpu));
+  notice.text =
+      begins_soon_text(booking.id, names_of(booking.kept, parts_.gpus), booking.begins, now);
+  parts_.listener.on_notice(notice);
+  for (const LeaseId id : parts_.in_the_way(booking)) warn_lease(booking, id, now);
+}
+
+void BookingWarnings::warn_lease(const BookingEntry& booking, LeaseId id, WallTime now) {
+  const LeaseEntry* const entry = parts_.leases.find(id);
+  if (!entry) return;
+  const auto common = common_gpus(entry->lease, booking);
+  Notice notice{.kind = NoticeKind::kLeavesSoon, .to = entry->lease.uid, .lease = id};
+  for (const GpuUuid& gpu : common) notice.gpus.push_back(parts_.gpus.name_of(gpu));
+  notice.text = leaves_soon_text(id, names_of(common, parts_.gpus), booking.begins,
+                                 parts_.processes.user_name(booking.asked.uid), booking.id, now);
+  parts_.owners.tell_owner(id, notice.text);
+  parts_.listener.on_notice(notice);
+}
+
+void BookingWarnings::warn_in_time() {
+  const WallTime now = parts_.wall_clock();
+  std::vector<BookingEntry> due;
+  for (const BookingEntry& booking : parts_.bookings.entries()) {
+    WallTime& told = told_[booking.id];
+    const auto next = next_of(booking, told);
+    if (!next || *next > now) continue;
+    told = now;
+    // Past its beginning there is nothing to be warned of.
+    if (now < booking.begins) due.push_back(booking);
+  }
+  for (const BookingEntry& booking : due) warn(booking, now);
+  arm();
+}
+
+void BookingWarnings::arm() {
+  timer_.reset();
+  std::optional<WallTime> next;
+  for (const BookingEntry& booking : parts_.bookings.entries()) {
+    const auto told = told_.find(booking.id);
+    const auto when = next_of(booking, told == told_.end() ? WallTime() : told->second);
+    if (when && (!next || *when < *next)) next = when;
+  }
+  if (!next) return;
+  const Duration left = *next - parts_.wall_clock();
+  auto timer = parts_.loop.add_timer(
+      parts_.loop.now() + std::clamp(left, Duration(std::chrono::milliseconds(1)), kLongestPause),
+      ports::Urgency::kHousekeeping, [this] {
+        const auto this_timer = std::move(timer_);
+        warn_in_time();
+      });
+  if (timer) timer_ = std::move(*timer);
+}
+
+}  // namespace gpurota::daemon
