@@ -1,6 +1,7 @@
 #include "lease/bookings.h"
 
 #include "lease/planner.h"
+#include "lease/reason.h"
 
 #include <fmt/format.h>
 
@@ -24,17 +25,14 @@ Beginning try_now(const QueueView& view, const Request& request, WallTime now) {
   if (!decision.grants.empty()) {
     beginning.gpus = std::move(decision.grants.front().gpus);
   } else if (!decision.impossible.empty()) {
-    beginning.why = decision.impossible.front().second.message;
+    beginning.why = {ReasonCode::kOutOfService, decision.impossible.front().second.message};
     beginning.out_of_service = true;
   } else {
     const Waiting& waiting = decision.waiting.front();
     beginning.evict = std::move(decision.evict);
     beginning.move_out = std::move(decision.move_out);
     beginning.out_of_service = !waiting.out_of_service.empty();
-    const Reason reason = waiting_reason(waiting);
-    if (!waiting.way_made) {
-      beginning.why = reason.text + (reason.next.empty() ? "" : ": " + reason.next);
-    }
+    if (!waiting.way_made) beginning.why = waiting_reason(waiting);
   }
   return beginning;
 }
@@ -92,10 +90,10 @@ Beginning begin(const QueueView& view, const Request& request, const std::vector
   own.placement.gpus = kept;
   own.placement.wishes = {};
   Beginning beginning = try_now(view, own, now);
-  if (beginning.why.empty() || !request.placement.gpus.empty()) return beginning;
+  if (!beginning.why || !request.placement.gpus.empty()) return beginning;
   // Its own cannot be had: others that can do as well.
   Beginning elsewhere = try_now(view, request, now);
-  return elsewhere.why.empty() ? elsewhere : beginning;
+  return elsewhere.why ? beginning : elsewhere;
 }
 
 const Booked* in_the_way_of(const QueueView& view, const Occupant& changed, WallTime now) {

@@ -5,6 +5,7 @@
 // one that was accepted begins, whoever comes later. Its GPUs are chosen when it is made (docs/design/bookings.md says why).
 #pragma once
 
+#include "core/reason.h"
 #include "lease/request_queue.h"
 
 #include <optional>
@@ -27,7 +28,7 @@ struct Beginning {
   std::vector<LeaseGpu> gpus{};     // it begins on them now
   std::vector<LeaseId> evict{};     // else fillers that end
   std::vector<LeaseId> move_out{};  // or are moved
-  std::string why{};                // not empty: it has to wait for something else
+  std::optional<Reason> why{};      // it has to wait for something else
   bool out_of_service = false;      // which is no lease that ends
 };
 Beginning begin(const QueueView& view, const Request& request, const std::vector<GpuUuid>& kept,

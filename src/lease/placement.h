@@ -9,6 +9,7 @@
 #include "core/gpu.h"
 #include "core/gpu_wishes.h"
 #include "core/lease.h"
+#include "core/reason.h"
 #include "core/topology.h"
 
 #include <map>
@@ -62,6 +63,7 @@ struct Refusal {
   Error error;    // kInvalid, kLimit or kNoGpu, with a message for the user
   int free = 0;   // GPUs that would have done
   int total = 0;  // GPUs that can be leased
+  std::optional<Reason> reason{};  // of kNoGpu: what it would wait for
 };
 
 // The GPUs of the lease, or why not. A request that no state of this machine could fill is kInvalid

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "lease/gpu_choice.h"
+#include "lease/obstacles.h"
 
 #include <fmt/format.h>
 
@@ -159,6 +160,7 @@ void Planner::start(const Request& request, const Gpus& gpus, Waiting& waiting) 
   }
   if (!clear) {
     waiting.expected = now_ + kAnyMoment;
+    waiting.free_now = waiting.wanted;
     keep(request, gpus, now_, waiting, Source::kDue);
     return;
   }
@@ -222,34 +224,25 @@ std::optional<NextFree> Planner::in_the_way(const Request& request, const GpuPla
   if (gpu.fits(request, from, until(request, from), against)) return std::nullopt;
   NextFree next;
   next.gpu = name_of(gpu.room(), view_.rooms);
-  bool found = false;
-  for (const Occupant& lease : view_.leases) {
-    if (lease.kind == LeaseKind::kFiller) continue;
-    const bool here = std::any_of(lease.gpus.begin(), lease.gpus.end(), [&](const LeaseGpu& share) {
-      return share.uuid == gpu.room().info.uuid;
-    });
-    if (!here) continue;
-    const WallTime end = end_of(lease, now_);
-    if (end <= from) continue;
-    if (found && (!next.at || (end != kNever && end <= *next.at))) continue;
-    found = true;
+  const Occupant* const lease = lease_in_the_way(request, gpu, view_.leases, from, now_);
+  if (lease) {
+    const WallTime end = end_of(*lease, now_);
     next.at = end == kNever ? std::nullopt : std::optional(end);
-    next.user = lease.user;
-    next.lease = lease.id;
-    next.kind = lease.kind;
-    next.ending = lease.ending;
-    next.expired = lease.expired;
+    next.user = lease->user;
+    next.lease = lease->id;
+    next.kind = lease->kind;
+    next.ending = lease->ending;
+    next.expired = lease->expired;
   }
   const auto kept = kept_for_.find(gpu.room().info.uuid);
   // Whoever came first gets it when the lease ends.
-  if (kept != kept_for_.end() && (from == now_ || !found)) {
-    next = {};
-    next.gpu = name_of(gpu.room(), view_.rooms);
+  if (kept != kept_for_.end() && (from == now_ || !lease)) {
     next.behind = kept->second.first;
     next.user = kept->second.second;
   }
   const bool for_now = gpu.fits(request, from, from + kAnyMoment, against);
-  return found && !for_now ? next : booked_on(request, gpu, from).value_or(next);
+  if ((lease || next.behind) && !for_now) return next;
+  return booked_on(request, gpu, from).value_or(next);
 }
 
 // The last booking there that the request would overlap.
@@ -273,6 +266,7 @@ std::optional<NextFree> Planner::booked_on(const Request& request, const GpuPlan
 }
 
 void Planner::explain(const Request& request, const Gpus& gpus, Waiting& waiting) {
+  const GpuPlan* next = nullptr;
   for (const GpuPlan* gpu : gpus) {
     const auto obstacle = in_the_way(request, *gpu, now_);
     if (!obstacle) {
@@ -280,9 +274,12 @@ void Planner::explain(const Request& request, const Gpus& gpus, Waiting& waiting
       continue;
     }
     // The first of them that is expected to go; one with a known time rather than one without.
-    const auto rank = [](const NextFree& n) { return n.at.value_or(kNever); };
-    if (!waiting.next || rank(*obstacle) < rank(*waiting.next)) waiting.next = obstacle;
+    const auto rank = [](const NextFree& n) { return n.behind ? kNever : n.at.value_or(kNever); };
+    if (waiting.next && rank(*obstacle) >= rank(*waiting.next)) continue;
+    waiting.next = obstacle;
+    next = gpu;
   }
+  if (next) waiting.crowded = crowded(request, *next, view_.rooms, now_);
 }
 
 std::map<GpuUuid, std::string> Planner::kept_for_others(const Request& request,
@@ -313,10 +310,14 @@ void Planner::plan(const Request& request, int position) {
   const bool is_last = !view_.queue.empty() && &request == &view_.queue.back();
   if (is_last) waiting.kept = kept_for_others(request, gpus);
   if (waiting.out_of_service.empty()) {
-    bool planned = false;
-    for (const WallTime from : possible_starts(request, gpus)) {
-      planned = plan_at(request, gpus, from, waiting);
-      if (planned) break;
+    bool planned = plan_at(request, gpus, now_, waiting);
+    if (!planned) {
+      waiting.free_now = free_now(request, gpus, now_);
+      waiting.free_until = free_until(request, gpus, view_, kept_for_, now_);
+      for (const WallTime from : possible_starts(request, gpus)) {
+        planned = from != now_ && plan_at(request, gpus, from, waiting);
+        if (planned) break;
+      }
     }
     if (!planned && request.kind == LeaseKind::kFiller) explain(request, gpus, waiting);
     if (!planned && request.kind != LeaseKind::kFiller) plan_for_some_day(request, gpus, waiting);

@@ -1,6 +1,7 @@
 #include "daemon/control/queue_methods.h"
 
 #include "daemon/control/calls.h"
+#include "daemon/control/wire_reason.h"
 #include "daemon/leases/lease_environment.h"
 #include "daemon/notices/notice_text.h"
 #include "daemon/supervised/jobs.h"
@@ -15,7 +16,8 @@ namespace {
 std::string refusal_json(const lease::Refusal& refusal) {
   const Error& error = refusal.error;
   return proto::error_json(error.code == Code::kNoGpu
-                               ? proto::no_gpu_error(error.message, refusal.free, refusal.total)
+                               ? no_gpu_error(error.message, refusal.free, refusal.total,
+                                              refusal.reason)
                                : proto::wire_error(error));
 }
 
@@ -85,8 +87,10 @@ Outcome QueueMethods::place(const Caller& caller, const AcquireRequest& request)
   }
   Outcome outcome;
   if (!place) {
-    outcome.answer = refusal_json(place.error());
-    return leases_.refused_to(caller, std::move(outcome), place.error().error.message);
+    lease::Refusal refusal = place.error();
+    if (refusal.reason) refusal.reason->remedy = parts_.availability.remedy(request);
+    outcome.answer = refusal_json(refusal);
+    return leases_.refused_to(caller, std::move(outcome), refusal.error.message);
   }
   // Who waits for fillers only is told when they have gone.
   if (!request.at_once) outcome.answer = waits(caller, *place->entry);

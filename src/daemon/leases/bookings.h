@@ -28,7 +28,7 @@ struct BookingEntry {
   WallTime made;
   WallTime begins;
   std::vector<GpuUuid> kept;  // for it
-  std::string trouble{};  // why it has not begun, though its time has come; empty: nothing is wrong
+  std::optional<Reason> trouble{};  // why it has not begun, though its time has come
   bool warned = false;    // its user has been told that it begins soon
   WallTime ends() const { return begins + *asked.lasts; }
 };
@@ -122,7 +122,7 @@ class Bookings final : public BookedGpus, public LeaseListener {
   void warn(RequestId id);
   void begin(RequestId id);
   void make_room(const BookingEntry& entry, const lease::Beginning& beginning);
-  void set_trouble(RequestId id, const std::string& why);
+  void set_trouble(RequestId id, Reason why);
   void miss(RequestId id);
   Duration warn_before() const;
   void arm();

@@ -209,15 +209,14 @@ Queue::Answer Queue::ask(const AcquireRequest& asked) {
   }
   const bool way_is_made = waiting && waiting->way_made;
   auto placed = lease::place(asked.placement, rooms, parts_.rooms.topology());
-  if (!placed) return {{}, std::move(placed).error(), way_is_made};
-  lease::Refusal refusal{{Code::kNoGpu, 0, "the free GPUs are kept for requests that came first"},
-                         0,
-                         static_cast<int>(rooms.size())};
-  if (waiting) {
-    const lease::Reason reason = lease::waiting_reason(*waiting);
-    refusal.free = waiting->free;
-    refusal.error.message = reason.text + (reason.next.empty() ? "" : ": " + reason.next);
-  }
+  lease::Refusal refusal{{Code::kNoGpu, 0, {}}, 0, static_cast<int>(rooms.size())};
+  if (!placed) refusal = std::move(placed).error();
+  if (refusal.error.code != Code::kNoGpu) return {{}, std::move(refusal), way_is_made};
+  // Whoever is neither served nor impossible waits.
+  const lease::Waiting as_waiting = waiting ? *waiting : lease::Waiting();
+  if (placed) refusal.free = as_waiting.free_now;
+  refusal.reason = lease::refusal_reason(as_waiting, refusal.error.message);
+  refusal.error.message = reason_text(*refusal.reason, parts_.wall_clock());
   return {{}, std::move(refusal), way_is_made};
 }
 
@@ -457,11 +456,13 @@ void Queue::decide_again_in_time() {
 // Those who wait for nothing but fillers, and would now have to wait for somebody else.
 void Queue::drop_impatient(const lease::QueueDecision& decision) {
   for (const lease::Waiting& waiting : decision.waiting) {
-    const QueueEntry* const entry = find(waiting.request);
-    if (!entry || !entry->asked.at_once || waiting.way_made) continue;
-    const lease::Reason reason = lease::waiting_reason(waiting);
-    leave(waiting.request,
-          Error{Code::kNoGpu, 0, reason.text + (reason.next.empty() ? "" : ": " + reason.next)});
+    const auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const auto& each) {
+      return each.id == waiting.request;
+    });
+    if (entry == entries_.end() || !entry->asked.at_once || waiting.way_made) continue;
+    entry->waiting = waiting;
+    entry->reason = lease::waiting_reason(waiting);
+    leave(waiting.request, Error{Code::kNoGpu, 0, reason_text(entry->reason, parts_.wall_clock())});
   }
 }
 

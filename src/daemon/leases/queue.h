@@ -13,6 +13,7 @@
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/queue_order.h"
 #include "lease/keeping.h"
+#include "lease/reason.h"
 #include "lease/request_queue.h"
 #include "lease/room.h"
 
