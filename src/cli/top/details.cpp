@@ -159,7 +159,7 @@ void draw_request_details(Lines& lines, const proto::Request& request, WallTime 
   lines.add(fmt::format("{} of {}", to_string(request.request_id),
                         person_text(request.user, request.as_name)),
             {Tone::kPlain, true});
-  lines.add(waiting_text(request, now));
+  lines.add(waiting_text(request, now, true));
   lines.add("since", clock_text(request.since, now));
   lines.add("expected",
             request.expected ? clock_text(*request.expected, now) + " at the latest" : "not known");

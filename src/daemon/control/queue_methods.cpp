@@ -6,6 +6,7 @@
 #include "daemon/notices/notice_text.h"
 #include "daemon/supervised/jobs.h"
 #include "lease/gpu_selector.h"
+#include "lease/reason.h"
 #include "proto/codec.h"
 
 #include <fmt/format.h>
@@ -112,8 +113,8 @@ Outcome QueueMethods::on(const Caller& caller, const proto::CheckRequest& call) 
   return never ? refused(never->error) : replied<proto::CheckRequest>({});
 }
 
-Result<std::vector<lease::WayOut>> QueueMethods::ways_out(
-    const Caller& caller, const proto::FindAlternatives& call) const {
+Result<QueueMethods::Ways> QueueMethods::ways_out(const Caller& caller,
+                                                  const proto::FindAlternatives& call) const {
   if (call.request_id.has_value() == call.request.has_value()) {
     return fail(Code::kInvalid, "name a request that waits, or describe one");
   }
@@ -123,19 +124,20 @@ Result<std::vector<lease::WayOut>> QueueMethods::ways_out(
     if (const auto never = lease::impossible(request.placement, parts_.rooms.list())) {
       return tl::unexpected(never->error);
     }
-    return parts_.availability.ways_out(request);
+    return Ways{parts_.availability.ways_out(request), request.kind};
   }
   const QueueEntry* const entry = parts_.queue.find(*call.request_id);
   if (!entry) return tl::unexpected(no_such_request(*call.request_id));
   if (entry->asked.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
     return fail(Code::kDenied, to_string(entry->id) + " is somebody else's request");
   }
-  return parts_.availability.ways_out(*entry);
+  return Ways{parts_.availability.ways_out(*entry), entry->asked.kind};
 }
 
-proto::Alternative QueueMethods::alternative(const lease::WayOut& way) const {
+proto::Alternative QueueMethods::alternative(const lease::WayOut& way, LeaseKind kind) const {
   using Kind = lease::WayOut::Kind;
   proto::Alternative shown;
+  shown.remedy = lease::remedy_text({way}, kind);
   switch (way.kind) {
     case Kind::kTime:
       shown.change = proto::AlternativeChange::kSeconds;
@@ -164,8 +166,8 @@ Outcome QueueMethods::on(const Caller& caller, const proto::FindAlternatives& ca
   const auto ways = ways_out(caller, call);
   if (!ways) return refused(ways.error());
   proto::FindAlternatives::Reply reply;
-  for (const lease::WayOut& way : *ways) {
-    reply.alternatives.push_back(alternative(way));
+  for (const lease::WayOut& way : ways->found) {
+    reply.alternatives.push_back(alternative(way, ways->kind));
     reply.alternatives.back().request_id = call.request_id;
   }
   return replied<proto::FindAlternatives>(reply);
