@@ -230,7 +230,8 @@ TEST(JobBegun, IsSaidAsFarAsItIsKnown) {
   lease.lease_id = LeaseId{7};
   lease.gpus.resize(1);
   EXPECT_EQ(begun_of(job, &lease, WallTime(0s)).text, "web: runs as L7 on " + gpus_text(lease));
-  EXPECT_EQ(begun_of(job, nullptr, WallTime(0s)).text, "web: it is starting (gpurota job show web)");
+  EXPECT_EQ(begun_of(job, nullptr, WallTime(0s)).text,
+            "web: it is starting (gpurota job show web)");
   job.state = "waiting";
   job.position = 2;
   job.detail = "for L3";
@@ -247,7 +248,8 @@ TEST(JobBegun, IsAFailureOnlyWhereItCouldNotStart) {
   job.runs.resize(1);
   job.runs[0].reason = "exited";
   job.runs[0].code = 7;
-  EXPECT_EQ(begun_of(job, nullptr, WallTime(0s)).text, "web, which has failed: exited 7 (gpurota job show web)");
+  EXPECT_EQ(begun_of(job, nullptr, WallTime(0s)).text,
+            "web, which has failed: exited 7 (gpurota job show web)");
   EXPECT_FALSE(begun_of(job, nullptr, WallTime(0s)).failed)
       << "how a program ends is known only by chance so soon";
   job.runs[0].reason = "cannot-start";

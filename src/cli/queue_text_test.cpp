@@ -31,8 +31,9 @@ proto::Request request() {
   request.reason = "as an older program shows it";
   request.expected = kNow + 40min;
   request.wait_reason = {.code = proto::ReasonCode::kLeasedUntil,
-                         .text = "2 of 3 GPUs are free for it; the next is expected at {time}, when "
-                                 "bob's reservation (L5) on GPU 1 ends",
+                         .text =
+                             "2 of 3 GPUs are free for it; the next is expected at {time}, when "
+                             "bob's reservation (L5) on GPU 1 ends",
                          .time = request.expected,
                          .remedy = "starts now with --gpus 2"};
   return request;

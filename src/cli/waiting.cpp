@@ -245,10 +245,9 @@ std::string own_reservation_text(const proto::Request& request,
 }
 
 std::string waiting_text(const proto::Request& request, WallTime now, bool remedy) {
-  std::string text = fmt::format("{}, position {}: {}", to_string(request.request_id),
-                                 request.position,
-                                 remedy ? client::reason_with_remedy(request, now)
-                                        : client::reason_text(request, now));
+  std::string text = fmt::format(
+      "{}, position {}: {}", to_string(request.request_id), request.position,
+      remedy ? client::reason_with_remedy(request, now) : client::reason_text(request, now));
   if (const std::string place = place_text(request); !place.empty()) text += "; " + place;
   return text;
 }

@@ -52,7 +52,7 @@ struct Reason {
   ReasonCode code{};
   std::string text;                // has kTimePlace at most once
   std::optional<WallTime> time{};  // what belongs there; empty: the text has no such place
-  std::string remedy{};            // what the waiter can do: "starts now with --timeout 40m"; may be empty
+  std::string remedy{};  // what the waiter can do: "starts now with --timeout 40m"; may be empty
   bool operator==(const Reason&) const = default;
 };
 

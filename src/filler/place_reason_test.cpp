@@ -78,9 +78,10 @@ TEST(PlaceReason, IsTheSentenceInItsFile) {
   std::string now;
   for (const Case& each : cases()) {
     ASSERT_TRUE(each.reason) << each.what;
-    now += fmt::format("{}\n  {}: {}\n", each.what, to_string(each.reason->code),
-                       each.reason->text);
-    if (each.reason->time) now += fmt::format("  time: in {} s\n", (*each.reason->time - kWall) / 1s);
+    now +=
+        fmt::format("{}\n  {}: {}\n", each.what, to_string(each.reason->code), each.reason->text);
+    if (each.reason->time)
+      now += fmt::format("  time: in {} s\n", (*each.reason->time - kWall) / 1s);
   }
   const char* const rewrite = std::getenv("GPUROTA_REWRITE_GOLDEN");
   if (rewrite != nullptr && *rewrite == '1') std::ofstream(kGolden) << now;
@@ -96,8 +97,7 @@ TEST(PlaceReason, OfEachCodeOfFillersIsMade) {
   EXPECT_TRUE(made.contains(ReasonCode::kOutOfService));
   for (int i = static_cast<int>(ReasonCode::kLeased); i <= static_cast<int>(ReasonCode::kResting);
        ++i) {
-    EXPECT_TRUE(made.contains(static_cast<ReasonCode>(i)))
-        << to_string(static_cast<ReasonCode>(i));
+    EXPECT_TRUE(made.contains(static_cast<ReasonCode>(i))) << to_string(static_cast<ReasonCode>(i));
   }
 }
 

@@ -25,7 +25,7 @@ Beginning try_now(const QueueView& view, const Request& request, WallTime now) {
   if (!decision.grants.empty()) {
     beginning.gpus = std::move(decision.grants.front().gpus);
   } else if (!decision.impossible.empty()) {
-    beginning.why = {ReasonCode::kOutOfService, decision.impossible.front().second.message};
+    beginning.why = impossible_reason(decision.impossible.front().second);
     beginning.out_of_service = true;
   } else {
     const Waiting& waiting = decision.waiting.front();

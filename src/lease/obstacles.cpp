@@ -9,9 +9,8 @@ namespace {
 
 template <class Shares>
 bool is_among(const Shares& shares, const GpuPlan& gpu) {
-  return std::any_of(shares.begin(), shares.end(), [&gpu](const LeaseGpu& share) {
-    return share.uuid == gpu.room().info.uuid;
-  });
+  return std::any_of(shares.begin(), shares.end(),
+                     [&gpu](const LeaseGpu& share) { return share.uuid == gpu.room().info.uuid; });
 }
 
 bool fits_at(const Request& request, const GpuPlan& gpu, WallTime at) {
@@ -36,9 +35,9 @@ const Occupant* lease_in_the_way(const Request& request, const GpuPlan& gpu,
   }
   // Of several that nobody knows the end of, the first.
   const WallTime last = there.back().first;
-  return std::find_if(there.begin(), there.end(), [last](const auto& each) {
-           return each.first == last;
-         })->second;
+  return std::find_if(there.begin(), there.end(),
+                      [last](const auto& each) { return each.first == last; })
+      ->second;
 }
 
 std::optional<FreeUntil> free_until(const Request& request, std::span<GpuPlan* const> gpus,
@@ -69,9 +68,8 @@ std::optional<FreeUntil> free_until(const Request& request, std::span<GpuPlan* c
 }
 
 int free_now(const Request& request, std::span<GpuPlan* const> gpus, WallTime now) {
-  const auto free = std::count_if(gpus.begin(), gpus.end(), [&](const GpuPlan* gpu) {
-    return fits_at(request, *gpu, now);
-  });
+  const auto free = std::count_if(gpus.begin(), gpus.end(),
+                                  [&](const GpuPlan* gpu) { return fits_at(request, *gpu, now); });
   return static_cast<int>(std::min(static_cast<std::size_t>(free), wanted_gpus(request)));
 }
 

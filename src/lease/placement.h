@@ -60,9 +60,9 @@ struct PlacementRequest {
 };
 
 struct Refusal {
-  Error error;    // kInvalid, kLimit or kNoGpu, with a message for the user
-  int free = 0;   // GPUs that would have done
-  int total = 0;  // GPUs that can be leased
+  Error error;                     // kInvalid, kLimit or kNoGpu, with a message for the user
+  int free = 0;                    // GPUs that would have done
+  int total = 0;                   // GPUs that can be leased
   std::optional<Reason> reason{};  // of kNoGpu: what it would wait for
 };
 

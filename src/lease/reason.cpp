@@ -97,9 +97,8 @@ Reason behind_lease(const Waiting& waiting, const NextFree& next) {
 // As many as are wanted are free, but not for long enough.
 Reason free_for_a_while(const Waiting& waiting) {
   const FreeUntil& until = *waiting.free_until;
-  const std::string what = waiting.wanted == 1
-                               ? fmt::format("GPU {} is", until.gpu)
-                               : fmt::format("{} GPUs are", waiting.wanted);
+  const std::string what = waiting.wanted == 1 ? fmt::format("GPU {} is", until.gpu)
+                                               : fmt::format("{} GPUs are", waiting.wanted);
   const std::string then =
       until.booking ? booking_words(until.whose, until.user) + " begins"
                     : request_words(until.whose, until.user) + ", which goes first, starts there";
@@ -116,11 +115,11 @@ std::optional<Reason> too_full(const Waiting& waiting) {
   if (crowded.promised > crowded.capacity) {
     const std::string how = fmt::format("{} is less than the {} that leases there may have",
                                         to_string(crowded.capacity), to_string(crowded.promised));
-    return Reason{ReasonCode::kOverCapacity,
-                  sentence.counted.empty()
-                      ? fmt::format("waits for GPU {}: its capacity of {}", crowded.gpu, how)
-                      : fmt::format("{}the capacity of GPU {} of {}", sentence.counted, crowded.gpu,
-                                    how)};
+    return Reason{
+        ReasonCode::kOverCapacity,
+        sentence.counted.empty()
+            ? fmt::format("waits for GPU {}: its capacity of {}", crowded.gpu, how)
+            : fmt::format("{}the capacity of GPU {} of {}", sentence.counted, crowded.gpu, how)};
   }
   return Reason{ReasonCode::kUnreservedUse,
                 sentence.waits_for(to_string(crowded.outside), "are in use without a lease")};
@@ -167,7 +166,8 @@ Reason waiting_reason(const Waiting& waiting) {
     return {ReasonCode::kOutOfService, waiting.out_of_service};
   }
   if (waiting.way_made) {
-    return {ReasonCode::kFillerLeaving, fmt::format("a filler is leaving GPU {}", *waiting.way_made)};
+    return {ReasonCode::kFillerLeaving,
+            fmt::format("a filler is leaving GPU {}", *waiting.way_made)};
   }
   if (waiting.free_until) return free_for_a_while(waiting);
   if (waiting.next && waiting.next->behind) return behind_another(waiting, *waiting.next);
@@ -214,6 +214,10 @@ Reason booking_obstacle(const NextFree& next) {
   return {ReasonCode::kLeasedOpenEnded,
           fmt::format("{} on GPU {} has no time limit", lease, next.gpu)};
 }
+
+Reason impossible_reason(const Error& error) { return {ReasonCode::kOutOfService, error.message}; }
+
+Reason cannot_start_reason(const Error& error) { return {ReasonCode::kCannotStart, error.message}; }
 
 std::string remedy_text(const std::vector<WayOut>& ways, LeaseKind kind) {
   std::string text;

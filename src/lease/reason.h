@@ -2,6 +2,7 @@
 // (docs/design/queue.md lists the codes). Pure.
 #pragma once
 
+#include "base/result.h"
 #include "core/reason.h"
 #include "lease/request_queue.h"
 #include "lease/ways_out.h"
@@ -24,6 +25,10 @@ Reason refusal_reason(const Waiting& waiting, std::string_view obstacles);
 
 // Why GPUs cannot be booked: who is in the way then.
 Reason booking_obstacle(const NextFree& next);
+
+// Of a booking whose time has come: no state of the machine can fill it any more; or the daemon could not make its lease.
+Reason impossible_reason(const Error& error);
+Reason cannot_start_reason(const Error& error);
 
 // What lets a request for such a lease start at once: "starts now with --timeout 40m or with --swap"; empty: nothing helps.
 std::string remedy_text(const std::vector<WayOut>& ways, LeaseKind kind);

@@ -10,7 +10,6 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <functional>
 #include <set>
 #include <sstream>
 
@@ -84,244 +83,242 @@ struct Site {
 
 struct Case {
   const char* what;
-  std::function<Reason()> make;
+  Reason (*make)();
 };
 
 // In the order of the file.
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {
-      {"a GPU is draining",
-       [] {
-         Site site;
-         site.rooms[0].draining = true;
-         site.rooms[0].drain_reason = "new fan";
-         site.whole(1);
-         return site.reason();
-       }},
-      {"two of two GPUs are not there",
-       [] {
-         Site site(3);
-         site.rooms[0].error = "fell off the bus";
-         site.rooms[1].in_unreserved_use = true;
-         site.rooms[1].unreserved_use = gib(20);
-         site.whole(3);
-         return site.reason();
-       }},
-      {"a long queue",
-       [] {
-         Site site;
-         site.lease({0});
-         for (int i = 0; i <= kMaxPlanned; ++i) site.whole(1);
-         return site.reason();
-       }},
-      {"another came first, and the GPU is leased",
-       [] {
-         Site site;
-         site.lease({0}, 40min);
-         site.whole(1);
-         site.whole(1);
-         return site.reason();
-       }},
-      {"the same, and nobody knows when",
-       [] {
-         Site site;
-         site.lease({0});
-         site.whole(1);
-         site.whole(1);
-         return site.reason();
-       }},
-      {"another came first, and wants two of three leased GPUs",
-       [] {
-         Site site(3);
-         site.lease({1, 2}, 40min);
-         site.lease({0});
-         site.wait({1, {gpu(1), gpu(2)}, {}, {}});
-         site.wait({1, {gpu(1), gpu(2)}, {}, {}});
-         return site.reason();
-       }},
-      {"an idle GPU is kept",
-       [] {
-         Site site(2);
-         site.lease({0});
-         site.whole(2);
-         site.wait({1, {gpu(1)}, {}, {}});
-         return site.reason();
-       }},
-      {"two idle GPUs are kept",
-       [] {
-         Site site(3);
-         site.lease({0});
-         site.whole(3);
-         site.wait({1, {gpu(1), gpu(2)}, {}, {}});
-         return site.reason();
-       }},
-      {"a reservation ends",
-       [] {
-         Site site;
-         site.lease({0}, 40min);
-         site.whole(1);
-         return site.reason();
-       }},
-      {"the last of three GPUs is reserved",
-       [] {
-         Site site(3);
-         site.lease({1}, 40min);
-         site.whole(3);
-         return site.reason();
-       }},
-      {"the same, while what is free is not kept for it",
-       [] {
-         Site site(3);
-         site.lease({1}, 40min);
-         site.whole(3).keeps = false;
-         return site.reason();
-       }},
-      {"one of two slices ends that are in the way together",
-       [] {
-         Site site;
-         site.lease({0}, 40min, gib(40));
-         site.lease({0}, {}, gib(40));
-         site.slice(gib(30));
-         return site.reason();
-       }},
-      {"a program without a time limit",
-       [] {
-         Site site;
-         site.lease({0});
-         site.whole(1);
-         return site.reason();
-       }},
-      {"two programs without a time limit",
-       [] {
-         Site site(2);
-         site.lease({0});
-         site.lease({1});
-         site.whole(2);
-         return site.reason();
-       }},
-      {"a program is ending",
-       [] {
-         Site site;
-         site.lease({0}).ending = true;
-         site.whole(1);
-         return site.reason();
-       }},
-      {"one of two programs is ending",
-       [] {
-         Site site(2);
-         site.lease({0});
-         site.lease({1}).ending = true;
-         site.whole(2);
-         return site.reason();
-       }},
-      {"a reservation is over, and used",
-       [] {
-         Site site;
-         Occupant& lease = site.lease({0}, 1min);
-         lease.ends.reset();
-         lease.expired = true;
-         site.whole(1);
-         return site.reason();
-       }},
-      {"a booking has begun in time",
-       [] {
-         Site site;
-         site.book({0}, 0min, 60min);
-         site.whole(1);
-         return site.reason();
-       }},
-      {"one of two GPUs is booked, and that has begun",
-       [] {
-         Site site(2);
-         site.book({0}, 0min, 60min);
-         site.whole(2);
-         return site.reason();
-       }},
-      {"bookings go on when they are over",
-       [] {
-         Site site;
-         site.book({0}, 0min, {});
-         site.whole(1);
-         return site.reason();
-       }},
-      {"a booking begins too soon",
-       [] {
-         Site site;
-         site.book({0}, 40min, 60min);
-         site.whole(1);
-         return site.reason();
-       }},
-      {"a booking of eight GPUs begins too soon",
-       [] {
-         Site site(8);
-         site.book({0, 1, 2, 3, 4, 5, 6, 7}, 40min, 60min);
-         site.whole(8, 60min);
-         return site.reason();
-       }},
-      {"another starts too soon",
-       [] {
-         Site site(2);
-         site.lease({0}, 40min);
-         site.whole(2);
-         site.whole(1, 60min);
-         return site.reason();
-       }},
-      {"a capacity was lowered below a swap lease's limit",
-       [] {
-         Site site;
-         site.lease({0}, {}, gib(60)).gpus[0].swap = true;
-         site.rooms[0].capacity = site.rooms[0].swap_capacity = gib(40);
-         site.slice(gib(8)).placement.swap = true;
-         return site.reason();
-       }},
-      {"a capacity was lowered below what slices have, on one of two GPUs",
-       [] {
-         Site site(2);
-         site.lease({0}, {}, gib(60));
-         site.rooms[0].capacity = gib(40);
-         site.wait({2, {}, SizeSpec{gib(8), 0}, {}});
-         return site.reason();
-       }},
-      {"the same, and the lease there ends",
-       [] {
-         Site site;
-         site.lease({0}, 40min, gib(60));
-         site.rooms[0].capacity = gib(40);
-         site.slice(gib(8));
-         return site.reason();
-       }},
-      {"use without a lease is in the way of a slice",
-       [] {
-         Site site;
-         site.lease({0}, {}, gib(40));
-         site.rooms[0].unreserved_use = gib(20);
-         site.slice(gib(30));
-         return site.reason();
-       }},
-      {"a filler is leaving",
-       [] {
-         Site site;
-         site.lease({0}).kind = LeaseKind::kFiller;
-         site.whole(1);
-         return site.reason();
-       }},
-  };
-  return all;
-}
+constexpr Case kCases[] = {
+    {"a GPU is draining",
+     [] {
+       Site site;
+       site.rooms[0].draining = true;
+       site.rooms[0].drain_reason = "new fan";
+       site.whole(1);
+       return site.reason();
+     }},
+    {"two of two GPUs are not there",
+     [] {
+       Site site(3);
+       site.rooms[0].error = "fell off the bus";
+       site.rooms[1].in_unreserved_use = true;
+       site.rooms[1].unreserved_use = gib(20);
+       site.whole(3);
+       return site.reason();
+     }},
+    {"a long queue",
+     [] {
+       Site site;
+       site.lease({0});
+       for (int i = 0; i <= kMaxPlanned; ++i) site.whole(1);
+       return site.reason();
+     }},
+    {"another came first, and the GPU is leased",
+     [] {
+       Site site;
+       site.lease({0}, 40min);
+       site.whole(1);
+       site.whole(1);
+       return site.reason();
+     }},
+    {"the same, and nobody knows when",
+     [] {
+       Site site;
+       site.lease({0});
+       site.whole(1);
+       site.whole(1);
+       return site.reason();
+     }},
+    {"another came first, and wants two of three leased GPUs",
+     [] {
+       Site site(3);
+       site.lease({1, 2}, 40min);
+       site.lease({0});
+       site.wait({1, {gpu(1), gpu(2)}, {}, {}});
+       site.wait({1, {gpu(1), gpu(2)}, {}, {}});
+       return site.reason();
+     }},
+    {"an idle GPU is kept",
+     [] {
+       Site site(2);
+       site.lease({0});
+       site.whole(2);
+       site.wait({1, {gpu(1)}, {}, {}});
+       return site.reason();
+     }},
+    {"two idle GPUs are kept",
+     [] {
+       Site site(3);
+       site.lease({0});
+       site.whole(3);
+       site.wait({1, {gpu(1), gpu(2)}, {}, {}});
+       return site.reason();
+     }},
+    {"a reservation ends",
+     [] {
+       Site site;
+       site.lease({0}, 40min);
+       site.whole(1);
+       return site.reason();
+     }},
+    {"the last of three GPUs is reserved",
+     [] {
+       Site site(3);
+       site.lease({1}, 40min);
+       site.whole(3);
+       return site.reason();
+     }},
+    {"the same, while what is free is not kept for it",
+     [] {
+       Site site(3);
+       site.lease({1}, 40min);
+       site.whole(3).keeps = false;
+       return site.reason();
+     }},
+    {"one of two slices ends that are in the way together",
+     [] {
+       Site site;
+       site.lease({0}, 40min, gib(40));
+       site.lease({0}, {}, gib(40));
+       site.slice(gib(30));
+       return site.reason();
+     }},
+    {"a program without a time limit",
+     [] {
+       Site site;
+       site.lease({0});
+       site.whole(1);
+       return site.reason();
+     }},
+    {"two programs without a time limit",
+     [] {
+       Site site(2);
+       site.lease({0});
+       site.lease({1});
+       site.whole(2);
+       return site.reason();
+     }},
+    {"a program is ending",
+     [] {
+       Site site;
+       site.lease({0}).ending = true;
+       site.whole(1);
+       return site.reason();
+     }},
+    {"one of two programs is ending",
+     [] {
+       Site site(2);
+       site.lease({0});
+       site.lease({1}).ending = true;
+       site.whole(2);
+       return site.reason();
+     }},
+    {"a reservation is over, and used",
+     [] {
+       Site site;
+       Occupant& lease = site.lease({0}, 1min);
+       lease.ends.reset();
+       lease.expired = true;
+       site.whole(1);
+       return site.reason();
+     }},
+    {"a booking has begun in time",
+     [] {
+       Site site;
+       site.book({0}, 0min, 60min);
+       site.whole(1);
+       return site.reason();
+     }},
+    {"one of two GPUs is booked, and that has begun",
+     [] {
+       Site site(2);
+       site.book({0}, 0min, 60min);
+       site.whole(2);
+       return site.reason();
+     }},
+    {"bookings go on when they are over",
+     [] {
+       Site site;
+       site.book({0}, 0min, {});
+       site.whole(1);
+       return site.reason();
+     }},
+    {"a booking begins too soon",
+     [] {
+       Site site;
+       site.book({0}, 40min, 60min);
+       site.whole(1);
+       return site.reason();
+     }},
+    {"a booking of eight GPUs begins too soon",
+     [] {
+       Site site(8);
+       site.book({0, 1, 2, 3, 4, 5, 6, 7}, 40min, 60min);
+       site.whole(8, 60min);
+       return site.reason();
+     }},
+    {"another starts too soon",
+     [] {
+       Site site(2);
+       site.lease({0}, 40min);
+       site.whole(2);
+       site.whole(1, 60min);
+       return site.reason();
+     }},
+    {"a capacity was lowered below a swap lease's limit",
+     [] {
+       Site site;
+       site.lease({0}, {}, gib(60)).gpus[0].swap = true;
+       site.rooms[0].capacity = site.rooms[0].swap_capacity = gib(40);
+       site.slice(gib(8)).placement.swap = true;
+       return site.reason();
+     }},
+    {"a capacity was lowered below what slices have, on one of two GPUs",
+     [] {
+       Site site(2);
+       site.lease({0}, {}, gib(60));
+       site.rooms[0].capacity = gib(40);
+       site.wait({2, {}, SizeSpec{gib(8), 0}, {}});
+       return site.reason();
+     }},
+    {"the same, and the lease there ends",
+     [] {
+       Site site;
+       site.lease({0}, 40min, gib(60));
+       site.rooms[0].capacity = gib(40);
+       site.slice(gib(8));
+       return site.reason();
+     }},
+    {"use without a lease is in the way of a slice",
+     [] {
+       Site site;
+       site.lease({0}, {}, gib(40));
+       site.rooms[0].unreserved_use = gib(20);
+       site.slice(gib(30));
+       return site.reason();
+     }},
+    {"a filler is leaving",
+     [] {
+       Site site;
+       site.lease({0}).kind = LeaseKind::kFiller;
+       site.whole(1);
+       return site.reason();
+     }},
+};
 
 std::string line_of(const Case& each) {
   const Reason reason = each.make();
   std::string text = fmt::format("{}\n  {}: {}\n", each.what, to_string(reason.code), reason.text);
   if (reason.time) {
-    text += fmt::format("  time: in {} min\n",
-                        std::chrono::duration_cast<std::chrono::minutes>(*reason.time - kNow).count());
+    text +=
+        fmt::format("  time: in {} min\n",
+                    std::chrono::duration_cast<std::chrono::minutes>(*reason.time - kNow).count());
   }
   return text;
 }
 
 TEST(WaitingReason, IsTheSentenceInItsFile) {
   std::string now;
-  for (const Case& each : cases()) now += line_of(each);
+  for (const Case& each : kCases) now += line_of(each);
   const char* const rewrite = std::getenv("GPUROTA_REWRITE_GOLDEN");
   if (rewrite != nullptr && *rewrite == '1') std::ofstream(kGolden) << now;
   std::ifstream in(kGolden);
@@ -332,7 +329,7 @@ TEST(WaitingReason, IsTheSentenceInItsFile) {
 
 // A time is in the text where there is one, and only there; no sentence has another end than its last word.
 TEST(WaitingReason, HasAPlaceForATimeJustWhereOneIsKnown) {
-  for (const Case& each : cases()) {
+  for (const Case& each : kCases) {
     const Reason reason = each.make();
     const std::size_t place = reason.text.find(kTimePlace);
     EXPECT_EQ(place != std::string::npos, reason.time.has_value()) << each.what;
@@ -346,7 +343,7 @@ TEST(WaitingReason, HasAPlaceForATimeJustWhereOneIsKnown) {
 
 TEST(WaitingReason, OfEachCodeOfRequestsComesFromADecision) {
   std::set<ReasonCode> made;
-  for (const Case& each : cases()) made.insert(each.make().code);
+  for (const Case& each : kCases) made.insert(each.make().code);
   for (int i = 0; i < static_cast<int>(ReasonCode::kCannotStart); ++i) {
     const auto code = static_cast<ReasonCode>(i);
     EXPECT_TRUE(made.contains(code)) << to_string(code);
@@ -394,8 +391,7 @@ TEST(RefusalReason, SaysUntilWhenItIsFreeInsteadOfWhoHasIt) {
   site.whole(1);
   EXPECT_EQ(refusal_reason(site.waiting(), "").text,
             "GPU 0 is free until {time}, then carol's booking R1 begins");
-  EXPECT_EQ(refusal_reason(site.waiting(), "GPU 0 is kept for carol").code,
-            ReasonCode::kFreeUntil);
+  EXPECT_EQ(refusal_reason(site.waiting(), "GPU 0 is kept for carol").code, ReasonCode::kFreeUntil);
 }
 
 TEST(BookingObstacle, HasTheSameCodes) {

@@ -126,7 +126,8 @@ struct Waiting {
   // Of the last in the queue, GPUs that are kept for others: for whom, "R1 of alice".
   std::map<GpuUuid, std::string> kept;
   // For its reason (reason.h).
-  int free_now = 0;  // of the GPUs it wants: those that it could have now, if perhaps not for long enough
+  int free_now =
+      0;  // of the GPUs it wants: those that it could have now, if perhaps not for long enough
   std::optional<FreeUntil> free_until;  // free_now is as many as it wants
   std::optional<Crowded> crowded;       // the GPU of `next`
 };

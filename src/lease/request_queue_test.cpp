@@ -111,7 +111,8 @@ TEST(RequestQueue, WhatIsNotKeptAnyMoreOthersMayHave) {
   lab.whole(1);
   EXPECT_THAT(lab.granted(), ElementsAre(2));
   EXPECT_THAT(lab.decide().held, IsEmpty());
-  EXPECT_THAT(lab.reason(1), HasSubstr("2 of 3 GPUs are free for it, and others may have them for now"));
+  EXPECT_THAT(lab.reason(1),
+              HasSubstr("2 of 3 GPUs are free for it, and others may have them for now"));
   lab.leases.clear();
   EXPECT_THAT(lab.granted(), ElementsAre(1));
 }

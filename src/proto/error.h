@@ -17,11 +17,11 @@ namespace gpurota::proto {
 inline constexpr std::string_view kMalformed = "malformed";
 
 struct WireError {
-  std::string name;     // one of error_names.h, or one of a newer daemon
-  std::string message;  // dev.gpurota's: the sentence
-  std::string subject;  // org.varlink.service's: the interface, method or parameter
-  int free = 0;         // kNoGpu
-  int total = 0;        // kNoGpu
+  std::string name;                     // one of error_names.h, or one of a newer daemon
+  std::string message;                  // dev.gpurota's: the sentence
+  std::string subject;                  // org.varlink.service's: the interface, method or parameter
+  int free = 0;                         // kNoGpu
+  int total = 0;                        // kNoGpu
   std::optional<Reason> wait_reason{};  // kNoGpu
   bool operator==(const WireError&) const = default;
 };

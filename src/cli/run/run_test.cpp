@@ -190,7 +190,8 @@ TEST_F(RunTest, WhoeverWaitsSaysSoAndLeavesAtCtrlC) {
   daemon_.on_call(
       [](const proto::Call&) -> std::optional<std::string> { return waiting_answer(2); });
   run({"true"});
-  EXPECT_EQ(read_line(), "gpurota: waiting as R7, position 2: waits for GPU 1: bob's program (L3) has no time "
+  EXPECT_EQ(read_line(),
+            "gpurota: waiting as R7, position 2: waits for GPU 1: bob's program (L3) has no time "
             "limit; starts now with --swap");
   ::kill(pid_, SIGINT);
   const int status = wait();

@@ -42,8 +42,9 @@ void add_queue(Answers& answers) {
   first.gpus = 2;
   first.expected = kNow + 79min;
   first.wait_reason = {.code = proto::ReasonCode::kLeasedUntil,
-                       .text = "1 of 2 GPUs is free for it; the next is expected at {time}, when "
-                               "gu_alice's reservation (L1) on GPU 0 ends",
+                       .text =
+                           "1 of 2 GPUs is free for it; the next is expected at {time}, when "
+                           "gu_alice's reservation (L1) on GPU 0 ends",
                        .time = first.expected};
   proto::Request& second = answers.queue.requests.emplace_back();
   second.request_id = RequestId{9};

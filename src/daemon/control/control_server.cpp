@@ -421,11 +421,10 @@ void ControlServer::on_request_gone(const QueueEntry& entry, const Error& why) {
     if (connection->waits != entry.id) continue;
     connection->waits.reset();
     connection->newest.clear();
-    answer(*connection,
-           proto::error_json(why.code == Code::kNoGpu
-                                 ? no_gpu_error(why.message, entry.waiting.free_now,
-                                                entry.waiting.wanted, entry.reason)
-                                 : proto::wire_error(why)));
+    answer(*connection, proto::error_json(why.code == Code::kNoGpu
+                                              ? no_gpu_error(why.message, entry.waiting.free_now,
+                                                             entry.waiting.wanted, entry.reason)
+                                              : proto::wire_error(why)));
     resume_soon(*connection);
   }
 }

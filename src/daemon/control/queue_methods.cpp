@@ -16,10 +16,9 @@ namespace {
 
 std::string refusal_json(const lease::Refusal& refusal) {
   const Error& error = refusal.error;
-  return proto::error_json(error.code == Code::kNoGpu
-                               ? no_gpu_error(error.message, refusal.free, refusal.total,
-                                              refusal.reason)
-                               : proto::wire_error(error));
+  return proto::error_json(error.code == Code::kNoGpu ? no_gpu_error(error.message, refusal.free,
+                                                                     refusal.total, refusal.reason)
+                                                      : proto::wire_error(error));
 }
 
 Error no_such_request(RequestId id) {

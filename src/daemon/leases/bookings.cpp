@@ -335,7 +335,7 @@ void Bookings::begin(RequestId id) {
   AcquireRequest asked = entry.asked;
   asked.lasts = entry.ends() - now;
   const auto made = parts_.leases.make(asked, beginning.gpus, id);
-  if (!made) return set_trouble(id, {ReasonCode::kCannotStart, made.error().error.message});
+  if (!made) return set_trouble(id, lease::cannot_start_reason(made.error().error));
   (void)take(id);
   log::info("booking has begun",
             {{"request", to_string(id)}, {"lease", to_string((*made)->lease.id)}});

@@ -27,9 +27,9 @@ struct BookingEntry {
   AcquireRequest asked;  // a reservation; `lasts` is its length
   WallTime made;
   WallTime begins;
-  std::vector<GpuUuid> kept;  // for it
+  std::vector<GpuUuid> kept;        // for it
   std::optional<Reason> trouble{};  // why it has not begun, though its time has come
-  bool warned = false;    // its user has been told that it begins soon
+  bool warned = false;              // its user has been told that it begins soon
   WallTime ends() const { return begins + *asked.lasts; }
 };
 
