@@ -54,7 +54,8 @@ std::optional<std::string> sendable(const std::optional<std::string>& given, con
 std::string own_reservation_text(const proto::Request& request,
                                  const std::vector<proto::Lease>& leases);
 
-// "R7, position 2: waits for GPU 1: bob's reservation (L5) ends at 15:40"; and what it can do now, if that is told.
+// "R7, position 2: waits for GPU 1: bob's reservation (L5) ends at 15:40"; and what it can do now,
+// if that is told.
 std::string waiting_text(const proto::Request& request, WallTime now, bool remedy);
 
 }  // namespace gpurota::cli

@@ -1,5 +1,6 @@
-// Why somebody waits, as the daemon says it, ready to print: the only place where a client of C++ fills the time in. What a
-// daemon says is foreign: nothing of it can move a cursor. Pure, but for the time zone.
+// Why somebody waits, as the daemon says it, ready to print: the only place where a client of C++
+// fills the time in. What a daemon says is foreign: nothing of it can move a cursor. Pure, but for
+// the time zone.
 #pragma once
 
 #include "core/time.h"
@@ -12,7 +13,8 @@ namespace gpurota::client {
 // "waits for GPU 3: bob's program (L7) ends at 15:40".
 std::string reason_text(const proto::Reason& reason, WallTime now);
 
-// The same of what waits; of an older daemon its own words, but for fillers. Empty: it does not wait.
+// The same of what waits; of an older daemon its own words, but for fillers. Empty: it does not
+// wait.
 std::string reason_text(const proto::Request& request, WallTime now);
 std::string reason_text(const proto::Job& job, WallTime now);
 std::string reason_text(const proto::Booking& booking, WallTime now);

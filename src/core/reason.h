@@ -1,8 +1,9 @@
-// Why somebody waits, as the daemon says it and every client shows it: one whole sentence, with a place for a time where one
-// is known. Plain data, and the one function that fills the time in.
+// Why somebody waits, as the daemon says it and every client shows it: one whole sentence, with a
+// place for a time where one is known. Plain data, and the one function that fills the time in.
 //
-// Sentences are made in three files alone: lease/reason.cpp (requests and bookings), filler/place_reason.cpp (fillers) and
-// here. tools/check_reasons.py sees to it that no client joins or makes its own.
+// Sentences are made in three files alone: lease/reason.cpp (requests and bookings),
+// filler/place_reason.cpp (fillers) and here. tools/check_reasons.py sees to it that no client
+// joins or makes its own.
 #pragma once
 
 #include "core/time.h"
@@ -56,8 +57,8 @@ struct Reason {
   bool operator==(const Reason&) const = default;
 };
 
-// The sentence, with the time as people of this machine read it: "waits for GPU 3: bob's program (L7) ends at 15:40"; with
-// seconds where that is near.
+// The sentence, with the time as people of this machine read it: "waits for GPU 3: bob's program
+// (L7) ends at 15:40"; with seconds where that is near.
 std::string reason_text(std::string_view text, std::optional<WallTime> time, WallTime now);
 std::string reason_text(const Reason& reason, WallTime now);
 

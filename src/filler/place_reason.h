@@ -9,8 +9,8 @@
 
 namespace gpurota::filler {
 
-// `gpu`: what people call it. `start_at`: when a filler may start there, or go on, if nobody comes. Nothing: it is there, or it
-// may start.
+// `gpu`: what people call it. `start_at`: when a filler may start there, or go on, if nobody comes.
+// Nothing: it is there, or it may start.
 std::optional<Reason> place_reason(const TurnTaking& turns, std::string_view gpu,
                                    std::optional<WallTime> start_at);
 // Of a GPU where another filler is.

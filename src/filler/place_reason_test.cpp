@@ -1,5 +1,5 @@
-// Each reason, of a filler that was shown what it is about, compared with testdata/reasons.txt. With GPUROTA_REWRITE_GOLDEN=1 the
-// file is written anew: look at each sentence then.
+// Each reason, of a filler that was shown what it is about, compared with testdata/reasons.txt.
+// With GPUROTA_REWRITE_GOLDEN=1 the file is written anew: look at each sentence then.
 #include "filler/place_reason.h"
 
 #include <fmt/format.h>

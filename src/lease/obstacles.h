@@ -1,4 +1,5 @@
-// What is in the way of a request on GPUs, for those who ask why it waits. Behind the planner, of this module only. Pure.
+// What is in the way of a request on GPUs, for those who ask why it waits. Behind the planner, of
+// this module only. Pure.
 #pragma once
 
 #include "lease/gpu_plan.h"
@@ -15,13 +16,13 @@ namespace gpurota::lease {
 // By UUID: for whom each GPU is kept first.
 using KeptFor = std::map<GpuUuid, std::pair<RequestId, std::string>>;
 
-// The lease after whose end the request fits there from `from` on, beside the others; else the one that ends last. Null: no
-// lease is there then.
+// The lease after whose end the request fits there from `from` on, beside the others; else the one
+// that ends last. Null: no lease is there then.
 const Occupant* lease_in_the_way(const Request& request, const GpuPlan& gpu,
                                  std::span<const Occupant> leases, WallTime from, WallTime now);
 
-// Until when as many of the GPUs are free for the request as it wants, and what happens then. Nothing: too few are free, or
-// nothing is to happen.
+// Until when as many of the GPUs are free for the request as it wants, and what happens then.
+// Nothing: too few are free, or nothing is to happen.
 std::optional<FreeUntil> free_until(const Request& request, std::span<GpuPlan* const> gpus,
                                     const QueueView& view, const KeptFor& kept_for, WallTime now);
 

@@ -1,5 +1,5 @@
-// Each reason, of a real decision, compared with testdata/reasons.txt. With GPUROTA_REWRITE_GOLDEN=1 the file is written anew:
-// look at each sentence then.
+// Each reason, of a real decision, compared with testdata/reasons.txt. With
+// GPUROTA_REWRITE_GOLDEN=1 the file is written anew: look at each sentence then.
 #include "lease/reason.h"
 
 #include "lease/bookings.h"
@@ -327,7 +327,8 @@ TEST(WaitingReason, IsTheSentenceInItsFile) {
   EXPECT_EQ(file.str(), now) << kGolden << " differs; GPUROTA_REWRITE_GOLDEN=1 writes it anew";
 }
 
-// A time is in the text where there is one, and only there; no sentence has another end than its last word.
+// A time is in the text where there is one, and only there; no sentence has another end than its
+// last word.
 TEST(WaitingReason, HasAPlaceForATimeJustWhereOneIsKnown) {
   for (const Case& each : kCases) {
     const Reason reason = each.make();

@@ -93,7 +93,8 @@ struct NextFree {
   bool operator==(const NextFree&) const = default;
 };
 
-// Until when a request could have as many GPUs as it wants, and what is to happen on one of them then.
+// Until when a request could have as many GPUs as it wants, and what is to happen on one of them
+// then.
 struct FreeUntil {
   WallTime at;
   std::string gpu;  // what people call it
@@ -103,7 +104,8 @@ struct FreeUntil {
   bool operator==(const FreeUntil&) const = default;
 };
 
-// A GPU on which the leases leave enough of its size for a request, but not of what can be promised of it.
+// A GPU on which the leases leave enough of its size for a request, but not of what can be promised
+// of it.
 struct Crowded {
   std::string gpu;  // what people call it
   Bytes capacity;   // for leases of this share, as the site has set it
