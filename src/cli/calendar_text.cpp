@@ -84,7 +84,7 @@ std::string hours_text(const Entry& entry, WallTime day, WallTime next, WallTime
   return from + "-" + (*entry.ends >= next ? "24:00" : clock_of(*entry.ends));
 }
 
-std::vector<Entry> entries_of(const proto::Status::Reply& reply) {
+std::vector<Entry> entries_of(const proto::Status::Reply& reply, WallTime now) {
   std::vector<Entry> entries;
   for (const proto::Lease& lease : reply.leases) {
     if (lease.kind != proto::LeaseKind::kFiller) entries.push_back(entry_of(lease));
@@ -143,7 +143,7 @@ std::string ical_event(const Entry& entry, const std::string& host, WallTime now
 
 std::string calendar_text(const proto::Status::Reply& reply, int days, const Look& look,
                           WallTime now) {
-  std::vector<Entry> entries = entries_of(reply);
+  std::vector<Entry> entries = entries_of(reply, now);
   std::stable_sort(entries.begin(), entries.end(),
                    [](const Entry& a, const Entry& b) { return a.begins < b.begins; });
   Table table({{"DAY"}, {"TIME"}, {"GPU"}, {"USER", false, 6}, {"ID"}, {"WHAT", false, 8}});

@@ -1,9 +1,9 @@
 // Why somebody waits, as the daemon says it and every client shows it: one whole sentence, with a
 // place for a time where one is known. Plain data, and the one function that fills the time in.
 //
-// Sentences are made in three files alone: lease/reason.cpp (requests and bookings),
-// filler/place_reason.cpp (fillers) and here. tools/check_reasons.py sees to it that no client
-// joins or makes its own.
+// Sentences are made in two files alone: lease/reason.cpp (requests and bookings) and
+// filler/place_reason.cpp (fillers). tools/check_reasons.py sees to it that no client joins or
+// makes its own.
 #pragma once
 
 #include "core/time.h"

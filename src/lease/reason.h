@@ -1,5 +1,5 @@
 // Why somebody waits for GPUs, from what the queue has decided: the only place where such sentences
-// are made (docs/design/queue.md lists the codes). Pure.
+// are made (docs/design/control-protocol.md lists the codes). Pure.
 #pragma once
 
 #include "base/result.h"
