@@ -114,13 +114,15 @@ std::optional<Reason> too_full(const Waiting& waiting) {
   const Crowded& crowded = *waiting.crowded;
   const Sentence sentence = sentence_of(waiting, crowded.gpu);
   if (crowded.promised > crowded.capacity) {
-    const std::string how = fmt::format("{} is less than the {} that leases there may have",
-                                        to_string(crowded.capacity), to_string(crowded.promised));
-    return Reason{
-        ReasonCode::kOverCapacity,
+    const std::string capacity = to_string(crowded.capacity);
+    const std::string what =
         sentence.counted.empty()
-            ? fmt::format("waits for GPU {}: its capacity of {}", crowded.gpu, how)
-            : fmt::format("{}the capacity of GPU {} of {}", sentence.counted, crowded.gpu, how)};
+            ? fmt::format("waits for GPU {}: its capacity of {} is", crowded.gpu, capacity)
+            : fmt::format("{}the capacity of GPU {}, {}, is", sentence.counted, crowded.gpu,
+                          capacity);
+    return Reason{ReasonCode::kOverCapacity,
+                  fmt::format("{} less than the {} that leases there may have", what,
+                              to_string(crowded.promised))};
   }
   return Reason{ReasonCode::kUnreservedUse,
                 sentence.waits_for(to_string(crowded.outside), "are in use without a lease")};

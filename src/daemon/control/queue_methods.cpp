@@ -88,7 +88,11 @@ Outcome QueueMethods::place(const Caller& caller, const AcquireRequest& request)
   Outcome outcome;
   if (!place) {
     lease::Refusal refusal = place.error();
-    if (refusal.reason) refusal.reason->remedy = parts_.availability.remedy(request);
+    // Options of gpurota run are of no use to a pod.
+    const bool has_options = request.kind != LeaseKind::kPod;
+    if (refusal.reason && has_options) {
+      refusal.reason->remedy = parts_.availability.remedy(request);
+    }
     outcome.answer = refusal_json(refusal);
     return leases_.refused_to(caller, std::move(outcome), refusal.error.message);
   }
