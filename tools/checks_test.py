@@ -14,6 +14,7 @@ import check_fields  # noqa: E402
 import check_layers  # noqa: E402
 import check_names  # noqa: E402
 import check_packages  # noqa: E402
+import check_reasons  # noqa: E402
 import check_sizes  # noqa: E402
 import check_skips  # noqa: E402
 import check_threads  # noqa: E402
@@ -476,6 +477,30 @@ class Threads(Tree):
             self.assertEqual(check_threads.check_file(self.root, path), [])
         self.write("src/sys/x.cpp", "int x;\nstd::thread t(f);\n")
         self.assertEqual(len(check_threads.check_file(self.root, "src/sys/x.cpp")), 1)
+
+
+class Reasons(Tree):
+    def test_finds_each_place_that_makes_or_joins_one(self):
+        for path, text in (("src/daemon/x.cpp", "Reason{ReasonCode::kKept, text}"), ("src/cli/x.cpp", 'text.find("{time}")'),
+                           ("src/lease/planner.cpp", 'why = " has no time limit";'), ("src/cli/x.cpp", 'f("{} of {} GPUs free", a, b);'),
+                           ("src/cli/x.cpp", "text += request.reason;"), ("src/cli/top/x.cpp", "line(request->next_at);"),
+                           ("src/web/page/x.tsx", "<p>{request.reason}</p>"), ("src/web/page/x.tsx", "job.wait_reason?.text"),
+                           ("python/gpurota/x.py", 'text += "; " + request.next'), ("src/cli/x.cpp", "show(booking.trouble);"),
+                           ("src/kube/x.cpp", "pod.message = place.why;")):
+            self.assertEqual(len(check_reasons.check_text(path, text)), 1, text)
+
+    def test_takes_what_shows_a_whole_one(self):
+        for path, text in (("src/cli/x.cpp", "text += client::reason_text(request, now);"), ("src/lease/reason.cpp", '"has no time limit"'),
+                           ("src/cli/x.cpp", "// {time} has no time limit\nif (reply.reason) show(*reply.reason);"),
+                           ("src/web/page/reasons.ts", 'reason.text.replace("{time}", clock)'), ("python/gpurota/x.py", '"""GPUs free: {time}"""'),
+                           ("src/cli/x.cpp", '"what is idle of it is kept for it"'), ("src/daemon/x.cpp", "entry.reason = reason;")):
+            self.assertEqual(check_reasons.check_text(path, text), [], text)
+
+    def test_leaves_tests_alone_and_notices_a_file_that_is_gone(self):
+        self.write("src/cli/x_test.cpp", "request.reason")
+        self.write("python/gpurota/types.py", "next_at: int")
+        self.assertEqual([problem for problem in check_reasons.check_tree(self.root) if "there is no" not in problem], [])
+        self.assertIn("tools/check_reasons.py: there is no src/lease/reason.cpp", check_reasons.check_tree(self.root))
 
 
 class Packages(Tree):

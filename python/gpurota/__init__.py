@@ -16,6 +16,7 @@ from .errors import (CannotAdopt, Cancelled, Denied, Error, Failed, InvalidReque
                      NotFound, ProtocolError, Refused, TimedOut, Unavailable)
 from .leases import Lease, lease, update
 from .process import Process
+from .reasons import reason_text
 from .types import VERSION as __version__
 from .views import Explanation, events, explain, processes, queue, release, status
 from .waiting import waiting_text
@@ -23,8 +24,8 @@ from .waiting import waiting_text
 __all__ = [
     "CannotAdopt", "Cancelled", "Connection", "Denied", "Error", "Explanation", "Failed", "InvalidRequest", "Lease", "LeaseEnded",
     "LimitExceeded", "NoDaemon", "NoGpu", "NotFound", "Process", "ProtocolError", "Refused", "TimedOut", "Unavailable",
-    "__version__", "adopt", "current", "events", "explain", "lease", "processes", "queue", "release", "status", "update",
-    "waiting_text",
+    "__version__", "adopt", "current", "events", "explain", "lease", "processes", "queue", "reason_text", "release", "status",
+    "update", "waiting_text",
 ]
 
 

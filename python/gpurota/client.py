@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple, Type, TypeVar
 
 from . import types
 from .decode import decode
-from .errors import Denied, Error, LimitExceeded, NoDaemon, ProtocolError, TimedOut, error_of
+from .errors import Denied, Error, LimitExceeded, NoDaemon, NoGpu, ProtocolError, TimedOut, error_of
 
 T = TypeVar("T")
 
@@ -90,6 +90,16 @@ class HungUp(NoDaemon):
                          "connections. Try again")
         self.unread = unread
 
+
+
+def _error(name: str, parameters: Dict[str, Any]) -> Error:
+    error = error_of(name, parameters)
+    if isinstance(error, NoGpu) and parameters.get("wait_reason") is not None:
+        try:
+            error.wait_reason = decode(types.Reason, parameters["wait_reason"])
+        except ProtocolError:
+            pass  # the sentence says it, too
+    return error
 
 class Connection:
     """NoDaemon and Denied if nobody listens there, or not for this user."""
@@ -169,7 +179,7 @@ class Connection:
         if parameters is None:
             parameters = {}
         if isinstance(answer.get("error"), str):
-            raise error_of(answer["error"], parameters if isinstance(parameters, dict) else {})
+            raise _error(answer["error"], parameters if isinstance(parameters, dict) else {})
         return decode(reply, parameters), answer.get("continues") is True
 
     def stream(self, method: str, parameters: Dict[str, Any], reply: Type[T]) -> Iterator[T]:

@@ -1,6 +1,8 @@
 """What can go wrong. Every message says what happened, why, and what to do."""
 
-from typing import Any, Dict, Type
+from typing import Any, Dict, Optional, Type
+
+from .types import Reason
 
 
 class Error(Exception):
@@ -52,6 +54,7 @@ class NoGpu(Refused):
 
     free = 0  # of `total` GPUs
     total = 0
+    wait_reason: Optional[Reason] = None  # what it would wait for
 
 
 class LimitExceeded(Refused):

@@ -31,6 +31,20 @@ class Size:
 
 
 @dataclass(frozen=True)
+class Reason:
+    """Why somebody waits: one whole sentence. Clients put `time` where `text` has {time}, and add nothing else. docs/design/control-protocol.md says what each code means."""
+
+    # out_of_service, behind_requests, behind_request, kept, leased_until, leased_open_ended, ending, expired_in_use, booked,
+    # booked_open_ended, free_until, over_capacity, unreserved_use, filler_leaving, cannot_start, leased, wanted, foreign_process, load,
+    # paused, removed, other_filler, idle_time, resting
+    code: str
+    text: str
+    time: Optional[datetime.datetime] = None  # None: `text` has no place for one
+    # owner; what the waiter can do now: "starts now with --timeout 40m". Null: nothing, or far back in the queue
+    remedy: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class Gpu:
     index: int  # PCI order, as in nvidia-smi; of a MIG instance its place on its GPU
     uuid: str
@@ -163,15 +177,15 @@ class Request:
     gpus: int  # how many
     free: int  # of them free now, for this request
     planned: List[int]  # indices of the GPUs it will start on, as things stand; idle ones are held
-    reason: str  # "2 of 3 GPUs free"
+    reason: str  # wait_reason as text, its time by this machine's clock
     as_name: Optional[str] = None
     gpu_ids: Optional[List[str]] = None  # which, if they were named: UUIDs
     memory: Optional[Size] = None
     seconds: Optional[int] = None  # its enforced end, from its start on
     planned_labels: Optional[List[str]] = None  # what people call them
     expected: Optional[datetime.datetime] = None  # when it starts at the latest, as things stand; None: nobody knows
-    next: Optional[str] = None  # "when bob's reservation on GPU 1 ends": goes behind the reason
-    next_at: Optional[datetime.datetime] = None  # when that is expected
+    next: Optional[str] = None  # of an older daemon: goes behind the reason
+    next_at: Optional[datetime.datetime] = None  # of an older daemon
     pid: Optional[int] = None  # owner: who waits
     command: Optional[List[str]] = None  # owner
     note: Optional[str] = None  # owner
@@ -185,6 +199,7 @@ class Request:
     fair_share: Optional[FairShare] = None  # of its user; None: the order is that of coming
     passed_by: Optional[Passing] = None  # the nearest ahead of it that came later; None: nobody
     overdue: Optional[bool] = None  # it has waited for so long that nobody who comes later goes first
+    wait_reason: Optional[Reason] = None  # None: of an older daemon
 
 
 @dataclass(frozen=True)
@@ -201,8 +216,9 @@ class Booking:
     labels: List[str]  # what people call them
     as_name: Optional[str] = None
     memory: Optional[Size] = None  # of each; None: the whole GPU
-    trouble: Optional[str] = None  # why it has not begun, though its time has come
+    trouble: Optional[str] = None  # wait_reason as text, its time by this machine's clock
     note: Optional[str] = None  # owner
+    wait_reason: Optional[Reason] = None  # why it has not begun, though its time has come
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from .client import RECONNECT_EVERY, Connection
 from .errors import Cancelled, NoDaemon, NoGpu, NotFound, TimedOut
+from .reasons import request_text
 from .types import AcquireReply, EnqueueReply, Lease, Request, Variable
 from .wishes import TimeLike, Wishes, seconds_of
 
@@ -31,12 +32,7 @@ class Granted:
 
 def waiting_text(request: Request) -> str:
     """Why it waits, and until when: as `gpurota run` says it."""
-    text = "%s, position %d: %s" % (request.request_id, request.position, request.reason)
-    if request.next_at:
-        text += "; next expected %s, %s" % (request.next_at.astimezone().strftime("%H:%M:%S"), request.next or "")
-    elif request.next:
-        text += "; " + request.next
-    return text
+    return "%s, position %d: %s" % (request.request_id, request.position, request_text(request))
 
 
 class Line:
@@ -132,8 +128,10 @@ class _Waiter:
                     raise
 
     def _gave_up(self) -> NoGpu:
-        reason = self._waits.reason if self._waits else "gpurotad has not answered"
-        return NoGpu("gave up after %g s: %s" % (seconds_of(self._wait or 0), reason))
+        reason = request_text(self._waits, remedy=False) if self._waits else "gpurotad has not answered"
+        error = NoGpu("gave up after %g s: %s" % (seconds_of(self._wait or 0), reason))
+        error.wait_reason = self._waits.wait_reason if self._waits else None
+        return error
 
     def _judged(self, error: BaseException) -> BaseException:
         if isinstance(error, TimedOut):

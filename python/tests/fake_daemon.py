@@ -19,7 +19,9 @@ LEASE: Dict[str, Any] = {
 }
 REQUEST: Dict[str, Any] = {
     "request_id": "R1", "position": 1, "kind": "run", "uid": os.getuid(), "user": "me", "since": "2026-01-02T03:04:05Z",
-    "gpus": 1, "free": 0, "planned": [], "reason": "0 of 1 GPU free",
+    "gpus": 1, "free": 0, "planned": [], "reason": "as an older module shows it",
+    "wait_reason": {"code": "leased_open_ended", "text": "waits for GPU 1: bob's program (L3) has no time limit",
+                    "remedy": "starts now with --swap"},
 }
 STATUS: Dict[str, Any] = {"gpus": [], "leases": [], "findings": []}
 

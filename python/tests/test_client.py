@@ -5,8 +5,10 @@ import datetime
 import os
 import sys
 import threading
+import time
 import unittest
 from typing import List, Optional
+from unittest import mock
 
 from fake_daemon import LEASE, REQUEST, STATUS, Answer, TestCase, error, more
 
@@ -184,14 +186,39 @@ class Events(TestCase):
             next(gpurota.events(follow=True))
 
 
+class Reasons(TestCase):
+    def test_the_time_is_filled_in_as_the_reader_writes_times(self) -> None:
+        now = datetime.datetime(2026, 11, 23, 12, 30, tzinfo=datetime.timezone.utc)
+        text = "GPU 3 is free until {time}, then bob's booking R16 begins"
+        shown = {"12:30:45": 45, "14:30": 7200, "Tue 12:30": 86400, "Mon 30 Nov 12:30": 7 * 86400, "Sun 22 Nov 12:30": -86400}
+        with mock.patch.dict(os.environ, {"TZ": "UTC"}):
+            time.tzset()
+            for clock, seconds in shown.items():
+                reason = types.Reason("free_until", text, now + datetime.timedelta(seconds=seconds))
+                self.assertEqual(gpurota.reason_text(reason, now), text.replace("{time}", clock))
+        time.tzset()
+
+    def test_braces_of_somebody_else_stay(self) -> None:
+        self.assertEqual(gpurota.reason_text(types.Reason("out_of_service", "GPU 0 is draining: {time}")), "GPU 0 is draining: {time}")
+
+    def test_a_refusal_has_what_it_would_wait_for(self) -> None:
+        reason = {"code": "kept", "text": "GPU 1 is kept for R1 of bob, which came first"}
+        self.answer(Acquire=[error("dev.gpurota.NoGpu", message="no", free=0, total=1, wait_reason=reason)] * 4)
+        with mock.patch("gpurota.waiting.BETWEEN_TRIES", 0), self.assertRaises(gpurota.NoGpu) as raised:
+            gpurota.lease(wait=0)
+        assert raised.exception.wait_reason is not None
+        self.assertEqual(raised.exception.wait_reason.code, "kept")
+
+
 class Explain(TestCase):
     def test_it_has_ones_own_requests_and_leases_in_words(self) -> None:
         others = {**LEASE, "lease_id": "L2", "uid": 12345678}
-        waits = {**REQUEST, "next": "when bob's reservation ends"}
-        self.answer(Status=[{**STATUS, "leases": [LEASE, others]}], ListRequests=[{"requests": [waits]}],
+        older = {key: value for key, value in REQUEST.items() if key != "wait_reason"}
+        self.answer(Status=[{**STATUS, "leases": [LEASE, others]}], ListRequests=[{"requests": [REQUEST, older]}],
                     ListTurns=[{"gpus": [], "host_budget_bytes": 0, "host_out_bytes": 0}])
         text = str(gpurota.explain())
-        self.assertIn("R1, position 1: 0 of 1 GPU free; when bob's reservation ends", text)
+        self.assertIn("R1, position 1: waits for GPU 1: bob's program (L3) has no time limit; starts now with --swap\n", text)
+        self.assertIn("R1, position 1: as an older module shows it\n", text)
         self.assertIn("L1 on GPU", text)
         self.assertNotIn("L2", text)
         self.assertIn("L2", str(gpurota.explain("L2")))

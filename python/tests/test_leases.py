@@ -70,7 +70,7 @@ class Waiting(TestCase):
 
     def test_a_wait_that_is_over_says_what_it_waited_for_and_leaves_the_queue(self) -> None:
         self.answer(Enqueue=[more(request=REQUEST, environment=[])])
-        with self.assertRaisesRegex(gpurota.NoGpu, "gave up after 0.1 s: 0 of 1 GPU free"):
+        with self.assertRaisesRegex(gpurota.NoGpu, r"gave up after 0.1 s: waits for GPU 1: bob's program \(L3\) has no time limit$"):
             gpurota.lease(wait=0.1, on_wait=lambda _: None)
         self.assertTrue(self.daemon.hung_up.wait(10))
 

@@ -1,4 +1,4 @@
-// What would let a request start at once, in the words of the command line. Pure, but for ask_alternatives.
+// What would let a request start at once, as the daemon says it. Pure, but for ask_alternatives.
 #pragma once
 
 #include "client/connection.h"
@@ -9,10 +9,8 @@
 
 namespace gpurota::cli {
 
-// "with --timeout 9m it could start now on GPU 1", a line each, indented.
+// "starts now with --timeout 9m, on GPU 1", a line each, indented.
 std::string alternatives_lines(const std::vector<proto::Alternative>& alternatives);
-// "it could start now with --timeout 9m (on GPU 1) or with --swap (on GPU 0)"; empty: nothing helps.
-std::string alternatives_hint(const std::vector<proto::Alternative>& alternatives);
 
 // Empty too where the daemon does not tell: they are advice, and nothing depends on them.
 std::vector<proto::Alternative> ask_alternatives(client::Connection& connection,

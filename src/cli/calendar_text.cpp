@@ -4,6 +4,7 @@
 #include "cli/time_text.h"
 #include "cli/views.h"
 #include "cli/when.h"
+#include "client/reason_text.h"
 #include "core/local_time.h"
 
 #include <fmt/format.h>
@@ -37,8 +38,8 @@ std::string share_text(const std::optional<SizeSpec>& memory) {
 }
 
 // What is said of it: its trouble, its share, its note.
-std::string what_of(const proto::Booking& booking) {
-  std::string text = booking.trouble ? display_text(*booking.trouble, 120) : "";
+std::string what_of(const proto::Booking& booking, WallTime now) {
+  std::string text = client::reason_text(booking, now);
   const auto add = [&](const std::string& part) {
     if (!part.empty()) text += (text.empty() ? "" : ", ") + part;
   };
@@ -47,13 +48,13 @@ std::string what_of(const proto::Booking& booking) {
   return text;
 }
 
-Entry entry_of(const proto::Booking& booking) {
+Entry entry_of(const proto::Booking& booking, WallTime now) {
   return {.begins = booking.begins,
           .ends = booking.ends,
           .gpus = joined_labels(booking.labels),
           .user = person_text(booking.user, booking.as_name),
           .id = to_string(booking.request_id),
-          .what = what_of(booking),
+          .what = what_of(booking, now),
           .booked = true};
 }
 
@@ -83,13 +84,13 @@ std::string hours_text(const Entry& entry, WallTime day, WallTime next, WallTime
   return from + "-" + (*entry.ends >= next ? "24:00" : clock_of(*entry.ends));
 }
 
-std::vector<Entry> entries_of(const proto::Status::Reply& reply) {
+std::vector<Entry> entries_of(const proto::Status::Reply& reply, WallTime now) {
   std::vector<Entry> entries;
   for (const proto::Lease& lease : reply.leases) {
     if (lease.kind != proto::LeaseKind::kFiller) entries.push_back(entry_of(lease));
   }
   for (const proto::Booking& each : reply.bookings.value_or(std::vector<proto::Booking>())) {
-    entries.push_back(entry_of(each));
+    entries.push_back(entry_of(each, now));
   }
   return entries;
 }
@@ -142,7 +143,7 @@ std::string ical_event(const Entry& entry, const std::string& host, WallTime now
 
 std::string calendar_text(const proto::Status::Reply& reply, int days, const Look& look,
                           WallTime now) {
-  std::vector<Entry> entries = entries_of(reply);
+  std::vector<Entry> entries = entries_of(reply, now);
   std::stable_sort(entries.begin(), entries.end(),
                    [](const Entry& a, const Entry& b) { return a.begins < b.begins; });
   Table table({{"DAY"}, {"TIME"}, {"GPU"}, {"USER", false, 6}, {"ID"}, {"WHAT", false, 8}});
@@ -183,7 +184,7 @@ std::string calendar_ical(const proto::Status::Reply& reply, const std::string& 
     text += ical_event(entry_of(lease), host, now);
   }
   for (const proto::Booking& each : reply.bookings.value_or(std::vector<proto::Booking>())) {
-    text += ical_event(entry_of(each), host, now);
+    text += ical_event(entry_of(each, now), host, now);
   }
   return text + ical_line("END:VCALENDAR");
 }
@@ -209,8 +210,8 @@ std::string explain_booking(const proto::Booking& booking, WallTime now) {
   std::string text = booking_line(booking, now) + "\n";
   text += fmt::format("  booked by {} at {}\n", person_text(booking.user, booking.as_name),
                       clock_text(booking.made, now));
-  if (booking.trouble) {
-    text += fmt::format("  it cannot begin: {}\n", display_text(*booking.trouble, 300));
+  if (const std::string why = client::reason_text(booking, now); !why.empty()) {
+    text += fmt::format("  it cannot begin: {}\n", why);
   } else {
     text += "  becomes a reservation when it begins: gpurota status shows which\n";
   }

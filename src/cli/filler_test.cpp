@@ -83,24 +83,26 @@ TEST(FillerView, ShowsWhereItIsAndWhatKeepsItOffTheOthers) {
   on.lease_id = LeaseId{7};
   leased.gpu = 1;
   leased.state = "busy";
-  leased.why = "leased";
+  leased.wait_reason = {proto::ReasonCode::kLeased, "a lease has GPU 1"};
   idle.gpu = 2;
   idle.state = "resting";
-  idle.start_at = WallTime(60s);
+  idle.wait_reason = {proto::ReasonCode::kIdleTime, "it starts at {time} if GPU 2 stays idle",
+                      WallTime(60s)};
   filler.places = {on, leased, idle};
   const std::string text = fillers_text({filler}, {120, false}, WallTime(0s));
   EXPECT_THAT(text, HasSubstr("fold"));
   EXPECT_THAT(text, HasSubstr("running"));
   EXPECT_THAT(text, HasSubstr("L7"));
-  EXPECT_THAT(text, HasSubstr("busy: leased"));
-  EXPECT_THAT(text, HasSubstr("starts at 00:01:00 if GPU 2 stays idle"));
+  EXPECT_THAT(text, HasSubstr("a lease has GPU 1"));
+  EXPECT_THAT(text, HasSubstr("it starts at 00:01:00 if GPU 2 stays idle"));
   EXPECT_THAT(text, HasSubstr("./fold -x"));
   on.state = "evicted";
-  on.why = "wanted";
-  EXPECT_EQ(place_text(on, WallTime(0s)), "evicted: wanted");
-  on.start_at = WallTime(60s);
-  EXPECT_THAT(place_text(on, WallTime(0s)),
-              HasSubstr("evicted, continues at 00:01:00 if GPU 0 stays idle"));
+  EXPECT_EQ(place_text(on, WallTime(0s)), "evicted") << "it comes back";
+  on.wait_reason = {proto::ReasonCode::kWanted, "somebody waits for GPU 0"};
+  EXPECT_EQ(place_text(on, WallTime(0s)), "evicted: somebody waits for GPU 0");
+  on.state = "free";
+  on.wait_reason.reset();
+  EXPECT_EQ(place_text(on, WallTime(0s)), "idle");
   EXPECT_EQ(fillers_text({}, {80, false}, WallTime(0s)), "no fillers\n");
 }
 

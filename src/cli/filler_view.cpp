@@ -1,7 +1,7 @@
 #include "cli/filler_view.h"
 
 #include "base/text.h"
-#include "cli/since.h"
+#include "client/reason_text.h"
 
 #include <fmt/format.h>
 
@@ -17,24 +17,12 @@ Colour filler_colour(const std::string& state) {
 }  // namespace
 
 std::string place_text(const proto::FillerPlace& place, WallTime now) {
-  const auto when = [&place, now](std::string_view what) {
-    const bool soon = place.start_at && *place.start_at > now;
-    if (!soon) return std::string();
-    return fmt::format("{} at {} if GPU {} stays idle", what,
-                       local_time(*place.start_at, "%H:%M:%S"), place.gpu);
-  };
   if (place.state == "on") return "running";
-  if (place.state == "leaving") return "leaving: " + display_text(place.why, 60);
-  if (place.state == "evicted") {
-    const std::string continues = when("continues");
-    return continues.empty() ? "evicted: " + display_text(place.why, 60) : "evicted, " + continues;
-  }
-  if (place.start_at) {
-    const std::string starts = when("starts");
-    return starts.empty() ? "idle" : starts;
-  }
-  const bool known = !place.why.empty() && place.why != "nobody";
-  return display_text(place.state, 20) + (known ? ": " + display_text(place.why, 60) : "");
+  const std::string state = display_text(place.state, 20);
+  if (!place.wait_reason) return state == "free" ? "idle" : state;
+  const std::string why = client::reason_text(place, now);
+  // Of one that is there, in whatever way, what it does comes first.
+  return state == "leaving" || state == "evicted" ? state + ": " + why : why;
 }
 
 std::string fillers_text(const std::vector<proto::Filler>& fillers, const Look& look,

@@ -116,8 +116,8 @@ int update(const Context& context, const JobOptions& options) {
 
 int list(const Context& context, const JobOptions& options) {
   return list_programs<proto::ListJobs>(context, options, [&options](const auto& reply) {
-    if (options.action == "show") return job_text(reply.jobs.at(0));
-    return jobs_text(reply.jobs, terminal_look());
+    if (options.action == "show") return job_text(reply.jobs.at(0), now());
+    return jobs_text(reply.jobs, terminal_look(), now());
   });
 }
 

@@ -3,6 +3,8 @@
 #include "base/text.h"
 #include "cli/done_text.h"
 #include "cli/job_view.h"
+#include "cli/output.h"
+#include "client/reason_text.h"
 
 #include <fmt/format.h>
 
@@ -23,7 +25,7 @@ bool is_known(const proto::Job& job) {
 
 }  // namespace
 
-Begun begun_of(const proto::Job& job, const proto::Lease* lease) {
+Begun begun_of(const proto::Job& job, const proto::Lease* lease, WallTime now) {
   const std::string name = display_text(job.name, 64);
   if (job.state == "failed" || job.state == "backing-off") {
     const proto::JobRun* const run = job.runs.empty() ? nullptr : &job.runs.back();
@@ -42,11 +44,11 @@ Begun begun_of(const proto::Job& job, const proto::Lease* lease) {
   }
   if (job.state == "finished") return {name + ": it has finished", false};
   if (job.position) {
-    const std::string why = job.detail ? "; " + display_text(*job.detail, 200) : "";
-    return {fmt::format("{}: waits for a GPU (position {}){}", name, *job.position, why), false};
+    const std::string why = job.detail ? ": " + client::reason_with_remedy(job, now) : "";
+    return {fmt::format("{}: in the queue, position {}{}", name, *job.position, why), false};
   }
   if (job.state == "waiting" && job.detail) {
-    return {fmt::format("{}: waits: {}", name, display_text(*job.detail, 200)), false};
+    return {fmt::format("{}: waits: {}", name, client::reason_text(job, now)), false};
   }
   return {fmt::format("{}: it is starting (gpurota job show {})", name, name), false};
 }
@@ -58,12 +60,12 @@ Result<Begun> await_begin(client::Connection& connection, proto::Job job) {
                              connection.call(proto::ListJobs{job.name, std::nullopt}));
     if (!reply.jobs.empty()) job = reply.jobs.front();
   }
-  if (!job.lease_id) return begun_of(job, nullptr);
+  if (!job.lease_id) return begun_of(job, nullptr, now());
   GPUROTA_ASSIGN_OR_RETURN(const auto status, connection.call(proto::Status{}));
   const auto lease =
       std::find_if(status.leases.begin(), status.leases.end(),
                    [&](const proto::Lease& each) { return each.lease_id == *job.lease_id; });
-  return begun_of(job, lease == status.leases.end() ? nullptr : &*lease);
+  return begun_of(job, lease == status.leases.end() ? nullptr : &*lease, now());
 }
 
 }  // namespace gpurota::cli

@@ -18,6 +18,6 @@ struct Begun {
 Result<Begun> await_begin(client::Connection& connection, proto::Job job);
 
 // What is known of it; `lease`: its own, if that is known.
-Begun begun_of(const proto::Job& job, const proto::Lease* lease);
+Begun begun_of(const proto::Job& job, const proto::Lease* lease, WallTime now);
 
 }  // namespace gpurota::cli

@@ -149,11 +149,20 @@ TEST(JobView, SaysWhereInTheQueueItIs) {
   job.state = "waiting";
   job.request_id = RequestId{7};
   job.position = 2;
-  job.detail = "0 of 2 GPUs are free";
-  EXPECT_EQ(state_text(job), "waiting as R7, position 2: 0 of 2 GPUs are free");
-  const std::string table = jobs_text({job}, Look{});
+  job.detail = "as an older program shows it";
+  job.wait_reason = {.code = proto::ReasonCode::kLeasedUntil,
+                     .text = "waits for GPU 1: bob's program (L3) ends at {time}",
+                     .time = WallTime(60s),
+                     .remedy = "starts now with --swap"};
+  ::setenv("TZ", "UTC", 1);
+  ::tzset();
+  const std::string why =
+      "waits for GPU 1: bob's program (L3) ends at 00:01:00; starts now with --swap";
+  EXPECT_EQ(state_text(job, WallTime(0s)), "waiting as R7, position 2: " + why);
+  EXPECT_THAT(job_text(job, WallTime(0s)), HasSubstr(why));
+  const std::string table = jobs_text({job}, Look{}, WallTime(0s));
   EXPECT_THAT(table, HasSubstr("waiting (2)"));
-  EXPECT_THAT(table, HasSubstr("0 of 2 GPUs"));
+  EXPECT_THAT(table, HasSubstr(why));
 }
 
 TEST(JobView, SaysHowRunsEnded) {
@@ -173,7 +182,7 @@ TEST(JobView, ShowsNamesOfVariablesAndForeignTextMadeSafe) {
   job.detail = "2 of 3 GPUs\x1b[31m";
   job.command = {"a b"};
   job.variables = {"TOKEN"};
-  const std::string text = job_text(job);
+  const std::string text = job_text(job, WallTime(0s));
   EXPECT_THAT(text, HasSubstr("TOKEN"));
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
 }
@@ -226,15 +235,16 @@ TEST(JobBegun, IsSaidAsFarAsItIsKnown) {
   proto::Lease lease;
   lease.lease_id = LeaseId{7};
   lease.gpus.resize(1);
-  EXPECT_EQ(begun_of(job, &lease).text, "web: runs as L7 on " + gpus_text(lease));
-  EXPECT_EQ(begun_of(job, nullptr).text, "web: it is starting (gpurota job show web)");
+  EXPECT_EQ(begun_of(job, &lease, WallTime(0s)).text, "web: runs as L7 on " + gpus_text(lease));
+  EXPECT_EQ(begun_of(job, nullptr, WallTime(0s)).text,
+            "web: it is starting (gpurota job show web)");
   job.state = "waiting";
   job.position = 2;
   job.detail = "for L3";
-  EXPECT_EQ(begun_of(job, nullptr).text, "web: waits for a GPU (position 2); for L3");
+  EXPECT_EQ(begun_of(job, nullptr, WallTime(0s)).text, "web: in the queue, position 2: for L3");
   job.position.reset();
-  EXPECT_EQ(begun_of(job, nullptr).text, "web: waits: for L3");
-  EXPECT_FALSE(begun_of(job, nullptr).failed);
+  EXPECT_EQ(begun_of(job, nullptr, WallTime(0s)).text, "web: waits: for L3");
+  EXPECT_FALSE(begun_of(job, nullptr, WallTime(0s)).failed);
 }
 
 TEST(JobBegun, IsAFailureOnlyWhereItCouldNotStart) {
@@ -244,11 +254,12 @@ TEST(JobBegun, IsAFailureOnlyWhereItCouldNotStart) {
   job.runs.resize(1);
   job.runs[0].reason = "exited";
   job.runs[0].code = 7;
-  EXPECT_EQ(begun_of(job, nullptr).text, "web, which has failed: exited 7 (gpurota job show web)");
-  EXPECT_FALSE(begun_of(job, nullptr).failed)
+  EXPECT_EQ(begun_of(job, nullptr, WallTime(0s)).text,
+            "web, which has failed: exited 7 (gpurota job show web)");
+  EXPECT_FALSE(begun_of(job, nullptr, WallTime(0s)).failed)
       << "how a program ends is known only by chance so soon";
   job.runs[0].reason = "cannot-start";
-  EXPECT_TRUE(begun_of(job, nullptr).failed);
+  EXPECT_TRUE(begun_of(job, nullptr, WallTime(0s)).failed);
 }
 
 }  // namespace

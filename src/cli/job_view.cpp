@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "cli/since.h"
+#include "client/reason_text.h"
 
 #include <fmt/format.h>
 
@@ -25,8 +26,8 @@ std::string state_of(const proto::Job& job) {
 }
 
 // While it waits that is what its owner wants to know.
-std::string what_of(const proto::Job& job) {
-  if (job.position && job.detail) return *job.detail;
+std::string what_of(const proto::Job& job, WallTime now) {
+  if (job.position && job.detail) return client::reason_with_remedy(job, now);
   return job.runs.empty() ? "-" : run_text(job.runs.back());
 }
 
@@ -46,7 +47,7 @@ std::string run_text(const proto::JobRun& run) {
   return text;
 }
 
-std::string jobs_text(const std::vector<proto::Job>& jobs, const Look& look) {
+std::string jobs_text(const std::vector<proto::Job>& jobs, const Look& look, WallTime now) {
   if (jobs.empty()) return "no jobs\n";
   Table table({{"NAME"},
                {"USER"},
@@ -59,25 +60,25 @@ std::string jobs_text(const std::vector<proto::Job>& jobs, const Look& look) {
                {job.user},
                {state_of(job), colour_of(job.state)},
                {job.lease_id ? to_string(*job.lease_id) : "-"},
-               {what_of(job), Colour::kNone},
+               {what_of(job, now), Colour::kNone},
                {display_command(job.command, 200)}});
   }
   return table.render(look);
 }
 
-std::string state_text(const proto::Job& job) {
+std::string state_text(const proto::Job& job, WallTime now) {
   std::string text = job.state;
   if (job.request_id && job.position) {
     text += fmt::format(" as {}, position {}", to_string(*job.request_id), *job.position);
   }
-  return job.detail ? text + ": " + *job.detail : text;
+  return job.detail ? text + ": " + client::reason_with_remedy(job, now) : text;
 }
 
-std::string job_text(const proto::Job& job) {
+std::string job_text(const proto::Job& job, WallTime now) {
   std::string text;
   add_line(text, "name", job.name);
   add_line(text, "user", job.user);
-  add_line(text, "state", state_text(job));
+  add_line(text, "state", state_text(job, now));
   if (job.since) add_line(text, "since", time_text(*job.since));
   if (job.lease_id) add_line(text, "lease", to_string(*job.lease_id));
   add_line(text, "command", display_command(job.command, 2000));

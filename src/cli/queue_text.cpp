@@ -8,6 +8,7 @@
 #include "cli/turns_text.h"
 #include "cli/views.h"
 #include "cli/waiting.h"
+#include "client/reason_text.h"
 #include "proto/codec.h"
 #include "proto/documents.h"
 
@@ -54,7 +55,7 @@ std::string id_of(const proto::Request& request) {
 }
 
 std::string explain_request(const proto::Request& request, uid_t reader, WallTime now) {
-  std::string text = waiting_text(request, now) + "\n";
+  std::string text = waiting_text(request, now, false) + "\n";
   if (const std::string place = place_in_full(request, reader); !place.empty()) {
     text += fmt::format("  {}\n", place);
   }
@@ -166,8 +167,7 @@ std::string hosts_queue_text(const std::vector<OfHost<proto::ListRequests>>& hos
                {"WHY", false, 12}});
   for (const auto& each : hosts) {
     for (const proto::Request& request : each.reply->requests) {
-      std::string why = request.reason;
-      if (request.next) why += "; " + *request.next;
+      std::string why = client::reason_with_remedy(request, now);
       if (const std::string place = place_text(request); !place.empty()) why += "; " + place;
       table.add({{each.host, Colour::kNone},
                  {std::to_string(request.position), Colour::kNone},

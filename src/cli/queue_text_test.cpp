@@ -28,9 +28,14 @@ proto::Request request() {
   request.gpus = 3;
   request.free = 2;
   request.planned = {0, 1};
-  request.reason = "2 of 3 GPUs free";
-  request.next = "when bob's reservation on GPU 1 ends";
-  request.next_at = request.expected = kNow + 40min;
+  request.reason = "as an older program shows it";
+  request.expected = kNow + 40min;
+  request.wait_reason = {.code = proto::ReasonCode::kLeasedUntil,
+                         .text =
+                             "2 of 3 GPUs are free for it; the next is expected at {time}, when "
+                             "bob's reservation (L5) on GPU 1 ends",
+                         .time = request.expected,
+                         .remedy = "starts now with --gpus 2"};
   return request;
 }
 
@@ -56,25 +61,28 @@ TEST(Duration, IsWrittenAsPeopleReadIt) {
   EXPECT_EQ(duration_text(25h), "1 d 1 h");
 }
 
-TEST(WaitingText, SaysHowManyAreFreeAndWhenTheNextIsExpected) {
+TEST(WaitingText, IsTheSentenceAndWhatCanBeDone) {
   ::setenv("TZ", "UTC", 1);
   ::tzset();
   EXPECT_EQ(
-      waiting_text(request(), kNow),
-      "R7, position 2: 2 of 3 GPUs free; next expected 22:53, when bob's reservation on GPU 1 "
-      "ends");
+      waiting_text(request(), kNow, true),
+      "R7, position 2: 2 of 3 GPUs are free for it; the next is expected at 22:53, when bob's "
+      "reservation (L5) on GPU 1 ends; starts now with --gpus 2");
+  EXPECT_THAT(waiting_text(request(), kNow, false), Not(HasSubstr("starts now")));
 }
 
 TEST(WaitingText, ForeignTextIsMadeSafe) {
   proto::Request hostile = request();
-  hostile.reason = "GPU 1 is draining: \x1b[31m";
-  EXPECT_THAT(waiting_text(hostile, kNow), Not(HasSubstr("\x1b")));
+  hostile.wait_reason->text = "GPU 1 is draining: \x1b[31m";
+  EXPECT_THAT(waiting_text(hostile, kNow, true), Not(HasSubstr("\x1b")));
 }
 
 TEST(QueueText, HasALineForEachInOrder) {
   const std::string text = queue_text({{request()}}, {}, kNow);
   EXPECT_THAT(text, HasSubstr("R7"));
   EXPECT_THAT(text, HasSubstr("alice"));
+  EXPECT_THAT(text, HasSubstr("the next is expected at 22:53, when bob's"));
+  EXPECT_THAT(text, HasSubstr("; starts now with --gpus 2"));
   EXPECT_EQ(queue_text({}, {}, kNow), "the queue is empty\n");
 }
 
@@ -114,14 +122,16 @@ TEST(Explain, SaysWhoWaitsForALeaseAndWhenItEnds) {
 TEST(Explain, ShowsUnderEachRequestWhatWouldLetItStart) {
   auto chosen = explained({request().request_id, {}, 0}, {request()}, {}, {});
   ASSERT_TRUE(chosen);
-  proto::Alternative own{.change = proto::AlternativeChange::kSwap, .labels = {"0"}};
+  proto::Alternative own{.change = proto::AlternativeChange::kSwap,
+                         .labels = {"0"},
+                         .remedy = "starts now with --swap"};
   own.request_id = request().request_id;
   proto::Alternative other = own;
   other.request_id = RequestId{99};
   other.labels = {"7"};
   chosen->alternatives.alternatives = {own, other};
   const std::string text = explain_text(*chosen, {request()}, 1000, kNow);
-  EXPECT_THAT(text, HasSubstr("  with --swap it could start now on GPU 0\n"));
+  EXPECT_THAT(text, HasSubstr("  starts now with --swap, on GPU 0\n"));
   EXPECT_THAT(text, ::testing::Not(HasSubstr("GPU 7")));
 }
 

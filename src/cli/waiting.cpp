@@ -1,12 +1,12 @@
 #include "cli/waiting.h"
 
 #include "base/text.h"
-#include "cli/alternatives.h"
 #include "cli/done_text.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/share_text.h"
 #include "cli/time_text.h"
+#include "client/reason_text.h"
 #include "proto/codec.h"
 
 #include <fmt/format.h>
@@ -164,12 +164,12 @@ class Waiter {
     const bool is_first = !waiting_;
     if (is_first) show_own_reservation(request);
     waiting_ = true;
-    std::string text = waiting_text(request, now());
+    // What it can do is told with each news, not with each minute less.
+    std::string text = waiting_text(request, now(), false);
     if (text == shown_) return;
     shown_ = text;
-    reason_ = request.reason;
-    if (!wanted_.quiet) complain("waiting as " + text);
-    if (is_first) show_alternatives(request);
+    reason_ = client::reason_text(request, now());
+    if (!wanted_.quiet) complain("waiting as " + waiting_text(request, now(), true));
   }
 
   // A reservation of one's own is used by naming it.
@@ -181,15 +181,6 @@ class Waiter {
                             : Result<proto::Status::Reply>(tl::unexpected(connection.error()));
     const std::string text = status ? own_reservation_text(request, status->leases) : "";
     if (!text.empty()) complain(text);
-  }
-
-  // Once: what would not have to wait.
-  void show_alternatives(const proto::Request& request) const {
-    if (wanted_.quiet) return;
-    auto connection = client::connect(location_, kReconnectEvery);
-    if (!connection) return;
-    const auto ways = ask_alternatives(*connection, {.request_id = request.request_id});
-    if (const std::string hint = alternatives_hint(ways); !hint.empty()) complain(hint);
   }
 
   // Until there is a daemon again.
@@ -257,15 +248,10 @@ std::string own_reservation_text(const proto::Request& request,
   return {};
 }
 
-std::string waiting_text(const proto::Request& request, WallTime now) {
-  std::string text = fmt::format("{}, position {}: {}", to_string(request.request_id),
-                                 request.position, display_text(request.reason, 600));
-  const std::string next = display_text(request.next.value_or(""), 300);
-  if (request.next_at) {
-    text += fmt::format("; next expected {}, {}", clock_text(*request.next_at, now), next);
-  } else if (!next.empty()) {
-    text += "; " + next;
-  }
+std::string waiting_text(const proto::Request& request, WallTime now, bool remedy) {
+  std::string text = fmt::format(
+      "{}, position {}: {}", to_string(request.request_id), request.position,
+      remedy ? client::reason_with_remedy(request, now) : client::reason_text(request, now));
   if (const std::string place = place_text(request); !place.empty()) text += "; " + place;
   return text;
 }
@@ -292,16 +278,7 @@ tl::expected<proto::Acquire::Reply, NoLease> obtain(const client::Location& loca
     return reply;
   };
   auto reply = wanted.wishes.nonblock ? acquire(connection, {request_of(wanted)}) : wait();
-  if (!reply) {
-    std::string hint;
-    if (reply.error().code == Code::kNoGpu && !wanted.quiet) {
-      // The other one may still tell of the request that waited in vain.
-      auto fresh = client::connect(location, kReconnectEvery);
-      if (fresh) connection = std::move(*fresh);
-      hint = alternatives_hint(ask_alternatives(connection, {.request = request_of(wanted)}));
-    }
-    return tl::unexpected(NoLease{reply.error(), cancelled, std::move(hint)});
-  }
+  if (!reply) return tl::unexpected(NoLease{reply.error(), cancelled});
   // What a command prints into a file or a pipe stays alone there, unless it had to wait.
   const bool watched = !wanted.command.empty() && ::isatty(STDERR_FILENO) != 0;
   if (!wanted.quiet && (waited || watched)) complain(got_text(reply->lease, waited));
@@ -310,7 +287,6 @@ tl::expected<proto::Acquire::Reply, NoLease> obtain(const client::Location& loca
 
 int shown_without_lease(const NoLease& why, int otherwise) {
   complain(display_lines(why.error.message));
-  if (!why.hint.empty()) complain(why.hint);
   if (why.cancelled) return kExitCancelled;
   return why.error.code == Code::kNoGpu ? kExitNoGpu : otherwise;
 }

@@ -28,7 +28,6 @@ struct Wanted {
 struct NoLease {
   Error error;
   bool cancelled = false;  // somebody took the request out of the queue
-  std::string hint{};      // what would have started at once; may be empty
 };
 
 // The lease. The connection on which it came is `connection` then: another one than before, if the
@@ -55,7 +54,8 @@ std::optional<std::string> sendable(const std::optional<std::string>& given, con
 std::string own_reservation_text(const proto::Request& request,
                                  const std::vector<proto::Lease>& leases);
 
-// "R7, position 2: 1 of 2 GPUs free; next expected 15:40, when bob's reservation on GPU 1 ends".
-std::string waiting_text(const proto::Request& request, WallTime now);
+// "R7, position 2: waits for GPU 1: bob's reservation (L5) ends at 15:40"; and what it can do now,
+// if that is told.
+std::string waiting_text(const proto::Request& request, WallTime now, bool remedy);
 
 }  // namespace gpurota::cli

@@ -1,6 +1,7 @@
 #include "lease/admission.h"
 
 #include "lease/planner.h"
+#include "lease/reason.h"
 
 #include <fmt/format.h>
 
@@ -22,7 +23,7 @@ std::string shortage_text(const PlacementRequest& request, int free, int total) 
   return fmt::format("{}, {} asked for", text, request.count);
 }
 
-Refusal refusal_of(const QueueView& view, std::size_t place, WallTime now) {
+Refusal refusal_of(const QueueView& view, std::size_t place, const Waiting& waiting, WallTime now) {
   const Request& request = view.queue[place];
   Planner planner(view, now);
   planner.plan_queue(place);
@@ -46,7 +47,8 @@ Refusal refusal_of(const QueueView& view, std::size_t place, WallTime now) {
     const std::string text = shortage_text(request.placement, refusal.free, refusal.total);
     obstacles = obstacles.empty() ? text : text + ": " + obstacles;
   }
-  refusal.error.message = std::move(obstacles);
+  refusal.reason = refusal_reason(waiting, obstacles);
+  refusal.error.message = reason_text(*refusal.reason, now);
   return refusal;
 }
 
@@ -62,10 +64,13 @@ Admission admit(const QueueView& view, std::size_t place, WallTime now) {
   for (auto& [request, error] : decision.impossible) {
     if (request == id) return {.refusal = Refusal{std::move(error), 0, 0}};
   }
-  admission.refusal = refusal_of(view, place, now);
-  for (const Waiting& waiting : decision.waiting) {
-    if (waiting.request != id || !waiting.way_made) continue;
-    admission.way_made = true;
+  Waiting waiting;
+  for (const Waiting& each : decision.waiting) {
+    if (each.request == id) waiting = each;
+  }
+  admission.refusal = refusal_of(view, place, waiting, now);
+  admission.way_made = waiting.way_made.has_value();
+  if (admission.way_made) {
     admission.evict = std::move(decision.evict);
     admission.move_out = std::move(decision.move_out);
   }

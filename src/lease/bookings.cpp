@@ -1,6 +1,7 @@
 #include "lease/bookings.h"
 
 #include "lease/planner.h"
+#include "lease/reason.h"
 
 #include <fmt/format.h>
 
@@ -30,17 +31,14 @@ Beginning try_now(const QueueView& view, const Request& request, WallTime now) {
   if (!decision.grants.empty()) {
     beginning.gpus = std::move(decision.grants.front().gpus);
   } else if (!decision.impossible.empty()) {
-    beginning.why = decision.impossible.front().second.message;
+    beginning.why = impossible_reason(decision.impossible.front().second);
     beginning.out_of_service = true;
   } else {
     const Waiting& waiting = decision.waiting.front();
     beginning.evict = std::move(decision.evict);
     beginning.move_out = std::move(decision.move_out);
     beginning.out_of_service = !waiting.out_of_service.empty();
-    const Reason reason = waiting_reason(waiting);
-    if (!waiting.way_made) {
-      beginning.why = reason.text + (reason.next.empty() ? "" : ": " + reason.next);
-    }
+    if (!waiting.way_made) beginning.why = waiting_reason(waiting);
   }
   return beginning;
 }
@@ -94,7 +92,7 @@ bool begins_without(const QueueView& view, const Request& request, const std::se
                     WallTime now) {
   const Without without(view, gone);
   const QueueView rest = without.view();
-  return try_now(rest, request, now).why.empty();
+  return !try_now(rest, request, now).why;
 }
 
 // As few as let the booking begin, the youngest first; nothing: not even all of them do.
@@ -123,7 +121,7 @@ std::vector<GpuUuid> targets(const QueueView& view, const Request& request, cons
     single.placement.wishes = {};
     single.placement.gpus = {room->info.uuid};
     const bool own = is_there(booked, room->info.uuid);
-    if (try_now(view, single, now).why.empty()) {
+    if (!try_now(view, single, now).why) {
       (own ? own_free : other_free).push_back(room->info.uuid);
     } else if (own) {
       own_taken.push_back(room->info.uuid);
@@ -191,15 +189,15 @@ Beginning begin(const QueueView& view, const Request& request, const Booked& boo
   own.placement.gpus.clear();
   for (const LeaseGpu& share : booked.gpus) own.placement.gpus.push_back(share.uuid);
   Beginning beginning = try_now(view, own, now);
-  if (beginning.why.empty()) return beginning;
+  if (!beginning.why) return beginning;
   if (request.placement.gpus.empty()) {
     // Its own cannot be had: others that can do as well.
     Beginning elsewhere = try_now(view, request, now);
-    if (elsewhere.why.empty()) return elsewhere;
+    if (!elsewhere.why) return elsewhere;
     own.placement.gpus = targets(view, request, booked, now);
   }
   if (auto leaving = fewest_leaving(view, own, booked, now)) beginning.leaving = *leaving;
-  if (!beginning.leaving.empty()) beginning.why.clear();
+  if (!beginning.leaving.empty()) beginning.why.reset();
   return beginning;
 }
 

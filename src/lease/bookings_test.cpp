@@ -1,6 +1,7 @@
 #include "lease/bookings.h"
 
 #include "lease/random_machine_test.h"
+#include "lease/reason.h"
 #include "lease/ways_out.h"
 #include "testing/effort.h"
 
@@ -107,8 +108,8 @@ TEST(Bookings, WhoWaitsReadsWhoseBookingItIsAndWhatWouldHelp) {
   ASSERT_EQ(decision.waiting.size(), 1U);
   EXPECT_EQ(decision.waiting[0].expected, kNow + 180min);
   const Reason reason = waiting_reason(decision.waiting[0]);
-  EXPECT_EQ(reason.next, "when bob's booking of GPU 0 (R1) is over");
-  EXPECT_EQ(reason.next_at, kNow + 180min);
+  EXPECT_EQ(reason.text, "GPU 0 is free until {time}, then bob's booking R1 begins");
+  EXPECT_EQ(reason.time, kNow + 120min);
   const auto ways = ways_out(machine.view(), 0, true, kNow);
   ASSERT_FALSE(ways.empty());
   EXPECT_EQ(ways[0].kind, WayOut::Kind::kTime);
@@ -179,7 +180,8 @@ TEST(Bookings, BeginOnOtherGpusWhereTheirOwnAreLost) {
   const Beginning none = machine.begin(wanted, gpu(0));
   EXPECT_TRUE(none.gpus.empty());
   EXPECT_TRUE(none.out_of_service);
-  EXPECT_THAT(none.why, HasSubstr("GPU 0 is draining"));
+  ASSERT_TRUE(none.why);
+  EXPECT_THAT(none.why->text, HasSubstr("GPU 0 is draining"));
 }
 
 TEST(Bookings, MakeFillersLeaveWhenTheyBegin) {
@@ -193,7 +195,7 @@ TEST(Bookings, MakeFillersLeaveWhenTheyBegin) {
   machine.bookings.clear();
   const Beginning now = machine.begin(machine.request({1, {}, {}, {}}, 60min), gpu(0));
   EXPECT_TRUE(now.gpus.empty());
-  EXPECT_TRUE(now.why.empty());
+  EXPECT_FALSE(now.why);
   EXPECT_THAT(now.evict, ::testing::ElementsAre(LeaseId{7}));
 }
 
@@ -442,7 +444,7 @@ class Days {
       end(now.evict);
       end(now.move_out);
     }
-    ASSERT_FALSE(now.gpus.empty()) << "it does not begin: " << now.why;
+    ASSERT_FALSE(now.gpus.empty()) << "it does not begin: " << now.why.value_or(Reason{}).text;
     for (std::size_t i = 0; i < kept.size(); ++i) EXPECT_EQ(now.gpus[i].uuid, kept[i]);
     std::erase_if(promises_, [&](const Promise& each) { return each.request.id == request.id; });
     add_lease(request, now.gpus, promise.booked.until);

@@ -8,6 +8,7 @@
 #include "core/gpu.h"
 #include "core/gpu_wishes.h"
 #include "core/lease.h"
+#include "core/reason.h"
 #include "core/topology.h"
 
 #include <map>
@@ -58,9 +59,10 @@ struct PlacementRequest {
 };
 
 struct Refusal {
-  Error error;    // kInvalid, kLimit or kNoGpu, with a message for the user
-  int free = 0;   // GPUs that would have done
-  int total = 0;  // GPUs that can be leased
+  Error error;                     // kInvalid, kLimit or kNoGpu, with a message for the user
+  int free = 0;                    // GPUs that would have done
+  int total = 0;                   // GPUs that can be leased
+  std::optional<Reason> reason{};  // of kNoGpu: what it would wait for
 };
 
 // Why no state of this machine could ever fill the request, if none could.

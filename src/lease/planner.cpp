@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "core/local_time.h"
+#include "lease/obstacles.h"
 
 #include <fmt/format.h>
 
@@ -187,6 +188,7 @@ void Planner::start(const Request& request, const Gpus& gpus, Waiting& waiting) 
   }
   if (!clear) {
     waiting.expected = now_ + kAnyMoment;
+    waiting.free_now = waiting.wanted;
     explain(request, gpus, waiting);
     hold_for(request, gpus, now_, Source::kDue, waiting);
     return;
@@ -270,34 +272,25 @@ std::optional<NextFree> Planner::in_the_way(const Request& request, const GpuPla
   if (gpu.fits(request, from, until(request, from), others)) return std::nullopt;
   NextFree next;
   next.gpu = name_of(gpu.room(), view_.rooms);
-  bool found = false;
-  for (const Occupant& lease : view_.leases) {
-    if (lease.kind == LeaseKind::kFiller) continue;
-    const bool here = std::any_of(lease.gpus.begin(), lease.gpus.end(), [&](const LeaseGpu& share) {
-      return share.uuid == gpu.room().info.uuid;
-    });
-    if (!here) continue;
-    const WallTime end = end_of(lease, now_);
-    if (end <= from) continue;
-    if (found && (!next.at || (end != kNever && end <= *next.at))) continue;
-    found = true;
+  const Occupant* const lease = lease_in_the_way(request, gpu, others, view_.leases, from, now_);
+  if (lease) {
+    const WallTime end = end_of(*lease, now_);
     next.at = end == kNever ? std::nullopt : std::optional(end);
-    next.user = lease.user;
-    next.lease = lease.id;
-    next.kind = lease.kind;
-    next.ending = lease.ending;
-    next.expired = lease.expired;
+    next.user = lease->user;
+    next.lease = lease->id;
+    next.kind = lease->kind;
+    next.ending = lease->ending;
+    next.expired = lease->expired;
   }
   const auto kept = kept_for_.find(gpu.room().info.uuid);
   // Whoever came first gets it when the lease ends.
-  if (kept != kept_for_.end() && (from == now_ || !found)) {
-    next = {};
-    next.gpu = name_of(gpu.room(), view_.rooms);
+  if (kept != kept_for_.end() && (from == now_ || !lease)) {
     next.behind = kept->second.first;
     next.user = kept->second.second;
   }
   const bool for_now = gpu.fits(request, from, from + kAnyMoment, others);
-  return found && !for_now ? next : booked_on(request, gpu, from).value_or(next);
+  if ((lease || next.behind) && !for_now) return next;
+  return booked_on(request, gpu, from).value_or(next);
 }
 
 // The last booking there that the request would overlap.
@@ -321,6 +314,7 @@ std::optional<NextFree> Planner::booked_on(const Request& request, const GpuPlan
 }
 
 void Planner::explain(const Request& request, const Gpus& gpus, Waiting& waiting) {
+  const GpuPlan* next = nullptr;
   for (const GpuPlan* gpu : gpus) {
     const auto obstacle = in_the_way(request, *gpu, now_);
     if (!obstacle) {
@@ -328,9 +322,12 @@ void Planner::explain(const Request& request, const Gpus& gpus, Waiting& waiting
       continue;
     }
     // The first of them that is expected to go; one with a known time rather than one without.
-    const auto rank = [](const NextFree& n) { return n.at.value_or(kNever); };
-    if (!waiting.next || rank(*obstacle) < rank(*waiting.next)) waiting.next = obstacle;
+    const auto rank = [](const NextFree& n) { return n.behind ? kNever : n.at.value_or(kNever); };
+    if (waiting.next && rank(*obstacle) >= rank(*waiting.next)) continue;
+    waiting.next = obstacle;
+    next = gpu;
   }
+  if (next) waiting.crowded = crowded(request, *next, against_now(request), view_.rooms, now_);
 }
 
 std::string Planner::obstacle_on(const Request& request, const GpuPlan& gpu) const {
@@ -427,7 +424,6 @@ void Planner::try_unplanned(const Request& request, int position) {
   waiting.request = request.id;
   waiting.position = position;
   waiting.wanted = static_cast<int>(wanted_gpus(request));
-  waiting.planned_with = false;
   const bool known = std::any_of(unfit_.begin(), unfit_.end(), is_alike);
   if (!known && !impossible(request.placement, view_.rooms)) {
     const Gpus gpus = usable(request, waiting);
@@ -452,10 +448,14 @@ void Planner::plan(const Request& request, int position) {
   }
   const Gpus gpus = usable(request, waiting);
   if (waiting.out_of_service.empty()) {
-    bool planned = false;
-    for (const WallTime from : possible_starts(request, gpus)) {
-      planned = plan_at(request, gpus, from, waiting);
-      if (planned) break;
+    bool planned = plan_at(request, gpus, now_, waiting);
+    if (!planned) {
+      waiting.free_now = free_now(request, against_now(request), gpus, now_);
+      waiting.free_until = free_until(request, against_now(request), gpus, view_, kept_for_, now_);
+      for (const WallTime from : possible_starts(request, gpus)) {
+        planned = from != now_ && plan_at(request, gpus, from, waiting);
+        if (planned) break;
+      }
     }
     const bool plans = plans_ == Plans::kAll && request.kind != LeaseKind::kFiller;
     if (!planned && plans) plan_for_some_day(request, gpus, waiting);

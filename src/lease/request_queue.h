@@ -99,13 +99,34 @@ struct NextFree {
   std::string gpu;             // what people call it
   std::optional<WallTime> at;  // empty: nobody knows
   std::string user;
-  std::optional<LeaseId> lease;  // empty: it is kept for `behind`
+  std::optional<LeaseId> lease;  // that has it; with `behind`: which goes first when that has ended
   LeaseKind kind = LeaseKind::kRun;
   bool ending = false;
   std::optional<RequestId> behind;
   bool expired = false;
   std::optional<RequestId> booking;  // `user` has booked it from then on, which is too soon
   bool operator==(const NextFree&) const = default;
+};
+
+// Until when a request could have as many GPUs as it wants, and what is to happen on one of them
+// then.
+struct FreeUntil {
+  WallTime at;
+  std::string gpu;  // what people call it
+  RequestId whose;
+  std::string user;
+  bool booking = false;  // `whose` is a booking, which begins; else it waits, and goes first
+  bool operator==(const FreeUntil&) const = default;
+};
+
+// A GPU on which the leases leave enough of its size for a request, but not of what can be promised
+// of it.
+struct Crowded {
+  std::string gpu;  // what people call it
+  Bytes capacity;   // for leases of this share, as the site has set it
+  Bytes promised;   // to the leases there; more than the capacity, if that was lowered
+  Bytes outside;    // in use without a lease, or by leases above their limits
+  bool operator==(const Crowded&) const = default;
 };
 
 struct Waiting {
@@ -117,9 +138,13 @@ struct Waiting {
   std::optional<WallTime> expected;  // when, at the latest, as things stand; empty: nobody knows
   std::optional<NextFree> next;
   bool keeps = true;                    // false: others may start on what is free of it
-  bool planned_with = true;             // false: it is beyond what is planned
   std::optional<std::string> way_made;  // its turn has come: a filler on this GPU makes way
   std::string out_of_service;           // not empty: it needs a GPU that is, and why
+  // For its reason (reason.h).
+  int free_now =
+      0;  // of the GPUs it wants: those that it could have now, if perhaps not for long enough
+  std::optional<FreeUntil> free_until;  // free_now is as many as it wants
+  std::optional<Crowded> crowded;       // the GPU of `next`
 };
 
 struct QueueDecision {
@@ -137,15 +162,5 @@ struct QueueDecision {
 
 // Call it again after carrying out a decision that grants or evicts: a plan may then need less.
 QueueDecision decide(const QueueView& view, WallTime now);
-
-// Why somebody waits, for people: "2 of 3 GPUs free; next expected 15:40, when bob's reservation on
-// GPU 1 ends". The time is left to whoever knows the reader's clock.
-struct Reason {
-  std::string text;                 // "2 of 3 GPUs free"
-  std::string next;                 // "when bob's reservation on GPU 1 ends"; may be empty
-  std::optional<WallTime> next_at;  // when that is expected
-  bool operator==(const Reason&) const = default;
-};
-Reason waiting_reason(const Waiting& waiting);
 
 }  // namespace gpurota::lease

@@ -1,6 +1,7 @@
 #include "lease/request_queue.h"
 
-#include <fmt/format.h>
+#include "lease/reason.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,16 +66,7 @@ struct Lab {
   std::string reason(std::uint64_t id) const {
     for (const Waiting& waiting : decide().waiting) {
       if (waiting.request.value != id) continue;
-      const Reason reason = waiting_reason(waiting);
-      std::string text = reason.text;
-      if (reason.next_at) {
-        text += fmt::format(
-            "; next expected {} min from now,",
-            std::chrono::duration_cast<std::chrono::minutes>(*reason.next_at - kNow).count());
-      } else if (!reason.next.empty()) {
-        text += ";";
-      }
-      return text + (reason.next.empty() ? "" : " " + reason.next);
+      return waiting_reason(waiting).text;
     }
     return "not waiting";
   }
@@ -127,6 +119,7 @@ TEST(RequestQueue, WhatHasBeenKeptForLongEnoughAnybodyMayHave) {
   lab.keeping.pass(lab.decide().keeping, std::chrono::minutes(1));
   EXPECT_THAT(lab.granted(), ElementsAre(2));
   EXPECT_EQ(lab.decide().held.size(), 1U) << "the other free GPU has been kept from nobody";
+  EXPECT_THAT(lab.reason(1), HasSubstr("2 of 3 GPUs are free for it; "));
   lab.leases.clear();
   EXPECT_THAT(lab.granted(), ElementsAre(1));
 }
@@ -326,43 +319,12 @@ TEST(RequestQueue, WhatALeaseHoldsAboveItsLimitIsPlacedAround) {
   EXPECT_THAT(lab.granted(), IsEmpty());
 }
 
-TEST(RequestQueue, TheReasonSaysHowManyAreFreeAndWhenTheNextIsExpected) {
-  Lab lab(3);
-  lab.lease({1}, 40min);
-  lab.whole(3);
-  EXPECT_EQ(
-      lab.reason(1),
-      "2 of 3 GPUs free; next expected 40 min from now, when bob's reservation on GPU 1 ends");
-}
-
-TEST(RequestQueue, TheReasonSaysWhenNobodyKnows) {
-  Lab lab(1);
-  lab.lease({0});
-  lab.whole(1);
-  EXPECT_EQ(
-      lab.reason(1),
-      "0 of 1 GPU free; it is not known when the next will be: bob's program (L1) on GPU 0 has no "
-      "time limit");
-}
-
-TEST(RequestQueue, TheReasonSaysThatALeaseIsOverAndGoesOn) {
-  Lab lab(1);
-  Occupant& over = lab.lease({0}, 1min);
-  over.ends.reset();
-  over.expired = true;
-  lab.whole(1);
-  EXPECT_EQ(
-      lab.reason(1),
-      "0 of 1 GPU free; it is not known when the next will be: bob's reservation (L1) on GPU 0 "
-      "is over, but its programs still use it");
-}
-
 TEST(RequestQueue, TheReasonNamesWhoCameFirst) {
   Lab lab(2);
   lab.lease({0});
   lab.whole(2);
   lab.named({gpu(1)});
-  EXPECT_EQ(lab.reason(2), "0 of 1 GPU free; GPU 1 is kept for R1 of alice, which came first");
+  EXPECT_EQ(lab.reason(2), "GPU 1 is kept for R1 of alice, which came first");
 }
 
 TEST(RequestQueue, WhatIsEndingIsStillThere) {
@@ -371,7 +333,7 @@ TEST(RequestQueue, WhatIsEndingIsStillThere) {
   lab.whole(1);
   lab.whole(1, 1min);
   EXPECT_THAT(lab.granted(), IsEmpty());
-  EXPECT_THAT(lab.reason(1), HasSubstr("is just ending"));
+  EXPECT_THAT(lab.reason(1), HasSubstr("is ending"));
 }
 
 TEST(RequestQueue, AnOverdueEndIsNotAnEmptyGpu) {
@@ -454,7 +416,7 @@ TEST(WaitingReason, NamesAMigInstanceByItsGpuAndItsPlace) {
   lab.rooms[1].info.index = 0;
   lab.lease({1});
   lab.whole(1);
-  EXPECT_THAT(lab.reason(1), HasSubstr("on GPU 0:0 "));
+  EXPECT_THAT(lab.reason(1), HasSubstr("GPU 0:0: "));
 }
 
 }  // namespace

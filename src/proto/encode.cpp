@@ -141,6 +141,9 @@ std::string error_json(const WireError& error) {
   if (error.name == kNoGpu) {
     parameters["free"] = error.free;
     parameters["total"] = error.total;
+    if (error.wait_reason) {
+      parameters["wait_reason"] = Encoder{Nulls::kShown}.value(*error.wait_reason);
+    }
   }
   OrderedJson message = OrderedJson::object();
   message["error"] = error.name;

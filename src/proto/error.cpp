@@ -47,12 +47,14 @@ WireError wire_error(const Error& error) {
   return {.name = std::string(kFailed), .message = error.message, .subject = {}};
 }
 
-WireError no_gpu_error(std::string message, int free, int total) {
+WireError no_gpu_error(std::string message, int free, int total,
+                       std::optional<Reason> wait_reason) {
   return {.name = std::string(kNoGpu),
           .message = std::move(message),
           .subject = {},
           .free = free,
-          .total = total};
+          .total = total,
+          .wait_reason = std::move(wait_reason)};
 }
 
 WireError invalid_parameter(std::string_view field) {

@@ -5,7 +5,9 @@
 
 #include "base/result.h"
 #include "proto/error_names.h"
+#include "proto/types.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,19 +17,21 @@ namespace gpurota::proto {
 inline constexpr std::string_view kMalformed = "malformed";
 
 struct WireError {
-  std::string name;     // one of error_names.h, or one of a newer daemon
-  std::string message;  // dev.gpurota's: the sentence
-  std::string subject;  // org.varlink.service's: the interface, method or parameter
-  int free = 0;         // kNoGpu
-  int total = 0;        // kNoGpu
+  std::string name;                     // one of error_names.h, or one of a newer daemon
+  std::string message;                  // dev.gpurota's: the sentence
+  std::string subject;                  // org.varlink.service's: the interface, method or parameter
+  int free = 0;                         // kNoGpu
+  int total = 0;                        // kNoGpu
+  std::optional<Reason> wait_reason{};  // kNoGpu
   bool operator==(const WireError&) const = default;
 };
 
 // Code -> name: kInvalid InvalidRequest, kNotFound and kGone NotFound, kDenied Denied, kNoGpu NoGpu,
 // kLimit LimitExceeded, kUnavailable Unavailable, all others Failed.
 WireError wire_error(const Error& error);
-// NoGpu with its counts.
-WireError no_gpu_error(std::string message, int free, int total);
+// NoGpu with its counts, and what it would wait for.
+WireError no_gpu_error(std::string message, int free, int total,
+                       std::optional<Reason> wait_reason = {});
 // InvalidParameter: for values that only the daemon can judge, as the codec does for types.
 WireError invalid_parameter(std::string_view field);
 

@@ -36,6 +36,15 @@ TEST(WireError, NoGpuBringsItsCounts) {
   EXPECT_EQ(to_error(back).code, Code::kNoGpu);
 }
 
+TEST(WireError, NoGpuBringsWhatItWouldWaitFor) {
+  const Reason reason{.code = ReasonCode::kFreeUntil,
+                      .text = "GPU 3 is free until {time}, then bob's booking R16 begins",
+                      .time = WallTime(std::chrono::hours(100)),
+                      .remedy = "starts now with --timeout 40m"};
+  EXPECT_EQ(travelled(no_gpu_error("no GPU is free", 1, 8, reason)).wait_reason, reason);
+  EXPECT_FALSE(travelled(no_gpu_error("no GPU is free", 1, 8)).wait_reason);
+}
+
 TEST(WireError, StandardErrorsNameTheirSubject) {
   for (const std::string_view name :
        {kInterfaceNotFound, kMethodNotFound, kMethodNotImplemented, kInvalidParameter}) {
@@ -54,11 +63,12 @@ TEST(WireError, AnErrorOfANewerDaemonStillSaysSomething) {
 
 TEST(WireError, AnErrorWithWrongTypesInItIsReadAsFarAsItGoes) {
   const auto answer = parse_reply<Status>(
-      R"({"error":"dev.gpurota.NoGpu","parameters":{"message":7,"free":"x","total":3}})");
+      R"({"error":"dev.gpurota.NoGpu","parameters":{"message":7,"free":"x","total":3,"wait_reason":{"code":1}}})");
   ASSERT_FALSE(answer.has_value());
   EXPECT_EQ(answer.error().name, kNoGpu);
   EXPECT_EQ(answer.error().free, 0);
   EXPECT_EQ(answer.error().total, 3);
+  EXPECT_FALSE(answer.error().wait_reason);
 }
 
 }  // namespace

@@ -28,6 +28,10 @@ WireError read_error(const Json& name, const Json* parameters) {
     const auto found = parameters->find(key);
     if (found != parameters->end()) (void)decoder.read(*found, *out, key);
   }
+  if (const auto found = parameters->find("wait_reason"); found != parameters->end()) {
+    Reason reason;
+    if (decoder.read(*found, reason, "wait_reason")) error.wait_reason = std::move(reason);
+  }
   return error;
 }
 

@@ -122,6 +122,16 @@ Json size_json(const SizeSpec& size) {
                           : JsonObject().add("bytes", size.bytes).take();
 }
 
+std::optional<Json> reason_json(const std::optional<proto::Reason>& reason) {
+  if (!reason) return std::nullopt;
+  return JsonObject()
+      .add("code", to_string(reason->code))
+      .add("text", reason->text)
+      .add("time", reason->time)
+      .add("remedy", reason->remedy)
+      .take();
+}
+
 Json request_json(const proto::Request& request) {
   std::optional<Json> memory;
   if (request.memory) memory = size_json(*request.memory);
@@ -142,8 +152,9 @@ Json request_json(const proto::Request& request) {
       .add("expected", request.expected)
       .add("planned_labels",
            json_array(request.planned_labels.value_or(std::vector<std::string>()), same))
+      .add("wait_reason", reason_json(request.wait_reason))
       .add("reason", request.reason)
-      .add("next", request.next)
+      .add("next", std::optional<std::string>())  // part of older sentences
       .take();
 }
 
@@ -154,6 +165,7 @@ Json booking_json(const proto::Booking& booking) {
       .add("as_name", booking.as_name)
       .add("begins", booking.begins)
       .add("ends", booking.ends)
+      .add("wait_reason", reason_json(booking.wait_reason))
       .add("labels", json_array(booking.labels, [](const std::string& label) { return label; }))
       .take();
 }

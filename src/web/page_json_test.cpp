@@ -45,6 +45,9 @@ Snapshot a_snapshot() {
   request.command = {{"secret"}};
   request.name = "secret";
   request.pid = 4713;
+  request.wait_reason = {.code = proto::ReasonCode::kLeasedUntil,
+                         .text = "waits for GPU 0: alice's program (L1) ends at {time}",
+                         .time = kNow};
   request.uid = 4714;
   snapshot.status.bookings.emplace().emplace_back().note = "secret";
   snapshot.status.bookings->back().user = "carol";
@@ -75,6 +78,9 @@ TEST(PageJson, NamesTellWhoButNeverWhatTheyRun) {
   EXPECT_THAT(text, HasSubstr("\"request_id\":\"R7\""));
   EXPECT_THAT(text, HasSubstr("\"turn_holder\":\"L1\""));
   EXPECT_THAT(text, HasSubstr("\"user\":\"carol\""));
+  EXPECT_THAT(text,
+              HasSubstr("\"wait_reason\":{\"code\":\"leased_until\",\"text\":\"waits for GPU 0: "
+                        "alice's program (L1) ends at {time}\",\"time\":\"1970-01-01T00:16:40"));
 }
 
 TEST(PageJson, WhatUsersWriteIsNoMarkup) {

@@ -31,12 +31,11 @@ bookings() { gpurota calendar --json | python3 -c 'import json, sys; print(len(j
   start_daemon
   gpurota reserve --gpus "$(value 'len(gpus)')" --at +2h --for 1h
   run -75 gpurota run --nonblock -- true
-  [[ "$output" == *"GPU 0 is booked by $(id -un) from "*" on (R1)"* ]]
-  [[ "$output" == *"it could start now with --timeout 1h59m"* ]]
+  [[ "$output" == *"GPU 0 is free until "*", then "*"'s booking R1 begins; starts now with --timeout 1h59m" ]]
   gpurota run --nonblock --timeout 1h59m -- true
   run -75 gpurota run --nonblock --timeout 3h -- true
   in_background waits gpurota run -- echo it ran
-  wait_until says waits "waiting as R2, position 1: 0 of 1 GPU free; next expected .* booking of GPU 0 (R1) is over"
+  wait_until says waits "waiting as R2, position 1: GPU 0 is free until .*, then .*'s booking R1 begins; starts now with --timeout 1h59m"
   gpurota release R1
   wait "$BACKGROUND_PID"
   says waits 'it ran'

@@ -79,7 +79,7 @@ END
   second=$BACKGROUND_PID
   wait_until queue_is 2
   wait_until says second 'position 2'
-  says first 'position 1 0 of 1 GPU free'
+  says first 'position 1 waits for GPU [01]: .* reservation (L1) ends at '
   gpurota release
   wait "$first" "$second"
   says first 'first L2'
@@ -104,7 +104,7 @@ END
   wait_until queue_is 1
   kill -INT "$BACKGROUND_PID"
   wait_until says one interrupted
-  wait_until says one 'gave up after 1 s: 0 of 1 GPU free'
+  wait_until says one 'gave up after 1 s: waits for GPU [01]: .* reservation (L1) ends at '
   wait_until says one '^0 of '
   wait_until queue_is 1
   gpurota cancel "$(gpurota queue --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["requests"][0]["request_id"])')"

@@ -14,7 +14,7 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
 @test "run waits for a GPU, says why, and runs when it is its turn" {
   take_all
   in_background waits gpurota run -- sh -c 'echo runs on $CUDA_VISIBLE_DEVICES'
-  wait_until says waits 'waiting as R1, position 1: 0 of 1 GPU free; next expected .* reservation on GPU'
+  wait_until says waits 'waiting as R1, position 1: waits for GPU [01]: .* reservation (L1) ends at '
   gpurota release
   wait "$BACKGROUND_PID"
   says waits 'runs on [0-9]'
@@ -123,7 +123,7 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   in_background waits gpurota run --as anna -- true
   wait_until waiting 1
   gpurota queue >table
-  grep -E "1 +R1 +$(id -un) \(anna\) +1 .*0 of 1 GPU free" table
+  grep -E "1 +R1 +$(id -un) \(anna\) +1 .*waits for GPU [01]: .* reservation \(L1\) ends at [0-9 A-Za-z]*:[0-9]{2}" table
   gpurota explain R1 | grep 'at the latest'
   gpurota explain | grep 'R1, position 1'
   gpurota explain L1 | grep "R1 of .* waits for it"
@@ -143,9 +143,10 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   wait_until waiting 1
   local memory
   gpurota explain R1 >said
-  memory=$(sed -n 's/^  with --memory \([0-9]*[GM]\) it could start now on GPU 0$/\1/p' said)
-  grep -q '^  with --swap it could start now on GPU 0$' said
-  wait_until says waits 'it could start now with --memory [0-9]*[GM] (on GPU 0) or with --swap (on GPU 0)'
+  memory=$(sed -n 's/^  starts now with --memory \([0-9]*[GM]\), on GPU 0$/\1/p' said)
+  grep -q '^  starts now with --swap, on GPU 0$' said
+  wait_until says waits '; starts now with --memory [0-9]*[GM] or with --swap$'
+  gpurota queue | grep -q '; starts now with --memory [0-9]*[GM] or with --swap$'
   gpurota explain R1 --json >json
   python3 - <<'END'
 import json
@@ -164,8 +165,48 @@ END
   wait_until waiting 1
   run -75 --separate-stderr gpurota run --nonblock --gpu-ids 1 -- true
   # shellcheck disable=SC2154 # `run --separate-stderr` sets it
-  grep -E '^gpurota: it could start now with --timeout 1[0-9]m \(on GPU 1\)' <<<"$stderr"
+  grep -E '^gpurota: .*; starts now with --timeout 1[0-9]m$' <<<"$stderr"
   gpurota run --nonblock --gpu-ids 1 --timeout 15m -- true
+}
+
+@test "why one waits is the same sentence everywhere, with its time" {
+  gpurota reserve --gpu-ids 1 --for 2h --quiet
+  in_background waits gpurota run --gpu-ids 1 -- true
+  wait_until waiting 1
+  gpurota job add later --gpu-ids 1 -- true
+  later_waits() { gpurota job show later | grep -q 'waiting as R2'; }
+  wait_until later_waits
+  gpurota queue --json >json
+  local why
+  why=$(python3 - <<'END'
+import datetime, json
+first, second = json.load(open("json"))["requests"]
+reason = first["wait_reason"]
+assert (reason["code"], reason["remedy"]) == ("leased_until", "starts now without --gpu-ids"), reason
+assert second["wait_reason"]["code"] == "behind_request", second
+time = datetime.datetime.fromisoformat(reason["time"].replace("Z", "+00:00")).astimezone()
+day = "%H:%M" if time.date() == datetime.date.today() else "%a %H:%M"
+print(reason["text"].replace("{time}", time.strftime(day)))
+END
+  )
+  wait_until says waits "waiting as R1, position 1: $why; starts now without --gpu-ids$"
+  gpurota queue | grep -qF "$why; starts now without --gpu-ids"
+  gpurota explain R1 | grep -qxF "R1, position 1: $why"
+  local behind='waits for GPU 1: R1 of .* gets it first, when L1 ends at .*; starts now without --gpu-ids'
+  gpurota job show later | grep -qE "^state .*: $behind$"
+  gpurota job list | grep -qE "$behind"
+  gpurota job remove later --force
+}
+
+@test "a capacity below what a lease has is the reason, not that the lease has no time limit" {
+  local size
+  size=$(value "gpus[0]['available_bytes'] >> 20")
+  in_background lease gpurota run --gpu-ids 0 --swap --memory "$((size * 3 / 4))M" -- sleep 60
+  wait_until holds "len(leases) == 1"
+  printf '%s\n' '[turns.gpu.0]' "capacity = \"$((size / 2))M\"" >"$E2E_DIR/gpurota.toml"
+  gpurota reload
+  in_background waits gpurota run --gpu-ids 0 --swap --memory "$((size / 4))M" -- true
+  wait_until says waits 'waits for GPU 0: its capacity of .* is less than the .* that leases there may have'
 }
 
 @test "explain says how a lease ended that is over" {

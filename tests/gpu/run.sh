@@ -249,7 +249,7 @@ kinds() { # the driver's model, size and compute capability choose; what is avai
   until status | holds "d['leases']"; do sleep 0.05; done
   left=$(status | python3 -c "import json, sys; print(json.load(sys.stdin)['gpus'][0]['available_bytes'] >> 20)")
   gpurota run --nonblock --memory "$((left + 1))M" -- true 2> "$work/kinds.err" && return 4
-  grep -E 'it could start now with --memory [0-9]+G' "$work/kinds.err" || return 5
+  grep -E '; starts now .*with --memory [0-9]+G' "$work/kinds.err" || return 5
   gpurota run --nonblock --memory "${left}M" -- true || return 6
   gpurota release --all > "$work/kinds.out"
   wait "$other"

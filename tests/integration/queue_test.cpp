@@ -13,6 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A client that waits in the queue, or has come through it.
 class WaitingClient {
@@ -132,8 +133,13 @@ TEST_F(QueueTest, WhoeverWaitsIsServedInTurn) {
   const auto told = second.next();
   ASSERT_TRUE(told.request);
   EXPECT_EQ(told.request->position, 1);
-  EXPECT_EQ(told.request->reason, "0 of 1 GPU free");
-  EXPECT_THAT(told.request->next.value_or(""), HasSubstr("reservation on GPU 0 ends"));
+  ASSERT_TRUE(told.request->wait_reason);
+  EXPECT_EQ(told.request->wait_reason->code, proto::ReasonCode::kLeasedUntil);
+  EXPECT_THAT(told.request->wait_reason->text, HasSubstr("reservation (L1) ends at {time}"));
+  EXPECT_TRUE(told.request->wait_reason->time);
+  // What older programs show has its time already.
+  EXPECT_THAT(told.request->reason, HasSubstr("reservation (L1) ends at "));
+  EXPECT_THAT(told.request->reason, Not(HasSubstr("{time}")));
   EXPECT_EQ(third.next().request->position, 2);
   release(taken);
   EXPECT_NE(second.lease().lease_id, taken);
@@ -155,6 +161,7 @@ TEST_F(QueueTest, WhoeverDoesNotWaitPassesNobody) {
   EXPECT_THAT(refused.error().message,
               HasSubstr("0 of 2 GPUs free, 1 asked for: GPU 0 is leased to"));
   EXPECT_THAT(refused.error().message, HasSubstr("; GPU 1 is kept for R1 of "));
+  EXPECT_THAT(refused.error().message, Not(HasSubstr("{time}")));
   const auto status = daemon.call(proto::Status{});
   EXPECT_EQ(status->gpus[1].held_for, RequestId{1});
 }

@@ -71,15 +71,21 @@ TEST(HostAnswers, QueuesAreOneTableInTheirOrder) {
   request.user = "alice";
   request.gpus = 2;
   request.since = kNow;
-  request.reason = "0 of 2 GPUs free";
+  request.reason = "as an older daemon says it";
+  request.wait_reason = {.text = "waits for GPU 1: bob's program (L3) ends at {time}",
+                         .time = kNow};
   second.requests = first.requests;
   second.requests[0].user = "bob";
+  second.requests[0].wait_reason.reset();
   const std::vector<OfHost<proto::ListRequests>> hosts = {{"gpu2", &first}, {"gpu1", &second}};
   const std::string text = hosts_queue_text(hosts, {0, false}, kNow);
   EXPECT_EQ(text.substr(0, text.find('\n')),
             "HOST     REQUEST  USER   GPUS  FREE  SINCE  EXPECTED  WHY");
   EXPECT_NE(text.find("gpu2  1  R7       alice  2"), std::string::npos) << text;
   EXPECT_NE(text.find("gpu1  1  R7       bob    2"), std::string::npos) << text;
+  EXPECT_NE(text.find("bob's program (L3) ends at "), std::string::npos) << text;
+  EXPECT_EQ(text.find("{time}"), std::string::npos) << text;
+  EXPECT_NE(text.find("as an older daemon says it"), std::string::npos) << text;
   first.requests.clear();
   second.requests.clear();
   EXPECT_EQ(hosts_queue_text(hosts, {0, false}, kNow), "the queues are empty\n");

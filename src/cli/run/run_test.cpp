@@ -179,7 +179,10 @@ std::string waiting_answer(int position) {
   proto::Request& request = reply.request.emplace();
   request.request_id = {7};
   request.position = position;
-  request.reason = "0 of 1 GPU free";
+  request.reason = "as an older program shows it";
+  request.wait_reason = {.code = proto::ReasonCode::kLeasedOpenEnded,
+                         .text = "waits for GPU 1: bob's program (L3) has no time limit",
+                         .remedy = "starts now with --swap"};
   return proto::reply_json<proto::Enqueue>(reply, true);
 }
 
@@ -187,7 +190,9 @@ TEST_F(RunTest, WhoeverWaitsSaysSoAndLeavesAtCtrlC) {
   daemon_.on_call(
       [](const proto::Call&) -> std::optional<std::string> { return waiting_answer(2); });
   run({"true"});
-  EXPECT_EQ(read_line(), "gpurota: waiting as R7, position 2: 0 of 1 GPU free");
+  EXPECT_EQ(read_line(),
+            "gpurota: waiting as R7, position 2: waits for GPU 1: bob's program (L3) has no time "
+            "limit; starts now with --swap");
   ::kill(pid_, SIGINT);
   const int status = wait();
   ASSERT_TRUE(WIFSIGNALED(status));
@@ -199,7 +204,9 @@ TEST_F(RunTest, WaitingEndsWithItsTimeLimit) {
       [](const proto::Call&) -> std::optional<std::string> { return waiting_answer(1); });
   run({"true"}, {"--wait", "1s"});
   EXPECT_EQ(exit_code(), kExitNoGpu);
-  EXPECT_NE(read_rest().find("gave up after 1 s: 0 of 1 GPU free"), std::string::npos);
+  EXPECT_NE(read_rest().find("gave up after 1 s: waits for GPU 1: bob's program (L3) has no time "
+                             "limit\n"),
+            std::string::npos);
 }
 
 TEST_F(RunTest, WhoeverWaitsComesBackToARestartedDaemonWithTheSameTicket) {

@@ -14,6 +14,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
+#include <string>
 
 namespace gpurota::cli::topview {
 namespace {
@@ -31,6 +33,19 @@ class Lines {
     if (room_ == 0) return;
     grid_.put(0, y_, display_text(text, 1000), style);
     next(1);
+  }
+  // A sentence, whole, on as many lines as it takes.
+  void add_wrapped(const std::string& text) {
+    std::istringstream words(text);
+    std::string line;
+    for (std::string word; words >> word;) {
+      if (!line.empty() && display_width(line + " " + word) > grid_.width()) {
+        add(line);
+        line.clear();
+      }
+      line += (line.empty() ? "" : " ") + word;
+    }
+    add(line);
   }
   // "name: value", unless there is none.
   void add(const char* name, const std::string& value) {
@@ -159,7 +174,7 @@ void draw_request_details(Lines& lines, const proto::Request& request, WallTime 
   lines.add(fmt::format("{} of {}", to_string(request.request_id),
                         person_text(request.user, request.as_name)),
             {Tone::kPlain, true});
-  lines.add(waiting_text(request, now));
+  lines.add_wrapped(waiting_text(request, now, true));
   lines.add("since", clock_text(request.since, now));
   lines.add("expected",
             request.expected ? clock_text(*request.expected, now) + " at the latest" : "not known");

@@ -7,6 +7,7 @@
 #include "cli/time_text.h"
 #include "cli/top/turns_line.h"
 #include "cli/views.h"
+#include "client/reason_text.h"
 #include "core/local_time.h"
 
 #include <fmt/format.h>
@@ -217,8 +218,7 @@ std::string request_row_text(const proto::Request& request, WallTime now) {
                 (*request.expected > now ? " (in " + span_text(*request.expected - now) + ")"
                                          : std::string())
           : "expected ?");
-  text += ": " + request.reason;
-  if (request.next) text += "; " + *request.next;
+  text += ": " + client::reason_text(request, now);
   if (const std::string place = place_text(request); !place.empty()) text += "; " + place;
   return text;
 }
@@ -248,13 +248,14 @@ void add_bookings(std::vector<Row>& rows, const Answers& answers, const Choice& 
   if (choice.user.empty() && passes(row.cells, choice.filter)) rows.push_back(std::move(row));
 }
 
-std::string filler_row_text(const proto::Filler& filler) {
+std::string filler_row_text(const proto::Filler& filler, WallTime now) {
   std::string text = fmt::format("  {} of {}: {}", display_text(filler.name, 40),
                                  display_text(filler.user, 32), display_text(filler.state, 20));
   if (filler.detail) text += ", " + *filler.detail;
   for (const proto::FillerPlace& place : filler.places) {
     text += fmt::format("; GPU {} {}", place.gpu, display_text(place.state, 20));
-    if (!place.why.empty()) text += " (" + display_text(place.why, 80) + ")";
+    const std::string why = client::reason_text(place, now);
+    if (!why.empty()) text += " (" + why + ")";
   }
   return text;
 }
@@ -262,7 +263,7 @@ std::string filler_row_text(const proto::Filler& filler) {
 void add_fillers(std::vector<Row>& rows, const Answers& answers, const Choice& choice) {
   bool first = true;
   for (const proto::Filler& filler : answers.fillers.fillers) {
-    Row row = text_row(filler_row_text(filler));
+    Row row = text_row(filler_row_text(filler, answers.when));
     if (!is_of_user(filler.user, choice) || !passes(row.cells, choice.filter)) continue;
     if (first) rows.push_back(text_row("FILLERS"));
     first = false;

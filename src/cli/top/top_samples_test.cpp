@@ -41,8 +41,11 @@ void add_queue(Answers& answers) {
   first.since = kNow - 10min;
   first.gpus = 2;
   first.expected = kNow + 79min;
-  first.reason = "1 of 2 GPUs free";
-  first.next = "when gu_alice's reservation on GPU 0 ends";
+  first.wait_reason = {.code = proto::ReasonCode::kLeasedUntil,
+                       .text =
+                           "1 of 2 GPUs is free for it; the next is expected at {time}, when "
+                           "gu_alice's reservation (L1) on GPU 0 ends",
+                       .time = first.expected};
   proto::Request& second = answers.queue.requests.emplace_back();
   second.request_id = RequestId{9};
   second.position = 2;
@@ -50,7 +53,8 @@ void add_queue(Answers& answers) {
   second.since = kNow - 2min;
   second.gpus = 1;
   second.memory = SizeSpec{gib(40), 0};
-  second.reason = "0 of 1 GPUs free";
+  second.wait_reason = {.code = proto::ReasonCode::kBehindRequest,
+                        .text = "waits for GPU 0: R7 of gu_bob gets it first, when L1 ends"};
 }
 
 void add_process(Answers& answers, std::size_t lease, int pid, double used) {
@@ -69,8 +73,11 @@ void add_filler(Answers& answers) {
   filler.name = "fold";
   filler.user = "fold";
   filler.state = "waiting";
-  filler.places = {{.gpu = 2, .state = "free", .why = ""},
-                   {.gpu = 3, .state = "busy", .why = "leases"}};
+  filler.places = {
+      {.gpu = 2, .state = "free"},
+      {.gpu = 3,
+       .state = "busy",
+       .wait_reason = {{.code = proto::ReasonCode::kLeased, .text = "a lease has GPU 3"}}}};
 }
 
 }  // namespace

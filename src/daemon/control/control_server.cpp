@@ -4,6 +4,7 @@
 #include "base/memory_reserve.h"
 #include "daemon/control/control_connection.h"
 #include "daemon/control/memory_shortage.h"
+#include "daemon/control/wire_reason.h"
 #include "ipc/packet.h"
 #include "proto/methods.h"
 
@@ -420,7 +421,10 @@ void ControlServer::on_request_gone(const QueueEntry& entry, const Error& why) {
     if (connection->waits != entry.id) continue;
     connection->waits.reset();
     connection->newest.clear();
-    answer(*connection, proto::error_json(proto::wire_error(why)));
+    answer(*connection, proto::error_json(why.code == Code::kNoGpu
+                                              ? no_gpu_error(why.message, entry.waiting.free_now,
+                                                             entry.waiting.wanted, entry.reason)
+                                              : proto::wire_error(why)));
     resume_soon(*connection);
   }
 }

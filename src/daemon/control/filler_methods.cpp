@@ -2,7 +2,9 @@
 
 #include "daemon/control/calls.h"
 #include "daemon/control/program_calls.h"
+#include "daemon/control/wire_reason.h"
 #include "daemon/supervised/fillers.h"
+#include "filler/place_reason.h"
 #include "lease/gpu_selector.h"
 #include "proto/codec.h"
 
@@ -82,6 +84,17 @@ Result<void> check_possible(const FillerWishes& wishes, const std::vector<lease:
   return never ? tl::unexpected(never->error) : Result<void>();
 }
 
+// Nothing of one that is on there and may stay.
+std::optional<Reason> reason_there(const Fillers& fillers, const FillerEntry& filler,
+                                   const FillerSpot& spot, const std::string& gpu) {
+  const bool there = spot.filler == filler.id && !spot.moved_out;
+  if (!there && filler.paused) return filler::paused_reason();
+  if (spot.filler && spot.filler != filler.id) return filler::other_filler_reason(gpu);
+  std::optional<WallTime> start;
+  if (const auto at = spot.turns.start_at()) start = fillers.wall_time(*at);
+  return filler::place_reason(spot.turns, gpu, start);
+}
+
 }  // namespace
 
 proto::FillerPlace FillerMethods::describe_place(const FillerEntry& filler,
@@ -97,6 +110,10 @@ proto::FillerPlace FillerMethods::describe_place(const FillerEntry& filler,
   const filler::State state = spot.turns.state();
   place.state = to_string(state);
   place.why = to_string(spot.turns.why());
+  const std::string label = parts_.gpus.name_of(gpu.info.uuid);
+  if (const auto reason = reason_there(*parts_.fillers, filler, spot, label)) {
+    place.wait_reason = wire_reason(*reason);
+  }
   if (spot.filler == filler.id && spot.moved_out) {
     place.state = "evicted";
     place.lease_id = spot.lease;

@@ -87,8 +87,8 @@ proto::Job JobMethods::describe_job(const JobEntry& job) const {
     shown.since = entry.since;
     shown.request_id = entry.id;
     shown.position = entry.waiting.position;
-    shown.detail = entry.reason.text;
-    if (!entry.reason.next.empty()) *shown.detail += "; " + entry.reason.next;
+    shown.detail = reason_text(entry.reason, parts_.wall_clock());
+    shown.wait_reason = parts_.views.wait_reason(entry, job.uid);
   }
   return shown;
 }

@@ -1,10 +1,12 @@
 #include "daemon/control/queue_methods.h"
 
 #include "daemon/control/calls.h"
+#include "daemon/control/wire_reason.h"
 #include "daemon/leases/lease_environment.h"
 #include "daemon/notices/notice_text.h"
 #include "daemon/supervised/jobs.h"
 #include "lease/gpu_selector.h"
+#include "lease/reason.h"
 #include "proto/codec.h"
 
 #include <fmt/format.h>
@@ -14,9 +16,9 @@ namespace {
 
 std::string refusal_json(const lease::Refusal& refusal) {
   const Error& error = refusal.error;
-  return proto::error_json(error.code == Code::kNoGpu
-                               ? proto::no_gpu_error(error.message, refusal.free, refusal.total)
-                               : proto::wire_error(error));
+  return proto::error_json(error.code == Code::kNoGpu ? no_gpu_error(error.message, refusal.free,
+                                                                     refusal.total, refusal.reason)
+                                                      : proto::wire_error(error));
 }
 
 Error no_such_request(RequestId id) {
@@ -85,8 +87,14 @@ Outcome QueueMethods::place(const Caller& caller, const AcquireRequest& request)
   }
   Outcome outcome;
   if (!place) {
-    outcome.answer = refusal_json(place.error());
-    return leases_.refused_to(caller, std::move(outcome), place.error().error.message);
+    lease::Refusal refusal = place.error();
+    // Options of gpurota run are of no use to a pod.
+    const bool has_options = request.kind != LeaseKind::kPod;
+    if (refusal.reason && has_options) {
+      refusal.reason->remedy = parts_.availability.remedy(request);
+    }
+    outcome.answer = refusal_json(refusal);
+    return leases_.refused_to(caller, std::move(outcome), refusal.error.message);
   }
   // Who waits for fillers only is told when they have gone.
   if (!request.at_once) outcome.answer = waits(caller, *place->entry);
@@ -108,8 +116,8 @@ Outcome QueueMethods::on(const Caller& caller, const proto::CheckRequest& call) 
   return never ? refused(never->error) : replied<proto::CheckRequest>({});
 }
 
-Result<std::vector<lease::WayOut>> QueueMethods::ways_out(
-    const Caller& caller, const proto::FindAlternatives& call) const {
+Result<QueueMethods::Ways> QueueMethods::ways_out(const Caller& caller,
+                                                  const proto::FindAlternatives& call) const {
   if (call.request_id.has_value() == call.request.has_value()) {
     return fail(Code::kInvalid, "name a request that waits, or describe one");
   }
@@ -119,19 +127,20 @@ Result<std::vector<lease::WayOut>> QueueMethods::ways_out(
     if (const auto never = lease::impossible(request.placement, parts_.rooms.list())) {
       return tl::unexpected(never->error);
     }
-    return parts_.availability.ways_out(request);
+    return Ways{parts_.availability.ways_out(request), request.kind};
   }
   const QueueEntry* const entry = parts_.queue.find(*call.request_id);
   if (!entry) return tl::unexpected(no_such_request(*call.request_id));
   if (entry->asked.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
     return fail(Code::kDenied, to_string(entry->id) + " is somebody else's request");
   }
-  return parts_.availability.ways_out(*entry);
+  return Ways{parts_.availability.ways_out(*entry), entry->asked.kind};
 }
 
-proto::Alternative QueueMethods::alternative(const lease::WayOut& way) const {
+proto::Alternative QueueMethods::alternative(const lease::WayOut& way, LeaseKind kind) const {
   using Kind = lease::WayOut::Kind;
   proto::Alternative shown;
+  shown.remedy = lease::remedy_text({way}, kind);
   switch (way.kind) {
     case Kind::kTime:
       shown.change = proto::AlternativeChange::kSeconds;
@@ -160,8 +169,8 @@ Outcome QueueMethods::on(const Caller& caller, const proto::FindAlternatives& ca
   const auto ways = ways_out(caller, call);
   if (!ways) return refused(ways.error());
   proto::FindAlternatives::Reply reply;
-  for (const lease::WayOut& way : *ways) {
-    reply.alternatives.push_back(alternative(way));
+  for (const lease::WayOut& way : ways->found) {
+    reply.alternatives.push_back(alternative(way, ways->kind));
     reply.alternatives.back().request_id = call.request_id;
   }
   return replied<proto::FindAlternatives>(reply);

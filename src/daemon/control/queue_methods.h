@@ -35,9 +35,12 @@ class QueueMethods {
   // Acquire and Enqueue: the lease, or a place in the queue.
   Outcome ask(const Caller& caller, const proto::LeaseRequest& wanted, std::string ticket,
               Waiting waiting);
-  Result<std::vector<lease::WayOut>> ways_out(const Caller& caller,
-                                              const proto::FindAlternatives& call) const;
-  proto::Alternative alternative(const lease::WayOut& way) const;
+  struct Ways {
+    std::vector<lease::WayOut> found;
+    LeaseKind kind;  // of the lease that is asked for
+  };
+  Result<Ways> ways_out(const Caller& caller, const proto::FindAlternatives& call) const;
+  proto::Alternative alternative(const lease::WayOut& way, LeaseKind kind) const;
   Result<void> set_draining(const Caller& caller, const std::vector<std::string>& names,
                             bool draining, const std::string& reason);
 

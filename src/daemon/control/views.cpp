@@ -4,6 +4,7 @@
 #include "core/model_name.h"
 #include "daemon/control/pods.h"
 #include "daemon/control/series_answer.h"
+#include "daemon/control/wire_reason.h"
 #include "daemon/gpus/gpu_classes.h"
 #include "daemon/leases/bookings.h"
 #include "daemon/tenants/turn_keeper.h"
@@ -224,6 +225,12 @@ void Views::show_order(const QueueEntry& entry, proto::Request& request) const {
                                      share(other->asked.uid).value_or(proto::FairShare())};
 }
 
+proto::Reason Views::wait_reason(const QueueEntry& entry, uid_t viewer) const {
+  Reason reason = entry.reason;
+  if (sees_all(viewer, entry.asked.uid)) reason.remedy = parts_.availability.remedy(entry);
+  return wire_reason(reason);
+}
+
 proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
   proto::Request request;
   request.request_id = entry.id;
@@ -247,7 +254,7 @@ proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
   if (entry.asked.lasts) {
     request.seconds = std::chrono::duration_cast<std::chrono::seconds>(*entry.asked.lasts).count();
   }
-  request.free = entry.waiting.free;
+  request.free = entry.waiting.free_now;
   std::vector<std::string>& labels = request.planned_labels.emplace();
   for (const GpuUuid& uuid : entry.waiting.planned) {
     const GpuEntry* const gpu = parts_.gpus.find(uuid);
@@ -256,9 +263,8 @@ proto::Request Views::request(const QueueEntry& entry, uid_t viewer) const {
     labels.push_back(parts_.gpus.name_of(uuid));
   }
   request.expected = entry.waiting.expected;
-  request.reason = entry.reason.text;
-  if (!entry.reason.next.empty()) request.next = entry.reason.next;
-  request.next_at = entry.reason.next_at;
+  request.reason = reason_text(entry.reason, parts_.wall_clock());
+  request.wait_reason = wait_reason(entry, viewer);
   show_order(entry, request);
   if (!sees_all(viewer, entry.asked.uid)) return request;
   request.pid = entry.holder.pid();
@@ -280,7 +286,10 @@ proto::Booking Views::booking(const BookingEntry& entry, uid_t viewer) const {
   booking.gpu_ids = entry.kept;
   for (const GpuUuid& gpu : entry.kept) booking.labels.push_back(parts_.gpus.name_of(gpu));
   booking.memory = entry.asked.placement.memory;
-  if (!entry.trouble.empty()) booking.trouble = entry.trouble;
+  if (entry.trouble) {
+    booking.trouble = reason_text(*entry.trouble, parts_.wall_clock());
+    booking.wait_reason = wire_reason(*entry.trouble);
+  }
   if (entry.on_time) booking.on_time = true;
   if (entry.waits_for_use) booking.waits_for_use = true;
   if (sees_all(viewer, entry.asked.uid)) booking.note = entry.asked.note;

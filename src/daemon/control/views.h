@@ -69,6 +69,8 @@ class Views {
   // Nothing where the queue is in the order of coming.
   std::optional<proto::FairShare> share(uid_t uid) const;
   proto::Request request(const QueueEntry& entry, uid_t viewer) const;
+  // Why it waits; what it can do now is for those who see all of it.
+  proto::Reason wait_reason(const QueueEntry& entry, uid_t viewer) const;
   proto::Booking booking(const BookingEntry& entry, uid_t viewer) const;
   proto::Status::Reply status(uid_t viewer) const;
   std::string user_name(uid_t uid) const { return parts_.processes.user_name(uid); }

@@ -249,7 +249,8 @@ void Recorder::on_request(const QueueEntry& entry) {
   Event event;
   event.type = proto::EventType::kRequestQueued;
   event.uid = entry.asked.uid;
-  event.message = fmt::format("{} waits: {}", to_string(entry.id), entry.reason.text);
+  event.message = fmt::format("{} waits: {}", to_string(entry.id),
+                              reason_text(entry.reason, parts_.wall_clock()));
   event.detail = display_command(entry.asked.command, 200);
   record(std::move(event));
 }

@@ -1,6 +1,13 @@
 #include "daemon/leases/availability.h"
 
+#include "lease/reason.h"
+
 namespace gpurota::daemon {
+namespace {
+
+constexpr int kNearTheHead = 16;
+
+}  // namespace
 
 std::vector<lease::Available> Availability::available() const {
   return lease::available(parts_.rooms.list(), parts_.rooms.occupants(), parts_.queue.plans(),
@@ -26,6 +33,17 @@ std::vector<lease::WayOut> Availability::ways_out(const AcquireRequest& request)
   const Queue& queue = parts_.queue;
   return ways_out(queue.requests(&request), queue.order().place_of(request.uid, queue.entries()),
                   request);
+}
+
+std::string Availability::remedy(const QueueEntry& entry) const {
+  if (entry.waiting.position > kNearTheHead) return {};
+  return lease::remedy_text(ways_out(entry), entry.asked.kind);
+}
+
+std::string Availability::remedy(const AcquireRequest& request) const {
+  const Queue& queue = parts_.queue;
+  if (queue.order().place_of(request.uid, queue.entries()) >= kNearTheHead) return {};
+  return lease::remedy_text(ways_out(request), request.kind);
 }
 
 std::vector<lease::WayOut> Availability::ways_out(const std::vector<lease::Request>& requests,

@@ -9,6 +9,7 @@
 #include "lease/ways_out.h"
 
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace gpurota::daemon {
@@ -34,6 +35,10 @@ class Availability {
   // one that is not there.
   std::vector<lease::WayOut> ways_out(const QueueEntry& entry) const;
   std::vector<lease::WayOut> ways_out(const AcquireRequest& request) const;
+  // The same as words of a reason. Nothing for those far back in the queue: each answer that shows
+  // a queue would plan all of it again for each of them (FindAlternatives does, for one).
+  std::string remedy(const QueueEntry& entry) const;
+  std::string remedy(const AcquireRequest& request) const;
 
  private:
   std::vector<lease::WayOut> ways_out(const std::vector<lease::Request>& requests,

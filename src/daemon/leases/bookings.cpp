@@ -24,23 +24,6 @@ constexpr Duration kLookBefore = std::chrono::minutes(5);
 // More than a year of weeks.
 constexpr std::size_t kMostBookingsAtOnce = 60;
 
-// Who is in the way, and until when.
-std::string obstacle_text(const lease::NextFree& next, WallTime now) {
-  const std::string user = display_text(next.user, 32);
-  if (next.booking) {
-    return fmt::format("{} has booked GPU {} ({}){}", user, next.gpu, to_string(*next.booking),
-                       next.at ? " until " + local_time_text(*next.at, now)
-                               : ", and the site lets reservations go on after their time");
-  }
-  if (next.behind) {
-    return fmt::format("GPU {} is kept for {} of {}, which came first", next.gpu,
-                       to_string(*next.behind), user);
-  }
-  const char* const what = next.kind == LeaseKind::kRun ? "program" : to_string(next.kind);
-  return fmt::format("{}'s {} ({}) on GPU {} {}", user, what, to_string(*next.lease), next.gpu,
-                     next.at ? "ends at " + local_time_text(*next.at, now) : "has no time limit");
-}
-
 template <class Entries>
 auto position_of(RequestId id, Entries& entries) {
   return std::find_if(entries.begin(), entries.end(),
@@ -165,7 +148,7 @@ Error Bookings::refusal(const BookingEntry& entry, const lease::NotBooked& why) 
   if (!why.error.message.empty()) {
     text += ": " + why.error.message;
   } else if (why.obstacle) {
-    text += ": " + obstacle_text(*why.obstacle, now);
+    text += ": " + reason_text(lease::booking_obstacle(*why.obstacle), now);
   }
   text += fmt::format("; ask for another time{} (gpurota calendar shows what is booked)",
                       placement.gpus.empty() ? ", or less" : " or other GPUs");
@@ -399,7 +382,7 @@ void Bookings::begin(RequestId id) {
   if (!entry.used) asked.unused_since = now;
   asked.lasts = entry.ends() - now;
   const auto made = parts_.leases.make(asked, beginning.gpus, id);
-  if (!made) return set_trouble(id, made.error().error.message);
+  if (!made) return set_trouble(id, lease::cannot_start_reason(made.error().error));
   (void)take(id);
   log::info("booking has begun",
             {{"request", to_string(id)}, {"lease", to_string((*made)->lease.id)}});
@@ -500,20 +483,22 @@ void Bookings::make_room(const BookingEntry& entry, const lease::Beginning& begi
   const std::string user = fmt::format("{} ({})", owner_text(entry), to_string(entry.id));
   parts_.queue.send_away(beginning.evict, beginning.move_out, [&](LeaseId) { return user; });
   parts_.queue.yield_expired(entry.kept, user);
-  position_of(entry.id, entries_)->waits_for = beginning.why;
-  if (!beginning.why.empty()) set_trouble(entry.id, beginning.why);
+  position_of(entry.id, entries_)->waits_for =
+      beginning.why ? reason_text(*beginning.why, parts_.wall_clock()) : "";
+  if (beginning.why) set_trouble(entry.id, *beginning.why);
 }
 
-void Bookings::set_trouble(RequestId id, const std::string& why) {
+void Bookings::set_trouble(RequestId id, Reason why) {
   const auto it = position_of(id, entries_);
   // A lease that ends with its time, or a filler, is gone in a moment.
   const Duration grace = parts_.config.grace + kLongestBookingWait / 6;
   const bool patient = parts_.wall_clock() < it->begins + grace ||
                        (it->used && parts_.loop.now() < it->used_at + grace);
   if (patient || it->trouble == why) return;
-  it->trouble = why;
-  log::warn("a booking cannot begin, trying again", {{"request", to_string(id)}, {"reason", why}});
-  tell({.step = BookingStep::kTrouble, .booking = *it, .why = why});
+  it->trouble = std::move(why);
+  const std::string text = reason_text(*it->trouble, parts_.wall_clock());
+  log::warn("a booking cannot begin, trying again", {{"request", to_string(id)}, {"reason", text}});
+  tell({.step = BookingStep::kTrouble, .booking = *it, .why = text});
 }
 
 void Bookings::miss(RequestId id) {
@@ -522,8 +507,8 @@ void Bookings::miss(RequestId id) {
     log::error("cannot remove a booking from the store, the next start will",
                {{"request", to_string(id)}, {"error", removed.error().message}});
   }
-  const std::string why =
-      entry.trouble.empty() ? std::string("gpurotad did not run then") : entry.trouble;
+  const std::string why = entry.trouble ? reason_text(*entry.trouble, parts_.wall_clock())
+                                        : std::string("gpurotad did not run then");
   log::warn("a booking is over and has never begun", {{"request", to_string(id)}, {"reason", why}});
   tell({.step = BookingStep::kMissed, .booking = entry, .why = why});
   parts_.queue.poke();

@@ -34,8 +34,8 @@ struct BookingEntry {
   bool waits_for_use = false;  // its time has come, and such leases are all that is in its way
   TimePoint used_at{};         // when its owner asked for it
   std::string waits_for{};     // since that, if it is not only for leases that leave
-  std::string trouble{};  // why it has not begun, though its time has come; empty: nothing is wrong
-  bool warned = false;    // its user has been told that it begins soon
+  std::optional<Reason> trouble{};  // why it has not begun, though its time has come
+  bool warned = false;              // its user has been told that it begins soon
   WallTime ends() const { return begins + *asked.lasts; }
 };
 
@@ -154,7 +154,7 @@ class Bookings final : public BookedGpus, public LeaseListener {
   bool is_no_show(WallTime since) const;
   std::string owner_text(const BookingEntry& entry) const;
   const LeaseEntry* lease_of(RequestId id) const;
-  void set_trouble(RequestId id, const std::string& why);
+  void set_trouble(RequestId id, Reason why);
   void miss(RequestId id);
   Duration warn_before() const;
   void arm();

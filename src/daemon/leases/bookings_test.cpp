@@ -338,7 +338,8 @@ TEST_F(BookingsTest, OneThatCannotBeginTriesAgainAndSaysWhy) {
   EXPECT_THAT(why, HasSubstr("GPU 0 is draining: fan"));
   loop.advance(10min);
   EXPECT_EQ(only_lease(), nullptr);
-  EXPECT_THAT(bookings->entries()[0].trouble, HasSubstr("draining"));
+  ASSERT_TRUE(bookings->entries()[0].trouble);
+  EXPECT_THAT(bookings->entries()[0].trouble->text, HasSubstr("draining"));
   ASSERT_TRUE(world->states.set_draining(kGpu, false, ""));
   loop.advance(1s);
   ASSERT_TRUE(only_lease());

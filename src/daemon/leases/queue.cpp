@@ -493,11 +493,12 @@ void Queue::decide_again_in_time() {
 // Those who wait for nothing but fillers, and would now have to wait for somebody else.
 void Queue::drop_impatient(const lease::QueueDecision& decision) {
   for (const lease::Waiting& waiting : decision.waiting) {
-    const QueueEntry* const entry = find(waiting.request);
-    if (!entry || !entry->asked.at_once || waiting.way_made) continue;
-    const lease::Reason reason = lease::waiting_reason(waiting);
-    leave(waiting.request,
-          Error{Code::kNoGpu, 0, reason.text + (reason.next.empty() ? "" : ": " + reason.next)});
+    const auto entry = std::find_if(entries_.begin(), entries_.end(),
+                                    [&](const auto& each) { return each.id == waiting.request; });
+    if (entry == entries_.end() || !entry->asked.at_once || waiting.way_made) continue;
+    entry->waiting = waiting;
+    entry->reason = lease::waiting_reason(waiting);
+    leave(waiting.request, Error{Code::kNoGpu, 0, reason_text(entry->reason, parts_.wall_clock())});
   }
 }
 

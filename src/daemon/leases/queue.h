@@ -14,6 +14,7 @@
 #include "daemon/leases/queue_order.h"
 #include "lease/admission.h"
 #include "lease/keeping.h"
+#include "lease/reason.h"
 #include "lease/request_queue.h"
 #include "lease/room.h"
 

@@ -69,7 +69,7 @@ TEST_F(QueueOrderTest, WhoeverHasUsedLessGetsTheGpuFirst) {
   EXPECT_LT(entries[0].id, entries[1].id) << "requests of one user keep their order";
   EXPECT_EQ(QueueOrder::passing(entries[2], entries), &entries[1]);
   EXPECT_EQ(QueueOrder::passing(entries[0], entries), nullptr);
-  EXPECT_THAT(entries[2].reason.next, HasSubstr("alice, which goes first"));
+  EXPECT_THAT(entries[2].reason.text, HasSubstr("of alice gets it first"));
   world.leases.end(first, EndCause::kReleased, "it was released");
   loop.advance(1s);
   ASSERT_EQ(world.leases.entries().size(), 1u);

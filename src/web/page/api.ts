@@ -63,6 +63,14 @@ export interface Lease {
   note?: string | null;
 }
 
+// docs/design/control-protocol.md has the codes. Shown by reasons.ts.
+export interface Reason {
+  code: string;
+  text: string;
+  time?: string | null;
+  remedy?: string | null;
+}
+
 export interface Request {
   request_id: string;
   position: number;
@@ -78,12 +86,13 @@ export interface Request {
   seconds: number | null;
   expected: string | null;
   planned_labels: string[] | null;
+  wait_reason: Reason | null; // of an older daemon: null
   reason: string;
-  next: string | null;
   uid?: number; // to who is signed in
 }
 
 export interface Booking {
+  wait_reason: Reason | null; // why it has not begun, though its time has come
   request_id: string;
   user: string;
   as_name: string | null;

@@ -1,9 +1,11 @@
 // Jobs of the user who is signed in: their state, what can be done with them, and what they print.
 import { useState } from "preact/hooks";
+import type { Reason } from "./api";
 import { Dialog } from "./dialog";
 import { duration, plural, secondsBetween, words } from "./format";
 import { JobLog } from "./joblog";
 import { usePeriodically } from "./mine";
+import { reasonText } from "./reasons";
 import { call } from "./session";
 
 interface Job {
@@ -11,6 +13,7 @@ interface Job {
   uid: number;
   state: string;
   detail: string | null;
+  wait_reason?: Reason | null;
   command: string[];
   since: string | null;
   lease_id: string | null;
@@ -41,7 +44,7 @@ interface RowProps {
 
 function JobRow({ job, now, shown, onAct, onLog }: RowProps) {
   const actions: Action[] = IDLE.has(job.state) ? ["start"] : ["restart", "stop"];
-  const remarks = [job.detail ?? "", job.failures > 0 ? `${plural(job.failures, "failure")} in a row` : "", lastEnd(job)].filter((text) => text !== "");
+  const remarks = [reasonText(job, now), job.failures > 0 ? `${plural(job.failures, "failure")} in a row` : "", lastEnd(job)].filter((text) => text !== "");
   return (
     <tr>
       <th scope="row" class="who">{job.name}<small>{job.command.join(" ")}</small></th>

@@ -2,6 +2,7 @@
 import { CancelAction, useSignedIn } from "./actions";
 import type { Booking, Now, Request } from "./api";
 import { clock, duration, gib, plural, secondsBetween } from "./format";
+import { reasonText } from "./reasons";
 
 function wantOf(request: Request): string {
   const memory = request.memory?.bytes ? `${gib(request.memory.bytes)} GiB each`
@@ -23,7 +24,7 @@ function RequestRow({ request, now }: { request: Request; now: string }) {
     <tr>
       <td class="number place">{request.position}</td>
       <Who of={request} />
-      <td>{wantOf(request)}<small>{[request.reason, request.next].filter((text) => text).join(", ")}</small><CancelAction request={request} kind="request" /></td>
+      <td>{wantOf(request)}<small>{reasonText(request, now)}</small><CancelAction request={request} kind="request" /></td>
       <td class="number">{duration(secondsBetween(request.since, now))}</td>
       <td class="number">
         {request.expected ? clock(request.expected, now) : "not known"}
@@ -62,7 +63,7 @@ function Bookings({ bookings, now }: { bookings: Booking[]; now: string }) {
           {bookings.map((booking) => (
             <tr key={booking.request_id}>
               <Who of={booking} />
-              <td>{booking.labels.join(", ")}<CancelAction request={booking} kind="booking" /></td>
+              <td>{booking.labels.join(", ")}<small>{reasonText(booking, now)}</small><CancelAction request={booking} kind="booking" /></td>
               <td class="number">{clock(booking.begins, now)}</td>
               <td class="number">{clock(booking.ends, now)}</td>
             </tr>
