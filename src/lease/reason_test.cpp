@@ -65,7 +65,7 @@ struct Site {
     bookings.push_back(booked);
     return bookings.back();
   }
-  QueueView view() const { return {queue, rooms, leases, topology, bookings}; }
+  QueueView view() const { return {queue, rooms, leases, topology, bookings, &keeping}; }
   // Of the last that waits.
   Waiting waiting() const {
     const QueueDecision decision = decide(view(), kNow);
@@ -78,6 +78,7 @@ struct Site {
   std::vector<Occupant> leases;
   std::vector<Booked> bookings;
   Topology topology;
+  Keeping keeping;
   std::uint64_t last = 0;
 };
 
@@ -171,7 +172,9 @@ constexpr Case kCases[] = {
      [] {
        Site site(3);
        site.lease({1}, 40min);
-       site.whole(3).keeps = false;
+       site.whole(3);
+       site.keeping.restore(gpu(0), std::chrono::hours(1));
+       site.keeping.restore(gpu(2), std::chrono::hours(1));
        return site.reason();
      }},
     {"one of two slices ends that are in the way together",
