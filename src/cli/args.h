@@ -9,6 +9,7 @@
 #include "cli/job_args.h"
 #include "cli/own_defaults.h"
 #include "cli/status_columns.h"
+#include "cli/typed_options.h"
 
 #include <tl/expected.hpp>
 
@@ -49,6 +50,7 @@ struct LeaseWishes {
 struct RunOptions : LeaseWishes {
   std::optional<LeaseHandle> lease;  // under this reservation: then no wishes but `lasts`
   bool filler = false;               // makes way for whoever needs the GPU
+  TypedOptions typed;
   std::vector<std::string> command;  // never empty
 };
 struct ReserveOptions : LeaseWishes {
