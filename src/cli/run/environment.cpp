@@ -17,17 +17,17 @@ namespace {
 constexpr std::string_view kPreload = "LD_PRELOAD";
 constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES";
 
-std::string_view name_of(std::string_view entry) { return entry.substr(0, entry.find('=')); }
+std::string_view entry_name(std::string_view entry) { return entry.substr(0, entry.find('=')); }
 
 std::optional<std::string> find(const std::vector<std::string>& variables, std::string_view name) {
   for (const std::string& entry : variables) {
-    if (name_of(entry) == name && entry.size() > name.size()) return entry.substr(name.size() + 1);
+    if (entry_name(entry) == name && entry.size() > name.size()) return entry.substr(name.size() + 1);
   }
   return std::nullopt;
 }
 
 void set(std::vector<std::string>& variables, std::string_view name, std::string_view value) {
-  std::erase_if(variables, [&](const std::string& entry) { return name_of(entry) == name; });
+  std::erase_if(variables, [&](const std::string& entry) { return entry_name(entry) == name; });
   variables.push_back(fmt::format("{}={}", name, value));
 }
 
@@ -42,7 +42,7 @@ Inherited split(const char* const* inherited) {
   const bool in_lease = find_variable(inherited, GPUROTA_ENV_LEASE).has_value();
   for (; inherited != nullptr && *inherited != nullptr; ++inherited) {
     const std::string_view entry = *inherited;
-    const std::string_view name = name_of(entry);
+    const std::string_view name = entry_name(entry);
     if (name.size() < entry.size() && belongs_to_lease(name)) {
       out.taken.emplace_back(entry);
       continue;
