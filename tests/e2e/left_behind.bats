@@ -35,14 +35,15 @@ teardown() { end_test; }
   [ ! -s said ]
 }
 
-# in_terminal COMMANDS: what a shell with these commands shows on a terminal of its own.
+# in_terminal COMMANDS TEXT: what a shell with these commands shows on a terminal of its own. A line is typed once TEXT is shown.
 in_terminal() {
-  python3 - "$1" <<'END'
+  timeout "$PATIENCE" python3 - "$@" <<'END'
 import os, pty, sys
 out = b""
 pid, fd = pty.fork()
 if pid == 0:
     os.execvp("bash", ["bash", "--norc", "-c", sys.argv[1]])
+typed = False
 while True:
     try:
         data = os.read(fd, 4096)
@@ -51,20 +52,29 @@ while True:
     if not data:
         break
     out += data
+    if not typed and sys.argv[2].encode() in out:
+        typed = True
+        os.write(fd, b"\n")
 os.waitpid(pid, 0)
 sys.stdout.write(out.decode().replace("\r\n", "\n"))
 END
 }
 
 @test "a shell that outlives its reservation is told so once" {
-  in_terminal 'eval "$(gpurota reserve --gpu-ids 0 --for 1s)"; for i in $(seq 600); do gpurota status --json | grep -q "\"leases\": *\[\]" && break; sleep 0.05; done; sleep 1' >said
+  in_terminal 'eval "$(gpurota reserve --gpu-ids 0 --for 1s)"; read -r; echo "$GPUROTA_LEASE"' 'is over' >said
   [ "$(grep -c '^gpurota: L1 is over: its time is over; if this shell still has its variables: unset GPUROTA_LEASE LD_PRELOAD CUDA_VISIBLE_DEVICES, or open a new shell$' said)" = 1 ]
+  grep -x L1 said
   # It ends with the shell, and nobody waits for it.
-  in_terminal 'eval "$(gpurota reserve --gpu-ids 0 --for 1h)"; echo "$GPUROTA_LEASE"' >said
+  in_terminal 'eval "$(gpurota reserve --gpu-ids 0 --for 1h)"; read -r; echo "$GPUROTA_LEASE"' 'L2 on GPU 0' >said
   grep -x L2 said
   wait_until no_shell_watch
 }
-no_shell_watch() { ! pgrep -f "gpurota reserve --gpu-ids 0 --for 1h" >/dev/null; }
+no_shell_watch() {
+  local pid
+  for pid in $(pgrep -f '^gpurota reserve --gpu-ids 0 --for 1h'); do
+    if is_of_case "$pid"; then return 1; fi
+  done
+}
 
 @test "a new program under a reservation whose time is over is told" {
   eval "$(gpurota reserve --gpu-ids 0 --memory 1G --for 2s 2>/dev/null)"
@@ -82,6 +92,6 @@ no_shell_watch() { ! pgrep -f "gpurota reserve --gpu-ids 0 --for 1h" >/dev/null;
 @test "who runs a program in a lease is told when it uses another GPU, whatever the site wants for others" {
   in_background other gpurota run --gpu-ids 0 -- sleep 600
   wait_until holds 'len(leases) == 1'
-  in_background run gpurota run --gpu-ids 1 -- env CUDA_VISIBLE_DEVICES=0 "$PROGRAM" hold 900
-  wait_until says run 'your process [0-9]* uses GPU 0, .*it was started in L2, which has GPU 1'
+  in_background stray gpurota run --gpu-ids 1 -- env CUDA_VISIBLE_DEVICES=0 "$PROGRAM" hold 900
+  wait_until says stray 'your process [0-9]* uses GPU 0, .*it was started in L2, which has GPU 1'
 }
