@@ -37,7 +37,7 @@ ALLOWED = {
     "containers": ["base", "abi", "core", "proto", "ipc"],
     "cli": ["base", "abi", "core", "config", "proto", "client", "containers"],
     "kube": ["base", "abi", "core", "watch", "proto", "ports", "sys", "client", "containers"],
-    "keeper": ["base", "core", "jobs"],
+    "keeper": ["base", "abi", "core", "jobs"],
     "web": ["base", "core", "proto", "client"],
     "interposer": ["abi"],
     "burn": ["base", "abi"],

@@ -54,13 +54,14 @@ def current() -> Optional[types.Lease]:
     """The lease that this process is under; None if it is under none, or that one has ended."""
     lease_id = os.environ.get("GPUROTA_LEASE")
     leases = call("Status", {}, types.StatusReply).leases if lease_id else []
-    return next((each for each in leases if each.lease_id == lease_id), None)
+    return next((each for each in leases if each.lease_id == lease_id and each.uid == os.getuid()), None)
 
 
 def _check_held(lease_id: str) -> types.Lease:
     lease = current()
     if lease is None:
-        raise CannotAdopt("this process is under %s, which has ended: unset GPUROTA_LEASE, or start a new shell" % lease_id)
+        raise CannotAdopt("this process is under %s, which has ended, or is another user's: unset GPUROTA_LEASE LD_PRELOAD "
+                          "CUDA_VISIBLE_DEVICES, or open a new shell" % lease_id)
     if os.environ.get("GPUROTA_SOCKET") and not _mapped("libgpurota.so"):
         raise CannotAdopt("this process has %s in its environment, but libgpurota is not loaded in it, so no limit is enforced: "
                           "start it with LD_PRELOAD as 'gpurota run' sets it" % lease_id)

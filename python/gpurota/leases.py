@@ -24,14 +24,24 @@ from .wishes import SizeLike, TimeLike, Wishes, size_of, warning_of, whole_secon
 END_TAKES = 10.0
 
 
+# What belongs to a lease in an environment, besides libgpurota in LD_PRELOAD: GPUROTA_LEASE_VARIABLES of src/abi/env.h.
+LEASE_VARIABLES = ("GPUROTA_LEASE", "GPUROTA_TOKEN", "GPUROTA_SOCKET", "GPUROTA_WHOLE", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+
+
 def merged_environment(base: Mapping[str, str], variables: Mapping[str, str], preload: Optional[str]) -> Dict[str, str]:
-    """As `gpurota run` does it: libgpurota stands in front of what LD_PRELOAD has."""
-    found = {**base, **variables}
-    if preload:
-        before = found.get("LD_PRELOAD", "")
-        if preload not in before.replace(":", " ").split(" "):
-            before = preload + (":" + before if before else "")
+    """As `gpurota run` does it: a lease's variables replace another's, and libgpurota stands in front of what LD_PRELOAD has."""
+    found = {name: value for name, value in base.items() if name not in LEASE_VARIABLES}
+    found.update(variables)
+    before = found.get("LD_PRELOAD", "")
+    libraries = [each for each in before.replace(":", " ").split(" ") if each]
+    if base.get("GPUROTA_LEASE"):
+        before = ":".join(each for each in libraries if os.path.basename(each) != "libgpurota.so")
+    if preload and preload not in before.replace(":", " ").split(" "):
+        before = preload + (":" + before if before else "")
+    if before:
         found["LD_PRELOAD"] = before
+    else:
+        found.pop("LD_PRELOAD", None)
     return found
 
 

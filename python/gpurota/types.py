@@ -388,6 +388,7 @@ class HoldReply:
     ended: Optional[str] = None  # finished, released, lost, expired. how it ended
     reason: Optional[str] = None  # one sentence for the user: who released it, or why it was lost
     notice: Optional[str] = None  # something to tell the user now; the lease has not changed
+    left_behind: Optional[int] = None  # so many processes its command had left running, which were ended with it; None: none
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Asks for a lease and waits in the queue, over restarts of the daemon. Whatever interrupts it cancels the request."""
 
+import os
+import re
 import secrets
 import sys
 import time
@@ -53,6 +55,9 @@ class Line:
 def obtain(wishes: Wishes, command: List[str], on_wait: Optional[OnWait] = None) -> Granted:
     """NoGpu: none was free in time. Cancelled: somebody cancelled the request while it waited."""
     request = wishes.request(command)
+    shell = os.environ.get("GPUROTA_LEASE", "")
+    if re.fullmatch(r"L[0-9]+", shell):
+        request["inside"] = shell  # what could only start when that lease has ended is refused
     if wishes.wait is not None and seconds_of(wishes.wait) == 0:
         return _acquire(request)
     return _Waiter(request, wishes.wait, on_wait or Line()).wait()

@@ -79,7 +79,7 @@ class Adoption(TestCase):
 
     def test_a_lease_that_is_over_or_not_enforced_is_refused(self) -> None:
         code = "import gpurota; gpurota.adopt()"
-        self.refused(self.run_python("-c", code, env={"GPUROTA_LEASE": "L2"}), "L2, which has ended: unset GPUROTA_LEASE")
+        self.refused(self.run_python("-c", code, env={"GPUROTA_LEASE": "L2"}), "L2, which has ended, or is another user's: unset GPUROTA_LEASE")
         self.refused(self.run_python("-c", code, env={"GPUROTA_LEASE": "L1", "GPUROTA_SOCKET": "/x"}), "libgpurota is not loaded")
 
     def test_outside_of_a_lease_there_is_no_current_one(self) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from fake_daemon import LEASE, REQUEST, TestCase, error, more
 
 import gpurota
 from gpurota import leases
-from gpurota.leases import check_preload, merged_environment
+from gpurota.leases import LEASE_VARIABLES, check_preload, merged_environment
 
 PYTHON = [sys.executable, "-I", "-S", "-c"]
 
@@ -122,6 +123,23 @@ class Commands(TestCase):
             self.assertEqual(found.stdout, "L1 1\n" if environment else "L1 None\n")
         self.assertNotIn("GPUROTA_LEASE", os.environ)
         self.assertEqual(self.lease.environ["GPUROTA_LEASE"], "L1")
+
+    def test_nothing_of_a_lease_around_this_process_is_in_the_environment_of_a_command(self) -> None:
+        outer = {"GPUROTA_LEASE": "L7", "GPUROTA_TOKEN": "t", "GPUROTA_SOCKET": "/s", "GPUROTA_WHOLE": "1", "A": "1",
+                 "CUDA_VISIBLE_DEVICES": "5", "LD_PRELOAD": "/old/libgpurota.so:/l/other.so"}
+        self.assertEqual(self.lease.environment(outer), {"GPUROTA_LEASE": "L1", "A": "1", "LD_PRELOAD": "/l/other.so"})
+        site = {"LD_PRELOAD": "/l/libgpurota.so"}
+        self.assertEqual(self.lease.environment(site)["LD_PRELOAD"], "/l/libgpurota.so")
+
+    def test_the_names_of_what_belongs_to_a_lease_are_those_of_the_library(self) -> None:
+        root = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir)
+        with open(os.path.join(root, "src", "abi", "env.h"), encoding="utf-8") as file:
+            header = file.read()
+        names = dict(re.findall(r'#define (GPUROTA_ENV_\w+) "(\w+)"', header))
+        match = re.search(r"#define GPUROTA_LEASE_VARIABLES((?:[^\n]*\\\n)*[^\n]*)", header)
+        assert match is not None
+        listed = tuple(names.get(each.strip(), each.strip().strip('"')) for each in match.group(1).replace("\\\n", "").split(","))
+        self.assertEqual(listed, LEASE_VARIABLES)
 
     def test_streams_are_those_of_subprocess(self) -> None:
         both = "import sys; d = sys.stdin.read(); print(d.upper()); print('said', file=sys.stderr); sys.exit(3)"

@@ -13,6 +13,17 @@
 /* In a container, and 1: it asks for an automatic lease, which is for all of the container, and without which it has no GPU. */
 #define GPUROTA_ENV_CONTAINER "GPUROTA_CONTAINER"
 
+/* What belongs to a lease in an environment, besides libgpurota in LD_PRELOAD: names between commas. An environment is replaced, not
+   added to: whoever puts a program into a lease takes all of these out first, as each of them may be of another lease. */
+#define GPUROTA_LEASE_VARIABLES                                                \
+  GPUROTA_ENV_LEASE, GPUROTA_ENV_TOKEN, GPUROTA_ENV_SOCKET, GPUROTA_ENV_WHOLE, \
+      "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
+/* For people: how a shell leaves a lease. Without the first nothing else of the lease has an effect on gpurota. */
+#define GPUROTA_LEAVE_LEASE \
+  "unset " GPUROTA_ENV_LEASE " LD_PRELOAD CUDA_VISIBLE_DEVICES, or open a new shell"
+/* The library's file, by which its entry in LD_PRELOAD is known. */
+#define GPUROTA_LIBRARY_NAME "libgpurota.so"
+
 /* Set by people. */
 /* What a program that asks for a lease by itself wants, within what the site gives: "8G" or "50%", of each GPU; how many GPUs; 1: in
    turns; -100 to 100. */

@@ -80,6 +80,8 @@ enum gpurota_status {
 
 /* In WELCOME: the site wants nothing said on a program's standard error. */
 #define GPUROTA_FEATURE_QUIET (UINT64_C(1) << 3)
+/* In WELCOME: the time of the lease, a reservation, is over; it goes on for as long as its programs hold memory. */
+#define GPUROTA_FEATURE_EXPIRED (UINT64_C(1) << 5)
 
 struct gpurota_msg_header {
   uint16_t type; /* enum gpurota_msg_type */

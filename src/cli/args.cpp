@@ -232,8 +232,10 @@ Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at,
                            OptionParser(options_of("run", raw), "run").parse(options, true));
   if (raw.help) return finish(raw, HelpOptions{"run"});
   GPUROTA_TRY(check_run_words(before, rest, dashes != words.end(), command));
+  const TypedOptions typed = typed_options(raw);
   return with_defaults("run", defaults, raw, [&]() -> Result<Command> {
     GPUROTA_ASSIGN_OR_RETURN(RunOptions run, run_options(raw, command));
+    run.typed = typed;
     return on_hosts("run", raw, std::move(run));
   });
 }

@@ -9,6 +9,7 @@
 #include "cli/job_args.h"
 #include "cli/own_defaults.h"
 #include "cli/status_columns.h"
+#include "cli/typed_options.h"
 #include "core/end_warning.h"
 
 #include <tl/expected.hpp>
@@ -52,7 +53,8 @@ struct RunOptions : LeaseWishes {
   std::optional<LeaseHandle> lease;    // under this reservation: then no wishes but `lasts`
   std::optional<RequestId> booking{};  // of which `lease` is to be, once it is used
   bool filler = false;                 // makes way for whoever needs the GPU
-  std::vector<std::string> command;    // never empty
+  TypedOptions typed;
+  std::vector<std::string> command;  // never empty
 };
 struct ReserveOptions : LeaseWishes {
   std::optional<std::string> at;  // as written: it begins then

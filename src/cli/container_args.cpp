@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/containers/container_parts.h"
 #include "cli/containers/container_text.h"
+#include "cli/lease_variables.h"
 #include "cli/output.h"
 #include "cli/queue_text.h"
 
@@ -19,8 +20,20 @@ Engine engine_of(const std::string& format) {
   return parse_engine(format).value_or(Engine::kDocker);  // compose is docker's
 }
 
+// What a lease may have left for containers of this shell.
+std::vector<std::string> container_variables() {
+  std::vector<std::string> names;
+  for (const std::string_view prefix : kContainerPrefixes) {
+    if (prefix.empty()) continue;
+    for (const std::string& name : lease_variables()) names.push_back(std::string(prefix) + name);
+  }
+  return names;
+}
+
 Result<std::string> args_text(const ContainerArgsOptions& options, const ContainerParts& parts) {
-  if (options.format == "apptainer") return export_text(apptainer_variables(parts, ::environ));
+  if (options.format == "apptainer") {
+    return export_text(apptainer_variables(parts, ::environ), container_variables());
+  }
   std::error_code error;
   const std::string file = std::filesystem::absolute(options.env_file, error).string();
   GPUROTA_ASSIGN_OR_RETURN(std::string text,

@@ -66,6 +66,12 @@ TEST(OwnDefaults, AreNotForAReservationThatIsThere) {
   EXPECT_FALSE(run_of({"--lease", "L7"}, kDefaults).memory);
 }
 
+TEST(OwnDefaults, AreNotTyped) {
+  const auto run = run_of({}, kDefaults);
+  EXPECT_TRUE(run.memory);
+  EXPECT_TRUE(run.typed.placement.empty());
+}
+
 TEST(OwnDefaults, AreNotAJobs) { EXPECT_FALSE(parse_run_words({"--gpus", "1"})->memory); }
 
 TEST(OwnDefaults, OfTheOutputAreForEveryCommand) {

@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/queue_text.h"
 #include "cli/run/environment.h"
+#include "cli/shell_watch.h"
 #include "cli/views.h"
 #include "cli/waiting.h"
 #include "proto/codec.h"
@@ -75,7 +76,9 @@ int reserve(const Context& context, const ReserveOptions& given) {
   if (options.is_short) return shown(short_text(reply->lease));
   if (!context.quiet) complain(reservation_text(reply->lease, now()));
   if (options.json) return shown(proto::document_json<proto::Acquire>(*reply));
-  return shown(export_text(*reply));
+  const int code = shown(export_text(*reply, ::environ));
+  watch_for_shell(location, reply->lease.lease_id);
+  return code;
 }
 
 int queue(const Context& context, const QueueOptions& options) {

@@ -1,8 +1,10 @@
 #include "cli/queue_text.h"
 
+#include "abi/env.h"
 #include "base/text.h"
 #include "cli/alternatives.h"
 #include "cli/calendar_text.h"
+#include "cli/lease_variables.h"
 #include "cli/share_text.h"
 #include "cli/time_text.h"
 #include "cli/turns_text.h"
@@ -136,18 +138,33 @@ std::string reservation_text(const proto::Lease& lease, WallTime now) {
       lease_line(lease), until, to_string(lease.lease_id));
 }
 
-std::string export_text(const std::vector<proto::Variable>& variables) {
-  std::string text = "export";
-  for (const proto::Variable& variable : variables) {
-    text += fmt::format(" {}={}", variable.name, quoted(variable.value));
+std::string export_text(const std::vector<proto::Variable>& variables,
+                        const std::vector<std::string>& cleared) {
+  std::string unset, exported;
+  for (const std::string& name : cleared) {
+    const bool given = std::any_of(variables.begin(), variables.end(),
+                                   [&](const proto::Variable& v) { return v.name == name; });
+    if (!given) unset += " " + name;
   }
-  return text + "\n";
+  for (const proto::Variable& variable : variables) {
+    exported += fmt::format(" {}={}", variable.name, quoted(variable.value));
+  }
+  return (unset.empty() ? "" : "unset" + unset + "; ") + "export" + exported + "\n";
 }
 
-std::string export_text(const proto::Acquire::Reply& reply) {
+std::string export_text(const proto::Acquire::Reply& reply, const char* const* inherited) {
   std::vector<proto::Variable> variables = reply.environment;
-  if (reply.preload) variables.push_back({"LD_PRELOAD", *reply.preload});
-  return export_text(variables);
+  std::vector<std::string> cleared = lease_variables();
+  const auto before = find_variable(inherited, "LD_PRELOAD");
+  const std::string others = before ? without_library(*before).value_or("") : "";
+  if (reply.preload) {
+    variables.push_back({"LD_PRELOAD", *reply.preload + (others.empty() ? "" : ":" + others)});
+  } else if (before && others != *before && find_variable(inherited, GPUROTA_ENV_LEASE)) {
+    // The library of the lease that the shell had.
+    if (others.empty()) cleared.emplace_back("LD_PRELOAD");
+    if (!others.empty()) variables.push_back({"LD_PRELOAD", others});
+  }
+  return export_text(variables, cleared);
 }
 
 std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look, WallTime now) {

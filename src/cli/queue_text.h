@@ -17,9 +17,11 @@ std::string short_text(const proto::Lease& lease);
 std::string reservation_text(const proto::Lease& lease, WallTime now);
 // What to evaluate in a shell: one line and no comment, which in `eval $(…)` without quotes would
 // swallow what is behind it.
-std::string export_text(const proto::Acquire::Reply& reply);
-// The same of any variables.
-std::string export_text(const std::vector<proto::Variable>& variables);
+// It replaces what another lease has left in the shell, whose environment is `inherited`.
+std::string export_text(const proto::Acquire::Reply& reply, const char* const* inherited);
+// The same of any variables; those in `cleared` that are not among them are unset.
+std::string export_text(const std::vector<proto::Variable>& variables,
+                        const std::vector<std::string>& cleared);
 // What it asks for: "2 x 8 GiB in turns".
 std::string wish_text(const proto::Request& request);
 std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look, WallTime now);

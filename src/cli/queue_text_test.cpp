@@ -91,8 +91,25 @@ TEST(ReservationText, CanBeEvaluatedByAShellWhateverIsInIt) {
   reply.lease.lease_id = {5};
   reply.lease.gpus = {{.index = 0}, {.index = 2}};
   reply.environment = {{"CUDA_VISIBLE_DEVICES", "0,2"}, {"X", "it's $(rm)"}};
-  EXPECT_EQ(export_text(reply), "export CUDA_VISIBLE_DEVICES='0,2' X='it'\\''s $(rm)'\n");
+  EXPECT_EQ(export_text(reply, nullptr),
+            "unset GPUROTA_LEASE GPUROTA_TOKEN GPUROTA_SOCKET GPUROTA_WHOLE CUDA_DEVICE_ORDER; "
+            "export CUDA_VISIBLE_DEVICES='0,2' X='it'\\''s $(rm)'\n");
   EXPECT_EQ(short_text(reply.lease), "0,2\n");
+}
+
+TEST(ReservationText, TheLibraryOfTheLeaseThatTheShellHadIsReplaced) {
+  const char* const inherited[] = {"GPUROTA_LEASE=L1", "LD_PRELOAD=/old/libgpurota.so:/l/other.so",
+                                   nullptr};
+  proto::Acquire::Reply reply;
+  EXPECT_THAT(export_text(reply, inherited), HasSubstr("LD_PRELOAD='/l/other.so'"));
+  reply.preload = "/new/libgpurota.so";
+  EXPECT_THAT(export_text(reply, inherited),
+              HasSubstr("LD_PRELOAD='/new/libgpurota.so:/l/other.so'"));
+  const char* const alone[] = {"GPUROTA_LEASE=L1", "LD_PRELOAD=/old/libgpurota.so", nullptr};
+  reply.preload.reset();
+  EXPECT_THAT(export_text(reply, alone), HasSubstr("CUDA_DEVICE_ORDER LD_PRELOAD;"));
+  const char* const site[] = {"LD_PRELOAD=/l/libgpurota.so", nullptr};
+  EXPECT_THAT(export_text(reply, site), Not(HasSubstr("LD_PRELOAD")));
 }
 
 TEST(ReservationText, AMigInstanceIsNamedAsProgramsKnowIt) {

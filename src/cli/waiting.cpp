@@ -73,6 +73,7 @@ proto::LeaseRequest request_of(const Wanted& wanted) {
   const LeaseWishes& wishes = wanted.wishes;
   proto::LeaseRequest request = request_of(wishes);
   request.kind = wanted.kind;
+  request.inside = wanted.inside;
   request.unreserved_threshold = wishes.memory_threshold;
   if (wanted.take_over) request.take_over = true;
   request.note = sendable(wishes.note, "the note", proto::kMaxNoteBytes);

@@ -21,7 +21,8 @@ struct Wanted {
   const char* kind;                  // "run", "reservation"
   std::vector<std::string> command;  // as it may be sent; may be empty
   bool take_over = false;
-  bool quiet = false;  // says nothing of the waiting
+  bool quiet = false;               // says nothing of the waiting
+  std::optional<LeaseId> inside{};  // of the shell in which it is asked for
 };
 
 // Why there is no lease. kNoGpu if it may not wait, or has waited for as long as it may.

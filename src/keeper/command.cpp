@@ -1,5 +1,6 @@
 #include "keeper/command.h"
 
+#include "abi/env.h"
 #include "base/login_path.h"
 #include "base/program_signals.h"
 #include "base/text.h"
@@ -85,6 +86,13 @@ Result<Account> find_account(const jobs::KeeperOrders& orders) {
   return account;
 }
 
+// A run of a job has a lease of its own, whatever lease the shell had in which its owner added it.
+bool names_a_lease(const std::string& name) {
+  constexpr const char* kNames[] = {GPUROTA_ENV_LEASE, GPUROTA_ENV_TOKEN, GPUROTA_ENV_SOCKET,
+                                    GPUROTA_ENV_WHOLE};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
 // What a login would give, and what the owner asked for. Nothing of the daemon's own.
 std::vector<std::string> environment_for(const Account& account, const jobs::KeeperOrders& orders) {
   std::vector<std::pair<std::string, std::string>> variables = {
@@ -96,6 +104,7 @@ std::vector<std::string> environment_for(const Account& account, const jobs::Kee
       {"GPUROTA_RUNTIME_DIR", orders.runtime_dir},
       {"GPUROTA_JOB", orders.spec.name}};
   for (const auto& [name, value] : orders.spec.environment) {
+    if (names_a_lease(name)) continue;
     const std::string& wanted = name;
     const auto known = std::find_if(variables.begin(), variables.end(),
                                     [&](const auto& each) { return each.first == wanted; });

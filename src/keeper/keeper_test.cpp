@@ -117,6 +117,17 @@ TEST_F(KeeperTest, GivesItACleanEnvironmentAndWhatWasAskedFor) {
   EXPECT_THAT(log(), Not(HasSubstr("SECRET")));
 }
 
+TEST_F(KeeperTest, GivesItNoLeaseOfTheShellInWhichItWasAdded) {
+  orders_.spec.environment = {{"GPUROTA_LEASE", "L1"},
+                              {"GPUROTA_TOKEN", "t"},
+                              {"GPUROTA_SOCKET", "/s"},
+                              {"GPUROTA_WHOLE", "1"},
+                              {"A", "b"}};
+  start({"sh", "-c", "env | grep -E '^(GPUROTA_(LEASE|TOKEN|SOCKET|WHOLE)|A)='"});
+  EXPECT_EQ(report().code, 0);
+  EXPECT_EQ(log(), "A=b\n");
+}
+
 TEST_F(KeeperTest, ShowsNoVariableInAnyArgv) {
   orders_.spec.environment = {{"TOKEN", "hush-hush"}};
   (void)run({"sh", "-c", "tr '\\0' ' ' < /proc/$PPID/cmdline; tr '\\0' ' ' < /proc/$$/cmdline"});

@@ -3,6 +3,7 @@
 #include "abi/env.h"
 #include "base/preload.h"
 #include "base/text.h"
+#include "cli/lease_variables.h"
 
 #include <fmt/format.h>
 
@@ -14,23 +15,61 @@ namespace gpurota::cli {
 namespace {
 
 constexpr std::string_view kPreload = "LD_PRELOAD";
+constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES";
 
-bool names(std::string_view entry, std::string_view name) {
-  return entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=';
+std::string_view entry_name(std::string_view entry) { return entry.substr(0, entry.find('=')); }
+
+std::optional<std::string> find(const std::vector<std::string>& variables, std::string_view name) {
+  for (const std::string& entry : variables) {
+    if (entry_name(entry) == name && entry.size() > name.size()) return entry.substr(name.size() + 1);
+  }
+  return std::nullopt;
 }
 
-// Sets it, and gives the value it had.
-std::optional<std::string> set(std::vector<std::string>& variables, std::string_view name,
-                               std::string_view value) {
-  std::optional<std::string> before;
-  const auto same = [&](const std::string& entry) {
-    if (!names(entry, name)) return false;
-    if (!before) before = entry.substr(name.size() + 1);
-    return true;
-  };
-  variables.erase(std::remove_if(variables.begin(), variables.end(), same), variables.end());
+void set(std::vector<std::string>& variables, std::string_view name, std::string_view value) {
+  std::erase_if(variables, [&](const std::string& entry) { return entry_name(entry) == name; });
   variables.push_back(fmt::format("{}={}", name, value));
-  return before;
+}
+
+// What was inherited, without what is of a lease; that is in `taken`.
+struct Inherited {
+  std::vector<std::string> kept, taken;
+};
+
+Inherited split(const char* const* inherited) {
+  Inherited out;
+  // The library of a site that gives leases to programs which have none stays.
+  const bool in_lease = find_variable(inherited, GPUROTA_ENV_LEASE).has_value();
+  for (; inherited != nullptr && *inherited != nullptr; ++inherited) {
+    const std::string_view entry = *inherited;
+    const std::string_view name = entry_name(entry);
+    if (name.size() < entry.size() && belongs_to_lease(name)) {
+      out.taken.emplace_back(entry);
+      continue;
+    }
+    const bool container = is_preload(name) && name != kPreload;
+    if (name.size() < entry.size() && is_preload(name) && (in_lease || container)) {
+      const auto rest = without_library(entry.substr(name.size() + 1));
+      if (rest) out.kept.push_back(fmt::format("{}={}", name, *rest));
+      continue;
+    }
+    out.kept.emplace_back(entry);
+  }
+  return out;
+}
+
+// Whether a value of CUDA_VISIBLE_DEVICES names just these GPUs, in this order.
+bool names_gpus(std::string_view value, const std::vector<proto::LeaseGpu>& gpus) {
+  std::size_t at = 0;
+  for (const proto::LeaseGpu& gpu : gpus) {
+    if (at > value.size()) return false;
+    const std::size_t end = std::min(value.find(',', at), value.size());
+    const std::string word(value.substr(at, end - at));
+    const bool by_uuid = word.size() > 4 && gpu.uuid.value.starts_with(word);
+    if (!by_uuid && word != std::to_string(gpu.index)) return false;
+    at = end + 1;
+  }
+  return at == value.size() + 1;
 }
 
 // Whether a list as the dynamic linker reads it (colons or spaces) has `library`.
@@ -46,29 +85,35 @@ bool lists(std::string_view list, std::string_view library) {
 }  // namespace
 
 CommandEnvironment command_environment(const char* const* inherited,
-                                       const proto::Acquire::Reply& reply) {
-  CommandEnvironment out;
-  for (; inherited != nullptr && *inherited != nullptr; ++inherited) {
-    // Of a lease around this one.
-    if (!names(*inherited, GPUROTA_ENV_WHOLE)) out.variables.emplace_back(*inherited);
-  }
+                                       const proto::Acquire::Reply& reply,
+                                       const std::optional<std::string>& outer) {
+  Inherited before = split(inherited);
+  CommandEnvironment out{std::move(before.kept), {}};
   for (const proto::Variable& variable : reply.environment) {
-    const auto before = set(out.variables, variable.name, variable.value);
-    if (before && *before != variable.value) {
-      out.remarks.push_back(fmt::format("{} was '{}', is now '{}'", display_text(variable.name, 60),
-                                        display_text(*before, 80),
-                                        display_text(variable.value, 80)));
-    }
+    const auto was = find(before.taken, variable.name);
+    set(out.variables, variable.name, variable.value);
+    // The token is a secret.
+    if (!was || *was == variable.value || variable.name == GPUROTA_ENV_TOKEN) continue;
+    out.remarks.push_back(fmt::format("{} was '{}', is now '{}'", display_text(variable.name, 60),
+                                      display_text(*was, 80), display_text(variable.value, 80)));
+    const bool of_lease =
+        outer ? *was == *outer : find(before.taken, GPUROTA_ENV_LEASE).has_value();
+    if (variable.name != kVisible || of_lease || names_gpus(*was, reply.lease.gpus)) continue;
+    out.chosen_gpus = fmt::format(
+        "CUDA_VISIBLE_DEVICES was '{}' and is '{}' for the command: its lease has other GPUs than "
+        "you had chosen; choose them with --gpu-ids",
+        display_text(*was, 80), display_text(variable.value, 80));
   }
   if (reply.preload) {
-    const auto before = set(out.variables, kPreload, *reply.preload);
-    if (before && !before->empty()) {
-      const bool there = lists(*before, *reply.preload);
-      set(out.variables, kPreload, there ? *before : *reply.preload + ":" + *before);
-      if (!there) {
+    const auto was = find(out.variables, kPreload);
+    const bool there = was && lists(*was, *reply.preload);
+    if (!there) {
+      const bool more = was && !was->empty();
+      set(out.variables, kPreload, *reply.preload + (more ? ":" + *was : ""));
+      if (more) {
         out.remarks.push_back(fmt::format("{} is put before the existing LD_PRELOAD ('{}')",
                                           display_text(*reply.preload, 120),
-                                          display_text(*before, 120)));
+                                          display_text(*was, 120)));
       }
     }
   }

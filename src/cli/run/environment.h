@@ -1,9 +1,10 @@
-// The environment of the command: what the daemon wants set, on top of what was inherited.
+// The environment of the command: what was inherited, with what belongs to a lease replaced by what the daemon wants set.
 #pragma once
 
 #include "base/result.h"
 #include "proto/methods.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,11 +13,15 @@ namespace gpurota::cli {
 struct CommandEnvironment {
   std::vector<std::string> variables;  // "NAME=value", byte-exact
   std::vector<std::string> remarks;    // for -v: what was overridden or added to
+  std::string
+      chosen_gpus{};  // that GPUs which the user had chosen are not those of the lease; or empty
 };
 
-// `inherited` is environ. LD_PRELOAD keeps what it had, behind the library of the reply.
+// `inherited` is environ. What of it belongs to a lease is left out. LD_PRELOAD keeps what else it had, behind the library of the
+// reply. `outer`: what the lease of the shell says for CUDA_VISIBLE_DEVICES, as far as that is known: that is nobody's choice.
 CommandEnvironment command_environment(const char* const* inherited,
-                                       const proto::Acquire::Reply& reply);
+                                       const proto::Acquire::Reply& reply,
+                                       const std::optional<std::string>& outer = std::nullopt);
 
 // Whether the dynamic linker will really load it into programs that we start: without it they would have
 // no limit.

@@ -38,6 +38,7 @@ void LeaseWatch::take(const proto::Hold::Reply& reply) {
   ending_ = ending_ || reply.lease.state == proto::LeaseState::kEnding;
   if (reply.reason) reason_ = *reply.reason;
   if (reply.ended) ended_ = reply.ended;
+  if (reply.left_behind) left_behind_ = static_cast<int>(*reply.left_behind);
   if (reply.notice && notices_.size() < 16) notices_.push_back(*reply.notice);
 }
 

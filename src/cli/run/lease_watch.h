@@ -42,6 +42,8 @@ class LeaseWatch {
   std::string end_text() const;
   // What the daemon had to say since it was last asked.
   std::vector<std::string> take_notices() { return std::exchange(notices_, {}); }
+  // So many processes the command had left running, which the daemon has ended.
+  int left_behind() const { return left_behind_; }
   // No daemon knows it, so nobody but us will end the command.
   bool forgotten() const { return forgotten_; }
 
@@ -55,6 +57,7 @@ class LeaseWatch {
   std::optional<proto::Ended> ended_;
   bool ending_ = false;
   bool forgotten_ = false;
+  int left_behind_ = 0;
   std::string reason_;
   std::vector<std::string> notices_;  // bounded
 };

@@ -2,6 +2,7 @@
 #include "cli/exit_codes.h"
 #include "cli/run/child.h"
 #include "cli/run/environment.h"
+#include "cli/run/left_behind.h"
 #include "cli/run/lookup.h"
 #include "cli/run/signals.h"
 #include "testing/temp_dir.h"
@@ -113,6 +114,70 @@ TEST(CommandEnvironmentTest, PreloadGoesInFrontAndNeverTwice) {
   EXPECT_EQ(preload_with("LD_PRELOAD="), "LD_PRELOAD=/l/libgpurota.so");
   EXPECT_EQ(preload_with("LD_PRELOAD=a.so b.so"), "LD_PRELOAD=/l/libgpurota.so:a.so b.so");
   EXPECT_EQ(preload_with("LD_PRELOAD=a.so:/l/libgpurota.so"), "LD_PRELOAD=a.so:/l/libgpurota.so");
+}
+
+TEST(CommandEnvironmentTest, NothingOfALeaseIsInherited) {
+  const char* inherited[] = {"GPUROTA_LEASE=L1",
+                             "GPUROTA_TOKEN=secret",
+                             "GPUROTA_SOCKET=/run/gpurota/tenant.sock",
+                             "GPUROTA_WHOLE=1",
+                             "CUDA_VISIBLE_DEVICES=0",
+                             "LD_PRELOAD=/old/libgpurota.so:/l/other.so",
+                             "APPTAINERENV_GPUROTA_WHOLE=1",
+                             "APPTAINERENV_LD_PRELOAD=/old/libgpurota.so",
+                             "GPUROTA_NOTICES=0",
+                             nullptr};
+  const auto made = command_environment(
+      inherited, reply_with({{"GPUROTA_LEASE", "L2"}, {"CUDA_VISIBLE_DEVICES", "1"}}, {}));
+  EXPECT_EQ(made.variables, (Variables{"LD_PRELOAD=/l/other.so", "GPUROTA_NOTICES=0",
+                                       "GPUROTA_LEASE=L2", "CUDA_VISIBLE_DEVICES=1"}));
+  for (const std::string& remark : made.remarks)
+    EXPECT_EQ(remark.find("secret"), std::string::npos);
+}
+
+TEST(CommandEnvironmentTest, TheLibraryOfASiteStaysWhereThereIsNoLease) {
+  const char* inherited[] = {"LD_PRELOAD=/l/libgpurota.so", nullptr};
+  EXPECT_EQ(command_environment(inherited, reply_with({}, {})).variables,
+            (Variables{"LD_PRELOAD=/l/libgpurota.so"}));
+}
+
+TEST(CommandEnvironmentTest, GpusThatSomebodyHasChosenAreSaidToBeOthersThanTheLeases) {
+  auto reply = reply_with({{"CUDA_VISIBLE_DEVICES", "1"}}, {});
+  reply.lease.gpus = {{.index = 1, .uuid = GpuUuid{"GPU-abcdef"}}};
+  const auto said = [&](const char* visible, const char* lease, std::optional<std::string> outer) {
+    const char* inherited[] = {visible, lease, nullptr};
+    return command_environment(inherited, reply, outer).chosen_gpus;
+  };
+  EXPECT_NE(said("CUDA_VISIBLE_DEVICES=0", "A=1", {}).find("was '0' and is '1'"),
+            std::string::npos);
+  EXPECT_NE(said("CUDA_VISIBLE_DEVICES=", "A=1", {}), "");
+  EXPECT_NE(said("CUDA_VISIBLE_DEVICES=1,0", "A=1", {}), "");
+  for (const char* same : {"CUDA_VISIBLE_DEVICES=1", "CUDA_VISIBLE_DEVICES=GPU-abc", "A=2"}) {
+    EXPECT_EQ(said(same, "A=1", {}), "") << same;
+  }
+  // Set by the lease of the shell, or by hand in it.
+  EXPECT_EQ(said("CUDA_VISIBLE_DEVICES=0", "GPUROTA_LEASE=L1", {}), "");
+  EXPECT_EQ(said("CUDA_VISIBLE_DEVICES=0", "GPUROTA_LEASE=L1", "0"), "");
+  EXPECT_NE(said("CUDA_VISIBLE_DEVICES=2", "GPUROTA_LEASE=L1", "0"), "");
+}
+
+TEST(LeftBehind, IsCountedAndWordedByTheCommand) {
+  EXPECT_EQ(left_behind_text({"./a"}, 0, true), "");
+  EXPECT_EQ(
+      left_behind_text({"./a"}, 1, false),
+      "1 process that the command left running was ended, as the lease ends with the command");
+  EXPECT_EQ(left_behind_text({"/usr/bin/tmux", "new-session", "-d"}, 2, true),
+            "2 processes that the command left running were ended, as the lease ends with tmux; "
+            "write tmux new-session -d 'gpurota run … -- COMMAND'");
+}
+
+TEST(LeftBehind, WhatIsPlainlyHandedToAServerIsInNoLease) {
+  EXPECT_NE(left_behind_text({"tmux", "new-session", "-d"}, 0, true).find("is not in the lease; "),
+            std::string::npos);
+  EXPECT_NE(left_behind_text({"systemd-run", "a"}, {}, true), "");
+  EXPECT_EQ(left_behind_text({"systemd-run", "--scope", "a"}, 0, true), "");
+  EXPECT_EQ(left_behind_text({"tmux"}, 0, true), "");
+  EXPECT_EQ(left_behind_text({"tmux", "new-session", "-d"}, 0, false), "") << "it has failed";
 }
 
 TEST(Preload, WithoutTheLibraryNothingIsStarted) {

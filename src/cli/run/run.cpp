@@ -1,13 +1,17 @@
 // gpurota run: lookup, lease, fork, start, supervise, end as the command ended.
+#include "abi/env.h"
 #include "base/text.h"
 #include "cli/booking_commands.h"
 #include "cli/commands.h"
 #include "cli/containers/contain.h"
 #include "cli/exit_codes.h"
+#include "cli/lease_variables.h"
 #include "cli/output.h"
 #include "cli/run/child.h"
 #include "cli/run/environment.h"
+#include "cli/run/left_behind.h"
 #include "cli/run/lookup.h"
+#include "cli/run/shell_lease.h"
 #include "cli/run/signals.h"
 #include "cli/run/supervise.h"
 #include "cli/views.h"
@@ -49,6 +53,7 @@ struct Under {
   LeaseId lease;
   std::optional<std::chrono::seconds> lasts;  // of the command, if it has a limit of its own
   bool shared = false;                        // the lease goes on without the command
+  std::string said{};                         // when the command starts; empty: nothing
   // Not after the daemon begins to count.
   LeaseWatch::Clock::time_point begun = LeaseWatch::Clock::now();
 };
@@ -99,8 +104,18 @@ int exit_as(int status) {
   return WEXITSTATUS(status);
 }
 
+// Once the command has ended by itself.
+void say_what_is_left(const Context& context, const std::vector<std::string>& command,
+                      std::optional<int> left, int status) {
+  if (context.quiet) return;
+  const bool succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  const std::string text = left_behind_text(command, left, succeeded);
+  if (!text.empty()) complain(text);
+}
+
 int finish(const Context& context, const Under& under, Supervisor& supervisor,
-           const LeaseWatch& watch, std::unique_ptr<ContainerEnd> container) {
+           const LeaseWatch& watch, const Prepared& prepared,
+           std::unique_ptr<ContainerEnd> container) {
   const int status = supervisor.wait_for_command();
   if (container) container->kill();
   container.reset();  // as we may end by a signal
@@ -112,13 +127,19 @@ int finish(const Context& context, const Under& under, Supervisor& supervisor,
   if (under.shared) {
     // What ended it may have been the end of the lease, of which we hear just after.
     if (WIFSIGNALED(status) && !watch.ending()) supervisor.wait_for_lease(kHearsay);
-    if (!watch.ending() && !watch.ended()) return exit_as(status);
+    if (!watch.ending() && !watch.ended()) {
+      say_what_is_left(context, prepared.command.arguments, std::nullopt, status);
+      return exit_as(status);
+    }
   }
   if (context.verbose && !watch.ended()) complain("the command has ended; ending its lease");
   supervisor.wait_for_lease(kEndTakes);
   // A daemon that does not know the lease may only have been quicker than we to see the end.
   const bool lost = watch.ended() && *watch.ended() != proto::Ended::kFinished;
-  if (!lost || (watch.forgotten() && !supervisor.lease_ended_first())) return exit_as(status);
+  if (!lost || (watch.forgotten() && !supervisor.lease_ended_first())) {
+    say_what_is_left(context, prepared.command.arguments, watch.left_behind(), status);
+    return exit_as(status);
+  }
   // The end of the command may be seen before that of the lease, which caused it.
   if (!supervisor.lease_ended_first()) complain(watch.end_text());
   const bool timed_out = !under.shared && watch.ended() == proto::Ended::kExpired;
@@ -144,6 +165,7 @@ int run_command(const Context& context, client::Connection& connection,
     child->abandon();
     return run_failed(started.error());
   }
+  if (!under.said.empty()) complain(under.said);
   const int error = child->execute();
   Supervisor supervisor(child->pid(), watch, *signals);
   if (error != 0) {
@@ -151,7 +173,8 @@ int run_command(const Context& context, client::Connection& connection,
                          error == ENOENT ? "it, or the interpreter in its first line, is not there"
                                          : std::strerror(error)));
   }
-  return finish(context, under, supervisor, watch, std::move(prepared.container));
+  auto container = std::move(prepared.container);
+  return finish(context, under, supervisor, watch, prepared, std::move(container));
 }
 
 // What the daemon said is to be seen of it, with -v; and what would surprise, without.
@@ -169,6 +192,7 @@ void describe(const Context& context, const proto::Acquire::Reply& reply,
   if (const std::string warning = oversize_warning(reply.lease); !warning.empty()) {
     complain("warning: " + warning);
   }
+  if (!environment.chosen_gpus.empty() && !context.quiet) complain(environment.chosen_gpus);
   if (!context.verbose) return;
   complain("lease " + lease_line(reply.lease));
   for (const std::string& remark : environment.remarks) complain(remark);
@@ -176,10 +200,12 @@ void describe(const Context& context, const proto::Acquire::Reply& reply,
 
 // A container engine gives what a program would inherit on to its containers.
 Result<Prepared> prepare(client::Connection& connection, const proto::Acquire::Reply& reply,
-                         const RunOptions& options, const std::string& file) {
+                         const RunOptions& options, const std::string& file,
+                         const std::optional<ShellLease>& shell) {
+  const auto outer = shell ? std::optional(shell->visible_devices()) : std::nullopt;
   const auto call = engine_call(options.command);
   if (!call) {
-    CommandEnvironment environment = command_environment(::environ, reply);
+    CommandEnvironment environment = command_environment(::environ, reply, outer);
     CommandLine command{file, options.command, environment.variables};
     return Prepared{reply, std::move(command), std::move(environment), nullptr};
   }
@@ -187,23 +213,69 @@ Result<Prepared> prepare(client::Connection& connection, const proto::Acquire::R
                            contain(connection, reply.lease.lease_id, *call, options.command));
   if (contained.library) GPUROTA_TRY(check_preload(*contained.library));
   const proto::Acquire::Reply own{reply.lease, contained.variables, std::nullopt};
-  CommandEnvironment environment = command_environment(::environ, own);
+  CommandEnvironment environment = command_environment(::environ, own, outer);
   environment.remarks.push_back(std::move(contained.remark));
   CommandLine command{file, std::move(contained.words), environment.variables};
   return Prepared{own, std::move(command), std::move(environment), std::move(contained.end)};
 }
 
-// Under a reservation, which goes on without the command.
+// Under a lease that goes on without the command: of `--lease`, or the shell's.
 int run_under(const Context& context, const client::Location& location,
-              client::Connection& connection, const RunOptions& options, const std::string& file) {
-  const auto known = connection.call(proto::GetEnvironment{*options.lease});
+              client::Connection& connection, const RunOptions& options, const std::string& file,
+              const std::optional<ShellLease>& shell) {
+  const auto known = shell ? Result<proto::GetEnvironment::Reply>(shell->known)
+                           : connection.call(proto::GetEnvironment{*options.lease});
   if (!known) return run_failed(known.error());
   const proto::Acquire::Reply reply{known->lease, known->environment, known->preload};
-  auto prepared = prepare(connection, reply, options, file);
+  auto prepared = prepare(connection, reply, options, file, shell);
   if (!prepared) return run_failed(prepared.error());
   describe(context, prepared->reply, prepared->environment);
-  return run_command(context, connection, location, {*options.lease, options.lasts, true},
+  Under under{known->lease.lease_id, options.lasts, true};
+  if (shell && !context.quiet) under.said = shell_lease_text(known->lease, options.typed.of_lease);
+  return run_command(context, connection, location, under, std::move(*prepared));
+}
+
+// In the lease of the shell, as of what was typed: the user's defaults are for leases of their own.
+int run_in_shell(const Context& context, const client::Location& location,
+                 client::Connection& connection, RunOptions options, const std::string& file,
+                 const ShellLease& shell) {
+  const bool is_reserved = shell.known.lease.kind == proto::LeaseKind::kReservation;
+  if (const auto may = check_engine_call(options.command, is_reserved); !may) {
+    return misused(may.error());
+  }
+  if (!options.typed.timeout && !options.typed.until) options.lasts.reset();
+  return run_under(context, location, connection, options, file, shell);
+}
+
+// Under a lease of its own, also in a shell that has one.
+int run_alone(const Context& context, const client::Location& location,
+              client::Connection& connection, const RunOptions& options, const std::string& file) {
+  // One that is over, or another's, is in nobody's way.
+  const auto found = find_shell_lease(connection, ::environ);
+  const std::optional<ShellLease> shell = found ? *found : std::nullopt;
+  const auto reply = obtain(location, connection,
+                            {.wishes = options,
+                             .kind = options.filler ? "filler" : "run",
+                             .command = proto::sendable_command(options.command),
+                             .quiet = context.quiet,
+                             .inside = shell ? std::optional(shell->id) : std::nullopt});
+  if (!reply) return shown_without_lease(reply.error(), kExitRunFailed);
+  auto prepared = prepare(connection, *reply, options, file, shell);
+  if (!prepared) return run_failed(prepared.error());
+  describe(context, prepared->reply, prepared->environment);
+  return run_command(context, connection, location, {reply->lease.lease_id, {}, false},
                      std::move(*prepared));
+}
+
+// What works in its owner's shell may not be there for a job.
+int not_found(const LookupError& error) {
+  const bool job = std::getenv("GPUROTA_JOB") != nullptr;
+  const bool missing = error.exit_code == kExitNotFound;
+  complain(error.message + (job && missing
+                                ? "; the PATH is not your shell's: write the full path of "
+                                  "the command, or pass yours on with --env PATH"
+                                : ""));
+  return error.exit_code;
 }
 
 }  // namespace
@@ -214,18 +286,13 @@ int run(const Context& context, const RunOptions& given) {
   if (!until) return misused(until.error());
   if (*until) options.lasts = *until;
   const auto file = find_command(options.command.front(), std::getenv("PATH"));
-  if (!file) {
-    // What works in its owner's shell may not be there for a job.
-    const bool job = std::getenv("GPUROTA_JOB") != nullptr;
-    const bool missing = file.error().exit_code == kExitNotFound;
-    complain(file.error().message + (job && missing
-                                         ? "; the PATH is not your shell's: write the full path of "
-                                           "the command, or pass yours on with --env PATH"
-                                         : ""));
-    return file.error().exit_code;
+  if (!file) return not_found(file.error());
+  const bool own = options.lease || !options.typed.placement.empty() ||
+                   !find_variable(::environ, GPUROTA_ENV_LEASE);
+  if (own) {
+    const auto known = check_engine_call(options.command, options.lease.has_value());
+    if (!known) return misused(known.error());
   }
-  const auto known = check_engine_call(options.command, options.lease.has_value());
-  if (!known) return misused(known.error());
   if (const std::string hint = engine_hint(options.command); !hint.empty() && !context.quiet) {
     complain("warning: " + hint);
   }
@@ -237,16 +304,12 @@ int run(const Context& context, const RunOptions& given) {
     if (!begun) return run_failed(begun.error());
     static_cast<LeaseId&>(*options.lease) = *begun;
   }
-  if (options.lease) return run_under(context, location, *connection, options, *file);
-  const auto reply = obtain(location, *connection,
-                            {options, options.filler ? "filler" : "run",
-                             proto::sendable_command(options.command), false, context.quiet});
-  if (!reply) return shown_without_lease(reply.error(), kExitRunFailed);
-  auto prepared = prepare(*connection, *reply, options, *file);
-  if (!prepared) return run_failed(prepared.error());
-  describe(context, prepared->reply, prepared->environment);
-  return run_command(context, *connection, location, {reply->lease.lease_id, {}, false},
-                     std::move(*prepared));
+  if (options.lease) return run_under(context, location, *connection, options, *file, {});
+  if (own) return run_alone(context, location, *connection, options, *file);
+  const auto shell = find_shell_lease(*connection, ::environ);
+  if (!shell) return run_failed(shell.error());
+  if (!*shell) return run_alone(context, location, *connection, options, *file);
+  return run_in_shell(context, location, *connection, options, *file, **shell);
 }
 
 }  // namespace gpurota::cli

@@ -103,6 +103,14 @@ Result<GpuWishes> wishes_of(const proto::LeaseRequest& wanted, const LeaseManage
   return wishes;
 }
 
+// Whether this caller starts one more command in the lease, not the one that it was asked for: under a reservation, or from a shell
+// of a lease that has its first command. A lease that its processes hold, or a pod, is for no command.
+bool takes_commands(const LeaseEntry& entry, const ports::ProcessId& caller) {
+  if (entry.lease.kind == LeaseKind::kReservation) return true;
+  const bool first = entry.holder && entry.holder->id == caller;
+  return entry.main && !entry.automatic && !first;
+}
+
 }  // namespace
 
 proto::Hold::Reply LeaseMethods::last_word(const Caller& caller, const LeaseEntry& entry,
@@ -111,6 +119,7 @@ proto::Hold::Reply LeaseMethods::last_word(const Caller& caller, const LeaseEntr
   reply.lease = parts_.views.lease(entry, caller.uid);
   if (gone && entry.cause) reply.ended = ended(*entry.cause);
   if (entry.cause) reply.reason = entry.reason;
+  if (entry.left_behind > 0) reply.left_behind = entry.left_behind;
   return reply;
 }
 
@@ -138,6 +147,7 @@ void LeaseMethods::on_lease_change(const LeaseEntry& entry, bool gone) {
   reply.lease.since = entry.lease.since;
   reply.ended = ended(*entry.cause);
   reply.reason = entry.reason;
+  if (entry.left_behind > 0) reply.left_behind = entry.left_behind;
   ended_.add(std::move(reply));
 }
 
@@ -218,7 +228,7 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::Start& call) {
   const auto lasts = time_of(call.seconds);
   if (!lasts) return refused(lasts.error());
   const bool subreaper = call.subreaper.value_or(false);
-  const auto started = (*entry)->lease.kind == LeaseKind::kReservation
+  const auto started = takes_commands(**entry, caller.process)
                            ? parts_.leases.start_command(
                                  call.lease_id, {call.pid, caller.process, subreaper, *lasts})
                            : parts_.leases.start(call.lease_id, call.pid, subreaper);

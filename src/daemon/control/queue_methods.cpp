@@ -3,6 +3,7 @@
 #include "daemon/control/calls.h"
 #include "daemon/control/wire_reason.h"
 #include "daemon/leases/lease_environment.h"
+#include "daemon/leases/own_shell.h"
 #include "daemon/notices/notice_text.h"
 #include "daemon/supervised/jobs.h"
 #include "lease/gpu_selector.h"
@@ -10,6 +11,7 @@
 #include "proto/codec.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace gpurota::daemon {
 namespace {
@@ -25,6 +27,25 @@ Error no_such_request(RequestId id) {
   return {
       Code::kNotFound, 0,
       fmt::format("there is no request {}: it may have been served or cancelled", to_string(id))};
+}
+
+// Those of `gpurota run` by which a request wants more than the lease of a shell: "--gpus and --memory".
+std::string placement_options(const proto::LeaseRequest& wanted) {
+  std::vector<std::string> options;
+  const auto add = [&](bool given, const char* name) {
+    if (given) options.emplace_back(name);
+  };
+  add(wanted.gpus.has_value(), "--gpus");
+  add(wanted.gpu_ids.has_value(), "--gpu-ids");
+  add(wanted.memory.has_value(), "--memory");
+  add(wanted.swap.value_or(false), "--swap");
+  add(wanted.gpu_type.has_value(), "--gpu-type");
+  add(wanted.gpu_class.has_value(), "--gpu-class");
+  add(wanted.min_memory_bytes.has_value(), "--min-memory");
+  add(wanted.min_cc.has_value(), "--min-cc");
+  add(wanted.near.has_value(), "--near");
+  add(wanted.kind == "filler", "--filler");
+  return fmt::format("{}", fmt::join(options, " and "));
 }
 
 }  // namespace
@@ -65,6 +86,9 @@ Outcome QueueMethods::ask(const Caller& caller, const proto::LeaseRequest& wante
   auto request = leases_.request_of(caller, wanted);
   if (!request)
     return leases_.refused_to(caller, refused(request.error()), request.error().message);
+  const OwnShell::Parts parts{parts_.leases, parts_.rooms, parts_.gpus, parts_.processes};
+  const auto may = check_own_shell(parts, *request, {wanted.inside, placement_options(wanted)});
+  if (!may) return leases_.refused_to(caller, refused(may.error()), may.error().message);
   request->ticket = std::move(ticket);
   request->at_once = waiting == Waiting::kForFillersOnly;
   return this->place(caller, *request);

@@ -37,6 +37,16 @@ std::optional<MovableFillers::Stay> GpuRooms::stay_of(LeaseId lease) const {
 }
 
 std::vector<lease::GpuRoom> GpuRooms::list() const {
+  return list([](LeaseId) { return true; }, true);
+}
+
+std::vector<lease::GpuRoom> GpuRooms::list_with(const std::vector<LeaseId>& only) const {
+  return list([&](LeaseId id) { return std::find(only.begin(), only.end(), id) != only.end(); },
+              false);
+}
+
+std::vector<lease::GpuRoom> GpuRooms::list(const std::function<bool(LeaseId)>& counts,
+                                           bool others) const {
   std::vector<lease::GpuRoom> rooms;
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
     lease::GpuRoom room;
@@ -45,47 +55,54 @@ std::vector<lease::GpuRoom> GpuRooms::list() const {
     const GpuSettings settings = settings_of(gpu.info, parts_.config.turns, state);
     room.capacity = settings.capacity;
     room.swap_capacity = settings.turn_capacity;
-    const TurnNeeds::Need need = parts_.turns.need(gpu.info.uuid);
-    room.swap_needed = need.most;
-    room.swap_wired = need.wired;
-    const GpuStates::Unreserved& unreserved = parts_.states.unreserved(gpu.info.uuid);
-    room.unreserved_use = unreserved.all;
-    room.in_unreserved_use = room.unreserved_use > parts_.config.unreserved_threshold;
     room.context_cost = context_cost(parts_.grants, parts_.gpus, gpu.info);
-    room.unreserved_by = unreserved.by_user;
+    if (others) add_use(room);
     room.idle_since = state.idle_since;
     room.draining = state.draining;
     room.drain_reason = state.drain_reason;
     room.error = gpu.sample.error;
     for (const auto& [id, entry] : parts_.leases.entries()) {
-      const LeaseGpu* share = entry.lease.find_gpu(gpu.info.uuid);
-      if (!share) continue;
-      if (share->swap && entry.lease.kind == LeaseKind::kFiller) {
-        add_filler(room, entry);
-        continue;
-      }
-      ++room.leases;
-      room.exclusive |= !share->limit;
-      if (share->swap) {
-        ++room.swap_leases;
-        room.swap_needed = std::max(room.swap_needed, share->limit.value_or(Bytes()));
-      } else {
-        room.reserved += share->limit.value_or(room.capacity);
-        const auto account = parts_.grants.find(id, gpu.info.uuid);
-        if (account && share->limit) {
-          room.above_limits += account.if_there()->charged() - *share->limit;
-        }
-      }
-      room.holders +=
-          fmt::format("{}{} ({}{})", room.holders.empty() ? "" : ", ",
-                      display_text(parts_.processes.user_name(entry.lease.uid), 32), to_string(id),
-                      !share->limit ? ""
-                      : share->swap ? ", takes turns"
-                                    : ", " + to_string(*share->limit));
+      const LeaseGpu* const share = entry.lease.find_gpu(gpu.info.uuid);
+      if (share && counts(id)) add_lease(room, entry, *share);
     }
     rooms.push_back(std::move(room));
   }
   return rooms;
+}
+
+// What takes turns there, and what programs without a lease hold.
+void GpuRooms::add_use(lease::GpuRoom& room) const {
+  const TurnNeeds::Need need = parts_.turns.need(room.info.uuid);
+  room.swap_needed = need.most;
+  room.swap_wired = need.wired;
+  const GpuStates::Unreserved& unreserved = parts_.states.unreserved(room.info.uuid);
+  room.unreserved_use = unreserved.all;
+  room.in_unreserved_use = room.unreserved_use > parts_.config.unreserved_threshold;
+  room.unreserved_by = unreserved.by_user;
+}
+
+void GpuRooms::add_lease(lease::GpuRoom& room, const LeaseEntry& entry,
+                         const LeaseGpu& share) const {
+  const LeaseId id = entry.lease.id;
+  if (share.swap && entry.lease.kind == LeaseKind::kFiller) return add_filler(room, entry);
+  ++room.leases;
+  room.exclusive |= !share.limit;
+  if (share.swap) {
+    ++room.swap_leases;
+    room.swap_needed = std::max(room.swap_needed, share.limit.value_or(Bytes()));
+  } else {
+    room.reserved += share.limit.value_or(room.capacity);
+    const auto account = parts_.grants.find(id, room.info.uuid);
+    if (account && share.limit) {
+      room.above_limits += account.if_there()->charged() - *share.limit;
+    }
+  }
+  room.holders +=
+      fmt::format("{}{} ({}{})", room.holders.empty() ? "" : ", ",
+                  display_text(parts_.processes.user_name(entry.lease.uid), 32), to_string(id),
+                  !share.limit ? ""
+                  : share.swap ? ", takes turns"
+                               : ", " + to_string(*share.limit));
 }
 
 // One that could be moved out has its GPU to itself until it is, then only what of it stays.

@@ -10,6 +10,7 @@
 #include "lease/request_queue.h"
 #include "ports/processes.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -76,12 +77,18 @@ class GpuRooms {
 
   // The GPUs as placement sees them, and the leases as the queue does.
   std::vector<lease::GpuRoom> list() const;
+  // The same if all other leases had ended, and all programs without one.
+  std::vector<lease::GpuRoom> list_with(const std::vector<LeaseId>& only) const;
   std::vector<lease::Occupant> occupants() const;
   std::vector<lease::Booked> booked() const {
     return bookings_ ? bookings_->booked() : std::vector<lease::Booked>();
   }
 
  private:
+  // Of the leases that count; `others`: and what else uses the GPUs.
+  std::vector<lease::GpuRoom> list(const std::function<bool(LeaseId)>& counts, bool others) const;
+  void add_use(lease::GpuRoom& room) const;
+  void add_lease(lease::GpuRoom& room, const LeaseEntry& entry, const LeaseGpu& share) const;
   std::optional<MovableFillers::Stay> stay_of(LeaseId lease) const;
   void add_filler(lease::GpuRoom& room, const LeaseEntry& entry) const;
 

@@ -1,5 +1,6 @@
 #include "daemon/leases/lease_commands.h"
 
+#include "abi/env.h"
 #include "base/log.h"
 #include "daemon/leases/lease_entry.h"
 #include "daemon/leases/lease_kill.h"
@@ -42,8 +43,12 @@ Result<std::optional<std::string>> LeaseCommands::start(LeaseEntry& entry,
   LeaseCommand command(parts_.processes);
   // Of a caller that lives after its number was read the number was its own.
   GPUROTA_ASSIGN_OR_RETURN(command.holder, track(parts_.processes, start.caller, nullptr));
-  if (child.parent != start.caller.pid || child.uid != entry.lease.uid) {
+  if (child.parent != start.caller.pid) {
     return fail(Code::kDenied, fmt::format("process {} is not a child of the caller", start.pid));
+  }
+  if (child.uid != entry.lease.uid) {
+    return fail(Code::kDenied,
+                fmt::format("{} is another user's: " GPUROTA_LEAVE_LEASE, to_string(id)));
   }
   const auto known = entry.commands.find(start.pid);
   if (known != entry.commands.end() && known->second.main.id == child.id()) {

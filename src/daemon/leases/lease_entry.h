@@ -49,6 +49,9 @@ struct LeaseEntry {
   std::string reason;                    // for people
   // Of the change that listeners are told of; of what ends it, for good. Empty: nobody, but time or a rule of the site.
   std::optional<Author> by;
+  TimePoint ask_at{};  // from when its processes are asked to end
+  bool asked = false;
+  int left_behind = 0;  // that its command had left running and were asked to end
   TimePoint kill_at{};
   TimePoint give_up_at{};  // no longer wait for NVML
   bool killed = false;

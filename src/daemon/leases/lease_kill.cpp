@@ -4,6 +4,12 @@
 
 namespace gpurota::daemon {
 
+void ask_to_end(LeaseEntry& entry) {
+  entry.asked = true;
+  if (entry.cause == EndCause::kFinished) entry.left_behind = entry.members.count_left();
+  entry.members.ask_to_end();
+}
+
 void kill_leftovers(LeaseProcesses& members, const TrackedProcess* main, Duration late) {
   if (late >= kEngineTakes || !members.kill_all_but_engine()) return members.kill();
   // That it has just ended is no news.

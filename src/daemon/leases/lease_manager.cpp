@@ -16,6 +16,8 @@ namespace {
 // Between two looks at whether the processes of an ending lease are gone. Death itself comes by
 // pidfd; this only paces the rest.
 constexpr Duration kEndingPace = std::chrono::milliseconds(10);
+// What ends by itself with its command (a helper that sees its pipe closed) does so within this time. What lives then was left running.
+constexpr Duration kOwnEnd = std::chrono::milliseconds(30);
 // And at least so many times as long as a look at it took.
 constexpr int kPauses = 10;
 // How long an ending lease waits for NVML to stop counting its memory before it is given up on: a
@@ -342,11 +344,12 @@ void LeaseManager::watch_endings(LeaseEntry& entry) {
   for (const LeaseListener* const listener : listeners_) {
     grace = listener->grace_of(entry).value_or(grace);
   }
+  entry.ask_at = entry.cause == EndCause::kFinished ? now + kOwnEnd : now;
   entry.kill_at = now + grace;
   entry.give_up_at = entry.kill_at + kMemoryPatience;
   entry.expiry.reset();
-  entry.members.ask_to_end();
   const LeaseId id = entry.lease.id;
+  if (now >= entry.ask_at) ask_to_end(entry);
   // What a reservation only covers ends with its time, not when its user gives it back.
   if (entry.cause == EndCause::kExpired) entry.covered.ask_to_end();
   for (const auto& [pid, command] : entry.commands) commands_.stop(id, pid, "its lease is over");
@@ -362,6 +365,7 @@ void LeaseManager::step_ending(LeaseId id) {
   LeaseEntry& entry = it->second;
   const TimePoint now = parts_.loop.now();
   const bool living = is_alive(entry);
+  if (living && !entry.asked && now >= entry.ask_at) ask_to_end(entry);
   if (living && now >= entry.kill_at) {
     if (!entry.killed) {
       log::warn("killing processes that did not end with their lease",

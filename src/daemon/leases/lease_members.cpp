@@ -6,24 +6,42 @@
 
 namespace gpurota::daemon {
 
+// Of groups within each other the innermost decides: a command in the shell of a lease may have a lease of its own.
 std::optional<LeaseId> LeaseMembers::lease_of_cgroup(const std::string& cgroup) const {
+  std::optional<LeaseId> found;
+  std::size_t longest = 0;
+  const auto consider = [&](LeaseId id, const std::string& group) {
+    if (group.size() <= longest || !ports::is_in_cgroup(cgroup, group)) return;
+    longest = group.size();
+    found = id;
+  };
   for (const auto& [id, entry] : leases_.entries()) {
-    if (ports::is_in_cgroup(cgroup, entry.members.cgroup())) return id;
-    for (const auto& [pid, command] : entry.commands) {
-      if (ports::is_in_cgroup(cgroup, command.members.cgroup())) return id;
-    }
+    consider(id, entry.members.cgroup());
+    for (const auto& [pid, command] : entry.commands) consider(id, command.members.cgroup());
   }
-  return std::nullopt;
+  return found;
 }
 
+// Without groups the processes of an inner lease are descendants of the outer one's, too. The root of the inner one is in the outer one;
+// never the other way round.
 std::optional<LeaseId> LeaseMembers::lease_of_process(const ports::ProcessId& process) const {
+  struct Found {
+    LeaseId lease;
+    const LeaseProcesses* members;
+  };
+  std::optional<Found> innermost;
+  const auto consider = [&](LeaseId id, const LeaseProcesses& members, const TrackedProcess* root) {
+    if (!members.contains(process)) return;
+    const bool inside = !innermost || (root && innermost->members->contains(root->id));
+    if (inside) innermost = Found{id, &members};
+  };
   for (const auto& [id, entry] : leases_.entries()) {
-    if (entry.members.contains(process)) return id;
+    consider(id, entry.members, entry.main ? &*entry.main : nullptr);
     for (const auto& [main, command] : entry.commands) {
-      if (command.members.contains(process)) return id;
+      consider(id, command.members, &command.main);
     }
   }
-  return std::nullopt;
+  return innermost ? std::optional(innermost->lease) : std::nullopt;
 }
 
 std::optional<LeaseId> LeaseMembers::lease_of_container(const std::string& group, uid_t uid) const {

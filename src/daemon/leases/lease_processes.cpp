@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 
+#include <algorithm>
 #include <csignal>
 #include <unordered_map>
 
@@ -110,6 +111,13 @@ std::vector<pid_t> LeaseProcesses::list() {
   std::vector<pid_t> pids;
   for (const auto& [pid, tracked] : seen_) pids.push_back(pid);
   return pids;
+}
+
+int LeaseProcesses::count_left() {
+  refresh();
+  return static_cast<int>(std::count_if(seen_.begin(), seen_.end(), [&](const auto& entry) {
+    return entry.second.alive() && !is_engine(processes_.executable_of(entry.first));
+  }));
 }
 
 void LeaseProcesses::signal_all(int signal) {

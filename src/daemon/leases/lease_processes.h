@@ -39,6 +39,8 @@ class LeaseProcesses {
   void refresh();
   // Living ones, as of now, that could be looked at.
   std::vector<pid_t> list();
+  // Of them, those that are not of a container engine, which ends by itself after its container.
+  int count_left();
   // Looks again. False also where it cannot be told: who cannot be looked at may live.
   bool all_ended();
   // SIGTERM and SIGCONT, so that the stopped ones get it too. Those of the holder are spared.

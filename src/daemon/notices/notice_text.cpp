@@ -204,6 +204,13 @@ std::string culprit_text(const FoundUse& found) {
                      to_string(found.lease.value_or(LeaseId())), several ? "them" : "it");
 }
 
+std::string elsewhere_text(LeaseId lease, const std::vector<std::string>& gpus) {
+  return fmt::format(
+      "; it was started in {}, which has GPU {}: let it keep the CUDA_VISIBLE_DEVICES that it is "
+      "given",
+      to_string(lease), joined(gpus));
+}
+
 std::string merged_text(std::uint64_t count, const std::string& last) {
   return fmt::format(
       "{} notices like this one, of which this is the last: {} ('gpurota events' has all)", count,

@@ -61,6 +61,9 @@ std::string victim_text(const FoundUse& found);
 // "your process 32459 uses GPU 1, which gu_alice has (L17): please stop it". Of kForeignUse and kUnreservedUse only.
 std::string culprit_text(const FoundUse& found);
 
+// What is added for the lease that such a process is in, which has these GPUs and not that one: "; it was started in L5, …".
+std::string elsewhere_text(LeaseId lease, const std::vector<std::string>& gpus);
+
 // Several at once: `last` is the newest of them.
 std::string merged_text(std::uint64_t count, const std::string& last);
 

@@ -151,6 +151,9 @@ bool TenantServer::welcome(Tenant& tenant, std::uint32_t seq, const Fd& event) {
   welcome.features = GPUROTA_FEATURE_PROCESSES | GPUROTA_FEATURE_OPEN | GPUROTA_FEATURE_HOLDING;
   if (tenant.swap) welcome.features |= GPUROTA_FEATURE_SWAP;
   if (!parts_.config.program_notices) welcome.features |= GPUROTA_FEATURE_QUIET;
+  const LeaseEntry* const entry = parts_.leases.find(tenant.lease);
+  const bool expired = entry && entry->lease.state == LeaseState::kExpired;
+  if (expired) welcome.features |= GPUROTA_FEATURE_EXPIRED;
   const std::array fds{tenant.page->fd(), event.get()};
   const bool taken = send_message(tenant.session->fd.get(), welcome, fds);
   tenant.page->close_fd();

@@ -63,6 +63,11 @@ std::string count_of(std::size_t processes) {
   return fmt::format("{} process{}", processes, processes == 1 ? "" : "es");
 }
 
+bool has_process_of(const watch::Finding& finding, LeaseId lease) {
+  return std::any_of(finding.processes.begin(), finding.processes.end(),
+                     [lease](const watch::SeenProcess& each) { return each.lease == lease; });
+}
+
 }  // namespace
 
 watch::Look WatchKeeper::look_at(const GpuSample& sample) {
@@ -399,10 +404,15 @@ void WatchKeeper::tell(const watch::Finding& finding, uid_t user, const std::str
   if (lease && lease->lease.uid == user) notice.lease = finding.lease;
   if (finding.uid && *finding.uid != user) notice.by = finding.uid;
   parts_.notices.on_notice(notice);
-  if (finding.action < watch::Action::kNotify) return;
+  const bool wanted = finding.action >= watch::Action::kNotify;
   for (const auto& [id, entry] : parts_.leases.entries()) {
     const bool concerned = finding.lease == id || finding.uid == user;
-    if (entry.lease.uid == user && concerned) parts_.owners.tell_owner(id, text);
+    if (entry.lease.uid != user || !concerned) continue;
+    // Whoever runs a program in a lease hears that it uses a GPU of no lease of theirs, whatever the site wants for others.
+    const bool own = is_done_to_others(finding) && has_process_of(finding, id);
+    std::vector<std::string> gpus;
+    for (const LeaseGpu& share : entry.lease.gpus) gpus.push_back(parts_.gpus.name_of(share.uuid));
+    if (wanted || own) parts_.owners.tell_owner(id, own ? text + elsewhere_text(id, gpus) : text);
   }
 }
 

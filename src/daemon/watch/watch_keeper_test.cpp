@@ -295,6 +295,22 @@ TEST_F(WatchKeeperTest, TheOneWhoUsesAGpuOfAnotherIsToldWhichProcessesTheirsAre)
   EXPECT_EQ(sent[1001][0].lease, std::nullopt) << "it is not theirs";
 }
 
+// The lease that is looked at has GPU 0. The other one is on no GPU that is looked at: its process has strayed.
+TEST_F(WatchKeeperTest, TheLeaseOfAProgramThatUsesAnotherGpuHearsOfItWhateverTheSiteWants) {
+  config.watch.foreign_use = config::WatchAction::kReport;
+  const LeaseId strayed = lease_of(1001, gib(1), {"train"});
+  const pid_t program = leases.find(strayed)->main->pid();
+  Lease elsewhere = leases.find(strayed)->lease;
+  elsewhere.gpus.front().uuid = GpuUuid{"GPU-elsewhere"};
+  ASSERT_TRUE(leases.change(elsewhere));
+  const LeaseId whole = lease_of(1000, std::nullopt, {"train"});
+  use(program, gib(2));
+  look();
+  EXPECT_THAT(notices[strayed], HasSubstr("your process " + std::to_string(program)));
+  EXPECT_THAT(notices[strayed], HasSubstr("it was started in " + to_string(strayed)));
+  EXPECT_EQ(notices.count(whole), 0u) << "the site does not want that";
+}
+
 TEST_F(WatchKeeperTest, TheOneWhoseGpuIsUsedIsToldTheProcessOnlyWhereTheSiteShowsIt) {
   const LeaseId id = lease_of(1000, std::nullopt, {"train"});
   const pid_t pid = processes.spawn({.uid = 1001, .command = {"secret"}});

@@ -109,6 +109,13 @@ bool welcome(State& s, const gpurota_msg_welcome& message, Descriptors* fds) {
         message.status == GPUROTA_REFUSED_LEASE || message.status == GPUROTA_REFUSED_VERSION;
     return false;
   }
+  if ((message.features & GPUROTA_FEATURE_EXPIRED) != 0 && !attached()) {
+    const auto lease = static_cast<unsigned long long>(config().lease);
+    notice_once(Notice::kLeaseOver,
+                "the time of L%llu is over, so this program may be stopped when somebody needs the "
+                "GPU; to keep it: gpurota update L%llu --for 2h",
+                lease, lease);
+  }
   const bool swaps = (message.features & GPUROTA_FEATURE_SWAP) != 0;
   if (attached() && swaps != (s.swaps.load() != 0)) return false;  // what it is, it stays
   if (fds->count() != 2 || !map_page(s, (*fds)[0]) || !learn_slots(s)) return false;

@@ -1,0 +1,135 @@
+// Leases and commands in the shell of a lease.
+#include "daemon/gpus/fake_world_test.h"
+#include "daemon/leases/lease_world_test.h"
+#include "daemon/leases/own_shell.h"
+#include "testing/memory_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using testing::MemoryStore;
+
+class NestedLeasesTest : public FakeWorldTest, public LeaseListener {
+ protected:
+  NestedLeasesTest() { restart(); }
+
+  // A new daemon on the same store and the same processes.
+  void restart() {
+    world.reset();
+    grants.emplace();
+    world.emplace(loop, store, processes, gpus, *grants, config, [] { return WallTime(1s); });
+    manager = &world->leases;
+    manager->add_listener(*this);
+    ASSERT_TRUE(manager->restore());
+  }
+
+  void on_lease_change(const LeaseEntry& entry, bool gone) override {
+    if (gone) last_gone = entry.lease.id;
+  }
+
+  tl::expected<const LeaseEntry*, lease::Refusal> acquire(std::optional<Bytes> memory, pid_t pid) {
+    AcquireRequest request;
+    request.uid = 1000;
+    request.process = processes.id_of(pid);
+    if (memory) request.placement.memory = SizeSpec{*memory, 0};
+    return world->queue.acquire(request);
+  }
+
+  MemoryStore store;
+  std::optional<lease::GrantBook> grants;
+  std::optional<LeaseWorld> world;
+  LeaseManager* manager = nullptr;
+  LeaseId last_gone;
+};
+
+TEST_F(NestedLeasesTest, WhatTheCommandLeftRunningIsCountedButNotWhatEndsByItself) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli});
+  ASSERT_TRUE(manager->start(id, command, false));
+  const pid_t helper = processes.spawn({.parent = command});
+  for (int i = 0; i < 2; ++i) processes.spawn({.parent = command, .stubborn = true});
+  processes.die(command);
+  loop.advance(10ms);
+  EXPECT_TRUE(processes.alive(helper)) << "it has a moment to end by itself";
+  processes.die(helper);
+  loop.advance(50ms);
+  ASSERT_TRUE(manager->find(id));
+  EXPECT_EQ(manager->find(id)->left_behind, 2);
+}
+
+TEST_F(NestedLeasesTest, ACommandInTheShellOfALeaseIsOneMoreAndEndsAlone) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t shell = processes.spawn({.parent = cli});
+  ASSERT_TRUE(manager->start(id, shell, false));
+  const pid_t inner = processes.spawn({.parent = shell});
+  const pid_t command = processes.spawn({.parent = inner});
+  ASSERT_TRUE(manager->start_command(id, {command, processes.id_of(inner), false, {}}));
+  EXPECT_EQ(manager->find(id)->commands.size(), 1u);
+  restart();
+  EXPECT_EQ(manager->find(id)->commands.size(), 1u);
+  processes.die(command);
+  loop.advance(50ms);
+  EXPECT_TRUE(manager->find(id)->commands.empty());
+  EXPECT_FALSE(manager->find(id)->cause);
+  processes.die(shell);
+  loop.advance(100ms);
+  EXPECT_EQ(last_gone, id);
+}
+
+// With control groups, and without.
+TEST_F(NestedLeasesTest, OfLeasesWithinEachOtherTheInnermostHasTheProcess) {
+  for (const bool cgroups : {true, false}) {
+    processes.cgroups().set_available(cgroups);
+    const pid_t cli = processes.spawn();
+    const LeaseId outer = (*acquire(gib(1), cli))->lease.id;
+    const pid_t shell = processes.spawn({.parent = cli});
+    ASSERT_TRUE(manager->start(outer, shell, false));
+    const pid_t inner_cli = processes.spawn({.parent = shell});
+    const LeaseId inner = (*acquire(gib(1), inner_cli))->lease.id;
+    const pid_t command = processes.spawn({.parent = inner_cli});
+    ASSERT_TRUE(manager->start(inner, command, false));
+    manager->follow_processes();
+    Attribution attribution(processes, world->members);
+    EXPECT_EQ(attribution.owner_of(command).lease, inner) << cgroups;
+    EXPECT_EQ(attribution.owner_of(inner_cli).lease, outer) << cgroups;
+    manager->end(outer, EndCause::kReleased, "");
+    loop.advance(100ms);
+  }
+}
+
+TEST_F(NestedLeasesTest, WhatWouldWaitForItsOwnShellIsRefused) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(std::nullopt, cli))->lease.id;
+  const pid_t shell = processes.spawn({.parent = cli});
+  ASSERT_TRUE(manager->start(id, shell, false));
+  AcquireRequest request;
+  request.uid = 1000;
+  request.process = processes.id_of(processes.spawn({.parent = 1}));
+  request.placement.gpus = {kGpu};
+  const OwnShell::Parts parts{*manager, world->rooms, gpus, &processes};
+  EXPECT_TRUE(check_own_shell(parts, request, {})) << "somebody in another shell";
+  const auto said = check_own_shell(parts, request, {id, "--gpus"});
+  ASSERT_FALSE(said);
+  EXPECT_EQ(said.error().code, Code::kInvalid);
+  EXPECT_THAT(said.error().message, ::testing::AllOf(HasSubstr("in whose shell you are, has GPU 0"),
+                                                     HasSubstr("leave out --gpus to use it")));
+  // A reservation does not need the shell of a lease that somebody only names.
+  request.kind = LeaseKind::kReservation;
+  EXPECT_TRUE(check_own_shell(parts, request, {id, ""}));
+  request.process = processes.id_of(shell);
+  EXPECT_FALSE(check_own_shell(parts, request, {}));
+  // Another user's names nothing of theirs.
+  request.kind = LeaseKind::kRun;
+  request.uid = 1001;
+  EXPECT_TRUE(check_own_shell(parts, request, {id, "--gpus"}));
+}
+
+}  // namespace
+}  // namespace gpurota::daemon

@@ -1,0 +1,70 @@
+#include "daemon/leases/own_shell.h"
+
+#include "lease/placement.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace gpurota::daemon {
+namespace {
+
+// A process that the kernel says is in the lease ends with the lease, whatever its environment says.
+bool has_process(const LeaseEntry& entry, const ports::ProcessId& process,
+                 const std::string& cgroup) {
+  if (entry.members.contains(process) || ports::is_in_cgroup(cgroup, entry.members.cgroup())) {
+    return true;
+  }
+  return std::any_of(entry.commands.begin(), entry.commands.end(), [&](const auto& command) {
+    const LeaseProcesses& members = command.second.members;
+    return members.contains(process) || ports::is_in_cgroup(cgroup, members.cgroup());
+  });
+}
+
+std::vector<LeaseId> leases_around(const OwnShell::Parts& parts, const AcquireRequest& request,
+                                   const OwnShell& shell) {
+  const std::string cgroup =
+      parts.processes ? parts.processes->cgroups().of(request.process.pid) : std::string();
+  std::vector<LeaseId> around;
+  for (const auto& [id, entry] : parts.leases.entries()) {
+    if (entry.lease.uid != request.uid || entry.cause) continue;
+    const bool said = shell.said == id && request.kind != LeaseKind::kReservation;
+    if (said || has_process(entry, request.process, cgroup)) around.push_back(id);
+  }
+  return around;
+}
+
+// "your L5, in whose shell you are, has GPU 0".
+std::string has_text(const OwnShell::Parts& parts, const std::vector<LeaseId>& around) {
+  std::vector<std::string> texts;
+  for (const LeaseId id : around) {
+    std::vector<std::string> gpus;
+    for (const LeaseGpu& share : parts.leases.find(id)->lease.gpus) {
+      gpus.push_back(parts.gpus.name_of(share.uuid));
+    }
+    texts.push_back(fmt::format("your {}, in whose shell you are, has GPU {}", to_string(id),
+                                fmt::join(gpus, ", ")));
+  }
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+}  // namespace
+
+Result<void> check_own_shell(const OwnShell::Parts& parts, const AcquireRequest& request,
+                             const OwnShell& shell) {
+  const std::vector<LeaseId> around = leases_around(parts, request, shell);
+  if (around.empty()) return {};
+  if (lease::place(request.placement, parts.rooms.list_with(around))) return {};
+  // What could not start in any case is refused, or waits, for that.
+  if (!lease::place(request.placement, parts.rooms.list_with({}))) return {};
+  const bool command = request.kind != LeaseKind::kReservation;
+  return fail(
+      Code::kInvalid,
+      has_text(parts, around) + (command && !shell.options.empty()
+                                     ? fmt::format(": leave out {} to use it", shell.options)
+                                     : std::string(": this could only start when that has ended")));
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,97 @@
+#!/usr/bin/env bats
+# What becomes of what a command leaves running, or hands to a server; and what shells of a reservation that is over are told.
+
+load helpers
+
+setup() { start_daemon; }
+teardown() { end_test; }
+
+@test "what the command left running is ended, counted and said" {
+  gpurota run --memory 1G -- sh -c 'sleep 600 & sleep 600 & exit 3' 2>said || [ $? = 3 ]
+  [ "$(cat said)" = 'gpurota: 2 processes that the command left running were ended, as the lease ends with the command' ]
+  gpurota run --memory 1G -- sh -c 'sleep 600 & true' 2>said
+  [ "$(cat said)" = 'gpurota: 1 process that the command left running was ended, as the lease ends with the command' ]
+  gpurota run --quiet --memory 1G -- sh -c 'sleep 600 & true' 2>said
+  [ ! -s said ]
+}
+
+@test "what ends with the command by itself was not left running" {
+  # It ends when the command's end closes its standard input.
+  gpurota run --memory 1G -- python3 -c 'import subprocess; subprocess.Popen(["cat"], stdin=subprocess.PIPE)' 2>said
+  [ ! -s said ]
+}
+
+@test "a command that hands work to a server is told what becomes of it" {
+  command -v tmux || skip "needs tmux"
+  export TMUX_TMPDIR=$E2E_DIR
+  gpurota run --memory 1G -- tmux -L new new-session -d sleep 600 2>said
+  grep -E "^gpurota: [0-9]+ process(es)? that the command left running (was|were) ended, as the lease ends with tmux; write tmux new-session -d 'gpurota run … -- COMMAND'$" said
+  tmux -L old new-session -d -s base sleep 600
+  gpurota run --memory 1G -- tmux -L old new-session -d -s job sleep 600 2>said
+  grep "^gpurota: tmux hands its work to a server, which is not in the lease; write tmux new-session -d " said
+  tmux -L old kill-server
+  # A session that somebody works in hands nothing over.
+  gpurota run --memory 1G -- tmux -V 2>said
+  [ ! -s said ]
+}
+
+# in_terminal COMMANDS TEXT: what a shell with these commands shows on a terminal of its own. A line is typed once TEXT is shown.
+in_terminal() {
+  timeout "$PATIENCE" python3 - "$@" <<'END'
+import os, pty, sys
+out = b""
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp("bash", ["bash", "--norc", "-c", sys.argv[1]])
+typed = False
+while True:
+    try:
+        data = os.read(fd, 4096)
+    except OSError:
+        break
+    if not data:
+        break
+    out += data
+    if not typed and sys.argv[2].encode() in out:
+        typed = True
+        os.write(fd, b"\n")
+os.waitpid(pid, 0)
+sys.stdout.write(out.decode().replace("\r\n", "\n"))
+END
+}
+
+@test "a shell that outlives its reservation is told so once" {
+  in_terminal 'eval "$(gpurota reserve --gpu-ids 0 --for 1s)"; read -r; echo "$GPUROTA_LEASE"' 'is over' >said
+  [ "$(grep -c '^gpurota: L1 is over: its time is over; if this shell still has its variables: unset GPUROTA_LEASE LD_PRELOAD CUDA_VISIBLE_DEVICES, or open a new shell$' said)" = 1 ]
+  grep -x L1 said
+  # It ends with the shell, and nobody waits for it.
+  in_terminal 'eval "$(gpurota reserve --gpu-ids 0 --for 1h)"; read -r; echo "$GPUROTA_LEASE"' 'L2 on GPU 0' >said
+  grep -x L2 said
+  wait_until no_shell_watch
+}
+no_shell_watch() {
+  local pid
+  for pid in $(pgrep -f '^gpurota reserve --gpu-ids 0 --for 1h'); do
+    if is_of_case "$pid"; then return 1; fi
+  done
+}
+
+@test "a new program under a reservation whose time is over is told" {
+  eval "$(gpurota reserve --gpu-ids 0 --memory 1G --for 2s 2>/dev/null)"
+  in_background holder "$PROGRAM" hold 100
+  wait_until says holder holding
+  wait_until holds 'leases[0]["state"] == "expired"'
+  "$PROGRAM" info >out 2>said
+  grep -q 'gpus=1' out
+  [ "$(cat said)" = 'gpurota: the time of L1 is over, so this program may be stopped when somebody needs the GPU; to keep it: gpurota update L1 --for 2h' ]
+  run -125 --separate-stderr gpurota run -- true
+  # shellcheck disable=SC2154 # stderr is of bats
+  [[ $stderr == *'the time of L1 is over'* ]]
+}
+
+@test "who runs a program in a lease is told when it uses another GPU, whatever the site wants for others" {
+  in_background other gpurota run --gpu-ids 0 -- sleep 600
+  wait_until holds 'len(leases) == 1'
+  in_background stray gpurota run --gpu-ids 1 -- env CUDA_VISIBLE_DEVICES=0 "$PROGRAM" hold 900
+  wait_until says stray 'your process [0-9]* uses GPU 0, .*it was started in L2, which has GPU 1'
+}
