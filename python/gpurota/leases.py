@@ -18,7 +18,7 @@ from .client import ANSWER_TIMEOUT, Connection, call, sendable_command
 from .errors import Error, LeaseEnded, NoDaemon, NotFound, TimedOut, Unavailable
 from .process import Argument, Arguments, Process, Stream, TextOptions
 from .waiting import Granted, OnWait, obtain
-from .wishes import SizeLike, TimeLike, Wishes, size_of, whole_seconds_of
+from .wishes import SizeLike, TimeLike, WhenLike, Wishes, check_amount, size_of, whole_seconds_of
 
 # The daemon's grace (5 s) and what it takes until the memory is back. `gpurota run` waits as long.
 END_TAKES = 10.0
@@ -230,6 +230,9 @@ def _end(lease_id: str) -> None:
 def update(lease_id: str, *, memory: Optional[SizeLike] = None, soft_limit: Optional[SizeLike] = None, note: Optional[str] = None,
            timeout: Optional[TimeLike] = None, priority: Optional[int] = None, quantum: Optional[str] = None) -> types.Lease:
     """Changes a lease. `timeout`: its end, from now on."""
+    for what, size in (("memory", memory), ("soft_limit", soft_limit)):
+        if size is not None:
+            check_amount(what, size)
     parameters: Dict[str, Any] = {
         "lease_id": lease_id,
         "memory": None if memory is None else size_of(memory),
@@ -249,14 +252,19 @@ def _own_command() -> List[str]:
 def lease(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *, gpu_ids: Optional[Sequence[Union[str, int]]] = None,
           swap: bool = False, oversize: bool = False, soft_limit: Optional[SizeLike] = None, priority: Optional[int] = None,
           quantum: Optional[str] = None, timeout: Optional[TimeLike] = None, wait: Optional[TimeLike] = None,
-          note: Optional[str] = None, name: Optional[str] = None, on_wait: Optional[OnWait] = None) -> Lease:
+          note: Optional[str] = None, name: Optional[str] = None, as_name: Optional[str] = None, gpu_type: Optional[str] = None,
+          gpu_class: Optional[str] = None, min_memory: Optional[SizeLike] = None, min_cc: Optional[Union[str, float]] = None,
+          near: Optional[str] = None, until: Optional[WhenLike] = None, memory_threshold: Optional[SizeLike] = None,
+          on_wait: Optional[OnWait] = None) -> Lease:
     """A lease for commands of this process: what `gpurota run` takes, for as many as one starts.
 
     Waits in the queue for as long as it takes, at most `wait` ("1h"), or not at all (0); NoGpu says that none was free.
     `on_wait` is called with the Request whenever something about the waiting changes. Control-C leaves the queue.
     """
     wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize, soft_limit=soft_limit,
-                    priority=priority, quantum=quantum, timeout=timeout, wait=wait, note=note, name=name)
+                    priority=priority, quantum=quantum, timeout=timeout, wait=wait, note=note, name=name, as_name=as_name,
+                    gpu_type=gpu_type, gpu_class=gpu_class, min_memory=min_memory, min_cc=min_cc, near=near, until=until,
+                    memory_threshold=memory_threshold)
     granted = obtain(wishes, _own_command(), on_wait)
     try:
         return Lease(granted)
