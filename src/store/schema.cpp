@@ -241,6 +241,9 @@ ALTER TABLE usage ADD COLUMN idle_ms INTEGER NOT NULL DEFAULT 0;  -- of gpu_ms: 
     R"sql(
 ALTER TABLE lease ADD COLUMN containers BLOB NOT NULL DEFAULT x'';  -- a user's number and a control group on each line
 )sql",
+    R"sql(
+ALTER TABLE filler ADD COLUMN paused_by BLOB NOT NULL DEFAULT x'';  -- who, and why; empty: its owner
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {
