@@ -9,6 +9,7 @@
 #include "cli/job_args.h"
 #include "cli/own_defaults.h"
 #include "cli/status_columns.h"
+#include "cli/whose.h"
 
 #include <tl/expected.hpp>
 
@@ -65,6 +66,7 @@ struct CalendarOptions {
 };
 struct QueueOptions {
   bool json = false;
+  Whose whose;
 };
 struct CancelOptions {
   std::vector<RequestHandle> requests;
@@ -122,8 +124,9 @@ struct UpdateOptions {
   std::optional<SizeSpec> soft_limit;
   std::optional<std::string> note;
   std::optional<std::chrono::seconds> lasts;  // from now on
+  std::optional<std::string> until;           // as written; instead of `lasts`
   std::optional<int> priority;
-  std::optional<std::string> quantum;  // as written; at least one of the six
+  std::optional<std::string> quantum;  // as written; at least one of the seven
   std::optional<std::string> reason;
 };
 struct TurnsOptions {
@@ -151,11 +154,13 @@ struct EventsOptions {
   std::optional<std::string> since;  // as written
   std::optional<LeaseHandle> lease;
   std::optional<int> lines;  // the last ones
+  Whose whose;
 };
 struct ReportOptions {
   bool json = false;
   bool csv = false;
   std::optional<std::string> days, since, by;  // as written
+  Whose whose;
 };
 struct HistoryOptions {
   bool json = false;

@@ -97,6 +97,15 @@ Result<void> OptionParser::parse_letters(const Words& words) {
   return {};
 }
 
+namespace {
+
+// What docker, podman and others call it.
+bool is_detaching(std::string_view name) {
+  return name == "-d" || name == "--detach" || name == "--background" || name == "--daemon";
+}
+
+}  // namespace
+
 tl::unexpected<Error> no_such_option(const std::vector<Option>& options, const std::string& word,
                                      std::string_view name, const std::string& command) {
   std::vector<std::string_view> names;
@@ -104,6 +113,13 @@ tl::unexpected<Error> no_such_option(const std::vector<Option>& options, const s
     if (std::find(names.begin(), names.end(), option.name) == names.end()) {
       names.push_back(option.name);
     }
+  }
+  if (command == "run" && is_detaching(name)) {
+    return fail(Code::kInvalid,
+                fmt::format("there is no option '{}': 'gpurota run' stays with its command. A job "
+                            "runs without a terminal, also after you log out:\n  gpurota job add "
+                            "NAME [OPTION…] -- COMMAND",
+                            display_text(word, 60)));
   }
   return fail(Code::kInvalid,
               fmt::format("there is no option '{}'{} (see 'gpurota {}--help')",
