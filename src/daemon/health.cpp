@@ -90,6 +90,11 @@ std::vector<proto::Check> Health::doctor(uid_t viewer) {
       }
     }
   }
+  for (const watch::Finding& finding : parts_.watch.seen()) {
+    const bool nobody = finding.kind == watch::FindingKind::kUnreservedUse && !finding.uid &&
+                        finding.processes.empty();
+    if (nobody) machine.unaccounted[parts_.gpus.name_of(finding.gpu)] += finding.used;
+  }
   read_machine(machine, parts_.processes);
   return examine(machine);
 }
