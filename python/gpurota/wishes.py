@@ -190,7 +190,7 @@ class Wishes:
 
     def threshold(self) -> Optional[int]:
         """Zero is the way to say: none at all."""
-        if self.memory_threshold in (None, 0, "0"):
+        if self.memory_threshold is None or self.memory_threshold in (0, "0"):
             return None if self.memory_threshold is None else 0
         check_amount("memory_threshold", self.memory_threshold)
         return bytes_of(self.memory_threshold)
