@@ -147,4 +147,4 @@ last_line computing
 if grep -v ' 0 wrong' "$folder/computing"; then fail "a result was wrong"; fi
 gpurota release --all >/dev/null
 echo
-echo "Nobody disturbed anybody. 'gpurota run --help' says what else it can do."
+echo "Nobody disturbed anybody. '$prefix/bin/gpurota run --help' says what else it can do."

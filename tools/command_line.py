@@ -494,7 +494,7 @@ def roff(text):
 
 def marked(text):
     """*bold* and _italic_; options are bold by themselves."""
-    pieces = re.split(r"(\*[^*]+\*|(?<!\w)_\S+?_(?!\w)|(?<![\w-])--[a-z][a-z-]*)", text)
+    pieces = re.split(r"(\*[^*]+\*|(?<!\w)_(?=\S)(?:[^_]|_(?=\w))+?_(?!\w)|(?<![\w-])--[a-z][a-z-]*)", text)
     out = ""
     for piece in pieces:
         if piece.startswith("--"):

@@ -98,6 +98,17 @@ class CommandLine(unittest.TestCase):
         self.refuses('shows = ["when"]', "shows = []", "shows has no when")
         self.refuses('options = ["when", "@lease"]', 'options = ["@lease"]', "no command takes it")
 
+    def test_words_that_are_marked_may_have_spaces_and_underscores(self):
+        for text, made in (('_"Fri 18:00"_, _+2h_ or _host_budget_', '\\fI"Fri 18:00"\\fR, \\fI+2h\\fR or \\fIhost_budget\\fR'),
+                           ("of *run* and snake_case", "of \\fBrun\\fR and snake_case")):
+            self.assertEqual(command_line.marked(text), made)
+
+    def test_the_manual_has_no_mark_left(self):
+        with open(ROOT / "src/cli/commands.toml", "rb") as file:
+            made = command_line.CommandLine(tomllib.load(file))
+        page = command_line.man(made, (ROOT / "man/gpurota.1.in").read_text(encoding="utf-8"))
+        self.assertNotRegex(page, r"(?<!\w)_\S|\S_(?!\w)")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -18,7 +18,7 @@ from typing import List, NoReturn, Optional, Sequence, Union
 from . import types
 from .client import call
 from .errors import CannotAdopt
-from .wishes import SizeLike, TimeLike, Wishes
+from .wishes import SizeLike, TimeLike, WhenLike, Wishes
 
 NOT_INITIALIZED = 3  # CUDA_ERROR_NOT_INITIALIZED
 
@@ -98,14 +98,19 @@ def _own_arguments() -> List[str]:
 def adopt(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *, gpu_ids: Optional[Sequence[Union[str, int]]] = None,
           swap: bool = False, oversize: bool = False, soft_limit: Optional[SizeLike] = None, priority: Optional[int] = None,
           quantum: Optional[str] = None, timeout: Optional[TimeLike] = None, wait: Optional[TimeLike] = None,
-          note: Optional[str] = None, name: Optional[str] = None, warn: Optional[str] = None) -> types.Lease:
+          note: Optional[str] = None, name: Optional[str] = None, as_name: Optional[str] = None, gpu_type: Optional[str] = None,
+          gpu_class: Optional[str] = None, min_memory: Optional[SizeLike] = None, min_cc: Optional[Union[str, float]] = None,
+          near: Optional[str] = None, until: Optional[WhenLike] = None, memory_threshold: Optional[SizeLike] = None,
+          warn: Optional[str] = None) -> types.Lease:
     """Puts this process, and all that it starts, under a lease for as long as it lives. Call it first of all.
 
     It executes the program anew under `gpurota run`, so everything before the call runs twice. In a program that is under a
     lease already that lease counts, and nothing is asked for. CannotAdopt says why it cannot be.
     """
     wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize, soft_limit=soft_limit,
-                    priority=priority, quantum=quantum, warn=warn, timeout=timeout, wait=wait, note=note, name=name)
+                    priority=priority, quantum=quantum, warn=warn, timeout=timeout, wait=wait, note=note, name=name, as_name=as_name,
+                    gpu_type=gpu_type, gpu_class=gpu_class, min_memory=min_memory, min_cc=min_cc, near=near, until=until,
+                    memory_threshold=memory_threshold)
     lease_id = os.environ.get("GPUROTA_LEASE")
     if lease_id:
         return _check_held(lease_id)

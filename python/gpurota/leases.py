@@ -18,7 +18,7 @@ from .client import ANSWER_TIMEOUT, Connection, call, sendable_command
 from .errors import Error, LeaseEnded, NoDaemon, NotFound, TimedOut, Unavailable
 from .process import Argument, Arguments, Process, Stream, TextOptions
 from .waiting import Granted, OnWait, obtain
-from .wishes import SizeLike, TimeLike, Wishes, size_of, warning_of, whole_seconds_of
+from .wishes import SizeLike, TimeLike, WhenLike, Wishes, check_amount, size_of, warning_of, whole_seconds_of
 
 # The daemon's grace (5 s) and what it takes until the memory is back. `gpurota run` waits as long.
 END_TAKES = 10.0
@@ -242,6 +242,9 @@ def update(lease_id: str, *, memory: Optional[SizeLike] = None, soft_limit: Opti
            timeout: Optional[TimeLike] = None, priority: Optional[int] = None, quantum: Optional[str] = None,
            warn: Optional[str] = None) -> types.Lease:
     """Changes a lease. `timeout`: its end, from now on. `warn`: as for lease(); "0": its commands are no longer warned."""
+    for what, size in (("memory", memory), ("soft_limit", soft_limit)):
+        if size is not None:
+            check_amount(what, size)
     parameters: Dict[str, Any] = {
         "lease_id": lease_id,
         "memory": None if memory is None else size_of(memory),
@@ -263,8 +266,10 @@ def _own_command() -> List[str]:
 def lease(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *, gpu_ids: Optional[Sequence[Union[str, int]]] = None,
           swap: bool = False, oversize: bool = False, soft_limit: Optional[SizeLike] = None, priority: Optional[int] = None,
           quantum: Optional[str] = None, timeout: Optional[TimeLike] = None, wait: Optional[TimeLike] = None,
-          note: Optional[str] = None, name: Optional[str] = None, on_wait: Optional[OnWait] = None,
-          warn: Optional[str] = None) -> Lease:
+          note: Optional[str] = None, name: Optional[str] = None, as_name: Optional[str] = None, gpu_type: Optional[str] = None,
+          gpu_class: Optional[str] = None, min_memory: Optional[SizeLike] = None, min_cc: Optional[Union[str, float]] = None,
+          near: Optional[str] = None, until: Optional[WhenLike] = None, memory_threshold: Optional[SizeLike] = None,
+          on_wait: Optional[OnWait] = None, warn: Optional[str] = None) -> Lease:
     """A lease for commands of this process: what `gpurota run` takes, for as many as one starts.
 
     Waits in the queue for as long as it takes, at most `wait` ("1h"), or not at all (0); NoGpu says that none was free.
@@ -272,7 +277,9 @@ def lease(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *, gpu_
     `warn`: so long before the lease's end is known to come its commands get a signal, if they handle it: "10m", "10m:USR1".
     """
     wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize, soft_limit=soft_limit,
-                    priority=priority, quantum=quantum, warn=warn, timeout=timeout, wait=wait, note=note, name=name)
+                    priority=priority, quantum=quantum, warn=warn, timeout=timeout, wait=wait, note=note, name=name, as_name=as_name,
+                    gpu_type=gpu_type, gpu_class=gpu_class, min_memory=min_memory, min_cc=min_cc, near=near, until=until,
+                    memory_threshold=memory_threshold)
     granted = obtain(wishes, _own_command(), on_wait)
     try:
         return Lease(granted)

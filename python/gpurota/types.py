@@ -291,7 +291,8 @@ class Event:
     # lease_made, lease_started, lease_updated, lease_ending, lease_gone, request_queued, request_granted, request_cancelled, call_denied,
     # grant_denied, finding_begun, finding_ended, process_stopped, gpu_error, gpu_recovered, gpu_drained, gpu_undrained, config_reloaded,
     # daemon_started, daemon_stopped, filler_started, filler_yielded, filler_ended, turn_trouble, gpu_set, filler_resumed, booking_made,
-    # booking_moved, booking_begun, booking_cancelled, booking_missed, access_set, access_mended
+    # booking_moved, booking_begun, booking_cancelled, booking_missed, access_set, access_mended, job_changed, filler_changed. job_changed,
+    # filler_changed: by an administrator, of somebody else
     type: str
     count: int  # how many times; repeated denials are told as one
     message: str  # one sentence

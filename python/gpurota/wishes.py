@@ -11,6 +11,9 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 SizeLike = Union[str, int]
 TimeLike = Union[str, int, float, datetime.timedelta]
+WhenLike = Union[str, datetime.datetime]
+
+MIB = 1 << 20
 
 _SIZE = re.compile(r"(\d+)(?:\.(\d+))?( ?)(?:([kmgt])(?:i?b|i)?|b)?", re.IGNORECASE)
 _PERCENT = re.compile(r"(\d{1,3})%")
@@ -50,6 +53,25 @@ def size_of(size: SizeLike) -> Dict[str, int]:
     return {"percent": int(match.group(1))}
 
 
+def check_amount(what: str, size: SizeLike) -> None:
+    """Nobody means less than 1 MiB: a unit was forgotten. `what`: the argument, as "memory"."""
+    amount = size_of(size)
+    if amount.get("bytes", MIB) >= MIB:
+        return
+    number = re.match(r"\d+", str(size))
+    # A large number was thought of as MiB, as other tools have it.
+    unit = "M" if number and len(number.group()) > 2 else "G"
+    raise ValueError("%s=%r is less than 1 MiB: did you mean \"%s%s\"?" % (what, size, number.group() if number else "", unit))
+
+
+def capability_of(version: Union[str, float]) -> int:
+    """"8.0", 8.6 and 9 alike, as the protocol has it: 80, 86, 90."""
+    match = re.fullmatch(r"(\d{1,2})(?:\.(\d))?", str(version))
+    if isinstance(version, bool) or match is None:
+        raise ValueError("min_cc=%r is not a compute capability: write \"8.0\"" % (version,))
+    return 10 * int(match.group(1)) + int(match.group(2) or 0)
+
+
 def seconds_of(time: TimeLike) -> float:
     """"30s", "10m", "2h", "1d", "1h30m", a number of seconds, or a timedelta."""
     if isinstance(time, datetime.timedelta):
@@ -85,9 +107,48 @@ def warning_of(warn: str) -> Tuple[int, Optional[str]]:
     return seconds, signal if colon else None
 
 
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_WHEN = re.compile(r"(?:([a-z]{3,}|\d{4}-\d{2}-\d{2})[ T])?(\d{1,2}):(\d{2})", re.IGNORECASE)
+
+
+def time_of(when: WhenLike, now: datetime.datetime) -> datetime.datetime:
+    """"18:00" (the next one), "Fri 18:00", "tomorrow 18:00", "2026-11-30 18:00" in local time, "+2h", or a datetime. `now` is aware."""
+    if isinstance(when, datetime.datetime):
+        return when.astimezone()
+    if isinstance(when, str) and when.startswith("+"):
+        return now + datetime.timedelta(seconds=seconds_of(when[1:]))
+    wrong = ValueError("until=%r is not a time: write \"18:00\", \"Fri 18:00\", \"tomorrow 18:00\" or \"2026-11-30 18:00\"" % (when,))
+    match = _WHEN.fullmatch(when.strip()) if isinstance(when, str) else None
+    if match is None:
+        raise wrong
+    day, hour, minute = (match.group(1) or "").lower(), int(match.group(2)), int(match.group(3))
+    weekday = next((i for i, name in enumerate(_DAYS) if day and name.startswith(day)), None)
+    here = now.astimezone()
+    date = here.date()
+    try:
+        if day[:1].isdigit():
+            date = datetime.date.fromisoformat(day)
+        elif day == "tomorrow":
+            date += datetime.timedelta(days=1)
+        elif weekday is not None:
+            date += datetime.timedelta(days=(weekday - date.weekday()) % 7)
+        elif day not in ("", "today"):
+            raise wrong
+        found = datetime.datetime.combine(date, datetime.time(hour, minute)).astimezone()
+        if found <= here and (not day or weekday is not None):
+            date += datetime.timedelta(days=7 if day else 1)
+            found = datetime.datetime.combine(date, datetime.time(hour, minute)).astimezone()
+    except ValueError:
+        raise wrong from None
+    return found
+
+
 @dataclass
 class Wishes:
-    """As the options of `gpurota run`, which gpurota(1) explains. `wait`: None waits as long as it takes, 0 does not wait."""
+    """As the options of `gpurota run`, which gpurota(1) explains. `wait`: None waits as long as it takes, 0 does not wait.
+
+    `name` is what the lease is called, and `as_name` who of a shared account asks (--as). `near` is the id of a lease.
+    """
 
     memory: Optional[SizeLike] = None
     gpus: Optional[int] = None
@@ -102,24 +163,64 @@ class Wishes:
     wait: Optional[TimeLike] = None
     note: Optional[str] = None
     name: Optional[str] = None
+    as_name: Optional[str] = None
+    gpu_type: Optional[str] = None
+    gpu_class: Optional[str] = None
+    min_memory: Optional[SizeLike] = None
+    min_cc: Optional[Union[str, float]] = None
+    near: Optional[str] = None
+    until: Optional[WhenLike] = None
+    memory_threshold: Optional[SizeLike] = None
 
     def __post_init__(self) -> None:
         if self.gpus is not None and self.gpu_ids is not None:
             raise ValueError("gpus says how many, gpu_ids which: give one of them")
         if isinstance(self.gpu_ids, str):
             self.gpu_ids = self.gpu_ids.split(",")
-        for each in (self.memory, self.soft_limit):
-            if each is not None:
-                size_of(each)
-        for what, text, most in (("note", self.note, 1024), ("name", self.name, 64)):
+        for what, size in (("memory", self.memory), ("soft_limit", self.soft_limit), ("min_memory", self.min_memory)):
+            if size is not None:
+                check_amount(what, size)
+        self._check_kind()
+        for what, text, most in (("note", self.note, 1024), ("name", self.name, 64), ("as_name", self.as_name, 64),
+                                 ("gpu_type", self.gpu_type, 64), ("gpu_class", self.gpu_class, 64)):
             if text is not None and len(text.encode("utf-8", "replace")) > most:
                 raise ValueError("the %s is longer than %d bytes: shorten it" % (what, most))
-        if self.timeout is not None:
-            whole_seconds_of(self.timeout)
+        if self.timeout is not None and self.until is not None:
+            raise ValueError("timeout and until both say when it ends: give one of them")
+        self.seconds()
         if self.warn is not None:
             warning_of(self.warn)
         if self.wait is not None and not seconds_of(self.wait) >= 0:
             raise ValueError("wait=%r: 0 does not wait, None waits as long as it takes" % (self.wait,))
+
+    def _check_kind(self) -> None:
+        kind = (self.gpu_type, self.gpu_class, self.min_memory, self.min_cc, self.near)
+        if self.gpu_ids is not None and any(each is not None for each in kind):
+            raise ValueError("gpu_ids names the GPUs: leave out gpu_type, gpu_class, min_memory, min_cc and near")
+        if self.min_memory is not None and "percent" in size_of(self.min_memory):
+            raise ValueError("min_memory is the size of a GPU: write an amount, as \"40G\"")
+        if self.min_cc is not None:
+            capability_of(self.min_cc)
+        if self.near is not None and not re.fullmatch(r"L\d+", self.near):
+            raise ValueError("near=%r is not the id of a lease: write it as \"L12\"" % (self.near,))
+        self.threshold()
+
+    def threshold(self) -> Optional[int]:
+        """Zero is the way to say: none at all."""
+        if self.memory_threshold is None or self.memory_threshold in (0, "0"):
+            return None if self.memory_threshold is None else 0
+        check_amount("memory_threshold", self.memory_threshold)
+        return bytes_of(self.memory_threshold)
+
+    def seconds(self) -> Optional[int]:
+        """How long the lease is to last, from now on."""
+        if self.until is None:
+            return None if self.timeout is None else whole_seconds_of(self.timeout)
+        now = datetime.datetime.now().astimezone()
+        left = math.ceil((time_of(self.until, now) - now).total_seconds())
+        if left < 1:
+            raise ValueError("until=%r is over already" % (self.until,))
+        return left
 
     def request(self, command: List[str]) -> Dict[str, Any]:
         """The protocol's LeaseRequest."""
@@ -129,15 +230,22 @@ class Wishes:
             "gpu_ids": None if self.gpu_ids is None else [str(each) for each in self.gpu_ids],
             "memory": None if self.memory is None else size_of(self.memory),
             "soft_limit": None if self.soft_limit is None else size_of(self.soft_limit),
-            "seconds": None if self.timeout is None else whole_seconds_of(self.timeout),
+            "seconds": self.seconds(),
             "swap": self.swap or None,
             "oversize": self.oversize or None,
             "priority": self.priority,
             "quantum": self.quantum,
             "warn_seconds": None if self.warn is None else warning_of(self.warn)[0],
             "warn_signal": None if self.warn is None else warning_of(self.warn)[1],
-            "as_name": self.name,
+            "name": self.name,
+            "as_name": self.as_name,
             "note": self.note,
+            "gpu_type": self.gpu_type,
+            "gpu_class": self.gpu_class,
+            "min_memory_bytes": None if self.min_memory is None else bytes_of(self.min_memory),
+            "min_cc": None if self.min_cc is None else capability_of(self.min_cc),
+            "near": self.near,
+            "unreserved_threshold": self.threshold(),
             "command": command or None,
         }
         return {name: value for name, value in found.items() if value is not None}
@@ -146,16 +254,19 @@ class Wishes:
         """The same for `gpurota run`."""
         found: List[str] = []
         values = (("--memory", self.memory), ("--gpus", self.gpus), ("--soft-limit", self.soft_limit), ("--priority", self.priority),
-                  ("--quantum", self.quantum), ("--warn", self.warn), ("--note", self.note), ("--as", self.name))
+                  ("--quantum", self.quantum), ("--warn", self.warn), ("--note", self.note), ("--name", self.name), ("--as", self.as_name),
+                  ("--gpu-type", self.gpu_type), ("--gpu-class", self.gpu_class), ("--min-memory", self.min_memory),
+                  ("--min-cc", self.min_cc), ("--near", self.near), ("--memory-threshold", self.threshold()))
         for option, value in values:
             if value is not None:
                 found.append("%s=%s" % (option, value))  # in one word, as it may begin with a '-'
         if self.gpu_ids is not None:
             found.append("--gpu-ids=" + ",".join(str(each) for each in self.gpu_ids))
         found += ["--swap"] * self.swap + ["--oversize"] * self.oversize
-        if self.timeout is not None:
-            found.append("--timeout=%ds" % whole_seconds_of(self.timeout))
+        seconds = self.seconds()
+        if seconds is not None:
+            found.append("--timeout=%ds" % seconds)
         if self.wait is not None:
-            seconds = math.ceil(seconds_of(self.wait))
-            found.append("--wait=%ds" % seconds if seconds else "--nonblock")
+            patience = math.ceil(seconds_of(self.wait))
+            found.append("--wait=%ds" % patience if patience else "--nonblock")
         return found

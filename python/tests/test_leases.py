@@ -102,6 +102,20 @@ class Waiting(TestCase):
         self.assertEqual(self.daemon.methods(), ["Acquire"] * 4)
 
 
+class Asking(TestCase):
+    def test_a_lease_is_asked_for_as_it_was_wished(self) -> None:
+        with gpurota.lease("8G", name="train7", as_name="ann", gpu_type="h100", near="L4", until="+2h") as lease:
+            self.assertEqual(lease.id, "L1")
+        request = next(each["parameters"]["request"] for each in self.daemon.calls if each["method"] == "Enqueue")
+        self.assertEqual((request["name"], request["as_name"], request["gpu_type"], request["near"]), ("train7", "ann", "h100", "L4"))
+        self.assertIn(request["seconds"], (7199, 7200))
+
+    def test_an_update_without_a_unit_is_asked_about(self) -> None:
+        with self.assertRaisesRegex(ValueError, 'did you mean "12G"'):
+            gpurota.update("L1", memory=12)
+        self.assertEqual(self.daemon.methods(), [])
+
+
 class Commands(TestCase):
     def setUp(self) -> None:
         super().setUp()

@@ -1,10 +1,13 @@
 """Sizes and times as people write them, and what is asked for with them."""
 
+import dataclasses
 import datetime
+import inspect
 import sys
 import unittest
 
-from gpurota.wishes import Wishes, bytes_of, seconds_of, size_of
+import gpurota
+from gpurota.wishes import Wishes, bytes_of, seconds_of, size_of, time_of
 
 GIB = 1 << 30
 
@@ -41,18 +44,67 @@ class Times(unittest.TestCase):
             self.assertRaises(TypeError, seconds_of, thing)
 
 
+class Ends(unittest.TestCase):
+    NOW = datetime.datetime(2026, 11, 27, 12, 0).astimezone()  # a Friday
+
+    def at(self, day: int, hour: int, minute: int = 0) -> datetime.datetime:
+        return datetime.datetime(2026, 11, 1, hour, minute).astimezone() + datetime.timedelta(days=day - 1)
+
+    def test_they_are_read_as_gpurota_reads_them(self) -> None:
+        for text, time in (("18:00", self.at(27, 18)), ("9:30", self.at(28, 9, 30)), ("12:00", self.at(28, 12)),
+                           ("tomorrow 09:00", self.at(28, 9)), ("Fri 18:00", self.at(27, 18)), ("fri 09:00", self.at(34, 9)),
+                           ("Monday 09:00", self.at(30, 9)), ("+2h", self.NOW + datetime.timedelta(hours=2)), ("2026-11-30 18:00", self.at(30, 18))):
+            self.assertEqual(time_of(text, self.NOW), time, text)
+        utc = datetime.datetime(2026, 11, 27, 17, 0, tzinfo=datetime.timezone.utc)
+        self.assertEqual(time_of(utc, self.NOW), utc)
+
+    def test_what_is_no_time_is_refused(self) -> None:
+        for text in ("", "18", "25:00", "18:60", "2026-13-01 10:00", "someday 10:00", 18):
+            with self.assertRaisesRegex(ValueError, "write \"18:00\"", msg=repr(text)):
+                time_of(text, self.NOW)  # type: ignore[arg-type]
+
+    def test_a_lease_lasts_until_then(self) -> None:
+        then = datetime.datetime.now().astimezone() + datetime.timedelta(hours=1)
+        seconds = Wishes(until=then).request([])["seconds"]
+        self.assertTrue(3590 < seconds <= 3600, seconds)
+        self.assertRaisesRegex(ValueError, "over already", Wishes, until=datetime.datetime(2020, 1, 1))
+        self.assertRaisesRegex(ValueError, "give one of them", Wishes, until="18:00", timeout="1h")
+
+
 class Asked(unittest.TestCase):
+    def test_whoever_takes_wishes_takes_all_of_them(self) -> None:
+        wishes = {each.name for each in dataclasses.fields(Wishes)}
+        for function in (gpurota.lease, gpurota.adopt):
+            self.assertEqual(set(inspect.signature(function).parameters) - {"on_wait"}, wishes, function)
+
+    def test_which_kind_of_gpu_is_asked_for_as_gpurota_run_asks(self) -> None:
+        wishes = Wishes(gpu_type="h100", gpu_class="big", min_memory="40G", min_cc="8.0", near="L12", memory_threshold="1G")
+        self.assertEqual(wishes.request([]), {"kind": "run", "gpu_type": "h100", "gpu_class": "big", "min_memory_bytes": 40 * GIB,
+                                              "min_cc": 80, "near": "L12", "unreserved_threshold": GIB})
+        self.assertEqual(wishes.options(), ["--gpu-type=h100", "--gpu-class=big", "--min-memory=40G", "--min-cc=8.0", "--near=L12",
+                                            "--memory-threshold=%d" % GIB])
+        self.assertEqual(Wishes(min_cc=9).request([])["min_cc"], 90)
+        self.assertEqual(Wishes(min_cc=8.6).request([])["min_cc"], 86)
+        self.assertEqual(Wishes(memory_threshold=0).request([])["unreserved_threshold"], 0)
+        self.assertEqual(Wishes(memory_threshold="0").options(), ["--memory-threshold=0"])
+
+    def test_an_amount_without_its_unit_is_asked_about(self) -> None:
+        for wrong, meant in (({"memory": 8}, "8G"), ({"memory": "8"}, "8G"), ({"memory": 8000}, "8000M"), ({"soft_limit": 4}, "4G"),
+                             ({"min_memory": "40"}, "40G"), ({"memory_threshold": 512}, "512M")):
+            with self.assertRaisesRegex(ValueError, 'did you mean "%s"' % meant, msg=wrong):
+                Wishes(**wrong)  # type: ignore[arg-type]
+
     def test_a_request_has_what_was_said_and_nothing_else(self) -> None:
         self.assertEqual(Wishes().request([]), {"kind": "run"})
         self.assertEqual(Wishes(warn="10m").request([]), {"kind": "run", "warn_seconds": 600})
         self.assertEqual(Wishes(warn="1h:TERM").request([]), {"kind": "run", "warn_seconds": 3600, "warn_signal": "TERM"})
-        wishes = Wishes(memory="50%", gpus=2, swap=True, timeout="2h", note="n", name="ann", priority=0)
+        wishes = Wishes(memory="50%", gpus=2, swap=True, timeout="2h", note="n", name="train7", as_name="ann", priority=0)
         self.assertEqual(wishes.request(["python"]),
                          {"kind": "run", "gpus": 2, "memory": {"percent": 50}, "seconds": 7200, "swap": True, "priority": 0,
-                          "as_name": "ann", "note": "n", "command": ["python"]})
+                          "name": "train7", "as_name": "ann", "note": "n", "command": ["python"]})
 
     def test_the_options_of_gpurota_run_say_the_same(self) -> None:
-        wishes = Wishes(memory=GIB, gpu_ids=[0, "1:2"], swap=True, oversize=True, timeout="1h30m", wait="1m", note="-x", name="ann")
+        wishes = Wishes(memory=GIB, gpu_ids=[0, "1:2"], swap=True, oversize=True, timeout="1h30m", wait="1m", note="-x", as_name="ann")
         self.assertEqual(wishes.options(), ["--memory=%d" % GIB, "--note=-x", "--as=ann", "--gpu-ids=0,1:2", "--swap", "--oversize",
                                             "--timeout=5400s", "--wait=60s"])
         self.assertEqual(Wishes(wait=0).options(), ["--nonblock"])
@@ -61,7 +113,8 @@ class Asked(unittest.TestCase):
 
     def test_wishes_that_contradict_are_refused_before_anybody_is_asked(self) -> None:
         for wrong in ({"gpus": 1, "gpu_ids": "0"}, {"memory": "8X"}, {"timeout": 0}, {"timeout": "0s"}, {"wait": -1}, {"wait": "soon"},
-                      {"note": "€" * 342}, {"name": "x" * 65}):
+                      {"note": "€" * 342}, {"name": "x" * 65}, {"gpu_ids": "0", "gpu_type": "h100"}, {"min_memory": "50%"},
+                      {"min_cc": "8.x"}, {"min_cc": True}, {"near": "train7"}, {"memory_threshold": "x"}):
             with self.assertRaises(ValueError, msg=wrong):
                 Wishes(**wrong)  # type: ignore[arg-type]
         self.assertEqual(Wishes(gpu_ids="0,1").request([])["gpu_ids"], ["0", "1"])

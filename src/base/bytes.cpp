@@ -121,7 +121,7 @@ Result<SizeSpec> parse_size_spec(std::string_view text) {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+constexpr std::array<std::string_view, 7> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 constexpr std::size_t kGiBUnit = 3;
 constexpr int kMostDecimals = 9;
 

@@ -1,11 +1,14 @@
 #include "base/directory.h"
 
+#include "base/fd.h"
+
 #include <fmt/core.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
 
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sys/stat.h>
@@ -14,11 +17,24 @@
 namespace gpurota {
 namespace {
 
+// With this mode whatever the umask is: a directory that is for others is open to them. The errno.
+int make_one(const std::string& path, mode_t mode) {
+  if (::mkdir(path.c_str(), mode) != 0) return errno;
+  if ((mode & S_IRWXO) == 0) return 0;
+  // Not by its name, which may be somebody else's by now.
+  const Fd made(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return made && ::fchmod(made.get(), mode) == 0 ? 0 : errno;
+}
+
 // All but the last component. Existing ones are left as they are. The errno of the first that cannot be
-// made: that of the ones below only says that there is no such directory.
-int make_parents(const std::string& path) {
+// made: that of the ones below only says that there is no such directory. `shared`: others have to enter them.
+int make_parents(const std::string& path, bool shared) {
   for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1)) {
-    if (::mkdir(path.substr(0, at).c_str(), 0755) != 0 && errno != EEXIST) return errno;
+    const std::string parent = path.substr(0, at);
+    const int error = shared                               ? make_one(parent, 0755)
+                      : ::mkdir(parent.c_str(), 0755) == 0 ? 0
+                                                           : errno;
+    if (error != 0 && error != EEXIST) return error;
   }
   return 0;
 }
@@ -67,10 +83,10 @@ Result<void> make_directory(const std::string& path, mode_t mode) {
   if (path.empty() || path.front() != '/') {
     return fail(Code::kInvalid, fmt::format("the directory '{}' must be an absolute path", path));
   }
-  int error = ::mkdir(path.c_str(), mode) == 0 ? 0 : errno;
+  int error = make_one(path, mode);
   if (error == ENOENT) {
-    error = make_parents(path);
-    if (error == 0 && ::mkdir(path.c_str(), mode) != 0) error = errno;
+    error = make_parents(path, (mode & S_IRWXO) != 0);
+    if (error == 0) error = make_one(path, mode);
   }
   struct stat info {};
   if (error != 0 && ::lstat(path.c_str(), &info) != 0) {

@@ -22,6 +22,23 @@ TEST(MakeDirectory, MakesParentsAndTheModeAsked) {
   EXPECT_TRUE(make_directory(path, 0700)) << "an existing one of ours is fine";
 }
 
+TEST(MakeDirectory, WhatIsForOthersIsOpenToThemWhateverTheUmaskIs) {
+  const TempDir temp;
+  const auto mode_of = [&temp](const char* name) {
+    struct stat info {};
+    EXPECT_EQ(::stat(temp.file(name).c_str(), &info), 0) << name;
+    return info.st_mode & 07777u;
+  };
+  const mode_t before = ::umask(077);
+  EXPECT_TRUE(make_directory(temp.file("a/b"), 0755));
+  EXPECT_TRUE(make_directory(temp.file("c/d"), 0700));
+  (void)::umask(before);
+  EXPECT_EQ(mode_of("a"), 0755u);
+  EXPECT_EQ(mode_of("a/b"), 0755u);
+  EXPECT_EQ(mode_of("c"), 0700u) << "one's own folders stay as one wants them";
+  EXPECT_EQ(mode_of("c/d"), 0700u);
+}
+
 TEST(MakeDirectory, SaysWhyItCannot) {
   const TempDir temp;
   testing::write_file(temp.file("file"), "");

@@ -5,6 +5,7 @@
 #include "cli/command_table.h"
 #include "cli/container_options.h"
 #include "cli/exit_codes.h"
+#include "cli/history_args.h"
 #include "cli/host_args.h"
 #include "cli/option_parser.h"
 #include "cli/queue_args.h"
@@ -12,6 +13,7 @@
 #include "cli/time_text.h"
 #include "cli/top_args.h"
 #include "cli/turns_args.h"
+#include "cli/update_args.h"
 #include "cli/web_args.h"
 #include "core/compute_capability.h"
 #include "core/lease_name.h"
@@ -58,23 +60,6 @@ Result<std::optional<int>> min_cc_of(const std::optional<std::string>& text) {
               fmt::format("--min-cc: {}: write it as --min-cc 8.0", version.error().message));
 }
 
-// "10m", "10m:USR1"; "0": no warning.
-Result<std::optional<EndWarning>> warning_of(const std::optional<std::string>& text) {
-  using Found = std::optional<EndWarning>;
-  if (!text) return Found();
-  const auto colon = text->find(':');
-  const std::string time = text->substr(0, colon);
-  std::optional<std::string> signal;
-  if (colon != std::string::npos) signal = text->substr(colon + 1);
-  std::optional<std::chrono::seconds> before = std::chrono::seconds(0);
-  if (time != "0" && time != "0s") {
-    GPUROTA_ASSIGN_OR_RETURN(before, time_of("--warn", time));
-  }
-  auto warning = make_end_warning(before->count(), signal);
-  if (!warning) return fail(Code::kInvalid, "--warn: " + warning.error().message);
-  return Found(*warning);
-}
-
 // Which kind of GPU, and near which.
 Result<void> read_kind(const Raw& raw, LeaseWishes& run) {
   run.gpu_type = raw.gpu_type;
@@ -101,6 +86,9 @@ Result<void> read_wishes(const Raw& raw, LeaseWishes& run) {
   }
   if (raw.gpus) {
     const std::string& text = *raw.gpus;
+    if (text == "all") {
+      return fail(Code::kInvalid, "--gpus takes a number; all GPUs of the machine: --gpu-ids all");
+    }
     const bool number = !text.empty() && text.size() <= 4 &&
                         text.find_first_not_of("0123456789") == std::string::npos;
     if (!number || std::stoi(text) == 0) {
@@ -254,25 +242,29 @@ Result<void> parse_simple(Raw& raw, const std::string& name, const Words& words)
 
 Result<StatusForm> status_form(const Raw& raw) {
   if (!raw.columns) {
-    if (!raw.no_titles) return StatusForm{raw.summary, std::nullopt};
+    if (!raw.no_titles) return StatusForm{raw.summary, std::nullopt, {}};
     return fail(Code::kInvalid, "--no-titles needs --format COLUMN,…");
   }
   if (raw.json || raw.summary) {
     return fail(Code::kInvalid, "--format cannot be combined with --json or --summary");
   }
   GPUROTA_ASSIGN_OR_RETURN(auto columns, parse_status_columns(*raw.columns));
-  return StatusForm{false, ChosenColumns{std::move(columns), !raw.no_titles}};
+  return StatusForm{false, ChosenColumns{std::move(columns), !raw.no_titles}, {}};
 }
 
 Result<Command> status_command(const Raw& raw) {
   if (raw.json && (raw.summary || raw.watch)) {
     return fail(Code::kInvalid, "--json cannot be combined with --summary or --watch");
   }
+  if (raw.summary && (raw.me || raw.user)) {
+    return fail(Code::kInvalid, "--summary counts all GPUs: leave out --me and --user");
+  }
   StatusOptions status;
   status.json = raw.json;
   status.watch = raw.watch;
   GPUROTA_ASSIGN_OR_RETURN(status.form, status_form(raw));
   GPUROTA_ASSIGN_OR_RETURN(status.memory_threshold, threshold_of(raw));
+  GPUROTA_ASSIGN_OR_RETURN(status.form.whose, whose_of(raw));
   return status;
 }
 
@@ -300,52 +292,6 @@ Result<Command> release_command(const Raw& raw) {
                 "give leases, or --gpu-ids, or --all, or --all-users: only one of them");
   }
   return release;
-}
-
-Result<Command> update_command(const Raw& raw) {
-  if (raw.positional.empty()) {
-    return fail(Code::kInvalid, "which lease? For instance: gpurota update L12 --memory 12G");
-  }
-  UpdateOptions update;
-  GPUROTA_ASSIGN_OR_RETURN(update.lease, lease_handle(raw.positional.front()));
-  GPUROTA_ASSIGN_OR_RETURN(update.memory, size_of("--memory", raw.memory));
-  GPUROTA_ASSIGN_OR_RETURN(update.soft_limit, size_of("--soft-limit", raw.soft_limit));
-  update.note = raw.note;
-  GPUROTA_ASSIGN_OR_RETURN(update.lasts, time_of("--for", raw.for_));
-  GPUROTA_ASSIGN_OR_RETURN(update.priority, priority_of(raw.priority));
-  update.quantum = raw.quantum;
-  GPUROTA_ASSIGN_OR_RETURN(update.warning, warning_of(raw.warn));
-  update.reason = raw.reason;
-  if (!update.memory && !update.soft_limit && !update.note && !update.lasts && !update.priority &&
-      !update.quantum && !update.warning) {
-    return fail(Code::kInvalid,
-                "nothing to change: give --memory, --soft-limit, --for, --priority, --quantum, "
-                "--warn or --note");
-  }
-  return update;
-}
-
-Result<Command> history_command(const Raw& raw, const std::string& name) {
-  if (name == "report") {
-    if (raw.json && raw.csv) return fail(Code::kInvalid, "give --json or --csv, not both");
-    return ReportOptions{raw.json, raw.csv, raw.days, raw.since, raw.by};
-  }
-  if (name == "history") {
-    HistoryOptions history{raw.json, raw.since, {}, std::nullopt};
-    GPUROTA_ASSIGN_OR_RETURN(history.gpu_ids, split_ids(raw.gpu_ids));
-    if (!raw.lease) return history;
-    GPUROTA_ASSIGN_OR_RETURN(history.lease, lease_handle(*raw.lease));
-    if (history.gpu_ids.empty()) return history;
-    return fail(Code::kInvalid,
-                "give --gpu-ids or --lease: GPUs and leases have figures of their own");
-  }
-  EventsOptions events{raw.json, raw.follow, raw.since, std::nullopt, std::nullopt};
-  constexpr int kMostLines = 1000;  // of one answer
-  GPUROTA_ASSIGN_OR_RETURN(events.lines, number_of("--lines", raw.lines, kMostLines));
-  if (raw.lease) {
-    GPUROTA_ASSIGN_OR_RETURN(events.lease, lease_handle(*raw.lease));
-  }
-  return events;
 }
 
 // What the words that were parsed into `raw` say.

@@ -11,6 +11,7 @@
 #include "cli/status_columns.h"
 #include "cli/typed_options.h"
 #include "core/end_warning.h"
+#include "cli/whose.h"
 
 #include <tl/expected.hpp>
 
@@ -71,6 +72,7 @@ struct CalendarOptions {
 };
 struct QueueOptions {
   bool json = false;
+  Whose whose;
 };
 struct ClaimOptions {
   RequestId booking;
@@ -132,6 +134,7 @@ struct UpdateOptions {
   std::optional<SizeSpec> soft_limit;
   std::optional<std::string> note;
   std::optional<std::chrono::seconds> lasts;  // from now on
+  std::optional<std::string> until;           // as written; instead of `lasts`
   std::optional<int> priority;
   std::optional<std::string> quantum;  // as written
   std::optional<EndWarning> warning;   // at least one of the seven
@@ -162,11 +165,13 @@ struct EventsOptions {
   std::optional<std::string> since;  // as written
   std::optional<LeaseHandle> lease;
   std::optional<int> lines;  // the last ones
+  Whose whose;
 };
 struct ReportOptions {
   bool json = false;
   bool csv = false;
   std::optional<std::string> days, since, by;  // as written
+  Whose whose;
 };
 struct HistoryOptions {
   bool json = false;

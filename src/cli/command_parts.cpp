@@ -75,6 +75,9 @@ Result<std::string> read_text(const std::string& path) {
   auto text = read_all(fd, kMostFile + 1);
   if (!text) return fail_errno("cannot read " + display_text(path), errno);
   if (text->size() > kMostFile) return fail(Code::kLimit, display_text(path) + " is too long");
+  // Some editors begin a file with a byte order mark.
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (text->starts_with(kMark)) text->erase(0, kMark.size());
   return std::move(*text);
 }
 

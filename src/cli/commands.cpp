@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 #include "base/text.h"
+#include "cli/booking_commands.h"
 #include "cli/command_parts.h"
 #include "cli/exit_codes.h"
 #include "cli/status_view.h"
@@ -40,6 +41,9 @@ int status(const Context& context, const StatusOptions& options) {
   auto reply = ask_daemon(context, proto::Status{});
   if (!reply) return failed(reply.error());
   if (options.memory_threshold) apply_threshold(*reply, *options.memory_threshold);
+  const auto uid = uid_of(options.form.whose);
+  if (!uid) return failed(uid.error());
+  if (*uid) keep_only(*reply, **uid);
   if (options.json) return shown(proto::document_json<proto::Status>(*reply));
   return shown(status_picture(*reply, host_name(), options.form, terminal_look(), now()));
 }
@@ -51,13 +55,28 @@ int ps(const Context& context, const PsOptions& options) {
   return shown(ps_text(*reply, terminal_look()));
 }
 
+namespace {
+
+std::optional<proto::Lease> find_lease(client::Connection& connection, LeaseId id) {
+  auto status = connection.call(proto::Status{});
+  if (!status) return std::nullopt;
+  for (proto::Lease& lease : status->leases) {
+    if (lease.lease_id == id) return std::move(lease);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 int update(const Context& context, const UpdateOptions& options) {
   proto::Update call;
   call.lease_id = options.lease;
   call.memory = options.memory;
   call.soft_limit = options.soft_limit;
   call.note = sendable(options.note, "the note", proto::kMaxNoteBytes);
-  if (options.lasts) call.seconds = options.lasts->count();
+  const auto until = time_until(options.until, now());
+  if (!until) return misused(until.error());
+  if (const auto lasts = *until ? *until : options.lasts) call.seconds = lasts->count();
   call.priority = options.priority;
   call.quantum = options.quantum;
   if (options.warning) {
@@ -66,9 +85,16 @@ int update(const Context& context, const UpdateOptions& options) {
       call.warn_signal = std::string(warning_signal_name(options.warning->signal));
   }
   call.reason = sendable(options.reason, "the reason", proto::kMaxNoteBytes);
-  const auto reply = ask_daemon(context, call);
+  auto connection = context.connect();
+  if (!connection) return failed(connection.error());
+  std::optional<proto::Lease> before;
+  if (options.memory) before = find_lease(*connection, call.lease_id);
+  const auto reply = connection->call(call);
   if (!reply) return failed(reply.error());
-  return done(context, updated_text(reply->lease, now()));
+  const int code = done(context, updated_text(reply->lease, now()));
+  const std::string beyond = before ? held_beyond_text(reply->lease, *before) : "";
+  if (!beyond.empty()) complain("warning: " + beyond);
+  return code;
 }
 
 int version(const Context& context, const VersionOptions& options) {

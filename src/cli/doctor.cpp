@@ -1,10 +1,13 @@
 // doctor: what can be seen from here, then what the daemon sees.
 #include "abi/env.h"
+#include "base/account_names.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/config_text.h"
 #include "cli/doctor_kubernetes.h"
 #include "cli/doctor_local.h"
 #include "cli/exit_codes.h"
+#include "cli/main_file.h"
 #include "cli/output.h"
 #include "cli/views.h"
 #include "proto/service.h"
@@ -12,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
@@ -62,7 +66,8 @@ Check check_tenant_socket(const proto::GetInfo::Reply& info) {
 Check check_local_driver() {
   if (::access("/proc/driver/nvidia/version", R_OK) != 0) {
     return {"driver", CheckStatus::kWarning, "the NVIDIA kernel module is not loaded here",
-            "install the driver, or try gpurota without a GPU: gpurota-sim rtx4090 -- bash"};
+            "install the driver, or try gpurota without a GPU: gpurota-sim rtx4090 -- bash "
+            "(package gpurota-sim)"};
   }
   if (::access("/dev/nvidiactl", R_OK | W_OK) != 0) {
     return {"driver", CheckStatus::kError, "/dev/nvidiactl cannot be opened by this user",
@@ -152,6 +157,32 @@ void add_kubernetes(std::vector<Check>& checks, const DoctorOptions& options,
   }
 }
 
+// Whom the files are closed to sees nothing of them, and need not.
+bool may_read(const config::Loaded& loaded, const std::string& file) {
+  if (::access(file.c_str(), R_OK) != 0 && errno == EACCES) return false;
+  const std::string folder = config::drop_in_folder(file);
+  if (::access(folder.c_str(), R_OK | X_OK) != 0 && errno == EACCES) return false;
+  return std::all_of(loaded.mistakes.begin(), loaded.mistakes.end(), [](const auto& each) {
+    return each.place.line > 0 || ::access(each.place.file.c_str(), R_OK) == 0 || errno != EACCES;
+  });
+}
+
+void add_next_start(std::vector<Check>& checks, const Context& context,
+                    Result<client::Connection>& connection) {
+  const MainFile file = find_main_file(context);
+  const config::Loaded loaded = config::load(file.path, file.required);
+  if (!may_read(loaded, file.path)) return;
+  const std::string& group = loaded.config.group;
+  const auto gid = group.empty() ? Result<gid_t>(0) : read_gid(group);
+  const bool known = gid || gid.error().code != Code::kNotFound;
+  std::optional<std::size_t> changes;
+  if (connection && loaded.mistakes.empty()) {
+    const auto in_effect = connection->call(proto::ShowConfig{});
+    if (in_effect) changes = changes_of(*in_effect, loaded.config).size();
+  }
+  checks.push_back(check_next_start(loaded, file.path, known, changes));
+}
+
 }  // namespace
 
 int doctor(const Context& context, const DoctorOptions& options) {
@@ -173,6 +204,7 @@ int doctor(const Context& context, const DoctorOptions& options) {
   } else {
     checks.push_back(check_local_driver());
   }
+  add_next_start(checks, context, connection);
   add_local(checks);
   if (options.kubernetes) add_kubernetes(checks, options, connection);
   const bool bad = std::any_of(checks.begin(), checks.end(), [](const Check& check) {

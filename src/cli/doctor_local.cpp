@@ -115,6 +115,31 @@ std::optional<Check> check_socket_owner(const std::string& socket, uid_t owner,
       "unset GPUROTA_RUNTIME_DIR"};
 }
 
+Check check_next_start(const config::Loaded& loaded, const std::string& file, bool group,
+                       std::optional<std::size_t> changes) {
+  const std::string name = "next start";
+  if (!loaded.mistakes.empty()) {
+    const std::size_t others = loaded.mistake_count() - 1;
+    return {name, CheckStatus::kError,
+            fmt::format("gpurotad will not start: {}{}", to_string(loaded.mistakes.front()),
+                        others == 0 ? "" : fmt::format(" (and {} more)", others)),
+            "put it right, and run 'gpurota reload'; 'gpurota config check' shows all mistakes"};
+  }
+  if (!group) {
+    return {name, CheckStatus::kError,
+            fmt::format("gpurotad will not start: group: there is no group '{}'",
+                        display_text(loaded.config.group, 60)),
+            fmt::format("groupadd {}, or change the line", display_text(loaded.config.group, 60))};
+  }
+  if (changes.value_or(0) > 0) {
+    return {name, CheckStatus::kWarning,
+            fmt::format("{} setting{} in {} {} not in effect yet", *changes,
+                        *changes == 1 ? "" : "s", display_text(file), *changes == 1 ? "is" : "are"),
+            "'gpurota config diff' shows them, 'gpurota reload' takes them over"};
+  }
+  return {name, CheckStatus::kOk, "the configuration can be read", std::nullopt};
+}
+
 Check check_locked_memory(std::optional<Bytes> limit, bool has_rdma) {
   if (!limit) return {"locked memory", CheckStatus::kOk, "unlimited", std::nullopt};
   const std::string summary = fmt::format("at most {} (ulimit -l)", to_string(*limit));

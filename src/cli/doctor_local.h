@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "config/loaded.h"
 #include "proto/codec.h"
 
 #include <chrono>
@@ -29,6 +30,11 @@ std::vector<proto::Check> check_shell(const ShellEnvironment& environment,
 // `owner`: of the socket file. `daemon`: the user that gpurotad runs as, if it answers.
 std::optional<proto::Check> check_socket_owner(const std::string& socket, uid_t owner,
                                                std::optional<uid_t> daemon, uid_t own);
+
+// What becomes of the configuration in the files when gpurotad is started next, or reads it again. `group`: whether the machine has the
+// group that the files name. `changes`: how many settings say otherwise than what is in effect; nothing where no daemon could say.
+proto::Check check_next_start(const config::Loaded& loaded, const std::string& file, bool group,
+                              std::optional<std::size_t> changes);
 
 // `limit`: what a process of this user may lock in memory (ulimit -l); nothing: all. Only those who register memory with a network
 // adapter need it.

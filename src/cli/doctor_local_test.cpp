@@ -60,6 +60,22 @@ TEST(DoctorLocal, ASocketThatIsNotItsDaemonsIsAnError) {
   EXPECT_EQ(check->status, CheckStatus::kError);
 }
 
+TEST(DoctorLocal, WhatTheNextStartWillFailForIsAnErrorNow) {
+  const config::Loaded bad = config::parse({{"f", "[limits]\ngpus = 1\nmemry = 2\nhurs = 1\n"}});
+  const auto refused = check_next_start(bad, "f", true, {});
+  EXPECT_EQ(refused.status, CheckStatus::kError);
+  EXPECT_THAT(refused.summary, HasSubstr("will not start: f:3: limits.memry"));
+  EXPECT_THAT(refused.summary, HasSubstr("(and 1 more)"));
+  const config::Loaded good = config::parse({{"f", "group = \"lab\"\n"}});
+  const auto groupless = check_next_start(good, "f", false, 0);
+  EXPECT_EQ(groupless.status, CheckStatus::kError);
+  EXPECT_THAT(groupless.summary, HasSubstr("no group 'lab'"));
+  EXPECT_EQ(check_next_start(good, "f", true, {}).status, CheckStatus::kOk);
+  const auto changed = check_next_start(good, "f", true, 2);
+  EXPECT_EQ(changed.status, CheckStatus::kWarning);
+  EXPECT_EQ(changed.summary, "2 settings in f are not in effect yet");
+}
+
 TEST(DoctorLocal, LittleLockedMemoryIsAWarningWhereItIsNeeded) {
   EXPECT_EQ(check_locked_memory({}, true).status, CheckStatus::kOk);
   EXPECT_EQ(check_locked_memory(mib(8), false).status, CheckStatus::kOk);

@@ -28,6 +28,14 @@ std::string text_of(const SizeSpec& size) {
   return size.percent > 0 ? fmt::format("{}%", size.percent) : to_string(size.bytes);
 }
 
+// As it is typed: "8G", "1536M".
+std::string size_word(Bytes size) {
+  const std::uint64_t count = size.count();
+  if (count % gib(1).count() == 0) return fmt::format("{}G", count / gib(1).count());
+  if (count % mib(1).count() == 0) return fmt::format("{}M", count / mib(1).count());
+  return std::to_string(count);
+}
+
 }  // namespace
 
 std::string gpus_text(const std::vector<std::string>& ids) {
@@ -74,6 +82,25 @@ std::string updated_text(const proto::Lease& lease, WallTime now) {
     text += fmt::format(", \"{}\"", display_text(*lease.note, kColumns));
   }
   return text;
+}
+
+std::string held_beyond_text(const proto::Lease& lease, const proto::Lease& before) {
+  for (const proto::LeaseGpu& gpu : lease.gpus) {
+    if (!gpu.limit_bytes || gpu.used_bytes <= *gpu.limit_bytes) continue;
+    std::string text = fmt::format(
+        "{0} holds {1} of GPU {2}, more than its new limit of {3}. What it holds stays until it is "
+        "freed, and new allocations are refused",
+        to_string(lease.lease_id), to_string(gpu.used_bytes, *gpu.limit_bytes), label_of(gpu),
+        to_string(*gpu.limit_bytes, gpu.used_bytes));
+    for (const proto::LeaseGpu& old : before.gpus) {
+      if (old.uuid != gpu.uuid || !old.limit_bytes || *old.limit_bytes <= *gpu.limit_bytes)
+        continue;
+      text += fmt::format("; to go back: gpurota update {} --memory {}", to_string(lease.lease_id),
+                          size_word(*old.limit_bytes));
+    }
+    return text;
+  }
+  return {};
 }
 
 std::string set_text(const SetOptions& options) {

@@ -28,6 +28,8 @@ std::string recognizable(const proto::Lease& lease, uid_t reader);
 
 // "L10 on GPU 0 (8 GiB), until 18:40".
 std::string updated_text(const proto::Lease& lease, WallTime now);
+// Of an update by which the lease may have less than it holds: that, and how to go back to what it had `before`. Empty: it fits.
+std::string held_beyond_text(const proto::Lease& lease, const proto::Lease& before);
 std::string set_text(const SetOptions& options);
 // "stopped job web": `what` is job or filler.
 std::string controlled_text(std::string_view what, std::string_view action, std::string_view name);

@@ -64,6 +64,27 @@ TEST(DoneText, WhatALeaseHasAfterAnUpdate) {
             "updated L10 on GPU 0 (8 GiB), until 18:00, priority -10, \"demo\"");
 }
 
+TEST(DoneText, ALimitBelowWhatIsHeldSaysSoAndHowToGoBack) {
+  proto::Lease before = a_lease(), now = a_lease();
+  before.gpus.front().limit_bytes = gib(2);
+  now.gpus.front().limit_bytes = gib(1);
+  now.gpus.front().used_bytes = gib(1);
+  EXPECT_EQ(held_beyond_text(now, before), "");
+  now.gpus.front().used_bytes = mib(1740);
+  EXPECT_EQ(
+      held_beyond_text(now, before),
+      "L10 holds 1.7 GiB of GPU 0, more than its new limit of 1 GiB. What it holds stays until "
+      "it is freed, and new allocations are refused; to go back: gpurota update L10 --memory "
+      "2G");
+  before.gpus.front().limit_bytes = mib(1900);
+  EXPECT_TRUE(held_beyond_text(now, before).ends_with("--memory 1900M"));
+  // It held more before, too.
+  before = now;
+  EXPECT_EQ(held_beyond_text(now, before).find("to go back"), std::string::npos);
+  now.gpus.front().limit_bytes.reset();
+  EXPECT_EQ(held_beyond_text(now, before), "") << "a whole GPU";
+}
+
 TEST(DoneText, WhatWasSet) {
   SetOptions options;
   options.gpu_ids = {"0", "1"};

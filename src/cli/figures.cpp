@@ -6,18 +6,10 @@
 #include "cli/output.h"
 #include "cli/since.h"
 
-#include <clocale>
-#include <cstring>
-
-#include <langinfo.h>
-
 namespace gpurota::cli {
 namespace {
 
-bool has_graph_characters(const Look& look) {
-  (void)std::setlocale(LC_CTYPE, "");
-  return look.width > 0 && std::strcmp(::nl_langinfo(CODESET), "UTF-8") == 0;
-}
+bool has_graph_characters(const Look& look) { return look.width > 0 && !look.ascii; }
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include "cli/check_start.h"
 #include "cli/command_parts.h"
 #include "cli/filler_view.h"
+#include "cli/waiting.h"
 
 namespace gpurota::cli {
 namespace {
@@ -48,8 +49,9 @@ int filler(const Context& context, const FillerOptions& options) {
     });
   }
   if (options.action == "logs") return logs(context, options);
-  return control_program(context, proto::ControlFiller{options.name, options.user, options.action},
-                         "filler");
+  proto::ControlFiller call{options.name, options.user, options.action, {}};
+  call.reason = sendable(options.reason, "the reason", proto::kMaxNoteBytes);
+  return control_program(context, call, "filler");
 }
 
 }  // namespace gpurota::cli

@@ -88,6 +88,7 @@ Result<std::optional<client::Connection>> connect_again(const Context& context) 
 Result<proto::Events> events_call(const EventsOptions& options) {
   proto::Events call;
   call.lease_id = options.lease;
+  GPUROTA_ASSIGN_OR_RETURN(call.uid, uid_of(options.whose));
   if (options.since) {
     GPUROTA_ASSIGN_OR_RETURN(call.since, parse_since("--since", *options.since, now()));
   } else if (options.follow && !options.lease && !options.lines) {
@@ -117,6 +118,7 @@ Result<void> stream_events(const Context& context, const EventsOptions& options,
 Result<proto::Report> report_call(const ReportOptions& options) {
   proto::Report call;
   call.by = options.by;
+  GPUROTA_ASSIGN_OR_RETURN(call.uid, uid_of(options.whose));
   constexpr std::array<std::string_view, 5> kBy = {"user", "group", "note", "gpu", "kind"};
   if (options.by && std::find(kBy.begin(), kBy.end(), *options.by) == kBy.end()) {
     return fail(Code::kInvalid,
@@ -141,18 +143,23 @@ Result<proto::Report> report_call(const ReportOptions& options) {
   return call;
 }
 
+// A mistake of the command line, or a user that the machine does not know.
+int not_asked(const Error& error) {
+  return error.code == Code::kInvalid ? misused(error) : failed(error);
+}
+
 }  // namespace
 
 int events(const Context& context, const EventsOptions& options) {
   const auto call = events_call(options);
-  if (!call) return misused(call.error());
+  if (!call) return not_asked(call.error());
   const auto read = stream_events(context, options, *call);
   return read ? kExitOk : failed(read.error());
 }
 
 int report(const Context& context, const ReportOptions& options) {
   const auto call = report_call(options);
-  if (!call) return misused(call.error());
+  if (!call) return not_asked(call.error());
   auto connection = context.connect();
   if (!connection) return failed(connection.error());
   const auto reply = connection->call(*call);

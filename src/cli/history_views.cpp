@@ -104,6 +104,7 @@ std::string event_text(const proto::Event& event, const Look& look) {
     line += fmt::format(" [pid{}]", pids);
   }
   if (event.detail) line += " | " + display_text(*event.detail, 400);
+  if (look.ascii) line = ascii_text(line);
   return paint(line, colour_of(event.type), look) + "\n";
 }
 

@@ -99,6 +99,8 @@ Result<void> check_host(const std::string& name) {
 }
 
 Result<std::vector<std::string>> parse_hosts(std::string_view text, const std::string& path) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";  // some editors begin a file with it
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
   std::vector<std::string> hosts;
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());

@@ -6,6 +6,7 @@
 #include "cli/job_begun.h"
 #include "cli/job_update.h"
 #include "cli/job_view.h"
+#include "cli/waiting.h"
 
 #include <fmt/format.h>
 
@@ -65,6 +66,7 @@ Result<ChangedOptions> update_call(const proto::Job& job, const JobOptions& opti
   proto::UpdateJob& call = change.call;
   call.name = options.name;
   call.user = options.user;
+  call.reason = sendable(options.reason, "the reason", proto::kMaxNoteBytes);
   call.restart = options.restart;
   call.output = options.output;
   if (!options.command.empty()) call.command = options.command;
@@ -132,6 +134,7 @@ int job(const Context& context, const JobOptions& options) {
   if (options.action == "apply") return job_apply(context, options);
   proto::ControlJob call{options.name, options.user, options.action, {}};
   if (options.force) call.force = true;
+  call.reason = sendable(options.reason, "the reason", proto::kMaxNoteBytes);
   return control_program(context, call, "job");
 }
 

@@ -92,11 +92,12 @@ Result<std::optional<JobOptions>> parse_definition(const std::string& action, co
   while (const std::string* word = taker.next()) {
     const std::string name = name_of(*word);
     if (name == "--help" || name == "-h") return std::optional<JobOptions>();
-    std::optional<std::string>* one = name == "--workdir"                          ? &job.workdir
-                                      : name == "--restart"                        ? &job.restart
-                                      : name == "--output"                         ? &job.output
-                                      : name == "--user" && job.action == "update" ? &job.user
-                                                                                   : nullptr;
+    std::optional<std::string>* one = name == "--workdir"                            ? &job.workdir
+                                      : name == "--restart"                          ? &job.restart
+                                      : name == "--output"                           ? &job.output
+                                      : name == "--user" && job.action == "update"   ? &job.user
+                                      : name == "--reason" && job.action == "update" ? &job.reason
+                                                                                     : nullptr;
     Words* many = name == "--env"        ? &job.variables
                   : name == "--env-file" ? &job.variable_files
                   : name == "--after"    ? &job.after

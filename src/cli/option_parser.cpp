@@ -97,6 +97,15 @@ Result<void> OptionParser::parse_letters(const Words& words) {
   return {};
 }
 
+namespace {
+
+// What docker, podman and others call it.
+bool is_detaching(std::string_view name) {
+  return name == "-d" || name == "--detach" || name == "--background" || name == "--daemon";
+}
+
+}  // namespace
+
 tl::unexpected<Error> no_such_option(const std::vector<Option>& options, const std::string& word,
                                      std::string_view name, const std::string& command) {
   std::vector<std::string_view> names;
@@ -104,6 +113,13 @@ tl::unexpected<Error> no_such_option(const std::vector<Option>& options, const s
     if (std::find(names.begin(), names.end(), option.name) == names.end()) {
       names.push_back(option.name);
     }
+  }
+  if (command == "run" && is_detaching(name)) {
+    return fail(Code::kInvalid,
+                fmt::format("there is no option '{}': 'gpurota run' stays with its command. A job "
+                            "runs without a terminal, also after you log out:\n  gpurota job add "
+                            "NAME [OPTION…] -- COMMAND",
+                            display_text(word, 60)));
   }
   return fail(Code::kInvalid,
               fmt::format("there is no option '{}'{} (see 'gpurota {}--help')",
@@ -215,6 +231,22 @@ Result<Words> split_ids(const Words& given) {
   Words ids = split_commas(given);
   if (std::find(ids.begin(), ids.end(), "") == ids.end()) return ids;
   return fail(Code::kInvalid, "--gpu-ids: write ids between commas: --gpu-ids 0,1");
+}
+
+Result<std::optional<EndWarning>> warning_of(const std::optional<std::string>& text) {
+  using Found = std::optional<EndWarning>;
+  if (!text) return Found();
+  const auto colon = text->find(':');
+  const std::string time = text->substr(0, colon);
+  std::optional<std::string> signal;
+  if (colon != std::string::npos) signal = text->substr(colon + 1);
+  std::optional<std::chrono::seconds> before = std::chrono::seconds(0);
+  if (time != "0" && time != "0s") {
+    GPUROTA_ASSIGN_OR_RETURN(before, time_of("--warn", time));
+  }
+  auto warning = make_end_warning(before->count(), signal);
+  if (!warning) return fail(Code::kInvalid, "--warn: " + warning.error().message);
+  return Found(*warning);
 }
 
 }  // namespace gpurota::cli

@@ -4,10 +4,12 @@
 
 #include <array>
 #include <cerrno>
+#include <clocale>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
+#include <langinfo.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/utsname.h>
@@ -55,7 +57,12 @@ std::string display_lines(std::string_view message) {
   }
 }
 
-Look terminal_look() { return {terminal_width(), wants_colour()}; }
+bool takes_utf8() {
+  (void)std::setlocale(LC_CTYPE, "");
+  return std::strcmp(::nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+Look terminal_look() { return {terminal_width(), wants_colour(), !takes_utf8()}; }
 
 WallTime now() {
   return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());

@@ -25,6 +25,8 @@ std::string display_lines(std::string_view message);
 
 // What stdout is: how wide, and whether it takes colours.
 Look terminal_look();
+// Whether the locale has UTF-8 (LANG, LC_ALL).
+bool takes_utf8();
 // For what is shown as a duration until or since now.
 WallTime now();
 std::string host_name();

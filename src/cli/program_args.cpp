@@ -56,6 +56,7 @@ Result<void> parse_named(const Vocabulary& vocabulary, const Words& words, Raw& 
   if (typed.help) return {};
   GPUROTA_ASSIGN_OR_RETURN(program.lines, number_of("--lines", typed.lines, 10'000'000));
   program.user = typed.user;
+  program.reason = typed.reason;
   program.json = typed.json;
   program.quiet = typed.quiet;
   program.workdir = typed.workdir;

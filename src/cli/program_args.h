@@ -16,8 +16,9 @@ struct ProgramOptions {
   std::string name;  // empty: all
   std::optional<std::string> user;
   bool json = false;
-  bool quiet = false;        // said behind the action
-  std::optional<int> lines;  // of logs
+  bool quiet = false;                 // said behind the action
+  std::optional<int> lines;           // of logs
+  std::optional<std::string> reason;  // of what is done to somebody else's
   // Of a definition:
   std::vector<std::string> command;
   std::optional<std::string> workdir;

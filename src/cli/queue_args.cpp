@@ -138,7 +138,10 @@ bool is_queue_command(const std::string& name) {
 Result<Command> queue_command(const std::string& name, const Raw& raw) {
   if (name == "reserve") return reserve_command(raw);
   if (name == "calendar") return calendar_command(raw);
-  if (name == "queue") return QueueOptions{raw.json};
+  if (name == "queue") {
+    GPUROTA_ASSIGN_OR_RETURN(Whose whose, whose_of(raw));
+    return QueueOptions{raw.json, std::move(whose)};
+  }
   if (name == "claim") return claim_command(raw);
   if (name == "cancel") return cancel_command(raw);
   if (name == "explain") return explain_command(raw);

@@ -84,9 +84,13 @@ int reserve(const Context& context, const ReserveOptions& given) {
 int queue(const Context& context, const QueueOptions& options) {
   auto connection = context.connect();
   if (!connection) return failed(connection.error());
-  const auto reply = connection->call(proto::ListRequests{});
+  const auto uid = uid_of(options.whose);
+  if (!uid) return failed(uid.error());
+  auto reply = connection->call(proto::ListRequests{});
   if (!reply) return failed(reply.error());
+  if (*uid) keep_only(*reply, **uid);
   if (options.json) return shown(proto::document_json<proto::ListRequests>(*reply));
+  if (*uid && reply->requests.empty()) return shown(has_text(options.whose) + " no request\n");
   return shown(queue_text(*reply, terminal_look(), now()));
 }
 

@@ -143,6 +143,13 @@ int release(const Context& context, const ReleaseOptions& options) {
   if (!connection) return failed(connection.error());
   const auto status = connection->call(proto::Status{});
   if (!status) return failed(status.error());
+  if (options.all_users) {
+    const auto info = connection->call(proto::GetInfo{});
+    if (info && !info->administrator.value_or(true)) {
+      complain("only administrators can end everybody's leases: --all ends yours");
+      return kExitFailed;
+    }
+  }
   if (options.all_users && !options.yes && !confirm_all(status->leases.size())) return kExitFailed;
   std::vector<LeaseId> named(options.leases.begin(), options.leases.end());
   if (named.empty() && options.bookings.empty() && options.gpu_ids.empty() && !options.all &&

@@ -115,9 +115,10 @@ Result<void> check(const Place& place, const std::string& text,
 
 // All of it or nothing, also when the disk is full.
 Result<void> write_file(const Place& place, const std::string& text) {
-  if (::mkdir(place.folder.c_str(), 0755) != 0 && errno != EEXIST) {
-    return tl::unexpected(not_writable(place.folder, errno));
-  }
+  const bool made = ::mkdir(place.folder.c_str(), 0755) == 0;
+  if (!made && errno != EEXIST) return tl::unexpected(not_writable(place.folder, errno));
+  // Whatever our umask is.
+  if (made) (void)::chmod(place.folder.c_str(), 0755);
   GPUROTA_TRY(check_own_place(place.folder));
   const auto replaced = replace_file(place.path, text, 0644);
   if (!replaced) return tl::unexpected(not_writable(place.path, replaced.error().native));

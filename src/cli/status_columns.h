@@ -3,6 +3,7 @@
 
 #include "base/result.h"
 #include "cli/table.h"
+#include "cli/whose.h"
 
 #include <cstddef>
 #include <optional>
@@ -51,6 +52,7 @@ struct ChosenColumns {
 struct StatusForm {
   bool summary = false;
   std::optional<ChosenColumns> chosen;
+  Whose whose;
 };
 
 // "gpu,user,memory": the columns, as often and in the order in which they are named. An error lists the names.

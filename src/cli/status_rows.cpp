@@ -19,6 +19,7 @@ using Found = std::vector<proto::FoundProcess>;
 // Less than this is not worth a row.
 constexpr Bytes kLeastRoom = mib(256);
 constexpr std::size_t kLongestCommand = 120;
+constexpr std::size_t kFirmName = 32;  // of an account, as useradd(8) has it
 
 // What there is to say of a row, the most important first.
 class Parts {
@@ -140,10 +141,10 @@ bool is_above_soft_limit(const proto::LeaseGpu& share) {
   return share.soft_limit_bytes && share.used_bytes > *share.soft_limit_bytes;
 }
 
-// An account's name is never cut; who of a shared account it is may be.
+// An account's name is not cut, unless it is longer than names of accounts are; who of a shared account it is may be.
 Cell user_cell(const std::string& user, const std::optional<std::string>& as_name, Colour colour) {
   return {as_name ? fmt::format("{} ({})", user, *as_name) : user, colour,
-          display_width(display_text(user))};
+          std::min(display_width(display_text(user)), kFirmName)};
 }
 
 // Of a MIG instance what its GPU's row does not say.

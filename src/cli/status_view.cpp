@@ -12,6 +12,17 @@
 namespace gpurota::cli {
 namespace {
 
+// Names of accounts are at most 32 characters where useradd(8) makes them; a directory may have longer ones.
+constexpr std::size_t kWidestName = 44;
+
+// With the account's name cut, for all others to have room; not who of a shared account it is, which the table may cut.
+std::string narrow_user(const std::string& text) {
+  const std::size_t end = std::min(text.find(" ("), text.size());
+  const std::string name = display_text(text.substr(0, end));
+  if (display_width(name) <= kWidestName) return text;
+  return fit(name, kWidestName) + text.substr(end);
+}
+
 std::vector<Column> columns() {
   std::vector<Column> all;
   for (std::size_t i = 0; i < kStatusColumns; ++i)
@@ -144,6 +155,10 @@ std::string status_picture(const proto::Status::Reply& reply, const std::string&
 
 std::string hosts_picture(const Hosts& hosts, const StatusForm& form, const Look& look,
                           WallTime now) {
+  const bool nothing = std::all_of(hosts.begin(), hosts.end(), [](const auto& each) {
+    return each.reply->gpus.empty() && each.reply->leases.empty();
+  });
+  if (nothing && !form.whose.everybody()) return has_text(form.whose) + " no GPU\n";
   if (form.summary) return hosts_summary_text(hosts, look);
   return form.chosen ? chosen_text(hosts, *form.chosen, look, now)
                      : hosts_status_text(hosts, look, now);
@@ -158,6 +173,7 @@ std::string hosts_status_text(const Hosts& hosts, const Look& look, WallTime now
   for (const auto& each : hosts) {
     for (std::vector<Cell>& row : status_rows(*each.reply, now)) {
       row[kHost].text = each.host;
+      row[kUser].text = narrow_user(row[kUser].text);
       table.add(std::move(row));
     }
   }
@@ -166,7 +182,8 @@ std::string hosts_status_text(const Hosts& hosts, const Look& look, WallTime now
     if (column > kWhat || !table.has_text(column)) table.drop(column);
   }
   if (look.width > 0) drop_what_has_no_room(table, hosts, look.width);
-  return table.render(look) + queue_line(hosts);
+  const std::string queued = queue_line(hosts);
+  return table.render(look) + (look.ascii ? ascii_text(queued) : queued);
 }
 
 std::string chosen_text(const Hosts& hosts, const ChosenColumns& chosen, const Look& look,

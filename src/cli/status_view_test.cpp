@@ -74,6 +74,32 @@ proto::Finding& add_finding(proto::Status::Reply& reply, proto::FindingKind kind
   return finding;
 }
 
+TEST(StatusView, ANameOfTwoHundredCharactersLeavesRoomForTheOthers) {
+  proto::Status::Reply reply = a_status();
+  reply.leases[0].user = std::string(200, 'u');
+  const std::string text = status_text(reply, {}, kNow);
+  EXPECT_THAT(text, HasSubstr(" " + std::string(43, 'u') + "…  L12"));
+  EXPECT_THAT(text, Not(HasSubstr(std::string(44, 'u'))));
+  reply.leases[0].as_name = "carol";
+  EXPECT_THAT(status_text(reply, {}, kNow), HasSubstr("u… (carol)  L12"));
+  // A program is given all of it.
+  StatusForm form;
+  form.chosen = ChosenColumns{{kUser}, false};
+  EXPECT_THAT(status_picture(reply, "node", form, {}, kNow), HasSubstr(std::string(190, 'u')));
+}
+
+TEST(StatusView, WhoCanShowAsciiAloneIsShownThat) {
+  proto::Status::Reply reply = a_status();
+  reply.leases[0].note = "größe → 漢字";
+  Look look;
+  look.ascii = true;
+  const std::string text = status_text(reply, look, kNow);
+  EXPECT_THAT(text, HasSubstr("gr??e > ????"));
+  EXPECT_TRUE(std::all_of(text.begin(), text.end(),
+                          [](char c) { return static_cast<unsigned char>(c) < 0x80; }));
+  EXPECT_EQ(ascii_text("a…b “x” 100 × 2"), "a.b \"x\" 100 x 2");
+}
+
 TEST(StatusView, ALeaseOnAGpuThatIsLostIsShown) {
   proto::Status::Reply reply = a_status();
   proto::LeaseGpu& share = reply.leases[0].gpus[1];

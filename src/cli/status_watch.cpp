@@ -128,6 +128,8 @@ int watch_status(const Context& context, const StatusOptions& options) {
   Interrupts interrupts;
   Source source(context);
   const bool terminal = ::isatty(STDOUT_FILENO) != 0;
+  const auto uid = uid_of(options.form.whose);
+  if (!uid) return failed(uid.error());
   std::optional<Result<proto::Status::Reply>> last;
   winsize drawn{};                 // for which
   std::vector<std::string> shown;  // is on the screen
@@ -135,6 +137,7 @@ int watch_status(const Context& context, const StatusOptions& options) {
   do {
     Result<proto::Status::Reply> reply = source.ask();
     if (reply && options.memory_threshold) apply_threshold(*reply, *options.memory_threshold);
+    if (reply && *uid) keep_only(*reply, **uid);
     const std::string text = clock_text() + "\n" + picture(reply, options);
     if (terminal) {
       const winsize size = terminal_size();

@@ -3,6 +3,8 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 namespace gpurota::cli {
 namespace {
@@ -32,6 +34,38 @@ std::size_t code_point_size(unsigned char lead) {
 }
 
 }  // namespace
+
+std::string ascii_text(std::string_view text) {
+  using Pair = std::pair<std::string_view, char>;
+  constexpr std::array<Pair, 12> kAlike = {{{"…", '.'},
+                                            {"·", '.'},
+                                            {"→", '>'},
+                                            {"–", '-'},
+                                            {"—", '-'},
+                                            {"×", 'x'},
+                                            {"’", '\''},
+                                            {"‘", '\''},
+                                            {"“", '"'},
+                                            {"”", '"'},
+                                            {"█", '#'},
+                                            {"▓", '#'}}};
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view piece =
+        text.substr(at, code_point_size(static_cast<unsigned char>(text[at])));
+    at += piece.size();
+    const auto* const alike = std::find_if(kAlike.begin(), kAlike.end(),
+                                           [&](const Pair& each) { return each.first == piece; });
+    if (piece.size() == 1) {
+      out += piece;
+    } else if (alike != kAlike.end()) {
+      out += alike->second;
+    } else {
+      out.append(display_width(piece), '?');
+    }
+  }
+  return out;
+}
 
 std::string paint(const std::string& text, Colour colour, const Look& look) {
   if (!look.colour || colour == Colour::kNone || text.empty()) return text;
@@ -140,7 +174,7 @@ std::string Table::render(const Look& look) const {
     out += line([&](std::size_t i) { return row[i].text; },
                 [&](std::size_t i) { return row[i].colour; });
   }
-  return out;
+  return look.ascii ? ascii_text(out) : out;
 }
 
 }  // namespace gpurota::cli

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gpurota::cli {
@@ -26,6 +27,7 @@ struct Column {
 struct Look {
   std::size_t width = 0;  // of the terminal; 0: lines may be as long as they are
   bool colour = false;
+  bool ascii = false;  // nothing else can be shown
 };
 
 class Table {
@@ -58,6 +60,8 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
+// For who can show nothing else: each other character as one that looks like it, or as '?', and as wide.
+std::string ascii_text(std::string_view text);
 // `text` in `colour` if the look has colours.
 std::string paint(const std::string& text, Colour colour, const Look& look);
 // Cut to `columns` terminal columns, the last one an ellipsis.

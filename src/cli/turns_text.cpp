@@ -18,8 +18,9 @@ std::string time_text(std::int64_t ms) {
   return fmt::format("{:.1f} s", static_cast<double>(ms) / 1000);
 }
 
-std::string head_of(const proto::TurnGpu& gpu) {
-  std::string text = fmt::format("GPU {}: ", gpu.index);
+// What there is to say of a GPU as a whole.
+std::string turns_state(const proto::TurnGpu& gpu) {
+  std::string text;
   if (gpu.leases.empty()) {
     text += "no swap lease";
   } else if (!gpu.takes_turns) {
@@ -31,7 +32,22 @@ std::string head_of(const proto::TurnGpu& gpu) {
                       to_string(gpu.capacity_bytes, gpu.used_bytes));
   if (gpu.mode != "auto") text += fmt::format("; turns {}", display_text(gpu.mode, 10));
   if (gpu.quantum_ms) text += fmt::format("; quantum {}", time_text(*gpu.quantum_ms));
-  return text + "\n";
+  return text;
+}
+
+// Whether nobody takes turns there, and nobody has.
+bool is_plain(const proto::TurnGpu& gpu) { return gpu.leases.empty() && gpu.switches.empty(); }
+
+// "0-3, 5".
+std::string ranges_text(const std::vector<int>& indices) {
+  std::string text;
+  for (std::size_t first = 0, last = 0; first < indices.size(); first = last + 1) {
+    last = first;
+    while (last + 1 < indices.size() && indices[last + 1] == indices[last] + 1) ++last;
+    text += (text.empty() ? "" : ", ") + std::to_string(indices[first]);
+    if (last > first) text += fmt::format("{}{}", last == first + 1 ? ", " : "-", indices[last]);
+  }
+  return text;
 }
 
 std::string coming_text(const proto::TurnLease& lease) {
@@ -115,8 +131,17 @@ std::string switches_of(const proto::TurnGpu& gpu, WallTime now) {
 
 std::string turns_text(const proto::ListTurns::Reply& reply, const Look& look, WallTime now) {
   std::string text;
-  for (const proto::TurnGpu& gpu : reply.gpus) {
-    text += head_of(gpu) + leases_of(gpu, look, now) + switches_of(gpu, now);
+  for (std::size_t first = 0, next = 0; first < reply.gpus.size(); first = next) {
+    const proto::TurnGpu& gpu = reply.gpus[first];
+    const std::string state = turns_state(gpu);
+    // One line for all that are alike, one after another.
+    std::vector<int> alike = {gpu.index};
+    for (next = first + 1; next < reply.gpus.size() && is_plain(gpu); ++next) {
+      if (!is_plain(reply.gpus[next]) || turns_state(reply.gpus[next]) != state) break;
+      alike.push_back(reply.gpus[next].index);
+    }
+    text += fmt::format("GPU {}: {}\n", ranges_text(alike), state);
+    text += leases_of(gpu, look, now) + switches_of(gpu, now);
   }
   if (reply.gpus.empty()) return "no GPU ('gpurota doctor' says why)\n";
   return text + fmt::format("{} of {} of host memory for turns is in use\n",

@@ -59,6 +59,10 @@ std::vector<NamedAccount> named_accounts(const Loaded& loaded) {
   named.add("access.users", config.access.users, false);
   named.add("access.groups", config.access.groups, true);
   named.add("containers.owner", config.containers.owner, false);
+  // It runs nothing where there is nothing to be sent by.
+  const Notify& notify = config.notify;
+  const bool sends = !notify.command.empty() || notify.mail || !notify.webhook.empty();
+  if (sends) named.add("notify.user", config.notify.user, false);
   return std::move(named.accounts);
 }
 
@@ -84,10 +88,10 @@ std::vector<Problem> unknown_accounts(const std::vector<NamedAccount>& accounts,
     auto& names = known.at(account.is_group ? 1 : 0);
     if (!names) names = ask.list(account.is_group);
     const std::string meant = nearest_name(account.name, *names);
-    problems.push_back(
-        {account.place, account.key,
-         fmt::format("no such {}{}", subject,
-                     meant.empty() ? std::string() : fmt::format("; did you mean {}?", meant))});
+    std::string hint = meant.empty() ? std::string() : fmt::format("; did you mean {}?", meant);
+    if (account.name == Notify().user)
+      hint = ": systemd-sysusers makes it, and nothing is sent until then";
+    problems.push_back({account.place, account.key, fmt::format("no such {}{}", subject, hint)});
   }
   return problems;
 }

@@ -56,6 +56,16 @@ groups = ["students", "gone"]
                   "f:15: access.groups: no such group 'gone'"));
 }
 
+TEST(ConfigNames, WhoRunsTheProgramsOfNotifyIsNamedWhereThereAreAny) {
+  EXPECT_THAT(told("[notify]\nuser = \"alise\"\n"), ::testing::IsEmpty());
+  EXPECT_THAT(
+      told("[notify]\nmail = true\nuser = \"alise\"\n"),
+      ::testing::ElementsAre("f:3: notify.user: no such user 'alise'; did you mean alice?"));
+  EXPECT_THAT(told("[notify]\nmail = true\n"),
+              ::testing::ElementsAre("f:1: notify.user: no such user 'gpurota-notify': "
+                                     "systemd-sysusers makes it, and nothing is sent until then"));
+}
+
 TEST(ConfigNames, ADirectoryThatCannotBeAskedIsSaid) {
   EXPECT_THAT(
       told("group = \"slow\"\n"),

@@ -81,6 +81,20 @@ std::vector<Check> check_gpu(const Examination::Gpu& gpu) {
   return checks;
 }
 
+// Memory of a GPU that the watch cannot give to anybody.
+std::vector<Check> check_unaccounted(const Examination& machine) {
+  std::vector<Check> checks;
+  for (const auto& [gpu, memory] : machine.unaccounted) {
+    checks.push_back(warning(
+        fmt::format("gpu {} memory", gpu),
+        fmt::format("{} are used, and no process that the driver lists has them",
+                    to_string(memory)),
+        "look for programs that gpurotad cannot see, as in another pid namespace (fuser -v "
+        "/dev/nvidia*), and for ended programs whose memory the driver keeps (nvidia-smi)"));
+  }
+  return checks;
+}
+
 Check check_processes(const Examination& machine) {
   for (const Examination::Gpu& gpu : machine.gpus) {
     for (const GpuProcess& process : gpu.sample.processes) {
@@ -129,8 +143,9 @@ Check check_library(const Examination& machine) {
     return warning(
         "library",
         fmt::format("{}: others may not use {}", machine.preload, machine.preload_closed),
-        "gpurota run refuses them a limit: install gpurota where everybody may read it, "
-        "such as /usr/local");
+        fmt::format("gpurota run refuses them a limit: chmod o+rX {}, or install gpurota where "
+                    "everybody may read it, such as /usr/local",
+                    machine.preload_closed));
   }
   if (machine.times_not_limited > 0) {
     return warning(
@@ -287,6 +302,7 @@ std::vector<Check> examine(const Examination& machine) {
   if (machine.gpus.empty() && !machine.driver_error) {
     checks.push_back(error("gpu", "the driver sees no GPU", "look at lspci and dmesg"));
   }
+  for (Check& check : check_unaccounted(machine)) checks.push_back(std::move(check));
   checks.push_back(check_processes(machine));
   checks.push_back(check_cgroup(machine));
   checks.push_back(check_library(machine));

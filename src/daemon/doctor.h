@@ -10,6 +10,7 @@
 #include "sys/round_times.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -31,6 +32,8 @@ struct Examination {
     std::vector<ports::GpuProbe::Setting> settings;
   };
   std::vector<Gpu> gpus;
+  // By the name of the GPU: what is used there, by nobody that can be seen.
+  std::map<std::string, Bytes> unaccounted{};
   bool root = false;
   std::string cgroup;  // the daemon's own cgroup v2; empty: there is none
   bool cgroup_writable = false;

@@ -93,6 +93,14 @@ void Health::examine_gpu(Examination& machine, const GpuEntry& gpu) const {
   }
 }
 
+void Health::examine_findings(Examination& machine) const {
+  for (const watch::Finding& finding : parts_.watch.seen()) {
+    const bool nobody = finding.kind == watch::FindingKind::kUnreservedUse && !finding.uid &&
+                        finding.processes.empty();
+    if (nobody) machine.unaccounted[parts_.gpus.name_of(finding.gpu)] += finding.used;
+  }
+}
+
 class Health::DoctorAnswer final : public LongAnswer {
  public:
   DoctorAnswer(Health& health, uid_t viewer) : health_(health), viewer_(viewer) {}
@@ -105,6 +113,7 @@ class Health::DoctorAnswer final : public LongAnswer {
     } else if (gpu_ < gpus.size()) {
       health_.examine_gpu(machine_, gpus[gpu_++]);
     } else if (!read_) {
+      health_.examine_findings(machine_);
       read_machine(machine_, health_.parts_.processes);
       read_ = true;
     } else {

@@ -69,6 +69,7 @@ class Health final : public DaemonSelf {
   // What is known of this daemon, of a GPU, and of the machine.
   void examine_self(Examination& machine, uid_t viewer);
   void examine_gpu(Examination& machine, const GpuEntry& gpu) const;
+  void examine_findings(Examination& machine) const;
   std::optional<Error> store_error() const;
   // Of each budget, by the user who uses most of it; to others than administrators only what they use.
   std::vector<Examination::Use> budgets(uid_t viewer);

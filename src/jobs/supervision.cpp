@@ -50,39 +50,45 @@ Actions Supervision::start(Moment) {
   return request();
 }
 
-Actions Supervision::stop(Moment now) {
+Actions Supervision::stop(Moment now, std::string by) {
   switch (state_.phase) {
     case Phase::kWaiting:
       settle(Phase::kStopped);
+      state_.end_detail = std::move(by);
       return {Action::kCancelRequest};
     case Phase::kRunning:
-      (void)end_run(now, EndReason::kStopped, "");
+      (void)end_run(now, EndReason::kStopped, std::move(by));
       return {Action::kTerminate};
     case Phase::kStopping:
       // Whatever it is ended for: it is not to come back.
+      if (state_.end_reason != EndReason::kStopped || state_.start_again) {
+        state_.end_detail = std::move(by);
+      }
       state_.start_again = false;
       state_.end_reason = EndReason::kStopped;
       return {};
     case Phase::kStopped:
+      return {};
     case Phase::kBackingOff:
     case Phase::kFinished:
     case Phase::kFailed:
       break;
   }
   settle(Phase::kStopped);
+  state_.end_detail = std::move(by);
   return {};
 }
 
-Actions Supervision::restart(Moment now) {
+Actions Supervision::restart(Moment now, const std::string& by) {
   if (state_.phase != Phase::kRunning || state_.removed) return start(now);
-  (void)end_run(now, EndReason::kStopped, "to be restarted");
+  (void)end_run(now, EndReason::kStopped, "to be restarted" + (by.empty() ? by : " " + by));
   state_.start_again = true;
   return {Action::kTerminate};
 }
 
-Actions Supervision::remove(Moment now) {
+Actions Supervision::remove(Moment now, std::string by) {
   state_.removed = true;
-  return stop(now);
+  return stop(now, std::move(by));
 }
 
 Actions Supervision::on_lease(Moment now) {
@@ -176,6 +182,7 @@ Actions Supervision::ended(Moment now, RunEnd end) {
       success && state_.running_since && now.at - *state_.running_since < kBriefRun;
   const bool left = reason == EndReason::kBooking;
   state_.keeps_place = left && !again && policy_.restart != RestartPolicy::kNo;
+  std::string detail = end.detail;
   remember(std::move(end));
 
   Actions actions = {Action::kReleaseLease};
@@ -189,6 +196,7 @@ Actions Supervision::ended(Moment now, RunEnd end) {
   const bool ours = reason == EndReason::kStopped || reason == EndReason::kLeaseLost || left;
   if (ours) {
     settle(Phase::kStopped);
+    state_.end_detail = std::move(detail);
     return actions;
   }
   const bool restarts = policy_.restart == RestartPolicy::kAlways ||

@@ -38,7 +38,7 @@ struct JobState {
   std::optional<TimePoint> running_since;
   std::optional<WallTime> started;      // of the current run, for people
   std::optional<EndReason> end_reason;  // kStopping: why
-  std::string end_detail;
+  std::string end_detail;               // kStopped: by whom, where that is not the owner
   // When the run that is on, or waits, was asked for; kept by one that has left for a booking.
   std::optional<WallTime> asked{};
   bool keeps_place = false;
@@ -65,11 +65,12 @@ class Supervision {
   // Holds for the run that is on, too (its timeout).
   void set_policy(Policy policy) { policy_ = policy; }
 
+  // `by`: who does it, where that is not the owner: "by root (administrator): \"new fan\"".
   Actions start(Moment now);
-  Actions stop(Moment now);
-  Actions restart(Moment now);
+  Actions stop(Moment now, std::string by = {});
+  Actions restart(Moment now, const std::string& by = {});
   // Stopped, and never started again; the job is to be dropped when there is no run of it any more.
-  Actions remove(Moment now);
+  Actions remove(Moment now, std::string by = {});
 
   Actions on_lease(Moment now);
   Actions on_cannot_start(Moment now, std::string why);

@@ -368,5 +368,32 @@ TEST(Supervision, KeepsABoundedHistory) {
   EXPECT_EQ(job.state().history.back().code, 99);
 }
 
+TEST(Supervision, WhoElseStopsItIsKeptWithTheRunAndWithTheStoppedJob) {
+  Clock clock;
+  const std::string root = "by root (administrator): \"new fan\"";
+  Supervision job = running(clock, {RestartPolicy::kAlways});
+  (void)job.stop(clock.now, root);
+  EXPECT_EQ(job.state().end_detail, root);
+  (void)job.on_exit(clock.now, 0, false);
+  EXPECT_EQ(job.state().phase, Phase::kStopped);
+  EXPECT_EQ(job.state().history.back().detail, root);
+  EXPECT_EQ(job.state().end_detail, root);
+  // Who stops what is stopped has not stopped it.
+  (void)job.stop(clock.now, "by nobody");
+  EXPECT_EQ(job.state().end_detail, root);
+  (void)job.start(clock.now);
+  EXPECT_EQ(job.state().end_detail, "");
+  (void)job.stop(clock.now, root);
+  EXPECT_EQ(job.state().end_detail, root) << "one that waits has no run that could say so";
+}
+
+TEST(Supervision, WhoElseRestartsItIsKeptWithTheRun) {
+  Clock clock;
+  Supervision job = running(clock, {RestartPolicy::kNo});
+  (void)job.restart(clock.now, "by root (administrator)");
+  (void)job.on_exit(clock.now, 0, false);
+  EXPECT_EQ(job.state().history.back().detail, "to be restarted by root (administrator)");
+}
+
 }  // namespace
 }  // namespace gpurota::jobs

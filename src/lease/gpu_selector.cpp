@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 namespace gpurota::lease {
 namespace {
@@ -38,6 +39,28 @@ std::string list_of(const std::vector<GpuInfo>& gpus) {
     text += fmt::format("{}{} ({})", i ? ", " : "", name_of(gpus[i], gpus), gpus[i].uuid.value);
   }
   return text;
+}
+
+// "0-3". UUIDs and PCI addresses have longer parts.
+struct Range {
+  int first = 0, last = 0;
+};
+std::optional<Range> range_of(std::string_view text) {
+  constexpr std::size_t kDigits = 3;
+  const std::size_t dash = text.find('-');
+  if (dash == std::string_view::npos) return std::nullopt;
+  const auto number = [](std::string_view digits) -> std::optional<int> {
+    int value = 0;
+    const char* const end = digits.data() + digits.size();
+    const bool all =
+        std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (digits.empty() || digits.size() > kDigits || !all) return std::nullopt;
+    (void)std::from_chars(digits.data(), end, value);
+    return value;
+  };
+  const auto first = number(text.substr(0, dash)), last = number(text.substr(dash + 1));
+  if (!first || !last) return std::nullopt;
+  return Range{*first, *last};
 }
 
 }  // namespace
@@ -92,6 +115,17 @@ Result<std::vector<GpuUuid>> select_gpus(const std::vector<std::string>& names,
     if (std::find(chosen.begin(), chosen.end(), uuid) == chosen.end()) chosen.push_back(uuid);
   };
   for (const std::string& name : names) {
+    if (const auto range = range_of(name)) {
+      if (range->first > range->last) {
+        return fail(Code::kInvalid, fmt::format("\"{0}\" is not a range of GPUs: write {2}-{1}",
+                                                name, range->first, range->last));
+      }
+      for (int index = range->first; index <= range->last; ++index) {
+        GPUROTA_ASSIGN_OR_RETURN(const GpuUuid uuid, select_gpu(std::to_string(index), gpus));
+        add(uuid);
+      }
+      continue;
+    }
     if (name != "all") {
       GPUROTA_ASSIGN_OR_RETURN(const GpuUuid uuid, select_gpu(name, gpus));
       add(uuid);

@@ -49,6 +49,24 @@ TEST(GpuSelector, AllNamesWhatCanBeLeased) {
   EXPECT_EQ(select_gpus({"all"}, {}).error().code, Code::kInvalid);
 }
 
+TEST(GpuSelector, ARangeNamesTheGpusOfItsIndices) {
+  std::vector<GpuInfo> gpus;
+  for (int i = 0; i < 12; ++i) gpus.push_back(gpu(i, "GPU-" + std::to_string(i), ""));
+  const auto uuids = [&](std::vector<int> indices) {
+    std::vector<GpuUuid> all;
+    for (const int index : indices) all.push_back(gpus[static_cast<std::size_t>(index)].uuid);
+    return all;
+  };
+  EXPECT_EQ(select_gpus({"0-3"}, gpus), uuids({0, 1, 2, 3}));
+  EXPECT_EQ(select_gpus({"9-11", "2", "1-2"}, gpus), uuids({9, 10, 11, 2, 1}));
+  EXPECT_EQ(select_gpus({"4-4"}, gpus), uuids({4}));
+  EXPECT_NE(select_gpus({"10-12"}, gpus).error().message.find("no GPU \"12\""), std::string::npos);
+  EXPECT_NE(select_gpus({"3-0"}, gpus).error().message.find("write 0-3"), std::string::npos);
+  for (const char* text : {"-3", "0-", "0-x", "0-1-2", "-", "0-9999"}) {
+    EXPECT_FALSE(select_gpus({text}, gpus)) << text;
+  }
+}
+
 TEST(GpuSelector, AnIndexIsNeverThatOfAMigInstance) {
   // gpu(2, "MIG-…") has number 2 within its parent.
   EXPECT_FALSE(select_gpu("2", kGpus));

@@ -45,6 +45,7 @@ struct StoredFiller : StoredProgram {
   std::chrono::milliseconds idle_after{0};
   std::chrono::milliseconds grace{0};
   std::string state;            // active, paused, removed
+  std::string paused_by{};      // by whom and why, where that is not the owner
   std::vector<GpuUuid> places;  // where it has ever been: their positions number its runs
   bool evicts = false;          // moved out and back, rather than ended, where that can be
   std::vector<GpuUuid> out;     // of these it is moved out now

@@ -76,7 +76,7 @@ const char* sample_text<AddFiller>() {
 }
 template <>
 const char* sample_text<ControlFiller>() {
-  return R"({"name":"fold","action":"pause","user":"alice"})";
+  return R"({"name":"fold","action":"pause","user":"alice","reason":"fan"})";
 }
 template <>
 const char* sample_text<ReadFillerLog>() {
@@ -88,12 +88,12 @@ const char* sample_text<AddJob>() {
 }
 template <>
 const char* sample_text<ControlJob>() {
-  return R"({"name":"web","action":"stop","user":"alice"})";
+  return R"({"name":"web","action":"stop","user":"alice","reason":"fan"})";
 }
 template <>
 const char* sample_text<UpdateJob>() {
   return R"({"name":"web","options":["--memory","8G"],"memory":{"bytes":8},"seconds":60,)"
-         R"("priority":-10,"quantum":"5s"})";
+         R"("priority":-10,"quantum":"5s","reason":"fan"})";
 }
 template <>
 const char* sample_text<ApplyJobs>() {

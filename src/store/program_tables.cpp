@@ -45,7 +45,7 @@ Result<std::vector<ports::StoredFiller>> ProgramTables::load_fillers() {
   GPUROTA_ASSIGN_OR_RETURN(
       auto rows, database_.prepare("SELECT id, uid, user, spec, gpus, instances, memory_bytes,"
                                    " memory_percent, idle_ms, grace_ms, state, places, evicts,"
-                                   " moved_out, of_free FROM filler ORDER BY id"));
+                                   " moved_out, of_free, paused_by FROM filler ORDER BY id"));
   std::vector<ports::StoredFiller> fillers;
   for (;;) {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
@@ -68,6 +68,7 @@ Result<std::vector<ports::StoredFiller>> ProgramTables::load_fillers() {
     filler.evicts = rows.integer(12) != 0;
     filler.out = split_gpus(rows.bytes(13));
     if (!rows.is_null(14)) filler.of_free = static_cast<int>(rows.integer(14));
+    filler.paused_by = rows.bytes(15);
     fillers.push_back(std::move(filler));
   }
 }
@@ -77,8 +78,8 @@ Result<void> ProgramTables::save_filler(const ports::StoredFiller& filler) {
       auto statement,
       database_.prepare("INSERT OR REPLACE INTO filler (id, uid, user, spec, gpus, instances,"
                         " memory_bytes, memory_percent, idle_ms, grace_ms, state, places,"
-                        " evicts, moved_out, of_free)"
-                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                        " evicts, moved_out, of_free, paused_by)"
+                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   statement.bind(to_integer(filler.id)).bind(filler.uid).bind_blob(filler.user);
   statement.bind_blob(filler.spec).bind_text(join_gpus(filler.gpus));
   statement.bind(filler.instances ? Integer(*filler.instances) : Integer());
@@ -87,7 +88,8 @@ Result<void> ProgramTables::save_filler(const ports::StoredFiller& filler) {
   statement.bind(filler.idle_after.count()).bind(filler.grace.count());
   statement.bind_text(filler.state).bind_text(join_gpus(filler.places));
   statement.bind(filler.evicts ? 1 : 0).bind_text(join_gpus(filler.out));
-  return statement.bind(filler.of_free ? Integer(*filler.of_free) : Integer()).run();
+  statement.bind(filler.of_free ? Integer(*filler.of_free) : Integer());
+  return statement.bind_blob(filler.paused_by).run();
 }
 
 Result<void> ProgramTables::remove_program(ports::ProgramKind kind, std::uint64_t id) {

@@ -89,6 +89,7 @@ TEST(FillerStore, ReplacesAndRemovesAndNeverGivesANumberTwice) {
   changed.state = "active";
   changed.memory = std::nullopt;
   changed.of_free = 80;
+  changed.paused_by = "by root";
   ASSERT_TRUE((*store)->save_filler(changed));
   EXPECT_EQ(*(*store)->load_fillers(), std::vector{changed});
   ASSERT_TRUE((*store)->remove_program(ports::ProgramKind::kFiller, 1));

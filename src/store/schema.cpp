@@ -267,6 +267,9 @@ ALTER TABLE lease ADD COLUMN warned INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE request ADD COLUMN warn_s INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE request ADD COLUMN warn_signal INTEGER NOT NULL DEFAULT 0;
 )sql",
+    R"sql(
+ALTER TABLE filler ADD COLUMN paused_by BLOB NOT NULL DEFAULT x'';  -- who, and why; empty: its owner
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

@@ -21,6 +21,7 @@ make_folders() {
   mkdir -m 700 "$E2E_DIR/run" "$E2E_DIR/state"
   : >"$E2E_DIR/gpurota.toml"
   export E2E_DIR GPUROTA_RUNTIME_DIR=$E2E_DIR/run
+  export LC_ALL=C.UTF-8 # whatever the caller has
   # The guard ends a daemon whose loop opens what a process can keep it waiting for (loop_guard.c).
   DAEMON=(env "LD_PRELOAD=${E2E_LOOP_GUARD:-}" gpurotad --runtime-dir "$E2E_DIR/run" --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml")
   cd "$E2E_DIR" || return 1

@@ -121,6 +121,65 @@ twice() { [ "$(grep -c 'L1 ends in 3 seconds' tty)" = 2 ]; }
   gpurota job remove web
 }
 
+@test "owners of jobs and fillers are told who stopped, changed, paused or removed them, and why" {
+  needs_root
+  # shellcheck disable=SC2016
+  notifier 'cat >>"$out/told"'
+  chmod 755 run
+  with_program
+  start_daemon
+  as_nobody gpurota job add web --memory 1G -- sleep 600
+  wait_until holds 'len(leases) == 1 and leases[0]["kind"] == "job"'
+  gpurota job update web --user nobody --restart always --reason 'as agreed'
+  wait_until told 'n["what"] == "changed" and n["uid"] == 65534 and n["text"] == "root (administrator) changed the restart policy of your job web: \"as agreed\""'
+  gpurota job update web --user nobody --memory 2G --reason grown
+  wait_until told 'n["lease"] == "L1" and "changed its memory limit (\"grown\")" in n["text"]'
+  gpurota job stop web --user nobody --reason 'new fan'
+  wait_until told 'n["what"] == "released" and n["by"] == "root" and n["reason"] == "new fan" and n["text"] == "root (administrator) stopped your job web: \"new fan\""'
+  wait_until no_leases
+  event_is 'job_changed .*nobody .*root (administrator) stopped a job of nobody: "new fan" | web: sleep 600'
+  event_is 'lease_ending .*L1 ends: its job was stopped by root (administrator): "new fan"'
+  wait_until shows_of_web '^state *stopped: by root (administrator): "new fan"'
+  shows_of_web '^run .*: stopped: by root (administrator): "new fan"'
+  gpurota job remove web --user nobody
+  wait_until told 'n["text"] == "root (administrator) removed your job web" and n["reason"] is None'
+  as_nobody gpurota filler add fold --memory 1G -- sleep 600
+  gpurota filler pause fold --user nobody --reason noise
+  wait_until told 'n["what"] == "changed" and n["text"] == "root (administrator) paused your filler fold: \"noise\""'
+  # Pausing it again takes nobody's reason away, and neither does a restart of the daemon.
+  as_nobody gpurota filler pause fold
+  stop_daemon
+  start_daemon
+  as_nobody gpurota filler list | grep 'paused: by root (administrator): "noise"'
+  gpurota filler remove fold --user nobody
+  wait_until told 'n["what"] == "released" and n["text"] == "root (administrator) removed your filler fold"'
+}
+
+shows_of_web() { as_nobody gpurota job show web | grep -q "$1"; }
+
+@test "what owners do to their own jobs they are not told, and the events are true" {
+  # shellcheck disable=SC2016
+  notifier 'cat >>"$out/told"'
+  with_program
+  start_daemon
+  gpurota job add web --memory 1G -- sleep 600
+  wait_until holds 'len(leases) == 1 and leases[0]["pid"]'
+  gpurota job stop web --reason idle
+  wait_until event_is "L1 ends: its job was stopped by $(id -un)"
+  wait_until no_leases
+  in_background holder gpurota run --gpus 2 -- sleep 100
+  wait_until holds 'len(leases) == 1'
+  gpurota job start web
+  wait_until queued
+  gpurota job remove --force web
+  wait_until event_is "left the queue: its job was removed by $(id -un)"
+  gpurota run --memory 1G --nonblock -- true || true
+  gpurota notify --test
+  lines_of told 1
+  if event_is job_changed; then false; fi
+}
+queued() { [ "$(gpurota queue --json | grep -c request_id)" -gt 0 ]; }
+
 @test "a finding is told to those whom it concerns, each in a sentence of their own" {
   needs_root
   # shellcheck disable=SC2016

@@ -266,7 +266,7 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   wait_until shows '^GPU 1 +free'
   wait_until shows '^ready> *$'
   keys "TERM=nothing-known gpurota top" Enter
-  wait_until shows "cannot draw on the terminal 'nothing-known'"
+  wait_until shows "does not know the terminal that TERM names"
 }
 
 @test "without UTF-8 and without colours it is readable" {

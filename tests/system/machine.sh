@@ -79,8 +79,18 @@ make_disk() {
     'session required pam_systemd.so class=user type=tty' >"$root/etc/pam.d/gpurota-test"
   echo 0123456789abcdef0123456789abcdef >"$root/etc/machine-id"
   mkdir -p "$root/var/log/journal"
-  chroot "$root" useradd -m -s /bin/sh alice
-  chroot "$root" useradd -m -s /bin/sh bob
+  new_user alice
+  new_user bob
+}
+
+# new_user NAME: whoever is called so on the machine below is not there.
+new_user() {
+  local file
+  for file in passwd shadow group gshadow subuid subgid; do
+    if [ -f "$root/etc/$file" ]; then sed -i "/^$1:/d" "$root/etc/$file"; fi
+  done
+  rm -rf "${root:?}/home/$1" "${root:?}/var/mail/$1"
+  chroot "$root" useradd -m -s /bin/sh "$1"
 }
 
 # As an administrator does it, who also gets the units enabled by it. A newer version is there for later.

@@ -16,6 +16,9 @@
 #define NCURSES_NOMACROS 1
 #include <ncurses.h>
 
+// Of <term.h>, whose macros have names such as lines and columns.
+extern "C" int setupterm(const char* term, int fd, int* error);
+
 namespace gpurota::cli::topview {
 namespace {
 
@@ -134,6 +137,11 @@ Key key_of_character(wint_t character) {
 }
 
 }  // namespace
+
+bool knows_terminal() {
+  int error = 0;
+  return setupterm(nullptr, STDOUT_FILENO, &error) == OK;
+}
 
 Result<std::unique_ptr<Terminal>> Terminal::open(bool colour) {
   std::set_terminate(end_with_terminal_restored);

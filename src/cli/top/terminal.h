@@ -12,6 +12,9 @@
 
 namespace gpurota::cli::topview {
 
+// Whether the machine knows how to draw on the terminal that TERM names.
+bool knows_terminal();
+
 class Terminal {
  public:
   // Of standard input and output. kUnavailable: TERM names nothing that can be drawn on.

@@ -4,12 +4,11 @@
 #include "cli/top/frame.h"
 #include "cli/top/live.h"
 #include "cli/top/source.h"
+#include "cli/top/terminal.h"
 
-#include <clocale>
 #include <cstdlib>
 #include <cstring>
 
-#include <langinfo.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -44,8 +43,6 @@ Frame frame_for(const TopOptions& options) {
   return frame;
 }
 
-bool takes_utf8() { return std::strcmp(::nl_langinfo(CODESET), "UTF-8") == 0; }
-
 // Whether the terminal is one that can be drawn on, and somebody is there to press keys.
 bool can_draw() {
   const char* const name = std::getenv("TERM");
@@ -70,9 +67,14 @@ int show_once(const Context& context, const TopOptions& options) {
 }  // namespace topview
 
 int top(const Context& context, const TopOptions& options) {
-  (void)std::setlocale(LC_CTYPE, "");
   if (!options.once && topview::can_draw()) {
-    return topview::run_live(context, !topview::takes_utf8());
+    if (!topview::knows_terminal()) {
+      complain(
+          "this machine does not know the terminal that TERM names, so this is one picture. To "
+          "watch: TERM=xterm gpurota top, or gpurota status --watch");
+      return topview::show_once(context, options);
+    }
+    return topview::run_live(context, !takes_utf8());
   }
   return topview::show_once(context, options);
 }

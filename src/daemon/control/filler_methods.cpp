@@ -2,6 +2,7 @@
 
 #include "daemon/control/calls.h"
 #include "daemon/control/program_calls.h"
+#include "daemon/control/program_deeds.h"
 #include "daemon/control/wire_reason.h"
 #include "daemon/supervised/fillers.h"
 #include "filler/place_reason.h"
@@ -154,6 +155,7 @@ proto::Filler FillerMethods::describe_filler(const FillerEntry& filler) const {
                 : !filler.problem.empty() ? "failing"
                                           : "waiting";
   if (!filler.problem.empty()) shown.detail = filler.problem;
+  if (filler.paused && !filler.paused_by.empty()) shown.detail = filler.paused_by;
   return shown;
 }
 
@@ -198,15 +200,23 @@ Outcome FillerMethods::on(const Caller& caller, const proto::ControlFiller& call
   const auto filler = own_filler(caller, call.name, call.user);
   if (!filler) return refused(filler.error());
   Fillers::What what = Fillers::What::kPause;
+  const char* did = "paused";
   if (call.action == "resume") {
     what = Fillers::What::kResume;
+    did = "resumed";
   } else if (call.action == "remove") {
     what = Fillers::What::kRemove;
+    did = "removed";
   } else if (call.action != "pause") {
     return refused({Code::kInvalid, 0, "a filler can be paused, resumed or removed"});
   }
-  const auto done = parts_.fillers->control((*filler)->id, what);
+  const ProgramDeed deed(parts_, caller.uid, "filler", **filler, call.reason);
+  const bool changed =
+      what == Fillers::What::kRemove || (*filler)->paused != (what == Fillers::What::kPause);
+  const auto done = parts_.fillers->control((*filler)->id, what, deed.by());
   if (!done) return refused(done.error());
+  if (changed)
+    deed.tell(did, what == Fillers::What::kRemove ? NoticeKind::kReleased : NoticeKind::kChanged);
   return replied<proto::ControlFiller>({});
 }
 

@@ -31,7 +31,7 @@ constexpr auto kUsualTime = std::chrono::hours(24 * 30);
 
 bool is_wanted(const proto::Events& call, const ports::StoredEvent& event) {
   return (!call.since || event.time >= *call.since) &&
-         (!call.lease_id || event.lease == call.lease_id);
+         (!call.lease_id || event.lease == call.lease_id) && (!call.uid || event.uid == call.uid);
 }
 
 class EventStream final : public AnswerStream {
@@ -157,11 +157,12 @@ std::optional<ports::UsageBy> usage_by(std::string_view word) {
 class ReportAnswer final : public LongAnswer {
  public:
   ReportAnswer(Recorder& recorder, const Views& views, uid_t viewer, proto::Report::Reply reply,
-               ports::UsageBy by)
+               ports::UsageBy by, std::optional<uid_t> of)
       : recorder_(recorder),
         views_(views),
         reply_(std::move(reply)),
         by_(by),
+        of_(of),
         sums_({by, reply_.since, reply_.until},
               [&views, viewer](uid_t uid) { return !views.sees_all(viewer, uid); }) {}
 
@@ -185,10 +186,11 @@ class ReportAnswer final : public LongAnswer {
   std::optional<std::string> read() {
     // What goes on is part of the answer.
     if (!reader_.has_begun()) recorder_.store_usage();
-    const auto rows = reader_.next(kRowsInAPiece);
+    auto rows = reader_.next(kRowsInAPiece);
     if (!rows) return proto::error_json(proto::wire_error(rows.error()));
-    sums_.add(*rows);
     if (rows->empty()) step_ = Step::kName;
+    std::erase_if(*rows, [this](const ports::StoredUsage& row) { return of_ && row.uid != *of_; });
+    sums_.add(*rows);
     return std::nullopt;
   }
   // The same for users of one group, and the like. Notes of others have no key.
@@ -248,6 +250,7 @@ class ReportAnswer final : public LongAnswer {
   const Views& views_;
   proto::Report::Reply reply_;
   ports::UsageBy by_;
+  std::optional<uid_t> of_;  // empty: of everybody
   UsageSums sums_;
   UsageReader reader_ = recorder_.read_usage();
   Step step_ = Step::kRead;
@@ -278,7 +281,7 @@ Outcome HistoryMethods::on(const Caller& caller, const proto::Report& call) {
   }
   Outcome outcome;
   outcome.long_answer = std::make_shared<ReportAnswer>(parts_.recorder, parts_.views, caller.uid,
-                                                       std::move(reply), *by);
+                                                       std::move(reply), *by, call.uid);
   return outcome;
 }
 

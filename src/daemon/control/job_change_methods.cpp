@@ -2,6 +2,7 @@
 
 #include "daemon/control/calls.h"
 #include "daemon/control/program_calls.h"
+#include "daemon/control/program_deeds.h"
 #include "daemon/leases/turn_wishes.h"
 #include "daemon/supervised/jobs.h"
 #include "proto/codec.h"
@@ -109,6 +110,20 @@ Error secrets_of_others() {
           "only their owner and root can read the values of variables: leave out --with-secrets"};
 }
 
+// "the options and the restart policy of": what is different; empty: nothing.
+std::string changes_text(const jobs::JobSpec& before, const jobs::JobSpec& now) {
+  std::vector<std::string> things;
+  if (before.options != now.options) things.emplace_back("the options");
+  if (before.restart != now.restart) things.emplace_back("the restart policy");
+  if (before.after != now.after) things.emplace_back("what it starts after");
+  if (before.output != now.output) things.emplace_back("the output");
+  std::string text;
+  for (std::size_t i = 0; i < things.size(); ++i) {
+    text += (i == 0 ? "changed " : i + 1 == things.size() ? " and " : ", ") + things[i];
+  }
+  return text.empty() ? text : text + " of";
+}
+
 const char* to_string(Jobs::Change change) {
   switch (change) {
     case Jobs::Change::kAdded:
@@ -152,7 +167,7 @@ Result<bool> JobChangeMethods::update_lease_of(const Caller& caller, const JobEn
   if (!said()) return false;
   GPUROTA_TRY(leases_.check_update(caller, *lease, update));
   UpdateRequest request{update.memory, update.soft_limit, update.note};
-  request.by = {caller.uid};
+  request.by = {caller.uid, call.reason.value_or("")};
   if (update.seconds) request.lasts = std::chrono::seconds(*update.seconds);
   if (update.priority) {
     GPUROTA_ASSIGN_OR_RETURN(request.priority, read_priority(update.priority));
@@ -184,9 +199,12 @@ Outcome JobChangeMethods::on(const Caller& caller, const proto::UpdateJob& call)
   const auto spec = changed((*job)->spec, call);
   if (!spec) return refused(spec.error());
   if (const auto may = jobs::check_spec(*spec); !may) return refused(may.error());
+  const std::string changes = changes_text((*job)->spec, *spec);
+  const ProgramDeed deed(parts_, caller.uid, "job", **job, call.reason);
   const auto live = update_lease_of(caller, **job, call);
   if (!live) return refused(live.error());
   if (const auto done = parts_.jobs->change((*job)->id, *spec); !done) return refused(done.error());
+  if (!changes.empty()) deed.tell(changes, NoticeKind::kChanged);
   return replied<proto::UpdateJob>({jobs_.describe_job(**job), *live});
 }
 

@@ -2,6 +2,7 @@
 
 #include "daemon/control/calls.h"
 #include "daemon/control/program_calls.h"
+#include "daemon/control/program_deeds.h"
 #include "daemon/supervised/jobs.h"
 #include "lease/allowance.h"
 #include "proto/codec.h"
@@ -124,17 +125,39 @@ Outcome JobMethods::on(const Caller& caller, const proto::ControlJob& call) {
   const auto job = own_job(caller, call.name, call.user);
   if (!job) return refused(job.error());
   Jobs::What what = Jobs::What::kStart;
+  const char* did = "started";
   if (call.action == "stop") {
     what = Jobs::What::kStop;
+    did = "stopped";
   } else if (call.action == "restart") {
     what = Jobs::What::kRestart;
+    did = "restarted";
   } else if (call.action == "remove") {
     what = Jobs::What::kRemove;
+    did = "removed";
   } else if (call.action != "start") {
     return refused({Code::kInvalid, 0, "a job can be started, stopped, restarted or removed"});
   }
-  const auto done = parts_.jobs->control((*job)->id, what, call.force.value_or(false));
+  const ProgramDeed deed(parts_, caller.uid, "job", **job, call.reason);
+  const std::uint64_t id = (*job)->id;
+  const jobs::Phase before = (*job)->life.state().phase;
+  const bool was_to_return = (*job)->life.state().start_again;
+  const auto request = describe_job(**job).request_id;
+  const auto done = parts_.jobs->control(id, what, call.force.value_or(false), deed.by());
+  const auto now = parts_.jobs->entries().find(id);
+  const jobs::JobState* const state =
+      now == parts_.jobs->entries().end() ? nullptr : &now->second.life.state();
+  // Its request would else end with its process, and say no more than that.
+  if (request && state && state->phase == jobs::Phase::kStopping) {
+    parts_.queue.leave(*request, Error{Code::kGone, 0, stopping_text(now->second)});
+  }
   if (!done) return refused(done.error());
+  // Who stops what is stopped has done nothing.
+  const bool changed = what == Jobs::What::kRemove || !state || state->phase != before ||
+                       state->start_again != was_to_return;
+  if (changed) {
+    deed.tell(did, what == Jobs::What::kStart ? NoticeKind::kChanged : NoticeKind::kReleased);
+  }
   return replied<proto::ControlJob>({});
 }
 

@@ -233,13 +233,14 @@ Result<void> QueueMethods::set_draining(const Caller& caller, const std::vector<
   for (const GpuUuid& gpu : gpus) {
     if (!draining && !parts_.states.of(gpu).draining) continue;
     GPUROTA_TRY(parts_.states.set_draining(gpu, draining, reason));
+    const std::string why = parts_.states.of(gpu).drain_reason;
     Recorder::Event event;
     event.type = draining ? proto::EventType::kGpuDrained : proto::EventType::kGpuUndrained;
     event.gpu = gpu;
     event.uid = caller.uid;
-    event.message = fmt::format("GPU {} is {}{}{}", parts_.gpus.name_of(gpu),
-                                draining ? "out of service" : "in service again",
-                                reason.empty() ? "" : ": ", reason);
+    event.message =
+        fmt::format("GPU {} is {}{}{}", parts_.gpus.name_of(gpu),
+                    draining ? "out of service" : "in service again", why.empty() ? "" : ": ", why);
     parts_.recorder.record(std::move(event));
   }
   parts_.queue.poke();

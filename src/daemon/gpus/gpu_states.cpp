@@ -91,8 +91,10 @@ void GpuStates::set_kept(const GpuUuid& gpu, std::chrono::milliseconds kept) {
 Result<void> GpuStates::set_draining(const GpuUuid& gpu, bool draining, const std::string& reason) {
   ports::StoredGpuState state = of(gpu);
   state.uuid = gpu;
+  // Draining it once more without a reason takes nobody's reason away.
+  const bool keeps = draining && state.draining && reason.empty();
+  if (!keeps) state.drain_reason = draining ? reason : "";
   state.draining = draining;
-  state.drain_reason = draining ? reason : "";
   GPUROTA_TRY(store_.save_gpu(state));
   states_[gpu] = std::move(state);
   log::info(draining ? "GPU drains" : "GPU is back in service", {{"gpu", gpu.value}});

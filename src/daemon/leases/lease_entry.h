@@ -97,6 +97,10 @@ class LeaseListener {
   virtual Result<void> check_new(const Lease&) { return {}; }
   // Whether something of the lease, which has no process any more, still holds GPU memory: it is not gone until nobody says so.
   virtual bool holds_memory(LeaseId) const { return false; }
+  // Why the command of this lease has ended, where somebody has ended it; nothing: it has ended by itself.
+  virtual std::optional<std::string> end_of_command(const LeaseEntry&) const {
+    return std::nullopt;
+  }
   // From SIGTERM to SIGKILL when the lease ends; nothing: as the configuration says.
   virtual std::optional<Duration> grace_of(const LeaseEntry&) const { return std::nullopt; }
   // The time of a command under a reservation is over; `holder` has started it.

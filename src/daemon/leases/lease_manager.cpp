@@ -314,12 +314,16 @@ void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason,
   LeaseEntry& entry = it->second;
   entry.cause = cause;
   entry.reason = reason;
+  for (const LeaseListener* const listener : listeners_) {
+    if (reason != kCommandEnded && reason != kHolderGone) break;
+    entry.reason = listener->end_of_command(entry).value_or(entry.reason);
+  }
   entry.by = std::move(by);
   entry.lease.state = LeaseState::kEnding;
   log::info("lease ends", {{"lease", to_string(id)},
                            {"uid", entry.lease.uid},
                            {"cause", name_of(cause)},
-                           {"reason", reason}});
+                           {"reason", entry.reason}});
   if (auto saved = save_end(id); !saved) {
     log::error("cannot store that a lease ends, ending it anyway",
                {{"lease", to_string(id)}, {"error", saved.error().message}});

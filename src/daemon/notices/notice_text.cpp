@@ -176,6 +176,12 @@ std::string cancelled_text(RequestId request, const std::string& why) {
                      shown.starts_with("it ") ? shown.substr(2) : " has ended: " + shown);
 }
 
+std::string program_text(const std::string& who, const std::string& did, const std::string& what,
+                         const std::string& name, const std::string& reason) {
+  return fmt::format("{} {} your {} {}{}", who, did, what, display_text(name, 64),
+                     said_text(reason));
+}
+
 std::string job_failed_text(const std::string& job, const std::string& why) {
   return fmt::format("your job {0} has failed{1}{2} (gpurota job logs {0})", display_text(job, 64),
                      why.empty() ? "" : ": ", display_text(why, 300));

@@ -43,6 +43,9 @@ std::string left_text(LeaseId lease, const std::string& why);
 std::string outlived_text(LeaseId lease, config::Expired policy);
 // "your request R7 was cancelled by root (administrator)".
 std::string cancelled_text(RequestId request, const std::string& why);
+// `root (administrator) stopped your job web: "new fan"`; `what`: "job" or "filler".
+std::string program_text(const std::string& who, const std::string& did, const std::string& what,
+                         const std::string& name, const std::string& reason);
 std::string job_failed_text(const std::string& job, const std::string& why);
 
 // A finding, for those whom it concerns.

@@ -115,5 +115,12 @@ TEST_F(NoticeTextTest, ProcessesThatAreNotForTheReaderAreLeftOut) {
   EXPECT_THAT(victim_text(hidden), HasSubstr("somebody hidden uses GPU 1"));
 }
 
+TEST(NoticeText, WhatIsDoneToAJobOrAFillerSaysWhoAndWhy) {
+  EXPECT_EQ(program_text("root (administrator)", "stopped", "job", "web", "new\tfan"),
+            "root (administrator) stopped your job web: \"new\\tfan\"");
+  EXPECT_EQ(program_text("root (administrator)", "paused", "filler", "fold", ""),
+            "root (administrator) paused your filler fold");
+}
+
 }  // namespace
 }  // namespace gpurota::daemon

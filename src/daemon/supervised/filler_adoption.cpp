@@ -38,6 +38,7 @@ Result<void> FillerAdoption::take_up(const ports::StoredFiller& stored) {
                   .grace = stored.grace};
   if (stored.evicts) entry.wishes.on_yield = filler::OnYield::kEvict;
   entry.paused = stored.state == "paused";
+  entry.paused_by = stored.paused_by;
   entry.removed = stored.state == "removed";
   entry.places = stored.places;
   const auto [it, added] = table_.entries.emplace(stored.id, std::move(entry));

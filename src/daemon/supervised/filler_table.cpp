@@ -62,6 +62,7 @@ Result<void> FillerTable::save(const FillerEntry& entry) const {
   row.idle_after = entry.wishes.idle_after;
   row.grace = entry.wishes.grace;
   row.state = entry.removed ? "removed" : entry.paused ? "paused" : "active";
+  row.paused_by = entry.paused_by;
   row.places = entry.places;
   row.evicts = entry.wishes.on_yield == filler::OnYield::kEvict;
   for (const auto& [gpu, spot] : spots) {

@@ -39,6 +39,7 @@ struct FillerWishes {
 struct FillerEntry : Supervised {
   FillerWishes wishes;
   bool paused = false;
+  std::string paused_by;        // "by root (administrator)", and why; empty: by its owner
   bool removed = false;         // goes as soon as it is on no GPU any more
   std::vector<GpuUuid> places;  // where it has ever been: their positions number its runs
   int failures = 0;             // soon or badly ended by itself, in a row

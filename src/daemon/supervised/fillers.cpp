@@ -22,9 +22,9 @@ std::string reason_of(filler::Why why) {
     case filler::Why::kOutOfService:
       return "it is out of service";
     case filler::Why::kPaused:
-      return "its owner paused it";
+      return "it is paused";
     case filler::Why::kRemoved:
-      return "its owner removed it";
+      return "it is being removed";
     case filler::Why::kStayOver:
       return "its stay is over, and another filler waits";
     case filler::Why::kWanted:
@@ -33,6 +33,12 @@ std::string reason_of(filler::Why why) {
       break;
   }
   return "somebody needs it";
+}
+
+// "it was paused by alice".
+std::string control_text(const FillerEntry& entry, Fillers::What what, const std::string& by) {
+  return fmt::format("it was {} {}", what == Fillers::What::kRemove ? "removed" : "paused",
+                     by.empty() ? "by " + display_text(entry.user, 32) : by);
 }
 
 }  // namespace
@@ -411,13 +417,15 @@ Result<const FillerEntry*> Fillers::add(uid_t uid, jobs::JobSpec spec, FillerWis
   return &it->second;
 }
 
-Result<void> Fillers::control(std::uint64_t id, What what) {
+Result<void> Fillers::control(std::uint64_t id, What what, const std::string& by) {
   FillerEntry& entry = table_.entries.at(id);
   const bool leaves = what != What::kResume;
   const bool removed = what == What::kRemove;
   if (removed) {
     entry.removed = true;
   } else {
+    // Who pauses what is paused changes nothing, and takes nobody's reason away.
+    if (!leaves || !entry.paused) entry.paused_by = leaves ? by : "";
     entry.paused = leaves;
   }
   if (what == What::kResume) {
@@ -426,6 +434,7 @@ Result<void> Fillers::control(std::uint64_t id, What what) {
     entry.retry_at.reset();
   }
   const std::string name = entry.spec.name;
+  const std::string reason = control_text(entry, what, by);
   // It is gone then, if it is removed and was nowhere.
   table_.supervisor.settle(entry);
   for (auto& [gpu, spot] : table_.spots) {
@@ -435,7 +444,6 @@ Result<void> Fillers::control(std::uint64_t id, What what) {
       continue;
     }
     const auto why = removed ? filler::Why::kRemoved : filler::Why::kPaused;
-    const char* const reason = removed ? "it is being removed" : "it is paused";
     // A GPU that it keeps from others while it is paused it has.
     if (spot.moved_out && !spot.stays_from) spot.stays_from = table_.parts.loop.now();
     if (spot.turns.dismiss(why)) {

@@ -40,7 +40,8 @@ class Fillers final : public LeaseListener,
 
   Result<const FillerEntry*> add(uid_t uid, jobs::JobSpec spec, FillerWishes wishes);
   enum class What { kPause, kResume, kRemove };
-  Result<void> control(std::uint64_t id, What what);
+  // `by`: who does it, where that is not the owner: "by root (administrator)".
+  Result<void> control(std::uint64_t id, What what, const std::string& by = {});
   // What could not be stored (the disk was full) is, if it can be now.
   void store_again() { table_.supervisor.store_again(); }
   // At most so many bytes of each GPU's, with a line above each if there are several.

@@ -28,6 +28,15 @@ void JobLeases::on_lease_change(const LeaseEntry& entry, bool) {
   }
 }
 
+std::optional<std::string> JobLeases::end_of_command(const LeaseEntry& entry) const {
+  if (entry.lease.kind != LeaseKind::kJob) return std::nullopt;
+  for (const auto& [id, job] : jobs_.entries()) {
+    const bool stops = job.life.state().end_reason == jobs::EndReason::kStopped;
+    if (job.lease == entry.lease.id && stops) return stopping_text(job);
+  }
+  return std::nullopt;
+}
+
 void JobLeases::on_time_over(const ports::ProcessId& holder, const std::string& why) {
   jobs_.on_time_over(holder, why);
 }

@@ -5,6 +5,7 @@
 #include "daemon/supervised/jobs.h"
 #include "daemon/watch/watch_keeper.h"
 
+#include <optional>
 #include <string>
 
 namespace gpurota::daemon {
@@ -17,6 +18,7 @@ class JobLeases final : public LeaseListener, public LeaseEnforcement {
   // The leases that the last daemon left. After both have been restored.
   void restore();
   void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  std::optional<std::string> end_of_command(const LeaseEntry& entry) const override;
   void on_time_over(const ports::ProcessId& holder, const std::string& why) override;
   void release(LeaseId lease, const std::string& reason) override;
   // A job that nobody watches is not left to go on like that.

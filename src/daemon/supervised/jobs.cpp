@@ -109,7 +109,7 @@ void Jobs::on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why) 
   }
 }
 
-Result<void> Jobs::control(std::uint64_t id, What what, bool force) {
+Result<void> Jobs::control(std::uint64_t id, What what, bool force, const std::string& by) {
   JobEntry& job = entries_.at(id);
   const bool asks_first = what == What::kRemove && !force;
   if (asks_first && is_on(job)) {
@@ -123,14 +123,14 @@ Result<void> Jobs::control(std::uint64_t id, What what, bool force) {
       carry_out(job, job.life.start(now()));
       break;
     case What::kRestart:
-      carry_out(job, job.life.restart(now()));
+      carry_out(job, job.life.restart(now(), by));
       break;
     case What::kRemove:
       GPUROTA_TRY(unname(job));
-      carry_out(job, job.life.remove(now()));
+      carry_out(job, job.life.remove(now(), by));
       break;
     case What::kStop:
-      carry_out(job, job.life.stop(now()));
+      carry_out(job, job.life.stop(now(), by));
       break;
   }
   const std::string name = job.spec.name;

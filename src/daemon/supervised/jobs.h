@@ -42,7 +42,8 @@ class Jobs final : Supervisor::Policy {
   enum class What { kStart, kStop, kRestart, kRemove };
   // `force`: remove although it runs, which stops it first, and although others are to be started after it,
   // which name it no more then.
-  Result<void> control(std::uint64_t id, What what, bool force);
+  // `by`: who does it, where that is not the owner: "by root (administrator)".
+  Result<void> control(std::uint64_t id, What what, bool force, const std::string& by = {});
 
   // What could not be stored (the disk was full) is, if it can be now.
   void store_again() { supervisor_.store_again(); }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <unistd.h>
+
 namespace gpurota::daemon {
 namespace {
 
@@ -32,7 +34,11 @@ Result<gid_t> Users::read_socket_group(ports::Accounts& accounts, const std::str
 }
 
 std::vector<config::Problem> Users::read_unknown(ports::Accounts& accounts,
-                                                 const std::vector<config::NamedAccount>& named) {
+                                                 const std::vector<config::NamedAccount>& asked) {
+  std::vector<config::NamedAccount> named = asked;
+  // Who is not root becomes nobody else.
+  if (::geteuid() != 0)
+    std::erase_if(named, [](const auto& each) { return each.key == "notify.user"; });
   return config::unknown_accounts(named, {[&](const config::NamedAccount& account) -> Result<void> {
                                             if (account.is_group)
                                               GPUROTA_TRY(accounts.read_gid(account.name));

@@ -62,10 +62,10 @@ void notice_once(Notice notice, const char* format, ...) {
 
 SizeText size_text(unsigned long long bytes) {
   SizeText out{};
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double amount = static_cast<double>(bytes);
   int unit = 0;
-  for (; amount >= 1024 && unit < 4; ++unit) amount /= 1024;
+  for (; amount >= 1024 && unit < 6; ++unit) amount /= 1024;
   const bool whole = amount == static_cast<double>(static_cast<unsigned long long>(amount));
   snprintf(out.text, sizeof(out.text), whole ? "%.0f %s" : "%.1f %s", amount, kUnits[unit]);
   return out;

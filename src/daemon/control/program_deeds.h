@@ -1,0 +1,38 @@
+// What somebody else than its owner does to a job or a filler: the words for it, the event, and the notice to the owner. State
+// thread only.
+#pragma once
+
+#include "core/notice_kind.h"
+#include "daemon/control/call_parts.h"
+#include "daemon/supervised/supervisor.h"
+
+#include <optional>
+#include <string>
+
+#include <sys/types.h>
+
+namespace gpurota::daemon {
+
+// Made before it is done, as the job or the filler may be gone then.
+class ProgramDeed {
+ public:
+  // `what`: "job" or "filler". `reason`: as the caller gave it.
+  ProgramDeed(const CallParts& parts, uid_t caller, const char* what, const Supervised& program,
+              const std::optional<std::string>& reason);
+
+  // "by root (administrator): \"new fan\""; empty: its owner does it.
+  std::string by() const;
+  // It is done: "stopped", "changed the restart policy of". Of what owners do themselves nobody is told.
+  void tell(const std::string& did, NoticeKind kind) const;
+
+ private:
+  bool own() const { return caller_ == owner_; }
+
+  const CallParts& parts_;
+  uid_t caller_;
+  std::string what_;
+  uid_t owner_;
+  std::string user_, name_, command_, reason_;
+};
+
+}  // namespace gpurota::daemon
