@@ -232,6 +232,7 @@ struct Config {
   Containers containers;
   FairShare fair_share;
   std::map<std::string, GpuClass> gpu_classes;
+  GpuRules gpus;
 
   bool operator==(const Config&) const = default;
 };

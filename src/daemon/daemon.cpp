@@ -192,6 +192,7 @@ WatchKeeper::Parts Daemon::watch_parts() {
           .notices = courier_,
           .libraries = &libraries_,
           .read_container = container_reader(places_.driver_root),
+          .charge_of = LeaseCharges(grants_, turns_),
           .wall_clock = world_.wall_clock};
 }
 
@@ -382,6 +383,7 @@ Result<void> Daemon::restore() {
   if (driver.info) recall_context_costs(gpus_, states_, driver.info->driver_version, grants_);
   GPUROTA_TRY(queue_.restore());
   GPUROTA_TRY(bookings_.restore());
+  watch_.restore();
   GPUROTA_TRY(recorder_.start(leases_.entries()));
   fair_use_.start();
   notices_.restore(leases_.entries());

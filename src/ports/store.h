@@ -101,6 +101,17 @@ struct StoredRequest {
   bool operator==(const StoredRequest&) const = default;
 };
 
+// Since when the watch has seen something on a GPU (watch/ages.h).
+struct StoredAge {
+  std::string finding;  // "unused", "unreserved_use", …
+  std::optional<uid_t> uid;
+  std::optional<LeaseId> lease;
+  WallTime since;
+  std::optional<ProcessId> process{};  // one that it is about
+  std::string boot_id{};               // of the boot in which process is meaningful
+  bool operator==(const StoredAge&) const = default;
+};
+
 // What is known of a GPU beyond the driver's word.
 struct StoredGpuState {
   GpuUuid uuid;
@@ -114,6 +125,7 @@ struct StoredGpuState {
   std::string turns{};                                 // "auto", "on", "off"
   Bytes context_cost{};          // what a context was seen to take; zero: never seen
   std::string context_driver{};  // the version of the driver with which it was
+  std::vector<StoredAge> ages{};
   bool operator==(const StoredGpuState&) const = default;
 };
 

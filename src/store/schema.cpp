@@ -241,6 +241,18 @@ ALTER TABLE usage ADD COLUMN idle_ms INTEGER NOT NULL DEFAULT 0;  -- of gpu_ms: 
     R"sql(
 ALTER TABLE lease ADD COLUMN containers BLOB NOT NULL DEFAULT x'';  -- a user's number and a control group on each line
 )sql",
+    R"sql(
+CREATE TABLE watch_age (           -- since when the watch has seen what it sees
+  gpu TEXT NOT NULL,
+  finding TEXT NOT NULL,
+  uid INTEGER,                     -- null: nobody knows who
+  lease INTEGER,
+  since_ms INTEGER NOT NULL,
+  pid INTEGER,                     -- of one of the processes; null: none
+  start_ticks INTEGER,
+  boot_id TEXT NOT NULL
+) STRICT;
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

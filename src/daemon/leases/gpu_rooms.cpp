@@ -45,6 +45,8 @@ std::vector<lease::GpuRoom> GpuRooms::list() const {
     const GpuStates::Unreserved& unreserved = parts_.states.unreserved(gpu.info.uuid);
     room.unreserved_use = unreserved.all;
     room.in_unreserved_use = room.unreserved_use > parts_.config.unreserved_threshold;
+    room.hidden = unreserved.beside();
+    room.is_freeing = unreserved.hidden.is_leaving;
     room.context_cost = context_cost(parts_.grants, parts_.gpus, gpu.info);
     room.unreserved_by = unreserved.by_user;
     room.idle_since = state.idle_since;
