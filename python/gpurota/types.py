@@ -57,7 +57,8 @@ class Gpu:
     used_bytes: int  # NVML's figure, everybody's together
     reserved_bytes: int  # promised to slices; all of it while a lease has it exclusively
     leases: List[str]  # lease_ids
-    unreserved_bytes: int  # held by processes of no lease, as far as NVML tells
+    # used without a lease: by processes, as far as NVML tells, and hidden_bytes once that is more than 1 GiB for 10 s
+    unreserved_bytes: int
     label: Optional[str] = None  # what people call it: "0"; a MIG instance "0:1", which run --gpu-ids takes
     parent: Optional[str] = None  # UUID of the GPU a MIG instance is part of
     # what a new slice without a time limit would be given at once: fillers leave for it, and what requests that wait have planned is not in
@@ -80,6 +81,9 @@ class Gpu:
     xid_errors: Optional[int] = None  # that the driver reported of it since gpurotad runs
     compute_capability: Optional[str] = None  # "9.0"
     nvlink_group: Optional[str] = None  # GPUs that NVLink joins, directly or through others, have the same one: the smallest UUID of them
+    # in use, and no listed process has it, beyond what is normal there; None: not known, as beside a lease of the whole GPU
+    hidden_bytes: Optional[int] = None
+    freeing: Optional[bool] = None  # hidden_bytes is taken for memory of an ended program
 
 
 @dataclass(frozen=True)

@@ -38,10 +38,10 @@ Result<void> change_gpu(Machine& machine, int device, const std::string& key,
                         const std::string& value) {
   DeviceFaults& faults = machine.faults(device);
   DeviceConfig& config = machine.state().device[device];
-  if (key == "copy_rate") {
-    const auto rate = value == "0" ? Result<Bytes>(Bytes(0)) : parse_bytes(value);
-    if (!rate) return tl::unexpected<Error>(rate.error());
-    faults.copy_bytes_per_second = rate->count();
+  if (key == "copy_rate" || key == "hidden") {
+    const auto size = value == "0" ? Result<Bytes>(Bytes(0)) : parse_bytes(value);
+    if (!size) return tl::unexpected<Error>(size.error());
+    (key == "hidden" ? faults.hidden_bytes : faults.copy_bytes_per_second) = size->count();
     return {};
   }
   if (key == "fail_allocation") {
@@ -59,6 +59,8 @@ Result<void> change_gpu(Machine& machine, int device, const std::string& key,
   GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t number, parse_number(value));
   if (key == "lost") {
     faults.lost = number != 0 ? 1 : 0;
+  } else if (key == "hide_processes") {
+    faults.hides_processes = number != 0 ? 1 : 0;
   } else if (key == "utilisation") {
     faults.load_permille = static_cast<std::uint32_t>(std::min<std::uint64_t>(number, 100) * 10);
   } else if (key == "flip_bits") {
@@ -77,8 +79,9 @@ Result<void> change_gpu(Machine& machine, int device, const std::string& key,
   } else {
     return fail(Code::kInvalid,
                 "a GPU has no \"" + key +
-                    "\": it has lost, fail_allocation, flip_bits, copy_rate, utilisation, "
-                    "ecc_errors, xid, temperature, power_w and compute_mode");
+                    "\": it has lost, fail_allocation, flip_bits, copy_rate, hidden, "
+                    "hide_processes, utilisation, ecc_errors, xid, temperature, power_w and "
+                    "compute_mode");
   }
   return {};
 }

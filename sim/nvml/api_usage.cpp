@@ -18,7 +18,7 @@ void for_each_process(const NvmlDevice& device, const Visit& visit) {
   for (int i = 0; i < state.device_count; ++i) {
     if (i != device.index() && state.device[i].parent != device.index()) continue;
     for (const ProcessUse& process : device.machine().processes(i)) {
-      visit(process, state.device[i]);
+      if (state.faults[i].hides_processes.load() == 0) visit(process, state.device[i]);
     }
   }
 }

@@ -60,6 +60,8 @@ struct DeviceFaults {
   std::atomic<std::int32_t> flip_bits;               // bits that memory will yet get wrong
   std::atomic<std::uint64_t> ecc_errors;             // that could not be corrected
   std::atomic<std::uint32_t> xid, xid_count;         // the last error reported, and how many were
+  std::atomic<std::uint64_t> hidden_bytes;           // in use, and no process has them
+  std::atomic<std::uint32_t> hides_processes;        // NVML lists none
 };
 
 // GPU time in slices of 100 ms, a ring: enough for "the last second".

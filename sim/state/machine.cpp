@@ -250,7 +250,7 @@ std::uint64_t Machine::shared_bytes(int device, int slot) const {
 }
 
 std::uint64_t Machine::used_on(int device) const {
-  std::uint64_t sum = shared_bytes(device, -1);
+  std::uint64_t sum = shared_bytes(device, -1) + state_->faults[device].hidden_bytes.load();
   for (int i = 0; i < state_->process_end; ++i) {
     const ProcessSlot& slot = state_->process[i];
     if (slot.state.load() != kSlotFree) sum += slot.use[device].bytes.load();

@@ -94,7 +94,7 @@ std::string containers_text(const proto::Finding& finding) {
 // "pid 28919 (python3 train.py) and 2 more", or how many there are, of others.
 std::string found_text(const proto::Finding& finding) {
   if (!finding.processes || finding.processes->empty()) {
-    return finding.process_count > 0 ? processes_text(finding.process_count) : "";
+    return finding.process_count > 0 ? processes_text(finding.process_count) : "no listed process";
   }
   const proto::FoundProcess& first = finding.processes->front();
   std::string text = fmt::format("pid {}", first.pid);
@@ -152,6 +152,8 @@ std::string model_text(const proto::Gpu& gpu) {
   const std::size_t mig = gpu.parent ? gpu.name.find("MIG ") : std::string::npos;
   return mig == std::string::npos ? short_name(gpu.name) : gpu.name.substr(mig);
 }
+
+Bytes hidden_of(const proto::Gpu& gpu) { return gpu.hidden_bytes.value_or(Bytes()); }
 
 // An administrator has set its capacity: the driver keeps less than this for itself.
 bool has_less(const proto::Gpu& gpu) {
@@ -339,6 +341,8 @@ class Rows {
       row[kWhat].text = "no new leases";
     } else if (gpu.state == proto::GpuState::kAvailable && !gpu.unreserved_bytes.is_zero()) {
       row[kWhat].text = to_string(gpu.unreserved_bytes) + " used without a lease: gpurota ps";
+    } else if (gpu.state == proto::GpuState::kAvailable && hidden_of(gpu) > Bytes()) {
+      row[kWhat].text = to_string(hidden_of(gpu)) + " used by no listed process";
     } else if (gpu.state == proto::GpuState::kAvailable && has_less(gpu)) {
       row[kWhat].text = to_string(*gpu.available_bytes) + " can be leased";
     }

@@ -241,6 +241,7 @@ struct Config {
   FairShare fair_share;
   Bookings bookings;
   std::map<std::string, GpuClass> gpu_classes;
+  GpuRules gpus;
 
   bool operator==(const Config&) const = default;
 };

@@ -1,8 +1,10 @@
-// What the site calls some of its GPUs: a part of config.h. Plain data.
+// What the site says of its GPUs and calls some of them: a part of config.h. Plain data.
 #pragma once
 
 #include "base/bytes.h"
 
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,5 +18,13 @@ struct GpuClass {
   std::vector<std::string> gpus;  // by index or UUID
   bool operator==(const GpuClass&) const = default;
 };
+
+// [gpu.0]: of one GPU.
+struct GpuRule {
+  // What is in use there that no process is listed for; empty: the daemon measures what is normal.
+  std::optional<Bytes> unlisted;
+  bool operator==(const GpuRule&) const = default;
+};
+using GpuRules = std::map<std::string, GpuRule>;  // by index or UUID
 
 }  // namespace gpurota::config

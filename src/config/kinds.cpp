@@ -279,6 +279,11 @@ Setting bytes(Bytes& into) {
                 [&into] { return text_of(into); });
 }
 
+Setting bytes(std::optional<Bytes>& into) {
+  return optional_setting([&into](const Value& value) { return take_bytes(value, into.emplace()); },
+                          [&into] { return into ? std::optional(text_of(*into)) : std::nullopt; });
+}
+
 Setting size(SizeSpec& into) {
   return optional_setting(
       [&into](const Value& value) { return take_size(value, into); },

@@ -51,6 +51,13 @@ INSTANTIATE_TEST_SUITE_P(
              "f:3: gpu.class.big.gpus: -1 is not a GPU: write indices or UUIDs between brackets: "
              "[0, 1]\n"
              "f:4: gpu.class.big.typ: no such setting; did you mean gpu.class.big.type?"},
+        Case{"AGpuWithMistakes", "[gpu.0]\nunlisted = \"much\"\nunlited = \"2G\"\n",
+             "f:2: gpu.0.unlisted: 'much' is not a size: it does not start with a number; write "
+             "for example "
+             "8G, 1.5GiB, 512M or a number of bytes\n"
+             "f:3: gpu.0.unlited: no such setting; did you mean gpu.0.unlisted?"},
+        Case{"AMistypedClass", "[gpu.clas.big]\nmin_cc = \"8.0\"\n",
+             "f:1: gpu.clas: no such section; did you mean gpu.class?"},
         Case{"AWeightOfNothing", "[fair_share.user.bob]\nweight = 0\n",
              "f:2: fair_share.user.bob.weight: 0 is out of range: write a whole number from 1 to "
              "10000"},

@@ -37,6 +37,18 @@ void meet(const Value& document, std::string_view section, std::string_view kind
   for (const Member& member : names->table) named[member.key];
 }
 
+// [gpu.0] and [gpu.GPU-6f1f…] are of one GPU; another name behind "gpu." is mistyped, or a class.
+void meet_gpus(const Value& document, GpuRules& gpus) {
+  const Value* const outer = find(document, "gpu");
+  if (!outer) return;
+  for (const Member& member : outer->table) {
+    const bool index =
+        !member.key.empty() && member.key.find_first_not_of("0123456789") == std::string::npos;
+    const bool uuid = member.key.starts_with("GPU-") || member.key.starts_with("MIG-");
+    if (index || uuid) gpus[member.key];
+  }
+}
+
 std::string leaf_of(std::string_view path) {
   const std::size_t dot = path.rfind('.');
   return std::string(dot == std::string_view::npos ? path : path.substr(dot + 1));
@@ -63,6 +75,7 @@ class DocumentReader {
     meet(document, "fair_share", "group", config.fair_share.groups);
     meet(document, "turns", "gpu", config.turns.gpus);
     meet(document, "gpu", "class", config.gpu_classes);
+    meet_gpus(document, config.gpus);
     return settings_of(config);
   }
 
@@ -73,7 +86,9 @@ class DocumentReader {
   bool is_section(const std::string& path) const {
     const auto inside = known_.lower_bound(path + ".");
     return (inside != known_.end() && inside->first.starts_with(path + ".")) ||
-           std::find(kNamed.begin(), kNamed.end(), path) != kNamed.end();
+           std::any_of(kNamed.begin(), kNamed.end(), [&](std::string_view named) {
+             return named == path || named.starts_with(path + ".");
+           });
   }
 
   void take(const Value& table, const std::string& prefix) {

@@ -1,7 +1,10 @@
+#include "config/changes.h"
 #include "config/loaded.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace gpurota::config {
 namespace {
@@ -370,6 +373,27 @@ TEST(Config, TakesClassesOfGpus) {
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->gpu_classes.at("big"), (GpuClass{"h100", gib(40), "8.0", {}}));
   EXPECT_EQ(config->gpu_classes.at("desk"), (GpuClass{{}, {}, {}, {"0", "GPU-12"}}));
+}
+
+TEST(Config, TakesWhatIsNormalOnOneGpu) {
+  const auto config = parse(
+      "[gpu.0]\nunlisted = \"2G\"\n[gpu.GPU-12]\nunlisted = \"0\"\n[gpu.class.big]\nmin_cc = "
+      "\"8.0\"\n",
+      "f");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->gpus, (GpuRules{{"0", {gib(2)}}, {"GPU-12", {Bytes()}}}));
+  EXPECT_EQ(config->gpu_classes.size(), 1u);
+}
+
+TEST(Config, ShowsWhatIsNormalOnOneGpu) {
+  Config config;
+  config.gpus["0"].unlisted = gib(2);
+  const auto shown = shown_settings(config);
+  const auto found = std::find_if(shown.begin(), shown.end(), [](const ShownSetting& each) {
+    return each.key == "gpu.0.unlisted";
+  });
+  ASSERT_NE(found, shown.end());
+  EXPECT_EQ(found->value, "2G");
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ Setting restart(Setting setting);
 
 // Kinds of values. `into` outlives the setting.
 Setting bytes(Bytes& into);
+Setting bytes(std::optional<Bytes>& into);    // that may be left out
 Setting size(SizeSpec& into);                 // "8G" or "50%"
 Setting size(std::optional<SizeSpec>& into);  // that may be left out
 Setting duration(std::chrono::milliseconds& into, std::chrono::milliseconds least,

@@ -167,6 +167,10 @@ void add_gpu_class(Settings& known, const std::string& prefix, GpuClass& rule) {
   for (const auto& [name, setting] : settings) known[prefix + name] = setting;
 }
 
+void add_gpu(Settings& known, const std::string& prefix, GpuRule& rule) {
+  known[prefix + "unlisted"] = bytes(rule.unlisted);
+}
+
 void add_turns(Settings& known, const std::string& prefix, Turns::Gpu& gpu) {
   const Settings settings = {
       {"capacity", turns_capacity(gpu)},
@@ -198,6 +202,7 @@ Settings settings_of(Config& config) {
   for (auto& [name, rule] : config.gpu_classes) {
     add_gpu_class(known, "gpu.class." + name + ".", rule);
   }
+  for (auto& [name, rule] : config.gpus) add_gpu(known, "gpu." + name + ".", rule);
   for (auto& [name, gpu] : config.turns.gpus) add_turns(known, "turns.gpu." + name + ".", gpu);
   return known;
 }

@@ -204,6 +204,7 @@ WatchKeeper::Parts Daemon::watch_parts() {
           .notices = courier_,
           .libraries = &libraries_,
           .read_container = container_reader(places_.driver_root),
+          .charge_of = LeaseCharges(grants_, turns_),
           .wall_clock = world_.wall_clock};
 }
 
@@ -395,6 +396,7 @@ Result<void> Daemon::restore() {
   GPUROTA_TRY(queue_.restore());
   GPUROTA_TRY(bookings_.restore());
   past_bookings_.restore();
+  watch_.restore();
   GPUROTA_TRY(recorder_.start(leases_.entries()));
   fair_use_.start();
   notices_.restore(leases_.entries());

@@ -23,6 +23,7 @@
 #include "daemon/orderly_end.h"
 #include "daemon/site_config.h"
 #include "daemon/supervised/job_leases.h"
+#include "daemon/tenants/lease_charges.h"
 #include "daemon/tenants/turn_looks.h"
 #include "daemon/users/users.h"
 #include "daemon/users/web_sessions.h"

@@ -48,11 +48,12 @@ void Looks::record_state(const GpuEntry& gpu, const std::string& error) {
 Duration Looks::period_of(const GpuUuid& gpu) const {
   const GpuEntry* const entry = parts_.gpus.find(gpu);
   const auto& leases = parts_.leases.entries();
-  const bool busy = !entry || !entry->sample.processes.empty() || !entry->sample.error.empty() ||
-                    parts_.watch.has_open(gpu) || parts_.fillers.is_of_interest(gpu) ||
-                    std::any_of(leases.begin(), leases.end(), [&](const auto& each) {
-                      return each.second.lease.find_gpu(gpu) != nullptr;
-                    });
+  const bool busy =
+      !entry || !entry->sample.processes.empty() || !entry->sample.error.empty() ||
+      parts_.watch.has_open(gpu) || !parts_.states.unreserved(gpu).hidden.bytes.is_zero() ||
+      parts_.fillers.is_of_interest(gpu) ||
+      std::any_of(leases.begin(), leases.end(),
+                  [&](const auto& each) { return each.second.lease.find_gpu(gpu) != nullptr; });
   // Nothing there: a look now and then finds what comes.
   const std::chrono::milliseconds period = parts_.config.watch_period;
   return busy ? period : std::max(period, parts_.config.watch.idle_period);
@@ -82,16 +83,17 @@ void Looks::on_sample(GpuSample sample, TimePoint taken) {
   for (const GpuProcess& each : entry->sample.processes) {
     (void)parts_.processes.command_of(each.pid);
   }
-  const watch::Look look = parts_.watch.look_at(entry->sample);
+  watch::Look look = parts_.watch.look_at(entry->sample);
   Shares shares = share_out(look);
   recovered_.on_look(entry->sample, std::move(shares.by_process));
   const GpuUuid gpu = entry->info.uuid;
-  const GpuStates::Unreserved unreserved = parts_.watch.unreserved(look);
-  // Whoever waits may have waited for just that.
-  if (unreserved.all != parts_.states.unreserved(gpu).all) parts_.queue.poke();
-  parts_.states.set_unreserved(gpu, unreserved);
   holders_[gpu] = shares.used;
   parts_.tenants.after_look(entry->sample, taken, shares.outsiders);
+  parts_.watch.reckon_hidden(look);
+  const GpuStates::Unreserved unreserved = parts_.watch.unreserved(look);
+  // Whoever waits may have waited for just that.
+  if (!unreserved.is_as(parts_.states.unreserved(gpu))) parts_.queue.poke();
+  parts_.states.set_unreserved(gpu, unreserved);
   remember_context_cost(gpu, parts_.grants, parts_.driver.info->driver_version, parts_.states);
   parts_.turns.set_outsiders(gpu, {std::move(shares.swap_outsiders), unreserved.all});
   parts_.limits.after_look(gpu, parts_.loop.now());
@@ -107,7 +109,7 @@ void Looks::on_sample(GpuSample sample, TimePoint taken) {
 
 bool Looks::is_hurried(const GpuUuid& gpu) const {
   if (parts_.grants.expects_measurement(gpu) || parts_.swap.expects_look(gpu) ||
-      parts_.fillers.expects_look(gpu)) {
+      parts_.fillers.expects_look(gpu) || parts_.states.unreserved(gpu).hidden.is_leaving) {
     return true;
   }
   const auto& entries = parts_.leases.entries();

@@ -10,7 +10,8 @@ Why who_is_there(const Sight& sight, const Rules& rules, bool filler_is_on) {
   if (sight.wanted) return Why::kWanted;
   if (sight.leased) return Why::kLeased;
   if (sight.foreign) return Why::kForeign;
-  // While a filler is on, the load is its own.
+  // While a filler is on, the load is its own, and hidden memory ends no lease.
+  if (!filler_is_on && sight.hidden) return Why::kHidden;
   if (!filler_is_on && sight.load_percent >= rules.load_percent) return Why::kLoad;
   return Why::kNobody;
 }
@@ -29,6 +30,8 @@ const char* to_string(Why why) {
       return "wanted";
     case Why::kForeign:
       return "foreign process";
+    case Why::kHidden:
+      return "hidden memory";
     case Why::kLoad:
       return "load";
     case Why::kPaused:
@@ -69,8 +72,9 @@ bool TurnTaking::look(const Sight& sight, TimePoint now) {
   const bool is_on = state_ == State::kOn || state_ == State::kLeaving;
   const Why there = who_is_there(sight, rules_, is_on);
   if (there != Why::kNobody) {
-    // What may be the last filler's own load keeps the next one off, but does not make it wait anew.
-    const bool lingers = there == Why::kLoad && off_since_ && now - *off_since_ < kLoadLingers;
+    // Load or memory that may be the last filler's keeps the next one off, and the idle time goes on.
+    const bool lingers = there == Why::kHidden ||
+                         (there == Why::kLoad && off_since_ && now - *off_since_ < kLoadLingers);
     if (!lingers) idle_since_.reset();
     if (state_ == State::kOn) return leave(there);
     if (state_ == State::kFree) state_ = State::kBusy;

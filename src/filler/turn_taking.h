@@ -41,6 +41,7 @@ struct Sight {
   bool leased = false;     // a lease that is no filler's has it
   bool wanted = false;     // somebody's turn for it has come, or it is kept for somebody
   bool foreign = false;    // a process of nobody's lease is on it
+  bool hidden = false;     // much memory is in use that no listed process has; as load_percent
   int load_percent = 0;    // meaningful only while no filler is on
 };
 
@@ -50,6 +51,7 @@ enum class Why {
   kLeased,
   kWanted,
   kForeign,
+  kHidden,
   kLoad,
   kPaused,
   kRemoved,

@@ -100,6 +100,26 @@ TEST(TurnTaking, ItsOwnLoadDoesNotMakeItLeave) {
   EXPECT_EQ(gpu.yields, 0);
 }
 
+TEST(TurnTaking, HiddenMemoryKeepsItAwayAndDoesNotMakeItLeaveOrWaitAnew) {
+  Sight hidden;
+  hidden.hidden = true;
+  Gpu gpu;
+  gpu.pass(minutes(2), hidden);
+  EXPECT_EQ(gpu.starts, 0);
+  EXPECT_EQ(gpu.turns.why(), Why::kHidden);
+  gpu.pass(minutes(1), kNobodyThere);
+  EXPECT_EQ(gpu.starts, 1);
+  gpu.pass(minutes(2), hidden);
+  EXPECT_EQ(gpu.yields, 0);
+  // What the last one has not given back yet.
+  gpu.look(foreign());
+  gpu.pass(seconds(20), kNobodyThere);
+  gpu.pass(seconds(5), hidden);
+  EXPECT_EQ(gpu.starts, 1);
+  gpu.pass(seconds(6), kNobodyThere);
+  EXPECT_EQ(gpu.starts, 2);
+}
+
 TEST(TurnTaking, LoadWithoutAProcessKeepsItAway) {
   Gpu gpu;
   Sight load;

@@ -36,6 +36,7 @@ bool better(const PlacementRequest& request, const Topology& topology, const Can
   if (!request.exclusive() && a.room->in_unreserved_use != b.room->in_unreserved_use) {
     return b.room->in_unreserved_use;
   }
+  if (a.room->hidden.is_zero() != b.room->hidden.is_zero()) return a.room->hidden.is_zero();
   if (request.swap) {
     // Beside as few others as can be, and where it gets most.
     if (a.room->swap_leases != b.room->swap_leases) {

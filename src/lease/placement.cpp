@@ -22,6 +22,12 @@ Bytes foreign_use(const PlacementRequest& request, const GpuRoom& room) {
   return own == room.unreserved_by.end() ? room.unreserved_use : room.unreserved_use - own->second;
 }
 
+// Memory that no listed process has and that is not use without a lease.
+std::string hidden_text(const GpuRoom& room) {
+  if (!room.is_freeing) return to_string(room.hidden) + " in use that no listed process has";
+  return fmt::format("memory of an ended program is being freed ({})", to_string(room.hidden));
+}
+
 // The most that this request could be given now.
 Bytes room_left(const PlacementRequest& request, const GpuRoom& room) {
   const Bytes beside_slices = capacity_for(request, room) - room.reserved;
@@ -159,7 +165,7 @@ bool leasable(const GpuRoom& room) { return !room.info.mig_enabled; }
 
 Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room) {
   const Bytes capacity = request.swap ? room.swap_capacity : room.capacity;
-  return capacity - foreign_use(request, room) - room.above_limits;
+  return capacity - foreign_use(request, room) - room.hidden - room.above_limits;
 }
 
 Bytes residue_allowance(Bytes capacity) {
@@ -182,7 +188,10 @@ std::string out_of_service(const PlacementRequest& request, const GpuRoom& room)
   }
   const bool in_use =
       request.threshold ? room.unreserved_use > *request.threshold : room.in_unreserved_use;
-  if (!request.exclusive() || !in_use) return {};
+  if (!request.exclusive()) return {};
+  const bool matters = !request.threshold || room.hidden > *request.threshold;
+  if (room.is_freeing && matters) return "is not free yet: " + hidden_text(room);
+  if (!in_use) return {};
   // With all of it the user's own, nobody else is in the way.
   if (request.take_over && foreign_use(request, room).is_zero()) return {};
   return fmt::format("is in use without a lease ({})", to_string(room.unreserved_use));
@@ -248,6 +257,7 @@ std::string what_is_there(const PlacementRequest& request, const GpuRoom& room) 
   if (!room.unreserved_use.is_zero()) {
     text += fmt::format(", {} in use without a lease", to_string(room.unreserved_use));
   }
+  if (!room.hidden.is_zero()) text += ", " + hidden_text(room);
   if (!room.above_limits.is_zero()) {
     text += fmt::format(", {} in use above the limits there", to_string(room.above_limits));
   }

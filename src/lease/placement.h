@@ -39,6 +39,10 @@ struct GpuRoom {
   bool draining = false;     // an administrator takes it out of service
   std::string drain_reason;  // foreign bytes
   std::string holders;       // "alice (L3, 8 GiB), bob (L4, 8 GiB)": for refusals
+  // Memory in use that no listed process has, and that is not in unreserved_use.
+  Bytes hidden{};
+  // There is so much of that that it is taken for memory of an ended program.
+  bool is_freeing = false;
 };
 
 struct PlacementRequest {

@@ -102,6 +102,31 @@ TEST(Placement, GpusInUnreservedUseAreLeftOut) {
   EXPECT_EQ(uuids(*place(slice(gib(8)), {busy, room(1)})), (std::vector<std::string>{"GPU-1"}));
 }
 
+TEST(Placement, HiddenMemoryIsTakenFromWhatSlicesMayHaveAndOtherGpusArePreferred) {
+  auto desk = room(0);
+  desk.hidden = mib(600);
+  EXPECT_EQ(uuids(*place({}, {desk, room(1)})), (std::vector<std::string>{"GPU-1"}));
+  EXPECT_EQ(uuids(*place(slice(gib(8)), {desk, room(1)})), (std::vector<std::string>{"GPU-1"}));
+  EXPECT_TRUE(place({}, {desk})) << "so little keeps nobody from all of it";
+  EXPECT_TRUE(place(slice(gib(23)), {desk}));
+  const auto refused = place(slice(gib(24) - mib(600)), {desk});
+  EXPECT_THAT(refused.error().error.message,
+              HasSubstr("600 MiB in use that no listed process has"));
+}
+
+TEST(Placement, WhileMemoryOfAnEndedProgramIsFreedNobodyGetsTheGpuWhole) {
+  auto freeing = room(0);
+  freeing.hidden = gib(16);
+  freeing.is_freeing = true;
+  EXPECT_THAT(place({}, {freeing}).error().error.message,
+              HasSubstr("memory of an ended program is being freed (16 GiB)"));
+  EXPECT_TRUE(place(slice(gib(4)), {freeing}));
+  EXPECT_FALSE(place(slice(gib(12)), {freeing}));
+  PlacementRequest generous;
+  generous.threshold = gib(20);
+  EXPECT_TRUE(place(generous, {freeing})) << "its user does not mind so much use";
+}
+
 TEST(Placement, AGpuInErrorIsLeftOut) {
   auto broken = room(0);
   broken.error = "GPU is lost";

@@ -114,6 +114,17 @@ struct StoredRequest {
   bool operator==(const StoredRequest&) const = default;
 };
 
+// Since when the watch has seen something on a GPU (watch/ages.h).
+struct StoredAge {
+  std::string finding;  // "unused", "unreserved_use", …
+  std::optional<uid_t> uid;
+  std::optional<LeaseId> lease;
+  WallTime since;
+  std::optional<ProcessId> process{};  // one that it is about
+  std::string boot_id{};               // of the boot in which process is meaningful
+  bool operator==(const StoredAge&) const = default;
+};
+
 // What is known of a GPU beyond the driver's word.
 struct StoredGpuState {
   GpuUuid uuid;
@@ -127,8 +138,8 @@ struct StoredGpuState {
   std::string turns{};                                 // "auto", "on", "off"
   Bytes context_cost{};          // what a context was seen to take; zero: never seen
   std::string context_driver{};  // the version of the driver with which it was
-  std::chrono::milliseconds
-      kept{};  // for how long plans have kept somebody from it (lease/keeping.h)
+  std::chrono::milliseconds kept{};  // for how long plans have kept somebody from it (keeping.h)
+  std::vector<StoredAge> ages{};
   bool operator==(const StoredGpuState&) const = default;
 };
 

@@ -179,7 +179,7 @@ Result<std::vector<ports::StoredGpuState>> QueueTables::load_gpus() {
                         " context_driver, kept_ms FROM gpu"));
   for (;;) {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
-    if (!row) return gpus;
+    if (!row) break;
     ports::StoredGpuState& gpu = gpus.emplace_back();
     gpu.uuid = GpuUuid{rows.bytes(0)};
     gpu.draining = rows.integer(1) != 0;
@@ -193,9 +193,14 @@ Result<std::vector<ports::StoredGpuState>> QueueTables::load_gpus() {
     gpu.context_driver = rows.bytes(10);
     gpu.kept = milliseconds(rows.integer(11));
   }
+  for (ports::StoredGpuState& gpu : gpus) {
+    GPUROTA_ASSIGN_OR_RETURN(gpu.ages, load_ages(gpu.uuid));
+  }
+  return gpus;
 }
 
 Result<void> QueueTables::save_gpu(const ports::StoredGpuState& gpu) {
+  GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database_));
   GPUROTA_ASSIGN_OR_RETURN(
       auto insert,
       database_.prepare("INSERT OR REPLACE INTO gpu (uuid, draining, drain_reason, idle_since_ms,"
@@ -208,7 +213,44 @@ Result<void> QueueTables::save_gpu(const ports::StoredGpuState& gpu) {
   bind_size(insert, gpu.capacity);
   insert.bind(gpu.quantum ? Integer(gpu.quantum->count()) : Integer());
   insert.bind_text(gpu.turns).bind(to_integer(gpu.context_cost.count()));
-  return insert.bind_blob(gpu.context_driver).bind(gpu.kept.count()).run();
+  GPUROTA_TRY(insert.bind_blob(gpu.context_driver).bind(gpu.kept.count()).run());
+  GPUROTA_TRY(save_ages(gpu));
+  return transaction.commit();
+}
+
+Result<std::vector<ports::StoredAge>> QueueTables::load_ages(const GpuUuid& gpu) {
+  GPUROTA_ASSIGN_OR_RETURN(
+      auto rows, database_.prepare("SELECT finding, uid, lease, since_ms, pid, start_ticks, boot_id"
+                                   " FROM watch_age WHERE gpu = ? ORDER BY rowid"));
+  rows.bind_text(gpu.value);
+  std::vector<ports::StoredAge> ages;
+  for (;;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
+    if (!row) return ages;
+    ports::StoredAge& age = ages.emplace_back();
+    age.finding = rows.bytes(0);
+    if (!rows.is_null(1)) age.uid = static_cast<uid_t>(rows.integer(1));
+    if (!rows.is_null(2)) age.lease = LeaseId{from_integer(rows.integer(2))};
+    age.since = time_at(rows, 3);
+    age.process = optional_process_at(rows, 4);
+    age.boot_id = rows.bytes(6);
+  }
+}
+
+Result<void> QueueTables::save_ages(const ports::StoredGpuState& gpu) {
+  GPUROTA_ASSIGN_OR_RETURN(auto old, database_.prepare("DELETE FROM watch_age WHERE gpu = ?"));
+  GPUROTA_TRY(old.bind_text(gpu.uuid.value).run());
+  for (const ports::StoredAge& age : gpu.ages) {
+    GPUROTA_ASSIGN_OR_RETURN(
+        auto insert, database_.prepare("INSERT INTO watch_age VALUES (?, ?, ?, ?, ?, ?, ?, ?)"));
+    insert.bind_text(gpu.uuid.value).bind_text(age.finding);
+    insert.bind(age.uid ? Integer(*age.uid) : Integer());
+    insert.bind(age.lease ? Integer(to_integer(age.lease->value)) : Integer());
+    insert.bind(to_integer(age.since));
+    bind_process(insert, age.process);
+    GPUROTA_TRY(insert.bind_text(age.boot_id).run());
+  }
+  return {};
 }
 
 }  // namespace gpurota::store

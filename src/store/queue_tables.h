@@ -1,4 +1,5 @@
-// Requests, and what is known of GPUs. Used by SqliteStore only.
+// Requests, what is known of GPUs, and since when the watch has seen what it sees. Used by
+// SqliteStore only.
 #pragma once
 
 #include "ports/store.h"
@@ -21,6 +22,8 @@ class QueueTables {
 
  private:
   Result<void> load_parts(ports::StoredRequest& request);
+  Result<std::vector<ports::StoredAge>> load_ages(const GpuUuid& gpu);
+  Result<void> save_ages(const ports::StoredGpuState& gpu);
 
   Database& database_;
 };

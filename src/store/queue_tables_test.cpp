@@ -11,6 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 ports::StoredRequest make_request(std::uint64_t id) {
   ports::StoredRequest request;
@@ -118,6 +119,20 @@ TEST(QueueStore, KeepsWhatIsKnownOfGpus) {
   gpu.context_driver = "580.65.06";
   ASSERT_TRUE((*store)->save_gpu(gpu));
   EXPECT_THAT(*(*store)->load_gpus(), ElementsAre(gpu));
+}
+
+TEST(QueueStore, KeepsSinceWhenTheWatchHasSeenWhatItSees) {
+  auto store = SqliteStore::open_in_memory();
+  ports::StoredGpuState one{GpuUuid{"GPU-a"}}, other{GpuUuid{"GPU-b"}};
+  one.ages = {{"unused", std::nullopt, LeaseId{3}, WallTime(5ms)},
+              {"unreserved_use", 1000, std::nullopt, WallTime(7ms), {{12, 340}}, "a boot"}};
+  other.ages = {{"unreserved_use", std::nullopt, std::nullopt, WallTime(9ms), {}, "a boot"}};
+  ASSERT_TRUE((*store)->save_gpu(one));
+  ASSERT_TRUE((*store)->save_gpu(other));
+  EXPECT_THAT(*(*store)->load_gpus(), UnorderedElementsAre(one, other));
+  one.ages.pop_back();
+  ASSERT_TRUE((*store)->save_gpu(one));
+  EXPECT_THAT(*(*store)->load_gpus(), UnorderedElementsAre(one, other));
 }
 
 }  // namespace

@@ -270,6 +270,18 @@ ALTER TABLE request ADD COLUMN warn_signal INTEGER NOT NULL DEFAULT 0;
     R"sql(
 ALTER TABLE filler ADD COLUMN paused_by BLOB NOT NULL DEFAULT x'';  -- who, and why; empty: its owner
 )sql",
+    R"sql(
+CREATE TABLE watch_age (           -- since when the watch has seen what it sees
+  gpu TEXT NOT NULL,
+  finding TEXT NOT NULL,
+  uid INTEGER,                     -- null: nobody knows who
+  lease INTEGER,
+  since_ms INTEGER NOT NULL,
+  pid INTEGER,                     -- of one of the processes; null: none
+  start_ticks INTEGER,
+  boot_id TEXT NOT NULL
+) STRICT;
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

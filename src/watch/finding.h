@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
@@ -47,6 +48,7 @@ struct SeenProcess {
   bool gone = false;              // NVML lists a pid that no process has
   std::optional<LeaseId> lease;   // which it belongs to, wherever that lease's GPUs are
   std::optional<Bytes> used;      // empty where NVML cannot say
+  Bytes imported{};               // of `used`: memory that another process has made
   bool graphics = false;
   bool tenant = false;  // connected through libgpurota, which holds it to its limit
   Library library = Library::kNotAsked;
@@ -67,14 +69,31 @@ struct SeenLease {
   bool starts_containers = false;
   // It makes way for whoever comes: its user's other processes are not in it, and it has no claim.
   bool filler = false;
+  // What it is charged there, of the GPU's memory: without what is evicted, and without memory that
+  // its processes have imported from others.
+  Bytes charge{};
+  // Its memory is being moved, or its charge is not known yet.
+  bool moving = false;
+};
+
+// Memory in use that no listed process has, beyond what is normal there: HiddenMemory reckons it.
+struct Hidden {
+  bool is_known = false;    // false: not computed
+  Bytes bytes;              // zero: not told from noise
+  bool is_leaving = false;  // much, and not for long: memory of an ended program, being freed
+  bool in_use = false;      // much, and it stays: use without a lease
+
+  bool operator==(const Hidden&) const = default;
 };
 
 // One look at one GPU that answered.
 struct Look {
   GpuUuid gpu;
+  Bytes size;  // of its memory
   Bytes used;  // everybody's together
   std::vector<SeenProcess> processes;
   std::vector<SeenLease> leases;
+  Hidden hidden{};
 };
 
 struct Ignored {
@@ -87,13 +106,13 @@ struct Policy {
   Bytes tolerance = mib(64);
   Duration clear_after = std::chrono::seconds(2);  // how long it must be over to have ended
   Duration gone_patience = std::chrono::seconds(5);
-  Duration unaccounted_patience = std::chrono::seconds(10);
   // How long a process must be seen not to be limited. No program of ours ever is: this is for what
   // two readings of /proc and a list of the driver's can make of processes that come and go.
   Duration silent_patience = std::chrono::seconds(3);
   Duration unused_after{};  // zero: an unused lease is no finding
   Duration stop_grace = std::chrono::seconds(10);
   Duration unused_grace = std::chrono::minutes(10);  // from the finding to the release
+  bool may_release = true;                           // false for a moment after the daemon's start
   std::vector<Ignored> ignored;
   // What is done about a finding on account of this user (empty: nobody knows who it is).
   std::function<Action(FindingKind, std::optional<uid_t>)> action;
@@ -126,6 +145,7 @@ struct Step {
 
 // "unreserved_use", …: stable, for protocols, logs and the configuration.
 const char* to_string(FindingKind kind);
+std::optional<FindingKind> parse_finding_kind(std::string_view word);
 // What a lease does itself, and not what others do to it or beside it.
 bool is_of_its_lease(FindingKind kind);
 const char* to_string(Action action);

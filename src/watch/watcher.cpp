@@ -11,8 +11,9 @@ namespace {
 // A finding of unreserved use goes on until clearly below the threshold, so that a program that
 // breathes around it is reported once.
 constexpr std::uint64_t kHysteresis = 8;  // an eighth
-// What no process accounts for is noise below this, whatever the threshold.
-constexpr Bytes kUnaccountedNoise = gib(1);
+
+constexpr std::array kKindNames = {"unreserved_use", "foreign_use", "over_limit", "unused",
+                                   "not_limited"};
 
 const SeenLease* exclusive_lease(const Look& look) {
   for (const SeenLease& lease : look.leases) {
@@ -73,6 +74,56 @@ std::vector<Finding> Watcher::findings(bool seen_only) const {
   return all;
 }
 
+std::vector<Age> Watcher::ages(TimePoint now) const {
+  std::vector<Age> all;
+  for (const auto& [key, open] : open_) {
+    const Finding& finding = open.finding;
+    if (finding.kind != FindingKind::kUnreservedUse && finding.kind != FindingKind::kForeignUse) {
+      continue;
+    }
+    Age age{finding.kind, finding.gpu, finding.uid, finding.lease, finding.since};
+    // The oldest: it is the last one that another takes the place of.
+    for (const SeenProcess& process : finding.processes) {
+      const bool older = age.process.second == 0 || process.start_ticks < age.process.second;
+      if (process.start_ticks != 0 && older) age.process = identity(process);
+    }
+    all.push_back(age);
+  }
+  for (const auto& [key, last] : last_use_) {
+    if (now - last < kLeastAge) continue;
+    all.push_back({FindingKind::kUnused, key.second, std::nullopt, key.first, last});
+  }
+  if (now - restored_at_ < kAgesKept) all.insert(all.end(), restored_.begin(), restored_.end());
+  return all;
+}
+
+void Watcher::restore(std::vector<Age> ages, TimePoint now) {
+  restored_ = std::move(ages);
+  restored_at_ = now;
+}
+
+std::optional<TimePoint> Watcher::take_restored(const Age& like,
+                                                const std::vector<SeenProcess>& processes,
+                                                TimePoint now) {
+  if (restored_.empty()) return std::nullopt;
+  if (now - restored_at_ >= kAgesKept) {
+    restored_.clear();
+    return std::nullopt;
+  }
+  const auto found = std::find_if(restored_.begin(), restored_.end(), [&](const Age& age) {
+    const bool same = age.kind == like.kind && age.gpu == like.gpu && age.uid == like.uid &&
+                      age.lease == like.lease;
+    if (!same || age.process.second == 0) return same;
+    return std::any_of(processes.begin(), processes.end(), [&](const SeenProcess& process) {
+      return identity(process) == age.process;
+    });
+  });
+  if (found == restored_.end()) return std::nullopt;
+  const TimePoint since = std::min(found->since, now);
+  restored_.erase(found);
+  return since;
+}
+
 bool Watcher::has_open(const GpuUuid& gpu) const {
   return std::any_of(open_.begin(), open_.end(),
                      [&](const auto& entry) { return std::get<0>(entry.first) == gpu; });
@@ -101,15 +152,14 @@ Watcher::Strays Watcher::sort_out(const Look& look, const Policy& policy, TimePo
 }
 
 void Watcher::add_unreserved(const Look& look, const Policy& policy,
-                             const std::vector<SeenProcess>& processes, TimePoint now,
-                             Candidates& out) {
+                             const std::vector<SeenProcess>& processes, Candidates& out) const {
   const Bytes accounted = sum_of(look.processes);
   // Where NVML gives no figures for processes, the rest of what is used is theirs.
   const bool figures = !any_unknown(look.processes);
-  const Bytes hidden = figures || !look.leases.empty() ? Bytes() : look.used - accounted;
+  const Bytes rest = figures || !look.leases.empty() ? Bytes() : look.used - accounted;
   const auto is_much = [&](const std::vector<SeenProcess>& some, const Key& key) {
     if (policy.threshold.is_zero()) return !some.empty();
-    const Bytes used = sum_of(some) + (any_unknown(some) ? hidden : Bytes());
+    const Bytes used = sum_of(some) + (any_unknown(some) ? rest : Bytes());
     const Bytes slack(is_open(key) ? policy.threshold.count() / kHysteresis : 0);
     return used > policy.threshold - slack;
   };
@@ -127,20 +177,13 @@ void Watcher::add_unreserved(const Look& look, const Policy& policy,
   if (out.empty() && is_much(processes, {})) {
     for (const auto& [uid, theirs] : users) add(uid, theirs);
   }
-  const Bytes unaccounted = look.used - accounted;
-  if (!figures || !look.leases.empty() ||
-      unaccounted <= std::max(policy.threshold, kUnaccountedNoise)) {
-    unaccounted_since_.erase(look.gpu);
-    return;
-  }
-  const TimePoint since = unaccounted_since_.try_emplace(look.gpu, now).first->second;
-  if (now - since < policy.unaccounted_patience) return;
+  if (!look.hidden.in_use) return;
   const Key nobody{look.gpu, FindingKind::kUnreservedUse, std::nullopt, std::nullopt};
   auto& candidate = out[nobody];
   if (candidate.finding.gpu != look.gpu) {
     candidate.finding = make(FindingKind::kUnreservedUse, look, std::nullopt, std::nullopt, {});
   }
-  candidate.finding.used += unaccounted;
+  candidate.finding.used += look.hidden.bytes;
 }
 
 void Watcher::add_foreign(const Look& look, const Policy&,
@@ -210,7 +253,12 @@ void Watcher::add_unused(const Look& look, const Policy& policy, TimePoint now, 
                         [&](const SeenLease& lease) { return lease.id == entry.first.first; });
   });
   for (const SeenLease& lease : look.leases) {
-    TimePoint& last = last_use_.try_emplace({lease.id, look.gpu}, now).first->second;
+    const auto [known, is_new] = last_use_.try_emplace({lease.id, look.gpu}, now);
+    TimePoint& last = known->second;
+    if (is_new) {
+      const Age like{FindingKind::kUnused, look.gpu, std::nullopt, lease.id, now};
+      last = take_restored(like, {}, now).value_or(now);
+    }
     const bool used = std::any_of(
         look.processes.begin(), look.processes.end(),
         [&](const SeenProcess& process) { return covering_lease(process, look) == &lease; });
@@ -236,7 +284,8 @@ void Watcher::merge(const Look& look, const Policy& policy, Candidates found, Ti
     if (!begun) {
       fresh.since = open.finding.since;
     } else if (fresh.kind != FindingKind::kUnused) {
-      fresh.since = now;
+      const Age like{fresh.kind, look.gpu, fresh.uid, fresh.lease, now};
+      fresh.since = take_restored(like, fresh.processes, now).value_or(now);
     }
     open.finding = std::move(fresh);
     open.targets = std::move(candidate.targets);
@@ -282,6 +331,8 @@ void Watcher::stop(Open& open, const Policy& policy, TimePoint now, std::vector<
 
 void Watcher::release_unused(const Look& look, const Policy& policy, TimePoint now,
                              std::vector<Step>& steps) {
+  // Of what ran meanwhile the daemon may not have heard yet.
+  if (!policy.may_release) return;
   for (const SeenLease& lease : look.leases) {
     // A lease that uses one of its GPUs is in use.
     int unused = 0;
@@ -303,7 +354,7 @@ void Watcher::release_unused(const Look& look, const Policy& policy, TimePoint n
 std::vector<Step> Watcher::decide(const Look& look, const Policy& policy, TimePoint now) {
   Candidates found;
   const Strays strays = sort_out(look, policy, now);
-  add_unreserved(look, policy, strays.unreserved, now, found);
+  add_unreserved(look, policy, strays.unreserved, found);
   add_foreign(look, policy, strays.foreign, found);
   add_over_limit(look, policy, found);
   add_not_limited(look, policy, now, found);
@@ -318,10 +369,13 @@ bool is_of_its_lease(FindingKind kind) {
   return kind == FindingKind::kOverLimit || kind == FindingKind::kNotLimited;
 }
 
-const char* to_string(FindingKind kind) {
-  constexpr std::array kNames = {"unreserved_use", "foreign_use", "over_limit", "unused",
-                                 "not_limited"};
-  return kNames.at(static_cast<std::size_t>(kind));
+const char* to_string(FindingKind kind) { return kKindNames.at(static_cast<std::size_t>(kind)); }
+
+std::optional<FindingKind> parse_finding_kind(std::string_view word) {
+  for (std::size_t i = 0; i < kKindNames.size(); ++i) {
+    if (word == kKindNames.at(i)) return static_cast<FindingKind>(i);
+  }
+  return std::nullopt;
 }
 
 const char* to_string(Action action) {

@@ -6,9 +6,11 @@
 // its lease while that is within its limit, unless libgpurota is loaded there and does not hold it.
 #pragma once
 
+#include "watch/ages.h"
 #include "watch/finding.h"
 
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -25,6 +27,11 @@ class Watcher {
   // Of these what the last look at the GPU showed: what people are shown beside what else it showed.
   std::vector<Finding> seen() const { return findings(true); }
   bool has_open(const GpuUuid& gpu) const;
+
+  // Uses without a lease, and leases that are not used, for the next daemon.
+  std::vector<Age> ages(TimePoint now) const;
+  // Takes up the ages that the last daemon knew. Before the first look.
+  void restore(std::vector<Age> ages, TimePoint now);
 
  private:
   using Key = std::tuple<GpuUuid, FindingKind, std::optional<uid_t>, std::optional<LeaseId>>;
@@ -51,7 +58,7 @@ class Watcher {
   };
   Strays sort_out(const Look& look, const Policy& policy, TimePoint now);
   void add_unreserved(const Look& look, const Policy& policy,
-                      const std::vector<SeenProcess>& processes, TimePoint now, Candidates& out);
+                      const std::vector<SeenProcess>& processes, Candidates& out) const;
   void add_foreign(const Look& look, const Policy& policy,
                    const std::vector<SeenProcess>& processes, Candidates& out) const;
   void add_over_limit(const Look& look, const Policy& policy, Candidates& out) const;
@@ -62,15 +69,19 @@ class Watcher {
   void merge(const Look& look, const Policy& policy, Candidates found, TimePoint now,
              std::vector<Step>& steps);
   std::vector<Finding> findings(bool seen_only) const;
+  // Since when this was seen by the last daemon; each answer is given once.
+  std::optional<TimePoint> take_restored(const Age& like, const std::vector<SeenProcess>& processes,
+                                         TimePoint now);
   void stop(Open& open, const Policy& policy, TimePoint now, std::vector<Step>& steps);
   void release_unused(const Look& look, const Policy& policy, TimePoint now,
                       std::vector<Step>& steps);
 
   std::map<Key, Open> open_;
   std::map<std::pair<GpuUuid, pid_t>, TimePoint> gone_since_;
-  std::map<GpuUuid, TimePoint> unaccounted_since_;
   std::map<std::tuple<GpuUuid, pid_t, std::uint64_t>, TimePoint> silent_since_;
   std::map<std::pair<LeaseId, GpuUuid>, TimePoint> last_use_;
+  std::vector<Age> restored_;
+  TimePoint restored_at_{};
   std::uint64_t last_id_ = 0;
 };
 

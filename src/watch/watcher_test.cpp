@@ -197,15 +197,15 @@ TEST_F(WatcherTest, AProcessThatCannotBeSeenIsFoundAfterAWhileAndNeverStopped) {
   EXPECT_FALSE(steps[0].finding.uid);
 }
 
-TEST_F(WatcherTest, MemoryThatNoProcessAccountsForIsReportedWithoutAnOwner) {
-  look.used = gib(20);
-  std::vector<Step> steps;
-  for (Duration passed{}; passed < 12s; passed += 250ms) {
-    now += 250ms;
-    for (Step& step : watcher.decide(look, policy, now)) steps.push_back(std::move(step));
-  }
+TEST_F(WatcherTest, HiddenMemoryIsReportedWithoutAnOwnerOnceItCountsAsUse) {
+  look.hidden = {.is_known = true, .bytes = gib(20), .is_leaving = true};
+  EXPECT_TRUE(see().empty());
+  look.hidden = {.is_known = true, .bytes = gib(20), .in_use = true};
+  look.leases = {slice(kLease, kAlice, gib(8))};
+  const auto steps = see();
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_FALSE(steps[0].finding.uid);
+  EXPECT_TRUE(steps[0].finding.processes.empty());
   EXPECT_EQ(steps[0].finding.used, gib(20));
 }
 
@@ -334,6 +334,77 @@ TEST_F(WatcherTest, AFindingOfALeaseEndsWithTheLease) {
   const auto steps = see();
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].what, Step::What::kEnded);
+}
+
+// What a daemon knew that ends here, and what the next one makes of it.
+TEST_F(WatcherTest, TheAgeOfAnUnusedLeaseGoesOnAfterARestart) {
+  policy.unused_after = 10min;
+  look.leases = {exclusive(kLease, kAlice)};
+  (void)see();
+  const TimePoint last = now;
+  EXPECT_THAT(watcher.ages(now + 59s), IsEmpty()) << "a minute is not worth a write";
+  (void)see_until(8min);
+  const std::vector<Age> ages = watcher.ages(now);
+  ASSERT_EQ(ages.size(), 1u);
+  watcher = Watcher();
+  watcher.restore(ages, now + 30s);
+  EXPECT_EQ(watcher.ages(now + 30s), ages)
+      << "a daemon that is killed before it looks loses nothing";
+  const auto steps = see_until(3min);
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].finding.kind, FindingKind::kUnused);
+  EXPECT_EQ(steps[0].finding.since, last);
+}
+
+TEST_F(WatcherTest, ALeaseThatIsUsedAfterARestartIsNotUnusedSinceBefore) {
+  policy.unused_after = 10min;
+  look.leases = {exclusive(kLease, kAlice)};
+  watcher.restore({{FindingKind::kUnused, kGpu, std::nullopt, kLease, now - 1h}}, now);
+  look.processes = {process(10, kAlice, gib(1), kLease)};
+  EXPECT_THAT(see(), IsEmpty());
+  look.processes.clear();
+  EXPECT_THAT(see_until(9min), IsEmpty());
+}
+
+TEST_F(WatcherTest, TheAgeOfUseWithoutALeaseGoesOnIfItIsTheSameProcess) {
+  look.processes = {process(10, kBob, gib(3)), process(11, kBob, gib(1))};
+  (void)see();
+  const TimePoint begun = now;
+  const std::vector<Age> ages = watcher.ages(now);
+  ASSERT_EQ(ages.size(), 1u);
+  EXPECT_EQ(ages[0].process, std::pair(10, std::uint64_t{100}));
+  now += 1h;
+  watcher = Watcher();
+  watcher.restore(ages, now);
+  (void)see();
+  EXPECT_EQ(watcher.open()[0].since, begun);
+  look.processes = {process(12, kBob, gib(3))};
+  watcher = Watcher();
+  watcher.restore(ages, now);
+  (void)see();
+  EXPECT_EQ(watcher.open()[0].since, now) << "another process of the same user";
+}
+
+TEST_F(WatcherTest, AfterAMinuteNothingIsTakenUpFromBefore) {
+  watcher.restore({{FindingKind::kUnreservedUse, kGpu, std::nullopt, std::nullopt, now - 1h}}, now);
+  (void)see(1min);
+  look.hidden = {.is_known = true, .bytes = gib(9), .in_use = true};
+  (void)see();
+  EXPECT_EQ(watcher.open()[0].since, now);
+}
+
+TEST_F(WatcherTest, NothingIsReleasedBeforeTheDaemonHasSettled) {
+  policy.unused_after = 1min;
+  policy.unused_grace = 1min;
+  policy.may_release = false;
+  action = Action::kStop;
+  look.leases = {exclusive(kLease, kAlice)};
+  watcher.restore({{FindingKind::kUnused, kGpu, std::nullopt, kLease, now - 1h}}, now);
+  for (const Step& step : see_until(5s)) EXPECT_NE(step.what, Step::What::kRelease);
+  policy.may_release = true;
+  const auto steps = see();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].what, Step::What::kRelease);
 }
 
 TEST_F(WatcherTest, GpusDoNotMix) {

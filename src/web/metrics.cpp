@@ -71,7 +71,8 @@ void add_gpu_amounts(Text& text, const std::vector<proto::Gpu>& gpus) {
   amount("gpurota_gpu_memory_used_bytes",
          "GPU memory in use as the driver reports it, of all processes.", &proto::Gpu::used_bytes);
   amount("gpurota_gpu_memory_reserved_bytes", "Promised to leases.", &proto::Gpu::reserved_bytes);
-  amount("gpurota_gpu_memory_unreserved_bytes", "Held by processes without a lease.",
+  amount("gpurota_gpu_memory_unreserved_bytes",
+         "Used without a lease, by processes or by memory that no listed process has.",
          &proto::Gpu::unreserved_bytes);
 }
 
@@ -90,6 +91,9 @@ void add_gpu_room(Text& text, const std::vector<proto::Gpu>& gpus) {
   amount("gpurota_gpu_memory_swap_available_bytes",
          "What a new lease that takes turns would be given at once.",
          &proto::Gpu::swap_available_bytes);
+  amount("gpurota_gpu_memory_hidden_bytes",
+         "In use, and no listed process has it, beyond what is normal there.",
+         &proto::Gpu::hidden_bytes);
 }
 
 void add_gpus(Text& text, const std::vector<proto::Gpu>& gpus) {

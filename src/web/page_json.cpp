@@ -73,6 +73,7 @@ Json gpu_json(const Snapshot& snapshot, const proto::Gpu& gpu, PageLevel level) 
       .add("slices_bytes", held.slices)
       .add("swap_bytes", held.swap)
       .add("unreserved_bytes", gpu.unreserved_bytes)
+      .add("hidden_bytes", gpu.hidden_bytes)
       .add("available_bytes", gpu.available_bytes)
       .add("swap_available_bytes", gpu.swap_available_bytes)
       .add("leases", gpu.leases.size());

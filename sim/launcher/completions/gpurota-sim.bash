@@ -30,7 +30,7 @@ _gpurota_sim() {
     set)
       compopt -o nospace 2>/dev/null
       mapfile -t COMPREPLY < <(compgen -S = -W "release_delay_ms hold_for_children host_budget
-        $(printf 'gpu0.%s ' fail_allocation lost flip_bits copy_rate utilisation temperature power_w compute_mode)" -- "$current")
+        $(printf 'gpu0.%s ' fail_allocation lost flip_bits copy_rate hidden hide_processes utilisation temperature power_w compute_mode)" -- "$current")
       ;;
     list | show) mapfile -t COMPREPLY < <(compgen -W --dir -- "$current") ;;
     *) mapfile -t COMPREPLY < <(compgen -W '--dir --shared --' -- "$current") ;;

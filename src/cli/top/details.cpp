@@ -114,6 +114,9 @@ void draw_gpu_details(Lines& lines, const Model& model, const proto::Gpu& gpu) {
   if (!gpu.unreserved_bytes.is_zero()) {
     lines.add("no lease", to_string(gpu.unreserved_bytes) + " used without a lease");
   }
+  if (gpu.hidden_bytes && !gpu.hidden_bytes->is_zero()) {
+    lines.add("hidden", to_string(*gpu.hidden_bytes) + " used by no listed process");
+  }
   lines.add("power", power_text(gpu));
   lines.add("heat", heat_text(gpu));
   lines.add("clock", clock_rate_text(gpu));

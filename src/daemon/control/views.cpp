@@ -37,6 +37,14 @@ std::optional<proto::LibraryState> library_state(watch::Library library) {
   return std::nullopt;
 }
 
+void show_hidden(const watch::Hidden& hidden, proto::Gpu& gpu) {
+  if (hidden.is_known) gpu.hidden_bytes = hidden.bytes;
+  if (!hidden.is_leaving) return;
+  gpu.freeing = true;
+  gpu.detail =
+      fmt::format("memory of an ended program is being freed ({})", to_string(hidden.bytes));
+}
+
 void show_board(const GpuFigures& figures, proto::Gpu& gpu) {
   gpu.power_mw = figures.power_mw;
   gpu.power_limit_mw = figures.power_limit_mw;
@@ -152,7 +160,6 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
   if (!entry.info.parent.value.empty()) gpu.parent = entry.info.parent;
   gpu.memory_bytes = entry.info.memory;
   gpu.used_bytes = entry.sample.used;
-  gpu.unreserved_bytes = parts_.states.unreserved(entry.info.uuid).all;
   bool taken = false;
   for (const auto& [id, lease] : parts_.leases.entries()) {
     const LeaseGpu* share = lease.lease.find_gpu(entry.info.uuid);
@@ -162,6 +169,7 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
     taken |= lease.lease.kind != LeaseKind::kFiller || lease.lease.state == LeaseState::kExpired;
   }
   const Bytes unreserved = parts_.states.unreserved(entry.info.uuid).all;
+  show_hidden(parts_.states.unreserved(entry.info.uuid).hidden, gpu);
   const std::string strangers = strangers_on(entry.info.uuid);
   gpu.unreserved_bytes = unreserved;
   gpu.held_for = parts_.queue.held_for(entry.info.uuid);
@@ -323,6 +331,7 @@ std::string Views::strangers_on(const GpuUuid& gpu) const {
     container |= found.container;
   }
   if (users.empty()) return {};
+  if (processes == 0) return " by no listed process";
   std::string text =
       fmt::format(" by {} process{} of {}", processes, processes == 1 ? "" : "es", users[0]);
   if (users.size() > 1) text += (users.size() == 2 ? " and " : ", ") + users[1];

@@ -9,6 +9,18 @@ namespace {
 // a whole GPU this much stays free.
 Bytes margin(Bytes memory) { return std::min(mib(512), Bytes(memory.count() / 64)); }
 
+// Takes the sections of the GPU: the one of its index, then the one of its UUID, which counts
+// before that. A MIG instance has an index within its parent: only its UUID names it.
+template <class Rules, class Take>
+void take_named(const GpuInfo& gpu, const Rules& rules, const Take& take) {
+  if (gpu.parent.value.empty()) {
+    if (const auto found = rules.find(std::to_string(gpu.index)); found != rules.end()) {
+      take(found->second);
+    }
+  }
+  if (const auto found = rules.find(gpu.uuid.value); found != rules.end()) take(found->second);
+}
+
 }  // namespace
 
 const char* to_string(config::Turns::Mode mode) {
@@ -31,15 +43,7 @@ GpuSettings settings_of(const GpuInfo& gpu, const config::Turns& site,
     if (more.mode) chosen.mode = more.mode;
     if (more.quantum) chosen.quantum = more.quantum;
   };
-  // A MIG instance has an index within its parent: only its UUID names it.
-  if (gpu.parent.value.empty()) {
-    if (const auto found = site.gpus.find(std::to_string(gpu.index)); found != site.gpus.end()) {
-      take(found->second);
-    }
-  }
-  if (const auto found = site.gpus.find(gpu.uuid.value); found != site.gpus.end()) {
-    take(found->second);
-  }
+  take_named(gpu, site.gpus, take);
   take({set.capacity, config::parse_turns_mode(set.turns), set.quantum});
 
   GpuSettings settings;
@@ -49,6 +53,14 @@ GpuSettings settings_of(const GpuInfo& gpu, const config::Turns& site,
   settings.mode = chosen.mode.value_or(config::Turns::Mode::kAuto);
   if (chosen.quantum && chosen.quantum->count() > 0) settings.quantum = chosen.quantum;
   return settings;
+}
+
+std::optional<Bytes> unlisted_of(const GpuInfo& gpu, const config::GpuRules& site) {
+  std::optional<Bytes> unlisted;
+  take_named(gpu, site, [&](const config::GpuRule& rule) {
+    if (rule.unlisted) unlisted = rule.unlisted;
+  });
+  return unlisted;
 }
 
 }  // namespace gpurota::daemon

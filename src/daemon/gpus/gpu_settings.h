@@ -21,6 +21,9 @@ struct GpuSettings {
 GpuSettings settings_of(const GpuInfo& gpu, const config::Turns& site,
                         const ports::StoredGpuState& set);
 
+// What the site says is used there that no process is listed for; empty: nothing is said of it.
+std::optional<Bytes> unlisted_of(const GpuInfo& gpu, const config::GpuRules& site);
+
 const char* to_string(config::Turns::Mode mode);
 
 }  // namespace gpurota::daemon

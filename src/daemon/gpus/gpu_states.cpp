@@ -88,6 +88,16 @@ void GpuStates::set_kept(const GpuUuid& gpu, std::chrono::milliseconds kept) {
   }
 }
 
+void GpuStates::set_ages(const GpuUuid& gpu, std::vector<ports::StoredAge> ages) {
+  ports::StoredGpuState& state = states_[gpu];
+  state.uuid = gpu;
+  state.ages = std::move(ages);
+  if (auto saved = store_.save_gpu(state); !saved) {
+    log::warn("cannot store since when a GPU is used as it is, ignoring",
+              {{"error", saved.error().message}});
+  }
+}
+
 Result<void> GpuStates::set_draining(const GpuUuid& gpu, bool draining, const std::string& reason) {
   ports::StoredGpuState state = of(gpu);
   state.uuid = gpu;

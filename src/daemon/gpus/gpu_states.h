@@ -7,6 +7,7 @@
 #include "core/time.h"
 #include "daemon/gpus/gpu_table.h"
 #include "ports/store.h"
+#include "watch/finding.h"
 
 #include <map>
 #include <optional>
@@ -36,15 +37,22 @@ class GpuStates {
   void set_context_cost(const GpuUuid& gpu, Bytes cost, const std::string& driver);
   // For how long plans have kept somebody from it. Stored, if it is new.
   void set_kept(const GpuUuid& gpu, std::chrono::milliseconds kept);
+  // Since when the watch has seen what it sees there. Stored.
+  void set_ages(const GpuUuid& gpu, std::vector<ports::StoredAge> ages);
   // The lease is gone from its GPUs. Stored; a filler leaves no trace.
   void remember_use(const Lease& lease, WallTime now);
   // Whole GPUs that the user had last.
   std::vector<GpuUuid> last_gpus(uid_t uid) const;
 
-  // Bytes that processes of no lease hold on a GPU, from the last look.
+  // What is used of a GPU without a lease, from the last look.
   struct Unreserved {
-    Bytes all;
+    Bytes all;  // by processes of no lease, and hidden memory that counts as such use
     std::map<uid_t, Bytes> by_user;
+    watch::Hidden hidden{};
+
+    // Hidden memory that is not in `all`.
+    Bytes beside() const { return hidden.in_use ? Bytes() : hidden.bytes; }
+    bool is_as(const Unreserved& other) const { return all == other.all && hidden == other.hidden; }
   };
   void set_unreserved(const GpuUuid& gpu, Unreserved use) { unreserved_[gpu] = std::move(use); }
   const Unreserved& unreserved(const GpuUuid& gpu) const;

@@ -79,6 +79,8 @@ void GpuRooms::add_use(lease::GpuRoom& room) const {
   room.unreserved_use = unreserved.all;
   room.in_unreserved_use = room.unreserved_use > parts_.config.unreserved_threshold;
   room.unreserved_by = unreserved.by_user;
+  room.hidden = unreserved.beside();
+  room.is_freeing = unreserved.hidden.is_leaving;
 }
 
 void GpuRooms::add_lease(lease::GpuRoom& room, const LeaseEntry& entry,

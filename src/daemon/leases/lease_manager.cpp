@@ -4,7 +4,6 @@
 #include "daemon/leases/lease_containers.h"
 #include "daemon/leases/lease_kill.h"
 #include "daemon/leases/lease_rows.h"
-#include "daemon/leases/unlisted_memory.h"
 
 #include <fmt/format.h>
 
@@ -411,8 +410,13 @@ bool LeaseManager::memory_is_back(LeaseEntry& entry) const {
   if (!any_is_there) return true;
   if (holds_memory(entry.lease.id)) return false;
   if (entry.lease.kind != LeaseKind::kFiller) return true;
+  // A waiting request takes all of the GPU at once, so what the filler allocated after the last
+  // reading is to be seen first. Memory that the driver has not taken back then is hidden memory.
   if (!entry.empty_since) entry.empty_since = parts_.loop.now();
-  return has_returned(parts_.gpus, entry.lease, *entry.empty_since, parts_.loop.now());
+  return std::all_of(entry.lease.gpus.begin(), entry.lease.gpus.end(), [&](const LeaseGpu& share) {
+    const GpuEntry* const gpu = parts_.gpus.find(share.uuid);
+    return !gpu || !gpu->sample.error.empty() || gpu->taken >= *entry.empty_since;
+  });
 }
 
 void LeaseManager::check_endings() {

@@ -16,9 +16,10 @@ namespace {
 Result<void> change_limit(LeaseGpu& gpu, const lease::GpuRoom& room, const SizeSpec& memory,
                           const std::string& name) {
   const Bytes limit = memory.of(room.info.memory);
-  const Bytes most = gpu.swap ? room.swap_capacity - room.reserved - room.unreserved_use
-                              : room.capacity - (room.reserved - *gpu.limit) - room.swap_needed -
-                                    room.unreserved_use;
+  const Bytes others = room.unreserved_use + room.hidden;
+  const Bytes most = gpu.swap
+                         ? room.swap_capacity - room.reserved - others
+                         : room.capacity - (room.reserved - *gpu.limit) - room.swap_needed - others;
   if (limit > most && limit > *gpu.limit) {
     return fail(Code::kLimit,
                 fmt::format("{} is more than GPU {} has left: at most {} is available",

@@ -28,6 +28,7 @@ std::string reason_of(filler::Why why) {
     case filler::Why::kStayOver:
       return "its stay is over, and another filler waits";
     case filler::Why::kWanted:
+    case filler::Why::kHidden:
     case filler::Why::kLoad:
     case filler::Why::kNobody:
       break;
@@ -73,6 +74,8 @@ filler::Sight Fillers::sight_of(const GpuUuid& gpu, bool foreign) const {
   sight.in_service = entry && entry->sample.error.empty() && !entry->info.mig_enabled &&
                      !table_.parts.states.of(gpu).draining;
   sight.foreign = foreign;
+  const watch::Hidden& hidden = table_.parts.states.unreserved(gpu).hidden;
+  sight.hidden = hidden.is_leaving || hidden.in_use;
   sight.load_percent = entry ? entry->sample.load_percent.value_or(0) : 0;
   const auto spot = table_.spots.find(gpu);
   for (const auto& [id, lease] : table_.parts.leases.entries()) {

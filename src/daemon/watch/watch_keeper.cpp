@@ -114,8 +114,10 @@ watch::Look WatchKeeper::look_at(const GpuSample& sample) {
 void WatchKeeper::on_lease_change(const LeaseEntry& entry, bool) {
   for (const LeaseGpu& share : entry.lease.gpus) {
     const GpuEntry* const gpu = parts_.gpus.find(share.uuid);
-    if (!gpu || gpu->sample.processes.empty()) continue;
-    parts_.states.set_unreserved(share.uuid, unreserved(look_at(gpu->sample)));
+    if (!gpu || !gpu->sample.error.empty()) continue;
+    watch::Look look = look_at(gpu->sample);
+    hidden_.after_change(look, parts_.loop.now() >= settled_, parts_.loop.now());
+    parts_.states.set_unreserved(share.uuid, unreserved(look));
   }
 }
 
@@ -127,15 +129,15 @@ watch::Library WatchKeeper::library_of(const watch::SeenProcess& process) const 
 void WatchKeeper::ask_for_libraries(watch::Look& look) {
   std::map<pid_t, watch::Library>& known = libraries_[look.gpu];
   known.clear();
-  if (!parts_.libraries) return;
   const TimePoint now = parts_.loop.now();
-  if (!settled_) settled_ = now + parts_.config.reconnect_grace;
+  if (settled_ == TimePoint::max()) settled_ = now + parts_.config.reconnect_grace;
+  if (!parts_.libraries) return;
   for (watch::SeenProcess& process : look.processes) {
     const watch::SeenLease* const lease = watch::owning_lease(process, look);
     const bool limited = lease && lease->limit && !process.tenant;
     if (!limited || process.gone || process.graphics || process.start_ticks == 0) continue;
     process.library = library_of(process);
-    if (process.library == watch::Library::kSilent && now < *settled_) {
+    if (process.library == watch::Library::kSilent && now < settled_) {
       process.library = watch::Library::kUnknown;
     }
     known[process.pid] = process.library;
@@ -161,6 +163,8 @@ GpuStates::Unreserved WatchKeeper::unreserved(const watch::Look& look) const {
     sums.all += used;
     if (process.uid) sums.by_user[*process.uid] += used;
   }
+  sums.hidden = look.hidden;
+  if (look.hidden.in_use) sums.all += look.hidden.bytes;
   return sums;
 }
 
@@ -211,6 +215,7 @@ watch::Policy WatchKeeper::policy() const {
   policy.unused_after = site.unused_after;
   policy.unused_grace = site.unused_grace;
   policy.stop_grace = site.stop_grace;
+  policy.may_release = parts_.loop.now() >= settled_;
   for (const config::WatchIgnore& each : site.ignore) {
     policy.ignored.push_back({each.uid, each.executable});
   }
@@ -239,6 +244,7 @@ void WatchKeeper::on_look(const watch::Look& look) {
         break;
     }
   }
+  ages_.store(watcher_, parts_.loop.now());
 }
 
 std::string WatchKeeper::user(std::optional<uid_t> uid) const {
@@ -249,7 +255,7 @@ std::string WatchKeeper::describe(const watch::Finding& finding) const {
   const std::string where = "GPU " + parts_.gpus.name_of(finding.gpu);
   const std::string who =
       finding.processes.empty()
-          ? "no visible process"
+          ? "no listed process"
           : fmt::format("{} of {}", count_of(finding.processes.size()), user(finding.uid));
   std::string text;
   const LeaseEntry* lease = finding.lease ? parts_.leases.find(*finding.lease) : nullptr;
@@ -350,15 +356,12 @@ void WatchKeeper::begun(const watch::Finding& finding) {
 
 // Whose processes have just come: how they were called, and what they are in, is part of the event.
 bool WatchKeeper::is_being_read(const watch::Finding& finding) const {
-  return std::any_of(finding.processes.begin(), finding.processes.end(),
-                     [this](const auto& each) { return is_being_read(each); });
-}
-
-bool WatchKeeper::is_being_read(const watch::SeenProcess& process) const {
-  const auto command = parts_.processes.command_of(process.pid);
-  if (!command && command.error().code == Code::kUnavailable) return true;
-  const auto& container = parts_.attribution.owner_of(process.pid).container;
-  return container && !names_.name_of(*container, process.pid);
+  return std::any_of(finding.processes.begin(), finding.processes.end(), [this](const auto& each) {
+    const auto command = parts_.processes.command_of(each.pid);
+    if (!command && command.error().code == Code::kUnavailable) return true;
+    const auto& container = parts_.attribution.owner_of(each.pid).container;
+    return container && !names_.name_of(*container, each.pid);
+  });
 }
 
 bool WatchKeeper::tell_soon() {

@@ -18,7 +18,9 @@
 #include "daemon/tenants/tenant_table.h"
 #include "daemon/users/users.h"
 #include "daemon/watch/container_names.h"
+#include "daemon/watch/hidden_reckoner.h"
 #include "daemon/watch/library_reader.h"
+#include "daemon/watch/stored_ages.h"
 #include "ports/event_loop.h"
 #include "ports/processes.h"
 #include "watch/watcher.h"
@@ -59,14 +61,26 @@ class WatchKeeper final : public LeaseListener {
     NoticeListener& notices;
     Libraries* libraries = nullptr;  // null: nobody reads them
     ContainerNames::Read read_container;
+    HiddenReckoner::ChargeOf charge_of;
     std::function<WallTime()> wall_clock;
   };
 
   explicit WatchKeeper(Parts parts)
-      : parts_(std::move(parts)), names_(parts_.loop, parts_.processes, parts_.read_container) {}
+      : parts_(std::move(parts)),
+        names_(parts_.loop, parts_.processes, parts_.read_container),
+        hidden_({parts_.config, parts_.gpus, parts_.leases, parts_.charge_of}),
+        ages_({parts_.gpus, parts_.states, parts_.processes, parts_.wall_clock}) {}
+
+  // Ages go on from where the last daemon has stored them. Before the first look.
+  void restore() { ages_.restore(watcher_, parts_.loop.now()); }
 
   // What a good sample shows, with whose each process is.
   watch::Look look_at(const GpuSample& sample);
+  // Adds the memory that no listed process has. Once for each good sample, after leases are charged
+  // by that sample.
+  void reckon_hidden(watch::Look& look) {
+    hidden_.read(look, parts_.loop.now() >= settled_, parts_.loop.now());
+  }
   void on_look(const watch::Look& look);
   // What a lease covers is unreserved use without it, and the other way round: known before the GPU is
   // given to anybody, not at the next look.
@@ -89,7 +103,8 @@ class WatchKeeper final : public LeaseListener {
   // How often a limit was found not to hold since the daemon has started.
   int times_not_limited() const { return times_not_limited_; }
   bool has_open(const GpuUuid& gpu) const { return watcher_.has_open(gpu); }
-  // Held by processes that no lease covers and that are not ignored.
+  // Held by processes that no lease covers and that are not ignored, and what no listed process
+  // has.
   GpuStates::Unreserved unreserved(const watch::Look& look) const;
   // Whether anything computes there that is in no lease of this GPU and is not ignored.
   bool has_foreign(const watch::Look& look) const;
@@ -106,7 +121,6 @@ class WatchKeeper final : public LeaseListener {
   };
   void begun(const watch::Finding& finding);
   bool is_being_read(const watch::Finding& finding) const;
-  bool is_being_read(const watch::SeenProcess& process) const;
   bool tell_soon();
   void tell_begun();
   void ended(const watch::Finding& finding);
@@ -128,8 +142,10 @@ class WatchKeeper final : public LeaseListener {
   Parts parts_;
   mutable ContainerNames names_;  // asking reads
   watch::Watcher watcher_;
-  // Programs that held memory under the last daemon have come back by then. Empty: no look yet.
-  std::optional<TimePoint> settled_;
+  HiddenReckoner hidden_;
+  StoredAges ages_;
+  // Programs that held memory under the last daemon have come back by then, as far as they ever do.
+  TimePoint settled_ = TimePoint::max();  // no look yet
   std::map<GpuUuid, std::map<pid_t, watch::Library>> libraries_;
   int times_not_limited_ = 0;
   std::vector<Untold> untold_;

@@ -16,6 +16,7 @@ export interface Gpu {
   slices_bytes: number;
   swap_bytes: number;
   unreserved_bytes: number;
+  hidden_bytes: number | null;
   available_bytes: number | null;
   swap_available_bytes: number | null;
   leases: number;

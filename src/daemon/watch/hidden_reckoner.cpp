@@ -1,0 +1,40 @@
+#include "daemon/watch/hidden_reckoner.h"
+
+#include "daemon/gpus/gpu_settings.h"
+
+namespace gpurota::daemon {
+
+watch::HiddenRules HiddenReckoner::rules(const GpuUuid& gpu) const {
+  watch::HiddenRules rules;
+  rules.threshold = parts_.config.unreserved_threshold;
+  if (const GpuEntry* const entry = parts_.gpus.find(gpu)) {
+    rules.unlisted = unlisted_of(entry->info, parts_.config.gpus);
+  }
+  return rules;
+}
+
+bool HiddenReckoner::prepare(watch::Look& look, bool settled) const {
+  const GpuEntry* const gpu = parts_.gpus.find(look.gpu);
+  // What its instances use the driver counts on the whole GPU a second time.
+  if (!gpu || gpu->info.mig_enabled) return false;
+  look.size = gpu->info.memory;
+  for (watch::SeenLease& lease : look.leases) {
+    const LeaseEntry* const entry = parts_.leases.find(lease.id);
+    const LeaseGpu* const share = entry ? entry->lease.find_gpu(look.gpu) : nullptr;
+    if (!share || !parts_.charge_of) continue;
+    const LeaseCharge charge = parts_.charge_of(lease.id, *share);
+    lease.charge = charge.bytes;
+    lease.moving = charge.moving || !settled;
+  }
+  return true;
+}
+
+void HiddenReckoner::read(watch::Look& look, bool settled, TimePoint now) {
+  if (prepare(look, settled)) look.hidden = memory_.read(look, rules(look.gpu), now);
+}
+
+void HiddenReckoner::after_change(watch::Look& look, bool settled, TimePoint now) {
+  if (prepare(look, settled)) look.hidden = memory_.after_change(look, rules(look.gpu), now);
+}
+
+}  // namespace gpurota::daemon

@@ -1,0 +1,43 @@
+// Feeds the reckoning of hidden memory (watch/hidden_memory.h) with what leases are charged and
+// what the site says is normal. State thread only; a part of WatchKeeper.
+#pragma once
+
+#include "config/config.h"
+#include "daemon/gpus/gpu_table.h"
+#include "daemon/leases/lease_manager.h"
+#include "daemon/tenants/lease_charges.h"
+#include "watch/hidden_memory.h"
+
+#include <functional>
+
+namespace gpurota::daemon {
+
+class HiddenReckoner {
+ public:
+  using ChargeOf = std::function<LeaseCharge(LeaseId, const LeaseGpu&)>;
+  // All outlive it.
+  struct Parts {
+    const config::Config& config;
+    const GpuTable& gpus;
+    const LeaseManager& leases;
+    ChargeOf charge_of;  // empty: no lease is charged for anything
+  };
+
+  explicit HiddenReckoner(Parts parts) : parts_(std::move(parts)) {}
+
+  // After a reading, once leases are charged by that reading. `settled`: the programs that were connected
+  // to the last daemon have come back.
+  void read(watch::Look& look, bool settled, TimePoint now);
+  // A lease has come or gone; `look` is of the last reading.
+  void after_change(watch::Look& look, bool settled, TimePoint now);
+
+ private:
+  // False: nothing is reckoned for it.
+  bool prepare(watch::Look& look, bool settled) const;
+  watch::HiddenRules rules(const GpuUuid& gpu) const;
+
+  Parts parts_;
+  watch::HiddenMemory memory_;
+};
+
+}  // namespace gpurota::daemon

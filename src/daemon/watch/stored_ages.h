@@ -1,0 +1,40 @@
+// Brings the ages of what the watch sees over a restart. State thread only; a part of WatchKeeper.
+#pragma once
+
+#include "daemon/gpus/gpu_states.h"
+#include "ports/processes.h"
+#include "watch/watcher.h"
+
+#include <functional>
+#include <map>
+#include <vector>
+
+namespace gpurota::daemon {
+
+class StoredAges {
+ public:
+  // All outlive it.
+  struct Parts {
+    const GpuTable& gpus;
+    GpuStates& states;
+    ports::Processes& processes;
+    std::function<WallTime()> wall_clock;
+  };
+
+  explicit StoredAges(Parts parts) : parts_(std::move(parts)) {}
+
+  // Hands over the ages that the last daemon has stored. Before the first look.
+  void restore(watch::Watcher& watcher, TimePoint now);
+  // Stores what has changed: at each change, as a kill -9 does not ask.
+  void store(const watch::Watcher& watcher, TimePoint now);
+
+ private:
+  using Ages = std::vector<watch::Age>;
+
+  std::vector<ports::StoredAge> rows(const Ages& ages, TimePoint now) const;
+
+  Parts parts_;
+  std::map<GpuUuid, Ages> stored_;
+};
+
+}  // namespace gpurota::daemon

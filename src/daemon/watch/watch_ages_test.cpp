@@ -1,0 +1,61 @@
+// What the watch knows of a GPU beyond a look: memory that no process has, and ages over a restart.
+#include "daemon/watch/watch_keeper_test.h"
+
+namespace gpurota::daemon {
+namespace {
+
+TEST_F(WatchKeeperTest, WhatALeaseLeavesIsBeingFreedAndNobodyGetsItsGpu) {
+  const LeaseId id = lease_of(1000, gib(20), {"train"});
+  charges[id] = {gib(18)};
+  GpuEntry* const gpu = gpus.find(kGpu);
+  const auto read = [&](Bytes used) {
+    loop.advance(5s);
+    sample.used = used;
+    gpu->sample = sample;
+    gpu->taken = loop.now();
+    watch::Look seen = keeper.look_at(sample);
+    keeper.reckon_hidden(seen);
+    world.states.set_unreserved(kGpu, keeper.unreserved(seen));
+    keeper.on_look(seen);
+  };
+  read(gib(18));
+  read(gib(18));
+  EXPECT_EQ(world.states.unreserved(kGpu).hidden.bytes, Bytes()) << "its lease is charged for it";
+  leases.add_listener(keeper);
+  processes.die(leases.find(id)->main->pid());
+  loop.advance(1s);
+  ASSERT_FALSE(leases.find(id));
+  const lease::GpuRoom room = world.rooms.list().front();
+  EXPECT_TRUE(room.is_freeing);
+  EXPECT_GT(room.hidden, gib(17));
+  EXPECT_EQ(room.unreserved_use, Bytes());
+  read(gib(18));
+  read(gib(18));
+  EXPECT_FALSE(world.rooms.list().front().is_freeing);
+  EXPECT_GT(world.rooms.list().front().unreserved_use, gib(17)) << "it stays: use without a lease";
+  EXPECT_TRUE(world.rooms.list().front().in_unreserved_use);
+  EXPECT_EQ(events(proto::EventType::kFindingBegun).size(), 1u);
+  read(mib(100));
+  EXPECT_EQ(world.states.unreserved(kGpu).all, Bytes());
+}
+
+TEST_F(WatchKeeperTest, TheAgeOfAnUnusedLeaseIsThereAfterAKill) {
+  const LeaseId id = lease_of(1000, std::nullopt, {"sleep"});
+  config.watch.unused_after = 10min;
+  for (int i = 0; i < 9; ++i) {
+    on_the_wall += 1min;
+    look(1min);
+  }
+  on_the_wall += 2min;  // no daemon
+  loop.advance(2min);
+  WatchKeeper next(parts());
+  next.restore();
+  next.on_look(next.look_at(sample));
+  const auto seen = next.seen();
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].lease, id);
+  EXPECT_GE(loop.now() - seen[0].since, 10min);
+}
+
+}  // namespace
+}  // namespace gpurota::daemon

@@ -1,0 +1,138 @@
+#include "watch/hidden_memory.h"
+
+#include "watch/classify.h"
+
+#include <algorithm>
+
+namespace gpurota::watch {
+namespace {
+
+constexpr Duration kBaselineStep = std::chrono::minutes(1);
+// Use that was found goes on until clearly below where it began, as with other findings.
+constexpr std::uint64_t kSlack = 8;  // an eighth
+
+Bytes most_baseline(Bytes size) { return std::max(mib(512), Bytes(size.count() / 100)); }
+
+// The reading itself, without what leases are charged.
+struct Sums {
+  Bytes listed;   // by all processes together
+  Bytes outside;  // of that by processes of no lease
+  std::map<LeaseId, Bytes> of_leases;
+  bool all_known = true;  // each process has a figure
+  bool computes = false;  // one of the processes does more than draw
+};
+
+Sums sums_of(const Look& look) {
+  Sums sums;
+  for (const SeenProcess& process : look.processes) {
+    sums.all_known &= process.used.has_value();
+    sums.computes |= !process.graphics;
+    // Memory that another process has made is in that one's figure.
+    Bytes own = process.used.value_or(Bytes()) - process.imported;
+    if (!process.graphics) own += kBesideProcess;
+    sums.listed += own;
+    if (const SeenLease* const lease = owning_lease(process, look)) {
+      sums.of_leases[lease->id] += own;
+    } else {
+      sums.outside += own;
+    }
+  }
+  return sums;
+}
+
+Bytes listed_of(const Sums& sums, LeaseId lease) {
+  const auto found = sums.of_leases.find(lease);
+  return found == sums.of_leases.end() ? Bytes() : found->second;
+}
+
+}  // namespace
+
+void Baseline::add_idle(Bytes unlisted, TimePoint now) {
+  if (last_idle_) idle_ += now - *last_idle_;
+  last_idle_ = now;
+  if (minutes_.empty() || idle_ - minutes_.back().begins >= kBaselineStep) {
+    minutes_.push_back({idle_, unlisted});
+  } else {
+    minutes_.back().least = std::min(minutes_.back().least, unlisted);
+  }
+  while (idle_ - minutes_.front().begins >= kBaselineOver) minutes_.pop_front();
+}
+
+Bytes Baseline::value(Bytes most) const {
+  Bytes least = most;
+  for (const Minute& minute : minutes_) least = std::min(least, minute.least);
+  return least;
+}
+
+Bytes HiddenMemory::baseline(const GpuUuid& gpu, Bytes size) const {
+  const auto known = gpus_.find(gpu);
+  return known == gpus_.end() ? most_baseline(size)
+                              : known->second.baseline.value(most_baseline(size));
+}
+
+Hidden HiddenMemory::read(const Look& look, const HiddenRules& rules, TimePoint now) {
+  Gpu& gpu = gpus_[look.gpu];
+  const Sums sums = sums_of(look);
+  if (look.leases.empty() && !sums.computes && sums.all_known) {
+    gpu.baseline.add_idle(look.used - sums.listed, now);
+  } else {
+    gpu.baseline.add_busy();
+  }
+  const Hidden hidden = judge(gpu, look, rules, now);
+  gpu.charges.clear();
+  for (const SeenLease& lease : look.leases) gpu.charges[lease.id] = lease.charge;
+  return hidden;
+}
+
+Hidden HiddenMemory::after_change(const Look& look, const HiddenRules& rules, TimePoint now) {
+  return judge(gpus_[look.gpu], look, rules, now);
+}
+
+Hidden HiddenMemory::judge(Gpu& gpu, const Look& look, const HiddenRules& rules,
+                           TimePoint now) const {
+  const Sums sums = sums_of(look);
+  const bool whole = std::any_of(look.leases.begin(), look.leases.end(),
+                                 [](const SeenLease& lease) { return !lease.limit; });
+  if (whole || !sums.all_known) {
+    gpu.bytes = Bytes();
+    gpu.much_since.reset();
+    gpu.in_use = false;
+    return {};
+  }
+  const Bytes normal = rules.unlisted.value_or(gpu.baseline.value(most_baseline(look.size)));
+  bool changed = false, moving = false;
+  Bytes of_leases;
+  for (const SeenLease& lease : look.leases) {
+    const auto before = gpu.charges.find(lease.id);
+    const Bytes charge_before = before == gpu.charges.end() ? Bytes() : before->second;
+    changed |= lease.charge != charge_before;
+    moving |= lease.moving;
+    of_leases += std::max({lease.charge, charge_before, listed_of(sums, lease.id)});
+  }
+  const Bytes reckoned = look.used - of_leases - sums.outside - normal;
+  if (moving || changed) {
+    // Not computed: the last figure stays, as far as no process is listed for it. Use beyond the
+    // most that the leases may have had is hidden all the same: a lease that has gone has left it.
+    const Bytes most = look.used - sums.listed - normal;
+    const Bytes least = moving ? Bytes() : reckoned;
+    gpu.bytes = std::max(least, std::min(gpu.bytes, most));
+  } else {
+    gpu.bytes = reckoned;
+  }
+  Bytes much = std::max(rules.threshold, kLeastHiddenUse);
+  if (gpu.in_use) much -= Bytes(much.count() / kSlack);
+  if (gpu.bytes <= much) {
+    gpu.much_since.reset();
+  } else if (!gpu.much_since) {
+    gpu.much_since = now;
+  }
+  gpu.in_use = gpu.much_since && now - *gpu.much_since >= kHiddenLeaves;
+  Hidden hidden;
+  hidden.is_known = true;
+  if (gpu.bytes > kHiddenNoise) hidden.bytes = gpu.bytes;
+  hidden.is_leaving = gpu.much_since && !gpu.in_use;
+  hidden.in_use = gpu.in_use;
+  return hidden;
+}
+
+}  // namespace gpurota::watch

@@ -1,0 +1,290 @@
+#include "watch/hidden_memory.h"
+
+#include "watch/watcher_test.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace gpurota::watch {
+namespace {
+
+class HiddenMemoryTest : public ::testing::Test {
+ protected:
+  HiddenMemoryTest() {
+    look.gpu = kGpu;
+    look.size = gib(80);
+  }
+
+  Hidden read(Duration later = 250ms) {
+    now += later;
+    return memory.read(look, rules, now);
+  }
+  Hidden read_for(Duration time, Duration step = 250ms) {
+    Hidden hidden;
+    for (Duration passed{}; passed < time; passed += step) hidden = read(step);
+    return hidden;
+  }
+  // As a machine that has stood idle: what is normal there is known.
+  void idle_with(Bytes used) {
+    look.used = used;
+    read_for(11min, 1s);
+  }
+  SeenLease charged(LeaseId id, Bytes limit, Bytes charge) const {
+    SeenLease lease = slice(id, kAlice, limit);
+    lease.charge = charge;
+    return lease;
+  }
+
+  HiddenMemory memory;
+  HiddenRules rules;
+  Look look;
+  TimePoint now{};
+};
+
+TEST_F(HiddenMemoryTest, WhatProcessesAndChargesExplainIsNotHidden) {
+  idle_with(mib(300));
+  look.leases = {charged(kLease, gib(20), gib(12))};
+  look.processes = {process(10, kAlice, gib(11), kLease), process(11, kBob, gib(3))};
+  look.used = gib(15) + mib(300);
+  EXPECT_EQ(read_for(30s), (Hidden{.is_known = true}));
+}
+
+TEST_F(HiddenMemoryTest, FiftyGibibytesFromBeforeTheStartAreLeavingAndThenUse) {
+  look.used = gib(50);
+  Hidden hidden = read();
+  const Bytes beyond = gib(50) - Bytes(gib(80).count() / 100);
+  EXPECT_EQ(hidden, (Hidden{.is_known = true, .bytes = beyond, .is_leaving = true}));
+  hidden = read_for(10s);
+  EXPECT_EQ(hidden, (Hidden{.is_known = true, .bytes = beyond, .in_use = true}));
+  EXPECT_EQ(read_for(3h, 1s).bytes, beyond) << "so much is never taken for normal";
+}
+
+TEST_F(HiddenMemoryTest, TheLittleThatTheDriverHasBesideEachProcessIsNobodysUse) {
+  idle_with(Bytes());
+  look.leases = {charged(kLease, gib(70), gib(60))};
+  look.used = gib(60);
+  for (pid_t pid = 1; pid <= 200; ++pid) {
+    look.processes.push_back(process(pid, kAlice, Bytes(gib(60).count() / 200), kLease));
+    look.used += mib(9);
+  }
+  EXPECT_EQ(read_for(20s).bytes, Bytes());
+}
+
+TEST_F(HiddenMemoryTest, AReadingThatCatchesAProcessBetweenTwoAllocationsIsNoUse) {
+  // The driver is asked for what is used and for its processes one after the other.
+  idle_with(Bytes());
+  std::mt19937 random(3);
+  for (int i = 0; i < 1000; ++i) {
+    look.processes = {process(10, kBob, random() % 2 == 0 ? Bytes() : gib(4))};
+    look.used = random() % 2 == 0 ? Bytes() : gib(4);
+    EXPECT_FALSE(read().in_use);
+  }
+}
+
+TEST_F(HiddenMemoryTest, ASliceDoesNotHideIt) {
+  look.used = gib(50);
+  read_for(12s);
+  look.leases = {charged(kLease, gib(2), gib(1))};
+  look.used = gib(51);
+  read();
+  const Hidden beside = read();
+  EXPECT_TRUE(beside.in_use);
+  EXPECT_GT(beside.bytes, gib(49));
+  EXPECT_LT(beside.bytes, gib(50));
+}
+
+TEST_F(HiddenMemoryTest, ADesktopOfSixHundredMebibytesIsNormalAfterTenMinutes) {
+  idle_with(Bytes());
+  look.used = mib(600);
+  Hidden hidden = read();
+  EXPECT_EQ(hidden, (Hidden{.is_known = true, .bytes = mib(600)}));
+  hidden = read_for(8min, 1s);
+  EXPECT_EQ(hidden.bytes, mib(600));
+  EXPECT_FALSE(hidden.in_use) << "little is never use without a lease";
+  EXPECT_EQ(read_for(4min, 1s).bytes, Bytes());
+}
+
+TEST_F(HiddenMemoryTest, ADesktopThatDrawsBesideAListedServerIsNormal) {
+  SeenProcess server = process(1, 0, mib(100));
+  server.graphics = true;
+  look.processes = {server};
+  look.used = mib(700);
+  EXPECT_EQ(read_for(12min, 1s).bytes, Bytes());
+  look.processes.push_back(process(10, kBob, gib(3)));
+  look.used += gib(3);
+  EXPECT_EQ(read().bytes, Bytes());
+}
+
+TEST_F(HiddenMemoryTest, WhatAnOldDriverCountsAsUsedIsNormalBesideLeasesToo) {
+  look.leases = {charged(kLease, gib(20), gib(20))};
+  look.used = gib(20) + mib(780);
+  EXPECT_EQ(read_for(1min, 1s).bytes, Bytes()) << "no idle reading yet: doubt is for giving";
+  look.leases.clear();
+  look.used = mib(780);
+  read_for(11min, 1s);
+  look.leases = {charged(kLease, gib(20), gib(20))};
+  look.used = gib(20) + mib(780);
+  EXPECT_EQ(read_for(2h, 1s).bytes, Bytes()) << "known for as long as the GPU is busy";
+}
+
+TEST_F(HiddenMemoryTest, ClientsOfMpsAreChargedAndTheirServerIsListedOrNormal) {
+  // The driver lists the server alone, and what its clients have as the server's.
+  look.leases = {charged(kLease, gib(20), gib(9))};
+  look.processes = {process(99, 0, gib(9) + mib(400))};
+  look.used = gib(9) + mib(400);
+  EXPECT_EQ(read_for(20s).bytes, Bytes());
+  // One whose server is not listed.
+  look.leases.clear();
+  look.processes.clear();
+  idle_with(mib(420));
+  look.leases = {charged(kLease, gib(20), gib(9))};
+  look.used = gib(9) + mib(420);
+  read();
+  EXPECT_EQ(read_for(20s).bytes, Bytes());
+}
+
+TEST_F(HiddenMemoryTest, AKilledProcessOfSeventyGibibytesLeaves) {
+  idle_with(Bytes());
+  look.leases = {charged(kLease, gib(75), gib(70))};
+  look.processes = {process(10, kAlice, gib(70), kLease)};
+  look.used = gib(70);
+  read();
+  // Dead: the driver lists it no more, and has not taken its memory back. Its lease is gone.
+  look.processes.clear();
+  EXPECT_EQ(read().bytes, Bytes()) << "its lease is still charged for it";
+  look.leases.clear();
+  Hidden hidden = memory.after_change(look, rules, now);
+  EXPECT_EQ(hidden, (Hidden{.is_known = true, .bytes = gib(70), .is_leaving = true}));
+  look.used = gib(20);
+  EXPECT_TRUE(read().is_leaving);
+  look.used = Bytes();
+  EXPECT_EQ(read(), (Hidden{.is_known = true}));
+}
+
+TEST_F(HiddenMemoryTest, AfterAWholeGpuLeaseWhatIsLeftLeavesToo) {
+  idle_with(Bytes());
+  look.leases = {exclusive(kLease, kAlice)};
+  look.used = gib(70);
+  EXPECT_EQ(read(), Hidden()) << "beside one that may have all of it nothing can be told";
+  look.leases.clear();
+  EXPECT_TRUE(memory.after_change(look, rules, now).is_leaving);
+  EXPECT_FALSE(memory.after_change(look, rules, now).in_use);
+}
+
+TEST_F(HiddenMemoryTest, ADaemonInAPidNamespaceOfItsOwnAccusesNobody) {
+  idle_with(Bytes());
+  // No process is listed: grants and what is reserved for contexts are all there is.
+  look.leases = {charged(kLease, gib(20), gib(12) + mib(600)),
+                 charged(LeaseId{2}, gib(20), gib(5))};
+  look.used = gib(17) + mib(518);
+  EXPECT_EQ(read_for(1min).bytes, Bytes());
+  // Processes are listed by numbers that are nobody's here.
+  SeenProcess stranger = process(4000000, std::nullopt, gib(12) + mib(518));
+  stranger.gone = true;
+  look.processes = {stranger};
+  EXPECT_EQ(read_for(1min).bytes, Bytes());
+}
+
+TEST_F(HiddenMemoryTest, WhereAListedProcessHasNoFigureItIsNotComputed) {
+  look.used = gib(50);
+  EXPECT_TRUE(read_for(12s).in_use);
+  look.processes = {process(10, kBob, Bytes())};
+  look.processes[0].used.reset();
+  EXPECT_EQ(read(), Hidden());
+}
+
+TEST_F(HiddenMemoryTest, WhileChargesChangeOrMemoryMovesItStaysAsItWas) {
+  idle_with(Bytes());
+  look.leases = {charged(kLease, gib(40), gib(10))};
+  look.used = gib(40);
+  EXPECT_EQ(read_for(12s).bytes, gib(30));
+  look.leases[0].charge = gib(2);  // it has freed what the reading still shows
+  EXPECT_EQ(read().bytes, gib(30));
+  EXPECT_EQ(read().bytes, gib(38)) << "now it is still there";
+  look.leases[0].moving = true;
+  look.used = gib(60);
+  EXPECT_EQ(read().bytes, gib(38));
+  look.used = gib(5);
+  EXPECT_EQ(read().bytes, gib(5)) << "but never more than no process is listed for";
+}
+
+TEST_F(HiddenMemoryTest, ALeaseThatAllocatesAllTheTimeHidesNothingForGood) {
+  idle_with(Bytes());
+  look.leases = {charged(kLease, gib(40), gib(10))};
+  look.processes = {process(10, kAlice, gib(10), kLease)};
+  look.used = gib(50);
+  read_for(12s);
+  std::mt19937 random(7);
+  for (int i = 0; i < 1000; ++i) {
+    const Bytes charge = gib(5 + random() % 20);
+    look.leases[0].charge = charge;
+    look.processes[0].used = charge;
+    look.used = charge + gib(40);
+    EXPECT_TRUE(read().in_use);
+  }
+  for (int i = 0; i < 3; ++i) {
+    look.leases[0].charge = gib(5 + random() % 20);
+    look.processes[0].used = look.leases[0].charge;
+    look.used = look.leases[0].charge;
+    EXPECT_EQ(read().bytes, Bytes()) << "and is not accused of what has gone";
+  }
+}
+
+TEST_F(HiddenMemoryTest, AMemoryThatAProcessHasImportedIsCountedAtItsMaker) {
+  idle_with(Bytes());
+  look.leases = {charged(kLease, gib(20), gib(10)), charged(LeaseId{2}, gib(20), gib(1))};
+  look.processes = {process(10, kAlice, gib(10), kLease), process(11, kAlice, gib(9), LeaseId{2})};
+  look.processes[1].imported = gib(8);
+  look.used = gib(11) + gib(4) + kBesideProcess + kBesideProcess;
+  read();
+  EXPECT_EQ(read().bytes, gib(4));
+}
+
+TEST_F(HiddenMemoryTest, WhatTheSiteSaysIsNormalCountsBeforeWhatWasMeasured) {
+  rules.unlisted = gib(2);
+  look.used = gib(2);
+  EXPECT_EQ(read_for(20s).bytes, Bytes());
+  rules.unlisted = Bytes();
+  EXPECT_EQ(read().bytes, gib(2));
+}
+
+TEST_F(HiddenMemoryTest, TheThresholdOfTheSiteIsRaisedNeverLowered) {
+  rules.threshold = Bytes();
+  idle_with(Bytes());
+  look.used = mib(900);
+  EXPECT_FALSE(read_for(20s).in_use);
+  rules.threshold = gib(4);
+  look.used = gib(3);
+  const Hidden little = read_for(20s);
+  EXPECT_EQ(little, (Hidden{.is_known = true, .bytes = gib(3)}));
+  look.used = gib(5);
+  EXPECT_TRUE(read_for(12s).in_use);
+  look.used = gib(4) - mib(100);
+  EXPECT_TRUE(read().in_use) << "what flickers around the threshold is one use";
+  look.used = gib(3);
+  EXPECT_FALSE(read().in_use);
+}
+
+TEST(Baseline, IsTheLeastOfTenIdleMinutes) {
+  Baseline baseline;
+  TimePoint now{};
+  EXPECT_EQ(baseline.value(gib(1)), gib(1));
+  for (int second = 0; second < 3600; ++second) {
+    now += 1s;
+    baseline.add_idle(mib(second < 60 ? 100 : 300), now);
+    if (second == 300) {
+      EXPECT_EQ(baseline.value(gib(1)), mib(100));
+      baseline.add_busy();
+      now += 24h;  // a lease: time without an idle reading does not count
+    }
+    if (second == 301) {
+      EXPECT_EQ(baseline.value(gib(1)), mib(100));
+    }
+  }
+  EXPECT_EQ(baseline.value(gib(1)), mib(300));
+  EXPECT_EQ(baseline.value(mib(200)), mib(200));
+}
+
+}  // namespace
+}  // namespace gpurota::watch
