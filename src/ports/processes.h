@@ -67,7 +67,8 @@ class Processes {
   virtual Result<pid_t> child_called(const ProcessId& parent, pid_t number) = 0;
   // It cannot run: stopped by a signal or a debugger, or in a frozen control group.
   virtual bool is_stopped(pid_t pid) = 0;
-  // Of host memory that is nobody else's, in RAM or swapped out, as the kernel counts it: a little late. kGone, kDenied (hidepid).
+  // Of host memory that is nobody else's, in RAM or swapped out, as the kernel counts it: a little
+  // late. kGone, kDenied (hidepid).
   virtual Result<Bytes> private_memory(pid_t pid) = 0;
   // The arguments of a process as they were read last, elsewhere: a process can keep whoever reads them
   // waiting. On the way has them read again. kGone, kDenied (hidepid); kUnavailable: they are being
