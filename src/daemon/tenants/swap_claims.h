@@ -5,8 +5,8 @@
 // - a process that this daemon has had as a tenant has at most what it was granted and has not
 //   freed;
 // - one that was there before this daemon, under a lease that was there too, may have been a tenant
-//   of the last: what it says
-//   is in host memory is no more than it has of host memory, and what it says is on a GPU the next looks have to show;
+//   of the last: what it says is in host memory is no more than it has of host memory, and what it
+//   says is on a GPU the next looks have to show;
 // - every other process was never a tenant, and has nothing.
 #pragma once
 
