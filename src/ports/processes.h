@@ -67,7 +67,8 @@ class Processes {
   virtual Result<pid_t> child_called(const ProcessId& parent, pid_t number) = 0;
   // It cannot run: stopped by a signal or a debugger, or in a frozen control group.
   virtual bool is_stopped(pid_t pid) = 0;
-  // Of host memory that is nobody else's, in RAM or swapped out, as the kernel counts it: a little late. kGone, kDenied (hidepid).
+  // Of host memory that is nobody else's, in RAM or swapped out, as the kernel counts it: a little
+  // late. kGone, kDenied (hidepid).
   virtual Result<Bytes> private_memory(pid_t pid) = 0;
   // Whether a signal runs a handler of its, or waits for it to be taken (it is blocked); false also if that cannot be told.
   virtual bool handles_signal(pid_t pid, int signal) = 0;

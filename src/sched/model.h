@@ -41,7 +41,8 @@ struct Settings {
   bool stop_at_deadline = false;
   // How long a process that cannot answer may have what another lease needs; then its own ends. Zero: for ever.
   Duration stopped_deadline = std::chrono::minutes(10);
-  // How long others may wait for the work of a lease to end, or for its memory to move; then the lease ends. Zero: for ever.
+  // How long others may wait for the work of a lease to end, or for its memory to move; then the
+  // lease ends. Zero: for ever.
   Duration longest_drain = std::chrono::minutes(10);
   // How long draining may stand still before a submission is let through; four times as long each time
   // that did not help.

@@ -32,7 +32,8 @@ GrowAnswer ResidencyRules::check_growth(TenantId tenant, GpuSlot gpu, Bytes byte
   return host_has_room_for(after) ? GrowAnswer::kGranted : GrowAnswer::kRefusedHost;
 }
 
-// Limit and capacity are sums. What host memory has room for is found by asking, which is seldom needed.
+// Limit and capacity are sums. What host memory has room for is found by asking, which is seldom
+// needed.
 Bytes ResidencyRules::available(LeaseId lease, GpuSlot gpu, Bytes limit) const {
   const Holding own = memory_.of_lease(lease, gpu);
   Bytes most = limit - (own.movable + own.wired + own.wired_unbacked + own.beside);

@@ -13,7 +13,8 @@ class ResidencyRules {
   // Whether these bytes may be added at all, whatever is resident now: who asks is judged by its own need, and by what
   // it would take from others. Not by somebody who does not fit anyway since others have grown without asking.
   GrowAnswer check_growth(TenantId tenant, GpuSlot gpu, Bytes bytes, bool wired, Bytes limit) const;
-  // The most movable memory that check_growth would admit of the lease now: what its programs are told is free.
+  // The most movable memory that check_growth would admit of the lease now: what its programs are
+  // told is free.
   Bytes available(LeaseId lease, GpuSlot gpu, Bytes limit) const;
   // Whether so much more may be in host memory for good, where the lease may have `most`.
   GrowAnswer check_hosted(TenantId tenant, GpuSlot gpu, Bytes bytes, Bytes most) const;

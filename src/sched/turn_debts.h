@@ -1,9 +1,11 @@
-// How long others have waited for what a lease was told to do, and what follows from that. A part of Turns.
+// How long others have waited for what a lease was told to do, and what follows from that. A part
+// of Turns.
 //
-// A tenant owes two things: the end of its work once its gate is shut, and the moves that it was ordered to make. The time in
-// which it owes them counts only while another lease waits, while the tenant can answer (a stopped one has a bound of its
-// own: TurnWatch::watch_stopped), and while the scheduler itself runs: no look adds more than kMostStep, so a machine that
-// was suspended, or a daemon that was stopped, ends nobody.
+// A tenant owes two things: the end of its work once its gate is shut, and the moves that it was
+// ordered to make. The time in which it owes them counts only while another lease waits, while the
+// tenant can answer (a stopped one has a bound of its own: TurnWatch::watch_stopped), and while the
+// scheduler itself runs: no look adds more than kMostStep, so a machine that was suspended, or a
+// daemon that was stopped, ends nobody.
 #pragma once
 
 #include "sched/turn_obstacles.h"

@@ -149,8 +149,9 @@ Bytes TurnMoves::order_out(TenantId id, GpuSlot gpu, Bytes bytes) {
   return bytes;
 }
 
-// Between an order that was given back and the next nothing is owed by the clock; but who gives back one after the other
-// owes the time between them, too, as long as that is not a turn of its own.
+// Between an order that was given back and the next nothing is owed by the clock; but who gives
+// back one after the other owes the time between them, too, as long as that is not a turn of its
+// own.
 void TurnMoves::begin_order(TenantId id, GpuSlot gpu) {
   constexpr Duration kMostBetween = std::chrono::minutes(1);
   MoveDebt& debt = table_.tenants.at(id).moves[gpu];

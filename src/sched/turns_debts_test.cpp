@@ -1,4 +1,5 @@
-// Tenants that do not do what they are told: each way of it has an end, and an honest one is never taken for it.
+// Tenants that do not do what they are told: each way of it has an end, and an honest one is never
+// taken for it.
 #include "sched/turns_fixture_test.h"
 
 namespace gpurota::sched {

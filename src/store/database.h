@@ -58,7 +58,8 @@ class Database {
   static Result<Database> open(const std::string& path);
   // It is what it should be: from now on closing it brings the log into the file and removes it.
   void accept();
-  // Called after each change that was written to the log, with the number of the frame it ends with.
+  // Called after each change that was written to the log, with the number of the frame it ends
+  // with.
   void watch_commits(std::function<void(std::uint64_t frames)> on_commit);
   // Brings the log into the file, and empties it. Returns when the disk has it.
   Result<void> checkpoint();

@@ -1,8 +1,9 @@
 // The write-ahead log beside the database, as a file whose contents the disk is to have. SQLite writes it; this has a descriptor of
 // its own, so that waiting for the disk holds up nobody who uses the database meanwhile. Used by SqliteStore only.
 //
-// Who has waited is told that what was written is done. So the mark (store_mark.h) says then how far the log goes: a log that
-// was cut, or damaged, since then is found when the database is opened again.
+// Who has waited is told that what was written is done. So the mark (store_mark.h) says then how
+// far the log goes: a log that was cut, or damaged, since then is found when the database is opened
+// again.
 #pragma once
 
 #include "base/fd.h"
@@ -35,7 +36,8 @@ class LogFile {
   void on_emptied();
   // This is the mark now; from now on sync() has it say how far the log goes.
   void begin_marks(const StoreMark& mark);
-  // The mark says so no more, before the log is emptied: a log that is shorter is none that was cut.
+  // The mark says so no more, before the log is emptied: a log that is shorter is none that was
+  // cut.
   Result<void> end_marks();
 
  private:

@@ -1,4 +1,5 @@
-// How far a write-ahead log of SQLite goes: up to which frame its changes are whole (https://www.sqlite.org/walformat.html).
+// How far a write-ahead log of SQLite goes: up to which frame its changes are whole
+// (https://www.sqlite.org/walformat.html).
 #pragma once
 
 #include "base/result.h"
@@ -20,9 +21,11 @@ struct LogPosition {
   bool operator==(const LogPosition&) const = default;
 };
 
-// Of the whole changes in it, as SQLite would read them. One that is not there, or is not a log, has none.
+// Of the whole changes in it, as SQLite would read them. One that is not there, or is not a log,
+// has none.
 Result<LogPosition> read_log(const std::string& path);
-// Which log it is, by its head alone; `frames` is 0. Number and salt are 0 where it has no good head.
+// Which log it is, by its head alone; `frames` is 0. Number and salt are 0 where it has no good
+// head.
 LogPosition read_log_head(int fd);
 
 }  // namespace gpurota::store

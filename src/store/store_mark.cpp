@@ -114,7 +114,8 @@ Result<void> check_is_whole(const std::string& state_dir, const std::string& dat
                     "{1} away and start gpurotad again. Of leases made since then: {2}",
                     database, mark_path(state_dir), kWhatThen));
   }
-  // A log that began anew since then began with all in the database. So it is where the database was settled since.
+  // A log that began anew since then began with all in the database. So it is where the database
+  // was settled since.
   const bool began_anew = settled > mark.settled || log.number > mark.log.number;
   const bool has_all = log.is_same_log(mark.log) && log.frames >= mark.log.frames;
   if (mark.log.frames == 0 || began_anew || has_all) return {};

@@ -2,8 +2,9 @@
 // whose log was lost, would be taken for one that never had a lease in it. Used by SqliteStore only; errors say what to do.
 //
 // In the file is how often the database was settled. The database counts that too, first of all in its new log: as long as
-// it is the same database with the same log, it knows of at least as many times as the mark. On a second line stands how far
-// that log went when somebody was last told that something is done (LogFile): the log has at least as much.
+// it is the same database with the same log, it knows of at least as many times as the mark. On a
+// second line stands how far that log went when somebody was last told that something is done
+// (LogFile): the log has at least as much.
 #pragma once
 
 #include "base/result.h"
@@ -31,8 +32,8 @@ Result<void> replace_mark(const std::string& path, const StoreMark& mark);
 // Before the database is opened, which would make it. kIo: it is not there, empty or cut short, and there was one: the mark, its
 // log, or folders of jobs and fillers say so.
 Result<void> check_is_there(const std::string& state_dir, const std::string& database);
-// Once it is open and before it is changed: how often it was settled, by its own count, and its log as it was found. kIo: less often, or
-// less far, than the mark says.
+// Once it is open and before it is changed: how often it was settled, by its own count, and its log
+// as it was found. kIo: less often, or less far, than the mark says.
 Result<void> check_is_whole(const std::string& state_dir, const std::string& database,
                             const StoreMark& mark, std::uint64_t settled, const LogPosition& log);
 

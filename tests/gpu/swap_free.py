@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""What cuMemGetInfo says is free in a swap lease is what is granted, and no more, while another lease has memory that cannot move.
+"""What cuMemGetInfo says is free in a swap lease is what is granted, and no more.
+
+Another lease has memory meanwhile that cannot move.
 
     swap_free.py GPUROTA [--capacity-mib 8192] [--limit-mib 7168] [--wired-mib 2048]
 

@@ -83,7 +83,8 @@ TEST_F(ClaimsTest, AnotherConnectionHasNoMoreThanTheOneBefore) {
   EXPECT_EQ(counted(lease), gib(5));
 }
 
-// The last context of a program has gone, and the library has told that what is out is nobody's until there is another.
+// The last context of a program has gone, and the library has told that what is out is nobody's
+// until there is another.
 TEST_F(ClaimsTest, MemoryThatWasParkedComesBackAsFarAsThereIsHostMemoryForIt) {
   const std::uint64_t lease = make_lease();
   SwapClient first(daemon.tenant_socket()), other(daemon.tenant_socket());

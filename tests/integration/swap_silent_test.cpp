@@ -96,7 +96,8 @@ TEST_F(VanishedTest, OneThatWasNeverListedIs) {
   EXPECT_FALSE(other.answered(asked));
 }
 
-// As at a breakpoint of cuda-gdb: the debugger holds all threads, and the kernel on the GPU does not end.
+// As at a breakpoint of cuda-gdb: the debugger holds all threads, and the kernel on the GPU does
+// not end.
 class TracedTest : public SilentTest {
  protected:
   TracedTest() : SilentTest(with_deadlines(std::chrono::minutes(10), std::chrono::seconds(4))) {}

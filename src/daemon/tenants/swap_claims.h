@@ -1,9 +1,12 @@
-// What a process is believed to have when it connects as a tenant of a swap lease (SWAP_HERE). State thread only.
+// What a process is believed to have when it connects as a tenant of a swap lease (SWAP_HERE).
+// State thread only.
 //
 // Nothing is believed that could not be so:
-// - a process that this daemon has had as a tenant has at most what it was granted and has not freed;
-// - one that was there before this daemon, under a lease that was there too, may have been a tenant of the last: what it says
-//   is in host memory is no more than it has of host memory, and what it says is on a GPU the next looks have to show;
+// - a process that this daemon has had as a tenant has at most what it was granted and has not
+//   freed;
+// - one that was there before this daemon, under a lease that was there too, may have been a tenant
+//   of the last: what it says is in host memory is no more than it has of host memory, and what it
+//   says is on a GPU the next looks have to show;
 // - every other process was never a tenant, and has nothing.
 #pragma once
 
@@ -22,8 +25,8 @@ class SwapClaims {
   SwapClaims(ports::Processes& processes, const TurnKeeper& turns, const SwapMeasures& measures)
       : processes_(processes), turns_(turns), measures_(measures) {}
 
-  // `before`: the same process on an earlier connection, if this daemon has had it. Remembers with `tenant` what was
-  // believed. An error: the process cannot be looked at now.
+  // `before`: the same process on an earlier connection, if this daemon has had it. Remembers with
+  // `tenant` what was believed. An error: the process cannot be looked at now.
   Result<sched::AddTenant> believe(SwapTenant& tenant, const gpurota_msg_swap_here& said,
                                    const SwapTenant* before, TimePoint now) const;
 

@@ -81,7 +81,8 @@ void SwapMeasures::measure(SwapTenant& tenant, SwapMemory& memory, const GpuSamp
   settle_beside(tenant, memory, unexplained);
 }
 
-// What it said to this daemon first: the driver shows it, or it is not there. A driver that lists nobody there shows nothing.
+// What it said to this daemon first: the driver shows it, or it is not there. A driver that lists
+// nobody there shows nothing.
 void SwapMeasures::check_return(const SwapTenant& tenant, SwapMemory& memory,
                                 const GpuSample& sample, Bytes told_least) {
   const GpuProcess* const process = find_process(sample, tenant.pid());

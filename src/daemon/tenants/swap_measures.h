@@ -34,8 +34,9 @@ class SwapMeasures {
   void before_look(SwapTenant& tenant, const GpuUuid& gpu) const;
   // The look, which began when it was `taken`, is over.
   void measure(SwapTenant& tenant, SwapMemory& memory, const GpuSample& sample, TimePoint taken);
-  // It owes an answer, and for as long as work may take to end the driver, which has listed it, lists no memory of it there:
-  // nothing of it is in flight. Of a process that was never listed that says nothing.
+  // It owes an answer, and for as long as work may take to end the driver, which has listed it,
+  // lists no memory of it there: nothing of it is in flight. Of a process that was never listed
+  // that says nothing.
   bool has_vanished(const SwapTenant& tenant, SwapMemory& memory, const GpuSample& sample,
                     TimePoint taken) const;
   // Nothing of it is on the GPU.

@@ -1,7 +1,8 @@
 // The tenants of swap leases: abi/wire_swap.h on one side, the events and actions of sched/turns.h on the
 // other. State thread only; TenantServer owns the sockets and calls in with what comes over them.
 //
-// Nothing a tenant says is believed further than it can be: what it says that it has is cut by SwapClaims, reports of
+// Nothing a tenant says is believed further than it can be: what it says that it has is cut by
+// SwapClaims, reports of
 // moves to what was ordered, answers to what was asked. What breaks these rules ends the connection,
 // and the process is counted with what it was last known to have until the driver no longer lists it.
 //

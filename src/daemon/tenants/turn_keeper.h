@@ -79,7 +79,8 @@ class TurnKeeper final : public LeaseListener, public TurnNeeds {
   // Once, at the start: the leases that the last daemon left. Nothing is decided before `until`.
   void restore(TimePoint until);
   void on_lease_change(const LeaseEntry& entry, bool gone) override;
-  // The process may have been a tenant of the lease under the last daemon: both are older than this one.
+  // The process may have been a tenant of the lease under the last daemon: both are older than this
+  // one.
   bool may_have_known(LeaseId lease, const ports::ProcessId& process) const;
 
   // A filler that is moved out of its GPU, and back: sched/turns.h.
