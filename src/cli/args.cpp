@@ -58,23 +58,6 @@ Result<std::optional<int>> min_cc_of(const std::optional<std::string>& text) {
               fmt::format("--min-cc: {}: write it as --min-cc 8.0", version.error().message));
 }
 
-// "10m", "10m:USR1"; "0": no warning.
-Result<std::optional<EndWarning>> warning_of(const std::optional<std::string>& text) {
-  using Found = std::optional<EndWarning>;
-  if (!text) return Found();
-  const auto colon = text->find(':');
-  const std::string time = text->substr(0, colon);
-  std::optional<std::string> signal;
-  if (colon != std::string::npos) signal = text->substr(colon + 1);
-  std::optional<std::chrono::seconds> before = std::chrono::seconds(0);
-  if (time != "0" && time != "0s") {
-    GPUROTA_ASSIGN_OR_RETURN(before, time_of("--warn", time));
-  }
-  auto warning = make_end_warning(before->count(), signal);
-  if (!warning) return fail(Code::kInvalid, "--warn: " + warning.error().message);
-  return Found(*warning);
-}
-
 // Which kind of GPU, and near which.
 Result<void> read_kind(const Raw& raw, LeaseWishes& run) {
   run.gpu_type = raw.gpu_type;

@@ -217,4 +217,20 @@ Result<Words> split_ids(const Words& given) {
   return fail(Code::kInvalid, "--gpu-ids: write ids between commas: --gpu-ids 0,1");
 }
 
+Result<std::optional<EndWarning>> warning_of(const std::optional<std::string>& text) {
+  using Found = std::optional<EndWarning>;
+  if (!text) return Found();
+  const auto colon = text->find(':');
+  const std::string time = text->substr(0, colon);
+  std::optional<std::string> signal;
+  if (colon != std::string::npos) signal = text->substr(colon + 1);
+  std::optional<std::chrono::seconds> before = std::chrono::seconds(0);
+  if (time != "0" && time != "0s") {
+    GPUROTA_ASSIGN_OR_RETURN(before, time_of("--warn", time));
+  }
+  auto warning = make_end_warning(before->count(), signal);
+  if (!warning) return fail(Code::kInvalid, "--warn: " + warning.error().message);
+  return Found(*warning);
+}
+
 }  // namespace gpurota::cli
