@@ -6,6 +6,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "cli/raw.h"
+#include "core/end_warning.h"
 
 #include <chrono>
 #include <optional>
@@ -78,6 +79,8 @@ Result<std::optional<int>> number_of(const char* option, const std::optional<std
                                      int most);
 Result<std::optional<std::chrono::seconds>> time_of(const char* option,
                                                     const std::optional<std::string>& text);
+// "10m", "10m:USR1"; "0": no warning.
+Result<std::optional<EndWarning>> warning_of(const std::optional<std::string>& text);
 // The parts between commas, of repeated options alike; some may be empty.
 Words split_commas(const Words& given);
 // "0,1": none of them empty.

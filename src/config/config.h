@@ -214,8 +214,8 @@ struct Config {
   Expired expired_reservation = Expired::kYield;
   // How long free GPUs are kept for one request that waits for more; then others may have them for as long. Zero: for ever.
   std::chrono::milliseconds keep_free_gpus{3600000};
-  // The first request of the queue is protected once it has waited for so long. Zero: never.
-  std::chrono::seconds longest_wait = std::chrono::hours(24);
+  std::chrono::seconds longest_wait =
+      std::chrono::hours(24);  // then the first is protected; zero: never
   int max_leases_per_user = 64;
   int max_new_leases_per_hour = 3600;  // of a user; so many at once, too
   int max_tenants_per_lease = 1024;

@@ -32,7 +32,7 @@ bool goes_before(const Claim& a, const Claim& b) {
     if (const auto order = compare(outer(a.share), outer(b.share)); order != 0) return order < 0;
     if (const auto order = compare(own(a.share), own(b.share)); order != 0) return order < 0;
   }
-  return a.id < b.id;
+  return a.since != b.since ? a.since < b.since : a.id < b.id;
 }
 
 double decayed(double used, WallTime::duration passed, std::chrono::seconds half_life) {

@@ -25,6 +25,7 @@ struct Claim {
   RequestId id;
   FairShare share;
   bool overdue = false;  // it has waited for so long that nobody who comes later passes it
+  WallTime since{};      // a job that left for a booking has its old place
 };
 
 // A strict order. Overdue ones first; then whose group has had less for its weight; then which user has; then who came first.

@@ -41,7 +41,6 @@ const char* name_of(EndCause cause) {
 
 // The wall clock may be set meanwhile, so a far end is looked at again now and then.
 constexpr Duration kLongestTimer = std::chrono::minutes(1);
-
 constexpr const char* kCommandEnded = "its command has ended";
 constexpr const char* kHolderGone = "the process that held it is gone";
 

@@ -45,6 +45,8 @@ void set_leaving(LeaseManager& leases, LeaseId id, std::optional<WallTime> when)
   if (!entry || entry->cause || entry->lease.leaves == when) return;
   Lease changed = entry->lease;
   changed.leaves = when;
+  // The next end is another one.
+  if (!when && !changed.ends) changed.warned = false;
   if (auto stored = leases.change(std::move(changed)); !stored) {
     log::error("cannot store by when a lease has to leave, ignoring",
                {{"lease", to_string(id)}, {"error", stored.error().message}});

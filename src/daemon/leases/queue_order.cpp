@@ -23,10 +23,10 @@ bool QueueOrder::is_overdue(const QueueEntry& entry) const {
 
 lease::Claim QueueOrder::claim_of(const QueueEntry& entry) const {
   const auto share = share_of(entry.asked.uid);
-  return {entry.id, share.value_or(lease::FairShare()), share && is_overdue(entry)};
+  return {entry.id, share.value_or(lease::FairShare()), share && is_overdue(entry), entry.since};
 }
 
-// Without shares all claims are alike but for their ids, which grow.
+// Without shares all claims are alike but for their times.
 void QueueOrder::sort(std::vector<QueueEntry>& entries) const {
   std::vector<std::pair<lease::Claim, std::size_t>> order;
   for (const QueueEntry& entry : entries) order.emplace_back(claim_of(entry), order.size());
@@ -41,7 +41,7 @@ void QueueOrder::sort(std::vector<QueueEntry>& entries) const {
 std::size_t QueueOrder::place_of(uid_t newcomer, const std::vector<QueueEntry>& entries) const {
   const auto share = share_of(newcomer);
   if (!share) return entries.size();
-  const lease::Claim claim{RequestId{UINT64_MAX}, *share, false};
+  const lease::Claim claim{RequestId{UINT64_MAX}, *share, false, WallTime::max()};
   const auto behind = std::find_if(entries.begin(), entries.end(), [&](const QueueEntry& entry) {
     return goes_before(claim, claim_of(entry));
   });
