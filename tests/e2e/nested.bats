@@ -140,7 +140,7 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
 }
 
 @test "a command in a job's lease is in it, and a job that is added in a lease has its own" {
-  add web --memory 1G "${machine[@]}" --env PROGRAM -- sh -c 'gpurota run -- sh -c "echo inner \$GPUROTA_LEASE"; echo outer $GPUROTA_LEASE'
+  add web --memory 1G "${machine[@]}" --env PATH -- sh -c 'gpurota run -- sh -c "echo inner \$GPUROTA_LEASE"; echo outer $GPUROTA_LEASE'
   wait_until in_state web finished
   [ "$(gpurota job logs web | sed -n 's/^inner //p')" = "$(gpurota job logs web | sed -n 's/^outer //p')" ]
   eval "$(gpurota reserve --gpu-ids 0 --memory 2G 2>/dev/null)"
