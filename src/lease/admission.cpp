@@ -77,4 +77,14 @@ Admission admit(const QueueView& view, std::size_t place, WallTime now) {
   return admission;
 }
 
+bool starts_beside(const PlacementRequest& placement, const std::vector<GpuRoom>& rooms,
+                   const std::vector<Occupant>& leases) {
+  const std::vector<Request> nobody;
+  const Topology topology;
+  const QueueView view{nobody, rooms, leases, topology};
+  Request request;
+  request.placement = placement;
+  return !Planner(view, WallTime{}).start_of(request).empty();
+}
+
 }  // namespace gpurota::lease

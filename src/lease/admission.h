@@ -19,4 +19,8 @@ struct Admission {
 // Of the request at this place of the queue.
 Admission admit(const QueueView& view, std::size_t place, WallTime now);
 
+// Whether a request for this would start now if these leases were all that there is.
+bool starts_beside(const PlacementRequest& placement, const std::vector<GpuRoom>& rooms,
+                   const std::vector<Occupant>& leases);
+
 }  // namespace gpurota::lease

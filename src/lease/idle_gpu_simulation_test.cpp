@@ -271,7 +271,7 @@ class IdleLab {
       check_leaving(promise, now.leaving, others);
       ended_for_bookings_ += now.leaving.size();
       end(now.leaving);
-      if (!now.why.empty()) return;
+      if (now.why) return;
     }
   }
   // No lease ends for a booking that is younger than itself, and none where a free GPU would do.

@@ -1,6 +1,6 @@
 #include "daemon/leases/own_shell.h"
 
-#include "lease/placement.h"
+#include "lease/admission.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -50,15 +50,25 @@ std::string has_text(const OwnShell::Parts& parts, const std::vector<LeaseId>& a
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
+// If these leases were all that there is.
+bool would_start(const OwnShell::Parts& parts, const AcquireRequest& request,
+                 const std::vector<LeaseId>& leases) {
+  auto occupants = parts.rooms.occupants();
+  std::erase_if(occupants, [&](const lease::Occupant& each) {
+    return std::find(leases.begin(), leases.end(), each.id) == leases.end();
+  });
+  return lease::starts_beside(request.placement, parts.rooms.list_with(leases), occupants);
+}
+
 }  // namespace
 
 Result<void> check_own_shell(const OwnShell::Parts& parts, const AcquireRequest& request,
                              const OwnShell& shell) {
   const std::vector<LeaseId> around = leases_around(parts, request, shell);
   if (around.empty()) return {};
-  if (lease::place(request.placement, parts.rooms.list_with(around))) return {};
+  if (would_start(parts, request, around)) return {};
   // What could not start in any case is refused, or waits, for that.
-  if (!lease::place(request.placement, parts.rooms.list_with({}))) return {};
+  if (!would_start(parts, request, {})) return {};
   const bool command = request.kind != LeaseKind::kReservation;
   return fail(
       Code::kInvalid,
