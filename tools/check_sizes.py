@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Keeps files and functions small. Runs as a test.
+"""Keeps functions small, and says which files are long. Runs as a test.
 
-    tools/check_sizes.py [ROOT]      prints what is too long; exits 1 if anything is
+    tools/check_sizes.py [ROOT]      prints what is too long; exits 1 if a function is
+
+A file is an idea, and may be as long as that: a long file is worth a look, and no failure.
 
 Function ends are found by indentation, which clang-format guarantees: a body opens on a line that
 ends with "{" and closes with "}" at the same depth as the function's first line.
@@ -57,7 +59,7 @@ def check_file(root, path):
     suffix = os.path.splitext(path)[1]
     limit = MAX_LINES.get(suffix)
     if limit and len(lines) > limit:
-        problems.append("%s: %d lines, at most %d" % (path, len(lines), limit))
+        print("%s: %d lines: is it more than one idea?" % (path, len(lines)))
     if not limit:  # generated tables
         return problems
     is_test = path.startswith("tests") or path.endswith(("_test.cpp", "_test.c"))

@@ -10,8 +10,8 @@
 #include "cli/own_defaults.h"
 #include "cli/status_columns.h"
 #include "cli/typed_options.h"
-#include "core/end_warning.h"
 #include "cli/whose.h"
+#include "core/end_warning.h"
 
 #include <tl/expected.hpp>
 

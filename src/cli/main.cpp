@@ -11,27 +11,10 @@
 #include <type_traits>
 #include <variant>
 
-int main(int argc, char** argv) {
+namespace {
+
+int run_command(const gpurota::cli::Context& context, const gpurota::cli::Command& command) {
   using namespace gpurota::cli;
-  gpurota::occupy_closed_streams();
-  (void)std::setlocale(LC_TIME, "");
-  const std::vector<std::string> words(argv + (argc > 0), argv + argc);
-  const auto defaults = read_own_defaults();
-  if (!defaults) complain(defaults.error().message);
-  if (!defaults && uses_defaults(words)) return kExitUsage;
-  auto arguments = parse_arguments(words, defaults.value_or(OwnDefaults{}));
-  if (!arguments) {
-    complain(arguments.error().message);
-    return arguments.error().exit_code;
-  }
-  choose_colour(arguments->color);
-  if (arguments->verbose && !arguments->defaults.empty()) {
-    complain(arguments->defaults + " (from " + defaults->path + ")");
-  }
-  const Context context{arguments->runtime_dir, arguments->verbose, arguments->quiet};
-  if (const auto found = find_all_named(context, arguments->command); !found) {
-    return failed(found.error());
-  }
   return std::visit(
       [&](const auto& options) {
         using Options = std::decay_t<decltype(options)>;
@@ -70,5 +53,31 @@ int main(int argc, char** argv) {
         if constexpr (std::is_same_v<Options, BurnOptions>) return burn(context, options);
         if constexpr (std::is_same_v<Options, CompleteOptions>) return complete(context, options);
       },
-      arguments->command);
+      command);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace gpurota::cli;
+  gpurota::occupy_closed_streams();
+  (void)std::setlocale(LC_TIME, "");
+  const std::vector<std::string> words(argv + (argc > 0), argv + argc);
+  const auto defaults = read_own_defaults();
+  if (!defaults) complain(defaults.error().message);
+  if (!defaults && uses_defaults(words)) return kExitUsage;
+  auto arguments = parse_arguments(words, defaults.value_or(OwnDefaults{}));
+  if (!arguments) {
+    complain(arguments.error().message);
+    return arguments.error().exit_code;
+  }
+  choose_colour(arguments->color);
+  if (arguments->verbose && !arguments->defaults.empty()) {
+    complain(arguments->defaults + " (from " + defaults->path + ")");
+  }
+  const Context context{arguments->runtime_dir, arguments->verbose, arguments->quiet};
+  if (const auto found = find_all_named(context, arguments->command); !found) {
+    return failed(found.error());
+  }
+  return run_command(context, arguments->command);
 }

@@ -1,7 +1,6 @@
 // Going through the words of a command line with the options that its command has. Pure.
 #pragma once
 
-#include "core/end_warning.h"
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/result.h"
@@ -70,8 +69,6 @@ Result<void> check_word(const Option& option, const std::string& value);
 // Values that several commands take.
 // Nobody means less than 1 MiB: a unit was forgotten.
 Result<void> check_amount(const char* option, const std::string& text, Bytes amount);
-// --warn: "10m", "10m:USR1"; "0": no warning.
-Result<std::optional<EndWarning>> warning_of(const std::optional<std::string>& text);
 Result<std::optional<SizeSpec>> size_of(const char* option, const std::optional<std::string>& text);
 // "80%": 1 to 100.
 Result<std::optional<int>> percent_of(const char* option, const std::optional<std::string>& text);

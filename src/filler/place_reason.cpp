@@ -21,6 +21,9 @@ Reason reason_of(Why why, std::string_view gpu) {
     case Why::kLoad:
       return {ReasonCode::kLoad,
               fmt::format("GPU {} computes for a program that gpurota cannot see", gpu)};
+    case Why::kHidden:
+      return {ReasonCode::kForeignProcess,
+              fmt::format("memory of GPU {} is in use that no listed process has", gpu)};
     case Why::kPaused:
       return paused_reason();
     case Why::kRemoved:

@@ -123,8 +123,8 @@ TEST_F(KeeperTest, GivesItNoLeaseOfTheShellInWhichItWasAdded) {
                               {"GPUROTA_SOCKET", "/s"},
                               {"GPUROTA_WHOLE", "1"},
                               {"A", "b"}};
-  start({"sh", "-c", "env | grep -E '^(GPUROTA_(LEASE|TOKEN|SOCKET|WHOLE)|A)='"});
-  EXPECT_EQ(report().code, 0);
+  const auto report = run({"sh", "-c", "env | grep -E '^(GPUROTA_(LEASE|TOKEN|SOCKET|WHOLE)|A)='"});
+  EXPECT_EQ(report.code, 0);
   EXPECT_EQ(log(), "A=b\n");
 }
 

@@ -34,8 +34,8 @@ struct Beginning {
   std::vector<LeaseId> move_out{};  // or are moved
   // Or leases without a stated end, which leave if the booking is used; else they go on.
   std::vector<LeaseId> leaving{};
-  std::optional<Reason> why{};      // it has to wait for something else
-  bool out_of_service = false;      // which is no lease that ends
+  std::optional<Reason> why{};  // it has to wait for something else
+  bool out_of_service = false;  // which is no lease that ends
 };
 // `request`: as it was asked for; `booked`: what is kept for it. `view` has not this booking, and its queue does not count.
 Beginning begin(const QueueView& view, const Request& request, const Booked& booked, WallTime now);

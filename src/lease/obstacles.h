@@ -27,10 +27,12 @@ const Occupant* lease_in_the_way(const Request& request, const GpuPlan& gpu,
 // Until when as many of the GPUs are free for the request as it wants, and what happens then.
 // Nothing: too few are free, or nothing is to happen.
 std::optional<FreeUntil> free_until(const Request& request, GpuPlan::Against against,
-                                    std::span<GpuPlan* const> gpus, const QueueView& view, const KeptFor& kept_for, WallTime now);
+                                    std::span<GpuPlan* const> gpus, const QueueView& view,
+                                    const KeptFor& kept_for, WallTime now);
 
 // How many of the GPUs the request could have now, at most as many as it wants.
-int free_now(const Request& request, GpuPlan::Against against, std::span<GpuPlan* const> gpus, WallTime now);
+int free_now(const Request& request, GpuPlan::Against against, std::span<GpuPlan* const> gpus,
+             WallTime now);
 
 // Whether something else than the size of the leases there is in the way.
 std::optional<Crowded> crowded(const Request& request, const GpuPlan& gpu, GpuPlan::Against against,

@@ -136,8 +136,8 @@ struct StoredGpuState {
   std::optional<SizeSpec> capacity{};
   std::optional<std::chrono::milliseconds> quantum{};  // zero: from the cost of moving
   std::string turns{};                                 // "auto", "on", "off"
-  Bytes context_cost{};          // what a context was seen to take; zero: never seen
-  std::string context_driver{};  // the version of the driver with which it was
+  Bytes context_cost{};              // what a context was seen to take; zero: never seen
+  std::string context_driver{};      // the version of the driver with which it was
   std::chrono::milliseconds kept{};  // for how long plans have kept somebody from it (keeping.h)
   std::vector<StoredAge> ages{};
   bool operator==(const StoredGpuState&) const = default;

@@ -15,12 +15,14 @@ constexpr const char* kSelectLeases =
     "SELECT id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid, main_start, "
     "cgroup,"
     " boot_id, ending, subreaper, ends_ms, as_name, ticket, priority,"
-    " quantum_ms, name, containers, booking, unused_since_ms, warn_s, warn_signal, leaves_ms, warned"
+    " quantum_ms, name, containers, booking, unused_since_ms, warn_s, warn_signal, leaves_ms, "
+    "warned"
     " FROM lease ORDER BY id";
 constexpr const char* kInsertLease =
     "INSERT INTO lease (id, uid, kind, token, since_ms, note, holder_pid, holder_start, main_pid,"
     " main_start, cgroup, boot_id, ending, subreaper, ends_ms, as_name, ticket, priority,"
-    " quantum_ms, name, containers, booking, unused_since_ms, warn_s, warn_signal, leaves_ms, warned)"
+    " quantum_ms, name, containers, booking, unused_since_ms, warn_s, warn_signal, leaves_ms, "
+    "warned)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 StoredLease lease_at(const Statement& row) {

@@ -29,12 +29,38 @@
 #include <unistd.h>
 
 typedef unsigned long long u64;
-typedef struct { int type, id; } location;
-typedef struct { int type, handles; location where; void *win32; unsigned char flags[8]; } allocation_prop;
-typedef struct { int type, handles; location where; void *security; size_t most; unsigned char reserved[56]; } pool_props;
-typedef struct { location where; int flags; } access_desc;
-typedef struct { char bytes[64]; } blob;
-typedef struct { int type; union { int fd; void *two[2]; } handle; u64 size; unsigned flags, reserved[16]; } external_desc;
+typedef struct {
+  int type, id;
+} location;
+typedef struct {
+  int type, handles;
+  location where;
+  void* win32;
+  unsigned char flags[8];
+} allocation_prop;
+typedef struct {
+  int type, handles;
+  location where;
+  void* security;
+  size_t most;
+  unsigned char reserved[56];
+} pool_props;
+typedef struct {
+  location where;
+  int flags;
+} access_desc;
+typedef struct {
+  char bytes[64];
+} blob;
+typedef struct {
+  int type;
+  union {
+    int fd;
+    void* two[2];
+  } handle;
+  u64 size;
+  unsigned flags, reserved[16];
+} external_desc;
 
 static void *cuda, *nvml;
 #define CU(name, ...) ((int (*)(__VA_ARGS__))dlsym(cuda, #name))
@@ -45,41 +71,62 @@ static u64 handle, address, linear, opened, piece, size_made;
 static int given = -1, held = -1;
 static void *pool, *imported_pool, *external;
 
-static int duplicate_of(const char *path) {
+static int duplicate_of(const char* path) {
   int pid = 0, number = -1;
   if (sscanf(path, "/proc/%d/fd/%d", &pid, &number) != 2) return -1;
-  int process = (int)syscall(434, pid, 0);               /* pidfd_open */
-  int fd = (int)syscall(438, process, number, 0);        /* pidfd_getfd */
+  int process = (int)syscall(434, pid, 0);        /* pidfd_open */
+  int fd = (int)syscall(438, process, number, 0); /* pidfd_getfd */
   close(process);
   return fd;
 }
-static void hex_of(const blob *b, char *out) { for (int i = 0; i < 64; i++) sprintf(out + 2 * i, "%02x", (unsigned char)b->bytes[i]); }
-static void blob_of(const char *hex, blob *b) { for (int i = 0; i < 64; i++) { unsigned v = 0; sscanf(hex + 2 * i, "%2x", &v); b->bytes[i] = (char)v; } }
+static void hex_of(const blob* b, char* out) {
+  for (int i = 0; i < 64; i++) sprintf(out + 2 * i, "%02x", (unsigned char)b->bytes[i]);
+}
+static void blob_of(const char* hex, blob* b) {
+  for (int i = 0; i < 64; i++) {
+    unsigned v = 0;
+    sscanf(hex + 2 * i, "%2x", &v);
+    b->bytes[i] = (char)v;
+  }
+}
 static void say_key(void) {
   char path[64], line[256], found[256] = "-";
   snprintf(path, sizeof path, "/proc/self/fdinfo/%d", held);
-  FILE *f = fopen(path, "r");
-  while (f && fgets(line, sizeof line, f)) if (!strncmp(line, "lock:", 5)) snprintf(found, sizeof found, "%.*s", (int)strcspn(line, "\n"), line);
+  FILE* f = fopen(path, "r");
+  while (f && fgets(line, sizeof line, f))
+    if (!strncmp(line, "lock:", 5))
+      snprintf(found, sizeof found, "%.*s", (int)strcspn(line, "\n"), line);
   if (f) fclose(f);
   printf("%s\n", found);
 }
 static void say_nvml(void) {
-  struct { unsigned pid, pad; u64 used; unsigned gi, ci; } list[64];
-  struct { u64 total, free, used; } memory = {0, 0, 0};
+  struct {
+    unsigned pid, pad;
+    u64 used;
+    unsigned gi, ci;
+  } list[64];
+  struct {
+    u64 total, free, used;
+  } memory = {0, 0, 0};
   unsigned count = 64;
-  void *device = 0;
-  if (NV(nvmlDeviceGetHandleByIndex_v2, unsigned, void **)(0, &device)) { printf("no NVML\n"); return; }
-  NV(nvmlDeviceGetMemoryInfo, void *, void *)(device, &memory);
+  void* device = 0;
+  if (NV(nvmlDeviceGetHandleByIndex_v2, unsigned, void**)(0, &device)) {
+    printf("no NVML\n");
+    return;
+  }
+  NV(nvmlDeviceGetMemoryInfo, void*, void*)(device, &memory);
   printf("%llu", memory.used / kMiB);
-  if (!NV(nvmlDeviceGetComputeRunningProcesses_v3, void *, unsigned *, void *)(device, &count, list))
-    for (unsigned i = 0; i < count; i++) printf(" %u=%lld", list[i].pid, list[i].used == ~0ull ? -1 : (long long)(list[i].used / kMiB));
+  if (!NV(nvmlDeviceGetComputeRunningProcesses_v3, void*, unsigned*, void*)(device, &count, list))
+    for (unsigned i = 0; i < count; i++)
+      printf(" %u=%lld", list[i].pid,
+             list[i].used == ~0ull ? -1 : (long long)(list[i].used / kMiB));
   printf("\n");
 }
 static int map_it(u64 size) {
   access_desc both = {{1, 0}, 3};
-  int r = CU(cuMemAddressReserve, u64 *, size_t, size_t, u64, u64)(&address, size, 0, 0, 0);
+  int r = CU(cuMemAddressReserve, u64*, size_t, size_t, u64, u64)(&address, size, 0, 0, 0);
   if (!r) r = CU(cuMemMap, u64, size_t, size_t, u64, u64)(address, size, 0, handle, 0);
-  if (!r) r = CU(cuMemSetAccess, u64, size_t, void *, size_t)(address, size, &both, 1);
+  if (!r) r = CU(cuMemSetAccess, u64, size_t, void*, size_t)(address, size, &both, 1);
   if (!r) r = CU(cuMemsetD32_v2, u64, unsigned, size_t)(address, 7, kMiB / 4);
   size_made = size;
   return r;
@@ -88,19 +135,19 @@ static int make_pool(u64 size) {
   pool_props props;
   memset(&props, 0, sizeof props);
   props.type = 1, props.handles = kDescriptor, props.where.type = 1;
-  int r = CU(cuMemPoolCreate, void **, void *)(&pool, &props);
-  if (!r) r = CU(cuMemAllocFromPoolAsync, u64 *, size_t, void *, void *)(&piece, size, pool, 0);
+  int r = CU(cuMemPoolCreate, void**, void*)(&pool, &props);
+  if (!r) r = CU(cuMemAllocFromPoolAsync, u64*, size_t, void*, void*)(&piece, size, pool, 0);
   if (!r) r = CU(cuCtxSynchronize, void)();
   return r;
 }
-static int take_external(const char *path, u64 size) {
+static int take_external(const char* path, u64 size) {
   external_desc desc;
   memset(&desc, 0, sizeof desc);
   desc.type = 1, desc.handle.fd = duplicate_of(path), desc.size = size;
-  return CU(cuImportExternalMemory, void **, void *)(&external, &desc);
+  return CU(cuImportExternalMemory, void**, void*)(&external, &desc);
 }
 
-static void carry_out(const char *word, const char *argument, u64 size) {
+static void carry_out(const char* word, const char* argument, u64 size) {
   int r = 0;
   blob b;
   char hex[129] = "";
@@ -111,56 +158,102 @@ static void carry_out(const char *word, const char *argument, u64 size) {
     allocation_prop prop;
     memset(&prop, 0, sizeof prop);
     prop.type = 1, prop.handles = kDescriptor, prop.where.type = 1;
-    r = CU(cuMemCreate, u64 *, size_t, void *, u64)(&handle, mib, &prop, 0);
+    r = CU(cuMemCreate, u64*, size_t, void*, u64)(&handle, mib, &prop, 0);
   } else if (IS("export")) {
-    r = CU(cuMemExportToShareableHandle, void *, u64, int, u64)(&given, handle, kDescriptor, 0);
-    if (!r) { printf("0 /proc/%d/fd/%d\n", getpid(), given); return; }
-  } else if (IS("close")) { close(given);
-  } else if (IS("map")) { r = map_it(mib);
-  } else if (IS("unmap")) { r = CU(cuMemUnmap, u64, size_t)(address, size_made); CU(cuMemAddressFree, u64, size_t)(address, size_made);
-  } else if (IS("release")) { r = CU(cuMemRelease, u64)(handle);
+    r = CU(cuMemExportToShareableHandle, void*, u64, int, u64)(&given, handle, kDescriptor, 0);
+    if (!r) {
+      printf("0 /proc/%d/fd/%d\n", getpid(), given);
+      return;
+    }
+  } else if (IS("close")) {
+    close(given);
+  } else if (IS("map")) {
+    r = map_it(mib);
+  } else if (IS("unmap")) {
+    r = CU(cuMemUnmap, u64, size_t)(address, size_made);
+    CU(cuMemAddressFree, u64, size_t)(address, size_made);
+  } else if (IS("release")) {
+    r = CU(cuMemRelease, u64)(handle);
   } else if (IS("hold")) {
     held = duplicate_of(argument);
-    if (held >= 0) { printf("0 /proc/%d/fd/%d\n", getpid(), held); return; }
+    if (held >= 0) {
+      printf("0 /proc/%d/fd/%d\n", getpid(), held);
+      return;
+    }
     r = 1;
-  } else if (IS("key")) { say_key(); return;
-  } else if (IS("drop")) { close(held);
+  } else if (IS("key")) {
+    say_key();
+    return;
+  } else if (IS("drop")) {
+    close(held);
   } else if (IS("take")) {
     int fd = duplicate_of(argument);
-    r = CU(cuMemImportFromShareableHandle, u64 *, void *, int)(&handle, (void *)(long)fd, kDescriptor);
+    r = CU(cuMemImportFromShareableHandle, u64*, void*, int)(&handle, (void*)(long)fd, kDescriptor);
     close(fd);
-  } else if (IS("external")) { r = take_external(argument, size * kMiB);
-  } else if (IS("destroy")) { r = CU(cuDestroyExternalMemory, void *)(external);
-  } else if (IS("alloc")) { r = CU(cuMemAlloc_v2, u64 *, size_t)(&linear, mib);
-  } else if (IS("free")) { r = CU(cuMemFree_v2, u64)(linear);
+  } else if (IS("external")) {
+    r = take_external(argument, size * kMiB);
+  } else if (IS("destroy")) {
+    r = CU(cuDestroyExternalMemory, void*)(external);
+  } else if (IS("alloc")) {
+    r = CU(cuMemAlloc_v2, u64*, size_t)(&linear, mib);
+  } else if (IS("free")) {
+    r = CU(cuMemFree_v2, u64)(linear);
   } else if (IS("handle")) {
-    r = CU(cuIpcGetMemHandle, void *, u64)(&b, linear);
-    if (!r) { hex_of(&b, hex); printf("0 %s\n", hex); return; }
-  } else if (IS("open")) { blob_of(argument, &b); r = CU(cuIpcOpenMemHandle_v2, u64 *, blob, unsigned)(&opened, b, 1);
-  } else if (IS("shut")) { r = CU(cuIpcCloseMemHandle, u64)(opened);
-  } else if (IS("pool")) { r = make_pool(mib);
+    r = CU(cuIpcGetMemHandle, void*, u64)(&b, linear);
+    if (!r) {
+      hex_of(&b, hex);
+      printf("0 %s\n", hex);
+      return;
+    }
+  } else if (IS("open")) {
+    blob_of(argument, &b);
+    r = CU(cuIpcOpenMemHandle_v2, u64*, blob, unsigned)(&opened, b, 1);
+  } else if (IS("shut")) {
+    r = CU(cuIpcCloseMemHandle, u64)(opened);
+  } else if (IS("pool")) {
+    r = make_pool(mib);
   } else if (IS("poolpath")) {
-    r = CU(cuMemPoolExportToShareableHandle, void *, void *, int, u64)(&given, pool, kDescriptor, 0);
-    if (!r) { printf("0 /proc/%d/fd/%d\n", getpid(), given); return; }
+    r = CU(cuMemPoolExportToShareableHandle, void*, void*, int, u64)(&given, pool, kDescriptor, 0);
+    if (!r) {
+      printf("0 /proc/%d/fd/%d\n", getpid(), given);
+      return;
+    }
   } else if (IS("piece")) {
-    r = CU(cuMemPoolExportPointer, void *, u64)(&b, piece);
-    if (!r) { hex_of(&b, hex); printf("0 %s\n", hex); return; }
+    r = CU(cuMemPoolExportPointer, void*, u64)(&b, piece);
+    if (!r) {
+      hex_of(&b, hex);
+      printf("0 %s\n", hex);
+      return;
+    }
   } else if (IS("poolin")) {
     int fd = duplicate_of(argument);
-    r = CU(cuMemPoolImportFromShareableHandle, void **, void *, int, u64)(&imported_pool, (void *)(long)fd, kDescriptor, 0);
-    if (!r) r = CU(cuMemPoolSetAccess, void *, void *, size_t)(imported_pool, &both, 1);
+    r = CU(cuMemPoolImportFromShareableHandle, void**, void*, int, u64)(
+        &imported_pool, (void*)(long)fd, kDescriptor, 0);
+    if (!r) r = CU(cuMemPoolSetAccess, void*, void*, size_t)(imported_pool, &both, 1);
     close(fd);
-  } else if (IS("piecein")) { blob_of(argument, &b); r = CU(cuMemPoolImportPointer, u64 *, void *, void *)(&piece, imported_pool, &b);
-  } else if (IS("piecefree")) { r = CU(cuMemFreeAsync, u64, void *)(piece, 0); if (!r) r = CU(cuCtxSynchronize, void)();
+  } else if (IS("piecein")) {
+    blob_of(argument, &b);
+    r = CU(cuMemPoolImportPointer, u64*, void*, void*)(&piece, imported_pool, &b);
+  } else if (IS("piecefree")) {
+    r = CU(cuMemFreeAsync, u64, void*)(piece, 0);
+    if (!r) r = CU(cuCtxSynchronize, void)();
   } else if (IS("info")) {
     size_t free = 0, total = 0;
-    CU(cuMemGetInfo_v2, size_t *, size_t *)(&free, &total);
+    CU(cuMemGetInfo_v2, size_t*, size_t*)(&free, &total);
     printf("%zu %zu\n", free / kMiB, total / kMiB);
     return;
-  } else if (IS("nvml")) { say_nvml(); return;
-  } else if (IS("end")) { exit(0);
-  } else if (IS("pid")) { printf("%d\n", getpid()); return;
-  } else { printf("what?\n"); return; }
+  } else if (IS("nvml")) {
+    say_nvml();
+    return;
+  } else if (IS("end")) {
+    exit(0);
+  } else if (IS("pid")) {
+    printf("%d\n", getpid());
+    return;
+  } else {
+    printf("what?\n");
+    return;
+  }
   printf("%d\n", r);
 }
 
@@ -169,19 +262,26 @@ int main(void) {
   setvbuf(stdout, 0, _IOLBF, 0);
   cuda = dlopen("libcuda.so.1", RTLD_NOW);
   nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW);
-  if (!cuda || !nvml) { printf("no driver: %s\n", dlerror()); return 77; }
-  void *context = 0;
+  if (!cuda || !nvml) {
+    printf("no driver: %s\n", dlerror());
+    return 77;
+  }
+  void* context = 0;
   int r = CU(cuInit, unsigned)(0);
-  if (!r) r = CU(cuDevicePrimaryCtxRetain, void **, int)(&context, 0);
-  if (!r) r = CU(cuCtxSetCurrent, void *)(context);
-  if (r) { printf("no context: %d\n", r); return 3; }
+  if (!r) r = CU(cuDevicePrimaryCtxRetain, void**, int)(&context, 0);
+  if (!r) r = CU(cuCtxSetCurrent, void*)(context);
+  if (r) {
+    printf("no context: %d\n", r);
+    return 3;
+  }
   NV(nvmlInit_v2, void)();
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
   printf("ready\n");
   while (fgets(line, sizeof line, stdin)) {
     u64 size = 0;
     *argument = 0;
-    if (sscanf(line, "%31s %255s %llu", word, argument, &size) >= 1) carry_out(word, argument, size);
+    if (sscanf(line, "%31s %255s %llu", word, argument, &size) >= 1)
+      carry_out(word, argument, size);
   }
   return 0;
 }

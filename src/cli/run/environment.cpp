@@ -21,7 +21,8 @@ std::string_view entry_name(std::string_view entry) { return entry.substr(0, ent
 
 std::optional<std::string> find(const std::vector<std::string>& variables, std::string_view name) {
   for (const std::string& entry : variables) {
-    if (entry_name(entry) == name && entry.size() > name.size()) return entry.substr(name.size() + 1);
+    if (entry_name(entry) == name && entry.size() > name.size())
+      return entry.substr(name.size() + 1);
   }
   return std::nullopt;
 }

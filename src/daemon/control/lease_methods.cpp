@@ -313,7 +313,7 @@ Result<void> LeaseMethods::check_update(const Caller& caller, const LeaseEntry& 
     const GpuEntry* gpu = parts_.gpus.find(share.uuid);
     larger |= call.memory && share.limit && gpu && call.memory->of(gpu->info.memory) > *share.limit;
   }
-  const QueueEntry* first = parts_.queue.first_planned_on(lease.gpus);
+  const QueueEntry* first = first_planned_on(parts_.queue.entries(), lease.gpus);
   if ((!longer && !larger) || !first || parts_.views.is_administrator(caller.uid)) return {};
   return fail(Code::kLimit,
               fmt::format("{} waits for a GPU of {}: it can have neither more time nor "

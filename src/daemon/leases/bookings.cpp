@@ -34,6 +34,35 @@ bool keeps_on(const config::Config& config) {
   return config.expired_reservation == config::Expired::kKeep;
 }
 
+// The leases as a promise has to see them: what the site lets go on has no end.
+std::vector<lease::Occupant> lasting_occupants(const GpuRooms& rooms,
+                                               const config::Config& config) {
+  std::vector<lease::Occupant> occupants = rooms.occupants();
+  if (!keeps_on(config)) return occupants;
+  for (lease::Occupant& occupant : occupants) {
+    if (occupant.kind == LeaseKind::kReservation) occupant.ends.reset();
+  }
+  return occupants;
+}
+
+// The lease that the booking is now; null: it has not begun, or is over.
+const LeaseEntry* lease_of(RequestId booking, const LeaseManager& leases) {
+  for (const auto& [lease, entry] : leases.entries()) {
+    if (entry.booking == booking && !entry.cause) return &entry;
+  }
+  return nullptr;
+}
+
+bool is_no_show(WallTime since, WallTime now, const config::Config& config) {
+  const auto patience = config.bookings.no_show;
+  return patience != std::chrono::seconds(0) && now >= since + patience;
+}
+
+Duration warn_before(const config::Config& config) {
+  const auto& times = config.notify.before_end;
+  return times.empty() ? kLookBefore : Duration(times.front());
+}
+
 }  // namespace
 
 std::string names_of(const std::vector<GpuUuid>& gpus, const GpuTable& table) {
@@ -83,21 +112,12 @@ Result<void> Bookings::restore() {
                        .on_time = stored.on_time,
                        .used = stored.used};
     // The last daemon has told, or nobody was there to.
-    entry.warned = parts_.wall_clock() >= entry.begins - warn_before();
+    entry.warned = parts_.wall_clock() >= entry.begins - warn_before(parts_.config);
     log::info("booking restored", {{"request", to_string(entry.id)}});
     add(std::move(entry));
   }
   arm();
   return {};
-}
-
-std::vector<lease::Occupant> Bookings::occupants() const {
-  std::vector<lease::Occupant> occupants = parts_.rooms.occupants();
-  if (!keeps_on(parts_.config)) return occupants;
-  for (lease::Occupant& occupant : occupants) {
-    if (occupant.kind == LeaseKind::kReservation) occupant.ends.reset();
-  }
-  return occupants;
 }
 
 lease::Booked Bookings::booked_of(const BookingEntry& entry) const {
@@ -159,7 +179,7 @@ Result<std::vector<GpuUuid>> Bookings::place(const BookingEntry& entry,
                                              const std::vector<lease::Booked>& others,
                                              const std::vector<lease::Request>& first) const {
   const auto rooms = parts_.rooms.list();
-  const auto leases = occupants();
+  const auto leases = lasting_occupants(parts_.rooms, parts_.config);
   const auto gpus = lease::book({first, rooms, leases, parts_.rooms.topology(), others},
                                 request_of(entry, entry.begins), entry.begins, parts_.wall_clock());
   if (!gpus) return tl::unexpected(refusal(entry, gpus.error()));
@@ -295,11 +315,6 @@ void Bookings::on_lease_change(const LeaseEntry&, bool) {
   });
 }
 
-Duration Bookings::warn_before() const {
-  const auto& times = parts_.config.notify.before_end;
-  return times.empty() ? kLookBefore : Duration(times.front());
-}
-
 void Bookings::look() {
   const WallTime now = parts_.wall_clock();
   std::vector<RequestId> soon, due, over;
@@ -308,7 +323,7 @@ void Bookings::look() {
       over.push_back(entry.id);
     } else if (now >= entry.begins) {
       due.push_back(entry.id);
-    } else if (!entry.warned && now >= entry.begins - warn_before()) {
+    } else if (!entry.warned && now >= entry.begins - warn_before(parts_.config)) {
       soon.push_back(entry.id);
     }
   }
@@ -350,7 +365,7 @@ bool Bookings::begins_when_used(const BookingEntry& entry,
                                 const std::vector<lease::Booked>& others) const {
   const std::vector<lease::Request> nobody;
   const auto rooms = parts_.rooms.list();
-  auto leases = occupants();
+  auto leases = lasting_occupants(parts_.rooms, parts_.config);
   const lease::Booked booked = booked_of(entry);
   std::erase_if(leases,
                 [&](const lease::Occupant& each) { return lease::leaves_for(each, booked); });
@@ -375,7 +390,16 @@ void Bookings::begin(RequestId id) {
   const bool waits_for_use = !beginning.leaving.empty() && !entry.used && !entry.on_time;
   position_of(id, entries_)->waits_for_use = waits_for_use;
   if (waits_for_use && !entry.waits_for_use) tell({.step = BookingStep::kReady, .booking = entry});
-  if (!beginning.leaving.empty()) return let_leave(entry, beginning.leaving);
+  if (!beginning.leaving.empty()) {
+    if (waits_for_use) return;
+    for (const LeaseId lease : beginning.leaving) {
+      parts_.leases.end(lease, EndCause::kBooking,
+                        fmt::format("{} began to use booking {}",
+                                    display_text(parts_.processes.user_name(entry.asked.uid), 32),
+                                    to_string(id)));
+    }
+    return;
+  }
   if (beginning.gpus.empty()) return make_room(entry, beginning);
   AcquireRequest asked = entry.asked;
   asked.booking = id;
@@ -390,34 +414,14 @@ void Bookings::begin(RequestId id) {
   parts_.queue.poke();
 }
 
-std::string Bookings::owner_text(const BookingEntry& entry) const {
-  return display_text(parts_.processes.user_name(entry.asked.uid), 32);
-}
-
-void Bookings::let_leave(const BookingEntry& entry, const std::vector<LeaseId>& leases) {
-  if (!entry.used && !entry.on_time) return;
-  for (const LeaseId lease : leases) {
-    parts_.leases.end(
-        lease, EndCause::kBooking,
-        fmt::format("{} began to use booking {}", owner_text(entry), to_string(entry.id)));
-  }
-}
-
-const LeaseEntry* Bookings::lease_of(RequestId id) const {
-  for (const auto& [lease, entry] : parts_.leases.entries()) {
-    if (entry.booking == id && !entry.cause) return &entry;
-  }
-  return nullptr;
-}
-
 std::optional<uid_t> Bookings::owner_of(RequestId id) const {
   if (const BookingEntry* const entry = find(id)) return entry->asked.uid;
-  const LeaseEntry* const lease = lease_of(id);
+  const LeaseEntry* const lease = lease_of(id, parts_.leases);
   return lease ? std::optional(lease->lease.uid) : std::nullopt;
 }
 
 Result<ClaimedBooking> Bookings::claim(RequestId id) {
-  if (const LeaseEntry* const lease = lease_of(id)) {
+  if (const LeaseEntry* const lease = lease_of(id, parts_.leases)) {
     const LeaseId begun = lease->lease.id;
     GPUROTA_TRY(parts_.leases.use(begun));
     return ClaimedBooking{.lease = begun};
@@ -442,27 +446,26 @@ Result<ClaimedBooking> Bookings::claim(RequestId id) {
   }
   begin(id);
   arm();
-  if (const LeaseEntry* const lease = lease_of(id)) return ClaimedBooking{.lease = lease->lease.id};
+  if (const LeaseEntry* const lease = lease_of(id, parts_.leases))
+    return ClaimedBooking{.lease = lease->lease.id};
   const BookingEntry* const entry = find(id);
   if (!entry) return fail(Code::kGone, to_string(id) + " is over");
   return ClaimedBooking{.why = entry->waits_for};
 }
 
-bool Bookings::is_no_show(WallTime since) const {
-  const auto patience = parts_.config.bookings.no_show;
-  return patience != std::chrono::seconds(0) && parts_.wall_clock() >= since + patience;
-}
-
 void Bookings::end_unused() {
   std::vector<RequestId> bookings;
   for (const BookingEntry& entry : entries_) {
-    const bool idle = entry.waits_for_use && is_no_show(entry.begins);
+    const bool idle =
+        entry.waits_for_use && is_no_show(entry.begins, parts_.wall_clock(), parts_.config);
     if (idle && parts_.queue.would_serve_without(std::nullopt, entry.id))
       bookings.push_back(entry.id);
   }
   std::vector<LeaseId> leases;
   for (const auto& [id, entry] : parts_.leases.entries()) {
-    if (!entry.unused_since || entry.cause || !is_no_show(*entry.unused_since)) continue;
+    if (!entry.unused_since || entry.cause ||
+        !is_no_show(*entry.unused_since, parts_.wall_clock(), parts_.config))
+      continue;
     if (parts_.queue.would_serve_without(id, std::nullopt)) leases.push_back(id);
   }
   const std::string why = fmt::format("nobody used it for {}, and others wait for its GPUs",
@@ -480,9 +483,11 @@ void Bookings::end_unused() {
 }
 
 void Bookings::make_room(const BookingEntry& entry, const lease::Beginning& beginning) {
-  const std::string user = fmt::format("{} ({})", owner_text(entry), to_string(entry.id));
+  const std::string user =
+      fmt::format("{} ({})", display_text(parts_.processes.user_name(entry.asked.uid), 32),
+                  to_string(entry.id));
   parts_.queue.send_away(beginning.evict, beginning.move_out, [&](LeaseId) { return user; });
-  parts_.queue.yield_expired(entry.kept, user);
+  yield_expired(parts_.leases, parts_.config, entry.kept, user);
   position_of(entry.id, entries_)->waits_for =
       beginning.why ? reason_text(*beginning.why, parts_.wall_clock()) : "";
   if (beginning.why) set_trouble(entry.id, *beginning.why);
@@ -528,7 +533,7 @@ void Bookings::arm() {
     const Duration left = entry.begins - now;
     wait = std::min(wait, left > Duration(0) ? left : kBookingRetry);
     if (!entry.warned && left > Duration(0)) {
-      wait = std::min(wait, std::max(left - warn_before(), Duration(0)));
+      wait = std::min(wait, std::max(left - warn_before(parts_.config), Duration(0)));
     }
   }
   auto timer = parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kSchedule, [this] {

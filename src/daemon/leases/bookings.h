@@ -27,13 +27,13 @@ struct BookingEntry {
   AcquireRequest asked;  // a reservation; `lasts` is its length
   WallTime made;
   WallTime begins;
-  std::vector<GpuUuid> kept;   // for it
-  WallTime placed{};           // when these were chosen
-  bool on_time = false;        // leases without a stated end leave when it begins
-  bool used = false;           // they leave, as its owner has asked for it
-  bool waits_for_use = false;  // its time has come, and such leases are all that is in its way
-  TimePoint used_at{};         // when its owner asked for it
-  std::string waits_for{};     // since that, if it is not only for leases that leave
+  std::vector<GpuUuid> kept;        // for it
+  WallTime placed{};                // when these were chosen
+  bool on_time = false;             // leases without a stated end leave when it begins
+  bool used = false;                // they leave, as its owner has asked for it
+  bool waits_for_use = false;       // its time has come, and such leases are all that is in its way
+  TimePoint used_at{};              // when its owner asked for it
+  std::string waits_for{};          // since that, if it is not only for leases that leave
   std::optional<Reason> trouble{};  // why it has not begun, though its time has come
   bool warned = false;              // its user has been told that it begins soon
   WallTime ends() const { return begins + *asked.lasts; }
@@ -122,8 +122,6 @@ class Bookings final : public BookedGpus, public LeaseListener {
   std::vector<lease::Booked> booked_but(std::optional<RequestId> without) const;
   lease::Booked booked_of(const BookingEntry& entry) const;
   lease::Request request_of(const BookingEntry& entry, WallTime from) const;
-  // The leases as a promise has to see them: what the site lets go on has no end.
-  std::vector<lease::Occupant> occupants() const;
   // Behind `first`, who wait.
   Result<std::vector<GpuUuid>> place(const BookingEntry& entry,
                                      const std::vector<lease::Booked>& others,
@@ -147,16 +145,10 @@ class Bookings final : public BookedGpus, public LeaseListener {
   bool begins_when_used(const BookingEntry& entry, const std::vector<lease::Booked>& others) const;
   void begin(RequestId id);
   void make_room(const BookingEntry& entry, const lease::Beginning& beginning);
-  // Leases that are in its way leave, or go on until it is used.
-  void let_leave(const BookingEntry& entry, const std::vector<LeaseId>& leases);
   // Ends bookings, and leases that were one, which nobody uses while somebody waits.
   void end_unused();
-  bool is_no_show(WallTime since) const;
-  std::string owner_text(const BookingEntry& entry) const;
-  const LeaseEntry* lease_of(RequestId id) const;
   void set_trouble(RequestId id, Reason why);
   void miss(RequestId id);
-  Duration warn_before() const;
   void arm();
 
   Parts parts_;

@@ -49,6 +49,14 @@ bool is_alive(LeaseEntry& entry) {
   return entry.cause == EndCause::kExpired && !entry.covered.all_ended();
 }
 
+// Whether something of the lease still holds GPU memory.
+bool holds_memory(LeaseId id, const lease::GrantBook& grants,
+                  const std::vector<LeaseListener*>& listeners) {
+  return grants.has_dead(id) ||
+         std::any_of(listeners.begin(), listeners.end(),
+                     [id](const LeaseListener* each) { return each->holds_memory(id); });
+}
+
 }  // namespace
 
 const LeaseEntry* LeaseManager::find(LeaseId id) const {
@@ -395,19 +403,13 @@ void LeaseManager::step_ending(LeaseId id) {
   if (timer) entry.timer = std::move(*timer);
 }
 
-bool LeaseManager::holds_memory(LeaseId id) const {
-  return parts_.grants.has_dead(id) ||
-         std::any_of(listeners_.begin(), listeners_.end(),
-                     [&](const LeaseListener* each) { return each->holds_memory(id); });
-}
-
 bool LeaseManager::memory_is_back(LeaseEntry& entry) const {
   // Nobody looks at a GPU that is lost, and nobody is given it before it is found again.
   const bool any_is_there =
       std::any_of(entry.lease.gpus.begin(), entry.lease.gpus.end(),
                   [&](const LeaseGpu& share) { return parts_.gpus.find(share.uuid) != nullptr; });
   if (!any_is_there) return true;
-  if (holds_memory(entry.lease.id)) return false;
+  if (holds_memory(entry.lease.id, parts_.grants, listeners_)) return false;
   if (entry.lease.kind != LeaseKind::kFiller) return true;
   // A waiting request takes all of the GPU at once, so what the filler allocated after the last
   // reading is to be seen first. Memory that the driver has not taken back then is hidden memory.
@@ -495,7 +497,7 @@ void LeaseManager::on_expiry(LeaseId id) {
   const auto this_timer = std::move(entry.expiry);
   if (parts_.wall_clock() < *entry.lease.ends) return arm_expiry(entry);
   const bool used = !entry.members.list().empty() || !entry.commands.empty() ||
-                    !entry.covered.list().empty() || holds_memory(id);
+                    !entry.covered.list().empty() || holds_memory(id, parts_.grants, listeners_);
   const bool lives_on = entry.lease.kind == LeaseKind::kReservation && used &&
                         parts_.config.expired_reservation != config::Expired::kStop;
   if (!lives_on) {

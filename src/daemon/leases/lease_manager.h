@@ -113,7 +113,6 @@ class LeaseManager final : private CommandHost {
   void watch_endings(LeaseEntry& entry);
   void step_ending(LeaseId id);
   void finish(LeaseId id);
-  bool holds_memory(LeaseId id) const;
   bool memory_is_back(LeaseEntry& entry) const;
   void arm_expiry(LeaseEntry& entry);
   void on_expiry(LeaseId id);

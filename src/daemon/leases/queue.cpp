@@ -17,8 +17,6 @@ constexpr int kMostRounds = 20;
 // Clients try to reach a daemon several times a second; who is not back by then does not wait any
 // more, or is stopped.
 constexpr Duration kComeBackWithin = std::chrono::seconds(10);
-// A crash loses so much of the time for which requests were blocked.
-constexpr Duration kStoreClocksEvery = std::chrono::minutes(1);
 // Not in the queue, but decided on with those who are.
 constexpr RequestId kNewcomer{UINT64_MAX};
 
@@ -57,6 +55,22 @@ QueueEntry take_out(std::vector<QueueEntry>& entries, RequestId id) {
   return entry;
 }
 
+// The request for which the filler leaves.
+std::string who_needs(LeaseId filler, const lease::QueueDecision& decision, const Queue& queue,
+                      const LeaseManager& leases, ports::Processes& processes) {
+  const LeaseEntry* const lease = leases.find(filler);
+  for (const lease::Waiting& waiting : decision.waiting) {
+    const QueueEntry* const entry = waiting.way_made ? queue.find(waiting.request) : nullptr;
+    if (!entry || !lease) continue;
+    for (const GpuUuid& gpu : waiting.planned) {
+      if (!lease->lease.find_gpu(gpu)) continue;
+      const std::string user = display_text(processes.user_name(entry->asked.uid), 32);
+      return fmt::format("{} ({})", user, to_string(entry->id));
+    }
+  }
+  return "somebody";
+}
+
 }  // namespace
 
 const QueueEntry* Queue::find(RequestId id) const {
@@ -71,10 +85,7 @@ Result<void> Queue::restore() {
   for (const ports::StoredRequest& stored : requests) {
     if (!stored.begins) GPUROTA_TRY(restore_one(stored));  // else it is booked: bookings.h
   }
-  decided_at_ = stored_at_ = parts_.loop.now();
-  for (const GpuEntry& gpu : parts_.gpus.entries()) {
-    keeping_.restore(gpu.info.uuid, parts_.states.of(gpu.info.uuid).kept);
-  }
+  clocks_.restore();
   if (entries_.empty()) return {};
   auto timer = parts_.loop.add_timer(
       parts_.loop.now() + kComeBackWithin, ports::Urgency::kHousekeeping, [this] {
@@ -114,7 +125,7 @@ Result<void> Queue::restore_one(const ports::StoredRequest& stored) {
   entry.here = false;
   entry.holder = std::move(*holder);
   entry.asked = asked_of(stored);
-  keeping_.restore(id, stored.blocked, stored.protected_for);
+  clocks_.restore(id, stored.blocked, stored.protected_for);
   log::info("request restored", {{"request", to_string(id)}});
   entries_.push_back(std::move(entry));
   return {};
@@ -125,8 +136,9 @@ std::optional<RequestId> Queue::held_for(const GpuUuid& gpu) const {
   return it == held_.end() ? std::nullopt : std::optional(it->second);
 }
 
-const QueueEntry* Queue::first_planned_on(const std::vector<LeaseGpu>& gpus) const {
-  for (const QueueEntry& entry : entries_) {
+const QueueEntry* first_planned_on(const std::vector<QueueEntry>& entries,
+                                   const std::vector<LeaseGpu>& gpus) {
+  for (const QueueEntry& entry : entries) {
     const auto& planned = entry.waiting.planned;
     const bool here = std::any_of(gpus.begin(), gpus.end(), [&](const LeaseGpu& gpu) {
       return std::find(planned.begin(), planned.end(), gpu.uuid) != planned.end();
@@ -168,14 +180,15 @@ std::vector<lease::Request> Queue::requests(const AcquireRequest* newcomer) cons
 }
 
 lease::QueueDecision Queue::decide() {
-  keeping_.set_rules(
+  clocks_.set_rules(
       {.most = parts_.config.keep_free_gpus, .longest_wait = parts_.config.longest_wait});
   const auto queue = requests();
   const auto rooms = parts_.rooms.list();
   const auto occupants = parts_.rooms.occupants();
   const auto booked = parts_.rooms.booked();
-  return lease::decide({queue, rooms, occupants, parts_.rooms.topology(), booked, &keeping_},
-                       parts_.wall_clock());
+  return lease::decide(
+      {queue, rooms, occupants, parts_.rooms.topology(), booked, &clocks_.keeping()},
+      parts_.wall_clock());
 }
 
 bool Queue::would_serve_without(std::optional<LeaseId> lease,
@@ -187,8 +200,9 @@ bool Queue::would_serve_without(std::optional<LeaseId> lease,
   auto booked = parts_.rooms.booked();
   std::erase_if(occupants, [&](const lease::Occupant& each) { return each.id == lease; });
   std::erase_if(booked, [&](const lease::Booked& each) { return each.id == booking; });
-  const lease::QueueDecision decision = lease::decide(
-      {queue, rooms, occupants, parts_.rooms.topology(), booked, &keeping_}, parts_.wall_clock());
+  const lease::QueueDecision decision =
+      lease::decide({queue, rooms, occupants, parts_.rooms.topology(), booked, &clocks_.keeping()},
+                    parts_.wall_clock());
   return !decision.grants.empty() ||
          std::any_of(decision.waiting.begin(), decision.waiting.end(),
                      [](const lease::Waiting& waiting) { return waiting.way_made.has_value(); });
@@ -226,8 +240,9 @@ lease::Admission Queue::ask(const AcquireRequest& asked) {
   const auto rooms = parts_.rooms.list();
   const auto occupants = parts_.rooms.occupants();
   const auto booked = parts_.rooms.booked();
-  return lease::admit({queue, rooms, occupants, parts_.rooms.topology(), booked, &keeping_},
-                      static_cast<std::size_t>(newcomer - queue.begin()), parts_.wall_clock());
+  return lease::admit(
+      {queue, rooms, occupants, parts_.rooms.topology(), booked, &clocks_.keeping()},
+      static_cast<std::size_t>(newcomer - queue.begin()), parts_.wall_clock());
 }
 
 std::optional<Queue::Place> Queue::known(const AcquireRequest& request) {
@@ -318,7 +333,7 @@ void Queue::leave(RequestId id, const Error& why, std::optional<Author> by) {
   if (!find(id)) return;
   count_time();
   QueueEntry entry = take_out(entries_, id);
-  keeping_.forget(id);
+  clocks_.forget(id);
   entry.cancelled_by = std::move(by);
   log::info("request leaves the queue",
             {{"request", to_string(id)}, {"uid", entry.asked.uid}, {"reason", why.message}});
@@ -349,14 +364,14 @@ void Queue::settle_now() {
   if (entries_.empty()) {
     held_.clear();
     plans_.clear();
-    facts_ = {};
+    clocks_.set_facts({});
     return;
   }
   for (int round = 0; round < kMostRounds; ++round) {
     order_.sort(entries_);
     const lease::QueueDecision decision = decide();
     if (carry_out(decision)) continue;
-    facts_ = decision.keeping;
+    clocks_.set_facts(decision.keeping);
     remember(decision);
     return decide_again_in_time();
   }
@@ -368,39 +383,39 @@ void Queue::settle_now() {
 bool Queue::carry_out(const lease::QueueDecision& decision) {
   for (const auto& [id, error] : decision.impossible) leave(id, error);
   for (const lease::Grant& each : decision.grants) grant(each);
-  send_away(decision.evict, decision.move_out,
-            [&](LeaseId filler) { return who_needs(filler, decision); });
+  send_away(decision.evict, decision.move_out, [&](LeaseId filler) {
+    return who_needs(filler, decision, *this, parts_.leases, parts_.processes);
+  });
   for (const lease::Waiting& waiting : decision.waiting) {
     if (waiting.planned.empty()) continue;
     const QueueEntry* entry = find(waiting.request);
     if (!entry) continue;
     const std::string user = display_text(parts_.processes.user_name(entry->asked.uid), 32);
-    yield_expired(waiting.planned, fmt::format("{} ({})", user, to_string(entry->id)));
+    yield_expired(parts_.leases, parts_.config, waiting.planned,
+                  fmt::format("{} ({})", user, to_string(entry->id)));
   }
   return !decision.grants.empty() || !decision.impossible.empty();
 }
 
-void Queue::yield_expired(const std::vector<GpuUuid>& gpus, const std::string& to_whom) {
-  if (parts_.config.expired_reservation != config::Expired::kYield) return;
+void yield_expired(LeaseManager& leases, const config::Config& config,
+                   const std::vector<GpuUuid>& gpus, const std::string& to_whom) {
+  if (config.expired_reservation != config::Expired::kYield) return;
   std::vector<LeaseId> yielding;
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : leases.entries()) {
     const bool there = std::any_of(
         gpus.begin(), gpus.end(),
         [&lease = entry.lease](const auto& gpu) { return lease.find_gpu(gpu) != nullptr; });
     if (there && entry.lease.state == LeaseState::kExpired) yielding.push_back(id);
   }
   for (const LeaseId id : yielding) {
-    parts_.leases.end(id, EndCause::kExpired,
-                      "its time was over, and " + to_whom + " waits for its GPUs");
+    leases.end(id, EndCause::kExpired, "its time was over, and " + to_whom + " waits for its GPUs");
   }
 }
 
 void Queue::grant(const lease::Grant& grant) {
   if (!find(grant.request)) return;
   const QueueEntry entry = take_out(entries_, grant.request);
-  std::vector<GpuUuid> gpus;
-  for (const LeaseGpu& share : grant.gpus) gpus.push_back(share.uuid);
-  keeping_.on_start(entry.id, gpus, facts_);
+  clocks_.on_start(entry.id, grant.gpus);
   const auto made = parts_.leases.make(entry.asked, grant.gpus, entry.id);
   if (made) {
     log::info("request is served", {{"request", to_string(entry.id)},
@@ -432,58 +447,26 @@ void Queue::send_away(const std::vector<LeaseId>& evict, const std::vector<Lease
   }
 }
 
-// Whom the filler makes way for.
-std::string Queue::who_needs(LeaseId filler, const lease::QueueDecision& decision) const {
-  const LeaseEntry* const lease = parts_.leases.find(filler);
-  for (const lease::Waiting& waiting : decision.waiting) {
-    const QueueEntry* const entry = waiting.way_made ? find(waiting.request) : nullptr;
-    if (!entry || !lease) continue;
-    for (const GpuUuid& gpu : waiting.planned) {
-      if (!lease->lease.find_gpu(gpu)) continue;
-      const std::string user = display_text(parts_.processes.user_name(entry->asked.uid), 32);
-      return fmt::format("{} ({})", user, to_string(entry->id));
-    }
-  }
-  return "somebody";
-}
-
 void Queue::count_time() {
-  const TimePoint now = parts_.loop.now();
-  const auto passed = std::chrono::floor<std::chrono::milliseconds>(now - decided_at_);
-  if (passed <= std::chrono::milliseconds(0)) return;
-  keeping_.pass(facts_, passed);
-  decided_at_ += passed;
-  if (now - stored_at_ < kStoreClocksEvery) return;
-  stored_at_ = now;
-  store_clocks();
-}
-
-void Queue::store_clocks() {
-  for (const RequestId id : facts_.blocked) {
+  clocks_.count([this](RequestId id) {
     const QueueEntry* const entry = find(id);
-    if (!entry || entry->asked.at_once) continue;
+    if (!entry || entry->asked.at_once) return;
     ports::StoredRequest row = row_of(*entry, parts_.processes.boot_id());
-    row.blocked = keeping_.blocked(id);
-    row.protected_for = keeping_.protected_for(id);
+    row.blocked = keeping().blocked(id);
+    row.protected_for = keeping().protected_for(id);
     if (auto saved = parts_.store.save_request(row); !saved) {
       log::warn("cannot store for how long a request has been blocked, continuing",
                 {{"request", to_string(id)}, {"error", saved.error().message}});
     }
-  }
-  for (const GpuEntry& gpu : parts_.gpus.entries()) {
-    parts_.states.set_kept(gpu.info.uuid, keeping_.kept(gpu.info.uuid));
-  }
+  });
 }
 
 void Queue::decide_again_in_time() {
   keep_timer_.reset();
   std::optional<TimePoint> first;
-  if (const auto after = keeping_.next_change(facts_)) first = parts_.loop.now() + *after;
+  if (const auto after = clocks_.next()) first = parts_.loop.now() + *after;
   if (const auto after = order_.changes_after()) {
     first = std::min(first.value_or(TimePoint::max()), parts_.loop.now() + *after);
-  }
-  if (!facts_.blocked.empty()) {
-    first = std::min(first.value_or(TimePoint::max()), parts_.loop.now() + kStoreClocksEvery);
   }
   if (!first) return;
   auto timer = parts_.loop.add_timer(*first, ports::Urgency::kSchedule, [this] { settle(); });

@@ -10,10 +10,10 @@
 
 #include "daemon/leases/allowances.h"
 #include "daemon/leases/gpu_rooms.h"
+#include "daemon/leases/kept_clocks.h"
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/queue_order.h"
 #include "lease/admission.h"
-#include "lease/keeping.h"
 #include "lease/reason.h"
 #include "lease/request_queue.h"
 #include "lease/room.h"
@@ -68,7 +68,9 @@ class Queue final : public LeaseListener {
   };
 
   explicit Queue(Parts parts)
-      : parts_(std::move(parts)), order_({parts_.config, parts_.wall_clock, parts_.shares}) {}
+      : parts_(std::move(parts)),
+        order_({parts_.config, parts_.wall_clock, parts_.shares}),
+        clocks_({parts_.loop, parts_.states, parts_.gpus}) {}
 
   // Hears of everything from now on, after those who were added before; it outlives this.
   void add_listener(RequestListener& listener) { listeners_.push_back(&listener); }
@@ -101,7 +103,7 @@ class Queue final : public LeaseListener {
   std::optional<RequestId> held_for(const GpuUuid& gpu) const;
   // As last decided.
   const lease::Plans& plans() const { return plans_; }
-  const lease::Keeping& keeping() const { return keeping_; }
+  const lease::Keeping& keeping() const { return clocks_.keeping(); }
   // As they are planned; with the newcomer, who is in the queue no more than that, at its place.
   std::vector<lease::Request> requests(const AcquireRequest* newcomer = nullptr) const;
   // Whether somebody who waits would start if that lease, or that booking, were not there.
@@ -109,13 +111,9 @@ class Queue final : public LeaseListener {
   const QueueOrder& order() const { return order_; }
   // What the user would have of it all.
   lease::Holding held_by(uid_t uid) const;
-  // The first who will start on one of these GPUs.
-  const QueueEntry* first_planned_on(const std::vector<LeaseGpu>& gpus) const;
   // Fillers in the way of somebody: they end, or other GPUs are found for them if that can be.
   void send_away(const std::vector<LeaseId>& evict, const std::vector<LeaseId>& move_out,
                  const std::function<std::string(LeaseId)>& for_whom);
-  // Ends the reservations there whose time is over, if the policy is that they yield.
-  void yield_expired(const std::vector<GpuUuid>& gpus, const std::string& to_whom);
   // Each change may be what somebody waits for.
   void on_lease_change(const LeaseEntry&, bool) override { poke(); }
 
@@ -124,12 +122,9 @@ class Queue final : public LeaseListener {
   // Within the user's allowance by now; who has waited was counted then.
   tl::expected<const LeaseEntry*, lease::Refusal> make(const AcquireRequest& request,
                                                        std::vector<LeaseGpu> gpus);
-  std::string who_needs(LeaseId filler, const lease::QueueDecision& decision) const;
   void drop_impatient(const lease::QueueDecision& decision);
   lease::QueueDecision decide();
-  // What has passed since the last decision counts for those whom plans have wait.
   void count_time();
-  void store_clocks();
   std::optional<Place> known(const AcquireRequest& request);
   tl::expected<Place, lease::Refusal> add(const AcquireRequest& request);
   void settle_now();
@@ -146,13 +141,17 @@ class Queue final : public LeaseListener {
   std::vector<QueueEntry> entries_;  // in their order
   std::map<GpuUuid, RequestId> held_;
   lease::Plans plans_;
-  lease::Keeping keeping_;
-  lease::KeepingFacts facts_;  // of the last decision
-  TimePoint decided_at_{};     // when that was
-  TimePoint stored_at_{};      // when clocks were stored
+  KeptClocks clocks_;
   bool poked_ = false;
   ports::EventLoop::SourcePtr come_back_;  // after a restart
   ports::EventLoop::SourcePtr keep_timer_;
 };
+
+// The first request that will start on one of these GPUs; null: none.
+const QueueEntry* first_planned_on(const std::vector<QueueEntry>& entries,
+                                   const std::vector<LeaseGpu>& gpus);
+// Ends the reservations on these GPUs whose time is over, if the site has them yield.
+void yield_expired(LeaseManager& leases, const config::Config& config,
+                   const std::vector<GpuUuid>& gpus, const std::string& to_whom);
 
 }  // namespace gpurota::daemon

@@ -61,10 +61,12 @@ void BookingWarnings::on_booking(const BookingNews& news) {
     case BookingStep::kBegun:
     case BookingStep::kCancelled:
     case BookingStep::kMissed:
+    case BookingStep::kUnused:
       told_.erase(news.booking.id);
       break;
     case BookingStep::kSoon:
     case BookingStep::kMoved:
+    case BookingStep::kReady:
     case BookingStep::kTrouble:
       return;
   }

@@ -55,8 +55,10 @@ void SwapMeasures::measure(SwapTenant& tenant, SwapMemory& memory, const GpuSamp
                            TimePoint taken) {
   const GpuProcess* const process = find_process(sample, tenant.pid());
   const bool listed = process != nullptr;
-  const std::optional<Bytes> held = process ? process->used : std::nullopt;
-  memory.shown = memory.shown || !held.value_or(Bytes()).is_zero();
+  // Of a process that is listed without a figure, nothing is known.
+  const bool is_known = listed && process->used.has_value();
+  const Bytes held = is_known ? process->used.value_or(Bytes()) : Bytes();
+  memory.shown = memory.shown || !held.is_zero();
   if (tenant.dead) {
     if (taken >= tenant.died) memory.listed = listed;
     return;
@@ -70,12 +72,12 @@ void SwapMeasures::measure(SwapTenant& tenant, SwapMemory& memory, const GpuSamp
   const Bytes contexts = memory.came_back ? memory.unmeasured : Bytes();
   const bool waits = memory.context_since && !memory.unmeasured.is_zero() && !memory.came_back;
   const bool doubted = is_doubted(tenant, memory);
-  if (!doubted && listed && !held) return;  // the driver does not say how much
-  if (!doubted && held && waits && taken >= *memory.context_since) {
-    return measure_context(tenant, memory, *held);
+  if (!doubted && listed && !is_known) return;  // the driver does not say how much
+  if (!doubted && is_known && waits && taken >= *memory.context_since) {
+    return measure_context(tenant, memory, held);
   }
   // A process that is not listed holds nothing.
-  const Bytes unexplained = held.value_or(Bytes()) + contexts - told_most;
+  const Bytes unexplained = held + contexts - told_most;
   if (doubted) return confirm(tenant, memory, unexplained, taken);
   check_claims(tenant, memory, unexplained - contexts, taken);
   settle_beside(tenant, memory, unexplained);
