@@ -489,7 +489,7 @@ class Threads(Tree):
 class Reasons(Tree):
     def test_finds_each_place_that_makes_or_joins_one(self):
         for path, text in (("src/daemon/x.cpp", "Reason{ReasonCode::kKept, text}"), ("src/cli/x.cpp", 'text.find("{time}")'),
-                           ("src/lease/planner.cpp", 'why = " has no time limit";'), ("src/cli/x.cpp", 'f("{} of {} GPUs free", a, b);'),
+                           ("src/lease/queue_text.cpp", 'why = " has no time limit";'), ("src/cli/x.cpp", 'f("{} of {} GPUs free", a, b);'),
                            ("src/cli/x.cpp", "text += request.reason;"), ("src/cli/top/x.cpp", "line(request->next_at);"),
                            ("src/web/page/x.tsx", "<p>{request.reason}</p>"), ("src/web/page/x.tsx", "job.wait_reason?.text"),
                            ("python/gpurota/x.py", 'text += "; " + request.next'), ("src/cli/x.cpp", "show(booking.trouble);"),

@@ -136,8 +136,8 @@ class Lease:
     name: Optional[str] = None  # owner; what they call it
     pod: Optional[Pod] = None  # kind pod: for which container it is, once that is known
     allocation: Optional[str] = None  # owner; kind pod: as AcquireForPod
-    warn_seconds: Optional[int] = None  # so long before its end its programs get warn_signal; None: they do not
-    warn_signal: Optional[str] = None  # "USR1"
+    warn_seconds: Optional[int] = None  # as of its LeaseRequest; None: its programs are not warned
+    warn_signal: Optional[str] = None
     leaves: Optional[datetime.datetime] = None  # by then it has to leave for a booking; None: it is not known to leave
 
 
@@ -223,6 +223,8 @@ class Booking:
     trouble: Optional[str] = None  # wait_reason as text, its time by this machine's clock
     note: Optional[str] = None  # owner
     wait_reason: Optional[Reason] = None  # why it has not begun, though its time has come
+    on_time: Optional[bool] = None  # leases without a stated end leave when it begins, not when it is used
+    waits_for_use: Optional[bool] = None  # its time has come; leases without a stated end go on there until its owner uses it
 
 
 @dataclass(frozen=True)
@@ -390,7 +392,7 @@ class HoldReply:
     """What Hold answers."""
 
     lease: Lease
-    ended: Optional[str] = None  # finished, released, lost, expired. how it ended
+    ended: Optional[str] = None  # finished, released, lost, expired, booking. how it ended; booking: somebody uses one of its GPUs
     reason: Optional[str] = None  # one sentence for the user: who released it, or why it was lost
     notice: Optional[str] = None  # something to tell the user now; the lease has not changed
     left_behind: Optional[int] = None  # so many processes its command had left running, which were ended with it; None: none

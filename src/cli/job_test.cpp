@@ -12,6 +12,7 @@
 namespace gpurota::cli {
 namespace {
 
+using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 

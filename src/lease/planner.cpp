@@ -249,9 +249,11 @@ void Planner::keep(const Request& request, const Gpus& gpus, WallTime from, Wait
   const bool safe = waiting.expected && is_protected(request, from);
   if (safe) decision_.keeping.protected_request = request.id;
   hold_for(request, gpus, from, safe ? Source::kProtected : Source::kPlan, waiting);
-  waiting.keeps =
-      safe || waiting.free == 0 ||
-      std::any_of(gpus.begin(), gpus.end(), [&](const GpuPlan* gpu) { return !is_lapsed(*gpu); });
+  const auto is_kept = [&](const GpuPlan* gpu) {
+    return !is_lapsed(*gpu) &&
+           gpu->fits(request, now_, now_ + kAnyMoment, Against::kLeasesAndFillers);
+  };
+  waiting.keeps = safe || waiting.free == 0 || std::any_of(gpus.begin(), gpus.end(), is_kept);
 }
 
 void Planner::hold_for(const Request& request, const Gpus& gpus, WallTime from, Source source,

@@ -55,6 +55,10 @@ const char* sample_text<Cancel>() {
   return R"({"request_id":"R7"})";
 }
 template <>
+const char* sample_text<Claim>() {
+  return R"({"request_id":"R16"})";
+}
+template <>
 const char* sample_text<Book>() {
   return R"({"begins":["2026-11-30T09:00:00Z"],"request":{"kind":"reservation","seconds":3600}})";
 }

@@ -71,6 +71,12 @@ TEST_F(SystemProcessesTest, CountsThePrivateMemoryOfAProcess) {
 }
 
 TEST_F(SystemProcessesTest, ASignalIsHandledByAHandlerOrBlocked) {
+  // Another test of this program may have left it blocked.
+  sigset_t both, before_all;
+  ::sigemptyset(&both);
+  ::sigaddset(&both, SIGUSR1);
+  ::sigaddset(&both, SIGUSR2);
+  ASSERT_EQ(::sigprocmask(SIG_UNBLOCK, &both, &before_all), 0);
   (void)::signal(SIGUSR1, SIG_DFL);
   EXPECT_FALSE(processes_.handles_signal(::getpid(), SIGUSR1));
   (void)::signal(SIGUSR1, [](int) {});
@@ -84,6 +90,7 @@ TEST_F(SystemProcessesTest, ASignalIsHandledByAHandlerOrBlocked) {
   EXPECT_TRUE(processes_.handles_signal(::getpid(), SIGUSR2));
   ASSERT_EQ(::sigprocmask(SIG_SETMASK, &before, nullptr), 0);
   EXPECT_FALSE(processes_.handles_signal(0, SIGUSR1));
+  ASSERT_EQ(::sigprocmask(SIG_SETMASK, &before_all, nullptr), 0);
 }
 
 TEST_F(SystemProcessesTest, TellsOfADeathOnceEvenWhileItIsAZombie) {

@@ -147,12 +147,48 @@ static int take_external(const char* path, u64 size) {
   return CU(cuImportExternalMemory, void**, void*)(&external, &desc);
 }
 
+// What is asked of pools: the driver's result, or -1 if the answer has been given.
+static int of_pools(const char* word, const char* argument, u64 mib) {
+  int r = 1;
+  blob b;
+  char hex[129] = "";
+  access_desc both = {{1, 0}, 3};
+  if (!strcmp(word, "pool")) {
+    r = make_pool(mib);
+  } else if (!strcmp(word, "poolpath")) {
+    r = CU(cuMemPoolExportToShareableHandle, void*, void*, int, u64)(&given, pool, kDescriptor, 0);
+    if (!r) {
+      printf("0 /proc/%d/fd/%d\n", getpid(), given);
+      return -1;
+    }
+  } else if (!strcmp(word, "piece")) {
+    r = CU(cuMemPoolExportPointer, void*, u64)(&b, piece);
+    if (!r) {
+      hex_of(&b, hex);
+      printf("0 %s\n", hex);
+      return -1;
+    }
+  } else if (!strcmp(word, "poolin")) {
+    int fd = duplicate_of(argument);
+    r = CU(cuMemPoolImportFromShareableHandle, void**, void*, int, u64)(
+        &imported_pool, (void*)(long)fd, kDescriptor, 0);
+    if (!r) r = CU(cuMemPoolSetAccess, void*, void*, size_t)(imported_pool, &both, 1);
+    close(fd);
+  } else if (!strcmp(word, "piecein")) {
+    blob_of(argument, &b);
+    r = CU(cuMemPoolImportPointer, u64*, void*, void*)(&piece, imported_pool, &b);
+  } else if (!strcmp(word, "piecefree")) {
+    r = CU(cuMemFreeAsync, u64, void*)(piece, 0);
+    if (!r) r = CU(cuCtxSynchronize, void)();
+  }
+  return r;
+}
+
 static void carry_out(const char* word, const char* argument, u64 size) {
   int r = 0;
   blob b;
   char hex[129] = "";
   u64 mib = strtoull(argument, 0, 10) * kMiB;
-  access_desc both = {{1, 0}, 3};
 #define IS(name) !strcmp(word, name)
   if (IS("make")) {
     allocation_prop prop;
@@ -210,33 +246,9 @@ static void carry_out(const char* word, const char* argument, u64 size) {
     r = CU(cuIpcOpenMemHandle_v2, u64*, blob, unsigned)(&opened, b, 1);
   } else if (IS("shut")) {
     r = CU(cuIpcCloseMemHandle, u64)(opened);
-  } else if (IS("pool")) {
-    r = make_pool(mib);
-  } else if (IS("poolpath")) {
-    r = CU(cuMemPoolExportToShareableHandle, void*, void*, int, u64)(&given, pool, kDescriptor, 0);
-    if (!r) {
-      printf("0 /proc/%d/fd/%d\n", getpid(), given);
-      return;
-    }
-  } else if (IS("piece")) {
-    r = CU(cuMemPoolExportPointer, void*, u64)(&b, piece);
-    if (!r) {
-      hex_of(&b, hex);
-      printf("0 %s\n", hex);
-      return;
-    }
-  } else if (IS("poolin")) {
-    int fd = duplicate_of(argument);
-    r = CU(cuMemPoolImportFromShareableHandle, void**, void*, int, u64)(
-        &imported_pool, (void*)(long)fd, kDescriptor, 0);
-    if (!r) r = CU(cuMemPoolSetAccess, void*, void*, size_t)(imported_pool, &both, 1);
-    close(fd);
-  } else if (IS("piecein")) {
-    blob_of(argument, &b);
-    r = CU(cuMemPoolImportPointer, u64*, void*, void*)(&piece, imported_pool, &b);
-  } else if (IS("piecefree")) {
-    r = CU(cuMemFreeAsync, u64, void*)(piece, 0);
-    if (!r) r = CU(cuCtxSynchronize, void)();
+  } else if (!strncmp(word, "p", 1) && strcmp(word, "pid")) {
+    r = of_pools(word, argument, mib);
+    if (r < 0) return;
   } else if (IS("info")) {
     size_t free = 0, total = 0;
     CU(cuMemGetInfo_v2, size_t*, size_t*)(&free, &total);

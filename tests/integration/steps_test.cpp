@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstring>
@@ -72,7 +73,7 @@ TEST(Steps, AQuestionAboutADeepProcessIsAnsweredInPieces) {
   question.header.type = GPUROTA_MSG_PROCESSES;
   question.header.seq = 77;
   question.count = GPUROTA_WIRE_PIDS;
-  for (int i = 0; i < GPUROTA_WIRE_PIDS; ++i) question.pid[i] = tree.last();
+  std::fill(std::begin(question.pid), std::end(question.pid), tree.last());
   std::vector<std::uint8_t> packet(sizeof question);
   std::memcpy(packet.data(), &question, sizeof question);
   for (int i = 0; i < 5; ++i) {

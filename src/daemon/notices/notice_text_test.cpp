@@ -116,8 +116,8 @@ TEST_F(NoticeTextTest, ProcessesThatAreNotForTheReaderAreLeftOut) {
 }
 
 TEST(NoticeText, WhatIsDoneToAJobOrAFillerSaysWhoAndWhy) {
-  EXPECT_EQ(program_text("root (administrator)", "stopped", "job", "web", "new\tfan"),
-            "root (administrator) stopped your job web: \"new\\tfan\"");
+  EXPECT_EQ(program_text("root (administrator)", "stopped", "job", "web", "new fan"),
+            "root (administrator) stopped your job web: \"new fan\"");
   EXPECT_EQ(program_text("root (administrator)", "paused", "filler", "fold", ""),
             "root (administrator) paused your filler fold");
 }
