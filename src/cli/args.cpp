@@ -370,8 +370,10 @@ tl::unexpected<Error> no_such_command(const Words& words, std::size_t at) {
                     "; the options of a command come after its name:\n  gpurota run "
                     "--memory 8G -- python train.py");
   }
-  const std::string near = nearest_command(name);
-  const auto elsewhere = near.empty() ? commands_for(name) : std::vector<std::string_view>{near};
+  // What other tools call a command is no slip of the fingers.
+  auto elsewhere = commands_for(name);
+  const std::string near = elsewhere.empty() ? nearest_command(name) : "";
+  if (!near.empty()) elsewhere = {near};
   Words line = {"gpurota"};
   line.insert(line.end(), before.begin(), before.end());
   // With a '--' of its own it is no program, but something like 'run'.
@@ -389,8 +391,10 @@ tl::unexpected<Error> no_such_command(const Words& words, std::size_t at) {
 Result<Arguments> parse_help(const Raw& raw, const std::string& topic) {
   if (topic == "burn") return finish(raw, BurnOptions{{"--help"}});
   if (!topic.empty() && !is_command(topic)) {
-    const std::string near = nearest_command(topic);
-    const auto meant = near.empty() ? commands_for(topic) : std::vector<std::string_view>{near};
+    // What other tools call a command is no slip of the fingers.
+    auto meant = commands_for(topic);
+    const std::string near = meant.empty() ? nearest_command(topic) : "";
+    if (!near.empty()) meant = {near};
     return fail(Code::kInvalid,
                 fmt::format("there is no command '{}' to explain{} ('gpurota --help' "
                             "lists them)",

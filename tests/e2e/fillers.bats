@@ -30,7 +30,7 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   event_is 'filler_started.*nobody has used it for'
   event_is 'filler_yielded.*leaves GPU 0: .* needs its GPU'
   filler_is hold 'p["state"] in ("busy", "resting") and f["state"] == "waiting"'
-  wait_until list_says leased  # with the next look; until then, who wanted it
+  wait_until list_says 'a lease has GPU 0' # with the next reading; until then, who wanted it
 }
 
 @test "it comes back when nobody needs the GPU any more" {

@@ -253,6 +253,8 @@ const std::set<std::string> kDifferences = {
     "external_memory_of_another_process_is_its_makers_and_lives_as_long_as_it_is_imported",
     "a_mapped_buffer_shows_the_same_bytes_and_is_counted_once",
     "memory_that_is_freed_while_it_is_open_stays_until_it_is_closed",
+    // A lease does not pay for what nobody but a descriptor keeps.
+    "memory_that_only_a_descriptor_keeps_stays",
     // It goes with the page that it shares with others of its process.
     "nothing_comes_to_lie_where_small_memory_was_freed_while_it_is_open",
     // All that moves can be shared.

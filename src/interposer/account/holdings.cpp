@@ -70,21 +70,31 @@ Answer join_memory(int slot, uint64_t key, uint64_t* bytes) {
   return Answer::kYes;
 }
 
-void leave_memory(int slot, uint64_t key, uint64_t bytes) {
+void leave_memory(int slot, uint64_t key, uint64_t bytes, Left left) {
   State& s = state();
   ErrnoGuard guard;
   Lock lock(s.link.mutex);
+  const auto amount = static_cast<int64_t>(bytes);
   Holding* holding = s.link.holdings.find(key);
-  if (holding == nullptr || holding->count == 0) return;
+  const bool is_noted = holding != nullptr && holding->count != 0;
   Holding gone{};
-  if (--holding->count == 0) s.link.holdings.take(key, &gone);
-  if (!connected(s) || !is_understood(s)) return;
+  if (is_noted && --holding->count == 0) s.link.holdings.take(key, &gone);
+  if (!is_noted || !connected(s) || !is_understood(s)) {
+    if (left == Left::kCharged) credit_headroom(s, slot, amount);
+    return;
+  }
+  int64_t returned = amount;
+  if (left == Left::kCharged) {
+    s.slots[slot].granted.fetch_sub(amount, std::memory_order_relaxed);
+  } else {
+    returned = swapping() ? 0 : surrender_some(s, slot, amount);
+  }
   gpurota_msg_holding message = make_holding(slot, GPUROTA_HOLDING_END, key, bytes);
-  const int64_t returned = swapping() ? 0 : surrender_some(s, slot, static_cast<int64_t>(bytes));
   message.returned_bytes = static_cast<uint64_t>(returned);
   tell(s, &message, sizeof(message));
   // Not said is not given: the HELLO to come counts it again.
   if (!s.link.call.open) receive_grant(s, slot, returned, 0);
+  if (s.slots[slot].asking.load() != 0) s.slots[slot].freed.fetch_add(1);
   s.mirror(slot);
 }
 

@@ -18,9 +18,15 @@ void hold_memory(int slot, uint64_t key, uint64_t bytes);
 // (not in a swap lease). Else it is to be asked for like any other; `bytes` is its size if the
 // daemon knows it, and 0 if not.
 Answer join_memory(int slot, uint64_t key, uint64_t* bytes);
-// One charge less is this memory. It is in the headroom by now, and goes back from there with the
-// message.
-void leave_memory(int slot, uint64_t key, uint64_t bytes);
+// Where what was charged for a memory is when it is left.
+enum class Left {
+  kCredited,  // in the headroom: it goes back from there
+  // Charged still: it goes back with the message. In the headroom, another thread could take it
+  // while the lease has the memory through another process or handle.
+  kCharged,
+};
+// One charge less is this memory. kCharged is not for swap leases.
+void leave_memory(int slot, uint64_t key, uint64_t bytes, Left left);
 // With Link::mutex held, on a new connection: all of it.
 void tell_holdings(State& s);
 

@@ -107,11 +107,13 @@ bool charge_import(Import* import, uint64_t bytes) {
 
 void end_import(const Import& import) {
   if (import.bytes == 0) return;
-  if (import.kind == ImportKind::kCharged) {
-    note_imported(state(), import, false);
-    put(import.slot, static_cast<int64_t>(import.bytes));
-  }
-  if (import.key != 0) leave_memory(import.slot, import.key, import.bytes);
+  const bool is_charged = import.kind == ImportKind::kCharged;
+  const bool goes_with_message = is_charged && import.key != 0 && !swapping();
+  if (is_charged) note_imported(state(), import, false);
+  if (is_charged && !goes_with_message) put(import.slot, static_cast<int64_t>(import.bytes));
+  if (import.key == 0) return;
+  leave_memory(import.slot, import.key, import.bytes,
+               goes_with_message ? Left::kCharged : Left::kCredited);
 }
 
 CUresult import_opened(State& s, uint64_t address, Import import, uint64_t bytes) {
@@ -187,16 +189,17 @@ void export_begins(State& s, uint64_t address, uint64_t key) {
   hold_memory(allocation.slot, key, bytes);
 }
 
-void export_ends(State& s, uint64_t address) {
+bool export_ends(State& s, uint64_t address, Left left) {
   Shared& shared = memory_of(s).shared;
-  if (shared.exports.load(std::memory_order_acquire) == 0 || address == 0) return;
+  if (shared.exports.load(std::memory_order_acquire) == 0 || address == 0) return false;
   Export gone{};
   {
     Lock lock(shared.mutex);
-    if (!shared.exported.take(address, &gone)) return;
+    if (!shared.exported.take(address, &gone)) return false;
     shared.exports.store(static_cast<uint32_t>(shared.exported.size()), std::memory_order_release);
   }
-  leave_memory(gone.slot, gone.key, gone.bytes);
+  leave_memory(gone.slot, gone.key, gone.bytes, left);
+  return true;
 }
 
 void shared_ends_in(State& s, uint32_t context) {
@@ -219,7 +222,7 @@ void shared_ends_in(State& s, uint32_t context) {
     }
     if (address == 0 && exported == 0) return;
     end_import(import);
-    export_ends(s, exported);
+    export_ends(s, exported, Left::kCredited);
   }
 }
 

@@ -52,8 +52,9 @@ void import_stays(State& s, uint64_t address, const Import& import);
 
 // Linear memory was given away by a handle or by words with this key.
 void export_begins(State& s, uint64_t address, uint64_t key);
-// The memory at this address was freed and is credited. Cheap where nothing is exported.
-void export_ends(State& s, uint64_t address);
+// The memory at this address was freed; kCharged: its charge goes back with that. False: it was not
+// exported. Cheap where nothing is.
+bool export_ends(State& s, uint64_t address, Left left);
 // The context is gone, and its memory credited.
 void shared_ends_in(State& s, uint32_t context);
 

@@ -46,7 +46,7 @@ CUresult free_counted(State& s, uint64_t ptr, Call call) {
   if (!known) return result;
   if (result == CUDA_SUCCESS) {
     credit(s, ptr, allocation);
-    export_ends(s, ptr);
+    export_ends(s, ptr, Left::kCredited);
   } else {
     remember(s, ptr, allocation);
   }

@@ -142,8 +142,8 @@ void vmm_end_shared(State& s) {
       end_import({gone.key, gone.size, 0, 1, static_cast<int16_t>(gone.slot), gone.imported});
       continue;
     }
-    put(gone.slot, static_cast<int64_t>(gone.size));
-    leave_memory(gone.slot, gone.key, gone.size);
+    if (swapping()) put(gone.slot, static_cast<int64_t>(gone.size));
+    leave_memory(gone.slot, gone.key, gone.size, swapping() ? Left::kCredited : Left::kCharged);
   }
 }
 

@@ -315,7 +315,7 @@ void virtual_end(State& s) {
       memory_of(s).vmm.ended.store(gone.next_ended);
     }
     end_memory(s, gone);
-    if (gone.key != 0) leave_memory(gone.slot, gone.key, gone.size);
+    if (gone.key != 0) leave_memory(gone.slot, gone.key, gone.size, Left::kCredited);
     memory_of(s).vmm.moving.fetch_sub(1, std::memory_order_relaxed);
     s.mirror(gone.slot);
   }
