@@ -11,6 +11,8 @@
 #include <chrono>
 #include <utility>
 
+#include <unistd.h>
+
 namespace gpurota::store {
 namespace {
 
@@ -31,11 +33,15 @@ Result<std::uint64_t> times_settled(Database& database) {
 Result<std::unique_ptr<SqliteStore>> SqliteStore::make(Fd lock, const std::string& state_dir) {
   const std::string path = state_dir.empty() ? ":memory:" : state_dir + "/gpurota.db";
   std::optional<StoreMark> mark;
-  LogPosition log;
+  std::optional<LogPosition> log;
   if (!state_dir.empty()) {
     GPUROTA_ASSIGN_OR_RETURN(mark, read_mark(state_dir));
     GPUROTA_TRY(check_is_there(state_dir, path));
-    GPUROTA_ASSIGN_OR_RETURN(log, read_log(path + "-wal"));
+    // Opening the database makes a log where there is none.
+    const bool has_log = ::access((path + "-wal").c_str(), F_OK) == 0 || errno != ENOENT;
+    if (has_log) {
+      GPUROTA_ASSIGN_OR_RETURN(log, read_log(path + "-wal"));
+    }
   }
   GPUROTA_ASSIGN_OR_RETURN(auto database, Database::open(path));
   std::uint64_t settled = 0;

@@ -104,7 +104,8 @@ Result<void> check_is_there(const std::string& state_dir, const std::string& dat
 }
 
 Result<void> check_is_whole(const std::string& state_dir, const std::string& database,
-                            const StoreMark& mark, std::uint64_t settled, const LogPosition& log) {
+                            const StoreMark& mark, std::uint64_t settled,
+                            const std::optional<LogPosition>& log) {
   if (settled < mark.settled) {
     return fail(
         Code::kIo,
@@ -116,9 +117,12 @@ Result<void> check_is_whole(const std::string& state_dir, const std::string& dat
   }
   // A log that began anew since then began with all in the database. So it is where the database
   // was settled since.
-  const bool began_anew = settled > mark.settled || log.number > mark.log.number;
-  const bool has_all = log.is_same_log(mark.log) && log.frames >= mark.log.frames;
-  if (mark.log.frames == 0 || began_anew || has_all) return {};
+  const bool began_anew = settled > mark.settled || (log && log->number > mark.log.number);
+  const bool is_same = log && log->is_same_log(mark.log);
+  const bool has_all = is_same && log->frames >= mark.log.frames;
+  // Another SQLite that has the database open takes the whole log into it when it closes, and removes
+  // the log: sqlite3, or a copy. A log that was lost before has the settling with it, see above.
+  if (mark.log.frames == 0 || began_anew || has_all || !log) return {};
   return fail(
       Code::kIo,
       fmt::format(
@@ -126,8 +130,7 @@ Result<void> check_is_whole(const std::string& state_dir, const std::string& dat
           "with it the last changes, which gpurotad had confirmed ({3} of {4} parts are "
           "whole). Nothing was changed. Put the whole log back; or, to go on with what there "
           "is, move {1} away and start gpurotad again. Of leases made since then: {2}",
-          database, mark_path(state_dir), kWhatThen, log.is_same_log(mark.log) ? log.frames : 0,
-          mark.log.frames));
+          database, mark_path(state_dir), kWhatThen, is_same ? log->frames : 0, mark.log.frames));
 }
 
 }  // namespace gpurota::store

@@ -33,8 +33,10 @@ Result<void> replace_mark(const std::string& path, const StoreMark& mark);
 // log, or folders of jobs and fillers say so.
 Result<void> check_is_there(const std::string& state_dir, const std::string& database);
 // Once it is open and before it is changed: how often it was settled, by its own count, and its log
-// as it was found. kIo: less often, or less far, than the mark says.
+// as it was found. kIo: less often, or less far, than the mark says. No `log`: there was none. If the database was
+// settled as often all the same, the log has been taken into the database by another SQLite.
 Result<void> check_is_whole(const std::string& state_dir, const std::string& database,
-                            const StoreMark& mark, std::uint64_t settled, const LogPosition& log);
+                            const StoreMark& mark, std::uint64_t settled,
+                            const std::optional<LogPosition>& log);
 
 }  // namespace gpurota::store

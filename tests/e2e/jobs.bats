@@ -189,7 +189,7 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   [[ "$output" == 'added job web: runs as L1 on GPU '[01] ]]
   gpurota reserve --gpus 1 --for 1h > /dev/null
   run -0 gpurota job add whole --gpus 2 -- sleep 600
-  [[ "$output" == 'added job whole: waits for a GPU (position 1); '* ]]
+  [[ "$output" == 'added job whole: in the queue, position 1: 0 of 2 GPUs are free for it; '* ]]
   # What another job is to make is not looked for before; it is not said to run either.
   run -1 gpurota job add later --memory 1G --after web -- ./made-by-web
   [[ "$output" == *'added job later, which cannot start: '*'./made-by-web'*'(gpurota job show later)' ]]

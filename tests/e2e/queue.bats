@@ -222,7 +222,7 @@ END
   wait_until waiting 1
   wait_until holds "gpus[1]['held_for'] == 'R1'"
   run -75 gpurota run --nonblock --gpu-ids 1 -- true
-  grep -q 'kept for R1' <<<"$output"
+  grep -q 'GPU 1 is free until .*, then R1 of .*, which goes first, starts there' <<<"$output"
   # What gives it back in time may use it.
   gpurota run --nonblock --gpu-ids 1 --timeout 10s -- true
 }

@@ -118,7 +118,7 @@ END
   gpurota update L1 --for 1s
   wait_until holds "leases[0]['state'] == 'expired'"
   in_background waits gpurota run --gpu-ids 0 -- true
-  wait_until says waits 'reservation (L1) on GPU 0 is over, but its programs still use it'
+  wait_until says waits 'reservation (L1) is over, but its programs still use it'
   kill "${BACKGROUND[0]}"
   ends_with 0 "$BACKGROUND_PID"
 }

@@ -63,7 +63,7 @@ refuses_to_start() {
   kill_daemon
   cp "$DATABASE-wal" whole
   truncate -s -7 "$DATABASE-wal"
-  refuses_to_start 'the end of its log .* was lost or damaged'
+  refuses_to_start 'gpurota.db-wal was lost or damaged'
   cp whole "$DATABASE-wal"
   start_daemon
   holds 'len(leases) == 2'
