@@ -15,7 +15,7 @@ teardown() { end_test; }
 
 # liar NAME here|keep MIB HOW: under a reservation of its own, whose number is in $LIED_FOR.
 liar() {
-  LIED_FOR=$(gpurota reserve --gpu-ids 0 --swap --memory 700M --for 10m --short | grep -o 'L[0-9][0-9]*' | head -n 1)
+  LIED_FOR=$(gpurota reserve --gpu-ids 0 --swap --memory 700M --for 10m --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["lease"]["lease_id"])')
   in_background "$1" python3 -B "$BATS_TEST_DIRNAME/turns.py" "$2" "$LIED_FOR" "$3" "$4"
 }
 # Somebody who works: reads back every byte that it has written.

@@ -32,6 +32,7 @@ class SwapTenant:
             sys.exit(f"not welcome: {status}")
         self.call = call
         self.event = socket.socket(fileno=descriptors[1])
+        self.event.setblocking(True)  # the daemon made it otherwise
         self.gate = 0
 
     def say(self, kind, body, sequence=1):
