@@ -50,7 +50,7 @@ VARYING = [(re.compile(pattern), stand_in) for pattern, stand_in in (
 # The programs of the tutorial print such a line each second.
 ROUND = re.compile(r"^(round|done:) ")
 # What a request waits for may be gone before gpurota has said so.
-PASSING = re.compile(r" is ending$")
+PASSING = re.compile(r" is ending(; .*)?$")
 
 
 class Failure(Exception):

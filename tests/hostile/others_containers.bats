@@ -106,7 +106,7 @@ knows() { gpurota ps | grep -qw "$1"; }
 # asks USER GROUP: a program of this user's, in this control group, asks for an automatic lease. Prints the status, and the token if there is one.
 asks() {
   # shellcheck disable=SC2016
-  sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$2" env PYTHONPATH="$BATS_TEST_DIRNAME" python3 -B -c '
+  exec sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$2" env PYTHONPATH="$BATS_TEST_DIRNAME" python3 -B -c '
 import signal, sys, users, wire
 users.as_user(int(sys.argv[1]))
 tenant = wire.Tenant(); tenant.connect(); print(*tenant.automatic(), flush=True); signal.pause()' "$1"
