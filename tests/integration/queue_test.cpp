@@ -143,7 +143,14 @@ TEST_F(QueueTest, WhoeverWaitsIsServedInTurn) {
   EXPECT_EQ(third.next().request->position, 2);
   release(taken);
   EXPECT_NE(second.lease().lease_id, taken);
-  EXPECT_EQ(third.next().request->position, 1) << "it moves up";
+  // The words for why it waits may change before its place does.
+  int position = 2;
+  for (int told_again = 0; position == 2 && told_again < 5; ++told_again) {
+    const auto news = third.next();
+    ASSERT_TRUE(news.request);
+    position = static_cast<int>(news.request->position);
+  }
+  EXPECT_EQ(position, 1) << "it moves up";
 }
 
 TEST_F(QueueTest, WhoeverDoesNotWaitPassesNobody) {
@@ -158,9 +165,9 @@ TEST_F(QueueTest, WhoeverDoesNotWaitPassesNobody) {
   const auto refused = daemon.call(proto::Acquire{});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kNoGpu);
-  EXPECT_THAT(refused.error().message,
-              HasSubstr("0 of 2 GPUs free, 1 asked for: GPU 0 is leased to"));
-  EXPECT_THAT(refused.error().message, HasSubstr("; GPU 1 is kept for R1 of "));
+  EXPECT_THAT(refused.error().message, HasSubstr("GPU 1 is free until "));
+  EXPECT_THAT(refused.error().message, HasSubstr(", then R1 of "));
+  EXPECT_THAT(refused.error().message, HasSubstr(", which goes first, starts there"));
   EXPECT_THAT(refused.error().message, Not(HasSubstr("{time}")));
   const auto status = daemon.call(proto::Status{});
   EXPECT_EQ(status->gpus[1].held_for, RequestId{1});

@@ -75,12 +75,17 @@ TEST(Steps, AQuestionAboutADeepProcessIsAnsweredInPieces) {
   question.count = GPUROTA_WIRE_PIDS;
   std::fill(std::begin(question.pid), std::end(question.pid), tree.last());
   std::vector<std::uint8_t> packet(sizeof question);
-  std::memcpy(packet.data(), &question, sizeof question);
-  for (int i = 0; i < 5; ++i) {
+  const auto members = [&] {
+    std::memcpy(packet.data(), &question, sizeof question);
     tenant.send_raw(packet);
-    ASSERT_EQ(tenant.take_members(), 0u) << "a stranger's";
+    return tenant.take_members();
+  };
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(members(), std::uint32_t{GPUROTA_WIRE_PIDS}) << "below the program with the lease";
   }
   EXPECT_GT(steps::most()[static_cast<std::size_t>(steps::Kind::kProcesses)], 5u);
+  std::fill(std::begin(question.pid), std::end(question.pid), ::getppid());
+  EXPECT_EQ(members(), 0u) << "a stranger's";
   expect_bounded("PROCESSES");
 }
 
