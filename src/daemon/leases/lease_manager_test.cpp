@@ -1,10 +1,8 @@
 #include "daemon/leases/lease_manager.h"
 
 #include "base/log.h"
-#include "daemon/gpus/fake_world_test.h"
 #include "daemon/leases/lease_kill.h"
-#include "daemon/leases/lease_world_test.h"
-#include "testing/memory_store.h"
+#include "daemon/leases/lease_manager_test.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,50 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::Contains;
 using ::testing::HasSubstr;
-using testing::MemoryStore;
 using ::testing::Pair;
-
-class LeaseManagerTest : public FakeWorldTest, public LeaseListener {
- protected:
-  LeaseManagerTest() { restart(); }
-
-  // A new daemon on the same store and the same processes.
-  void restart() {
-    stop();
-    begin();
-    ASSERT_TRUE(manager->restore());
-  }
-  void stop() {
-    manager = nullptr;
-    world.reset();
-  }
-  void begin() {
-    grants.emplace();
-    world.emplace(loop, store, processes, gpus, *grants, config, [] { return WallTime(1s); });
-    manager = &world->leases;
-    manager->add_listener(*this);
-  }
-
-  void on_lease_change(const LeaseEntry& entry, bool gone) override {
-    if (gone) last_gone = entry.lease.id;
-  }
-  bool holds_memory(LeaseId) const override { return memory_is_held; }
-
-  tl::expected<const LeaseEntry*, lease::Refusal> acquire(std::optional<Bytes> memory, pid_t pid) {
-    AcquireRequest request;
-    request.uid = 1000;
-    request.process = processes.id_of(pid);
-    if (memory) request.placement.memory = SizeSpec{*memory, 0};
-    return world->queue.acquire(request);
-  }
-
-  MemoryStore store;
-  std::optional<lease::GrantBook> grants;
-  std::optional<LeaseWorld> world;
-  LeaseManager* manager = nullptr;
-  bool memory_is_held = false;
-  LeaseId last_gone;
-};
 
 TEST_F(LeaseManagerTest, ALeaseIsStoredBeforeItsUserHearsOfIt) {
   const pid_t cli = processes.spawn();

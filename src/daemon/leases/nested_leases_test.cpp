@@ -1,8 +1,6 @@
 // Leases and commands in the shell of a lease.
-#include "daemon/gpus/fake_world_test.h"
-#include "daemon/leases/lease_world_test.h"
+#include "daemon/leases/lease_manager_test.h"
 #include "daemon/leases/own_shell.h"
-#include "testing/memory_store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,40 +10,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
-using testing::MemoryStore;
 
-class NestedLeasesTest : public FakeWorldTest, public LeaseListener {
- protected:
-  NestedLeasesTest() { restart(); }
-
-  // A new daemon on the same store and the same processes.
-  void restart() {
-    world.reset();
-    grants.emplace();
-    world.emplace(loop, store, processes, gpus, *grants, config, [] { return WallTime(1s); });
-    manager = &world->leases;
-    manager->add_listener(*this);
-    ASSERT_TRUE(manager->restore());
-  }
-
-  void on_lease_change(const LeaseEntry& entry, bool gone) override {
-    if (gone) last_gone = entry.lease.id;
-  }
-
-  tl::expected<const LeaseEntry*, lease::Refusal> acquire(std::optional<Bytes> memory, pid_t pid) {
-    AcquireRequest request;
-    request.uid = 1000;
-    request.process = processes.id_of(pid);
-    if (memory) request.placement.memory = SizeSpec{*memory, 0};
-    return world->queue.acquire(request);
-  }
-
-  MemoryStore store;
-  std::optional<lease::GrantBook> grants;
-  std::optional<LeaseWorld> world;
-  LeaseManager* manager = nullptr;
-  LeaseId last_gone;
-};
+class NestedLeasesTest : public LeaseManagerTest {};
 
 TEST_F(NestedLeasesTest, WhatTheCommandLeftRunningIsCountedButNotWhatEndsByItself) {
   const pid_t cli = processes.spawn();
