@@ -67,7 +67,7 @@ TEST(CheckOwnPlace, IsWhereNobodyElseCanPutAFile) {
   EXPECT_EQ(open.error().code, Code::kDenied);
   EXPECT_NE(open.error().message.find("chmod go-w " + path), std::string::npos);
   ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
-  // Whoever may move the folder away may put another in its place.
+  // A user who may move the folder away may put another in its place.
   ASSERT_EQ(::chmod(temp.file("a").c_str(), 0777), 0);
   EXPECT_EQ(check_own_place(path).error().code, Code::kDenied);
   ASSERT_EQ(::chmod(temp.file("a").c_str(), 0755), 0);

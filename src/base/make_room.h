@@ -7,8 +7,9 @@
 
 namespace gpurota {
 
-// Whose entry has to go, that one of `newcomer` has a place: of who has most, the newcomer's own counted. The newcomer, if others have no more.
-// `owner_of` says of an entry whose it is. Takes as long as there are entries: ask when the table is full.
+// The owner who gives up an entry for one of `newcomer`: the owner with the most entries, the new one counted for the
+// newcomer; at a tie the newcomer. `owner_of` returns the owner of an entry. Walks all entries: call it only when the table is
+// full.
 template <class Entries, class OwnerOf, class Owner>
 Owner who_makes_room(const Entries& entries, const OwnerOf& owner_of, const Owner& newcomer) {
   std::map<Owner, std::size_t> counts;

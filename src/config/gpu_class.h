@@ -21,7 +21,7 @@ struct GpuClass {
 
 // [gpu.0]: of one GPU.
 struct GpuRule {
-  // What is in use there that no process is listed for; empty: the daemon measures what is normal.
+  // Memory in use on the GPU that no listed process has; empty: the daemon measures what is normal.
   std::optional<Bytes> unlisted;
   bool operator==(const GpuRule&) const = default;
 };

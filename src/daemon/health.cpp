@@ -122,7 +122,7 @@ class Health::DoctorAnswer final : public LongAnswer {
     return std::nullopt;
   }
 
-  // What is wrong with the store is to be heard while it is.
+  // Health has to answer while the store fails, so the answer does not read the store.
   bool reads_store() const override { return false; }
 
  private:

@@ -152,7 +152,7 @@ Outcome JobMethods::on(const Caller& caller, const proto::ControlJob& call) {
     parts_.queue.leave(*request, Error{Code::kGone, 0, stopping_text(now->second)});
   }
   if (!done) return refused(done.error());
-  // Who stops what is stopped has done nothing.
+  // To stop a stopped job changes nothing, so nobody is told.
   const bool changed = what == Jobs::What::kRemove || !state || state->phase != before ||
                        state->start_again != was_to_return;
   if (changed) {

@@ -44,7 +44,7 @@ class GpuStates {
   // Whole GPUs that the user had last.
   std::vector<GpuUuid> last_gpus(uid_t uid) const;
 
-  // What is used of a GPU without a lease, from the last look.
+  // Memory of a GPU that is used without a lease, at the last look.
   struct Unreserved {
     Bytes all;  // by processes of no lease, and hidden memory that counts as such use
     std::map<uid_t, Bytes> by_user;
