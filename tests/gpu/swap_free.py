@@ -6,8 +6,8 @@ Another lease has memory meanwhile that cannot move.
     swap_free.py GPUROTA [--capacity-mib 8192] [--limit-mib 7168] [--wired-mib 2048]
 
 Runs itself under two leases on GPU 0: one holds memory as cuMemAllocManaged gives it, which never moves; the other takes what is free,
-in pieces of 64 MiB, until it is refused. Prints what was said to be free and what was granted. On NVIDIA's driver and on the simulated one.
-The daemon runs already.
+in pieces of 64 MiB, until it is refused. Both leases are there before that memory is: beside it, a request for the whole limit would wait.
+Prints what was said to be free and what was granted. On NVIDIA's driver and on the simulated one. The daemon runs already.
 """
 import argparse
 import ctypes
@@ -45,6 +45,8 @@ def hold(mib):
 
 
 def fill():
+    print("ready", flush=True)
+    sys.stdin.readline()
     cuda = driver()
     said, granted = free_bytes(cuda), 0
     address = ctypes.c_uint64()
@@ -58,6 +60,12 @@ def fill():
     sys.exit(abs(said - granted) > 4 * MIB or left >= 2 * MIB)
 
 
+def expect(program, line):
+    said = program.stdout.readline().strip()
+    if said != line:
+        sys.exit(f"expected '{line}' of the other program, which says '{said}'")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("gpurota")
@@ -67,14 +75,18 @@ def main():
     arguments = parser.parse_args()
     run = [arguments.gpurota, "run", "--gpu-ids", "0", "--swap", "--memory", f"{arguments.limit_mib}M", "--", sys.executable, __file__]
     subprocess.run([arguments.gpurota, "set", "--gpu-ids", "0", "--capacity", f"{arguments.capacity_mib}M"], check=True)
-    holder = subprocess.Popen(run + ["hold", str(arguments.wired_mib)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    filler = subprocess.Popen(run + ["fill"], **pipes)
+    holder = None
     try:
-        first = holder.stdout.readline().strip()
-        if first != "holding":
-            sys.exit(f"the other lease was {first}")
-        return subprocess.run(run + ["fill"]).returncode
+        expect(filler, "ready")
+        holder = subprocess.Popen(run + ["hold", str(arguments.wired_mib)], **pipes)
+        expect(holder, "holding")
+        print(filler.communicate("\n")[0], end="")
+        return filler.returncode
     finally:
-        holder.communicate()
+        for program in filter(None, (filler, holder)):
+            program.communicate()
         subprocess.run([arguments.gpurota, "set", "--gpu-ids", "0", "--reset"], check=True)
 
 
