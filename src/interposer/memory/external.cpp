@@ -87,12 +87,6 @@ CUresult cuImportExternalMemory(CUexternalMemory* out,
 
 CUresult cuDestroyExternalMemory(CUexternalMemory memory) {
   GPUROTA_ENTER(cuDestroyExternalMemory, memory);
-  interposer::State& s = interposer::state();
-  interposer::Import import{};
-  const uint64_t address = interposer::address_of(memory);
-  const bool known = interposer::import_closes(s, address, &import);
-  const CUresult result = real(memory);
-  if (known && result == CUDA_SUCCESS) interposer::end_import(import);
-  if (known && result != CUDA_SUCCESS) interposer::import_stays(s, address, import);
-  return result;
+  return interposer::close_counted(interposer::state(), interposer::address_of(memory),
+                                   [=] { return real(memory); });
 }

@@ -24,9 +24,11 @@ bool put_key(int fd, uint64_t key);
 uint64_t key_of_descriptor(int fd);
 uint64_t key_of_bytes(const void* bytes, size_t size);
 
-// Charges `import`, whose key and slot are known; its size is asked for by `size()` if the daemon
-// does not know it. False: refused, and said so.
+// Charges `bytes` for `import`, whose key and slot are known; nothing more if the lease has been charged for it already.
+// False: refused, and the user has been told.
 bool charge_import(Import* import, uint64_t bytes);
+// The same, but for memory that the lease has already, which is charged as the daemon says. `size()` is called if the daemon
+// does not know the size.
 template <typename Size>
 bool charge_import_of(Import* import, Size size) {
   uint64_t bytes = 0;
@@ -42,13 +44,24 @@ bool charge_import_of(Import* import, Size size) {
 void end_import(const Import& import);
 
 // The same for what is known by an address, or by a handle. Opened again it is charged once;
-// kOutOfMemory: refused.
+// CUDA_ERROR_OUT_OF_MEMORY: refused.
 CUresult import_opened(State& s, uint64_t address, Import import, uint64_t bytes);
 // One less; the last one ends it. False: not known. To be called before it is closed, as its
 // address may then be another's.
 bool import_closes(State& s, uint64_t address, Import* out);
 // It was not closed after all.
 void import_stays(State& s, uint64_t address, const Import& import);
+// Closes by `call` what may be imported. It is taken out before: as soon as it is closed another thread may be given its
+// address.
+template <typename Call>
+CUresult close_counted(State& s, uint64_t address, Call call) {
+  Import import{};
+  const bool known = import_closes(s, address, &import);
+  const CUresult result = call();
+  if (known && result == CUDA_SUCCESS) end_import(import);
+  if (known && result != CUDA_SUCCESS) import_stays(s, address, import);
+  return result;
+}
 
 // Linear memory was given away by a handle or by words with this key.
 void export_begins(State& s, uint64_t address, uint64_t key);

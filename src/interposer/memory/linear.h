@@ -37,13 +37,8 @@ void credit(State& s, uint64_t ptr, const Allocation& allocation);
 template <typename Call>
 CUresult free_counted(State& s, uint64_t ptr, Call call) {
   Allocation allocation{};
-  const bool known = forget(s, ptr, &allocation);
-  Import import{};
-  const bool was_imported = !known && import_closes(s, ptr, &import);
+  if (!forget(s, ptr, &allocation)) return close_counted(s, ptr, call);
   const CUresult result = call();
-  if (was_imported && result == CUDA_SUCCESS) end_import(import);
-  if (was_imported && result != CUDA_SUCCESS) import_stays(s, ptr, import);
-  if (!known) return result;
   if (result == CUDA_SUCCESS) {
     credit(s, ptr, allocation);
     export_ends(s, ptr, Left::kCredited);

@@ -45,6 +45,13 @@ void vmm_bound_range(State& s, uint64_t owner, uint64_t offset, uint64_t ptr, ui
 void vmm_unbound(State& s, uint64_t owner, uint64_t offset, uint64_t size, int slot,
                  int64_t credits[GPUROTA_SLOTS]);
 void vmm_owner_gone(State& s, uint64_t owner, int64_t credits[GPUROTA_SLOTS]);
+// The memory of a handle; `id` is its number, 0 if the handle is not known. Null: it is not known, or not any more. Under Vmm::mutex.
+inline Physical* physical_of(Vmm& v, uint64_t handle, uint64_t* id = nullptr) {
+  const HandleRef* known = v.handles.find(handle);
+  if (id != nullptr) *id = known != nullptr ? known->physical : 0;
+  return known != nullptr ? v.physicals.find(known->physical) : nullptr;
+}
+
 // Forgets `id` if nothing refers to it any more. Under Vmm::mutex.
 void vmm_drop_if_dead(Vmm& v, uint64_t id, int64_t credits[GPUROTA_SLOTS]);
 

@@ -100,8 +100,7 @@ void vmm_drop_if_dead(Vmm& v, uint64_t id, int64_t credits[GPUROTA_SLOTS]) {
 void vmm_multicast_created(State& s, uint64_t handle) {
   vmm_created(s, handle, 0, -1);
   Lock lock(memory_of(s).vmm.mutex);
-  const HandleRef* known = memory_of(s).vmm.handles.find(handle);
-  Physical* p = known != nullptr ? memory_of(s).vmm.physicals.find(known->physical) : nullptr;
+  Physical* p = physical_of(memory_of(s).vmm, handle);
   if (p != nullptr) p->owns = true;
 }
 

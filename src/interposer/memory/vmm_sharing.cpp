@@ -87,8 +87,7 @@ CUresult vmm_imported(State& s, uint64_t handle, uint64_t key) {
   }
   vmm_created(s, handle, import.bytes, slot);
   Lock lock(memory_of(s).vmm.mutex);
-  const HandleRef* known = memory_of(s).vmm.handles.find(handle);
-  Physical* p = known != nullptr ? memory_of(s).vmm.physicals.find(known->physical) : nullptr;
+  Physical* p = physical_of(memory_of(s).vmm, handle);
   if (p == nullptr) return CUDA_SUCCESS;  // stays charged
   p->imported = import.kind;
   p->key = key;
@@ -104,8 +103,7 @@ void vmm_exported(State& s, uint64_t handle, int fd) {
   const uint64_t fresh = new_key();
   {
     Lock lock(memory_of(s).vmm.mutex);
-    const HandleRef* known = memory_of(s).vmm.handles.find(handle);
-    Physical* p = known != nullptr ? memory_of(s).vmm.physicals.find(known->physical) : nullptr;
+    Physical* p = physical_of(memory_of(s).vmm, handle);
     if (p == nullptr || p->slot < 0) return;
     if (p->key == 0 && (fresh == 0 || !put_key(fd, fresh))) return;
     is_first = p->key == 0;

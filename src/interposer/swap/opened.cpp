@@ -400,17 +400,6 @@ CUresult opened_by_driver(CUdeviceptr address, const CUipcMemHandle& handle) {
   return result;
 }
 
-// `closed` closes it: as soon as it is another thread may be given its address.
-template <typename Call>
-CUresult close_counted(State& s, uint64_t address, Call closed) {
-  Import import{};
-  const bool known = import_closes(s, address, &import);
-  const CUresult result = closed();
-  if (known && result == CUDA_SUCCESS) end_import(import);
-  if (known && result != CUDA_SUCCESS) import_stays(s, address, import);
-  return result;
-}
-
 }  // namespace
 }  // namespace gpurota::interposer
 

@@ -70,13 +70,6 @@ void end_memory(State& s, const Physical& gone) {
 }
 
 // With Vmm::mutex held.
-Physical* physical_of(Vmm& v, CUmemGenericAllocationHandle handle, uint64_t* id) {
-  const HandleRef* known = v.handles.find(handle);
-  *id = known != nullptr ? known->physical : 0;
-  return known != nullptr ? v.physicals.find(known->physical) : nullptr;
-}
-
-// With Vmm::mutex held.
 bool note_mapping(Vmm& v, const AddressRange& at, const Mapping& made) {
   Mapping* mapping = v.mappings.put(at.address);
   if (mapping == nullptr) return false;
