@@ -1,5 +1,6 @@
 #include "cli/done_text.h"
 
+#include "base/size_word.h"
 #include "base/text.h"
 #include "cli/time_text.h"
 #include "cli/views.h"
@@ -26,14 +27,6 @@ constexpr std::array<Pair, 6> kDone = {{{"start", "started"},
 
 std::string text_of(const SizeSpec& size) {
   return size.percent > 0 ? fmt::format("{}%", size.percent) : to_string(size.bytes);
-}
-
-// As it is typed: "8G", "1536M".
-std::string size_word(Bytes size) {
-  const std::uint64_t count = size.count();
-  if (count % gib(1).count() == 0) return fmt::format("{}G", count / gib(1).count());
-  if (count % mib(1).count() == 0) return fmt::format("{}M", count / mib(1).count());
-  return std::to_string(count);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "lease/reason.h"
 
+#include "base/size_word.h"
 #include "base/text.h"
 
 #include <fmt/format.h>
@@ -138,13 +139,6 @@ std::string time_option(std::chrono::seconds lasts) {
   return fmt::format("{}d{}", minutes / 1440, hours ? fmt::format("{}h", hours) : "");
 }
 
-// As --memory takes it.
-std::string size_option(Bytes bytes) {
-  const bool whole = bytes.count() % gib(1).count() == 0;
-  return whole ? fmt::format("{}G", bytes.count() / gib(1).count())
-               : fmt::format("{}M", bytes.count() / mib(1).count());
-}
-
 std::string option_of(const WayOut& way, LeaseKind kind) {
   switch (way.kind) {
     case WayOut::Kind::kTime:
@@ -153,7 +147,7 @@ std::string option_of(const WayOut& way, LeaseKind kind) {
     case WayOut::Kind::kOtherGpus:
       return "without --gpu-ids";
     case WayOut::Kind::kMemory:
-      return "with --memory " + size_option(way.memory);
+      return "with --memory " + size_word(way.memory);
     case WayOut::Kind::kSwap:
       return "with --swap";
     case WayOut::Kind::kCount:
