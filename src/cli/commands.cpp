@@ -79,11 +79,7 @@ int update(const Context& context, const UpdateOptions& options) {
   if (const auto lasts = *until ? *until : options.lasts) call.seconds = lasts->count();
   call.priority = options.priority;
   call.quantum = options.quantum;
-  if (options.warning) {
-    call.warn_seconds = static_cast<int>(options.warning->before.count());
-    if (options.warning->is_set())
-      call.warn_signal = std::string(warning_signal_name(options.warning->signal));
-  }
+  if (options.warning) set_warning(call, *options.warning);
   call.reason = sendable(options.reason, "the reason", proto::kMaxNoteBytes);
   auto connection = context.connect();
   if (!connection) return failed(connection.error());

@@ -2,6 +2,7 @@
 
 #include "cli/args.h"
 #include "cli/job_args.h"
+#include "cli/waiting.h"
 
 namespace gpurota::cli {
 
@@ -28,9 +29,7 @@ Result<ChangedOptions> change_options(const std::vector<std::string>& before,
     } else if (word.name == "--quantum") {
       call.quantum = run.quantum;
     } else if (word.name == "--warn" && run.warning) {
-      call.warn_seconds = static_cast<int>(run.warning->before.count());
-      if (run.warning->is_set())
-        call.warn_signal = std::string(warning_signal_name(run.warning->signal));
+      set_warning(call, *run.warning);
     } else {
       now = false;
     }

@@ -56,10 +56,7 @@ proto::LeaseRequest request_of(const LeaseWishes& wishes) {
   if (wishes.oversize) request.oversize = true;
   request.priority = wishes.priority;
   request.quantum = wishes.quantum;
-  if (wishes.warning && wishes.warning->is_set()) {
-    request.warn_seconds = static_cast<int>(wishes.warning->before.count());
-    request.warn_signal = std::string(warning_signal_name(wishes.warning->signal));
-  }
+  if (wishes.warning && wishes.warning->is_set()) set_warning(request, *wishes.warning);
   if (wishes.lasts) request.seconds = wishes.lasts->count();
   request.gpu_type = wishes.gpu_type;
   request.gpu_class = wishes.gpu_class;

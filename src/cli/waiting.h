@@ -40,6 +40,13 @@ tl::expected<proto::Acquire::Reply, NoLease> obtain(const client::Location& loca
 // Shows why; the exit status, which is `otherwise` where there is no better one.
 int shown_without_lease(const NoLease& why, int otherwise);
 
+// Zero seconds, which have no signal, take a warning back.
+template <class Call>
+void set_warning(Call& call, const EndWarning& warning) {
+  call.warn_seconds = static_cast<int>(warning.before.count());
+  if (warning.is_set()) call.warn_signal = std::string(warning_signal_name(warning.signal));
+}
+
 // What is asked for, as it is sent.
 proto::LeaseRequest lease_request(const LeaseWishes& wishes, const char* kind);
 
