@@ -19,17 +19,14 @@ MainFile find_main_file(const Context& context, const std::optional<std::string>
 }
 
 std::vector<config::Problem> read_unknown_accounts(const config::Loaded& loaded) {
-  std::vector<config::NamedAccount> named = config::named_accounts(loaded);
-  // A daemon of one's own becomes nobody else.
-  if (::geteuid() != 0)
-    std::erase_if(named, [](const auto& each) { return each.key == "notify.user"; });
   return config::unknown_accounts(
-      named, {[](const config::NamedAccount& account) -> Result<void> {
-                if (account.is_group) GPUROTA_TRY(read_gid(account.name));
-                if (!account.is_group) GPUROTA_TRY(read_uid(account.name));
-                return {};
-              },
-              [](bool groups) { return groups ? read_local_groups() : read_local_users(); }});
+      config::named_accounts(loaded, ::geteuid()),
+      {[](const config::NamedAccount& account) -> Result<void> {
+         if (account.is_group) GPUROTA_TRY(read_gid(account.name));
+         if (!account.is_group) GPUROTA_TRY(read_uid(account.name));
+         return {};
+       },
+       [](bool groups) { return groups ? read_local_groups() : read_local_users(); }});
 }
 
 }  // namespace gpurota::cli

@@ -30,7 +30,7 @@ class Collector {
 
 }  // namespace
 
-std::vector<NamedAccount> named_accounts(const Loaded& loaded) {
+std::vector<NamedAccount> named_accounts(const Loaded& loaded, uid_t daemon) {
   const Config& config = loaded.config;
   Collector named(loaded);
   named.add("group", config.group, true);
@@ -62,7 +62,7 @@ std::vector<NamedAccount> named_accounts(const Loaded& loaded) {
   // It runs nothing where there is nothing to be sent by.
   const Notify& notify = config.notify;
   const bool sends = !notify.command.empty() || notify.mail || !notify.webhook.empty();
-  if (sends) named.add("notify.user", config.notify.user, false);
+  if (sends && daemon == 0) named.add("notify.user", config.notify.user, false);
   return std::move(named.accounts);
 }
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
 namespace gpurota::config {
 
 struct NamedAccount {
@@ -18,7 +20,8 @@ struct NamedAccount {
 
   bool operator==(const NamedAccount&) const = default;
 };
-std::vector<NamedAccount> named_accounts(const Loaded& loaded);
+// `daemon`: the uid that gpurotad runs as. Only root becomes the user of [notify].
+std::vector<NamedAccount> named_accounts(const Loaded& loaded, uid_t daemon);
 
 // How the machine's accounts are asked.
 struct AccountQuestions {

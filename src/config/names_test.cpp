@@ -22,7 +22,7 @@ std::vector<std::string> told(const std::string& text) {
                                                 : std::vector<std::string>{"alice", "root"};
                                 }};
   std::vector<std::string> lines;
-  for (const Problem& each : unknown_accounts(named_accounts(loaded), ask)) {
+  for (const Problem& each : unknown_accounts(named_accounts(loaded, 0), ask)) {
     lines.push_back(to_string(each));
   }
   return lines;

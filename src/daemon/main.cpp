@@ -184,7 +184,7 @@ Result<void> check_config(const config::Loaded& loaded, const std::string& file)
   if (!loaded.config.group.empty()) {
     GPUROTA_TRY(Users::read_socket_group(accounts, loaded.config.group));
   }
-  const auto unknown = Users::read_unknown(accounts, config::named_accounts(loaded));
+  const auto unknown = Users::read_unknown(accounts, config::named_accounts(loaded, ::geteuid()));
   for (const config::Problem& problem : unknown) {
     std::fprintf(stderr, "%s\n", to_string(problem).c_str());
   }

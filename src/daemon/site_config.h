@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 namespace gpurota::daemon {
 
 class SiteConfig {
@@ -24,7 +26,9 @@ class SiteConfig {
   // In effect; at the same place for as long as this lives.
   const config::Config& config() const { return config_; }
   // The users and groups that the files name.
-  std::vector<config::NamedAccount> named() const { return config::named_accounts(files_); }
+  std::vector<config::NamedAccount> named() const {
+    return config::named_accounts(files_, ::geteuid());
+  }
 
   // Takes over what the files say, which have no mistakes; what has changed, or will at the next restart.
   std::vector<config::Change> take_over(config::Loaded loaded);

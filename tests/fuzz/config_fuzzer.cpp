@@ -41,7 +41,7 @@ void check_values(const config::Loaded& loaded) {
     check_line(to_string(change));
   }
   const auto nobody = config::unknown_accounts(
-      config::named_accounts(loaded),
+      config::named_accounts(loaded, 0),
       {[](const auto&) -> Result<void> { return fail(Code::kNotFound, "none"); },
        [](bool) {
          return std::vector<std::string>{"alice", "root"};

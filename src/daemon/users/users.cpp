@@ -34,11 +34,7 @@ Result<gid_t> Users::read_socket_group(ports::Accounts& accounts, const std::str
 }
 
 std::vector<config::Problem> Users::read_unknown(ports::Accounts& accounts,
-                                                 const std::vector<config::NamedAccount>& asked) {
-  std::vector<config::NamedAccount> named = asked;
-  // Who is not root becomes nobody else.
-  if (::geteuid() != 0)
-    std::erase_if(named, [](const auto& each) { return each.key == "notify.user"; });
+                                                 const std::vector<config::NamedAccount>& named) {
   return config::unknown_accounts(named, {[&](const config::NamedAccount& account) -> Result<void> {
                                             if (account.is_group)
                                               GPUROTA_TRY(accounts.read_gid(account.name));
@@ -98,7 +94,7 @@ void Users::adopt(Names names) {
 bool Users::resolve(std::chrono::milliseconds patience) {
   config::Loaded loaded;
   loaded.config = config_;
-  return resolve(patience, config::named_accounts(loaded));
+  return resolve(patience, config::named_accounts(loaded, ::geteuid()));
 }
 
 bool Users::resolve(std::chrono::milliseconds patience,
