@@ -63,7 +63,7 @@ bool GpuPlan::fits(const Request& request, WallTime from, WallTime until, Agains
                       timeline_.slices(from, from + kAnyMoment, against) + *share.bytes <=
                           capacity - room_->swap_wired;
   if (!beside) return false;
-  if (!request.unbooked_for || until != kNever) {
+  if (!outlasts_bookings(request, until)) {
     return timeline_.fits(share, from, until, against, capacity);
   }
   return timeline_.fits(share, from, kNever, GpuTimeline::without_bookings(against), capacity) &&
@@ -81,7 +81,7 @@ bool GpuPlan::fits_beside(const Request& request, WallTime until, Bytes stays) c
 
 std::optional<Bytes> GpuPlan::taken(const Request& request, WallTime from, WallTime until,
                                     Against against) const {
-  if (!request.unbooked_for || until != kNever) return timeline_.taken(from, until, against);
+  if (!outlasts_bookings(request, until)) return timeline_.taken(from, until, against);
   const auto ever = timeline_.taken(from, kNever, GpuTimeline::without_bookings(against));
   const auto at_first = timeline_.taken(from, from + *request.unbooked_for, against);
   return ever && at_first ? std::optional(std::max(*ever, *at_first)) : std::nullopt;
@@ -89,7 +89,7 @@ std::optional<Bytes> GpuPlan::taken(const Request& request, WallTime from, WallT
 
 Bytes GpuPlan::slices(const Request& request, WallTime from, WallTime until,
                       Against against) const {
-  if (!request.unbooked_for || until != kNever) return timeline_.slices(from, until, against);
+  if (!outlasts_bookings(request, until)) return timeline_.slices(from, until, against);
   return std::max(timeline_.slices(from, kNever, GpuTimeline::without_bookings(against)),
                   timeline_.slices(from, from + *request.unbooked_for, against));
 }

@@ -58,6 +58,11 @@ class GpuPlan {
   WallTime booked_from() const;
 
  private:
+  // Whether the request may go on when a booking begins.
+  static bool outlasts_bookings(const Request& request, WallTime until) {
+    return request.unbooked_for && until == kNever;
+  }
+
   const GpuRoom* room_;
   WallTime now_;
   GpuTimeline timeline_;

@@ -39,17 +39,23 @@ class GpuTimeline {
   // The uses that a request has to leave alone. Fillers leave when anybody else asks; a filler
   // itself takes what nobody has, planned and booked or not.
   enum class Against : unsigned {
-    kAll = 127,
-    kAllButFillers = 125,       // of a request that starts later
-    kAllButPlans = 1 | 2 | 32,  // of a filler
-    kStart = 125 & ~16U,        // of a request that starts now
-    kOpenStart = kStart & ~4U,  // the same, of a request that has been blocked for long enough
-    kPromised = 1 | 2 | 32 | 64,
-    kLeasesAndFillers = 1 | 2,
+    kLeasesAndFillers =
+        static_cast<unsigned>(Source::kLease) | static_cast<unsigned>(Source::kFiller),
+    kAllButPlans = kLeasesAndFillers | static_cast<unsigned>(Source::kDue),  // of a filler
+    kPromised = kAllButPlans | static_cast<unsigned>(Source::kBooking),
+    kAll = kPromised | static_cast<unsigned>(Source::kPlan) |
+           static_cast<unsigned>(Source::kProtected) | static_cast<unsigned>(Source::kLapsed),
+    kAllButFillers =
+        kAll & ~static_cast<unsigned>(Source::kFiller),  // of a request that starts later
+    kStart =
+        kAllButFillers & ~static_cast<unsigned>(Source::kLapsed),  // of a request that starts now
+    // The same, of a request that has been blocked for long enough.
+    kOpenStart = kStart & ~static_cast<unsigned>(Source::kPlan),
   };
   // `against` without what is booked.
   static constexpr Against without_bookings(Against against) {
-    return static_cast<Against>(static_cast<unsigned>(against) & ~64U);
+    return static_cast<Against>(static_cast<unsigned>(against) &
+                                ~static_cast<unsigned>(Source::kBooking));
   }
 
   void add(const Use& use) { uses_.push_back(use); }

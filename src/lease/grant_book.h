@@ -68,10 +68,10 @@ class GrantBook {
     MemoryKey key = 0;
     Bytes returned;  // of the grant, with it
   };
-  // What all leases together are charged on the GPU beyond each memory once.
-  Bytes counted_by_several(const GpuUuid& gpu) const { return shared_.counted_by_several(gpu); }
   AddressedGrantActions end_shared(TenantId tenant, const GpuUuid& gpu, const EndOfShared& end,
                                    TimePoint now);
+  // What all leases together are charged on the GPU beyond each memory once.
+  Bytes counted_by_several(const GpuUuid& gpu) const { return shared_.counted_by_several(gpu); }
 
   struct TenantMeasurement {
     TenantId tenant;
@@ -112,9 +112,9 @@ class GrantBook {
  private:
   using Key = std::pair<LeaseId, GpuUuid>;
 
-  // Collects what the account says, addressed; and forgets tenants that no account counts any more.
   // The account hears of what the tenant shares.
   void tell_shared(TenantId tenant, const SharedPlace& place, Bytes adopted = {});
+  // Collects what the account says, addressed; and forgets tenants that no account counts any more.
   static void collect(const GpuUuid& gpu, const GrantActions& actions, AddressedGrantActions& into);
   Maybe<Account> account(TenantId tenant, const GpuUuid& gpu);
   template <class Visit>
