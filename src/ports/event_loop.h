@@ -16,6 +16,10 @@
 
 namespace gpurota::ports {
 
+// The loop does not hear of it when the wall clock is set. A timer for a far time of the wall clock
+// therefore runs after this long at the latest, and the time is compared again.
+inline constexpr Duration kLongestWallWait = std::chrono::minutes(1);
+
 // What must not wait for what: sources of a more urgent class are dispatched first.
 enum class Urgency { kSafety, kSchedule, kClient, kHousekeeping };
 

@@ -28,7 +28,7 @@ const Attribution::Owner& Attribution::owner_of(pid_t pid) {
     return owner;
   }
   const bool same = known != known_.end() && known->second.start_ticks == info->start_ticks;
-  const Walked* const walked = find_walked(*info);
+  const Walked* const walked = find_walked(info->id());
   if (same && (known->second.lease || (walked && !walked->lease))) return known->second;
   Owner owner = find_owner(*info);
   if (owner.lease && !ports::is_still(processes_, info->id())) {  // it may be another's
@@ -75,7 +75,7 @@ void Attribution::lengthen(Path& path, const ports::ProcessInfo& info) {
   // A parent that is younger than its child is another process with the old one's pid.
   if (!path.ids.empty() && info.start_ticks > path.ids.back().start_ticks) return;
   path.ids.push_back(info.id());
-  if (find_walked(info) || roots_.lease_of_process(info.id())) return;
+  if (find_walked(info.id()) || roots_.lease_of_process(info.id())) return;
   if (info.parent > 1 && path.ids.size() < kDeepestTree) path.next = info.parent;
 }
 
@@ -83,9 +83,8 @@ std::optional<LeaseId> Attribution::settle(const Path& path) {
   std::optional<LeaseId> lease;
   auto at = path.ids.begin();
   for (; at != path.ids.end() && !lease; ++at) {
-    const auto known = walked_.find(at->pid);
-    if (known != walked_.end() && known->second.start_ticks == at->start_ticks) {
-      lease = known->second.lease;
+    if (const Walked* const known = find_walked(*at)) {
+      lease = known->lease;
       break;
     }
     lease = roots_.lease_of_process(*at);
@@ -101,7 +100,7 @@ bool Attribution::walk_ahead(pid_t pid, std::size_t& reads_left) {
   if (reads_left == 0) return false;
   --reads_left;
   const auto info = processes_.read_info(pid);
-  if (!info || info->zombie || find_walked(*info)) return true;
+  if (!info || info->zombie || find_walked(info->id())) return true;
   const auto known = known_.find(pid);
   const bool same = known != known_.end() && known->second.start_ticks == info->start_ticks;
   if (same && known->second.lease) return true;
@@ -123,7 +122,7 @@ bool Attribution::walk_ahead(pid_t pid, std::size_t& reads_left) {
   return true;
 }
 
-const Attribution::Walked* Attribution::find_walked(const ports::ProcessInfo& process) const {
+const Attribution::Walked* Attribution::find_walked(const ports::ProcessId& process) const {
   const auto known = walked_.find(process.pid);
   if (known == walked_.end() || known->second.start_ticks != process.start_ticks) return nullptr;
   return &known->second;

@@ -64,7 +64,7 @@ class Attribution {
   // Whose the path is, and all on it. It is whole, or ends where that is known.
   std::optional<LeaseId> settle(const Path& path);
   struct Walked;
-  const Walked* find_walked(const ports::ProcessInfo& process) const;
+  const Walked* find_walked(const ports::ProcessId& process) const;
 
   ports::Processes& processes_;
   const LeaseRoots& roots_;

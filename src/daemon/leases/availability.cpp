@@ -10,9 +10,9 @@ constexpr int kNearTheHead = 16;
 }  // namespace
 
 std::vector<lease::Available> Availability::available() const {
-  return lease::available(parts_.rooms.list(), parts_.rooms.occupants(), parts_.queue.plans(),
-                          parts_.wall_clock(), parts_.rooms.booked(),
-                          config::unbooked_for(parts_.config.bookings));
+  const GpuRooms::Machine machine = parts_.rooms.machine();
+  return lease::available(machine.rooms, machine.leases, parts_.queue.plans(), parts_.wall_clock(),
+                          machine.bookings, config::unbooked_for(parts_.config.bookings));
 }
 
 lease::Available Availability::available_on(const GpuUuid& gpu) const {
@@ -49,14 +49,11 @@ std::string Availability::remedy(const AcquireRequest& request) const {
 std::vector<lease::WayOut> Availability::ways_out(const std::vector<lease::Request>& requests,
                                                   std::size_t place,
                                                   const AcquireRequest& asked) const {
-  const auto rooms = parts_.rooms.list();
-  const auto occupants = parts_.rooms.occupants();
-  const auto booked = parts_.rooms.booked();
+  const GpuRooms::Machine machine = parts_.rooms.machine();
   const bool end_is_kept = asked.kind != LeaseKind::kReservation ||
                            parts_.config.expired_reservation != config::Expired::kKeep;
-  auto ways = lease::ways_out(
-      {requests, rooms, occupants, parts_.rooms.topology(), booked, &parts_.queue.keeping()}, place,
-      end_is_kept, parts_.wall_clock());
+  auto ways = lease::ways_out(machine.view(requests, parts_.queue.keeping()), place, end_is_kept,
+                              parts_.wall_clock());
   // What the user could not have anyway is no way out.
   std::erase_if(ways, [&](const lease::WayOut& way) {
     AcquireRequest changed = asked;

@@ -15,8 +15,6 @@
 namespace gpurota::daemon {
 namespace {
 
-// The wall clock may be set meanwhile, so a far time is looked at again now and then.
-constexpr Duration kLongestBookingWait = std::chrono::minutes(1);
 // Between two looks at whether one whose time has come can begin.
 constexpr Duration kBookingRetry = std::chrono::milliseconds(250);
 // How long before it begins its GPUs are looked at where nobody is to be told.
@@ -453,6 +451,15 @@ Result<ClaimedBooking> Bookings::claim(RequestId id) {
   return ClaimedBooking{.why = entry->waits_for};
 }
 
+BookingEntry Bookings::take_ended(RequestId id) {
+  BookingEntry entry = take(id);
+  if (auto removed = parts_.store.remove_request(id); !removed) {
+    log::error("cannot remove a booking from the store, the next start will",
+               {{"request", to_string(id)}, {"error", removed.error().message}});
+  }
+  return entry;
+}
+
 void Bookings::end_unused() {
   std::vector<RequestId> bookings;
   for (const BookingEntry& entry : entries_) {
@@ -471,11 +478,7 @@ void Bookings::end_unused() {
   const std::string why = fmt::format("nobody used it for {}, and others wait for its GPUs",
                                       lease::duration_text(parts_.config.bookings.no_show));
   for (const RequestId id : bookings) {
-    const BookingEntry entry = take(id);
-    if (auto removed = parts_.store.remove_request(id); !removed) {
-      log::error("cannot remove a booking from the store, the next start will",
-                 {{"request", to_string(id)}, {"error", removed.error().message}});
-    }
+    const BookingEntry entry = take_ended(id);
     tell({.step = BookingStep::kUnused, .booking = entry, .why = why});
     parts_.queue.poke();
   }
@@ -496,7 +499,7 @@ void Bookings::make_room(const BookingEntry& entry, const lease::Beginning& begi
 void Bookings::set_trouble(RequestId id, Reason why) {
   const auto it = position_of(id, entries_);
   // A lease that ends with its time, or a filler, is gone in a moment.
-  const Duration grace = parts_.config.grace + kLongestBookingWait / 6;
+  const Duration grace = parts_.config.grace + ports::kLongestWallWait / 6;
   const bool patient = parts_.wall_clock() < it->begins + grace ||
                        (it->used && parts_.loop.now() < it->used_at + grace);
   if (patient || it->trouble == why) return;
@@ -507,11 +510,7 @@ void Bookings::set_trouble(RequestId id, Reason why) {
 }
 
 void Bookings::miss(RequestId id) {
-  const BookingEntry entry = take(id);
-  if (auto removed = parts_.store.remove_request(id); !removed) {
-    log::error("cannot remove a booking from the store, the next start will",
-               {{"request", to_string(id)}, {"error", removed.error().message}});
-  }
+  const BookingEntry entry = take_ended(id);
   const std::string why = entry.trouble ? reason_text(*entry.trouble, parts_.wall_clock())
                                         : std::string("gpurotad did not run then");
   log::warn("a booking is over and has never begun", {{"request", to_string(id)}, {"reason", why}});
@@ -527,7 +526,7 @@ void Bookings::arm() {
   });
   if (entries_.empty() && !unused) return;
   const WallTime now = parts_.wall_clock();
-  Duration wait = kLongestBookingWait;
+  Duration wait = ports::kLongestWallWait;
   for (const BookingEntry& entry : entries_) {
     if (entry.waits_for_use) continue;
     const Duration left = entry.begins - now;

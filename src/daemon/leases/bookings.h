@@ -145,6 +145,8 @@ class Bookings final : public BookedGpus, public LeaseListener {
   bool begins_when_used(const BookingEntry& entry, const std::vector<lease::Booked>& others) const;
   void begin(RequestId id);
   void make_room(const BookingEntry& entry, const lease::Beginning& beginning);
+  // Of one that is over: it leaves the store, too.
+  BookingEntry take_ended(RequestId id);
   // Ends bookings, and leases that were one, which nobody uses while somebody waits.
   void end_unused();
   void set_trouble(RequestId id, Reason why);

@@ -75,6 +75,20 @@ class GpuRooms {
   void set_topology(Topology topology) { topology_ = std::move(topology); }
   const Topology& topology() const { return topology_; }
 
+  // What a decision is made from, at one moment.
+  struct Machine {
+    std::vector<lease::GpuRoom> rooms;
+    std::vector<lease::Occupant> leases;
+    std::vector<lease::Booked> bookings;
+    const Topology& topology;
+
+    // With these requests. This, and what is given, outlive it.
+    lease::QueueView view(const std::vector<lease::Request>& queue,
+                          const lease::Keeping& keeping) const {
+      return {queue, rooms, leases, topology, bookings, &keeping};
+    }
+  };
+  Machine machine() const { return {list(), occupants(), booked(), topology_}; }
   // The GPUs as placement sees them, and the leases as the queue does.
   std::vector<lease::GpuRoom> list() const;
   // The same if all other leases had ended, and all programs without one.

@@ -39,8 +39,6 @@ const char* name_of(EndCause cause) {
   return "";
 }
 
-// The wall clock may be set meanwhile, so a far end is looked at again now and then.
-constexpr Duration kLongestTimer = std::chrono::minutes(1);
 constexpr const char* kCommandEnded = "its command has ended";
 constexpr const char* kHolderGone = "the process that held it is gone";
 
@@ -320,9 +318,10 @@ void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason,
   LeaseEntry& entry = it->second;
   entry.cause = cause;
   entry.reason = reason;
-  for (const LeaseListener* const listener : listeners_) {
-    if (reason != kCommandEnded && reason != kHolderGone) break;
-    entry.reason = listener->end_of_command(entry).value_or(entry.reason);
+  if (reason == kCommandEnded || reason == kHolderGone) {
+    for (const LeaseListener* const listener : listeners_) {
+      entry.reason = listener->end_of_command(entry).value_or(entry.reason);
+    }
   }
   entry.by = std::move(by);
   entry.lease.state = LeaseState::kEnding;
@@ -484,7 +483,7 @@ void LeaseManager::arm_expiry(LeaseEntry& entry) {
   const Duration left = *entry.lease.ends - parts_.wall_clock();
   // After a restart nobody can tell yet who uses what.
   const Duration least = std::max(settled_at_ - parts_.loop.now(), Duration(0));
-  const Duration wait = std::max(std::clamp(left, Duration(0), kLongestTimer), least);
+  const Duration wait = std::max(std::clamp(left, Duration(0), ports::kLongestWallWait), least);
   auto timer = parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kSafety,
                                      [this, id = entry.lease.id] { on_expiry(id); });
   if (timer) entry.expiry = std::move(*timer);

@@ -183,26 +183,19 @@ lease::QueueDecision Queue::decide() {
   clocks_.set_rules(
       {.most = parts_.config.keep_free_gpus, .longest_wait = parts_.config.longest_wait});
   const auto queue = requests();
-  const auto rooms = parts_.rooms.list();
-  const auto occupants = parts_.rooms.occupants();
-  const auto booked = parts_.rooms.booked();
-  return lease::decide(
-      {queue, rooms, occupants, parts_.rooms.topology(), booked, &clocks_.keeping()},
-      parts_.wall_clock());
+  const GpuRooms::Machine machine = parts_.rooms.machine();
+  return lease::decide(machine.view(queue, keeping()), parts_.wall_clock());
 }
 
 bool Queue::would_serve_without(std::optional<LeaseId> lease,
                                 std::optional<RequestId> booking) const {
   if (entries_.empty()) return false;
   const auto queue = requests();
-  const auto rooms = parts_.rooms.list();
-  auto occupants = parts_.rooms.occupants();
-  auto booked = parts_.rooms.booked();
-  std::erase_if(occupants, [&](const lease::Occupant& each) { return each.id == lease; });
-  std::erase_if(booked, [&](const lease::Booked& each) { return each.id == booking; });
+  GpuRooms::Machine machine = parts_.rooms.machine();
+  std::erase_if(machine.leases, [&](const lease::Occupant& each) { return each.id == lease; });
+  std::erase_if(machine.bookings, [&](const lease::Booked& each) { return each.id == booking; });
   const lease::QueueDecision decision =
-      lease::decide({queue, rooms, occupants, parts_.rooms.topology(), booked, &clocks_.keeping()},
-                    parts_.wall_clock());
+      lease::decide(machine.view(queue, keeping()), parts_.wall_clock());
   return !decision.grants.empty() ||
          std::any_of(decision.waiting.begin(), decision.waiting.end(),
                      [](const lease::Waiting& waiting) { return waiting.way_made.has_value(); });
@@ -237,12 +230,9 @@ lease::Admission Queue::ask(const AcquireRequest& asked) {
   const auto queue = requests(&asked);
   const auto newcomer = std::find_if(
       queue.begin(), queue.end(), [](const lease::Request& each) { return each.id == kNewcomer; });
-  const auto rooms = parts_.rooms.list();
-  const auto occupants = parts_.rooms.occupants();
-  const auto booked = parts_.rooms.booked();
-  return lease::admit(
-      {queue, rooms, occupants, parts_.rooms.topology(), booked, &clocks_.keeping()},
-      static_cast<std::size_t>(newcomer - queue.begin()), parts_.wall_clock());
+  const GpuRooms::Machine machine = parts_.rooms.machine();
+  return lease::admit(machine.view(queue, keeping()),
+                      static_cast<std::size_t>(newcomer - queue.begin()), parts_.wall_clock());
 }
 
 std::optional<Queue::Place> Queue::known(const AcquireRequest& request) {

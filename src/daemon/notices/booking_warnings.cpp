@@ -8,9 +8,6 @@
 namespace gpurota::daemon {
 namespace {
 
-// The wall clock may be set meanwhile, so a far time is looked at again now and then.
-constexpr Duration kLongestPause = std::chrono::minutes(1);
-
 // Whether a slice of each fits the GPU beside the other. Leases that take turns make room by themselves.
 bool fit_together(const LeaseGpu& share, const GpuEntry& gpu, const BookingEntry& booking) {
   const auto& memory = booking.asked.placement.memory;
@@ -129,7 +126,8 @@ void BookingWarnings::arm() {
   if (!next) return;
   const Duration left = *next - parts_.wall_clock();
   auto timer = parts_.loop.add_timer(
-      parts_.loop.now() + std::clamp(left, Duration(std::chrono::milliseconds(1)), kLongestPause),
+      parts_.loop.now() +
+          std::clamp(left, Duration(std::chrono::milliseconds(1)), ports::kLongestWallWait),
       ports::Urgency::kHousekeeping, [this] {
         const auto this_timer = std::move(timer_);
         warn_in_time();

@@ -8,9 +8,6 @@
 namespace gpurota::daemon {
 namespace {
 
-// The wall clock may be set meanwhile, so a far time is looked at again now and then.
-constexpr Duration kLongestRest = std::chrono::minutes(1);
-
 std::optional<WallTime> end_of(const LeaseEntry& entry) {
   const Lease& lease = entry.lease;
   const bool over = entry.cause || lease.state != LeaseState::kActive;
@@ -47,7 +44,7 @@ void EndWarnings::arm(const LeaseEntry& entry) {
     return;
   }
   const bool at_once = left <= Duration(0) || entry.lease.warned;
-  start_timer(id, at_once ? Duration(0) : std::min(left, kLongestRest));
+  start_timer(id, at_once ? Duration(0) : std::min(left, ports::kLongestWallWait));
 }
 
 void EndWarnings::look(LeaseId id) {
@@ -76,7 +73,8 @@ void EndWarnings::look(LeaseId id) {
 
 // A program that has just begun does not handle the signal yet.
 void EndWarnings::again(LeaseId id, Duration left) {
-  start_timer(id, std::clamp<Duration>(left / 10, std::chrono::seconds(1), kLongestRest));
+  start_timer(id,
+              std::clamp<Duration>(left / 10, std::chrono::seconds(1), ports::kLongestWallWait));
 }
 
 void EndWarnings::start_timer(LeaseId id, Duration wait) {

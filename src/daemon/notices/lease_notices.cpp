@@ -8,12 +8,7 @@
 #include <utility>
 
 namespace gpurota::daemon {
-namespace {
-
-// The wall clock may be set meanwhile, so a far time is looked at again now and then.
-constexpr Duration kLongestWait = std::chrono::minutes(1);
-
-}  // namespace
+namespace {}  // namespace
 
 std::string author_text(ports::Processes& processes, uid_t uid) {
   return display_text(processes.user_name(uid), 32) + " (administrator)";
@@ -150,7 +145,8 @@ void LeaseNotices::arm() {
   if (!next) return;
   const Duration left = *next - parts_.wall_clock();
   auto timer = parts_.loop.add_timer(
-      parts_.loop.now() + std::clamp(left, Duration(std::chrono::milliseconds(1)), kLongestWait),
+      parts_.loop.now() +
+          std::clamp(left, Duration(std::chrono::milliseconds(1)), ports::kLongestWallWait),
       ports::Urgency::kHousekeeping, [this] {
         const auto this_timer = std::move(timer_);
         warn_in_time();
