@@ -152,7 +152,7 @@ pid_is_new() {
 
 @test "what cannot be moved is ended, and it is said why" {
   add_holder
-  kill -STOP "$PID"
+  stop_process "$PID"
   newcomer newcomer
   wait_until gone "$PID"
   event_is 'filler_yielded.*is ended instead of moved to host memory'

@@ -113,7 +113,7 @@ other_is_on_instead() {
   add_moved --grace 60s
   add_hold other
   # It cannot be out before it goes on.
-  kill -STOP "$PID"
+  stop_process "$PID"
   newcomer
   wait_until event_is 'filler_yielded.*is moved from GPU 0 to host memory'
   gpurota filler pause moved

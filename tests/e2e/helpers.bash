@@ -138,6 +138,13 @@ wait_until() {
   done
 }
 
+# stop_process PID: by SIGSTOP, and until each of its threads has stopped: a thread goes on until it has taken the signal.
+stop_process() {
+  kill -STOP "$1"
+  wait_until has_stopped "$1"
+}
+has_stopped() { ! grep -q '^State:.[^T]' /proc/"$1"/task/*/status; }
+
 # ends_with CODE PID: waits for it.
 ends_with() {
   local code=0

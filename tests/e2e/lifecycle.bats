@@ -167,8 +167,7 @@ teardown() { end_test; }
   wait_until says computing 'round'
   local pid
   pid=$(value 'leases[0]["pid"]')
-  kill -STOP "$pid"
-  wait_until grep -q '^State:.T' "/proc/$pid/status"
+  stop_process "$pid"
   holds 'leases[0]["state"] == "active"'
   kill -CONT "$pid"
   wait "$BACKGROUND_PID"

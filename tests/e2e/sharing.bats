@@ -65,7 +65,7 @@ moves() { grep -cs ': evicted' "$E2E_DIR/$1.debug" || true; }
   swapping other
   handle_of owner
   owner=$(pgrep -P "${BACKGROUND[0]}" -f ipc_probe)
-  kill -STOP "$owner"
+  stop_process "$owner"
   PATIENCE=60 told other "open $HANDLE" CUDA_ERROR_MAP_FAILED
   kill -CONT "$owner"
   told other "open $HANDLE" CUDA_SUCCESS

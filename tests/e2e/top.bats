@@ -200,14 +200,14 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   open_terminal
   open_top
   wait_until shows '^GPU 0 +free'
-  kill -STOP "$DAEMON_PID"
+  stop_process "$DAEMON_PID"
   wait_until shows '^no answer, trying again: '
   keys '?'
   wait_until shows 'used by fillers'
   keys '?'
   kill -CONT "$DAEMON_PID"
   wait_until shows '^\? help'
-  kill -STOP "$DAEMON_PID"
+  stop_process "$DAEMON_PID"
   quit_top
   kill -CONT "$DAEMON_PID"
 }

@@ -110,7 +110,7 @@ found_so_far() { gpurota events --json | grep -c '"type":"finding_begun"' || tru
   local frozen
   frozen=$(pgrep -P "$holder" | head -n 1)
   kill_daemon
-  kill -STOP "$frozen"
+  stop_process "$frozen"
   start_daemon
   wait_until process "p['pid'] == $frozen and p['library'] == 'away'"
   gpurota ps | grep away

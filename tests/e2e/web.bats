@@ -92,7 +92,7 @@ scraped() { get '/api/v1/query?query=gpurota_gpus' 2>/dev/null | grep -q '"value
 
 @test "readyz says so while the daemon stands still, and how long it took is told afterwards" {
   [ "$(get /readyz)" = "$(printf '200\nready')" ]
-  kill -STOP "$DAEMON_PID"
+  stop_process "$DAEMON_PID"
   wait_until no_longer_ready
   # The first answer that is another: nobody is left without one.
   grep '^503' answer

@@ -158,7 +158,7 @@ END
   start_daemon
   wait_until sees_it_again
   # One that stands still is as good as gone.
-  kill -STOP "$DAEMON_PID"
+  stop_process "$DAEMON_PID"
   before=$SECONDS
   wait_until sees_it_stand
   ((SECONDS - before <= 10))

@@ -24,7 +24,7 @@ resident_mib() { gpurota turns --json | python3 -c "import json, sys; print(json
   wait_until eval '[ "$(value "len(leases)")" = 1 ] && [ "$(resident_mib)" -gt 450 ]'
   local lease pid
   lease=$(value 'leases[0]["lease_id"]') pid=$(value 'leases[0]["pid"]')
-  kill -STOP "$pid"
+  stop_process "$pid"
   sleep 3 # nobody needs it
   [ "$(value "leases[0]['lease_id']")" = "$lease" ]
   probe other 8 2
@@ -39,7 +39,7 @@ resident_mib() { gpurota turns --json | python3 -c "import json, sys; print(json
   wait_until eval '[ "$(value "len(leases)")" = 1 ] && [ "$(resident_mib)" -gt 450 ]'
   local pid
   pid=$(value 'leases[0]["pid"]')
-  kill -STOP "$pid"
+  stop_process "$pid"
   probe other 5 4
   sleep 1
   kill -CONT "$pid"
