@@ -31,9 +31,8 @@ void Housekeeping::run() {
   }
   parts_.attribution.keep_only(listed);
   parts_.libraries.keep_only(listed);
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + kPeriod, ports::Urgency::kHousekeeping,
-                                     [this] { run(); });
-  if (timer) timer_ = std::move(*timer);
+  timer_ = parts_.loop.add_timer(parts_.loop.now() + kPeriod, ports::Urgency::kHousekeeping,
+                                 [this] { run(); });
 }
 
 }  // namespace gpurota::daemon

@@ -202,11 +202,10 @@ class StoreSettler {
   static constexpr Duration kPeriod = std::chrono::minutes(1);
 
   void wait() {
-    auto timer = loop_.add_timer(loop_.now() + kPeriod, ports::Urgency::kHousekeeping, [this] {
+    timer_ = loop_.add_timer(loop_.now() + kPeriod, ports::Urgency::kHousekeeping, [this] {
       store_.settle();
       wait();
     });
-    if (timer) timer_ = std::move(*timer);
   }
 
   ports::EventLoop& loop_;

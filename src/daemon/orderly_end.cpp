@@ -24,13 +24,11 @@ void OrderlyEnd::go_on(TimePoint deadline) {
   const auto running_timer = std::move(timer_);  // this very callback's
   const bool owes = control_.finish();
   // Whoever has asked by now is served before the loop comes to this, as the least urgent.
-  auto timer = loop_.add_timer(owes ? loop_.now() + kAnswerPeriod : loop_.now(),
-                               ports::Urgency::kHousekeeping, [this, deadline] {
-                                 if (!control_.finish() || loop_.now() >= deadline) return end();
-                                 go_on(deadline);
-                               });
-  if (!timer) return end();
-  timer_ = std::move(*timer);
+  timer_ = loop_.add_timer(owes ? loop_.now() + kAnswerPeriod : loop_.now(),
+                           ports::Urgency::kHousekeeping, [this, deadline] {
+                             if (!control_.finish() || loop_.now() >= deadline) return end();
+                             go_on(deadline);
+                           });
 }
 
 void OrderlyEnd::end() {

@@ -49,9 +49,8 @@ Result<void> Agent::start() {
 void Agent::stop() { questions_.end(); }
 
 void Agent::arm() {
-  auto timer = loop_.add_timer(loop_.now() + options_.interval, ports::Urgency::kHousekeeping,
-                               [this] { tick(); });
-  if (timer) timer_ = std::move(*timer);
+  timer_ = loop_.add_timer(loop_.now() + options_.interval, ports::Urgency::kHousekeeping,
+                           [this] { tick(); });
 }
 
 void Agent::tick() {

@@ -44,8 +44,8 @@ class EventLoop {
   virtual Result<SourcePtr> watch_fd(int fd, bool writable, Urgency urgency,
                                      std::function<void(unsigned events)> callback) = 0;
   // Calls back once, at or up to 1 ms after `when` (sd-event's default accuracy would be 250 ms).
-  virtual Result<SourcePtr> add_timer(TimePoint when, Urgency urgency,
-                                      std::function<void()> callback) = 0;
+  // Cannot fail, as it needs nothing but memory.
+  virtual SourcePtr add_timer(TimePoint when, Urgency urgency, std::function<void()> callback) = 0;
   // Blocks the signal for the process and calls back when it arrives.
   virtual Result<SourcePtr> on_signal(int signal, std::function<void()> callback) = 0;
   // Calls `task` soon. The only function that other threads may call.

@@ -141,8 +141,8 @@ Result<ports::EventLoop::SourcePtr> SdEventLoop::watch_one(int fd, bool writable
   return source;
 }
 
-Result<ports::EventLoop::SourcePtr> SdEventLoop::add_timer(TimePoint when, Urgency urgency,
-                                                           std::function<void()> callback) {
+ports::EventLoop::SourcePtr SdEventLoop::add_timer(TimePoint when, Urgency urgency,
+                                                   std::function<void()> callback) {
   return timers_.at(static_cast<std::size_t>(urgency))->add(when, std::move(callback));
 }
 

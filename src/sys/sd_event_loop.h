@@ -27,8 +27,8 @@ class SdEventLoop final : public ports::EventLoop {
   Result<SourcePtr> watch_fd(int fd, bool writable, ports::Urgency urgency,
                              std::function<void(unsigned events)> callback) override;
   // Never an error.
-  Result<SourcePtr> add_timer(TimePoint when, ports::Urgency urgency,
-                              std::function<void()> callback) override;
+  SourcePtr add_timer(TimePoint when, ports::Urgency urgency,
+                      std::function<void()> callback) override;
   // Call it before other threads are started: they inherit the blocked signal.
   Result<SourcePtr> on_signal(int signal, std::function<void()> callback) override;
   void post(std::function<void()> task) override;

@@ -74,7 +74,7 @@ TEST_F(SdEventLoopTest, ASourceMayDestroyItselfInItsCallback) {
   io = *loop_->watch_fd(a_.get(), false, Urgency::kClient, [&, captured](unsigned) {
     io.reset();
     for (const int value : captured) sum += value;
-    timer = *loop_->add_timer(loop_->now(), Urgency::kClient, [&, captured] {
+    timer = loop_->add_timer(loop_->now(), Urgency::kClient, [&, captured] {
       timer.reset();
       for (const int value : captured) sum += value;
       loop_->stop();

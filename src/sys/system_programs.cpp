@@ -131,10 +131,9 @@ void SystemPrograms::run(const ports::Program& program,
   run.program = program;
   run.done = std::move(done);
   run.begun = loop_.now();
-  auto timer = loop_.add_timer(
+  run.timer = loop_.add_timer(
       run.begun + program.time_limit + (systemd_run_.empty() ? Duration(0) : kSystemdTakes),
       ports::Urgency::kHousekeeping, [this, id] { on_time(id); });
-  if (timer) run.timer = std::move(*timer);
   // A user that is not to be found is reported like a program that is not.
   if (!systemd_run_.empty() || ::geteuid() != 0) return start(id, nullptr);
   worker_.run([accounts = accounts_, user = program.user] { return look_up(*accounts, user); },

@@ -64,9 +64,8 @@ void Worker::begin() {
     log::warn("a worker waits for a thread, trying again",
               {{"worker", name_}, {"error", thread.error().message}});
   }
-  auto timer = shared_->loop.add_timer(shared_->loop.now() + kPause, ports::Urgency::kSchedule,
-                                       [this] { begin(); });
-  if (timer) retry_ = std::move(*timer);
+  retry_ = shared_->loop.add_timer(shared_->loop.now() + kPause, ports::Urgency::kSchedule,
+                                   [this] { begin(); });
 }
 
 void Worker::ask_to_end() {

@@ -185,8 +185,8 @@ Result<ports::EventLoop::SourcePtr> FakeEventLoop::watch_fd(
   return state_->add({Registration::Kind::kFd, urgency, fd, writable, {}, std::move(callback)});
 }
 
-Result<ports::EventLoop::SourcePtr> FakeEventLoop::add_timer(TimePoint when, Urgency urgency,
-                                                             std::function<void()> callback) {
+ports::EventLoop::SourcePtr FakeEventLoop::add_timer(TimePoint when, Urgency urgency,
+                                                     std::function<void()> callback) {
   return state_->add({Registration::Kind::kTimer, urgency, -1, false, when,
                       [callback = std::move(callback)](unsigned) { callback(); }});
 }

@@ -23,8 +23,8 @@ class FakeEventLoop final : public ports::EventLoop {
 
   Result<SourcePtr> watch_fd(int fd, bool writable, ports::Urgency urgency,
                              std::function<void(unsigned)> callback) override;
-  Result<SourcePtr> add_timer(TimePoint when, ports::Urgency urgency,
-                              std::function<void()> callback) override;
+  SourcePtr add_timer(TimePoint when, ports::Urgency urgency,
+                      std::function<void()> callback) override;
   Result<SourcePtr> on_signal(int signal, std::function<void()> callback) override;
   void post(std::function<void()> task) override;
   TimePoint now() const override;

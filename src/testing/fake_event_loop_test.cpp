@@ -29,7 +29,7 @@ TEST(FakeEventLoop, RunsTimersAtTheirOwnTimesAndInTheirOrder) {
   EventLoop::SourcePtr c;
   auto a = loop.add_timer(start + 10ms, Urgency::kClient, [&] {
     order += 'a';
-    c = *loop.add_timer(loop.now() + 5ms, Urgency::kClient, [&] { order += 'c'; });
+    c = loop.add_timer(loop.now() + 5ms, Urgency::kClient, [&] { order += 'c'; });
   });
   loop.advance(9ms);
   EXPECT_EQ(order, "");
@@ -44,7 +44,7 @@ TEST(FakeEventLoop, ADestroyedSourceIsNotCalledEvenIfItWasDue) {
   EventLoop::SourcePtr second;
   bool called = false;
   auto first = loop.add_timer(loop.now() + 1ms, Urgency::kClient, [&] { second.reset(); });
-  second = *loop.add_timer(loop.now() + 1ms, Urgency::kClient, [&] { called = true; });
+  second = loop.add_timer(loop.now() + 1ms, Urgency::kClient, [&] { called = true; });
   loop.advance(1s);
   EXPECT_FALSE(called);
 }

@@ -55,9 +55,8 @@ void ReaderBounds::on_less(uid_t user) {
 
 void ReaderBounds::wait_for_readers() {
   if (patience_) return;
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + kReaderPatience,
-                                     ports::Urgency::kHousekeeping, [this] { end_idle_readers(); });
-  if (timer) patience_ = std::move(*timer);
+  patience_ = parts_.loop.add_timer(parts_.loop.now() + kReaderPatience,
+                                    ports::Urgency::kHousekeeping, [this] { end_idle_readers(); });
 }
 
 void ReaderBounds::end_idle_readers() {

@@ -118,22 +118,12 @@ void Sampler::glimpse(Watched& gpu) {
                       if (pids) listener_->on_glimpse(gpu.info.uuid, *pids);
                     });
   }
-  auto timer = loop_.add_timer(loop_.now() + gpu.glimpse_period, ports::Urgency::kSafety,
-                               [this, &gpu] { glimpse(gpu); });
-  if (timer) gpu.glimpse_timer = std::move(*timer);
+  gpu.glimpse_timer = loop_.add_timer(loop_.now() + gpu.glimpse_period, ports::Urgency::kSafety,
+                                      [this, &gpu] { glimpse(gpu); });
 }
 
 void Sampler::schedule(Watched& gpu, TimePoint when) {
-  auto timer =
-      loop_.add_timer(when, ports::Urgency::kHousekeeping, [this, &gpu] { on_timer(gpu); });
-  if (timer) {
-    gpu.timer = std::move(*timer);
-  } else {
-    log::error("cannot set the sampling timer, this GPU is no longer watched",
-               {{"gpu", gpu.info.uuid.value},
-                {"index", gpu.info.index},
-                {"error", timer.error().message}});
-  }
+  gpu.timer = loop_.add_timer(when, ports::Urgency::kHousekeeping, [this, &gpu] { on_timer(gpu); });
 }
 
 void Sampler::on_timer(Watched& gpu) {

@@ -40,11 +40,10 @@ void FairUse::start() {
 }
 
 void FairUse::schedule(Duration delay) {
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + delay, ports::Urgency::kSchedule, [this] {
+  timer_ = parts_.loop.add_timer(parts_.loop.now() + delay, ports::Urgency::kSchedule, [this] {
     const auto running = std::move(timer_);  // this very callback's
     read_piece();
   });
-  if (timer) timer_ = std::move(*timer);
 }
 
 void FairUse::read_piece() {

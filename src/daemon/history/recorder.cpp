@@ -397,9 +397,7 @@ void Recorder::on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used,
 void Recorder::schedule(Duration delay) {
   const TimePoint when = parts_.loop.now() + delay;
   if (timer_ && timer_at_ <= when) return;
-  auto timer = parts_.loop.add_timer(when, ports::Urgency::kHousekeeping, [this] { on_timer(); });
-  if (!timer) return;
-  timer_ = std::move(*timer);
+  timer_ = parts_.loop.add_timer(when, ports::Urgency::kHousekeeping, [this] { on_timer(); });
   timer_at_ = when;
 }
 

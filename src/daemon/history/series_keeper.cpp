@@ -66,9 +66,8 @@ void SeriesKeeper::schedule() {
   const Clock in_second(parts_.wall_clock().time_since_epoch().count() % 1000);
   const Clock second(1000);
   const Clock wait = second - in_second + kOffset;
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kHousekeeping,
-                                     [this] { sample(); });
-  if (timer) timer_ = std::move(*timer);
+  timer_ = parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kHousekeeping,
+                                 [this] { sample(); });
 }
 
 void SeriesKeeper::sample() {

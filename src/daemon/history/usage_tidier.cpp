@@ -41,9 +41,8 @@ void UsageTidier::forget(WallTime before) {
 
 void UsageTidier::schedule(Duration delay) {
   if (timer_) return;
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + delay, ports::Urgency::kHousekeeping,
-                                     [this] { go_on(); });
-  if (timer) timer_ = std::move(*timer);
+  timer_ = parts_.loop.add_timer(parts_.loop.now() + delay, ports::Urgency::kHousekeeping,
+                                 [this] { go_on(); });
 }
 
 void UsageTidier::go_on() {

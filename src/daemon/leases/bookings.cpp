@@ -535,11 +535,10 @@ void Bookings::arm() {
       wait = std::min(wait, std::max(left - warn_before(parts_.config), Duration(0)));
     }
   }
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kSchedule, [this] {
+  timer_ = parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kSchedule, [this] {
     const auto this_timer = std::move(timer_);
     look();
   });
-  if (timer) timer_ = std::move(*timer);
 }
 
 }  // namespace gpurota::daemon

@@ -118,9 +118,8 @@ void CdiSpecs::look(bool wait) {
 }
 
 void CdiSpecs::schedule() {
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + kPeriod, ports::Urgency::kHousekeeping,
-                                     [this] { look(false); });
-  if (timer) timer_ = std::move(*timer);
+  timer_ = parts_.loop.add_timer(parts_.loop.now() + kPeriod, ports::Urgency::kHousekeeping,
+                                 [this] { look(false); });
 }
 
 void CdiSpecs::on_lease_change(const LeaseEntry& entry, bool gone) {

@@ -92,12 +92,11 @@ void LeaseCommands::follow(LeaseId id, LeaseCommand& command) {
   on_death(command.holder, "the process that held it is gone");
   if (!command.ends) return;
   const auto left = std::max<Duration>(*command.ends - parts_.wall_clock(), Duration(0));
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + left, ports::Urgency::kSafety,
-                                     [this, id, pid, holder = command.holder.id] {
-                                       parts_.host.on_command_time_over(holder, kTimeOver);
-                                       stop(id, pid, kTimeOver);
-                                     });
-  if (timer) command.expiry = std::move(*timer);
+  command.expiry = parts_.loop.add_timer(parts_.loop.now() + left, ports::Urgency::kSafety,
+                                         [this, id, pid, holder = command.holder.id] {
+                                           parts_.host.on_command_time_over(holder, kTimeOver);
+                                           stop(id, pid, kTimeOver);
+                                         });
 }
 
 void LeaseCommands::stop(LeaseId id, pid_t pid, const std::string& why) {
@@ -111,9 +110,8 @@ void LeaseCommands::stop(LeaseId id, pid_t pid, const std::string& why) {
   command->kill_at = parts_.loop.now() + parts_.config.grace;
   command->members.ask_to_end();
   // Not here: this may be the callback of one of its own watches.
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + kCommandPace, ports::Urgency::kSafety,
-                                     [this, id, pid] { step(id, pid); });
-  if (timer) command->timer = std::move(*timer);
+  command->timer = parts_.loop.add_timer(parts_.loop.now() + kCommandPace, ports::Urgency::kSafety,
+                                         [this, id, pid] { step(id, pid); });
 }
 
 void LeaseCommands::step(LeaseId id, pid_t pid) {
@@ -122,9 +120,9 @@ void LeaseCommands::step(LeaseId id, pid_t pid) {
   if (!command->members.all_ended()) {
     const Duration late = parts_.loop.now() - command->kill_at;
     if (late >= Duration(0)) kill_leftovers(command->members, &command->main, late);
-    auto timer = parts_.loop.add_timer(parts_.loop.now() + kCommandPace, ports::Urgency::kSafety,
-                                       [this, id, pid] { step(id, pid); });
-    if (timer) command->timer = std::move(*timer);
+    command->timer =
+        parts_.loop.add_timer(parts_.loop.now() + kCommandPace, ports::Urgency::kSafety,
+                              [this, id, pid] { step(id, pid); });
     return;
   }
   command->members.clean_up();

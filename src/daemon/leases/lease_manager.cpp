@@ -147,10 +147,9 @@ Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
   const bool main = entry.main.has_value();
   if (entry.automatic && !main && same_boot) {
     // Children of the one that asked may live, and come back within the grace.
-    auto timer =
+    entry.timer =
         parts_.loop.add_timer(parts_.loop.now() + parts_.config.reconnect_grace,
                               ports::Urgency::kSafety, [this, id] { on_process_death(id); });
-    if (timer) entry.timer = std::move(*timer);
   }
   const bool waits = entry.timer != nullptr || stands_alone(entry.lease.kind);
   if (same_boot) GPUROTA_TRY(commands_.restore(entry, stored));
@@ -363,9 +362,8 @@ void LeaseManager::watch_endings(LeaseEntry& entry) {
   if (entry.cause == EndCause::kExpired) entry.covered.ask_to_end();
   for (const auto& [pid, command] : entry.commands) commands_.stop(id, pid, "its lease is over");
   for (const LeaseGpu& gpu : entry.lease.gpus) parts_.samples.look_soon(gpu.uuid);
-  auto timer = parts_.loop.add_timer(now + kEndingPace, ports::Urgency::kSafety,
-                                     [this, id] { step_ending(id); });
-  if (timer) entry.timer = std::move(*timer);
+  entry.timer = parts_.loop.add_timer(now + kEndingPace, ports::Urgency::kSafety,
+                                      [this, id] { step_ending(id); });
 }
 
 void LeaseManager::step_ending(LeaseId id) {
@@ -397,9 +395,8 @@ void LeaseManager::step_ending(LeaseId id) {
   const TimePoint after = parts_.loop.now();
   TimePoint next = after + std::max(kEndingPace, kPauses * (after - now));
   if (living && after < entry.kill_at) next = std::min(next, entry.kill_at);
-  auto timer =
+  entry.timer =
       parts_.loop.add_timer(next, ports::Urgency::kSafety, [this, id] { step_ending(id); });
-  if (timer) entry.timer = std::move(*timer);
 }
 
 bool LeaseManager::memory_is_back(LeaseEntry& entry) const {
@@ -484,9 +481,8 @@ void LeaseManager::arm_expiry(LeaseEntry& entry) {
   // After a restart nobody can tell yet who uses what.
   const Duration least = std::max(settled_at_ - parts_.loop.now(), Duration(0));
   const Duration wait = std::max(std::clamp(left, Duration(0), ports::kLongestWallWait), least);
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kSafety,
-                                     [this, id = entry.lease.id] { on_expiry(id); });
-  if (timer) entry.expiry = std::move(*timer);
+  entry.expiry = parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kSafety,
+                                       [this, id = entry.lease.id] { on_expiry(id); });
 }
 
 void LeaseManager::on_expiry(LeaseId id) {

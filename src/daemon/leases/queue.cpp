@@ -87,7 +87,7 @@ Result<void> Queue::restore() {
   }
   clocks_.restore();
   if (entries_.empty()) return {};
-  auto timer = parts_.loop.add_timer(
+  come_back_ = parts_.loop.add_timer(
       parts_.loop.now() + kComeBackWithin, ports::Urgency::kHousekeeping, [this] {
         std::vector<RequestId> missing;
         for (const QueueEntry& entry : entries_) {
@@ -97,7 +97,6 @@ Result<void> Queue::restore() {
           leave(id, Error{Code::kGone, 0, "it did not come back after a restart of gpurotad"});
         }
       });
-  if (timer) come_back_ = std::move(*timer);
   poke();
   return {};
 }
@@ -459,8 +458,7 @@ void Queue::decide_again_in_time() {
     first = std::min(first.value_or(TimePoint::max()), parts_.loop.now() + *after);
   }
   if (!first) return;
-  auto timer = parts_.loop.add_timer(*first, ports::Urgency::kSchedule, [this] { settle(); });
-  if (timer) keep_timer_ = std::move(*timer);
+  keep_timer_ = parts_.loop.add_timer(*first, ports::Urgency::kSchedule, [this] { settle(); });
 }
 
 // Those who wait for nothing but fillers, and would now have to wait for somebody else.

@@ -177,13 +177,12 @@ void Courier::arm() {
   timer_.reset();
   const auto due = rates_.next_due(parts_.config.notify.most_per_hour);
   if (!due) return;
-  auto timer = parts_.loop.add_timer(*due, ports::Urgency::kHousekeeping, [this] {
+  timer_ = parts_.loop.add_timer(*due, ports::Urgency::kHousekeeping, [this] {
     const auto this_timer = std::move(timer_);
     const int most = parts_.config.notify.most_per_hour;
     for (const Notice& notice : rates_.due(parts_.loop.now(), most)) send(notice);
     arm();
   });
-  if (timer) timer_ = std::move(*timer);
 }
 
 }  // namespace gpurota::daemon

@@ -78,13 +78,12 @@ void EndWarnings::again(LeaseId id, Duration left) {
 }
 
 void EndWarnings::start_timer(LeaseId id, Duration wait) {
-  auto timer =
+  timers_[id] =
       parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kSchedule, [this, id] {
         const auto this_timer = std::move(timers_[id]);
         timers_.erase(id);
         look(id);
       });
-  if (timer) timers_[id] = std::move(*timer);
 }
 
 }  // namespace gpurota::daemon

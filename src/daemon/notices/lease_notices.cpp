@@ -144,14 +144,13 @@ void LeaseNotices::arm() {
   }
   if (!next) return;
   const Duration left = *next - parts_.wall_clock();
-  auto timer = parts_.loop.add_timer(
+  timer_ = parts_.loop.add_timer(
       parts_.loop.now() +
           std::clamp(left, Duration(std::chrono::milliseconds(1)), ports::kLongestWallWait),
       ports::Urgency::kHousekeeping, [this] {
         const auto this_timer = std::move(timer_);
         warn_in_time();
       });
-  if (timer) timer_ = std::move(*timer);
 }
 
 }  // namespace gpurota::daemon

@@ -64,9 +64,8 @@ void FillerMoves::step_eviction(const GpuUuid& gpu) {
       break;
   }
   if (spot.eviction->wants_look()) table_.parts.samples.look_soon(gpu);
-  auto timer = table_.parts.loop.add_timer(spot.eviction->next(), ports::Urgency::kSafety,
-                                           [this, gpu] { step_eviction(gpu); });
-  if (timer) spot.look_timer = std::move(*timer);
+  spot.look_timer = table_.parts.loop.add_timer(spot.eviction->next(), ports::Urgency::kSafety,
+                                                [this, gpu] { step_eviction(gpu); });
 }
 
 void FillerMoves::finish_eviction(const GpuUuid& gpu) {

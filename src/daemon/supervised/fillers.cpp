@@ -200,13 +200,12 @@ void Fillers::leave(const GpuUuid& gpu, const std::string& reason) {
     table_.supervisor.end(spot.run);
   }
   const Duration grace = it->second.wishes.grace + Supervisor::kKeeperGrace;
-  auto timer = table_.parts.loop.add_timer(table_.parts.loop.now() + grace, ports::Urgency::kSafety,
-                                           [this, gpu] {
-                                             FillerSpot& late = table_.spots[gpu];
-                                             const auto this_timer = std::move(late.kill_timer);
-                                             table_.supervisor.kill(late.run);
-                                           });
-  if (timer) spot.kill_timer = std::move(*timer);
+  spot.kill_timer = table_.parts.loop.add_timer(
+      table_.parts.loop.now() + grace, ports::Urgency::kSafety, [this, gpu] {
+        FillerSpot& late = table_.spots[gpu];
+        const auto this_timer = std::move(late.kill_timer);
+        table_.supervisor.kill(late.run);
+      });
 }
 
 void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {

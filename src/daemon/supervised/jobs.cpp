@@ -226,14 +226,13 @@ void Jobs::arm(JobEntry& job) {
   job.next_time = parts_.wall_clock() +
                   std::chrono::duration_cast<std::chrono::milliseconds>(*when - parts_.loop.now());
   const std::uint64_t id = job.id;
-  auto timer = parts_.loop.add_timer(*when, ports::Urgency::kHousekeeping, [this, id] {
+  job.timer = parts_.loop.add_timer(*when, ports::Urgency::kHousekeeping, [this, id] {
     const auto it = entries_.find(id);
     if (it == entries_.end()) return;
     const auto this_timer = std::move(it->second.timer);
     carry_out(it->second, it->second.life.on_time(now()));
     settle(id);
   });
-  if (timer) job.timer = std::move(*timer);
 }
 
 void Jobs::settle(std::uint64_t id) {

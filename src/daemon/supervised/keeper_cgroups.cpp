@@ -60,9 +60,7 @@ void KeeperCgroups::tidy() {
     return true;
   });
   if (left_.empty()) return;
-  auto timer =
-      loop_.add_timer(loop_.now() + kPace, ports::Urgency::kHousekeeping, [this] { tidy(); });
-  if (timer) timer_ = std::move(*timer);
+  timer_ = loop_.add_timer(loop_.now() + kPace, ports::Urgency::kHousekeeping, [this] { tidy(); });
 }
 
 }  // namespace gpurota::daemon

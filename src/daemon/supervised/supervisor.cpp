@@ -143,9 +143,9 @@ void Supervisor::on_keeper_death(std::uint64_t run) {
 }
 
 void Supervisor::look_again(std::uint64_t run) {
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + kLookAgain, ports::Urgency::kHousekeeping,
-                                     [this, run] { on_keeper_death(run); });
-  if (timer) runs_[run].look_again = std::move(*timer);
+  runs_[run].look_again =
+      parts_.loop.add_timer(parts_.loop.now() + kLookAgain, ports::Urgency::kHousekeeping,
+                            [this, run] { on_keeper_death(run); });
 }
 
 // One that the store still has would come back with the next daemon.

@@ -21,7 +21,10 @@ bool LeaseAnswers::answer(TenantSession& session, const gpurota_msg_automatic& q
     session.unsettled = question;
     return true;
   }
-  if (found.unread) return look_again(session, question);
+  if (found.unread) {
+    look_again(session, question);
+    return true;
+  }
   const ports::Durability* const disk = parts_.durability;
   if (found.made && disk && disk->made() > disk->told()) unsettled_[found.lease] = disk->made();
   auto answer = make_message<gpurota_msg_lease>(GPUROTA_MSG_LEASE, question.header.seq);
@@ -69,16 +72,13 @@ bool LeaseAnswers::go_on(TenantSession& session) {
 }
 
 // In a turn of its user, as whatever a program asks.
-bool LeaseAnswers::look_again(TenantSession& session, const gpurota_msg_automatic& question) {
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + AutomaticLeases::kUnreadPeriod,
-                                     ports::Urgency::kClient, [this, &session, question] {
-                                       if (session.tenant) return;
-                                       session.unsettled = question;
-                                       parts_.sessions.go_on_soon(session);
-                                     });
-  if (!timer) return false;
-  session.asking = std::move(*timer);
-  return true;
+void LeaseAnswers::look_again(TenantSession& session, const gpurota_msg_automatic& question) {
+  session.asking = parts_.loop.add_timer(parts_.loop.now() + AutomaticLeases::kUnreadPeriod,
+                                         ports::Urgency::kClient, [this, &session, question] {
+                                           if (session.tenant) return;
+                                           session.unsettled = question;
+                                           parts_.sessions.go_on_soon(session);
+                                         });
 }
 
 }  // namespace gpurota::daemon

@@ -26,9 +26,8 @@ void SwapReach::expect(SwapTenant& tenant) {
   }
   const bool watched = tenant.asked || tenant.stopped || tenant.stuck;
   if (timer_ || !watched) return;
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + kPatience, ports::Urgency::kSchedule,
-                                     [this] { look_for_stopped(); });
-  if (timer) timer_ = std::move(*timer);
+  timer_ = parts_.loop.add_timer(parts_.loop.now() + kPatience, ports::Urgency::kSchedule,
+                                 [this] { look_for_stopped(); });
 }
 
 void SwapReach::look_for_stopped() {

@@ -158,17 +158,14 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_grow& message) {
   const sched::Grow growth{tenant.id, memory.gpu, seq, question.bytes, wired, hosted};
   const Duration delay = delay_of(tenant, memory, question);
   if (delay > Duration::zero()) {
-    auto timer =
+    tenant.delayed[seq] =
         parts_.loop.add_timer(parts_.loop.now() + delay, ports::Urgency::kSchedule, [this, growth] {
           Tenant* const asks = find(growth.tenant);
           if (!asks) return;
           const auto running_timer = asks->delayed.extract(growth.seq);  // this very callback's
           parts_.turns.feed(growth);
         });
-    if (timer) {
-      tenant.delayed[seq] = std::move(*timer);
-      return true;
-    }
+    return true;
   }
   parts_.turns.feed(growth);
   return true;

@@ -165,9 +165,8 @@ void TenantAccounts::schedule() {
   const auto when = parts_.grants.next_deadline();
   timer_.reset();
   if (!when) return;
-  auto timer = parts_.loop.add_timer(*when, ports::Urgency::kSchedule,
-                                     [this] { carry_out(parts_.grants.serve(parts_.loop.now())); });
-  if (timer) timer_ = std::move(*timer);
+  timer_ = parts_.loop.add_timer(*when, ports::Urgency::kSchedule,
+                                 [this] { carry_out(parts_.grants.serve(parts_.loop.now())); });
 }
 
 void TenantAccounts::before_look(const GpuUuid& gpu) {

@@ -60,12 +60,11 @@ void TenantSessions::welcome(Fd fd, ipc::Peer peer, UserBudgets::Held descriptor
   auto source =
       parts_.loop.watch_fd(added.fd.get(), false, ports::Urgency::kClient,
                            [this, &added](unsigned events) { on_session(added, events); });
-  auto deadline =
+  added.hello_deadline =
       parts_.loop.add_timer(parts_.loop.now() + kHelloPatience, ports::Urgency::kHousekeeping,
                             [this, &added] { end(added, "it did not send HELLO"); });
-  if (!source || !deadline) return;
+  if (!source) return;
   added.source = std::move(*source);
-  added.hello_deadline = std::move(*deadline);
   sessions_.emplace(&added, std::move(session));
 }
 

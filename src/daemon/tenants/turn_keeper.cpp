@@ -243,9 +243,7 @@ void TurnKeeper::schedule() {
   timer_.reset();
   const auto when = turns_.next_deadline();
   if (!when) return;
-  auto timer =
-      parts_.loop.add_timer(*when, ports::Urgency::kSchedule, [this] { feed(sched::Tick{}); });
-  if (timer) timer_ = std::move(*timer);
+  timer_ = parts_.loop.add_timer(*when, ports::Urgency::kSchedule, [this] { feed(sched::Tick{}); });
 }
 
 std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid) const {

@@ -227,9 +227,8 @@ void WebSessions::remove_old() {
 
 void WebSessions::sweep_later() {
   if (timer_ || sessions_.empty()) return;
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + kSweep, ports::Urgency::kHousekeeping,
-                                     [this] { sweep(); });
-  if (timer) timer_ = std::move(*timer);
+  timer_ = parts_.loop.add_timer(parts_.loop.now() + kSweep, ports::Urgency::kHousekeeping,
+                                 [this] { sweep(); });
 }
 
 // Who has no account any more, or may not connect any more, is signed in no more.

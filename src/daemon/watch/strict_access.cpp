@@ -327,9 +327,8 @@ void StrictAccess::record(proto::EventType type, std::string message, std::strin
 }
 
 void StrictAccess::schedule() {
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + (changed_ ? kPause : kPeriod),
-                                     ports::Urgency::kHousekeeping, [this] { look(false); });
-  if (timer) timer_ = std::move(*timer);
+  timer_ = parts_.loop.add_timer(parts_.loop.now() + (changed_ ? kPause : kPeriod),
+                                 ports::Urgency::kHousekeeping, [this] { look(false); });
 }
 
 void StrictAccess::on_lease_change(const LeaseEntry& /*entry*/, bool /*gone*/) { apply(); }

@@ -347,8 +347,8 @@ void WatchKeeper::begun(const watch::Finding& finding) {
              {"gpu", finding.gpu.value}});
   untold_.push_back({finding, event_of(finding, proto::EventType::kFindingBegun, message)});
   // What ends a job must not be told after its end.
-  const bool later = telling_ || (is_being_read(finding) && tell_soon());
-  if (ends_jobs(finding) || !later) tell_begun();
+  if (!telling_ && is_being_read(finding)) tell_soon();
+  if (ends_jobs(finding) || !telling_) tell_begun();
   tell_those_concerned(finding, message);
   if (finding.kind == watch::FindingKind::kNotLimited) ++times_not_limited_;
   if (ends_jobs(finding)) parts_.enforcement.on_over_limit(*finding.lease, message);
@@ -364,12 +364,9 @@ bool WatchKeeper::is_being_read(const watch::Finding& finding) const {
   });
 }
 
-bool WatchKeeper::tell_soon() {
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + kCommandPatience,
-                                     ports::Urgency::kHousekeeping, [this] { tell_begun(); });
-  if (!timer) return false;
-  telling_ = std::move(*timer);
-  return true;
+void WatchKeeper::tell_soon() {
+  telling_ = parts_.loop.add_timer(parts_.loop.now() + kCommandPatience,
+                                   ports::Urgency::kHousekeeping, [this] { tell_begun(); });
 }
 
 void WatchKeeper::tell_begun() {

@@ -121,7 +121,7 @@ class WatchKeeper final : public LeaseListener {
   };
   void begun(const watch::Finding& finding);
   bool is_being_read(const watch::Finding& finding) const;
-  bool tell_soon();
+  void tell_soon();
   void tell_begun();
   void ended(const watch::Finding& finding);
   void stop(const watch::Step& step);

@@ -85,9 +85,8 @@ void Driver::stop() {
 }
 
 void Driver::arm() {
-  auto timer = loop_.add_timer(loop_.now() + options_.interval, ports::Urgency::kHousekeeping,
-                               [this] { tick(); });
-  if (timer) timer_ = std::move(*timer);
+  timer_ = loop_.add_timer(loop_.now() + options_.interval, ports::Urgency::kHousekeeping,
+                           [this] { tick(); });
 }
 
 void Driver::tick() {
