@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kClaimPatience{10000};
 // Fillers leave sooner.
 constexpr milliseconds kLeaseTime{15000};
+constexpr std::size_t kMostWarned = 1024;
 
 milliseconds left_until(ClaimDesk::Deadline deadline, milliseconds most) {
   const auto left =
@@ -47,18 +48,17 @@ Result<Prepared> Desk::prepare(const ClaimId& claim, Deadline deadline) {
   if (!pass) return busy();
   const auto works = work_for(claim, deadline);
   if (!works) {
-    log::warn("a claim cannot be prepared",
-              {{"claim", full_name(claim)}, {"error", works.error().message}});
+    warn(claim, "a claim cannot be prepared", works.error().message);
     return tl::unexpected(works.error());
   }
   for (const DraNode::Work& work : works->all) {
     auto leased = have_lease(claim, work, deadline);
     if (leased) continue;
-    log::warn("a claim has to wait for its lease",
-              {{"claim", full_name(claim)}, {"error", leased.error().message}});
+    warn(claim, "a claim has to wait for its lease", leased.error().message);
     if (works->is_new) give_up(claim.uid, works->all);
     return tl::unexpected(std::move(leased).error().context("no lease for this claim yet"));
   }
+  forget_warning(claim.uid);
   Prepared prepared;
   for (const DraNode::Work& work : works->all) {
     GPUROTA_TRY(write_spec(parts_.cdi_dir, work.key, work.answer));
@@ -109,6 +109,7 @@ Result<void> Desk::forget(const std::string& uid) {
 Result<void> Desk::unprepare(const ClaimId& claim, Deadline deadline) {
   const auto pass = parts_.turnstile.enter(claim.uid, deadline);
   if (!pass) return busy();
+  forget_warning(claim.uid);
   using Keys = std::vector<std::string>;
   GPUROTA_ASSIGN_OR_RETURN(const Keys keys, parts_.questions.ask<Keys>([this, uid = claim.uid] {
     return Result<Keys>(parts_.node.keys(uid));
@@ -124,6 +125,23 @@ Result<void> Desk::unprepare(const ClaimId& claim, Deadline deadline) {
   GPUROTA_TRY(forget(claim.uid));
   log::info("a claim is over", {{"claim", full_name(claim)}});
   return {};
+}
+
+void Desk::warn(const ClaimId& claim, const char* what, const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    // Claims that kubelet never asks about again would stay.
+    if (warned_.size() >= kMostWarned) warned_.clear();
+    std::string& before = warned_[claim.uid];
+    if (before == why) return;
+    before = why;
+  }
+  log::warn(what, {{"claim", full_name(claim)}, {"error", why}});
+}
+
+void Desk::forget_warning(const std::string& uid) {
+  const std::lock_guard lock(mutex_);
+  warned_.erase(uid);
 }
 
 void Desk::on_registration(const std::string& refusal) {

@@ -10,7 +10,9 @@
 #include "kube/questions.h"
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -44,8 +46,13 @@ class Desk final : public ClaimDesk {
   Result<void> have_lease(const ClaimId& claim, const DraNode::Work& work, Deadline deadline);
   void give_up(const std::string& uid, const std::vector<DraNode::Work>& works);
   Result<void> forget(const std::string& uid);
+  // Once for each reason, however often kubelet asks.
+  void warn(const ClaimId& claim, const char* what, const std::string& why);
+  void forget_warning(const std::string& uid);
 
   Parts parts_;
+  std::mutex mutex_;
+  std::map<std::string, std::string> warned_;  // uid → reason; guarded by mutex_
 };
 
 }  // namespace gpurota::kube
