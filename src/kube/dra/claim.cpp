@@ -93,6 +93,22 @@ Result<Wanted> wanted_of(const AllocatedClaim& allocated, ClaimDevice device,
   return Wanted{std::move(device), resource, said.terms};
 }
 
+// Turns on several GPUs for which nobody named an amount are given all that each GPU has. A lease has the same amount on each, so it
+// has the least of them.
+void level_turns(Claim& claim) {
+  std::vector<ClaimDevice>& devices = claim.devices;
+  if (claim.resource != Resource::kTurn || gpus_of(claim).size() != devices.size()) return;
+  if (std::any_of(devices.begin(), devices.end(),
+                  [](const ClaimDevice& each) { return each.named_amount; })) {
+    return;
+  }
+  const Bytes least =
+      std::min_element(devices.begin(), devices.end(), [](const auto& a, const auto& b) {
+        return a.memory < b.memory;
+      })->memory;
+  for (ClaimDevice& device : devices) device.memory = least;
+}
+
 // Whether what has been put together can be a lease.
 Result<void> check_lease(const Claim& claim, bool of_resources) {
   const auto on = memory_on(claim.devices);
@@ -185,6 +201,7 @@ Result<std::vector<Claim>> leases_of(const AllocatedClaim& allocated,
   }
   std::vector<Claim> leases;
   for (auto& [part, claim] : parts) {
+    level_turns(claim);
     GPUROTA_TRY(check_lease(claim, allocated.of_resources));
     claim.number = static_cast<int>(leases.size());
     leases.push_back(std::move(claim));

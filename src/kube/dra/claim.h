@@ -35,6 +35,7 @@ struct ClaimDevice {
   std::string share_id;  // empty: the device is the claim's alone
   GpuUuid gpu{};
   Bytes memory{};  // of the device's, as the scheduler has counted; 0: it has counted all of it
+  bool named_amount = false;  // whether the claim names that amount; not stored
   bool operator==(const ClaimDevice&) const = default;
 };
 

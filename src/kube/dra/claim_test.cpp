@@ -66,6 +66,24 @@ TEST(AClaim, TwoSharesOfOneGpuAreOneLimit) {
   EXPECT_EQ(order_of(*claim).request.memory, (SizeSpec{gib(12), 0}));
 }
 
+TEST(AClaim, OfTurnsWithoutAnAmountHasTheLeastOfItsGpusOnEach) {
+  const std::string two = result("gpu-a-turns", "79Gi") + "," + result("gpu-b-turns", "60Gi");
+  const auto claim = lease(claim_json(two));
+  ASSERT_TRUE(claim) << refusal(claim);
+  EXPECT_EQ(order_of(*claim).request.memory, (SizeSpec{gib(60), 0}));
+  EXPECT_EQ(order_of(*claim).request.gpu_ids->size(), 2u);
+  std::string named = claim_json(two);
+  named.insert(1, R"("spec":{"devices":{"requests":[{"name":"gpu","exactly":{"capacity":)"
+                  R"({"requests":{"memory":"60Gi"}}}}]}},)");
+  EXPECT_NE(refusal(lease(named)).find("unequal amounts"), std::string::npos) << "it is named";
+}
+
+TEST(AClaim, WithAdminAccessIsRefused) {
+  std::string admin = result("gpu-a");
+  admin.insert(1, R"("adminAccess":true,)");
+  EXPECT_NE(refusal(lease(claim_json(admin))).find("adminAccess"), std::string::npos);
+}
+
 TEST(AClaim, TakesTurnsOnTheDeviceForThem) {
   const auto claim = lease(
       claim_json(result("gpu-b-turns"),

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace gpurota::kube {
 namespace {
 
@@ -23,19 +25,45 @@ tl::unexpected<Error> no_claim(const ClaimId& id, const char* why) {
                                           shown(id), why));
 }
 
-// As "memory", or with the driver before it.
+// As "memory", or with the driver before it. Empty: it is in neither.
+std::string memory_in(const Json& capacity) {
+  const std::string amount = text_at(capacity, "memory");
+  return amount.empty() ? text_at(capacity, "gpurota.dev/memory") : amount;
+}
+
 Result<Bytes> memory_of(const Json& result) {
-  const Json& consumed = at(result, "consumedCapacity");
-  for (const char* key : {"memory", "gpurota.dev/memory"}) {
-    const std::string amount = text_at(consumed, key);
-    if (!amount.empty()) return parse_quantity(amount);
+  const std::string amount = memory_in(at(result, "consumedCapacity"));
+  if (amount.empty()) return Bytes();
+  return parse_quantity(amount);
+}
+
+// Requests of which somebody has named an amount, in the claim or in one of its alternatives.
+std::set<std::string> requests_with_amounts(const Json& spec) {
+  std::set<std::string> names;
+  const auto take = [&](const Json& request, const std::string& name) {
+    if (!memory_in(at(at(request, "capacity"), "requests")).empty()) names.insert(name);
+  };
+  for (const Json& request : list_at(at(spec, "devices"), "requests")) {
+    const std::string name = text_at(request, "name");
+    take(at(request, "exactly"), name);
+    for (const Json& alternative : list_at(request, "firstAvailable")) {
+      take(alternative, name + "/" + text_at(alternative, "name"));
+    }
   }
-  return Bytes();
+  return names;
 }
 
 Result<ClaimDevice> device_of(const ClaimId& id, const Json& result) {
   ClaimDevice device;
   device.request = text_at(result, "request");
+  const Json& admin = at(result, "adminAccess");
+  if (admin.is_boolean() && admin.get<bool>()) {
+    return fail(Code::kInvalid,
+                fmt::format("request {} of claim {} has adminAccess, which gpurota does not give, "
+                            "as the scheduler does not count it: leave adminAccess out, and watch "
+                            "GPUs by gpurotad's metrics",
+                            display_text(device.request, 60), shown(id)));
+  }
   device.pool = text_at(result, "pool");
   device.device = text_at(result, "device");
   device.share_id = text_at(result, "shareID");
@@ -86,9 +114,11 @@ Result<AllocatedClaim> parse_claim(const ClaimId& asked, std::string_view json) 
   claim.id = asked;
   claim.of_resources = text_at(at(metadata, "annotations"), kOfResources) == "true";
   take_pod(status, claim);
+  const std::set<std::string> named = requests_with_amounts(at(object, "spec"));
   for (const Json& result : list_at(devices, "results")) {
     if (text_at(result, "driver") != kDriverName) continue;
     GPUROTA_ASSIGN_OR_RETURN(ClaimDevice device, device_of(asked, result));
+    device.named_amount = named.contains(device.request);
     claim.devices.push_back(std::move(device));
     if (claim.devices.size() > kMostResults) return no_claim(asked, "it has too many results");
   }
