@@ -459,6 +459,13 @@ class WhatIsAway(DraCase):
         self.assertIn("has no device of gpurota.dev allocated", self.refusal(claim))
         self.assertEqual(self.leases(), [])
 
+    def test_a_claim_with_admin_access_is_refused(self):
+        self.start_plugin()
+        claim = self.allocate("admin")
+        claim["status"]["allocation"]["devices"]["results"][0]["adminAccess"] = True
+        self.assertIn("has adminAccess, which gpurota does not give", self.refusal(claim))
+        self.assertEqual(self.leases(), [])
+
     def refusal_or_empty(self, claim):
         answer, = self.kubelet.prepare(claim)
         self.kubelet.unprepare(claim)
@@ -486,7 +493,10 @@ class Slices(DraCase):
         self.assertTrue(device["allowMultipleAllocations"])
         self.assertEqual(memory_of(device), gpu["available_bytes"] // GIB * GIB)
         self.assertEqual(device["capacity"]["memory"]["requestPolicy"]["validRange"], {"min": "1Gi", "step": "1Gi"})
-        self.assertGreater(memory_of(self.api.devices()[gpu["uuid"].lower() + "-turns"]), memory_of(device), "with the host's")
+        turns = self.api.devices()[gpu["uuid"].lower() + "-turns"]
+        self.assertGreater(memory_of(turns), memory_of(device), "with the host's")
+        policy = turns["capacity"]["memory"]["requestPolicy"]
+        self.assertEqual(policy["validRange"]["max"], policy["default"], "no claim can have more than the GPU has")
 
     def test_are_written_at_each_change_and_at_no_other_time(self):
         self.start_plugin()
@@ -548,6 +558,24 @@ class Slices(DraCase):
             disturb()
             wait_until(lambda generation=generation: self.api.generation() > generation, "the next generation")
             self.assertNotIn({"int": 99}, [device["attributes"]["index"] for device in self.api.devices().values()])
+
+    def test_come_back_when_the_node_is_made_anew(self):
+        self.begin_watched()
+        self.api.make_node_anew()
+        wait_until(self.api.devices, "the devices")
+        generation, posts = self.api.generation(), self.api.calls["POST", SLICES]
+        time.sleep(3)  # those of an owner that is gone are collected at once
+        self.assertTrue(self.api.devices())
+        self.assertEqual((self.api.generation(), self.api.calls["POST", SLICES]), (generation, posts))
+
+    def test_that_somebody_removes_all_the_time_are_written_more_and_more_rarely(self):
+        self.begin_watched()
+        posts, until = self.api.calls["POST", SLICES], time.monotonic() + 10
+        while time.monotonic() < until:
+            if self.api.devices():
+                self.api.remove_slices()
+            time.sleep(0.02)
+        self.assertLess(self.api.calls["POST", SLICES] - posts, 8)
 
     def test_what_the_driver_does_itself_is_no_change(self):
         self.begin_watched()

@@ -72,7 +72,10 @@ def wrong_with(spec):
             value, policy = amount(capacity["value"]), capacity["requestPolicy"]
             usual, least = amount(policy["default"]), amount(policy["validRange"]["min"])
             step = amount(policy["validRange"].get("step", "1"))
-            if not least <= usual <= value or (usual - least) % step or ("step" in policy["validRange"] and least + step > value):
+            most = amount(policy["validRange"].get("max", capacity["value"]))
+            if not least <= usual <= most <= value or (usual - least) % step or ("step" in policy["validRange"] and least + step > most):
+                return "%s: %s" % (device["name"], capacity)
+            if "max" in policy["validRange"] and (most - least) % step:
                 return "%s: %s" % (device["name"], capacity)
     return None
 
@@ -209,6 +212,13 @@ class FakeApiServer:
         self.claims[namespace, name] = claim
         return claim
 
+    def make_node_anew(self):
+        """The node is deleted, and what it owns with it; kubelet makes another of the same name."""
+        with self.lock:
+            self.node_uid = str(uuid.uuid4())
+            for name in list(self.objects):
+                self.remove(name)
+
     # How it answers.
 
     def answer(self, method, path, query, body):
@@ -243,13 +253,15 @@ class FakeApiServer:
         if wrong:
             return self.status(422, "invalid: " + wrong)
         owner, = body["metadata"]["ownerReferences"]
-        assert owner["uid"] == self.node_uid and owner["kind"] == "Node", owner
+        assert owner["kind"] == "Node", owner
         body["metadata"]["resourceVersion"] = self.next_version()
         for device in body["spec"]["devices"]:
             for taint in device.get("taints", []):
                 taint["timeAdded"] = "2026-01-01T00:00:00Z"  # a real one adds it, too
         self.objects[name] = body
         self.tell("MODIFIED" if before else "ADDED", body)
+        if owner["uid"] != self.node_uid:
+            self.remove(name)  # as the garbage collector does, a little later
         return 200 if before else 201, body
 
     def take_event(self, namespace, event):

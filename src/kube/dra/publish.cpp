@@ -104,6 +104,11 @@ Result<std::optional<std::string>> write_slice(ApiClient& api, Json slice, const
   return std::optional(text_at(at(parse_json(answer.body), "metadata"), "resourceVersion"));
 }
 
+bool all_there(const There& there, const PublishedSlices& known) {
+  return std::all_of(known.versions.begin(), known.versions.end(),
+                     [&](const auto& each) { return there.versions.contains(each.first); });
+}
+
 // Nothing: it is to be looked at anew.
 Result<std::optional<PublishedSlices>> publish_once(ApiClient& api, const std::string& node,
                                                     const std::vector<SliceDevice>& wanted,
@@ -113,6 +118,10 @@ Result<std::optional<PublishedSlices>> publish_once(ApiClient& api, const std::s
   now.list_version = there.list_version;
   if (known.generation > 0 && there.versions == known.versions && wanted == known.devices) {
     return std::optional(std::move(now));
+  }
+  // A slice is deleted with its owner. If the node was deleted and is there again, its uid is another one.
+  if (now.node_uid.empty() || !all_there(there, known)) {
+    GPUROTA_ASSIGN_OR_RETURN(now.node_uid, read_node_uid(api, node));
   }
   now.versions.clear();
   now.devices = wanted;
@@ -142,10 +151,7 @@ Result<std::optional<PublishedSlices>> publish_once(ApiClient& api, const std::s
 
 Result<PublishedSlices> publish_slices(ApiClient& api, const std::string& node,
                                        const std::vector<SliceDevice>& wanted,
-                                       PublishedSlices known) {
-  if (known.node_uid.empty()) {
-    GPUROTA_ASSIGN_OR_RETURN(known.node_uid, read_node_uid(api, node));
-  }
+                                       const PublishedSlices& known) {
   for (int round = 0; round < kMostRounds; ++round) {
     GPUROTA_ASSIGN_OR_RETURN(auto published, publish_once(api, node, wanted, known));
     if (published) return std::move(*published);

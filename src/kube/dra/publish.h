@@ -27,7 +27,7 @@ struct PublishedSlices {
 // there is no such node.
 Result<PublishedSlices> publish_slices(ApiClient& api, const std::string& node,
                                        const std::vector<SliceDevice>& wanted,
-                                       PublishedSlices known);
+                                       const PublishedSlices& known);
 
 // Waits until somebody else changes or removes one of them, or makes another: true. False: nobody has, and the API server has ended the
 // watch, as it does every few minutes, or `stop` was set. What it does not remember any more (410) is a change. An error: it cannot be

@@ -9,8 +9,10 @@ namespace {
 
 constexpr Duration kFirstRetry = std::chrono::milliseconds(500),
                    kLongestRetry = std::chrono::seconds(30);
-// Before the next watch, or a look: who ends watches, or changes slices, all the time is not asked more often.
+// Before the next watch, or a look: who ends watches all the time is not asked more often.
 constexpr Duration kWatchPause = std::chrono::milliseconds(500);
+// Slices that stay unchanged for so long have settled.
+constexpr Duration kSettled = std::chrono::minutes(2);
 
 }  // namespace
 
@@ -18,7 +20,8 @@ Publisher::Publisher(Parts parts)
     : parts_(std::move(parts)),
       back_off_(kFirstRetry, kLongestRetry),
       random_(std::random_device{}()),
-      watch_back_off_(kFirstRetry, kLongestRetry) {}
+      watch_back_off_(kFirstRetry, kLongestRetry),
+      change_back_off_(kFirstRetry, kLongestRetry) {}
 
 void Publisher::want(std::vector<SliceDevice> devices) {
   if (devices == wanted_) return;
@@ -70,6 +73,7 @@ void Publisher::on_published(Result<PublishedSlices> published,
 void Publisher::watch() {
   if (watching_ || busy_ || is_refused_ || known_.generation == 0) return;
   watching_ = true;
+  watch_began_ = parts_.loop.now();
   watch_timer_.reset();
   stop_ = std::make_shared<std::atomic<bool>>(false);
   parts_.watcher.run([api = parts_.api, node = parts_.node, known = known_,
@@ -90,17 +94,18 @@ void Publisher::on_watched(const Result<bool>& changed) {
     watch_back_off_.reset();
   }
   if (*stop_) return watch();
-  const Duration pause = changed ? kWatchPause : watch_back_off_.next(random_());
   const bool look = changed && *changed;
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + pause, ports::Urgency::kHousekeeping,
-                                     [this, look] { look ? look_again() : watch(); });
-  if (timer) watch_timer_ = std::move(*timer);
+  if (look && parts_.loop.now() - watch_began_ >= kSettled) change_back_off_.reset();
+  const Duration pause = look      ? change_back_off_.next(random_())
+                         : changed ? kWatchPause
+                                   : watch_back_off_.next(random_());
+  watch_timer_ = parts_.loop.add_timer(parts_.loop.now() + pause, ports::Urgency::kHousekeeping,
+                                       [this, look] { look ? look_again() : watch(); });
 }
 
 void Publisher::arm(Duration pause) {
-  auto timer = parts_.loop.add_timer(parts_.loop.now() + pause, ports::Urgency::kHousekeeping,
-                                     [this] { look_again(); });
-  if (timer) timer_ = std::move(*timer);
+  timer_ = parts_.loop.add_timer(parts_.loop.now() + pause, ports::Urgency::kHousekeeping,
+                                 [this] { look_again(); });
 }
 
 }  // namespace gpurota::kube

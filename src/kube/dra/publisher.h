@@ -55,6 +55,8 @@ class Publisher {
   // One watch at a time. It knows what was published before it began, so that it ends before something else is.
   std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);
   BackOff watch_back_off_;
+  BackOff change_back_off_;  // of changes that others make soon after a slice was published
+  TimePoint watch_began_{};
   ports::EventLoop::SourcePtr watch_timer_;
   bool watching_ = false, cannot_watch_ = false;
 };

@@ -100,7 +100,7 @@ SliceDevice for_turns(const NodeGpu& gpu, const OfClaims& claims, Bytes host, Sl
   const bool serves = gpu.works && gpu.in_service;
   const Bytes one = serves ? whole_units(gpu.free_for_turns, device.unit) : Bytes();
   device.memory = std::max({one + host, claims.turns, device.unit});
-  device.usual = std::max(one, device.unit);
+  device.most = device.usual = std::max(one, device.unit);
   device.attributes["available"] = serves && !claims.whole && one >= device.unit;
   return device;
 }

@@ -41,6 +41,7 @@ struct SliceDevice {
   std::map<std::string, Attribute> attributes;
   Bytes memory;                     // what all claims may consume together
   Bytes usual;                      // what one consumes that does not say
+  Bytes most{};                     // what one may consume; 0: whatever is left of `memory`
   Bytes unit;                       // the least, and the step
   std::vector<std::string> taints;  // keys; no new claim is given a device that has one
   bool operator==(const SliceDevice&) const = default;

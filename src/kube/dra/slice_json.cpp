@@ -24,8 +24,10 @@ Json json_of(const Attribute& attribute) {
 
 Json capacity_of(const SliceDevice& device) {
   Json range = {{"min", quantity_text(device.unit)}};
+  if (!device.most.is_zero()) range["max"] = quantity_text(device.most);
   // A step that no claim could take is an error to the API server.
-  if (device.memory >= device.unit + device.unit) range["step"] = quantity_text(device.unit);
+  const Bytes most = device.most.is_zero() ? device.memory : device.most;
+  if (most >= device.unit + device.unit) range["step"] = quantity_text(device.unit);
   return {{"value", quantity_text(device.memory)},
           {"requestPolicy", {{"default", quantity_text(device.usual)}, {"validRange", range}}}};
 }

@@ -111,6 +111,16 @@ TEST(Slice, TurnsHaveTheGpusMemoryAndTheHosts) {
   EXPECT_EQ(turns.usual, gib(79));
 }
 
+TEST(Slice, NoClaimOfTurnsMayHaveMoreThanItsGpuHasForOne) {
+  NodeGpu beside = gpu("GPU-A");
+  beside.free_for_turns = gib(20);
+  const SliceDevice turns = device(of(beside), "gpu-a-turns");
+  EXPECT_EQ(turns.most, gib(20));
+  EXPECT_GT(turns.memory, turns.most) << "several together have what the host has, too";
+  const auto spec = slice_specs({turns}, "node-1", 1).front();
+  EXPECT_NE(spec.find(R"("max":"20Gi")"), std::string::npos) << spec;
+}
+
 TEST(Slice, TaintsWhatIsDrainedLostOrHasErrors) {
   NodeGpu drained = gpu("GPU-A"), lost = gpu("GPU-A"), ecc = gpu("GPU-A");
   drained.in_service = false;
