@@ -70,11 +70,10 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       notices_(notices_parts()),
       end_warnings_({world_.loop, leases_, control_, world_.wall_clock}),
       booking_notices_({gpus_, courier_, world_.wall_clock}),
-      booking_warnings_({world_.loop, world_.processes, config_, gpus_, bookings_, leases_,
-                         control_, courier_, world_.wall_clock,
-                         [this](const BookingEntry& booking) {
-                           return open_ended_beside(leases_, gpus_, booking);
-                         }}),
+      booking_warnings_(
+          {world_.loop, world_.processes, config_, gpus_, bookings_, leases_, control_, courier_,
+           world_.wall_clock,
+           [this](const BookingEntry& booking) { return bookings_.leaving_for(booking); }}),
       jobs_(jobs_parts()),
       job_leases_(leases_, jobs_),
       fillers_(fillers_parts()),

@@ -201,6 +201,23 @@ Beginning begin(const QueueView& view, const Request& request, const Booked& boo
   return beginning;
 }
 
+std::vector<LeaseId> leaving_for(const QueueView& view, const Request& request,
+                                 const Booked& booked, WallTime now) {
+  const WallTime then = std::max(booked.from, now);
+  std::set<LeaseId> gone;
+  for (const Occupant& lease : view.leases) {
+    if (lease.ending || (lease.ends && *lease.ends <= then)) gone.insert(lease.id);
+  }
+  std::vector<Booked> others;
+  for (const Booked& other : view.bookings) {
+    if (other.until > then) others.push_back(other);
+  }
+  const Without without(view, gone);
+  const QueueView rest{view.queue,    without.rooms, without.leases,
+                       view.topology, others,        view.keeping};
+  return begin(rest, request, booked, then).leaving;
+}
+
 const Booked* in_the_way_of(const QueueView& view, const Occupant& changed, WallTime now) {
   const WallTime end = end_of(changed, now);
   const Booked* first = nullptr;

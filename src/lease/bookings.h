@@ -40,6 +40,11 @@ struct Beginning {
 // `request`: as it was asked for; `booked`: what is kept for it. `view` has not this booking, and its queue does not count.
 Beginning begin(const QueueView& view, const Request& request, const Booked& booked, WallTime now);
 
+// The leases that leave if the booking is used, as far as that is known before its time has come: those with
+// a stated end before it are gone by then. `request`, `booked` and `view` as for begin().
+std::vector<LeaseId> leaving_for(const QueueView& view, const Request& request,
+                                 const Booked& booked, WallTime now);
+
 // Whether the lease leaves when that booking is used.
 bool leaves_for(const Occupant& lease, const Booked& booked);
 

@@ -283,6 +283,41 @@ TEST(Bookings, EndNothingWhereAFreeGpuWouldDo) {
   EXPECT_EQ(lease::begin(machine.view(), two, both, kNow).leaving.size(), 1U);
 }
 
+TEST(Bookings, WhoWillLeaveIsKnownAhead) {
+  Machine machine(1);
+  const Request wanted = machine.request({1, {gpu(0)}, SizeSpec{gib(50), 0}, {}}, 60min);
+  Booked booked{wanted.id, "bob", {{gpu(0), gib(50), {}}}, kNow + 60min, kNow + 120min};
+  booked.uid = 7;
+  booked.placed = kNow - 60min;
+  const auto leaving = [&] { return lease::leaving_for(machine.view(), wanted, booked, kNow); };
+  const LeaseId older = machine.open_ended({0}, kNow - 50min, gib(20)).id;
+  const LeaseId younger = machine.open_ended({0}, kNow - 40min, gib(20)).id;
+  EXPECT_THAT(leaving(), ::testing::ElementsAre(younger));
+  machine.leases.front().gpus[0].limit = gib(40);
+  EXPECT_THAT(leaving(), ::testing::ElementsAre(older)) << "the younger can stay beside it";
+  machine.leases.front().ends = kNow + 60min;
+  machine.leases.front().leaves_for_bookings = false;
+  EXPECT_THAT(leaving(), ::testing::IsEmpty()) << "that will be over";
+  // So will a booking that ends before.
+  Booked before{RequestId{9}, "carol", {{gpu(0), {}, {}}}, kNow + 10min, kNow + 60min};
+  machine.bookings.push_back(before);
+  EXPECT_THAT(leaving(), ::testing::IsEmpty());
+  machine.leases.front().ends = kNow + 61min;
+  EXPECT_THAT(leaving(), ::testing::IsEmpty()) << "the younger alone would not be enough";
+}
+
+TEST(Bookings, NobodyWillLeaveWhereAFreeGpuWouldDo) {
+  Machine machine(2);
+  const LeaseId lease = machine.open_ended({0}, kNow - 30min).id;
+  Booked booked{RequestId{9}, "bob", {{gpu(0), {}, {}}}, kNow + 60min, kNow + 120min};
+  booked.placed = kNow - 60min;
+  const Request any = machine.request({1, {}, {}, {}}, 60min);
+  const Request named = machine.request({1, {gpu(0)}, {}, {}}, 60min);
+  EXPECT_THAT(lease::leaving_for(machine.view(), any, booked, kNow), ::testing::IsEmpty());
+  EXPECT_THAT(lease::leaving_for(machine.view(), named, booked, kNow),
+              ::testing::ElementsAre(lease));
+}
+
 TEST(Bookings, EndTheYoungestAndNoMoreThanTheyNeed) {
   Machine machine(1);
   const LeaseId oldest = machine.open_ended({0}, kNow - 50min, gib(30)).id;

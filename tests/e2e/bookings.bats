@@ -80,6 +80,23 @@ bookings() { gpurota calendar --json | python3 -c 'import json, sys; print(len(j
   wait_until holds "[l['kind'] for l in leases] == ['reservation']"
 }
 
+@test "a program is warned ahead of a booking that its lease leaves for" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  chmod 755 . run
+  stop_daemon
+  printf '%s\n' '[bookings]' 'min_unbooked = "1s"' >gpurota.toml
+  start_daemon
+  gpurota reserve --gpu-ids 0 --at +40s --for 1h --on-time
+  in_background work as_nobody gpurota run --gpu-ids 0 --warn 39s:USR2 -- sh -c 'trap "echo saved" USR2; echo ready; while :; do sleep 0.05; done'
+  wait_until says work ready
+  wait_until says work saved
+  says work 'L1 leaves for a booking in .* at the earliest: SIGUSR2 was sent to 1 of its processes'
+  holds "[l['kind'] for l in leases] == ['run'] and leases[0]['leaves'] is not None"
+  gpurota cancel R1
+  holds "leases[0]['leaves'] is None"
+  gpurota release L1
+}
+
 @test "a booking survives the daemon, and its time is kept" {
   gpurota reserve --gpu-ids 0 --at +5s --for 1h
   kill_daemon

@@ -2,7 +2,9 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "core/end_warning.h"
 #include "core/local_time.h"
+#include "daemon/leases/lease_update.h"
 #include "daemon/leases/request_rows.h"
 #include "daemon/leases/user_allowance.h"
 #include "lease/allowance.h"
@@ -10,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace gpurota::daemon {
@@ -19,6 +22,10 @@ namespace {
 constexpr Duration kBookingRetry = std::chrono::milliseconds(250);
 // How long before it begins its GPUs are looked at where nobody is to be told.
 constexpr Duration kLookBefore = std::chrono::minutes(5);
+// How long before it begins leases know that they leave for it: no warning comes earlier. Bookings are looked at each minute.
+constexpr WallTime::duration kLeavingKnown =
+    kLongestEndWarning +
+    std::chrono::duration_cast<std::chrono::milliseconds>(2 * ports::kLongestWallWait);
 // More than a year of weeks.
 constexpr std::size_t kMostBookingsAtOnce = 60;
 
@@ -59,6 +66,52 @@ bool is_no_show(WallTime since, WallTime now, const config::Config& config) {
 Duration warn_before(const config::Config& config) {
   const auto& times = config.notify.before_end;
   return times.empty() ? kLookBefore : Duration(times.front());
+}
+
+lease::Booked booked_of(const BookingEntry& entry, const Bookings::Parts& parts) {
+  lease::Booked booked;
+  booked.id = entry.id;
+  booked.user = parts.processes.user_name(entry.asked.uid);
+  booked.from = entry.begins;
+  booked.until = keeps_on(parts.config) ? lease::kNever : entry.ends();
+  booked.uid = entry.asked.uid;
+  booked.placed = entry.placed;
+  for (const GpuUuid& uuid : entry.kept) {
+    LeaseGpu& share = booked.gpus.emplace_back();
+    share.uuid = uuid;
+    const GpuEntry* const gpu = parts.gpus.find(uuid);
+    const auto& memory = entry.asked.placement.memory;
+    if (memory && gpu) share.limit = memory->of(gpu->info.memory);
+  }
+  return booked;
+}
+
+lease::Request request_of(const BookingEntry& entry, WallTime from, const Bookings::Parts& parts) {
+  lease::Request request;
+  request.id = entry.id;
+  request.kind = LeaseKind::kReservation;
+  request.user = parts.processes.user_name(entry.asked.uid);
+  request.placement = entry.asked.placement;
+  if (!keeps_on(parts.config)) request.lasts = entry.ends() - from;
+  return request;
+}
+
+Error refusal(const BookingEntry& entry, const lease::NotBooked& why, WallTime now) {
+  if (why.error.code != Code::kNoGpu) return why.error;
+  const auto& placement = entry.asked.placement;
+  const auto wanted =
+      placement.gpus.empty() ? placement.count : static_cast<int>(placement.gpus.size());
+  std::string text = fmt::format("{} of {} GPU{} can be had from {} to {}", why.fitting, wanted,
+                                 wanted == 1 ? "" : "s", local_time_text(entry.begins, now),
+                                 local_time_text(entry.ends(), now));
+  if (!why.error.message.empty()) {
+    text += ": " + why.error.message;
+  } else if (why.obstacle) {
+    text += ": " + reason_text(lease::booking_obstacle(*why.obstacle), now);
+  }
+  text += fmt::format("; ask for another time{} (gpurota calendar shows what is booked)",
+                      placement.gpus.empty() ? ", or less" : " or other GPUs");
+  return {Code::kLimit, 0, std::move(text)};
 }
 
 }  // namespace
@@ -114,63 +167,17 @@ Result<void> Bookings::restore() {
     log::info("booking restored", {{"request", to_string(entry.id)}});
     add(std::move(entry));
   }
-  arm();
+  // Also if there is none: a lease may still be stored as leaving for one.
+  look_in(kBookingRetry);
   return {};
-}
-
-lease::Booked Bookings::booked_of(const BookingEntry& entry) const {
-  lease::Booked booked;
-  booked.id = entry.id;
-  booked.user = parts_.processes.user_name(entry.asked.uid);
-  booked.from = entry.begins;
-  booked.until = keeps_on(parts_.config) ? lease::kNever : entry.ends();
-  booked.uid = entry.asked.uid;
-  booked.placed = entry.placed;
-  for (const GpuUuid& uuid : entry.kept) {
-    LeaseGpu& share = booked.gpus.emplace_back();
-    share.uuid = uuid;
-    const GpuEntry* const gpu = parts_.gpus.find(uuid);
-    const auto& memory = entry.asked.placement.memory;
-    if (memory && gpu) share.limit = memory->of(gpu->info.memory);
-  }
-  return booked;
 }
 
 std::vector<lease::Booked> Bookings::booked_but(std::optional<RequestId> without) const {
   std::vector<lease::Booked> all;
   for (const BookingEntry& entry : entries_) {
-    if (entry.id != without) all.push_back(booked_of(entry));
+    if (entry.id != without) all.push_back(booked_of(entry, parts_));
   }
   return all;
-}
-
-lease::Request Bookings::request_of(const BookingEntry& entry, WallTime from) const {
-  lease::Request request;
-  request.id = entry.id;
-  request.kind = LeaseKind::kReservation;
-  request.user = parts_.processes.user_name(entry.asked.uid);
-  request.placement = entry.asked.placement;
-  if (!keeps_on(parts_.config)) request.lasts = entry.ends() - from;
-  return request;
-}
-
-Error Bookings::refusal(const BookingEntry& entry, const lease::NotBooked& why) const {
-  if (why.error.code != Code::kNoGpu) return why.error;
-  const WallTime now = parts_.wall_clock();
-  const auto& placement = entry.asked.placement;
-  const auto wanted =
-      placement.gpus.empty() ? placement.count : static_cast<int>(placement.gpus.size());
-  std::string text = fmt::format("{} of {} GPU{} can be had from {} to {}", why.fitting, wanted,
-                                 wanted == 1 ? "" : "s", local_time_text(entry.begins, now),
-                                 local_time_text(entry.ends(), now));
-  if (!why.error.message.empty()) {
-    text += ": " + why.error.message;
-  } else if (why.obstacle) {
-    text += ": " + reason_text(lease::booking_obstacle(*why.obstacle), now);
-  }
-  text += fmt::format("; ask for another time{} (gpurota calendar shows what is booked)",
-                      placement.gpus.empty() ? ", or less" : " or other GPUs");
-  return {Code::kLimit, 0, std::move(text)};
 }
 
 Result<std::vector<GpuUuid>> Bookings::place(const BookingEntry& entry,
@@ -178,9 +185,10 @@ Result<std::vector<GpuUuid>> Bookings::place(const BookingEntry& entry,
                                              const std::vector<lease::Request>& first) const {
   const auto rooms = parts_.rooms.list();
   const auto leases = lasting_occupants(parts_.rooms, parts_.config);
-  const auto gpus = lease::book({first, rooms, leases, parts_.rooms.topology(), others},
-                                request_of(entry, entry.begins), entry.begins, parts_.wall_clock());
-  if (!gpus) return tl::unexpected(refusal(entry, gpus.error()));
+  const auto gpus =
+      lease::book({first, rooms, leases, parts_.rooms.topology(), others},
+                  request_of(entry, entry.begins, parts_), entry.begins, parts_.wall_clock());
+  if (!gpus) return tl::unexpected(refusal(entry, gpus.error(), parts_.wall_clock()));
   std::vector<GpuUuid> kept;
   for (const LeaseGpu& share : *gpus) kept.push_back(share.uuid);
   return kept;
@@ -248,7 +256,7 @@ Result<std::vector<BookingEntry>> Bookings::planned(const AcquireRequest& reques
                        .kept = {},
                        .placed = parts_.wall_clock()};
     GPUROTA_ASSIGN_OR_RETURN(entry.kept, place(entry, others, queue));
-    others.push_back(booked_of(entry));
+    others.push_back(booked_of(entry, parts_));
     entries.push_back(std::move(entry));
   }
   return entries;
@@ -299,13 +307,15 @@ bool Bookings::cancel(RequestId id, const std::string& why, const Author& by) {
   }
   log::info("booking is cancelled", {{"request", to_string(id)}, {"reason", why}});
   tell({.step = BookingStep::kCancelled, .booking = entry, .why = why, .by = by});
+  update_leaving();
   arm();
   parts_.queue.poke();
   return true;
 }
 
 void Bookings::on_lease_change(const LeaseEntry&, bool) {
-  if (poked_ || entries_.empty() || entries_.front().begins > parts_.wall_clock()) return;
+  if (poked_ || entries_.empty()) return;
+  if (entries_.front().begins > parts_.wall_clock() + kLeavingKnown) return;
   poked_ = true;
   parts_.loop.post([this] {
     poked_ = false;
@@ -329,7 +339,39 @@ void Bookings::look() {
   for (const RequestId id : due) begin(id);
   for (const RequestId id : soon) warn(id);
   end_unused();
+  update_leaving();
   arm();
+}
+
+std::vector<LeaseId> Bookings::leaving_for(const BookingEntry& entry) const {
+  const WallTime now = parts_.wall_clock();
+  const lease::Booked booked = booked_of(entry, parts_);
+  const auto leases = lasting_occupants(parts_.rooms, parts_.config);
+  const bool any = std::any_of(leases.begin(), leases.end(), [&](const lease::Occupant& each) {
+    return lease::leaves_for(each, booked);
+  });
+  if (!any || now >= entry.ends()) return {};
+  const std::vector<lease::Request> nobody;
+  const auto rooms = parts_.rooms.list();
+  const auto others = booked_but(entry.id);
+  return lease::leaving_for({nobody, rooms, leases, parts_.rooms.topology(), others},
+                            request_of(entry, std::max(entry.begins, now), parts_), booked, now);
+}
+
+void Bookings::update_leaving() {
+  const WallTime known_until = parts_.wall_clock() + kLeavingKnown;
+  std::map<LeaseId, WallTime> leaving;  // the earliest of each
+  for (const BookingEntry& entry : entries_) {
+    if (entry.begins > known_until) break;
+    for (const LeaseId lease : leaving_for(entry)) leaving.emplace(lease, entry.begins);
+  }
+  std::vector<std::pair<LeaseId, std::optional<WallTime>>> changes;
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    const auto it = leaving.find(id);
+    const auto when = it == leaving.end() ? std::nullopt : std::optional(it->second);
+    if (entry.lease.leaves != when) changes.emplace_back(id, when);
+  }
+  for (const auto& [id, when] : changes) set_leaving(parts_.leases, id, when);
 }
 
 // While there is time to find other GPUs. A booking that named none moves where leases without a stated
@@ -364,10 +406,10 @@ bool Bookings::begins_when_used(const BookingEntry& entry,
   const std::vector<lease::Request> nobody;
   const auto rooms = parts_.rooms.list();
   auto leases = lasting_occupants(parts_.rooms, parts_.config);
-  const lease::Booked booked = booked_of(entry);
+  const lease::Booked booked = booked_of(entry, parts_);
   std::erase_if(leases,
                 [&](const lease::Occupant& each) { return lease::leaves_for(each, booked); });
-  lease::Request wanted = request_of(entry, entry.begins);
+  lease::Request wanted = request_of(entry, entry.begins, parts_);
   wanted.placement.gpus = entry.kept;
   wanted.placement.wishes = {};
   return lease::book({nobody, rooms, leases, parts_.rooms.topology(), others}, wanted, entry.begins,
@@ -383,8 +425,8 @@ void Bookings::begin(RequestId id) {
   const auto leases = parts_.rooms.occupants();
   const auto others = booked_but(id);
   const lease::Beginning beginning =
-      lease::begin({nobody, rooms, leases, parts_.rooms.topology(), others}, request_of(entry, now),
-                   booked_of(entry), now);
+      lease::begin({nobody, rooms, leases, parts_.rooms.topology(), others},
+                   request_of(entry, now, parts_), booked_of(entry, parts_), now);
   const bool waits_for_use = !beginning.leaving.empty() && !entry.used && !entry.on_time;
   position_of(id, entries_)->waits_for_use = waits_for_use;
   if (waits_for_use && !entry.waits_for_use) tell({.step = BookingStep::kReady, .booking = entry});
@@ -443,6 +485,7 @@ Result<ClaimedBooking> Bookings::claim(RequestId id) {
     }
   }
   begin(id);
+  update_leaving();
   arm();
   if (const LeaseEntry* const lease = lease_of(id, parts_.leases))
     return ClaimedBooking{.lease = lease->lease.id};
@@ -535,6 +578,10 @@ void Bookings::arm() {
       wait = std::min(wait, std::max(left - warn_before(parts_.config), Duration(0)));
     }
   }
+  look_in(wait);
+}
+
+void Bookings::look_in(Duration wait) {
   timer_ = parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kSchedule, [this] {
     const auto this_timer = std::move(timer_);
     look();

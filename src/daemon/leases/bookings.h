@@ -113,20 +113,19 @@ class Bookings final : public BookedGpus, public LeaseListener {
   const std::vector<BookingEntry>& entries() const { return entries_; }
   const BookingEntry* find(RequestId id) const;
   std::vector<lease::Booked> booked() const override { return booked_but(std::nullopt); }
+  // The leases that leave if it is used: now, or at its beginning as far as that is known.
+  std::vector<LeaseId> leaving_for(const BookingEntry& entry) const;
   // The same as the bounds of users count them.
   std::vector<lease::BookedTime> booked_times() const;
-  // Something that those in trouble may wait for.
+  // Something that those in trouble may wait for, or a lease that has to leave for one.
   void on_lease_change(const LeaseEntry&, bool) override;
 
  private:
   std::vector<lease::Booked> booked_but(std::optional<RequestId> without) const;
-  lease::Booked booked_of(const BookingEntry& entry) const;
-  lease::Request request_of(const BookingEntry& entry, WallTime from) const;
   // Behind `first`, who wait.
   Result<std::vector<GpuUuid>> place(const BookingEntry& entry,
                                      const std::vector<lease::Booked>& others,
                                      const std::vector<lease::Request>& first) const;
-  Error refusal(const BookingEntry& entry, const lease::NotBooked& why) const;
   // Whether the user may make it at all, wherever there is room.
   Result<void> check(const AcquireRequest& request, const std::vector<WallTime>& begins) const;
   Result<void> check_limits(const AcquireRequest& request,
@@ -143,6 +142,8 @@ class Bookings final : public BookedGpus, public LeaseListener {
   void warn(RequestId id);
   // Whether leases without a stated end are all that will be in its way.
   bool begins_when_used(const BookingEntry& entry, const std::vector<lease::Booked>& others) const;
+  // Leases know by when they have to leave, from a day before (set_leaving()).
+  void update_leaving();
   void begin(RequestId id);
   void make_room(const BookingEntry& entry, const lease::Beginning& beginning);
   // Of one that is over: it leaves the store, too.
@@ -152,6 +153,7 @@ class Bookings final : public BookedGpus, public LeaseListener {
   void set_trouble(RequestId id, Reason why);
   void miss(RequestId id);
   void arm();
+  void look_in(Duration wait);
 
   Parts parts_;
   std::vector<BookingListener*> listeners_;

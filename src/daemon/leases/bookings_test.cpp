@@ -152,6 +152,96 @@ TEST_F(BookingsTest, OneThatIsOnTimeNeedsNoUse) {
   EXPECT_EQ(only_lease()->lease.uid, kBob);
 }
 
+TEST_F(BookingsTest, ALeaseKnowsADayAheadByWhenItLeaves) {
+  const auto made = book(30h, 1h);
+  const WallTime begins = now() + 30h;
+  const auto lease = acquire(std::nullopt);
+  ASSERT_TRUE(lease);
+  const LeaseId work = (*lease)->lease.id;
+  const auto leaves = [&] { return world->leases.find(work)->lease.leaves; };
+  loop.advance(5h);
+  EXPECT_EQ(leaves(), std::nullopt);
+  loop.advance(1h + 1min);
+  EXPECT_EQ(leaves(), begins);
+  EXPECT_THAT(bookings->leaving_for(*bookings->find(made->front())), ElementsAre(work));
+  loop.advance(24h + 10min);
+  EXPECT_TRUE(bookings->find(made->front())->waits_for_use);
+  EXPECT_EQ(leaves(), begins) << "it can be used at any moment";
+  EXPECT_TRUE(bookings->cancel(made->front(), "it was cancelled by bob", {kBob}));
+  EXPECT_EQ(leaves(), std::nullopt);
+}
+
+TEST_F(BookingsTest, ALeaseThatNeedNotLeaveKnowsOfNone) {
+  const auto own = book(2h, 1h, 1000);
+  const auto lease = acquire(std::nullopt);
+  ASSERT_TRUE(lease);
+  loop.advance(1min);
+  EXPECT_EQ((*lease)->lease.leaves, std::nullopt) << "it is the owner's own work";
+  EXPECT_THAT(bookings->leaving_for(*bookings->find(own->front())), IsEmpty());
+}
+
+TEST_F(BookingsTest, ALeaseIsNotLeavingForOneThatNobodyHasUsed) {
+  ASSERT_TRUE(book(2h, 10h));
+  const auto lease = acquire(std::nullopt);
+  ASSERT_TRUE(lease);
+  const LeaseId work = (*lease)->lease.id;
+  loop.advance(2h + 1min);
+  EXPECT_TRUE(world->leases.find(work)->lease.leaves);
+  loop.advance(10h);
+  EXPECT_THAT(bookings->entries(), IsEmpty());
+  EXPECT_EQ(world->leases.find(work)->lease.leaves, std::nullopt);
+}
+
+TEST_F(BookingsTest, ByWhenALeaseLeavesIsKnownAfterARestart) {
+  const auto made = book(2h, 1h);
+  const WallTime begins = now() + 2h;
+  const auto lease = acquire(std::nullopt);
+  ASSERT_TRUE(lease);
+  const LeaseId work = (*lease)->lease.id;
+  const auto leaves = [&] { return world->leases.find(work)->lease.leaves; };
+  loop.advance(1s);
+  start();
+  loop.advance(1s);
+  EXPECT_EQ(leaves(), begins);
+  // One that ended without this daemon's knowledge.
+  ASSERT_TRUE(store.remove_request(made->front()));
+  start();
+  loop.advance(1s);
+  EXPECT_EQ(leaves(), std::nullopt);
+}
+
+TEST_F(BookingsTest, ALeaseStaysWhereTheBookingMovesToAFreeGpu) {
+  GpuInfo second = gpus.entries().front().info;
+  second.uuid = GpuUuid{"GPU-b"};
+  second.index = 1;
+  gpus = GpuTable({gpus.entries().front().info, second});
+  start();
+  const auto made = book(2h, 1h);
+  const GpuUuid kept = bookings->find(made->front())->kept.front();
+  AcquireRequest request;
+  request.uid = 1000;
+  request.process = processes.id_of(processes.spawn());
+  request.placement.gpus = {kept};
+  const auto lease = world->queue.acquire(request);
+  ASSERT_TRUE(lease);
+  const LeaseId work = (*lease)->lease.id;
+  const auto leaves = [&] { return world->leases.find(work)->lease.leaves; };
+  loop.advance(1s);
+  EXPECT_EQ(leaves(), std::nullopt) << "another GPU is free";
+  request.placement.gpus = {kept == kGpu ? second.uuid : kGpu};
+  request.process = processes.id_of(processes.spawn());
+  const auto other = world->queue.acquire(request);
+  ASSERT_TRUE(other);
+  const LeaseId youngest = (*other)->lease.id;
+  loop.advance(1s);
+  const bool first = leaves().has_value();
+  const bool last = world->leases.find(youngest)->lease.leaves.has_value();
+  EXPECT_NE(first, last) << "one of them is enough";
+  world->leases.end(youngest, EndCause::kReleased, "it was released");
+  loop.advance(config.grace + 1s);
+  EXPECT_EQ(leaves(), std::nullopt) << "it moves there";
+}
+
 TEST_F(BookingsTest, NoneEndsItsOwnersOwnWork) {
   const auto made = book(2h, 1h, 1000);
   const auto lease = acquire(std::nullopt);

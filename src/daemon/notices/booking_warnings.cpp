@@ -8,40 +8,17 @@
 namespace gpurota::daemon {
 namespace {
 
-// Whether a slice of each fits the GPU beside the other. Leases that take turns make room by themselves.
-bool fit_together(const LeaseGpu& share, const GpuEntry& gpu, const BookingEntry& booking) {
-  const auto& memory = booking.asked.placement.memory;
-  if (!share.limit || !memory) return false;
-  return share.swap || *share.limit + memory->of(gpu.info.memory) <= gpu.info.memory;
-}
-
+// All of the lease if there are none: the booking will have others than those that are kept for it now.
 std::vector<GpuUuid> common_gpus(const Lease& lease, const BookingEntry& booking) {
-  std::vector<GpuUuid> common;
+  std::vector<GpuUuid> common, all;
   for (const GpuUuid& gpu : booking.kept) {
     if (lease.find_gpu(gpu)) common.push_back(gpu);
   }
-  return common;
+  for (const LeaseGpu& gpu : lease.gpus) all.push_back(gpu.uuid);
+  return common.empty() ? all : common;
 }
 
 }  // namespace
-
-std::vector<LeaseId> open_ended_beside(const LeaseManager& leases, const GpuTable& gpus,
-                                       const BookingEntry& booking) {
-  std::vector<LeaseId> found;
-  for (const auto& [id, entry] : leases.entries()) {
-    const Lease& lease = entry.lease;
-    const bool leaves = !entry.cause && !lease.ends && lease.kind != LeaseKind::kFiller &&
-                        lease.uid != booking.asked.uid && lease.since >= booking.made;
-    if (!leaves) continue;
-    const auto common = common_gpus(lease, booking);
-    const bool in_the_way = std::any_of(common.begin(), common.end(), [&](const GpuUuid& uuid) {
-      const GpuEntry* const gpu = gpus.find(uuid);
-      return gpu && !fit_together(*lease.find_gpu(uuid), *gpu, booking);
-    });
-    if (in_the_way) found.push_back(id);
-  }
-  return found;
-}
 
 void BookingWarnings::restore() {
   for (const BookingEntry& booking : parts_.bookings.entries()) {

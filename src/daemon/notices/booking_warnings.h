@@ -18,10 +18,6 @@
 
 namespace gpurota::daemon {
 
-// Leases without a time limit that were made after the booking, and have of its GPUs what it needs. The booking owner's own are left out.
-std::vector<LeaseId> open_ended_beside(const LeaseManager& leases, const GpuTable& gpus,
-                                       const BookingEntry& booking);
-
 class BookingWarnings final : public BookingListener {
  public:
   using InTheWay = std::function<std::vector<LeaseId>(const BookingEntry&)>;

@@ -160,28 +160,5 @@ TEST_F(BookingWarningsTest, TheSiteSaysWhen) {
   EXPECT_THAT(sent, SizeIs(2));
 }
 
-TEST_F(BookingWarningsTest, OpenEndedWorkThatIsYoungerThanTheBookingIsInItsWay) {
-  const LeaseId older = lease(std::nullopt, kAlice, gib(1));
-  loop.advance(1s);
-  AcquireRequest request;
-  request.uid = kBob;
-  request.lasts = 1h;
-  request.placement.memory = SizeSpec{gib(16), 0};
-  BookingEntry booking{
-      .id = RequestId{9}, .asked = request, .made = wall(), .begins = wall() + 1h, .kept = {kGpu}};
-  const LeaseId younger = lease(std::nullopt, kAlice, gib(10));
-  const LeaseId beside = lease(std::nullopt, kAlice, gib(8));
-  const LeaseId timed = lease(30min, kAlice, gib(10));
-  const LeaseId own = lease(std::nullopt, kBob, gib(10));
-  EXPECT_THAT(open_ended_beside(world->leases, gpus, booking), ElementsAre(younger));
-  booking.asked.placement.memory.reset();
-  EXPECT_THAT(open_ended_beside(world->leases, gpus, booking), ElementsAre(younger, beside))
-      << "the whole GPU";
-  booking.kept = {GpuUuid{"GPU-b"}};
-  EXPECT_THAT(open_ended_beside(world->leases, gpus, booking), IsEmpty());
-  EXPECT_NE(older, timed);
-  EXPECT_NE(own, timed);
-}
-
 }  // namespace
 }  // namespace gpurota::daemon

@@ -8,12 +8,15 @@
 namespace gpurota::daemon {
 namespace {
 
+bool leaves_first(const Lease& lease) {
+  return lease.leaves && (!lease.ends || *lease.leaves < *lease.ends);
+}
+
 std::optional<WallTime> end_of(const LeaseEntry& entry) {
   const Lease& lease = entry.lease;
   const bool over = entry.cause || lease.state != LeaseState::kActive;
   if (!lease.warning.is_set() || over) return std::nullopt;
-  if (lease.ends && lease.leaves) return std::min(*lease.ends, *lease.leaves);
-  return lease.ends ? lease.ends : lease.leaves;
+  return leaves_first(lease) ? lease.leaves : lease.ends;
 }
 
 }  // namespace
@@ -67,8 +70,8 @@ void EndWarnings::look(LeaseId id) {
   if (!due || !now) return;
   if (!now->lease.warned) return again(id, left);
   parts_.owners.tell_owner(
-      id, warned_text(id, std::chrono::duration_cast<std::chrono::milliseconds>(left), warning,
-                      now->signalled));
+      id, warned_text(id, std::chrono::duration_cast<std::chrono::milliseconds>(left),
+                      leaves_first(now->lease), warning, now->signalled));
 }
 
 // A program that has just begun does not handle the signal yet.

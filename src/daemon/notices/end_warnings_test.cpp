@@ -29,7 +29,9 @@ class EndWarningsTest : public FakeWorldTest, public Owners {
     world.emplace(loop, store, processes, gpus, *grants, config, [this] { return wall(); });
     warnings.emplace(EndWarnings::Parts{loop, world->leases, *this, [this] { return wall(); }});
     world->leases.add_listener(*warnings);
+    world->leases.add_listener(world->bookings);
     ASSERT_TRUE(world->leases.restore());
+    ASSERT_TRUE(world->bookings.restore());
     warnings->restore();
   }
   WallTime wall() const {
@@ -56,6 +58,15 @@ class EndWarningsTest : public FakeWorldTest, public Owners {
       if (pid == command) all.push_back(signal);
     }
     return all;
+  }
+  RequestId book(WallTime::duration in, bool on_time) {
+    AcquireRequest request;
+    request.uid = 1001;
+    request.kind = LeaseKind::kReservation;
+    request.lasts = 1h;
+    const auto made = world->bookings.make(request, {wall() + in}, true, on_time);
+    EXPECT_TRUE(made);
+    return made->front();
   }
   void extend(LeaseId id, std::chrono::milliseconds lasts) {
     UpdateRequest request{};
@@ -104,6 +115,32 @@ TEST_F(EndWarningsTest, ATimeByWhichItHasToLeaveIsAnEndToo) {
   set_leaving(world->leases, id, wall() + 5min);
   loop.advance(1s);
   EXPECT_THAT(signals(), ElementsAre(SIGUSR2, SIGUSR2)) << "another end, known late: at once";
+}
+
+TEST_F(EndWarningsTest, TheProgramIsSignalledAheadOfABookingThatItLeavesFor) {
+  book(2h, true);
+  const LeaseId id = lease(std::nullopt, {10min, SIGUSR1});
+  loop.advance(1h + 49min);
+  EXPECT_THAT(signals(), IsEmpty());
+  start();
+  loop.advance(1min);
+  EXPECT_THAT(signals(), ElementsAre(SIGUSR1));
+  EXPECT_THAT(told, ElementsAre("L1 leaves for a booking in 10 minutes at the earliest: SIGUSR1 "
+                                "was sent to 1 of its processes"));
+  loop.advance(10min);
+  ASSERT_TRUE(world->leases.find(id));
+  EXPECT_EQ(world->leases.find(id)->cause, EndCause::kBooking);
+}
+
+TEST_F(EndWarningsTest, ABookingThatIsCancelledIsNoLongerAnEnd) {
+  const RequestId first = book(2h, false);
+  const LeaseId id = lease(std::nullopt, {10min, SIGUSR1});
+  loop.advance(1h + 51min);
+  EXPECT_THAT(signals(), ElementsAre(SIGUSR1));
+  world->bookings.cancel(first, "it was cancelled by bob", {1001});
+  EXPECT_FALSE(world->leases.find(id)->lease.warned);
+  loop.advance(1h);
+  EXPECT_THAT(signals(), ElementsAre(SIGUSR1));
 }
 
 TEST_F(EndWarningsTest, AnEndThatMovesAwayIsWarnedOfAgain) {

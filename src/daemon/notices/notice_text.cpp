@@ -125,11 +125,13 @@ std::string ends_soon_text(LeaseId lease, std::chrono::milliseconds left) {
                      in_words(left));
 }
 
-std::string warned_text(LeaseId lease, std::chrono::milliseconds left, const EndWarning& warning,
-                        int processes) {
-  return fmt::format("{} ends in {}: SIG{} was sent to {} of its processes", to_string(lease),
+std::string warned_text(LeaseId lease, std::chrono::milliseconds left, bool leaves,
+                        const EndWarning& warning, int processes) {
+  return fmt::format("{} {} in {}{}: SIG{} was sent to {} of its processes", to_string(lease),
+                     leaves ? "leaves for a booking" : "ends",
                      in_words(std::max(left, std::chrono::milliseconds(0))),
-                     warning_signal_name(warning.signal), processes);
+                     leaves ? " at the earliest" : "", warning_signal_name(warning.signal),
+                     processes);
 }
 
 std::string begins_soon_text(RequestId booking, const std::string& gpus, WallTime begins,

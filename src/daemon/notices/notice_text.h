@@ -23,9 +23,9 @@ std::string said_text(const std::string& reason);
 
 // "L17 ends in 5 minutes; to keep it: gpurota update L17 --for 2h".
 std::string ends_soon_text(LeaseId lease, std::chrono::milliseconds left);
-// "L17 ends in 10 minutes: SIGUSR1 was sent to 2 of its processes".
-std::string warned_text(LeaseId lease, std::chrono::milliseconds left, const EndWarning& warning,
-                        int processes);
+// "L17 ends in 10 minutes: SIGUSR1 was sent to 2 of its processes"; `leaves`: it is a booking that it may have to leave for then.
+std::string warned_text(LeaseId lease, std::chrono::milliseconds left, bool leaves,
+                        const EndWarning& warning, int processes);
 // "your booking R7 of GPU 0 begins at 13:00; to cancel it: gpurota cancel R7".
 std::string begins_soon_text(RequestId booking, const std::string& gpus, WallTime begins,
                              WallTime now);
