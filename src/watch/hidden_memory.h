@@ -2,7 +2,8 @@
 //
 //   hidden = used − Σ over leases of max(charge, listed) − Σ listed outside leases − baseline
 //
-// `listed` is with the little that the driver has beside each process.
+// `listed` is with the little that the driver has beside each process. Memory that several processes
+// have counts once: at its exporter, or at one importer if the exporter is gone.
 // Used by the daemon after each reading of a GPU, and after each change of its leases. All who must
 // know of such memory (placement, turns, fillers, the watch, status, metrics) are given this
 // answer. No running lease is ended or made smaller because of it.
@@ -65,6 +66,7 @@ class HiddenMemory {
   struct Gpu {
     Baseline baseline;
     std::map<LeaseId, Bytes> charges;  // at the last reading
+    Bytes counted_again;               // of these charges
     Bytes bytes;                       // hidden, noise included
     std::optional<TimePoint> much_since;
     bool in_use = false;

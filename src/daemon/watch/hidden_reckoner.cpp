@@ -18,6 +18,7 @@ bool HiddenReckoner::prepare(watch::Look& look, bool settled) const {
   // What its instances use the driver counts on the whole GPU a second time.
   if (!gpu || gpu->info.mig_enabled) return false;
   look.size = gpu->info.memory;
+  if (parts_.counted_again) look.counted_again = parts_.counted_again(look.gpu);
   for (watch::SeenLease& lease : look.leases) {
     const LeaseEntry* const entry = parts_.leases.find(lease.id);
     const LeaseGpu* const share = entry ? entry->lease.find_gpu(look.gpu) : nullptr;

@@ -15,12 +15,15 @@ namespace gpurota::daemon {
 class HiddenReckoner {
  public:
   using ChargeOf = std::function<LeaseCharge(LeaseId, const LeaseGpu&)>;
+  // What the charges of all leases on the GPU have beyond each memory once (GrantBook).
+  using CountedAgain = std::function<Bytes(const GpuUuid&)>;
   // All outlive it.
   struct Parts {
     const config::Config& config;
     const GpuTable& gpus;
     const LeaseManager& leases;
-    ChargeOf charge_of;  // empty: no lease is charged for anything
+    ChargeOf charge_of;          // empty: no lease is charged for anything
+    CountedAgain counted_again;  // empty: no memory is in two leases
   };
 
   explicit HiddenReckoner(Parts parts) : parts_(std::move(parts)) {}

@@ -39,6 +39,31 @@ TEST_F(WatchKeeperTest, WhatALeaseLeavesIsBeingFreedAndNobodyGetsItsGpu) {
   EXPECT_EQ(world.states.unreserved(kGpu).all, Bytes());
 }
 
+TEST_F(WatchKeeperTest, WhatOneLeaseHasImportedFromAnotherIsCountedOnce) {
+  const LeaseId maker = lease_of(1000, gib(8), {"train"});
+  const LeaseId importer = lease_of(1000, gib(8), {"serve"});
+  const pid_t pid = leases.find(importer)->main->pid();
+  tenants = {{leases.find(maker)->main->pid(), maker}, {pid, importer}};
+  charges[maker] = {gib(5)};
+  charges[importer] = {gib(5)};
+  counted_again = imported[pid] = gib(4);
+  use(leases.find(maker)->main->pid(), gib(5));
+  use(pid, gib(5));
+  const auto hidden_of = [&](Bytes used) {
+    loop.advance(250ms);
+    sample.used = used;
+    watch::Look seen = keeper.look_at(sample);
+    keeper.reckon_hidden(seen);
+    return seen.hidden.bytes;
+  };
+  hidden_of(gib(6));
+  loop.advance(1min);  // whoever was there under the last daemon is back
+  hidden_of(gib(6));
+  EXPECT_EQ(hidden_of(gib(6)), Bytes());
+  EXPECT_GT(hidden_of(gib(11)), gib(4)) << "it hides nothing";
+  EXPECT_LT(hidden_of(gib(11)), gib(5));
+}
+
 TEST_F(WatchKeeperTest, TheAgeOfAnUnusedLeaseIsThereAfterAKill) {
   const LeaseId id = lease_of(1000, std::nullopt, {"sleep"});
   config.watch.unused_after = 10min;
