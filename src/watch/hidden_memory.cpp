@@ -90,10 +90,21 @@ void Baseline::add_idle(Bytes unlisted, TimePoint now) {
   while (idle_ - minutes_.front().begins >= kBaselineOver) minutes_.pop_front();
 }
 
-Bytes Baseline::value(Bytes most) const {
-  Bytes least = most;
-  for (const Minute& minute : minutes_) least = std::min(least, minute.least);
+void Baseline::restore(Bytes least) { minutes_.push_front({idle_, least}); }
+
+std::optional<Bytes> Baseline::measured() const {
+  std::optional<Bytes> least;
+  for (const Minute& minute : minutes_)
+    least = std::min(least.value_or(minute.least), minute.least);
   return least;
+}
+
+Bytes Baseline::value(Bytes most) const { return std::min(most, measured().value_or(most)); }
+
+std::optional<Bytes> HiddenMemory::measured(const GpuUuid& gpu, Bytes size) const {
+  const auto known = gpus_.find(gpu);
+  if (known == gpus_.end() || !known->second.baseline.measured()) return std::nullopt;
+  return known->second.baseline.value(most_baseline(size));
 }
 
 Bytes HiddenMemory::baseline(const GpuUuid& gpu, Bytes size) const {

@@ -336,6 +336,33 @@ TEST_F(HiddenMemoryTest, TheThresholdOfTheSiteIsRaisedNeverLowered) {
   EXPECT_FALSE(read().in_use);
 }
 
+TEST_F(HiddenMemoryTest, WhatTheLastDaemonHasMeasuredIsNormalBesideLeases) {
+  memory.restore(kGpu, mib(100));
+  look.leases = {charged(kLease, gib(20), gib(10))};
+  look.used = gib(10) + mib(600);
+  read();
+  EXPECT_EQ(read().bytes, mib(500)) << "what is assumed while nothing is known would hide it";
+  look.used = gib(10) + mib(100);
+  EXPECT_EQ(read().bytes, Bytes());
+}
+
+TEST_F(HiddenMemoryTest, AStoredBaselineMakesNoMoreNormalThanAMeasuredOne) {
+  memory.restore(kGpu, gib(50));
+  look.used = gib(50);
+  EXPECT_EQ(memory.measured(kGpu, look.size), Bytes(gib(80).count() / 100));
+  read();
+  EXPECT_TRUE(read_for(12s).in_use);
+}
+
+TEST_F(HiddenMemoryTest, AStoredBaselineIsTheOldestOfTenIdleMinutes) {
+  memory.restore(kGpu, mib(100));
+  look.used = mib(600);
+  EXPECT_EQ(read_for(8min, 1s).bytes, mib(500));
+  EXPECT_EQ(memory.measured(kGpu, look.size), mib(100));
+  EXPECT_EQ(read_for(3min, 1s).bytes, Bytes());
+  EXPECT_EQ(memory.measured(kGpu, look.size), mib(600));
+}
+
 TEST(Baseline, IsTheLeastOfTenIdleMinutes) {
   Baseline baseline;
   TimePoint now{};
