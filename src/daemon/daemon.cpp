@@ -204,6 +204,7 @@ WatchKeeper::Parts Daemon::watch_parts() {
           .libraries = &libraries_,
           .read_container = container_reader(places_.driver_root),
           .charge_of = LeaseCharges(grants_, turns_),
+          .counted_again = [this](const GpuUuid& gpu) { return grants_.counted_by_several(gpu); },
           .wall_clock = world_.wall_clock};
 }
 

@@ -260,6 +260,16 @@ std::vector<Check> check_config(const Examination& machine) {
   return checks;
 }
 
+// No idle GPU is promised to anybody then (docs/design/queue.md).
+Check kept_for_ever() {
+  return warning(
+      "queue",
+      "keep_free_gpus is 0s: idle GPUs are kept for ever for requests that wait for more "
+      "of them, while others wait",
+      "set keep_free_gpus = \"1h\" (the default) in gpurota.toml, and run 'gpurota "
+      "reload'");
+}
+
 Check check_history(const Examination& machine) {
   if (machine.history_error) {
     return warning("history", "figures over time are not stored: " + machine.history_error->message,
@@ -314,6 +324,7 @@ std::vector<Check> examine(const Examination& machine) {
   if (machine.rounds) checks.push_back(check_loop(*machine.rounds));
   checks.push_back(check_budgets(machine.budgets));
   for (Check& check : check_config(machine)) checks.push_back(std::move(check));
+  if (machine.keeps_free_gpus_for_ever) checks.push_back(kept_for_ever());
   checks.push_back(machine.root
                        ? ok("daemon", machine.group.empty()
                                           ? std::string("runs as root, for everybody")

@@ -49,8 +49,9 @@ struct Examination {
   std::vector<std::string> config_warnings;  // a line each
   // What programs without a lease get; empty: nothing.
   std::string automatic;
-  std::string cdi;          // what container engines are told; empty: nothing
-  std::string cdi_trouble;  // why not all of it; empty: it is
+  bool keeps_free_gpus_for_ever = false;  // keep_free_gpus = "0s"
+  std::string cdi;                        // what container engines are told; empty: nothing
+  std::string cdi_trouble;                // why not all of it; empty: it is
   // Driver functions handed out that libgpurota has no hook for and should have.
   std::uint64_t unhooked = 0;
   std::set<std::string> unhooked_names;

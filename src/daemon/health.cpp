@@ -61,6 +61,8 @@ void Health::examine_self(Examination& machine, uid_t viewer) {
   machine.history_error = parts_.series.error();
   machine.history_trouble = parts_.series.trouble();
   machine.automatic = parts_.automatic.describe();
+  machine.keeps_free_gpus_for_ever =
+      parts_.site.config().keep_free_gpus == std::chrono::milliseconds(0);
   machine.cdi = parts_.cdi.describe();
   machine.cdi_trouble = parts_.cdi.trouble();
   machine.group = parts_.site.config().group;

@@ -125,6 +125,13 @@ struct StoredAge {
   bool operator==(const StoredAge&) const = default;
 };
 
+// What is normally used on a GPU and no process's (watch/hidden_memory.h).
+struct StoredBaseline {
+  Bytes bytes;
+  std::string boot_id;  // of the boot in which it was measured
+  bool operator==(const StoredBaseline&) const = default;
+};
+
 // What is known of a GPU beyond the driver's word.
 struct StoredGpuState {
   GpuUuid uuid;
@@ -140,6 +147,7 @@ struct StoredGpuState {
   std::string context_driver{};      // the version of the driver with which it was
   std::chrono::milliseconds kept{};  // for how long plans have kept somebody from it (keeping.h)
   std::vector<StoredAge> ages{};
+  std::optional<StoredBaseline> baseline{};  // empty: never measured
   bool operator==(const StoredGpuState&) const = default;
 };
 

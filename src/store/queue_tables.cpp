@@ -176,7 +176,7 @@ Result<std::vector<ports::StoredGpuState>> QueueTables::load_gpus() {
       auto rows,
       database_.prepare("SELECT uuid, draining, drain_reason, idle_since_ms, last_uid,"
                         " capacity_bytes, capacity_percent, quantum_ms, turns, context_bytes,"
-                        " context_driver, kept_ms FROM gpu"));
+                        " context_driver, kept_ms, baseline_bytes, baseline_boot FROM gpu"));
   for (;;) {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
     if (!row) break;
@@ -192,6 +192,9 @@ Result<std::vector<ports::StoredGpuState>> QueueTables::load_gpus() {
     gpu.context_cost = Bytes(from_integer(rows.integer(9)));
     gpu.context_driver = rows.bytes(10);
     gpu.kept = milliseconds(rows.integer(11));
+    if (!rows.is_null(12)) {
+      gpu.baseline = ports::StoredBaseline{Bytes(from_integer(rows.integer(12))), rows.bytes(13)};
+    }
   }
   for (ports::StoredGpuState& gpu : gpus) {
     GPUROTA_ASSIGN_OR_RETURN(gpu.ages, load_ages(gpu.uuid));
@@ -205,15 +208,17 @@ Result<void> QueueTables::save_gpu(const ports::StoredGpuState& gpu) {
       auto insert,
       database_.prepare("INSERT OR REPLACE INTO gpu (uuid, draining, drain_reason, idle_since_ms,"
                         " last_uid, capacity_bytes, capacity_percent, quantum_ms, turns,"
-                        " context_bytes, context_driver, kept_ms)"
-                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                        " context_bytes, context_driver, kept_ms, baseline_bytes, baseline_boot)"
+                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.bind_text(gpu.uuid.value).bind(gpu.draining ? 1 : 0).bind_blob(gpu.drain_reason);
   insert.bind(to_integer(gpu.idle_since));
   insert.bind(gpu.last_user ? Integer(*gpu.last_user) : Integer());
   bind_size(insert, gpu.capacity);
   insert.bind(gpu.quantum ? Integer(gpu.quantum->count()) : Integer());
   insert.bind_text(gpu.turns).bind(to_integer(gpu.context_cost.count()));
-  GPUROTA_TRY(insert.bind_blob(gpu.context_driver).bind(gpu.kept.count()).run());
+  insert.bind_blob(gpu.context_driver).bind(gpu.kept.count());
+  insert.bind(gpu.baseline ? Integer(to_integer(gpu.baseline->bytes.count())) : Integer());
+  GPUROTA_TRY(insert.bind_text(gpu.baseline ? gpu.baseline->boot_id : "").run());
   GPUROTA_TRY(save_ages(gpu));
   return transaction.commit();
 }

@@ -117,6 +117,7 @@ TEST(QueueStore, KeepsWhatIsKnownOfGpus) {
   gpu.last_user.reset();
   gpu.context_cost = mib(518);
   gpu.context_driver = "580.65.06";
+  gpu.baseline = ports::StoredBaseline{mib(600), "a boot"};
   ASSERT_TRUE((*store)->save_gpu(gpu));
   EXPECT_THAT(*(*store)->load_gpus(), ElementsAre(gpu));
 }

@@ -282,6 +282,10 @@ CREATE TABLE watch_age (           -- since when the watch has seen what it sees
   boot_id TEXT NOT NULL
 ) STRICT;
 )sql",
+    R"sql(
+ALTER TABLE gpu ADD COLUMN baseline_bytes INTEGER;                  -- normally used, and no process's; null: never measured
+ALTER TABLE gpu ADD COLUMN baseline_boot TEXT NOT NULL DEFAULT '';  -- the boot in which it was measured
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

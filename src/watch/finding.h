@@ -69,8 +69,8 @@ struct SeenLease {
   bool starts_containers = false;
   // It makes way for whoever comes: its user's other processes are not in it, and it has no claim.
   bool filler = false;
-  // What it is charged there, of the GPU's memory: without what is evicted, and without memory that
-  // its processes have imported from others.
+  // What it is charged there, of the GPU's memory: without what is evicted. Memory that it has
+  // imported from another lease is in both charges, and once in Look::counted_again.
   Bytes charge{};
   // Its memory is being moved, or its charge is not known yet.
   bool moving = false;
@@ -93,6 +93,8 @@ struct Look {
   Bytes used;  // everybody's together
   std::vector<SeenProcess> processes;
   std::vector<SeenLease> leases;
+  // What the charges of all leases together have beyond each memory once, as several have it.
+  Bytes counted_again{};
   Hidden hidden{};
 };
 

@@ -13,6 +13,13 @@ constexpr std::uint64_t kSlack = 8;  // an eighth
 
 Bytes most_baseline(Bytes size) { return std::max(mib(512), Bytes(size.count() / 100)); }
 
+// What the driver shows for a process, without memory that another one has made. A driver that shows
+// less than what is imported does not show that memory here.
+Bytes own_memory(const SeenProcess& process) {
+  const Bytes used = process.used.value_or(Bytes());
+  return used >= process.imported ? used - process.imported : used;
+}
+
 // The reading itself, without what leases are charged.
 struct Sums {
   Bytes listed;   // by all processes together
@@ -27,8 +34,7 @@ Sums sums_of(const Look& look) {
   for (const SeenProcess& process : look.processes) {
     sums.all_known &= process.used.has_value();
     sums.computes |= !process.graphics;
-    // Memory that another process has made is in that one's figure.
-    Bytes own = process.used.value_or(Bytes()) - process.imported;
+    Bytes own = own_memory(process);
     if (!process.graphics) own += kBesideProcess;
     sums.listed += own;
     if (const SeenLease* const lease = owning_lease(process, look)) {
@@ -45,6 +51,32 @@ Bytes listed_of(const Sums& sums, LeaseId lease) {
   return found == sums.of_leases.end() ? Bytes() : found->second;
 }
 
+// What the leases explain: each memory once.
+struct OfLeases {
+  Bytes bytes;
+  bool changed = false;  // a charge is not that of the last reading
+  bool moving = false;
+};
+
+OfLeases explained_by(const Look& look, const Sums& sums, const std::map<LeaseId, Bytes>& before,
+                      Bytes counted_again_before) {
+  OfLeases sum;
+  Bytes listed;
+  for (const SeenLease& lease : look.leases) {
+    const auto known = before.find(lease.id);
+    const Bytes charge_before = known == before.end() ? Bytes() : known->second;
+    sum.changed |= lease.charge != charge_before;
+    sum.moving |= lease.moving;
+    sum.bytes += std::max({lease.charge, charge_before, listed_of(sums, lease.id)});
+    listed += listed_of(sums, lease.id);
+  }
+  sum.changed |= look.counted_again != counted_again_before;
+  // Only charges have a memory twice: what is listed stays explained.
+  const Bytes again = std::min(look.counted_again, counted_again_before);
+  sum.bytes = std::max(sum.bytes - again, listed);
+  return sum;
+}
+
 }  // namespace
 
 void Baseline::add_idle(Bytes unlisted, TimePoint now) {
@@ -58,10 +90,21 @@ void Baseline::add_idle(Bytes unlisted, TimePoint now) {
   while (idle_ - minutes_.front().begins >= kBaselineOver) minutes_.pop_front();
 }
 
-Bytes Baseline::value(Bytes most) const {
-  Bytes least = most;
-  for (const Minute& minute : minutes_) least = std::min(least, minute.least);
+void Baseline::restore(Bytes least) { minutes_.push_front({idle_, least}); }
+
+std::optional<Bytes> Baseline::measured() const {
+  std::optional<Bytes> least;
+  for (const Minute& minute : minutes_)
+    least = std::min(least.value_or(minute.least), minute.least);
   return least;
+}
+
+Bytes Baseline::value(Bytes most) const { return std::min(most, measured().value_or(most)); }
+
+std::optional<Bytes> HiddenMemory::measured(const GpuUuid& gpu, Bytes size) const {
+  const auto known = gpus_.find(gpu);
+  if (known == gpus_.end() || !known->second.baseline.measured()) return std::nullopt;
+  return known->second.baseline.value(most_baseline(size));
 }
 
 Bytes HiddenMemory::baseline(const GpuUuid& gpu, Bytes size) const {
@@ -81,6 +124,7 @@ Hidden HiddenMemory::read(const Look& look, const HiddenRules& rules, TimePoint 
   const Hidden hidden = judge(gpu, look, rules, now);
   gpu.charges.clear();
   for (const SeenLease& lease : look.leases) gpu.charges[lease.id] = lease.charge;
+  gpu.counted_again = look.counted_again;
   return hidden;
 }
 
@@ -100,21 +144,13 @@ Hidden HiddenMemory::judge(Gpu& gpu, const Look& look, const HiddenRules& rules,
     return {};
   }
   const Bytes normal = rules.unlisted.value_or(gpu.baseline.value(most_baseline(look.size)));
-  bool changed = false, moving = false;
-  Bytes of_leases;
-  for (const SeenLease& lease : look.leases) {
-    const auto before = gpu.charges.find(lease.id);
-    const Bytes charge_before = before == gpu.charges.end() ? Bytes() : before->second;
-    changed |= lease.charge != charge_before;
-    moving |= lease.moving;
-    of_leases += std::max({lease.charge, charge_before, listed_of(sums, lease.id)});
-  }
-  const Bytes reckoned = look.used - of_leases - sums.outside - normal;
-  if (moving || changed) {
+  const OfLeases leases = explained_by(look, sums, gpu.charges, gpu.counted_again);
+  const Bytes reckoned = look.used - leases.bytes - sums.outside - normal;
+  if (leases.moving || leases.changed) {
     // Not computed: the last figure stays, as far as no process is listed for it. Use beyond the
     // most that the leases may have had is hidden all the same: a lease that has gone has left it.
     const Bytes most = look.used - sums.listed - normal;
-    const Bytes least = moving ? Bytes() : reckoned;
+    const Bytes least = leases.moving ? Bytes() : reckoned;
     gpu.bytes = std::max(least, std::min(gpu.bytes, most));
   } else {
     gpu.bytes = reckoned;

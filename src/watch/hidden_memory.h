@@ -2,7 +2,8 @@
 //
 //   hidden = used − Σ over leases of max(charge, listed) − Σ listed outside leases − baseline
 //
-// `listed` is with the little that the driver has beside each process.
+// `listed` is with the little that the driver has beside each process. Memory that several processes
+// have counts once: at its exporter, or at one importer if the exporter is gone.
 // Used by the daemon after each reading of a GPU, and after each change of its leases. All who must
 // know of such memory (placement, turns, fillers, the watch, status, metrics) are given this
 // answer. No running lease is ended or made smaller because of it.
@@ -39,6 +40,10 @@ class Baseline {
   void add_idle(Bytes unlisted, TimePoint now);
   // One with.
   void add_busy() { last_idle_.reset(); }
+  // The last daemon has measured so much: the oldest of what is known.
+  void restore(Bytes least);
+  // The least of what is known; empty: no idle reading is.
+  std::optional<Bytes> measured() const;
   // `most`: also what is taken for normal while no idle reading is known, as doubt is for giving.
   Bytes value(Bytes most) const;
 
@@ -60,11 +65,16 @@ class HiddenMemory {
   // lease was charged for, and that is still in use, is memory of an ended program.
   Hidden after_change(const Look& look, const HiddenRules& rules, TimePoint now);
   Bytes baseline(const GpuUuid& gpu, Bytes size) const;
+  // What the last daemon has measured as normal there: as Baseline's. Before the first reading.
+  void restore(const GpuUuid& gpu, Bytes baseline) { gpus_[gpu].baseline.restore(baseline); }
+  // The same as it is measured now; empty: not yet.
+  std::optional<Bytes> measured(const GpuUuid& gpu, Bytes size) const;
 
  private:
   struct Gpu {
     Baseline baseline;
     std::map<LeaseId, Bytes> charges;  // at the last reading
+    Bytes counted_again;               // of these charges
     Bytes bytes;                       // hidden, noise included
     std::optional<TimePoint> much_since;
     bool in_use = false;

@@ -231,14 +231,84 @@ TEST_F(HiddenMemoryTest, ALeaseThatAllocatesAllTheTimeHidesNothingForGood) {
   }
 }
 
-TEST_F(HiddenMemoryTest, AMemoryThatAProcessHasImportedIsCountedAtItsMaker) {
-  idle_with(Bytes());
-  look.leases = {charged(kLease, gib(20), gib(10)), charged(LeaseId{2}, gib(20), gib(1))};
-  look.processes = {process(10, kAlice, gib(10), kLease), process(11, kAlice, gib(9), LeaseId{2})};
-  look.processes[1].imported = gib(8);
-  look.used = gib(11) + gib(4) + kBesideProcess + kBesideProcess;
+// Alice's lease has made 4 GiB of the 5 that it is charged for, and lease 2 has imported these.
+class ImportedMemoryTest : public HiddenMemoryTest {
+ protected:
+  ImportedMemoryTest() {
+    idle_with(Bytes());
+    look.leases = {charged(kLease, gib(20), gib(5) + kBesideProcess),
+                   charged(LeaseId{2}, gib(20), gib(5) + kBesideProcess)};
+    look.processes = {process(10, kAlice, gib(5), kLease), process(11, kBob, gib(1), LeaseId{2})};
+    look.processes[1].imported = gib(4);
+    look.counted_again = gib(4);
+    look.used = gib(6) + kBesideProcess + kBesideProcess;
+    read();
+  }
+};
+
+TEST_F(ImportedMemoryTest, IsCountedOnceWhicheverProcessTheDriverShowsItFor) {
+  for (const Bytes shown : {gib(1), gib(5)}) {
+    look.processes[1].used = shown;
+    EXPECT_EQ(read().bytes, Bytes());
+    look.used += gib(4);
+    EXPECT_EQ(read().bytes, gib(4)) << "nothing is hidden by it";
+    look.used -= gib(4);
+  }
+  look.processes.clear();
+  EXPECT_EQ(read().bytes, Bytes()) << "in a pid namespace of its own";
+}
+
+TEST_F(ImportedMemoryTest, OfAnExporterThatIsGoneIsCountedAtOneImporter) {
+  look.leases[0] = charged(LeaseId{3}, gib(20), gib(5) + kBesideProcess);
+  look.processes[0] = process(12, kBob, gib(1), LeaseId{3});
+  look.processes[0].imported = gib(4);
   read();
+  EXPECT_EQ(read().bytes, Bytes());
+  look.used += gib(4);
   EXPECT_EQ(read().bytes, gib(4));
+  // And then the other: one importer is left.
+  look.leases.erase(look.leases.begin());
+  look.processes.erase(look.processes.begin());
+  look.counted_again = Bytes();
+  look.used = gib(5) + kBesideProcess;
+  read();
+  EXPECT_EQ(read().bytes, Bytes());
+  look.used += gib(4);
+  EXPECT_EQ(read().bytes, gib(4));
+}
+
+TEST_F(ImportedMemoryTest, WithinOneLeaseIsInItsChargeOnce) {
+  look.leases = {charged(kLease, gib(20), gib(6) + kBesideProcess + kBesideProcess)};
+  look.processes[1].lease = kLease;
+  look.counted_again = Bytes();
+  read();
+  for (const Bytes shown : {gib(1), gib(5)}) {
+    look.processes[1].used = shown;
+    EXPECT_EQ(read().bytes, Bytes());
+    look.used += gib(4);
+    EXPECT_EQ(read().bytes, gib(4));
+    look.used -= gib(4);
+  }
+}
+
+TEST_F(ImportedMemoryTest, ThatBeginsOrEndsBetweenTwoReadingsIsNoUse) {
+  look.counted_again = Bytes();  // the lease has told of its charge, and not yet of its memory
+  EXPECT_EQ(read().bytes, Bytes());
+  look.counted_again = gib(4);
+  EXPECT_EQ(memory.after_change(look, rules, now).bytes, Bytes());
+  EXPECT_EQ(read().bytes, Bytes());
+  look.leases[1].charge -= gib(4);
+  look.counted_again = Bytes();
+  look.processes[1].imported = Bytes();
+  EXPECT_EQ(read().bytes, Bytes());
+  EXPECT_EQ(read().bytes, Bytes());
+}
+
+TEST_F(ImportedMemoryTest, NeverHidesLessThanWhatIsListed) {
+  look.leases[0].charge = look.leases[1].charge = Bytes();  // neither is charged yet
+  look.processes[1].used = gib(5);
+  read();
+  EXPECT_EQ(read().bytes, Bytes());
 }
 
 TEST_F(HiddenMemoryTest, WhatTheSiteSaysIsNormalCountsBeforeWhatWasMeasured) {
@@ -264,6 +334,33 @@ TEST_F(HiddenMemoryTest, TheThresholdOfTheSiteIsRaisedNeverLowered) {
   EXPECT_TRUE(read().in_use) << "what flickers around the threshold is one use";
   look.used = gib(3);
   EXPECT_FALSE(read().in_use);
+}
+
+TEST_F(HiddenMemoryTest, WhatTheLastDaemonHasMeasuredIsNormalBesideLeases) {
+  memory.restore(kGpu, mib(100));
+  look.leases = {charged(kLease, gib(20), gib(10))};
+  look.used = gib(10) + mib(600);
+  read();
+  EXPECT_EQ(read().bytes, mib(500)) << "what is assumed while nothing is known would hide it";
+  look.used = gib(10) + mib(100);
+  EXPECT_EQ(read().bytes, Bytes());
+}
+
+TEST_F(HiddenMemoryTest, AStoredBaselineMakesNoMoreNormalThanAMeasuredOne) {
+  memory.restore(kGpu, gib(50));
+  look.used = gib(50);
+  EXPECT_EQ(memory.measured(kGpu, look.size), Bytes(gib(80).count() / 100));
+  read();
+  EXPECT_TRUE(read_for(12s).in_use);
+}
+
+TEST_F(HiddenMemoryTest, AStoredBaselineIsTheOldestOfTenIdleMinutes) {
+  memory.restore(kGpu, mib(100));
+  look.used = mib(600);
+  EXPECT_EQ(read_for(8min, 1s).bytes, mib(500));
+  EXPECT_EQ(memory.measured(kGpu, look.size), mib(100));
+  EXPECT_EQ(read_for(3min, 1s).bytes, Bytes());
+  EXPECT_EQ(memory.measured(kGpu, look.size), mib(600));
 }
 
 TEST(Baseline, IsTheLeastOfTenIdleMinutes) {

@@ -98,6 +98,16 @@ void GpuStates::set_ages(const GpuUuid& gpu, std::vector<ports::StoredAge> ages)
   }
 }
 
+void GpuStates::set_baseline(const GpuUuid& gpu, ports::StoredBaseline baseline) {
+  ports::StoredGpuState& state = states_[gpu];
+  state.uuid = gpu;
+  state.baseline = std::move(baseline);
+  if (auto saved = store_.save_gpu(state); !saved) {
+    log::warn("cannot store what is normally used on a GPU, ignoring",
+              {{"error", saved.error().message}});
+  }
+}
+
 Result<void> GpuStates::set_draining(const GpuUuid& gpu, bool draining, const std::string& reason) {
   ports::StoredGpuState state = of(gpu);
   state.uuid = gpu;

@@ -39,6 +39,8 @@ class GpuStates {
   void set_kept(const GpuUuid& gpu, std::chrono::milliseconds kept);
   // Since when the watch has seen what it sees there. Stored.
   void set_ages(const GpuUuid& gpu, std::vector<ports::StoredAge> ages);
+  // What is normally used there and no process's. Stored.
+  void set_baseline(const GpuUuid& gpu, ports::StoredBaseline baseline);
   // The lease is gone from its GPUs. Stored; a filler leaves no trace.
   void remember_use(const Lease& lease, WallTime now);
   // Whole GPUs that the user had last.

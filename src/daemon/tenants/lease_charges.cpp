@@ -5,8 +5,6 @@ namespace gpurota::daemon {
 LeaseCharge LeaseCharges::operator()(LeaseId lease, const LeaseGpu& share) const {
   if (!share.swap) {
     const lease::Account* const account = grants_.find(lease, share.uuid).if_there();
-    // Memory that the lease's processes import is to be left out here as soon as it is charged to
-    // them: it is counted at its maker, and what is listed for it is SeenProcess::imported.
     return {account ? account->charged() : Bytes(), false};
   }
   const sched::Holding held = turns_.holding(lease, share.uuid);

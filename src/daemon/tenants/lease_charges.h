@@ -18,7 +18,8 @@ class LeaseCharges {
   LeaseCharges(const lease::GrantBook& grants, const TurnKeeper& turns)
       : grants_(grants), turns_(turns) {}
 
-  // Zero of a whole GPU. Without what is evicted.
+  // Zero of a whole GPU. Without what is evicted; with what the lease has imported from another, which
+  // GrantBook::counted_by_several tells of all leases together.
   LeaseCharge operator()(LeaseId lease, const LeaseGpu& share) const;
 
  private:

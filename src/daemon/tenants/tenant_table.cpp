@@ -51,6 +51,11 @@ std::optional<LeaseId> TenantTable::lease_of(pid_t pid) const {
   return at == of_process_.end() ? std::nullopt : std::optional(at->second->lease);
 }
 
+Bytes TenantTable::imported_by(pid_t pid, const GpuUuid& gpu) const {
+  const auto use = use_of(pid, gpu);
+  return use ? use->imported : Bytes();
+}
+
 std::optional<TenantUse> TenantTable::use_of(pid_t pid, const GpuUuid& gpu) const {
   const auto [begin, end] = of_process_.equal_range(pid);
   for (auto at = begin; at != end; ++at) {

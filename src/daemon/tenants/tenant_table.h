@@ -18,6 +18,8 @@ class TenantLeases {
  public:
   virtual ~TenantLeases() = default;
   virtual std::optional<LeaseId> lease_of(pid_t pid) const = 0;
+  // What the process says that it has of memory that others have made, of what it is charged for.
+  virtual Bytes imported_by(pid_t pid, const GpuUuid& gpu) const = 0;
 };
 
 class TenantTable final : public TenantLeases {
@@ -38,6 +40,7 @@ class TenantTable final : public TenantLeases {
   std::vector<Tenant*> dead() const;
 
   std::optional<LeaseId> lease_of(pid_t pid) const override;
+  Bytes imported_by(pid_t pid, const GpuUuid& gpu) const override;
   // What the process says of itself on this GPU.
   std::optional<TenantUse> use_of(pid_t pid, const GpuUuid& gpu) const;
 

@@ -39,6 +39,67 @@ TEST_F(WatchKeeperTest, WhatALeaseLeavesIsBeingFreedAndNobodyGetsItsGpu) {
   EXPECT_EQ(world.states.unreserved(kGpu).all, Bytes());
 }
 
+TEST_F(WatchKeeperTest, WhatOneLeaseHasImportedFromAnotherIsCountedOnce) {
+  const LeaseId maker = lease_of(1000, gib(8), {"train"});
+  const LeaseId importer = lease_of(1000, gib(8), {"serve"});
+  const pid_t pid = leases.find(importer)->main->pid();
+  tenants = {{leases.find(maker)->main->pid(), maker}, {pid, importer}};
+  charges[maker] = {gib(5)};
+  charges[importer] = {gib(5)};
+  counted_again = imported[pid] = gib(4);
+  use(leases.find(maker)->main->pid(), gib(5));
+  use(pid, gib(5));
+  const auto hidden_of = [&](Bytes used) {
+    loop.advance(250ms);
+    sample.used = used;
+    watch::Look seen = keeper.look_at(sample);
+    keeper.reckon_hidden(seen);
+    return seen.hidden.bytes;
+  };
+  hidden_of(gib(6));
+  loop.advance(1min);  // whoever was there under the last daemon is back
+  hidden_of(gib(6));
+  EXPECT_EQ(hidden_of(gib(6)), Bytes());
+  EXPECT_GT(hidden_of(gib(11)), gib(4)) << "it hides nothing";
+  EXPECT_LT(hidden_of(gib(11)), gib(5));
+}
+
+TEST_F(WatchKeeperTest, WhatIsNormallyUsedIsKnownAfterARestart) {
+  const auto read = [&](WatchKeeper& by, Bytes used) {
+    loop.advance(1s);
+    sample.used = used;
+    watch::Look seen = by.look_at(sample);
+    by.reckon_hidden(seen);
+    return seen.hidden.bytes;
+  };
+  for (int second = 0; second < 660; ++second) read(keeper, mib(100));
+  EXPECT_EQ(world.states.of(kGpu).baseline->bytes, mib(100));
+  loop.advance(10s);
+  WatchKeeper next(parts());
+  next.restore();
+  const LeaseId id = lease_of(1000, gib(8), {"train"});
+  charges[id] = {gib(4)};
+  for (int second = 0; second < 20; ++second) read(next, gib(4) + mib(100));
+  EXPECT_EQ(read(next, gib(4) + mib(100)), Bytes());
+  EXPECT_EQ(read(next, gib(4) + mib(600)), mib(500));
+  // A daemon that does not know takes the most that can be normal.
+  WatchKeeper other(parts());
+  for (int second = 0; second < 20; ++second) read(other, gib(4) + mib(600));
+  EXPECT_EQ(read(other, gib(4) + mib(600)), Bytes());
+}
+
+TEST_F(WatchKeeperTest, WhatWasNormalInAnotherBootIsMeasuredAnew) {
+  world.states.set_baseline(kGpu, {mib(100), "another boot"});
+  WatchKeeper next(parts());
+  next.restore();
+  loop.advance(1s);
+  sample.used = mib(500);
+  watch::Look seen = next.look_at(sample);
+  next.reckon_hidden(seen);
+  EXPECT_EQ(seen.hidden.bytes, Bytes());
+  EXPECT_EQ(world.states.of(kGpu).baseline->bytes, mib(500));
+}
+
 TEST_F(WatchKeeperTest, TheAgeOfAnUnusedLeaseIsThereAfterAKill) {
   const LeaseId id = lease_of(1000, std::nullopt, {"sleep"});
   config.watch.unused_after = 10min;

@@ -89,6 +89,7 @@ watch::Look WatchKeeper::look_at(const GpuSample& sample) {
     seen.executable = owner.executable;
     const auto tenant = parts_.tenants.lease_of(process.pid);
     seen.tenant = tenant.has_value();
+    if (tenant) seen.imported = parts_.tenants.imported_by(process.pid, sample.uuid);
     seen.lease = tenant ? tenant : owner.lease;
     if (seen.lease && !parts_.leases.find(*seen.lease)) seen.lease.reset();
     look.processes.push_back(std::move(seen));

@@ -62,17 +62,28 @@ class WatchKeeper final : public LeaseListener {
     Libraries* libraries = nullptr;  // null: nobody reads them
     ContainerNames::Read read_container;
     HiddenReckoner::ChargeOf charge_of;
+    HiddenReckoner::CountedAgain counted_again;
     std::function<WallTime()> wall_clock;
   };
 
   explicit WatchKeeper(Parts parts)
       : parts_(std::move(parts)),
         names_(parts_.loop, parts_.processes, parts_.read_container),
-        hidden_({parts_.config, parts_.gpus, parts_.leases, parts_.charge_of}),
+        hidden_({.config = parts_.config,
+                 .gpus = parts_.gpus,
+                 .leases = parts_.leases,
+                 .states = parts_.states,
+                 .processes = parts_.processes,
+                 .charge_of = parts_.charge_of,
+                 .counted_again = parts_.counted_again}),
         ages_({parts_.gpus, parts_.states, parts_.processes, parts_.wall_clock}) {}
 
-  // Ages go on from where the last daemon has stored them. Before the first look.
-  void restore() { ages_.restore(watcher_, parts_.loop.now()); }
+  // Ages, and what is normally used, go on from where the last daemon has stored them. Before the
+  // first look.
+  void restore() {
+    ages_.restore(watcher_, parts_.loop.now());
+    hidden_.restore();
+  }
 
   // What a good sample shows, with whose each process is.
   watch::Look look_at(const GpuSample& sample);

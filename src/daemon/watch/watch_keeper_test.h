@@ -58,11 +58,16 @@ class WatchKeeperTest : public FakeWorldTest,
                   return ContainerFiles{{"web", "alpine:3"}, 0};
                 },
             .charge_of = [this](LeaseId lease, const LeaseGpu&) { return charges[lease]; },
+            .counted_again = [this](const GpuUuid&) { return counted_again; },
             .wall_clock = [this] { return on_the_wall; }};
   }
   std::optional<LeaseId> lease_of(pid_t pid) const override {
     const auto tenant = tenants.find(pid);
     return tenant == tenants.end() ? std::nullopt : std::optional(tenant->second);
+  }
+  Bytes imported_by(pid_t pid, const GpuUuid&) const override {
+    const auto bytes = imported.find(pid);
+    return bytes == imported.end() ? Bytes() : bytes->second;
   }
   void tell_owner(LeaseId lease, const std::string& text) override { notices[lease] += text; }
   void on_notice(const Notice& notice) override { sent[notice.to].push_back(notice); }
@@ -116,6 +121,8 @@ class WatchKeeperTest : public FakeWorldTest,
   std::vector<LeaseId> jobs_ended;
   WallTime on_the_wall{1h};
   std::map<LeaseId, LeaseCharge> charges;
+  Bytes counted_again;
+  std::map<pid_t, Bytes> imported;
   std::map<pid_t, LeaseId> tenants;
   std::map<pid_t, watch::Library> libraries;
   std::map<uid_t, std::optional<std::vector<std::string>>> groups;  // none: not known yet
