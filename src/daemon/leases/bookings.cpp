@@ -432,11 +432,12 @@ void Bookings::begin(RequestId id) {
   if (waits_for_use && !entry.waits_for_use) tell({.step = BookingStep::kReady, .booking = entry});
   if (!beginning.leaving.empty()) {
     if (waits_for_use) return;
+    const std::string owner = display_text(parts_.processes.user_name(entry.asked.uid), 32);
+    const std::string why = entry.used
+                                ? fmt::format("{} began to use booking {}", owner, to_string(id))
+                                : fmt::format("booking {} of {} has begun", to_string(id), owner);
     for (const LeaseId lease : beginning.leaving) {
-      parts_.leases.end(lease, EndCause::kBooking,
-                        fmt::format("{} began to use booking {}",
-                                    display_text(parts_.processes.user_name(entry.asked.uid), 32),
-                                    to_string(id)));
+      parts_.leases.end(lease, EndCause::kBooking, why);
     }
     return;
   }

@@ -146,8 +146,13 @@ TEST_F(BookingsTest, WorkWithoutAStatedEndGoesOnUntilOneIsUsed) {
 
 TEST_F(BookingsTest, OneThatIsOnTimeNeedsNoUse) {
   ASSERT_TRUE(bookings->make(reservation(1h), {now() + 2h}, true, true));
-  ASSERT_TRUE(acquire(std::nullopt));
-  loop.advance(2h + config.grace + 1s);
+  const auto work = acquire(std::nullopt);
+  ASSERT_TRUE(work);
+  loop.advance(2h);
+  const LeaseEntry* const leaving = world->leases.find((*work)->lease.id);
+  ASSERT_TRUE(leaving);
+  EXPECT_EQ(leaving->reason, "booking R1 of 1001 has begun");
+  loop.advance(config.grace + 1s);
   ASSERT_TRUE(only_lease());
   EXPECT_EQ(only_lease()->lease.uid, kBob);
 }
