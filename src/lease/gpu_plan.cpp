@@ -70,6 +70,11 @@ bool GpuPlan::fits(const Request& request, WallTime from, WallTime until, Agains
          timeline_.fits(share, from, from + *request.unbooked_for, against, capacity);
 }
 
+bool GpuPlan::may_fit_later(const Request& request) const {
+  return timeline_.may_fit(size_of(request), now_, !request.lasts, against(request),
+                           capacity_for(request.placement, *room_));
+}
+
 bool GpuPlan::fits_beside(const Request& request, WallTime until, Bytes stays) const {
   GpuPlan trial(*room_, now_);
   for (GpuTimeline::Use use : timeline_.uses()) {

@@ -41,6 +41,8 @@ class GpuPlan {
   // `until` is kNever: as long as it lasts, which for a request with `unbooked_for` may be beyond the
   // beginning of a booking.
   bool fits(const Request& request, WallTime from, WallTime until, Against against) const;
+  // False: it does not fit at any time after now. Cheap.
+  bool may_fit_later(const Request& request) const;
   // The same, now, if the filler that is there were moved out.
   bool fits_beside(const Request& request, WallTime until, Bytes stays) const;
   // The most that is taken within [from, until) of what the request could have; nothing: all of it.

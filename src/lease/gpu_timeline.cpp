@@ -11,6 +11,22 @@ bool counts(const GpuTimeline::Use& use, GpuTimeline::Against against) {
 
 }  // namespace
 
+void GpuTimeline::Sums::add(const Share& share) {
+  const Bytes bytes = share.bytes.value_or(Bytes());
+  whole |= !share.bytes;
+  if (share.swap) {
+    swap = std::max(swap, bytes);
+  } else {
+    slices += bytes;
+  }
+}
+
+bool GpuTimeline::Sums::leave(const Share& share, Bytes capacity) const {
+  const Bytes with =
+      share.swap ? slices + std::max(swap, *share.bytes) : slices + swap + *share.bytes;
+  return !whole && with <= capacity;
+}
+
 template <class Visit>
 void GpuTimeline::for_each_moment(WallTime from, WallTime until, Against against,
                                   Visit visit) const {
@@ -21,13 +37,7 @@ void GpuTimeline::for_each_moment(WallTime from, WallTime until, Against against
     Sums sums;
     for (const Use& use : uses_) {
       if (!counts(use, against) || use.from > at || use.until <= at) continue;
-      const Bytes bytes = use.share.bytes.value_or(Bytes());
-      sums.whole |= !use.share.bytes;
-      if (use.share.swap) {
-        sums.swap = std::max(sums.swap, bytes);
-      } else {
-        sums.slices += bytes;
-      }
+      sums.add(use.share);
     }
     if (!visit(sums)) return;
   }
@@ -62,12 +72,24 @@ bool GpuTimeline::fits(const Share& share, WallTime from, WallTime until, Agains
   }
   bool fits = true;
   for_each_moment(from, until, against, [&](const Sums& sums) {
-    const Bytes with = share.swap ? sums.slices + std::max(sums.swap, *share.bytes)
-                                  : sums.slices + sums.swap + *share.bytes;
-    fits = !sums.whole && with <= capacity;
+    fits = sums.leave(share, capacity);
     return fits;
   });
   return fits;
+}
+
+bool GpuTimeline::may_fit(const Share& share, WallTime now, bool endless, Against against,
+                          Bytes capacity) const {
+  Sums sums;
+  for (const Use& use : uses_) {
+    if (use.until != kNever || !counts(use, against)) continue;
+    // Before one that begins later, what ends could be done; and a request without an end may leave
+    // when a booking begins.
+    if (use.from > now && (!endless || use.source == Source::kBooking)) continue;
+    if (!share.bytes) return false;
+    sums.add(use.share);
+  }
+  return !share.bytes || sums.leave(share, capacity);
 }
 
 }  // namespace gpurota::lease

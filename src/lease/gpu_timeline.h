@@ -64,6 +64,10 @@ class GpuTimeline {
   // Whether this share of `capacity` can be had all the time of [from, until).
   bool fits(const Share& share, WallTime from, WallTime until, Against against,
             Bytes capacity) const;
+  // False: what has no end leaves no room for it, whenever it begins after `now`. `endless`: it would
+  // have no end either. Cheap.
+  bool may_fit(const Share& share, WallTime now, bool endless, Against against,
+               Bytes capacity) const;
   // The most that is taken of it at once within [from, until); nothing if somebody has it whole.
   std::optional<Bytes> taken(WallTime from, WallTime until, Against against) const;
   // The same of slices only.
@@ -74,6 +78,9 @@ class GpuTimeline {
     Bytes slices;
     Bytes swap;  // the largest
     bool whole = false;
+
+    void add(const Share& share);
+    bool leave(const Share& share, Bytes capacity) const;
   };
   // Until `visit` returns false.
   template <class Visit>

@@ -19,6 +19,20 @@ bool is_plan(const GpuTimeline::Use& use) {
          use.source == Source::kDue;
 }
 
+// So many of the GPUs, those with the least key first; of equals the first. A key is dear, and asked for once.
+template <class Key>
+std::vector<GpuPlan*> least_first(const std::vector<GpuPlan*>& gpus, std::size_t count, Key key) {
+  std::vector<std::pair<decltype(key(*gpus.front())), GpuPlan*>> order;
+  for (GpuPlan* gpu : gpus) order.emplace_back(key(*gpu), gpu);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<GpuPlan*> least;
+  for (const auto& [unused, gpu] : order) {
+    if (least.size() < count) least.push_back(gpu);
+  }
+  return least;
+}
+
 }  // namespace
 
 std::size_t wanted_gpus(const Request& request) {
@@ -91,17 +105,14 @@ Planner::Gpus Planner::choose(const Request& request, const Gpus& fitting, WallT
   const auto by_index = [](const GpuPlan* a, const GpuPlan* b) {
     return a->room().info.index < b->room().info.index;
   };
-  Gpus chosen = fitting;
   if (from > now_) {
     // Those that are free first, so that it starts early if others end early.
-    std::stable_sort(chosen.begin(), chosen.end(), [&](const GpuPlan* a, const GpuPlan* b) {
-      return a->free_from(request) < b->free_from(request);
-    });
-    chosen.resize(wanted_gpus(request));
+    Gpus chosen = least_first(fitting, wanted_gpus(request),
+                              [&](const GpuPlan& gpu) { return gpu.free_from(request); });
     std::sort(chosen.begin(), chosen.end(), by_index);
     return chosen;
   }
-  chosen.clear();
+  Gpus chosen;
   for (const GpuRoom* room : choose_gpus(request.placement, candidates(request, fitting, from),
                                          view_.topology, wanted_gpus(request))) {
     for (GpuPlan* gpu : fitting) {
@@ -158,21 +169,28 @@ bool Planner::plan_at(const Request& request, const Gpus& gpus, WallTime from, W
   return true;
 }
 
+// At the earliest end of something at which it fits.
+bool Planner::plan_later(const Request& request, const Gpus& gpus, Waiting& waiting) {
+  Gpus later = gpus;
+  std::erase_if(later, [&](const GpuPlan* gpu) { return !gpu->may_fit_later(request); });
+  if (later.size() < wanted_gpus(request)) return false;
+  for (const WallTime from : possible_starts(request, gpus)) {
+    if (from != now_ && plan_at(request, later, from, waiting)) return true;
+  }
+  return false;
+}
+
 // Nobody knows when. Kept are the GPUs that are likely to be free first: those that are, those whose
 // time is known, then those with the fewest on them. As nobody new gets onto what is kept, that sum
 // never grows, and the request's turn comes when those on it have ended.
 void Planner::plan_for_some_day(const Request& request, const Gpus& gpus, Waiting& waiting) {
-  const auto key = [&](const GpuPlan* gpu) {
+  const auto key = [&](const GpuPlan& gpu) {
     const auto endless = std::count_if(
-        gpu->timeline().uses().begin(), gpu->timeline().uses().end(),
+        gpu.timeline().uses().begin(), gpu.timeline().uses().end(),
         [&](const auto& use) { return use.until == kNever && use.source != Source::kFiller; });
-    return std::pair(gpu->free_from(request), endless);
+    return std::pair(gpu.free_from(request), endless);
   };
-  Gpus chosen = gpus;
-  std::stable_sort(chosen.begin(), chosen.end(),
-                   [&](const GpuPlan* a, const GpuPlan* b) { return key(a) < key(b); });
-  chosen.resize(wanted_gpus(request));
-  keep(request, chosen, now_, waiting);
+  keep(request, least_first(gpus, wanted_gpus(request), key), now_, waiting);
 }
 
 void Planner::start(const Request& request, const Gpus& gpus, Waiting& waiting) {
@@ -454,10 +472,7 @@ void Planner::plan(const Request& request, int position) {
     if (!planned) {
       waiting.free_now = free_now(request, against_now(request), gpus, now_);
       waiting.free_until = free_until(request, against_now(request), gpus, view_, kept_for_, now_);
-      for (const WallTime from : possible_starts(request, gpus)) {
-        planned = from != now_ && plan_at(request, gpus, from, waiting);
-        if (planned) break;
-      }
+      planned = plan_later(request, gpus, waiting);
     }
     const bool plans = plans_ == Plans::kAll && request.kind != LeaseKind::kFiller;
     if (!planned && plans) plan_for_some_day(request, gpus, waiting);

@@ -78,6 +78,7 @@ class Planner {
                                     WallTime from) const;
   Gpus choose(const Request& request, const Gpus& fitting, WallTime from);
   bool plan_at(const Request& request, const Gpus& gpus, WallTime from, Waiting& waiting);
+  bool plan_later(const Request& request, const Gpus& gpus, Waiting& waiting);
   void plan_for_some_day(const Request& request, const Gpus& gpus, Waiting& waiting);
   void start(const Request& request, const Gpus& gpus, Waiting& waiting);
   void make_way(const Request& request, const GpuPlan& gpu);
