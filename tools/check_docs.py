@@ -6,9 +6,10 @@
 Every path that a document or a comment names must exist, the layer table of ARCHITECTURE.md must be
 the one that check_layers.py holds, and so its tables of rooms, gpurota.toml(5) must have every setting, the help and gpurota(1)
 the exit codes, docs/operate/metrics.md the metrics of gpurota-web, and text for users none of the
-phrases that docs/dev/words.md refuses.
+phrases that docs/dev/words.md refuses. What documents say that gpurota does not have is listed in docs/absent.tsv, and is not there.
 """
 
+import glob
 import os
 import re
 import sys
@@ -234,6 +235,46 @@ def check_words(root):
                 yield "%s:%d: '%s' is refused by %s" % (path, text.count("\n", 0, match.start()) + 1, phrase, WORDS)
 
 
+ABSENT = "docs/absent.tsv"
+# A sentence like these about gpurota as a whole must be in the list.
+SAYS_ABSENT = re.compile(r"gpurota (?:has no|does not (?:run|support|work)) |There is no (?:[A-Z]|release)|\\bnot available\\b")
+
+
+def finds(root, probe):
+    """What a probe of docs/absent.tsv finds; None: the probe itself makes no sense."""
+    kind, _, what = probe.partition(":")
+    if kind == "path":
+        return bool(glob.glob(os.path.join(root, what)))
+    path, _, pattern = what.partition(":")
+    if kind != "text" or not pattern or not os.path.exists(os.path.join(root, path)):
+        return None
+    return re.search(pattern, read(root, path), re.MULTILINE) is not None
+
+
+def check_absent(root):
+    if not os.path.exists(os.path.join(root, ABSENT)):
+        return
+    rows = [line.split("\t") for line in read(root, ABSENT).splitlines() if line and not line.startswith("#")][1:]
+    for row in rows:
+        path, sentence, probe = row if len(row) == 3 else ("", "", "")
+        found = finds(root, probe)
+        if found is None:
+            yield "%s: cannot read '%s'" % (ABSENT, "\t".join(row))
+        elif found:
+            yield "%s: says '%s', but %s finds it" % (path, sentence, probe)
+        elif not os.path.exists(os.path.join(root, path)) or sentence not in " ".join(read(root, path).split()):
+            yield "%s: '%s' does not stand in %s" % (ABSENT, sentence, path)
+    for path in sorted(documents(root)):
+        if path.startswith(NOT_FOR_USERS) or path == "CHANGELOG.md":
+            continue
+        text = " ".join(read(root, path).split())
+        for row in rows:
+            if row[0] == path and len(row) == 3:
+                text = text.replace(row[1], "")
+        for match in SAYS_ABSENT.finditer(text):
+            yield "%s: '%s…' is not in %s" % (path, text[match.start():match.start() + 60], ABSENT)
+
+
 def check_tree(root):
     problems = []
     for path in sorted(documents(root)):
@@ -248,6 +289,7 @@ def check_tree(root):
     problems += check_exit_codes(root)
     problems += check_metrics(root)
     problems += check_words(root)
+    problems += check_absent(root)
     return problems
 
 

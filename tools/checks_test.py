@@ -329,6 +329,40 @@ class Words(Tree):
         self.assertIn("no refused phrases", next(check_docs.check_words(self.root)))
 
 
+class Absent(Tree):
+    """What documents say that is not there."""
+
+    def problems(self, readme, *rows):
+        self.write("docs/absent.tsv", "# why\nfile\tsentence\tprobe\n" + "".join("\t".join(row) + "\n" for row in rows))
+        self.write("README.md", readme)
+        return list(check_docs.check_absent(self.root))
+
+    SLURM = "There is no Slurm integration."
+
+    def test_is_listed_and_is_not_there(self):
+        self.assertEqual(self.problems("Well. There is no\nSlurm integration.\n", ("README.md", self.SLURM, "path:src/slurm")), [])
+
+    def test_must_be_listed(self):
+        problem, = self.problems(self.SLURM + " It runs; gpurota has no web page.", ("README.md", self.SLURM, "path:src/slurm"))
+        self.assertIn("README.md: 'gpurota has no web page", problem)
+
+    def test_must_not_have_been_built_meanwhile(self):
+        self.write("src/slurm/x.cpp", "")
+        problem, = self.problems(self.SLURM, ("README.md", self.SLURM, "path:src/slurm"))
+        self.assertIn("path:src/slurm finds it", problem)
+        self.write("CHANGELOG.md", "## [0.9.0]\n")
+        problem, = self.problems("There is no release yet.", ("README.md", "There is no release yet.", "text:CHANGELOG.md:^## \\[[0-9]"))
+        self.assertIn("finds it", problem)
+
+    def test_must_stand_in_its_file(self):
+        problem, = self.problems("Nothing.", ("README.md", self.SLURM, "path:src/slurm"))
+        self.assertIn("does not stand in README.md", problem)
+
+    def test_a_row_that_cannot_be_read_is_a_failure(self):
+        for row in (("README.md", self.SLURM), ("README.md", self.SLURM, "file:x"), ("README.md", self.SLURM, "text:nowhere:x")):
+            self.assertIn("cannot read", self.problems(self.SLURM, row)[0])
+
+
 class Skips(Tree):
     def test_what_is_skipped_by_user_is_expected(self):
         self.write("tests/expected_skips.txt", "Known.*  # needs root\na.bats.known*  # needs root\n")
@@ -590,7 +624,7 @@ class Packages(Tree):
             "%files in packaging/rpm/gpurota.spec of gpurota-sim: usr/lib/systemd/system/gone.service is not installed by CMake"])
 
 
-class Skips(Tree):
+class SkipsOfARun(Tree):
     GTEST = """<testsuites><testsuite name="S">
       <testcase name="Runs" classname="S"/>
       <testcase name="Needs" classname="S"><skipped message="f.cpp:3&#x0A;no cgroup here"/></testcase>
