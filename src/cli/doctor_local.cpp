@@ -75,9 +75,10 @@ std::vector<Check> check_shell(const ShellEnvironment& environment,
   std::vector<Check> checks;
   const std::string lease = display_text(environment.lease, 20);
   if (!environment.lease.empty()) {
-    checks.push_back({"environment", CheckStatus::kWarning,
-                      fmt::format("this shell runs under lease {}", lease),
-                      "a 'gpurota run' in this shell takes another lease"});
+    checks.push_back(
+        {"environment", CheckStatus::kWarning, fmt::format("this shell runs under lease {}", lease),
+         "a 'gpurota run' in this shell runs in that lease, unless its options ask for "
+         "GPUs of its own"});
   }
   const bool loads = environment.preload.find(kLibrary.substr(1)) != std::string::npos;
   if (!environment.token.empty() && !loads) {
