@@ -71,8 +71,7 @@ constexpr auto kElsewhere = std::to_array<Pair>({{"proclist", "ps"},
                                                  {"pause", "filler pause"},
                                                  {"resume", "filler resume"},
                                                  {"check", "doctor"},
-                                                 {"admin", "doctor"},
-                                                 {"web", "gpurota-web"}});
+                                                 {"admin", "doctor"}});
 constexpr auto kActionsElsewhere = std::to_array<Pair>(
     {{"ls", "list"},        {"ps", "list"},       {"status", "list"},  {"status", "show"},
      {"info", "show"},      {"create", "add"},    {"new", "add"},      {"submit", "add"},
