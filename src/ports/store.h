@@ -125,7 +125,7 @@ struct StoredAge {
   bool operator==(const StoredAge&) const = default;
 };
 
-// What is normally used on a GPU and no process's (watch/hidden_memory.h).
+// The memory that is normally used on a GPU and is no process's (watch/hidden_memory.h).
 struct StoredBaseline {
   Bytes bytes;
   std::string boot_id;  // of the boot in which it was measured

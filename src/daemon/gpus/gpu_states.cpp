@@ -2,6 +2,10 @@
 
 #include "base/log.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
 namespace gpurota::daemon {
 
 Result<void> GpuStates::restore() {
@@ -65,47 +69,39 @@ void GpuStates::remember_use(const Lease& lease, WallTime now) {
   }
 }
 
+template <class Change>
+void GpuStates::store_change(const GpuUuid& gpu, const char* what, Change change) {
+  ports::StoredGpuState& state = states_[gpu];
+  state.uuid = gpu;
+  change(state);
+  if (auto saved = store_.save_gpu(state); !saved) {
+    log::warn(fmt::format("cannot store {}, ignoring", what), {{"error", saved.error().message}});
+  }
+}
+
 void GpuStates::set_context_cost(const GpuUuid& gpu, Bytes cost, const std::string& driver) {
   const ports::StoredGpuState& known = of(gpu);
   if (known.context_cost == cost && known.context_driver == driver) return;
-  ports::StoredGpuState& state = states_[gpu];
-  state.uuid = gpu;
-  state.context_cost = cost;
-  state.context_driver = driver;
-  if (auto saved = store_.save_gpu(state); !saved) {
-    log::warn("cannot store what a context takes, ignoring", {{"error", saved.error().message}});
-  }
+  store_change(gpu, "what a context takes", [&](ports::StoredGpuState& state) {
+    state.context_cost = cost;
+    state.context_driver = driver;
+  });
 }
 
 void GpuStates::set_kept(const GpuUuid& gpu, std::chrono::milliseconds kept) {
   if (of(gpu).kept == kept) return;
-  ports::StoredGpuState& state = states_[gpu];
-  state.uuid = gpu;
-  state.kept = kept;
-  if (auto saved = store_.save_gpu(state); !saved) {
-    log::warn("cannot store for how long a GPU was kept, ignoring",
-              {{"error", saved.error().message}});
-  }
+  store_change(gpu, "for how long a GPU was kept",
+               [&](ports::StoredGpuState& state) { state.kept = kept; });
 }
 
 void GpuStates::set_ages(const GpuUuid& gpu, std::vector<ports::StoredAge> ages) {
-  ports::StoredGpuState& state = states_[gpu];
-  state.uuid = gpu;
-  state.ages = std::move(ages);
-  if (auto saved = store_.save_gpu(state); !saved) {
-    log::warn("cannot store since when a GPU is used as it is, ignoring",
-              {{"error", saved.error().message}});
-  }
+  store_change(gpu, "since when a GPU is used as it is",
+               [&](ports::StoredGpuState& state) { state.ages = std::move(ages); });
 }
 
 void GpuStates::set_baseline(const GpuUuid& gpu, ports::StoredBaseline baseline) {
-  ports::StoredGpuState& state = states_[gpu];
-  state.uuid = gpu;
-  state.baseline = std::move(baseline);
-  if (auto saved = store_.save_gpu(state); !saved) {
-    log::warn("cannot store what is normally used on a GPU, ignoring",
-              {{"error", saved.error().message}});
-  }
+  store_change(gpu, "what is normally used on a GPU",
+               [&](ports::StoredGpuState& state) { state.baseline = std::move(baseline); });
 }
 
 Result<void> GpuStates::set_draining(const GpuUuid& gpu, bool draining, const std::string& reason) {

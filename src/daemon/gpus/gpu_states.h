@@ -39,7 +39,7 @@ class GpuStates {
   void set_kept(const GpuUuid& gpu, std::chrono::milliseconds kept);
   // Since when the watch has seen what it sees there. Stored.
   void set_ages(const GpuUuid& gpu, std::vector<ports::StoredAge> ages);
-  // What is normally used there and no process's. Stored.
+  // The memory that is normally used there and is no process's. Stored.
   void set_baseline(const GpuUuid& gpu, ports::StoredBaseline baseline);
   // The lease is gone from its GPUs. Stored; a filler leaves no trace.
   void remember_use(const Lease& lease, WallTime now);
@@ -60,6 +60,10 @@ class GpuStates {
   const Unreserved& unreserved(const GpuUuid& gpu) const;
 
  private:
+  // A change that cannot be stored is logged, as `what`, and holds until the daemon ends.
+  template <class Change>
+  void store_change(const GpuUuid& gpu, const char* what, Change change);
+
   ports::Store& store_;
   GpuTable& gpus_;
   std::map<GpuUuid, ports::StoredGpuState> states_;
