@@ -22,7 +22,8 @@ namespace {
 constexpr Duration kBookingRetry = std::chrono::milliseconds(250);
 // How long before it begins its GPUs are looked at where nobody is to be told.
 constexpr Duration kLookBefore = std::chrono::minutes(5);
-// How long before it begins leases know that they leave for it: no warning comes earlier. Bookings are looked at each minute.
+// How long before it begins leases know that they leave for it: no warning comes earlier. Bookings
+// are looked at each minute.
 constexpr WallTime::duration kLeavingKnown =
     kLongestEndWarning +
     std::chrono::duration_cast<std::chrono::milliseconds>(2 * ports::kLongestWallWait);
@@ -94,6 +95,26 @@ lease::Request request_of(const BookingEntry& entry, WallTime from, const Bookin
   request.placement = entry.asked.placement;
   if (!keeps_on(parts.config)) request.lasts = entry.ends() - from;
   return request;
+}
+
+GpuRooms::Machine lasting_machine(const Bookings::Parts& parts) {
+  return {parts.rooms.list(), lasting_occupants(parts.rooms, parts.config), parts.rooms.booked(),
+          parts.rooms.topology()};
+}
+
+std::vector<LeaseId> find_leaving(const BookingEntry& entry, const GpuRooms::Machine& machine,
+                                  const Bookings::Parts& parts) {
+  const WallTime now = parts.wall_clock();
+  const lease::Booked booked = booked_of(entry, parts);
+  const bool any =
+      std::any_of(machine.leases.begin(), machine.leases.end(),
+                  [&](const lease::Occupant& each) { return lease::leaves_for(each, booked); });
+  if (!any || now >= entry.ends()) return {};
+  const std::vector<lease::Request> nobody;
+  auto others = machine.bookings;
+  std::erase_if(others, [&](const lease::Booked& each) { return each.id == entry.id; });
+  return lease::leaving_for({nobody, machine.rooms, machine.leases, machine.topology, others},
+                            request_of(entry, std::max(entry.begins, now), parts), booked, now);
 }
 
 Error refusal(const BookingEntry& entry, const lease::NotBooked& why, WallTime now) {
@@ -344,26 +365,18 @@ void Bookings::look() {
 }
 
 std::vector<LeaseId> Bookings::leaving_for(const BookingEntry& entry) const {
-  const WallTime now = parts_.wall_clock();
-  const lease::Booked booked = booked_of(entry, parts_);
-  const auto leases = lasting_occupants(parts_.rooms, parts_.config);
-  const bool any = std::any_of(leases.begin(), leases.end(), [&](const lease::Occupant& each) {
-    return lease::leaves_for(each, booked);
-  });
-  if (!any || now >= entry.ends()) return {};
-  const std::vector<lease::Request> nobody;
-  const auto rooms = parts_.rooms.list();
-  const auto others = booked_but(entry.id);
-  return lease::leaving_for({nobody, rooms, leases, parts_.rooms.topology(), others},
-                            request_of(entry, std::max(entry.begins, now), parts_), booked, now);
+  return find_leaving(entry, lasting_machine(parts_), parts_);
 }
 
 void Bookings::update_leaving() {
   const WallTime known_until = parts_.wall_clock() + kLeavingKnown;
+  const GpuRooms::Machine machine = lasting_machine(parts_);
   std::map<LeaseId, WallTime> leaving;  // the earliest of each
   for (const BookingEntry& entry : entries_) {
     if (entry.begins > known_until) break;
-    for (const LeaseId lease : leaving_for(entry)) leaving.emplace(lease, entry.begins);
+    for (const LeaseId lease : find_leaving(entry, machine, parts_)) {
+      leaving.emplace(lease, entry.begins);
+    }
   }
   std::vector<std::pair<LeaseId, std::optional<WallTime>>> changes;
   for (const auto& [id, entry] : parts_.leases.entries()) {
