@@ -237,7 +237,7 @@ def check_words(root):
 
 ABSENT = "docs/absent.tsv"
 # A sentence like these about gpurota as a whole must be in the list.
-SAYS_ABSENT = re.compile(r"gpurota (?:has no|does not (?:run|support|work)) |There is no (?:[A-Z]|release)|\\bnot available\\b")
+SAYS_ABSENT = re.compile(r"gpurota (?:has no|does not (?:run|support|work)) |There is no (?:[A-Z]|release)|\bnot available\b")
 
 
 def finds(root, probe):
