@@ -26,7 +26,6 @@ class SdEventLoop final : public ports::EventLoop {
 
   Result<SourcePtr> watch_fd(int fd, bool writable, ports::Urgency urgency,
                              std::function<void(unsigned events)> callback) override;
-  // Never an error.
   SourcePtr add_timer(TimePoint when, ports::Urgency urgency,
                       std::function<void()> callback) override;
   // Call it before other threads are started: they inherit the blocked signal.

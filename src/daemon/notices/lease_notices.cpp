@@ -8,8 +8,6 @@
 #include <utility>
 
 namespace gpurota::daemon {
-namespace {}  // namespace
-
 std::string author_text(ports::Processes& processes, uid_t uid) {
   return display_text(processes.user_name(uid), 32) + " (administrator)";
 }

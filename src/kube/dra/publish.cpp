@@ -119,7 +119,7 @@ Result<std::optional<PublishedSlices>> publish_once(ApiClient& api, const std::s
   if (known.generation > 0 && there.versions == known.versions && wanted == known.devices) {
     return std::optional(std::move(now));
   }
-  // A slice is deleted with its owner. If the node was deleted and is there again, its uid is another one.
+  // A slice is deleted with its owner. A node that was deleted and made anew has another uid.
   if (now.node_uid.empty() || !all_there(there, known)) {
     GPUROTA_ASSIGN_OR_RETURN(now.node_uid, read_node_uid(api, node));
   }
