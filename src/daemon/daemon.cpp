@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds kReloadPatience{50};
 
 }  // namespace
 
-// Each part knows those above it here, but for those that listen_to_each_other() makes known.
+// Each part knows those above it here. What those below do for it are functions, which are called when all are there.
 Daemon::Daemon(World world, config::Loaded config, Places places)
     : world_(std::move(world)),
       site_(std::move(config), places.config_file),
@@ -43,18 +43,21 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       fair_use_({world_.loop, world_.processes, recorder_, config_, users_, world_.wall_clock,
                  [this] { queue_.poke(); }}),
       leases_({world_.loop, world_.store, world_.processes, gpus_, states_, grants_, config_,
-               world_.wall_clock, world_.make_token, sampler_}),
+               world_.wall_clock, world_.make_token, sampler_, lease_hooks()}),
       members_(leases_),
       attribution_(world_.processes, members_),
       allowances_({leases_, gpus_, config_, users_, budgets_, &times_, world_.wall_clock,
                    [this] { return past_bookings_.booked_times(); }}),
-      turns_({world_.loop, config_, gpus_, states_, leases_, recorder_, users_, control_}),
-      rooms_({leases_, gpus_, states_, grants_, world_.processes, config_, turns_}),
-      queue_({world_.loop, world_.store, world_.processes, leases_, gpus_, states_, rooms_,
-              allowances_, config_, world_.wall_clock, &fair_use_}),
+      turns_({world_.loop, config_, gpus_, states_, leases_, recorder_, users_, control_,
+              [this] { fillers_.on_turns_change(); }}),
+      rooms_({leases_, gpus_, states_, grants_, world_.processes, config_, turns_,
+              [this](LeaseId filler) { return fillers_.stay_of(filler); },
+              [this] { return bookings_.booked(); }}),
+      queue_(queue_parts()),
       past_bookings_({world_.history, leases_, gpus_, world_.wall_clock}),
       bookings_({world_.loop, world_.store, world_.processes, leases_, gpus_, queue_, rooms_,
-                 allowances_, config_, world_.wall_clock}),
+                 allowances_, config_, world_.wall_clock,
+                 [this](const BookingNews& news) { publish(news); }}),
       booking_events_(recorder_, gpus_),
       availability_({queue_, rooms_, allowances_, config_, world_.wall_clock}),
       updates_({leases_, queue_, rooms_, allowances_, config_, world_.wall_clock}),
@@ -89,46 +92,106 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       methods_(methods_parts()),
       house_(house_parts()),
       end_(world_.loop, control_, roster_, grants_) {
-  listen_to_each_other();
+  sampler_.set_listener(looks_);
   world_.processes.set_admission([this](uid_t uid) -> Result<std::shared_ptr<void>> {
     GPUROTA_ASSIGN_OR_RETURN(UserBudgets::Held held, budgets_.take(uid, Budget::kDescriptors));
     return std::make_shared<UserBudgets::Held>(std::move(held));
   });
 }
 
-void Daemon::listen_to_each_other() {
-  leases_.add_listener(answers_);  // first: whoever is told below may show the lease at once
-  leases_.add_listener(strict_);   // its files can be opened before anybody hears that it is there
-  leases_.add_listener(cdi_);      // an engine finds it then, too
-  leases_.add_listener(watch_);    // what it covers is no unreserved use, for all who place by that
-  leases_.add_listener(job_leases_);  // a job knows why its run ends before the run's end is seen
-  leases_.add_listener(fair_use_);    // before what the lease used is no open usage any more
-  leases_.add_listener(recorder_);    // before all that record what follows from the change
-  leases_.add_listener(turns_);       // its room is decided on before its tenants are told
-  leases_.add_listener(tenants_);     // their limits, before anybody else is given the memory
-  leases_.add_listener(methods_);  // its end is known to those who ask, before its holders are told
-  leases_.add_listener(limits_);
-  leases_.add_listener(control_);  // the holders: what they ask in reply is answered as it is now
-  leases_.add_listener(end_warnings_);
-  leases_.add_listener(notices_);  // those who hold it hear what it is, then who did that
-  leases_.add_listener(fillers_);  // a filler may start, or has gone
-  leases_.add_listener(looks_);    // hears nothing, but says what holds memory
-  leases_.add_listener(queue_);    // last: it gives away what all above have let go
-  queue_.add_listener(recorder_);  // before a client may ask for the event
-  queue_.add_listener(control_);
-  queue_.add_listener(notices_);
-  queue_.add_listener(answers_);
-  leases_.add_listener(bookings_);  // one whose time has come is planned with, before all that
-  leases_.add_listener(past_bookings_);
-  bookings_.add_listener(answers_);
-  bookings_.add_listener(past_bookings_);
-  bookings_.add_listener(booking_events_);
-  bookings_.add_listener(booking_notices_);
-  bookings_.add_listener(booking_warnings_);
-  queue_.set_fillers(fillers_);
-  rooms_.set_fillers(fillers_);
-  rooms_.set_bookings(bookings_);
-  sampler_.set_listener(looks_);
+LeaseHooks Daemon::lease_hooks() {
+  return {.publish = [this](const LeaseEntry& entry, bool gone) { publish(entry, gone); },
+          .check_new = [this](const Lease& lease) { return turns_.check_new(lease); },
+          .holds_memory =
+              [this](LeaseId lease) {
+                return tenants_.holds_memory(lease) || looks_.holds_memory(lease);
+              },
+          .end_of_command =
+              [this](const LeaseEntry& entry) { return job_leases_.end_of_command(entry); },
+          .grace_of = [this](const LeaseEntry& entry) { return fillers_.grace_of(entry); },
+          .on_time_over = [this](const ports::ProcessId& holder,
+                                 const std::string& why) { jobs_.on_time_over(holder, why); }};
+}
+
+// What follows may end this lease or another one. All that follows from that end is then done before the rest.
+void Daemon::publish(const LeaseEntry& entry, bool gone) {
+  // Answers first: a client that is told below may ask for the lease at once.
+  answers_.changed();
+  // Its device files can be opened, and an engine finds its specification, before anybody hears of the lease.
+  strict_.on_lease_change(entry, gone);
+  cdi_.on_lease_change(entry, gone);
+  // What the lease covers is no unreserved use, for all below who place by that.
+  watch_.on_lease_change(entry, gone);
+  // A job knows why its run ends before it sees the end.
+  job_leases_.on_lease_change(entry, gone);
+  // Fair share reads the lease's use while the recorder has it as open.
+  fair_use_.on_lease_change(entry, gone);
+  // The event of the change comes before the events that follow from it.
+  recorder_.on_lease_change(entry, gone);
+  // Turns decide on the lease's memory before its tenants are told their limits.
+  turns_.on_lease_change(entry, gone);
+  // Its tenants know their limits before anybody else is given the memory.
+  tenants_.on_lease_change(entry, gone);
+  // Clients that ask about the lease find its end before its holders are told.
+  methods_.on_lease_change(entry, gone);
+  limits_.on_lease_change(entry, gone);
+  // Its holders are told what it is, then who did that.
+  control_.on_lease_change(entry, gone);
+  end_warnings_.on_lease_change(entry, gone);
+  notices_.on_lease_change(entry, gone);
+  // A filler may start, or has gone.
+  fillers_.on_lease_change(entry, gone);
+  // Queue and bookings decide later, when all above have let go of what they had.
+  queue_.poke();
+  bookings_.on_lease_change();
+  past_bookings_.on_lease_change(entry, gone);
+}
+
+void Daemon::publish(const RequestNews& news) {
+  const QueueEntry& request = news.request;
+  // The recorder first: a client that is told may ask for the event at once.
+  switch (news.step) {
+    case RequestStep::kWaits:
+      recorder_.on_request(request);
+      control_.on_request(request);
+      break;
+    case RequestStep::kGranted:
+      recorder_.on_request_granted(request, *news.lease);
+      control_.on_request_granted(request, *news.lease);
+      break;
+    case RequestStep::kGone:
+      recorder_.on_request_gone(request, *news.why);
+      control_.on_request_gone(request, *news.why);
+      notices_.on_request_gone(request, *news.why);
+      break;
+  }
+}
+
+void Daemon::publish(const BookingNews& news) {
+  // Answers first: a client that is told below may ask for the booking at once.
+  answers_.changed();
+  past_bookings_.on_booking(news);
+  booking_events_.on_booking(news);
+  booking_notices_.on_booking(news);
+  booking_warnings_.on_booking(news);
+}
+
+Queue::Parts Daemon::queue_parts() {
+  return {.loop = world_.loop,
+          .store = world_.store,
+          .processes = world_.processes,
+          .leases = leases_,
+          .gpus = gpus_,
+          .states = states_,
+          .rooms = rooms_,
+          .allowances = allowances_,
+          .config = config_,
+          .wall_clock = world_.wall_clock,
+          .shares = &fair_use_,
+          .publish = [this](const RequestNews& news) { publish(news); },
+          .on_settled = [this] { answers_.changed(); },
+          .move_out = [this](LeaseId filler,
+                             const std::string& why) { fillers_.move_out(filler, why); }};
 }
 
 TenantServer::Parts Daemon::tenants_parts() {

@@ -1,4 +1,4 @@
-// gpurotad, put together: the parts, who tells whom, and the life of the process. State thread only.
+// gpurotad, put together: the parts, what follows from each change, and the life of the process. State thread only.
 #pragma once
 
 #include "config/loaded.h"
@@ -105,6 +105,8 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   // A configuration with mistakes: logs them, and makes the error of them.
   Result<proto::Reload::Reply> refuse(const config::Loaded& loaded) const;
   // What each of the larger parts knows.
+  LeaseHooks lease_hooks();
+  Queue::Parts queue_parts();
   TenantServer::Parts tenants_parts();
   LeaseNotices::Parts notices_parts();
   Jobs::Parts jobs_parts();
@@ -115,7 +117,11 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   Health::Parts health_parts();
   CallParts methods_parts();
   Housekeeping::Parts house_parts();
-  void listen_to_each_other();
+  // What follows from a change of a lease, a request or a booking: calls all whom it concerns, in the order that is written
+  // there, with the reason for it.
+  void publish(const LeaseEntry& entry, bool gone);
+  void publish(const RequestNews& news);
+  void publish(const BookingNews& news);
   Result<void> restore();
   Result<void> open_sockets();
   ipc::ListenOptions listen_options(int type, int passed) const;

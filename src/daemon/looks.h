@@ -24,7 +24,7 @@
 
 namespace gpurota::daemon {
 
-class Looks final : public SampleListener, public LeaseListener {
+class Looks final : public SampleListener {
  public:
   // All outlive it.
   struct Parts {
@@ -58,9 +58,8 @@ class Looks final : public SampleListener, public LeaseListener {
   bool is_hurried(const GpuUuid& gpu) const override;
   Duration period_of(const GpuUuid& gpu) const override;
 
-  void on_lease_change(const LeaseEntry&, bool) override {}
   // By the last look at each GPU.
-  bool holds_memory(LeaseId lease) const override;
+  bool holds_memory(LeaseId lease) const;
   // That has come back from the processes of leases since the daemon started.
   Bytes recovered() const { return recovered_.total(); }
 

@@ -19,9 +19,10 @@ class OversizeTest : public TurnsTest {
     LeaseTerms terms;
     terms.id = lease;
     terms.gpus = {{kGpu0, limit, {}, oversize}};
-    const auto made = turns.add_lease(terms);
-    if (made) send(AddTenant{tenant, lease, {}, false});
-    return made;
+    GPUROTA_TRY(turns.check_lease(terms));
+    turns.add_lease(terms);
+    send(AddTenant{tenant, lease, {}, false});
+    return {};
   }
   AnswerGrow ask(TenantId tenant, Bytes bytes, bool hosted = false) {
     send(Grow{tenant, kGpu0, ++seq, bytes, false, hosted});
@@ -101,7 +102,7 @@ TEST_F(OversizeTest, ANewDaemonHearsWhatIsThere) {
   LeaseTerms terms;
   terms.id = kLeaseA;
   terms.gpus = {{kGpu0, gib(70), {}, gib(60)}};
-  turns.restore_lease(terms);
+  turns.add_lease(terms);
   send(AddTenant{kA, kLeaseA, {{kGpu0, gib(10), gib(10), {}, gib(50)}}, true});
   EXPECT_EQ(ask(kA, gib(11), true).answer, GrowAnswer::kRefusedLimit);
   EXPECT_EQ(HostNeeds(turns.residency()).left(), gib(40));

@@ -140,7 +140,7 @@ void Turns::set_outsiders(const GpuUuid& gpu, Bytes bytes) {
   if (const auto slot = table_.memory.slot_of(gpu)) table_.memory.set_outsiders(*slot, bytes);
 }
 
-Result<void> Turns::add_lease(const LeaseTerms& terms) {
+Result<void> Turns::check_lease(const LeaseTerms& terms) const {
   for (const LeaseTerms::Gpu& gpu : terms.gpus) {
     const auto slot = table_.memory.slot_of(gpu.uuid);
     if (!slot || table_.memory.is_lost(*slot))
@@ -152,12 +152,10 @@ Result<void> Turns::add_lease(const LeaseTerms& terms) {
                                     to_string(table_.memory.wired(*slot)) + "; ask for less");
     }
   }
-  GPUROTA_TRY(admit_oversize(terms));
-  restore_lease(terms);
-  return {};
+  return check_oversize(terms);
 }
 
-void Turns::restore_lease(const LeaseTerms& terms) {
+void Turns::add_lease(const LeaseTerms& terms) {
   LeaseState lease;
   lease.terms = terms;
   Bytes oversize;
@@ -238,7 +236,7 @@ bool Turns::could_come_back(LeaseId lease) const {
   return ResidencyRules(table_.memory).could_come_back(lease);
 }
 
-Result<void> Turns::admit_oversize(const LeaseTerms& terms) const {
+Result<void> Turns::check_oversize(const LeaseTerms& terms) const {
   Bytes wanted;
   for (const LeaseTerms::Gpu& gpu : terms.gpus) wanted += gpu.oversize;
   const Bytes left = HostNeeds(table_.memory).left();

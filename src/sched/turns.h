@@ -27,12 +27,14 @@ class Turns {
   // `anyway`: of a capacity that others have taken already; what does not fit is refused as it grows.
   Result<void> set_gpu(const GpuSettings& settings, bool anyway = false);
   void set_outsiders(const GpuUuid& gpu, Bytes bytes);
-  // Refused when the lease could never be resident beside what others have wired, or host memory cannot
-  // have what of it is to lie there.
-  Result<void> add_lease(const LeaseTerms& terms);
-  // One that was admitted by a daemon that is gone; what does not fit any more is refused as it grows. A GPU of it that is
-  // not there now counts as lost: what the lease has there is kept as it is, until set_gpu.
-  void restore_lease(const LeaseTerms& terms);
+  // Whether a new lease can be added. An error when the lease could never be resident beside what others have wired,
+  // or when host memory has no room for its oversize part.
+  Result<void> check_lease(const LeaseTerms& terms) const;
+  // Adds a lease that check_lease() or an earlier daemon has admitted. What does not fit any more is refused as it grows. A
+  // GPU that is not there now counts as lost: what the lease has there is kept until set_gpu.
+  void add_lease(const LeaseTerms& terms);
+  bool has_lease(LeaseId lease) const { return table_.leases.contains(lease); }
+  // Changes a lease that was added; of one that was not: nothing.
   void update_lease(const LeaseTerms& terms);
   // Its tenants should have gone; what is left of them goes with it.
   Actions remove_lease(LeaseId lease, TimePoint now);
@@ -62,7 +64,7 @@ class Turns {
   const Residency& residency() const { return table_.memory; }
 
  private:
-  Result<void> admit_oversize(const LeaseTerms& terms) const;
+  Result<void> check_oversize(const LeaseTerms& terms) const;
 
   TurnTable table_;
 };

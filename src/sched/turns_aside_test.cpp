@@ -24,7 +24,8 @@ class AsideTest : public testing::Test {
     LeaseTerms terms;
     terms.id = lease;
     terms.gpus = {{kGpu, limit}};
-    ASSERT_TRUE(turns.add_lease(terms));
+    ASSERT_TRUE(turns.check_lease(terms));
+    turns.add_lease(terms);
     take(turns.handle(AddTenant{tenant, lease, {{kGpu, {}, {}, mib(600)}}, false}, now));
     take(turns.handle(Grow{tenant, kGpu, ++seq, memory, false}, now));
   }
@@ -223,7 +224,7 @@ TEST_F(AsideTest, ADaemonThatHasRestartedLeavesItApartAndClosesTheGateThatItFind
   LeaseTerms terms;
   terms.id = kFillerLease;
   terms.gpus = {{kGpu, gib(78)}};
-  turns.restore_lease(terms);
+  turns.add_lease(terms);
   turns.hold_until(now + seconds(3));
   EXPECT_TRUE(turns.on_hold(now));
   aside(true);

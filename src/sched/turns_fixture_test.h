@@ -29,7 +29,7 @@ class TurnsTest : public testing::Test {
     terms.gpus = {{kGpu0, gib(78)}};
     for (LeaseId id : {kLeaseA, kLeaseB}) {
       terms.id = id;
-      turns.restore_lease(terms);
+      turns.add_lease(terms);
     }
     turns.hold_until(now + seconds(3));
   }
@@ -40,7 +40,8 @@ class TurnsTest : public testing::Test {
     terms.id = lease;
     terms.priority = priority;
     for (const GpuUuid& gpu : gpus) terms.gpus.push_back({gpu, gib(78)});
-    ASSERT_TRUE(turns.add_lease(terms));
+    ASSERT_TRUE(turns.check_lease(terms));
+    turns.add_lease(terms);
     for (TenantId t : tenants) {
       send(AddTenant{t, lease, {}, false});
       for (const GpuUuid& gpu : gpus) send(Grow{t, gpu, ++seq, memory, false});

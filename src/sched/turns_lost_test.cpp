@@ -22,7 +22,7 @@ class LostGpu : public testing::Test {
     LeaseTerms terms;
     terms.id = id;
     for (const GpuUuid& gpu : gpus) terms.gpus.push_back({gpu, gib(78)});
-    turns.restore_lease(terms);
+    turns.add_lease(terms);
   }
   void come_back(TenantId tenant, LeaseId lease, const GpuUuid& gpu, Bytes movable, Bytes resident,
                  bool open) {
@@ -87,7 +87,7 @@ TEST_F(LostGpu, NothingMovesThereAndNothingIsGivenThere) {
   LeaseTerms terms;
   terms.id = LeaseId{9};
   terms.gpus = {{kGpu1, gib(10)}};
-  EXPECT_FALSE(turns.add_lease(terms)) << "no new lease there";
+  EXPECT_FALSE(turns.check_lease(terms)) << "no new lease there";
 }
 
 TEST_F(LostGpu, ALeaseOfBothThatHasNothingOutThereRuns) {

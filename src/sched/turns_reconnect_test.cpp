@@ -18,7 +18,7 @@ class ReconnectTest : public testing::Test {
       LeaseTerms terms;
       terms.id = id;
       terms.gpus = {{kGpu, gib(78)}};
-      (void)turns.add_lease(terms);
+      turns.add_lease(terms);
     }
     send(AddTenant{kOld, kLeaseA, {}, false});
     send(Grow{kOld, kGpu, 1, gib(50), false});

@@ -42,7 +42,7 @@ class World : Promises {
       const std::size_t g = (i + shift) % plan_.gpus.size();
       if (lost_[g] == 0) introduce_gpu(g);
     }
-    for (std::size_t lease : live_) turns_->restore_lease(plan_.leases[lease].terms);
+    for (std::size_t lease : live_) turns_->add_lease(plan_.leases[lease].terms);
     told_.assign(plan_.gpus.size(), {});
     wake_ = TimePoint::max();
   }
@@ -319,7 +319,8 @@ class World : Promises {
 
   void start_lease(std::size_t lease) {
     const LeasePlan& plan = plan_.leases[lease];
-    if (!turns_->add_lease(plan.terms)) return;
+    if (!turns_->check_lease(plan.terms)) return;
+    turns_->add_lease(plan.terms);
     live_.insert(lease);
     for (int i = 0; i < plan.tenants; ++i) {
       auto made = std::make_unique<Tenant>();

@@ -105,7 +105,8 @@ class Machine {
     LeaseTerms terms;
     terms.id = LeaseId{id.value};
     terms.gpus = {{kGpu, options_.capacity}};
-    if (!turns_.add_lease(terms)) return false;
+    if (!turns_.check_lease(terms)) return false;
+    turns_.add_lease(terms);
     feed(AddTenant{id, terms.id, {}, false});
     return true;
   }

@@ -19,7 +19,7 @@
 
 namespace gpurota::daemon {
 
-class ControlMethods final : public CallHandler, public LeaseListener {
+class ControlMethods final : public CallHandler {
  public:
   explicit ControlMethods(CallParts parts) : parts_(std::move(parts)) {}
 
@@ -44,9 +44,7 @@ class ControlMethods final : public CallHandler, public LeaseListener {
   std::string waits(const Caller& caller, const QueueEntry& entry) const override {
     return queue_.waits(caller, entry);
   }
-  void on_lease_change(const LeaseEntry& entry, bool gone) override {
-    leases_.on_lease_change(entry, gone);
-  }
+  void on_lease_change(const LeaseEntry& entry, bool gone) { leases_.on_lease_change(entry, gone); }
 
  private:
   // Who asks is known.

@@ -37,9 +37,7 @@ namespace gpurota::daemon {
 
 struct ControlConnection;
 
-class ControlServer final : public LeaseListener,
-                            public RequestListener,
-                            public EventListener,
+class ControlServer final : public EventListener,
                             public Owners,
                             private TurnClient<const ControlConnection*> {
  public:
@@ -60,11 +58,11 @@ class ControlServer final : public LeaseListener,
   // Takes nobody in any more. Whether somebody who has asked is not answered yet; those who only listen do not count.
   bool finish();
   // Tells those who hold it.
-  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  void on_lease_change(const LeaseEntry& entry, bool gone);
   // Tells those who wait.
-  void on_request(const QueueEntry& entry) override;
-  void on_request_granted(const QueueEntry& entry, const LeaseEntry& lease) override;
-  void on_request_gone(const QueueEntry& entry, const Error& why) override;
+  void on_request(const QueueEntry& entry);
+  void on_request_granted(const QueueEntry& entry, const LeaseEntry& lease);
+  void on_request_gone(const QueueEntry& entry, const Error& why);
   // Says something else to those who hold it.
   void tell_owner(LeaseId lease, const std::string& message) override;
   // There may be more answers in the streams.

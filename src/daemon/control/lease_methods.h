@@ -9,7 +9,7 @@
 
 namespace gpurota::daemon {
 
-class LeaseMethods final : public LeaseListener {
+class LeaseMethods final {
  public:
   explicit LeaseMethods(const CallParts& parts) : parts_(parts) {}
 
@@ -23,7 +23,7 @@ class LeaseMethods final : public LeaseListener {
   std::string describe(const Caller& caller, const LeaseEntry& entry, bool gone) const;
   std::string notice(const Caller& caller, LeaseId lease, const std::string& message) const;
   // Whoever asks after one that is gone from now on hears how it ended.
-  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  void on_lease_change(const LeaseEntry& entry, bool gone);
 
   // kNotFound if there is no such lease, kDenied if it is somebody else's.
   Result<const LeaseEntry*> own_lease(const Caller& caller, LeaseId id) const;

@@ -106,7 +106,9 @@ class PrivacyTest : public FakeWorldTest,
                  .grants = grants,
                  .wall_clock = [this] { return wall(); },
                  .bookings = &world.bookings}) {
-    leases.add_listener(recorder);
+    world.on_lease = [this](const LeaseEntry& entry, bool gone) {
+      recorder.on_lease_change(entry, gone);
+    };
     log::set_sink([](log::Level, const std::string&, const log::Fields&) {});
     processes.set_user(kAlice, "alice");
     EXPECT_TRUE(recorder.start({}));

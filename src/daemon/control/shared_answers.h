@@ -5,10 +5,6 @@
 // State thread only.
 #pragma once
 
-#include "daemon/leases/bookings.h"
-#include "daemon/leases/lease_entry.h"
-#include "daemon/leases/queue.h"
-
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -21,7 +17,7 @@
 
 namespace gpurota::daemon {
 
-class SharedAnswers final : public LeaseListener, public RequestListener, public BookingListener {
+class SharedAnswers final {
  public:
   using Text = std::shared_ptr<const std::string>;
   enum class About { kStatus, kProcesses };
@@ -29,9 +25,6 @@ class SharedAnswers final : public LeaseListener, public RequestListener, public
   static constexpr std::size_t kMost = 64;
 
   void changed() { ++version_; }
-  void on_lease_change(const LeaseEntry&, bool) override { changed(); }
-  void on_settled() override { changed(); }
-  void on_booking(const BookingNews&) override { changed(); }
 
   // `viewer`: empty for those who see everything. `grants`: the grant book's count of changes, which is
   // part of what must not have changed. `make` returns the text.

@@ -7,11 +7,11 @@
 
 namespace gpurota::daemon {
 
-class BookingEvents final : public BookingListener {
+class BookingEvents final {
  public:
   // Both outlive it.
   BookingEvents(Recorder& recorder, const GpuTable& gpus) : recorder_(recorder), gpus_(gpus) {}
-  void on_booking(const BookingNews& news) override;
+  void on_booking(const BookingNews& news);
 
  private:
   Recorder& recorder_;

@@ -18,7 +18,7 @@
 
 namespace gpurota::daemon {
 
-class FairUse final : public FairShares, public LeaseListener {
+class FairUse final : public FairShares {
  public:
   // All outlive it.
   struct Parts {
@@ -36,7 +36,7 @@ class FairUse final : public FairShares, public LeaseListener {
   void start();
   std::optional<lease::FairShare> share_of(uid_t uid) override;
   // Before the recorder hears of it.
-  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  void on_lease_change(const LeaseEntry& entry, bool gone);
 
  private:
   // What the sums depend on.

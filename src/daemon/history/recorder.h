@@ -44,7 +44,7 @@ class EventListener {
   virtual void on_event() = 0;
 };
 
-class Recorder final : public LeaseListener, public RequestListener {
+class Recorder final {
  public:
   static constexpr std::size_t kMostEvents = 10000;
 
@@ -64,7 +64,7 @@ class Recorder final : public LeaseListener, public RequestListener {
   };
 
   explicit Recorder(Parts parts);
-  ~Recorder() override;
+  ~Recorder();
 
   // Takes up what the last daemon left. After the leases have been restored.
   Result<void> start(const std::map<LeaseId, LeaseEntry>& leases);
@@ -89,12 +89,12 @@ class Recorder final : public LeaseListener, public RequestListener {
   void record(Event event);
   void audit(const AuditRecord& record);
 
-  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  void on_lease_change(const LeaseEntry& entry, bool gone);
   // What part of them each lease has is known now.
   void on_gpus_found(const std::map<LeaseId, LeaseEntry>& leases);
-  void on_request(const QueueEntry& entry) override;  // it waits; told once
-  void on_request_granted(const QueueEntry& entry, const LeaseEntry& lease) override;
-  void on_request_gone(const QueueEntry& entry, const Error& why) override;
+  void on_request(const QueueEntry& entry);  // it waits; told once
+  void on_request_granted(const QueueEntry& entry, const LeaseEntry& lease);
+  void on_request_gone(const QueueEntry& entry, const Error& why);
   struct Who {
     uid_t uid = 0;
     pid_t pid = 0;

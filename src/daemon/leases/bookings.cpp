@@ -166,8 +166,8 @@ void Bookings::add(BookingEntry entry) {
   entries_.insert(at, std::move(entry));
 }
 
-void Bookings::tell(const BookingNews& news) {
-  for (BookingListener* const listener : listeners_) listener->on_booking(news);
+void Bookings::publish(const BookingNews& news) const {
+  if (parts_.publish) parts_.publish(news);
 }
 
 Result<void> Bookings::restore() {
@@ -312,7 +312,7 @@ Result<std::vector<RequestId>> Bookings::make(const AcquireRequest& request,
     ids.push_back(entry.id);
     const BookingEntry told = entry;
     add(std::move(entry));
-    tell({.step = BookingStep::kMade, .booking = told});
+    publish({.step = BookingStep::kMade, .booking = told});
   }
   arm();
   parts_.queue.poke();
@@ -327,14 +327,14 @@ bool Bookings::cancel(RequestId id, const std::string& why, const Author& by) {
                {{"request", to_string(id)}, {"error", removed.error().message}});
   }
   log::info("booking is cancelled", {{"request", to_string(id)}, {"reason", why}});
-  tell({.step = BookingStep::kCancelled, .booking = entry, .why = why, .by = by});
+  publish({.step = BookingStep::kCancelled, .booking = entry, .why = why, .by = by});
   update_leaving();
   arm();
   parts_.queue.poke();
   return true;
 }
 
-void Bookings::on_lease_change(const LeaseEntry&, bool) {
+void Bookings::on_lease_change() {
   if (poked_ || entries_.empty()) return;
   if (entries_.front().begins > parts_.wall_clock() + kLeavingKnown) return;
   poked_ = true;
@@ -406,12 +406,12 @@ void Bookings::warn(RequestId id) {
       log::error("cannot store a booking's new GPUs, keeping them all the same",
                  {{"request", to_string(id)}, {"error", saved.error().message}});
     }
-    tell({.step = BookingStep::kMoved, .booking = *it, .why = as_kept.error().message});
+    publish({.step = BookingStep::kMoved, .booking = *it, .why = as_kept.error().message});
     parts_.queue.poke();
   } else if (!elsewhere && !begins_when_used(*it, others)) {
-    return tell({.step = BookingStep::kTrouble, .booking = *it, .why = as_kept.error().message});
+    return publish({.step = BookingStep::kTrouble, .booking = *it, .why = as_kept.error().message});
   }
-  tell({.step = BookingStep::kSoon, .booking = *it});
+  publish({.step = BookingStep::kSoon, .booking = *it});
 }
 
 bool Bookings::begins_when_used(const BookingEntry& entry,
@@ -442,7 +442,8 @@ void Bookings::begin(RequestId id) {
                    request_of(entry, now, parts_), booked_of(entry, parts_), now);
   const bool waits_for_use = !beginning.leaving.empty() && !entry.used && !entry.on_time;
   position_of(id, entries_)->waits_for_use = waits_for_use;
-  if (waits_for_use && !entry.waits_for_use) tell({.step = BookingStep::kReady, .booking = entry});
+  if (waits_for_use && !entry.waits_for_use)
+    publish({.step = BookingStep::kReady, .booking = entry});
   if (!beginning.leaving.empty()) {
     if (waits_for_use) return;
     const std::string owner = display_text(parts_.processes.user_name(entry.asked.uid), 32);
@@ -464,7 +465,7 @@ void Bookings::begin(RequestId id) {
   (void)take(id);
   log::info("booking has begun",
             {{"request", to_string(id)}, {"lease", to_string((*made)->lease.id)}});
-  tell({.step = BookingStep::kBegun, .booking = entry, .lease = *made});
+  publish({.step = BookingStep::kBegun, .booking = entry, .lease = *made});
   parts_.queue.poke();
 }
 
@@ -536,7 +537,7 @@ void Bookings::end_unused() {
                                       lease::duration_text(parts_.config.bookings.no_show));
   for (const RequestId id : bookings) {
     const BookingEntry entry = take_ended(id);
-    tell({.step = BookingStep::kUnused, .booking = entry, .why = why});
+    publish({.step = BookingStep::kUnused, .booking = entry, .why = why});
     parts_.queue.poke();
   }
   for (const LeaseId id : leases) parts_.leases.end(id, EndCause::kReleased, why);
@@ -563,7 +564,7 @@ void Bookings::set_trouble(RequestId id, Reason why) {
   it->trouble = std::move(why);
   const std::string text = reason_text(*it->trouble, parts_.wall_clock());
   log::warn("a booking cannot begin, trying again", {{"request", to_string(id)}, {"reason", text}});
-  tell({.step = BookingStep::kTrouble, .booking = *it, .why = text});
+  publish({.step = BookingStep::kTrouble, .booking = *it, .why = text});
 }
 
 void Bookings::miss(RequestId id) {
@@ -571,7 +572,7 @@ void Bookings::miss(RequestId id) {
   const std::string why = entry.trouble ? reason_text(*entry.trouble, parts_.wall_clock())
                                         : std::string("gpurotad did not run then");
   log::warn("a booking is over and has never begun", {{"request", to_string(id)}, {"reason", why}});
-  tell({.step = BookingStep::kMissed, .booking = entry, .why = why});
+  publish({.step = BookingStep::kMissed, .booking = entry, .why = why});
   parts_.queue.poke();
 }
 

@@ -68,13 +68,7 @@ struct BookingNews {
 // "GPU 0", "GPUs 0, 2": what people call them.
 std::string names_of(const std::vector<GpuUuid>& gpus, const GpuTable& table);
 
-class BookingListener {
- public:
-  virtual ~BookingListener() = default;
-  virtual void on_booking(const BookingNews& news) = 0;
-};
-
-class Bookings final : public BookedGpus, public LeaseListener {
+class Bookings final {
  public:
   // All outlive it.
   struct Parts {
@@ -88,12 +82,11 @@ class Bookings final : public BookedGpus, public LeaseListener {
     const Allowances& allowances;
     const config::Config& config;
     std::function<WallTime()> wall_clock;
+    std::function<void(const BookingNews& news)> publish{};
   };
 
   explicit Bookings(Parts parts) : parts_(std::move(parts)) {}
 
-  // Hears of everything from now on, after those who were added before; it outlives this.
-  void add_listener(BookingListener& listener) { listeners_.push_back(&listener); }
   // After that of the queue.
   Result<void> restore();
 
@@ -112,13 +105,13 @@ class Bookings final : public BookedGpus, public LeaseListener {
   // In the order of their times.
   const std::vector<BookingEntry>& entries() const { return entries_; }
   const BookingEntry* find(RequestId id) const;
-  std::vector<lease::Booked> booked() const override { return booked_but(std::nullopt); }
+  std::vector<lease::Booked> booked() const { return booked_but(std::nullopt); }
   // The leases that leave if it is used: now, or at its beginning as far as that is known.
   std::vector<LeaseId> leaving_for(const BookingEntry& entry) const;
   // The same as the bounds of users count them.
   std::vector<lease::BookedTime> booked_times() const;
-  // Something that those in trouble may wait for, or a lease that has to leave for one.
-  void on_lease_change(const LeaseEntry&, bool) override;
+  // A lease has changed: a booking in trouble may wait for that, or the lease may have to leave for a booking.
+  void on_lease_change();
 
  private:
   std::vector<lease::Booked> booked_but(std::optional<RequestId> without) const;
@@ -137,7 +130,7 @@ class Bookings final : public BookedGpus, public LeaseListener {
   Result<void> save_new(std::vector<BookingEntry>& entries);
   void add(BookingEntry entry);
   BookingEntry take(RequestId id);
-  void tell(const BookingNews& news);
+  void publish(const BookingNews& news) const;
   void look();
   void warn(RequestId id);
   // Whether leases without a stated end are all that will be in its way.
@@ -156,7 +149,6 @@ class Bookings final : public BookedGpus, public LeaseListener {
   void look_in(Duration wait);
 
   Parts parts_;
-  std::vector<BookingListener*> listeners_;
   std::vector<BookingEntry> entries_;
   bool poked_ = false;
   ports::EventLoop::SourcePtr timer_;

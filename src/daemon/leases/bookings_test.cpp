@@ -19,7 +19,7 @@ using ::testing::SizeIs;
 
 constexpr uid_t kBob = 1001;
 
-class BookingsTest : public FakeWorldTest, public BookingListener {
+class BookingsTest : public FakeWorldTest {
  protected:
   BookingsTest() {
     config.expired_reservation = config::Expired::kYield;
@@ -33,9 +33,11 @@ class BookingsTest : public FakeWorldTest, public BookingListener {
     grants.emplace();
     world.emplace(loop, store, processes, gpus, *grants, config, clock(), nullptr, &history);
     bookings = &world->bookings;
-    bookings->add_listener(*this);
-    world->leases.add_listener(*bookings);
-    world->leases.add_listener(world->queue);
+    world->on_booking = [this](const BookingNews& each) { on_booking(each); };
+    world->on_lease = [this](const LeaseEntry&, bool) {
+      bookings->on_lease_change();
+      world->queue.poke();
+    };
     ASSERT_TRUE(world->leases.restore());
     ASSERT_TRUE(world->queue.restore());
     ASSERT_TRUE(bookings->restore());
@@ -74,7 +76,7 @@ class BookingsTest : public FakeWorldTest, public BookingListener {
     return entries.size() == 1 ? &entries.begin()->second : nullptr;
   }
 
-  void on_booking(const BookingNews& news) override {
+  void on_booking(const BookingNews& news) {
     steps.push_back(news.step);
     why = news.why;
   }

@@ -25,7 +25,7 @@
 
 namespace gpurota::daemon {
 
-class CdiSpecs final : public LeaseListener {
+class CdiSpecs final {
  public:
   // All outlive it.
   struct Parts {
@@ -47,7 +47,7 @@ class CdiSpecs final : public LeaseListener {
   void start();
   // The configuration, the GPUs, or names of users are others.
   void refresh();
-  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  void on_lease_change(const LeaseEntry& entry, bool gone);
 
   // "gpurota.dev/lease=L12"; empty: it has none.
   std::string device_of(LeaseId lease) const;

@@ -55,7 +55,9 @@ class CdiSpecsTest : public FakeWorldTest {
   }
   void begin() {
     specs->start();
-    world.leases.add_listener(*specs);
+    world.on_lease = [this](const LeaseEntry& entry, bool gone) {
+      specs->on_lease_change(entry, gone);
+    };
   }
   LeaseId reserve(const std::string& name, LeaseKind kind = LeaseKind::kReservation,
                   uid_t uid = 1000) {

@@ -32,8 +32,8 @@ bool leaves_for_bookings(const Lease& lease, const config::Config& config) {
 
 }  // namespace
 
-std::optional<MovableFillers::Stay> GpuRooms::stay_of(LeaseId lease) const {
-  return fillers_ ? fillers_->stay_of(lease) : std::nullopt;
+std::optional<FillerStay> GpuRooms::stay_of(LeaseId lease) const {
+  return parts_.stay_of ? parts_.stay_of(lease) : std::nullopt;
 }
 
 std::vector<lease::GpuRoom> GpuRooms::list() const {

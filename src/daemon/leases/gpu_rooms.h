@@ -31,25 +31,10 @@ class TurnNeeds {
   virtual Need need(const GpuUuid& gpu) const = 0;
 };
 
-// Fillers that can be moved out of their GPUs.
-class MovableFillers {
- public:
-  struct Stay {
-    Bytes stays;
-    bool moved_out = false;
-  };
-  virtual ~MovableFillers() = default;
-  // What of it stays on the GPU; nothing: it can only end.
-  virtual std::optional<Stay> stay_of(LeaseId lease) const = 0;
-  // Somebody needs the GPU of this filler, and fits beside what stays of it.
-  virtual void move_out(LeaseId lease, const std::string& why) = 0;
-};
-
-// What is booked and has not begun.
-class BookedGpus {
- public:
-  virtual ~BookedGpus() = default;
-  virtual std::vector<lease::Booked> booked() const = 0;
+// What a filler that can be moved out of its GPU keeps there.
+struct FillerStay {
+  Bytes stays;
+  bool moved_out = false;
 };
 
 class GpuRooms {
@@ -63,15 +48,13 @@ class GpuRooms {
     ports::Processes& processes;
     const config::Config& config;
     const TurnNeeds& turns;
+    // What of a filler stays on its GPU when it is moved out; nothing: it can only end. Empty: no filler can be moved.
+    std::function<std::optional<FillerStay>(LeaseId filler)> stay_of{};
+    // What is booked and has not begun. Empty: nothing.
+    std::function<std::vector<lease::Booked>()> booked{};
   };
 
   explicit GpuRooms(Parts parts) : parts_(std::move(parts)) {}
-  // Until it is called no filler can be moved. They outlive this.
-  void set_fillers(const MovableFillers& fillers) { fillers_ = &fillers; }
-
-  // Until it is called nothing is booked. They outlive this.
-  void set_bookings(const BookedGpus& bookings) { bookings_ = &bookings; }
-
   void set_topology(Topology topology) { topology_ = std::move(topology); }
   const Topology& topology() const { return topology_; }
 
@@ -95,7 +78,7 @@ class GpuRooms {
   std::vector<lease::GpuRoom> list_with(const std::vector<LeaseId>& only) const;
   std::vector<lease::Occupant> occupants() const;
   std::vector<lease::Booked> booked() const {
-    return bookings_ ? bookings_->booked() : std::vector<lease::Booked>();
+    return parts_.booked ? parts_.booked() : std::vector<lease::Booked>();
   }
 
  private:
@@ -103,12 +86,10 @@ class GpuRooms {
   std::vector<lease::GpuRoom> list(const std::function<bool(LeaseId)>& counts, bool others) const;
   void add_use(lease::GpuRoom& room) const;
   void add_lease(lease::GpuRoom& room, const LeaseEntry& entry, const LeaseGpu& share) const;
-  std::optional<MovableFillers::Stay> stay_of(LeaseId lease) const;
+  std::optional<FillerStay> stay_of(LeaseId lease) const;
   void add_filler(lease::GpuRoom& room, const LeaseEntry& entry) const;
 
   Parts parts_;
-  const MovableFillers* fillers_ = nullptr;
-  const BookedGpus* bookings_ = nullptr;
   Topology topology_;
 };
 

@@ -76,7 +76,7 @@ Result<std::optional<std::string>> LeaseCommands::start(LeaseEntry& entry,
     return tl::unexpected<Error>(std::move(saved).error());
   }
   follow(id, added->second);
-  parts_.host.tell(entry, false);
+  parts_.host.publish(entry, false);
   if (!cgroup) return std::optional<std::string>();
   return std::optional<std::string>(std::move(*cgroup));
 }
@@ -133,7 +133,7 @@ void LeaseCommands::step(LeaseId id, pid_t pid) {
     log::error("cannot store that a command has ended, the next start will see it",
                {{"lease", to_string(id)}, {"error", saved.error().message}});
   }
-  parts_.host.tell(entry, false);
+  parts_.host.publish(entry, false);
 }
 
 Result<void> LeaseCommands::restore(LeaseEntry& entry, const ports::StoredLease& stored) {

@@ -55,8 +55,8 @@ class CommandHost {
   virtual Result<void> save(const LeaseEntry& entry) = 0;
   // A process or a control group has come to a lease.
   virtual void on_members_change() = 0;
-  // To all whom the change concerns.
-  virtual void tell(const LeaseEntry& entry, bool gone) = 0;
+  // After a change of the lease.
+  virtual void publish(const LeaseEntry& entry, bool gone) = 0;
   // `holder` has started the command.
   virtual void on_command_time_over(const ports::ProcessId& holder, const std::string& why) = 0;
 };

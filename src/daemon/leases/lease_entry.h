@@ -1,4 +1,4 @@
-// A lease as the daemon keeps it, what is asked for to get one, and who hears what happens to it. State thread only.
+// A lease as the daemon keeps it, and what is asked for to get one. State thread only.
 #pragma once
 
 #include "core/lease.h"
@@ -47,7 +47,7 @@ struct LeaseEntry {
   std::optional<WallTime> unused_since;  // of a booking that nobody has used: its begin
   std::optional<EndCause> cause;         // set while ending
   std::string reason;                    // for people
-  // Of the change that listeners are told of; of what ends it, for good. Empty: nobody, but time or a rule of the site.
+  // Who made the change that is being published; of a lease that ends, who ended it. Empty: time, or a rule of the site.
   std::optional<Author> by;
   TimePoint ask_at{};  // from when its processes are asked to end
   bool asked = false;
@@ -84,27 +84,6 @@ struct AcquireRequest {
   EndWarning warning{};
   // Of a job that left for a booking: since when it has waited, so that it has its old place.
   std::optional<WallTime> waits_since{};
-};
-
-// Whom leases concern. LeaseManager calls all of them in the order in which they were added.
-class LeaseListener {
- public:
-  virtual ~LeaseListener() = default;
-  // After any change of a lease; `gone` with the last one.
-  virtual void on_lease_change(const LeaseEntry& entry, bool gone) = 0;
-
-  // A lease is about to be made: an error refuses it. If it is not made after all, on_lease_change says that it is gone.
-  virtual Result<void> check_new(const Lease&) { return {}; }
-  // Whether something of the lease, which has no process any more, still holds GPU memory: it is not gone until nobody says so.
-  virtual bool holds_memory(LeaseId) const { return false; }
-  // Why the command of this lease has ended, where somebody has ended it; nothing: it has ended by itself.
-  virtual std::optional<std::string> end_of_command(const LeaseEntry&) const {
-    return std::nullopt;
-  }
-  // From SIGTERM to SIGKILL when the lease ends; nothing: as the configuration says.
-  virtual std::optional<Duration> grace_of(const LeaseEntry&) const { return std::nullopt; }
-  // The time of a command under a reservation is over; `holder` has started it.
-  virtual void on_time_over(const ports::ProcessId& /*holder*/, const std::string& /*why*/) {}
 };
 
 }  // namespace gpurota::daemon

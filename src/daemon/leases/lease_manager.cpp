@@ -47,14 +47,6 @@ bool is_alive(LeaseEntry& entry) {
   return entry.cause == EndCause::kExpired && !entry.covered.all_ended();
 }
 
-// Whether something of the lease still holds GPU memory.
-bool holds_memory(LeaseId id, const lease::GrantBook& grants,
-                  const std::vector<LeaseListener*>& listeners) {
-  return grants.has_dead(id) ||
-         std::any_of(listeners.begin(), listeners.end(),
-                     [id](const LeaseListener* each) { return each->holds_memory(id); });
-}
-
 }  // namespace
 
 const LeaseEntry* LeaseManager::find(LeaseId id) const {
@@ -67,12 +59,16 @@ LeaseEntry* LeaseManager::find_entry(LeaseId id) {
   return it == entries_.end() ? nullptr : &it->second;
 }
 
-void LeaseManager::tell(const LeaseEntry& entry, bool gone) {
-  for (LeaseListener* const listener : listeners_) listener->on_lease_change(entry, gone);
+void LeaseManager::publish(const LeaseEntry& entry, bool gone) {
+  if (parts_.hooks.publish) parts_.hooks.publish(entry, gone);
 }
 
 void LeaseManager::on_command_time_over(const ports::ProcessId& holder, const std::string& why) {
-  for (LeaseListener* const listener : listeners_) listener->on_time_over(holder, why);
+  if (parts_.hooks.on_time_over) parts_.hooks.on_time_over(holder, why);
+}
+
+bool LeaseManager::holds_memory(LeaseId id) const {
+  return parts_.grants.has_dead(id) || (parts_.hooks.holds_memory && parts_.hooks.holds_memory(id));
 }
 
 Result<void> LeaseManager::save(const LeaseEntry& entry) {
@@ -211,23 +207,20 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
     if (request.container) entry.containers.push_back(*request.container);
     ++membership_changes_;
   }
-  for (LeaseListener* const listener : listeners_) {
-    if (auto admitted = listener->check_new(entry.lease); !admitted) {
-      return refuse(admitted.error());
+  if (parts_.hooks.check_new) {
+    if (auto checked = parts_.hooks.check_new(entry.lease); !checked) {
+      return refuse(checked.error());
     }
   }
   auto saved = waited
                    ? parts_.store.grant_request(*waited, row_of(entry, parts_.processes.boot_id()))
                    : save(entry);
-  if (!saved) {
-    if (entry.lease.swap()) tell(entry, true);  // out of the turns again
-    return refuse(std::move(saved).error().context("cannot store the lease"));
-  }
+  if (!saved) return refuse(std::move(saved).error().context("cannot store the lease"));
   parts_.grants.open(entry.lease);
   const auto [it, added] = entries_.emplace(*id, std::move(entry));
   arm_expiry(it->second);
   log::info("lease made", {{"lease", to_string(*id)}, {"uid", request.uid}});
-  tell(it->second, false);
+  publish(it->second, false);
   return &it->second;
 }
 
@@ -265,7 +258,7 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t number,
   entry.members.set_root(child.id(), cgroup.value_or(""), reaper);
   ++membership_changes_;
   GPUROTA_TRY(save(entry));
-  tell(entry, false);
+  publish(entry, false);
   if (!cgroup) return std::optional<std::string>();
   return std::optional<std::string>(std::move(*cgroup));
 }
@@ -295,8 +288,8 @@ Result<void> LeaseManager::change(Lease changed, std::optional<Author> by) {
   parts_.grants.open(entry->lease);
   arm_expiry(*entry);
   entry->by = std::move(by);
-  tell(*entry, false);
-  // A listener may have ended it.
+  publish(*entry, false);
+  // What follows from the change may have ended it.
   if (LeaseEntry* const still = find_entry(changed.id); still && !still->cause) still->by.reset();
   return {};
 }
@@ -317,10 +310,8 @@ void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason,
   LeaseEntry& entry = it->second;
   entry.cause = cause;
   entry.reason = reason;
-  if (reason == kCommandEnded || reason == kHolderGone) {
-    for (const LeaseListener* const listener : listeners_) {
-      entry.reason = listener->end_of_command(entry).value_or(entry.reason);
-    }
+  if ((reason == kCommandEnded || reason == kHolderGone) && parts_.hooks.end_of_command) {
+    entry.reason = parts_.hooks.end_of_command(entry).value_or(reason);
   }
   entry.by = std::move(by);
   entry.lease.state = LeaseState::kEnding;
@@ -333,7 +324,7 @@ void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason,
                {{"lease", to_string(id)}, {"error", saved.error().message}});
   }
   watch_endings(entry);
-  tell(entry, false);
+  publish(entry, false);
 }
 
 // One that is gone is removed from the store by itself.
@@ -349,9 +340,7 @@ Result<void> LeaseManager::heard_of_end(LeaseId id) const {
 void LeaseManager::watch_endings(LeaseEntry& entry) {
   const TimePoint now = parts_.loop.now();
   Duration grace = parts_.config.grace;
-  for (const LeaseListener* const listener : listeners_) {
-    grace = listener->grace_of(entry).value_or(grace);
-  }
+  if (parts_.hooks.grace_of) grace = parts_.hooks.grace_of(entry).value_or(grace);
   entry.ask_at = entry.cause == EndCause::kFinished ? now + kOwnEnd : now;
   entry.kill_at = now + grace;
   entry.give_up_at = entry.kill_at + kMemoryPatience;
@@ -405,7 +394,7 @@ bool LeaseManager::memory_is_back(LeaseEntry& entry) const {
       std::any_of(entry.lease.gpus.begin(), entry.lease.gpus.end(),
                   [&](const LeaseGpu& share) { return parts_.gpus.find(share.uuid) != nullptr; });
   if (!any_is_there) return true;
-  if (holds_memory(entry.lease.id, parts_.grants, listeners_)) return false;
+  if (holds_memory(entry.lease.id)) return false;
   if (entry.lease.kind != LeaseKind::kFiller) return true;
   // A waiting request takes all of the GPU at once, so what the filler allocated after the last
   // reading is to be seen first. Memory that the driver has not taken back then is hidden memory.
@@ -439,7 +428,7 @@ void LeaseManager::finish(LeaseId id) {
   entries_.erase(it);
   parts_.states.remember_use(entry.lease, parts_.wall_clock());
   log::info("lease gone", {{"lease", to_string(id)}, {"uid", entry.lease.uid}});
-  tell(entry, true);
+  publish(entry, true);
 }
 
 Result<void> LeaseManager::add_process(LeaseId id, const ports::ProcessId& process) {
@@ -492,7 +481,7 @@ void LeaseManager::on_expiry(LeaseId id) {
   const auto this_timer = std::move(entry.expiry);
   if (parts_.wall_clock() < *entry.lease.ends) return arm_expiry(entry);
   const bool used = !entry.members.list().empty() || !entry.commands.empty() ||
-                    !entry.covered.list().empty() || holds_memory(id, parts_.grants, listeners_);
+                    !entry.covered.list().empty() || holds_memory(id);
   const bool lives_on = entry.lease.kind == LeaseKind::kReservation && used &&
                         parts_.config.expired_reservation != config::Expired::kStop;
   if (!lives_on) {
@@ -503,7 +492,7 @@ void LeaseManager::on_expiry(LeaseId id) {
   if (entry.lease.state == LeaseState::kExpired) return;
   entry.lease.state = LeaseState::kExpired;
   log::warn("a reservation is over but its GPUs are still in use", {{"lease", to_string(id)}});
-  tell(entry, false);
+  publish(entry, false);
 }
 
 void LeaseManager::cover(LeaseId id, const ports::ProcessId& process) {

@@ -36,6 +36,23 @@
 
 namespace gpurota::daemon {
 
+// What LeaseManager asks of the rest of the daemon, and how it makes changes known. Called on the state thread. An empty
+// function: nobody has anything to say.
+struct LeaseHooks {
+  // After any change of a lease, and once more with `gone` when it is no more.
+  std::function<void(const LeaseEntry& entry, bool gone)> publish{};
+  // Before a lease is stored: an error refuses it. Changes nothing.
+  std::function<Result<void>(const Lease& lease)> check_new{};
+  // Whether something of a lease without processes still holds GPU memory. The lease is not gone until this is false.
+  std::function<bool(LeaseId lease)> holds_memory{};
+  // Why the command of this lease has ended, if somebody ended it; nothing: it ended by itself.
+  std::function<std::optional<std::string>(const LeaseEntry& entry)> end_of_command{};
+  // From SIGTERM to SIGKILL when the lease ends; nothing: as the configuration says.
+  std::function<std::optional<Duration>(const LeaseEntry& entry)> grace_of{};
+  // The time of a command under a reservation is over. `holder` has started the command.
+  std::function<void(const ports::ProcessId& holder, const std::string& why)> on_time_over{};
+};
+
 class LeaseManager final : private CommandHost {
  public:
   // All outlive it.
@@ -50,12 +67,11 @@ class LeaseManager final : private CommandHost {
     std::function<WallTime()> wall_clock;
     std::function<std::string()> make_token;
     Samples& samples;  // of the GPUs of a lease that ends
+    LeaseHooks hooks{};
   };
 
   explicit LeaseManager(Parts parts) : parts_(std::move(parts)) {}
 
-  // Hears of everything from now on, after those who were added before; it outlives this.
-  void add_listener(LeaseListener& listener) { listeners_.push_back(&listener); }
   // Takes up what the last daemon left: leases whose command or holder still runs go on, the others end. First, and once.
   Result<void> restore();
 
@@ -106,19 +122,19 @@ class LeaseManager final : private CommandHost {
   Result<void> save(const LeaseEntry& entry) override;
   void on_members_change() override { ++membership_changes_; }
   void on_command_time_over(const ports::ProcessId& holder, const std::string& why) override;
-  void tell(const LeaseEntry& entry, bool gone) override;
+  void publish(const LeaseEntry& entry, bool gone) override;
   void on_holder_death(LeaseId id);
   Result<void> save_end(LeaseId id);
   Result<void> restore_one(const ports::StoredLease& stored, const std::string& boot_id);
   void watch_endings(LeaseEntry& entry);
   void step_ending(LeaseId id);
   void finish(LeaseId id);
+  bool holds_memory(LeaseId id) const;
   bool memory_is_back(LeaseEntry& entry) const;
   void arm_expiry(LeaseEntry& entry);
   void on_expiry(LeaseId id);
 
   Parts parts_;
-  std::vector<LeaseListener*> listeners_;
   LeaseCommands commands_{{parts_.loop, parts_.processes, parts_.config, parts_.wall_clock, *this}};
   std::optional<Error> store_error_;
   std::map<LeaseId, LeaseEntry> entries_;

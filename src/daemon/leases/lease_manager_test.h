@@ -14,7 +14,7 @@ namespace gpurota::daemon {
 using namespace std::chrono_literals;
 using testing::MemoryStore;
 
-class LeaseManagerTest : public FakeWorldTest, public LeaseListener {
+class LeaseManagerTest : public FakeWorldTest {
  protected:
   LeaseManagerTest() { restart(); }
 
@@ -32,13 +32,11 @@ class LeaseManagerTest : public FakeWorldTest, public LeaseListener {
     grants.emplace();
     world.emplace(loop, store, processes, gpus, *grants, config, [] { return WallTime(1s); });
     manager = &world->leases;
-    manager->add_listener(*this);
+    world->on_lease = [this](const LeaseEntry& entry, bool gone) {
+      if (gone) last_gone = entry.lease.id;
+    };
+    world->holds_memory = [this](LeaseId) { return memory_is_held; };
   }
-
-  void on_lease_change(const LeaseEntry& entry, bool gone) override {
-    if (gone) last_gone = entry.lease.id;
-  }
-  bool holds_memory(LeaseId) const override { return memory_is_held; }
 
   tl::expected<const LeaseEntry*, lease::Refusal> acquire(std::optional<Bytes> memory, pid_t pid) {
     AcquireRequest request;

@@ -34,22 +34,57 @@ struct LeaseWorld {
         budgets({config}),
         states(store, gpus),
         leases({loop, store, processes, gpus, states, grants, config, wall,
-                [] { return std::string(32, 'a'); }, samples}),
+                [] { return std::string(32, 'a'); }, samples, lease_hooks()}),
         members(leases),
         allowances({leases, gpus, config, users, budgets, nullptr, wall,
                     [this] { return past_bookings.booked_times(); }}),
-        rooms({leases, gpus, states, grants, processes, config, turns}),
-        queue({loop, store, processes, leases, gpus, states, rooms, allowances, config, wall,
-               shares}),
+        rooms({leases,
+               gpus,
+               states,
+               grants,
+               processes,
+               config,
+               turns,
+               {},
+               [this] { return bookings.booked(); }}),
+        queue({.loop = loop,
+               .store = store,
+               .processes = processes,
+               .leases = leases,
+               .gpus = gpus,
+               .states = states,
+               .rooms = rooms,
+               .allowances = allowances,
+               .config = config,
+               .wall_clock = wall,
+               .shares = shares,
+               .publish =
+                   [this](const RequestNews& news) {
+                     if (on_request) on_request(news);
+                   }}),
         past_bookings({history, leases, gpus, wall}),
-        bookings({loop, store, processes, leases, gpus, queue, rooms, allowances, config, wall}),
+        bookings({loop, store, processes, leases, gpus, queue, rooms, allowances, config, wall,
+                  [this](const BookingNews& news) {
+                    if (on_booking) on_booking(news);
+                    past_bookings.on_booking(news);
+                  }}),
         availability({queue, rooms, allowances, config, wall}),
-        updates({leases, queue, rooms, allowances, config, wall}) {
-    rooms.set_bookings(bookings);
-    bookings.add_listener(past_bookings);
-    leases.add_listener(past_bookings);
+        updates({leases, queue, rooms, allowances, config, wall}) {}
+
+  LeaseHooks lease_hooks() {
+    return {.publish =
+                [this](const LeaseEntry& entry, bool gone) {
+                  past_bookings.on_lease_change(entry, gone);
+                  if (on_lease) on_lease(entry, gone);
+                },
+            .holds_memory = [this](LeaseId id) { return holds_memory && holds_memory(id); }};
   }
 
+  // What a test has follow from a change, and say of a lease.
+  std::function<void(const LeaseEntry&, bool gone)> on_lease;
+  std::function<void(const RequestNews&)> on_request;
+  std::function<void(const BookingNews&)> on_booking;
+  std::function<bool(LeaseId)> holds_memory;
   NoSamples samples;
   NoTurns turns;
   Users users;

@@ -13,7 +13,7 @@
 
 namespace gpurota::daemon {
 
-class PastBookings final : public BookingListener, public LeaseListener {
+class PastBookings final {
  public:
   // All outlive it. `history` null: a booking counts until the daemon ends.
   struct Parts {
@@ -27,8 +27,8 @@ class PastBookings final : public BookingListener, public LeaseListener {
 
   // After that of the leases.
   void restore();
-  void on_booking(const BookingNews& news) override;
-  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  void on_booking(const BookingNews& news);
+  void on_lease_change(const LeaseEntry& entry, bool gone);
 
   std::vector<lease::BookedTime> booked_times() const;
 

@@ -330,8 +330,12 @@ void Queue::leave(RequestId id, const Error& why, std::optional<Author> by) {
     log::error("cannot remove a request from the store, the next start will",
                {{"request", to_string(id)}, {"error", removed.error().message}});
   }
-  for (RequestListener* const listener : listeners_) listener->on_request_gone(entry, why);
+  publish({.step = RequestStep::kGone, .request = entry, .why = &why});
   poke();
+}
+
+void Queue::publish(const RequestNews& news) const {
+  if (parts_.publish) parts_.publish(news);
 }
 
 void Queue::poke() {
@@ -345,7 +349,7 @@ void Queue::poke() {
 
 void Queue::settle() {
   settle_now();
-  for (RequestListener* const listener : listeners_) listener->on_settled();
+  if (parts_.on_settled) parts_.on_settled();
 }
 
 void Queue::settle_now() {
@@ -410,15 +414,13 @@ void Queue::grant(const lease::Grant& grant) {
     log::info("request is served", {{"request", to_string(entry.id)},
                                     {"uid", entry.asked.uid},
                                     {"lease", to_string((*made)->lease.id)}});
-    for (RequestListener* const each : listeners_) each->on_request_granted(entry, **made);
+    publish({.step = RequestStep::kGranted, .request = entry, .lease = *made});
     return;
   }
   log::error("a request cannot be served",
              {{"request", to_string(entry.id)}, {"error", made.error().error.message}});
   (void)parts_.store.remove_request(entry.id);
-  for (RequestListener* const listener : listeners_) {
-    listener->on_request_gone(entry, made.error().error);
-  }
+  publish({.step = RequestStep::kGone, .request = entry, .why = &made.error().error});
 }
 
 void Queue::send_away(const std::vector<LeaseId>& evict, const std::vector<LeaseId>& move_out,
@@ -428,8 +430,8 @@ void Queue::send_away(const std::vector<LeaseId>& evict, const std::vector<Lease
   };
   for (const LeaseId filler : evict) end(filler);
   for (const LeaseId filler : move_out) {
-    if (fillers_) {
-      fillers_->move_out(filler, for_whom(filler) + " needs its GPU");
+    if (parts_.move_out) {
+      parts_.move_out(filler, for_whom(filler) + " needs its GPU");
     } else {
       end(filler);
     }
@@ -477,7 +479,7 @@ void Queue::remember(const lease::QueueDecision& decision) {
   held_ = decision.held;
   plans_ = decision.plans;
   drop_impatient(decision);
-  // By id: those who are told may leave.
+  // By id: what follows from news may take a request out.
   std::vector<RequestId> changed;
   for (const lease::Waiting& waiting : decision.waiting) {
     const auto it = std::find_if(entries_.begin(), entries_.end(), [&](const QueueEntry& entry) {
@@ -492,8 +494,8 @@ void Queue::remember(const lease::QueueDecision& decision) {
     it->waiting = waiting;
   }
   for (const RequestId id : changed) {
-    for (RequestListener* const listener : listeners_) {
-      if (const QueueEntry* entry = find(id)) listener->on_request(*entry);
+    if (const QueueEntry* entry = find(id)) {
+      publish({.step = RequestStep::kWaits, .request = *entry});
     }
   }
 }

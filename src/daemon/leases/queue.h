@@ -37,20 +37,20 @@ struct QueueEntry {
   std::optional<Author> cancelled_by{};  // set with its end
 };
 
-// Whom requests concern. Queue calls all of them in the order in which they were added.
-class RequestListener {
- public:
-  virtual ~RequestListener() = default;
-  // A request waits, or what it waits for has changed.
-  virtual void on_request(const QueueEntry&) {}
-  // It is no more: it has become this lease, or it ended for this reason.
-  virtual void on_request_granted(const QueueEntry&, const LeaseEntry&) {}
-  virtual void on_request_gone(const QueueEntry&, const Error&) {}
-  // What is held for whom may have changed.
-  virtual void on_settled() {}
+enum class RequestStep {
+  kWaits,    // it waits, or what it waits for has changed
+  kGranted,  // it has become a lease, and is no more
+  kGone,     // it has ended without a lease
 };
 
-class Queue final : public LeaseListener {
+struct RequestNews {
+  RequestStep step;
+  const QueueEntry& request;
+  const LeaseEntry* lease = nullptr;  // of kGranted
+  const Error* why = nullptr;         // of kGone
+};
+
+class Queue final {
  public:
   // All outlive it.
   struct Parts {
@@ -65,6 +65,11 @@ class Queue final : public LeaseListener {
     const config::Config& config;
     std::function<WallTime()> wall_clock;
     FairShares* shares = nullptr;  // null: the order is that of coming
+    std::function<void(const RequestNews& news)> publish{};
+    // What is held for whom may have changed.
+    std::function<void()> on_settled{};
+    // Moves a filler out of its GPU, which somebody needs; empty: fillers in the way can only end.
+    std::function<void(LeaseId filler, const std::string& why)> move_out{};
   };
 
   explicit Queue(Parts parts)
@@ -72,10 +77,6 @@ class Queue final : public LeaseListener {
         order_({parts_.config, parts_.wall_clock, parts_.shares}),
         clocks_({parts_.loop, parts_.states, parts_.gpus}) {}
 
-  // Hears of everything from now on, after those who were added before; it outlives this.
-  void add_listener(RequestListener& listener) { listeners_.push_back(&listener); }
-  // Until it is called, fillers in the way of somebody can only end. They outlive this.
-  void set_fillers(MovableFillers& fillers) { fillers_ = &fillers; }
   // After that of the leases.
   Result<void> restore();
 
@@ -114,14 +115,13 @@ class Queue final : public LeaseListener {
   // Fillers in the way of somebody: they end, or other GPUs are found for them if that can be.
   void send_away(const std::vector<LeaseId>& evict, const std::vector<LeaseId>& move_out,
                  const std::function<std::string(LeaseId)>& for_whom);
-  // Each change may be what somebody waits for.
-  void on_lease_change(const LeaseEntry&, bool) override { poke(); }
 
  private:
   lease::Admission ask(const AcquireRequest& request);
   // Within the user's allowance by now; who has waited was counted then.
   tl::expected<const LeaseEntry*, lease::Refusal> make(const AcquireRequest& request,
                                                        std::vector<LeaseGpu> gpus);
+  void publish(const RequestNews& news) const;
   void drop_impatient(const lease::QueueDecision& decision);
   lease::QueueDecision decide();
   void count_time();
@@ -135,8 +135,6 @@ class Queue final : public LeaseListener {
   Result<void> restore_one(const ports::StoredRequest& stored);
 
   Parts parts_;
-  std::vector<RequestListener*> listeners_;
-  MovableFillers* fillers_ = nullptr;
   QueueOrder order_;
   std::vector<QueueEntry> entries_;  // in their order
   std::map<GpuUuid, RequestId> held_;

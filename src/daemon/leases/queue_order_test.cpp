@@ -23,7 +23,7 @@ class QueueOrderTest : public FakeWorldTest, public FairShares {
     processes.set_user(kAlice, "alice");
     processes.set_user(kBob, "bob");
     processes.set_user(kCarol, "carol");
-    world.leases.add_listener(world.queue);
+    world.on_lease = [this](const LeaseEntry&, bool) { world.queue.poke(); };
   }
 
   std::optional<lease::FairShare> share_of(uid_t uid) override {

@@ -10,7 +10,7 @@
 
 namespace gpurota::daemon {
 
-class BookingNotices final : public BookingListener {
+class BookingNotices final {
  public:
   // All outlive it.
   struct Parts {
@@ -19,7 +19,7 @@ class BookingNotices final : public BookingListener {
     std::function<WallTime()> wall_clock;
   };
   explicit BookingNotices(Parts parts) : parts_(std::move(parts)) {}
-  void on_booking(const BookingNews& news) override;
+  void on_booking(const BookingNews& news);
 
  private:
   std::string text_of(const BookingNews& news) const;

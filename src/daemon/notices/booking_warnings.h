@@ -18,7 +18,7 @@
 
 namespace gpurota::daemon {
 
-class BookingWarnings final : public BookingListener {
+class BookingWarnings final {
  public:
   using InTheWay = std::function<std::vector<LeaseId>(const BookingEntry&)>;
   // All outlive it.
@@ -41,7 +41,7 @@ class BookingWarnings final : public BookingListener {
   void restore();
   // How long before they begin bookings are told of may have changed.
   void on_config_change() { arm(); }
-  void on_booking(const BookingNews& news) override;
+  void on_booking(const BookingNews& news);
 
  private:
   // Of what is due for this booking after `told`, the first.

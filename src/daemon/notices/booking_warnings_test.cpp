@@ -40,7 +40,7 @@ class BookingWarningsTest : public FakeWorldTest, public Owners, public NoticeLi
     warnings.emplace(BookingWarnings::Parts{loop, processes, config, gpus, world->bookings,
                                             world->leases, *this, *this, [this] { return wall(); },
                                             [this](const BookingEntry&) { return in_the_way; }});
-    world->bookings.add_listener(*warnings);
+    world->on_booking = [this](const BookingNews& news) { warnings->on_booking(news); };
     ASSERT_TRUE(world->leases.restore());
     ASSERT_TRUE(world->bookings.restore());
     warnings->restore();

@@ -14,7 +14,7 @@
 
 namespace gpurota::daemon {
 
-class EndWarnings final : public LeaseListener {
+class EndWarnings final {
  public:
   // All outlive it.
   struct Parts {
@@ -28,7 +28,7 @@ class EndWarnings final : public LeaseListener {
 
   // The leases that the last daemon left, once.
   void restore();
-  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  void on_lease_change(const LeaseEntry& entry, bool gone);
 
  private:
   void arm(const LeaseEntry& entry);

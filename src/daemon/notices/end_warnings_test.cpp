@@ -28,8 +28,10 @@ class EndWarningsTest : public FakeWorldTest, public Owners {
     grants.emplace();
     world.emplace(loop, store, processes, gpus, *grants, config, [this] { return wall(); });
     warnings.emplace(EndWarnings::Parts{loop, world->leases, *this, [this] { return wall(); }});
-    world->leases.add_listener(*warnings);
-    world->leases.add_listener(world->bookings);
+    world->on_lease = [this](const LeaseEntry& entry, bool gone) {
+      warnings->on_lease_change(entry, gone);
+      world->bookings.on_lease_change();
+    };
     ASSERT_TRUE(world->leases.restore());
     ASSERT_TRUE(world->bookings.restore());
     warnings->restore();

@@ -21,7 +21,7 @@
 
 namespace gpurota::daemon {
 
-class LeaseNotices final : public LeaseListener, public RequestListener {
+class LeaseNotices final {
  public:
   // All outlive it.
   struct Parts {
@@ -41,8 +41,8 @@ class LeaseNotices final : public LeaseListener, public RequestListener {
   // How long before the end leases are told of may have changed.
   void on_config_change() { arm(); }
 
-  void on_lease_change(const LeaseEntry& entry, bool gone) override;
-  void on_request_gone(const QueueEntry& entry, const Error& why) override;
+  void on_lease_change(const LeaseEntry& entry, bool gone);
+  void on_request_gone(const QueueEntry& entry, const Error& why);
   void on_job_failed(uid_t owner, const std::string& job, const std::string& why);
 
  private:

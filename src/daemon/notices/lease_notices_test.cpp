@@ -30,8 +30,12 @@ class LeaseNoticesTest : public FakeWorldTest, public Owners, public NoticeListe
     ::tzset();
     processes.set_user(kAlice, "alice");
     processes.set_user(kRoot, "root");
-    leases.add_listener(notices);
-    world.queue.add_listener(notices);
+    world.on_lease = [this](const LeaseEntry& entry, bool gone) {
+      notices.on_lease_change(entry, gone);
+    };
+    world.on_request = [this](const RequestNews& news) {
+      if (news.why) notices.on_request_gone(news.request, *news.why);
+    };
   }
   LeaseNotices::Parts parts() {
     return {.loop = loop,

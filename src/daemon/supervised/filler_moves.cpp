@@ -109,15 +109,14 @@ void FillerMoves::bring_back(const GpuUuid& gpu) {
   table_.parts.turns.set_aside(*spot.lease, false);
 }
 
-std::optional<MovableFillers::Stay> FillerMoves::stay_of(LeaseId lease) const {
+std::optional<FillerStay> FillerMoves::stay_of(LeaseId lease) const {
   for (const auto& [gpu, spot] : table_.spots) {
     if (spot.lease != lease || spot.told_to_end || !table_.swap_lease_of(spot)) continue;
-    if (spot.moved_out) return MovableFillers::Stay{spot.stays, true};
+    if (spot.moved_out) return FillerStay{spot.stays, true};
     if (!spot.eviction && table_.way_out_of(gpu).how != filler::OnYield::kEvict)
       return std::nullopt;
     const sched::Holding held = table_.parts.turns.holding(lease, gpu);
-    return MovableFillers::Stay{held.wired + held.wired_unbacked + held.beside + held.lingering,
-                                false};
+    return FillerStay{held.wired + held.wired_unbacked + held.beside + held.lingering, false};
   }
   return std::nullopt;
 }

@@ -44,9 +44,7 @@ std::string control_text(const FillerEntry& entry, Fillers::What what, const std
 
 }  // namespace
 
-Fillers::Fillers(Parts parts) : table_(std::move(parts), *this) {
-  table_.parts.turns.add_listener(*this);
-}
+Fillers::Fillers(Parts parts) : table_(std::move(parts), *this) {}
 
 Result<void> Fillers::restore() { return FillerAdoption(table_, moves_, *this).take_up_all(); }
 

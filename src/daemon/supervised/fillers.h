@@ -22,11 +22,7 @@
 
 namespace gpurota::daemon {
 
-class Fillers final : public LeaseListener,
-                      public MovableFillers,
-                      public TurnListener,
-                      Supervisor::Policy,
-                      FillerExits {
+class Fillers final : Supervisor::Policy, FillerExits {
  public:
   // Of one user.
   static constexpr std::size_t kMostFillers = 32;
@@ -53,17 +49,17 @@ class Fillers final : public LeaseListener,
   void on_failed_look(const GpuUuid& gpu);
   // Which processes compute there now: an unknown one is looked at.
   void on_glimpse(const GpuUuid& gpu, const std::vector<pid_t>& pids);
-  void on_lease_change(const LeaseEntry& entry, bool gone) override;
-  void on_turns_change() override { moves_.look_at_evictions(); }
+  void on_lease_change(const LeaseEntry& entry, bool gone);
+  void on_turns_change() { moves_.look_at_evictions(); }
 
   // Somebody needs the GPU of this filler, and fits beside what stays of it.
-  void move_out(LeaseId lease, const std::string& why) override;
-  std::optional<Stay> stay_of(LeaseId lease) const override { return moves_.stay_of(lease); }
+  void move_out(LeaseId lease, const std::string& why);
+  std::optional<FillerStay> stay_of(LeaseId lease) const { return moves_.stay_of(lease); }
   // A look at this GPU is all that an eviction waits for.
   bool expects_look(const GpuUuid& gpu) const { return moves_.expects_look(gpu); }
 
   // From TERM to KILL of a lease of kind filler.
-  std::optional<Duration> grace_of(const LeaseEntry& entry) const override;
+  std::optional<Duration> grace_of(const LeaseEntry& entry) const;
   // Whether a filler may go on this GPU some day, so that it is looked at often enough.
   bool is_of_interest(const GpuUuid& gpu) const;
 

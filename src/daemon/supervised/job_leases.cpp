@@ -37,10 +37,6 @@ std::optional<std::string> JobLeases::end_of_command(const LeaseEntry& entry) co
   return std::nullopt;
 }
 
-void JobLeases::on_time_over(const ports::ProcessId& holder, const std::string& why) {
-  jobs_.on_time_over(holder, why);
-}
-
 void JobLeases::release(LeaseId lease, const std::string& reason) {
   leases_.end(lease, EndCause::kReleased, reason);
 }

@@ -10,16 +10,15 @@
 
 namespace gpurota::daemon {
 
-class JobLeases final : public LeaseListener, public LeaseEnforcement {
+class JobLeases final : public LeaseEnforcement {
  public:
   // Both outlive it.
   JobLeases(LeaseManager& leases, Jobs& jobs) : leases_(leases), jobs_(jobs) {}
 
   // The leases that the last daemon left. After both have been restored.
   void restore();
-  void on_lease_change(const LeaseEntry& entry, bool gone) override;
-  std::optional<std::string> end_of_command(const LeaseEntry& entry) const override;
-  void on_time_over(const ports::ProcessId& holder, const std::string& why) override;
+  void on_lease_change(const LeaseEntry& entry, bool gone);
+  std::optional<std::string> end_of_command(const LeaseEntry& entry) const;
   void release(LeaseId lease, const std::string& reason) override;
   // A job that nobody watches is not left to go on like that.
   void on_over_limit(LeaseId lease, const std::string& what) override;

@@ -11,7 +11,7 @@
 
 namespace gpurota::daemon {
 
-class LimitKeeper final : public LeaseListener {
+class LimitKeeper final {
  public:
   struct Parts {
     LeaseManager& leases;
@@ -24,7 +24,7 @@ class LimitKeeper final : public LeaseListener {
   explicit LimitKeeper(Parts parts) : parts_(std::move(parts)) {}
 
   void after_look(const GpuUuid& gpu, TimePoint now);
-  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  void on_lease_change(const LeaseEntry& entry, bool gone);
   // How long each grant above a soft limit is to take.
   static Duration throttle(const config::Config& config);
 

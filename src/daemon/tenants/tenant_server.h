@@ -21,7 +21,7 @@
 
 namespace gpurota::daemon {
 
-class TenantServer final : public LeaseListener, private TenantHandler {
+class TenantServer final : private TenantHandler {
  public:
   struct Parts {
     ports::EventLoop& loop;
@@ -49,8 +49,8 @@ class TenantServer final : public LeaseListener, private TenantHandler {
   const TenantTable& table() const { return table_; }
 
   // A lease has changed or is gone: the pages, and the connections.
-  void on_lease_change(const LeaseEntry& entry, bool gone) override;
-  bool holds_memory(LeaseId lease) const override { return parts_.swap.has_dead(lease); }
+  void on_lease_change(const LeaseEntry& entry, bool gone);
+  bool holds_memory(LeaseId lease) const { return parts_.swap.has_dead(lease); }
 
   // Before a look at `gpu`, and after it; `outsiders` by lease: held by processes that are no tenants.
   void before_look(const GpuUuid& gpu) { accounts_.before_look(gpu); }

@@ -137,11 +137,10 @@ Result<void> TurnKeeper::check(const GpuInfo& gpu, const GpuSettings& settings) 
   return trial.set_gpu(for_turns(gpu, settings));
 }
 
-Result<void> TurnKeeper::check_new(const Lease& lease) {
+Result<void> TurnKeeper::check_new(const Lease& lease) const {
   if (!lease.swap()) return {};
-  refresh();
   GPUROTA_TRY(check_pinned(lease));
-  return turns_.add_lease(terms_of(lease));
+  return turns_.check_lease(terms_of(lease));
 }
 
 Bytes TurnKeeper::oversize_of(uid_t uid) const {
@@ -172,7 +171,7 @@ void TurnKeeper::restore(TimePoint until) {
   began_ = ipc::ticks_since_boot();
   for (const auto& [id, entry] : parts_.leases.entries()) {
     if (!entry.lease.swap()) continue;
-    turns_.restore_lease(terms_of(entry.lease));
+    turns_.add_lease(terms_of(entry.lease));
     restored_.insert(id);
   }
   if (!restored_.empty()) turns_.hold_until(until);
@@ -188,7 +187,11 @@ void TurnKeeper::on_lease_change(const LeaseEntry& entry, bool gone) {
   if (lease.exclusive()) return;
   if (!lease.swap()) return refresh();
   if (!gone) {
-    turns_.update_lease(terms_of(lease));
+    if (turns_.has_lease(lease.id)) {
+      turns_.update_lease(terms_of(lease));
+    } else {
+      turns_.add_lease(terms_of(lease));
+    }
     return feed(sched::Tick{});
   }
   restored_.erase(lease.id);
@@ -236,7 +239,7 @@ void TurnKeeper::take(const sched::Actions& actions) {
     if (const auto* trouble = std::get_if<sched::ReportTrouble>(&action)) report(*trouble);
   }
   schedule();
-  for (TurnListener* const listener : listeners_) listener->on_turns_change();
+  if (parts_.on_change) parts_.on_change();
 }
 
 void TurnKeeper::schedule() {

@@ -21,6 +21,7 @@
 #include "sched/turns.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -43,14 +44,7 @@ class TurnCarrier {
   virtual bool has_rdma_device(TenantId id) const = 0;
 };
 
-// Hears when turns have changed.
-class TurnListener {
- public:
-  virtual ~TurnListener() = default;
-  virtual void on_turns_change() = 0;
-};
-
-class TurnKeeper final : public LeaseListener, public TurnNeeds {
+class TurnKeeper final : public TurnNeeds {
  public:
   struct Parts {
     ports::EventLoop& loop;
@@ -61,6 +55,7 @@ class TurnKeeper final : public LeaseListener, public TurnNeeds {
     Recorder& recorder;
     const Users& users;
     Owners& owners;
+    std::function<void()> on_change;  // after each change of turns
   };
 
   explicit TurnKeeper(Parts parts) : parts_(std::move(parts)) {}
@@ -73,19 +68,18 @@ class TurnKeeper final : public LeaseListener, public TurnNeeds {
   // Whether these settings could hold for the GPU with what is there; changes nothing.
   Result<void> check(const GpuInfo& gpu, const GpuSettings& settings) const;
 
-  // A new lease; one that takes turns is refused if it could never be resident beside what others cannot move, or if host memory
-  // has no room for what of it is to lie there.
-  Result<void> check_new(const Lease& lease) override;
+  // Whether the lease can be made. An error if it is a swap lease that could never be resident beside what others cannot move,
+  // or if host memory has no room for its oversize part.
+  Result<void> check_new(const Lease& lease) const;
   // Once, at the start: the leases that the last daemon left. Nothing is decided before `until`.
   void restore(TimePoint until);
-  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  void on_lease_change(const LeaseEntry& entry, bool gone);
   // The process may have been a tenant of the lease under the last daemon: both are older than this
   // one.
   bool may_have_known(LeaseId lease, const ports::ProcessId& process) const;
 
   // A filler that is moved out of its GPU, and back: sched/turns.h.
   void set_aside(LeaseId lease, bool aside);
-  void add_listener(TurnListener& listener) { listeners_.push_back(&listener); }
 
   void feed(const sched::Event& event);
   // Held on the GPU by whom turns do not know.
@@ -129,7 +123,6 @@ class TurnKeeper final : public LeaseListener, public TurnNeeds {
 
   Parts parts_;
   TurnCarrier* carrier_ = nullptr;
-  std::vector<TurnListener*> listeners_;
   sched::Turns turns_;
   std::uint64_t changes_ = 0;
   ports::EventLoop::SourcePtr timer_;

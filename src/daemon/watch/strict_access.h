@@ -41,7 +41,7 @@ struct AccessReport {
   std::vector<sys::DeviceOpener> openers;  // without a lease; as of a minute ago at the most
 };
 
-class StrictAccess final : public LeaseListener {
+class StrictAccess final {
  public:
   static constexpr Duration kPeriod = std::chrono::seconds(5);
   // From a change in /dev to the look at it, so that nobody keeps the worker busy.
@@ -70,7 +70,7 @@ class StrictAccess final : public LeaseListener {
   void start();
   // The configuration, the users that it names, or the GPUs have changed.
   void refresh();
-  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  void on_lease_change(const LeaseEntry& entry, bool gone);
 
   // Nothing: it is off, and nothing is left to restore.
   std::optional<AccessReport> report() const;

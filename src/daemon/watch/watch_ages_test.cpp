@@ -21,7 +21,9 @@ TEST_F(WatchKeeperTest, WhatALeaseLeavesIsBeingFreedAndNobodyGetsItsGpu) {
   read(gib(18));
   read(gib(18));
   EXPECT_EQ(world.states.unreserved(kGpu).hidden.bytes, Bytes()) << "its lease is charged for it";
-  leases.add_listener(keeper);
+  world.on_lease = [this](const LeaseEntry& entry, bool gone) {
+    keeper.on_lease_change(entry, gone);
+  };
   processes.die(leases.find(id)->main->pid());
   loop.advance(1s);
   ASSERT_FALSE(leases.find(id));

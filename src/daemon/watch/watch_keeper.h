@@ -42,7 +42,7 @@ class LeaseEnforcement {
   virtual void on_over_limit(LeaseId lease, const std::string& what) = 0;
 };
 
-class WatchKeeper final : public LeaseListener {
+class WatchKeeper final {
  public:
   struct Parts {
     ports::EventLoop& loop;
@@ -95,7 +95,7 @@ class WatchKeeper final : public LeaseListener {
   void on_look(const watch::Look& look);
   // What a lease covers is unreserved use without it, and the other way round: known before the GPU is
   // given to anybody, not at the next look.
-  void on_lease_change(const LeaseEntry& entry, bool gone) override;
+  void on_lease_change(const LeaseEntry& entry, bool gone);
 
   // What the last look at each GPU showed.
   std::vector<watch::Finding> seen() const { return watcher_.seen(); }
