@@ -21,6 +21,7 @@ import check_sizes  # noqa: E402
 import check_skips  # noqa: E402
 import check_threads  # noqa: E402
 import check_walks  # noqa: E402
+import check_words  # noqa: E402
 import list_skips  # noqa: E402
 
 
@@ -652,6 +653,44 @@ class SkipsOfARun(Tree):
     def test_a_result_that_cannot_be_read_is_a_failure(self):
         self.write("a.xml", "<testsuites>")
         self.assertEqual(list_skips.main([self.root]), 1)
+
+
+class Wording(Tree):
+    def count(self):
+        return check_words.count(self.root)[0]
+
+    def test_a_sentence_that_begins_with_a_pronoun_is_counted(self):
+        self.write("src/lease/a.h", "// A lease. It ends\n// with its command. Whoever waits is served.\nint it = 0;\n")
+        self.assertEqual(self.count()["src/lease"], [2, 0, 0])
+        self.write("src/lease/a.h", "int a = 0;  // This is what it is.\n")
+        self.assertEqual(self.count()["src/lease"], [1, 0, 0])
+
+    def test_other_sentences_and_code_are_not(self):
+        self.write("src/lease/a.h", "// Ends the lease, and what it holds. Italian is fine.\nconst char* kText = \"It is. It was.\";\n")
+        self.assertEqual(self.count()["src/lease"], [0, 0, 0])
+
+    def test_documents_are_read_by_paragraph_item_and_cell(self):
+        self.write("docs/a.md", "A page\nThis is one line. They are two.\n\n- What is it\n\n| x | It is |\n\n```\nIt is code.\n```\n")
+        self.assertEqual(self.count()["docs"], [3, 0, 0])
+
+    def test_identifiers_are_counted_and_words_that_contain_them_are_not(self):
+        self.write("src/sys/a.cpp", "Doorman doorman_; void look_soon(); int desktop; int look_up; bool crowded;\n")
+        self.assertEqual(self.count()["src/sys"], [0, 3, 0])
+
+    def test_long_lines_of_code_are_counted_and_those_of_documents_are_not(self):
+        self.write("src/sys/a.cpp", "x" * 101 + "\n" + "x" * 100 + "\n")
+        self.write("docs/a.md", "x" * 101 + "\n")
+        self.assertEqual((self.count()["src/sys"][2], self.count()["docs"][2]), (1, 0))
+
+    def test_a_count_may_not_rise_and_a_lower_one_is_to_be_kept(self):
+        self.assertEqual(check_words.compare({"src/a": [1, 2, 3]}, {"src/a": [1, 2, 3]}), [])
+        self.assertIn("2 sentences, 1 before", check_words.compare({"src/a": [2, 2, 3]}, {"src/a": [1, 2, 3]})[0])
+        self.assertIn("--update", check_words.compare({"src/a": [1, 2, 2]}, {"src/a": [1, 2, 3]})[0])
+        self.assertIn("1 names, 0 before", check_words.compare({"src/new": [0, 1, 0]}, {})[0])
+
+    def test_a_room_of_the_daemon_has_a_row_of_its_own(self):
+        self.assertEqual(check_words.folder_of("src/daemon/leases/queue.cpp"), "src/daemon/leases")
+        self.assertEqual(check_words.folder_of("src/cli/top/model.cpp"), "src/cli")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Counts wording that docs/dev/words.md refuses, by folder. A count may only fall. Runs as a test.
+
+    tools/check_words.py [ROOT]            compares the counts with tools/words.tsv; exits 1 if one is higher
+    tools/check_words.py --list FOLDER     prints what is counted in a folder as file:line: text
+    tools/check_words.py --update          writes the counts of today
+
+Three kinds are counted:
+  sentences  a sentence that begins with a pronoun (It, They, This, That, What, Who, Whoever, Whose)
+  names      an identifier with a word that the field has a standard word for
+  columns    a line of code or of a comment that is longer than 100 columns
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+TABLE = "tools/words.tsv"
+KINDS = ("sentences", "names", "columns")
+COLUMNS = 100
+
+CODE = (".cpp", ".h", ".c", ".cu", ".in")
+SCRIPTS = (".py", ".sh", ".bash", ".bats")
+TEXTS = (".md", ".1", ".5", ".7", ".8")
+# Where text is counted, and how deep a folder has a row of its own.
+ROOTS = {"src": 3, "sim": 2, "tests": 2, "bench": 2, "demo": 1, "python": 1, "tools": 1, "docs": 2, "man": 1, "packaging": 1}
+PRONOUN = re.compile(r"(?:^|[.!?:] +)((?:It|They|This|That|What|Who|Whoever|Whose)\b[^.!?]*)")
+# One word of an identifier, or several that follow each other.
+NAMES = {"doorman", "look", "looks", "glimpse", "glimpses", "turnstile", "courier", "crowd", "repeats", "hearsay", "untold",
+         "desk", "way in", "in vain", "house parts"}
+MEANT = ("look up",)  # the standard term
+WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+IDENTIFIER = re.compile(r"\b[A-Za-z_][A-Za-z0-9_]*\b")
+
+
+def comments_of(text, mark):
+    """(line, text) of each comment: lines that follow each other are one."""
+    found = []
+    begin, parts = 0, []
+    for number, line in enumerate(text.split("\n"), 1):
+        stripped = line.strip()
+        if stripped.startswith(mark) and not stripped.startswith("#!"):
+            if not parts:
+                begin = number
+            parts.append(stripped[len(mark):].strip())
+            continue
+        if parts:
+            found.append((begin, " ".join(parts)))
+            parts = []
+        # Behind code. A mark within a string has no blank before and after it.
+        at = line.find(" " + mark + " ")
+        if at >= 0:
+            found.append((number, line[at + len(mark) + 2:].strip()))
+    if parts:
+        found.append((begin, " ".join(parts)))
+    return found
+
+
+def paragraphs_of(text):
+    """(line, text) of each paragraph, item or cell of a document, without its blocks of code."""
+    found = []
+    begin, parts, code = 0, [], False
+
+    def end():
+        if parts:
+            found.append((begin, " ".join(parts)))
+            parts.clear()
+
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip().startswith("```"):
+            code = not code
+            end()
+            continue
+        if code or line.startswith("    "):
+            continue
+        stripped = line.strip()
+        if stripped.startswith("|"):
+            end()
+            found += [(number, cell.strip()) for cell in stripped.strip("|").split("|")]
+            continue
+        if not stripped or stripped[0] in "#.'" or re.match(r"([-*]|\d+\.) ", stripped):
+            end()
+            stripped = re.sub(r"^([-*]|\d+\.) |^\..*$", "", stripped)
+        if stripped:
+            if not parts:
+                begin = number
+            parts.append(stripped)
+    end()
+    return found
+
+
+def sentences_of(name, text):
+    """(line, text) of each sentence that begins with a pronoun."""
+    if name.endswith(TEXTS):
+        pieces = paragraphs_of(text)
+    else:
+        pieces = comments_of(text, "//" if name.endswith(CODE) else "#")
+    return [(line, match.strip()) for line, piece in pieces
+            for match in PRONOUN.findall(piece.replace("**", "").replace("\\fB", "").replace("\\fR", ""))]
+
+
+def is_refused(identifier):
+    words = " ".join(WORD.findall(identifier)).lower()
+    for term in MEANT:
+        words = words.replace(term, "")
+    return any(" %s " % name in " %s " % words for name in NAMES)
+
+
+def names_of(name, text):
+    """(line, identifier) of each identifier with a refused word."""
+    if not name.endswith(CODE + SCRIPTS):
+        return []
+    return [(number, word) for number, line in enumerate(text.split("\n"), 1)
+            for word in IDENTIFIER.findall(line.split("//")[0]) if is_refused(word)]
+
+
+def columns_of(name, text):
+    """(line, text) of each line of code that is too long."""
+    if not name.endswith(CODE + SCRIPTS):
+        return []
+    return [(number, line) for number, line in enumerate(text.split("\n"), 1) if len(line) > COLUMNS]
+
+
+FINDERS = {"sentences": sentences_of, "names": names_of, "columns": columns_of}
+
+
+def folder_of(path):
+    parts = path.split("/")
+    depth = ROOTS[parts[0]]
+    # src/daemon has a row for each room, a module one for all of it.
+    if parts[:2] != ["src", "daemon"] and parts[:2] != ["src", "interposer"]:
+        depth = min(depth, 2)
+    return "/".join(parts[:-1][:depth])
+
+
+def files_of(root):
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", *ROOTS],
+                            check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+    names = [name for name in listed.decode().split("\0") if name]
+    if not names:  # a copy without git
+        names = [os.path.relpath(os.path.join(folder, name), root) for top in ROOTS
+                 for folder, _, files in os.walk(os.path.join(root, top)) for name in files]
+    return sorted(name for name in set(names)
+                  if name.endswith(CODE + SCRIPTS + TEXTS) and os.path.isfile(os.path.join(root, name)))
+
+
+def count(root):
+    """{folder: [count of each kind]}, and {(folder, kind): ["file:line: text"]}."""
+    counts, places = {}, {}
+    for name in files_of(root):
+        with open(os.path.join(root, name), encoding="utf-8", errors="replace") as file:
+            text = file.read()
+        folder = folder_of(name)
+        for index, kind in enumerate(KINDS):
+            found = FINDERS[kind](name, text)
+            counts.setdefault(folder, [0] * len(KINDS))[index] += len(found)
+            places.setdefault((folder, kind), []).extend("%s:%d: %s" % (name, line, what.strip()[:90])
+                                                         for line, what in found)
+    return counts, places
+
+
+def read_table(root):
+    rows = {}
+    with open(os.path.join(root, TABLE), encoding="utf-8") as file:
+        for line in file.read().split("\n")[1:]:
+            if line:
+                folder, *numbers = line.split("\t")
+                rows[folder] = [int(number) for number in numbers]
+    return rows
+
+
+def write_table(root, counts):
+    with open(os.path.join(root, TABLE), "w", encoding="utf-8") as file:
+        file.write("\t".join(("folder",) + KINDS) + "\n")
+        for folder, numbers in sorted(counts.items()):
+            file.write("\t".join([folder] + [str(number) for number in numbers]) + "\n")
+
+
+def compare(counts, table):
+    """A line for each count that is not that of the table."""
+    problems = []
+    for folder in sorted(set(counts) | set(table)):
+        now, before = counts.get(folder, [0] * len(KINDS)), table.get(folder, [0] * len(KINDS))
+        for index, kind in enumerate(KINDS):
+            if now[index] > before[index]:
+                problems.append("%s: %d %s, %d before: see tools/check_words.py --list %s and docs/dev/words.md"
+                                % (folder, now[index], kind, before[index], folder))
+            elif now[index] < before[index]:
+                problems.append("%s: only %d %s, %d before: keep that by tools/check_words.py --update"
+                                % (folder, now[index], kind, before[index]))
+    return problems
+
+
+def main(arguments):
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if arguments[:1] == ["--update"]:
+        counts, _ = count(root)
+        table = read_table(root) if os.path.exists(os.path.join(root, TABLE)) else counts
+        raised = [line for line in compare(counts, table) if "only" not in line]
+        if raised:
+            print("\n".join(raised))
+            return 1
+        write_table(root, counts)
+        return 0
+    if arguments[:1] == ["--list"]:
+        _, places = count(root)
+        for (folder, kind), lines in sorted(places.items()):
+            if folder in arguments[1:]:
+                print("\n".join("%s: %s" % (kind, line) for line in lines))
+        return 0
+    root = arguments[0] if arguments else root
+    counts, _ = count(root)
+    problems = compare(counts, read_table(root))
+    print("\n".join(problems + ["words: %d folders, %s" % (len(counts), ", ".join(
+        "%d %s" % (sum(row[index] for row in counts.values()), kind) for index, kind in enumerate(KINDS)))]))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
