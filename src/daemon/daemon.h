@@ -24,7 +24,6 @@
 #include "daemon/site_config.h"
 #include "daemon/supervised/job_leases.h"
 #include "daemon/tenants/lease_charges.h"
-#include "daemon/tenants/turn_looks.h"
 #include "daemon/users/users.h"
 #include "daemon/users/web_sessions.h"
 #include "daemon/watch/strict_access.h"
@@ -39,7 +38,7 @@
 
 namespace gpurota::daemon {
 
-class Daemon : private GpuFinder::Listener, private Reloading {
+class Daemon : private Reloading {
  public:
   // The world, as adapters. All must outlive the daemon.
   struct World {
@@ -128,7 +127,7 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   Supervisor::Parts supervisor_parts();
   // The configuration, or what is known of those whom it names.
   void on_rules_change();
-  void on_gpus_found(const std::vector<GpuInfo>& gpus, const std::vector<GpuLink>& links) override;
+  void on_gpus_found(const std::vector<GpuInfo>& gpus, const std::vector<GpuLink>& links);
   void on_durability(const ports::Durability::News& news);
   bool holds_lease(uid_t uid) const;
   void record(proto::EventType type, const char* message);
@@ -182,7 +181,6 @@ class Daemon : private GpuFinder::Listener, private Reloading {
   LibraryReader libraries_;
   WatchKeeper watch_;
   StrictAccess strict_;
-  KeptTurnLooks turn_looks_;
   SeriesKeeper series_;
   Views views_;
   Looks looks_;

@@ -78,8 +78,9 @@ struct CallParts {
   const CdiSpecs* cdi = nullptr;
   Courier* courier = nullptr;
   const SeriesKeeper* series = nullptr;
-  EventListener* streams = nullptr;  // hears when one of them has an answer; with `courier`
-  WebSessions* sessions = nullptr;   // with `streams` and `config`; null: nobody can sign in
+  // A stream has an answer. With `courier` and `sessions`.
+  std::function<void()> wake_streams{};
+  WebSessions* sessions = nullptr;  // with `wake_streams` and `config`; null: nobody can sign in
 };
 
 }  // namespace gpurota::daemon

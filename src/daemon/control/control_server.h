@@ -37,9 +37,7 @@ namespace gpurota::daemon {
 
 struct ControlConnection;
 
-class ControlServer final : public EventListener,
-                            public Owners,
-                            private TurnClient<const ControlConnection*> {
+class ControlServer final : public Owners, private TurnClient<const ControlConnection*> {
  public:
   struct Parts {
     ports::EventLoop& loop;
@@ -66,7 +64,7 @@ class ControlServer final : public EventListener,
   // Says something else to those who hold it.
   void tell_owner(LeaseId lease, const std::string& message) override;
   // There may be more answers in the streams.
-  void on_event() override;
+  void on_event();
   // Says what was held back until the disk has it, and serves the calls that waited for the store.
   void on_durability(const ports::Durability::News& news);
 

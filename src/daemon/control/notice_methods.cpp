@@ -19,8 +19,8 @@ struct TestAnswers {
 
 class TestStream final : public AnswerStream {
  public:
-  TestStream(Courier& courier, EventListener& streams, Notice notice)
-      : courier_(courier), streams_(streams), notice_(std::move(notice)) {}
+  TestStream(Courier& courier, std::function<void()> wake_streams, Notice notice)
+      : courier_(courier), wake_streams_(std::move(wake_streams)), notice_(std::move(notice)) {}
 
   std::optional<std::string> next() override {
     if (!std::exchange(begun_, true)) begin();
@@ -33,7 +33,7 @@ class TestStream final : public AnswerStream {
 
  private:
   void begin() {
-    answers_->open = courier_.test(notice_, [answers = answers_, &streams = streams_](
+    answers_->open = courier_.test(notice_, [answers = answers_, wake = wake_streams_](
                                                 Channel channel, const ports::ProgramEnd& end) {
       const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(end.took);
       answers->said.push_back({.channel = to_string(channel),
@@ -41,7 +41,7 @@ class TestStream final : public AnswerStream {
                                .took_ms = took.count(),
                                .detail = end_text(end)});
       --answers->open;
-      streams.on_event();
+      wake();
     });
     // The configuration was read again in this very moment.
     if (answers_->open == 0) {
@@ -50,7 +50,7 @@ class TestStream final : public AnswerStream {
   }
 
   Courier& courier_;
-  EventListener& streams_;
+  std::function<void()> wake_streams_;
   Notice notice_;
   bool begun_ = false;
   std::shared_ptr<TestAnswers> answers_ = std::make_shared<TestAnswers>();
@@ -63,7 +63,7 @@ Outcome NoticeMethods::on(const Caller& caller, const proto::TestNotice& call) {
   if (user != caller.uid && !parts_.views.is_administrator(caller.uid)) {
     return refused({Code::kDenied, 0, "only administrators may send a test to somebody else"});
   }
-  if (!parts_.courier || !parts_.streams) {
+  if (!parts_.courier || !parts_.wake_streams) {
     return refused({Code::kUnavailable, 0, "this daemon notifies nobody"});
   }
   Notice notice{.kind = NoticeKind::kTest, .to = user};
@@ -75,7 +75,7 @@ Outcome NoticeMethods::on(const Caller& caller, const proto::TestNotice& call) {
        .detail = "nothing is sent: a test has several answers, call it with `more`"});
   // It is sent when the first of them is asked for.
   outcome.stream =
-      std::make_shared<TestStream>(*parts_.courier, *parts_.streams, std::move(notice));
+      std::make_shared<TestStream>(*parts_.courier, parts_.wake_streams, std::move(notice));
   return outcome;
 }
 

@@ -24,7 +24,8 @@ struct Answered {
 // One answer, as soon as it is known.
 class LateAnswer : public AnswerStream {
  public:
-  explicit LateAnswer(EventListener& streams) : streams_(streams) {}
+  explicit LateAnswer(std::function<void()> wake_streams)
+      : wake_streams_(std::move(wake_streams)) {}
   ~LateAnswer() override { answered_->gone = true; }
 
   std::optional<std::string> next() override {
@@ -39,17 +40,17 @@ class LateAnswer : public AnswerStream {
   // `answer`: called when the account is known, unless this is gone. Its text is told.
   void look_up(Users& users, uid_t uid,
                std::function<std::string(const Result<ports::Account>&)> answer) {
-    users.look_up(uid, [answered = answered_, &streams = streams_,
+    users.look_up(uid, [answered = answered_, wake = wake_streams_,
                         answer = std::move(answer)](const Result<ports::Account>& account) {
       if (answered->gone) return;
       answered->text = answer(account);
-      streams.on_event();
+      wake();
     });
   }
   void tell(std::string text) { answered_->text = std::move(text); }
 
  private:
-  EventListener& streams_;
+  std::function<void()> wake_streams_;
   std::shared_ptr<Answered> answered_ = std::make_shared<Answered>();
   bool begun_ = false, told_ = false;
 };
@@ -63,10 +64,10 @@ class Serving final : public LateAnswer {
     WebSessions& sessions;
     Users& users;
     const config::Config& config;
-    EventListener& streams;
+    std::function<void()> wake_streams;
   };
   Serving(Parts parts, uid_t uid, std::string url)
-      : LateAnswer(parts.streams), parts_(parts), uid_(uid), url_(std::move(url)) {}
+      : LateAnswer(parts.wake_streams), parts_(parts), uid_(uid), url_(std::move(url)) {}
   ~Serving() override {
     if (server_) parts_.sessions.remove_server(*server_);
   }
@@ -99,8 +100,8 @@ class Serving final : public LateAnswer {
 class Vouched final : public LateAnswer {
  public:
   using Answer = std::function<std::string(const Result<ports::Account>&)>;
-  Vouched(EventListener& streams, Users& users, uid_t uid, Answer answer)
-      : LateAnswer(streams), users_(users), uid_(uid), answer_(std::move(answer)) {}
+  Vouched(std::function<void()> wake_streams, Users& users, uid_t uid, Answer answer)
+      : LateAnswer(std::move(wake_streams)), users_(users), uid_(uid), answer_(std::move(answer)) {}
 
  private:
   void begin() override { look_up(users_, uid_, answer_); }
@@ -153,13 +154,14 @@ std::optional<Caller> WebMethods::caller_of(const Caller& server, std::string_vi
 }
 
 Outcome WebMethods::on(const Caller& caller, const proto::ServeWeb& call) {
-  if (!parts_.sessions || !parts_.streams) return refused({Code::kUnavailable, 0, kNoSessions});
+  if (!parts_.sessions || !parts_.wake_streams)
+    return refused({Code::kUnavailable, 0, kNoSessions});
   if (!is_page_url(call.url)) {
     return refused({Code::kInvalid, 0, "the page's address is http://HOST:PORT/ or https://…/"});
   }
   return streamed(needs_more(),
                   std::make_shared<Serving>(Serving::Parts{*parts_.sessions, parts_.users,
-                                                           *parts_.config, *parts_.streams},
+                                                           *parts_.config, parts_.wake_streams},
                                             caller.uid, call.url));
 }
 
@@ -193,7 +195,8 @@ Outcome WebMethods::on(const Caller& caller, const proto::SignIn& call) {
 }
 
 Outcome WebMethods::on(const Caller& caller, const proto::SignInByProxy& call) {
-  if (!parts_.sessions || !parts_.streams) return refused({Code::kUnavailable, 0, kNoSessions});
+  if (!parts_.sessions || !parts_.wake_streams)
+    return refused({Code::kUnavailable, 0, kNoSessions});
   if (auto may = parts_.sessions->check_server(caller.uid); !may) return refused(may.error());
   auto answer = [this, caller, call](const Result<ports::Account>& account) {
     if (!account) return error_text(account.error());
@@ -207,8 +210,8 @@ Outcome WebMethods::on(const Caller& caller, const proto::SignInByProxy& call) {
     return proto::reply_json<proto::SignInByProxy>(
         {.token = std::move(opened->token), .session = describe(as, opened->session)});
   };
-  return streamed(needs_more(), std::make_shared<Vouched>(*parts_.streams, parts_.users, call.uid,
-                                                          std::move(answer)));
+  return streamed(needs_more(), std::make_shared<Vouched>(parts_.wake_streams, parts_.users,
+                                                          call.uid, std::move(answer)));
 }
 
 Outcome WebMethods::on(const Caller& caller, const proto::ListWebSessions&) {

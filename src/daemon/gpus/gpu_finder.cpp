@@ -41,7 +41,7 @@ void GpuFinder::on_answer(Result<Machine> machine) {
   driver_ = {std::move(machine->driver), std::nullopt};
   log::info("GPUs found",
             {{"count", machine->gpus.size()}, {"driver", driver_.info->driver_version}});
-  listener_.on_gpus_found(machine->gpus, machine->links);
+  on_found_(machine->gpus, machine->links);
 }
 
 }  // namespace gpurota::daemon

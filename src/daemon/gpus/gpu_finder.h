@@ -7,6 +7,7 @@
 #include "sys/worker.h"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -14,22 +15,18 @@ namespace gpurota::daemon {
 
 class GpuFinder {
  public:
-  class Listener {
-   public:
-    virtual ~Listener() = default;
-    virtual void on_gpus_found(const std::vector<GpuInfo>& gpus,
-                               const std::vector<GpuLink>& links) = 0;
-  };
+  using OnFound =
+      std::function<void(const std::vector<GpuInfo>& gpus, const std::vector<GpuLink>& links)>;
   static constexpr const char* kDriverHangs =
       "the NVIDIA driver has been asked for its GPUs and does not answer: if it goes on so, see "
       "the kernel's log (`dmesg`) and reboot";
 
   // The worker alone uses the probe, which may outlive us. `patience`: of ask(), and then it is said that the driver hangs.
   GpuFinder(ports::EventLoop& loop, std::shared_ptr<ports::GpuProbe> probe,
-            std::chrono::milliseconds patience, Listener& listener)
+            std::chrono::milliseconds patience, OnFound on_found)
       : loop_(loop),
         patience_(patience),
-        listener_(listener),
+        on_found_(std::move(on_found)),
         probe_(std::move(probe)),
         worker_(loop, "driver") {}
 
@@ -52,7 +49,7 @@ class GpuFinder {
 
   ports::EventLoop& loop_;
   std::chrono::milliseconds patience_;
-  Listener& listener_;
+  OnFound on_found_;
   std::shared_ptr<ports::GpuProbe> probe_;
   sys::Worker worker_;
   DriverState driver_;

@@ -140,7 +140,7 @@ void Recorder::record(Event event) {
     return schedule(kEventDelay);
   }
   events_.set_stored(events_.last_id());
-  if (parts_.listener) parts_.listener->on_event();
+  if (parts_.on_event) parts_.on_event();
 }
 
 void Recorder::keep(ports::StoredEvent event) {
@@ -470,8 +470,8 @@ void Recorder::tell_stored(std::uint64_t upto) {
   for (; !stored_.empty() && stored_.front().change <= upto; stored_.pop_front()) {
     events_.set_stored(stored_.front().last_event);
   }
-  if (events_.stored_id() != before && !closing_ && parts_.listener) {
-    parts_.listener->on_event();
+  if (events_.stored_id() != before && !closing_ && parts_.on_event) {
+    parts_.on_event();
   }
 }
 

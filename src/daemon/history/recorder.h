@@ -37,13 +37,6 @@
 
 namespace gpurota::daemon {
 
-// Hears of new events, which are there to be read, and stored if they can be.
-class EventListener {
- public:
-  virtual ~EventListener() = default;
-  virtual void on_event() = 0;
-};
-
 class Recorder final {
  public:
   static constexpr std::size_t kMostEvents = 10000;
@@ -56,8 +49,8 @@ class Recorder final {
     ports::Processes& processes;
     const GpuTable& gpus;
     std::function<WallTime()> wall_clock;
-    EventListener* listener = nullptr;
-    UserGroups* groups = nullptr;  // null: nobody is in any
+    std::function<void()> on_event{};  // there are new events to be read, and stored if they can be
+    UserGroups* groups = nullptr;      // null: nobody is in any
     std::string spill = {};  // file of events that are not stored yet; empty: a kill -9 takes them
     // Null: what is stored is on the disk at once. Else who follows events hears of them when the disk has them.
     const ports::Durability* durability = nullptr;

@@ -142,7 +142,7 @@ void SeriesKeeper::add_leases(std::vector<Entry>& entries) {
 }
 
 void SeriesKeeper::add_turns(const LeaseEntry& lease, Entry& entry) {
-  const auto look = parts_.turns.look(lease.lease.id);
+  const auto look = parts_.turn_of(lease.lease.id);
   if (!look) return;
   Before& before = before_[lease.lease.id];
   const bool grows = look->out > before.out;

@@ -27,12 +27,6 @@ struct TurnLook {
   bool waits = false;  // for it
   Bytes out;           // moved out of its GPUs
 };
-class TurnLooks {
- public:
-  virtual ~TurnLooks() = default;
-  // Nothing: it takes no turns.
-  virtual std::optional<TurnLook> look(LeaseId lease) const = 0;
-};
 
 class SeriesKeeper {
  public:
@@ -40,7 +34,7 @@ class SeriesKeeper {
     ports::EventLoop& loop;
     const GpuTable& gpus;
     const LeaseManager& leases;
-    const TurnLooks& turns;
+    std::function<std::optional<TurnLook>(LeaseId lease)> turn_of;  // nothing: it takes no turns
     std::function<WallTime()> wall_clock;
     std::shared_ptr<ports::SeriesStore> store;  // empty: nothing outlives the daemon
   };

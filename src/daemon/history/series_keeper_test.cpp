@@ -54,7 +54,7 @@ class FakeSeriesStore final : public ports::SeriesStore {
   std::map<std::pair<int, std::int64_t>, SeriesRow> rows_;
 };
 
-class SeriesKeeperTest : public FakeWorldTest, public TurnLooks {
+class SeriesKeeperTest : public FakeWorldTest {
  protected:
   SeriesKeeperTest() {
     log::set_sink([this](log::Level, const std::string& text, const log::Fields&) {
@@ -75,7 +75,8 @@ class SeriesKeeperTest : public FakeWorldTest, public TurnLooks {
   }
   std::unique_ptr<SeriesKeeper> start() {
     auto keeper = std::make_unique<SeriesKeeper>(
-        SeriesKeeper::Parts{loop, gpus, world.leases, *this, [this] { return wall(); }, store});
+        SeriesKeeper::Parts{loop, gpus, world.leases, [this](LeaseId) { return turn; },
+                            [this] { return wall(); }, store});
     keeper->start();
     settle();
     return keeper;
@@ -98,7 +99,6 @@ class SeriesKeeperTest : public FakeWorldTest, public TurnLooks {
     }
     return std::nullopt;
   }
-  std::optional<TurnLook> look(LeaseId) const override { return turn; }
 
   const TimePoint zero = loop.now();
   std::chrono::milliseconds ahead{0};

@@ -3,7 +3,6 @@
 
 #include "config/config.h"
 #include "daemon/history/recorder.h"
-#include "daemon/leases/allowances.h"
 
 #include <chrono>
 #include <functional>
@@ -12,14 +11,15 @@
 
 namespace gpurota::daemon {
 
-class UsedGpuTime final : public GpuTimes {
+class UsedGpuTime final {
  public:
   // All outlive it.
   UsedGpuTime(Recorder& recorder, const config::Config& config,
               std::function<WallTime()> wall_clock)
       : recorder_(recorder), config_(config), wall_clock_(std::move(wall_clock)) {}
 
-  std::optional<std::chrono::seconds> gpu_time_of(uid_t uid, WallTime from) override;
+  // Since then; nothing: no history is kept.
+  std::optional<std::chrono::seconds> gpu_time_of(uid_t uid, WallTime from);
 
  private:
   Recorder& recorder_;

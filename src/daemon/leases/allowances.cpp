@@ -20,8 +20,8 @@ lease::Holding Allowances::held_by(uid_t uid, const UserLimits& limits,
   const WallTime now = parts_.wall_clock();
   const WallTime from = now - parts_.config.hours_window;
   lease::Holding held = holding_of(uid, parts_.leases.entries(), parts_.gpus, now, from, fillers);
-  if (parts_.times && limits.hours != UserLimits::kUnlimited) {
-    held.gpu_time = parts_.times->gpu_time_of(uid, from).value_or(held.gpu_time);
+  if (parts_.gpu_time_of && limits.hours != UserLimits::kUnlimited) {
+    held.gpu_time = parts_.gpu_time_of(uid, from).value_or(held.gpu_time);
   }
   held.gpus += waiting.gpus;
   held.memory += waiting.memory;

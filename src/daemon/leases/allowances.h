@@ -15,14 +15,6 @@
 
 namespace gpurota::daemon {
 
-// GPU time of users, ended leases included.
-class GpuTimes {
- public:
-  virtual ~GpuTimes() = default;
-  // Since then; nothing: no history is kept.
-  virtual std::optional<std::chrono::seconds> gpu_time_of(uid_t uid, WallTime from) = 0;
-};
-
 class Allowances {
  public:
   // All outlive it.
@@ -32,7 +24,9 @@ class Allowances {
     const config::Config& config;
     const Users& users;
     UserBudgets& budgets;
-    GpuTimes* times = nullptr;  // null: only what the current leases have had counts
+    // GPU time of a user since then, ended leases included; nothing: no history is kept. Empty: only what the current leases
+    // have had counts.
+    std::function<std::optional<std::chrono::seconds>(uid_t uid, WallTime from)> gpu_time_of;
     std::function<WallTime()> wall_clock;
     // Bookings that have begun. Empty: none is known.
     std::function<std::vector<lease::BookedTime>()> past_bookings{};

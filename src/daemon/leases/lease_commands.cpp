@@ -2,8 +2,8 @@
 
 #include "abi/env.h"
 #include "base/log.h"
-#include "daemon/leases/lease_entry.h"
 #include "daemon/leases/lease_kill.h"
+#include "daemon/leases/lease_manager.h"
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ constexpr Duration kCommandPace = std::chrono::milliseconds(10);
 }  // namespace
 
 LeaseCommand* LeaseCommands::find(LeaseId lease, pid_t pid) {
-  LeaseEntry* const entry = parts_.host.find_entry(lease);
+  LeaseEntry* const entry = parts_.leases.find_entry(lease);
   if (!entry) return nullptr;
   const auto it = entry->commands.find(pid);
   return it == entry->commands.end() ? nullptr : &it->second;
@@ -59,7 +59,7 @@ Result<std::optional<std::string>> LeaseCommands::start(LeaseEntry& entry,
       start.pid, fmt::format("{}{}-{}", ports::kCgroupPrefix, to_string(id), start.pid));
   const auto reaper = start.subreaper ? std::optional(start.caller) : std::nullopt;
   command.members.set_root(child.id(), cgroup.value_or(""), reaper);
-  parts_.host.on_members_change();
+  ++parts_.leases.membership_changes_;
   if (start.lasts) command.ends = parts_.wall_clock() + *start.lasts;
   const auto [added, fresh] = entry.commands.emplace(start.pid, std::move(command));
   if (!fresh) {
@@ -70,13 +70,13 @@ Result<std::optional<std::string>> LeaseCommands::start(LeaseEntry& entry,
             start.pid, to_string(id)));
   }
   const auto unused_since = std::exchange(entry.unused_since, std::nullopt);
-  if (auto saved = parts_.host.save(entry); !saved) {
+  if (auto saved = parts_.leases.save(entry); !saved) {
     entry.commands.erase(added);
     entry.unused_since = unused_since;
     return tl::unexpected<Error>(std::move(saved).error());
   }
   follow(id, added->second);
-  parts_.host.publish(entry, false);
+  parts_.leases.publish(entry, false);
   if (!cgroup) return std::optional<std::string>();
   return std::optional<std::string>(std::move(*cgroup));
 }
@@ -94,7 +94,7 @@ void LeaseCommands::follow(LeaseId id, LeaseCommand& command) {
   const auto left = std::max<Duration>(*command.ends - parts_.wall_clock(), Duration(0));
   command.expiry = parts_.loop.add_timer(parts_.loop.now() + left, ports::Urgency::kSafety,
                                          [this, id, pid, holder = command.holder.id] {
-                                           parts_.host.on_command_time_over(holder, kTimeOver);
+                                           parts_.leases.on_command_time_over(holder, kTimeOver);
                                            stop(id, pid, kTimeOver);
                                          });
 }
@@ -103,7 +103,7 @@ void LeaseCommands::stop(LeaseId id, pid_t pid, const std::string& why) {
   LeaseCommand* const command = find(id, pid);
   if (!command || command->ending) return;
   log::info("command ends", {{"lease", to_string(id)},
-                             {"uid", parts_.host.find_entry(id)->lease.uid},
+                             {"uid", parts_.leases.find_entry(id)->lease.uid},
                              {"pid", pid},
                              {"reason", why}});
   command->ending = true;
@@ -127,13 +127,13 @@ void LeaseCommands::step(LeaseId id, pid_t pid) {
   }
   command->members.clean_up();
   const auto running_timer = std::move(command->timer);  // this very callback's
-  LeaseEntry& entry = *parts_.host.find_entry(id);
+  LeaseEntry& entry = *parts_.leases.find_entry(id);
   entry.commands.erase(pid);
-  if (auto saved = parts_.host.save(entry); !saved) {
+  if (auto saved = parts_.leases.save(entry); !saved) {
     log::error("cannot store that a command has ended, the next start will see it",
                {{"lease", to_string(id)}, {"error", saved.error().message}});
   }
-  parts_.host.publish(entry, false);
+  parts_.leases.publish(entry, false);
 }
 
 Result<void> LeaseCommands::restore(LeaseEntry& entry, const ports::StoredLease& stored) {

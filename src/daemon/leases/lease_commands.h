@@ -19,6 +19,7 @@
 
 namespace gpurota::daemon {
 
+class LeaseManager;
 struct LeaseEntry;
 
 // So many at once under one reservation.
@@ -46,21 +47,6 @@ struct LeaseCommand {
   ports::StoredCommand stored() const { return {holder.id, main.id, members.cgroup(), ends}; }
 };
 
-// The leases that commands run under.
-class CommandHost {
- public:
-  virtual ~CommandHost() = default;
-  // Null: gone.
-  virtual LeaseEntry* find_entry(LeaseId id) = 0;
-  virtual Result<void> save(const LeaseEntry& entry) = 0;
-  // A process or a control group has come to a lease.
-  virtual void on_members_change() = 0;
-  // After a change of the lease.
-  virtual void publish(const LeaseEntry& entry, bool gone) = 0;
-  // `holder` has started the command.
-  virtual void on_command_time_over(const ports::ProcessId& holder, const std::string& why) = 0;
-};
-
 class LeaseCommands {
  public:
   // All outlive it.
@@ -69,7 +55,7 @@ class LeaseCommands {
     ports::Processes& processes;
     const config::Config& config;
     std::function<WallTime()> wall_clock;
-    CommandHost& host;
+    LeaseManager& leases;
   };
 
   explicit LeaseCommands(Parts parts) : parts_(std::move(parts)) {}
@@ -78,7 +64,7 @@ class LeaseCommands {
   Result<std::optional<std::string>> start(LeaseEntry& entry, const CommandStart& start);
   // SIGTERM, after the grace SIGKILL; again while it ends: nothing.
   void stop(LeaseId lease, pid_t pid, const std::string& why);
-  // Takes up what the last daemon left under this lease, which need not be among the host's yet. An error where it cannot be told
+  // Takes up what the last daemon left under this lease, which need not be among the leases yet. An error where it cannot be told
   // who lives.
   Result<void> restore(LeaseEntry& entry, const ports::StoredLease& stored);
 

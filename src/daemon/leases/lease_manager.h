@@ -53,7 +53,7 @@ struct LeaseHooks {
   std::function<void(const ports::ProcessId& holder, const std::string& why)> on_time_over{};
 };
 
-class LeaseManager final : private CommandHost {
+class LeaseManager final {
  public:
   // All outlive it.
   struct Parts {
@@ -118,11 +118,12 @@ class LeaseManager final : private CommandHost {
   std::uint64_t membership_changes() const { return membership_changes_; }
 
  private:
-  LeaseEntry* find_entry(LeaseId id) override;
-  Result<void> save(const LeaseEntry& entry) override;
-  void on_members_change() override { ++membership_changes_; }
-  void on_command_time_over(const ports::ProcessId& holder, const std::string& why) override;
-  void publish(const LeaseEntry& entry, bool gone) override;
+  friend class LeaseCommands;  // changes the entries of leases that commands run under
+
+  LeaseEntry* find_entry(LeaseId id);
+  Result<void> save(const LeaseEntry& entry);
+  void on_command_time_over(const ports::ProcessId& holder, const std::string& why);
+  void publish(const LeaseEntry& entry, bool gone);
   void on_holder_death(LeaseId id);
   Result<void> save_end(LeaseId id);
   Result<void> restore_one(const ports::StoredLease& stored, const std::string& boot_id);

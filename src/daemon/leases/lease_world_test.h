@@ -72,18 +72,22 @@ struct LeaseWorld {
         updates({leases, queue, rooms, allowances, config, wall}) {}
 
   LeaseHooks lease_hooks() {
-    return {.publish =
-                [this](const LeaseEntry& entry, bool gone) {
-                  past_bookings.on_lease_change(entry, gone);
-                  if (on_lease) on_lease(entry, gone);
-                },
-            .holds_memory = [this](LeaseId id) { return holds_memory && holds_memory(id); }};
+    return {
+        .publish =
+            [this](const LeaseEntry& entry, bool gone) {
+              past_bookings.on_lease_change(entry, gone);
+              if (on_lease) on_lease(entry, gone);
+            },
+        .check_new =
+            [this](const Lease& lease) { return check_new ? check_new(lease) : Result<void>(); },
+        .holds_memory = [this](LeaseId id) { return holds_memory && holds_memory(id); }};
   }
 
   // What a test has follow from a change, and say of a lease.
   std::function<void(const LeaseEntry&, bool gone)> on_lease;
   std::function<void(const RequestNews&)> on_request;
   std::function<void(const BookingNews&)> on_booking;
+  std::function<Result<void>(const Lease&)> check_new;
   std::function<bool(LeaseId)> holds_memory;
   NoSamples samples;
   NoTurns turns;

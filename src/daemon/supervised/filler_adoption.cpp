@@ -1,6 +1,7 @@
 #include "daemon/supervised/filler_adoption.h"
 
 #include "base/log.h"
+#include "daemon/supervised/fillers.h"
 
 #include <algorithm>
 #include <set>
@@ -87,7 +88,7 @@ void FillerAdoption::take_up_lease(FillerEntry& entry, const GpuUuid& gpu, bool 
   if (!entry.paused && !entry.removed) return;
   const auto why = entry.removed ? filler::Why::kRemoved : filler::Why::kPaused;
   const bool leaves = spot.turns.dismiss(why) || (stays_out && entry.removed);
-  if (leaves) exits_.yield(gpu, "it was leaving when the daemon stopped");
+  if (leaves) fillers_.yield(gpu, "it was leaving when the daemon stopped");
 }
 
 }  // namespace gpurota::daemon

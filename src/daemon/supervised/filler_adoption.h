@@ -6,10 +6,12 @@
 
 namespace gpurota::daemon {
 
+class Fillers;
+
 class FillerAdoption {
  public:
-  FillerAdoption(FillerTable& table, FillerMoves& moves, FillerExits& exits)
-      : table_(table), moves_(moves), exits_(exits) {}
+  FillerAdoption(FillerTable& table, FillerMoves& moves, Fillers& fillers)
+      : table_(table), moves_(moves), fillers_(fillers) {}
 
   // After the leases; when the sockets are open.
   Result<void> take_up_all();
@@ -21,7 +23,7 @@ class FillerAdoption {
 
   FillerTable& table_;
   FillerMoves& moves_;
-  FillerExits& exits_;
+  Fillers& fillers_;
 };
 
 }  // namespace gpurota::daemon

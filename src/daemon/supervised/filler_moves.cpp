@@ -1,6 +1,7 @@
 #include "daemon/supervised/filler_moves.h"
 
 #include "base/log.h"
+#include "daemon/supervised/fillers.h"
 
 #include <fmt/format.h>
 
@@ -58,7 +59,7 @@ void FillerMoves::step_eviction(const GpuUuid& gpu) {
       return finish_eviction(gpu);
     case filler::Eviction::Step::kFailed: {
       const std::string problem = spot.eviction->problem();
-      return exits_.leave(gpu, "it is ended instead of moved to host memory, because " + problem);
+      return fillers_.leave(gpu, "it is ended instead of moved to host memory, because " + problem);
     }
     case filler::Eviction::Step::kGoing:
       break;

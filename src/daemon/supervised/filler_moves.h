@@ -6,9 +6,11 @@
 
 namespace gpurota::daemon {
 
+class Fillers;
+
 class FillerMoves {
  public:
-  FillerMoves(FillerTable& table, FillerExits& exits) : table_(table), exits_(exits) {}
+  FillerMoves(FillerTable& table, Fillers& fillers) : table_(table), fillers_(fillers) {}
 
   // Of a filler whose lease can be put aside.
   void evict(const GpuUuid& gpu);
@@ -26,7 +28,7 @@ class FillerMoves {
   void finish_eviction(const GpuUuid& gpu);
 
   FillerTable& table_;
-  FillerExits& exits_;
+  Fillers& fillers_;
   bool looking_ = false;  // look_at_evictions() is about to run
 };
 

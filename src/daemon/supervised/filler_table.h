@@ -124,16 +124,4 @@ class FillerTable {
   filler::WayOut way_out_of(const GpuUuid& gpu) const;
 };
 
-// How a filler comes off a GPU, for those who find that it has to.
-class FillerExits {
- public:
-  // How, its owner and what is possible say.
-  virtual void yield(const GpuUuid& gpu, const std::string& reason) = 0;
-  // By its end.
-  virtual void leave(const GpuUuid& gpu, const std::string& reason) = 0;
-
- protected:
-  ~FillerExits() = default;
-};
-
 }  // namespace gpurota::daemon

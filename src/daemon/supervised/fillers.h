@@ -22,7 +22,7 @@
 
 namespace gpurota::daemon {
 
-class Fillers final : Supervisor::Policy, FillerExits {
+class Fillers final : Supervisor::Policy {
  public:
   // Of one user.
   static constexpr std::size_t kMostFillers = 32;
@@ -58,6 +58,11 @@ class Fillers final : Supervisor::Policy, FillerExits {
   // A look at this GPU is all that an eviction waits for.
   bool expects_look(const GpuUuid& gpu) const { return moves_.expects_look(gpu); }
 
+  // Takes the filler off the GPU: moves it out where its owner wants that and it can be, ends it else.
+  void yield(const GpuUuid& gpu, const std::string& reason);
+  // Takes the filler off the GPU by ending it.
+  void leave(const GpuUuid& gpu, const std::string& reason);
+
   // From TERM to KILL of a lease of kind filler.
   std::optional<Duration> grace_of(const LeaseEntry& entry) const;
   // Whether a filler may go on this GPU some day, so that it is looked at often enough.
@@ -71,8 +76,6 @@ class Fillers final : Supervisor::Policy, FillerExits {
   void on_handed_over(std::uint64_t run) override;
   void on_over(std::uint64_t run) override;
   Result<void> store(std::uint64_t id) override;
-  void yield(const GpuUuid& gpu, const std::string& reason) override;
-  void leave(const GpuUuid& gpu, const std::string& reason) override;
 
   void evaluate(const GpuUuid& gpu, const filler::Sight& sight);
   filler::Sight sight_of(const GpuUuid& gpu, bool foreign) const;

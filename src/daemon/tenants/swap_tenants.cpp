@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "daemon/tenants/limit_keeper.h"
 #include "daemon/tenants/swap_terms.h"
+#include "daemon/tenants/tenant_sessions.h"
 
 #include <algorithm>
 
@@ -47,7 +48,7 @@ SwapTenants::SwapTenants(Parts parts)
       measures_(parts_.turns, parts_.grants, parts_.config),
       claims_(parts_.processes, parts_.turns, measures_),
       reach_({parts_.loop, parts_.processes, parts_.turns, parts_.config}, tenants_) {
-  parts_.turns.set_carrier(*this);
+  parts_.turns.set_tenants(*this);
 }
 
 pid_t SwapTenants::pid_of(TenantId id) const {
@@ -310,31 +311,31 @@ template <class Message>
 void SwapTenants::send(Tenant& tenant, const Message& message) {
   if (!tenant.connected) return;
   const auto bytes = std::as_bytes(std::span(&message, 1));
-  using Sent = SwapWire::Sent;
+  using Sent = TenantSessions::Sent;
   Sent sent = Sent::kFull;
-  if (tenant.outbox.empty()) sent = wire_->send(tenant.id, bytes);
+  if (tenant.outbox.empty()) sent = sessions_->send(tenant.id, bytes);
   if (sent == Sent::kGone) return hang_up_soon(tenant.id, "");
   if (sent == Sent::kDone) return;
   if (tenant.outbox.size() >= kMostOutbox) return hang_up_soon(tenant.id, "it reads nothing");
   tenant.outbox.emplace_back(bytes.begin(), bytes.end());
-  wire_->wait_writable(tenant.id, true);
+  sessions_->wait_writable(tenant.id, true);
 }
 
 void SwapTenants::on_writable(TenantId id) {
   Tenant* const tenant = find(id);
   while (tenant && !tenant->outbox.empty()) {
-    using Sent = SwapWire::Sent;
-    const Sent sent = wire_->send(id, tenant->outbox.front());
+    using Sent = TenantSessions::Sent;
+    const Sent sent = sessions_->send(id, tenant->outbox.front());
     if (sent == Sent::kFull) return;
     if (sent == Sent::kGone) return hang_up_soon(id, "");
     tenant->outbox.pop_front();
   }
-  if (tenant) wire_->wait_writable(id, false);
+  if (tenant) sessions_->wait_writable(id, false);
 }
 
 // Not at once: whoever sends may be in the middle of a decision of several steps.
 void SwapTenants::hang_up_soon(TenantId id, const std::string& why) {
-  parts_.loop.post([this, id, why] { wire_->hang_up(id, why); });
+  parts_.loop.post([this, id, why] { sessions_->hang_up(id, why); });
 }
 
 void SwapTenants::update_terms() {

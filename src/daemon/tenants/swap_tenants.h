@@ -36,18 +36,9 @@
 
 namespace gpurota::daemon {
 
-// The sockets that orders to tenants go over.
-class SwapWire {
- public:
-  enum class Sent { kDone, kFull, kGone };
-  virtual ~SwapWire() = default;
-  virtual Sent send(TenantId id, std::span<const std::byte> packet) = 0;
-  // Whether on_writable() is to be called when there is room.
-  virtual void wait_writable(TenantId id, bool wait) = 0;
-  virtual void hang_up(TenantId id, const std::string& why) = 0;
-};
+class TenantSessions;
 
-class SwapTenants final : public TurnCarrier {
+class SwapTenants final {
  public:
   struct Parts {
     ports::EventLoop& loop;
@@ -62,7 +53,7 @@ class SwapTenants final : public TurnCarrier {
 
   explicit SwapTenants(Parts parts);
   // Before the first tenant is added. It outlives this.
-  void set_wire(SwapWire& wire) { wire_ = &wire; }
+  void set_sessions(TenantSessions& sessions) { sessions_ = &sessions; }
 
   // Its HELLO was good, and says what it holds.
   void add(TenantId id, const Lease& lease, const ports::ProcessId& process,
@@ -74,7 +65,7 @@ class SwapTenants final : public TurnCarrier {
   void on_death(pid_t pid);
   // It has said on the call socket how many contexts it has now.
   void on_contexts(TenantId id, const GpuUuid& gpu, int contexts);
-  void carry_out(const sched::Actions& actions) override;
+  void carry_out(const sched::Actions& actions);
   void on_lease_change(const Lease& lease);
   void on_lease_gone(LeaseId lease);
   // The limits of a lease have changed, or the configuration.
@@ -91,8 +82,9 @@ class SwapTenants final : public TurnCarrier {
   bool has_dead(LeaseId lease) const;
   // Something on this GPU waits for the next look.
   bool expects_look(const GpuUuid& gpu) const;
-  pid_t pid_of(TenantId id) const override;
-  bool has_rdma_device(TenantId id) const override;
+  pid_t pid_of(TenantId id) const;
+  // Its memory may be registered with a device, and then does not move.
+  bool has_rdma_device(TenantId id) const;
   // The process of the user's that has said this key (gpurota_msg_swap_here). `away`: it lives, and its connection
   // has ended.
   struct Owner {
@@ -130,7 +122,7 @@ class SwapTenants final : public TurnCarrier {
   void hang_up_soon(TenantId id, const std::string& why);
 
   Parts parts_;
-  SwapWire* wire_ = nullptr;
+  TenantSessions* sessions_ = nullptr;
   SwapTenantMap tenants_;
   SwapMeasures measures_;
   SwapClaims claims_;

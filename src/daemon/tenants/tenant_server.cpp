@@ -39,7 +39,7 @@ TenantServer::TenantServer(Parts parts)
                  .budgets = parts_.budgets,
                  .swap = parts_.swap,
                  .table = table_,
-                 .handler = *this}),
+                 .server = *this}),
       admission_({.leases = parts_.leases,
                   .config = parts_.config,
                   .budgets = parts_.budgets,

@@ -21,7 +21,7 @@
 
 namespace gpurota::daemon {
 
-class TenantServer final : private TenantHandler {
+class TenantServer final {
  public:
   struct Parts {
     ports::EventLoop& loop;
@@ -62,15 +62,21 @@ class TenantServer final : private TenantHandler {
   // Tells programs of leases that the disk has now.
   void on_durability(const ports::Durability::News& news) { answers_.on_durability(news); }
 
- private:
-  bool on_call(TenantSession& session, const TenantMessage& message) override;
-  bool on_event(Tenant& tenant, const TenantMessage& message) override;
-  bool go_on(TenantSession& session) override {
+  // For TenantSessions, which reads the sockets.
+  // One message of a CALL connection. False: it breaks the protocol.
+  bool on_call(TenantSession& session, const TenantMessage& message);
+  // One message of a tenant's event socket. False: it breaks the protocol.
+  bool on_event(Tenant& tenant, const TenantMessage& message);
+  // One more piece of the answer to a session's question (has_question()). False: it does not read it.
+  bool go_on(TenantSession& session) {
     return session.unsettled ? answers_.go_on(session) : neighbours_.go_on(*session.tenant);
   }
-  void on_closing(TenantSession& session) override { answers_.forget(session); }
-  void on_disconnected(Tenant& tenant) override;
+  // The connection ends now.
+  void on_closing(TenantSession& session) { answers_.forget(session); }
+  // The tenant's connection has ended, and it has not come back on another.
+  void on_disconnected(Tenant& tenant);
 
+ private:
   bool on_tenants_call(Tenant& tenant, const TenantMessage& message);
   void hello(TenantSession& session, const gpurota_msg_hello& hello);
   Result<Tenant*> add_tenant(TenantSession& session, const gpurota_msg_hello& hello,

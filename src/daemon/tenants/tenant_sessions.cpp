@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/steps.h"
+#include "daemon/tenants/tenant_server.h"
 #include "ipc/packet.h"
 #include "ipc/unix_socket.h"
 
@@ -41,7 +42,7 @@ TenantSessions::TenantSessions(Parts parts)
                              [this](Fd fd, ipc::Peer peer, UserBudgets::Held held) {
                                welcome(std::move(fd), std::move(peer), std::move(held));
                              }}) {
-  parts_.swap.set_wire(*this);
+  parts_.swap.set_sessions(*this);
 }
 TenantSessions::~TenantSessions() = default;
 
@@ -158,7 +159,7 @@ void TenantSessions::serve_event(TenantId id) {
 
 void TenantSessions::read_session(TenantSession& session) {
   if (session.has_question()) {
-    if (!parts_.handler.go_on(session)) end(session, kDoesNotRead);
+    if (!parts_.server.go_on(session)) end(session, kDoesNotRead);
     return;
   }
   std::array<std::byte, GPUROTA_WIRE_MAX> buffer;
@@ -168,7 +169,7 @@ void TenantSessions::read_session(TenantSession& session) {
   if (received->state == ipc::IoState::kClosed) return end(session, "");
   const auto message = parse_tenant_message(std::span(buffer).first(received->size));
   if (!message) return end(session, message.error().message);
-  if (!parts_.handler.on_call(session, *message)) end(session, "it broke the protocol");
+  if (!parts_.server.on_call(session, *message)) end(session, "it broke the protocol");
 }
 
 void TenantSessions::read_event(TenantId id) {
@@ -179,12 +180,12 @@ void TenantSessions::read_event(TenantId id) {
   const auto message = received && received->state == ipc::IoState::kDone
                            ? parse_tenant_message(std::span(buffer).first(received->size))
                            : fail(Code::kGone, "");
-  if (message && parts_.handler.on_event(*tenant, *message)) return;
+  if (message && parts_.server.on_event(*tenant, *message)) return;
   // The helper thread is gone or broken: the tenant is served, but can no longer be asked.
   hang_up(id, message ? "it broke the protocol" : "");
 }
 
-SwapWire::Sent TenantSessions::send(TenantId id, std::span<const std::byte> packet) {
+TenantSessions::Sent TenantSessions::send(TenantId id, std::span<const std::byte> packet) {
   const Tenant* const tenant = parts_.table.find(id);
   if (!tenant || !tenant->event) return Sent::kGone;
   const auto sent = ipc::send_packet(tenant->event.get(), packet);
@@ -221,7 +222,7 @@ void TenantSessions::end(TenantSession& session, const std::string& why) {
   session.asking.reset();
   session.unanswered.reset();
   session.unsettled.reset();
-  parts_.handler.on_closing(session);
+  parts_.server.on_closing(session);
   session.fd.reset();
   session.descriptor.set(0);
   Ended ended{&session, {}};
@@ -245,7 +246,7 @@ void TenantSessions::destroy_ended() {
   for (const Ended& ended : std::exchange(ended_, {})) {
     sessions_.erase(ended.session);
     Tenant* const tenant = ended.tenant ? parts_.table.find(*ended.tenant) : nullptr;
-    if (tenant && !tenant->session) parts_.handler.on_disconnected(*tenant);
+    if (tenant && !tenant->session) parts_.server.on_disconnected(*tenant);
   }
 }
 

@@ -23,21 +23,7 @@
 
 namespace gpurota::daemon {
 
-// What is done with what tenants say.
-class TenantHandler {
- public:
-  virtual ~TenantHandler() = default;
-  // One message of a CALL connection. False: it breaks the protocol.
-  virtual bool on_call(TenantSession& session, const TenantMessage& message) = 0;
-  // One more piece of the answer to a session's question (has_question()). False: it does not read it.
-  virtual bool go_on(TenantSession& session) = 0;
-  // One of an event socket.
-  virtual bool on_event(Tenant& tenant, const TenantMessage& message) = 0;
-  // The connection ends now.
-  virtual void on_closing(TenantSession& session) = 0;
-  // The tenant's connection has ended, and it has not come back on another.
-  virtual void on_disconnected(Tenant& tenant) = 0;
-};
+class TenantServer;
 
 // Whose message is read next: a connection's, or that of a tenant's event socket.
 struct TenantTurn {
@@ -46,7 +32,7 @@ struct TenantTurn {
   bool operator==(const TenantTurn&) const = default;
 };
 
-class TenantSessions final : public SwapWire, private TurnClient<TenantTurn> {
+class TenantSessions final : private TurnClient<TenantTurn> {
  public:
   struct Parts {
     ports::EventLoop& loop;
@@ -54,7 +40,7 @@ class TenantSessions final : public SwapWire, private TurnClient<TenantTurn> {
     UserBudgets& budgets;
     SwapTenants& swap;
     TenantTable& table;
-    TenantHandler& handler;
+    TenantServer& server;  // does what tenants ask
   };
 
   explicit TenantSessions(Parts parts);
@@ -72,9 +58,12 @@ class TenantSessions final : public SwapWire, private TurnClient<TenantTurn> {
   // Those that are over go now: for who looks at none of them.
   void destroy_ended();
 
-  Sent send(TenantId id, std::span<const std::byte> packet) override;
-  void wait_writable(TenantId id, bool wait) override;
-  void hang_up(TenantId id, const std::string& why) override;
+  enum class Sent { kDone, kFull, kGone };
+  // Over the tenant's event socket.
+  Sent send(TenantId id, std::span<const std::byte> packet);
+  // Whether SwapTenants::on_writable() is to be called when there is room.
+  void wait_writable(TenantId id, bool wait);
+  void hang_up(TenantId id, const std::string& why);
 
  private:
   struct Ended {

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "daemon/history/recorder.h"
 #include "daemon/leases/lease_manager.h"
+#include "daemon/tenants/swap_tenants.h"
 #include "ipc/peer.h"
 
 #include <fmt/format.h>
@@ -232,9 +233,21 @@ void TurnKeeper::becomes_tenant(pid_t pid) {
   }
 }
 
+std::optional<TurnLook> TurnKeeper::look(LeaseId lease) const {
+  const auto turn = turns_.turn_of(lease);
+  if (!turn) return std::nullopt;
+  TurnLook look;
+  look.out = turn->out;
+  look.holds = turn->takes_turns && turn->holds;
+  look.waits = turn->takes_turns && turn->waits;
+  return look;
+}
+
+pid_t TurnKeeper::pid_of(TenantId id) const { return tenants_ ? tenants_->pid_of(id) : 0; }
+
 void TurnKeeper::take(const sched::Actions& actions) {
   ++changes_;
-  if (carrier_ && !actions.empty()) carrier_->carry_out(actions);
+  if (tenants_ && !actions.empty()) tenants_->carry_out(actions);
   for (const sched::Action& action : actions) {
     if (const auto* trouble = std::get_if<sched::ReportTrouble>(&action)) report(*trouble);
   }
@@ -274,7 +287,7 @@ std::string TurnKeeper::describe(const sched::ReportTrouble& trouble, pid_t pid)
     case sched::Trouble::kUnreachable:
       return fmt::format("{} holds what others wait for, and {} of it is stopped", lease, process);
     case sched::Trouble::kMoveFailed:
-      if (carrier_ && carrier_->has_rdma_device(trouble.tenant)) {
+      if (tenants_ && tenants_->has_rdma_device(trouble.tenant)) {
         return fmt::format(
             "memory of {} does not move: {} has an RDMA device open (InfiniBand, GPUDirect "
             "Storage, "

@@ -12,6 +12,7 @@
 #include "daemon/gpus/gpu_settings.h"
 #include "daemon/gpus/gpu_states.h"
 #include "daemon/gpus/gpu_table.h"
+#include "daemon/history/series_keeper.h"
 #include "daemon/leases/gpu_rooms.h"
 #include "daemon/leases/lease_entry.h"
 #include "daemon/leases/owners.h"
@@ -33,16 +34,7 @@ namespace gpurota::daemon {
 
 class LeaseManager;
 class Recorder;
-
-// Who talks to the tenants.
-class TurnCarrier {
- public:
-  virtual ~TurnCarrier() = default;
-  virtual void carry_out(const sched::Actions& actions) = 0;
-  virtual pid_t pid_of(TenantId id) const = 0;
-  // Its memory may be registered with a device: it does not move.
-  virtual bool has_rdma_device(TenantId id) const = 0;
-};
+class SwapTenants;
 
 class TurnKeeper final : public TurnNeeds {
  public:
@@ -60,7 +52,7 @@ class TurnKeeper final : public TurnNeeds {
 
   explicit TurnKeeper(Parts parts) : parts_(std::move(parts)) {}
   // Until it is called nothing is carried out. It outlives this.
-  void set_carrier(TurnCarrier& carrier) { carrier_ = &carrier; }
+  void set_tenants(SwapTenants& tenants) { tenants_ = &tenants; }
 
   // What holds for each GPU now. After GPUs were found, the configuration was read, a GPU was set, or
   // a slice was made or has gone.
@@ -102,7 +94,9 @@ class TurnKeeper final : public TurnNeeds {
   sched::Holding holding(LeaseId lease, const GpuUuid& gpu) const;
   // What counts against the lease's limit there, moved out or not, and what of it was granted.
   std::pair<Bytes, Bytes> charge(LeaseId lease, const GpuUuid& gpu) const;
-  pid_t pid_of(TenantId id) const { return carrier_ ? carrier_->pid_of(id) : 0; }
+  pid_t pid_of(TenantId id) const;
+  // What the series record of a lease's turns; nothing: it takes none.
+  std::optional<TurnLook> look(LeaseId lease) const;
   const sched::Turns& turns() const { return turns_; }
   // Grows with whatever may have changed.
   std::uint64_t changes() const { return changes_; }
@@ -122,7 +116,7 @@ class TurnKeeper final : public TurnNeeds {
   std::string describe(const sched::ReportTrouble& trouble, pid_t pid) const;
 
   Parts parts_;
-  TurnCarrier* carrier_ = nullptr;
+  SwapTenants* tenants_ = nullptr;
   sched::Turns turns_;
   std::uint64_t changes_ = 0;
   ports::EventLoop::SourcePtr timer_;
