@@ -1,5 +1,5 @@
-// What the scheduler of turns knows: GPUs, leases, tenants and who has what memory; and the questions that several of its
-// parts ask about that. The parts (turn_*.h) are made anew on it for each event and keep nothing. Private to src/sched.
+// What the scheduler of turns knows: GPUs, leases, tenants and who has what memory; and the
+// questions that several of its files ask about that. Private to src/sched.
 #pragma once
 
 #include "sched/turn_state.h"

@@ -1,92 +1,157 @@
 #include "sched/turn_watch.h"
 
+#include "sched/turn_decide.h"
+
 #include <algorithm>
 #include <utility>
 
 namespace gpurota::sched {
 
-void TurnWatch::watch_deadline(LeaseState& lease) {
-  if (table_.awake < lease.closed_awake + table_.settings.yield_deadline) return;
-  if (!lease.reported)
-    table_.report(Trouble::kNotYielding, lease.terms.id, {}, table_.settings.stop_at_deadline);
-  lease.reported = true;
-  if (!table_.settings.stop_at_deadline && is_deadlocked(lease)) refuse_growth(lease);
+namespace {
+
+// The longest time that one event adds. A tick comes each second while something is owed.
+constexpr Duration kMostStep = std::chrono::seconds(2);
+
+// A lease that waits for memory itself owes nothing: its work may be unable to end without that
+// memory.
+bool drains_for_others(const TurnTable& table, const LeaseState& lease) {
+  if (lease.phase != Phase::kLeaving) return false;
+  const bool waits_itself = std::any_of(lease.gpus.begin(), lease.gpus.end(), [&](GpuSlot gpu) {
+    return table.waits_for_room(lease, gpu);
+  });
+  return !waits_itself && (lease.aside || somebody_waits_for(table, lease));
 }
 
-// Another waits for memory that it has, as it does for the other's, and neither ends before it has it.
-bool TurnWatch::is_deadlocked(const LeaseState& lease) const {
+void count_debts(TurnTable& table, LeaseState& lease, Duration step) {
+  if (lease.is_held_up) lease.held_up += step;
+  if (drains_for_others(table, lease)) lease.drain_owed += step;
+  const bool enters = lease.phase == Phase::kEntering;
+  for (const TenantId id : lease.tenants) {
+    TenantState& tenant = table.tenants.at(id);
+    if (!tenant.can_answer()) continue;
+    for (const GpuSlot gpu : lease.gpus) {
+      const Holding& held = table.memory.at(id, gpu);
+      const bool restores = enters && !held.coming.is_zero() && somebody_waits_for(table, lease);
+      if (!held.leaving.is_zero() || restores) tenant.moves[gpu].owed += step;
+    }
+  }
+}
+
+}  // namespace
+
+void advance_time(TurnTable& table, TimePoint now) {
+  const Duration step = std::clamp<Duration>(now - table.now, Duration::zero(), kMostStep);
+  if (table.now == TimePoint{} || step == Duration::zero() || table.on_hold()) return;
+  table.awake += step;
+  for (auto& [id, lease] : table.leases) count_debts(table, lease, step);
+}
+
+void watch_debts(TurnTable& table, LeaseState& lease) {
+  const Duration bound = table.settings.longest_drain;
+  if (bound == Duration::zero()) return;
+  const Duration owed = table.owed(lease);
+  if (owed < bound / 2) {
+    lease.debt_told = DebtTold::kNothing;
+    return;
+  }
+  if (lease.debt_told == DebtTold::kNothing) {
+    lease.debt_told = DebtTold::kHalf;
+    table.report_debt(lease.terms.id, std::max<Duration>(bound - owed, Duration::zero()));
+  }
+  if (owed < bound || lease.debt_told == DebtTold::kEnd) return;
+  lease.debt_told = DebtTold::kEnd;
+  table.report(Trouble::kNotYielding, lease.terms.id, {}, true);
+}
+
+namespace {
+
+// Whether this lease and another one each wait for memory of the other, and neither can end before
+// that.
+bool is_deadlocked(const TurnTable& table, const LeaseState& lease) {
   return std::any_of(lease.gpus.begin(), lease.gpus.end(), [&](GpuSlot gpu) {
     const auto is_other = [&](const auto& entry) {
-      return entry.first != lease.terms.id && table_.cannot_leave(entry.second, gpu);
+      return entry.first != lease.terms.id && table.cannot_leave(entry.second, gpu);
     };
-    return table_.cannot_leave(lease, gpu) &&
-           std::any_of(table_.leases.begin(), table_.leases.end(), is_other);
+    return table.cannot_leave(lease, gpu) &&
+           std::any_of(table.leases.begin(), table.leases.end(), is_other);
   });
 }
 
-// Its program is told that it is out of memory, and can end what it is at.
-void TurnWatch::refuse_growth(LeaseState& lease) {
+// Tells the programs of the lease that there is no memory, so that they can end their work.
+void refuse_growth(TurnTable& table, LeaseState& lease) {
   for (TenantId id : lease.tenants) {
-    for (const PendingGrow& grow : std::exchange(table_.tenants.at(id).growth, {})) {
-      table_.memory.at(id, grow.gpu).withdraw(grow.bytes, grow.wired);
-      const GpuUuid& gpu = table_.memory.uuid(grow.gpu);
-      table_.actions.push_back(AnswerGrow{id, gpu, grow.seq, GrowAnswer::kRefusedCapacity, {}});
+    for (const PendingGrow& grow : std::exchange(table.tenants.at(id).growth, {})) {
+      table.memory.at(id, grow.gpu).withdraw(grow.bytes, grow.wired);
+      const GpuUuid& gpu = table.memory.uuid(grow.gpu);
+      table.actions.push_back(AnswerGrow{id, gpu, grow.seq, GrowAnswer::kRefusedCapacity, {}});
     }
   }
-  table_.changed = true;
+  table.changed = true;
 }
 
-void TurnWatch::look_at_excess() {
-  for (std::uint32_t i = 0; i < table_.gpus.size(); ++i) {
-    if (!table_.memory.is_lost(GpuSlot{i})) look_at_excess(GpuSlot{i});
-  }
-}
-
-// A context that takes more than was reserved for it is counted before others have made room: that is soon over.
-void TurnWatch::look_at_excess(GpuSlot gpu) {
+// Reported only if it lasts: a context that takes more than was reserved for it is counted before
+// others have made room.
+void watch_excess_of(TurnTable& table, GpuSlot gpu) {
   constexpr Duration kLasts = std::chrono::seconds(2);
-  GpuState& state = table_.gpus[gpu.value];
-  if (table_.memory.used(gpu) <= table_.memory.capacity(gpu)) {
+  GpuState& state = table.gpus[gpu.value];
+  if (table.memory.used(gpu) <= table.memory.capacity(gpu)) {
     state.over_since.reset();
     state.over_reported = false;
     return;
   }
-  if (!state.over_since) state.over_since = table_.now;
-  if (state.over_reported || table_.now < *state.over_since + kLasts) return;
+  if (!state.over_since) state.over_since = table.now;
+  if (state.over_reported || table.now < *state.over_since + kLasts) return;
   state.over_reported = true;
-  table_.actions.push_back(
-      ReportTrouble{Trouble::kOverCapacity, {}, {}, false, table_.memory.uuid(gpu), {}});
+  table.actions.push_back(
+      ReportTrouble{Trouble::kOverCapacity, {}, {}, false, table.memory.uuid(gpu), {}});
 }
 
-// A tenant that has just come or gone is soon known for what it is.
-void TurnWatch::watch_room(LeaseState& lease, Wait obstacle) {
+}  // namespace
+
+void watch_deadline(TurnTable& table, LeaseState& lease) {
+  if (table.awake < lease.closed_awake + table.settings.yield_deadline) return;
+  if (!lease.reported)
+    table.report(Trouble::kNotYielding, lease.terms.id, {}, table.settings.stop_at_deadline);
+  lease.reported = true;
+  if (!table.settings.stop_at_deadline && is_deadlocked(table, lease)) refuse_growth(table, lease);
+}
+
+void watch_excess(TurnTable& table) {
+  for (std::uint32_t i = 0; i < table.gpus.size(); ++i) {
+    if (!table.memory.is_lost(GpuSlot{i})) watch_excess_of(table, GpuSlot{i});
+  }
+}
+
+// Reported only if it lasts: what a tenant that has just come or gone holds is soon known.
+void watch_room(TurnTable& table, LeaseState& lease, Wait obstacle) {
   const bool too_large = lease.phase == Phase::kApart && obstacle == Wait::kNoRoom;
   if (!too_large) {
     lease.no_room_since.reset();
     lease.no_room_reported = false;
     return;
   }
-  if (!lease.no_room_since) lease.no_room_since = table_.now;
-  if (lease.no_room_reported || table_.now < *lease.no_room_since + kNoRoomLasts) return;
+  if (!lease.no_room_since) lease.no_room_since = table.now;
+  if (lease.no_room_reported || table.now < *lease.no_room_since + kNoRoomLasts) return;
   lease.no_room_reported = true;
-  table_.report(Trouble::kNoRoom, lease.terms.id, {});
+  table.report(Trouble::kNoRoom, lease.terms.id, {});
 }
 
-// Nobody can take memory from a process that does not answer: it comes back with the end of its lease. One lease at a time ends, as
-// that may be enough.
-void TurnWatch::watch_stopped(LeaseState& lease, Wait obstacle) {
+// Memory of a process that does not answer comes back only with the end of its lease. One lease at
+// a time ends, as that may be enough.
+void watch_stopped(TurnTable& table, LeaseState& lease, Wait obstacle) {
   lease.is_held_up = obstacle == Wait::kHeldByStopped;
   if (!lease.is_held_up) {
-    // Not at once: a process may go from one way not to answer to another, and give nothing.
-    if (lease.phase == Phase::kHolding || !table_.wants(lease)) lease.held_up = Duration::zero();
+    // The time counts on over a short change: a process may pass from one way of not answering to
+    // another and give nothing.
+    if (lease.phase == Phase::kHolding || !table.wants(lease)) lease.held_up = Duration::zero();
     return;
   }
-  const Duration bound = table_.settings.stopped_deadline;
+  const Duration bound = table.settings.stopped_deadline;
   if (bound == Duration::zero() || lease.held_up < bound) return;
   lease.held_up = Duration::zero();
-  const TenantId most = obstacles_.has_most_of(lease);
+  const TenantId most = has_most_of(table, lease);
   if (most != TenantId())
-    table_.report(Trouble::kUnreachable, table_.tenants.at(most).lease, most, true);
+    table.report(Trouble::kUnreachable, table.tenants.at(most).lease, most, true);
 }
 
 }  // namespace gpurota::sched

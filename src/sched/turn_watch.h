@@ -1,33 +1,31 @@
-// What does not go as it should, and is reported, or ended: who does not yield, who has no room, who does not answer, and a GPU
-// that holds more than its capacity. A part of Turns.
+// Reports, or ends, leases that do not yield, that have no room, or whose tenants do not answer,
+// and reports a GPU that holds more than its capacity. Private to src/sched.
+//
+// A tenant owes two things: the end of its work once its gate is shut, and the moves that it was
+// ordered to make. The time in which it owes them counts only while another lease waits, while the
+// tenant can answer (a stopped one has a bound of its own: watch_stopped), and while the scheduler
+// itself runs: no step adds more than kMostStep, so a machine that was suspended, or a daemon that
+// was stopped, ends nobody.
 #pragma once
 
-#include "sched/turn_obstacles.h"
+#include "sched/turn_table.h"
+#include "sched/turns_view.h"
 
 namespace gpurota::sched {
 
 // So long a lease may lack room before that is reported.
 inline constexpr Duration kNoRoomLasts = std::chrono::seconds(2);
 
-class TurnWatch {
- public:
-  TurnWatch(TurnTable& table, const TurnObstacles& obstacles)
-      : table_(table), obstacles_(obstacles) {}
+// Counts what has passed since the last event. Before an event changes anything.
+void advance_time(TurnTable& table, TimePoint now);
+// A lease with half of the bound behind it is reported, one with all of it ends.
+void watch_debts(TurnTable& table, LeaseState& lease);
 
-  void look_at_excess();
-  // What hinders the lease, if it waits for memory.
-  void watch_room(LeaseState& lease, Wait obstacle);
-  void watch_stopped(LeaseState& lease, Wait obstacle);
-  // Of a lease that is leaving.
-  void watch_deadline(LeaseState& lease);
-
- private:
-  void look_at_excess(GpuSlot gpu);
-  bool is_deadlocked(const LeaseState& lease) const;
-  void refuse_growth(LeaseState& lease);
-
-  TurnTable& table_;
-  const TurnObstacles& obstacles_;
-};
+void watch_excess(TurnTable& table);
+// `obstacle`: what hinders the lease, if it waits for memory.
+void watch_room(TurnTable& table, LeaseState& lease, Wait obstacle);
+void watch_stopped(TurnTable& table, LeaseState& lease, Wait obstacle);
+// Of a lease that is leaving.
+void watch_deadline(TurnTable& table, LeaseState& lease);
 
 }  // namespace gpurota::sched

@@ -2,11 +2,9 @@
 
 #include "sched/host_needs.h"
 #include "sched/residency_rules.h"
-#include "sched/turn_choice.h"
-#include "sched/turn_debts.h"
-#include "sched/turn_events.h"
-#include "sched/turn_moves.h"
-#include "sched/turn_reader.h"
+#include "sched/turn_act.h"
+#include "sched/turn_decide.h"
+#include "sched/turn_show.h"
 #include "sched/turn_watch.h"
 
 #include <algorithm>
@@ -18,84 +16,57 @@ namespace {
 // Each round moves at least one lease into its next phase; there are few phases.
 constexpr int kMostRounds = 200;
 
-struct Parts {
-  explicit Parts(TurnTable& table)
-      : order(table),
-        length(table, order),
-        obstacles(table),
-        clocks(table, order, length),
-        phases(table, obstacles, clocks),
-        choice(table, order, length, obstacles, phases),
-        moves(table, order),
-        watch(table, obstacles),
-        debts(table, obstacles),
-        events(table, phases, clocks) {}
-  Parts(const Parts&) = delete;
-  Parts& operator=(const Parts&) = delete;
-
-  TurnOrder order;
-  TurnLength length;
-  TurnObstacles obstacles;
-  TurnClocks clocks;
-  TurnPhases phases;
-  TurnChoice choice;
-  TurnMoves moves;
-  TurnWatch watch;
-  TurnDebts debts;
-  TurnEvents events;
-};
-
-void begin(TurnTable& table, Parts& parts, TimePoint now) {
-  parts.debts.advance(now);
+void begin(TurnTable& table, TimePoint now) {
+  advance_time(table, now);
   table.now = std::max(table.now, now);
   table.actions.clear();
 }
 
-void look_at_leases(TurnTable& table, Parts& parts) {
+void watch_leases(TurnTable& table) {
   for (auto& [id, lease] : table.leases) {
-    const bool waits = parts.obstacles.waits_for_memory(lease);
-    const Wait obstacle = waits ? parts.obstacles.hindrance(lease) : Wait::kNothing;
-    parts.watch.watch_room(lease, obstacle);
-    parts.watch.watch_stopped(lease, obstacle);
-    parts.debts.watch(lease);
+    const bool waits = waits_for_memory(table, lease);
+    const Wait obstacle = waits ? hindrance(table, lease) : Wait::kNothing;
+    watch_room(table, lease, obstacle);
+    watch_stopped(table, lease, obstacle);
+    watch_debts(table, lease);
     if (lease.phase != Phase::kLeaving) continue;
-    parts.phases.let_through(lease);
-    parts.watch.watch_deadline(lease);
+    let_through(table, lease);
+    watch_deadline(table, lease);
   }
 }
 
-void step(TurnTable& table, Parts& parts) {
-  parts.phases.leave_aside();
-  parts.clocks.look_at_contention();
-  parts.clocks.look_at_spent_budgets();
-  parts.clocks.look_at_wishes();
-  for (auto& [id, lease] : table.leases) parts.phases.finish_leaving(lease);
-  parts.choice.resolve_conflicts();
-  parts.choice.choose();
-  parts.moves.move();
+void step(TurnTable& table) {
+  leave_aside(table);
+  update_contention(table);
+  update_spent_budgets(table);
+  update_wishes(table);
+  for (auto& [id, lease] : table.leases) finish_leaving(table, lease);
+  resolve_conflicts(table);
+  choose_next(table);
+  move_memory(table);
   for (auto& [id, lease] : table.leases) {
-    parts.phases.finish_entering(lease);
-    if (lease.phase == Phase::kHolding) parts.phases.open_resident(lease);
+    finish_entering(table, lease);
+    if (lease.phase == Phase::kHolding) open_resident(table, lease);
   }
   if (table.changed) return;
-  parts.choice.renew_quanta();
-  parts.clocks.look_at_budgets();
-  parts.watch.look_at_excess();
-  look_at_leases(table, parts);
+  renew_quanta(table);
+  update_budgets(table);
+  watch_excess(table);
+  watch_leases(table);
 }
 
 // Brings everything up to `table.now` and collects what follows.
-void settle(TurnTable& table, Parts& parts) {
+void settle(TurnTable& table) {
   if (table.on_hold()) return;
-  parts.events.judge_what_was_asked_on_hold();
+  apply_held_growth(table);
   for (GpuState& gpu : table.gpus) gpu.budget.advance(table.now, gpu.draining);
   for (int i = 0; i < kMostRounds; ++i) {
     table.changed = false;
-    step(table, parts);
+    step(table);
     if (!table.changed) break;
   }
   // A growth may have been answered: its lease is idle from now, not from the next event.
-  parts.clocks.look_at_wishes();
+  update_wishes(table);
 }
 
 }  // namespace
@@ -183,35 +154,32 @@ void Turns::update_lease(const LeaseTerms& terms) {
 }
 
 Actions Turns::remove_lease(LeaseId lease, TimePoint now) {
-  Parts parts(table_);
-  begin(table_, parts, now);
+  begin(table_, now);
   const auto found = table_.leases.find(lease);
   if (found == table_.leases.end()) return {};
   const std::set<TenantId> tenants = found->second.tenants;
-  for (TenantId tenant : tenants) parts.events.on(RemoveTenant{tenant});
+  for (TenantId tenant : tenants) apply(table_, RemoveTenant{tenant});
   table_.leases.erase(lease);
   table_.memory.set_aside(lease, false);
   table_.memory.set_oversize(lease, {});
-  settle(table_, parts);
+  settle(table_);
   return std::move(table_.actions);
 }
 
 Actions Turns::handle(const Event& event, TimePoint now) {
-  Parts parts(table_);
-  begin(table_, parts, now);
-  std::visit([&](const auto& e) { parts.events.on(e); }, event);
-  settle(table_, parts);
+  begin(table_, now);
+  std::visit([&](const auto& e) { apply(table_, e); }, event);
+  settle(table_);
   return std::move(table_.actions);
 }
 
 Actions Turns::set_aside(LeaseId lease, bool aside, TimePoint now) {
-  Parts parts(table_);
-  begin(table_, parts, now);
+  begin(table_, now);
   const auto found = table_.leases.find(lease);
   if (found == table_.leases.end()) return {};
   found->second.aside = aside;
   table_.memory.set_aside(lease, aside);
-  settle(table_, parts);
+  settle(table_);
   return std::move(table_.actions);
 }
 
@@ -247,16 +215,16 @@ Result<void> Turns::check_oversize(const LeaseTerms& terms) const {
                                 " for all swap leases); ask for less");
 }
 
-std::optional<TimePoint> Turns::next_deadline() const { return TurnReader(table_).next_deadline(); }
+std::optional<TimePoint> Turns::next_deadline() const { return sched::next_deadline(table_); }
 
 std::optional<LeaseView> Turns::explain(LeaseId lease, TimePoint now) const {
-  return TurnReader(table_).explain(lease, now);
+  return explain_lease(table_, lease, now);
 }
 
 std::optional<LeaseTurn> Turns::turn_of(LeaseId lease) const {
-  return TurnReader(table_).turn_of(lease);
+  return sched::turn_of(table_, lease);
 }
 
-std::vector<GpuView> Turns::view() const { return TurnReader(table_).view(); }
+std::vector<GpuView> Turns::view() const { return view_gpus(table_); }
 
 }  // namespace gpurota::sched

@@ -8,9 +8,9 @@
 // capacity or the host budget; two leases never hold the same GPU while it takes turns; a lease that
 // wants a turn and can have one gets it within a bound; no GPU stands idle beside one that wants it.
 //
-// The state is a TurnTable. What is done with it is divided: TurnEvents takes events in, TurnClocks keeps who has had how much,
-// TurnChoice decides by TurnOrder, TurnLength and TurnObstacles, TurnPhases and TurnMoves carry that out, TurnWatch reports what
-// does not go as it should, and TurnReader shows it.
+// The state is a TurnTable. The functions on it are in turn_decide.h (who is next), turn_act.h
+// (what becomes of the table), turn_watch.h (what is reported) and turn_show.h; turns.cpp calls
+// them in their order.
 #pragma once
 
 #include "sched/turn_table.h"

@@ -1,0 +1,49 @@
+// Decides which lease has a turn next, and for how long, and finds what is in the way. Private to
+// src/sched.
+//
+// All but the last three functions only read the table. Those three begin and end turns, by the
+// functions of turn_act.h.
+#pragma once
+
+#include "sched/turn_table.h"
+#include "sched/turns_view.h"
+
+namespace gpurota::sched {
+
+// The order of leases: soft limits, priorities within their budgets, then the time they have had.
+
+bool is_above_soft(const TurnTable& table, const LeaseState& lease);
+// A lease above its soft limit is behind all that are not, and among those by its priority.
+int rank(const LeaseState& lease);
+// While the budget of one of its GPUs is spent, a priority is the lowest that anybody has.
+int effective_priority(const TurnTable& table, const LeaseState& lease);
+bool goes_before(const TurnTable& table, const LeaseState& a, const LeaseState& b);
+
+// How long a turn lasts, from what moving costs, and how long a holder may be idle.
+
+Duration quantum(const TurnTable& table, const LeaseState& lease);
+Duration idle_before_release(const TurnTable& table, const LeaseState& holder,
+                             const LeaseState& to);
+
+// Obstacles between a lease and its turn: memory, processes that cannot answer, other leases.
+
+// Whether the lease could run if it had the turn.
+bool eligible(const TurnTable& table, const LeaseState& lease);
+Wait hindrance(const TurnTable& table, const LeaseState& lease);
+// Whether the lease waits for all of its memory, to have its turn, or in its turn for memory that
+// it has asked for.
+bool waits_for_memory(const TurnTable& table, const LeaseState& lease);
+bool waits_for(const TurnTable& table, const LeaseState& other, const LeaseState& holder);
+bool somebody_waits_for(const TurnTable& table, const LeaseState& holder);
+// Of the tenants that do not answer, the one with most of the memory that the lease needs. 0: none.
+TenantId has_most_of(const TurnTable& table, const LeaseState& lease);
+// When the lease of a tenant that does not answer, and has the memory that this one needs, ends.
+std::optional<TimePoint> held_up_until(const TurnTable& table, const LeaseState& lease);
+
+// The decision: which leases leave, enter, or begin a new quantum.
+
+void resolve_conflicts(TurnTable& table);
+void choose_next(TurnTable& table);
+void renew_quanta(TurnTable& table);
+
+}  // namespace gpurota::sched
