@@ -96,6 +96,10 @@ std::string explain_lease(const proto::Lease& lease, const std::vector<proto::Re
   } else {
     text += "  ends with its command\n";
   }
+  if (lease.leaves && lease.state != proto::LeaseState::kEnding) {
+    text += fmt::format("  has its GPUs at least until {}, when a booking of them begins\n",
+                        clock_text(*lease.leaves, now));
+  }
   for (const proto::Request& request : requests) {
     const std::vector<std::string> planned = planned_names(request);
     const bool here = std::any_of(lease.gpus.begin(), lease.gpus.end(), [&](const auto& gpu) {

@@ -118,6 +118,23 @@ TEST(ReservationText, AMigInstanceIsNamedAsProgramsKnowIt) {
   EXPECT_EQ(short_text(lease), "MIG-1,2\n");
 }
 
+TEST(Explain, SaysUntilWhenALeaseHasItsGpusIfABookingOfThemBegins) {
+  proto::Status::Reply status;
+  proto::Lease& lease = status.leases.emplace_back();
+  lease.lease_id = {5};
+  lease.state = proto::LeaseState::kActive;
+  lease.gpus = {{.index = 1}};
+  const auto text = [&] {
+    return explain_text(*explained({{}, LeaseId{5}, 0}, {}, status, {}), {}, 1000, kNow);
+  };
+  EXPECT_THAT(text(), ::testing::Not(HasSubstr("booking")));
+  status.leases.front().leaves = kNow + 40min;
+  EXPECT_THAT(text(), HasSubstr("  has its GPUs at least until "));
+  EXPECT_THAT(text(), HasSubstr(", when a booking of them begins\n"));
+  status.leases.front().state = proto::LeaseState::kEnding;
+  EXPECT_THAT(text(), ::testing::Not(HasSubstr("booking")));
+}
+
 TEST(Explain, SaysWhoWaitsForALeaseAndWhenItEnds) {
   proto::Status::Reply status;
   proto::Lease& lease = status.leases.emplace_back();
