@@ -182,7 +182,7 @@ void HttpServer::read(Connection& connection) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) return drop(connection);
-    if (connection.asked) {  // what comes behind a request is nobody's business
+    if (connection.asked) {  // ignore what follows the request
       if (connection.sent) continue;
       return;
     }

@@ -259,7 +259,7 @@ limited() { holds '0 < leases[0]["gpus"][0]["used_bytes"] <= 1 << 30 and leases[
 }
 
 
-@test "another user's filler is nobody's business; administrators see and remove it" {
+@test "another user's filler is reported as not found; administrators see and remove it" {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
   chmod 755 . run
   as_nobody gpurota filler add theirs --workdir / --idle-after 1s --gpu-ids 0 -- sh -c 'id -u; exec sleep 600'

@@ -195,7 +195,7 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   [[ "$output" == *'added job later, which cannot start: '*'./made-by-web'*'(gpurota job show later)' ]]
 }
 
-@test "another user's job is nobody's business; administrators see and stop it" {
+@test "another user's job is reported as not found; administrators see and stop it" {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
   chmod 755 . run
   as_nobody gpurota job add theirs --workdir / --memory 1G -- sh -c 'id -u; exec sleep 600'

@@ -57,7 +57,7 @@ struct Meant {
   }
 };
 
-// What only administrators may see is not there for others: whether it is is nobody's business.
+// Report 'not found', not 'denied', so that existence does not leak.
 inline Error not_found(const Meant& meant) {
   std::string text =
       fmt::format("you have no {} ('gpurota {} list' shows yours)", meant.thing(), meant.what);

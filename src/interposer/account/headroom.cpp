@@ -1,7 +1,8 @@
 #include "interposer/account/headroom.h"
 
 namespace gpurota::interposer {
-// Who finds too little finds the flight for which it was taken.
+
+// seq_cst: a thread that sees too little headroom must also see the call in flight that took it.
 bool take(State& s, int slot, int64_t bytes) {
   std::atomic<int64_t>& headroom = s.slots[slot].headroom;
   int64_t now = headroom.load();

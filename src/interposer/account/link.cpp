@@ -184,7 +184,7 @@ bool ensure_connected(State& s) {
     const int64_t left = deadline - now_ms();
     const int64_t least = left > kLeastHandshakeMs ? left : kLeastHandshakeMs;
     if (reconnect_once(s, least < kHandshakeMs ? least : kHandshakeMs)) return true;
-    if (s.link.crowded) s.link.away_since = 0;  // it is there, and no waiting changes its mind
+    if (s.link.crowded) s.link.away_since = 0;  // the daemon refused: no retry helps
     if (why_not(s) != Answer::kAway || now_ms() >= deadline) return false;
     sleep_ms(kRetryMs);
   }

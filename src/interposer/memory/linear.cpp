@@ -27,7 +27,8 @@ bool enter_block(State& s, uint64_t block) {
   return references == nullptr || (*references)++ == 0;
 }
 
-// In the headroom under the lock: who enters it next pays for it anew, and it would be charged twice.
+// Credit under the lock: a later allocation in this block charges again, so a late credit would
+// charge twice.
 bool leave_block(State& s, int slot, uint64_t block) {
   BlockShard& shard = memory_of(s).blocks[block & (kShards - 1)];
   Lock lock(shard.mutex);
@@ -65,7 +66,9 @@ struct Made {
   uint64_t size = 0;
 };
 
-// `release` undoes the driver's allocation when its blocks turn out to go beyond the limit.
+// Allocates by `call`, which calls the driver, within the lease's limit. `estimate`: bytes, before
+// the driver rounds them up. Memory whose blocks turn out to go beyond the limit is freed again,
+// and the answer is out of memory.
 template <typename Call>
 CUresult allocate(uint64_t estimate, Call call) {
   const Place place = current_place();

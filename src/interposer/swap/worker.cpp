@@ -174,7 +174,7 @@ bool begin_swapping(State& s) {
   }
   swap_of(s).worker_started = start_thread(run_worker, &s);
   if (!swap_of(s).worker_started) {
-    GPUROTA_DEBUG("no thread for the swap lease: %s", "it cannot be used");
+    GPUROTA_DEBUG("no thread for the swap lease: it cannot be used");
     return false;
   }
   s.swaps.store(1, std::memory_order_release);
