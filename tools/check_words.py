@@ -7,6 +7,7 @@
 
 Three kinds are counted:
   sentences  a sentence that begins with a pronoun (It, They, This, That, What, Who, Whoever, Whose)
+             and is no question
   names      an identifier with a word that the field has a standard word for
   columns    a line of code or of a comment that is longer than 100 columns
 """
@@ -97,8 +98,14 @@ def sentences_of(name, text):
         pieces = paragraphs_of(text)
     else:
         pieces = comments_of(text, "//" if name.endswith(CODE) else "#")
-    return [(line, match.strip()) for line, piece in pieces
-            for match in PRONOUN.findall(piece.replace("**", "").replace("\\fB", "").replace("\\fR", ""))]
+    found = []
+    for line, piece in pieces:
+        piece = piece.replace("**", "").replace("\\fB", "").replace("\\fR", "")
+        for match in PRONOUN.finditer(piece):
+            title = match.group(0) == piece and len(piece.split()) < 4  # the head of a table's column
+            if not title and piece[match.end():match.end() + 1] != "?":
+                found.append((line, match.group(1).strip()))
+    return found
 
 
 def is_refused(identifier):

@@ -670,7 +670,7 @@ class Wording(Tree):
         self.assertEqual(self.count()["src/lease"], [0, 0, 0])
 
     def test_documents_are_read_by_paragraph_item_and_cell(self):
-        self.write("docs/a.md", "A page\nThis is one line. They are two.\n\n- What is it\n\n| x | It is |\n\n```\nIt is code.\n```\n")
+        self.write("docs/a.md", "A page\nThis is one line. They are two.\n\n- What it is here\n- What is it?\n\n| x | What it is | It is one here |\n\n```\nIt is code.\n```\n")
         self.assertEqual(self.count()["docs"], [3, 0, 0])
 
     def test_identifiers_are_counted_and_words_that_contain_them_are_not(self):
