@@ -292,6 +292,57 @@ class Repeats(DraCase):
             self.assertEqual(self.kubelet.unprepare(there), [""], "kubelet says it of its own pod")
         self.assertEqual([lease["processes"] for lease in self.leases()], [1], "what is used stays")
 
+    def test_claims_that_no_one_pod_has_are_given_up_by_the_api_servers_answer_alone(self):
+        self.start_plugin()
+        self.prepared(self.allocate("shared", memory="1Gi", pods=("train-0", "train-1")))
+        standing = self.allocate("standing", memory="1Gi", pods=())
+        self.prepared(standing)
+        self.assertEqual(len(self.leases()), 2)
+        with self.api.lock:
+            del self.api.claims["default", "shared"]
+            del standing["status"]["allocation"]  # it is there, and nobody has it any more
+        self.wait_for_leases(lambda leases: leases == [])
+        wait_until(lambda: self.specs() == [], "the specs")
+
+    def test_what_the_api_server_does_not_have_is_not_offered_again(self):
+        self.start_plugin()
+        name = self.device_names()[0]
+        before = memory_of(self.api.devices()[name])
+        claim = self.allocate("gone", memory="5Gi")
+        self.wait_for_line(self.execute(self.prepared(claim), "hold", "64"), "holding")
+        self.assertEqual(memory_of(self.api.devices()[name]), before)
+        self.stop_plugin()
+        with self.api.lock:
+            self.api.claims.clear()
+        self.start_plugin("--review", "3600")  # a start asks at once
+        self.wait_for_device(name, lambda device: memory_of(device) == before - 5 * GIB)
+        self.assertEqual(len(self.leases()), 1, "it is used")
+
+    def test_releasing_the_lease_of_a_claim_that_is_gone_ends_it(self):
+        self.start_plugin("--review", "3600")
+        claim = self.allocate("gone")
+        with pod_group(claim["status"]["reservedFor"][0]["uid"]):
+            self.prepared(claim)
+            lease, = self.lease_ids()
+            with self.api.lock:
+                self.api.claims.clear()
+            self.call("Release", lease_id=lease)
+            wait_until(lambda: self.plugin_says("the lease of a claim that is gone was released"), "the driver's log")
+            wait_until(lambda: self.specs() == [], "the spec")
+            self.wait_for_leases(lambda leases: leases == [])
+            self.assertFalse(self.plugin_says("has a lease again"))
+        self.stop_plugin()
+        with open(self.path("plugin/claims.textproto"), encoding="utf-8") as file:
+            self.assertNotIn(claim["metadata"]["uid"], file.read())
+
+    def test_a_released_lease_is_made_again_while_the_api_server_is_away(self):
+        self.start_plugin()
+        self.prepared(self.allocate("a"))
+        before, = self.lease_ids()
+        self.api.end()
+        self.call("Release", lease_id=before)
+        self.wait_for_leases(lambda leases: [lease["lease_id"] for lease in leases] not in ([], [before]) and len(leases) == 1)
+
     def test_unprepare_again_and_of_what_nobody_knows_is_no_error(self):
         self.start_plugin()
         claim, unknown = self.allocate("a"), self.allocate("unknown")

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gpurota::kube {
 namespace {
 
@@ -13,6 +15,14 @@ Result<ApiAnswer> ask_for(ApiClient& api, const ClaimId& claim,
   const std::string path = fmt::format("/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims/{}",
                                        claim.space, claim.name);
   return api.call("GET", path, {}, patience);
+}
+
+bool has_devices(const Json& claim, const std::string& pool) {
+  const Json& devices = at(at(at(claim, "status"), "allocation"), "devices");
+  const Json& results = list_at(devices, "results");
+  return std::any_of(results.begin(), results.end(), [&](const Json& result) {
+    return text_at(result, "driver") == kDriverName && text_at(result, "pool") == pool;
+  });
 }
 
 Error refusal(const ApiAnswer& answer, const ClaimId& claim) {
@@ -30,11 +40,12 @@ Result<AllocatedClaim> read_claim(ApiClient& api, const ClaimId& claim,
   return parse_claim(claim, answer.body);
 }
 
-Result<bool> has_claim(ApiClient& api, const ClaimId& claim, std::chrono::milliseconds patience) {
+Result<bool> has_claim(ApiClient& api, const ClaimId& claim, const std::string& pool,
+                       std::chrono::milliseconds patience) {
   GPUROTA_ASSIGN_OR_RETURN(const ApiAnswer answer, ask_for(api, claim, patience));
   const Json object = parse_json(answer.body);
   const std::string uid = text_at(at(object, "metadata"), "uid");
-  if (answer.good() && !uid.empty()) return uid == claim.uid;
+  if (answer.good() && !uid.empty()) return uid == claim.uid && has_devices(object, pool);
   if (answer.good()) {
     return fail(Code::kInvalid, "the API server's answer for " + full_name(claim) + " is no claim");
   }

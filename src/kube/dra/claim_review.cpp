@@ -7,12 +7,17 @@ namespace gpurota::kube {
 std::vector<UsedClaim> ClaimReview::look(const std::vector<UsedClaim>& claims, TimePoint now) {
   std::vector<UsedClaim> due;
   std::map<std::string, Seen> still;
+  const bool is_first = !std::exchange(has_looked_, true);
   for (const UsedClaim& claim : claims) {
     const auto before = seen_.find(claim.id.uid);
-    Seen& seen = still[claim.id.uid] = before == seen_.end() ? Seen{now} : before->second;
-    if (claim.is_used || claim.pod_uid.empty()) seen = Seen{now};
-    if (now - seen.since < pause_ || due.size() == kMost) continue;
-    seen.since = now;
+    Seen& seen = still[claim.id.uid] =
+        before == seen_.end() ? Seen{.asked = now, .is_due = is_first} : before->second;
+    seen.is_used = claim.is_used;
+    if (claim.is_used) seen.gone = 0;
+    const Duration pause = claim.is_used ? kUsedPauses * pause_ : pause_;
+    if ((!seen.is_due && now - seen.asked < pause) || due.size() == kMost) continue;
+    seen.asked = now;
+    seen.is_due = false;
     due.push_back(claim);
   }
   seen_ = std::move(still);
@@ -21,7 +26,7 @@ std::vector<UsedClaim> ClaimReview::look(const std::vector<UsedClaim>& claims, T
 
 bool ClaimReview::has_gone(const std::string& uid, bool is_there) {
   const auto seen = seen_.find(uid);
-  if (seen == seen_.end()) return false;
+  if (seen == seen_.end() || seen->second.is_used) return false;
   seen->second.gone = is_there ? 0 : seen->second.gone + 1;
   return seen->second.gone >= kAnswers;
 }

@@ -1,6 +1,6 @@
-// Which claims are to be given up though kubelet has not said that they are over: those that are gone at the API server (deleted by force), and
-// whose pod is gone from this machine, too; kubelet has lost its state, then, and never will say it. State thread; touches nothing, and says
-// of which claims it is to be asked.
+// Which claims are to be asked for at the API server, and which are to be given up though kubelet has not said that they are over: those
+// that are gone there (deleted by force, or allocated to nobody any more), and whose pod is gone from this machine, too; kubelet has lost its
+// state, then, and never will say it. State thread; touches nothing.
 #pragma once
 
 #include "core/time.h"
@@ -14,8 +14,9 @@ namespace gpurota::kube {
 
 struct UsedClaim {
   ClaimId id;
-  // Empty: several have it, or it is not known; then it stays until somebody says that it is over.
-  std::string pod_uid;
+  std::string pool;  // whose devices it has here
+  std::string
+      pod_uid;  // empty: several have it, or it is not known: the API server's answer is all there is
   bool is_used = false;  // a process on a GPU has one of its leases
 };
 
@@ -25,21 +26,27 @@ class ClaimReview {
   static constexpr int kAnswers = 2;
   // Of one look: the API server is everybody's.
   static constexpr std::size_t kMost = 8;
+  // A claim that is used is asked for so many times more rarely.
+  static constexpr int kUsedPauses = 10;
 
-  // `pause`: so long a claim is not used before it is asked for; then again each time as long.
+  // `pause`: between two questions for a claim.
   explicit ClaimReview(Duration pause) : pause_(pause) {}
 
-  // Those that are to be asked for now.
+  // Those that are to be asked for now. What the first look has was stored by an earlier run, and is asked for at once: a start puts no
+  // question off.
   std::vector<UsedClaim> look(const std::vector<UsedClaim>& claims, TimePoint now);
   // The answer. True: it is to be given up.
   bool has_gone(const std::string& uid, bool is_there);
 
  private:
   struct Seen {
-    TimePoint since{};  // not used and not asked for
-    int gone = 0;       // answers in a row
+    TimePoint asked{};     // or seen first
+    bool is_due = false;   // whenever that was
+    bool is_used = false;  // at the last look
+    int gone = 0;          // answers in a row, while it was not used
   };
   const Duration pause_;
+  bool has_looked_ = false;
   std::map<std::string, Seen> seen_;  // by uid
 };
 

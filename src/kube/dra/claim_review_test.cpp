@@ -11,7 +11,7 @@ using std::chrono::seconds;
 class AClaimReview : public ::testing::Test {
  protected:
   std::size_t look(bool is_used = false) {
-    return review_.look({{{"u1", "default", "train"}, pod_uid_, is_used}}, now_).size();
+    return review_.look({{{"u1", "default", "train"}, "node-1", "p", is_used}}, now_).size();
   }
   // One round: its time, the question, the answer.
   bool round(bool is_there) {
@@ -20,13 +20,15 @@ class AClaimReview : public ::testing::Test {
     return review_.has_gone("u1", is_there);
   }
 
-  static constexpr Duration kPause = minutes(10);
+  // Nothing was stored by an earlier run.
+  void SetUp() override { EXPECT_TRUE(review_.look({}, now_).empty()); }
+
+  static constexpr Duration kPause = minutes(1);
   ClaimReview review_{kPause};
-  std::string pod_uid_ = "p";
   TimePoint now_{minutes(60)};
 };
 
-TEST_F(AClaimReview, AsksForWhatIsNotUsedForLongAndNotAtEveryLook) {
+TEST_F(AClaimReview, AsksOnceAPauseAndNotAtEveryLook) {
   EXPECT_EQ(look(), 0u);
   now_ += kPause;
   EXPECT_EQ(look(), 1u);
@@ -34,18 +36,22 @@ TEST_F(AClaimReview, AsksForWhatIsNotUsedForLongAndNotAtEveryLook) {
   EXPECT_EQ(look(), 0u);
 }
 
-TEST_F(AClaimReview, NeverAsksForWhatIsUsed) {
-  for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(look(true), 0u);
-    now_ += kPause;
-  }
+TEST_F(AClaimReview, AsksAtOnceForWhatAnEarlierRunHasStored) {
+  ClaimReview after_restart(kPause);
+  const std::vector<UsedClaim> stored = {{{"u1", "default", "train"}, "node-1", "p", true}};
+  EXPECT_EQ(after_restart.look(stored, now_).size(), 1u);
+  EXPECT_TRUE(after_restart.look(stored, now_).empty());
 }
 
-TEST_F(AClaimReview, NeverAsksForWhatIsOfNoPodThatIsKnown) {
-  pod_uid_.clear();
-  look();
+TEST_F(AClaimReview, AsksMoreRarelyForWhatIsUsedAndNeverGivesItUp) {
+  look(true);
   now_ += kPause;
-  EXPECT_EQ(look(), 0u);
+  EXPECT_EQ(look(true), 0u);
+  for (int i = 0; i < 4; ++i) {
+    now_ += ClaimReview::kUsedPauses * kPause;
+    EXPECT_EQ(look(true), 1u);
+    EXPECT_FALSE(review_.has_gone("u1", false));
+  }
 }
 
 TEST_F(AClaimReview, GivesUpWhatIsGoneTwiceInARow) {
@@ -70,7 +76,9 @@ TEST_F(AClaimReview, AnAnswerForAClaimThatIsOverChangesNothing) {
 
 TEST_F(AClaimReview, AsksForAFewAtOnce) {
   std::vector<UsedClaim> many;
-  for (int i = 0; i < 20; ++i) many.push_back({{"u" + std::to_string(i), "default", "train"}, "p"});
+  for (int i = 0; i < 20; ++i) {
+    many.push_back({{"u" + std::to_string(i), "default", "train"}, "node-1", "p"});
+  }
   EXPECT_TRUE(review_.look(many, now_).empty());
   now_ += kPause;
   EXPECT_EQ(review_.look(many, now_).size(), ClaimReview::kMost);

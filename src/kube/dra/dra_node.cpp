@@ -7,6 +7,15 @@
 
 namespace gpurota::kube {
 
+namespace {
+
+UsedClaim used_claim(const Claim& claim) {
+  const std::string pool = claim.devices.empty() ? "" : claim.devices.front().pool;
+  return {claim.id, pool, claim.pod_uid};
+}
+
+}  // namespace
+
 Result<DraNode::Work> DraNode::work_of(const Claim& claim) const {
   if (!view_)
     return fail(Code::kUnavailable, "gpurotad has not been heard yet: see whether it runs");
@@ -61,7 +70,7 @@ void DraNode::on_lease(const std::string& key, LeaseId lease) {
 Result<void> DraNode::remove(const std::string& uid) {
   std::multimap<LeaseId, Held> had;
   for (const Claim* claim : book_.leases_of(uid)) {
-    if (!claim->lease) continue;
+    if (!claim->lease || claim->is_gone) continue;
     for (const ClaimDevice& device : claim->devices) {
       had.emplace(*claim->lease, Held{claim->resource, device.gpu, device.memory, true});
     }
@@ -69,6 +78,12 @@ Result<void> DraNode::remove(const std::string& uid) {
   GPUROTA_TRY(book_.remove(uid));
   leaving_.merge(had);
   return {};
+}
+
+void DraNode::on_review(const std::string& uid, bool is_there) {
+  for (auto& [key, claim] : book_.all()) {
+    if (claim.id.uid == uid) claim.is_gone = !is_there;
+  }
 }
 
 void DraNode::find_leaving() {
@@ -93,7 +108,9 @@ void DraNode::on_daemon(Result<DaemonView> view) {
   for (auto& [key, claim] : book_.all()) {
     const auto at = there.find(key);
     claim.lease = at == there.end() ? std::nullopt : std::optional(at->second->lease_id);
-    if (!claim.lease && claim.first_lease) orders_.push_back(order_of(claim));
+    if (!claim.lease && claim.first_lease) {
+      orders_.push_back({used_claim(claim), order_of(claim)});
+    }
     if (!claim.first_lease) claim.first_lease = claim.lease;
   }
 }
@@ -103,6 +120,7 @@ std::vector<SliceDevice> DraNode::devices() const {
   std::vector<Held> held;
   for (const auto& [lease, each] : leaving_) held.push_back(each);
   for (const auto& [key, claim] : book_.all()) {
+    if (claim.is_gone) continue;
     for (const ClaimDevice& device : claim.devices) {
       held.push_back({claim.resource, device.gpu, device.memory, claim.lease.has_value()});
     }
@@ -126,8 +144,7 @@ std::vector<UsedClaim> DraNode::claims() const {
   }
   for (const auto& [key, claim] : book_.all()) {
     // Those of one claim are beside each other.
-    if (claims.empty() || claims.back().id.uid != claim.id.uid)
-      claims.push_back({claim.id, claim.pod_uid});
+    if (claims.empty() || claims.back().id.uid != claim.id.uid) claims.push_back(used_claim(claim));
     claims.back().is_used |= claim.lease && used.contains(*claim.lease);
   }
   return claims;

@@ -2,7 +2,8 @@
 // is to be done by others: leases to make and to end, devices to publish.
 //
 //   Prepare ──► a claim: devices, a token, stored ──► its lease, its spec (by who asked) ──► kubelet
-//   the daemon no longer has the lease (somebody released it) ──► it is ordered again, as nobody else will ask for it
+//   the daemon no longer has the lease (somebody released it) ──► it is ordered again, as nobody else will ask for it, if the API server
+//                                                                 has the claim still
 //   Unprepare ──► the lease ends (by who asked) ──► the claim is removed
 #pragma once
 
@@ -48,6 +49,8 @@ class DraNode {
   bool has(const std::string& key) { return book_.find(key) != nullptr; }
   void on_lease(const std::string& key, LeaseId lease);
   Result<void> remove(const std::string& uid);
+  // As the API server says: what the scheduler does not count is not in the capacity, either.
+  void on_review(const std::string& uid, bool is_there);
 
   // As the daemon says now; an error: it is away.
   void on_daemon(Result<DaemonView> view);
@@ -66,7 +69,11 @@ class DraNode {
   // What is to be done, each once.
   std::vector<LeaseEnding> take_endings() { return std::exchange(endings_, {}); }
   // Of claims that are prepared and have no lease now.
-  std::vector<LeaseOrder> take_orders() { return std::exchange(orders_, {}); }
+  struct LostLease {
+    UsedClaim claim;
+    LeaseOrder order;
+  };
+  std::vector<LostLease> take_orders() { return std::exchange(orders_, {}); }
 
  private:
   Result<Work> work_of(const Claim& claim) const;
@@ -78,7 +85,7 @@ class DraNode {
   // What claims had that are over, until the daemon says that it is free: till then the capacity that is published has it.
   std::multimap<LeaseId, Held> leaving_;
   std::vector<LeaseEnding> endings_;
-  std::vector<LeaseOrder> orders_;
+  std::vector<LostLease> orders_;
 };
 
 }  // namespace gpurota::kube

@@ -91,7 +91,23 @@ TEST_F(ADraNode, OrdersAgainTheLeaseThatSomebodyHasReleased) {
   node_->on_daemon(view_);
   const auto orders = node_->take_orders();
   ASSERT_EQ(orders.size(), 1u);
-  EXPECT_EQ(orders.front().allocation, "claim-u1");
+  EXPECT_EQ(orders.front().order.allocation, "claim-u1");
+  EXPECT_EQ(orders.front().claim.pool, "n");
+}
+
+TEST_F(ADraNode, CountsOnlyClaimsThatTheApiServerHas) {
+  const Bytes before = node_->devices().front().memory;
+  prepare("u1");
+  view_.node.gpus.front().free = gib(6);
+  node_->on_daemon(view_);
+  ASSERT_EQ(node_->devices().front().memory, before);
+  node_->on_review("u1", false);
+  EXPECT_EQ(node_->devices().front().memory, gib(6)) << "the scheduler does not count it";
+  node_->on_review("u1", true);
+  EXPECT_EQ(node_->devices().front().memory, before);
+  node_->on_review("u1", false);
+  ASSERT_TRUE(node_->remove("u1"));
+  EXPECT_EQ(node_->devices().front().memory, gib(6)) << "until the daemon says that it is free";
 }
 
 TEST_F(ADraNode, KeepsTheLeasesOfAClaimForEachContainerApart) {
@@ -109,7 +125,7 @@ TEST_F(ADraNode, KeepsTheLeasesOfAClaimForEachContainerApart) {
   view_.pods.pop_back();  // somebody has released that of the second
   node_->on_daemon(view_);
   std::vector<std::string> ordered;
-  for (const LeaseOrder& order : node_->take_orders()) ordered.push_back(order.allocation);
+  for (const auto& lost : node_->take_orders()) ordered.push_back(lost.order.allocation);
   EXPECT_EQ(ordered, std::vector<std::string>{"claim-u1.1"});
   begin();
   EXPECT_EQ(node_->keys("u1"), (std::vector<std::string>{"u1.0", "u1.1"}));

@@ -17,18 +17,26 @@ namespace {
 constexpr const char* kDriverProgram = "gpurota-dra";
 constexpr std::chrono::milliseconds kOrderPatience{5000};
 constexpr std::chrono::milliseconds kReviewPatience{5000};
+// Before a lease is made again, which does not wait for an API server that is away.
+constexpr std::chrono::milliseconds kLookPatience{2000};
 constexpr mode_t kSocketFolder = 0750;
 
 std::string driver_folder(const DraOptions& options) {
   return fmt::format("{}/plugins/{}", options.kubelet_dir, kDriverName);
 }
 
-// At the API server, or its pod on this machine.
-Result<bool> is_there(ApiClient& api, const UsedClaim& claim, const std::string& host_root) {
-  GPUROTA_ASSIGN_OR_RETURN(const bool is_known, has_claim(api, claim.id, kReviewPatience));
-  if (is_known) return true;
-  GPUROTA_ASSIGN_OR_RETURN(const std::set<std::string> pods, read_pod_groups(host_root));
-  return pods.contains(claim.pod_uid);
+struct Reviewed {
+  bool is_there = false;  // at the API server
+  bool has_pod = false;   // on this machine, or nobody can tell
+};
+Result<Reviewed> review_claim(ApiClient& api, const UsedClaim& claim,
+                              const std::string& host_root) {
+  Reviewed found;
+  GPUROTA_ASSIGN_OR_RETURN(found.is_there, has_claim(api, claim.id, claim.pool, kReviewPatience));
+  if (found.is_there || claim.pod_uid.empty()) return found;
+  const auto pods = read_pod_groups(host_root);
+  found.has_pod = !pods || pods->contains(claim.pod_uid);
+  return found;
 }
 
 // All that a claim has outside of what is stored.
@@ -158,51 +166,63 @@ void Driver::settle() {
   }
   std::erase_if(unleased_,
                 [&](const std::string& id) { return !node_.has(find_key(id).value_or("")); });
-  const std::vector<LeaseOrder> orders = node_.take_orders();
+  const std::vector<DraNode::LostLease> orders = node_.take_orders();
   if (leases_.unfinished() > 0) return;  // the next look finds them as well
-  for (const LeaseOrder& each : orders) order(each);
+  for (const DraNode::LostLease& each : orders) order(each);
 }
 
-// Somebody has released the lease of a claim whose pod is there still: kubelet starts its container again, and asks for nothing before.
-void Driver::order(const LeaseOrder& order) {
+// Somebody has released the lease of a claim. If its pod is there still, kubelet starts its container again, and asks for nothing before. A
+// claim that the API server does not have is over: nobody would release its next lease but the same administrator again.
+void Driver::order(const DraNode::LostLease& lost) {
   leases_.run(
-      [daemon = daemon_, order, turnstile = turnstile_]() -> Result<std::optional<proto::Lease>> {
-        const auto pass = turnstile->enter(uid_of_key(find_key(order.allocation).value_or("")),
-                                           std::chrono::steady_clock::now());
-        if (!pass) return std::nullopt;
-        GPUROTA_ASSIGN_OR_RETURN(proto::Lease lease, make_lease(daemon, order, kOrderPatience));
-        return std::optional(std::move(lease));
+      [daemon = daemon_, lost, turnstile = turnstile_, api = api_]() -> Result<Ordered> {
+        const auto pass = turnstile->enter(lost.claim.id.uid, std::chrono::steady_clock::now());
+        if (!pass) return Ordered{};
+        const auto is_there = has_claim(*api, lost.claim.id, lost.claim.pool, kLookPatience);
+        if (is_there && !*is_there) return Ordered{.is_gone = true};
+        GPUROTA_ASSIGN_OR_RETURN(const proto::Lease lease,
+                                 make_lease(daemon, lost.order, kOrderPatience));
+        return Ordered{.lease = lease.lease_id};
       },
-      [this, order](const Result<std::optional<proto::Lease>>& lease) {
-        if (!lease) {
-          if (!unleased_.insert(order.allocation).second) return;
-          return log::warn("a claim has lost its lease and cannot have another now, trying again",
-                           {{"allocation", order.allocation}, {"error", lease.error().message}});
-        }
-        if (!*lease) return;
-        unleased_.erase(order.allocation);
-        log::info("a claim has a lease again",
-                  {{"allocation", order.allocation}, {"lease", to_string((*lease)->lease_id)}});
-        node_.on_lease(find_key(order.allocation).value_or(""), (*lease)->lease_id);
-        settle();
-      });
+      [this, lost](const Result<Ordered>& ordered) { on_ordered(lost, ordered); });
+}
+
+void Driver::on_ordered(const DraNode::LostLease& lost, const Result<Ordered>& ordered) {
+  const std::string& allocation = lost.order.allocation;
+  if (!ordered) {
+    if (!unleased_.insert(allocation).second) return;
+    return log::warn("a claim has lost its lease and cannot have another now, trying again",
+                     {{"allocation", allocation}, {"error", ordered.error().message}});
+  }
+  if (ordered->is_gone) {
+    return give_up(lost.claim.id, "the lease of a claim that is gone was released");
+  }
+  if (!ordered->lease) return;
+  unleased_.erase(allocation);
+  log::info("a claim has a lease again",
+            {{"allocation", allocation}, {"lease", to_string(*ordered->lease)}});
+  node_.on_lease(find_key(allocation).value_or(""), *ordered->lease);
+  settle();
 }
 
 void Driver::review_claims() {
   if (reviews_.unfinished() > 0) return;
   for (const UsedClaim& claim : review_.look(node_.claims(), loop_.now())) {
     reviews_.run(
-        [api = api_, claim, root = options_.host_root] { return is_there(*api, claim, root); },
-        [this, id = claim.id](const Result<bool>& is_there) {
-          // While nobody answers nothing is known.
-          if (is_there && review_.has_gone(id.uid, *is_there)) give_up(id);
+        [api = api_, claim, root = options_.host_root] { return review_claim(*api, claim, root); },
+        [this, id = claim.id](const Result<Reviewed>& found) {
+          if (!found) return;  // while nobody answers nothing is known
+          node_.on_review(id.uid, found->is_there);
+          if (review_.has_gone(id.uid, found->is_there || found->has_pod)) {
+            give_up(id, "a claim and its pod are gone, and kubelet does not say that it is over");
+          }
+          settle();
         });
   }
 }
 
-void Driver::give_up(const ClaimId& claim) {
-  log::warn("a claim and its pod are gone, and kubelet does not say that it is over",
-            {{"claim", full_name(claim)}});
+void Driver::give_up(const ClaimId& claim, const char* why) {
+  log::warn(why, {{"claim", full_name(claim)}});
   reviews_.run(
       [daemon = daemon_, folder = options_.cdi_dir, uid = claim.uid, keys = node_.keys(claim.uid),
        turnstile = turnstile_] { return end_claim(daemon, folder, uid, keys, *turnstile); },

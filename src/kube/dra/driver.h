@@ -36,9 +36,6 @@ class Driver {
   void stop();
 
  private:
-  // A claim is not used for so many times `review` before it is asked for.
-  static constexpr int kReviews = 10;
-
   void tick();
   void arm();
   void watch_folder();
@@ -47,10 +44,15 @@ class Driver {
   void on_registration(const std::string& refusal);
   // Whatever may have changed: publishes what there is, and has done what is to be done.
   void settle();
-  void order(const LeaseOrder& order);
+  void order(const DraNode::LostLease& lost);
+  struct Ordered {
+    bool is_gone = false;            // the claim, at the API server
+    std::optional<LeaseId> lease{};  // empty: kubelet is asking for the claim itself
+  };
+  void on_ordered(const DraNode::LostLease& lost, const Result<Ordered>& ordered);
   // Claims that kubelet may have forgotten.
   void review_claims();
-  void give_up(const ClaimId& claim);
+  void give_up(const ClaimId& claim, const char* why);
 
   ports::EventLoop& loop_;
   const DraOptions options_;
@@ -69,7 +71,7 @@ class Driver {
   std::set<std::string>
       unleased_;  // allocations of which it was logged that they have lost their lease
   bool serving_ = false, is_refused_ = false;
-  ClaimReview review_{kReviews * options_.review};
+  ClaimReview review_{options_.review};
   sys::Worker sockets_, leases_, reviews_, slices_,
       slice_watch_;  // end before what is above, with the link
   DaemonLink link_;
