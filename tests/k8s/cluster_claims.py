@@ -36,7 +36,7 @@ def devices(cluster):
 
 def all_are_available(cluster):
     found = devices(cluster)
-    return len(found) == 2 and all(each["attributes"]["available"]["bool"] for each in found.values())
+    return len(found) == 3 and all(each["attributes"]["available"]["bool"] for each in found.values())
 
 
 def make_template(cluster, name, capacity=None):

@@ -35,8 +35,8 @@ class DraCase(KubeletCase):
         self.stop_plugin(how)
         self.start_plugin()
 
-    def device_names(self, turns=False):
-        return sorted(name for name in self.api.devices() if name.endswith("-turns") == turns)
+    def device_names(self, kind="memory"):
+        return sorted(name for name, device in self.api.devices().items() if device["attributes"]["type"]["string"] == kind)
 
     def wait_for_device(self, name, holds):
         wait_until(lambda: name in self.api.devices() and holds(self.api.devices()[name]), "the device " + name)

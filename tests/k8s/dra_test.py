@@ -1,5 +1,6 @@
 """gpurota-dra between a fake kubelet, a fake API server and a gpurotad on simulated GPUs (two of 8 GiB)."""
 
+import json
 import os
 import shutil
 import signal
@@ -130,20 +131,28 @@ class FromAClaimToALimit(DraCase):
 
     def test_the_class_for_whole_gpus_gives_one_alone(self):
         self.start_plugin()
-        name = self.device_names()[0]
-        whole = self.api.devices()[name]["capacity"]["memory"]["requestPolicy"]["default"]
-        claim = self.allocate("whole", memory=whole, configs=[WHOLE])
+        name, whole = self.device_names()[0], self.device_names("whole")[0]
+        claim = self.allocate("whole", memory=None, device=whole, configs=[WHOLE])
         self.prepared(claim)
         self.assertEqual(self.leases()[0]["share"], "exclusive")
+        self.wait_for_device(whole, lambda device: not flag(device, "available") and not flag(device, "whole"))
         self.wait_for_device(name, lambda device: not flag(device, "available") and not flag(device, "whole"))
         self.wait_for_device(name + "-turns", lambda device: not flag(device, "available"))
-        self.assertEqual(memory_of(self.api.devices()[name]), amount(whole), "what the claim consumes is still there")
         self.kubelet.unprepare(claim)
-        self.wait_for_device(name, lambda device: flag(device, "whole"))
+        self.wait_for_device(whole, lambda device: flag(device, "whole"))
+
+    def test_a_class_of_an_earlier_version_has_a_whole_gpu_of_its_memory(self):
+        self.start_plugin()
+        name = self.device_names()[0]
+        whole = self.api.devices()[name]["capacity"]["memory"]["requestPolicy"]["default"]
+        self.prepared(self.allocate("whole", memory=whole, configs=[WHOLE]))
+        self.assertEqual(self.leases()[0]["share"], "exclusive")
+        self.wait_for_device(name, lambda device: not flag(device, "available") and not flag(device, "whole"))
+        self.assertEqual(memory_of(self.api.devices()[name]), amount(whole), "what the claim consumes is still there")
 
     def test_three_claims_take_turns_on_one_gpu(self):
         self.start_plugin()
-        name = self.device_names(turns=True)[0]
+        name = self.device_names("turns")[0]
         claims = [self.allocate("turn-%d" % i, memory="1Gi", device=name, configs=[TURNS]) for i in range(3)]
         programs = [self.execute(self.prepared(claim), "compute", "200", "2") for claim in claims]
         for program in programs:
@@ -186,7 +195,7 @@ class FromAClaimToALimit(DraCase):
 
     def test_what_two_containers_ask_for_as_resources_is_a_lease_for_each(self):
         self.start_plugin()
-        turns = self.device_names(turns=True)[0]
+        turns = self.device_names("turns")[0]
         usual = self.api.devices()[turns]["capacity"]["memory"]["requestPolicy"]["default"]
         claim = self.api.allocate("default", "train-0-extended-resources-x7", [
             result(turns, request="container-%d-request-0" % i, memory=usual) for i in (0, 1)], [TURNS],
@@ -231,7 +240,7 @@ class FromAClaimToALimit(DraCase):
 class Configurations(DraCase):
     def test_reach_the_lease(self):
         self.start_plugin()
-        claim = self.allocate("a", memory="1Gi", device=self.device_names(turns=True)[0],
+        claim = self.allocate("a", memory="1Gi", device=self.device_names("turns")[0],
                               configs=[config("FromClass", share="turns", maxPriority=20), config("FromClaim", priority=20, quantum="5s")])
         self.prepared(claim)
         lease, = self.leases()
@@ -239,7 +248,7 @@ class Configurations(DraCase):
 
     def test_of_a_claim_never_go_beyond_those_of_its_class(self):
         self.start_plugin()
-        turns = self.device_names(turns=True)[0]
+        turns = self.device_names("turns")[0]
         for said, words in (({"priority": 1}, "priority 1 is above 0"), ({"quantum": "6m"}, "quantum 360000ms is above"),
                             ({"share": "whole"}, "share can only be said by the device class"),
                             ({"oversize": True}, "oversize can only be said"), ({"color": "red"}, "color is not known"),
@@ -409,7 +418,7 @@ class Restarts(DraCase):
         self.begin()
         self.assertEqual(self.stop_plugin(), 0)
         self.assertEqual(os.listdir(self.path("kubelet/plugins_registry")), [])
-        self.assertEqual(len(self.api.devices()), 4)
+        self.assertEqual(len(self.api.devices()), 6)
         self.start_plugin()
         self.assert_goes_on()
 
@@ -480,11 +489,11 @@ class WhatIsAway(DraCase):
         self.start_plugin()
         claim, late = self.allocate("a"), self.allocate("late", device=self.device_names()[1])
         self.prepared(claim)
+        name = self.device_names()[0]
         self.api.end()
         self.prepared(claim)
         self.assertIn("does not answer", self.refusal(late))
         self.assertEqual(self.kubelet.unprepare(claim), [""])
-        name = self.device_names()[0]
         self.call("Drain", gpu_ids=[self.call("Status")["parameters"]["gpus"][0]["uuid"]])
         wait_until(lambda: self.plugin_says("the node's devices are not published, trying again"), "the driver's log")
         self.api.run()
@@ -534,7 +543,7 @@ class WhatIsAway(DraCase):
 class Slices(DraCase):
     def test_say_what_there_is_to_have(self):
         self.start_plugin()
-        self.assertEqual(len(self.api.devices()), 4)
+        self.assertEqual(len(self.api.devices()), 6)
         gpu = self.call("Status")["parameters"]["gpus"][0]
         device = self.api.devices()[gpu["uuid"].lower()]
         self.assertEqual(device["attributes"]["uuid"], {"string": gpu["uuid"]})
@@ -548,6 +557,39 @@ class Slices(DraCase):
         self.assertGreater(memory_of(turns), memory_of(device), "with the host's")
         policy = turns["capacity"]["memory"]["requestPolicy"]
         self.assertEqual(policy["validRange"]["max"], policy["default"], "no claim can have more than the GPU has")
+
+    def test_the_devices_of_a_gpu_share_a_counter_of_its_memory(self):
+        self.start_plugin()
+        self.assertEqual(self.api.counters(), {name: {"memory": 7 * GIB} for name in self.device_names()})  # in whole units
+        for name, device in self.api.devices().items():
+            gpu = name.removesuffix("-whole").removesuffix("-turns")
+            self.assertEqual(device["consumesCounters"], [{"counterSet": gpu, "counters": {"memory": {"value": "7Gi"}}}])
+            self.assertEqual(device.get("allowMultipleAllocations", False), not name.endswith("-whole"))
+
+    def test_where_they_may_be_mixed_slices_and_turns_leave_half_of_the_counter(self):
+        self.start_plugin("--mixed")
+        amounts = {name: device["consumesCounters"][0]["counters"]["memory"]["value"] for name, device in self.api.devices().items()}
+        self.assertEqual(sorted(amounts.values()), ["3584Mi"] * 4 + ["7Gi"] * 2)
+
+    def test_have_no_counters_where_the_server_drops_them_or_its_scheduler_counts_each_claim(self):
+        for minor, has_counters in (("36", False), ("35", True), ("34+", False)):
+            with self.subTest(minor=minor):
+                self.api.minor, self.api.has_counters = minor, has_counters
+                self.start_plugin()
+                self.assertEqual((len(self.api.devices()), self.api.counters()), (6, {}))
+                self.assertNotIn("consumesCounters", json.dumps(self.api.slices()))
+                posts = self.api.calls["POST", SLICES], self.api.calls["PUT", SLICES]
+                reviews = self.reviews()
+                wait_until(lambda reviews=reviews: self.reviews() > reviews + 1, "two reviews")
+                self.assertEqual((self.api.calls["POST", SLICES], self.api.calls["PUT", SLICES]), posts, "they are not tried again")
+                self.stop_plugin()
+
+    def test_get_counters_when_the_cluster_is_brought_to_a_version_that_has_them(self):
+        self.api.minor = "35"
+        self.start_plugin()
+        self.api.minor = "36"
+        self.kubelet.restart()
+        wait_until(lambda: len(self.api.counters()) == 2 and len(self.api.devices()) == 6, "the counters")
 
     def test_are_written_at_each_change_and_at_no_other_time(self):
         self.start_plugin()
@@ -626,7 +668,7 @@ class Slices(DraCase):
             if self.api.devices():
                 self.api.remove_slices()
             time.sleep(0.02)
-        self.assertLess(self.api.calls["POST", SLICES] - posts, 8)
+        self.assertLess(self.api.calls["POST", SLICES] - posts, 16, "two slices each time")
 
     def test_what_the_driver_does_itself_is_no_change(self):
         self.begin_watched()

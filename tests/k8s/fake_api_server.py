@@ -5,7 +5,7 @@
         api.slices()
 
 It keeps versions of objects (409 for one that is old), refuses a token that is not in its file's newest state, and checks what a real one
-checks of a slice: names, capacity and its policy. `fail_next` makes it answer so many calls with a status, or not at all.
+checks of a slice: names, capacity and its policy, counters. `fail_next` makes it answer so many calls with a status, or not at all.
 """
 
 import collections
@@ -48,35 +48,67 @@ def config(source, requests=(), **parameters):
     return {"source": source, "requests": list(requests), "opaque": {"driver": DRIVER, "parameters": parameters}}
 
 
+LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+
+
+def wrong_with_capacity(capacity, is_shared):
+    if not is_shared:
+        return "requestPolicy" in capacity  # forbidden where one claim has it alone
+    value, policy = amount(capacity["value"]), capacity["requestPolicy"]
+    usual, least = amount(policy["default"]), amount(policy["validRange"]["min"])
+    step = amount(policy["validRange"].get("step", "1"))
+    most = amount(policy["validRange"].get("max", capacity["value"]))
+    return (not least <= usual <= most <= value or (usual - least) % step or ("step" in policy["validRange"] and least + step > most)
+            or ("max" in policy["validRange"] and (most - least) % step))
+
+
+def wrong_with_counters(sets, most):
+    names = [each.get("counterSet", each.get("name")) for each in sets]
+    if len(names) > most or len(set(names)) != len(names):
+        return True
+    return any(not re.fullmatch(LABEL, name) or not 0 < len(each["counters"]) <= 32 or
+               not all(re.fullmatch(LABEL, counter) and amount(value["value"]) >= 0 for counter, value in each["counters"].items())
+               for name, each in zip(names, sets))
+
+
+def wrong_with_device(device):
+    if not re.fullmatch(LABEL, device["name"]):
+        return "name"
+    if len(device["attributes"]) + len(device["capacity"]) > 32:
+        return "too many attributes"
+    for name, attribute in device["attributes"].items():
+        if not re.fullmatch(r"([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?/)?[A-Za-z_]\w{0,31}", name):
+            return name
+        kind, = attribute
+        if kind == "version" and not re.fullmatch(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)", attribute[kind]):
+            return "%s: %s" % (name, attribute)
+        if kind == "string" and len(attribute[kind]) > 64:
+            return name
+    if wrong_with_counters(device.get("consumesCounters", []), 2):
+        return "consumesCounters"
+    for capacity in device["capacity"].values():
+        if wrong_with_capacity(capacity, device.get("allowMultipleAllocations")):
+            return str(capacity)
+    return None
+
+
 def wrong_with(spec):
     """What a real API server would not take of a slice; None: nothing."""
-    if not 0 < len(spec["devices"]) <= 64 or spec["pool"]["resourceSliceCount"] < 1:
+    devices, sets = spec.get("devices", []), spec.get("sharedCounters", [])
+    if devices and sets:
+        return "only one of `sharedCounters` or `devices` is allowed"
+    if wrong_with_counters(sets, 8):
+        return "sharedCounters"
+    # 64 where one of them has a taint or consumes counters.
+    if len(devices) > 64 or spec["pool"]["resourceSliceCount"] < 1:
         return "devices"
-    names = [device["name"] for device in spec["devices"]]
+    names = [device["name"] for device in devices]
     if len(set(names)) != len(names):
         return "names"
-    for device in spec["devices"]:
-        if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", device["name"]):
-            return device["name"]
-        if len(device["attributes"]) + len(device["capacity"]) > 32:
-            return "%s: too many attributes" % device["name"]
-        for name, attribute in device["attributes"].items():
-            if not re.fullmatch(r"([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?/)?[A-Za-z_]\w{0,31}", name):
-                return name
-            kind, = attribute
-            if kind == "version" and not re.fullmatch(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)", attribute[kind]):
-                return "%s: %s" % (name, attribute)
-            if kind == "string" and len(attribute[kind]) > 64:
-                return name
-        for capacity in device["capacity"].values():
-            value, policy = amount(capacity["value"]), capacity["requestPolicy"]
-            usual, least = amount(policy["default"]), amount(policy["validRange"]["min"])
-            step = amount(policy["validRange"].get("step", "1"))
-            most = amount(policy["validRange"].get("max", capacity["value"]))
-            if not least <= usual <= most <= value or (usual - least) % step or ("step" in policy["validRange"] and least + step > most):
-                return "%s: %s" % (device["name"], capacity)
-            if "max" in policy["validRange"] and (most - least) % step:
-                return "%s: %s" % (device["name"], capacity)
+    for device in devices:
+        wrong = wrong_with_device(device)
+        if wrong:
+            return "%s: %s" % (device["name"], wrong)
     return None
 
 
@@ -88,6 +120,7 @@ class FakeApiServer:
         self.token_file = os.path.join(folder, "token")
         self.token, self.server, self.hung, self.connections = "", None, threading.Event(), []
         self.certificate = None
+        self.minor, self.has_counters = "36", True  # of 1.MINOR; its feature DRAPartitionableDevices
         self.log, self.watch_ends = [], 0  # what watches are told: (version, event)
         self.set_token("first")
 
@@ -159,7 +192,14 @@ class FakeApiServer:
         slices = [each for each in slices if each["spec"]["pool"]["generation"] == newest]
         if not slices or len(slices) != slices[0]["spec"]["pool"]["resourceSliceCount"]:
             return {}
-        return {device["name"]: device for each in slices for device in each["spec"]["devices"]}
+        return {device["name"]: device for each in slices for device in each["spec"].get("devices", [])}
+
+    def counters(self):
+        """Of the same slices: {set: {counter: value}}."""
+        newest = self.generation()
+        return {each["name"]: {name: amount(counter["value"]) for name, counter in each["counters"].items()}
+                for found in self.slices() if found["spec"]["pool"]["generation"] == newest
+                for each in found["spec"].get("sharedCounters", [])}
 
     def generation(self):
         return max((each["spec"]["pool"]["generation"] for each in self.slices()), default=0)
@@ -197,7 +237,8 @@ class FakeApiServer:
         with self.lock:
             for each in self.objects.values():
                 each["metadata"]["resourceVersion"] = self.next_version()
-                each["spec"]["devices"][0]["attributes"]["index"] = {"int": 99}
+                for device in each["spec"].get("devices", [])[:1]:
+                    device["attributes"]["index"] = {"int": 99}
                 self.tell("MODIFIED", each)
 
     def next_version(self):
@@ -228,6 +269,8 @@ class FakeApiServer:
         events = EVENTS.match(path)
         if events and method == "POST":
             return self.take_event(events.group(1), body)
+        if path == "/version" and method == "GET":
+            return 200, {"major": "1", "minor": self.minor, "gitVersion": "v1.%s.0" % self.minor}
         if path == "/api/v1/nodes/" + self.node and method == "GET":
             return 200, {"kind": "Node", "metadata": {"name": self.node, "uid": self.node_uid}}
         if path == SLICES and method == "GET":
@@ -249,13 +292,17 @@ class FakeApiServer:
             return self.status(409, "it is there already")
         if before is not None and body["metadata"].get("resourceVersion") != before["metadata"]["resourceVersion"]:
             return self.status(409, "the object has been modified")
+        if not self.has_counters:  # as the real one drops the fields of a feature that is off
+            body["spec"].pop("sharedCounters", None)
+            for device in body["spec"].get("devices", []):
+                device.pop("consumesCounters", None)
         wrong = wrong_with(body["spec"])
         if wrong:
             return self.status(422, "invalid: " + wrong)
         owner, = body["metadata"]["ownerReferences"]
         assert owner["kind"] == "Node", owner
         body["metadata"]["resourceVersion"] = self.next_version()
-        for device in body["spec"]["devices"]:
+        for device in body["spec"].get("devices", []):
             for taint in device.get("taints", []):
                 taint["timeAdded"] = "2026-01-01T00:00:00Z"  # a real one adds it, too
         self.objects[name] = body

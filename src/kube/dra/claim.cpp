@@ -26,12 +26,12 @@ std::map<GpuUuid, Bytes> memory_on(const std::vector<ClaimDevice>& devices) {
 
 struct Found {
   GpuUuid gpu;
-  bool turns = false;
+  Resource of = Resource::kMemory;
 };
 Result<Found> find_device(const std::string& name, const std::vector<NodeGpu>& gpus) {
   for (const NodeGpu& gpu : gpus) {
-    for (const bool turns : {false, true}) {
-      if (name == device_name(gpu.uuid, turns)) return Found{gpu.uuid, turns};
+    for (const Resource of : kDevicesOfAGpu) {
+      if (name == device_name(gpu.uuid, of)) return Found{gpu.uuid, of};
     }
   }
   return fail(Code::kUnavailable,
@@ -39,22 +39,24 @@ Result<Found> find_device(const std::string& name, const std::vector<NodeGpu>& g
                           display_text(name, 80)));
 }
 
+const char* share_text(Resource share) {
+  return share == Resource::kTurn ? "turns" : share == Resource::kMemory ? "memory" : "whole GPUs";
+}
+
 // Of one device of the claim: its kind, by what it is and by what its class says.
-Result<Resource> resource_of(const ClaimDevice& device, bool turns, std::optional<Resource> share) {
-  const bool counted = !device.memory.is_zero();
+Result<Resource> resource_of(const ClaimDevice& device, Resource of,
+                             std::optional<Resource> share) {
   // Where the scheduler cannot share a device it has given all of it.
-  const Resource natural = turns ? Resource::kTurn : counted ? Resource::kMemory : Resource::kGpu;
+  const bool is_all = of == Resource::kMemory && device.memory.is_zero();
+  const Resource natural = is_all ? Resource::kGpu : of;
   if (!share || *share == natural) return natural;
-  if (turns != (*share == Resource::kTurn)) {
-    return fail(
-        Code::kInvalid,
-        fmt::format("the device class of request {} gives {}, and its selector has chosen {}: "
-                    "use one of gpurota's device classes",
-                    display_text(device.request, 60),
-                    *share == Resource::kTurn ? "turns" : "GPUs and memory",
-                    display_text(device.device, 80)));
-  }
-  return *share;
+  // A class of an earlier version has whole GPUs of the device for memory.
+  if (of == Resource::kMemory && *share != Resource::kTurn) return *share;
+  return fail(Code::kInvalid,
+              fmt::format("the device class of request {} gives {}, and its selector has chosen "
+                          "{}: use one of gpurota's device classes",
+                          display_text(device.request, 60), share_text(*share),
+                          display_text(device.device, 80)));
 }
 
 tl::unexpected<Error> not_one_lease(bool of_resources, const char* what) {
@@ -89,7 +91,7 @@ Result<Wanted> wanted_of(const AllocatedClaim& allocated, ClaimDevice device,
   GPUROTA_ASSIGN_OR_RETURN(const Found found, find_device(device.device, gpus));
   device.gpu = found.gpu;
   GPUROTA_ASSIGN_OR_RETURN(const RequestTerms said, terms_of(allocated.configs, device.request));
-  GPUROTA_ASSIGN_OR_RETURN(const Resource resource, resource_of(device, found.turns, said.share));
+  GPUROTA_ASSIGN_OR_RETURN(const Resource resource, resource_of(device, found.of, said.share));
   return Wanted{std::move(device), resource, said.terms};
 }
 
@@ -165,7 +167,7 @@ std::optional<std::string> find_key(std::string_view allocation) {
   return std::string(allocation.substr(kAllocation.size()));
 }
 
-std::string device_name(const GpuUuid& gpu, bool turns) {
+std::string device_name(const GpuUuid& gpu, Resource of) {
   std::string name = gpu.value;
   for (char& c : name) {
     const auto letter = static_cast<unsigned char>(c);
@@ -173,7 +175,7 @@ std::string device_name(const GpuUuid& gpu, bool turns) {
   }
   constexpr std::size_t kLongest = 63 - 6;
   name = name.substr(0, kLongest);
-  return turns ? name + "-turns" : name;
+  return of == Resource::kTurn ? name + "-turns" : of == Resource::kGpu ? name + "-whole" : name;
 }
 
 std::vector<GpuUuid> gpus_of(const Claim& claim) {

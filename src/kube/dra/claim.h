@@ -99,7 +99,8 @@ LeaseOrder order_of(const Claim& claim);
 // Its GPUs, each once.
 std::vector<GpuUuid> gpus_of(const Claim& claim);
 
-// The devices that are published for a GPU: one for the whole of it and for its memory, one for turns on it.
-std::string device_name(const GpuUuid& gpu, bool turns);
+// The devices that are published for a GPU: one for the whole of it, one for parts of its memory, one for turns on it.
+inline constexpr Resource kDevicesOfAGpu[] = {Resource::kGpu, Resource::kMemory, Resource::kTurn};
+std::string device_name(const GpuUuid& gpu, Resource of);
 
 }  // namespace gpurota::kube

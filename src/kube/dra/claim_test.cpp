@@ -106,6 +106,18 @@ TEST(AClaim, OfAClassForWholeGpusIsExclusive) {
   EXPECT_FALSE(order_of(*claim).request.swap);
 }
 
+TEST(AClaim, OfTheDeviceForAllOfAGpuIsExclusive) {
+  const std::string whole =
+      R"({"request":"gpu","driver":"gpurota.dev","pool":"n","device":"gpu-a-whole"})";
+  const auto claim = lease(claim_json(whole, config("FromClass", R"("share":"whole")")));
+  ASSERT_TRUE(claim) << refusal(claim);
+  EXPECT_EQ(claim->resource, Resource::kGpu);
+  EXPECT_EQ(claim->devices.front().gpu, GpuUuid{"GPU-A"});
+  EXPECT_NE(refusal(lease(claim_json(whole, config("FromClass", R"("share":"memory")"))))
+                .find("gives memory, and its selector has chosen gpu-a-whole"),
+            std::string::npos);
+}
+
 TEST(AClaim, IsRefusedWithTheKeyThatIsWrong) {
   const auto of = [](const std::string& keys) {
     return refusal(lease(claim_json(result("gpu-a"), config("FromClaim", keys))));

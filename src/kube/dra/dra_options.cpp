@@ -16,6 +16,7 @@ gpurotad make the lease of each claim before its pod starts. It runs in the fore
   --token-file FILE       by which it knows us; read before each call       (that of the pod)
   --ca-file FILE          who signs for the API server                      (that of the pod)
   --memory-unit SIZE      the memory of GPUs is counted in these            (1GiB)
+  --mixed                 slices and turns may be on one GPU, though the scheduler cannot tell how much is left for each
   --gpus-by GIVER         who gives containers their GPUs: files (device files and the driver's libraries,
                           mounted one by one), runtime (NVIDIA's container runtime), cdi (NVIDIA's CDI
                           description)                                      (files)
@@ -36,6 +37,7 @@ namespace {
 
 enum {
   kMemoryUnit = 256,
+  kMixed,
   kGpusBy,
   kKubelet,
   kCdi,
@@ -76,6 +78,9 @@ Result<void> take_dra(DraOptions& options, int option, const char* value) {
       GPUROTA_ASSIGN_OR_RETURN(options.rules.unit, parse_memory_unit(value));
       return {};
     }
+    case kMixed:
+      options.rules.mixed = true;
+      return {};
     case kGpusBy: {
       GPUROTA_ASSIGN_OR_RETURN(options.giver, parse_gpu_giver(value));
       return {};
@@ -107,6 +112,7 @@ Result<void> take_dra(DraOptions& options, int option, const char* value) {
 
 Result<DraOptions> parse_dra_options(int argc, char* const* argv) {
   const auto known = with_api_options({{"memory-unit", required_argument, nullptr, kMemoryUnit},
+                                       {"mixed", no_argument, nullptr, kMixed},
                                        {"gpus-by", required_argument, nullptr, kGpusBy},
                                        {"kubelet-dir", required_argument, nullptr, kKubelet},
                                        {"cdi-dir", required_argument, nullptr, kCdi},

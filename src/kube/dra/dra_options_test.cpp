@@ -20,6 +20,13 @@ TEST(DraOptionsTest, SayWhereTheApiServerIs) {
   ASSERT_TRUE(options);
   EXPECT_EQ(options->api, (ApiOptions{"n1", {"https://10.96.0.1:443", "t", "c"}}));
   EXPECT_EQ(options->rules.unit, gib(1));
+  EXPECT_FALSE(options->rules.mixed);
+}
+
+TEST(DraOptionsTest, LetSlicesAndTurnsBeOnOneGpu) {
+  const auto options = parse({"--api-server", "https://x", "--node-name", "n1", "--mixed"});
+  ASSERT_TRUE(options);
+  EXPECT_TRUE(options->rules.mixed);
 }
 
 TEST(DraOptionsTest, RefuseATokenInTheClearForAnotherMachine) {

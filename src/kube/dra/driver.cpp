@@ -154,8 +154,8 @@ void Driver::on_registration(const std::string& refusal) {
     return log::error("kubelet does not take the driver", {{"error", refusal}});
   }
   log::info("kubelet has registered the driver");
-  // It removes the devices of a driver that was away.
-  publisher_->look_again();
+  // It removes the devices of a driver that was away, and a cluster that is brought to another version starts it.
+  publisher_->look_anew();
 }
 
 void Driver::settle() {

@@ -25,9 +25,9 @@ DeviceHealth health_of(const NodeGpu& gpu, bool is_daemon_away) {
 std::vector<DeviceHealth> device_health(const std::vector<NodeGpu>& gpus, bool is_daemon_away) {
   std::vector<DeviceHealth> all;
   for (const NodeGpu& gpu : gpus) {
-    for (const bool turns : {false, true}) {
+    for (const Resource of : kDevicesOfAGpu) {
       DeviceHealth& health = all.emplace_back(health_of(gpu, is_daemon_away));
-      health.device = device_name(gpu.uuid, turns);
+      health.device = device_name(gpu.uuid, of);
     }
   }
   return all;

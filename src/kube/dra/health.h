@@ -17,7 +17,7 @@ struct DeviceHealth {
   bool operator==(const DeviceHealth&) const = default;
 };
 
-// Of both devices of each GPU. `is_daemon_away`: nobody knows how they are now.
+// Of all devices of each GPU. `is_daemon_away`: nobody knows how they are now.
 std::vector<DeviceHealth> device_health(const std::vector<NodeGpu>& gpus, bool is_daemon_away);
 
 }  // namespace gpurota::kube

@@ -8,14 +8,14 @@ namespace {
 DeviceHealth of(NodeGpu gpu, bool is_daemon_away = false) {
   gpu.uuid = GpuUuid{"GPU-A"};
   const auto all = device_health({gpu}, is_daemon_away);
-  EXPECT_EQ(all.size(), 2u);
+  EXPECT_EQ(all.size(), 3u);
   EXPECT_EQ(all.back().device, "gpu-a-turns");
   EXPECT_EQ(all.back().health, all.front().health);
   return all.front();
 }
 
 TEST(Health, SaysWhatIsWrongWithAGpu) {
-  EXPECT_EQ(of({}), (DeviceHealth{"gpu-a", Health::kHealthy, ""}));
+  EXPECT_EQ(of({}), (DeviceHealth{"gpu-a-whole", Health::kHealthy, ""}));
   const DeviceHealth lost = of({.works = false});
   EXPECT_EQ(lost.health, Health::kUnhealthy);
   EXPECT_NE(lost.message.find("lost"), std::string::npos);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -19,7 +20,10 @@ constexpr int kMostRounds = 5;
 constexpr std::chrono::seconds kWatchTime{300};
 constexpr ApiClient::Milliseconds kWatchPatience{330000};
 constexpr const char* kSlices = "/apis/resource.k8s.io/v1/resourceslices";
-constexpr int kGone = 404, kConflict = 409, kExpired = 410;
+constexpr int kGone = 404, kConflict = 409, kExpired = 410, kInvalidObject = 422,
+              kServerError = 500;
+// The first whose scheduler gives a device that has counters to several claims.
+constexpr int kMinorWithCounters = 36;
 
 struct There {
   std::map<std::string, std::string> versions;
@@ -70,6 +74,22 @@ Result<std::string> read_node_uid(ApiClient& api, const std::string& node) {
   return uid;
 }
 
+// Whether the scheduler is of a version that counts devices with counters once, however many claims have them. One without such counters
+// by choice drops them from what is written. Who may not read the version has none.
+Result<bool> counts_shared_devices(ApiClient& api) {
+  GPUROTA_ASSIGN_OR_RETURN(const ApiAnswer answer, api.call("GET", "/version", {}, kCallPatience));
+  if (answer.status >= kServerError) {
+    return tl::unexpected(error_of(answer, "read the API server's version"));
+  }
+  const Json version = parse_json(answer.body);
+  const std::string minor = text_at(version, "minor");  // "36", "36+"
+  int number = 0;
+  std::from_chars(minor.data(), minor.data() + minor.size(), number);
+  return answer.good() && text_at(version, "major") == "1" && number >= kMinorWithCounters;
+}
+
+bool has_counters(const Json& spec) { return !list_at(spec, "sharedCounters").empty(); }
+
 std::string slice_name(const std::string& node, std::size_t index) {
   return fmt::format("{}-{}-{}", node, kDriverName, index);
 }
@@ -87,8 +107,13 @@ Json slice_of(const std::string& name, const std::string& node, const std::strin
           {"spec", parse_json(spec)}};
 }
 
-// Its new version; nothing: somebody was faster, so that it is to be looked at anew.
-Result<std::optional<std::string>> write_slice(ApiClient& api, Json slice, const There& there) {
+struct Written {
+  std::string
+      version;  // the new one; empty: somebody was faster, so that it is to be looked at anew
+  bool has_counters = true;  // false: it was to have some, and the API server does not take them
+};
+
+Result<Written> write_slice(ApiClient& api, Json slice, const There& there) {
   const std::string name = text_at(at(slice, "metadata"), "name");
   const auto before = there.versions.find(name);
   const bool is_new = before == there.versions.end();
@@ -97,11 +122,13 @@ Result<std::optional<std::string>> write_slice(ApiClient& api, Json slice, const
       const ApiAnswer answer,
       api.call(is_new ? "POST" : "PUT", is_new ? kSlices : fmt::format("{}/{}", kSlices, name),
                slice.dump(-1, ' ', false, Json::error_handler_t::replace), kCallPatience));
-  if (answer.status == kConflict || (!is_new && answer.status == kGone)) {
-    return std::optional<std::string>();
-  }
+  if (answer.status == kConflict || (!is_new && answer.status == kGone)) return Written{};
+  const bool counts = has_counters(at(slice, "spec"));
+  if (counts && answer.status == kInvalidObject) return Written{.has_counters = false};
   if (!answer.good()) return tl::unexpected(error_of(answer, "publish the ResourceSlice " + name));
-  return std::optional(text_at(at(parse_json(answer.body), "metadata"), "resourceVersion"));
+  const Json written = parse_json(answer.body);
+  return Written{.version = text_at(at(written, "metadata"), "resourceVersion"),
+                 .has_counters = !counts || has_counters(at(written, "spec"))};
 }
 
 bool all_there(const There& there, const PublishedSlices& known) {
@@ -109,32 +136,48 @@ bool all_there(const There& there, const PublishedSlices& known) {
                      [&](const auto& each) { return there.versions.contains(each.first); });
 }
 
-// Nothing: it is to be looked at anew.
+// As many as there are now, in the place of those that are there. What is left of `there` nobody wants. False: it is to be looked at anew.
+Result<bool> write_slices(ApiClient& api, const std::string& node, There& there,
+                          PublishedSlices& now) {
+  now.versions.clear();
+  const std::vector<std::string> specs =
+      slice_specs(now.devices, node, now.generation, now.counters);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const std::string name = slice_name(node, i);
+    GPUROTA_ASSIGN_OR_RETURN(const Written written,
+                             write_slice(api, slice_of(name, node, now.node_uid, specs[i]), there));
+    if (!written.has_counters) now.takes_counters = false;
+    if (!written.has_counters || written.version.empty()) return false;
+    now.versions[name] = written.version;
+    there.versions.erase(name);
+  }
+  return true;
+}
+
+// Nothing: it is to be looked at anew. `known` learns whether the API server takes counters.
 Result<std::optional<PublishedSlices>> publish_once(ApiClient& api, const std::string& node,
                                                     const std::vector<SliceDevice>& wanted,
-                                                    const PublishedSlices& known) {
+                                                    PublishedSlices& known) {
   GPUROTA_ASSIGN_OR_RETURN(There there, read_slices(api, node));
+  if (!known.takes_counters) {
+    GPUROTA_ASSIGN_OR_RETURN(known.takes_counters, counts_shared_devices(api));
+  }
   PublishedSlices now = known;
   now.list_version = there.list_version;
-  if (known.generation > 0 && there.versions == known.versions && wanted == known.devices) {
+  now.counters = *known.takes_counters;
+  if (known.generation > 0 && there.versions == known.versions && wanted == known.devices &&
+      now.counters == known.counters) {
     return std::optional(std::move(now));
   }
   // A slice is deleted with its owner. A node that was deleted and made anew has another uid.
   if (now.node_uid.empty() || !all_there(there, known)) {
     GPUROTA_ASSIGN_OR_RETURN(now.node_uid, read_node_uid(api, node));
   }
-  now.versions.clear();
   now.devices = wanted;
   now.generation = std::max(there.generation, known.generation) + 1;
-  const std::vector<std::string> specs = slice_specs(wanted, node, now.generation);
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    const std::string name = slice_name(node, i);
-    GPUROTA_ASSIGN_OR_RETURN(const auto version,
-                             write_slice(api, slice_of(name, node, now.node_uid, specs[i]), there));
-    if (!version) return std::optional<PublishedSlices>();
-    now.versions[name] = *version;
-    there.versions.erase(name);
-  }
+  GPUROTA_ASSIGN_OR_RETURN(const bool is_written, write_slices(api, node, there, now));
+  known.takes_counters = now.takes_counters;
+  if (!is_written) return std::optional<PublishedSlices>();
   // There were more, or somebody has copied one.
   for (const auto& [name, version] : there.versions) {
     GPUROTA_ASSIGN_OR_RETURN(
@@ -151,7 +194,7 @@ Result<std::optional<PublishedSlices>> publish_once(ApiClient& api, const std::s
 
 Result<PublishedSlices> publish_slices(ApiClient& api, const std::string& node,
                                        const std::vector<SliceDevice>& wanted,
-                                       const PublishedSlices& known) {
+                                       PublishedSlices known) {
   for (int round = 0; round < kMostRounds; ++round) {
     GPUROTA_ASSIGN_OR_RETURN(auto published, publish_once(api, node, wanted, known));
     if (published) return std::move(*published);

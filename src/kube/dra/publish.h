@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct PublishedSlices {
   std::vector<SliceDevice> devices;
   std::int64_t generation = 0;  // of the pool
   std::string node_uid;         // slices go with their node
+  bool counters = false;        // whether they have counters
+  // Whether the API server takes them; empty: to be found out.
+  std::optional<bool> takes_counters{};
   std::string
       list_version;  // of all that there is at the API server, when they were looked at last
 };
@@ -27,7 +31,7 @@ struct PublishedSlices {
 // there is no such node.
 Result<PublishedSlices> publish_slices(ApiClient& api, const std::string& node,
                                        const std::vector<SliceDevice>& wanted,
-                                       const PublishedSlices& known);
+                                       PublishedSlices known);
 
 // Waits until somebody else changes or removes one of them, or makes another: true. False: nobody has, and the API server has ended the
 // watch, as it does every few minutes, or `stop` was set. What it does not remember any more (410) is a change. An error: it cannot be

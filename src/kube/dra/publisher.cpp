@@ -35,8 +35,14 @@ void Publisher::look_again() {
   feed();
 }
 
+void Publisher::look_anew() {
+  is_anew_ = true;
+  look_again();
+}
+
 void Publisher::feed() {
   if (busy_ || !is_due_ || wanted_.empty()) return;
+  if (std::exchange(is_anew_, false)) known_.takes_counters.reset();
   busy_ = true;
   is_due_ = false;
   stop_watch();
@@ -58,8 +64,9 @@ void Publisher::on_published(Result<PublishedSlices> published,
     return arm(back_off_.next(random_()));
   }
   if (std::exchange(is_refused_, false) || published->generation != known_.generation) {
-    log::info("the node's devices are published",
-              {{"devices", devices.size()}, {"generation", published->generation}});
+    log::info("the node's devices are published", {{"devices", devices.size()},
+                                                   {"counters", published->counters ? "yes" : "no"},
+                                                   {"generation", published->generation}});
   }
   known_ = std::move(*published);
   back_off_.reset();

@@ -35,6 +35,8 @@ class Publisher {
   void want(std::vector<SliceDevice> devices);
   // Somebody may have removed them (kubelet does, of a driver that was away).
   void look_again();
+  // As well, and the API server may be of another version now.
+  void look_anew();
 
  private:
   void feed();
@@ -50,7 +52,7 @@ class Publisher {
   BackOff back_off_;
   std::minstd_rand random_;
   ports::EventLoop::SourcePtr timer_;
-  bool busy_ = false, is_due_ = false, is_refused_ = false;
+  bool busy_ = false, is_due_ = false, is_refused_ = false, is_anew_ = false;
 
   // One watch at a time. It knows what was published before it began, so that it ends before something else is.
   std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);

@@ -59,17 +59,23 @@ void add_place(const NodeGpu& gpu, std::map<std::string, Attribute>& attributes)
   if (gpu.nvlink_group) attributes["nvlinkGroup"] = gpu.nvlink_group->value;
 }
 
-SliceDevice common(const NodeGpu& gpu, bool turns, const DriverVersions& driver, Bytes unit) {
+const char* type_of(Resource of) {
+  return of == Resource::kTurn ? "turns" : of == Resource::kMemory ? "memory" : "whole";
+}
+
+SliceDevice common(const NodeGpu& gpu, Resource of, const DriverVersions& driver,
+                   const SliceRules& rules) {
   SliceDevice device;
-  device.name = device_name(gpu.uuid, turns);
-  device.unit = unit;
+  device.name = device_name(gpu.uuid, of);
+  device.unit = rules.unit;
+  device.counter = device_name(gpu.uuid, Resource::kMemory);
+  // The scheduler takes this once for a device, not for each claim that has it: so one kind has all of the GPU.
+  device.counted = std::max(whole_units(gpu.memory, rules.unit), rules.unit);
+  if (rules.mixed && of != Resource::kGpu) device.counted = Bytes(device.counted.count() / 2);
   device.taints = taints_of(gpu);
-  device.attributes = {{"type", std::string(turns ? "turns" : "memory")},
-                       {"uuid", gpu.uuid.value},
-                       {"productName", gpu.model},
-                       {"index", std::int64_t{gpu.index}},
-                       {"mig", gpu.parent.has_value()},
-                       {"healthy", gpu.works}};
+  device.attributes = {{"type", std::string(type_of(of))}, {"uuid", gpu.uuid.value},
+                       {"productName", gpu.model},         {"index", std::int64_t{gpu.index}},
+                       {"mig", gpu.parent.has_value()},    {"healthy", gpu.works}};
   add_place(gpu, device.attributes);
   if (gpu.parent) device.attributes["parentUUID"] = gpu.parent->value;
   if (const std::string name = architecture_of(gpu.compute); !name.empty()) {
@@ -85,13 +91,24 @@ SliceDevice common(const NodeGpu& gpu, bool turns, const DriverVersions& driver,
   return device;
 }
 
+bool is_whole(const NodeGpu& gpu, const OfClaims& claims) {
+  return gpu.works && gpu.in_service && gpu.idle && !claims.whole && !claims.others;
+}
+
+SliceDevice for_whole(const NodeGpu& gpu, const OfClaims& claims, SliceDevice device) {
+  device.is_shared = false;
+  device.memory = device.usual = device.counted;
+  device.attributes["available"] = device.attributes["whole"] = is_whole(gpu, claims);
+  return device;
+}
+
 SliceDevice for_memory(const NodeGpu& gpu, const OfClaims& claims, SliceDevice device) {
   const bool serves = gpu.works && gpu.in_service;
   const Bytes left = serves ? whole_units(gpu.free, device.unit) : Bytes();
   device.memory = std::max(claims.memory + left, device.unit);
   device.usual = whole_units(device.memory, device.unit);
   device.attributes["available"] = serves && !claims.whole && left >= device.unit;
-  device.attributes["whole"] = serves && gpu.idle && !claims.whole && !claims.others;
+  device.attributes["whole"] = is_whole(gpu, claims);  // for classes of an earlier version
   return device;
 }
 
@@ -115,8 +132,10 @@ std::vector<SliceDevice> slice_devices(const std::vector<NodeGpu>& gpus,
   const Bytes host = whole_units(Bytes(host_memory.count() / gpus.size()), rules.unit);
   for (const NodeGpu& gpu : gpus) {
     const OfClaims claims = of_claims(gpu.uuid, held);
-    devices.push_back(for_memory(gpu, claims, common(gpu, false, driver, rules.unit)));
-    SliceDevice turns = for_turns(gpu, claims, host, common(gpu, true, driver, rules.unit));
+    const auto device = [&](Resource of) { return common(gpu, of, driver, rules); };
+    devices.push_back(for_whole(gpu, claims, device(Resource::kGpu)));
+    devices.push_back(for_memory(gpu, claims, device(Resource::kMemory)));
+    SliceDevice turns = for_turns(gpu, claims, host, device(Resource::kTurn));
     turns.attributes["hostMemory"] = fmt::format("{}Mi", host.count() >> 20);
     devices.push_back(std::move(turns));
   }

@@ -3,13 +3,14 @@
 #include "kube/dra/quantity.h"
 #include "kube/dra/slice.h"
 
-#include <algorithm>
+#include <utility>
 
 namespace gpurota::kube {
 namespace {
 
-// As many as a slice may have where a device has a taint.
+// As many as a slice may have where a device has a taint, or counters.
 constexpr std::size_t kDevicesOfASlice = 64;
+constexpr std::size_t kCountersOfASlice = 8;
 // The longest text of an attribute, and of a version.
 constexpr std::size_t kLongestText = 64;
 
@@ -23,6 +24,8 @@ Json json_of(const Attribute& attribute) {
 }
 
 Json capacity_of(const SliceDevice& device) {
+  // What one claim has alone has no policy.
+  if (!device.is_shared) return {{"value", quantity_text(device.memory)}};
   Json range = {{"min", quantity_text(device.unit)}};
   if (!device.most.is_zero()) range["max"] = quantity_text(device.most);
   // A step that no claim could take is an error to the API server.
@@ -32,10 +35,15 @@ Json capacity_of(const SliceDevice& device) {
           {"requestPolicy", {{"default", quantity_text(device.usual)}, {"validRange", range}}}};
 }
 
-Json json_of(const SliceDevice& device) {
-  Json shown = {{"name", device.name},
-                {"allowMultipleAllocations", true},
-                {"capacity", {{"memory", capacity_of(device)}}}};
+Json memory_counter(Bytes amount) { return {{"memory", {{"value", quantity_text(amount)}}}}; }
+
+Json json_of(const SliceDevice& device, bool counters) {
+  Json shown = {{"name", device.name}, {"capacity", {{"memory", capacity_of(device)}}}};
+  if (device.is_shared) shown["allowMultipleAllocations"] = true;
+  if (counters) {
+    shown["consumesCounters"] = Json::array(
+        {{{"counterSet", device.counter}, {"counters", memory_counter(device.counted)}}});
+  }
   for (const auto& [name, attribute] : device.attributes) {
     shown["attributes"][name] = json_of(attribute);
   }
@@ -45,24 +53,50 @@ Json json_of(const SliceDevice& device) {
   return shown;
 }
 
+// Each GPU's, which the device for all of it takes whole.
+Json counter_sets(const std::vector<SliceDevice>& devices) {
+  Json sets = Json::array();
+  for (const SliceDevice& device : devices) {
+    if (device.is_shared) continue;
+    sets.push_back({{"name", device.counter}, {"counters", memory_counter(device.counted)}});
+  }
+  return sets;
+}
+
+// The list in as many parts as it takes; one at least.
+std::vector<Json> parts_of(const Json& list, std::size_t most) {
+  std::vector<Json> parts = {Json::array()};
+  for (const Json& each : list) {
+    if (parts.back().size() == most) parts.push_back(Json::array());
+    parts.back().push_back(each);
+  }
+  return parts;
+}
+
 }  // namespace
 
 std::vector<std::string> slice_specs(const std::vector<SliceDevice>& devices,
-                                     const std::string& node, std::int64_t generation) {
-  const std::size_t count =
-      std::max<std::size_t>((devices.size() + kDevicesOfASlice - 1) / kDevicesOfASlice, 1);
-  std::vector<std::string> specs;
-  for (std::size_t i = 0; i < count; ++i) {
-    Json list = Json::array();
-    for (std::size_t at = i * kDevicesOfASlice;
-         at < std::min(devices.size(), (i + 1) * kDevicesOfASlice); ++at) {
-      list.push_back(json_of(devices[at]));
+                                     const std::string& node, std::int64_t generation,
+                                     bool counters) {
+  Json shown = Json::array();
+  for (const SliceDevice& device : devices) shown.push_back(json_of(device, counters));
+  std::vector<std::pair<const char*, Json>> contents;
+  if (counters) {
+    for (Json& part : parts_of(counter_sets(devices), kCountersOfASlice)) {
+      contents.emplace_back("sharedCounters", std::move(part));
     }
-    const Json spec = {
+  }
+  for (Json& part : parts_of(shown, kDevicesOfASlice)) {
+    contents.emplace_back("devices", std::move(part));
+  }
+  std::vector<std::string> specs;
+  for (auto& [field, list] : contents) {
+    Json spec = {
         {"driver", kDriverName},
         {"nodeName", node},
-        {"pool", {{"name", node}, {"generation", generation}, {"resourceSliceCount", count}}},
-        {"devices", std::move(list)}};
+        {"pool",
+         {{"name", node}, {"generation", generation}, {"resourceSliceCount", contents.size()}}}};
+    spec[field] = std::move(list);
     specs.push_back(spec.dump());
   }
   return specs;

@@ -30,7 +30,7 @@ std::vector<SliceDevice> of(const NodeGpu& gpu, const std::vector<Held>& held = 
 
 TEST(Slice, CountsWholeUnitsOfWhatIsFree) {
   const auto devices = of(gpu("GPU-A"));
-  ASSERT_EQ(devices.size(), 2u);
+  ASSERT_EQ(devices.size(), 3u);
   const SliceDevice memory = device(devices, "gpu-a");
   EXPECT_EQ(memory.memory, gib(79));
   EXPECT_EQ(memory.usual, gib(79)) << "who does not say how much has all of it";
@@ -73,7 +73,7 @@ TEST(Slice, CutsALongTextBetweenTwoCharacters) {
   odd.name = "gpu-a";
   odd.attributes["productName"] =
       std::string(63, 'a') + "\u00e9\xff";  // byte 64 is half of a character
-  const auto specs = slice_specs({odd}, "node", 1);
+  const auto specs = slice_specs({odd}, "node", 1, false);
   ASSERT_EQ(specs.size(), 1u);
   EXPECT_NE(specs[0].find("{\"string\":\"" + std::string(63, 'a') + "\"}"), std::string::npos)
       << specs[0];
@@ -101,8 +101,9 @@ TEST(Slice, AWholeGpuOfAClaimLeavesNothingOfEitherDevice) {
   taken.idle = false;
   const auto devices = of(taken, {{Resource::kGpu, taken.uuid, gib(79), true}});
   EXPECT_EQ(device(devices, "gpu-a").memory, gib(79));
-  EXPECT_FALSE(flag(device(devices, "gpu-a"), "available"));
-  EXPECT_FALSE(flag(device(devices, "gpu-a-turns"), "available"));
+  for (const char* const name : {"gpu-a-whole", "gpu-a", "gpu-a-turns"}) {
+    EXPECT_FALSE(flag(device(devices, name), "available")) << name;
+  }
 }
 
 TEST(Slice, TurnsHaveTheGpusMemoryAndTheHosts) {
@@ -117,7 +118,7 @@ TEST(Slice, NoClaimOfTurnsMayHaveMoreThanItsGpuHasForOne) {
   const SliceDevice turns = device(of(beside), "gpu-a-turns");
   EXPECT_EQ(turns.most, gib(20));
   EXPECT_GT(turns.memory, turns.most) << "several together have what the host has, too";
-  const auto spec = slice_specs({turns}, "node-1", 1).front();
+  const auto spec = slice_specs({turns}, "node-1", 1, false).front();
   EXPECT_NE(spec.find(R"("max":"20Gi")"), std::string::npos) << spec;
 }
 
@@ -142,21 +143,61 @@ TEST(Slice, VersionsAreSemantic) {
   EXPECT_EQ(semantic_version(""), "");
 }
 
-TEST(Slice, SpecsHaveAtMost64DevicesAndSayHowManyThereAre) {
+std::vector<std::string> specs_of_40_gpus(bool counters) {
   std::vector<NodeGpu> gpus;
   for (int i = 0; i < 40; ++i) gpus.push_back(gpu(("GPU-" + std::to_string(i)).c_str()));
-  const auto specs = slice_specs(slice_devices(gpus, {}, {"1.2.3", ""}, gib(1), {}), "node-1", 7);
+  return slice_specs(slice_devices(gpus, {}, {"1.2.3", ""}, gib(1), {}), "node-1", 7, counters);
+}
+
+TEST(Slice, SpecsHaveAtMost64DevicesAndSayHowManyThereAre) {
+  const auto specs = specs_of_40_gpus(false);
   ASSERT_EQ(specs.size(), 2u);
   for (const std::string& spec : specs) {
     EXPECT_NE(spec.find(R"("generation":7)"), std::string::npos);
     EXPECT_NE(spec.find(R"("resourceSliceCount":2)"), std::string::npos);
+    EXPECT_EQ(spec.find("ounter"), std::string::npos);
   }
+}
+
+TEST(Slice, CountersAreInSlicesOfTheirOwnEightInEachAndComeFirst) {
+  const auto specs = specs_of_40_gpus(true);
+  ASSERT_EQ(specs.size(), 7u);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    EXPECT_NE(specs[i].find(R"("resourceSliceCount":7)"), std::string::npos);
+    EXPECT_EQ(specs[i].find("sharedCounters") != std::string::npos, i < 5) << i;
+    EXPECT_EQ(specs[i].find("\"devices\"") != std::string::npos, i >= 5) << i;
+  }
+}
+
+TEST(Slice, EachDeviceTakesAllOfTheGpuFromTheCounterThatTheyShare) {
+  for (const SliceDevice& each : of(gpu("GPU-A"))) {
+    EXPECT_EQ(each.counter, "gpu-a");
+    EXPECT_EQ(each.counted, gib(80)) << each.name;
+    EXPECT_EQ(each.is_shared, each.name != "gpu-a-whole");
+  }
+}
+
+TEST(Slice, WhereTheyMayBeMixedSlicesAndTurnsLeaveRoomForEachOtherOnly) {
+  SliceRules mixed;
+  mixed.mixed = true;
+  const auto devices = slice_devices({gpu("GPU-A")}, {}, {"1.2.3", ""}, gib(200), mixed);
+  EXPECT_EQ(device(devices, "gpu-a-whole").counted, gib(80));
+  EXPECT_EQ(device(devices, "gpu-a").counted + device(devices, "gpu-a-turns").counted, gib(80));
+}
+
+TEST(Slice, AWholeGpuIsOneClaimsAndHasNoPolicy) {
+  const SliceDevice whole = device(of(gpu("GPU-A")), "gpu-a-whole");
+  EXPECT_TRUE(flag(whole, "whole"));
+  EXPECT_EQ(whole.memory, gib(80));
+  const auto spec = slice_specs({whole}, "node-1", 1, false).front();
+  EXPECT_EQ(spec.find("allowMultipleAllocations"), std::string::npos);
+  EXPECT_EQ(spec.find("requestPolicy"), std::string::npos);
 }
 
 TEST(Slice, ACapacityOfOneUnitHasNoStep) {
   NodeGpu full = gpu("GPU-A");
   full.free = gib(1);
-  const auto spec = slice_specs({device(of(full), "gpu-a")}, "node-1", 1).front();
+  const auto spec = slice_specs({device(of(full), "gpu-a")}, "node-1", 1, false).front();
   EXPECT_EQ(spec.find("step"), std::string::npos);
   EXPECT_NE(spec.find(R"("value":"1Gi")"), std::string::npos);
 }
