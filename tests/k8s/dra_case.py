@@ -63,5 +63,9 @@ class DraCase(KubeletCase):
     def specs(self):
         return sorted(name for name in os.listdir(self.path("cdi")))
 
+    def stored_claims(self):
+        with open(self.path("plugin/claims.textproto"), encoding="utf-8") as file:
+            return file.read()
+
     def lease_ids(self):
         return [lease["lease_id"] for lease in self.leases()]

@@ -208,19 +208,43 @@ class FromAClaimToALimit(DraCase):
             output, _ = program.communicate(timeout=120)
             self.assertRegex(output, "done: [0-9]+ rounds, 0 wrong")
 
-    def test_where_one_of_its_leases_cannot_be_had_a_claim_leaves_none(self):
+    def leases_made(self):
+        with open(self.path("gpurotad.log"), encoding="utf-8") as file:
+            return file.read().count("lease made")
+
+    def test_where_one_of_its_leases_cannot_be_had_a_claim_leaves_none_and_makes_none_again(self):
         self.start_plugin()
         first, second = self.device_names()
         mine = self.call("Acquire", request={"kind": "reservation", "gpu_ids": [self.gpu_of(second)], "memory": {"bytes": 7 * GIB}, "seconds": 600})
         self.assertIn("parameters", mine)
+        self.wait_for_device(second, lambda device: memory_of(device) < 3 * GIB)
         results = [result(first, request="a", memory="1Gi"), result(second, request="b", memory="3Gi")]
         claim = self.api.allocate("default", "parts", results, [config("FromClaim", leasePer="request")])
         self.refusal(claim)
         self.assertEqual(([lease["kind"] for lease in self.leases() if lease["state"] != "ending"], self.specs()), (["reservation"], []))
+        made = self.leases_made()
+        for _ in range(3):
+            self.assertIn("this claim needs 3 GiB of GPU", self.refusal(claim))
+        self.assertEqual(self.leases_made(), made)
         self.call("Release", lease_id=mine["parameters"]["lease"]["lease_id"])
         self.wait_for_leases(lambda leases: leases == [])
-        self.prepared(claim)
+        wait_until(lambda: not self.kubelet.prepare(claim)[0].error, "the claim, as kubelet asks again")
         self.assertEqual(len(self.leases()), 2)
+
+    def test_what_one_gpu_can_never_give_is_refused_without_a_lease_and_the_claim_says_so(self):
+        self.start_plugin()
+        whole, turns = self.device_names("whole")[0], self.device_names("turns")[0]
+        claim = self.api.allocate("default", "train-0-extended-resources-x7", [
+            result(whole, request="container-0-request-0"), result(turns, request="container-1-request-0", memory="7Gi")],
+            annotations={"resource.kubernetes.io/extended-resource-claim": "true"})
+        for _ in range(3):
+            self.assertIn("to 2 requests of this claim, of which one is for all of it: delete the pod", self.refusal(claim))
+        self.assertEqual(self.leases_made(), 0)
+        wait_until(lambda: self.api.events, "the event")
+        event, = self.api.events
+        self.assertEqual(event["involvedObject"], {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "namespace": "default",
+                                                   "name": claim["metadata"]["name"], "uid": claim["metadata"]["uid"]})
+        self.assertEqual((event["reason"], event["type"]), ("GpuLeaseRefused", "Warning"))
 
     def gpu_of(self, device):
         return self.api.devices()[device]["attributes"]["uuid"]["string"]
@@ -337,12 +361,10 @@ class Repeats(DraCase):
                 self.api.claims.clear()
             self.call("Release", lease_id=lease)
             wait_until(lambda: self.plugin_says("the lease of a claim that is gone was released"), "the driver's log")
-            wait_until(lambda: self.specs() == [], "the spec")
+            wait_until(lambda: claim["metadata"]["uid"] not in self.stored_claims(), "what is stored")
             self.wait_for_leases(lambda leases: leases == [])
+            self.assertEqual(self.specs(), [])
             self.assertFalse(self.plugin_says("has a lease again"))
-        self.stop_plugin()
-        with open(self.path("plugin/claims.textproto"), encoding="utf-8") as file:
-            self.assertNotIn(claim["metadata"]["uid"], file.read())
 
     def test_a_released_lease_is_made_again_while_the_api_server_is_away(self):
         self.start_plugin()

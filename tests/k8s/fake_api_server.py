@@ -312,7 +312,7 @@ class FakeApiServer:
         return 200 if before else 201, body
 
     def take_event(self, namespace, event):
-        """What a real one checks of an event of a pod."""
+        """What a real one checks of an event of a pod, or of a claim."""
         subject = event["involvedObject"]
         if event["metadata"]["namespace"] != namespace or subject["namespace"] != namespace or event["type"] not in ("Normal", "Warning"):
             return self.status(422, "invalid event")

@@ -28,8 +28,8 @@ std::string event_json(const PodEvent& event, const EventSource& source, WallTim
       {"kind", "Event"},
       {"metadata", {{"name", fmt::format("{}.{}", name, suffix)}, {"namespace", event.pod.space}}},
       {"involvedObject",
-       {{"apiVersion", "v1"},
-        {"kind", "Pod"},
+       {{"apiVersion", event.pod.is_claim ? "resource.k8s.io/v1" : "v1"},
+        {"kind", event.pod.is_claim ? "ResourceClaim" : "Pod"},
         {"namespace", event.pod.space},
         {"name", event.pod.name},
         {"uid", event.pod.uid}}},
@@ -55,9 +55,10 @@ EventWriter::EventWriter(ports::EventLoop& loop, std::shared_ptr<ApiClient> api,
 void EventWriter::write(const std::vector<PodEvent>& events) {
   const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
   for (const PodEvent& event : events) {
-    log::info("event of a pod", {{"pod", event.pod.space + "/" + event.pod.name},
-                                 {"reason", event.reason},
-                                 {"message", event.message}});
+    log::info(event.pod.is_claim ? "event of a claim" : "event of a pod",
+              {{event.pod.is_claim ? "claim" : "pod", event.pod.space + "/" + event.pod.name},
+               {"reason", event.reason},
+               {"message", event.message}});
     if (worker_.unfinished() >= kMostWaiting) continue;
     const std::string suffix =
         fmt::format("{:x}", std::chrono::steady_clock::now().time_since_epoch().count());

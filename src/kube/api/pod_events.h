@@ -17,6 +17,7 @@ namespace gpurota::kube {
 struct PodRef {
   std::string space, name, uid;
   std::string container{};  // empty: it is of all
+  bool is_claim = false;    // a claim, and not a pod
   bool operator==(const PodRef&) const = default;
 };
 

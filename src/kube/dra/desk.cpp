@@ -17,6 +17,8 @@ constexpr milliseconds kClaimPatience{10000};
 // Fillers leave sooner.
 constexpr milliseconds kLeaseTime{15000};
 constexpr std::size_t kMostWarned = 1024;
+// An event is an object in the cluster's store.
+constexpr std::chrono::minutes kSayAgain{10};
 
 milliseconds left_until(ClaimDesk::Deadline deadline, milliseconds most) {
   const auto left =
@@ -39,7 +41,9 @@ Result<Desk::Works> Desk::work_for(const ClaimId& claim, Deadline deadline) {
   GPUROTA_ASSIGN_OR_RETURN(const AllocatedClaim read,
                            read_claim(*parts_.api, claim, left_until(deadline, kClaimPatience)));
   GPUROTA_ASSIGN_OR_RETURN(
-      All added, parts_.questions.ask<All>([this, read] { return parts_.node.add(read); }));
+      All added, parts_.questions.ask<All>([this, read, was_refused = was_refused(claim.uid)] {
+        return parts_.node.add(read, was_refused);
+      }));
   return Works{std::move(added), true};
 }
 
@@ -128,15 +132,29 @@ Result<void> Desk::unprepare(const ClaimId& claim, Deadline deadline) {
 }
 
 void Desk::warn(const ClaimId& claim, const char* what, const std::string& why) {
+  bool is_due = false;
   {
     const std::lock_guard lock(mutex_);
     // Claims that kubelet never asks about again would stay.
     if (warned_.size() >= kMostWarned) warned_.clear();
-    std::string& before = warned_[claim.uid];
-    if (before == why) return;
-    before = why;
+    Warned& before = warned_[claim.uid];
+    if (before.why == why) return;
+    before.why = why;
+    const auto now = std::chrono::steady_clock::now();
+    is_due = !before.said || now - *before.said >= kSayAgain;
+    if (is_due) before.said = now;
   }
   log::warn(what, {{"claim", full_name(claim)}, {"error", why}});
+  if (!is_due) return;
+  (void)parts_.questions.ask<bool>([this, claim, why] {
+    parts_.refused(claim, why);
+    return Result<bool>(true);
+  });
+}
+
+bool Desk::was_refused(const std::string& uid) {
+  const std::lock_guard lock(mutex_);
+  return warned_.contains(uid);
 }
 
 void Desk::forget_warning(const std::string& uid) {

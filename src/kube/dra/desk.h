@@ -9,10 +9,12 @@
 #include "kube/dra/turnstile.h"
 #include "kube/questions.h"
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,8 @@ class Desk final : public ClaimDesk {
     std::string cdi_dir;
     std::function<void()> changed;  // state thread: the node, by an answer
     std::function<void(const std::string& refusal)> registered;  // state thread
+    // State thread: a claim cannot be prepared, for a reason that was not said of it before, or not for long.
+    std::function<void(const ClaimId& claim, const std::string& why)> refused;
   };
   explicit Desk(Parts parts) : parts_(std::move(parts)) {}
 
@@ -48,11 +52,16 @@ class Desk final : public ClaimDesk {
   Result<void> forget(const std::string& uid);
   // Once for each reason, however often kubelet asks.
   void warn(const ClaimId& claim, const char* what, const std::string& why);
+  bool was_refused(const std::string& uid);
   void forget_warning(const std::string& uid);
 
   Parts parts_;
   std::mutex mutex_;
-  std::map<std::string, std::string> warned_;  // uid → reason; guarded by mutex_
+  struct Warned {
+    std::string why;
+    std::optional<std::chrono::steady_clock::time_point> said;  // to the claim
+  };
+  std::map<std::string, Warned> warned_;  // by uid; guarded by mutex_
 };
 
 }  // namespace gpurota::kube

@@ -1,5 +1,6 @@
 #include "kube/dra/dra_node.h"
 
+#include "kube/dra/claim_room.h"
 #include "kube/pod_leases.h"
 
 #include <map>
@@ -38,10 +39,12 @@ Result<std::vector<DraNode::Work>> DraNode::find(const std::string& uid) const {
   return all;
 }
 
-Result<std::vector<DraNode::Work>> DraNode::add(const AllocatedClaim& allocated) {
+Result<std::vector<DraNode::Work>> DraNode::add(const AllocatedClaim& allocated, bool was_refused) {
   if (!view_)
     return fail(Code::kUnavailable, "gpurotad has not been heard yet: see whether it runs");
   GPUROTA_ASSIGN_OR_RETURN(std::vector<Claim> leases, leases_of(allocated, view_->node.gpus));
+  GPUROTA_TRY(check_together(leases, view_->node.gpus));
+  if (was_refused) GPUROTA_TRY(check_room(leases, view_->node.gpus));
   for (Claim& claim : leases) {
     claim.token = settings_.make_token();
     if (claim.token.empty()) return fail(Code::kInternal, "the kernel has no random numbers");

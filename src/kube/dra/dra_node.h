@@ -43,7 +43,8 @@ class DraNode {
   };
   // Nothing: the claim is not known, and has to be read.
   Result<std::vector<Work>> find(const std::string& uid) const;
-  Result<std::vector<Work>> add(const AllocatedClaim& allocated);
+  // `was_refused`: an earlier call for this claim ended without its leases, so that none is asked for until there is room for all.
+  Result<std::vector<Work>> add(const AllocatedClaim& allocated, bool was_refused = false);
   // Of the claim that is known; none: it is not.
   std::vector<std::string> keys(const std::string& uid) const;
   bool has(const std::string& key) { return book_.find(key) != nullptr; }

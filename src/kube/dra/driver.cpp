@@ -39,6 +39,15 @@ Result<Reviewed> review_claim(ApiClient& api, const UsedClaim& claim,
   return found;
 }
 
+// For `kubectl describe resourceclaim`.
+PodEvent refusal_event(const ClaimId& claim, const std::string& why) {
+  const PodRef ref{.space = claim.space, .name = claim.name, .uid = claim.uid, .is_claim = true};
+  return {.pod = ref,
+          .is_warning = true,
+          .reason = "GpuLeaseRefused",
+          .message = "Has no lease on this node: " + why};
+}
+
 // All that a claim has outside of what is stored.
 Result<void> end_claim(const client::Location& daemon, const std::string& cdi_dir,
                        const std::string& uid, const std::vector<std::string>& keys,
@@ -78,7 +87,11 @@ Driver::Driver(ports::EventLoop& loop, const DraOptions& options, client::Locati
                   .api = api_,
                   .cdi_dir = options_.cdi_dir,
                   .changed = [this] { settle(); },
-                  .registered = [this](const std::string& refusal) { on_registration(refusal); }});
+                  .registered = [this](const std::string& refusal) { on_registration(refusal); },
+                  .refused =
+                      [this](const ClaimId& claim, const std::string& why) {
+                        event_writer_->write({refusal_event(claim, why)});
+                      }});
   publisher_ = std::make_unique<Publisher>(
       Publisher::Parts{loop_, slices_, slice_watch_, api_, options_.api.node, options_.review});
   event_writer_ =
