@@ -401,6 +401,16 @@ class Repeats(DraCase):
         self.wait_for_leases(lambda leases: leases == [])
         self.prepared(claim)
 
+    def test_a_claim_that_waits_stores_nothing_however_often_it_is_tried(self):
+        self.start_plugin()
+        self.prepared(self.allocate("a", memory="1Gi"))
+        before = os.stat(self.path("plugin/claims.textproto"))
+        bad = self.allocate("bad", memory="7Gi")
+        for _ in range(3):
+            self.refusal(bad)
+        after = os.stat(self.path("plugin/claims.textproto"))
+        self.assertEqual((after.st_ino, after.st_mtime_ns), (before.st_ino, before.st_mtime_ns))
+
     def test_a_released_lease_is_made_again_as_nobody_else_asks_for_it(self):
         self.start_plugin()
         prepared = self.prepared(self.allocate("a"))

@@ -81,8 +81,9 @@ struct Claim {
   ClaimTerms terms;
   std::optional<LeaseId> lease{};        // as the daemon last said; not stored
   std::optional<LeaseId> first_lease{};  // since this program runs; not stored
-  bool is_gone =
-      false;  // at the API server, as it last said, so that the scheduler does not count it; not stored
+  bool is_kept = false;                  // in the file
+  // At the API server, as it last said, so that the scheduler does not count it; not stored.
+  bool is_gone = false;
 };
 // As the claim would be stored, but for tokens. `gpus`: of this node. kInvalid: no lease could be that; the sentence is for whoever
 // wrote the claim (`kubectl describe pod`). kUnavailable: a GPU that is not there now.

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gpurota::kube {
 namespace {
 
@@ -68,6 +70,7 @@ Result<ClaimBook> ClaimBook::open(std::string file) {
   for (const stored::Claim& row : rows.claims()) {
     auto claim = claim_of(row);
     if (!claim) return damaged_file(book.file_, claim.error().message);
+    claim->is_kept = true;
     std::string key = key_of(*claim);
     book.claims_.emplace(std::move(key), std::move(*claim));
   }
@@ -76,7 +79,9 @@ Result<ClaimBook> ClaimBook::open(std::string file) {
 
 Result<void> ClaimBook::store() const {
   stored::Claims rows;
-  for (const auto& [key, claim] : claims_) *rows.add_claims() = row_of(claim);
+  for (const auto& [key, claim] : claims_) {
+    if (claim.is_kept) *rows.add_claims() = row_of(claim);
+  }
   auto stored = store_message(file_, rows);
   if (!stored)
     return tl::unexpected(
@@ -91,26 +96,41 @@ Result<void> ClaimBook::add(std::vector<Claim> leases) {
                                           "delete pods",
                                           claims_.size()));
   }
-  const std::string uid = leases.front().id.uid;
   for (Claim& each : leases) {
     std::string key = key_of(each);
     claims_.insert_or_assign(std::move(key), std::move(each));
   }
+  return {};
+}
+
+Result<void> ClaimBook::keep(const std::string& uid) {
+  std::vector<Claim*> added;
+  for (auto& [key, claim] : claims_) {
+    if (claim.id.uid == uid && !claim.is_kept) added.push_back(&claim);
+  }
+  if (added.empty()) return {};
+  for (Claim* const claim : added) claim->is_kept = true;
   auto stored = store();
-  if (!stored) drop(uid);
+  if (!stored) {
+    for (Claim* const claim : added) claim->is_kept = false;
+  }
   return stored;
 }
 
 Result<void> ClaimBook::remove(const std::string& uid) {
+  const std::vector<const Claim*> leases = leases_of(uid);
+  const bool is_kept =
+      std::any_of(leases.begin(), leases.end(), [](const Claim* claim) { return claim->is_kept; });
   std::map<std::string, Claim> before = claims_;
-  if (drop(uid) == 0) return {};
+  drop(uid);
+  if (!is_kept) return {};
   auto stored = store();
   if (!stored) claims_ = std::move(before);
   return stored;
 }
 
-std::size_t ClaimBook::drop(const std::string& uid) {
-  return std::erase_if(claims_, [&](const auto& each) { return each.second.id.uid == uid; });
+void ClaimBook::drop(const std::string& uid) {
+  std::erase_if(claims_, [&](const auto& each) { return each.second.id.uid == uid; });
 }
 
 Claim* ClaimBook::find(const std::string& key) {

@@ -1,7 +1,7 @@
 // Which claims are prepared on this node, under which token: the state of the DRA driver, in one small file. State thread only.
 //
 // Kubelet asks again for a claim as often as it likes, also after its own restart, and always says when one is over; so what is here is what
-// kubelet believes to be prepared, or is being prepared.
+// kubelet believes to be prepared, or is being prepared; the file has the former only.
 #pragma once
 
 #include "kube/dra/claim.h"
@@ -17,8 +17,12 @@ class ClaimBook {
   // `file` need not be there; its folder must. A file that cannot be read is an error: without it containers that run would be without a lease.
   static Result<ClaimBook> open(std::string file);
 
-  // The leases of one claim. All are stored on return, or none. If the claim is there it stays as it is, with its tokens.
+  // The leases of one claim that is being prepared, in memory only: what cannot be had is tried often, and writes nothing. If the claim is
+  // there it stays as it is, with its tokens.
   Result<void> add(std::vector<Claim> leases);
+  // From now on in the file as well: before kubelet is told of the claim. All of its leases are stored on return, or none; what is stored
+  // already is not stored again.
+  Result<void> keep(const std::string& uid);
   // All of the claim's.
   Result<void> remove(const std::string& uid);
   // One of them.
@@ -32,8 +36,8 @@ class ClaimBook {
  private:
   explicit ClaimBook(std::string file) : file_(std::move(file)) {}
   Result<void> store() const;
-  // From memory only; how many.
-  std::size_t drop(const std::string& uid);
+  // From memory only.
+  void drop(const std::string& uid);
 
   std::string file_;
   std::map<std::string, Claim> claims_;  // by key

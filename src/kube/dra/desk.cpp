@@ -62,6 +62,15 @@ Result<Prepared> Desk::prepare(const ClaimId& claim, Deadline deadline) {
     if (works->is_new) give_up(claim.uid, works->all);
     return tl::unexpected(std::move(leased).error().context("no lease for this claim yet"));
   }
+  // After its leases: what cannot be had is asked for often. If this program ends before, its next run ends them, as nobody has their tokens.
+  const auto kept = parts_.questions.ask<bool>([this, uid = claim.uid]() -> Result<bool> {
+    GPUROTA_TRY(parts_.node.keep(uid));
+    return true;
+  });
+  if (!kept) {
+    warn(claim, "a claim cannot be prepared", kept.error().message);
+    return tl::unexpected(kept.error());
+  }
   forget_warning(claim.uid);
   Prepared prepared;
   for (const DraNode::Work& work : works->all) {

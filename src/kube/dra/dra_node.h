@@ -1,7 +1,7 @@
 // What the DRA driver knows of its node, and what follows from it. State thread only; touches nothing but the book's file, and returns what
 // is to be done by others: leases to make and to end, devices to publish.
 //
-//   Prepare ──► a claim: devices, a token, stored ──► its lease, its spec (by who asked) ──► kubelet
+//   Prepare ──► a claim: devices, a token ──► its lease (by who asked) ──► stored ──► its spec (by who asked) ──► kubelet
 //   the daemon no longer has the lease (somebody released it) ──► it is ordered again, as nobody else will ask for it, if the API server
 //                                                                 has the claim still
 //   Unprepare ──► the lease ends (by who asked) ──► the claim is removed
@@ -45,6 +45,8 @@ class DraNode {
   Result<std::vector<Work>> find(const std::string& uid) const;
   // `was_refused`: an earlier call for this claim ended without its leases, so that none is asked for until there is room for all.
   Result<std::vector<Work>> add(const AllocatedClaim& allocated, bool was_refused = false);
+  // It has all of its leases: stored on return.
+  Result<void> keep(const std::string& uid) { return book_.keep(uid); }
   // Of the claim that is known; none: it is not.
   std::vector<std::string> keys(const std::string& uid) const;
   bool has(const std::string& key) { return book_.find(key) != nullptr; }

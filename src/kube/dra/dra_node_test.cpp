@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 namespace gpurota::kube {
 namespace {
 
@@ -61,6 +63,7 @@ class ADraNode : public ::testing::Test {
     const LeaseId lease = leased(allocation_of(uid));
     node_->on_lease(uid, lease);
     node_->on_daemon(view_);
+    EXPECT_TRUE(node_->keep(uid));
     return lease;
   }
 
@@ -88,6 +91,19 @@ TEST_F(ADraNode, AClaimThatIsThereKeepsItsToken) {
   const auto first = node_->add(claim("u1")), second = node_->add(claim("u1"));
   ASSERT_TRUE(first && second);
   EXPECT_EQ(first->front().order.token, second->front().order.token);
+}
+
+TEST_F(ADraNode, StoresWhatHasItsLeaseAndNothingThatIsOnlyTried) {
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(node_->add(claim("u1")));
+    ASSERT_TRUE(node_->remove("u1"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(dir_.file("book")));
+  prepare("u2");
+  ASSERT_TRUE(node_->add(claim("u1")));
+  begin();
+  EXPECT_TRUE(node_->keys("u1").empty());
+  EXPECT_EQ(node_->keys("u2").size(), 1u);
 }
 
 TEST_F(ADraNode, OrdersAgainTheLeaseThatSomebodyHasReleased) {
@@ -127,6 +143,7 @@ TEST_F(ADraNode, KeepsTheLeasesOfAClaimForEachContainerApart) {
   ASSERT_TRUE(works && works->size() == 2);
   EXPECT_NE(works->front().order.token, works->back().order.token);
   for (const DraNode::Work& work : *works) node_->on_lease(work.key, leased(work.order.allocation));
+  ASSERT_TRUE(node_->keep("u1") && node_->keep("u1-2"));
   node_->on_daemon(view_);
   view_.pods.pop_back();  // somebody has released that of the second
   node_->on_daemon(view_);
