@@ -185,21 +185,22 @@ class FakeApiServer:
         with self.lock:
             return json.loads(json.dumps(list(self.objects.values())))
 
-    def devices(self):
-        """Those of the newest generation, if it is all there."""
+    def pool(self):
+        """The devices, and the counters that they share ({set: {counter: value}}), of the newest generation, if it is all there."""
         slices = self.slices()
         newest = max((each["spec"]["pool"]["generation"] for each in slices), default=0)
-        slices = [each for each in slices if each["spec"]["pool"]["generation"] == newest]
-        if not slices or len(slices) != slices[0]["spec"]["pool"]["resourceSliceCount"]:
-            return {}
-        return {device["name"]: device for each in slices for device in each["spec"].get("devices", [])}
+        specs = [each["spec"] for each in slices if each["spec"]["pool"]["generation"] == newest]
+        if not specs or len(specs) != specs[0]["pool"]["resourceSliceCount"]:
+            return {}, {}
+        counters = {each["name"]: {name: amount(counter["value"]) for name, counter in each["counters"].items()}
+                    for spec in specs for each in spec.get("sharedCounters", [])}
+        return {device["name"]: device for spec in specs for device in spec.get("devices", [])}, counters
+
+    def devices(self):
+        return self.pool()[0]
 
     def counters(self):
-        """Of the same slices: {set: {counter: value}}."""
-        newest = self.generation()
-        return {each["name"]: {name: amount(counter["value"]) for name, counter in each["counters"].items()}
-                for found in self.slices() if found["spec"]["pool"]["generation"] == newest
-                for each in found["spec"].get("sharedCounters", [])}
+        return self.pool()[1]
 
     def generation(self):
         return max((each["spec"]["pool"]["generation"] for each in self.slices()), default=0)

@@ -1,0 +1,183 @@
+"""Random claims of all classes on a node of 8 GPUs, with a scheduler that counts as Kubernetes' does (fake_scheduler.py).
+
+No pod is bound to what it cannot have for longer than 10 s, and none waits so long while GPUs that it could have are idle.
+
+    tests/k8s/run.sh tests/k8s/random_claims_test.py BUILD                        60 claims, as CI runs it
+    tests/k8s/run.sh tests/k8s/random_claims_test.py BUILD RandomClaims.long_run  500
+    E2E_SEED=7 …                                                                  others
+"""
+# On the machine h100x8.
+
+import os
+import random
+import threading
+import time
+import unittest
+
+from dra_case import DraCase
+from fake_api_server import amount, config
+from fake_kubelet import wait_until
+from fake_scheduler import FakeScheduler
+
+GIB = 1 << 30
+PATIENCE = 10
+MOST_PODS = 24
+
+
+def of_class(name, memory=None, count=1):
+    wanted = {"deviceClassName": name + ".gpurota.dev", "count": count}
+    if memory:
+        wanted["capacity"] = {"requests": {"memory": "%dGi" % memory}}
+    return wanted
+
+
+class Wish:
+    """What a random pod asks for."""
+
+    def __init__(self, rng, most):
+        self.requests, self.configs, self.annotations, self.pods = [], [], {}, ("train-0",)
+        self.can_be = True
+        rng.choice((self.whole, self.memory, self.memory, self.turns, self.turns, self.parts, self.containers, self.alternatives,
+                    self.shared, self.too_much))(rng, most)
+
+    def exactly(self, **wanted):
+        self.requests += [{"name": name, "exactly": each} for name, each in wanted.items()]
+
+    def whole(self, rng, most):
+        self.exactly(gpu=of_class("gpu", most if rng.random() < 0.3 else None, rng.choice((1, 1, 1, 2, 3))))
+
+    def memory(self, rng, most):
+        self.exactly(gpu=of_class("memory", rng.choice((1, 4, 10, 20, 40, 60, most)), rng.choice((1, 1, 1, 2))))
+
+    def turns(self, rng, most):
+        self.exactly(gpu=of_class("turns", rng.choice((None, 10, 40, most)), rng.choice((1, 1, 1, 2))))
+
+    @staticmethod
+    def one(rng, most):
+        return rng.choice((of_class("gpu"), of_class("memory", rng.choice((5, 30, 70))), of_class("turns", rng.choice((None, 20, most)))))
+
+    def parts(self, rng, most):
+        self.exactly(**{"r%d" % i: self.one(rng, most) for i in range(rng.choice((2, 2, 3)))})
+        self.configs = [config("FromClaim", leasePer="request")]
+
+    def containers(self, rng, _most):
+        self.exactly(**{"container-%d-request-0" % i: of_class(rng.choice(("gpu", "turns")), count=rng.choice((1, 1, 2))) for i in range(2)})
+        self.annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
+
+    def alternatives(self, rng, most):
+        wanted = [dict(self.one(rng, most), name="a%d" % i) for i in range(3)]
+        self.requests = [{"name": "gpu", "firstAvailable": wanted}]
+
+    def shared(self, rng, most):
+        self.memory(rng, most)
+        self.pods = ("train-0", "train-1")
+
+    def too_much(self, rng, most):
+        self.exactly(gpu=of_class(rng.choice(("memory", "turns", "gpu")), most + rng.choice((20, 40, 100))))
+        self.can_be = False
+
+    def gpus(self):
+        """So many idle ones are enough."""
+        return sum(request["exactly"]["count"] if "exactly" in request else 1 for request in self.requests)
+
+
+class Pod:
+    def __init__(self, number, wish, runs):
+        self.name, self.wish, self.runs = "pod-%d" % number, wish, runs
+        self.made, self.idle_since, self.claim = time.monotonic(), None, None
+        self.is_over, self.error = False, None
+
+
+class RandomClaims(DraCase):
+    def test_of_all_classes_are_had_or_stay_pending(self):
+        self.run_claims(60)
+
+    def long_run(self):
+        self.run_claims(500)
+
+    def run_claims(self, count):
+        seed = int(os.environ.get("E2E_SEED", "1"))
+        print("E2E_SEED=%d, %d claims" % (seed, count), flush=True)
+        rng = random.Random(seed)
+        self.start_plugin()
+        wait_until(lambda: len(self.device_names()) == 8, "8 GPUs")
+        self.scheduler, self.threads, self.bound, self.refused = FakeScheduler(self.api), [], 0, 0
+        self.addCleanup(self.join)
+        most = min(amount(device["capacity"]["memory"].get("requestPolicy", {"default": "1Ti"})["default"])
+                   for device in self.api.devices().values()) // GIB
+        wishes = [(Wish(rng, most), rng.random()) for _ in range(count)]
+        pods, made, began = [], 0, time.monotonic()
+        while made < count or pods:
+            while made < count and len(pods) < MOST_PODS:
+                pods.append(Pod(made, *wishes[made]))
+                made += 1
+            for pod in pods:
+                self.step(pod)
+            pods = [pod for pod in pods if not pod.is_over]
+            time.sleep(0.02)
+        self.join()
+        print("%d were bound, %d could never be, %.0f s" % (self.bound, self.refused, time.monotonic() - began), flush=True)
+        self.assertEqual(self.bound + self.refused, count)
+        self.wait_for_leases(lambda leases: leases == [])
+        self.assertEqual((self.specs(), self.plugin.poll()), ([], None))
+
+    def join(self):
+        for thread in self.threads:
+            thread.join()
+
+    def step(self, pod):
+        """What the scheduler does with it now."""
+        self.assertIsNone(pod.error, "%s, seed %s" % (pod.name, os.environ.get("E2E_SEED", "1")))
+        if pod.claim:
+            return
+        results = self.scheduler.results_for(pod.wish.requests)
+        if results:
+            self.assertTrue(pod.wish.can_be, "%s has %s" % (pod.wish.requests, results))
+            self.bind(pod, results)
+        elif not pod.wish.can_be and time.monotonic() - pod.made > 1:
+            self.refused += 1
+            pod.is_over = True
+        elif pod.wish.can_be:
+            self.check_idle(pod)
+
+    def check_idle(self, pod):
+        taken = {each["device"].removesuffix("-whole").removesuffix("-turns") for each in self.scheduler.taken()}
+        if 8 - len(taken) < pod.wish.gpus():
+            pod.idle_since = None
+            return
+        pod.idle_since = pod.idle_since or time.monotonic()
+        self.assertLess(time.monotonic() - pod.idle_since, PATIENCE, "%s waits for %s, and only %s are taken" % (pod.name, pod.wish.requests, sorted(taken)))
+
+    def bind(self, pod, results):
+        configs = self.scheduler.configs_for(pod.wish.requests, results) + pod.wish.configs
+        with self.api.lock:
+            pod.claim = self.api.allocate("default", pod.name, results, configs, pod.wish.pods, pod.wish.annotations)
+            pod.claim["spec"] = {"devices": {"requests": pod.wish.requests}}
+        self.bound += 1
+        thread = threading.Thread(target=self.live, args=(pod,), daemon=True)
+        self.threads.append(thread)
+        thread.start()
+
+    def live(self, pod):
+        """As kubelet: it asks until it has it, and says when it is over; then the claim is nobody's."""
+        until = time.monotonic() + PATIENCE
+        answer, = self.kubelet.prepare(pod.claim)
+        while answer.error and time.monotonic() < until:
+            time.sleep(0.3)
+            answer, = self.kubelet.prepare(pod.claim)
+        if answer.error:
+            pod.error = "%s\n%s\n%s" % (answer.error, pod.wish.requests, pod.claim["status"])
+            return
+        time.sleep(pod.runs)
+        ended, = self.kubelet.unprepare(pod.claim)
+        while ended and time.monotonic() < until + PATIENCE:
+            time.sleep(0.3)
+            ended, = self.kubelet.unprepare(pod.claim)
+        with self.api.lock:
+            del self.api.claims["default", pod.name]
+        pod.error = ended or None
+        pod.is_over = not ended
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
