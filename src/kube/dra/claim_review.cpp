@@ -24,6 +24,10 @@ std::vector<UsedClaim> ClaimReview::look(const std::vector<UsedClaim>& claims, T
   return due;
 }
 
+void ClaimReview::on_kubelet() {
+  for (auto& [uid, seen] : seen_) seen.is_due = true;
+}
+
 bool ClaimReview::has_gone(const std::string& uid, bool is_there) {
   const auto seen = seen_.find(uid);
   if (seen == seen_.end() || seen->second.is_used) return false;

@@ -35,6 +35,8 @@ class ClaimReview {
   // Those that are to be asked for now. What the first look has was stored by an earlier run, and is asked for at once: a start puts no
   // question off.
   std::vector<UsedClaim> look(const std::vector<UsedClaim>& claims, TimePoint now);
+  // Kubelet was started, and may have lost its state: all are due at the next looks.
+  void on_kubelet();
   // The answer. True: it is to be given up.
   bool has_gone(const std::string& uid, bool is_there);
 

@@ -54,6 +54,13 @@ TEST_F(AClaimReview, AsksMoreRarelyForWhatIsUsedAndNeverGivesItUp) {
   }
 }
 
+TEST_F(AClaimReview, AsksAtOnceWhenKubeletWasStarted) {
+  EXPECT_EQ(look(true), 0u);
+  review_.on_kubelet();
+  EXPECT_EQ(look(true), 1u);
+  EXPECT_EQ(look(true), 0u);
+}
+
 TEST_F(AClaimReview, GivesUpWhatIsGoneTwiceInARow) {
   look();
   EXPECT_FALSE(round(false));

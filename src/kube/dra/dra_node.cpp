@@ -44,7 +44,8 @@ Result<std::vector<DraNode::Work>> DraNode::add(const AllocatedClaim& allocated,
     return fail(Code::kUnavailable, "gpurotad has not been heard yet: see whether it runs");
   GPUROTA_ASSIGN_OR_RETURN(std::vector<Claim> leases, leases_of(allocated, view_->node.gpus));
   GPUROTA_TRY(check_together(leases, view_->node.gpus));
-  if (was_refused) GPUROTA_TRY(check_room(leases, view_->node.gpus));
+  // One lease is made or is not; of several the first would be made for nothing.
+  if (was_refused && leases.size() > 1) GPUROTA_TRY(check_room(leases, view_->node.gpus));
   for (Claim& claim : leases) {
     claim.token = settings_.make_token();
     if (claim.token.empty()) return fail(Code::kInternal, "the kernel has no random numbers");

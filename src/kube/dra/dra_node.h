@@ -43,7 +43,8 @@ class DraNode {
   };
   // Nothing: the claim is not known, and has to be read.
   Result<std::vector<Work>> find(const std::string& uid) const;
-  // `was_refused`: an earlier call for this claim ended without its leases, so that none is asked for until there is room for all.
+  // `was_refused`: an earlier call for this claim ended without its leases, so that none of several is asked for until there is room for
+  // all.
   Result<std::vector<Work>> add(const AllocatedClaim& allocated, bool was_refused = false);
   // It has all of its leases: stored on return.
   Result<void> keep(const std::string& uid) { return book_.keep(uid); }

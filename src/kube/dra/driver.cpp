@@ -169,6 +169,7 @@ void Driver::on_registration(const std::string& refusal) {
   log::info("kubelet has registered the driver");
   // It removes the devices of a driver that was away, and a cluster that is brought to another version starts it.
   publisher_->look_anew();
+  review_.on_kubelet();
 }
 
 void Driver::settle() {
