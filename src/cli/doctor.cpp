@@ -148,12 +148,11 @@ std::string kubelet_dir() {
 void add_kubernetes(std::vector<Check>& checks, const DoctorOptions& options,
                     Result<client::Connection>& connection) {
   const std::string dir = options.kubelet_dir.value_or(kubelet_dir());
-  for (Check& check : check_kubernetes(containers::read_kubernetes_node(dir, "/"), dir)) {
-    checks.push_back(std::move(check));
-  }
+  const containers::KubernetesNode node = containers::read_kubernetes_node(dir, "/");
+  for (Check& check : check_kubernetes(node, dir)) checks.push_back(std::move(check));
   if (!connection) return;
   if (const auto status = connection->call(proto::Status{})) {
-    checks.push_back(check_pods(status->leases));
+    checks.push_back(check_pods(status->leases, node));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 
 namespace gpurota::cli {
 namespace {
@@ -57,6 +58,11 @@ std::string offered_text(const KubernetesNode& node) {
   return text;
 }
 
+// Kubelet takes a resource for a plugin's, until it is restarted, though the plugin is gone and pods get it by claims.
+bool remembers_plugin(const KubernetesNode& node) {
+  return node.plugin_has_given || !offered_text(node).empty();
+}
+
 Check check_plugin(const KubernetesNode& node) {
   if (has_plugin(node)) {
     const std::string offered = offered_text(node);
@@ -68,6 +74,12 @@ Check check_plugin(const KubernetesNode& node) {
         "gpurota-device-plugin runs, and kubelet's list has no gpurota.dev/…",
         "unless its resources have other names: journalctl -u gpurota-device-plugin, or kubectl "
         "logs of its pod"};
+  }
+  if (has_driver(node) && remembers_plugin(node)) {
+    return {"device plugin", CheckStatus::kWarning,
+            "does not run any more, and kubelet has not been restarted since: pods that ask for "
+            "its resources stay CreateContainerConfigError",
+            "systemctl restart kubelet (k3s, RKE2 and others: their own service) on this node"};
   }
   if (has_driver(node)) {
     return {"device plugin", CheckStatus::kOk, "does not run, which claims do not need",
@@ -125,15 +137,44 @@ std::vector<Check> check_kubernetes(const KubernetesNode& node, const std::strin
   return checks;
 }
 
-Check check_pods(const std::vector<proto::Lease>& leases) {
-  std::size_t all = 0, named = 0;
+namespace {
+
+// A lease of gpurota-dra's (src/kube/dra/claim.h) whose claim kubelet has not prepared, or does not remember.
+bool is_orphan(const proto::Lease& lease, const KubernetesNode& node) {
+  constexpr std::string_view kClaims = "claim-";
+  const std::string allocation = lease.allocation.value_or("");
+  if (!node.claims || !allocation.starts_with(kClaims)) return false;
+  const std::string uid = allocation.substr(kClaims.size(), allocation.find('.') - kClaims.size());
+  return node.claims->find(uid) == std::string::npos;
+}
+
+}  // namespace
+
+Check check_pods(const std::vector<proto::Lease>& leases, const KubernetesNode& node) {
+  std::size_t all = 0, named = 0, orphans = 0;
+  std::string ids;
   for (const proto::Lease& lease : leases) {
     if (lease.kind != proto::LeaseKind::kPod) continue;
+    if (is_orphan(lease, node)) {
+      ++orphans;
+      ids += " " + to_string(lease.lease_id);
+      continue;
+    }
     ++all;
     if (lease.pod) ++named;
   }
   const std::string count =
       fmt::format("{} container{} a lease", all, all == 1 ? " has" : "s have");
+  if (orphans > 0) {
+    return {
+        "pods", CheckStatus::kWarning,
+        fmt::format("{}, and {} of {} that kubelet does not know", count,
+                    orphans == 1 ? "1 lease is" : fmt::format("{} leases are", orphans),
+                    orphans == 1 ? "a claim" : "claims"),
+        fmt::format("gpurota-dra ends it within two minutes if the claim is gone; else: gpurota "
+                    "release{}",
+                    ids)};
+  }
   if (named == all) return {"pods", CheckStatus::kOk, count, std::nullopt};
   return {"pods", CheckStatus::kWarning,
           fmt::format("{}, and of {} nobody has said whose it is", count, all - named),

@@ -14,7 +14,9 @@ namespace gpurota::cli {
 std::vector<proto::Check> check_kubernetes(const containers::KubernetesNode& node,
                                            const std::string& kubelet_dir);
 
-// Of the daemon's leases, if it answers: containers that have one, and whether it is known which they are.
-proto::Check check_pods(const std::vector<proto::Lease>& leases);
+// Of the daemon's leases, if it answers: containers that have one, whether it is known which they are, and leases of claims that kubelet does
+// not know.
+proto::Check check_pods(const std::vector<proto::Lease>& leases,
+                        const containers::KubernetesNode& node);
 
 }  // namespace gpurota::cli

@@ -60,7 +60,22 @@ TEST(DoctorKubernetes, WithoutPluginAndDriverNobodyGivesGpusToPods) {
   node.plugins = {"other.sock"};
   EXPECT_EQ(found(node, "device plugin").status, CheckStatus::kError);
   node.drivers = {"gpurota.dev-reg.sock"};
+  node.known.clear();
   EXPECT_EQ(found(node, "device plugin").status, CheckStatus::kOk) << "the driver is enough";
+}
+
+TEST(DoctorKubernetes, AfterAChangeToTheDriverKubeletHasToBeRestarted) {
+  auto node = a_node();
+  node.plugins.clear();
+  node.drivers = {"gpurota.dev-reg.sock"};
+  EXPECT_EQ(found(node, "device plugin").status, CheckStatus::kWarning) << "kubelet lists them";
+  node.known.clear();
+  node.plugin_has_given = true;
+  EXPECT_THAT(found(node, "device plugin").summary, HasSubstr("CreateContainerConfigError"));
+  EXPECT_THAT(*found(node, "device plugin").remedy, HasSubstr("restart kubelet"));
+  node.plugins = {"gpurota-gpu.sock"};
+  node.known = {{"gpurota.dev/gpu", 2}};
+  EXPECT_EQ(found(node, "device plugin").status, CheckStatus::kOk) << "it runs beside the driver";
 }
 
 TEST(DoctorKubernetes, APluginOfWhichKubeletKnowsNothingIsAWarning) {
@@ -90,10 +105,30 @@ TEST(DoctorKubernetes, ALeaseOfAPodThatNobodyNamesIsAWarning) {
   std::vector<proto::Lease> leases(2);
   leases[1].kind = proto::LeaseKind::kPod;
   leases[1].pod = proto::Pod{"ns", "pod", "main"};
-  EXPECT_EQ(check_pods(leases).status, CheckStatus::kOk);
-  EXPECT_EQ(check_pods(leases).summary, "1 container has a lease");
+  EXPECT_EQ(check_pods(leases, {}).status, CheckStatus::kOk);
+  EXPECT_EQ(check_pods(leases, {}).summary, "1 container has a lease");
   leases[1].pod.reset();
-  EXPECT_EQ(check_pods(leases).status, CheckStatus::kWarning);
+  EXPECT_EQ(check_pods(leases, {}).status, CheckStatus::kWarning);
+}
+
+TEST(DoctorKubernetes, ALeaseOfAClaimThatKubeletDoesNotKnowIsNoContainers) {
+  std::vector<proto::Lease> leases(3);
+  for (proto::Lease& lease : leases) {
+    lease.kind = proto::LeaseKind::kPod;
+    lease.pod = proto::Pod{"ns", "pod", "main"};
+  }
+  leases[0].allocation = "kube-1";
+  leases[1].allocation = "claim-uid-1.0";
+  leases[2].allocation = "claim-uid-2";
+  leases[2].lease_id = LeaseId{7};
+  containers::KubernetesNode node;
+  EXPECT_EQ(check_pods(leases, node).summary, "3 containers have a lease") << "nobody knows";
+  node.claims = R"({"entries":{"x":{"ClaimUID":"uid-1"}}})";
+  const Check check = check_pods(leases, node);
+  EXPECT_EQ(check.status, CheckStatus::kWarning);
+  EXPECT_EQ(check.summary,
+            "2 containers have a lease, and 1 lease is of a claim that kubelet does not know");
+  EXPECT_THAT(*check.remedy, HasSubstr("gpurota release L7"));
 }
 
 }  // namespace

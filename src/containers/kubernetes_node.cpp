@@ -16,6 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kPluginsState = "var/lib/gpurota-kubernetes/allocations.textproto";
+
 std::vector<std::string> listeners(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -64,6 +66,15 @@ std::string without_cdi(const fs::path& root) {
   return "";
 }
 
+// Kubelet makes its socket when it starts.
+bool plugin_has_given(const fs::path& kubelet_socket, const fs::path& root) {
+  std::error_code error;
+  const auto given = fs::last_write_time(root / kPluginsState, error);
+  if (error) return false;
+  const auto started = fs::last_write_time(kubelet_socket, error);
+  return !error && given > started;
+}
+
 }  // namespace
 
 Result<std::map<std::string, std::size_t>> parse_checkpoint(std::string_view text) {
@@ -105,6 +116,8 @@ KubernetesNode read_kubernetes_node(const fs::path& kubelet_dir, const fs::path&
   if (const auto text = file_text({}, plugins / "kubelet_internal_checkpoint")) {
     node.known = parse_checkpoint(*text).value_or(node.known);
   }
+  node.plugin_has_given = plugin_has_given(plugins / "kubelet.sock", root);
+  node.claims = file_text({}, kubelet_dir / "dra_manager_state");
   node.without_cdi = without_cdi(root);
   return node;
 }

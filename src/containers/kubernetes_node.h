@@ -19,6 +19,9 @@ struct KubernetesNode {
   std::vector<std::string> plugins;  // files of sockets of device plugins that somebody listens at
   std::vector<std::string> drivers;  // the same, for dynamic resources
   std::map<std::string, std::size_t> known;  // what kubelet has been offered, and how many
+  bool plugin_has_given = false;  // gpurota's device plugin gave devices since kubelet was started
+  // Kubelet's file of the claims that it has prepared, which has their uids; nothing: it cannot be read.
+  std::optional<std::string> claims;
   // A configuration of containerd in which containers may not have CDI devices, though a driver needs it; empty: there is none.
   std::string without_cdi;
 };

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 
 #include <sys/socket.h>
@@ -97,6 +98,30 @@ TEST(KubernetesNode, NamesTheConfigurationThatForbidsCdi) {
   write(fs::path(dir.path()) / "var/lib/rancher/k3s/agent/etc/containerd/config.toml",
         "version = 3\n");
   EXPECT_EQ(read_kubernetes_node(kubelet, dir.path()).without_cdi, "") << "k3s has its own";
+}
+
+TEST(KubernetesNode, SeesWhetherThePluginHasGivenDevicesSinceKubeletStarted) {
+  const testing::TempDir dir;
+  const fs::path kubelet = fs::path(dir.path()) / "kubelet";
+  const fs::path state = fs::path(dir.path()) / "var/lib/gpurota-kubernetes/allocations.textproto";
+  const Fd of_kubelet = listener_at(kubelet / "device-plugins" / "kubelet.sock");
+  const auto sees = [&] { return read_kubernetes_node(kubelet, dir.path()).plugin_has_given; };
+  EXPECT_FALSE(sees());
+  write(state, "");
+  const auto started = fs::last_write_time(kubelet / "device-plugins" / "kubelet.sock");
+  fs::last_write_time(state, started + std::chrono::seconds(1));
+  EXPECT_TRUE(sees());
+  fs::last_write_time(state, started - std::chrono::seconds(1));
+  EXPECT_FALSE(sees());
+}
+
+TEST(KubernetesNode, HasKubeletsFileOfClaims) {
+  const testing::TempDir dir;
+  const fs::path kubelet = fs::path(dir.path()) / "kubelet";
+  write(kubelet / "device-plugins" / "x", "");
+  EXPECT_FALSE(read_kubernetes_node(kubelet, dir.path()).claims);
+  write(kubelet / "dra_manager_state", "uid-1");
+  EXPECT_EQ(read_kubernetes_node(kubelet, dir.path()).claims, "uid-1");
 }
 
 }  // namespace
