@@ -3,9 +3,9 @@
     scheduler = FakeScheduler(api)
     results = scheduler.results_for(requests)      # None: the claim stays Pending
 
-It knows device classes (those of packaging/kubernetes), `firstAvailable`, `count`, capacity with its policy (`validRange`), devices that several
-claims may have (`allowMultipleAllocations`), taints, and counters that devices share: what a device takes of them counts once, however many
-claims have it. It tries all combinations in the order of the slices, as the real one does.
+The scheduler knows device classes (those of packaging/kubernetes), `firstAvailable`, `count`, capacity with its policy (`validRange`), devices
+that several claims may have (`allowMultipleAllocations`), taints, and counters that devices share: what a device takes of them counts once,
+however many claims have it. All combinations are tried in the order of the slices, as by the real one.
 """
 
 import os

@@ -163,6 +163,13 @@ TEST(PodEventJson, IsAnEventOfThePodThatKubectlFinds) {
   EXPECT_EQ(text_at(at(json, "involvedObject"), "fieldPath"), "");
 }
 
+TEST(PodEventJson, OfAClaimIsFoundByTheClaim) {
+  const PodEvent event{{"default", "train-gpu", "uid", "", true}, true, "Reason", "A sentence"};
+  const Json json = parse_json(event_json(event, {"gpurota-dra", "node-1"}, WallTime(), "abc"));
+  EXPECT_EQ(text_at(at(json, "involvedObject"), "kind"), "ResourceClaim");
+  EXPECT_EQ(text_at(at(json, "involvedObject"), "apiVersion"), "resource.k8s.io/v1");
+}
+
 TEST(PodEventJson, SaysOfWhichContainerItIs) {
   const PodEvent event{{"default", "train-0", "uid", "main"}, false, "Reason", "A sentence"};
   const Json json = parse_json(event_json(event, {"gpurota-dra", "node-1"}, WallTime(), "abc"));

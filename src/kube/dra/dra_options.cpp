@@ -16,7 +16,7 @@ gpurotad make the lease of each claim before its pod starts. It runs in the fore
   --token-file FILE       by which it knows us; read before each call       (that of the pod)
   --ca-file FILE          who signs for the API server                      (that of the pod)
   --memory-unit SIZE      the memory of GPUs is counted in these            (1GiB)
-  --mixed                 slices and turns may be on one GPU, though the scheduler cannot tell how much is left for each
+  --mixed                 parts of a GPU's memory and turns on it may be claimed at the same time
   --gpus-by GIVER         who gives containers their GPUs: files (device files and the driver's libraries,
                           mounted one by one), runtime (NVIDIA's container runtime), cdi (NVIDIA's CDI
                           description)                                      (files)
