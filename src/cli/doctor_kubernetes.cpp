@@ -48,7 +48,8 @@ Check check_kubelet(const KubernetesNode& node, const std::string& kubelet_dir) 
           std::nullopt};
 }
 
-// "gpurota.dev/gpu (8), gpurota.dev/memory (640)": what is offered by other names (--turn-resource) is not there.
+// "gpurota.dev/gpu (8), gpurota.dev/memory (640)": what is offered by other names (--turn-resource)
+// is not there.
 std::string offered_text(const KubernetesNode& node) {
   std::string text;
   for (const auto& [resource, devices] : node.known) {
@@ -58,7 +59,8 @@ std::string offered_text(const KubernetesNode& node) {
   return text;
 }
 
-// Kubelet takes a resource for a plugin's, until it is restarted, though the plugin is gone and pods get it by claims.
+// Kubelet takes a resource for a plugin's, until it is restarted, though the plugin is gone and
+// pods get it by claims.
 bool remembers_plugin(const KubernetesNode& node) {
   return node.plugin_has_given || !offered_text(node).empty();
 }
@@ -139,7 +141,8 @@ std::vector<Check> check_kubernetes(const KubernetesNode& node, const std::strin
 
 namespace {
 
-// A lease of gpurota-dra's (src/kube/dra/claim.h) whose claim kubelet has not prepared, or does not remember.
+// A lease of gpurota-dra's (src/kube/dra/claim.h) whose claim kubelet has not prepared, or does not
+// remember.
 bool is_orphan(const proto::Lease& lease, const KubernetesNode& node) {
   constexpr std::string_view kClaims = "claim-";
   const std::string allocation = lease.allocation.value_or("");

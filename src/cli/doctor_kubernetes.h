@@ -1,5 +1,5 @@
-// What `gpurota doctor --kubernetes` says of this node: whether kubelet, one of gpurota's plugins and the container runtime can work
-// together, and who else gives the same GPUs away. Pure.
+// What `gpurota doctor --kubernetes` says of this node: whether kubelet, one of gpurota's plugins
+// and the container runtime can work together, and who else gives the same GPUs away. Pure.
 #pragma once
 
 #include "containers/kubernetes_node.h"
@@ -14,8 +14,8 @@ namespace gpurota::cli {
 std::vector<proto::Check> check_kubernetes(const containers::KubernetesNode& node,
                                            const std::string& kubelet_dir);
 
-// Of the daemon's leases, if it answers: containers that have one, whether it is known which they are, and leases of claims that kubelet does
-// not know.
+// Of the daemon's leases, if it answers: containers that have one, whether it is known which they
+// are, and leases of claims that kubelet does not know.
 proto::Check check_pods(const std::vector<proto::Lease>& leases,
                         const containers::KubernetesNode& node);
 

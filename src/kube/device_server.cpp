@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kVersion = "v1beta1";
 
 template <class List>
-DeviceDesk::Ids ids_of(const List& list) {
+DeviceHandler::Ids ids_of(const List& list) {
   return {list.begin(), list.end()};
 }
 
@@ -57,7 +57,8 @@ void fill(const ContainerAnswer& answer, v1beta1::ContainerAllocateResponse& out
 
 class Service final : public v1beta1::DevicePlugin::Service {
  public:
-  Service(DeviceDesk& desk, const Published<Offers>& offers) : desk_(desk), offers_(offers) {}
+  Service(DeviceHandler& handler, const Published<Offers>& offers)
+      : handler_(handler), offers_(offers) {}
   int streams() const { return streams_.open(); }
   void end() { streams_.end(); }
 
@@ -78,8 +79,8 @@ class Service final : public v1beta1::DevicePlugin::Service {
                                       v1beta1::PreferredAllocationResponse* response) override {
     for (const auto& asked : request->container_requests()) {
       const auto size = static_cast<std::size_t>(std::max(asked.allocation_size(), 0));
-      const auto ids = desk_.prefer(ids_of(asked.available_deviceids()),
-                                    ids_of(asked.must_include_deviceids()), size);
+      const auto ids = handler_.prefer(ids_of(asked.available_deviceids()),
+                                       ids_of(asked.must_include_deviceids()), size);
       auto& answer = *response->add_container_responses();
       for (const std::string& id : ids) answer.add_deviceids(id);
     }
@@ -89,7 +90,7 @@ class Service final : public v1beta1::DevicePlugin::Service {
   grpc::Status Allocate(grpc::ServerContext*, const v1beta1::AllocateRequest* request,
                         v1beta1::AllocateResponse* response) override {
     for (const auto& asked : request->container_requests()) {
-      const auto answer = desk_.allocate(ids_of(asked.devices_ids()));
+      const auto answer = handler_.allocate(ids_of(asked.devices_ids()));
       if (!answer) return status_of(answer.error());
       fill(*answer, *response->add_container_responses());
     }
@@ -99,19 +100,19 @@ class Service final : public v1beta1::DevicePlugin::Service {
   grpc::Status PreStartContainer(grpc::ServerContext*,
                                  const v1beta1::PreStartContainerRequest* request,
                                  v1beta1::PreStartContainerResponse*) override {
-    const auto done = desk_.pre_start(ids_of(request->devices_ids()));
+    const auto done = handler_.pre_start(ids_of(request->devices_ids()));
     return done ? grpc::Status::OK : status_of(done.error());
   }
 
  private:
-  DeviceDesk& desk_;
+  DeviceHandler& handler_;
   const Published<Offers>& offers_;
   Streams streams_;
 };
 
 class Served final : public DeviceServer {
  public:
-  Served(DeviceDesk& desk, const Published<Offers>& offers) : service_(desk, offers) {}
+  Served(DeviceHandler& handler, const Published<Offers>& offers) : service_(handler, offers) {}
   ~Served() override { service_.end(); }
   Result<void> listen(const std::string& socket) {
     GPUROTA_ASSIGN_OR_RETURN(UnixServer server, UnixServer::listen(socket, {&service_}));
@@ -129,9 +130,9 @@ class Served final : public DeviceServer {
 }  // namespace
 
 Result<std::unique_ptr<DeviceServer>> DeviceServer::listen(const std::string& socket,
-                                                           DeviceDesk& desk,
+                                                           DeviceHandler& handler,
                                                            const Published<Offers>& offers) {
-  auto served = std::make_unique<Served>(desk, offers);
+  auto served = std::make_unique<Served>(handler, offers);
   GPUROTA_TRY(served->listen(socket));
   return served;
 }

@@ -17,10 +17,10 @@ namespace gpurota::kube {
 using Offers = std::vector<Offered>;
 
 // Whom kubelet's questions about one resource go to. Called on gRPC's threads, several at once.
-class DeviceDesk {
+class DeviceHandler {
  public:
   using Ids = std::vector<std::string>;
-  virtual ~DeviceDesk() = default;
+  virtual ~DeviceHandler() = default;
   // A hung Allocate stops the admission of every pod of the node, and a failing one makes tens of dead pods: it answers from memory, and
   // refuses only what makes no sense.
   virtual Result<ContainerAnswer> allocate(const Ids& ids) = 0;
@@ -31,8 +31,9 @@ class DeviceDesk {
 
 class DeviceServer {
  public:
-  // In the place of what is at `socket`. `desk` and `offers` outlive it. kIo if it cannot listen there.
-  static Result<std::unique_ptr<DeviceServer>> listen(const std::string& socket, DeviceDesk& desk,
+  // In the place of what is at `socket`. `handler` and `offers` outlive it. kIo if it cannot listen there.
+  static Result<std::unique_ptr<DeviceServer>> listen(const std::string& socket,
+                                                      DeviceHandler& handler,
                                                       const Published<Offers>& offers);
   virtual ~DeviceServer() = default;  // hangs up on everybody
   // That of kubelet, which are several for a moment after it has registered us again.

@@ -105,7 +105,8 @@ Result<ContainerAnswer> Endpoint::allocate(const Ids& ids) {
   });
 }
 
-DeviceDesk::Ids Endpoint::prefer(const Ids& available, const Ids& must_include, std::size_t size) {
+DeviceHandler::Ids Endpoint::prefer(const Ids& available, const Ids& must_include,
+                                    std::size_t size) {
   const auto preferred = parts_.questions.ask<Ids>([=, this]() -> Result<Ids> {
     return parts_.node.prefer(resource_, available, must_include, size);
   });

@@ -16,7 +16,7 @@
 
 namespace gpurota::kube {
 
-class Endpoint final : private DeviceDesk {
+class Endpoint final : private DeviceHandler {
  public:
   // All outlive it.
   struct Parts {

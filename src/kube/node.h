@@ -37,7 +37,7 @@ class Node {
   Node(Settings settings, AllocationBook book)
       : settings_(std::move(settings)), book_(std::move(book)) {}
 
-  // As DeviceDesk.
+  // As DeviceHandler.
   Result<ContainerAnswer> allocate(Resource resource, const std::vector<std::string>& ids);
   std::vector<std::string> prefer(Resource resource, const std::vector<std::string>& available,
                                   const std::vector<std::string>& must_include,

@@ -1,5 +1,6 @@
-// What `kubectl describe pod` is to say of a pod's lease while it runs: that it waits for its turn, holds more than it may, or was ended.
-// Each is said once. State thread; touches nothing, and returns what is to be written by others (event_writer.h).
+// What `kubectl describe pod` is to say of a pod's lease while it runs: that it waits for its turn,
+// holds more than it may, or was ended. Each is said once. State thread; touches nothing, and
+// returns what is to be written by others (event_writer.h).
 #pragma once
 
 #include "core/time.h"
@@ -50,7 +51,8 @@ class PodEvents {
   // Of the node, in any kPause; what is more is not said.
   static constexpr std::size_t kMost = 200;
 
-  // `without`: what becomes of one whose lease was ended and that has no other, "cannot have another now".
+  // `without`: what becomes of one whose lease was ended and that has no other, "cannot have
+  // another now".
   explicit PodEvents(std::string without) : without_(std::move(without)) {}
 
   std::vector<PodEvent> look(const std::vector<SeenPod>& pods, TimePoint now);
@@ -66,7 +68,8 @@ class PodEvents {
   };
   // Whether it is to be said now that it holds, or does not.
   static bool is_news(Matter& matter, bool holds, Duration patience, TimePoint now);
-  // Whether it is to be said now that its lease was ended, which shows in that it has none for a while, or has another one.
+  // Whether it is to be said now that its lease was ended, which shows in that it has none for a
+  // while, or has another one.
   static bool has_lost_lease(Matters& matters, const SeenPod& pod, TimePoint now);
 
   const std::string without_;

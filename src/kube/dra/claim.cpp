@@ -95,8 +95,8 @@ Result<Wanted> wanted_of(const AllocatedClaim& allocated, ClaimDevice device,
   return Wanted{std::move(device), resource, said.terms};
 }
 
-// Turns on several GPUs for which nobody named an amount are given all that each GPU has. A lease has
-// the same amount on each, so it has the least of them.
+// Turns on several GPUs for which nobody named an amount are given all that each GPU has. A lease
+// has the same amount on each, so it has the least of them.
 void level_turns(Claim& claim) {
   std::vector<ClaimDevice>& devices = claim.devices;
   if (claim.resource != Resource::kTurn || gpus_of(claim).size() != devices.size()) return;

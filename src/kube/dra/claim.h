@@ -1,9 +1,11 @@
-// A claim of Kubernetes' (ResourceClaim) as far as this node's driver has to do with it: plain data, and what lease it stands for. Pure.
+// A claim of Kubernetes' (ResourceClaim) as far as this node's driver has to do with it: plain
+// data, and what lease it stands for. Pure.
 //
 //   the API server's answer ──parse_claim──► AllocatedClaim ──leases_of──► Claim, stored ──order_of──► the daemon's lease
 //
-// A claim is one lease, or has one for each of its parts: a container, where Kubernetes has made the claim of what a pod's containers ask
-// for as resources; a request, where its configuration says so (`leasePer: request`).
+// A claim is one lease, or has one for each of its parts: a container, where Kubernetes has made
+// the claim of what a pod's containers ask for as resources; a request, where its configuration
+// says so (`leasePer: request`).
 #pragma once
 
 #include "kube/device_ids.h"
@@ -24,7 +26,8 @@ struct ClaimId {
 // Letters, digits and '-': it becomes a part of file names. kInvalid.
 Result<void> check_uid(std::string_view uid);
 
-// "a" also of "a/b", one of the alternatives of request "a": what containers and configurations call it by.
+// "a" also of "a/b", one of the alternatives of request "a": what containers and configurations
+// call it by.
 std::string main_request(const std::string& request);
 
 // A device that the scheduler has given to the claim.
@@ -55,8 +58,8 @@ struct AllocatedClaim {
   bool of_resources =
       false;  // Kubernetes has made it, of what containers of the pod ask for as resources
 };
-// Of the API server's answer to a GET of the claim. kInvalid: that is no claim; kUnavailable: it is not allocated, or it is another of
-// the same name.
+// Of the API server's answer to a GET of the claim. kInvalid: that is no claim; kUnavailable: it is
+// not allocated, or it is another of the same name.
 Result<AllocatedClaim> parse_claim(const ClaimId& asked, std::string_view json);
 
 struct ClaimTerms {
@@ -85,11 +88,13 @@ struct Claim {
   // At the API server, as it last said, so that the scheduler does not count it; not stored.
   bool is_gone = false;
 };
-// As the claim would be stored, but for tokens. `gpus`: of this node. kInvalid: no lease could be that; the sentence is for whoever
-// wrote the claim (`kubectl describe pod`). kUnavailable: a GPU that is not there now.
+// As the claim would be stored, but for tokens. `gpus`: of this node. kInvalid: no lease could be
+// that; the sentence is for whoever wrote the claim (`kubectl describe pod`). kUnavailable: a GPU
+// that is not there now.
 Result<std::vector<Claim>> leases_of(const AllocatedClaim& claim, const std::vector<NodeGpu>& gpus);
 
-// Names each lease of each claim: the claim's uid, and "." and the part's number after it, if it is not all of it. A uid has no dot.
+// Names each lease of each claim: the claim's uid, and "." and the part's number after it, if it is
+// not all of it. A uid has no dot.
 std::string key_of(const Claim& claim);
 std::string uid_of_key(const std::string& key);
 
@@ -100,7 +105,8 @@ LeaseOrder order_of(const Claim& claim);
 // Its GPUs, each once.
 std::vector<GpuUuid> gpus_of(const Claim& claim);
 
-// The devices that are published for a GPU: one for the whole of it, one for parts of its memory, one for turns on it.
+// The devices that are published for a GPU: one for the whole of it, one for parts of its memory,
+// one for turns on it.
 inline constexpr Resource kDevicesOfAGpu[] = {Resource::kGpu, Resource::kMemory, Resource::kTurn};
 std::string device_name(const GpuUuid& gpu, Resource of);
 

@@ -1,7 +1,9 @@
-// Which claims are prepared on this node, under which token: the state of the DRA driver, in one small file. State thread only.
+// Which claims are prepared on this node, under which token: the state of the DRA driver, in one
+// small file. State thread only.
 //
-// Kubelet asks again for a claim as often as it likes, also after its own restart, and always says when one is over; so what is here is what
-// kubelet believes to be prepared, or is being prepared; the file has the former only.
+// Kubelet asks again for a claim as often as it likes, also after its own restart, and always says
+// when one is over; so what is here is what kubelet believes to be prepared, or is being prepared;
+// the file has the former only.
 #pragma once
 
 #include "kube/dra/claim.h"
@@ -14,14 +16,15 @@ namespace gpurota::kube {
 
 class ClaimBook {
  public:
-  // `file` need not be there; its folder must. A file that cannot be read is an error: without it containers that run would be without a lease.
+  // `file` need not be there; its folder must. A file that cannot be read is an error: without it
+  // containers that run would be without a lease.
   static Result<ClaimBook> open(std::string file);
 
-  // The leases of one claim that is being prepared, in memory only: what cannot be had is tried often, and writes nothing. If the claim is
-  // there it stays as it is, with its tokens.
+  // The leases of one claim that is being prepared, in memory only: what cannot be had is tried
+  // often, and writes nothing. If the claim is there it stays as it is, with its tokens.
   Result<void> add(std::vector<Claim> leases);
-  // From now on in the file as well: before kubelet is told of the claim. All of its leases are stored on return, or none; what is stored
-  // already is not stored again.
+  // From now on in the file as well: before kubelet is told of the claim. All of its leases are
+  // stored on return, or none; what is stored already is not stored again.
   Result<void> keep(const std::string& uid);
   // All of the claim's.
   Result<void> remove(const std::string& uid);

@@ -12,8 +12,8 @@ namespace gpurota::kube {
 // As parse_claim(). kNotFound: there is none of this name.
 Result<AllocatedClaim> read_claim(ApiClient& api, const ClaimId& claim,
                                   std::chrono::milliseconds patience);
-// Whether it is there still, and has devices of this pool, as only then the scheduler counts it; one of its name with another uid is another.
-// An error: the API server does not say.
+// Whether it is there still, and has devices of this pool, as only then the scheduler counts it;
+// one of its name with another uid is another. An error: the API server does not say.
 Result<bool> has_claim(ApiClient& api, const ClaimId& claim, const std::string& pool,
                        std::chrono::milliseconds patience);
 

@@ -1,6 +1,7 @@
-// Which claims are to be asked for at the API server, and which are to be given up though kubelet has not said that they are over: those
-// that are gone there (deleted by force, or allocated to nobody any more), and whose pod is gone from this machine, too; kubelet has lost its
-// state, then, and never will say it. State thread; touches nothing.
+// Which claims are to be asked for at the API server, and which are to be given up though kubelet
+// has not said that they are over: those that are gone there (deleted by force, or allocated to
+// nobody any more), and whose pod is gone from this machine, too; kubelet has lost its state, then,
+// and never will say it. State thread; touches nothing.
 #pragma once
 
 #include "core/time.h"
@@ -32,8 +33,8 @@ class ClaimReview {
   // `pause`: between two questions for a claim.
   explicit ClaimReview(Duration pause) : pause_(pause) {}
 
-  // Those that are to be asked for now. What the first look has was stored by an earlier run, and is asked for at once: a start puts no
-  // question off.
+  // The claims to ask for now. The first call returns all: they were stored by an earlier run, and
+  // a start puts no question off.
   std::vector<UsedClaim> look(const std::vector<UsedClaim>& claims, TimePoint now);
   // Kubelet was started, and may have lost its state: all are due at the next looks.
   void on_kubelet();

@@ -9,7 +9,7 @@
 namespace gpurota::kube {
 namespace {
 
-// What all leases of the claim take of one GPU.
+// The part of one GPU that all leases of the claim take together.
 struct Need {
   int leases = 0;
   bool whole = false;

@@ -64,7 +64,8 @@ std::vector<std::string> DraNode::keys(const std::string& uid) const {
 
 void DraNode::on_lease(const std::string& key, LeaseId lease) {
   if (Claim* const claim = book_.find(key)) {
-    // `lease` is what the daemon said together with what is free: else it would be counted twice until it says so.
+    // `lease` is what the daemon said together with what is free: else it would be counted twice
+    // until it says so.
     if (!claim->first_lease) claim->first_lease = lease;
   } else {
     endings_.push_back({lease, "its claim was given up"});

@@ -1,5 +1,6 @@
-// What the DRA driver knows of its node, and what follows from it. State thread only; touches nothing but the book's file, and returns what
-// is to be done by others: leases to make and to end, devices to publish.
+// What the DRA driver knows of its node, and what follows from it. State thread only; touches
+// nothing but the book's file, and returns what is to be done by others: leases to make and to end,
+// devices to publish.
 //
 //   Prepare ──► a claim: devices, a token ──► its lease (by who asked) ──► stored ──► its spec (by who asked) ──► kubelet
 //   the daemon no longer has the lease (somebody released it) ──► it is ordered again, as nobody else will ask for it, if the API server
@@ -43,10 +44,10 @@ class DraNode {
   };
   // Nothing: the claim is not known, and has to be read.
   Result<std::vector<Work>> find(const std::string& uid) const;
-  // `was_refused`: an earlier call for this claim ended without its leases, so that none of several is asked for until there is room for
-  // all.
+  // `was_refused`: an earlier call for this claim ended without its leases, so that none of several
+  // is asked for until there is room for all.
   Result<std::vector<Work>> add(const AllocatedClaim& allocated, bool was_refused = false);
-  // It has all of its leases: stored on return.
+  // The claim has all of its leases. Stored on return.
   Result<void> keep(const std::string& uid) { return book_.keep(uid); }
   // Of the claim that is known; none: it is not.
   std::vector<std::string> keys(const std::string& uid) const;
@@ -86,7 +87,8 @@ class DraNode {
   Settings settings_;
   ClaimBook book_;
   SeenDaemon view_;
-  // What claims had that are over, until the daemon says that it is free: till then the capacity that is published has it.
+  // What claims had that are over, until the daemon says that it is free: till then the capacity
+  // that is published has it.
   std::multimap<LeaseId, Held> leaving_;
   std::vector<LeaseEnding> endings_;
   std::vector<LostLease> orders_;

@@ -60,7 +60,7 @@ void fill(const Prepared& prepared, v1::NodePrepareResourceResponse& out) {
 
 class DraService final : public v1::DRAPlugin::Service {
  public:
-  explicit DraService(ClaimDesk& desk) : desk_(desk) {}
+  explicit DraService(ClaimHandler& handler) : handler_(handler) {}
 
   grpc::Status NodePrepareResources(grpc::ServerContext*,
                                     const v1::NodePrepareResourcesRequest* request,
@@ -70,7 +70,7 @@ class DraService final : public v1::DRAPlugin::Service {
     for (const v1::Claim& claim : request->claims()) {
       v1::NodePrepareResourceResponse& answer = (*response->mutable_claims())[claim.uid()];
       const auto prepared =
-          id_of(claim).and_then([&](const ClaimId& id) { return desk_.prepare(id, deadline); });
+          id_of(claim).and_then([&](const ClaimId& id) { return handler_.prepare(id, deadline); });
       if (prepared) {
         fill(*prepared, answer);
       } else {
@@ -87,15 +87,15 @@ class DraService final : public v1::DRAPlugin::Service {
     const auto deadline = std::chrono::steady_clock::now() + kPrepareTime;
     for (const v1::Claim& claim : request->claims()) {
       v1::NodeUnprepareResourceResponse& answer = (*response->mutable_claims())[claim.uid()];
-      const auto done =
-          id_of(claim).and_then([&](const ClaimId& id) { return desk_.unprepare(id, deadline); });
+      const auto done = id_of(claim).and_then(
+          [&](const ClaimId& id) { return handler_.unprepare(id, deadline); });
       if (!done) answer.set_error(refusal_text(done.error()));
     }
     return grpc::Status::OK;
   }
 
  private:
-  ClaimDesk& desk_;
+  ClaimHandler& handler_;
 };
 
 wire::Health wire_health(Health health) {
@@ -147,8 +147,8 @@ class HealthService final : public Version::Service {
 
 class RegistrationService final : public pluginregistration::Registration::Service {
  public:
-  RegistrationService(ClaimDesk& desk, std::string endpoint)
-      : desk_(desk), endpoint_(std::move(endpoint)) {}
+  RegistrationService(ClaimHandler& handler, std::string endpoint)
+      : handler_(handler), endpoint_(std::move(endpoint)) {}
 
   grpc::Status GetInfo(grpc::ServerContext*, const pluginregistration::InfoRequest*,
                        pluginregistration::PluginInfo* info) override {
@@ -167,23 +167,24 @@ class RegistrationService final : public pluginregistration::Registration::Servi
                                         const pluginregistration::RegistrationStatus* status,
                                         pluginregistration::RegistrationStatusResponse*) override {
     const std::string why = status->error().empty() ? "no reason" : status->error();
-    desk_.on_registration(status->plugin_registered() ? std::string() : why);
+    handler_.on_registration(status->plugin_registered() ? std::string() : why);
     return grpc::Status::OK;
   }
 
  private:
-  ClaimDesk& desk_;
+  ClaimHandler& handler_;
   const std::string endpoint_;
 };
 
 class ServedDriver final : public DraServer {
  public:
-  ServedDriver(ClaimDesk& desk, const Published<PoolHealth>& health, const std::string& socket)
-      : dra_(desk),
+  ServedDriver(ClaimHandler& handler, const Published<PoolHealth>& health,
+               const std::string& socket)
+      : dra_(handler),
         health_v1_(health, streams_),
         health_v1beta1_(health, streams_),
         health_v1alpha1_(health, streams_),
-        registration_(desk, socket) {}
+        registration_(handler, socket) {}
   ~ServedDriver() override { streams_.end(); }
   // Kubelet asks as soon as it finds the first: so that comes last.
   Result<void> listen(const DraServer::Sockets& sockets) {
@@ -212,9 +213,9 @@ class ServedDriver final : public DraServer {
 
 }  // namespace
 
-Result<std::unique_ptr<DraServer>> DraServer::listen(const Sockets& sockets, ClaimDesk& desk,
+Result<std::unique_ptr<DraServer>> DraServer::listen(const Sockets& sockets, ClaimHandler& handler,
                                                      const Published<PoolHealth>& health) {
-  auto served = std::make_unique<ServedDriver>(desk, health, sockets.driver);
+  auto served = std::make_unique<ServedDriver>(handler, health, sockets.driver);
   GPUROTA_TRY(served->listen(sockets));
   return served;
 }

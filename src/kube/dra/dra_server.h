@@ -21,10 +21,10 @@ struct PreparedLease {
 using Prepared = std::vector<PreparedLease>;
 
 // Whom kubelet's questions go to. Called on gRPC's threads, several at once; each returns in time, or with kTimeout.
-class ClaimDesk {
+class ClaimHandler {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
-  virtual ~ClaimDesk() = default;
+  virtual ~ClaimHandler() = default;
   virtual Result<Prepared> prepare(const ClaimId& claim, Deadline deadline) = 0;
   virtual Result<void> unprepare(const ClaimId& claim, Deadline deadline) = 0;
   // Kubelet has taken us, or says why not (empty: it has).
@@ -43,8 +43,8 @@ class DraServer {
   struct Sockets {
     std::string registration, driver;
   };
-  // In the place of what is at these sockets. `desk` and `health` outlive it. kIo if it cannot listen there.
-  static Result<std::unique_ptr<DraServer>> listen(const Sockets& sockets, ClaimDesk& desk,
+  // In the place of what is at these sockets. `handler` and `health` outlive it. kIo if it cannot listen there.
+  static Result<std::unique_ptr<DraServer>> listen(const Sockets& sockets, ClaimHandler& handler,
                                                    const Published<PoolHealth>& health);
   virtual ~DraServer() = default;  // hangs up on everybody
   // Both are still at their places.

@@ -51,8 +51,8 @@ PodEvent refusal_event(const ClaimId& claim, const std::string& why) {
 // All that a claim has outside of what is stored.
 Result<void> end_claim(const client::Location& daemon, const std::string& cdi_dir,
                        const std::string& uid, const std::vector<std::string>& keys,
-                       Turnstile& turnstile) {
-  const auto pass = turnstile.enter(uid, std::chrono::steady_clock::now());
+                       NamedLocks& locks) {
+  const auto pass = locks.lock(uid, std::chrono::steady_clock::now());
   if (!pass) return fail(Code::kUnavailable, "kubelet has asked for it");
   for (const std::string& key : keys) {
     GPUROTA_TRY(end_lease_of(daemon, allocation_of(key), "its claim and its pod are gone"));
@@ -79,19 +79,19 @@ Driver::Driver(ports::EventLoop& loop, const DraOptions& options, client::Locati
       slice_watch_(loop, "slice watch"),
       link_(loop, daemon_, options_.host_root) {
   api_ = std::make_shared<ApiClient>(options_.api.access, kDriverProgram);
-  desk_ = std::make_unique<Desk>(
-      Desk::Parts{.node = node_,
-                  .questions = questions_,
-                  .turnstile = *turnstile_,
-                  .daemon = daemon_,
-                  .api = api_,
-                  .cdi_dir = options_.cdi_dir,
-                  .changed = [this] { settle(); },
-                  .registered = [this](const std::string& refusal) { on_registration(refusal); },
-                  .refused =
-                      [this](const ClaimId& claim, const std::string& why) {
-                        event_writer_->write({refusal_event(claim, why)});
-                      }});
+  claim_calls_ = std::make_unique<ClaimCalls>(ClaimCalls::Parts{
+      .node = node_,
+      .questions = questions_,
+      .locks = *locks_,
+      .daemon = daemon_,
+      .api = api_,
+      .cdi_dir = options_.cdi_dir,
+      .changed = [this] { settle(); },
+      .registered = [this](const std::string& refusal) { on_registration(refusal); },
+      .refused =
+          [this](const ClaimId& claim, const std::string& why) {
+            event_writer_->write({refusal_event(claim, why)});
+          }});
   publisher_ = std::make_unique<Publisher>(
       Publisher::Parts{loop_, slices_, slice_watch_, api_, options_.api.node, options_.review});
   event_writer_ =
@@ -138,7 +138,8 @@ void Driver::look_at_daemon() {
   });
 }
 
-// Kubelet asks as soon as it finds us: so not before there is something to answer with. A socket that somebody has removed is served again.
+// Kubelet asks as soon as it finds us: so not before there is something to answer with. A socket
+// that somebody has removed is served again.
 void Driver::look_at_sockets() {
   if (serving_ || !node_.knows_gpus() || (server_ && server_->is_there())) return;
   serving_ = true;
@@ -148,7 +149,7 @@ void Driver::look_at_sockets() {
        before = std::exchange(server_, nullptr)]() mutable -> Listening {
         before.reset();
         GPUROTA_TRY(make_directory(folder, kSocketFolder));
-        return DraServer::listen(at_, *desk_, health_);
+        return DraServer::listen(at_, *claim_calls_, health_);
       },
       [this](Listening server) {
         serving_ = false;
@@ -167,7 +168,8 @@ void Driver::on_registration(const std::string& refusal) {
     return log::error("kubelet does not take the driver", {{"error", refusal}});
   }
   log::info("kubelet has registered the driver");
-  // It removes the devices of a driver that was away, and a cluster that is brought to another version starts it.
+  // Kubelet removes the devices of a driver that was away, and a cluster that is brought to another
+  // version starts kubelet.
   publisher_->look_anew();
   review_.on_kubelet();
 }
@@ -185,12 +187,13 @@ void Driver::settle() {
   for (const DraNode::LostLease& each : orders) order(each);
 }
 
-// Somebody has released the lease of a claim. If its pod is there still, kubelet starts its container again, and asks for nothing before. A
-// claim that the API server does not have is over: nobody would release its next lease but the same administrator again.
+// Somebody has released the lease of a claim. If its pod is there still, kubelet starts its
+// container again, and asks for nothing before. A claim that the API server does not have is over:
+// nobody would release its next lease but the same administrator again.
 void Driver::order(const DraNode::LostLease& lost) {
   leases_.run(
-      [daemon = daemon_, lost, turnstile = turnstile_, api = api_]() -> Result<Ordered> {
-        const auto pass = turnstile->enter(lost.claim.id.uid, std::chrono::steady_clock::now());
+      [daemon = daemon_, lost, locks = locks_, api = api_]() -> Result<Ordered> {
+        const auto pass = locks->lock(lost.claim.id.uid, std::chrono::steady_clock::now());
         if (!pass) return Ordered{};
         const auto is_there = has_claim(*api, lost.claim.id, lost.claim.pool, kLookPatience);
         if (is_there && !*is_there) return Ordered{.is_gone = true};
@@ -239,7 +242,7 @@ void Driver::give_up(const ClaimId& claim, const char* why) {
   log::warn(why, {{"claim", full_name(claim)}});
   reviews_.run(
       [daemon = daemon_, folder = options_.cdi_dir, uid = claim.uid, keys = node_.keys(claim.uid),
-       turnstile = turnstile_] { return end_claim(daemon, folder, uid, keys, *turnstile); },
+       locks = locks_] { return end_claim(daemon, folder, uid, keys, *locks); },
       [this, claim](Result<void> done) {
         if (done) done = node_.remove(claim.uid);
         if (!done) {

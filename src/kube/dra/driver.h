@@ -1,7 +1,8 @@
-// gpurota-dra at work: kubelet and the API server on one side, gpurotad on the other, and the node's state (dra_node.h) between them.
+// gpurota-dra at work: kubelet and the API server on one side, gpurotad on the other, and the
+// node's state (dra_node.h) between them.
 //
 //   the state thread   the loop: all state, the file of state, every decision. It waits for nobody but the disk, for a moment
-//   gRPC's threads     kubelet's questions (desk.h): they ask the state thread (questions.h), and wait themselves for the API server, for
+//   gRPC's threads     kubelet's questions (claim_calls.h): they ask the state thread (questions.h), and wait themselves for the API server, for
 //                      the daemon's lease and for the disk
 //   workers            one each for what may block: a look at the daemon; sockets; leases that are made again or end; claims that kubelet may
 //                      have forgotten; ResourceSlices; the watch of them
@@ -10,8 +11,8 @@
 #include "client/locate.h"
 #include "kube/api/event_writer.h"
 #include "kube/daemon_link.h"
+#include "kube/dra/claim_calls.h"
 #include "kube/dra/claim_review.h"
-#include "kube/dra/desk.h"
 #include "kube/dra/dra_options.h"
 #include "kube/dra/publisher.h"
 #include "kube/folder_watch.h"
@@ -62,9 +63,9 @@ class Driver {
   DraNode node_;
   Published<PoolHealth> health_;
   Questions questions_;
-  const std::shared_ptr<Turnstile> turnstile_ = std::make_shared<Turnstile>();
+  const std::shared_ptr<NamedLocks> locks_ = std::make_shared<NamedLocks>();
   std::shared_ptr<ApiClient> api_;
-  std::unique_ptr<Desk> desk_;
+  std::unique_ptr<ClaimCalls> claim_calls_;
   std::shared_ptr<DraServer> server_;
   std::optional<FolderWatch> watch_;
   ports::EventLoop::SourcePtr timer_;

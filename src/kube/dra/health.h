@@ -1,4 +1,5 @@
-// How the devices of a node are, as kubelet writes it into the status of the pods that have them. Pure.
+// How the devices of a node are, as kubelet writes it into the status of the pods that have them.
+// Pure.
 #pragma once
 
 #include "kube/offer.h"

@@ -74,8 +74,9 @@ Result<std::string> read_node_uid(ApiClient& api, const std::string& node) {
   return uid;
 }
 
-// Whether the scheduler is of a version that counts devices with counters once, however many claims have them. One without such counters
-// by choice drops them from what is written. Who may not read the version has none.
+// Whether the scheduler is of a version that counts devices with counters once, however many claims
+// have them. A server without such counters drops them from slices that are written. False if the
+// version may not be read.
 Result<bool> counts_shared_devices(ApiClient& api) {
   GPUROTA_ASSIGN_OR_RETURN(const ApiAnswer answer, api.call("GET", "/version", {}, kCallPatience));
   if (answer.status >= kServerError) {
@@ -136,7 +137,8 @@ bool all_there(const There& there, const PublishedSlices& known) {
                      [&](const auto& each) { return there.versions.contains(each.first); });
 }
 
-// As many as there are now, in the place of those that are there. What is left of `there` nobody wants. False: it is to be looked at anew.
+// Writes the slices of now in the place of those that are there. Slices that are left in `there`
+// are to be deleted. False: read them again first.
 Result<bool> write_slices(ApiClient& api, const std::string& node, There& there,
                           PublishedSlices& now) {
   now.versions.clear();

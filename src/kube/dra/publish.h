@@ -1,4 +1,5 @@
-// Brings the node's ResourceSlices at the API server to what is wanted. Blocks; any thread but the state thread.
+// Brings the node's ResourceSlices at the API server to what is wanted. Blocks; any thread but the
+// state thread.
 #pragma once
 
 #include "kube/api/api_client.h"
@@ -13,7 +14,8 @@
 
 namespace gpurota::kube {
 
-// What is known to be there: our slices, by their names, with the version that the API server gave them, and what is in them.
+// What is known to be there: our slices, by their names, with the version that the API server gave
+// them, and what is in them.
 struct PublishedSlices {
   std::map<std::string, std::string> versions;
   std::vector<SliceDevice> devices;
@@ -26,16 +28,16 @@ struct PublishedSlices {
       list_version;  // of all that there is at the API server, when they were looked at last
 };
 
-// Looks at what is there and writes what is different, or what somebody else has changed; nothing if it is as it was left. Conflicts
-// (409) and slices that are gone (404) are looked at anew, a few times. An error: nothing is known, and it is to be tried again. kNotFound:
-// there is no such node.
+// Looks at what is there and writes what is different, or what somebody else has changed; nothing
+// if it is as it was left. Conflicts (409) and slices that are gone (404) are looked at anew, a few
+// times. An error: nothing is known, and it is to be tried again. kNotFound: there is no such node.
 Result<PublishedSlices> publish_slices(ApiClient& api, const std::string& node,
                                        const std::vector<SliceDevice>& wanted,
                                        PublishedSlices known);
 
-// Waits until somebody else changes or removes one of them, or makes another: true. False: nobody has, and the API server has ended the
-// watch, as it does every few minutes, or `stop` was set. What it does not remember any more (410) is a change. An error: it cannot be
-// watched now.
+// Waits until somebody else changes or removes one of them, or makes another: true. False: nobody
+// has, and the API server has ended the watch, as it does every few minutes, or `stop` was set.
+// What it does not remember any more (410) is a change. An error: it cannot be watched now.
 Result<bool> wait_for_change(ApiClient& api, const std::string& node, const PublishedSlices& known,
                              const std::atomic<bool>& stop);
 

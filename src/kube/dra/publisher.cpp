@@ -26,7 +26,8 @@ Publisher::Publisher(Parts parts)
 void Publisher::want(std::vector<SliceDevice> devices) {
   if (devices == wanted_) return;
   wanted_ = std::move(devices);
-  // After a failure the pause is kept: a state that changes often does not make a server that is away be asked more often.
+  // After a failure the pause is kept: a state that changes often does not make a server that is
+  // away be asked more often.
   if (!is_refused_) look_again();
 }
 

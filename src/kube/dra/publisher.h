@@ -1,5 +1,6 @@
-// Keeps the node's devices published: at each change, after a failure with a pause that grows, and when others have changed or removed them,
-// which it watches; and now and then all the same. State thread only.
+// Keeps the node's devices published: at each change, after a failure with a pause that grows, and
+// when others have changed or removed them, which it watches; and now and then all the same. State
+// thread only.
 #pragma once
 
 #include "kube/api/back_off.h"
@@ -54,7 +55,8 @@ class Publisher {
   ports::EventLoop::SourcePtr timer_;
   bool busy_ = false, is_due_ = false, is_refused_ = false, is_anew_ = false;
 
-  // One watch at a time. It knows what was published before it began, so that it ends before something else is.
+  // One watch at a time. It knows what was published before it began, so that it ends before
+  // something else is.
   std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);
   BackOff watch_back_off_;
   BackOff change_back_off_;  // of changes that others make soon after a slice was published

@@ -43,7 +43,8 @@ std::vector<std::string> taints_of(const NodeGpu& gpu) {
   return taints;
 }
 
-// Also by the names that all drivers share, so that a claim can ask for a GPU and a network card that are close to each other
+// Also by the names that all drivers share, so that a claim can ask for a GPU and a network card
+// that are close to each other
 // (https://kubernetes.io/docs/reference/node/dra-standard-device-attributes/).
 void add_place(const NodeGpu& gpu, std::map<std::string, Attribute>& attributes) {
   const std::string shared = "resource.kubernetes.io/";
@@ -69,7 +70,8 @@ SliceDevice common(const NodeGpu& gpu, Resource of, const DriverVersions& driver
   device.name = device_name(gpu.uuid, of);
   device.unit = rules.unit;
   device.counter = device_name(gpu.uuid, Resource::kMemory);
-  // The scheduler takes this once for a device, not for each claim that has it: so one kind has all of the GPU.
+  // The scheduler takes this once for a device, not for each claim that has it: so one kind has all
+  // of the GPU.
   device.counted = std::max(whole_units(gpu.memory, rules.unit), rules.unit);
   if (rules.mixed && of != Resource::kGpu) device.counted = Bytes(device.counted.count() / 2);
   device.taints = taints_of(gpu);
@@ -112,7 +114,8 @@ SliceDevice for_memory(const NodeGpu& gpu, const OfClaims& claims, SliceDevice d
   return device;
 }
 
-// One has its turn in the GPU's memory while the others are in the host's: so all together have what both have.
+// One has its turn in the GPU's memory while the others are in the host's: so all together have
+// what both have.
 SliceDevice for_turns(const NodeGpu& gpu, const OfClaims& claims, Bytes host, SliceDevice device) {
   const bool serves = gpu.works && gpu.in_service;
   const Bytes one = serves ? whole_units(gpu.free_for_turns, device.unit) : Bytes();

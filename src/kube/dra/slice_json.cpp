@@ -24,7 +24,7 @@ Json json_of(const Attribute& attribute) {
 }
 
 Json capacity_of(const SliceDevice& device) {
-  // What one claim has alone has no policy.
+  // A device that one claim has alone has no policy.
   if (!device.is_shared) return {{"value", quantity_text(device.memory)}};
   Json range = {{"min", quantity_text(device.unit)}};
   if (!device.most.is_zero()) range["max"] = quantity_text(device.most);

@@ -1,12 +1,13 @@
-// Answers kubelet's questions about claims: reads a claim, has its lease made and ended, and writes its spec. On gRPC's threads, but where
-// it says otherwise; what is stored is the state thread's, which is asked for it.
+// Answers kubelet's questions about claims: reads a claim, has its lease made and ended, and writes
+// its spec. On gRPC's threads, but where it says otherwise; what is stored is the state thread's,
+// which is asked for it.
 #pragma once
 
 #include "client/locate.h"
 #include "kube/api/api_client.h"
 #include "kube/dra/dra_node.h"
 #include "kube/dra/dra_server.h"
-#include "kube/dra/turnstile.h"
+#include "kube/dra/named_locks.h"
 #include "kube/questions.h"
 
 #include <chrono>
@@ -20,22 +21,23 @@
 
 namespace gpurota::kube {
 
-class Desk final : public ClaimDesk {
+class ClaimCalls final : public ClaimHandler {
  public:
   // All outlive it.
   struct Parts {
     DraNode& node;
     Questions& questions;
-    Turnstile& turnstile;
+    NamedLocks& locks;
     const client::Location& daemon;
     std::shared_ptr<ApiClient> api;
     std::string cdi_dir;
     std::function<void()> changed;  // state thread: the node, by an answer
     std::function<void(const std::string& refusal)> registered;  // state thread
-    // State thread: a claim cannot be prepared, for a reason that was not said of it before, or not for long.
+    // State thread: a claim cannot be prepared, for a reason that was not said of it before, or not
+    // for long.
     std::function<void(const ClaimId& claim, const std::string& why)> refused;
   };
-  explicit Desk(Parts parts) : parts_(std::move(parts)) {}
+  explicit ClaimCalls(Parts parts) : parts_(std::move(parts)) {}
 
   Result<Prepared> prepare(const ClaimId& claim, Deadline deadline) override;
   Result<void> unprepare(const ClaimId& claim, Deadline deadline) override;

@@ -1,4 +1,4 @@
-#include "kube/dra/desk.h"
+#include "kube/dra/claim_calls.h"
 
 #include "base/log.h"
 #include "kube/dra/claim_reader.h"
@@ -20,7 +20,7 @@ constexpr std::size_t kMostWarned = 1024;
 // An event is an object in the cluster's store.
 constexpr std::chrono::minutes kSayAgain{10};
 
-milliseconds left_until(ClaimDesk::Deadline deadline, milliseconds most) {
+milliseconds left_until(ClaimHandler::Deadline deadline, milliseconds most) {
   const auto left =
       std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
   return std::clamp(left, milliseconds(0), most);
@@ -32,7 +32,7 @@ tl::unexpected<Error> busy() {
 
 }  // namespace
 
-Result<Desk::Works> Desk::work_for(const ClaimId& claim, Deadline deadline) {
+Result<ClaimCalls::Works> ClaimCalls::work_for(const ClaimId& claim, Deadline deadline) {
   using All = std::vector<DraNode::Work>;
   GPUROTA_ASSIGN_OR_RETURN(All known, parts_.questions.ask<All>([this, uid = claim.uid] {
     return parts_.node.find(uid);
@@ -47,8 +47,8 @@ Result<Desk::Works> Desk::work_for(const ClaimId& claim, Deadline deadline) {
   return Works{std::move(added), true};
 }
 
-Result<Prepared> Desk::prepare(const ClaimId& claim, Deadline deadline) {
-  const auto pass = parts_.turnstile.enter(claim.uid, deadline);
+Result<Prepared> ClaimCalls::prepare(const ClaimId& claim, Deadline deadline) {
+  const auto pass = parts_.locks.lock(claim.uid, deadline);
   if (!pass) return busy();
   const auto works = work_for(claim, deadline);
   if (!works) {
@@ -62,7 +62,8 @@ Result<Prepared> Desk::prepare(const ClaimId& claim, Deadline deadline) {
     if (works->is_new) give_up(claim.uid, works->all);
     return tl::unexpected(std::move(leased).error().context("no lease for this claim yet"));
   }
-  // After its leases: what cannot be had is asked for often. If this program ends before, its next run ends them, as nobody has their tokens.
+  // After its leases: what cannot be had is asked for often. If this program ends before, its next
+  // run ends them, as nobody has their tokens.
   const auto kept = parts_.questions.ask<bool>([this, uid = claim.uid]() -> Result<bool> {
     GPUROTA_TRY(parts_.node.keep(uid));
     return true;
@@ -83,8 +84,9 @@ Result<Prepared> Desk::prepare(const ClaimId& claim, Deadline deadline) {
   return prepared;
 }
 
-// So that the next call reads the claim anew, and finds nothing of this one. What fails here the next look finds.
-void Desk::give_up(const std::string& uid, const std::vector<DraNode::Work>& works) {
+// So that the next call reads the claim anew, and finds nothing of this one. What fails here the
+// next look finds.
+void ClaimCalls::give_up(const std::string& uid, const std::vector<DraNode::Work>& works) {
   if (works.size() > 1) {
     for (const DraNode::Work& work : works) {
       (void)end_lease_of(parts_.daemon, work.order.allocation, "not all of its claim can be had");
@@ -93,7 +95,8 @@ void Desk::give_up(const std::string& uid, const std::vector<DraNode::Work>& wor
   (void)forget(uid);
 }
 
-Result<void> Desk::have_lease(const ClaimId& claim, const DraNode::Work& work, Deadline deadline) {
+Result<void> ClaimCalls::have_lease(const ClaimId& claim, const DraNode::Work& work,
+                                    Deadline deadline) {
   const milliseconds patience = left_until(deadline, kLeaseTime);
   if (patience.count() == 0) return fail(Code::kTimeout, "no time is left to ask for it");
   GPUROTA_ASSIGN_OR_RETURN(const proto::Lease lease,
@@ -109,7 +112,7 @@ Result<void> Desk::have_lease(const ClaimId& claim, const DraNode::Work& work, D
   return {};
 }
 
-Result<void> Desk::forget(const std::string& uid) {
+Result<void> ClaimCalls::forget(const std::string& uid) {
   const auto forgotten = parts_.questions.ask<bool>([this, uid]() -> Result<bool> {
     GPUROTA_TRY(parts_.node.remove(uid));
     parts_.changed();
@@ -119,8 +122,8 @@ Result<void> Desk::forget(const std::string& uid) {
   return {};
 }
 
-Result<void> Desk::unprepare(const ClaimId& claim, Deadline deadline) {
-  const auto pass = parts_.turnstile.enter(claim.uid, deadline);
+Result<void> ClaimCalls::unprepare(const ClaimId& claim, Deadline deadline) {
+  const auto pass = parts_.locks.lock(claim.uid, deadline);
   if (!pass) return busy();
   forget_warning(claim.uid);
   using Keys = std::vector<std::string>;
@@ -140,7 +143,7 @@ Result<void> Desk::unprepare(const ClaimId& claim, Deadline deadline) {
   return {};
 }
 
-void Desk::warn(const ClaimId& claim, const char* what, const std::string& why) {
+void ClaimCalls::warn(const ClaimId& claim, const char* what, const std::string& why) {
   bool is_due = false;
   {
     const std::lock_guard lock(mutex_);
@@ -161,17 +164,17 @@ void Desk::warn(const ClaimId& claim, const char* what, const std::string& why) 
   });
 }
 
-bool Desk::was_refused(const std::string& uid) {
+bool ClaimCalls::was_refused(const std::string& uid) {
   const std::lock_guard lock(mutex_);
   return warned_.contains(uid);
 }
 
-void Desk::forget_warning(const std::string& uid) {
+void ClaimCalls::forget_warning(const std::string& uid) {
   const std::lock_guard lock(mutex_);
   warned_.erase(uid);
 }
 
-void Desk::on_registration(const std::string& refusal) {
+void ClaimCalls::on_registration(const std::string& refusal) {
   (void)parts_.questions.ask<bool>([this, refusal] {
     parts_.registered(refusal);
     return Result<bool>(true);
