@@ -75,6 +75,8 @@ std::optional<int> of_this_gpu(const DeviceConfig& gpu, int attribute) {
       return gpu.multiprocessors;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
       return gpu.compute_mode;
+    case CU_DEVICE_ATTRIBUTE_INTEGRATED:
+      return gpu.unified;
     case CU_DEVICE_ATTRIBUTE_ECC_ENABLED:
       return gpu.ecc;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:

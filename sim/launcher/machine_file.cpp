@@ -117,8 +117,16 @@ int architecture_of(int major, int minor) {
 }
 
 Result<void> read_sizes(const Table& table, DeviceConfig& gpu) {
-  GPUROTA_ASSIGN_OR_RETURN(gpu.memory_bytes, table.bytes("memory", nullptr));
-  GPUROTA_ASSIGN_OR_RETURN(gpu.reserved_bytes, table.bytes("reserved", "256 MiB"));
+  GPUROTA_ASSIGN_OR_RETURN(const bool unified, table.flag("unified", false));
+  gpu.unified = unified ? 1 : 0;
+  if (unified && !table.raw().contains("memory")) {
+    gpu.memory_bytes = host_bytes();
+  } else {
+    GPUROTA_ASSIGN_OR_RETURN(gpu.memory_bytes, table.bytes("memory", nullptr));
+  }
+  if (!unified || table.raw().contains("reserved")) {
+    GPUROTA_ASSIGN_OR_RETURN(gpu.reserved_bytes, table.bytes("reserved", "256 MiB"));
+  }
   GPUROTA_ASSIGN_OR_RETURN(gpu.context_bytes, table.bytes("context", "400 MiB"));
   GPUROTA_ASSIGN_OR_RETURN(gpu.module_bytes, table.bytes("module", "2 MiB"));
   GPUROTA_ASSIGN_OR_RETURN(gpu.bar1_bytes, table.bytes("bar1", "256 MiB"));
@@ -130,9 +138,11 @@ Result<void> read_sizes(const Table& table, DeviceConfig& gpu) {
 
 Result<void> read_place(const Table& table, DeviceConfig& gpu) {
   GPUROTA_ASSIGN_OR_RETURN(const std::string pci, table.text("pci", "0000:01:00.0"));
-  if (std::sscanf(pci.c_str(), "%x:%x:%x", &gpu.pci_domain, &gpu.pci_bus, &gpu.pci_device) != 3) {
-    return table.wrong("pci", "must look like 0000:01:00.0");
+  if (pci != "none" &&
+      std::sscanf(pci.c_str(), "%x:%x:%x", &gpu.pci_domain, &gpu.pci_bus, &gpu.pci_device) != 3) {
+    return table.wrong("pci", "must look like 0000:01:00.0, or be none");
   }
+  gpu.has_pci = pci == "none" ? 0 : 1;
   GPUROTA_ASSIGN_OR_RETURN(const int id, table.number("pci_device_id", 0, 0, INT_MAX));
   gpu.pci_device_id = static_cast<std::uint32_t>(id);
   GPUROTA_ASSIGN_OR_RETURN(const bool peer, table.flag("peer_access", false));
@@ -148,6 +158,19 @@ Result<void> read_place(const Table& table, DeviceConfig& gpu) {
     gpu.compute_mode = 3;
   } else {
     return table.wrong("compute_mode", "must be default, prohibited or exclusive_process");
+  }
+  return {};
+}
+
+// What NVML says of processes.
+Result<void> read_lists(const Table& table, DeviceConfig& gpu) {
+  GPUROTA_ASSIGN_OR_RETURN(const std::string lists, table.text("process_lists", "memory"));
+  if (lists == "memory") {
+    gpu.process_figures = 2;
+  } else if (lists == "processes") {
+    gpu.process_figures = 1;
+  } else if (lists != "none") {
+    return table.wrong("process_lists", "must be memory, processes or none");
   }
   return {};
 }
@@ -248,6 +271,8 @@ Result<void> add_gpu(const Table& table, MachineState& state) {
                           "compute_mode",
                           "nvlink_joins",
                           "numa_nodes",
+                          "unified",
+                          "process_lists",
                           "mig"}));
   GPUROTA_ASSIGN_OR_RETURN(const int count, table.number("count", 1, 1, kMaxDevices));
   for (int i = 0; i < count; ++i) {
@@ -260,6 +285,7 @@ Result<void> add_gpu(const Table& table, MachineState& state) {
     gpu.gpu_instance = gpu.compute_instance = UINT32_MAX;
     GPUROTA_TRY(read_sizes(table, gpu));
     GPUROTA_TRY(read_place(table, gpu));
+    GPUROTA_TRY(read_lists(table, gpu));
     GPUROTA_TRY(read_speed(table, gpu));
     GPUROTA_TRY(read_links(table, i, count, index, gpu));
     gpu.pci_bus += static_cast<std::uint32_t>(i) * 8;

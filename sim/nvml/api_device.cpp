@@ -63,6 +63,8 @@ GPUROTA_SIM_NVML nvmlDeviceGetIndex(nvmlDevice_t handle, unsigned* out) {
 }
 
 GPUROTA_SIM_NVML nvmlDeviceGetMinorNumber(nvmlDevice_t handle, unsigned* out) {
+  const NvmlDevice device(handle);
+  if (!device.failed() && device.config().has_pci == 0) return NVML_ERROR_NOT_SUPPORTED;
   return board_number(handle, out, index_of);
 }
 
@@ -71,6 +73,7 @@ GPUROTA_SIM_NVML nvmlDeviceGetPciInfo_v3(nvmlDevice_t handle, nvmlPciInfo_t* out
   if (device.failed()) return device.error();
   if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   const DeviceConfig& gpu = device.config();
+  if (gpu.has_pci == 0) return NVML_ERROR_NOT_SUPPORTED;
   *out = {};
   std::snprintf(out->busIdLegacy, sizeof out->busIdLegacy, "%04X:%02X:%02X.0",
                 gpu.pci_domain & 0xffffU, gpu.pci_bus & 0xffU, gpu.pci_device & 0xffU);

@@ -23,15 +23,20 @@ void for_each_process(const NvmlDevice& device, const Visit& visit) {
   }
 }
 
-void fill(nvmlProcessInfo_v1_t& out, const ProcessUse& process, const gpurota::sim::DeviceConfig&) {
+unsigned long long figure_of(const ProcessUse& process, const gpurota::sim::DeviceConfig& config) {
+  return config.process_figures < 2 ? NVML_VALUE_NOT_AVAILABLE_U64 : process.bytes;
+}
+
+void fill(nvmlProcessInfo_v1_t& out, const ProcessUse& process,
+          const gpurota::sim::DeviceConfig& config) {
   out.pid = static_cast<unsigned>(process.pid);
-  out.usedGpuMemory = process.bytes;
+  out.usedGpuMemory = figure_of(process, config);
 }
 
 void fill(nvmlProcessInfo_v2_t& out, const ProcessUse& process,
           const gpurota::sim::DeviceConfig& config) {
   out.pid = static_cast<unsigned>(process.pid);
-  out.usedGpuMemory = process.bytes;
+  out.usedGpuMemory = figure_of(process, config);
   out.gpuInstanceId = config.gpu_instance;
   out.computeInstanceId = config.compute_instance;
 }
@@ -41,6 +46,7 @@ template <class Info>
 nvmlReturn_t list(nvmlDevice_t handle, unsigned* count, Info* out, bool shows_any) {
   const NvmlDevice device(handle);
   if (device.failed()) return device.error();
+  if (device.config().process_figures == 0) return NVML_ERROR_NOT_SUPPORTED;
   if (count == nullptr || (*count > 0 && out == nullptr)) return NVML_ERROR_INVALID_ARGUMENT;
   const unsigned room = *count;
   unsigned found = 0;
@@ -67,6 +73,7 @@ GPUROTA_SIM_NVML nvmlDeviceGetMemoryInfo(nvmlDevice_t handle, nvmlMemory_t* out)
   const NvmlDevice device(handle);
   if (device.failed()) return device.error();
   if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (device.config().unified != 0) return NVML_ERROR_NOT_SUPPORTED;
   const DeviceTotals totals = device.machine().totals(device.index());
   out->total = totals.total + totals.reserved;
   out->used = totals.used + totals.reserved;
@@ -79,6 +86,7 @@ GPUROTA_SIM_NVML nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t handle, nvmlMemory_v2_t
   if (device.failed()) return device.error();
   if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   if (out->version != NVML_MEMORY_V2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  if (device.config().unified != 0) return NVML_ERROR_NOT_SUPPORTED;
   const DeviceTotals totals = device.machine().totals(device.index());
   out->total = totals.total + totals.reserved;
   out->reserved = totals.reserved;
@@ -91,6 +99,7 @@ GPUROTA_SIM_NVML nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t handle, nvmlBAR1Memory
   const NvmlDevice device(handle);
   if (device.failed()) return device.error();
   if (out == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (device.config().unified != 0) return NVML_ERROR_NOT_SUPPORTED;
   *out = {device.config().bar1_bytes, device.config().bar1_bytes, 0};
   return NVML_SUCCESS;
 }
@@ -119,12 +128,13 @@ GPUROTA_SIM_NVML nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t handle,
   if (device.failed()) return device.error();
   if (out == nullptr || out->mode > 2) return NVML_ERROR_INVALID_ARGUMENT;
   if (out->version != NVML_PROCESS_DETAIL_LIST_V1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  if (device.config().process_figures == 0) return NVML_ERROR_NOT_SUPPORTED;
   const unsigned room = out->procArray == nullptr ? 0 : out->numProcArrayEntries;
   unsigned found = 0;
   if (out->mode == 0) {
     for_each_process(device, [&](const ProcessUse& process, const auto& config) {
       if (found < room) {
-        out->procArray[found] = {static_cast<unsigned>(process.pid), process.bytes,
+        out->procArray[found] = {static_cast<unsigned>(process.pid), figure_of(process, config),
                                  config.gpu_instance, config.compute_instance, 0};
       }
       ++found;

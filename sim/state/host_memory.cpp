@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -22,12 +23,13 @@ std::uint64_t read_number(const std::string& path, std::uint64_t missing) {
   return value;
 }
 
-std::uint64_t meminfo_available() {
+// `key` with its colon. Without it: more than there is.
+std::uint64_t meminfo(const char* key) {
   const File file(std::fopen("/proc/meminfo", "re"));
   char line[256];
   while (file && std::fgets(line, sizeof line, file.get()) != nullptr) {
-    unsigned long long kib = 0;
-    if (std::sscanf(line, "MemAvailable: %llu", &kib) == 1) return kib << 10;
+    if (std::strncmp(line, key, std::strlen(key)) != 0) continue;
+    return std::strtoull(line + std::strlen(key), nullptr, 10) << 10;
   }
   return UINT64_MAX;
 }
@@ -60,8 +62,10 @@ std::uint64_t group_room(const std::string& root, std::string path, const char* 
 
 }  // namespace
 
+std::uint64_t host_bytes() { return meminfo("MemTotal:"); }
+
 std::uint64_t host_bytes_available() {
-  std::uint64_t room = meminfo_available();
+  std::uint64_t room = meminfo("MemAvailable:");
   const File file(std::fopen("/proc/self/cgroup", "re"));
   char line[4096];
   while (file && std::fgets(line, sizeof line, file.get()) != nullptr) {

@@ -9,4 +9,7 @@ namespace gpurota::sim {
 // The least of MemAvailable and what each cgroup above this process has left.
 std::uint64_t host_bytes_available();
 
+// All that the machine has (MemTotal).
+std::uint64_t host_bytes();
+
 }  // namespace gpurota::sim

@@ -14,7 +14,7 @@
 namespace gpurota::sim {
 
 constexpr std::uint32_t kStateMagic = 0x4d495347;  // "GSIM"
-constexpr std::uint32_t kStateVersion = 7;
+constexpr std::uint32_t kStateVersion = 8;
 constexpr int kMaxDevices = 32;     // GPUs and MIG instances
 constexpr int kMaxProcesses = 512;  // at a time, held dead ones included
 constexpr int kMaxShared = 1024;    // exported or imported physical allocations
@@ -48,6 +48,9 @@ struct DeviceConfig {
   std::int32_t temperature_c, power_mw, power_limit_mw;
   std::int32_t nvlink_group;  // those with the same one are joined; 0: to nobody
   std::int32_t numa_node;
+  std::int32_t unified;          // its memory is the host's, and NVML does not tell of it
+  std::int32_t process_figures;  // what NVML lists: 0: nothing, 1: processes, 2: and what they hold
+  std::int32_t has_pci;          // 0: NVML knows no address and no device file
 };
 
 // What can be changed while the machine runs (gpurota-sim set).
