@@ -74,17 +74,22 @@ def _data_folder(prefix: Optional[str]) -> str:
     return os.environ.get("JUPYTER_DATA_DIR") or os.path.join(own, "jupyter")
 
 
+# What nobody can say is no zero.
+def _gib(amount: Optional[int]) -> str:
+    return "?" if amount is None else "%.1f" % (amount / GIB)
+
+
 def status_text(status: StatusReply, lease: Optional[Lease]) -> str:
     lines = []
     for gpu in status.gpus:
-        lines.append("GPU %s  %-14s %6.1f of %.1f GiB used  %s" % (gpu.label or gpu.index, gpu.state.replace("_", " "),
-                                                                 gpu.used_bytes / GIB, gpu.memory_bytes / GIB, gpu.name))
+        lines.append("GPU %s  %-14s %6s of %.1f GiB used  %s" % (gpu.label or gpu.index, gpu.state.replace("_", " "),
+                                                               _gib(gpu.used_bytes), gpu.memory_bytes / GIB, gpu.name))
     if lease is None:
         return "\n".join(lines + ["this kernel is under no lease"])
     for each in lease.gpus:
         limit = "all of it" if each.limit_bytes is None else "%.1f GiB" % (each.limit_bytes / GIB)
-        lines.append("this kernel has %s: %.1f GiB used of GPU %s, limit %s" % (lease.lease_id, each.used_bytes / GIB,
-                                                                             each.label or each.index, limit))
+        lines.append("this kernel has %s: %s GiB used of GPU %s, limit %s" % (lease.lease_id, _gib(each.used_bytes),
+                                                                           each.label or each.index, limit))
     return "\n".join(lines)
 
 

@@ -35,8 +35,8 @@ class Reason:
     """Why somebody waits: one whole sentence. Clients put `time` where `text` has {time}, and add nothing else. docs/design/control-protocol.md says what each code means."""
 
     # out_of_service, behind_requests, behind_request, kept, leased_until, leased_open_ended, ending, expired_in_use, booked,
-    # booked_open_ended, free_until, over_capacity, unreserved_use, filler_leaving, cannot_start, leased, wanted, foreign_process, load,
-    # paused, removed, other_filler, idle_time, resting
+    # booked_open_ended, free_until, over_capacity, unreserved_use, machine_memory, filler_leaving, cannot_start, leased, wanted,
+    # foreign_process, load, paused, removed, other_filler, idle_time, resting
     code: str
     text: str
     time: Optional[datetime.datetime] = None  # None: `text` has no place for one
@@ -54,13 +54,13 @@ class Gpu:
     # idle, but kept for `held_for`; split: its MIG instances are given out instead
     state: str
     memory_bytes: int  # size
-    used_bytes: int  # NVML's figure, everybody's together
     reserved_bytes: int  # promised to slices; all of it while a lease has it exclusively
     leases: List[str]  # lease_ids
     # used without a lease: by processes, as far as NVML tells, and hidden_bytes once that is more than 1 GiB for 10 s
     unreserved_bytes: int
     label: Optional[str] = None  # what people call it: "0"; a MIG instance "0:1", which run --gpu-ids takes
     parent: Optional[str] = None  # UUID of the GPU a MIG instance is part of
+    used_bytes: Optional[int] = None  # everybody's together: NVML's figure, or with unified memory the machine's; None: nobody can say
     # what a new slice without a time limit would be given at once: fillers leave for it, and what requests that wait have planned is not in
     # it
     available_bytes: Optional[int] = None
@@ -84,18 +84,20 @@ class Gpu:
     # in use, and no listed process has it, beyond what is normal there; None: not known, as beside a lease of the whole GPU
     hidden_bytes: Optional[int] = None
     freeing: Optional[bool] = None  # hidden_bytes is taken for memory of an ended program
+    unified: Optional[bool] = None  # it uses the machine's memory, which programs without a GPU use as well
 
 
 @dataclass(frozen=True)
 class LeaseGpu:
     index: int  # as a Gpu's; -1: a GPU that the driver no longer shows
     uuid: str
-    used_bytes: int  # NVML's figure for the lease's processes on this GPU
     granted_bytes: int  # what its tenants may hold now, contexts included
     processes: int  # of the lease on this GPU
     label: Optional[str] = None  # as a Gpu's; "lost" then
     limit_bytes: Optional[int] = None  # None: the whole GPU, exclusively
     soft_limit_bytes: Optional[int] = None
+    # of the lease's processes on this GPU: NVML's figure, else what libgpurota counts; None: nobody can say
+    used_bytes: Optional[int] = None
     unused_since: Optional[datetime.datetime] = None  # nothing of the lease uses this GPU, and that is a finding
     oversize_bytes: Optional[int] = None  # of limit_bytes: more than a turn can have of the GPU, so it lies in host memory
     turn: Optional[str] = None  # swap, while its GPUs take turns: the phase of a TurnLease; else None
@@ -248,7 +250,7 @@ class Process:
     uid: Optional[int] = None  # None: gone between two looks, or hidden
     user: Optional[str] = None
     gpu_label: Optional[str] = None  # as a Gpu's label
-    used_bytes: Optional[int] = None  # None where NVML cannot say
+    used_bytes: Optional[int] = None  # NVML's figure, else what libgpurota counts; None: nobody can say
     lease_id: Optional[str] = None
     command: Optional[List[str]] = None  # owner
     container: Optional[Container] = None  # owner; None: in none
@@ -264,7 +266,7 @@ class Process:
 @dataclass(frozen=True)
 class FoundProcess:
     pid: int
-    used_bytes: Optional[int] = None  # None where NVML cannot say
+    used_bytes: Optional[int] = None  # NVML's figure, else what libgpurota counts; None: nobody can say
     command: Optional[List[str]] = None  # None: gone or hidden
     container: Optional[Container] = None  # None: in none
 
@@ -279,13 +281,13 @@ class Finding:
     gpu: int
     gpu_uuid: str
     since: datetime.datetime  # unused: the last use
-    used_bytes: int
     process_count: int
     action: str  # report, notify, stop
     container: bool  # a container's process: what an engine starts for a command is not in its lease
     lease_id: Optional[str] = None  # foreign_use: whose GPU it is; over_limit, unused, not_limited: which
     uid: Optional[int] = None  # on whose account; None: owner unknown
     user: Optional[str] = None
+    used_bytes: Optional[int] = None  # by its processes, as far as it is known; None: of none of them
     perhaps_of: Optional[str] = None  # the lease whose command may have started that container
     processes: Optional[List[FoundProcess]] = None  # owner
 

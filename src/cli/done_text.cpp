@@ -79,12 +79,12 @@ std::string updated_text(const proto::Lease& lease, WallTime now) {
 
 std::string held_beyond_text(const proto::Lease& lease, const proto::Lease& before) {
   for (const proto::LeaseGpu& gpu : lease.gpus) {
-    if (!gpu.limit_bytes || gpu.used_bytes <= *gpu.limit_bytes) continue;
+    if (!gpu.limit_bytes || !gpu.used_bytes || *gpu.used_bytes <= *gpu.limit_bytes) continue;
     std::string text = fmt::format(
         "{0} holds {1} of GPU {2}, more than its new limit of {3}. What it holds stays until it is "
         "freed, and new allocations are refused",
-        to_string(lease.lease_id), to_string(gpu.used_bytes, *gpu.limit_bytes), label_of(gpu),
-        to_string(*gpu.limit_bytes, gpu.used_bytes));
+        to_string(lease.lease_id), to_string(*gpu.used_bytes, *gpu.limit_bytes), label_of(gpu),
+        to_string(*gpu.limit_bytes, *gpu.used_bytes));
     for (const proto::LeaseGpu& old : before.gpus) {
       if (old.uuid != gpu.uuid || !old.limit_bytes || *old.limit_bytes <= *gpu.limit_bytes)
         continue;

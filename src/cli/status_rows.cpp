@@ -132,13 +132,14 @@ Cell turn_cell(const proto::LeaseGpu& share) {
 }
 
 // `beside`: what else is said of it in the row.
-void set_memory(Row& row, Bytes used, Bytes size, std::optional<Bytes> beside = std::nullopt) {
-  row[kUsed].text = gib_text(used, beside.value_or(size));
-  row[kSize].text = "/ " + gib_text(size, used);
+void set_memory(Row& row, std::optional<Bytes> used, Bytes size,
+                std::optional<Bytes> beside = std::nullopt) {
+  row[kUsed].text = used ? gib_text(*used, beside.value_or(size)) : "?";
+  row[kSize].text = "/ " + gib_text(size, used.value_or(size));
 }
 
 bool is_above_soft_limit(const proto::LeaseGpu& share) {
-  return share.soft_limit_bytes && share.used_bytes > *share.soft_limit_bytes;
+  return share.soft_limit_bytes && share.used_bytes && *share.used_bytes > *share.soft_limit_bytes;
 }
 
 // An account's name is not cut, unless it is longer than names of accounts are; who of a shared account it is may be.
@@ -278,9 +279,9 @@ class Rows {
     const Bytes out = share.moved_out_bytes.value_or(Bytes());
     if (!out.is_zero()) parts.add(to_string(out) + " in host memory");
     if (is_above_soft_limit(share)) {
-      parts.add("above its soft limit of " + to_string(*share.soft_limit_bytes, share.used_bytes));
+      parts.add("above its soft limit of " + to_string(*share.soft_limit_bytes, *share.used_bytes));
     }
-    const bool unused = share.processes == 0 && share.used_bytes.is_zero() && out.is_zero();
+    const bool unused = share.processes == 0 && share.used_bytes == Bytes() && out.is_zero();
     if (share.unused_since) {
       parts.add("unused for " + span_text(now_ - *share.unused_since));
     } else if (unused && lease.state == proto::LeaseState::kActive) {
@@ -296,7 +297,7 @@ class Rows {
     row[kState] = state_cell(proto::GpuState::kUnreservedUse);
     row[kUser] = user_cell(finding.user.value_or("unknown"), std::nullopt, Colour::kYellow);
     row[kLease].text = "-";
-    row[kUsed].text = gib_text(finding.used_bytes, finding.used_bytes);
+    row[kUsed].text = finding.used_bytes ? gib_text(*finding.used_bytes, *finding.used_bytes) : "?";
     row[kFor].text = span_text(now_ - finding.since);
     Parts parts;
     const bool foreign = finding.kind == proto::FindingKind::kForeignUse;

@@ -31,6 +31,7 @@ class Machine {
     gpu.uuid = {"GPU-" + std::to_string(gpu.index)};
     gpu.name = model;
     gpu.memory_bytes = in_gib(size);
+    gpu.used_bytes = Bytes();
     gpu.state = proto::GpuState::kAvailable;
     gpu.utilisation_percent = 0;
     return gpu;
@@ -58,7 +59,7 @@ class Machine {
       proto::Gpu& on = gpu(index);
       on.state = proto::GpuState::kInUse;
       on.leases.push_back(lease.lease_id);
-      on.used_bytes += in_gib(used);
+      on.used_bytes = on.used_bytes.value_or(Bytes()) + in_gib(used);
       on.reserved_bytes += limit == 0 ? on.memory_bytes : in_gib(limit);
       on.utilisation_percent = used > 0 ? 97 : 0;
       proto::LeaseGpu& share = lease.gpus.emplace_back();

@@ -14,6 +14,7 @@ namespace gpurota::cli {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -38,6 +39,7 @@ proto::Status::Reply a_status() {
     gpu.name = "NVIDIA H100 80GB HBM3";
     gpu.state = i < 2 ? proto::GpuState::kInUse : proto::GpuState::kAvailable;
     gpu.memory_bytes = gib(80);
+    gpu.used_bytes = Bytes();
     if (i < 2) gpu.leases = {{12}};
   }
   for (int i = 0; i < 2; ++i) reply.gpus[static_cast<std::size_t>(i)].reserved_bytes = gib(8);
@@ -455,6 +457,17 @@ TEST(StatusWatch, SendsOnlyTheLinesThatChanged) {
   EXPECT_EQ(redraw_text({"a", "b"}, {"a", "b"}), "");
   EXPECT_EQ(redraw_text({"a"}, {"a", "b"}), "\033[2;1Hb\033[K");
   EXPECT_EQ(redraw_text({"a", "b", "c"}, {"a"}), "\033[2;1H\033[J");
+}
+
+TEST(StatusView, UseThatNobodyCanMeasureIsNotShownAsNothing) {
+  proto::Status::Reply reply = a_status();
+  reply.leases[0].gpus[0].used_bytes.reset();
+  reply.leases[0].gpus[0].processes = 0;
+  reply.gpus[2].used_bytes.reset();
+  const std::string text = status_text(reply, {}, kNow);
+  EXPECT_THAT(text, ContainsRegex("L12 +\\? / 8 "));
+  EXPECT_THAT(text, ContainsRegex("2 free +\\? / 80 "));
+  EXPECT_THAT(text, Not(HasSubstr("unused")));
 }
 
 }  // namespace

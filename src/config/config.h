@@ -198,6 +198,8 @@ struct Config {
   // Use without a lease below this is not worth leaving a GPU out for (a desktop, a monitor). Zero:
   // any process is.
   Bytes unreserved_threshold = gib(1);
+  // What leases leave of the machine's memory on a GPU that has none of its own (unified memory).
+  SizeSpec unified_reserve{{}, 10};
   // Between two looks at a GPU that has leases. A look costs about 20 µs of driver time (measured).
   std::chrono::milliseconds watch_period{250};
   // From SIGTERM to SIGKILL when a lease ends with processes left.

@@ -396,5 +396,10 @@ TEST(Config, ShowsWhatIsNormalOnOneGpu) {
   EXPECT_EQ(found->value, "2G");
 }
 
+TEST(Config, LeavesAPartOfUnifiedMemory) {
+  EXPECT_EQ(parse("", "f")->unified_reserve, (SizeSpec{Bytes(), 10}));
+  EXPECT_EQ(parse("unified_reserve = \"12G\"\n", "f")->unified_reserve, (SizeSpec{gib(12), 0}));
+}
+
 }  // namespace
 }  // namespace gpurota::config

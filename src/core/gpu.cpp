@@ -29,4 +29,9 @@ std::optional<std::array<std::uint8_t, 16>> uuid_bytes(const GpuUuid& uuid) {
   return bytes;
 }
 
+std::optional<Bytes> memory_in_use(const GpuInfo& gpu, const GpuSample& sample) {
+  if (sample.used || !gpu.unified || !sample.machine_available) return sample.used;
+  return gpu.memory - *sample.machine_available;
+}
+
 }  // namespace gpurota

@@ -20,7 +20,7 @@ struct GpuInfo {
   int index = 0;             // PCI order; MIG instances follow their parent's order
   std::string name;          // as the driver spells it: foreign text
   std::string pci;           // "00000000:01:00.0"; a MIG instance has its parent's
-  Bytes memory;              // size
+  Bytes memory;              // size; of a unified one the machine's
   GpuUuid parent;            // empty unless a MIG instance
   bool mig_enabled = false;  // a parent whose instances are what can be leased
   int compute_major = 0;
@@ -28,6 +28,9 @@ struct GpuInfo {
   std::optional<int> device_minor{};      // of /dev/nvidiaN; empty: the driver does not tell
   std::optional<int> gpu_instance{};      // of a MIG instance, whose capability files have
   std::optional<int> compute_instance{};  // these numbers in their names
+  // The driver tells no memory of its own: what it has is the machine's, which programs without a
+  // GPU use as well (docs/design/unified-memory.md).
+  bool unified = false;
   bool operator==(const GpuInfo&) const = default;
 };
 
@@ -42,12 +45,19 @@ struct GpuProcess {
 // One look at one GPU.
 struct GpuSample {
   GpuUuid uuid;
-  Bytes used;  // everybody's together, driver's own reserve excluded
+  // Everybody's together, driver's own reserve excluded; empty where NVML cannot say.
+  std::optional<Bytes> used;
   Bytes total;
-  std::vector<GpuProcess> processes;  // one entry per pid
+  std::vector<GpuProcess> processes;         // one entry per pid
+  bool lists_processes = true;               // false: NVML cannot say which there are
+  std::optional<Bytes> machine_available{};  // of a unified GPU: what the machine has left
   std::string error;                  // empty: healthy; else what NVML said, and the rest is stale
   std::optional<int> load_percent{};  // how busy it was lately; empty where NVML cannot say
 };
+
+// What is in use of the GPU's memory, everybody's together: NVML's figure; of a unified GPU what is in
+// use of the machine's memory. Empty: nobody can say.
+std::optional<Bytes> memory_in_use(const GpuInfo& gpu, const GpuSample& sample);
 
 // Why a GPU's clocks are lower than they could be. Bits of GpuFigures::clock_limits.
 enum class ClockLimit : std::uint32_t {

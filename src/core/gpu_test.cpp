@@ -22,5 +22,19 @@ TEST(GpuUuid, RefusesWhatIsNotOne) {
   }
 }
 
+TEST(MemoryInUse, IsTheDriversFigureOrTheMachines) {
+  GpuInfo gpu;
+  gpu.memory = gib(120);
+  GpuSample sample;
+  EXPECT_EQ(memory_in_use(gpu, sample), std::nullopt);
+  sample.used = gib(3);
+  EXPECT_EQ(memory_in_use(gpu, sample), gib(3));
+  gpu.unified = true;
+  sample = {};
+  EXPECT_EQ(memory_in_use(gpu, sample), std::nullopt) << "unknown is not nothing";
+  sample.machine_available = gib(100);
+  EXPECT_EQ(memory_in_use(gpu, sample), gib(20));
+}
+
 }  // namespace
 }  // namespace gpurota

@@ -48,6 +48,8 @@ const char* to_string(ReasonCode code) {
       return "over_capacity";
     case ReasonCode::kUnreservedUse:
       return "unreserved_use";
+    case ReasonCode::kMachineMemory:
+      return "machine_memory";
     case ReasonCode::kFillerLeaving:
       return "filler_leaving";
     case ReasonCode::kCannotStart:

@@ -30,6 +30,7 @@ enum class ReasonCode {
   kFreeUntil,
   kOverCapacity,
   kUnreservedUse,
+  kMachineMemory,
   kFillerLeaving,
   // Of bookings alone.
   kCannotStart,

@@ -2,15 +2,14 @@
 
 #include "base/preload.h"
 #include "base/text.h"
+#include "sys/machine_memory.h"
 
 #include <fmt/format.h>
 
 #include <chrono>
-#include <fstream>
 
 #include <gnu/libc-version.h>
 #include <sys/stat.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 namespace gpurota::daemon {
@@ -53,6 +52,21 @@ Check check_driver(const Examination& machine) {
   return ok("driver", summary);
 }
 
+Check check_memory(const std::string& name, const Examination::Gpu& gpu) {
+  const std::string memory = to_string(gpu.info.memory);
+  if (!gpu.info.unified) return ok(name, fmt::format("{}, {}", gpu.info.name, memory));
+  if (gpu.info.memory.is_zero() || !gpu.sample.machine_available) {
+    return warning(name, gpu.info.name + ", whose memory is not known",
+                   "neither the driver nor /proc/meminfo says how much there is: only whole GPUs "
+                   "can be leased");
+  }
+  return ok(name, fmt::format(
+                      "{}, unified memory (experimental): the machine's {}, of which leases leave "
+                      "{}; {} available now",
+                      gpu.info.name, memory, to_string(gpu.reserve),
+                      to_string(*gpu.sample.machine_available)));
+}
+
 std::vector<Check> check_gpu(const Examination::Gpu& gpu) {
   const std::string name = "gpu " + gpu.name;
   if (!gpu.sample.error.empty()) {
@@ -64,8 +78,13 @@ std::vector<Check> check_gpu(const Examination::Gpu& gpu) {
     return {error(name, fmt::format("{} is older than Pascal", gpu.info.name),
                   "gpurota needs compute capability 6.0")};
   }
-  std::vector<Check> checks = {
-      ok(name, fmt::format("{}, {}", gpu.info.name, to_string(gpu.info.memory)))};
+  std::vector<Check> checks = {check_memory(name, gpu)};
+  if (!gpu.sample.lists_processes) {
+    checks.push_back(warning(
+        name + " processes", "the driver does not list who uses the GPU",
+        "use without a lease is not seen, and fillers do not start there; programs with libgpurota "
+        "are counted by their own word"));
+  }
   for (const auto& [key, value] : gpu.settings) {
     if (key == "compute_mode" && value != "default") {
       checks.push_back(warning(name + " compute mode", "is " + value + ": slices cannot share it",
@@ -359,15 +378,9 @@ void read_machine(Examination& machine, ports::Processes& processes) {
   }
   const auto init = processes.read_info(1);
   machine.hidden_processes = !init;
-  struct sysinfo info {};
-  if (::sysinfo(&info) == 0)
-    machine.host_memory = Bytes(info.totalram * std::uint64_t{info.mem_unit});
-  std::ifstream meminfo("/proc/meminfo");
-  for (std::string key, unit; meminfo >> key;) {
-    std::uint64_t kib = 0;
-    if (!(meminfo >> kib)) break;
-    std::getline(meminfo, unit);
-    if (key == "MemAvailable:") machine.host_memory_available = Bytes(kib << 10);
+  if (const auto memory = sys::read_machine_memory()) {
+    machine.host_memory = memory->total;
+    machine.host_memory_available = memory->available;
   }
   machine.libc = std::string("glibc ") + ::gnu_get_libc_version();
 }

@@ -29,6 +29,7 @@ struct Examination {
     GpuInfo info;
     std::string name;  // "0", "0:1"
     GpuSample sample;
+    Bytes reserve{};  // of unified memory, what leases leave
     std::vector<ports::GpuProbe::Setting> settings;
   };
   std::vector<Gpu> gpus;

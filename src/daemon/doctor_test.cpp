@@ -26,5 +26,35 @@ TEST(Doctor, WarnsOfASiteThatKeepsFreeGpusForEver) {
             "set keep_free_gpus = \"1h\" (the default) in gpurota.toml, and run 'gpurota reload'");
 }
 
+Examination with_unified_gpu() {
+  Examination machine;
+  Examination::Gpu gpu;
+  gpu.name = "0";
+  gpu.info.name = "NVIDIA GB10";
+  gpu.info.unified = true;
+  gpu.info.memory = gib(120);
+  gpu.sample.machine_available = gib(100);
+  gpu.reserve = gib(12);
+  machine.gpus.push_back(std::move(gpu));
+  return machine;
+}
+
+TEST(Doctor, SaysWhatAUnifiedGpuHas) {
+  const proto::Check gpu = check_of(examine(with_unified_gpu()), "gpu 0");
+  EXPECT_EQ(gpu.status, proto::CheckStatus::kOk);
+  EXPECT_EQ(gpu.summary,
+            "NVIDIA GB10, unified memory (experimental): the machine's 120 GiB, of which leases "
+            "leave 12 GiB; 100 GiB available now");
+}
+
+TEST(Doctor, WarnsWhereNobodyKnowsWhatAUnifiedGpuHasOrWhoUsesIt) {
+  Examination machine = with_unified_gpu();
+  machine.gpus[0].sample.machine_available.reset();
+  EXPECT_EQ(check_of(examine(machine), "gpu 0").status, proto::CheckStatus::kWarning);
+  EXPECT_EQ(check_of(examine(machine), "gpu 0 processes").name, "");
+  machine.gpus[0].sample.lists_processes = false;
+  EXPECT_EQ(check_of(examine(machine), "gpu 0 processes").status, proto::CheckStatus::kWarning);
+}
+
 }  // namespace
 }  // namespace gpurota::daemon

@@ -84,8 +84,11 @@ void Health::examine_self(Examination& machine, uid_t viewer) {
 }
 
 void Health::examine_gpu(Examination& machine, const GpuEntry& gpu) const {
-  machine.gpus.push_back({gpu.info, parts_.gpus.name_of(gpu.info.uuid), gpu.sample,
-                          parts_.sampler.settings(gpu.info.uuid)});
+  machine.gpus.push_back({.info = gpu.info,
+                          .name = parts_.gpus.name_of(gpu.info.uuid),
+                          .sample = gpu.sample,
+                          .reserve = parts_.site.config().unified_reserve.of(gpu.info.memory),
+                          .settings = parts_.sampler.settings(gpu.info.uuid)});
   for (const GpuProcess& process : gpu.sample.processes) {
     const auto use = parts_.tenants.use_of(process.pid, gpu.info.uuid);
     if (use && machine.counted.insert(process.pid).second) {
@@ -99,7 +102,8 @@ void Health::examine_findings(Examination& machine) const {
   for (const watch::Finding& finding : parts_.watch.seen()) {
     const bool nobody = finding.kind == watch::FindingKind::kUnreservedUse && !finding.uid &&
                         finding.processes.empty();
-    if (nobody) machine.unaccounted[parts_.gpus.name_of(finding.gpu)] += finding.used;
+    if (nobody)
+      machine.unaccounted[parts_.gpus.name_of(finding.gpu)] += finding.used.value_or(Bytes());
   }
 }
 

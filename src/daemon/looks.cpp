@@ -6,8 +6,15 @@
 #include "watch/classify.h"
 
 #include <algorithm>
+#include <map>
 
 namespace gpurota::daemon {
+namespace {
+
+// What programs of the machine take or give back below this is not worth planning anew.
+constexpr Bytes kMachineStep = mib(64);
+
+}  // namespace
 
 Looks::Shares Looks::share_out(const watch::Look& look) {
   Shares shares;
@@ -68,6 +75,25 @@ void Looks::on_error(GpuEntry& entry, const std::string& error) {
   parts_.series.on_failed_look(entry.info.uuid);
 }
 
+// What other programs have of the memory that a unified GPU uses. Whoever waits may have waited for it.
+void Looks::count_machine_use(GpuEntry& entry, const watch::Look& look) {
+  if (!entry.info.unified) return;
+  // Where nobody can say what is left, nothing is.
+  Bytes use = memory_in_use(entry.info, entry.sample).value_or(entry.info.memory);
+  std::map<const watch::SeenLease*, Bytes> of_leases;
+  for (const watch::SeenProcess& process : look.processes) {
+    of_leases[watch::owning_lease(process, look)] += process.used.value_or(Bytes());
+  }
+  // What a process says of itself is believed as far as its lease may have.
+  for (const auto& [lease, used] : of_leases) {
+    use -= lease && lease->limit ? std::min(used, *lease->limit) : used;
+  }
+  const auto [less, more] = std::minmax(use, entry.machine_use);
+  if (more - less < kMachineStep) return;
+  entry.machine_use = use;
+  parts_.queue.poke();
+}
+
 void Looks::on_sample(GpuSample sample, TimePoint taken) {
   GpuEntry* const entry = parts_.gpus.find(sample.uuid);
   if (!entry) return;
@@ -77,6 +103,11 @@ void Looks::on_sample(GpuSample sample, TimePoint taken) {
     parts_.queue.poke();
   }
   if (!sample.error.empty()) return on_error(*entry, sample.error);
+  if (!sample.lists_processes) {
+    for (const pid_t pid : parts_.tenants.table().present_on(sample.uuid)) {
+      sample.processes.push_back({.pid = pid, .used = std::nullopt});
+    }
+  }
   entry->sample = std::move(sample);
   entry->taken = taken;
   // They are read while nobody asks, so that they are known when somebody does.
@@ -84,6 +115,7 @@ void Looks::on_sample(GpuSample sample, TimePoint taken) {
     (void)parts_.processes.command_of(each.pid);
   }
   watch::Look look = parts_.watch.look_at(entry->sample);
+  count_machine_use(*entry, look);
   Shares shares = share_out(look);
   recovered_.on_look(entry->sample, std::move(shares.by_process));
   const GpuUuid gpu = entry->info.uuid;
@@ -107,8 +139,17 @@ void Looks::on_sample(GpuSample sample, TimePoint taken) {
   parts_.fillers.on_look(gpu, parts_.watch.has_foreign(look), shares.used);
 }
 
+// Whether a look can show what a context takes: not where a unified GPU's processes have no figures.
+bool Looks::measures(const GpuUuid& gpu) const {
+  const GpuEntry* const entry = parts_.gpus.find(gpu);
+  if (!entry || !entry->info.unified) return true;
+  const auto& processes = entry->sample.processes;
+  return std::any_of(processes.begin(), processes.end(),
+                     [](const GpuProcess& each) { return each.used.has_value(); });
+}
+
 bool Looks::is_hurried(const GpuUuid& gpu) const {
-  if (parts_.grants.expects_measurement(gpu) || parts_.swap.expects_look(gpu) ||
+  if ((parts_.grants.expects_measurement(gpu) && measures(gpu)) || parts_.swap.expects_look(gpu) ||
       parts_.fillers.expects_look(gpu) || parts_.states.unreserved(gpu).hidden.is_leaving) {
     return true;
   }

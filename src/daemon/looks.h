@@ -72,6 +72,8 @@ class Looks final : public SampleListener {
     std::map<pid_t, LeaseId> owners;        // of these
     std::map<pid_t, Bytes> swap_outsiders;  // of `outsiders`, of swap leases
   };
+  void count_machine_use(GpuEntry& entry, const watch::Look& look);
+  bool measures(const GpuUuid& gpu) const;
   Shares share_out(const watch::Look& look);
   void on_error(GpuEntry& entry, const std::string& error);
   void record_state(const GpuEntry& gpu, const std::string& error);

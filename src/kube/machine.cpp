@@ -54,6 +54,7 @@ bool is_pci_root(const std::string& name) {
 PciPlace read_pci_place(const std::string& pci, const std::string& host_root) {
   // The driver has eight digits of the domain, the kernel four, in small letters.
   PciPlace place;
+  if (pci.empty()) return place;
   std::string& address = place.address = pci;
   std::transform(address.begin(), address.end(), address.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

@@ -20,6 +20,7 @@ NodeGpu gpu_of(const proto::Gpu& shown, const std::string& host_root) {
   gpu.memory = shown.memory_bytes;
   gpu.free = shown.available_bytes.value_or(Bytes());
   gpu.free_for_turns = shown.swap_available_bytes.value_or(Bytes());
+  gpu.takes_turns = !shown.unified.value_or(false);
   gpu.idle = shown.state == proto::GpuState::kAvailable;
   gpu.works = shown.state != proto::GpuState::kError;
   gpu.in_service = shown.state != proto::GpuState::kDraining;

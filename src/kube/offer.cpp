@@ -81,7 +81,7 @@ void keep_lost(std::vector<NodeGpu>& now, const std::vector<NodeGpu>& before) {
 
 int turns_of(const NodeGpu& gpu, std::size_t gpus, const Rules& rules, Bytes host_memory) {
   const Bytes each = rules.turn_memory.value_or(gpu.memory);
-  if (each.is_zero() || gpus == 0) return 0;
+  if (!gpu.takes_turns || each.is_zero() || gpus == 0) return 0;
   const std::uint64_t out = host_memory.count() / gpus / each.count();
   return static_cast<int>(
       std::min<std::uint64_t>(static_cast<std::uint64_t>(rules.turns), out + 1));

@@ -32,6 +32,7 @@ struct NodeGpu {
   Bytes free{};                           // what a new slice could have
   Bytes free_for_turns{};                 // what a new lease in turns could have
   bool idle = false;                      // it could be had whole
+  bool takes_turns = true;                // false: its memory is the machine's
   bool works = true;                      // not lost, not in error
   bool in_service = true;                 // and not drained
   std::string model{};                    // as the driver calls it

@@ -102,5 +102,12 @@ TEST(Offer, SaysTheNumaNodeOfEach) {
   EXPECT_EQ(offer(Resource::kGpu, {gpu}, {}, {}, {}).front().numa, 1);
 }
 
+TEST(Offer, HasNoTurnsWhereMemoryCannotMove) {
+  NodeGpu unified;
+  unified.memory = gib(120);
+  unified.takes_turns = false;
+  EXPECT_EQ(turns_of(unified, 1, Rules(), gib(60)), 0);
+}
+
 }  // namespace
 }  // namespace gpurota::kube

@@ -88,7 +88,8 @@ std::optional<Crowded> crowded(const Request& request, const GpuPlan& gpu, GpuPl
   Crowded found{.gpu = name_of(room, rooms),
                 .capacity = request.placement.swap ? room.swap_capacity : room.capacity,
                 .promised = *promised,
-                .outside = {}};
+                .outside = {},
+                .machine = room.machine_use};
   if (found.promised > found.capacity) return found;
   // In the way of what would fit without it.
   found.outside = found.capacity - capacity_for(request.placement, room);

@@ -44,7 +44,20 @@ std::optional<Refusal> impossible_on(const PlacementRequest& request, const GpuR
                               name_of(room, rooms)))
         .value();
   }
+  if (request.swap && room.info.unified) {
+    return refuse(Code::kInvalid,
+                  fmt::format("leases cannot take turns on GPU {}: its memory is the machine's, so "
+                              "there is nowhere to move theirs to; use --memory instead of --swap",
+                              name_of(room, rooms)))
+        .value();
+  }
   if (request.exclusive()) return std::nullopt;
+  if (room.info.unified && room.info.memory.is_zero()) {
+    return refuse(Code::kLimit, fmt::format("nobody can say how much memory GPU {} has, so no part "
+                                            "of it can be leased: leave out --memory",
+                                            name_of(room, rooms)))
+        .value();
+  }
   const Bytes limit = least_of(request, room);
   const Bytes most = request.swap ? room.swap_capacity : room.capacity;
   if (limit > most) {
@@ -146,6 +159,11 @@ std::vector<const GpuRoom*> meant(const PlacementRequest& request,
                                   const std::vector<GpuRoom>& rooms) {
   const auto& named = request.gpus;
   std::vector<const GpuRoom*> all, whole, instances;
+  // Where there are others, turns are taken there.
+  const bool avoids_unified =
+      request.swap && std::any_of(rooms.begin(), rooms.end(), [](const GpuRoom& room) {
+        return leasable(room) && !room.info.unified;
+      });
   for (const GpuRoom& room : rooms) {
     if (!named.empty()) {
       if (std::find(named.begin(), named.end(), room.info.uuid) != named.end())
@@ -153,6 +171,7 @@ std::vector<const GpuRoom*> meant(const PlacementRequest& request,
       continue;
     }
     if (!leasable(room) || !is_of_kind(request.wishes, room.info)) continue;
+    if (avoids_unified && room.info.unified) continue;
     all.push_back(&room);
     (room.info.parent.value.empty() ? whole : instances).push_back(&room);
   }
@@ -165,7 +184,7 @@ bool leasable(const GpuRoom& room) { return !room.info.mig_enabled; }
 
 Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room) {
   const Bytes capacity = request.swap ? room.swap_capacity : room.capacity;
-  return capacity - foreign_use(request, room) - room.hidden - room.above_limits;
+  return capacity - foreign_use(request, room) - room.hidden - room.above_limits - room.machine_use;
 }
 
 Bytes residue_allowance(Bytes capacity) {
@@ -256,6 +275,10 @@ std::string what_is_there(const PlacementRequest& request, const GpuRoom& room) 
   if (!room.holders.empty()) text += ", the rest is held by " + room.holders;
   if (!room.unreserved_use.is_zero()) {
     text += fmt::format(", {} in use without a lease", to_string(room.unreserved_use));
+  }
+  if (!room.machine_use.is_zero()) {
+    text += fmt::format(", {} of the machine's memory are used by other programs",
+                        to_string(room.machine_use));
   }
   if (!room.hidden.is_zero()) text += ", " + hidden_text(room);
   if (!room.above_limits.is_zero()) {

@@ -24,6 +24,7 @@ struct GpuRoom {
   Bytes capacity;        // size less what the driver keeps
   Bytes reserved;        // promised to slices; a lease that has it whole: all
   Bytes unreserved_use;  // held by processes of no lease
+  Bytes machine_use{};   // of a unified GPU: in use of the machine's memory by other programs
   Bytes above_limits{};  // held by slices beyond what was promised to them, as NVML shows it
   int leases = 0;
   Bytes swap_capacity;     // what swap leases may have of `capacity` when nobody else is there

@@ -127,6 +127,58 @@ TEST(Placement, WhileMemoryOfAnEndedProgramIsFreedNobodyGetsTheGpuWhole) {
   EXPECT_TRUE(place(generous, {freeing})) << "its user does not mind so much use";
 }
 
+GpuRoom unified(int index) {
+  GpuRoom r = room(index);
+  r.info.unified = true;
+  r.swap_capacity = r.capacity;
+  return r;
+}
+
+PlacementRequest in_turns() {
+  PlacementRequest request;
+  request.swap = true;
+  return request;
+}
+
+TEST(Placement, TurnsOnUnifiedMemoryAreRefusedWithTheReason) {
+  const auto refused = place(in_turns(), {unified(0)});
+  EXPECT_EQ(refused.error().error.code, Code::kInvalid);
+  EXPECT_EQ(
+      refused.error().error.message,
+      "leases cannot take turns on GPU 0: its memory is the machine's, so there is nowhere to "
+      "move theirs to; use --memory instead of --swap");
+  EXPECT_TRUE(place(slice(gib(8)), {unified(0)}));
+  EXPECT_TRUE(place({}, {unified(0)}));
+}
+
+TEST(Placement, MemoryThatNobodyKnowsIsNotZero) {
+  auto unknown = unified(0);
+  unknown.info.memory = unknown.capacity = Bytes();
+  const auto refused = place(slice(gib(2)), {unknown});
+  EXPECT_THAT(refused.error().error.message, HasSubstr("nobody can say how much memory GPU 0 has"));
+  EXPECT_TRUE(place({}, {unknown}));
+}
+
+TEST(Placement, TurnsAreTakenWhereMemoryCanMove) {
+  auto own = room(1);
+  own.swap_capacity = own.capacity;
+  EXPECT_EQ(uuids(*place(in_turns(), {unified(0), own})), (std::vector<std::string>{"GPU-1"}));
+  PlacementRequest named = in_turns();
+  named.gpus = {GpuUuid{"GPU-0"}};
+  EXPECT_EQ(place(named, {unified(0), own}).error().error.code, Code::kInvalid);
+}
+
+TEST(Placement, WhatOtherProgramsHaveOfUnifiedMemoryIsNotForSlices) {
+  auto busy = unified(0);
+  busy.machine_use = gib(20);
+  EXPECT_TRUE(place(slice(gib(3)), {busy}));
+  const auto refused = place(slice(gib(8)), {busy});
+  EXPECT_EQ(refused.error().error.code, Code::kNoGpu) << "they may end";
+  EXPECT_THAT(refused.error().error.message,
+              HasSubstr("20 GiB of the machine's memory are used by other programs"));
+  EXPECT_TRUE(place({}, {busy})) << "a whole GPU is had beside them";
+}
+
 TEST(Placement, AGpuInErrorIsLeftOut) {
   auto broken = room(0);
   broken.error = "GPU is lost";

@@ -33,6 +33,12 @@ std::vector<GpuPlan*> least_first(const std::vector<GpuPlan*>& gpus, std::size_t
   return least;
 }
 
+std::string too_little_left(const GpuRoom& room) {
+  return room.machine_use.is_zero()
+             ? "has too little left beside what runs there without a lease"
+             : "has too little left beside what other programs use of the machine's memory";
+}
+
 }  // namespace
 
 std::size_t wanted_gpus(const Request& request) {
@@ -78,7 +84,7 @@ Planner::Gpus Planner::usable(const Request& request, Waiting& waiting) {
     const auto size = gpu.size_of(request).bytes;
     if (!out.empty() || (size && *size > capacity_for(request.placement, room))) {
       why += (why.empty() ? "GPU " : "; GPU ") + name_of(room, view_.rooms) + " " +
-             (out.empty() ? "has too little left beside what runs there without a lease" : out);
+             (out.empty() ? too_little_left(room) : out);
     } else {
       gpus.push_back(&gpu);
     }

@@ -125,6 +125,11 @@ std::optional<Reason> too_full(const Waiting& waiting) {
                   fmt::format("{} less than the {} that leases there may have", what,
                               to_string(crowded.promised))};
   }
+  if (crowded.machine > crowded.outside - crowded.machine) {
+    return Reason{ReasonCode::kMachineMemory,
+                  sentence.waits_for(to_string(crowded.machine) + " of the machine's memory",
+                                     "are used by other programs")};
+  }
   return Reason{ReasonCode::kUnreservedUse,
                 sentence.waits_for(to_string(crowded.outside), "are in use without a lease")};
 }

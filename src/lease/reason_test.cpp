@@ -306,6 +306,23 @@ constexpr Case kCases[] = {
        site.whole(1);
        return site.reason();
      }},
+    {"other programs have nearly all of the machine's memory",
+     [] {
+       Site site;
+       site.rooms[0].info.unified = true;
+       site.rooms[0].machine_use = gib(60);
+       site.slice(gib(40));
+       return site.reason();
+     }},
+    {"other programs have the machine's memory",
+     [] {
+       Site site;
+       site.rooms[0].info.unified = true;
+       site.lease({0}, {}, gib(40));
+       site.rooms[0].machine_use = gib(20);
+       site.slice(gib(30));
+       return site.reason();
+     }},
 };
 
 std::string line_of(const Case& each) {

@@ -126,6 +126,7 @@ struct Crowded {
   Bytes capacity;   // for leases of this share, as the site has set it
   Bytes promised;   // to the leases there; more than the capacity, if that was lowered
   Bytes outside;    // in use without a lease, or by leases above their limits
+  Bytes machine{};  // of that: of the machine's memory, by programs without a GPU
   bool operator==(const Crowded&) const = default;
 };
 

@@ -45,7 +45,8 @@ std::vector<Available> available(const std::vector<GpuRoom>& rooms,
     if (const auto planned = plans.find(room.info.uuid); planned != plans.end()) {
       for (const GpuTimeline::Use& use : planned->second) gpu.add(use);
     }
-    here = {most_of(gpu, false, unbooked_for), most_of(gpu, true, unbooked_for)};
+    here.slice = most_of(gpu, false, unbooked_for);
+    if (!room.info.unified) here.turns = most_of(gpu, true, unbooked_for);
   }
   return available;
 }

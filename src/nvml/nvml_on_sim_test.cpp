@@ -96,8 +96,8 @@ void expect_held_and_given_back(NvmlProbe& probe, const GpuInfo& gpu) {
   EXPECT_LT(sample.used, gib(1) + kContext + kContext);
   holder.end();
   const GpuSample after =
-      sample_until(probe, gpu, [](const GpuSample& s) { return s.used.is_zero(); });
-  EXPECT_TRUE(after.used.is_zero()) << gpu.name;
+      sample_until(probe, gpu, [](const GpuSample& s) { return s.used == Bytes(); });
+  EXPECT_EQ(after.used, Bytes()) << gpu.name;
   EXPECT_TRUE(after.processes.empty()) << gpu.name;
 }
 
@@ -157,7 +157,7 @@ TEST(NvmlOnSim, SeesAProcessOnAMigInstanceThereAndNotOnItsNeighbour) {
   expect_held_and_given_back(probe, gpus[2]);
   const Holder holder(gpus[2].uuid, gib(1));
   EXPECT_TRUE(probe.read_sample(gpus[1]).processes.empty());
-  EXPECT_TRUE(probe.read_sample(gpus[3]).used.is_zero());
+  EXPECT_EQ(probe.read_sample(gpus[3]).used, Bytes());
 }
 
 TEST(NvmlOnSim, ALostGpuIsAnErrorOfItsSample) {

@@ -104,19 +104,21 @@ Error NvmlProbe::describe(nvmlReturn_t r, const std::string& what) {
   return error;
 }
 
-nvmlReturn_t NvmlProbe::read_memory(Device device, Memory& memory) const {
+// Drivers of GPUs that use the machine's memory answer NOT_SUPPORTED (GB10), or zeros.
+nvmlReturn_t NvmlProbe::read_memory(Device device, MaybeMemory& memory) const {
+  memory.reset();
   if (table_->memory_v2 != nullptr) {
     nvmlMemory_v2_t info{};
     info.version = NVML_MEMORY_V2;
-    if (table_->memory_v2(device, &info) == NVML_SUCCESS) {
+    if (table_->memory_v2(device, &info) == NVML_SUCCESS && info.total != 0) {
       memory = {Bytes(info.total) - Bytes(info.reserved), Bytes(info.used)};
       return NVML_SUCCESS;
     }
   }
   nvmlMemory_t info{};
   const nvmlReturn_t r = table_->memory_v1(device, &info);
-  if (r == NVML_SUCCESS) memory = {Bytes(info.total), Bytes(info.used)};
-  return r;
+  if (r == NVML_SUCCESS && info.total != 0) memory = {Bytes(info.total), Bytes(info.used)};
+  return r == NVML_ERROR_NOT_SUPPORTED ? NVML_SUCCESS : r;
 }
 
 nvmlReturn_t NvmlProbe::read_gpu(Device device, GpuInfo& gpu) const {
@@ -124,12 +126,11 @@ nvmlReturn_t NvmlProbe::read_gpu(Device device, GpuInfo& gpu) const {
       [&](char* to, unsigned size) { return table_->uuid(device, to, size); });
   gpu.name = read_string<NVML_DEVICE_NAME_BUFFER_SIZE>(
       [&](char* to, unsigned size) { return table_->name(device, to, size); });
-  Memory memory;
+  MaybeMemory memory;
   const nvmlReturn_t r = read_memory(device, memory);
-  gpu.memory = memory.total;
-  if (gpu.uuid.value.empty()) return r == NVML_SUCCESS ? NVML_ERROR_UNKNOWN : r;
-  // A GPU without memory of its own (it shares the host's) is there, with nothing to promise.
-  return r == NVML_ERROR_NOT_SUPPORTED ? NVML_SUCCESS : r;
+  gpu.memory = memory ? memory->total : Bytes();
+  gpu.unified = !memory;
+  return gpu.uuid.value.empty() && r == NVML_SUCCESS ? NVML_ERROR_UNKNOWN : r;
 }
 
 void NvmlProbe::add_mig_instances(Device parent, GpuInfo& parent_info,
@@ -187,6 +188,7 @@ Result<std::vector<GpuInfo>> NvmlProbe::read_gpus() {
   }
   struct Found {
     nvmlPciInfo_t pci{};
+    bool has_pci = false;
     Device device = nullptr;
     GpuInfo info;
   };
@@ -194,12 +196,13 @@ Result<std::vector<GpuInfo>> NvmlProbe::read_gpus() {
   for (unsigned i = 0; i < count; ++i) {
     Found gpu;
     if (table_->device_by_index(i, &gpu.device) != NVML_SUCCESS ||
-        read_gpu(gpu.device, gpu.info) != NVML_SUCCESS ||
-        table_->pci_info(gpu.device, &gpu.pci) != NVML_SUCCESS) {
+        read_gpu(gpu.device, gpu.info) != NVML_SUCCESS) {
       continue;  // told by read_driver
     }
+    // A GPU that is on no PCI bus has no such address.
+    gpu.has_pci = table_->pci_info(gpu.device, &gpu.pci) == NVML_SUCCESS;
     gpu.pci.busId[sizeof gpu.pci.busId - 1] = '\0';
-    gpu.info.pci = gpu.pci.busId;
+    if (gpu.has_pci) gpu.info.pci = gpu.pci.busId;
     gpu.info.device_minor = read_number(table_->minor_number, gpu.device);
     if (table_->compute_capability != nullptr) {
       (void)table_->compute_capability(gpu.device, &gpu.info.compute_major,
@@ -207,10 +210,12 @@ Result<std::vector<GpuInfo>> NvmlProbe::read_gpus() {
     }
     found.push_back(std::move(gpu));
   }
-  std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
-    return std::tie(a.pci.domain, a.pci.bus, a.pci.device) <
-           std::tie(b.pci.domain, b.pci.bus, b.pci.device);
-  });
+  // Those without an address last, in the driver's order.
+  const auto place = [](const Found& gpu) {
+    return std::tuple(!gpu.has_pci, gpu.pci.domain, gpu.pci.bus, gpu.pci.device);
+  };
+  std::stable_sort(found.begin(), found.end(),
+                   [&](const Found& a, const Found& b) { return place(a) < place(b); });
   std::vector<GpuInfo> gpus;
   int index = 0;
   for (Found& gpu : found) {
@@ -244,24 +249,29 @@ GpuSample NvmlProbe::read_sample(const GpuInfo& gpu) {
     return sample;
   }
   Device device = nullptr;
-  Memory memory;
+  MaybeMemory memory;
   const char* what = "cannot find the GPU";
   nvmlReturn_t r = table_->device_by_uuid(gpu.uuid.value.c_str(), &device);
   if (r == NVML_SUCCESS) {
     what = "cannot read its memory";
     r = read_memory(device, memory);
-    if (r == NVML_ERROR_NOT_SUPPORTED) r = NVML_SUCCESS;
+    // Of one that has told it: what it had is not free.
+    if (r == NVML_SUCCESS && !memory && !gpu.unified) r = NVML_ERROR_NOT_SUPPORTED;
   }
   if (r == NVML_SUCCESS) {
     what = "cannot list its processes";
     r = read_processes(*table_, device, driver_version_, sample.processes);
+    sample.lists_processes = r == NVML_SUCCESS;
+    if (gpu.unified && is_not_there(r)) r = NVML_SUCCESS;
   }
   if (r != NVML_SUCCESS) {
     sample.error = describe(r, what).message;
     return sample;
   }
-  if (!memory.total.is_zero()) sample.total = memory.total;
-  sample.used = memory.used;
+  if (memory) {
+    sample.total = memory->total;
+    sample.used = memory->used;
+  }
   nvmlUtilization_t load{};
   if (table_->utilization != nullptr && table_->utilization(device, &load) == NVML_SUCCESS) {
     sample.load_percent = static_cast<int>(load.gpu);

@@ -38,14 +38,16 @@ class NvmlProbe final : public ports::GpuProbe {
   std::vector<Setting> read_settings(const GpuInfo& gpu) override;
 
  private:
+  // Empty: the GPU has none of its own, or the driver does not tell.
   struct Memory {
     Bytes total;
     Bytes used;
   };
+  using MaybeMemory = std::optional<Memory>;
   Result<void> begin();
   Error describe(nvmlReturn_t r, const std::string& what);
   std::string text(nvmlReturn_t r) const;
-  nvmlReturn_t read_memory(Device device, Memory& memory) const;
+  nvmlReturn_t read_memory(Device device, MaybeMemory& memory) const;
   nvmlReturn_t read_gpu(Device device, GpuInfo& gpu) const;
   void add_mig_instances(Device parent, GpuInfo& parent_info, std::vector<GpuInfo>& gpus) const;
 

@@ -26,6 +26,8 @@ struct FakeDriver {
   nvmlReturn_t init = NVML_SUCCESS;
   int begun = 0;
   nvmlReturn_t memory_v2 = NVML_SUCCESS;
+  nvmlReturn_t memory_v1 = NVML_SUCCESS;
+  nvmlReturn_t lists = NVML_SUCCESS;
   std::string version = "580.159.04";
   int size_errors = 0;  // so many lists are too long for the caller's buffer, whatever it is
 };
@@ -66,6 +68,7 @@ nvmlReturn_t give(const std::vector<nvmlProcessInfo_v2_t>& list, unsigned* count
 
 template <class Entry, std::vector<nvmlProcessInfo_v2_t> FakeDevice::*kList>
 nvmlReturn_t lister(Device device, unsigned* count, void* infos) {
+  if (fake.lists != NVML_SUCCESS) return fake.lists;
   return give<Entry>(at(device).*kList, count, infos);
 }
 using V1 = nvmlProcessInfo_v1_t;
@@ -99,13 +102,14 @@ NvmlTable make_table() {
   table.name = [](Device d, char* to, unsigned size) { return copy(at(d).name, to, size); };
   table.uuid = [](Device d, char* to, unsigned size) { return copy(at(d).uuid, to, size); };
   table.pci_info = [](Device d, nvmlPciInfo_t* pci) {
+    if (at(d).bus == 0) return NVML_ERROR_NOT_SUPPORTED;
     pci->bus = at(d).bus;
     std::snprintf(pci->busId, sizeof pci->busId, "00000000:%02X:00.0", at(d).bus);
     return NVML_SUCCESS;
   };
   table.memory_v1 = [](Device d, nvmlMemory_t* m) {
     *m = {at(d).total * kGiB64, 0, (at(d).used + at(d).reserved) * kGiB64};
-    return NVML_SUCCESS;
+    return fake.memory_v1;
   };
   table.memory_v2 = [](Device d, nvmlMemory_v2_t* m) {
     if (m->version != NVML_MEMORY_V2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
@@ -292,6 +296,55 @@ TEST_F(NvmlProbeTest, WithoutTheNewMemoryQueryTheOldOneServes) {
   const GpuSample sample = sample_of("GPU-b");
   EXPECT_EQ(sample.total, gib(80));
   EXPECT_EQ(sample.used, gib(11));
+}
+
+// GB10: what a GPU without memory of its own has is not told, which is not nothing.
+TEST_F(NvmlProbeTest, MemoryThatIsNotToldIsTheMachines) {
+  fake.memory_v2 = fake.memory_v1 = NVML_ERROR_NOT_SUPPORTED;
+  fake.devices[0].compute = {{10, kGiB64, 0, 0}};
+  const auto gpus = probe_.read_gpus();
+  ASSERT_EQ(gpus->size(), 2u);
+  const GpuInfo& gpu = (*gpus)[1];
+  EXPECT_TRUE(gpu.unified);
+  EXPECT_EQ(gpu.memory, Bytes());
+  const GpuSample sample = probe_.read_sample(gpu);
+  EXPECT_EQ(sample.error, "");
+  EXPECT_EQ(sample.used, std::nullopt);
+  EXPECT_EQ(sample.processes, (std::vector<GpuProcess>{{10, gib(1), false}}));
+  EXPECT_FALSE(sample.machine_available) << "which NVML does not know";
+}
+
+TEST_F(NvmlProbeTest, ZerosAreNoMemoryThatWasTold) {
+  fake.devices[0].total = fake.devices[0].reserved = fake.devices[0].used = 0;
+  const auto gpus = probe_.read_gpus();
+  EXPECT_FALSE((*gpus)[0].unified);
+  EXPECT_TRUE((*gpus)[1].unified);
+  EXPECT_EQ(probe_.read_sample((*gpus)[1]).used, std::nullopt);
+}
+
+TEST_F(NvmlProbeTest, AGpuThatToldItsMemoryAndDoesNotAnyMoreIsInError) {
+  const auto gpus = probe_.read_gpus();
+  fake.memory_v2 = fake.memory_v1 = NVML_ERROR_NOT_SUPPORTED;
+  EXPECT_NE(probe_.read_sample((*gpus)[0]).error, "");
+}
+
+TEST_F(NvmlProbeTest, WhereAUnifiedGpusProcessesAreNotListedTheyAreUnknown) {
+  fake.memory_v2 = fake.memory_v1 = fake.lists = NVML_ERROR_NOT_SUPPORTED;
+  const GpuInfo unified = (*probe_.read_gpus())[0];
+  const GpuSample sample = probe_.read_sample(unified);
+  EXPECT_EQ(sample.error, "");
+  EXPECT_FALSE(sample.lists_processes);
+  EXPECT_NE(sample_of("GPU-a").error, "") << "of any other it is an error";
+}
+
+TEST_F(NvmlProbeTest, AGpuWithoutAPciAddressIsTheLast) {
+  fake.devices[1].bus = 0;
+  const auto gpus = probe_.read_gpus();
+  ASSERT_EQ(gpus->size(), 2u);
+  EXPECT_EQ((*gpus)[0].uuid.value, "GPU-b");
+  EXPECT_EQ((*gpus)[1].uuid.value, "GPU-a");
+  EXPECT_EQ((*gpus)[1].pci, "");
+  EXPECT_EQ((*gpus)[1].index, 1);
 }
 
 TEST_F(NvmlProbeTest, ALostGpuIsAnErrorOfItsSampleAndNotOfTheOthers) {

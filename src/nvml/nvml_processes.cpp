@@ -16,11 +16,6 @@ constexpr int kTries = 8;
 
 using Figures = std::map<pid_t, std::optional<Bytes>>;
 
-bool is_not_there(nvmlReturn_t r) {
-  return r == NVML_ERROR_FUNCTION_NOT_FOUND || r == NVML_ERROR_NOT_SUPPORTED ||
-         r == NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-}
-
 // Drivers 535.43 to 535.97 answer _v3 with longer entries than all others before and after.
 bool has_odd_v3(const std::string& driver_version) {
   int branch = 0, minor = 0;
@@ -69,6 +64,11 @@ nvmlReturn_t list_any(const ProcessLister& lister, Device device, bool skip_v3, 
 }
 
 }  // namespace
+
+bool is_not_there(nvmlReturn_t r) {
+  return r == NVML_ERROR_FUNCTION_NOT_FOUND || r == NVML_ERROR_NOT_SUPPORTED ||
+         r == NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+}
 
 nvmlReturn_t read_processes(const NvmlTable& table, Device device,
                             const std::string& driver_version, std::vector<GpuProcess>& processes) {

@@ -11,6 +11,9 @@
 
 namespace gpurota::nvml {
 
+// The driver has no such list, or none of this GPU.
+bool is_not_there(nvmlReturn_t r);
+
 // One entry per pid, ordered by pid. A process in several lists (compute and graphics, or compute
 // and MPS) is the same memory told twice, so the largest figure counts; in several MIG instances of
 // one GPU, their sum. `graphics` is set for those that do graphics only.

@@ -21,6 +21,20 @@ GpuInfo FakeGpuProbe::add_gpu(Bytes memory, const std::string& name) {
   return gpu.info;
 }
 
+GpuInfo FakeGpuProbe::add_unified_gpu(Bytes memory) {
+  const GpuUuid uuid = add_gpu(memory, "Fake GB10").uuid;
+  const std::lock_guard lock(mutex_);
+  Gpu* const added = find(uuid);
+  added->info.unified = true;
+  added->machine_available = memory;
+  return added->info;
+}
+
+void FakeGpuProbe::set_machine_available(const GpuUuid& gpu, Bytes available) {
+  const std::lock_guard lock(mutex_);
+  if (Gpu* found = find(gpu)) found->machine_available = available;
+}
+
 GpuInfo FakeGpuProbe::add_mig(const GpuUuid& parent, Bytes memory) {
   const std::lock_guard lock(mutex_);
   const auto at =
@@ -170,12 +184,14 @@ GpuSample FakeGpuProbe::read_sample(const GpuInfo& gpu) {
   }
   sample.error = found->error;
   sample.total = found->info.memory;
-  sample.used = found->unattributed;
+  Bytes used = found->unattributed;
   sample.load_percent = found->load;
   for (const auto& [pid, process] : found->processes) {
     sample.processes.push_back(process);
-    sample.used += process.used.value_or(Bytes());
+    used += process.used.value_or(Bytes());
   }
+  if (!found->info.unified) sample.used = used;
+  sample.machine_available = found->machine_available;
   return sample;
 }
 

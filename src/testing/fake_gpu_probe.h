@@ -19,6 +19,9 @@ class FakeGpuProbe final : public ports::GpuProbe {
   // Adds a healthy GPU at the next index with UUID "GPU-00000000-0000-0000-0000-00000000000N", N
   // its index in hex, and returns it.
   GpuInfo add_gpu(Bytes memory, const std::string& name = "Fake GPU");
+  // The same of one that uses the machine's memory, of which nothing is in use.
+  GpuInfo add_unified_gpu(Bytes memory);
+  void set_machine_available(const GpuUuid& gpu, Bytes available);
   // Adds an instance below `parent`, which becomes a GPU in MIG mode; UUID "MIG-…".
   GpuInfo add_mig(const GpuUuid& parent, Bytes memory);
 
@@ -53,6 +56,7 @@ class FakeGpuProbe final : public ports::GpuProbe {
   struct Gpu {
     GpuInfo info;
     Bytes unattributed;
+    std::optional<Bytes> machine_available{};
     std::string error;
     GpuFigures figures;
     std::optional<int> load{};

@@ -47,8 +47,9 @@ struct SeenProcess {
   std::optional<uid_t> uid;       // empty: gone or hidden
   bool gone = false;              // NVML lists a pid that no process has
   std::optional<LeaseId> lease;   // which it belongs to, wherever that lease's GPUs are
-  std::optional<Bytes> used;      // empty where NVML cannot say
-  Bytes imported{};               // of `used`: memory that another process has made
+  // NVML's figure, or where it cannot say what libgpurota counts; empty: nobody can.
+  std::optional<Bytes> used;
+  Bytes imported{};  // of `used`: memory that another process has made
   bool graphics = false;
   bool tenant = false;  // connected through libgpurota, which holds it to its limit
   Library library = Library::kNotAsked;
@@ -89,9 +90,10 @@ struct Hidden {
 // One look at one GPU that answered.
 struct Look {
   GpuUuid gpu;
-  Bytes size;  // of its memory
-  Bytes used;  // everybody's together
+  Bytes size;                 // of its memory
+  std::optional<Bytes> used;  // everybody's together; empty where NVML cannot say
   std::vector<SeenProcess> processes;
+  bool lists_processes = true;  // false: there may be more than `processes`, and nobody knows
   std::vector<SeenLease> leases;
   // What the charges of all leases together have beyond each memory once, as several have it.
   Bytes counted_again{};
@@ -129,8 +131,8 @@ struct Finding {
   std::optional<LeaseId> lease;  // kForeignUse: whose GPU it is; the others: which
   // kUnreservedUse, kForeignUse: a lease whose command may have started these containers.
   std::optional<LeaseId> perhaps_of;
-  TimePoint since{};  // kUnused: the last use
-  Bytes used;         // as last seen
+  TimePoint since{};          // kUnused: the last use
+  std::optional<Bytes> used;  // by these processes, as far as it is known; empty: of none of them
   std::vector<SeenProcess> processes;
   Action action = Action::kReport;
   bool container = false;  // one of the processes is in one

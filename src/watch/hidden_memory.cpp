@@ -116,8 +116,8 @@ Bytes HiddenMemory::baseline(const GpuUuid& gpu, Bytes size) const {
 Hidden HiddenMemory::read(const Look& look, const HiddenRules& rules, TimePoint now) {
   Gpu& gpu = gpus_[look.gpu];
   const Sums sums = sums_of(look);
-  if (look.leases.empty() && !sums.computes && sums.all_known) {
-    gpu.baseline.add_idle(look.used - sums.listed, now);
+  if (look.leases.empty() && !sums.computes && sums.all_known && look.used) {
+    gpu.baseline.add_idle(*look.used - sums.listed, now);
   } else {
     gpu.baseline.add_busy();
   }
@@ -137,7 +137,7 @@ Hidden HiddenMemory::judge(Gpu& gpu, const Look& look, const HiddenRules& rules,
   const Sums sums = sums_of(look);
   const bool whole = std::any_of(look.leases.begin(), look.leases.end(),
                                  [](const SeenLease& lease) { return !lease.limit; });
-  if (whole || !sums.all_known) {
+  if (whole || !sums.all_known || !look.used) {
     gpu.bytes = Bytes();
     gpu.much_since.reset();
     gpu.in_use = false;
@@ -145,11 +145,11 @@ Hidden HiddenMemory::judge(Gpu& gpu, const Look& look, const HiddenRules& rules,
   }
   const Bytes normal = rules.unlisted.value_or(gpu.baseline.value(most_baseline(look.size)));
   const OfLeases leases = explained_by(look, sums, gpu.charges, gpu.counted_again);
-  const Bytes reckoned = look.used - leases.bytes - sums.outside - normal;
+  const Bytes reckoned = *look.used - leases.bytes - sums.outside - normal;
   if (leases.moving || leases.changed) {
     // Not computed: the last figure stays, as far as no process is listed for it. Use beyond the
     // most that the leases may have had is hidden all the same: a lease that has gone has left it.
-    const Bytes most = look.used - sums.listed - normal;
+    const Bytes most = *look.used - sums.listed - normal;
     const Bytes least = leases.moving ? Bytes() : reckoned;
     gpu.bytes = std::max(least, std::min(gpu.bytes, most));
   } else {

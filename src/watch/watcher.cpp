@@ -47,7 +47,8 @@ Finding make(FindingKind kind, const Look& look, std::optional<uid_t> uid,
   finding.gpu = look.gpu;
   finding.uid = uid;
   finding.lease = lease;
-  finding.used = sum_of(processes);
+  const Bytes sum = sum_of(processes);
+  if (!sum.is_zero() || !any_unknown(processes)) finding.used = sum;
   finding.container = std::any_of(processes.begin(), processes.end(),
                                   [](const SeenProcess& p) { return p.container; });
   if (finding.container && !is_of_its_lease(kind)) {
@@ -156,7 +157,8 @@ void Watcher::add_unreserved(const Look& look, const Policy& policy,
   const Bytes accounted = sum_of(look.processes);
   // Where NVML gives no figures for processes, the rest of what is used is theirs.
   const bool figures = !any_unknown(look.processes);
-  const Bytes rest = figures || !look.leases.empty() ? Bytes() : look.used - accounted;
+  const Bytes rest =
+      figures || !look.leases.empty() ? Bytes() : look.used.value_or(Bytes()) - accounted;
   const auto is_much = [&](const std::vector<SeenProcess>& some, const Key& key) {
     if (policy.threshold.is_zero()) return !some.empty();
     const Bytes used = sum_of(some) + (any_unknown(some) ? rest : Bytes());
@@ -183,7 +185,7 @@ void Watcher::add_unreserved(const Look& look, const Policy& policy,
   if (candidate.finding.gpu != look.gpu) {
     candidate.finding = make(FindingKind::kUnreservedUse, look, std::nullopt, std::nullopt, {});
   }
-  candidate.finding.used += look.hidden.bytes;
+  candidate.finding.used = candidate.finding.used.value_or(Bytes()) + look.hidden.bytes;
 }
 
 void Watcher::add_foreign(const Look& look, const Policy&,
@@ -262,7 +264,8 @@ void Watcher::add_unused(const Look& look, const Policy& policy, TimePoint now, 
     const bool used = std::any_of(
         look.processes.begin(), look.processes.end(),
         [&](const SeenProcess& process) { return covering_lease(process, look) == &lease; });
-    if (used) last = now;
+    // Where nobody can say who is there, nobody is known to be idle.
+    if (used || !look.lists_processes) last = now;
     if (lease.ending || lease.filler || policy.unused_after == Duration::zero()) continue;
     if (now - last < policy.unused_after) continue;
     const Key key{look.gpu, FindingKind::kUnused, lease.uid, lease.id};

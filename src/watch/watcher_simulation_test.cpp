@@ -35,7 +35,8 @@ class Machine {
     look.gpu = GpuUuid{"GPU-0"};
     look.leases = leases_;
     look.processes = processes_;
-    for (const SeenProcess& process : processes_) look.used += process.used.value_or(Bytes());
+    look.used = Bytes();
+    for (const SeenProcess& process : processes_) *look.used += process.used.value_or(Bytes());
     count_silent(look);
     for (const Step& step : watcher_.decide(look, policy_, now_)) check(step, look);
     check_all_found(look);

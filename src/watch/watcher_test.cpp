@@ -423,5 +423,23 @@ TEST(Containers, AreStartedByCommandsThatTalkToAnEngine) {
   EXPECT_FALSE(talks_to_container_engine({}));
 }
 
+TEST_F(WatcherTest, WhereTheDriverListsNobodyNoLeaseIsKnownToBeUnused) {
+  policy.unused_after = 1min;
+  policy.unused_grace = 1min;
+  action = Action::kStop;
+  look.leases = {exclusive(kLease, kAlice)};
+  look.lists_processes = false;
+  EXPECT_THAT(see_until(5min), IsEmpty());
+}
+
+TEST_F(WatcherTest, UseThatNobodyCanMeasureIsNotNothing) {
+  policy.threshold = Bytes();
+  look.processes = {process(10, kBob, Bytes())};
+  look.processes[0].used.reset();
+  const auto steps = see();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].finding.used, std::nullopt);
+}
+
 }  // namespace
 }  // namespace gpurota::watch

@@ -48,7 +48,9 @@ class WatcherTest : public ::testing::Test {
   std::vector<Step> see(Duration later = 250ms) {
     now += later;
     look.used = Bytes();
-    for (const SeenProcess& each : look.processes) look.used += each.used.value_or(Bytes());
+    for (const SeenProcess& each : look.processes) {
+      look.used = look.used.value_or(Bytes()) + each.used.value_or(Bytes());
+    }
     return watcher.decide(look, policy, now);
   }
   std::vector<Step> see_until(Duration end) {

@@ -67,9 +67,15 @@ void add_gpu_amounts(Text& text, const std::vector<proto::Gpu>& gpus) {
     text.begin(name, "gauge", help);
     for (const proto::Gpu& gpu : gpus) text.add(gpu_label(gpu), (gpu.*field).count());
   };
-  amount("gpurota_gpu_memory_bytes", "Size of the GPU's memory.", &proto::Gpu::memory_bytes);
-  amount("gpurota_gpu_memory_used_bytes",
-         "GPU memory in use as the driver reports it, of all processes.", &proto::Gpu::used_bytes);
+  amount("gpurota_gpu_memory_bytes", "Size of the GPU's memory; with unified memory the machine's.",
+         &proto::Gpu::memory_bytes);
+  text.begin(
+      "gpurota_gpu_memory_used_bytes", "gauge",
+      "Memory in use, of all processes: GPU memory as the driver reports it, or with unified "
+      "memory the machine's; missing if nobody can say.");
+  for (const proto::Gpu& gpu : gpus) {
+    if (gpu.used_bytes) text.add(gpu_label(gpu), gpu.used_bytes->count());
+  }
   amount("gpurota_gpu_memory_reserved_bytes", "Promised to leases.", &proto::Gpu::reserved_bytes);
   amount("gpurota_gpu_memory_unreserved_bytes",
          "Used without a lease, by processes or by memory that no listed process has.",
@@ -194,20 +200,23 @@ void add_per_lease(Text& text, const std::vector<proto::Lease>& leases) {
     }
   };
   series("gpurota_lease_memory_used_bytes",
-         "GPU memory that processes of the lease hold, as the driver reports it.",
-         [](const proto::LeaseGpu& share) { return std::optional(share.used_bytes); });
+         "GPU memory that processes of the lease hold, as the driver reports it, or else "
+         "libgpurota; missing if nobody can say.",
+         [](const proto::LeaseGpu& share) { return share.used_bytes; });
   series("gpurota_lease_memory_limit_bytes", "The lease's limit; missing of a whole GPU.",
          [](const proto::LeaseGpu& share) { return share.limit_bytes; });
 }
 
 // Of one container on one GPU.
 struct PodSum {
-  std::uint64_t used = 0, evicted = 0;
+  std::optional<std::uint64_t> used{0};  // empty: nobody can say
+  std::uint64_t evicted = 0;
   std::optional<std::uint64_t> limit;
 };
 
 void add_to(PodSum& sum, const proto::LeaseGpu& share) {
-  sum.used += share.used_bytes.count();
+  if (!share.used_bytes) sum.used.reset();
+  if (sum.used) *sum.used += share.used_bytes->count();
   sum.evicted += share.moved_out_bytes.value_or(Bytes()).count();
   if (share.limit_bytes) sum.limit = sum.limit.value_or(0) + share.limit_bytes->count();
 }
@@ -236,7 +245,9 @@ void add_per_pod(Text& text, const std::vector<proto::Lease>& leases) {
     }
   }
   text.begin("gpurota_pod_memory_used_bytes", "gauge", "GPU memory that the container holds.");
-  for (const auto& [labels, sum] : sums) text.add(labels, sum.used);
+  for (const auto& [labels, sum] : sums) {
+    if (sum.used) text.add(labels, *sum.used);
+  }
   text.begin("gpurota_pod_memory_evicted_bytes", "gauge",
              "GPU memory of the container that is in host memory, as others have their turn.");
   for (const auto& [labels, sum] : sums) text.add(labels, sum.evicted);
@@ -251,19 +262,25 @@ void add_per_pod(Text& text, const std::vector<proto::Lease>& leases) {
 
 void add_per_user(Text& text, const std::vector<proto::Lease>& leases) {
   struct Sum {
-    std::uint64_t leases = 0, used = 0;
+    std::uint64_t leases = 0;
+    std::optional<std::uint64_t> used{0};  // empty: nobody can say
   };
   std::map<std::string, Sum> users;
   for (const proto::Lease& lease : leases) {
     Sum& sum = users[user_label(lease)];
     ++sum.leases;
-    for (const proto::LeaseGpu& share : lease.gpus) sum.used += share.used_bytes.count();
+    for (const proto::LeaseGpu& share : lease.gpus) {
+      if (!share.used_bytes) sum.used.reset();
+      if (sum.used) *sum.used += share.used_bytes->count();
+    }
   }
   text.begin("gpurota_user_leases", "gauge", "Current leases of the user.");
   for (const auto& [user, sum] : users) text.add(user, sum.leases);
   text.begin("gpurota_user_memory_used_bytes", "gauge",
              "GPU memory that processes of the user's leases hold.");
-  for (const auto& [user, sum] : users) text.add(user, sum.used);
+  for (const auto& [user, sum] : users) {
+    if (sum.used) text.add(user, *sum.used);
+  }
 }
 
 void add_queue(Text& text, const std::vector<proto::Request>& requests, WallTime now) {

@@ -169,6 +169,13 @@ TEST(Metrics, UtilisationIsThereWhereTheDriverTellsIt) {
   EXPECT_THAT(text, HasSubstr("\ngpurota_recovered_bytes_total 3221225472\n"));
 }
 
+TEST(Metrics, WhatNobodyCanMeasureHasNoSeries) {
+  Snapshot snapshot = a_snapshot();
+  snapshot.status.gpus[0].used_bytes.reset();
+  EXPECT_THAT(metrics_text(snapshot, kNow),
+              Not(HasSubstr("\ngpurota_gpu_memory_used_bytes{gpu=\"0\"}")));
+}
+
 TEST(Metrics, TwoInstancesOfAMigGpuAreTwoSeries) {
   Snapshot snapshot = a_snapshot();
   for (const char* uuid : {"MIG-a", "MIG-b"}) {

@@ -19,7 +19,8 @@ Held held_on(const proto::Gpu& gpu, const std::vector<proto::Lease>& leases) {
   for (const proto::Lease& lease : leases) {
     for (const proto::LeaseGpu& share : lease.gpus) {
       if (!(share.uuid == gpu.uuid)) continue;
-      (lease.share == proto::Share::kSwap ? held.swap : held.slices) += share.used_bytes;
+      (lease.share == proto::Share::kSwap ? held.swap : held.slices) +=
+          share.used_bytes.value_or(Bytes());
     }
   }
   return held;
@@ -69,6 +70,7 @@ Json gpu_json(const Snapshot& snapshot, const proto::Gpu& gpu, PageLevel level) 
       .add("state", to_string(gpu.state))
       .add("memory_bytes", gpu.memory_bytes)
       .add("used_bytes", gpu.used_bytes)
+      .add("unified", gpu.unified.value_or(false))
       .add("reserved_bytes", gpu.reserved_bytes)
       .add("slices_bytes", held.slices)
       .add("swap_bytes", held.swap)

@@ -164,7 +164,7 @@ Totals totals_of(const std::optional<Snapshot>& snapshot, bool names) {
     count_of(totals, gpu) += 1;
     count_model(totals, gpu);
     totals.memory += gpu.memory_bytes;
-    totals.used += gpu.used_bytes;
+    totals.used += gpu.used_bytes.value_or(Bytes());
     totals.available += gpu.available_bytes.value_or(Bytes());
   }
   if (loaded > 0) totals.utilisation_percent = std::clamp<std::int64_t>(load / loaded, 0, 100);

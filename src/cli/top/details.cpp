@@ -96,7 +96,9 @@ void add_graphs(Lines& lines, const History& history) {
   lines.add_graph("memory", history.memory, rows);
 }
 
-std::string used_text(Bytes used, Bytes whole) {
+std::string used_text(std::optional<Bytes> known, Bytes whole) {
+  if (!known) return fmt::format("unknown of {}", to_string(whole));
+  const Bytes used = *known;
   return fmt::format("{} of {}", to_string(used, whole), to_string(whole, used));
 }
 
@@ -109,7 +111,8 @@ void draw_gpu_details(Lines& lines, const Model& model, const proto::Gpu& gpu) {
   lines.add(fmt::format("GPU {}: {}", label_of(gpu), short_name(gpu.name)), {Tone::kPlain, true});
   lines.add("state", state_cell(gpu.state).text);
   lines.add("why", gpu.detail.value_or(""));
-  lines.add("memory", used_text(gpu.used_bytes, gpu.memory_bytes) + " used");
+  lines.add("memory", used_text(gpu.used_bytes, gpu.memory_bytes) + " used" +
+                          (gpu.unified.value_or(false) ? ", with the machine's programs" : ""));
   if (gpu.available_bytes) lines.add("free", to_string(*gpu.available_bytes) + " for a slice");
   if (!gpu.unreserved_bytes.is_zero()) {
     lines.add("no lease", to_string(gpu.unreserved_bytes) + " used without a lease");

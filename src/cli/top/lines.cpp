@@ -41,13 +41,14 @@ Use use_of(const proto::Gpu& gpu, const Answers& answers) {
     for (const proto::LeaseGpu& share : lease.gpus) {
       if (share.uuid != gpu.uuid) continue;
       const Bytes limit = share.limit_bytes.value_or(gpu.memory_bytes);
+      const Bytes used = share.used_bytes.value_or(Bytes());
       if (lease.kind == proto::LeaseKind::kFiller) {
-        use.fillers += share.used_bytes;
+        use.fillers += used;
       } else if (lease.share == proto::Share::kSwap) {
-        use.turns += share.used_bytes;
+        use.turns += used;
       } else {
-        use.sliced += share.used_bytes;
-        use.promised += limit - share.used_bytes;
+        use.sliced += used;
+        use.promised += limit - used;
       }
     }
   }
@@ -55,8 +56,10 @@ Use use_of(const proto::Gpu& gpu, const Answers& answers) {
 }
 
 std::string memory_text(const proto::Gpu& gpu) {
-  return fmt::format("{} / {} GiB", gib_text(gpu.used_bytes, gpu.memory_bytes),
-                     gib_text(gpu.memory_bytes, gpu.used_bytes));
+  const Bytes beside = gpu.used_bytes.value_or(gpu.memory_bytes);
+  return fmt::format("{} / {} GiB",
+                     gpu.used_bytes ? gib_text(*gpu.used_bytes, gpu.memory_bytes) : "?",
+                     gib_text(gpu.memory_bytes, beside));
 }
 
 void draw_memory(Grid& grid, std::size_t x, std::size_t y, std::size_t columns,

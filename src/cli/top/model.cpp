@@ -11,6 +11,11 @@ int percent_of(Bytes part, Bytes whole) {
   return static_cast<int>(std::min(share, 1.0) * 100 + 0.5);
 }
 
+// Of what nobody can say: -1.
+int percent_of(std::optional<Bytes> part, Bytes whole) {
+  return part ? percent_of(*part, whole) : -1;
+}
+
 std::string key_of(LeaseId lease, const GpuUuid& gpu) { return to_string(lease) + "/" + gpu.value; }
 
 }  // namespace

@@ -165,7 +165,7 @@ class MachineRows {
   static Bytes memory_of(const proto::Lease& lease, const GpuUuid& gpu) {
     Bytes used;
     for (const proto::LeaseGpu& share : lease.gpus) {
-      if (share.uuid == gpu) used += share.used_bytes;
+      if (share.uuid == gpu) used += share.used_bytes.value_or(Bytes());
     }
     return used;
   }

@@ -158,7 +158,7 @@ Result<void> TurnsMethods::set_gpus(const Caller& caller, const proto::SetGpus& 
       return fail(Code::kInvalid, fmt::format("GPU {} has {}: its capacity cannot be more",
                                               info.index, to_string(info.memory)));
     }
-    GPUROTA_TRY(parts_.turns->check(info, settings_of(info, parts_.config->turns, state)));
+    GPUROTA_TRY(parts_.turns->check(info, settings_of(info, *parts_.config, state)));
     states.push_back(std::move(state));
   }
   for (const ports::StoredGpuState& state : states) {
@@ -166,7 +166,7 @@ Result<void> TurnsMethods::set_gpus(const Caller& caller, const proto::SetGpus& 
     const GpuEntry* const gpu = parts_.gpus.find(state.uuid);
     if (!gpu) continue;
     const GpuInfo& info = gpu->info;
-    const GpuSettings now = settings_of(info, parts_.config->turns, state);
+    const GpuSettings now = settings_of(info, *parts_.config, state);
     Recorder::Event event;
     event.type = proto::EventType::kGpuSet;
     event.gpu = state.uuid;

@@ -58,10 +58,20 @@ void show_board(const GpuFigures& figures, proto::Gpu& gpu) {
 
 }  // namespace
 
-Bytes Views::used_by(LeaseId lease, const GpuEntry& gpu) const {
-  Bytes sum;
+std::optional<Bytes> Views::used_by(const GpuProcess& process, const GpuUuid& gpu) const {
+  return process.used ? process.used : parts_.tenants.counted_in(process.pid, gpu);
+}
+
+std::optional<Bytes> Views::used_by(LeaseId lease, const LeaseGpu& share,
+                                    const GpuEntry& gpu) const {
+  // Programs of a whole GPU need not say that they are there.
+  if (!gpu.sample.lists_processes && !share.limit) return std::nullopt;
+  std::optional<Bytes> sum{Bytes()};
   for (const GpuProcess& process : gpu.sample.processes) {
-    if (lease_of(process.pid, gpu.info.uuid) == lease) sum += process.used.value_or(Bytes());
+    if (lease_of(process.pid, gpu.info.uuid) != lease) continue;
+    const auto used = used_by(process, gpu.info.uuid);
+    if (!used) return std::nullopt;
+    *sum += *used;
   }
   return sum;
 }
@@ -84,7 +94,7 @@ proto::LeaseGpu Views::lease_gpu(LeaseId id, const LeaseGpu& share, std::set<pid
   if (const GpuEntry* gpu = parts_.gpus.find(share.uuid)) {
     shown.index = gpu->info.index;
     shown.label = parts_.gpus.name_of(share.uuid);
-    shown.used_bytes = used_by(id, *gpu);
+    shown.used_bytes = used_by(id, share, *gpu);
     for (const GpuProcess& process : gpu->sample.processes) {
       if (lease_of(process.pid, share.uuid) == id) {
         pids.insert(process.pid);
@@ -159,7 +169,8 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
   gpu.pci = entry.info.pci;
   if (!entry.info.parent.value.empty()) gpu.parent = entry.info.parent;
   gpu.memory_bytes = entry.info.memory;
-  gpu.used_bytes = entry.sample.used;
+  gpu.used_bytes = memory_in_use(entry.info, entry.sample);
+  if (entry.info.unified) gpu.unified = true;
   bool taken = false;
   for (const auto& [id, lease] : parts_.leases.entries()) {
     const LeaseGpu* share = lease.lease.find_gpu(entry.info.uuid);
@@ -402,7 +413,7 @@ proto::Status::Reply Views::status(uid_t viewer) const {
   for (const GpuEntry& entry : parts_.gpus.entries()) {
     proto::Gpu& shown = reply.gpus.emplace_back(gpu(entry));
     shown.available_bytes = available[reply.gpus.size() - 1].slice;
-    shown.swap_available_bytes = available[reply.gpus.size() - 1].turns;
+    if (!entry.info.unified) shown.swap_available_bytes = available[reply.gpus.size() - 1].turns;
   }
   for (const auto& [id, entry] : parts_.leases.entries()) {
     reply.leases.push_back(lease(entry, viewer));
@@ -436,7 +447,7 @@ proto::Process Views::process(const GpuEntry& gpu, const GpuProcess& process, ui
   shown.gpu_label = parts_.gpus.name_of(gpu.info.uuid);
   shown.gpu_uuid = gpu.info.uuid;
   shown.type = process.graphics ? proto::ProcessType::kGraphics : proto::ProcessType::kCompute;
-  shown.used_bytes = process.used;
+  shown.used_bytes = used_by(process, gpu.info.uuid);
   shown.lease_id = lease_of(process.pid, gpu.info.uuid);
   const auto use = parts_.tenants.use_of(process.pid, gpu.info.uuid);
   shown.tenant = use.has_value();

@@ -90,7 +90,9 @@ class Views {
   proto::TurnLease turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t viewer) const;
   // The same each time it is asked, unless the clock is set: so that what is listed again can be known again.
   WallTime wall_time_of(TimePoint moment) const;
-  Bytes used_by(LeaseId lease, const GpuEntry& gpu) const;
+  // NVML's figure, else what libgpurota counts there; empty: nobody can say.
+  std::optional<Bytes> used_by(const GpuProcess& process, const GpuUuid& gpu) const;
+  std::optional<Bytes> used_by(LeaseId lease, const LeaseGpu& share, const GpuEntry& gpu) const;
   // The process's own lease, or the reservation of its user that covers it on this GPU.
   std::optional<LeaseId> lease_of(pid_t pid, const GpuUuid& gpu) const;
 

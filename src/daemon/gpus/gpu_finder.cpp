@@ -1,14 +1,27 @@
 #include "daemon/gpus/gpu_finder.h"
 
 #include "base/log.h"
+#include "sys/machine_memory.h"
 
 #include <algorithm>
 
 namespace gpurota::daemon {
+namespace {
+
+// What a GPU without memory of its own has is the machine's, where the driver does not tell how much.
+void take_machine_memory(std::vector<GpuInfo>& gpus) {
+  const auto memory = sys::read_machine_memory();
+  for (GpuInfo& gpu : gpus) {
+    if (memory && gpu.unified && gpu.memory.is_zero()) gpu.memory = memory->total;
+  }
+}
+
+}  // namespace
 
 Result<GpuFinder::Machine> GpuFinder::read(ports::GpuProbe& probe) {
   GPUROTA_ASSIGN_OR_RETURN(ports::DriverInfo driver, probe.read_driver());
   GPUROTA_ASSIGN_OR_RETURN(std::vector<GpuInfo> gpus, probe.read_gpus());
+  take_machine_memory(gpus);
   std::vector<GpuLink> links = probe.read_links(gpus);
   return Machine{std::move(driver), std::move(gpus), std::move(links)};
 }

@@ -35,8 +35,9 @@ const char* to_string(config::Turns::Mode mode) {
   return "auto";
 }
 
-GpuSettings settings_of(const GpuInfo& gpu, const config::Turns& site,
+GpuSettings settings_of(const GpuInfo& gpu, const config::Config& config,
                         const ports::StoredGpuState& set) {
+  const config::Turns& site = config.turns;
   config::Turns::Gpu chosen = site.every;
   const auto take = [&](const config::Turns::Gpu& more) {
     if (more.capacity) chosen.capacity = more.capacity;
@@ -48,9 +49,12 @@ GpuSettings settings_of(const GpuInfo& gpu, const config::Turns& site,
 
   GpuSettings settings;
   settings.capacity = gpu.memory;
-  if (chosen.capacity) settings.capacity = std::min(gpu.memory, chosen.capacity->of(gpu.memory));
+  if (gpu.unified) settings.capacity -= config.unified_reserve.of(gpu.memory);
+  if (chosen.capacity)
+    settings.capacity = std::min(settings.capacity, chosen.capacity->of(gpu.memory));
   settings.turn_capacity = std::min(settings.capacity, gpu.memory - margin(gpu.memory));
   settings.mode = chosen.mode.value_or(config::Turns::Mode::kAuto);
+  if (gpu.unified) settings.mode = config::Turns::Mode::kOff;  // nowhere to move to
   if (chosen.quantum && chosen.quantum->count() > 0) settings.quantum = chosen.quantum;
   return settings;
 }

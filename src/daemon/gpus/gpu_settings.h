@@ -18,7 +18,7 @@ struct GpuSettings {
   std::optional<std::chrono::milliseconds> quantum;  // empty: from the cost of moving
 };
 
-GpuSettings settings_of(const GpuInfo& gpu, const config::Turns& site,
+GpuSettings settings_of(const GpuInfo& gpu, const config::Config& config,
                         const ports::StoredGpuState& set);
 
 // What the site says is used there that no process is listed for; empty: nothing is said of it.

@@ -17,7 +17,9 @@ struct GpuEntry {
   GpuSample sample;
   WallTime idle_since{};  // when its last lease ended; epoch: none since the daemon's start
   TimePoint taken{};      // when the look of `sample` began
-  GpuFigures figures{};   // at most some seconds old
+  // Of a unified GPU, by that look: in use of the machine's memory, and not listed as the GPU's.
+  Bytes machine_use{};
+  GpuFigures figures{};                   // at most some seconds old
   std::optional<GpuUuid> nvlink_group{};  // as nvlink_groups()
 };
 

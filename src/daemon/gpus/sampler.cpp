@@ -1,6 +1,7 @@
 #include "daemon/gpus/sampler.h"
 
 #include "base/log.h"
+#include "sys/machine_memory.h"
 
 #include <algorithm>
 
@@ -18,6 +19,14 @@ constexpr Duration kSettingsPeriod = std::chrono::seconds(2);
 constexpr Duration kFiguresPeriod = std::chrono::milliseconds(900);
 // That of processes takes 3 ms of processor time on an H100 (tests/gpu/nvml_figures.py).
 constexpr Duration kLoadsPeriod = std::chrono::seconds(10);
+
+// With what the machine has left, where that is what the GPU has.
+GpuSample read_sample(ports::GpuProbe& probe, const GpuInfo& gpu) {
+  GpuSample sample = probe.read_sample(gpu);
+  if (!gpu.unified || sample.machine_available) return sample;
+  if (const auto memory = sys::read_machine_memory()) sample.machine_available = memory->available;
+  return sample;
+}
 
 }  // namespace
 
@@ -53,7 +62,7 @@ void Sampler::look(Watched& gpu) {
   if (settings) gpu.settings_read = gpu.begun;
   gpu.worker->run(
       [probe = gpu.probe, info = gpu.info, settings] {
-        Look look{probe->read_sample(info), std::nullopt};
+        Look look{read_sample(*probe, info), std::nullopt};
         if (settings && look.sample.error.empty()) look.settings = probe->read_settings(info);
         return look;
       },

@@ -95,7 +95,8 @@ Entry SeriesKeeper::gpu_entry(const GpuEntry& gpu) {
   const GpuFigures& figures = gpu.figures;
   entry.subject = series::subject_of(gpu.info.uuid);
   put_level(entry, series::kLoad, scaled(gpu.sample.load_percent, 10));
-  put_level(entry, series::kMemory, static_cast<std::int64_t>(mebibytes(gpu.sample.used)));
+  if (const auto used = memory_in_use(gpu.info, gpu.sample))
+    put_level(entry, series::kMemory, static_cast<std::int64_t>(mebibytes(*used)));
   put_level(entry, series::kPower, scaled(figures.power_mw, 1, 100));
   put_level(entry, series::kHeat, scaled(figures.temperature, 10));
   put(entry, series::kClock, scaled(figures.sm_clock_mhz, 1));

@@ -52,11 +52,13 @@ std::vector<lease::GpuRoom> GpuRooms::list(const std::function<bool(LeaseId)>& c
     lease::GpuRoom room;
     room.info = gpu.info;
     const ports::StoredGpuState& state = parts_.states.of(gpu.info.uuid);
-    const GpuSettings settings = settings_of(gpu.info, parts_.config.turns, state);
+    const GpuSettings settings = settings_of(gpu.info, parts_.config, state);
     room.capacity = settings.capacity;
     room.swap_capacity = settings.turn_capacity;
     room.context_cost = context_cost(parts_.grants, parts_.gpus, gpu.info);
     if (others) add_use(room);
+    if (others && gpu.info.unified)
+      room.machine_use = gpu.machine_use + promised_elsewhere(gpu.info);
     room.idle_since = state.idle_since;
     room.draining = state.draining;
     room.drain_reason = state.drain_reason;
@@ -68,6 +70,18 @@ std::vector<lease::GpuRoom> GpuRooms::list(const std::function<bool(LeaseId)>& c
     rooms.push_back(std::move(room));
   }
   return rooms;
+}
+
+Bytes GpuRooms::promised_elsewhere(const GpuInfo& gpu) const {
+  Bytes promised;
+  for (const GpuEntry& other : parts_.gpus.entries()) {
+    if (!other.info.unified || other.info.uuid == gpu.uuid) continue;
+    for (const auto& [id, entry] : parts_.leases.entries()) {
+      const LeaseGpu* const share = entry.lease.find_gpu(other.info.uuid);
+      if (share && share->limit) promised += *share->limit;
+    }
+  }
+  return promised;
 }
 
 // What takes turns there, and what programs without a lease hold.

@@ -84,6 +84,8 @@ class GpuRooms {
  private:
   // Of the leases that count; `others`: and what else uses the GPUs.
   std::vector<lease::GpuRoom> list(const std::function<bool(LeaseId)>& counts, bool others) const;
+  // What slices of other GPUs that use the machine's memory were promised of it.
+  Bytes promised_elsewhere(const GpuInfo& gpu) const;
   void add_use(lease::GpuRoom& room) const;
   void add_lease(lease::GpuRoom& room, const LeaseEntry& entry, const LeaseGpu& share) const;
   std::optional<FillerStay> stay_of(LeaseId lease) const;

@@ -16,7 +16,7 @@ namespace {
 Result<void> change_limit(LeaseGpu& gpu, const lease::GpuRoom& room, const SizeSpec& memory,
                           const std::string& name) {
   const Bytes limit = memory.of(room.info.memory);
-  const Bytes others = room.unreserved_use + room.hidden;
+  const Bytes others = room.unreserved_use + room.hidden + room.machine_use;
   const Bytes most = gpu.swap
                          ? room.swap_capacity - room.reserved - others
                          : room.capacity - (room.reserved - *gpu.limit) - room.swap_needed - others;

@@ -189,6 +189,11 @@ std::string job_failed_text(const std::string& job, const std::string& why) {
                      why.empty() ? "" : ": ", display_text(why, 300));
 }
 
+// ": 3 GiB"; nothing where nobody can say how much.
+std::string amount(const FoundUse& found) {
+  return found.used ? ": " + to_string(*found.used) : std::string();
+}
+
 std::string victim_text(const FoundUse& found) {
   std::string what = found.processes == 0 ? "somebody hidden" : found.user;
   if (found.pids.size() == 1) {
@@ -196,8 +201,8 @@ std::string victim_text(const FoundUse& found) {
   } else if (!found.pids.empty()) {
     what = fmt::format("{}'s processes {}", found.user, pids_text(found.pids));
   }
-  return fmt::format("{} use{} {}, which is yours ({}): {}", what, found.pids.size() > 1 ? "" : "s",
-                     found.gpu, to_string(found.lease.value_or(LeaseId())), to_string(found.used));
+  return fmt::format("{} use{} {}, which is yours ({}){}", what, found.pids.size() > 1 ? "" : "s",
+                     found.gpu, to_string(found.lease.value_or(LeaseId())), amount(found));
 }
 
 std::string culprit_text(const FoundUse& found) {
@@ -205,8 +210,8 @@ std::string culprit_text(const FoundUse& found) {
   const std::string what = fmt::format("your process{} {} use{} {}", several ? "es" : "",
                                        pids_text(found.pids), several ? "" : "s", found.gpu);
   if (found.kind == watch::FindingKind::kUnreservedUse) {
-    return fmt::format("{} without a lease: {}; start your programs with 'gpurota run'", what,
-                       to_string(found.used));
+    return fmt::format("{} without a lease{}; start your programs with 'gpurota run'", what,
+                       amount(found));
   }
   return fmt::format("{}, which {} has ({}): please stop {}", what, found.owner,
                      to_string(found.lease.value_or(LeaseId())), several ? "them" : "it");

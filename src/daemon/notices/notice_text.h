@@ -57,7 +57,7 @@ struct FoundUse {
   std::string user;              // on whose account it is
   std::vector<pid_t> pids;       // empty: not for the reader
   std::size_t processes = 0;
-  Bytes used;
+  std::optional<Bytes> used;  // empty: nobody can say
 };
 // "gu_bob's process 32459 uses GPU 1, which is yours (L17): 3 GiB".
 std::string victim_text(const FoundUse& found);

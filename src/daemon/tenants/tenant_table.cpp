@@ -56,6 +56,22 @@ Bytes TenantTable::imported_by(pid_t pid, const GpuUuid& gpu) const {
   return use ? use->imported : Bytes();
 }
 
+std::optional<Bytes> TenantTable::counted_in(pid_t pid, const GpuUuid& gpu) const {
+  const auto use = use_of(pid, gpu);
+  return use ? std::optional(use->used) : std::nullopt;
+}
+
+std::vector<pid_t> TenantTable::present_on(const GpuUuid& gpu) const {
+  std::vector<pid_t> present;
+  for (const auto& [pid, tenant] : of_process_) {
+    const auto slot = tenant->dead ? std::nullopt : tenant->slot_of(gpu);
+    if (!slot || (!present.empty() && present.back() == pid)) continue;
+    const TenantUse use = read_use(tenant->shared(), *slot);
+    if (!use.used.is_zero() || use.allocations > 0) present.push_back(pid);
+  }
+  return present;
+}
+
 std::optional<TenantUse> TenantTable::use_of(pid_t pid, const GpuUuid& gpu) const {
   const auto [begin, end] = of_process_.equal_range(pid);
   for (auto at = begin; at != end; ++at) {

@@ -20,6 +20,10 @@ class TenantLeases {
   virtual std::optional<LeaseId> lease_of(pid_t pid) const = 0;
   // What the process says that it has of memory that others have made, of what it is charged for.
   virtual Bytes imported_by(pid_t pid, const GpuUuid& gpu) const = 0;
+  // What libgpurota counts in the process, by its own word: for where the driver has no figure.
+  virtual std::optional<Bytes> counted_in(pid_t pid, const GpuUuid& gpu) const = 0;
+  // The processes with memory or a context there, by their own word: for where the driver has no list.
+  virtual std::vector<pid_t> present_on(const GpuUuid& gpu) const = 0;
 };
 
 class TenantTable final : public TenantLeases {
@@ -41,6 +45,8 @@ class TenantTable final : public TenantLeases {
 
   std::optional<LeaseId> lease_of(pid_t pid) const override;
   Bytes imported_by(pid_t pid, const GpuUuid& gpu) const override;
+  std::optional<Bytes> counted_in(pid_t pid, const GpuUuid& gpu) const override;
+  std::vector<pid_t> present_on(const GpuUuid& gpu) const override;
   // What the process says of itself on this GPU.
   std::optional<TenantUse> use_of(pid_t pid, const GpuUuid& gpu) const;
 

@@ -102,7 +102,7 @@ void TurnKeeper::refresh() {
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
     const GpuUuid& uuid = gpu.info.uuid;
     sched::GpuSettings wanted =
-        for_turns(gpu.info, settings_of(gpu.info, parts_.config.turns, parts_.states.of(uuid)));
+        for_turns(gpu.info, settings_of(gpu.info, parts_.config, parts_.states.of(uuid)));
     const auto known = applied_.find(uuid);
     if (known != applied_.end() && known->second == wanted) continue;
     if (const auto set = turns_.set_gpu(wanted); !set) {
@@ -124,7 +124,7 @@ void TurnKeeper::refresh() {
 Result<void> TurnKeeper::check(const GpuInfo& gpu, const GpuSettings& settings) const {
   const Bytes promised = slices(gpu.uuid);
   const Bytes needed = need(gpu.uuid).most;
-  const GpuSettings before = settings_of(gpu, parts_.config.turns, parts_.states.of(gpu.uuid));
+  const GpuSettings before = settings_of(gpu, parts_.config, parts_.states.of(gpu.uuid));
   // What does not fit already is no reason against anything else that is set.
   if (settings.capacity < before.capacity && promised + needed > settings.capacity) {
     return fail(

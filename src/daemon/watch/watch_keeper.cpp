@@ -59,6 +59,10 @@ std::string pids_of(const watch::Finding& finding) {
   return fmt::format(" (process {})", text);
 }
 
+std::string amount(std::optional<Bytes> used) {
+  return used ? to_string(*used) : "an unknown amount";
+}
+
 std::string count_of(std::size_t processes) {
   return fmt::format("{} process{}", processes, processes == 1 ? "" : "es");
 }
@@ -74,6 +78,7 @@ watch::Look WatchKeeper::look_at(const GpuSample& sample) {
   watch::Look look;
   look.gpu = sample.uuid;
   look.used = sample.used;
+  look.lists_processes = sample.lists_processes;
   for (const GpuProcess& process : sample.processes) {
     const Attribution::Owner& owner = parts_.attribution.owner_of(process.pid);
     watch::SeenProcess seen;
@@ -90,6 +95,8 @@ watch::Look WatchKeeper::look_at(const GpuSample& sample) {
     const auto tenant = parts_.tenants.lease_of(process.pid);
     seen.tenant = tenant.has_value();
     if (tenant) seen.imported = parts_.tenants.imported_by(process.pid, sample.uuid);
+    if (tenant && !seen.used && !sample.used)
+      seen.used = parts_.tenants.counted_in(process.pid, sample.uuid);
     seen.lease = tenant ? tenant : owner.lease;
     if (seen.lease && !parts_.leases.find(*seen.lease)) seen.lease.reset();
     look.processes.push_back(std::move(seen));
@@ -170,6 +177,8 @@ GpuStates::Unreserved WatchKeeper::unreserved(const watch::Look& look) const {
 }
 
 bool WatchKeeper::has_foreign(const watch::Look& look) const {
+  // Where nobody can say who is there, somebody may be.
+  if (!look.lists_processes) return true;
   const watch::Policy rules = policy();
   return std::any_of(look.processes.begin(), look.processes.end(), [&](const auto& process) {
     return !process.gone && !watch::is_ignored(process, rules) &&
@@ -262,18 +271,17 @@ std::string WatchKeeper::describe(const watch::Finding& finding) const {
   const LeaseEntry* lease = finding.lease ? parts_.leases.find(*finding.lease) : nullptr;
   switch (finding.kind) {
     case watch::FindingKind::kUnreservedUse:
-      text =
-          fmt::format("{} on {} in use without a lease by {}", to_string(finding.used), where, who);
+      text = fmt::format("{} on {} in use without a lease by {}", amount(finding.used), where, who);
       break;
     case watch::FindingKind::kForeignUse:
       text = fmt::format("{} on {}, which {} of {} has exclusively, in use by {}",
-                         to_string(finding.used), where, to_string(*finding.lease),
+                         amount(finding.used), where, to_string(*finding.lease),
                          lease ? user(lease->lease.uid) : "nobody", who);
       break;
     case watch::FindingKind::kOverLimit: {
       const LeaseGpu* share = lease ? lease->lease.find_gpu(finding.gpu) : nullptr;
       text = fmt::format("{} uses {} of {}, its limit is {}", to_string(*finding.lease),
-                         to_string(finding.used), where,
+                         amount(finding.used), where,
                          share && share->limit ? to_string(*share->limit) : "less");
       break;
     }
@@ -288,7 +296,7 @@ std::string WatchKeeper::describe(const watch::Finding& finding) const {
       text = fmt::format(
           "{} on {} in use under {} by {} without a limit: libgpurota is loaded there but does not "
           "limit it; please report this, with what GPUROTA_DEBUG=1 prints",
-          to_string(finding.used), where, to_string(*finding.lease), who);
+          amount(finding.used), where, to_string(*finding.lease), who);
       break;
   }
   if (finding.container && !watch::is_of_its_lease(finding.kind)) {

@@ -360,5 +360,19 @@ TEST_F(WatchKeeperTest, EachFindingHasOneBeginningAndOneEnd) {
   EXPECT_EQ(events(proto::EventType::kFindingEnded).size(), 1u);
 }
 
+TEST_F(WatchKeeperTest, WhereTheDriverTellsNoMemoryTheLibrarysCountStandsForIt) {
+  const LeaseId id = lease_of(1000, gib(8), {"train"});
+  const pid_t pid = leases.find(id)->main->pid();
+  tenants[pid] = id;
+  counted[pid] = gib(2);
+  sample.processes = {{pid, std::nullopt, false}};
+  sample.used.reset();
+  EXPECT_EQ(keeper.look_at(sample).processes[0].used, gib(2));
+  sample.processes = {{pid, gib(3), false}};
+  EXPECT_EQ(keeper.look_at(sample).processes[0].used, gib(3));
+  sample.lists_processes = false;
+  EXPECT_TRUE(keeper.has_foreign(keeper.look_at(sample))) << "nobody can say that there is nobody";
+}
+
 }  // namespace
 }  // namespace gpurota::daemon

@@ -69,6 +69,11 @@ class WatchKeeperTest : public FakeWorldTest,
     const auto bytes = imported.find(pid);
     return bytes == imported.end() ? Bytes() : bytes->second;
   }
+  std::optional<Bytes> counted_in(pid_t pid, const GpuUuid&) const override {
+    const auto bytes = counted.find(pid);
+    return bytes == counted.end() ? std::nullopt : std::optional(bytes->second);
+  }
+  std::vector<pid_t> present_on(const GpuUuid&) const override { return {}; }
   void tell_owner(LeaseId lease, const std::string& text) override { notices[lease] += text; }
   void on_notice(const Notice& notice) override { sent[notice.to].push_back(notice); }
   void release(LeaseId lease, const std::string&) override { released.push_back(lease); }
@@ -96,7 +101,7 @@ class WatchKeeperTest : public FakeWorldTest,
   void look(Duration later = 250ms) {
     loop.advance(later);
     sample.used = Bytes();
-    for (const GpuProcess& process : sample.processes) sample.used += *process.used;
+    for (const GpuProcess& process : sample.processes) *sample.used += *process.used;
     keeper.on_look(keeper.look_at(sample));
   }
   std::vector<ports::StoredEvent> events(proto::EventType type) const {
@@ -123,6 +128,7 @@ class WatchKeeperTest : public FakeWorldTest,
   std::map<LeaseId, LeaseCharge> charges;
   Bytes counted_again;
   std::map<pid_t, Bytes> imported;
+  std::map<pid_t, Bytes> counted;
   std::map<pid_t, LeaseId> tenants;
   std::map<pid_t, watch::Library> libraries;
   std::map<uid_t, std::optional<std::vector<std::string>>> groups;  // none: not known yet

@@ -35,13 +35,13 @@ std::string waiting_text(const proto::LeaseGpu& share) {
 
 std::string over_limit_text(const SeenPod& pod) {
   const proto::Finding& found = *pod.over_limit;
+  const Bytes used = found.used_bytes.value_or(Bytes());  // known, as it is above the limit
   for (const proto::LeaseGpu& share : pod.lease->gpus) {
     if (share.uuid != found.gpu_uuid || !share.limit_bytes) continue;
-    return fmt::format("Holds {} of GPU {} and may hold {}",
-                       to_string(found.used_bytes, *share.limit_bytes), gpu_text(share),
-                       to_string(*share.limit_bytes));
+    return fmt::format("Holds {} of GPU {} and may hold {}", to_string(used, *share.limit_bytes),
+                       gpu_text(share), to_string(*share.limit_bytes));
   }
-  return fmt::format("Holds {} of a GPU, more than it may", to_string(found.used_bytes));
+  return fmt::format("Holds {} of a GPU, more than it may", to_string(used));
 }
 
 }  // namespace

@@ -138,6 +138,7 @@ std::vector<SliceDevice> slice_devices(const std::vector<NodeGpu>& gpus,
     const auto device = [&](Resource of) { return common(gpu, of, driver, rules); };
     devices.push_back(for_whole(gpu, claims, device(Resource::kGpu)));
     devices.push_back(for_memory(gpu, claims, device(Resource::kMemory)));
+    if (!gpu.takes_turns) continue;
     SliceDevice turns = for_turns(gpu, claims, host, device(Resource::kTurn));
     turns.attributes["hostMemory"] = fmt::format("{}Mi", host.count() >> 20);
     devices.push_back(std::move(turns));

@@ -50,6 +50,12 @@ TEST(Slice, SaysWhatADeviceIsForSelectors) {
   EXPECT_EQ(architecture_of("99.0"), "");
 }
 
+TEST(Slice, HasNoTurnsOfAGpuWhoseMemoryCannotMove) {
+  NodeGpu unified = gpu("GPU-A");
+  unified.takes_turns = false;
+  EXPECT_EQ(of(unified).size() + 1, of(gpu("GPU-A")).size());
+}
+
 TEST(Slice, SaysWhereAGpuIsByTheNamesThatAllDriversShare) {
   NodeGpu joined = gpu("GPU-A");
   joined.pci = "00000000:01:00.0";

@@ -11,7 +11,8 @@ export interface Gpu {
   is_instance: boolean;
   state: string;
   memory_bytes: number;
-  used_bytes: number;
+  used_bytes: number | null;
+  unified: boolean;
   reserved_bytes: number;
   slices_bytes: number;
   swap_bytes: number;
@@ -38,7 +39,7 @@ export interface LeaseGpu {
   label: string;
   uuid: string;
   limit_bytes: number | null;
-  used_bytes: number;
+  used_bytes: number | null;
   processes: number;
   turn: string | null;
   turn_position: number | null;

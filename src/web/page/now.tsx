@@ -15,7 +15,7 @@ interface Part {
 // The memory of a GPU, from left to right; together all of it.
 function partsOf(gpu: Gpu): Part[] {
   const known = gpu.slices_bytes + gpu.swap_bytes + gpu.unreserved_bytes;
-  const other = Math.max(0, gpu.used_bytes - known);
+  const other = Math.max(0, (gpu.used_bytes ?? known) - known);
   const used = known + other;
   const unused = Math.max(0, gpu.memory_bytes - used);
   const promised = Math.min(unused, Math.max(0, gpu.reserved_bytes - gpu.slices_bytes));
@@ -35,7 +35,7 @@ function MemoryBar({ gpu }: { gpu: Gpu }) {
   return (
     <div class="memory">
       <p class="figure">
-        <b>{gib(gpu.used_bytes)}</b> of {gib(gpu.memory_bytes)} GiB in use
+        <b>{gpu.used_bytes === null ? "?" : gib(gpu.used_bytes)}</b> of {gib(gpu.memory_bytes)} GiB in use{gpu.unified && ", with the machine's programs"}
       </p>
       <div class="bar" aria-hidden="true">
         {parts.map((part) => (
@@ -139,7 +139,7 @@ function LeaseRow({ lease, share, now }: { lease: Lease; share: LeaseGpu; now: s
         <LeaseActions lease={lease} />
       </td>
       <td class="number">
-        {gib(share.used_bytes)}<span class="limit"> / {limit === null ? "all" : gib(limit)}</span>
+        {share.used_bytes === null ? "?" : gib(share.used_bytes)}<span class="limit"> / {limit === null ? "all" : gib(limit)}</span>
       </td>
       <td class="number">
         {lease.ends && <small>ends in {duration(secondsBetween(now, lease.ends))}</small>}
