@@ -71,12 +71,12 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       roster_(places_.roster),
       tenants_(tenants_parts()),
       limits_({leases_, grants_, config_, control_, turns_}),
-      courier_({world_.loop, world_.runner, world_.processes, config_, world_.wall_clock}),
+      notifier_({world_.loop, world_.runner, world_.processes, config_, world_.wall_clock}),
       notices_(notices_parts()),
       end_warnings_({world_.loop, leases_, control_, world_.wall_clock}),
-      booking_notices_({gpus_, courier_, world_.wall_clock}),
+      booking_notices_({gpus_, notifier_, world_.wall_clock}),
       booking_warnings_(
-          {world_.loop, world_.processes, config_, gpus_, bookings_, leases_, control_, courier_,
+          {world_.loop, world_.processes, config_, gpus_, bookings_, leases_, control_, notifier_,
            world_.wall_clock,
            [this](const BookingEntry& booking) { return bookings_.leaving_for(booking); }}),
       jobs_(jobs_parts()),
@@ -86,15 +86,15 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       watch_(watch_parts()),
       strict_({world_.loop, config_, gpus_, leases_, users_, world_.processes, recorder_,
                places_.driver_root, places_.device_memory}),
-      series_({world_.loop, gpus_, leases_, [this](LeaseId lease) { return turns_.look(lease); },
+      series_({world_.loop, gpus_, leases_, [this](LeaseId lease) { return turns_.figures_of(lease); },
                world_.wall_clock, world_.series}),
       views_(views_parts()),
-      looks_(looks_parts()),
+      sample_handler_(sample_handler_parts()),
       health_(health_parts()),
       methods_(methods_parts()),
-      house_(house_parts()),
+      house_(housekeeping_parts()),
       end_(world_.loop, control_, roster_, grants_) {
-  sampler_.set_listener(looks_);
+  sampler_.set_listener(sample_handler_);
   world_.processes.set_admission([this](uid_t uid) -> Result<std::shared_ptr<void>> {
     GPUROTA_ASSIGN_OR_RETURN(UserBudgets::Held held, budgets_.take(uid, Budget::kDescriptors));
     return std::make_shared<UserBudgets::Held>(std::move(held));
@@ -106,7 +106,7 @@ LeaseHooks Daemon::lease_hooks() {
           .check_new = [this](const Lease& lease) { return turns_.check_new(lease); },
           .holds_memory =
               [this](LeaseId lease) {
-                return tenants_.holds_memory(lease) || looks_.holds_memory(lease);
+                return tenants_.holds_memory(lease) || sample_handler_.holds_memory(lease);
               },
           .end_of_command =
               [this](const LeaseEntry& entry) { return job_leases_.end_of_command(entry); },
@@ -219,7 +219,7 @@ LeaseNotices::Parts Daemon::notices_parts() {
           .config = config_,
           .gpus = gpus_,
           .owners = control_,
-          .listener = courier_,
+          .listener = notifier_,
           .wall_clock = world_.wall_clock};
 }
 
@@ -265,7 +265,7 @@ WatchKeeper::Parts Daemon::watch_parts() {
           .enforcement = job_leases_,
           .samples = sampler_,
           .groups = users_,
-          .notices = courier_,
+          .notices = notifier_,
           .libraries = &libraries_,
           .read_container = container_reader(places_.driver_root),
           .charge_of = LeaseCharges(grants_, turns_),
@@ -292,7 +292,7 @@ Views::Parts Daemon::views_parts() {
           .bookings = &bookings_};
 }
 
-Looks::Parts Daemon::looks_parts() {
+SampleHandler::Parts Daemon::sample_handler_parts() {
   return {.loop = world_.loop,
           .processes = world_.processes,
           .config = config_,
@@ -331,7 +331,7 @@ Health::Parts Daemon::health_parts() {
           .watch = watch_,
           .strict = strict_,
           .views = views_,
-          .looks = looks_,
+          .sample_handler = sample_handler_,
           .series = series_,
           .preload = places_.preload,
           .longest_rounds = world_.longest_rounds};
@@ -366,13 +366,13 @@ CallParts Daemon::methods_parts() {
           .config = &config_,
           .bookings = &bookings_,
           .cdi = &cdi_,
-          .courier = &courier_,
+          .notifier = &notifier_,
           .series = &series_,
           .wake_streams = [this] { control_.on_event(); },
           .sessions = &sessions_};
 }
 
-Housekeeping::Parts Daemon::house_parts() {
+Housekeeping::Parts Daemon::housekeeping_parts() {
   return {.loop = world_.loop,
           .log = log_,
           .gpus = gpus_,
@@ -478,7 +478,7 @@ Result<void> Daemon::restore() {
   roster_.load(world_.processes, now, settled);
   for (const auto& [id, entry] : leases_.entries()) {
     grants_.hold_until(id, settled);
-    for (const LeaseGpu& gpu : entry.lease.gpus) sampler_.look_soon(gpu.uuid);
+    for (const LeaseGpu& gpu : entry.lease.gpus) sampler_.sample_soon(gpu.uuid);
   }
   turns_.restore(settled);
   return {};

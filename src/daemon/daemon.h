@@ -14,13 +14,13 @@
 #include "daemon/housekeeping.h"
 #include "daemon/leases/cdi_specs.h"
 #include "daemon/leases/past_bookings.h"
-#include "daemon/looks.h"
 #include "daemon/notices/booking_notices.h"
 #include "daemon/notices/booking_warnings.h"
-#include "daemon/notices/courier.h"
 #include "daemon/notices/end_warnings.h"
 #include "daemon/notices/lease_notices.h"
+#include "daemon/notices/notifier.h"
 #include "daemon/orderly_end.h"
+#include "daemon/sample_handler.h"
 #include "daemon/site_config.h"
 #include "daemon/supervised/job_leases.h"
 #include "daemon/tenants/lease_charges.h"
@@ -112,10 +112,10 @@ class Daemon : private Reloading {
   Fillers::Parts fillers_parts();
   WatchKeeper::Parts watch_parts();
   Views::Parts views_parts();
-  Looks::Parts looks_parts();
+  SampleHandler::Parts sample_handler_parts();
   Health::Parts health_parts();
   CallParts methods_parts();
-  Housekeeping::Parts house_parts();
+  Housekeeping::Parts housekeeping_parts();
   // What follows from a change of a lease, a request or a booking: calls all whom it concerns, in the order that is written
   // there, with the reason for it.
   void publish(const LeaseEntry& entry, bool gone);
@@ -170,7 +170,7 @@ class Daemon : private Reloading {
   TenantRoster roster_;
   TenantServer tenants_;
   LimitKeeper limits_;
-  Courier courier_;
+  Notifier notifier_;
   LeaseNotices notices_;
   EndWarnings end_warnings_;
   BookingNotices booking_notices_;
@@ -183,7 +183,7 @@ class Daemon : private Reloading {
   StrictAccess strict_;
   SeriesKeeper series_;
   Views views_;
-  Looks looks_;
+  SampleHandler sample_handler_;
   Health health_;
   ControlMethods methods_;
   Housekeeping house_;

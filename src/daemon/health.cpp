@@ -25,7 +25,7 @@ proto::Health::Reply Health::health() const {
   if (const auto error = store_error()) reply.store_error = error->message;
   for (const auto& [type, count] : parts_.recorder.counts()) reply.events.push_back({type, count});
   reply.waits = parts_.recorder.waits();
-  reply.recovered_bytes = parts_.looks.recovered();
+  reply.recovered_bytes = parts_.sample_handler.recovered();
   reply.refusals = parts_.records.refused_allocations();
   if (parts_.longest_rounds) {
     using std::chrono::microseconds;

@@ -10,7 +10,7 @@
 #include "daemon/leases/automatic_leases.h"
 #include "daemon/leases/cdi_specs.h"
 #include "daemon/leases/lease_manager.h"
-#include "daemon/looks.h"
+#include "daemon/sample_handler.h"
 #include "daemon/site_config.h"
 #include "daemon/tenants/tenant_table.h"
 #include "daemon/users/user_budgets.h"
@@ -46,7 +46,7 @@ class Health final : public DaemonSelf {
     const WatchKeeper& watch;
     const StrictAccess& strict;
     const Views& views;
-    const Looks& looks;
+    const SampleHandler& sample_handler;
     const SeriesKeeper& series;
     std::string preload;                                 // libgpurota.so; empty: not found
     std::function<sys::LongestRounds()> longest_rounds;  // of the loop; empty: not told

@@ -71,7 +71,7 @@ TEST_F(EvictionTest, ItIsOutWhenNothingIsLeftAndALookAfterThatShowsIt) {
   now += 1s;
   drained({});
   EXPECT_EQ(look(), Step::kGoing) << "the look began before";
-  EXPECT_TRUE(eviction.wants_look());
+  EXPECT_TRUE(eviction.wants_sample());
   now += 10ms;
   seen(mib(610));
   EXPECT_EQ(look(), Step::kOut);

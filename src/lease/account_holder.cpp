@@ -9,7 +9,7 @@ namespace {
 // driver takes, and credits after it gives. So a rise is believed when this many looks in a row show
 // at least that much, and a fall only when the tenant has neither allocated nor freed all that time.
 // 1 s at the default period.
-constexpr std::size_t kAgreeingLooks = 4;
+constexpr std::size_t kAgreeingSamples = 4;
 
 }  // namespace
 
@@ -45,8 +45,8 @@ void AccountHolder::measure_dead(const Measurement& measurement) {
 
 void AccountHolder::settle(const Look& look) {
   window.push_back(look);
-  if (window.size() > kAgreeingLooks) window.pop_front();
-  if (window.size() < kAgreeingLooks) return;
+  if (window.size() > kAgreeingSamples) window.pop_front();
+  if (window.size() < kAgreeingSamples) return;
   const bool quiet = std::all_of(window.begin(), window.end(),
                                  [&](const Look& other) { return other.used == look.used; });
   Bytes least = look.beside;

@@ -19,7 +19,7 @@ namespace gpurota::daemon {
 
 class Bookings;
 class CdiSpecs;
-class Courier;
+class Notifier;
 class Fillers;
 class Jobs;
 class SeriesKeeper;
@@ -76,7 +76,7 @@ struct CallParts {
   const config::Config* config = nullptr;
   Bookings* bookings = nullptr;
   const CdiSpecs* cdi = nullptr;
-  Courier* courier = nullptr;
+  Notifier* notifier = nullptr;
   const SeriesKeeper* series = nullptr;
   // A stream has an answer. With `courier` and `sessions`.
   std::function<void()> wake_streams{};

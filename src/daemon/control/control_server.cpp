@@ -49,17 +49,17 @@ void turn_away(const Fd& fd, const Error& why) {
 ControlServer::ControlServer(Parts parts)
     : parts_(std::move(parts)),
       turns_(parts_.loop, *this),
-      doorman_(parts_.loop, {"client", [this] { return parts_.config.max_connections_per_user; },
-                             [this](uid_t uid) {
-                               return std::count_if(
-                                   connections_.begin(), connections_.end(),
-                                   [&](const auto& c) { return c.second->caller.uid == uid; });
-                             },
-                             parts_.budgets,
-                             [this](Fd fd, const ipc::Peer& peer, UserBudgets::Held held) {
-                               welcome(std::move(fd), peer, std::move(held));
-                             },
-                             turn_away}),
+      acceptor_(parts_.loop, {"client", [this] { return parts_.config.max_connections_per_user; },
+                              [this](uid_t uid) {
+                                return std::count_if(
+                                    connections_.begin(), connections_.end(),
+                                    [&](const auto& c) { return c.second->caller.uid == uid; });
+                              },
+                              parts_.budgets,
+                              [this](Fd fd, const ipc::Peer& peer, UserBudgets::Held held) {
+                                welcome(std::move(fd), peer, std::move(held));
+                              },
+                              turn_away}),
       bounds_({parts_.loop, parts_.budgets, connections_,
                [this](const Connection& connection) { resume_soon(connection); }}) {}
 ControlServer::~ControlServer() = default;
@@ -68,11 +68,11 @@ Result<void> ControlServer::listen(CallHandler& calls, const std::string& path,
                                    const ipc::ListenOptions& options) {
   calls_ = &calls;
   GPUROTA_TRY(turns_.start());
-  return doorman_.listen(path, options);
+  return acceptor_.listen(path, options);
 }
 
 bool ControlServer::finish() {
-  doorman_.close();
+  acceptor_.close();
   return std::any_of(connections_.begin(), connections_.end(), [](const auto& entry) {
     const Connection& connection = *entry.second;
     return connection.queued || connection.postponed || connection.long_answer ||

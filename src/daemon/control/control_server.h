@@ -21,7 +21,7 @@
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/owners.h"
 #include "daemon/leases/queue.h"
-#include "daemon/users/doorman.h"
+#include "daemon/users/acceptor.h"
 #include "daemon/users/fair_turns.h"
 #include "daemon/users/served_turns.h"
 #include "ports/durability.h"
@@ -113,7 +113,7 @@ class ControlServer final : public Owners, private TurnClient<const ControlConne
   LongAnswers long_answers_;
   bool news_posted_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>();  // what is posted may come too late
-  Doorman doorman_;
+  Acceptor acceptor_;
   ReaderBounds bounds_;
 };
 

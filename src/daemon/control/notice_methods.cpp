@@ -1,7 +1,7 @@
 #include "daemon/control/notice_methods.h"
 
 #include "daemon/control/calls.h"
-#include "daemon/notices/courier.h"
+#include "daemon/notices/notifier.h"
 #include "proto/codec.h"
 
 #include <chrono>
@@ -19,8 +19,8 @@ struct TestAnswers {
 
 class TestStream final : public AnswerStream {
  public:
-  TestStream(Courier& courier, std::function<void()> wake_streams, Notice notice)
-      : courier_(courier), wake_streams_(std::move(wake_streams)), notice_(std::move(notice)) {}
+  TestStream(Notifier& notifier, std::function<void()> wake_streams, Notice notice)
+      : notifier_(notifier), wake_streams_(std::move(wake_streams)), notice_(std::move(notice)) {}
 
   std::optional<std::string> next() override {
     if (!std::exchange(begun_, true)) begin();
@@ -33,8 +33,8 @@ class TestStream final : public AnswerStream {
 
  private:
   void begin() {
-    answers_->open = courier_.test(notice_, [answers = answers_, wake = wake_streams_](
-                                                Channel channel, const ports::ProgramEnd& end) {
+    answers_->open = notifier_.test(notice_, [answers = answers_, wake = wake_streams_](
+                                                 Channel channel, const ports::ProgramEnd& end) {
       const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(end.took);
       answers->said.push_back({.channel = to_string(channel),
                                .sent = end.is_good(),
@@ -49,7 +49,7 @@ class TestStream final : public AnswerStream {
     }
   }
 
-  Courier& courier_;
+  Notifier& notifier_;
   std::function<void()> wake_streams_;
   Notice notice_;
   bool begun_ = false;
@@ -63,19 +63,19 @@ Outcome NoticeMethods::on(const Caller& caller, const proto::TestNotice& call) {
   if (user != caller.uid && !parts_.views.is_administrator(caller.uid)) {
     return refused({Code::kDenied, 0, "only administrators may send a test to somebody else"});
   }
-  if (!parts_.courier || !parts_.wake_streams) {
+  if (!parts_.notifier || !parts_.wake_streams) {
     return refused({Code::kUnavailable, 0, "this daemon notifies nobody"});
   }
   Notice notice{.kind = NoticeKind::kTest, .to = user};
   notice.text = "this is a test: you would be told of your leases in this way";
   notice.by = caller.uid;
-  if (const auto may = parts_.courier->check_test(notice); !may) return refused(may.error());
+  if (const auto may = parts_.notifier->check_test(notice); !may) return refused(may.error());
   Outcome outcome = replied<proto::TestNotice>(
       {.channel = "none",
        .detail = "nothing is sent: a test has several answers, call it with `more`"});
   // It is sent when the first of them is asked for.
   outcome.stream =
-      std::make_shared<TestStream>(*parts_.courier, parts_.wake_streams, std::move(notice));
+      std::make_shared<TestStream>(*parts_.notifier, parts_.wake_streams, std::move(notice));
   return outcome;
 }
 

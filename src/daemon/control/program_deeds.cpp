@@ -1,9 +1,9 @@
 #include "daemon/control/program_deeds.h"
 
 #include "base/text.h"
-#include "daemon/notices/courier.h"
 #include "daemon/notices/lease_notices.h"
 #include "daemon/notices/notice_text.h"
+#include "daemon/notices/notifier.h"
 
 #include <fmt/format.h>
 
@@ -37,12 +37,12 @@ void ProgramDeed::tell(const std::string& did, NoticeKind kind) const {
                               said_text(reason_));
   event.detail = fmt::format("{}: {}", display_text(name_, 64), command_);
   parts_.recorder.record(std::move(event));
-  if (parts_.courier == nullptr) return;
+  if (parts_.notifier == nullptr) return;
   Notice notice{.kind = kind, .to = owner_};
   notice.text = program_text(author, did, what_, name_, reason_);
   notice.reason = reason_;
   notice.by = caller_;
-  parts_.courier->on_notice(notice);
+  parts_.notifier->on_notice(notice);
 }
 
 }  // namespace gpurota::daemon

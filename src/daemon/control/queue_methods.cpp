@@ -107,7 +107,7 @@ Outcome QueueMethods::place(const Caller& caller, const AcquireRequest& request)
   }
   // It may be that a GPU looks taken only because nobody has looked since.
   if (place || place.error().error.code == Code::kNoGpu) {
-    for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.samples.look_soon(gpu.info.uuid);
+    for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.samples.sample_soon(gpu.info.uuid);
   }
   Outcome outcome;
   if (!place) {

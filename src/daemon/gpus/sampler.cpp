@@ -42,7 +42,7 @@ void Sampler::watch(const GpuInfo& gpu) {
   look(watched);
 }
 
-void Sampler::look_soon(const GpuUuid& gpu) {
+void Sampler::sample_soon(const GpuUuid& gpu) {
   const auto it = gpus_.find(gpu);
   if (it == gpus_.end()) return;
   if (it->second.looking) {
@@ -56,7 +56,7 @@ void Sampler::look(Watched& gpu) {
   gpu.looking = true;
   gpu.again = false;
   gpu.begun = loop_.now();
-  listener_->before_look(gpu.info.uuid);
+  listener_->before_sample(gpu.info.uuid);
   const bool settings =
       gpu.settings_read == TimePoint{} || gpu.begun - gpu.settings_read >= kSettingsPeriod;
   if (settings) gpu.settings_read = gpu.begun;
@@ -108,27 +108,27 @@ void Sampler::read_figures(Watched& gpu) {
       });
 }
 
-void Sampler::glimpse(const GpuUuid& gpu, Duration period) {
+void Sampler::poll_processes(const GpuUuid& gpu, Duration period) {
   const auto it = gpus_.find(gpu);
-  if (it == gpus_.end() || it->second.glimpse_period == period) return;
-  it->second.glimpse_period = period;
-  if (period > Duration(0) && !it->second.glimpse_timer) glimpse(it->second);
+  if (it == gpus_.end() || it->second.poll_period == period) return;
+  it->second.poll_period = period;
+  if (period > Duration(0) && !it->second.poll_timer) poll_processes(it->second);
 }
 
-void Sampler::glimpse(Watched& gpu) {
-  const auto this_timer = std::move(gpu.glimpse_timer);
-  if (gpu.glimpse_period <= Duration(0)) return;
+void Sampler::poll_processes(Watched& gpu) {
+  const auto this_timer = std::move(gpu.poll_timer);
+  if (gpu.poll_period <= Duration(0)) return;
   // A look that is under way shows more; a driver that hangs is told by the looks.
-  if (!gpu.looking && !gpu.glimpsing) {
-    gpu.glimpsing = true;
+  if (!gpu.looking && !gpu.polling) {
+    gpu.polling = true;
     gpu.worker->run([probe = gpu.probe, info = gpu.info] { return probe->read_compute_pids(info); },
                     [this, &gpu](const Result<std::vector<pid_t>>& pids) {
-                      gpu.glimpsing = false;
-                      if (pids) listener_->on_glimpse(gpu.info.uuid, *pids);
+                      gpu.polling = false;
+                      if (pids) listener_->on_polled(gpu.info.uuid, *pids);
                     });
   }
-  gpu.glimpse_timer = loop_.add_timer(loop_.now() + gpu.glimpse_period, ports::Urgency::kSafety,
-                                      [this, &gpu] { glimpse(gpu); });
+  gpu.poll_timer = loop_.add_timer(loop_.now() + gpu.poll_period, ports::Urgency::kSafety,
+                                   [this, &gpu] { poll_processes(gpu); });
 }
 
 void Sampler::schedule(Watched& gpu, TimePoint when) {

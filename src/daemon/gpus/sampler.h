@@ -31,8 +31,8 @@ class Sampler final : public Samples {
   void watch(const GpuInfo& gpu);
   // From the next look at each GPU on.
   void set_period(Duration period) { period_ = period; }
-  void look_soon(const GpuUuid& gpu) override;
-  void glimpse(const GpuUuid& gpu, Duration period) override;
+  void sample_soon(const GpuUuid& gpu) override;
+  void poll_processes(const GpuUuid& gpu, Duration period) override;
   // The GPU's settings, at most a few seconds old while it answers.
   std::vector<ports::GpuProbe::Setting> settings(const GpuUuid& gpu) const;
 
@@ -57,9 +57,9 @@ class Sampler final : public Samples {
     bool again = false;
     bool reported_hang = false;
     TimePoint begun{};
-    Duration glimpse_period{};
-    ports::EventLoop::SourcePtr glimpse_timer;
-    bool glimpsing = false;
+    Duration poll_period{};
+    ports::EventLoop::SourcePtr poll_timer;
+    bool polling = false;
   };
 
   void look(Watched& gpu);
@@ -67,7 +67,7 @@ class Sampler final : public Samples {
   void read_figures(Watched& gpu);
   void schedule(Watched& gpu, TimePoint when);
   void on_timer(Watched& gpu);
-  void glimpse(Watched& gpu);
+  void poll_processes(Watched& gpu);
 
   ports::EventLoop& loop_;
   MakeProbe make_probe_;

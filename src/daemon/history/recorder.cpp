@@ -347,7 +347,7 @@ void Recorder::on_refusal(LeaseId lease, uid_t uid, pid_t pid, const GpuUuid& gp
 }
 
 // In the log too: the program can only say that it has no memory.
-void Recorder::on_crowd(LeaseId lease, uid_t uid, pid_t pid, const std::string& why) {
+void Recorder::on_too_many_processes(LeaseId lease, uid_t uid, pid_t pid, const std::string& why) {
   auto event = deny(lease, uid, pid, "process", std::nullopt);
   if (!event) return;
   event->message = fmt::format("a process of {} gets no memory: {}", to_string(lease), why);

@@ -100,7 +100,7 @@ class Recorder final {
   // A process was refused memory.
   void on_refusal(LeaseId lease, uid_t uid, pid_t pid, const GpuUuid& gpu, Bytes asked);
   // A process was refused; `why` says of what there are too many.
-  void on_crowd(LeaseId lease, uid_t uid, pid_t pid, const std::string& why);
+  void on_too_many_processes(LeaseId lease, uid_t uid, pid_t pid, const std::string& why);
   // What the leases with use on this GPU used at the last look; the others used nothing. `loads`: how busy they keep it
   // (lease_loads.h).
   void on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used,

@@ -11,7 +11,7 @@ namespace gpurota::daemon {
 class RecoveredMemory {
  public:
   // One look at one GPU. `of_leases`: what those of its processes hold that belong to a lease.
-  void on_look(const GpuSample& sample, std::map<pid_t, Bytes> of_leases) {
+  void on_sample(const GpuSample& sample, std::map<pid_t, Bytes> of_leases) {
     std::map<pid_t, Bytes>& last = last_[sample.uuid];
     for (const GpuProcess& process : sample.processes) last.erase(process.pid);
     for (const auto& [pid, bytes] : last) total_ += bytes;

@@ -56,8 +56,8 @@ void SeriesKeeper::start() {
   sample();
 }
 
-void SeriesKeeper::on_look(const GpuUuid& gpu, std::map<LeaseId, Bytes> used,
-                           std::optional<std::map<LeaseId, int>> loads) {
+void SeriesKeeper::on_sample(const GpuUuid& gpu, std::map<LeaseId, Bytes> used,
+                             std::optional<std::map<LeaseId, int>> loads) {
   seen_[gpu] = {std::move(used), std::move(loads)};
 }
 

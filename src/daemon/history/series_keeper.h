@@ -22,7 +22,7 @@
 namespace gpurota::daemon {
 
 // What turns know of a lease now.
-struct TurnLook {
+struct TurnFigures {
   bool holds = false;  // it has the turn
   bool waits = false;  // for it
   Bytes out;           // moved out of its GPUs
@@ -34,7 +34,7 @@ class SeriesKeeper {
     ports::EventLoop& loop;
     const GpuTable& gpus;
     const LeaseManager& leases;
-    std::function<std::optional<TurnLook>(LeaseId lease)> turn_of;  // nothing: it takes no turns
+    std::function<std::optional<TurnFigures>(LeaseId lease)> turn_of;  // nothing: it takes no turns
     std::function<WallTime()> wall_clock;
     std::shared_ptr<ports::SeriesStore> store;  // empty: nothing outlives the daemon
   };
@@ -46,11 +46,11 @@ class SeriesKeeper {
   // Takes up what the last daemon left, and samples from now on.
   void start();
   // After each look at a GPU: what leases use there, and how busy they keep it (lease_loads.h).
-  void on_look(const GpuUuid& gpu, std::map<LeaseId, Bytes> used,
-               std::optional<std::map<LeaseId, int>> loads);
+  void on_sample(const GpuUuid& gpu, std::map<LeaseId, Bytes> used,
+                 std::optional<std::map<LeaseId, int>> loads);
 
   // A look at the GPU has failed: what leases do there is not known.
-  void on_failed_look(const GpuUuid& gpu) { seen_.erase(gpu); }
+  void on_failed_sample(const GpuUuid& gpu) { seen_.erase(gpu); }
 
   const series::Rings& rings() const { return rings_; }
   // Why nothing is stored now; and what was wrong with the file that there was.

@@ -106,7 +106,7 @@ class SeriesKeeperTest : public FakeWorldTest {
   lease::GrantBook grants;
   LeaseWorld world{loop, leases, processes, gpus, grants, config, [this] { return wall(); }};
   std::shared_ptr<FakeSeriesStore> store = std::make_shared<FakeSeriesStore>();
-  std::optional<TurnLook> turn;
+  std::optional<TurnFigures> turn;
   std::vector<std::string> told;
 };
 
@@ -155,13 +155,13 @@ TEST_F(SeriesKeeperTest, ALeaseHasItsMemoryAndWhatItWaitedAndHowOftenItWasMovedO
   const auto lease = world.leases.make(request, {{kGpu, gib(8), std::nullopt}}, std::nullopt);
   ASSERT_TRUE(lease);
   const LeaseId id = (*lease)->lease.id;
-  keeper->on_look(kGpu, {{id, gib(2)}}, {});
-  turn = TurnLook{.holds = false, .waits = true, .out = gib(1)};
+  keeper->on_sample(kGpu, {{id, gib(2)}}, {});
+  turn = TurnFigures{.holds = false, .waits = true, .out = gib(1)};
   pass(2);
   turn->out = gib(2);  // goes on
   pass(2);
   pass(2);
-  turn = TurnLook{.holds = true, .waits = false, .out = Bytes()};
+  turn = TurnFigures{.holds = true, .waits = false, .out = Bytes()};
   pass(2);
   turn->out = gib(1);
   pass(2);
@@ -187,13 +187,13 @@ TEST_F(SeriesKeeperTest, OfALeaseWhoseGpuIsInErrorNothingIsKnown) {
   const auto lease = world.leases.make(request, {{kGpu, gib(8), std::nullopt}}, std::nullopt);
   ASSERT_TRUE(lease);
   const LeaseId id = (*lease)->lease.id;
-  keeper->on_look(kGpu, {{id, gib(2)}}, {{{id, 40}}});
+  keeper->on_sample(kGpu, {{id, gib(2)}}, {{{id, 40}}});
   pass(3);
   const auto known = entry(*keeper, wall() - 1s, series::subject_of(id));
   ASSERT_TRUE(known);
   EXPECT_EQ(known->values[series::kUsed], 2048u);
   EXPECT_EQ(known->values[series::kSm], 400u);
-  keeper->on_failed_look(kGpu);
+  keeper->on_failed_sample(kGpu);
   pass(3);
   const auto unknown = entry(*keeper, wall() - 1s, series::subject_of(id));
   ASSERT_TRUE(unknown);
@@ -214,7 +214,7 @@ TEST_F(SeriesKeeperTest, WhoHasManyLeasesLeavesRoomForOthers) {
   for (std::size_t i = 0; i < 2 * series::kMostLeases; ++i) (void)make(6666);
   const LeaseId others = make(1000);
   std::map<LeaseId, Bytes> used = {{first, gib(1)}, {others, gib(2)}};
-  keeper->on_look(kGpu, used, {});
+  keeper->on_sample(kGpu, used, {});
   pass(3);
   EXPECT_TRUE(entry(*keeper, wall() - 1s, series::subject_of(others)));
   EXPECT_TRUE(entry(*keeper, wall() - 1s, series::subject_of(first)));

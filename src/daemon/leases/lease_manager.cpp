@@ -350,7 +350,7 @@ void LeaseManager::watch_endings(LeaseEntry& entry) {
   // What a reservation only covers ends with its time, not when its user gives it back.
   if (entry.cause == EndCause::kExpired) entry.covered.ask_to_end();
   for (const auto& [pid, command] : entry.commands) commands_.stop(id, pid, "its lease is over");
-  for (const LeaseGpu& gpu : entry.lease.gpus) parts_.samples.look_soon(gpu.uuid);
+  for (const LeaseGpu& gpu : entry.lease.gpus) parts_.samples.sample_soon(gpu.uuid);
   entry.timer = parts_.loop.add_timer(now + kEndingPace, ports::Urgency::kSafety,
                                       [this, id] { step_ending(id); });
 }
@@ -378,7 +378,7 @@ void LeaseManager::step_ending(LeaseId id) {
                  {{"lease", to_string(id)}});
       return finish(id);
     }
-    for (const LeaseGpu& gpu : entry.lease.gpus) parts_.samples.look_soon(gpu.uuid);
+    for (const LeaseGpu& gpu : entry.lease.gpus) parts_.samples.sample_soon(gpu.uuid);
   }
   // Without cgroups each look is a walk of all processes, which on a busy machine takes long: others have most of the time.
   const TimePoint after = parts_.loop.now();

@@ -17,8 +17,8 @@
 namespace gpurota::daemon {
 
 struct NoSamples final : Samples {
-  void look_soon(const GpuUuid&) override {}
-  void glimpse(const GpuUuid&, Duration) override {}
+  void sample_soon(const GpuUuid&) override {}
+  void poll_processes(const GpuUuid&, Duration) override {}
 };
 
 struct NoTurns final : TurnNeeds {

@@ -61,7 +61,7 @@ Result<void> FillerAdoption::find_running(FillerEntry& entry, const std::vector<
     spot.stays_from = spot.since;
     spot.may_lack_lease = true;
     spot.turns.on_found(table_.parts.loop.now());
-    table_.parts.samples.glimpse(gpu, filler::kSampleEvery);
+    table_.parts.samples.poll_processes(gpu, filler::kSampleEvery);
     log::info("filler restored", {{"name", entry.spec.name}, {"gpu", gpu.value}});
     take_up_lease(entry, gpu, std::find(out.begin(), out.end(), gpu) != out.end());
   }

@@ -64,7 +64,7 @@ void FillerMoves::step_eviction(const GpuUuid& gpu) {
     case filler::Eviction::Step::kGoing:
       break;
   }
-  if (spot.eviction->wants_look()) table_.parts.samples.look_soon(gpu);
+  if (spot.eviction->wants_sample()) table_.parts.samples.sample_soon(gpu);
   spot.look_timer = table_.parts.loop.add_timer(spot.eviction->next(), ports::Urgency::kSafety,
                                                 [this, gpu] { step_eviction(gpu); });
 }
@@ -79,7 +79,7 @@ void FillerMoves::finish_eviction(const GpuUuid& gpu) {
   spot.turns.on_moved_out(table_.parts.loop.now());
   // `look_timer` may be what has called.
   table_.parts.loop.post([this, gpu] { table_.spots[gpu].look_timer.reset(); });
-  table_.parts.samples.glimpse(gpu, Duration(0));
+  table_.parts.samples.poll_processes(gpu, Duration(0));
   log::info(
       "a filler has been moved to host memory",
       {{"gpu", gpu.value}, {"index", table_.gpu_name(gpu)}, {"stays", to_string(spot.stays)}});
@@ -102,7 +102,7 @@ void FillerMoves::bring_back(const GpuUuid& gpu) {
   if (!spot.stays_from) spot.stays_from = now;
   table_.supervisor.settle(entry);
   spot.turns.on_started(now);
-  table_.parts.samples.glimpse(gpu, filler::kSampleEvery);
+  table_.parts.samples.poll_processes(gpu, filler::kSampleEvery);
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(idle).count();
   table_.record(
       proto::EventType::kFillerResumed, entry, gpu,
@@ -122,9 +122,10 @@ std::optional<FillerStay> FillerMoves::stay_of(LeaseId lease) const {
   return std::nullopt;
 }
 
-bool FillerMoves::expects_look(const GpuUuid& gpu) const {
+bool FillerMoves::expects_sample(const GpuUuid& gpu) const {
   const auto spot = table_.spots.find(gpu);
-  return spot != table_.spots.end() && spot->second.eviction && spot->second.eviction->wants_look();
+  return spot != table_.spots.end() && spot->second.eviction &&
+         spot->second.eviction->wants_sample();
 }
 
 }  // namespace gpurota::daemon

@@ -21,7 +21,7 @@ class FillerMoves {
   void bring_back(const GpuUuid& gpu);
   std::optional<FillerStay> stay_of(LeaseId lease) const;
   // A look at this GPU is all that an eviction waits for.
-  bool expects_look(const GpuUuid& gpu) const;
+  bool expects_sample(const GpuUuid& gpu) const;
 
  private:
   filler::Eviction::Sight eviction_sight(const GpuUuid& gpu) const;

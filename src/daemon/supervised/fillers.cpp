@@ -83,7 +83,7 @@ filler::Sight Fillers::sight_of(const GpuUuid& gpu, bool foreign) const {
   return sight;
 }
 
-void Fillers::on_look(const GpuUuid& gpu, bool foreign, const std::map<LeaseId, Bytes>& used) {
+void Fillers::on_sample(const GpuUuid& gpu, bool foreign, const std::map<LeaseId, Bytes>& used) {
   if (foreign) {
     // Those that somebody started with `gpurota run --filler`.
     std::vector<LeaseId> others;
@@ -106,11 +106,11 @@ void Fillers::on_look(const GpuUuid& gpu, bool foreign, const std::map<LeaseId, 
   moves_.step_eviction(gpu);
 }
 
-void Fillers::on_failed_look(const GpuUuid& gpu) {
+void Fillers::on_failed_sample(const GpuUuid& gpu) {
   if (is_of_interest(gpu)) evaluate(gpu, sight_of(gpu, false));
 }
 
-void Fillers::on_glimpse(const GpuUuid& gpu, const std::vector<pid_t>& pids) {
+void Fillers::on_polled(const GpuUuid& gpu, const std::vector<pid_t>& pids) {
   const GpuEntry* const entry = table_.parts.gpus.find(gpu);
   if (!entry) return;
   const auto& known = entry->sample.processes;
@@ -118,7 +118,7 @@ void Fillers::on_glimpse(const GpuUuid& gpu, const std::vector<pid_t>& pids) {
     return std::none_of(known.begin(), known.end(),
                         [&](const GpuProcess& process) { return process.pid == pid; });
   });
-  if (news) table_.parts.samples.look_soon(gpu);
+  if (news) table_.parts.samples.sample_soon(gpu);
 }
 
 void Fillers::evaluate(const GpuUuid& gpu, const filler::Sight& sight) {
@@ -212,7 +212,7 @@ void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
   const LeaseId id = entry.lease.id;
   const auto it = table_.spots.find(gpu);
   const bool away = gone || (it != table_.spots.end() && it->second.moved_out);
-  table_.parts.samples.glimpse(gpu, away ? Duration(0) : filler::kSampleEvery);
+  table_.parts.samples.poll_processes(gpu, away ? Duration(0) : filler::kSampleEvery);
   if (it == table_.spots.end()) return;
   FillerSpot& spot = it->second;
   if (!spot.lease && !gone && table_.is_kept_by(entry, spot)) {
@@ -310,7 +310,7 @@ void Fillers::settle_spot(const GpuUuid& gpu) {
   spot.look_timer.reset();
   spot.eviction.reset();
   spot.moved_out = spot.told_to_end = false;
-  table_.parts.samples.glimpse(gpu, Duration(0));
+  table_.parts.samples.poll_processes(gpu, Duration(0));
   const auto it = table_.entries.find(id);
   if (it != table_.entries.end() && (was_out || it->second.removed))
     table_.supervisor.settle(it->second);
@@ -365,7 +365,7 @@ void Fillers::start_one(const GpuUuid& gpu) {
     return;
   }
   spot.turns.on_started(now);
-  table_.parts.samples.glimpse(gpu, filler::kSampleEvery);
+  table_.parts.samples.poll_processes(gpu, filler::kSampleEvery);
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(idle).count();
   table_.record(
       proto::EventType::kFillerStarted, entry, gpu,
@@ -413,7 +413,7 @@ Result<const FillerEntry*> Fillers::add(uid_t uid, jobs::JobSpec spec, FillerWis
   table_.count_logs(it->second);
   log::info("filler added", {{"name", it->second.spec.name}, {"uid", uid}});
   for (const GpuEntry& gpu : table_.parts.gpus.entries())
-    table_.parts.samples.look_soon(gpu.info.uuid);
+    table_.parts.samples.sample_soon(gpu.info.uuid);
   return &it->second;
 }
 
@@ -453,7 +453,7 @@ Result<void> Fillers::control(std::uint64_t id, What what, const std::string& by
     }
   }
   for (const GpuEntry& gpu : table_.parts.gpus.entries())
-    table_.parts.samples.look_soon(gpu.info.uuid);
+    table_.parts.samples.sample_soon(gpu.info.uuid);
   return table_.supervisor.check_stored(id, name);
 }
 

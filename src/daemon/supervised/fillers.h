@@ -44,11 +44,11 @@ class Fillers final : Supervisor::Policy {
   Result<std::string> read_log(std::uint64_t id, std::size_t most) const;
 
   // What a good look shows; `foreign`: something there is in no lease and does count. `used`: by leases.
-  void on_look(const GpuUuid& gpu, bool foreign, const std::map<LeaseId, Bytes>& used);
+  void on_sample(const GpuUuid& gpu, bool foreign, const std::map<LeaseId, Bytes>& used);
   // The GPU is in error.
-  void on_failed_look(const GpuUuid& gpu);
+  void on_failed_sample(const GpuUuid& gpu);
   // Which processes compute there now: an unknown one is looked at.
-  void on_glimpse(const GpuUuid& gpu, const std::vector<pid_t>& pids);
+  void on_polled(const GpuUuid& gpu, const std::vector<pid_t>& pids);
   void on_lease_change(const LeaseEntry& entry, bool gone);
   void on_turns_change() { moves_.look_at_evictions(); }
 
@@ -56,7 +56,7 @@ class Fillers final : Supervisor::Policy {
   void move_out(LeaseId lease, const std::string& why);
   std::optional<FillerStay> stay_of(LeaseId lease) const { return moves_.stay_of(lease); }
   // A look at this GPU is all that an eviction waits for.
-  bool expects_look(const GpuUuid& gpu) const { return moves_.expects_look(gpu); }
+  bool expects_sample(const GpuUuid& gpu) const { return moves_.expects_sample(gpu); }
 
   // Takes the filler off the GPU: moves it out where its owner wants that and it can be, ends it else.
   void yield(const GpuUuid& gpu, const std::string& reason);

@@ -129,21 +129,21 @@ void Supervisor::on_keeper_death(std::uint64_t run) {
   const auto it = runs_.find(run);
   if (it == runs_.end()) return;
   // It may be what has called.
-  const auto timer = std::move(it->second.look_again);
+  const auto timer = std::move(it->second.check_again);
   if (const auto keeper = std::exchange(it->second.keeper, {})) {
     launcher_.collect(keeper->pid());
     cgroups_.on_end(keeper->pid());
   }
   const auto handed_over = adopt(run);
   // It may live, and nobody can look at it now.
-  if (!handed_over) return look_again(run);
+  if (!handed_over) return check_again(run);
   if (*handed_over) return policy_.on_handed_over(run);
   runs_.erase(run);
   policy_.on_over(run);
 }
 
-void Supervisor::look_again(std::uint64_t run) {
-  runs_[run].look_again =
+void Supervisor::check_again(std::uint64_t run) {
+  runs_[run].check_again =
       parts_.loop.add_timer(parts_.loop.now() + kLookAgain, ports::Urgency::kHousekeeping,
                             [this, run] { on_keeper_death(run); });
 }

@@ -111,16 +111,16 @@ class Supervisor {
 
  private:
   struct Run {
-    std::optional<TrackedProcess> keeper{};    // or who asks systemd for one; empty: it may live
-    bool starting = false;                     // it is who asks
-    ports::EventLoop::SourcePtr look_again{};  // whether its keeper lives could not be told
+    std::optional<TrackedProcess> keeper{};     // or who asks systemd for one; empty: it may live
+    bool starting = false;                      // it is who asks
+    ports::EventLoop::SourcePtr check_again{};  // whether its keeper lives could not be told
   };
 
   Result<TrackedProcess> watch(std::uint64_t run, pid_t keeper);
   // Watches who holds its lock. False: nobody does.
   Result<bool> adopt(std::uint64_t run);
   void on_keeper_death(std::uint64_t run);
-  void look_again(std::uint64_t run);
+  void check_again(std::uint64_t run);
   void signal(std::uint64_t run, int number);
 
   Parts parts_;

@@ -22,7 +22,7 @@ bool LeaseAnswers::answer(TenantSession& session, const gpurota_msg_automatic& q
     return true;
   }
   if (found.unread) {
-    look_again(session, question);
+    check_again(session, question);
     return true;
   }
   const ports::Durability* const disk = parts_.durability;
@@ -72,7 +72,7 @@ bool LeaseAnswers::go_on(TenantSession& session) {
 }
 
 // In a turn of its user, as whatever a program asks.
-void LeaseAnswers::look_again(TenantSession& session, const gpurota_msg_automatic& question) {
+void LeaseAnswers::check_again(TenantSession& session, const gpurota_msg_automatic& question) {
   session.asking = parts_.loop.add_timer(parts_.loop.now() + AutomaticLeases::kUnreadPeriod,
                                          ports::Urgency::kClient, [this, &session, question] {
                                            if (session.tenant) return;

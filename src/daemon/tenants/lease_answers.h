@@ -34,7 +34,7 @@ class LeaseAnswers {
 
  private:
   bool tell(TenantSession& session, const gpurota_msg_lease& answer);
-  void look_again(TenantSession& session, const gpurota_msg_automatic& question);
+  void check_again(TenantSession& session, const gpurota_msg_automatic& question);
 
   Parts parts_;
   std::set<TenantSession*> unsaid_;             // who wait for a lease until the disk has it

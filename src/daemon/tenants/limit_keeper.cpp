@@ -43,7 +43,7 @@ void LimitKeeper::on_lease_change(const LeaseEntry& entry, bool gone) {
   if (gone) policy_.forget(entry.lease.id);
 }
 
-void LimitKeeper::after_look(const GpuUuid& gpu, TimePoint now) {
+void LimitKeeper::after_sample(const GpuUuid& gpu, TimePoint now) {
   std::vector<lease::LimitedLease> limited;
   for (const auto& [id, entry] : parts_.leases.entries()) {
     const LeaseGpu* share = entry.lease.find_gpu(gpu);

@@ -23,7 +23,7 @@ class LimitKeeper final {
 
   explicit LimitKeeper(Parts parts) : parts_(std::move(parts)) {}
 
-  void after_look(const GpuUuid& gpu, TimePoint now);
+  void after_sample(const GpuUuid& gpu, TimePoint now);
   void on_lease_change(const LeaseEntry& entry, bool gone);
   // How long each grant above a soft limit is to take.
   static Duration throttle(const config::Config& config);

@@ -6,16 +6,16 @@ namespace gpurota::daemon {
 namespace {
 
 // What is held beside is believed when so many looks agree: 1 s at the default period.
-constexpr std::size_t kAgreeingLooks = 4;
+constexpr std::size_t kAgreeingSamples = 4;
 // What a program holds that it need not tell of (modules, local memory) is not taken for memory that did not move.
-constexpr Bytes kUntold = mib(256);
+constexpr Bytes kUnreported = mib(256);
 constexpr Duration kDoubtLasts = std::chrono::hours(1);
 // One who comes as so many users has its oldest ones believed again.
 constexpr std::size_t kMostDoubted = 4096;
 
 // Whether so much more, or less, than it told is most of what it said.
 bool contradicts(Bytes apart, Bytes said) {
-  return apart >= std::max(Bytes(said.count() / 2), kUntold);
+  return apart >= std::max(Bytes(said.count() / 2), kUnreported);
 }
 
 const GpuProcess* find_process(const GpuSample& sample, pid_t pid) {
@@ -45,7 +45,7 @@ std::optional<Bytes> SwapMeasures::told(const SwapTenant& tenant, const SwapMemo
   return held->resident + held->wired;
 }
 
-void SwapMeasures::before_look(SwapTenant& tenant, const GpuUuid& gpu) const {
+void SwapMeasures::before_sample(SwapTenant& tenant, const GpuUuid& gpu) const {
   for (SwapMemory& memory : tenant.memory) {
     if (memory.gpu == gpu) memory.told_before = told(tenant, memory);
   }
@@ -94,7 +94,7 @@ void SwapMeasures::check_return(const SwapTenant& tenant, SwapMemory& memory,
     memory.unproven = false;
     return;
   }
-  if (++memory.unseen < kAgreeingLooks) return;
+  if (++memory.unseen < kAgreeingSamples) return;
   take_off(tenant, memory);
   memory.unproven = false;
   turns_.report({sched::Trouble::kNotThere, tenant.lease, tenant.id, false, memory.gpu, {}});
@@ -136,8 +136,8 @@ Bytes SwapMeasures::seen_before(const SwapTenant& tenant, const SwapTenant* befo
 void SwapMeasures::settle_beside(SwapTenant& tenant, SwapMemory& memory, Bytes unexplained) {
   std::deque<Bytes>& looks = memory.beside;
   looks.push_back(unexplained);
-  if (looks.size() > kAgreeingLooks) looks.pop_front();
-  if (looks.size() < kAgreeingLooks) return;
+  if (looks.size() > kAgreeingSamples) looks.pop_front();
+  if (looks.size() < kAgreeingSamples) return;
   // It goes on meanwhile: what it is just allocating is granted and not held yet.
   if (memory.came_back) {
     return settle_contexts(tenant, memory, *std::max_element(looks.begin(), looks.end()));
@@ -156,7 +156,7 @@ bool SwapMeasures::doubts(uid_t uid, TimePoint now) const {
   return found != doubted_.end() && now < found->second;
 }
 
-bool SwapMeasures::expects_look(const SwapTenant& tenant, const SwapMemory& memory) const {
+bool SwapMeasures::expects_sample(const SwapTenant& tenant, const SwapMemory& memory) const {
   const bool context = memory.context_since && !memory.unmeasured.is_zero();
   return tenant.dead || context || is_doubted(tenant, memory);
 }
@@ -173,7 +173,7 @@ void SwapMeasures::check_claims(const SwapTenant& tenant, SwapMemory& memory, By
   if (!books || books->out().is_zero()) return;
   const bool still_there = contradicts(unexplained - books->beside, books->out());
   memory.contradicted = still_there ? memory.contradicted + 1 : 0;
-  if (memory.contradicted < kAgreeingLooks) return;
+  if (memory.contradicted < kAgreeingSamples) return;
   memory.contradicted = 0;
   doubt(tenant, memory, taken);
   turns_.feed(sched::Measured{tenant.id, memory.gpu, unexplained});

@@ -29,9 +29,9 @@ class SwapMeasures {
   // The user has been caught; what is said to have moved is to be fed as doubted.
   bool doubts(uid_t uid, TimePoint now) const;
   // Only a look can tell: whether it is gone, what its context takes, or whether memory that it said is out has gone.
-  bool expects_look(const SwapTenant& tenant, const SwapMemory& memory) const;
+  bool expects_sample(const SwapTenant& tenant, const SwapMemory& memory) const;
   // A look at `gpu` is about to begin.
-  void before_look(SwapTenant& tenant, const GpuUuid& gpu) const;
+  void before_sample(SwapTenant& tenant, const GpuUuid& gpu) const;
   // The look, which began when it was `taken`, is over.
   void measure(SwapTenant& tenant, SwapMemory& memory, const GpuSample& sample, TimePoint taken);
   // It owes an answer, and for as long as work may take to end the driver, which has listed it,

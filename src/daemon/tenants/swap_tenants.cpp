@@ -229,7 +229,7 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_moved& message) {
     const bool doubted = measures_.doubts(tenant.uid, parts_.loop.now());
     parts_.turns.feed(sched::Evicted{tenant.id, memory.gpu, bytes, returned, message.failed != 0,
                                      std::min(clean, bytes), doubted});
-    if (doubted) parts_.samples.look_soon(memory.gpu);
+    if (doubted) parts_.samples.sample_soon(memory.gpu);
   } else {
     parts_.turns.feed(sched::Restored{tenant.id, memory.gpu, bytes, returned, message.failed != 0});
   }
@@ -395,8 +395,8 @@ void SwapTenants::on_lease_gone(LeaseId lease) {
   update_terms();
 }
 
-void SwapTenants::before_look(const GpuUuid& gpu) {
-  for (const auto& [id, tenant] : tenants_) measures_.before_look(*tenant, gpu);
+void SwapTenants::before_sample(const GpuUuid& gpu) {
+  for (const auto& [id, tenant] : tenants_) measures_.before_sample(*tenant, gpu);
 }
 
 void SwapTenants::on_death(pid_t pid) {
@@ -419,7 +419,7 @@ void SwapTenants::on_death(pid_t pid) {
     tenant.outbox.clear();
     tenant.asked.reset();
     tenant.moving.reset();
-    for (const Memory& memory : tenant.memory) parts_.samples.look_soon(memory.gpu);
+    for (const Memory& memory : tenant.memory) parts_.samples.sample_soon(memory.gpu);
     parts_.turns.feed(sched::TenantDied{id});
   }
   update_terms();
@@ -435,7 +435,7 @@ void SwapTenants::on_contexts(TenantId id, const GpuUuid& gpu, int contexts) {
   }
 }
 
-void SwapTenants::after_look(const GpuSample& sample, TimePoint taken) {
+void SwapTenants::after_sample(const GpuSample& sample, TimePoint taken) {
   std::vector<TenantId> gone;
   std::vector<TenantId> ids;
   for (const auto& [id, tenant] : tenants_) ids.push_back(id);
@@ -477,11 +477,11 @@ bool SwapTenants::has_dead(LeaseId lease) const {
   });
 }
 
-bool SwapTenants::expects_look(const GpuUuid& gpu) const {
+bool SwapTenants::expects_sample(const GpuUuid& gpu) const {
   return std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
     const Tenant& tenant = *entry.second;
     return std::any_of(tenant.memory.begin(), tenant.memory.end(), [&](const Memory& memory) {
-      return memory.gpu == gpu && measures_.expects_look(tenant, memory);
+      return memory.gpu == gpu && measures_.expects_sample(tenant, memory);
     });
   });
 }

@@ -71,8 +71,8 @@ class SwapTenants final {
   // The limits of a lease have changed, or the configuration.
   void update_terms();
 
-  void before_look(const GpuUuid& gpu);
-  void after_look(const GpuSample& sample, TimePoint taken);
+  void before_sample(const GpuUuid& gpu);
+  void after_sample(const GpuSample& sample, TimePoint taken);
 
   // What a process of the lease sees as the size of the GPU, and what of that is left.
   struct Figures {
@@ -81,7 +81,7 @@ class SwapTenants final {
   Figures figures(LeaseId lease, const GpuUuid& gpu) const;
   bool has_dead(LeaseId lease) const;
   // Something on this GPU waits for the next look.
-  bool expects_look(const GpuUuid& gpu) const;
+  bool expects_sample(const GpuUuid& gpu) const;
   pid_t pid_of(TenantId id) const;
   // Its memory may be registered with a device, and then does not move.
   bool has_rdma_device(TenantId id) const;

@@ -89,7 +89,7 @@ bool TenantAccounts::contexts(Tenant& tenant, const gpurota_msg_contexts& messag
   if (tenant.swap) parts_.swap.on_contexts(tenant.id, gpu, count);
   if (tenant.awaiting.size() >= GPUROTA_SLOTS) return false;
   tenant.awaiting.push_back({message.slot, message.header.seq, now});
-  parts_.samples.look_soon(gpu);
+  parts_.samples.sample_soon(gpu);
   return true;
 }
 
@@ -169,8 +169,8 @@ void TenantAccounts::schedule() {
                                  [this] { carry_out(parts_.grants.serve(parts_.loop.now())); });
 }
 
-void TenantAccounts::before_look(const GpuUuid& gpu) {
-  parts_.swap.before_look(gpu);
+void TenantAccounts::before_sample(const GpuUuid& gpu) {
+  parts_.swap.before_sample(gpu);
   for (const auto& [id, tenant] : parts_.table.all()) {
     const auto slot = tenant->slot_of(gpu);
     if (!slot) continue;
@@ -180,8 +180,8 @@ void TenantAccounts::before_look(const GpuUuid& gpu) {
   }
 }
 
-void TenantAccounts::after_look(const GpuSample& sample, TimePoint taken,
-                                const std::map<LeaseId, Bytes>& outsiders) {
+void TenantAccounts::after_sample(const GpuSample& sample, TimePoint taken,
+                                  const std::map<LeaseId, Bytes>& outsiders) {
   std::map<LeaseId, std::vector<lease::GrantBook::TenantMeasurement>> by_lease;
   for (const auto& [id, entry] : parts_.leases.entries()) {
     if (parts_.grants.find(id, sample.uuid)) by_lease[id];
@@ -214,7 +214,7 @@ void TenantAccounts::after_look(const GpuSample& sample, TimePoint taken,
     carry_out(parts_.grants.recall_excess(lease));
     publish(lease);
   }
-  parts_.swap.after_look(sample, taken);
+  parts_.swap.after_sample(sample, taken);
   for (const auto& [id, entry] : parts_.leases.entries()) {
     if (entry.lease.swap() && entry.lease.find_gpu(sample.uuid)) publish(id);
   }

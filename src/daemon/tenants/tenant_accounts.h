@@ -45,10 +45,10 @@ class TenantAccounts {
   void publish(LeaseId lease);
 
   // Before a look at `gpu`: remembers what the tenants say they use.
-  void before_look(const GpuUuid& gpu);
+  void before_sample(const GpuUuid& gpu);
   // After it: feeds the grant book. `outsiders` by lease: held by processes that are no tenants.
-  void after_look(const GpuSample& sample, TimePoint taken,
-                  const std::map<LeaseId, Bytes>& outsiders);
+  void after_sample(const GpuSample& sample, TimePoint taken,
+                    const std::map<LeaseId, Bytes>& outsiders);
   // Answers those who wait for a look that was begun at `taken`.
   void answer_measured(const GpuUuid& gpu, TimePoint taken);
 

@@ -21,8 +21,8 @@ class TenantRecords {
     if (entry) recorder_.on_refusal(lease, entry->lease.uid, pid, gpu, asked);
   }
   // A process was refused, as its lease or the lease's user has as many as may be; `why` is what they have.
-  void on_crowd(const Lease& lease, pid_t pid, const std::string& why) {
-    recorder_.on_crowd(lease.id, lease.uid, pid, why);
+  void on_too_many_processes(const Lease& lease, pid_t pid, const std::string& why) {
+    recorder_.on_too_many_processes(lease.id, lease.uid, pid, why);
   }
 
   // Libraries have refused so many allocations. The daemon itself is asked more often than that.

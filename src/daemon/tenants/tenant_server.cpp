@@ -125,7 +125,8 @@ void TenantServer::hello(TenantSession& session, const gpurota_msg_hello& messag
   auto added = place ? add_tenant(session, message, *entry, std::move(*place))
                      : tl::unexpected(std::move(place).error());
   if (!added && added.error().code == Code::kLimit) {
-    parts_.records.on_crowd(entry->lease, session.peer.process.pid, added.error().message);
+    parts_.records.on_too_many_processes(entry->lease, session.peer.process.pid,
+                                         added.error().message);
     return refuse(session, seq, GPUROTA_REFUSED_BUSY);
   }
   if (!added) {
@@ -135,7 +136,7 @@ void TenantServer::hello(TenantSession& session, const gpurota_msg_hello& messag
   session.hello_deadline.reset();
   Tenant& tenant = **added;
   if (parts_.roster.add(tenant.lease, tenant.process.id, tenant.id, parts_.loop.now())) {
-    for (const GpuUuid& gpu : tenant.slots) parts_.samples.look_soon(gpu);
+    for (const GpuUuid& gpu : tenant.slots) parts_.samples.sample_soon(gpu);
   }
   const auto event = sessions_.open_event_socket(tenant);
   if (!event) return sessions_.end(session, event.error().message);
@@ -213,7 +214,7 @@ void TenantServer::on_death(TenantId id) {
   const LeaseId lease = tenant->lease;
   if (tenant->swap) parts_.swap.on_death(tenant->process.pid());
   accounts_.carry_out(parts_.grants.mark_dead(id, parts_.loop.now()));
-  for (const GpuUuid& gpu : tenant->slots) parts_.samples.look_soon(gpu);
+  for (const GpuUuid& gpu : tenant->slots) parts_.samples.sample_soon(gpu);
   forget_settled();
   parts_.leases.on_process_death(lease);
 }
@@ -248,9 +249,9 @@ void TenantServer::on_lease_change(const LeaseEntry& entry, bool gone) {
   accounts_.schedule();
 }
 
-void TenantServer::after_look(const GpuSample& sample, TimePoint taken,
-                              const std::map<LeaseId, Bytes>& outsiders) {
-  accounts_.after_look(sample, taken, outsiders);
+void TenantServer::after_sample(const GpuSample& sample, TimePoint taken,
+                                const std::map<LeaseId, Bytes>& outsiders) {
+  accounts_.after_sample(sample, taken, outsiders);
   forget_settled();
 }
 

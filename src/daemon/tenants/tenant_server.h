@@ -53,11 +53,11 @@ class TenantServer final {
   bool holds_memory(LeaseId lease) const { return parts_.swap.has_dead(lease); }
 
   // Before a look at `gpu`, and after it; `outsiders` by lease: held by processes that are no tenants.
-  void before_look(const GpuUuid& gpu) { accounts_.before_look(gpu); }
-  void after_look(const GpuSample& sample, TimePoint taken,
-                  const std::map<LeaseId, Bytes>& outsiders);
+  void before_sample(const GpuUuid& gpu) { accounts_.before_sample(gpu); }
+  void after_sample(const GpuSample& sample, TimePoint taken,
+                    const std::map<LeaseId, Bytes>& outsiders);
   // The look failed: nobody is to wait for what it would have shown.
-  void after_failed_look(const GpuUuid& gpu) { accounts_.answer_measured(gpu, TimePoint::max()); }
+  void after_failed_sample(const GpuUuid& gpu) { accounts_.answer_measured(gpu, TimePoint::max()); }
 
   // Tells programs of leases that the disk has now.
   void on_durability(const ports::Durability::News& news) { answers_.on_durability(news); }

@@ -32,23 +32,23 @@ void pause(ports::EventLoop::SourcePtr& source, bool gone) {
 TenantSessions::TenantSessions(Parts parts)
     : parts_(parts),
       turns_(parts_.loop, *this),
-      doorman_(parts_.loop, {"tenant", [this] { return parts_.config.max_connections_per_user; },
-                             [this](uid_t uid) {
-                               return std::count_if(
-                                   sessions_.begin(), sessions_.end(),
-                                   [&](const auto& s) { return s.second->peer.uid == uid; });
-                             },
-                             parts_.budgets,
-                             [this](Fd fd, ipc::Peer peer, UserBudgets::Held held) {
-                               welcome(std::move(fd), std::move(peer), std::move(held));
-                             }}) {
+      acceptor_(parts_.loop, {"tenant", [this] { return parts_.config.max_connections_per_user; },
+                              [this](uid_t uid) {
+                                return std::count_if(
+                                    sessions_.begin(), sessions_.end(),
+                                    [&](const auto& s) { return s.second->peer.uid == uid; });
+                              },
+                              parts_.budgets,
+                              [this](Fd fd, ipc::Peer peer, UserBudgets::Held held) {
+                                welcome(std::move(fd), std::move(peer), std::move(held));
+                              }}) {
   parts_.swap.set_sessions(*this);
 }
 TenantSessions::~TenantSessions() = default;
 
 Result<void> TenantSessions::listen(const std::string& path, const ipc::ListenOptions& options) {
   GPUROTA_TRY(turns_.start());
-  return doorman_.listen(path, options);
+  return acceptor_.listen(path, options);
 }
 
 void TenantSessions::welcome(Fd fd, ipc::Peer peer, UserBudgets::Held descriptor) {

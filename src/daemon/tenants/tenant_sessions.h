@@ -9,7 +9,7 @@
 #include "daemon/tenants/swap_tenants.h"
 #include "daemon/tenants/tenant_messages.h"
 #include "daemon/tenants/tenant_table.h"
-#include "daemon/users/doorman.h"
+#include "daemon/users/acceptor.h"
 #include "daemon/users/served_turns.h"
 #include "daemon/users/user_turns.h"
 #include "ports/event_loop.h"
@@ -90,7 +90,7 @@ class TenantSessions final : private TurnClient<TenantTurn> {
   std::vector<Ended> ended_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();  // what is posted may come too late
   ServedTurns<TenantTurn, UserTurns<TenantTurn>> turns_;
-  Doorman doorman_;
+  Acceptor acceptor_;
 };
 
 }  // namespace gpurota::daemon

@@ -233,14 +233,14 @@ void TurnKeeper::becomes_tenant(pid_t pid) {
   }
 }
 
-std::optional<TurnLook> TurnKeeper::look(LeaseId lease) const {
+std::optional<TurnFigures> TurnKeeper::figures_of(LeaseId lease) const {
   const auto turn = turns_.turn_of(lease);
   if (!turn) return std::nullopt;
-  TurnLook look;
-  look.out = turn->out;
-  look.holds = turn->takes_turns && turn->holds;
-  look.waits = turn->takes_turns && turn->waits;
-  return look;
+  TurnFigures figures;
+  figures.out = turn->out;
+  figures.holds = turn->takes_turns && turn->holds;
+  figures.waits = turn->takes_turns && turn->waits;
+  return figures;
 }
 
 pid_t TurnKeeper::pid_of(TenantId id) const { return tenants_ ? tenants_->pid_of(id) : 0; }

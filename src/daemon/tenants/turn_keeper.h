@@ -96,7 +96,7 @@ class TurnKeeper final : public TurnNeeds {
   std::pair<Bytes, Bytes> charge(LeaseId lease, const GpuUuid& gpu) const;
   pid_t pid_of(TenantId id) const;
   // What the series record of a lease's turns; nothing: it takes none.
-  std::optional<TurnLook> look(LeaseId lease) const;
+  std::optional<TurnFigures> figures_of(LeaseId lease) const;
   const sched::Turns& turns() const { return turns_; }
   // Grows with whatever may have changed.
   std::uint64_t changes() const { return changes_; }

@@ -16,7 +16,7 @@ TEST_F(WatchKeeperTest, WhatALeaseLeavesIsBeingFreedAndNobodyGetsItsGpu) {
     watch::Look seen = keeper.look_at(sample);
     keeper.reckon_hidden(seen);
     world.states.set_unreserved(kGpu, keeper.unreserved(seen));
-    keeper.on_look(seen);
+    keeper.on_sample(seen);
   };
   read(gib(18));
   read(gib(18));
@@ -113,7 +113,7 @@ TEST_F(WatchKeeperTest, TheAgeOfAnUnusedLeaseIsThereAfterAKill) {
   loop.advance(2min);
   WatchKeeper next(parts());
   next.restore();
-  next.on_look(next.look_at(sample));
+  next.on_sample(next.look_at(sample));
   const auto seen = next.seen();
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_EQ(seen[0].lease, id);

@@ -235,7 +235,7 @@ watch::Policy WatchKeeper::policy() const {
   return policy;
 }
 
-void WatchKeeper::on_look(const watch::Look& look) {
+void WatchKeeper::on_sample(const watch::Look& look) {
   tell_begun();
   for (const watch::Step& step : watcher_.decide(look, policy(), parts_.loop.now())) {
     switch (step.what) {
@@ -354,7 +354,7 @@ void WatchKeeper::begun(const watch::Finding& finding) {
              {"lease", finding.lease ? to_string(*finding.lease) : "-"},
              {"uid", finding.uid ? std::to_string(*finding.uid) : "-"},
              {"gpu", finding.gpu.value}});
-  untold_.push_back({finding, event_of(finding, proto::EventType::kFindingBegun, message)});
+  unreported_.push_back({finding, event_of(finding, proto::EventType::kFindingBegun, message)});
   // What ends a job must not be told after its end.
   if (!telling_ && is_being_read(finding)) tell_soon();
   if (ends_jobs(finding) || !telling_) tell_begun();
@@ -380,7 +380,7 @@ void WatchKeeper::tell_soon() {
 
 void WatchKeeper::tell_begun() {
   telling_.reset();
-  for (Untold& each : std::exchange(untold_, {})) {
+  for (Unreported& each : std::exchange(unreported_, {})) {
     each.event.detail = commands_of(each.finding);
     parts_.recorder.record(std::move(each.event));
   }
@@ -498,7 +498,7 @@ void WatchKeeper::stop(const watch::Step& step) {
              {"uid", step.finding.uid ? std::to_string(*step.finding.uid) : "-"},
              {"gpu", step.finding.gpu.value}});
   parts_.recorder.record(std::move(event));
-  parts_.samples.look_soon(step.finding.gpu);
+  parts_.samples.sample_soon(step.finding.gpu);
 }
 
 }  // namespace gpurota::daemon

@@ -92,7 +92,7 @@ class WatchKeeper final {
   void reckon_hidden(watch::Look& look) {
     hidden_.read(look, parts_.loop.now() >= settled_, parts_.loop.now());
   }
-  void on_look(const watch::Look& look);
+  void on_sample(const watch::Look& look);
   // What a lease covers is unreserved use without it, and the other way round: known before the GPU is
   // given to anybody, not at the next look.
   void on_lease_change(const LeaseEntry& entry, bool gone);
@@ -126,7 +126,7 @@ class WatchKeeper final {
   watch::Policy policy() const;
   watch::Action action_for(watch::FindingKind kind, std::optional<uid_t> uid) const;
   // Events of findings that wait, for a moment and in their order, for the command lines of those processes.
-  struct Untold {
+  struct Unreported {
     watch::Finding finding;
     Recorder::Event event;
   };
@@ -159,7 +159,7 @@ class WatchKeeper final {
   TimePoint settled_ = TimePoint::max();  // no look yet
   std::map<GpuUuid, std::map<pid_t, watch::Library>> libraries_;
   int times_not_limited_ = 0;
-  std::vector<Untold> untold_;
+  std::vector<Unreported> unreported_;
   ports::EventLoop::SourcePtr telling_;  // no later than then
 };
 

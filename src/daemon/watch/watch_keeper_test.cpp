@@ -126,7 +126,7 @@ TEST_F(WatchKeeperTest, AStrangerWithTheOldPidIsNotStopped) {
   const watch::Look seen = keeper.look_at(sample);
   processes.die(pid);
   processes.spawn({.uid = 1002, .pid = pid});
-  keeper.on_look(seen);
+  keeper.on_sample(seen);
   EXPECT_TRUE(processes.alive(pid));
   EXPECT_THAT(processes.signals(), IsEmpty());
 }
@@ -140,7 +140,7 @@ TEST_F(WatchKeeperTest, AProcessThatJoinedALeaseMeanwhileIsNotStopped) {
   loop.advance(250ms);
   const watch::Look seen = keeper.look_at(sample);
   leases.add_process(id, processes.id_of(pid));
-  keeper.on_look(seen);
+  keeper.on_sample(seen);
   EXPECT_TRUE(processes.alive(pid));
 }
 
@@ -299,7 +299,7 @@ TEST_F(NotLimitedTest, WhatBecameATenantBeforeTheSignalIsSpared) {
   config.watch.not_limited = config::WatchAction::kStop;
   const watch::Look seen = keeper.look_at(sample);
   tenants.emplace(pid, id);
-  keeper.on_look(seen);
+  keeper.on_sample(seen);
   EXPECT_TRUE(processes.alive(pid));
   EXPECT_THAT(processes.signals(), IsEmpty());
 }
@@ -310,7 +310,7 @@ TEST_F(NotLimitedTest, ADaemonThatHasJustStartedWaitsForThoseWhoComeBack) {
   const auto look_at_it = [&](Duration time) {
     for (Duration passed{}; passed < time; passed += 250ms) {
       loop.advance(250ms);
-      fresh.on_look(fresh.look_at(sample));
+      fresh.on_sample(fresh.look_at(sample));
     }
   };
   look_at_it(20s);

@@ -102,7 +102,7 @@ class WatchKeeperTest : public FakeWorldTest,
     loop.advance(later);
     sample.used = Bytes();
     for (const GpuProcess& process : sample.processes) *sample.used += *process.used;
-    keeper.on_look(keeper.look_at(sample));
+    keeper.on_sample(keeper.look_at(sample));
   }
   std::vector<ports::StoredEvent> events(proto::EventType type) const {
     std::vector<ports::StoredEvent> found;

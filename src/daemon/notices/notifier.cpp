@@ -1,4 +1,4 @@
-#include "daemon/notices/courier.h"
+#include "daemon/notices/notifier.h"
 
 #include "base/log.h"
 #include "base/make_room.h"
@@ -28,11 +28,11 @@ std::string end_text(const ports::ProgramEnd& end) {
   return text;
 }
 
-bool Courier::is_in_use() const {
+bool Notifier::is_in_use() const {
   return parts_.runner != nullptr && !channels_of(parts_.config.notify).empty();
 }
 
-void Courier::on_notice(const Notice& notice) {
+void Notifier::on_notice(const Notice& notice) {
   const auto& wanted = parts_.config.notify.events;
   if (!is_in_use() || std::find(wanted.begin(), wanted.end(), notice.kind) == wanted.end()) return;
   switch (rates_.admit(notice, parts_.loop.now(), parts_.config.notify.most_per_hour)) {
@@ -45,7 +45,7 @@ void Courier::on_notice(const Notice& notice) {
   }
 }
 
-Result<void> Courier::check_test(const Notice& notice) {
+Result<void> Notifier::check_test(const Notice& notice) {
   if (!is_in_use()) {
     return fail(
         Code::kUnavailable,
@@ -61,13 +61,13 @@ Result<void> Courier::check_test(const Notice& notice) {
                           most));
 }
 
-std::size_t Courier::test(const Notice& notice, const Tested& tested) {
+std::size_t Notifier::test(const Notice& notice, const Tested& tested) {
   const auto channels = channels_of(parts_.config.notify);
   for (const Channel channel : channels) add(channel, {written(notice), tested});
   return channels.size();
 }
 
-proto::Notice Courier::written(const Notice& notice) const {
+proto::Notice Notifier::written(const Notice& notice) const {
   proto::Notice out;
   out.what = to_string(notice.kind);
   out.lease = notice.lease;
@@ -81,12 +81,12 @@ proto::Notice Courier::written(const Notice& notice) const {
   return out;
 }
 
-void Courier::send(const Notice& notice) {
+void Notifier::send(const Notice& notice) {
   const proto::Notice letter = written(notice);
   for (const Channel channel : channels_of(parts_.config.notify)) add(channel, {letter, {}});
 }
 
-void Courier::add(Channel channel, Letter letter) {
+void Notifier::add(Channel channel, Letter letter) {
   Line& line = lines_[channel];
   const auto own = std::count_if(line.waiting.begin(), line.waiting.end(), [&](const Letter& each) {
     return each.notice.uid == letter.notice.uid;
@@ -105,7 +105,7 @@ void Courier::add(Channel channel, Letter letter) {
   go_on(channel);
 }
 
-void Courier::drop(Channel channel, const Letter& letter) {
+void Notifier::drop(Channel channel, const Letter& letter) {
   if (lines_[channel].dropped++ == 0) {
     log::warn("notices come faster than they can be sent, dropping some",
               {{"channel", to_string(channel)}, {"uid", letter.notice.uid}});
@@ -118,7 +118,7 @@ void Courier::drop(Channel channel, const Letter& letter) {
   }
 }
 
-void Courier::go_on(Channel channel) {
+void Notifier::go_on(Channel channel) {
   Line& line = lines_[channel];
   while (line.running < kMostAtOnce && !line.waiting.empty()) {
     const Letter letter = std::move(line.waiting.front());
@@ -141,7 +141,7 @@ void Courier::go_on(Channel channel) {
   }
 }
 
-void Courier::over(Channel channel, const Letter& letter, const ports::ProgramEnd& end) {
+void Notifier::over(Channel channel, const Letter& letter, const ports::ProgramEnd& end) {
   --lines_[channel].running;
   if (letter.tested) {
     letter.tested(channel, end);
@@ -152,7 +152,7 @@ void Courier::over(Channel channel, const Letter& letter, const ports::ProgramEn
 }
 
 // A channel that is broken is broken for everybody: the first failure is told, then how many there were.
-void Courier::log_end(Channel channel, const ports::ProgramEnd& end) {
+void Notifier::log_end(Channel channel, const ports::ProgramEnd& end) {
   Line& line = lines_[channel];
   if (end.is_good()) {
     if (line.failures > 0) {
@@ -173,7 +173,7 @@ void Courier::log_end(Channel channel, const ports::ProgramEnd& end) {
   line.told_at = now;
 }
 
-void Courier::arm() {
+void Notifier::arm() {
   timer_.reset();
   const auto due = rates_.next_due(parts_.config.notify.most_per_hour);
   if (!due) return;

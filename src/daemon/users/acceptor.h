@@ -20,7 +20,7 @@
 
 namespace gpurota::daemon {
 
-class Doorman final : private TurnClient<std::uint64_t> {
+class Acceptor final : private TurnClient<std::uint64_t> {
  public:
   struct Rules {
     std::string who;  // "tenant": what its visitors are called in the log
@@ -33,7 +33,7 @@ class Doorman final : private TurnClient<std::uint64_t> {
     std::function<void(const Fd&, const Error&)> turn_away = {};
   };
 
-  Doorman(ports::EventLoop& loop, Rules rules)
+  Acceptor(ports::EventLoop& loop, Rules rules)
       : loop_(loop), rules_(std::move(rules)), turns_(loop, *this) {}
 
   Result<void> listen(const std::string& path, const ipc::ListenOptions& options);

@@ -1,5 +1,5 @@
 // Which notices go where, how many at once, and what the log says of those that do not arrive.
-#include "daemon/notices/courier.h"
+#include "daemon/notices/notifier.h"
 
 #include "base/log.h"
 #include "daemon/gpus/fake_world_test.h"
@@ -17,34 +17,34 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-class CourierTest : public FakeWorldTest {
+class NotifierTest : public FakeWorldTest {
  protected:
-  CourierTest() {
+  NotifierTest() {
     processes.set_user(1000, "alice");
     processes.set_user(0, "root");
     config.notify.command = {"/bin/notify"};
     log::set_sink(
         [this](log::Level, const std::string& line, const log::Fields&) { lines.push_back(line); });
   }
-  ~CourierTest() override { log::set_sink({}); }
+  ~NotifierTest() override { log::set_sink({}); }
 
   void send(uid_t user, NoticeKind kind = NoticeKind::kReleased) {
-    courier.on_notice({.kind = kind, .to = user, .text = "text", .reason = "why", .by = 0});
+    notifier.on_notice({.kind = kind, .to = user, .text = "text", .reason = "why", .by = 0});
   }
 
   testing::FakePrograms programs;
-  Courier courier{{loop, &programs, processes, config, [] { return WallTime(1h); }}};
+  Notifier notifier{{loop, &programs, processes, config, [] { return WallTime(1h); }}};
   std::vector<std::string> lines;
 };
 
-TEST_F(CourierTest, ANoticeNamesWhomItIsForWhoDidItAndWhy) {
+TEST_F(NotifierTest, ANoticeNamesWhomItIsForWhoDidItAndWhy) {
   send(1000);
   ASSERT_THAT(programs.begun, SizeIs(1));
   EXPECT_THAT(programs.begun[0].input, HasSubstr("\"user\":\"alice\""));
   EXPECT_THAT(programs.begun[0].input, HasSubstr("\"reason\":\"why\",\"by\":\"root\""));
 }
 
-TEST_F(CourierTest, WhatTheSiteHasNotChosenIsNotSent) {
+TEST_F(NotifierTest, WhatTheSiteHasNotChosenIsNotSent) {
   config.notify.events = {NoticeKind::kFinding};
   send(1000);
   EXPECT_THAT(programs.begun, IsEmpty());
@@ -55,44 +55,44 @@ TEST_F(CourierTest, WhatTheSiteHasNotChosenIsNotSent) {
   EXPECT_THAT(programs.begun, SizeIs(1)) << "no channel";
 }
 
-TEST_F(CourierTest, AFewRunAtOnceAndTheOthersFollow) {
+TEST_F(NotifierTest, AFewRunAtOnceAndTheOthersFollow) {
   for (uid_t user = 1; user <= 5; ++user) send(user);
-  EXPECT_THAT(programs.running, SizeIs(Courier::kMostAtOnce));
+  EXPECT_THAT(programs.running, SizeIs(Notifier::kMostAtOnce));
   programs.end();
-  EXPECT_THAT(programs.running, SizeIs(Courier::kMostAtOnce));
+  EXPECT_THAT(programs.running, SizeIs(Notifier::kMostAtOnce));
   while (!programs.running.empty()) programs.end();
   EXPECT_THAT(programs.begun, SizeIs(5));
 }
 
-TEST_F(CourierTest, AProgramThatHangsHoldsUpItsOwnChannelOnly) {
+TEST_F(NotifierTest, AProgramThatHangsHoldsUpItsOwnChannelOnly) {
   config.notify.mail = true;
   for (int i = 0; i < 3; ++i) send(1000);
-  EXPECT_THAT(programs.running, SizeIs(2 * Courier::kMostAtOnce));
+  EXPECT_THAT(programs.running, SizeIs(2 * Notifier::kMostAtOnce));
 }
 
-TEST_F(CourierTest, WhenItIsFullWhoHasMostWaitingHasOneDropped) {
+TEST_F(NotifierTest, WhenItIsFullWhoHasMostWaitingHasOneDropped) {
   for (uid_t user = 1; user <= 5; ++user) {
     for (int i = 0; i < 20; ++i) send(user);
   }
   send(1000);
   while (!programs.running.empty()) programs.end();
-  EXPECT_THAT(programs.begun, SizeIs(Courier::kMostAtOnce + Courier::kMostWaiting));
+  EXPECT_THAT(programs.begun, SizeIs(Notifier::kMostAtOnce + Notifier::kMostWaiting));
   const auto& begun = programs.begun;
   EXPECT_TRUE(std::any_of(begun.begin(), begun.end(), [](const auto& program) {
     return program.input.find("\"user\":\"alice\"") != std::string::npos;
   }));
 }
 
-TEST_F(CourierTest, TheQueueIsBoundedAndTheLogSaysOnceThatSomeAreDropped) {
+TEST_F(NotifierTest, TheQueueIsBoundedAndTheLogSaysOnceThatSomeAreDropped) {
   for (uid_t user = 1; user <= 500; ++user) send(user);
   EXPECT_THAT(lines, SizeIs(1));
   EXPECT_THAT(lines[0], HasSubstr("dropping some"));
   while (!programs.running.empty()) programs.end();
-  EXPECT_THAT(programs.begun, SizeIs(Courier::kMostAtOnce + Courier::kMostWaiting));
+  EXPECT_THAT(programs.begun, SizeIs(Notifier::kMostAtOnce + Notifier::kMostWaiting));
   EXPECT_THAT(lines.back(), HasSubstr(fmt::format("dropped={}", 500 - 2 - 64)));
 }
 
-TEST_F(CourierTest, AThousandLeasesOfAUserThatEndAreAFewLetters) {
+TEST_F(NotifierTest, AThousandLeasesOfAUserThatEndAreAFewLetters) {
   for (int i = 0; i < 1000; ++i) {
     send(1000);
     while (!programs.running.empty()) programs.end();
@@ -104,7 +104,7 @@ TEST_F(CourierTest, AThousandLeasesOfAUserThatEndAreAFewLetters) {
   EXPECT_THAT(programs.begun.back().input, HasSubstr("980 notices like this one"));
 }
 
-TEST_F(CourierTest, AChannelThatFailsIsLoggedOnceThenCountedAndSoIsItsRecovery) {
+TEST_F(NotifierTest, AChannelThatFailsIsLoggedOnceThenCountedAndSoIsItsRecovery) {
   ports::ProgramEnd failed;
   failed.code = 3;
   failed.complaint = "no such \x1b user";
@@ -114,7 +114,7 @@ TEST_F(CourierTest, AChannelThatFailsIsLoggedOnceThenCountedAndSoIsItsRecovery) 
   }
   ASSERT_THAT(lines, SizeIs(1));
   EXPECT_THAT(lines[0], HasSubstr("exit status 3: no such \uFFFD user"));
-  loop.advance(Courier::kLogPause);
+  loop.advance(Notifier::kLogPause);
   send(5);
   programs.end(failed);
   ASSERT_THAT(lines, SizeIs(2));
@@ -125,15 +125,15 @@ TEST_F(CourierTest, AChannelThatFailsIsLoggedOnceThenCountedAndSoIsItsRecovery) 
   EXPECT_THAT(lines[2], HasSubstr("failed=5"));
 }
 
-TEST_F(CourierTest, ATestSaysWhatEachChannelDidAndIsBoundedToo) {
+TEST_F(NotifierTest, ATestSaysWhatEachChannelDidAndIsBoundedToo) {
   config.notify.mail = true;
   const Notice notice{.kind = NoticeKind::kTest, .to = 1000, .text = "a test"};
-  ASSERT_TRUE(courier.check_test(notice));
+  ASSERT_TRUE(notifier.check_test(notice));
   std::vector<std::string> results;
-  EXPECT_EQ(courier.test(notice,
-                         [&](Channel channel, const ports::ProgramEnd& end) {
-                           results.push_back(to_string(channel) + (": " + end_text(end)));
-                         }),
+  EXPECT_EQ(notifier.test(notice,
+                          [&](Channel channel, const ports::ProgramEnd& end) {
+                            results.push_back(to_string(channel) + (": " + end_text(end)));
+                          }),
             2u);
   programs.end();
   ports::ProgramEnd hung;
@@ -141,19 +141,19 @@ TEST_F(CourierTest, ATestSaysWhatEachChannelDidAndIsBoundedToo) {
   programs.end(hung);
   EXPECT_THAT(results, ::testing::ElementsAre("command: exit status 0",
                                               "mail: killed when its time was over"));
-  for (int i = 1; i < config.notify.most_per_hour; ++i) EXPECT_TRUE(courier.check_test(notice));
-  EXPECT_EQ(courier.check_test(notice).error().code, Code::kLimit);
+  for (int i = 1; i < config.notify.most_per_hour; ++i) EXPECT_TRUE(notifier.check_test(notice));
+  EXPECT_EQ(notifier.check_test(notice).error().code, Code::kLimit);
   config.notify = {};
-  EXPECT_EQ(courier.check_test(notice).error().code, Code::kUnavailable);
+  EXPECT_EQ(notifier.check_test(notice).error().code, Code::kUnavailable);
 }
 
-TEST_F(CourierTest, AUserToWhomNoMailCanGoIsAFailureOfThatTest) {
+TEST_F(NotifierTest, AUserToWhomNoMailCanGoIsAFailureOfThatTest) {
   config.notify = {};
   config.notify.mail = true;
   processes.set_user(1001, "-bs");
   std::string result;
-  courier.test({.kind = NoticeKind::kTest, .to = 1001},
-               [&](Channel, const ports::ProgramEnd& end) { result = end_text(end); });
+  notifier.test({.kind = NoticeKind::kTest, .to = 1001},
+                [&](Channel, const ports::ProgramEnd& end) { result = end_text(end); });
   loop.run_until_idle();
   EXPECT_THAT(result, HasSubstr("not started: no mail can be sent to the user \"-bs\""));
   EXPECT_THAT(programs.begun, IsEmpty());

@@ -1,4 +1,4 @@
-#include "daemon/users/doorman.h"
+#include "daemon/users/acceptor.h"
 
 #include "base/log.h"
 #include "testing/fake_event_loop.h"
@@ -14,17 +14,17 @@
 namespace gpurota::daemon {
 namespace {
 
-class DoormanTest : public ::testing::Test {
+class AcceptorTest : public ::testing::Test {
  protected:
-  DoormanTest() {
+  AcceptorTest() {
     log::set_level(log::Level::kError);
     ipc::ListenOptions options;
     options.type = SOCK_STREAM;
     options.mode = 0600;
-    const auto listening = doorman_.listen(dir_.file("socket"), options);
+    const auto listening = acceptor_.listen(dir_.file("socket"), options);
     EXPECT_TRUE(listening) << listening.error().message;
   }
-  ~DoormanTest() override { log::set_level(log::Level::kInfo); }
+  ~AcceptorTest() override { log::set_level(log::Level::kInfo); }
   void connect(int times) {
     for (int i = 0; i < times; ++i) {
       auto fd = ipc::connect_unix(dir_.file("socket"), SOCK_STREAM, std::chrono::seconds(5));
@@ -41,18 +41,18 @@ class DoormanTest : public ::testing::Test {
   std::vector<UserBudgets::Held> held_;
   int turned_away_ = 0;
   UserBudgets budgets_{{config_, 1000, 0}};
-  Doorman doorman_{loop_,
-                   {"client", [this] { return most_; },
-                    [this](uid_t) { return static_cast<long>(welcomed_.size()); }, budgets_,
-                    [this](Fd fd, ipc::Peer, UserBudgets::Held held) {
-                      welcomed_.push_back(std::move(fd));
-                      held_.push_back(std::move(held));
-                    },
-                    [this](const Fd&, const Error&) { ++turned_away_; }}};
+  Acceptor acceptor_{loop_,
+                     {"client", [this] { return most_; },
+                      [this](uid_t) { return static_cast<long>(welcomed_.size()); }, budgets_,
+                      [this](Fd fd, ipc::Peer, UserBudgets::Held held) {
+                        welcomed_.push_back(std::move(fd));
+                        held_.push_back(std::move(held));
+                      },
+                      [this](const Fd&, const Error&) { ++turned_away_; }}};
 };
 
 // The clock stands still: more than a few of a user's within a moment wait for turns.
-TEST_F(DoormanTest, OfWhoConnectsFastTheRestWaitsForTurnsAndAllAreLetIn) {
+TEST_F(AcceptorTest, OfWhoConnectsFastTheRestWaitsForTurnsAndAllAreLetIn) {
   connect(50);
   loop_.run_until_idle();
   EXPECT_EQ(welcomed_.size(), 50u);
@@ -60,7 +60,7 @@ TEST_F(DoormanTest, OfWhoConnectsFastTheRestWaitsForTurnsAndAllAreLetIn) {
   EXPECT_EQ(budgets_.used(::getuid(), Budget::kDescriptors), 50u) << "each counts once";
 }
 
-TEST_F(DoormanTest, WhatWaitsCountsAsAConnectionOfItsUsers) {
+TEST_F(AcceptorTest, WhatWaitsCountsAsAConnectionOfItsUsers) {
   most_ = 10;
   connect(30);
   loop_.run_until_idle();
@@ -68,7 +68,7 @@ TEST_F(DoormanTest, WhatWaitsCountsAsAConnectionOfItsUsers) {
   EXPECT_EQ(turned_away_, 20);
 }
 
-TEST_F(DoormanTest, WhoLeavesBeforeTheTurnCostsNothing) {
+TEST_F(AcceptorTest, WhoLeavesBeforeTheTurnCostsNothing) {
   connect(50);
   clients_.clear();
   loop_.run_until_idle();
@@ -77,9 +77,9 @@ TEST_F(DoormanTest, WhoLeavesBeforeTheTurnCostsNothing) {
   EXPECT_EQ(budgets_.used(::getuid(), Budget::kDescriptors), 0u);
 }
 
-TEST_F(DoormanTest, AfterItIsClosedNobodyIsLetIn) {
+TEST_F(AcceptorTest, AfterItIsClosedNobodyIsLetIn) {
   connect(5);
-  doorman_.close();
+  acceptor_.close();
   loop_.run_until_idle();
   EXPECT_TRUE(welcomed_.empty());
 }

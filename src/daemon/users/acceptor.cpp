@@ -1,4 +1,4 @@
-#include "daemon/users/doorman.h"
+#include "daemon/users/acceptor.h"
 
 #include "base/log.h"
 #include "base/memory_reserve.h"
@@ -11,7 +11,7 @@
 
 namespace gpurota::daemon {
 
-Result<void> Doorman::listen(const std::string& path, const ipc::ListenOptions& options) {
+Result<void> Acceptor::listen(const std::string& path, const ipc::ListenOptions& options) {
   GPUROTA_TRY(turns_.start());
   GPUROTA_ASSIGN_OR_RETURN(ipc::Listener listener, ipc::Listener::make(path, options));
   GPUROTA_ASSIGN_OR_RETURN(listening_, loop_.watch_fd(listener.fd(), false, ports::Urgency::kClient,
@@ -21,7 +21,7 @@ Result<void> Doorman::listen(const std::string& path, const ipc::ListenOptions& 
   return {};
 }
 
-void Doorman::close() {
+void Acceptor::close() {
   listening_.reset();
   listener_.reset();
   // They try again, as those do who wait in the kernel.
@@ -29,7 +29,7 @@ void Doorman::close() {
   waiting_.clear();
 }
 
-Result<void> Doorman::check_number(uid_t user, std::size_t more) const {
+Result<void> Acceptor::check_number(uid_t user, std::size_t more) const {
   const long most = rules_.most_per_user();
   if (rules_.count(user) + static_cast<long>(more) < most) return {};
   return fail(Code::kLimit, fmt::format("you have {} connections to gpurotad, as many as the site "
@@ -38,7 +38,7 @@ Result<void> Doorman::check_number(uid_t user, std::size_t more) const {
 }
 
 // To a library a door that is shut is a daemon which is away: it tries again.
-Result<UserBudgets::Held> Doorman::admit(const ipc::Peer& peer) const {
+Result<UserBudgets::Held> Acceptor::admit(const ipc::Peer& peer) const {
   const uid_t user = peer.uid;
   if (only_ && user != 0 && user != ::geteuid() && !peer.in_group(*only_)) {
     return fail(Code::kDenied, "only members of the group that gpurota.toml names may use gpurota");
@@ -50,7 +50,7 @@ Result<UserBudgets::Held> Doorman::admit(const ipc::Peer& peer) const {
   return rules_.budgets.take(user, Budget::kDescriptors);
 }
 
-void Doorman::on_connection() {
+void Acceptor::on_connection() {
   auto accepted = listener_->accept();
   if (!accepted) {
     log::warn("cannot accept a " + rules_.who + ", ignoring",
@@ -67,7 +67,7 @@ void Doorman::on_connection() {
 }
 
 // What waits counts as a connection of its user's.
-void Doorman::put_off(Fd fd, uid_t user) {
+void Acceptor::put_off(Fd fd, uid_t user) {
   const auto own = std::count_if(waiting_.begin(), waiting_.end(),
                                  [user](const auto& each) { return each.second.user == user; });
   if (const auto may = check_number(user, static_cast<std::size_t>(own)); !may) {
@@ -79,7 +79,7 @@ void Doorman::put_off(Fd fd, uid_t user) {
   turns_.add(user, last_);
 }
 
-void Doorman::serve(const std::uint64_t& key) {
+void Acceptor::serve(const std::uint64_t& key) {
   const auto found = waiting_.find(key);
   if (found == waiting_.end()) return;
   Fd fd = std::move(found->second.fd);
@@ -87,7 +87,7 @@ void Doorman::serve(const std::uint64_t& key) {
   let_in(std::move(fd));
 }
 
-void Doorman::let_in(Fd fd) {
+void Acceptor::let_in(Fd fd) {
   auto peer = ipc::read_peer(fd.get());
   if (!peer) return;
   auto held = admit(*peer);
@@ -95,7 +95,7 @@ void Doorman::let_in(Fd fd) {
   rules_.welcome(std::move(fd), std::move(*peer), std::move(*held));
 }
 
-void Doorman::turn_away(const Fd& fd, uid_t user, const Error& why) const {
+void Acceptor::turn_away(const Fd& fd, uid_t user, const Error& why) const {
   log::warn("turning away a " + rules_.who, {{"uid", user}, {"reason", why.message}});
   if (rules_.turn_away) rules_.turn_away(fd, why);
 }

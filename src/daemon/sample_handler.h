@@ -24,7 +24,7 @@
 
 namespace gpurota::daemon {
 
-class Looks final : public SampleListener {
+class SampleHandler final : public SampleListener {
  public:
   // All outlive it.
   struct Parts {
@@ -48,13 +48,13 @@ class Looks final : public SampleListener {
     SeriesKeeper& series;
   };
 
-  explicit Looks(Parts parts) : parts_(std::move(parts)) {}
+  explicit SampleHandler(Parts parts) : parts_(std::move(parts)) {}
 
-  void before_look(const GpuUuid& gpu) override { parts_.tenants.before_look(gpu); }
+  void before_sample(const GpuUuid& gpu) override { parts_.tenants.before_sample(gpu); }
   void on_sample(GpuSample sample, TimePoint taken) override;
   bool wants_process_loads(const GpuUuid& gpu) const override;
   void on_figures(const GpuUuid& gpu, GpuFigures figures) override;
-  void on_glimpse(const GpuUuid& gpu, const std::vector<pid_t>& pids) override;
+  void on_polled(const GpuUuid& gpu, const std::vector<pid_t>& pids) override;
   bool is_hurried(const GpuUuid& gpu) const override;
   Duration period_of(const GpuUuid& gpu) const override;
 

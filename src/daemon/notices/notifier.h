@@ -20,7 +20,7 @@
 
 namespace gpurota::daemon {
 
-class Courier final : public NoticeListener {
+class Notifier final : public NoticeListener {
  public:
   static constexpr int kMostAtOnce = 2;            // programs of a channel
   static constexpr std::size_t kMostWaiting = 64;  // beyond that the user with most has one dropped
@@ -37,7 +37,7 @@ class Courier final : public NoticeListener {
     std::function<WallTime()> wall_clock;
   };
 
-  explicit Courier(Parts parts) : parts_(std::move(parts)) {}
+  explicit Notifier(Parts parts) : parts_(std::move(parts)) {}
 
   void on_notice(const Notice& notice) override;
 

@@ -1,4 +1,4 @@
-#include "daemon/looks.h"
+#include "daemon/sample_handler.h"
 
 #include "base/log.h"
 #include "daemon/history/lease_loads.h"
@@ -16,7 +16,7 @@ constexpr Bytes kMachineStep = mib(64);
 
 }  // namespace
 
-Looks::Shares Looks::share_out(const watch::Look& look) {
+SampleHandler::Shares SampleHandler::share_out(const watch::Look& look) {
   Shares shares;
   for (const watch::SeenProcess& process : look.processes) {
     const watch::SeenLease* lease = watch::owning_lease(process, look);
@@ -41,7 +41,7 @@ Looks::Shares Looks::share_out(const watch::Look& look) {
   return shares;
 }
 
-void Looks::record_state(const GpuEntry& gpu, const std::string& error) {
+void SampleHandler::record_state(const GpuEntry& gpu, const std::string& error) {
   const std::string name = parts_.gpus.name_of(gpu.info.uuid);
   log::warn(error.empty() ? "GPU answers again" : "GPU in error",
             {{"gpu", gpu.info.uuid.value}, {"index", name}, {"error", error}});
@@ -52,7 +52,7 @@ void Looks::record_state(const GpuEntry& gpu, const std::string& error) {
   parts_.recorder.record(std::move(event));
 }
 
-Duration Looks::period_of(const GpuUuid& gpu) const {
+Duration SampleHandler::period_of(const GpuUuid& gpu) const {
   const GpuEntry* const entry = parts_.gpus.find(gpu);
   const auto& leases = parts_.leases.entries();
   const bool busy =
@@ -67,16 +67,16 @@ Duration Looks::period_of(const GpuUuid& gpu) const {
 }
 
 // The rest of what is known keeps the last good look.
-void Looks::on_error(GpuEntry& entry, const std::string& error) {
+void SampleHandler::on_error(GpuEntry& entry, const std::string& error) {
   entry.sample.error = error;
-  parts_.tenants.after_failed_look(entry.info.uuid);
-  parts_.fillers.on_failed_look(entry.info.uuid);
+  parts_.tenants.after_failed_sample(entry.info.uuid);
+  parts_.fillers.on_failed_sample(entry.info.uuid);
   parts_.recorder.on_use(entry.info.uuid, holders_[entry.info.uuid]);  // how busy is not known
-  parts_.series.on_failed_look(entry.info.uuid);
+  parts_.series.on_failed_sample(entry.info.uuid);
 }
 
 // What other programs have of the memory that a unified GPU uses. Whoever waits may have waited for it.
-void Looks::count_machine_use(GpuEntry& entry, const watch::Look& look) {
+void SampleHandler::count_machine_use(GpuEntry& entry, const watch::Look& look) {
   if (!entry.info.unified) return;
   // Where nobody can say what is left, nothing is.
   Bytes use = memory_in_use(entry.info, entry.sample).value_or(entry.info.memory);
@@ -94,7 +94,7 @@ void Looks::count_machine_use(GpuEntry& entry, const watch::Look& look) {
   parts_.queue.poke();
 }
 
-void Looks::on_sample(GpuSample sample, TimePoint taken) {
+void SampleHandler::on_sample(GpuSample sample, TimePoint taken) {
   GpuEntry* const entry = parts_.gpus.find(sample.uuid);
   if (!entry) return;
   parts_.answers.changed();
@@ -117,10 +117,10 @@ void Looks::on_sample(GpuSample sample, TimePoint taken) {
   watch::Look look = parts_.watch.look_at(entry->sample);
   count_machine_use(*entry, look);
   Shares shares = share_out(look);
-  recovered_.on_look(entry->sample, std::move(shares.by_process));
+  recovered_.on_sample(entry->sample, std::move(shares.by_process));
   const GpuUuid gpu = entry->info.uuid;
   holders_[gpu] = shares.used;
-  parts_.tenants.after_look(entry->sample, taken, shares.outsiders);
+  parts_.tenants.after_sample(entry->sample, taken, shares.outsiders);
   parts_.watch.reckon_hidden(look);
   const GpuStates::Unreserved unreserved = parts_.watch.unreserved(look);
   // Whoever waits may have waited for just that.
@@ -128,19 +128,19 @@ void Looks::on_sample(GpuSample sample, TimePoint taken) {
   parts_.states.set_unreserved(gpu, unreserved);
   remember_context_cost(gpu, parts_.grants, parts_.driver.info->driver_version, parts_.states);
   parts_.turns.set_outsiders(gpu, {std::move(shares.swap_outsiders), unreserved.all});
-  parts_.limits.after_look(gpu, parts_.loop.now());
+  parts_.limits.after_sample(gpu, parts_.loop.now());
   auto loads = lease_loads(*entry, parts_.leases.entries(), shares.owners);
   parts_.recorder.on_use(gpu, shares.used, loads);
-  parts_.series.on_look(gpu, shares.used, std::move(loads));
+  parts_.series.on_sample(gpu, shares.used, std::move(loads));
   // The parents of MIG instances list the processes of all of them: those are looked at there.
-  if (!entry->info.mig_enabled) parts_.watch.on_look(look);
+  if (!entry->info.mig_enabled) parts_.watch.on_sample(look);
   // Last: what is found is told of leases that are still there.
   parts_.leases.check_endings();
-  parts_.fillers.on_look(gpu, parts_.watch.has_foreign(look), shares.used);
+  parts_.fillers.on_sample(gpu, parts_.watch.has_foreign(look), shares.used);
 }
 
 // Whether a look can show what a context takes: not where a unified GPU's processes have no figures.
-bool Looks::measures(const GpuUuid& gpu) const {
+bool SampleHandler::measures(const GpuUuid& gpu) const {
   const GpuEntry* const entry = parts_.gpus.find(gpu);
   if (!entry || !entry->info.unified) return true;
   const auto& processes = entry->sample.processes;
@@ -148,9 +148,10 @@ bool Looks::measures(const GpuUuid& gpu) const {
                      [](const GpuProcess& each) { return each.used.has_value(); });
 }
 
-bool Looks::is_hurried(const GpuUuid& gpu) const {
-  if ((parts_.grants.expects_measurement(gpu) && measures(gpu)) || parts_.swap.expects_look(gpu) ||
-      parts_.fillers.expects_look(gpu) || parts_.states.unreserved(gpu).hidden.is_leaving) {
+bool SampleHandler::is_hurried(const GpuUuid& gpu) const {
+  if ((parts_.grants.expects_measurement(gpu) && measures(gpu)) ||
+      parts_.swap.expects_sample(gpu) || parts_.fillers.expects_sample(gpu) ||
+      parts_.states.unreserved(gpu).hidden.is_leaving) {
     return true;
   }
   const auto& entries = parts_.leases.entries();
@@ -159,13 +160,13 @@ bool Looks::is_hurried(const GpuUuid& gpu) const {
   });
 }
 
-bool Looks::wants_process_loads(const GpuUuid& gpu) const {
+bool SampleHandler::wants_process_loads(const GpuUuid& gpu) const {
   const auto holders = holders_.find(gpu);
   if (holders == holders_.end() || holders->second.empty()) return false;
   return holders->second.size() > 1 || !parts_.states.unreserved(gpu).all.is_zero();
 }
 
-void Looks::on_figures(const GpuUuid& gpu, GpuFigures figures) {
+void SampleHandler::on_figures(const GpuUuid& gpu, GpuFigures figures) {
   GpuEntry* const entry = parts_.gpus.find(gpu);
   if (!entry) return;
   // What was read of processes is kept until they are read again, as long as that is wanted.
@@ -176,11 +177,11 @@ void Looks::on_figures(const GpuUuid& gpu, GpuFigures figures) {
   parts_.answers.changed();
 }
 
-void Looks::on_glimpse(const GpuUuid& gpu, const std::vector<pid_t>& pids) {
-  parts_.fillers.on_glimpse(gpu, pids);
+void SampleHandler::on_polled(const GpuUuid& gpu, const std::vector<pid_t>& pids) {
+  parts_.fillers.on_polled(gpu, pids);
 }
 
-bool Looks::holds_memory(LeaseId lease) const {
+bool SampleHandler::holds_memory(LeaseId lease) const {
   return std::any_of(holders_.begin(), holders_.end(),
                      [&](const auto& gpu) { return gpu.second.contains(lease); });
 }
