@@ -1,4 +1,4 @@
-// Who looks at the GPUs, for those who want to know more of one soon, and those whom a look concerns. State thread only.
+// Samples of the GPUs: how to ask for one, and who handles them. State thread only.
 #pragma once
 
 #include "core/gpu.h"
@@ -13,16 +13,16 @@ namespace gpurota::daemon {
 class Samples {
  public:
   virtual ~Samples() = default;
-  // Looks as soon as the look under way, if there is one, is over.
+  // Takes a sample as soon as the one under way, if there is one, is over.
   virtual void sample_soon(const GpuUuid& gpu) = 0;
-  // Between the looks, glimpses: only which processes compute there, so often. Zero: no more.
+  // Between samples, polls only which processes compute there, this often. Zero: no more.
   virtual void poll_processes(const GpuUuid& gpu, Duration period) = 0;
 };
 
 class SampleListener {
  public:
   virtual ~SampleListener() = default;
-  // A look is about to begin.
+  // A sample is about to be taken.
   virtual void before_sample(const GpuUuid& gpu) = 0;
   // `taken`: when it began.
   virtual void on_sample(GpuSample sample, TimePoint taken) = 0;
@@ -30,11 +30,11 @@ class SampleListener {
   virtual bool wants_process_loads(const GpuUuid& gpu) const = 0;
   // What the board says of itself, once a second; the processes less often, and only if they are wanted.
   virtual void on_figures(const GpuUuid& gpu, GpuFigures figures) = 0;
-  // The compute processes that a glimpse showed.
+  // The compute processes that a poll showed.
   virtual void on_polled(const GpuUuid& gpu, const std::vector<pid_t>& pids) = 0;
-  // Whether the next look should follow at once: something waits for its result.
+  // Whether the next sample should follow at once, as something waits for it.
   virtual bool is_hurried(const GpuUuid& gpu) const = 0;
-  // Until the next look.
+  // The time until the next sample.
   virtual Duration period_of(const GpuUuid& gpu) const = 0;
 };
 
