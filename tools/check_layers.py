@@ -50,7 +50,7 @@ FREE = ("tests", "bench", "demo")
 # rooms above it in this table, so that no include leads back. ROOT: the files beside the rooms. Tests may include all of their module.
 ROOT = "."
 # Folders that are no rooms: what is in them is beside the rooms.
-WITH_ROOT = {("cli", "run")}
+WITH_ROOT = {("cli", folder) for folder in ("args", "history", "jobs", "queue", "run", "site", "status", "text", "turns")}
 ROOMS = {
     "cli": {
         "containers": [],

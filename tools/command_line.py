@@ -4,7 +4,7 @@
     tools/command_line.py OUT_DIR COMMANDS.toml MAN_TEMPLATE
 
 OUT_DIR/raw.h            a field for what was typed of each option
-OUT_DIR/command_table.cpp  the rows of src/cli/command_table.h, with the text of each help
+OUT_DIR/command_table.cpp  the rows of src/cli/args/command_table.h, with the text of each help
 OUT_DIR/gpurota.bash, _gpurota, gpurota.fish  completions
 OUT_DIR/gpurota.1        the template with @SYNOPSIS@ and @OPTIONS@ filled in
 """
@@ -281,7 +281,7 @@ def literal(text):
 
 
 def command_table_cpp(line):
-    out = ["// What command_table.h declares. " + MARK, '#include "cli/command_table.h"', "", "namespace gpurota::cli {", "namespace {", ""]
+    out = ["// What command_table.h declares. " + MARK, '#include "cli/args/command_table.h"', "", "namespace gpurota::cli {", "namespace {", ""]
     out += array_of("kEvery", line.every) + array_of("kAlone", line.alone)
     for each in line.parsed:
         if not line.commands[each.name.split(" ")[0]].get("elsewhere"):

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "cli/args.h"
+#include "cli/args/args.h"
 #include "client/locate.h"
 
 #include <optional>

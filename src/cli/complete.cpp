@@ -1,8 +1,8 @@
 // gpurota __complete: what the completions of shells offer. Silent when no daemon answers.
-#include "cli/command_parts.h"
+#include "cli/args/command_parts.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
-#include "cli/output.h"
+#include "cli/text/output.h"
 
 #include <algorithm>
 #include <optional>

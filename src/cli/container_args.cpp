@@ -5,8 +5,8 @@
 #include "cli/containers/container_parts.h"
 #include "cli/containers/container_text.h"
 #include "cli/lease_variables.h"
-#include "cli/output.h"
-#include "cli/queue_text.h"
+#include "cli/queue/queue_text.h"
+#include "cli/text/output.h"
 
 #include <filesystem>
 

@@ -1,11 +1,11 @@
 // gpurota: parses its command line and calls the command.
 #include "base/standard_streams.h"
-#include "cli/args.h"
-#include "cli/command_table.h"
+#include "cli/args/args.h"
+#include "cli/args/command_table.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
-#include "cli/find_named.h"
-#include "cli/output.h"
+#include "cli/queue/find_named.h"
+#include "cli/text/output.h"
 
 #include <clocale>
 #include <type_traits>

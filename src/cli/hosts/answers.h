@@ -1,8 +1,8 @@
 // The answers of several machines: read, and as one JSON document. What they say is foreign. Pure.
 #pragma once
 
+#include "cli/args/of_host.h"
 #include "cli/hosts/ask.h"
-#include "cli/of_host.h"
 #include "proto/codec.h"
 #include "proto/methods.h"
 

@@ -1,10 +1,10 @@
 // What machines have answered, in one table and in one document; also what none of ours would answer.
 #include "cli/hosts/answers.h"
 
-#include "cli/history_views.h"
-#include "cli/queue_text.h"
-#include "cli/status_samples_test.h"
-#include "cli/status_view.h"
+#include "cli/history/history_views.h"
+#include "cli/queue/queue_text.h"
+#include "cli/status/status_samples_test.h"
+#include "cli/status/status_view.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // On which of several machines a program would start first. Pure: from what `gpurota status` shows of each.
 #pragma once
 
-#include "cli/args.h"
-#include "cli/of_host.h"
+#include "cli/args/args.h"
+#include "cli/args/of_host.h"
 #include "proto/methods.h"
 
 #include <optional>

@@ -1,7 +1,7 @@
 // On which machine a program starts first.
 #include "cli/hosts/choose.h"
 
-#include "cli/status_samples_test.h"
+#include "cli/status/status_samples_test.h"
 
 #include <gtest/gtest.h>
 

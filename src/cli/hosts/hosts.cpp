@@ -2,16 +2,16 @@
 #include "base/fd.h"
 #include "base/read_all.h"
 #include "base/text.h"
+#include "cli/args/host_args.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
-#include "cli/history_views.h"
-#include "cli/host_args.h"
+#include "cli/history/history_views.h"
 #include "cli/hosts/answers.h"
 #include "cli/hosts/choose.h"
 #include "cli/hosts/there.h"
-#include "cli/output.h"
-#include "cli/queue_text.h"
-#include "cli/status_view.h"
+#include "cli/queue/queue_text.h"
+#include "cli/status/status_view.h"
+#include "cli/text/output.h"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 #include "base/text.h"
 #include "cli/exit_codes.h"
 #include "cli/hosts/ssh.h"
-#include "cli/output.h"
 #include "cli/run/signals.h"
+#include "cli/text/output.h"
 
 #include <fmt/format.h>
 

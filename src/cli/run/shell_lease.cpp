@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "cli/handles.h"
 #include "cli/lease_variables.h"
-#include "cli/views.h"
+#include "cli/text/views.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

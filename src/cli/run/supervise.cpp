@@ -1,7 +1,7 @@
 #include "cli/run/supervise.h"
 
 #include "base/text.h"
-#include "cli/output.h"
+#include "cli/text/output.h"
 
 #include <algorithm>
 #include <cerrno>

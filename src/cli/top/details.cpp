@@ -1,15 +1,15 @@
 #include "cli/top/details.h"
 
 #include "base/text.h"
-#include "cli/board_text.h"
-#include "cli/done_text.h"
-#include "cli/share_text.h"
-#include "cli/status_rows.h"
-#include "cli/time_text.h"
+#include "cli/queue/waiting.h"
+#include "cli/status/status_rows.h"
+#include "cli/text/board_text.h"
+#include "cli/text/done_text.h"
+#include "cli/text/share_text.h"
+#include "cli/text/time_text.h"
+#include "cli/text/views.h"
 #include "cli/top/bars.h"
 #include "cli/top/turns_line.h"
-#include "cli/views.h"
-#include "cli/waiting.h"
 
 #include <fmt/format.h>
 

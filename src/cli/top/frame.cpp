@@ -1,8 +1,8 @@
 #include "cli/top/frame.h"
 
 #include "base/text.h"
-#include "cli/output.h"
-#include "cli/status_rows.h"
+#include "cli/status/status_rows.h"
+#include "cli/text/output.h"
 #include "cli/top/details.h"
 #include "cli/top/keys.h"
 #include "cli/top/lines.h"

@@ -1,7 +1,7 @@
 #include "cli/top/grid.h"
 
 #include "base/text.h"
-#include "cli/table.h"
+#include "cli/text/table.h"
 
 #include <fmt/format.h>
 

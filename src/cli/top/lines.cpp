@@ -1,9 +1,9 @@
 #include "cli/top/lines.h"
 
 #include "base/text.h"
-#include "cli/board_text.h"
+#include "cli/text/board_text.h"
+#include "cli/text/views.h"
 #include "cli/top/bars.h"
-#include "cli/views.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "cli/top/live.h"
 
 #include "cli/exit_codes.h"
-#include "cli/output.h"
+#include "cli/text/output.h"
 #include "cli/top/source.h"
 #include "cli/top/terminal.h"
 

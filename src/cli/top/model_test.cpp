@@ -1,6 +1,6 @@
 #include "cli/top/model.h"
 
-#include "cli/status_samples_test.h"
+#include "cli/status/status_samples_test.h"
 #include "cli/top/bars.h"
 #include "cli/top/top_samples_test.h"
 #include "cli/top/turns_line.h"

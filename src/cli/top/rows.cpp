@@ -1,12 +1,12 @@
 #include "cli/top/rows.h"
 
 #include "base/text.h"
-#include "cli/queue_text.h"
-#include "cli/share_text.h"
-#include "cli/status_rows.h"
-#include "cli/time_text.h"
+#include "cli/queue/queue_text.h"
+#include "cli/status/status_rows.h"
+#include "cli/text/share_text.h"
+#include "cli/text/time_text.h"
+#include "cli/text/views.h"
 #include "cli/top/turns_line.h"
-#include "cli/views.h"
 #include "client/reason_text.h"
 #include "core/local_time.h"
 

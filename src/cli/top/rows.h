@@ -4,7 +4,7 @@
 // What is said of a lease is what `gpurota status` says (cli/status_rows.h).
 #pragma once
 
-#include "cli/table.h"
+#include "cli/text/table.h"
 #include "cli/top/model.h"
 
 #include <optional>

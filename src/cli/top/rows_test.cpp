@@ -1,6 +1,6 @@
 #include "cli/top/rows.h"
 
-#include "cli/status_samples_test.h"
+#include "cli/status/status_samples_test.h"
 #include "cli/top/frame.h"
 #include "cli/top/top_samples_test.h"
 

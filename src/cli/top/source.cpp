@@ -1,7 +1,7 @@
 #include "cli/top/source.h"
 
-#include "cli/done_text.h"
-#include "cli/output.h"
+#include "cli/text/done_text.h"
+#include "cli/text/output.h"
 
 #include <fmt/format.h>
 

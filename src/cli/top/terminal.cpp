@@ -1,6 +1,6 @@
 #include "cli/top/terminal.h"
 
-#include "cli/output.h"
+#include "cli/text/output.h"
 
 #include <fmt/format.h>
 

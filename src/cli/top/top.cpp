@@ -1,6 +1,6 @@
 // gpurota top: what happens on the GPUs now, for people who watch it.
 #include "cli/commands.h"
-#include "cli/output.h"
+#include "cli/text/output.h"
 #include "cli/top/frame.h"
 #include "cli/top/live.h"
 #include "cli/top/source.h"

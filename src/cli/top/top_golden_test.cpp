@@ -1,7 +1,7 @@
 // Pictures of `gpurota top` of made-up machines, compared with the files in testdata/top. With GPUROTA_REWRITE_GOLDEN=1 the files are
 // written anew: look at each of them then.
 #include "base/text.h"
-#include "cli/status_samples_test.h"
+#include "cli/status/status_samples_test.h"
 #include "cli/top/frame.h"
 #include "cli/top/keys.h"
 #include "cli/top/top_samples_test.h"

@@ -1,0 +1,252 @@
+// The command line of `gpurota` as data. Parsing touches nothing and prints nothing.
+#pragma once
+
+#include "base/bytes.h"
+#include "base/ids.h"
+#include "cli/args/config_args.h"
+#include "cli/args/filler_args.h"
+#include "cli/args/job_args.h"
+#include "cli/args/own_defaults.h"
+#include "cli/args/typed_options.h"
+#include "cli/args/whose.h"
+#include "cli/handles.h"
+#include "cli/status/status_columns.h"
+#include "core/end_warning.h"
+
+#include <tl/expected.hpp>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace gpurota::cli {
+
+// What a lease is to be, and how long to wait for it.
+struct LeaseWishes {
+  std::optional<int> gpus;
+  std::vector<std::string> gpu_ids;
+  std::optional<SizeSpec> memory;
+  std::optional<SizeSpec> soft_limit;
+  std::optional<std::string> note;
+  std::optional<std::string> as_name;
+  std::optional<std::string> name;  // what it is to be called; checked
+  bool swap = false;                // in turns with others
+  bool oversize = false;            // what of `memory` the GPU has no room for lies in host memory
+  std::optional<int> priority;
+  std::optional<std::string> quantum;  // as written
+  std::optional<EndWarning> warning;
+  std::optional<std::chrono::seconds> lasts;  // --timeout, --for
+  std::optional<std::string> until;           // as written; instead of `lasts`
+  bool nonblock = false;
+  std::optional<std::chrono::seconds> wait;  // not longer than that
+  std::optional<Bytes> memory_threshold;     // of unreserved use
+  std::optional<std::string> gpu_type;
+  std::optional<std::string> gpu_class;  // the site's name
+  std::optional<Bytes> min_memory;
+  std::optional<int> min_cc;  // 10 * major + minor
+  std::optional<LeaseHandle> near;
+};
+struct RunOptions : LeaseWishes {
+  std::optional<LeaseHandle> lease;    // under this reservation: then no wishes but `lasts`
+  std::optional<RequestId> booking{};  // of which `lease` is to be, once it is used
+  bool filler = false;                 // makes way for whoever needs the GPU
+  TypedOptions typed;
+  std::vector<std::string> command;  // never empty
+};
+struct ReserveOptions : LeaseWishes {
+  std::optional<std::string> at;  // as written: it begins then
+  std::optional<int> weekly;      // so many times, with `at`
+  bool on_time = false;           // with `at`: others leave when it begins, used or not
+  bool take_over = false;
+  bool is_short = false;  // print just the ids
+  bool json = false;
+};
+struct CalendarOptions {
+  int days = 7;
+  bool ical = false;
+  bool json = false;
+};
+struct QueueOptions {
+  bool json = false;
+  Whose whose;
+};
+struct ClaimOptions {
+  RequestId booking;
+  bool json = false;
+};
+struct CancelOptions {
+  std::vector<RequestHandle> requests;
+  std::optional<std::string> reason;
+};
+struct LimitsOptions {
+  std::optional<std::string> user;  // name or uid; empty: one's own
+  bool json = false;
+};
+
+struct ExplainOptions {
+  std::optional<RequestId> request;
+  std::optional<LeaseId> lease;
+  std::string name;  // of a request or a lease; nothing of the three: whatever the caller has
+  bool json = false;
+};
+struct DrainOptions {
+  bool drain = true;  // else undrain
+  std::vector<std::string> gpu_ids;
+  std::optional<std::string> reason;
+};
+struct StatusOptions {
+  bool json = false;
+  bool watch = false;
+  StatusForm form;
+  std::optional<Bytes> memory_threshold;
+};
+inline constexpr std::size_t kMostTopSize = 1000;
+struct TopOptions {
+  bool once = false;
+  std::size_t width = 0, height = 0;  // at most kMostTopSize; 0: as the terminal is
+};
+struct PsOptions {
+  bool json = false;
+  std::optional<LeaseHandle> lease;
+};
+struct ContainerArgsOptions {
+  std::optional<LeaseHandle> lease;  // always there
+  std::string format;                // docker, podman, nerdctl, compose, apptainer, ctr, cdi
+  std::string env_file;              // empty for apptainer and cdi, and for no other
+  std::string service;
+};
+struct ReleaseOptions {
+  std::vector<LeaseHandle> leases;
+  std::vector<RequestHandle> bookings;
+  std::vector<std::string> gpu_ids;
+  bool all = false;
+  bool all_users = false;  // of these four at most one is given; none: a reservation of the caller
+  bool yes = false;        // do not ask
+  std::optional<std::string> reason;
+};
+struct UpdateOptions {
+  LeaseHandle lease;
+  std::optional<SizeSpec> memory;
+  std::optional<SizeSpec> soft_limit;
+  std::optional<std::string> note;
+  std::optional<std::chrono::seconds> lasts;  // from now on
+  std::optional<std::string> until;           // as written; instead of `lasts`
+  std::optional<int> priority;
+  std::optional<std::string> quantum;  // as written
+  std::optional<EndWarning> warning;   // at least one of the seven
+  std::optional<std::string> reason;
+};
+struct TurnsOptions {
+  bool json = false;
+  std::vector<std::string> gpu_ids;  // empty: all
+};
+struct SetOptions {
+  std::vector<std::string> gpu_ids;
+  std::optional<SizeSpec> capacity;
+  std::optional<std::string> quantum, turns;  // as written
+  bool reset = false;                         // at least one of the four
+};
+struct VersionOptions {
+  bool client_only = false;  // --version
+  bool json = false;
+};
+struct DoctorOptions {
+  bool json = false;
+  bool kubernetes = false;
+  std::optional<std::string> kubelet_dir;  // empty: where kubelet usually is
+};
+struct EventsOptions {
+  bool json = false;
+  bool follow = false;
+  std::optional<std::string> since;  // as written
+  std::optional<LeaseHandle> lease;
+  std::optional<int> lines;  // the last ones
+  Whose whose;
+};
+struct ReportOptions {
+  bool json = false;
+  bool csv = false;
+  std::optional<std::string> days, since, by;  // as written
+  Whose whose;
+};
+struct HistoryOptions {
+  bool json = false;
+  std::optional<std::string> since;  // as written
+  std::vector<std::string> gpu_ids;  // empty: all
+  std::optional<LeaseHandle> lease;  // instead of GPUs
+};
+struct NotifyOptions {
+  std::optional<std::string> user;  // whom to send a test; empty: the caller
+};
+struct WebOptions {
+  bool no_open = false;
+  bool list = false;
+  bool json = false;
+  std::optional<std::string> end;  // a session, or "all"
+};
+struct SetupOptions {
+  std::map<std::string, std::string, std::less<>> answers;  // by option, as written
+  bool yes = false;                                         // asks nothing
+  bool no_start = false;
+};
+struct ReloadOptions {
+  bool json = false;
+};
+// A command for other machines: on its hosts, one after another in what is shown.
+struct HostsOptions {
+  std::string command;               // status, top, queue, report or run
+  std::vector<std::string> hosts;    // as given, each a name that ssh may be given
+  std::optional<std::string> file;   // more of them, behind these; at least one of the two is given
+  std::vector<std::string> options;  // for gpurota there
+  bool json = false, csv = false;
+  StatusForm form;                // of status
+  std::optional<RunOptions> run;  // of run
+};
+struct BurnOptions {
+  std::vector<std::string> words;  // for gpurota-burn, which parses them
+};
+struct CompleteOptions {
+  std::string what;  // leases, gpus
+};
+struct HelpOptions {
+  std::string topic;  // a command, or empty
+};
+
+using Command =
+    std::variant<HelpOptions, RunOptions, StatusOptions, PsOptions, ReleaseOptions, UpdateOptions,
+                 VersionOptions, DoctorOptions, EventsOptions, ReportOptions, ReloadOptions,
+                 BurnOptions, JobOptions, FillerOptions, CompleteOptions, ReserveOptions,
+                 QueueOptions, CalendarOptions, ClaimOptions, CancelOptions, ExplainOptions,
+                 LimitsOptions, DrainOptions, TurnsOptions, SetOptions, ConfigOptions,
+                 NotifyOptions, WebOptions, SetupOptions, TopOptions, HistoryOptions, HostsOptions,
+                 ContainerArgsOptions>;
+
+struct Arguments {
+  std::optional<std::string> runtime_dir;
+  bool verbose = false;
+  bool quiet = false;
+  std::optional<std::string> color;  // auto, always or never
+  Command command;
+  std::string
+      defaults;  // "--memory 8G": what was not typed but is the user's own default; empty: nothing
+};
+
+struct UsageError {
+  std::string message;  // what to write instead; may have several lines
+  int exit_code = 0;
+};
+
+// `words`: argv without argv[0].
+tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::string>& words,
+                                                    const OwnDefaults& defaults = {});
+// Whether these words are of a command that has own defaults besides those of [output].
+bool uses_defaults(const std::vector<std::string>& words);
+
+// What options of `gpurota run` say that stand without their command.
+Result<RunOptions> parse_run_words(const std::vector<std::string>& options);
+
+}  // namespace gpurota::cli

@@ -1,0 +1,37 @@
+// The command line of `gpurota job` as data; see program_args.h.
+#pragma once
+
+#include "base/result.h"
+#include "cli/args/program_args.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::cli {
+
+// Actions: add, list, show, logs, update, start, stop, restart, remove, export, apply. The name of apply is the file.
+struct JobOptions : ProgramOptions {
+  bool force = false;
+  bool secrets = false;  // of export
+  bool follow = false;   // of logs
+  // Of add and update:
+  std::vector<std::string> run_options;  // as they were given
+  std::optional<std::string> restart, output;
+  std::vector<std::string> after;
+};
+
+// `words`: those behind `job`. Nothing: its help is wanted.
+Result<std::optional<JobOptions>> parse_job(const std::vector<std::string>& words);
+
+// One option of `gpurota run` as words: {"--memory", "8G"}, whatever it was written like.
+struct RunWord {
+  std::string name;  // "--memory"
+  std::optional<std::string> value;
+};
+Result<std::vector<RunWord>> split_run_words(const std::vector<std::string>& options);
+// `before` with those of `change` instead of the same ones, and of those that exclude them.
+std::vector<std::string> merge_run_words(const std::vector<RunWord>& before,
+                                         const std::vector<RunWord>& change);
+
+}  // namespace gpurota::cli

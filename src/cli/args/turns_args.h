@@ -1,0 +1,15 @@
+// The command lines of turns and set, and the options of a lease that have to do with turns: part of
+// args.cpp. Pure.
+#pragma once
+
+#include "cli/args/args.h"
+#include "cli/args/option_parser.h"
+
+namespace gpurota::cli {
+
+Result<Command> turns_command(const std::string& name, const Raw& raw);
+
+// "high", "normal", "low", or a number from -100 to 100.
+Result<std::optional<int>> priority_of(const std::optional<std::string>& text);
+
+}  // namespace gpurota::cli

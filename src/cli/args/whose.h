@@ -1,0 +1,35 @@
+// Of whom something is shown: --me and --user of status, queue, report and events.
+#pragma once
+
+#include "base/result.h"
+#include "cli/args/option_parser.h"
+#include "proto/methods.h"
+
+#include <optional>
+#include <string>
+
+#include <sys/types.h>
+
+namespace gpurota::cli {
+
+struct Whose {
+  bool me = false;
+  std::optional<std::string>
+      user;  // a name or a uid; at most one of the two, and neither: everybody
+
+  bool everybody() const { return !me && !user; }
+};
+
+// What was typed.
+Result<Whose> whose_of(const Raw& raw);
+// Nothing: everybody. Asks who there is. kNotFound.
+Result<std::optional<uid_t>> uid_of(const Whose& whose);
+// "you have", "alice has".
+std::string has_text(const Whose& whose);
+
+// Leaves of an answer what concerns this user. Pure. Of a status: the user's leases and bookings, the GPUs of these, what the
+// watch found of the user or on these GPUs; how many wait is not known then.
+void keep_only(proto::Status::Reply& reply, uid_t uid);
+void keep_only(proto::ListRequests::Reply& reply, uid_t uid);
+
+}  // namespace gpurota::cli

@@ -1,0 +1,71 @@
+#include "cli/jobs/job_begun.h"
+
+#include "base/text.h"
+#include "cli/jobs/job_view.h"
+#include "cli/text/done_text.h"
+#include "cli/text/output.h"
+#include "client/reason_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace gpurota::cli {
+namespace {
+
+constexpr int kLooks = 100;
+constexpr std::chrono::milliseconds kBetween{20};
+
+bool is_known(const proto::Job& job) {
+  if (job.state == "waiting") return job.position || job.detail;
+  return job.state != "running" || job.lease_id;
+}
+
+}  // namespace
+
+Begun begun_of(const proto::Job& job, const proto::Lease* lease, WallTime now) {
+  const std::string name = display_text(job.name, 64);
+  if (job.state == "failed" || job.state == "backing-off") {
+    const proto::JobRun* const run = job.runs.empty() ? nullptr : &job.runs.back();
+    const std::string see = fmt::format(" (gpurota job show {})", name);
+    if (run != nullptr && run->reason == "cannot-start") {
+      const std::string why = run->detail ? ": " + display_text(*run->detail, 400) : "";
+      return {name + ", which cannot start" + why + see, true};
+    }
+    // How a program ended that did start is its own affair, and may be known now or later.
+    return {name + ", which has failed" + (run ? ": " + run_text(*run) : "") + see, false};
+  }
+  if (job.state == "running" && lease != nullptr) {
+    return {
+        fmt::format("{}: runs as {} on {}", name, to_string(lease->lease_id), gpus_text(*lease)),
+        false};
+  }
+  if (job.state == "finished") return {name + ": it has finished", false};
+  if (job.position) {
+    const std::string why = job.detail ? ": " + client::reason_with_remedy(job, now) : "";
+    return {fmt::format("{}: in the queue, position {}{}", name, *job.position, why), false};
+  }
+  if (job.state == "waiting" && job.detail) {
+    return {fmt::format("{}: waits: {}", name, client::reason_text(job, now)), false};
+  }
+  return {fmt::format("{}: it is starting (gpurota job show {})", name, name), false};
+}
+
+Result<Begun> await_begin(client::Connection& connection, proto::Job job) {
+  for (int look = 0; look < kLooks && !is_known(job); ++look) {
+    std::this_thread::sleep_for(kBetween);
+    GPUROTA_ASSIGN_OR_RETURN(const auto reply,
+                             connection.call(proto::ListJobs{job.name, std::nullopt}));
+    if (!reply.jobs.empty()) job = reply.jobs.front();
+  }
+  if (!job.lease_id) return begun_of(job, nullptr, now());
+  GPUROTA_ASSIGN_OR_RETURN(const auto status, connection.call(proto::Status{}));
+  const auto lease =
+      std::find_if(status.leases.begin(), status.leases.end(),
+                   [&](const proto::Lease& each) { return each.lease_id == *job.lease_id; });
+  return begun_of(job, lease == status.leases.end() ? nullptr : &*lease, now());
+}
+
+}  // namespace gpurota::cli

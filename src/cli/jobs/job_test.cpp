@@ -1,0 +1,267 @@
+#include "cli/args/args.h"
+#include "cli/args/command_parts.h"
+#include "cli/jobs/job_begun.h"
+#include "cli/jobs/job_update.h"
+#include "cli/jobs/job_view.h"
+#include "cli/text/done_text.h"
+#include "testing/temp_dir.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpurota::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+JobOptions parsed(const std::vector<std::string>& words) {
+  std::vector<std::string> all = {"job"};
+  all.insert(all.end(), words.begin(), words.end());
+  const auto arguments = parse_arguments(all);
+  EXPECT_TRUE(arguments) << (arguments ? "" : arguments.error().message);
+  const auto* job = arguments ? std::get_if<JobOptions>(&arguments->command) : nullptr;
+  EXPECT_NE(job, nullptr);
+  return job == nullptr ? JobOptions{} : *job;
+}
+
+std::string refusal(const std::vector<std::string>& words) {
+  std::vector<std::string> all = {"job"};
+  all.insert(all.end(), words.begin(), words.end());
+  const auto arguments = parse_arguments(all);
+  EXPECT_FALSE(arguments);
+  return arguments ? "" : arguments.error().message;
+}
+
+TEST(JobArguments, OfAddAreItsOwnAndThoseOfRun) {
+  const JobOptions job = parsed({"add", "web", "--memory", "8G", "--restart=on-failure", "--env",
+                                 "TOKEN", "--env-file", "e", "--after", "db", "--output=journal",
+                                 "--workdir", "/srv", "--", "python", "--env", "x"});
+  EXPECT_EQ(job.name, "web");
+  EXPECT_THAT(job.run_options, ElementsAre("--memory", "8G"));
+  EXPECT_THAT(job.command, ElementsAre("python", "--env", "x"));
+  EXPECT_EQ(job.restart, "on-failure");
+  EXPECT_THAT(job.variables, ElementsAre("TOKEN"));
+  EXPECT_THAT(job.variable_files, ElementsAre("e"));
+  EXPECT_THAT(job.after, ElementsAre("db"));
+  EXPECT_EQ(job.output, "journal");
+  EXPECT_EQ(job.workdir, "/srv");
+}
+
+TEST(JobArguments, MayComeBeforeTheName) {
+  const JobOptions job =
+      parsed({"add", "--note", "first", "-m", "1G", "--nonblock", "--gpus=2", "web", "--", "x"});
+  EXPECT_EQ(job.name, "web");
+  EXPECT_THAT(job.run_options,
+              ElementsAre("--note", "first", "-m", "1G", "--nonblock", "--gpus=2"));
+  EXPECT_THAT(refusal({"add", "--memory", "1G", "--", "x"}), HasSubstr("name of the job"));
+  EXPECT_THAT(refusal({"add", "web", "--memory", "--", "x"}), HasSubstr("--memory needs a value"));
+}
+
+TEST(JobArguments, ThatRunDoesNotKnowAreRefused) {
+  EXPECT_THAT(refusal({"add", "web", "--memry", "8G", "--", "x"}), HasSubstr("--memry"));
+  EXPECT_THAT(refusal({"add", "web", "--memory", "much", "--", "x"}), HasSubstr("--memory"));
+}
+
+TEST(JobArguments, NeverHaveTheValueOfAVariable) {
+  EXPECT_THAT(refusal({"add", "web", "--env", "TOKEN=hush", "--", "x"}), HasSubstr("--env takes"));
+}
+
+TEST(JobArguments, WithoutANameOrACommandAreRefused) {
+  EXPECT_THAT(refusal({"add", "--", "x"}), HasSubstr("name of the job"));
+  EXPECT_THAT(refusal({"add", "web"}), HasSubstr("command last"));
+  EXPECT_THAT(refusal({"stop"}), HasSubstr("which job"));
+  EXPECT_THAT(refusal({"frobnicate"}), HasSubstr("add, list"));
+}
+
+TEST(JobArguments, OfTheOtherActions) {
+  EXPECT_TRUE(parsed({"remove", "web", "--force"}).force);
+  EXPECT_EQ(parsed({"logs", "web", "-n", "3"}).lines, 3);
+  EXPECT_EQ(parsed({"stop", "--user", "alice", "web"}).user, "alice");
+  EXPECT_TRUE(parsed({"list", "--json"}).json);
+  EXPECT_EQ(parsed({"apply", "-"}).name, "-");
+  EXPECT_THAT(refusal({"list", "--jsn"}), HasSubstr("did you mean --json?"));
+  EXPECT_THAT(refusal({"logs", "web", "-n", "few"}), HasSubstr("--lines: 'few' is not a number"));
+  EXPECT_THAT(refusal({"list", "web", "db"}), HasSubstr("unexpected 'db'"));
+  EXPECT_THAT(refusal({"add", "web", "--user", "bob", "--", "x"}), HasSubstr("leave out --user"));
+}
+
+TEST(JobArguments, OfUpdateAreThoseOfAddAndNoneIsNeeded) {
+  const JobOptions job = parsed({"update", "web", "--memory=12G", "--restart", "always"});
+  EXPECT_EQ(job.action, "update");
+  EXPECT_THAT(job.run_options, ElementsAre("--memory=12G"));
+  EXPECT_EQ(parsed({"update", "web", "--user", "al", "--", "x"}).user, "al");
+  EXPECT_THAT(refusal({"update", "web"}), HasSubstr("nothing to change"));
+  EXPECT_THAT(refusal({"update", "web", "--memory", "1G", "--"}), HasSubstr("no command after"));
+}
+
+TEST(JobArguments, OfFilesAndLogs) {
+  EXPECT_TRUE(parsed({"export", "--with-secrets"}).secrets);
+  EXPECT_EQ(parsed({"export", "web"}).name, "web");
+  EXPECT_EQ(parsed({"apply", "-"}).name, "-");
+  EXPECT_THAT(refusal({"apply"}), HasSubstr("which file"));
+  EXPECT_TRUE(parsed({"logs", "-f", "web"}).follow);
+  EXPECT_THAT(refusal({"apply", "x", "--user", "al"}), HasSubstr("--user"));
+}
+
+TEST(RunWords, AreReadHoweverTheyWereWritten) {
+  const auto words = split_run_words({"-m8G", "--gpus=2", "--nonblock", "--note", "--memory"});
+  ASSERT_TRUE(words) << words.error().message;
+  EXPECT_THAT(merge_run_words(*words, {}),
+              ElementsAre("--memory", "8G", "--gpus", "2", "--nonblock", "--note", "--memory"));
+  EXPECT_FALSE(split_run_words({"--memry", "8G"}));
+  EXPECT_FALSE(split_run_words({"--memory"}));
+}
+
+TEST(RunWords, ThatChangeReplaceTheSameAndWhatTheyExclude) {
+  const auto before = split_run_words({"--memory", "8G", "--gpu-ids", "0", "--gpu-ids", "1"});
+  const auto change = split_run_words({"-m", "12G", "--gpus", "1"});
+  EXPECT_THAT(merge_run_words(*before, *change), ElementsAre("--memory", "12G", "--gpus", "1"));
+}
+
+TEST(JobUpdate, SaysWhatHoldsForTheLeaseThatThereIsAndWhatFromTheNextStart) {
+  const auto change = change_options({"--swap", "--memory", "8G"},
+                                     {"--priority", "low", "--quantum=5s", "--note", "mine"});
+  ASSERT_TRUE(change) << change.error().message;
+  EXPECT_THAT(*change->call.options, ElementsAre("--swap", "--memory", "8G", "--priority", "low",
+                                                 "--quantum", "5s", "--note", "mine"));
+  EXPECT_EQ(change->call.priority, -10);
+  EXPECT_EQ(change->call.quantum, "5s");
+  EXPECT_EQ(change->call.note, "mine");
+  EXPECT_FALSE(change->call.memory) << "it was not told";
+  EXPECT_FALSE(change->call.warn_seconds);
+  const auto warned = change_options({}, {"--warn", "10m:USR2"});
+  ASSERT_TRUE(warned);
+  EXPECT_EQ(warned->call.warn_seconds, 600);
+  EXPECT_EQ(warned->call.warn_signal, "USR2");
+  EXPECT_TRUE(warned->now);
+  EXPECT_TRUE(change->now);
+  EXPECT_FALSE(change->later);
+  const auto both = change_options({"--memory", "8G"}, {"--memory", "12G", "--gpus", "2"});
+  ASSERT_TRUE(both);
+  EXPECT_TRUE(both->call.memory && both->now && both->later);
+  EXPECT_FALSE(change_options({"--memory", "8G"}, {"--quantum", "5s"})) << "it takes no turns";
+}
+
+TEST(JobView, SaysWhereInTheQueueItIs) {
+  proto::Job job;
+  job.name = "web";
+  job.state = "waiting";
+  job.request_id = RequestId{7};
+  job.position = 2;
+  job.detail = "as an older program shows it";
+  job.wait_reason = {.code = proto::ReasonCode::kLeasedUntil,
+                     .text = "waits for GPU 1: bob's program (L3) ends at {time}",
+                     .time = WallTime(60s),
+                     .remedy = "starts now with --swap"};
+  ::setenv("TZ", "UTC", 1);
+  ::tzset();
+  const std::string why =
+      "waits for GPU 1: bob's program (L3) ends at 00:01:00; starts now with --swap";
+  EXPECT_EQ(state_text(job, WallTime(0s)), "waiting as R7, position 2: " + why);
+  EXPECT_THAT(job_text(job, WallTime(0s)), HasSubstr(why));
+  const std::string table = jobs_text({job}, Look{}, WallTime(0s));
+  EXPECT_THAT(table, HasSubstr("waiting (2)"));
+  EXPECT_THAT(table, HasSubstr(why));
+}
+
+TEST(JobView, SaysHowRunsEnded) {
+  proto::JobRun run;
+  run.reason = "exited";
+  run.code = 3;
+  EXPECT_EQ(run_text(run), "exited 3");
+  run.reason = "over-limit";
+  run.detail = "9 GiB of 8 GiB";
+  EXPECT_EQ(run_text(run), "over-limit: 9 GiB of 8 GiB");
+}
+
+TEST(JobView, ShowsNamesOfVariablesAndForeignTextMadeSafe) {
+  proto::Job job;
+  job.name = "web";
+  job.state = "waiting";
+  job.detail = "2 of 3 GPUs\x1b[31m";
+  job.command = {"a b"};
+  job.variables = {"TOKEN"};
+  const std::string text = job_text(job, WallTime(0s));
+  EXPECT_THAT(text, HasSubstr("TOKEN"));
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
+TEST(JobView, TakesTheLastLines) {
+  EXPECT_EQ(last_lines("a\nb\nc\n", 2), "b\nc\n");
+  EXPECT_EQ(last_lines("a\nb", 1), "b");
+  EXPECT_EQ(last_lines("a\n", 5), "a\n");
+  EXPECT_EQ(last_lines("", 1), "");
+}
+
+TEST(VariableFile, HasAVariableOnEachLine) {
+  const gpurota::testing::TempDir dir;
+  const std::string file = dir.file("vars");
+  gpurota::testing::write_file(file, "# site\n\nA=1\r\nB=a=b \nC=");
+  const auto variables = read_variables({file}, {});
+  ASSERT_TRUE(variables);
+  ASSERT_EQ(variables->size(), 3U);
+  EXPECT_EQ(variables->at(0).value, "1");
+  EXPECT_EQ(variables->at(1).value, "a=b ");
+  EXPECT_EQ(variables->at(2).name, "C");
+}
+
+TEST(VariableFile, AMistakeIsNamedByItsLineAndWithoutWhatMayBeASecret) {
+  const gpurota::testing::TempDir dir;
+  const std::string file = dir.file("vars");
+  for (const std::string line : {"export TOKEN=secret", "secret", "=secret", "TOKEN =secret"}) {
+    gpurota::testing::write_file(file, "A=1\n" + line + "\n");
+    const auto variables = read_variables({file}, {});
+    ASSERT_FALSE(variables) << line;
+    EXPECT_THAT(variables.error().message, HasSubstr("vars:2: "));
+    EXPECT_THAT(variables.error().message, ::testing::Not(HasSubstr("secret")));
+  }
+  gpurota::testing::write_file(file, std::string("A=1\0"
+                                                 "2\n",
+                                                 6));
+  EXPECT_FALSE(read_variables({file}, {}));
+}
+
+TEST(VariableFile, WhatIsNoFileOfLinesIsAnErrorAndNotReadForEver) {
+  const gpurota::testing::TempDir dir;
+  EXPECT_THAT(read_variables({dir.path()}, {}).error().message, HasSubstr("Is a directory"));
+  EXPECT_THAT(read_variables({"/dev/zero"}, {}).error().message, HasSubstr("too long"));
+}
+
+TEST(JobBegun, IsSaidAsFarAsItIsKnown) {
+  proto::Job job;
+  job.name = "web";
+  job.state = "running";
+  proto::Lease lease;
+  lease.lease_id = LeaseId{7};
+  lease.gpus.resize(1);
+  EXPECT_EQ(begun_of(job, &lease, WallTime(0s)).text, "web: runs as L7 on " + gpus_text(lease));
+  EXPECT_EQ(begun_of(job, nullptr, WallTime(0s)).text,
+            "web: it is starting (gpurota job show web)");
+  job.state = "waiting";
+  job.position = 2;
+  job.detail = "for L3";
+  EXPECT_EQ(begun_of(job, nullptr, WallTime(0s)).text, "web: in the queue, position 2: for L3");
+  job.position.reset();
+  EXPECT_EQ(begun_of(job, nullptr, WallTime(0s)).text, "web: waits: for L3");
+  EXPECT_FALSE(begun_of(job, nullptr, WallTime(0s)).failed);
+}
+
+TEST(JobBegun, IsAFailureOnlyWhereItCouldNotStart) {
+  proto::Job job;
+  job.name = "web";
+  job.state = "backing-off";
+  job.runs.resize(1);
+  job.runs[0].reason = "exited";
+  job.runs[0].code = 7;
+  EXPECT_EQ(begun_of(job, nullptr, WallTime(0s)).text,
+            "web, which has failed: exited 7 (gpurota job show web)");
+  EXPECT_FALSE(begun_of(job, nullptr, WallTime(0s)).failed)
+      << "how a program ends is known only by chance so soon";
+  job.runs[0].reason = "cannot-start";
+  EXPECT_TRUE(begun_of(job, nullptr, WallTime(0s)).failed);
+}
+
+}  // namespace
+}  // namespace gpurota::cli

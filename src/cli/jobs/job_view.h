@@ -1,0 +1,19 @@
+// What `gpurota job` shows, as text. Pure.
+#pragma once
+
+#include "cli/text/table.h"
+#include "proto/methods.h"
+
+#include <string>
+#include <vector>
+
+namespace gpurota::cli {
+
+std::string jobs_text(const std::vector<proto::Job>& jobs, const Look& look, WallTime now);
+std::string job_text(const proto::Job& job, WallTime now);
+// "waiting as R7, position 2: 1 of 2 GPUs free; …".
+std::string state_text(const proto::Job& job, WallTime now);
+// "exited 3", "killed by signal 9", "stopped".
+std::string run_text(const proto::JobRun& run);
+
+}  // namespace gpurota::cli

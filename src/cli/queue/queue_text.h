@@ -1,0 +1,56 @@
+// What `reserve`, `queue` and `explain` show, as text. Pure.
+#pragma once
+
+#include "cli/args/of_host.h"
+#include "cli/text/table.h"
+#include "proto/methods.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpurota::cli {
+
+// "0,2\n".
+std::string short_text(const proto::Lease& lease);
+// What it is and what can be done with it, for people.
+std::string reservation_text(const proto::Lease& lease, WallTime now);
+// What to evaluate in a shell: one line and no comment, which in `eval $(…)` without quotes would
+// swallow what is behind it.
+// It replaces what another lease has left in the shell, whose environment is `inherited`.
+std::string export_text(const proto::Acquire::Reply& reply, const char* const* inherited);
+// The same of any variables; those in `cleared` that are not among them are unset.
+std::string export_text(const std::vector<proto::Variable>& variables,
+                        const std::vector<std::string>& cleared);
+// What it asks for: "2 x 8 GiB in turns".
+std::string wish_text(const proto::Request& request);
+std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look, WallTime now);
+// Of several machines: in their order, with their names in the first column.
+std::string hosts_queue_text(const std::vector<OfHost<proto::ListRequests>>& hosts,
+                             const Look& look, WallTime now);
+
+struct Explanation {
+  std::optional<RequestId> request;
+  std::optional<LeaseId> lease;  // neither: all that `uid` waits for and has
+  uid_t uid = 0;
+};
+// Only what is asked about: its requests, leases, and the GPUs where they take turns.
+struct Explained {
+  proto::ListRequests::Reply requests;
+  proto::Status::Reply status;
+  proto::ListTurns::Reply turns;
+  // What would let its requests start now; empty until somebody asks for it.
+  proto::FindAlternatives::Reply alternatives{};
+};
+// kNotFound if there is no such request or lease.
+Result<Explained> explained(const Explanation& what, const std::vector<proto::Request>& requests,
+                            const proto::Status::Reply& status,
+                            const proto::ListTurns::Reply& turns);
+std::string explained_json(const Explained& what);
+// `requests`: of everybody; some may wait for what is explained.
+std::string explain_text(const Explained& what, const std::vector<proto::Request>& requests,
+                         uid_t reader, WallTime now);
+// Of a lease that is over, how it ended; empty: the events tell nothing of that.
+std::string ended_text(LeaseId lease, const std::vector<proto::Event>& events, WallTime now);
+
+}  // namespace gpurota::cli

@@ -1,0 +1,34 @@
+// What `gpurota reload` and `gpurota config` print. Pure.
+#pragma once
+
+#include "cli/text/table.h"
+#include "config/changes.h"
+#include "config/loaded.h"
+#include "proto/methods.h"
+
+#include <string>
+#include <vector>
+
+namespace gpurota::cli {
+
+// As the daemon tells them.
+config::Problem problem_of(const proto::ConfigProblem& problem);
+config::Change change_of(const proto::ConfigChange& change);
+// As they are written as JSON.
+proto::ConfigChange proto_change(const config::Change& change);
+proto::ConfigProblem proto_problem(const config::Problem& problem);
+
+// A line each, without a newline at the end; "nothing has changed" if there are none. `would`: nothing has happened yet.
+std::string changes_text(const std::vector<config::Change>& changes, bool would);
+
+// A row for each setting. `changed`: only those that differ from their defaults.
+std::string settings_text(const proto::ShowConfig::Reply& reply, bool changed, const Look& look);
+
+// Those of the reply that differ from their defaults.
+std::vector<proto::ConfigSetting> changed_settings(const proto::ShowConfig::Reply& reply);
+
+// What a reload of `loaded` would change in what is in effect. What the reply hides is left out.
+std::vector<config::Change> changes_of(const proto::ShowConfig::Reply& reply,
+                                       const config::Config& config);
+
+}  // namespace gpurota::cli

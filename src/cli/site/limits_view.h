@@ -1,0 +1,18 @@
+// What `gpurota limits` shows, as text. Pure.
+#pragma once
+
+#include "cli/text/table.h"
+#include "proto/methods.h"
+
+#include <functional>
+#include <string>
+
+namespace gpurota::cli {
+
+// The name of a group, for people; empty: it has none.
+using GroupName = std::function<std::string(gid_t)>;
+
+std::string limits_text(const proto::GetLimits::Reply& reply, const Look& look,
+                        const GroupName& group_name);
+
+}  // namespace gpurota::cli

@@ -1,0 +1,151 @@
+#include "cli/turns/turns_text.h"
+
+#include "base/text.h"
+#include "cli/text/time_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gpurota::cli {
+namespace {
+
+// Of a GPU's switches, so many are shown; --json has all that are known.
+constexpr std::size_t kShownSwitches = 3;
+
+std::string time_text(std::int64_t ms) {
+  if (ms < 1000) return fmt::format("{} ms", ms);
+  return fmt::format("{:.1f} s", static_cast<double>(ms) / 1000);
+}
+
+// What there is to say of a GPU as a whole.
+std::string turns_state(const proto::TurnGpu& gpu) {
+  std::string text;
+  if (gpu.leases.empty()) {
+    text += "no swap lease";
+  } else if (!gpu.takes_turns) {
+    text += "everything fits; not taking turns";
+  } else {
+    text += fmt::format("taking turns; short by {}", to_string(gpu.deficit_bytes));
+  }
+  text += fmt::format("; {} of {} held", to_string(gpu.used_bytes, gpu.capacity_bytes),
+                      to_string(gpu.capacity_bytes, gpu.used_bytes));
+  if (gpu.mode != "auto") text += fmt::format("; turns {}", display_text(gpu.mode, 10));
+  if (gpu.quantum_ms) text += fmt::format("; quantum {}", time_text(*gpu.quantum_ms));
+  return text;
+}
+
+// Whether nobody takes turns there, and nobody has.
+bool is_plain(const proto::TurnGpu& gpu) { return gpu.leases.empty() && gpu.switches.empty(); }
+
+// "0-3, 5".
+std::string ranges_text(const std::vector<int>& indices) {
+  std::string text;
+  for (std::size_t first = 0, last = 0; first < indices.size(); first = last + 1) {
+    last = first;
+    while (last + 1 < indices.size() && indices[last + 1] == indices[last] + 1) ++last;
+    text += (text.empty() ? "" : ", ") + std::to_string(indices[first]);
+    if (last > first) text += fmt::format("{}{}", last == first + 1 ? ", " : "-", indices[last]);
+  }
+  return text;
+}
+
+std::string coming_text(const proto::TurnLease& lease) {
+  const Bytes coming = lease.coming_bytes.value_or(Bytes());
+  return coming.is_zero() ? std::string() : to_string(coming) + " coming";
+}
+
+std::string wait_text(const proto::TurnLease& lease, WallTime now) {
+  std::string text = coming_text(lease);
+  if (lease.waits_for.empty() || lease.waits_for == "nothing") return text;
+  text = lease.waits_for + (text.empty() ? "" : ", ") + text;
+  if (lease.pid) text += fmt::format(" (pid {})", *lease.pid);
+  if (lease.position > 0) text += fmt::format(", position {}", lease.position);
+  if (lease.behind) text += fmt::format(", behind {}", to_string(*lease.behind));
+  if (lease.earliest) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*lease.earliest - now);
+    text += fmt::format(", within {}", time_text(std::max<std::int64_t>(left.count(), 0)));
+  }
+  if (lease.above_soft_limit.value_or(false)) text += ", above its soft limit";
+  if (lease.oversize_bytes) {
+    text += fmt::format(", oversize: {} stays in host memory",
+                        to_string(lease.hosted_bytes.value_or(Bytes())));
+  }
+  return text;
+}
+
+// With a star where it was set for this lease alone.
+std::string quantum_text(const proto::TurnLease& lease) {
+  return time_text(lease.quantum_ms) + (lease.own_quantum_ms ? "*" : "");
+}
+
+std::string leases_of(const proto::TurnGpu& gpu, const Look& look, WallTime now) {
+  Table table({{"LEASE"},
+               {"USER", false, 6},
+               {"PRIORITY", true},
+               {"PHASE"},
+               {"RESIDENT", true},
+               {"OUT", true},
+               {"WIRED", true},
+               {"LIMIT", true},
+               {"QUANTUM", true},
+               {"WAITS FOR", false, 12}});
+  for (const proto::TurnLease& lease : gpu.leases) {
+    const bool holds = lease.phase == "holding";
+    // It waits for nothing, as it has no work.
+    const bool idle =
+        lease.phase.empty() || (lease.phase == "waiting" && wait_text(lease, now).empty());
+    table.add({{to_string(lease.lease_id), Colour::kNone},
+               {lease.user, Colour::kNone},
+               {std::to_string(lease.priority), Colour::kNone},
+               {idle ? "idle" : lease.phase, holds ? Colour::kGreen : Colour::kNone},
+               {to_string(lease.resident_bytes), Colour::kNone},
+               {to_string(lease.out_bytes), Colour::kNone},
+               {to_string(lease.wired_bytes), Colour::kNone},
+               {to_string(lease.limit_bytes), Colour::kNone},
+               {quantum_text(lease), Colour::kNone},
+               {wait_text(lease, now), Colour::kDim}});
+  }
+  return table.empty() ? std::string() : table.render(look);
+}
+
+std::string switches_of(const proto::TurnGpu& gpu, WallTime now) {
+  std::string text;
+  const std::size_t skipped =
+      gpu.switches.size() > kShownSwitches ? gpu.switches.size() - kShownSwitches : 0;
+  for (std::size_t i = skipped; i < gpu.switches.size(); ++i) {
+    const proto::TurnSwitch& each = gpu.switches[i];
+    std::string out = to_string(each.out_bytes) + " out";
+    if (!each.clean_bytes.is_zero()) {
+      out += fmt::format(" ({} of it not copied)", to_string(each.clean_bytes));
+    }
+    text +=
+        fmt::format("  {} ago: {} -> {}, {} in, {}, {:.1f} ms\n", span_text(now - each.time),
+                    each.from ? to_string(*each.from) : "nobody", to_string(each.to),
+                    to_string(each.in_bytes), out, static_cast<double>(each.microseconds) / 1000);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string turns_text(const proto::ListTurns::Reply& reply, const Look& look, WallTime now) {
+  std::string text;
+  for (std::size_t first = 0, next = 0; first < reply.gpus.size(); first = next) {
+    const proto::TurnGpu& gpu = reply.gpus[first];
+    const std::string state = turns_state(gpu);
+    // One line for all that are alike, one after another.
+    std::vector<int> alike = {gpu.index};
+    for (next = first + 1; next < reply.gpus.size() && is_plain(gpu); ++next) {
+      if (!is_plain(reply.gpus[next]) || turns_state(reply.gpus[next]) != state) break;
+      alike.push_back(reply.gpus[next].index);
+    }
+    text += fmt::format("GPU {}: {}\n", ranges_text(alike), state);
+    text += leases_of(gpu, look, now) + switches_of(gpu, now);
+  }
+  if (reply.gpus.empty()) return "no GPU ('gpurota doctor' says why)\n";
+  return text + fmt::format("{} of {} of host memory for turns is in use\n",
+                            to_string(reply.host_out_bytes), to_string(reply.host_budget_bytes));
+}
+
+}  // namespace gpurota::cli

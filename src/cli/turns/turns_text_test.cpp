@@ -1,0 +1,65 @@
+// What `gpurota turns` says of the last switches.
+#include "cli/turns/turns_text.h"
+
+#include <gmock/gmock.h>
+
+namespace gpurota::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string text_of(Bytes clean) {
+  proto::TurnSwitch last;
+  last.from = LeaseId{1};
+  last.to = LeaseId{2};
+  last.in_bytes = gib(4);
+  last.out_bytes = gib(20);
+  last.clean_bytes = clean;
+  last.microseconds = 61000;
+  proto::TurnGpu gpu;
+  gpu.switches.push_back(last);
+  proto::ListTurns::Reply reply;
+  reply.gpus.push_back(gpu);
+  return turns_text(reply, {}, {});
+}
+
+TEST(TurnsText, SaysHowMuchDidNotHaveToBeCopied) {
+  EXPECT_THAT(text_of(gib(19)),
+              HasSubstr("4 GiB in, 20 GiB out (19 GiB of it not copied), 61.0 ms"));
+  EXPECT_THAT(text_of({}), HasSubstr("20 GiB out, 61.0 ms"));
+}
+
+TEST(TurnsText, GpusWithoutASwapLeaseShareALine) {
+  proto::ListTurns::Reply reply;
+  for (int i = 0; i < 8; ++i) {
+    proto::TurnGpu& gpu = reply.gpus.emplace_back();
+    gpu.index = i;
+    gpu.mode = "auto";
+    gpu.capacity_bytes = gib(8);
+  }
+  EXPECT_THAT(turns_text(reply, {}, {}), StartsWith("GPU 0-7: no swap lease; 0 B of 8 GiB held\n"));
+  // One that is set otherwise, or has leases, has a line of its own.
+  reply.gpus[2].mode = "off";
+  reply.gpus[5].leases.emplace_back();
+  const std::string text = turns_text(reply, {}, {});
+  EXPECT_THAT(text, StartsWith("GPU 0, 1: no swap lease; 0 B of 8 GiB held\nGPU 2: no swap lease; "
+                               "0 B of 8 GiB held; turns off\nGPU 3, 4: no swap lease"));
+  EXPECT_THAT(text, HasSubstr("\nGPU 5: everything fits"));
+  EXPECT_THAT(text, HasSubstr("\nGPU 6, 7: no swap lease"));
+}
+
+TEST(TurnsText, ALeaseWithoutWorkIsIdle) {
+  proto::ListTurns::Reply reply;
+  proto::TurnLease& lease = reply.gpus.emplace_back().leases.emplace_back();
+  lease.phase = "waiting";
+  lease.waits_for = "nothing";
+  EXPECT_THAT(turns_text(reply, {}, {}), HasSubstr("idle"));
+  lease.waits_for = "its turn";
+  const std::string waits = turns_text(reply, {}, {});
+  EXPECT_THAT(waits, HasSubstr("waiting"));
+  EXPECT_THAT(waits, ::testing::Not(HasSubstr("idle")));
+}
+
+}  // namespace
+}  // namespace gpurota::cli
