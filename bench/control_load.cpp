@@ -1,10 +1,11 @@
-// What the control socket bears: N connections, calls at a fixed rate spread over them, and how long
-// the answers took. Open loop: a call is due when it is due, and lateness of the sender counts.
+// What the control socket bears: N connections, calls at a fixed rate spread over them, and how
+// long the answers took. Open loop: a call is due when it is due, and lateness of the sender
+// counts.
 //
 //   control_load SOCKET CONNECTIONS CALLS-PER-SECOND SECONDS
 //
-// The mix: 6 of 10 GetInfo, 2 Status, 1 ListProcesses, 1 a release of a lease that is not there. Nothing
-// of gpurota is used, so that the daemon alone is measured.
+// The mix: 6 of 10 GetInfo, 2 Status, 1 ListProcesses, 1 a release of a lease that is not there.
+// Nothing of gpurota is used, so that the daemon alone is measured.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

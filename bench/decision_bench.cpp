@@ -1,5 +1,5 @@
-// The queue: what a decision costs the state thread (lease/request_queue.h) with as many requests as have plans, on 16 GPUs with 80
-// bookings. Made from a fixed seed.
+// The queue: what a decision costs the state thread (lease/request_queue.h) with as many requests
+// as have plans, on 16 GPUs with 80 bookings. Made from a fixed seed.
 #include "lease/request_queue.h"
 
 #include <benchmark/benchmark.h>

@@ -1,10 +1,11 @@
-// What the history of a machine costs after many days: time passes as fast as samples can be made. Prints memory, disk, and the time of
-// samples and of questions.
+// What the history of a machine costs after many days: time passes as fast as samples can be made.
+// Prints memory, disk, and the time of samples and of questions.
 //
 //   history_days [DAYS [GPUS [LEASES]]]     90 days, 8 GPUs, 8 leases at a time
 //   history_days DAYS LEASES FILE UUID…     measures nothing: makes FILE, of GPUs of these names, until now (web_page.sh)
 //
-// Rows are stored every five minutes of that time, not every 10 s, but for the last hour: the file ends up with the same rows.
+// Rows are stored every five minutes of that time, not every 10 s, but for the last hour: the file
+// ends up with the same rows.
 #include "series/range.h"
 #include "store/sqlite_series.h"
 
@@ -97,7 +98,8 @@ void ask(const series::Rings& rings, const Machine& machine, std::int64_t end, s
              longest);
 }
 
-// A day of samples each second, and one a minute before that: as many rows as if there had been one each second.
+// A day of samples each second, and one a minute before that: as many rows as if there had been one
+// each second.
 int make_file(std::int64_t days, Machine machine, const std::string& file) {
   store::SqliteSeries store(file);
   if (const auto loaded = store.load(); !loaded)

@@ -1,5 +1,5 @@
-// A CUDA program such as a user might have: it knows nothing of gpurota. Used by the demo and by the
-// end-to-end tests, on the simulated driver and on real ones alike.
+// A CUDA program such as a user might have: it knows nothing of gpurota. Used by the demo and by
+// the end-to-end tests, on the simulated driver and on real ones alike.
 //
 //   info                    what the driver says of the GPUs: name, size, free
 //   hold MIB                allocates, says so, then waits to be ended

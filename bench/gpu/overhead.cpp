@@ -1,9 +1,9 @@
 // What gpurota costs a CUDA program: nanoseconds per driver call, as JSON on stdout.
 //
-// A plain driver-API program: it opens libcuda.so.1 as the CUDA runtime does and needs no toolkit. Run
-// it bare and under `gpurota run --memory …` in one session and compare; it also times the driver's
-// own calls that libgpurota makes. Kinds are measured in turns, so that drift meets all alike; each
-// figure is the median over the repetitions. `overhead [REPETITIONS]`.
+// A plain driver-API program: it opens libcuda.so.1 as the CUDA runtime does and needs no toolkit.
+// Run it bare and under `gpurota run --memory …` in one session and compare; it also times the
+// driver's own calls that libgpurota makes. Kinds are measured in turns, so that drift meets all
+// alike; each figure is the median over the repetitions. `overhead [REPETITIONS]`.
 #include "abi/cuda_abi.h"
 #include "overhead_families.h"
 

@@ -1,5 +1,5 @@
-// The rarer families of overhead.cpp: one pair of calls of each, looked up as a program does. Kinds whose
-// functions the driver lacks are left out.
+// The rarer families of overhead.cpp: one pair of calls of each, looked up as a program does. Kinds
+// whose functions the driver lacks are left out.
 #pragma once
 
 #include "abi/cuda_abi.h"

@@ -1,6 +1,7 @@
 // What libgpurota adds to a driver call: the hooks in this process, on a driver that does nothing.
 //
-// So the figures are our own cost alone. bench/gpu/overhead.cpp measures the whole on a real driver.
+// So the figures are our own cost alone. bench/gpu/overhead.cpp measures the whole on a real
+// driver.
 #include "abi/page.h"
 #include "interposer/account/ledger.h"
 #include "interposer/account/state.h"

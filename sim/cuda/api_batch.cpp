@@ -1,5 +1,5 @@
-// Several at once: values written and waited for in stream order, three-dimensional copies. Each batch is
-// carried out in the order it is given in, which is more than is promised.
+// Several at once: values written and waited for in stream order, three-dimensional copies. Each
+// batch is carried out in the order it is given in, which is more than is promised.
 #include "sim/cuda/array.h"
 #include "sim/cuda/copy.h"
 

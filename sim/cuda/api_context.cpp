@@ -272,8 +272,8 @@ GPUROTA_SIM_API cuCtxGetLimit(std::size_t* value, CUlimit limit) {
   return limit_of(*call.context(), limit, value);
 }
 
-// A larger heap, buffer or stack is taken from the GPU at once (the driver may do it at the next launch), and a
-// smaller one given back.
+// A larger heap, buffer or stack is taken from the GPU at once (the driver may do it at the next
+// launch), and a smaller one given back.
 GPUROTA_SIM_API cuCtxSetLimit(CUlimit limit, std::size_t value) {
   const AnyContextCall call(nullptr);
   if (call.failed()) return call.error();

@@ -137,7 +137,8 @@ CUresult elapsed(float* milliseconds, CUevent start_handle, CUevent end_handle) 
   return CUDA_SUCCESS;
 }
 
-// A question about the work that an event stands for: nobody can answer it of an event of a capture.
+// A question about the work that an event stands for: nobody can answer it of an event of a
+// capture.
 class EventQuestion : public ContextCall {
  public:
   EventQuestion(CUevent handle, const char* function) : ContextCall(nullptr) {

@@ -1,5 +1,5 @@
-// External memory. Only what this simulator itself exports as a descriptor can be imported: there is no
-// other API here that makes memory.
+// External memory. Only what this simulator itself exports as a descriptor can be imported: there
+// is no other API here that makes memory.
 #include "abi/cuda_external.h"
 #include "base/fd.h"
 #include "sim/cuda/api.h"

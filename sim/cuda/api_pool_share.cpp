@@ -1,7 +1,7 @@
 // Memory pools shared between processes: the pool by a descriptor, each allocation by a few words.
 //
-// As with IPC handles the other process opens our memory through /proc/PID/fd, so it needs the same user;
-// the owner stays charged, and the memory goes when the owner frees it or ends.
+// As with IPC handles the other process opens our memory through /proc/PID/fd, so it needs the same
+// user; the owner stays charged, and the memory goes when the owner frees it or ends.
 #include "sim/cuda/api.h"
 #include "sim/cuda/pool.h"
 

@@ -60,7 +60,8 @@ CUresult destroy(CUstream handle) {
   Stream* stream = call.driver().streams.find(handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   gpurota::sim::leave_capture(*stream);
-  // Its pending work goes on; the legacy stream and the end of the context must still come after it.
+  // Its pending work goes on; the legacy stream and the end of the context must still come after
+  // it.
   gpurota::sim::Context& context = *stream->context;
   if (stream->blocks_with_legacy()) context.legacy.extra.push_back(stream->tail);
   std::erase_if(context.orphans, [](const WorkPtr& work) { return work->is_done(); });

@@ -1,6 +1,6 @@
-// Stream capture: while it lasts, what is given to a stream becomes nodes of a graph, and some calls are
-// forbidden. Which, by kind, is made at build time of what was measured of a real driver (src/abi/captures.tsv,
-// docs/design/captures.md); every call asks here.
+// Stream capture: while it lasts, what is given to a stream becomes nodes of a graph, and some
+// calls are forbidden. Which, by kind, is made at build time of what was measured of a real driver
+// (src/abi/captures.tsv, docs/design/captures.md); every call asks here.
 //
 // Under the driver's lock.
 #pragma once
@@ -35,8 +35,9 @@ struct CaptureKind {
   bool needs_legacy = true;  // when aimed at the legacy stream: its order with all blocking ones
 };
 
-// What a call answers because of captures under way: success, or the error after making them invalid.
-// `function` is exported, or the body of such a one; other names are of calls that are allowed.
+// What a call answers because of captures under way: success, or the error after making them
+// invalid. `function` is exported, or the body of such a one; other names are of calls that are
+// allowed.
 CUresult check_captures(Driver& driver, const char* function);
 // As above, for a call that is aimed at a stream.
 CUresult check_captures(Driver& driver, Stream& stream, const char* function);

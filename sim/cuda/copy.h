@@ -7,8 +7,8 @@ namespace gpurota::sim {
 
 enum class Timing { kSync, kAsync };
 
-// Does what all copies have in common. Memory that is not page-locked is handled as the driver does:
-// a source has been read, and a target written, before an asynchronous copy returns.
+// Does what all copies have in common. Memory that is not page-locked is handled as the driver
+// does: a source has been read, and a target written, before an asynchronous copy returns.
 CUresult give_copy(CUstream stream, CopyOp copy, Timing timing);
 
 inline CopySide device_side(CUdeviceptr address) {

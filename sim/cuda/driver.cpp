@@ -19,7 +19,8 @@
 
 namespace gpurota::sim {
 
-// Programs call the driver from destructors of static objects too, when those of thread-locals have run.
+// Programs call the driver from destructors of static objects too, when those of thread-locals have
+// run.
 std::vector<Context*>& context_stack() {
   GPUROTA_SIM_THREAD_LOCAL bool has_ended = false;
   struct Stack {

@@ -1,5 +1,6 @@
 // External memory: memory that was made by somebody else and is imported by a descriptor. It is the
-// exporter's, and charged to it, until the last who holds it has let it go. Under the driver's lock.
+// exporter's, and charged to it, until the last who holds it has let it go. Under the driver's
+// lock.
 #pragma once
 
 #include "sim/cuda/driver.h"

@@ -1,5 +1,6 @@
-// The kernels the simulator can run, by entry name. Their PTX for real GPUs is tests/driver/kernels.ptx,
-// src/burn/kernels.ptx for those of `gpurota burn`, and src/interposer/swap/hash.ptx for that of libgpurota.
+// The kernels the simulator can run, by entry name. Their PTX for real GPUs is
+// tests/driver/kernels.ptx, src/burn/kernels.ptx for those of `gpurota burn`, and
+// src/interposer/swap/hash.ptx for that of libgpurota.
 #pragma once
 
 #include "sim/cuda/driver.h"

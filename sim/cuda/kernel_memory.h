@@ -1,5 +1,5 @@
-// How the simulator's kernels reach the bytes of a GPU: in steps, so that nobody who wants to change the
-// address space waits long for one. For the files that implement kernels.
+// How the simulator's kernels reach the bytes of a GPU: in steps, so that nobody who wants to
+// change the address space waits long for one. For the files that implement kernels.
 #pragma once
 
 #include "sim/cuda/driver.h"

@@ -1,4 +1,5 @@
-// Modules and libraries: images the program loads, and the kernels in them. Under the driver's lock.
+// Modules and libraries: images the program loads, and the kernels in them. Under the driver's
+// lock.
 #pragma once
 
 #include "sim/cuda/driver.h"

@@ -48,14 +48,15 @@ class Physical {
   std::size_t size() const { return size_; }
   int fd() const { return fd_; }
   std::uint64_t offset() const { return offset_; }
-  // From here on other processes may import it, and it lives as long as anybody has it. False when the
-  // machine has no room for one more.
+  // From here on other processes may import it, and it lives as long as anybody has it. False when
+  // the machine has no room for one more.
   bool share();
   bool is_shared() const { return id_ != MemoryId(); }
   const MemoryId& id() const { return id_; }  // none: not shared
   // Sets host memory aside for all of it now, for memory that the program itself will touch.
   bool reserve_host();
-  // Makes [offset, offset + bytes) resident through the view at `view`; false when the host is short.
+  // Makes [offset, offset + bytes) resident through the view at `view`; false when the host is
+  // short.
   bool touch(std::byte* view, std::size_t offset, std::size_t bytes);
 
  private:

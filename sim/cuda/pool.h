@@ -1,5 +1,5 @@
-// Memory pools: stream-ordered allocation out of chunks that grow in steps of 32 MiB; and the memory
-// of graph allocation nodes. Under the driver's lock.
+// Memory pools: stream-ordered allocation out of chunks that grow in steps of 32 MiB; and the
+// memory of graph allocation nodes. Under the driver's lock.
 #pragma once
 
 #include "sim/cuda/driver.h"
@@ -61,8 +61,8 @@ void trim_pools_of(Driver& driver, int ordinal);
 // Takes all of their memory away, used or not: what the end of a device's last context does.
 void empty_pools_of(Driver& driver, int ordinal);
 
-// Memory of graph allocation nodes. The address stays for the life of the node; bytes come behind it
-// at the first launch and stay, free, until cuDeviceGraphMemTrim.
+// Memory of graph allocation nodes. The address stays for the life of the node; bytes come behind
+// it at the first launch and stay, free, until cuDeviceGraphMemTrim.
 struct GraphMemory {
   int device = -1, ordinal = 0;
   std::size_t bytes = 0, size = 0;  // asked for, reserved

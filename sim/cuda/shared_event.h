@@ -1,8 +1,9 @@
-// An event that several processes share (cuIpcGetEventHandle): two counters in a memory file, how often it
-// was asked to be recorded and the last of these that is done. Any thread, without the driver's lock.
+// An event that several processes share (cuIpcGetEventHandle): two counters in a memory file, how
+// often it was asked to be recorded and the last of these that is done. Any thread, without the
+// driver's lock.
 //
-// Waiting polls, as the work of other processes cannot wake us; a process that ends in the middle of its
-// work has done it.
+// Waiting polls, as the work of other processes cannot wake us; a process that ends in the middle
+// of its work has done it.
 #pragma once
 
 #include "base/fd.h"

@@ -14,8 +14,8 @@ class StreamCall : public ContextCall {
 
   // kYes: a synchronous call. kLikeSync: an asynchronous one that has to wait all the same.
   enum class Wait { kNo, kYes, kLikeSync };
-  // Adds the operation to the stream, or to the graph if it is capturing. Unless
-  // with kNo it has been done when this returns, and what it answers is not held against the context.
+  // Adds the operation to the stream, or to the graph if it is capturing. Unless with kNo it has
+  // been done when this returns, and what it answers is not held against the context.
   CUresult submit(Operation operation, Wait wait);
 
  private:

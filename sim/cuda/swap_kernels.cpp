@@ -1,4 +1,5 @@
-// The kernel with which libgpurota hashes memory that may move (src/interposer/swap/hash.ptx), on the host.
+// The kernel with which libgpurota hashes memory that may move (src/interposer/swap/hash.ptx), on
+// the host.
 #include "sim/cuda/kernel.h"
 #include "sim/cuda/kernel_memory.h"
 

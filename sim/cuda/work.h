@@ -1,4 +1,5 @@
-// Asynchronous execution: pieces of work that run on worker threads once what they depend on is done.
+// Asynchronous execution: pieces of work that run on worker threads once what they depend on is
+// done.
 //
 // Streams and graphs only decide who depends on whom; this runs it. One Engine per process, made on
 // first use and never destroyed (workers may outlive main). Any thread.

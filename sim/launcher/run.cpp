@@ -80,7 +80,8 @@ void prepend(const char* variable, const std::string& value) {
   ::setenv(variable, joined.c_str(), 1);
 }
 
-// execvp says EACCES also if only a folder of PATH may not be searched; to a shell nothing is there then.
+// execvp says EACCES also if only a folder of PATH may not be searched; to a shell nothing is there
+// then.
 bool is_on_path(const std::string& name) {
   if (name.find('/') != std::string::npos) return true;
   const char* path = ::getenv("PATH");

@@ -1,4 +1,5 @@
-// NVML: sets of events. The only events here are Xid errors (gpurota-sim set gpuN.xid=79), each of which is reported once to each set.
+// NVML: sets of events. The only events here are Xid errors (gpurota-sim set gpuN.xid=79), each of
+// which is reported once to each set.
 #include "sim/nvml/nvml.h"
 
 #include <chrono>

@@ -1,9 +1,9 @@
 // The state of a simulated machine: one file, DIR/state, that every process on the machine maps.
 //
 // gpurota-sim writes the configuration and zeroes the rest; libcuda.so.1 and libnvidia-ml.so.1 map
-// it. All of it but the atomics is read and written under `lock`, a robust mutex. Each process writes
-// only its own slot's figures, and what a GPU holds is always summed up from the slots, so a process
-// killed at any instruction leaves nothing half counted.
+// it. All of it but the atomics is read and written under `lock`, a robust mutex. Each process
+// writes only its own slot's figures, and what a GPU holds is always summed up from the slots, so a
+// process killed at any instruction leaves nothing half counted.
 #pragma once
 
 #include <atomic>

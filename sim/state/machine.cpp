@@ -189,8 +189,9 @@ bool Machine::is_alive(int slot) const {
   return ::kill(process.pid, 0) != 0 && errno == EPERM;
 }
 
-// Of a lock that belongs to a process the kernel says which one has it, by the number that it has for who asks; a process does not
-// see its own. What is seen from the machine's own namespace is what NVML shows to all.
+// Of a lock that belongs to a process the kernel says which one has it, by the number that it has
+// for who asks; a process does not see its own. What is seen from the machine's own namespace is
+// what NVML shows to all.
 bool Machine::container_alive(int slot) const {
   ProcessSlot& process = state_->process[slot];
   const std::uint64_t here = own_pid_namespace();

@@ -34,7 +34,8 @@ void for_each_line(std::string_view text, char separator, Take take) {
   }
 }
 
-// The driver's other files of the same major number (nvidia-modeset, nvidiactl) are above: NV_MINOR_DEVICE_NUMBER_REGULAR_MAX of NVIDIA's open kernel modules.
+// The driver's other files of the same major number (nvidia-modeset, nvidiactl) are above:
+// NV_MINOR_DEVICE_NUMBER_REGULAR_MAX of NVIDIA's open kernel modules.
 constexpr unsigned kLastGpuMinor = 247;
 
 // Those of capabilities that are no instance's (config, monitor) are below.

@@ -141,7 +141,8 @@ std::string number_in(Bytes amount, std::size_t unit, int decimals) {
   return fmt::format("{}.{:0{}}", whole, fraction, decimals);
 }
 
-// The unit in which it is written with at most one decimal; 1023.96 MiB would read "1024 MiB": 1 GiB instead.
+// The unit in which it is written with at most one decimal; 1023.96 MiB would read "1024 MiB": 1
+// GiB instead.
 std::size_t unit_of(Bytes amount) {
   std::size_t unit = 0;
   Wide tenths = static_cast<Wide>(amount.count()) * 10;

@@ -59,9 +59,11 @@ Result<SizeSpec> parse_size_spec(std::string_view text);
 
 // "8 GiB", "1.5 GiB", "518 MiB", "400 B": at most one decimal, exact where it is exact.
 std::string to_string(Bytes amount);
-// The same beside another amount: with as many decimals as tell the two apart, unless they are equal ("2.04 GiB", beside 2 GiB).
+// The same beside another amount: with as many decimals as tell the two apart, unless they are
+// equal ("2.04 GiB", beside 2 GiB).
 std::string to_string(Bytes amount, Bytes beside);
-// The number alone, in GiB: for columns of a table. "0" is nothing at all, and what is less than 1 MiB is shown as that.
+// The number alone, in GiB: for columns of a table. "0" is nothing at all, and what is less than 1
+// MiB is shown as that.
 std::string gib_text(Bytes amount, Bytes beside);
 
 }  // namespace gpurota

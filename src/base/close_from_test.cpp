@@ -11,7 +11,8 @@ namespace {
 
 bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
-// Runs in a child, as it takes all descriptors away: 0 if `close` leaves those below 100 alone and no other.
+// Runs in a child, as it takes all descriptors away: 0 if `close` leaves those below 100 alone and
+// no other.
 int left_by(void (*close)(int)) {
   const pid_t pid = ::fork();
   if (pid == 0) {

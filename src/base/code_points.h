@@ -1,5 +1,5 @@
-// UTF-8 code point by code point, and what is known of each: which are never shown, how wide the others are. The one home of
-// these tables, for text.cpp and escape.cpp alone.
+// UTF-8 code point by code point, and what is known of each: which are never shown, how wide the
+// others are. The one home of these tables, for text.cpp and escape.cpp alone.
 #pragma once
 
 #include <algorithm>

@@ -26,8 +26,9 @@ int make_one(const std::string& path, mode_t mode) {
   return made && ::fchmod(made.get(), mode) == 0 ? 0 : errno;
 }
 
-// All but the last component. Existing ones are left as they are. The errno of the first that cannot be
-// made: that of the ones below only says that there is no such directory. `shared`: others have to enter them.
+// All but the last component. Existing ones are left as they are. The errno of the first that
+// cannot be made: that of the ones below only says that there is no such directory. `shared`:
+// others have to enter them.
 int make_parents(const std::string& path, bool shared) {
   for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1)) {
     const std::string parent = path.substr(0, at);

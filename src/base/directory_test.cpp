@@ -46,7 +46,8 @@ TEST(MakeDirectory, SaysWhyItCannot) {
   ASSERT_FALSE(below_file);
   EXPECT_NE(below_file.error().message.find("Not a directory"), std::string::npos)
       << below_file.error().message;
-  // Nobody makes directories there, root neither; of the lower one it is only known that there is no upper.
+  // Nobody makes directories there, root neither; of the lower one it is only known that there is
+  // no upper.
   const auto not_ours = make_directory("/sys/gpurota/below", 0700);
   ASSERT_FALSE(not_ours);
   EXPECT_EQ(not_ours.error().message.find("No such file"), std::string::npos)

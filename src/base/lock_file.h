@@ -12,8 +12,8 @@ namespace gpurota {
 
 // Holds `path` (mode 0600) for as long as the result lives, and writes our pid into it. If another
 // process holds it: kLimit with `native` its pid (0 if it has not said) and a message that names
-// neither purpose nor remedy; those are the caller's to tell. Waits up to `patience` for it: a process
-// that was killed still holds what it had until the kernel has taken it down.
+// neither purpose nor remedy; those are the caller's to tell. Waits up to `patience` for it: a
+// process that was killed still holds what it had until the kernel has taken it down.
 Result<Fd> lock_file(const std::string& path,
                      std::chrono::milliseconds patience = std::chrono::milliseconds(0));
 

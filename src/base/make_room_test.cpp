@@ -25,7 +25,8 @@ TEST(MakeRoom, TheNewcomerDoesIfOthersHaveNoMore) {
   EXPECT_EQ(of({}, 4), 4);
 }
 
-// Somebody who fills a table alone leaves to others what they have, and each gets a place that comes.
+// Somebody who fills a table alone leaves to others what they have, and each gets a place that
+// comes.
 TEST(MakeRoom, NobodyPushesOutWhatOthersHave) {
   std::vector<int> table;
   const auto add = [&](int owner) {

@@ -1,5 +1,6 @@
-// What a look-up has found, or nothing. Whoever looks has to ask before using it: there is no way around `if_there`.
-// It does not own what it has found, and is good for as long as that stays where it is. Any thread.
+// What a look-up has found, or nothing. Whoever looks has to ask before using it: there is no way
+// around `if_there`. It does not own what it has found, and is good for as long as that stays where
+// it is. Any thread.
 #pragma once
 
 namespace gpurota {

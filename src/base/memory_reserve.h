@@ -1,7 +1,9 @@
-// Memory put aside for the day that there is none. What operator new cannot get, it takes from here, so that what has been
-// begun is finished; whoever begins something new asks before (is_full) and refuses it. Any thread.
+// Memory put aside for the day that there is none. What operator new cannot get, it takes from
+// here, so that what has been begun is finished; whoever begins something new asks before (is_full)
+// and refuses it. Any thread.
 //
-// It is kept in small blocks, which are given back to malloc one by one. With the last of them gone operator new throws.
+// It is kept in small blocks, which are given back to malloc one by one. With the last of them gone
+// operator new throws.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Asking the system's name services with the get…_r functions of <pwd.h> and <grp.h>. May block as long as they do. Any thread.
+// Asking the system's name services with the get…_r functions of <pwd.h> and <grp.h>. May block as
+// long as they do. Any thread.
 #pragma once
 
 #include "base/result.h"
@@ -9,8 +10,9 @@
 
 namespace gpurota {
 
-// read(buffer) calls one of them and gives back what it returned; repeated with a larger buffer while it wants one, up to
-// 1 MiB. Fails with that errno; an account that is not there is no failure.
+// read(buffer) calls one of them and gives back what it returned; repeated with a larger buffer
+// while it wants one, up to 1 MiB. Fails with that errno; an account that is not there is no
+// failure.
 template <class Read>
 Result<void> ask_name_service(Read read) {
   constexpr std::size_t kLargestRecord = std::size_t{1} << 20;

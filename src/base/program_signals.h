@@ -1,5 +1,6 @@
-// The signals of a program that we start: a mask and what is ignored go through execve, so what we block and ignore for
-// ourselves would be so in it too, and it could not be told to end. Everything that forks to execute uses this in its child.
+// The signals of a program that we start: a mask and what is ignored go through execve, so what we
+// block and ignore for ourselves would be so in it too, and it could not be told to end. Everything
+// that forks to execute uses this in its child.
 #pragma once
 
 #include <csignal>
@@ -13,12 +14,13 @@ struct ProgramSignals {
 
   // Nothing blocked, nothing ignored: for what belongs to nobody's session.
   static ProgramSignals none();
-  // As this process has them now: for what is to be as if we were not there, asked before we change any.
+  // As this process has them now: for what is to be as if we were not there, asked before we change
+  // any.
   static ProgramSignals current();
 };
 
-// Of this process. Only makes system calls: may be called between fork and execve. What was sent meanwhile, and is not blocked or
-// ignored any more, comes before it returns.
+// Of this process. Only makes system calls: may be called between fork and execve. What was sent
+// meanwhile, and is not blocked or ignored any more, comes before it returns.
 void set_signals(const ProgramSignals& signals);
 
 }  // namespace gpurota

@@ -1,6 +1,8 @@
-// What the state thread does before it gives its event loop back, counted in steps that do not depend on the machine's speed: so a test can say that no
-// call takes more of them at a time than others may wait for (docs/design/control-protocol.md). What is counted says add(); what serves users'
-// calls one at a time says begin() and end() around each. Counting is of the thread that calls; most() may be asked on any.
+// What the state thread does before it gives its event loop back, counted in steps that do not
+// depend on the machine's speed: so a test can say that no call takes more of them at a time than
+// others may wait for (docs/design/control-protocol.md). What is counted says add(); what serves
+// users' calls one at a time says begin() and end() around each. Counting is of the thread that
+// calls; most() may be asked on any.
 #pragma once
 
 #include <array>
@@ -13,7 +15,8 @@ enum class Kind : std::size_t { kEntries, kProcesses, kBytes };
 inline constexpr std::size_t kKinds = 3;
 using Counts = std::array<std::uint64_t, kKinds>;
 
-// At a time: entries of tables that are gone through, processes that are looked up, bytes of answers that are made.
+// At a time: entries of tables that are gone through, processes that are looked up, bytes of
+// answers that are made.
 inline constexpr Counts kMost = {1024, 64, std::uint64_t{128} << 10};
 
 void add(Kind kind, std::uint64_t count = 1);

@@ -1,5 +1,5 @@
-// The one place where threads begin: a system that has no more of them is an error here, not an exception.
-// tools/check_threads.py sees to it that there is no other. Any thread.
+// The one place where threads begin: a system that has no more of them is an error here, not an
+// exception. tools/check_threads.py sees to it that there is no other. Any thread.
 #pragma once
 
 #include "base/result.h"

@@ -66,7 +66,8 @@ Result<void> Driver::check(CUresult result, const char* call) const {
   if (result == CUDA_SUCCESS) return {};
   const char* name = nullptr;
   (void)cuGetErrorName(result, &name);
-  // Simulated memory is real memory when work touches it, which a real driver does not run short of.
+  // Simulated memory is real memory when work touches it, which a real driver does not run short
+  // of.
   const bool simulated =
       result == CUDA_ERROR_OUT_OF_MEMORY && std::getenv("GPUROTA_SIM_DIR") != nullptr;
   return fail(

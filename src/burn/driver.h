@@ -1,5 +1,6 @@
-// The functions of the CUDA driver and of NVML that burn calls, looked up at run time: neither building
-// nor starting needs them. The driver's own names, so that the code reads as CUDA code does.
+// The functions of the CUDA driver and of NVML that burn calls, looked up at run time: neither
+// building nor starting needs them. The driver's own names, so that the code reads as CUDA code
+// does.
 #pragma once
 
 #include "abi/cuda_abi.h"

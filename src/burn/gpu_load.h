@@ -1,9 +1,9 @@
-// The load on one GPU: fills its memory, checks it round after round, and keeps its arithmetic units busy
-// with work whose results are known. Runs on a thread of its own, which may wait long in the
-// driver (at gpurota's gate, for instance); stats() may be called from another at any time.
+// The load on one GPU: fills its memory, checks it round after round, and keeps its arithmetic
+// units busy with work whose results are known. Runs on a thread of its own, which may wait long in
+// the driver (at gpurota's gate, for instance); stats() may be called from another at any time.
 //
-// Every step is two pieces of work of some milliseconds, and two steps are in flight: the GPU never waits
-// for us, and is given up within a few tens of milliseconds.
+// Every step is two pieces of work of some milliseconds, and two steps are in flight: the GPU never
+// waits for us, and is given up within a few tens of milliseconds.
 #pragma once
 
 #include "burn/driver.h"

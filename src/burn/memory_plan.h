@@ -1,6 +1,6 @@
-// How much of a GPU's memory `gpurota burn` takes, and when it hands some back: chunk by chunk, as soon
-// as others leave little of the GPU free, and again only when there has been room for a while, longer
-// after each time. Pure: `now` is an argument.
+// How much of a GPU's memory `gpurota burn` takes, and when it hands some back: chunk by chunk, as
+// soon as others leave little of the GPU free, and again only when there has been room for a while,
+// longer after each time. Pure: `now` is an argument.
 #pragma once
 
 #include "base/bytes.h"

@@ -1,5 +1,5 @@
-// How much work one step of `gpurota burn` is, so that it takes about as long as it should on any GPU:
-// short enough that the GPU is quickly given up, long enough that it is never idle. Pure.
+// How much work one step of `gpurota burn` is, so that it takes about as long as it should on any
+// GPU: short enough that the GPU is quickly given up, long enough that it is never idle. Pure.
 #pragma once
 
 #include <algorithm>

@@ -64,7 +64,8 @@ int failed(const Error& error);
 int misused(const Error& error);
 // Shows a result; its exit status.
 int shown(std::string_view text);
-// Says on standard output, in a line or several, what a command has changed, unless it is to be quiet: kExitOk.
+// Says on standard output, in a line or several, what a command has changed, unless it is to be
+// quiet: kExitOk.
 int done(const Context& context, std::string_view what);
 
 }  // namespace gpurota::cli

@@ -1,4 +1,5 @@
-// What stands for a lease or a request on the command line: its id, or the name that its owner gave it.
+// What stands for a lease or a request on the command line: its id, or the name that its owner gave
+// it.
 #pragma once
 
 #include "base/ids.h"

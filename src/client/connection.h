@@ -1,10 +1,10 @@
 // A blocking connection to gpurotad: one call at a time, or one stream of answers.
 //
-// Used by the CLI and the other edges, by one thread at a time. Never raises SIGPIPE. After an error
-// that is not the daemon's own answer the connection is of no more use.
+// Used by the CLI and the other edges, by one thread at a time. Never raises SIGPIPE. After an
+// error that is not the daemon's own answer the connection is of no more use.
 //
-// A daemon that is being restarted may hang up on a call. The call is sent to the next daemon where that cannot do anything twice:
-// it only reads, or the last daemon has not read it.
+// A daemon that is being restarted may hang up on a call. The call is sent to the next daemon where
+// that cannot do anything twice: it only reads, or the last daemon has not read it.
 #pragma once
 
 #include "base/fd.h"
@@ -34,7 +34,8 @@ class Connection {
   template <class Method>
   Result<typename Method::Reply> call(const Method& params, milliseconds timeout = kAnswerTimeout);
 
-  // A call that is text already, and the answer as the daemon has written it, which may be an error of it.
+  // A call that is text already, and the answer as the daemon has written it, which may be an error
+  // of it.
   Result<std::string> forward(const std::string& json, bool read_only,
                               milliseconds timeout = kAnswerTimeout);
 

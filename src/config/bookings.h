@@ -27,7 +27,8 @@ struct Bookings {
   bool operator==(const Bookings&) const = default;
 };
 
-// For how long nothing may be booked where work without a stated time starts; empty: as long as it lasts.
+// For how long nothing may be booked where work without a stated time starts; empty: as long as it
+// lasts.
 inline std::optional<std::chrono::milliseconds> unbooked_for(const Bookings& bookings) {
   if (bookings.open_ended == Bookings::OpenEnded::kWait) return std::nullopt;
   return bookings.min_unbooked;

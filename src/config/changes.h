@@ -1,5 +1,5 @@
-// What a configuration says, as text, and how two of them differ: in the words of `gpurota reload`, `config show` and
-// `config diff`. Pure.
+// What a configuration says, as text, and how two of them differ: in the words of `gpurota reload`,
+// `config show` and `config diff`. Pure.
 #pragma once
 
 #include "config/config.h"

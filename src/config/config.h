@@ -1,5 +1,5 @@
-// What the site decides: gpurota.toml as plain data. Every field has the default that holds without a
-// file, so that gpurotad runs without one.
+// What the site decides: gpurota.toml as plain data. Every field has the default that holds without
+// a file, so that gpurotad runs without one.
 #pragma once
 
 #include "base/bytes.h"
@@ -82,8 +82,8 @@ struct SoftLimit {
   bool operator==(const SoftLimit&) const = default;
 };
 
-// [lowered_limit]: a hard limit that was lowered below what the lease holds always bounds what comes
-// next; this is about what is there.
+// [lowered_limit]: a hard limit that was lowered below what the lease holds always bounds what
+// comes next; this is about what is there.
 struct LoweredLimit {
   enum class Policy { kKeep, kStop };
 
@@ -130,7 +130,8 @@ struct Turns {
   bool operator==(const Turns&) const = default;
 };
 
-// [notify]: what users hear of their leases, on their terminals and beside them (docs/design/notices.md).
+// [notify]: what users hear of their leases, on their terminals and beside them
+// (docs/design/notices.md).
 struct Notify {
   std::vector<std::string> command;  // a program, an absolute path, and its arguments; empty: none
   bool mail = false;
@@ -171,7 +172,8 @@ struct Access {
 struct Containers {
   bool cdi = false;                     // specs of devices that are leases
   std::string cdi_folder = "/run/cdi";  // absolute, in memory
-  // Whose automatic leases are in containers of root's engine, whatever users these have inside: an account. Empty: those users'.
+  // Whose automatic leases are in containers of root's engine, whatever users these have inside: an
+  // account. Empty: those users'.
   std::string owner;
 
   bool operator==(const Containers&) const = default;
@@ -214,7 +216,8 @@ struct Config {
   // How long it is known who used what (gpurota report).
   int history_days = 400;
   Expired expired_reservation = Expired::kYield;
-  // How long free GPUs are kept for one request that waits for more; then others may have them for as long. Zero: for ever.
+  // How long free GPUs are kept for one request that waits for more; then others may have them for
+  // as long. Zero: for ever.
   std::chrono::milliseconds keep_free_gpus{3600000};
   std::chrono::seconds longest_wait =
       std::chrono::hours(24);  // then the first is protected; zero: never
@@ -224,8 +227,8 @@ struct Config {
   bool program_notices = true;  // libgpurota tells a program's user why memory was refused, once
   int max_tenants_per_user = 8192;
   int max_connections_per_user = 256;
-  // Of answers that a user's programs have not read; while there are more, none of that user's calls is served.
-  // And of calls of theirs that are not served yet.
+  // Of answers that a user's programs have not read; while there are more, none of that user's
+  // calls is served. And of calls of theirs that are not served yet.
   Bytes unread_size_per_user = mib(16);
   // Of files with the output of a user's jobs and fillers, each of which may take jobs::kLogBound.
   Bytes job_log_size_per_user = gib(2);

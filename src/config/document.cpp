@@ -7,15 +7,17 @@
 
 #define TOML_EXCEPTIONS 0
 #include <toml++/impl/preprocessor.h>
-// toml++ 3.3 asserts that a key begins as one may, also of "[.a]", before its parser answers with an error; without
-// assertions it tells some compilers that nothing else can come. Its parser is to decide, in every build.
+// toml++ 3.3 asserts that a key begins as one may, also of "[.a]", before its parser answers with
+// an error; without assertions it tells some compilers that nothing else can come. Its parser is to
+// decide, in every build.
 #undef TOML_ASSERT
 #undef TOML_ASSUME
 #undef TOML_ASSERT_ASSUME
 #define TOML_ASSERT(condition) static_assert(true)
 #define TOML_ASSUME(...) static_assert(true)
 #define TOML_ASSERT_ASSUME(condition) static_assert(true)
-// And whether a character outside of a string is a blank is asked of letters such as U+031E too, for which its table has no answer.
+// And whether a character outside of a string is a blank is asked of letters such as U+031E too,
+// for which its table has no answer.
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false
@@ -27,7 +29,8 @@
 namespace gpurota::config {
 namespace {
 
-// A key a.a.a… becomes as many tables, each inside the other: no line may make more of them than the stack has room for.
+// A key a.a.a… becomes as many tables, each inside the other: no line may make more of them than
+// the stack has room for.
 constexpr std::size_t kLongestLine = 16384;
 // No setting is deeper.
 constexpr int kDeepest = 16;

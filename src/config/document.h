@@ -1,5 +1,5 @@
-// One TOML text as plain values that know their lines: a part of a configuration, a file of jobs, a user's own defaults. Pure.
-// Nothing else sees TOML.
+// One TOML text as plain values that know their lines: a part of a configuration, a file of jobs, a
+// user's own defaults. Pure. Nothing else sees TOML.
 #pragma once
 
 #include "config/loaded.h"

@@ -9,7 +9,8 @@ namespace gpurota::config {
 
 // [fair_share]: whoever has used less goes first (docs/design/fair-share.md).
 struct FairShare {
-  // How much of the machine a user, or the members of a group together, are meant to have beside others.
+  // How much of the machine a user, or the members of a group together, are meant to have beside
+  // others.
   struct Weight {
     int weight = 1;
     bool operator==(const Weight&) const = default;

@@ -1,7 +1,9 @@
-// The files of a configuration, and what became of them: every mistake with its place, and where each value comes from.
+// The files of a configuration, and what became of them: every mistake with its place, and where
+// each value comes from.
 //
-// The main file is read first, then the files of the folder beside it (gpurota.toml.d/*.toml) in the order of their names; what
-// a later one says counts, key by key. Parsing is pure; reading touches the files and nothing else.
+// The main file is read first, then the files of the folder beside it (gpurota.toml.d/*.toml) in
+// the order of their names; what a later one says counts, key by key. Parsing is pure; reading
+// touches the files and nothing else.
 #pragma once
 
 #include "config/config.h"
@@ -48,24 +50,28 @@ struct Text {
 
 struct Loaded {
   Config config;  // to be used only without mistakes
-  // Of what the files say, by key ("limits.gpus"), and of sections by their names ("limits.user.alice").
+  // Of what the files say, by key ("limits.gpus"), and of sections by their names
+  // ("limits.user.alice").
   std::map<std::string, Place> places;
   std::vector<std::string> files;  // that were read, in order
   std::vector<Problem> mistakes;   // in the order of the files
   std::size_t more_mistakes = 0;   // that are counted only
 
   std::size_t mistake_count() const { return mistakes.size() + more_mistakes; }
-  // Where `key` is written: the place of the nearest section around it, if it has none. Without a file: nowhere.
+  // Where `key` is written: the place of the nearest section around it, if it has none. Without a
+  // file: nowhere.
   Place place_of(std::string_view key) const;
 };
 
 // All mistakes, a line each.
 std::string mistakes_text(const Loaded& loaded);
 
-// The texts in the order in which they count. Unknown keys are mistakes: a misspelt limit must not silently not hold.
+// The texts in the order in which they count. Unknown keys are mistakes: a misspelt limit must not
+// silently not hold.
 Loaded parse(const std::vector<Text>& texts);
 
-// Reads and parses. What cannot be read is a mistake, too; a main file that does not exist is one only if it is `required`.
+// Reads and parses. What cannot be read is a mistake, too; a main file that does not exist is one
+// only if it is `required`.
 Loaded load(const std::string& path, bool required);
 
 // The same, as if the drop-in of this name were there with this text.

@@ -1,5 +1,5 @@
-// The users and groups that a configuration names: all of them, and those that the machine does not know. Pure: the caller looks
-// them up, as that may take as long as a name service does.
+// The users and groups that a configuration names: all of them, and those that the machine does not
+// know. Pure: the caller looks them up, as that may take as long as a name service does.
 #pragma once
 
 #include "config/loaded.h"

@@ -32,7 +32,8 @@ bool is_one_line(const std::string& text) {
                       [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
-// A secret is never shown, also not to who may see the configuration, nor in the log; that it is another one is.
+// A secret is never shown, also not to who may see the configuration, nor in the log; that it is
+// another one is.
 std::string secret_text(const std::string& secret) {
   if (secret.empty()) return "";
   return fmt::format("(secret, {:04x})", std::hash<std::string>()(secret) & 0xffff);

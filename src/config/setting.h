@@ -1,5 +1,5 @@
-// One setting: how its value is taken over from a file, and how it is shown. A row of the table in settings.cpp is made of one
-// function of this header. Pure. Inside the module only.
+// One setting: how its value is taken over from a file, and how it is shown. A row of the table in
+// settings.cpp is made of one function of this header. Pure. Inside the module only.
 #pragma once
 
 #include "base/bytes.h"
@@ -22,7 +22,8 @@ using Complain = std::function<void(const Value& value, std::string below, std::
 struct Setting {
   // Takes the value over, or says what is wrong with it.
   std::function<void(const Value&, const Complain&)> take;
-  // As a file would say it, without quotes. Empty: not set. Several: of a list of tables, one of each.
+  // As a file would say it, without quotes. Empty: not set. Several: of a list of tables, one of
+  // each.
   std::function<std::vector<std::string>()> texts;
   bool is_list = false;        // of tables
   bool takes_restart = false;  // its value is kept until then

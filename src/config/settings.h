@@ -9,7 +9,8 @@
 
 namespace gpurota::config {
 
-// Those of the table, and of the users, groups and GPUs that `config` names. They refer to `config`.
+// Those of the table, and of the users, groups and GPUs that `config` names. They refer to
+// `config`.
 Settings settings_of(Config& config);
 
 }  // namespace gpurota::config

@@ -1,5 +1,5 @@
-// A text that is not TOML: what is wrong with it, in our words. The library's own words name its grammar; most mistakes are a
-// few that everybody makes. Pure.
+// A text that is not TOML: what is wrong with it, in our words. The library's own words name its
+// grammar; most mistakes are a few that everybody makes. Pure.
 #pragma once
 
 #include "config/loaded.h"

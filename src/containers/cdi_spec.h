@@ -1,6 +1,7 @@
-// Descriptions of devices for container engines: specs of the Container Device Interface (CDI), version 0.5, which later engines read too.
-// Pure: structs in, text out. The daemon writes them (daemon/leases/cdi_specs.h), engines read them: docker 25, podman 4.1, containerd 1.7,
-// CRI-O, and what is built on them.
+// Descriptions of devices for container engines: specs of the Container Device Interface (CDI),
+// version 0.5, which later engines read too. Pure: structs in, text out. The daemon writes them
+// (daemon/leases/cdi_specs.h), engines read them: docker 25, podman 4.1, containerd 1.7, CRI-O, and
+// what is built on them.
 #pragma once
 
 #include "containers/driver_files.h"
@@ -25,11 +26,13 @@ struct CdiEdits {
   std::vector<Mount> devices;
 };
 
-// Letters, digits, '.', '_', '-' and ':', with a letter or a digit at both ends: an engine refuses all of a file for one that is not.
+// Letters, digits, '.', '_', '-' and ':', with a letter or a digit at both ends: an engine refuses
+// all of a file for one that is not.
 bool is_cdi_name(std::string_view name);
 
-// "alice.web": what a user calls a lease of theirs. Names of leases are each user's own, so no two users may come to one name: a '.' of the user's
-// is doubled ("first..last.web"), and a lease's name begins with a letter, so the first odd run of dots ends the user's part.
+// "alice.web": what a user calls a lease of theirs. Names of leases are each user's own, so no two
+// users may come to one name: a '.' of the user's is doubled ("first..last.web"), and a lease's
+// name begins with a letter, so the first odd run of dots ends the user's part.
 std::string own_cdi_name(std::string_view user, std::string_view lease);
 
 // Each of `names` is a device with these edits. JSON.

@@ -106,7 +106,8 @@ std::optional<ContainerName> of_pod(const Json& bundle, const Annotations& keys)
   return ContainerName{space + "/" + pod + "/" + container, text_at(all, keys.image)};
 }
 
-// Whoever starts a container by another client of containerd's chooses its annotations, so a pod's count for kubelet's containers only.
+// Whoever starts a container by another client of containerd's chooses its annotations, so a pod's
+// count for kubelet's containers only.
 std::optional<ContainerName> by_containerd(const fs::path& root, std::string_view id) {
   // k3s and RKE2 bring a containerd of their own.
   for (const char* const place : {"/run/containerd", "/run/k3s/containerd"}) {
@@ -133,7 +134,8 @@ std::optional<ContainerName> by_crio(const fs::path& root, std::string_view id) 
 ContainerName read_container_name(const fs::path& root, std::string_view id) {
   auto found = by_docker(root, id);
   if (!found) found = by_containerd(root, id);
-  // podman's list has its containers; cri-o's has its own by names for itself, and their bundles have those that people know.
+  // podman's list has its containers; cri-o's has its own by names for itself, and their bundles
+  // have those that people know.
   if (!found) found = by_storage(root, id);
   if (!found || found->name.starts_with("k8s_")) {
     if (auto pod = by_crio(root, id)) found = std::move(pod);

@@ -23,7 +23,8 @@ constexpr auto kDescriptions = std::to_array<const char*>({"/etc/cdi", "/var/run
 constexpr auto kLibraryFolders =
     std::to_array<const char*>({"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
                                 "/usr/lib64", "/usr/local/nvidia/lib64", "/usr/lib"});
-// The driver's libraries for computing, as NVIDIA's container toolkit gives them to a container ("compute" and "utility").
+// The driver's libraries for computing, as NVIDIA's container toolkit gives them to a container
+// ("compute" and "utility").
 constexpr auto kLibraries = std::to_array<std::string_view>(
     {"libcuda.so.1", "libcudadebugger.so.1", "libnvidia-ml.so.1", "libnvidia-cfg.so.1",
      "libnvidia-opencl.so.1", "libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4",
@@ -54,7 +55,8 @@ bool is_there(const std::string& path) {
   return fs::exists(path, error);
 }
 
-// "GPU UUID: \t GPU-…" and "Device Minor: \t 0" of /proc/driver/nvidia/gpus/ADDRESS/information (driver 450 and later).
+// "GPU UUID: \t GPU-…" and "Device Minor: \t 0" of /proc/driver/nvidia/gpus/ADDRESS/information
+// (driver 450 and later).
 std::map<std::string, std::string> minors(const std::string& root) {
   std::map<std::string, std::string> of;
   const std::string folder = root + "/proc/driver/nvidia/gpus";

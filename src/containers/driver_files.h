@@ -1,4 +1,5 @@
-// The files by which a program in a container comes to the driver: device files of chosen GPUs, and the driver's libraries.
+// The files by which a program in a container comes to the driver: device files of chosen GPUs, and
+// the driver's libraries.
 #pragma once
 
 #include "base/ids.h"
@@ -20,10 +21,12 @@ struct DriverFiles {
   bool operator==(const DriverFiles&) const = default;
 };
 
-// `root` stands before every path ("" but in tests). Reads a few small files and folders: waits for the disk.
+// `root` stands before every path ("" but in tests). Reads a few small files and folders: waits for
+// the disk.
 DriverFiles read_driver_files(const std::string& root, const std::vector<GpuUuid>& gpus);
 
-// Where a library of the driver is below `root`: the path of the file itself, for us. Empty: nowhere. As the GPU operator's driver container has it, too.
+// Where a library of the driver is below `root`: the path of the file itself, for us. Empty:
+// nowhere. As the GPU operator's driver container has it, too.
 std::string find_driver_library(const std::string& root, const std::string& name);
 
 // What the container has of the machine, read-only.
@@ -32,7 +35,8 @@ struct Mount {
   std::string to;
   bool operator==(const Mount&) const = default;
 };
-// Those of `programs`: each library where the loaders of Debian's relatives and of Red Hat's look without being told.
+// Those of `programs`: each library where the loaders of Debian's relatives and of Red Hat's look
+// without being told.
 std::vector<Mount> driver_mounts(const DriverFiles& files);
 
 }  // namespace gpurota::containers

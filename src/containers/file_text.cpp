@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// `path` may begin with '/', which is `root`. Invalid, with errno set: it cannot be opened. Does not wait for who should write into a pipe.
+// `path` may begin with '/', which is `root`. Invalid, with errno set: it cannot be opened. Does
+// not wait for who should write into a pipe.
 Fd open_below(const fs::path& root, const fs::path& path, int flags) {
   flags |= O_CLOEXEC;
   if ((flags & O_PATH) == 0) flags |= O_NONBLOCK;  // openat2 refuses the two together

@@ -1,4 +1,5 @@
-// Files of the machine below a root: "/", or where a container has the machine's. Links there are followed as the machine follows them.
+// Files of the machine below a root: "/", or where a container has the machine's. Links there are
+// followed as the machine follows them.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,6 @@
-// What a container gets so that its programs are in a lease: variables, files, GPUs (docs/operate/containers.md). For whoever writes an
-// engine's command (cli/containers) and for who answers a kubelet (kube). Any thread; read_host() reads a few small files.
+// What a container gets so that its programs are in a lease: variables, files, GPUs
+// (docs/operate/containers.md). For whoever writes an engine's command (cli/containers) and for who
+// answers a kubelet (kube). Any thread; read_host() reads a few small files.
 #pragma once
 
 #include "base/result.h"
@@ -29,7 +30,8 @@ struct Host {
   bool preload_file = false;  // the daemon has made it (abi/env.h)
 };
 Host read_host(const proto::GetEnvironment::Reply& lease);
-// Of a container with these GPUs, whose socket is in this folder; `root` as for read_driver_files().
+// Of a container with these GPUs, whose socket is in this folder; `root` as for
+// read_driver_files().
 Host read_host(const std::vector<GpuUuid>& gpus, const std::string& socket_folder,
                const std::string& root);
 
@@ -46,8 +48,9 @@ enum class Seen { kAsOutside, kByUuid, kFromZero };
 bool is_instance(const GpuUuid& gpu);  // of MIG: it has no number that CUDA knows
 // For CUDA_VISIBLE_DEVICES: a container that has these GPUs only counts them from 0.
 std::string count_gpus(const std::vector<GpuUuid>& gpus);
-// By which its programs reach the daemon and load the library. `folder` has the socket: one that is mounted itself is dead after the
-// daemon's next start. `preload_file`: the folder has a file for /etc/ld.so.preload.
+// By which its programs reach the daemon and load the library. `folder` has the socket: one that is
+// mounted itself is dead after the daemon's next start. `preload_file`: the folder has a file for
+// /etc/ld.so.preload.
 std::vector<Mount> library_mounts(const std::string& folder, const std::string& library,
                                   bool preload_file);
 // As NVIDIA's description (CDI) calls it: "nvidia.com/gpu=0", and "…=0:1" of an instance.

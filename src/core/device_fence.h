@@ -1,4 +1,5 @@
-// Which device files the processes of a control group can open, by number. Plain data; sys/device_program.h has the kernel hold it.
+// Which device files the processes of a control group can open, by number. Plain data;
+// sys/device_program.h has the kernel hold it.
 #pragma once
 
 #include <set>
@@ -6,8 +7,8 @@
 
 namespace gpurota {
 
-// Of the character devices from `major`:`first` to `major`:`last` only those with a minor number in `open` can be opened. All others
-// are not concerned.
+// Of the character devices from `major`:`first` to `major`:`last` only those with a minor number in
+// `open` can be opened. All others are not concerned.
 struct DeviceFence {
   unsigned major = 0;
   unsigned first = 0;

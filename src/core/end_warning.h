@@ -1,4 +1,5 @@
-// A signal that the programs of a lease get some time before it ends, so that they can save what they have. Pure.
+// A signal that the programs of a lease get some time before it ends, so that they can save what
+// they have. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -26,7 +27,8 @@ std::optional<int> parse_warning_signal(std::string_view word);
 // "USR1"; empty: not one of them.
 std::string_view warning_signal_name(int signal);
 
-// As a client asks for it: without a signal it is SIGUSR1, and zero seconds are no warning. kInvalid with what to write.
+// As a client asks for it: without a signal it is SIGUSR1, and zero seconds are no warning.
+// kInvalid with what to write.
 Result<EndWarning> make_end_warning(std::int64_t seconds, const std::optional<std::string>& signal);
 
 // `now`, with what is asked for changed.

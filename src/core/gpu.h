@@ -55,8 +55,8 @@ struct GpuSample {
   std::optional<int> load_percent{};  // how busy it was lately; empty where NVML cannot say
 };
 
-// What is in use of the GPU's memory, everybody's together: NVML's figure; of a unified GPU what is in
-// use of the machine's memory. Empty: nobody can say.
+// What is in use of the GPU's memory, everybody's together: NVML's figure; of a unified GPU what is
+// in use of the machine's memory. Empty: nobody can say.
 std::optional<Bytes> memory_in_use(const GpuInfo& gpu, const GpuSample& sample);
 
 // Why a GPU's clocks are lower than they could be. Bits of GpuFigures::clock_limits.

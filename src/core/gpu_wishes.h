@@ -26,7 +26,8 @@ struct GpuWishes {
   bool operator==(const GpuWishes&) const = default;
 };
 
-// Whether each word of `type` is a word of the model's name, in the same order, whatever the case: "a10" is no "NVIDIA A100".
+// Whether each word of `type` is a word of the model's name, in the same order, whatever the case:
+// "a10" is no "NVIDIA A100".
 bool is_of_type(std::string_view type, std::string_view model);
 bool is_of_kind(const GpuWishes& wishes, const GpuInfo& gpu);
 // "h100 with at least 40 GiB": for refusals. Empty: any kind.

@@ -26,7 +26,8 @@ struct LeaseGpu {
   std::optional<Bytes> soft_limit;  // never above the limit
   bool swap = false;  // the limit is no share of its own: swap leases take turns with it
   Bytes oversize{};   // of swap: what it may have beyond the limit, in host memory
-  // The highest limit that it has had, if it has been lowered: what was granted under that may be held still.
+  // The highest limit that it has had, if it has been lowered: what was granted under that may be
+  // held still.
   Bytes highest_limit{};
   bool operator==(const LeaseGpu&) const = default;
 };
@@ -35,8 +36,8 @@ struct LeaseGpu {
 // reservation is over, but its programs hold memory still. Both hold what they held.
 enum class LeaseState { kActive, kEnding, kExpired };
 
-// What ends it: `run` its command, `reservation` a time, `filler` whoever needs the GPU. The others are
-// made by parts of gpurota and end with what they stand for.
+// What ends it: `run` its command, `reservation` a time, `filler` whoever needs the GPU. The others
+// are made by parts of gpurota and end with what they stand for.
 enum class LeaseKind { kRun, kReservation, kJob, kFiller, kPod, kSlurm };
 // Whether no process holds it: nobody's end is its end.
 constexpr bool stands_alone(LeaseKind kind) {

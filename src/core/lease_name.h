@@ -10,7 +10,8 @@ namespace gpurota {
 
 inline constexpr std::size_t kMostLeaseName = 64;
 
-// Letters, digits, '.', '_' and '-', with a letter first, and not like an id (L7, r12). An error says which of these.
+// Letters, digits, '.', '_' and '-', with a letter first, and not like an id (L7, r12). An error
+// says which of these.
 Result<void> check_lease_name(std::string_view name);
 
 }  // namespace gpurota

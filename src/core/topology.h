@@ -28,7 +28,8 @@ struct GpuLink {
   bool operator==(const GpuLink&) const = default;
 };
 
-// The group of each GPU that NVLink joins with others, directly or through them: the smallest UUID in it, the same for all its members.
+// The group of each GPU that NVLink joins with others, directly or through them: the smallest UUID
+// in it, the same for all its members.
 std::map<GpuUuid, GpuUuid> nvlink_groups(const std::vector<GpuLink>& links);
 
 class Topology {

@@ -19,7 +19,8 @@ constexpr std::chrono::milliseconds kReloadPatience{50};
 
 }  // namespace
 
-// Each part knows those above it here. What those below do for it are functions, which are called when all are there.
+// Each part knows those above it here. What those below do for it are functions, which are called
+// when all are there.
 Daemon::Daemon(World world, config::Loaded config, Places places)
     : world_(std::move(world)),
       site_(std::move(config), places.config_file),
@@ -86,8 +87,9 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       watch_(watch_parts()),
       strict_({world_.loop, config_, gpus_, leases_, users_, world_.processes, recorder_,
                places_.driver_root, places_.device_memory}),
-      series_({world_.loop, gpus_, leases_, [this](LeaseId lease) { return turns_.figures_of(lease); },
-               world_.wall_clock, world_.series}),
+      series_({world_.loop, gpus_, leases_,
+               [this](LeaseId lease) { return turns_.figures_of(lease); }, world_.wall_clock,
+               world_.series}),
       views_(views_parts()),
       sample_handler_(sample_handler_parts()),
       health_(health_parts()),
@@ -115,11 +117,13 @@ LeaseHooks Daemon::lease_hooks() {
                                  const std::string& why) { jobs_.on_time_over(holder, why); }};
 }
 
-// What follows may end this lease or another one. All that follows from that end is then done before the rest.
+// What follows may end this lease or another one. All that follows from that end is then done
+// before the rest.
 void Daemon::publish(const LeaseEntry& entry, bool gone) {
   // Answers first: a client that is told below may ask for the lease at once.
   answers_.changed();
-  // Its device files can be opened, and an engine finds its specification, before anybody hears of the lease.
+  // Its device files can be opened, and an engine finds its specification, before anybody hears of
+  // the lease.
   strict_.on_lease_change(entry, gone);
   cdi_.on_lease_change(entry, gone);
   // What the lease covers is no unreserved use, for all below who place by that.

@@ -1,4 +1,5 @@
-// gpurotad, put together: the parts, what follows from each change, and the life of the process. State thread only.
+// gpurotad, put together: the parts, what follows from each change, and the life of the process.
+// State thread only.
 #pragma once
 
 #include "config/loaded.h"
@@ -55,8 +56,9 @@ class Daemon : private Reloading {
     ports::Durability* durability =
         nullptr;  // of all three; null: what is stored is on the disk at once
     std::function<sys::LongestRounds()> longest_rounds = {};  // of the loop; empty: not told
-    // ask() waits so long for the driver, and for the account database, and then fails: a daemon that does not know whose
-    // limits hold, or that takes GPUs which it does not see yet for none, must not answer anybody.
+    // ask() waits so long for the driver, and for the account database, and then fails: a daemon
+    // that does not know whose limits hold, or that takes GPUs which it does not see yet for none,
+    // must not answer anybody.
     std::chrono::milliseconds patience = std::chrono::minutes(5);
     std::uint64_t descriptors = 65536;  // that this process may have
     ports::ProgramRunner* runner =
@@ -88,12 +90,13 @@ class Daemon : private Reloading {
   Daemon(World world, config::Loaded config, Places places);
   ~Daemon() override;
 
-  // Asks for whom the configuration names, and for the GPUs, and waits for both. Nothing has begun that a
-  // daemon which is ended meanwhile would leave undone.
+  // Asks for whom the configuration names, and for the GPUs, and waits for both. Nothing has begun
+  // that a daemon which is ended meanwhile would leave undone.
   Result<void> ask();
   // Then: takes up what is stored, opens the sockets. After it the loop may run.
   Result<void> start();
-  // Takes nobody in any more, answers what it has been asked, for a moment at most, then calls `done`.
+  // Takes nobody in any more, answers what it has been asked, for a moment at most, then calls
+  // `done`.
   void finish(std::function<void()> done) { end_.begin(std::move(done)); }
   // Reads the configuration again and takes it over while everything runs. A bad one changes
   // nothing. What has changed is said, also in the log, and what waits for a restart.
@@ -116,8 +119,8 @@ class Daemon : private Reloading {
   Health::Parts health_parts();
   CallParts methods_parts();
   Housekeeping::Parts housekeeping_parts();
-  // What follows from a change of a lease, a request or a booking: calls all whom it concerns, in the order that is written
-  // there, with the reason for it.
+  // What follows from a change of a lease, a request or a booking: calls all whom it concerns, in
+  // the order that is written there, with the reason for it.
   void publish(const LeaseEntry& entry, bool gone);
   void publish(const RequestNews& news);
   void publish(const BookingNews& news);

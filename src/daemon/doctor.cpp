@@ -28,8 +28,8 @@ Check error(std::string name, std::string summary, std::string remedy) {
   return {std::move(name), CheckStatus::kError, std::move(summary), std::move(remedy)};
 }
 
-// cuDeviceGetUuid_v2, the newest function that libgpurota calls itself, came with CUDA 11.4 (driver 470);
-// a test holds this against the list of driver functions.
+// cuDeviceGetUuid_v2, the newest function that libgpurota calls itself, came with CUDA 11.4 (driver
+// 470); a test holds this against the list of driver functions.
 constexpr int kOldestCuda = 11040;
 constexpr int kOldestMajor = 6;  // Pascal
 // Of the loop: people notice.

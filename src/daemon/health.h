@@ -55,8 +55,8 @@ class Health final : public DaemonSelf {
   explicit Health(Parts parts) : parts_(std::move(parts)) {}
 
   void on_start(WallTime now) { since_ = now; }
-  // A full disk is known before the next one asks for a lease, and forgotten when there is room: asks the store, unless it was asked
-  // since less than `period`.
+  // A full disk is known before the next one asks for a lease, and forgotten when there is room:
+  // asks the store, unless it was asked since less than `period`.
   void check_store(Duration period);
   // What was stored last may not be on the disk.
   void set_disk_error(const std::optional<Error>& error) { disk_error_ = error; }
@@ -71,7 +71,8 @@ class Health final : public DaemonSelf {
   void examine_gpu(Examination& machine, const GpuEntry& gpu) const;
   void examine_findings(Examination& machine) const;
   std::optional<Error> store_error() const;
-  // Of each budget, by the user who uses most of it; to others than administrators only what they use.
+  // Of each budget, by the user who uses most of it; to others than administrators only what they
+  // use.
   std::vector<Examination::Use> budgets(uid_t viewer);
 
   Parts parts_;

@@ -113,7 +113,8 @@ void end_at_once(int /*signal*/) {
   ::_exit(0);
 }
 
-// What was begun cannot be finished: the next daemon goes on from what is stored, which no half of a change is in.
+// What was begun cannot be finished: the next daemon goes on from what is stored, which no half of
+// a change is in.
 [[noreturn]] void end_for_want() {
   constexpr std::string_view kText =
       "gpurotad ends: something that it had begun needed more memory than there is; leases stay, "
@@ -128,7 +129,8 @@ std::string driver_root(const Options& options) {
   return root == "/" ? std::string() : root;
 }
 
-// Its library is looked for below the driver's root whenever there was none: the driver may come later.
+// Its library is looked for below the driver's root whenever there was none: the driver may come
+// later.
 std::unique_ptr<ports::GpuProbe> make_probe(const std::string& root) {
   return std::make_unique<nvml::NvmlProbe>([root] {
     return nvml::load_nvml(root.empty() ? ""

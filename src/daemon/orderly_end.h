@@ -1,5 +1,5 @@
-// How a daemon ends that is told to: it takes nobody in any more, answers what it has been asked, and leaves the next one a note of
-// who was there. State thread only.
+// How a daemon ends that is told to: it takes nobody in any more, answers what it has been asked,
+// and leaves the next one a note of who was there. State thread only.
 #pragma once
 
 #include "core/time.h"
@@ -19,7 +19,8 @@ class OrderlyEnd {
              const lease::GrantBook& grants)
       : loop_(loop), control_(control), roster_(roster), grants_(grants) {}
 
-  // Calls `done` when all have their answers, or after a second; at once if it is told twice: somebody is in a hurry.
+  // Calls `done` when all have their answers, or after a second; at once if it is told twice:
+  // somebody is in a hurry.
   void begin(std::function<void()> done);
 
  private:

@@ -75,7 +75,8 @@ void SampleHandler::on_error(GpuEntry& entry, const std::string& error) {
   parts_.series.on_failed_sample(entry.info.uuid);
 }
 
-// What other programs have of the memory that a unified GPU uses. Whoever waits may have waited for it.
+// What other programs have of the memory that a unified GPU uses. Whoever waits may have waited for
+// it.
 void SampleHandler::count_machine_use(GpuEntry& entry, const watch::Look& look) {
   if (!entry.info.unified) return;
   // Where nobody can say what is left, nothing is.
@@ -139,7 +140,8 @@ void SampleHandler::on_sample(GpuSample sample, TimePoint taken) {
   parts_.fillers.on_sample(gpu, parts_.watch.has_foreign(look), shares.used);
 }
 
-// Whether a look can show what a context takes: not where a unified GPU's processes have no figures.
+// Whether a look can show what a context takes: not where a unified GPU's processes have no
+// figures.
 bool SampleHandler::measures(const GpuUuid& gpu) const {
   const GpuEntry* const entry = parts_.gpus.find(gpu);
   if (!entry || !entry->info.unified) return true;

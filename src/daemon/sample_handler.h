@@ -1,5 +1,5 @@
-// What a look at a GPU means to everybody: whose the processes are that it shows, and in which order the parts of the daemon hear
-// of it. State thread only.
+// What a look at a GPU means to everybody: whose the processes are that it shows, and in which
+// order the parts of the daemon hear of it. State thread only.
 #pragma once
 
 #include "config/config.h"

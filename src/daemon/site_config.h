@@ -1,4 +1,5 @@
-// The configuration in effect, where each value comes from, and what a reload makes of the files. State thread only; reads no file.
+// The configuration in effect, where each value comes from, and what a reload makes of the files.
+// State thread only; reads no file.
 #pragma once
 
 #include "config/changes.h"
@@ -30,14 +31,16 @@ class SiteConfig {
     return config::named_accounts(files_, ::geteuid());
   }
 
-  // Takes over what the files say, which have no mistakes; what has changed, or will at the next restart.
+  // Takes over what the files say, which have no mistakes; what has changed, or will at the next
+  // restart.
   std::vector<config::Change> take_over(config::Loaded loaded);
   // What the files say otherwise, and takes effect at the next restart.
   std::vector<config::Change> pending() const;
   // "/etc/gpurota/gpurota.toml and 2 drop-ins".
   std::string summary() const;
 
-  // With what administrators have set of GPUs. Without `everything`, what names users other than `viewer` is left out.
+  // With what administrators have set of GPUs. Without `everything`, what names users other than
+  // `viewer` is left out.
   proto::ShowConfig::Reply show(const GpuTable& gpus, const GpuStates& states, bool everything,
                                 const std::string& viewer) const;
 

@@ -1,6 +1,7 @@
-// Which filler goes on which GPU that is free for one, and when one that is on has to make way for another. One
-// to a GPU. What is idle is shared among users, then among the fillers of each: who is on the fewest GPUs is first,
-// then whose last start is longest ago; so fillers of which only one can be on go round. Pure.
+// Which filler goes on which GPU that is free for one, and when one that is on has to make way for
+// another. One to a GPU. What is idle is shared among users, then among the fillers of each: who is
+// on the fewest GPUs is first, then whose last start is longest ago; so fillers of which only one
+// can be on go round. Pure.
 #pragma once
 
 #include "base/ids.h"
@@ -36,16 +37,16 @@ struct Placement {
   bool operator==(const Placement&) const = default;
 };
 
-// `free`: GPUs where one may start now, in the order of their indices. Those with equal claims in the order of
-// candidates.
+// `free`: GPUs where one may start now, in the order of their indices. Those with equal claims in
+// the order of candidates.
 std::vector<Placement> choose(std::vector<Candidate> candidates, const std::vector<FreeGpu>& free);
 
-// Whether the one that has been on this GPU for long enough makes way for another candidate: one with a better
-// claim, once it is gone. One that may not start (it is paused) makes way for any.
+// Whether the one that has been on this GPU for long enough makes way for another candidate: one
+// with a better claim, once it is gone. One that may not start (it is paused) makes way for any.
 bool makes_way(std::vector<Candidate> candidates, std::size_t current, const FreeGpu& gpu);
 
-// For how long nobody makes way for one whose last run failed: a stay, twice as long with each failure in a row, but
-// not for good; what it lacked may be there again.
+// For how long nobody makes way for one whose last run failed: a stay, twice as long with each
+// failure in a row, but not for good; what it lacked may be there again.
 Duration passed_over_for(int failures, Duration longest_stay);
 
 }  // namespace gpurota::filler

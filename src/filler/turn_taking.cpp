@@ -72,7 +72,8 @@ bool TurnTaking::look(const Sight& sight, TimePoint now) {
   const bool is_on = state_ == State::kOn || state_ == State::kLeaving;
   const Why there = who_is_there(sight, rules_, is_on);
   if (there != Why::kNobody) {
-    // Load or memory that may be the last filler's keeps the next one off, and the idle time goes on.
+    // Load or memory that may be the last filler's keeps the next one off, and the idle time goes
+    // on.
     const bool lingers = there == Why::kHidden ||
                          (there == Why::kLoad && off_since_ && now - *off_since_ < kLoadLingers);
     if (!lingers) idle_since_.reset();

@@ -1,14 +1,14 @@
-// When a filler may be on a GPU, and when it must be gone: a program that uses what nobody needs. One of
-// these for each GPU that fillers may use; the daemon shows it what it sees there, at least every
-// kSampleEvery while a filler is on, and at once when a lease is wanted. Pure.
+// When a filler may be on a GPU, and when it must be gone: a program that uses what nobody needs.
+// One of these for each GPU that fillers may use; the daemon shows it what it sees there, at least
+// every kSampleEvery while a filler is on, and at once when a lease is wanted. Pure.
 //
 //     busy ─nobody there for the idle time→ free ─start→ on ─somebody comes→ leaving ─gone→ resting …
 //
-// One that is moved out of the GPU instead of being ended is gone in the same sense, and its coming back
-// is a start.
+// One that is moved out of the GPU instead of being ended is gone in the same sense, and its coming
+// back is a start.
 //
-// It never flaps: after it had to leave it rests, longer each time it had to leave soon after its start,
-// and the idle time counts from the last moment that anybody was there.
+// It never flaps: after it had to leave it rests, longer each time it had to leave soon after its
+// start, and the idle time counts from the last moment that anybody was there.
 #pragma once
 
 #include "core/time.h"
@@ -21,8 +21,9 @@ namespace gpurota::filler {
 // Off the GPU within 100 ms of a foreign process's appearance needs to see it in time.
 inline constexpr Duration kSampleEvery = std::chrono::milliseconds(25);
 
-// The load that NVML tells is that of its last sample period, 1/6 s to 1 s (nvmlUtilization_t); a look may tell of the
-// one before. For so long after a filler has gone it may still be that filler's own.
+// The load that NVML tells is that of its last sample period, 1/6 s to 1 s (nvmlUtilization_t); a
+// look may tell of the one before. For so long after a filler has gone it may still be that
+// filler's own.
 inline constexpr Duration kLoadLingers = std::chrono::seconds(2);
 
 struct Rules {
@@ -85,10 +86,11 @@ class TurnTaking {
   void on_found(TimePoint now);
   // It is off the GPU, its memory too; whether it had to leave, ended by itself or never started.
   void on_gone(TimePoint now, bool had_to_leave);
-  // It is off the GPU and has not ended; when it does, before it was started again, that is no news.
+  // It is off the GPU and has not ended; when it does, before it was started again, that is no
+  // news.
   void on_moved_out(TimePoint now);
-  // Its owner or an administrator pauses or removes the filler that is on, or another one's turn has come
-  // (kStayOver: that one may start as soon as it is gone). True if it must leave now.
+  // Its owner or an administrator pauses or removes the filler that is on, or another one's turn
+  // has come (kStayOver: that one may start as soon as it is gone). True if it must leave now.
   bool dismiss(Why why);
 
  private:

@@ -6,7 +6,8 @@ namespace gpurota::filler {
 
 WayOut way_out(const Yielding& yielding) {
   if (yielding.wish == OnYield::kStop) return {};
-  // Whoever removes it wants no state kept; there is one to a GPU, and a GPU out of service is to be left.
+  // Whoever removes it wants no state kept; there is one to a GPU, and a GPU out of service is to
+  // be left.
   if (yielding.why == Why::kRemoved || yielding.why == Why::kStayOver) return {};
   if (yielding.why == Why::kOutOfService) {
     return {OnYield::kStop, "a filler is ended on a GPU that is out of service"};

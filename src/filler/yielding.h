@@ -1,5 +1,6 @@
-// How a filler gets off a GPU: whether it is moved out and keeps its state, or ended; and whether moving
-// it goes on as it should. The daemon asks and carries out (daemon/supervised/filler_moves.cpp). Pure.
+// How a filler gets off a GPU: whether it is moved out and keeps its state, or ended; and whether
+// moving it goes on as it should. The daemon asks and carries out
+// (daemon/supervised/filler_moves.cpp). Pure.
 #pragma once
 
 #include "base/bytes.h"

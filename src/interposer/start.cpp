@@ -1,4 +1,5 @@
-// What is done when the library is loaded. Other libraries' constructors may come to the hooks before: nothing relies on it.
+// What is done when the library is loaded. Other libraries' constructors may come to the hooks
+// before: nothing relies on it.
 #include "interposer/os/config.h"
 #include "interposer/os/socket.h"
 

@@ -1,5 +1,6 @@
-// One send or receive on a Unix socket, with descriptors. Used on non-blocking sockets by the daemon
-// and on blocking ones by clients; never raises SIGPIPE, never leaks a descriptor to a child.
+// One send or receive on a Unix socket, with descriptors. Used on non-blocking sockets by the
+// daemon and on blocking ones by clients; never raises SIGPIPE, never leaks a descriptor to a
+// child.
 #pragma once
 
 #include "base/fd.h"

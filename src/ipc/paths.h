@@ -1,5 +1,5 @@
-// Where gpurota's files are, for whom. The daemon's defaults, and the order in which its clients look
-// for it (docs: `gpurota --help`, operate/configure.md):
+// Where gpurota's files are, for whom. The daemon's defaults, and the order in which its clients
+// look for it (docs: `gpurota --help`, operate/configure.md):
 //
 //   --runtime-dir, then GPUROTA_RUNTIME_DIR, each taken as it is;
 //   for a user: $XDG_RUNTIME_DIR/gpurota, then /tmp/gpurota-UID, if the directory is the user's own

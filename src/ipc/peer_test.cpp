@@ -88,7 +88,8 @@ TEST_F(PeerTest, BothWaysToThePidfdAgree) {
   EXPECT_EQ(open_peer_pidfd(gone, ::geteuid()).error().code, Code::kGone);
 }
 
-// Where the kernel has only the number, a process of another user cannot be taken for who connected.
+// Where the kernel has only the number, a process of another user cannot be taken for who
+// connected.
 TEST_F(PeerTest, ANumberThatIsAnotherUsersIsNotWhoConnected) {
   start();
   EXPECT_EQ(open_peer_pidfd(child_, ::geteuid() + 1).error().code, Code::kGone);

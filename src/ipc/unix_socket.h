@@ -20,13 +20,14 @@ struct ListenOptions {
   int passed = -1;  // listens at the path already, on behalf of systemd: taken over
 };
 
-// A listening socket, close-on-exec and non-blocking. Its file is removed when it is destroyed, unless the socket was passed:
-// then clients wait there for the next daemon.
+// A listening socket, close-on-exec and non-blocking. Its file is removed when it is destroyed,
+// unless the socket was passed: then clients wait there for the next daemon.
 class Listener {
  public:
   // Nobody can connect before mode and group are set. The socket file of a daemon that died is
-  // replaced; a socket that answers, or a file that is none, is an error that says so. So is a passed socket that is not of the
-  // type, not at the path, or not ours; its file is given mode and group, but somebody may have connected before that.
+  // replaced; a socket that answers, or a file that is none, is an error that says so. So is a
+  // passed socket that is not of the type, not at the path, or not ours; its file is given mode and
+  // group, but somebody may have connected before that.
   static Result<Listener> make(const std::string& path, const ListenOptions& options);
 
   Listener(Listener&& other) noexcept = default;
@@ -58,9 +59,10 @@ Result<Fd> connect_unix(const std::string& path, int type, std::chrono::millisec
 // Whether somebody listens at `path`, without waiting.
 bool answers(const std::string& path, int type);
 
-// Nobody can send descriptors to this socket from now on, nor to those that a listening one accepts: they get EPERM. Else the last
-// close of what they send, such as a connection with SO_LINGER, may be in our thread, and take as long as they like. Linux 6.16
-// and newer; false: the kernel cannot.
+// Nobody can send descriptors to this socket from now on, nor to those that a listening one
+// accepts: they get EPERM. Else the last close of what they send, such as a connection with
+// SO_LINGER, may be in our thread, and take as long as they like. Linux 6.16 and newer; false: the
+// kernel cannot.
 bool refuse_descriptors(int fd);
 
 // Makes an accepted or connected socket wait, or not.

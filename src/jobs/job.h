@@ -1,5 +1,5 @@
-// A job: a command that the daemon looks after. What its owner said of it, and how its runs ended. Plain
-// data.
+// A job: a command that the daemon looks after. What its owner said of it, and how its runs ended.
+// Plain data.
 #pragma once
 
 #include "core/time.h"
@@ -50,8 +50,9 @@ struct RunEnd {
   bool operator==(const RunEnd&) const = default;
 };
 
-// kWaiting: for its lease, in the queue like everybody. kBackingOff: for the time of its next start.
-// kFinished: ended and not to be started again. kFailed: the same, and not as it should have.
+// kWaiting: for its lease, in the queue like everybody. kBackingOff: for the time of its next
+// start. kFinished: ended and not to be started again. kFailed: the same, and not as it should
+// have.
 enum class Phase { kStopped, kWaiting, kRunning, kStopping, kBackingOff, kFinished, kFailed };
 const char* to_string(Phase phase);  // "stopped", "waiting", …: stable
 std::optional<Phase> parse_phase(std::string_view word);

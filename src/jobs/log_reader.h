@@ -1,5 +1,5 @@
-// Reads a job's log (log_ring.h) while somebody may be writing it: the end of it, or what came since a
-// place in it. Pure but for the files, which are behind LogFile.
+// Reads a job's log (log_ring.h) while somebody may be writing it: the end of it, or what came
+// since a place in it. Pure but for the files, which are behind LogFile.
 #pragma once
 
 #include "jobs/log_ring.h"
@@ -10,8 +10,8 @@
 
 namespace gpurota::jobs {
 
-// A place in the log, which stays the same place while files take turns: the number of a file and an
-// offset in it.
+// A place in the log, which stays the same place while files take turns: the number of a file and
+// an offset in it.
 struct LogCursor {
   std::uint64_t number = 0;  // 0: before anything
   std::uint64_t offset = 0;
@@ -29,8 +29,8 @@ struct LogPart {
 // What both files hold, in order, without their headers; of the end at most `most` bytes, beginning
 // with a whole line if it is cut.
 Result<LogPart> read_log(LogFile& a, LogFile& b, std::size_t most);
-// From there on at most `most` bytes; never a part of a character of UTF-8 at its end. A place that the
-// log does not know, because another log is there now, is its beginning.
+// From there on at most `most` bytes; never a part of a character of UTF-8 at its end. A place that
+// the log does not know, because another log is there now, is its beginning.
 Result<LogPart> read_log_from(LogFile& a, LogFile& b, LogCursor from, std::size_t most);
 
 }  // namespace gpurota::jobs

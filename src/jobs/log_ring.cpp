@@ -86,7 +86,8 @@ Result<void> LogRing::write_all(std::string_view& text) {
   while (!text.empty()) {
     std::string_view part = text.substr(0, room());
     if (part.size() < text.size()) {
-      // Up to the last whole line that fits. A line that no file could hold is cut where it must be.
+      // Up to the last whole line that fits. A line that no file could hold is cut where it must
+      // be.
       const auto newline = part.rfind('\n');
       const bool at_start = files_[current_].size <= kHeader;
       if (newline != std::string_view::npos) {

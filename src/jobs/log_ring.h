@@ -1,13 +1,13 @@
-// A job's output, kept bounded: two files of which one is written while the other is the past. When the
-// first is full the other is emptied and written from then on. So there is always at least half of the
-// bound to read, never more than the bound on the disk, and nothing is renamed: whoever writes needs
-// two open files and no directory.
+// A job's output, kept bounded: two files of which one is written while the other is the past. When
+// the first is full the other is emptied and written from then on. So there is always at least half
+// of the bound to read, never more than the bound on the disk, and nothing is renamed: whoever
+// writes needs two open files and no directory.
 //
 //     "gpurota-log 1 00000000000000000042\n" lines …      the number says which of two is newer
 //
-// Whatever is interrupted (a crash, a full disk) leaves whole lines: a file without a whole first line is
-// as if it were empty, and an unfinished last line is finished before the next is written. Pure but
-// for the files, which are behind LogFile.
+// Whatever is interrupted (a crash, a full disk) leaves whole lines: a file without a whole first
+// line is as if it were empty, and an unfinished last line is finished before the next is written.
+// Pure but for the files, which are behind LogFile.
 #pragma once
 
 #include "base/bytes.h"
@@ -44,8 +44,9 @@ class LogRing {
 
   // Once, before the first write: finds out where the last writer was.
   Result<void> open();
-  // In order, cut into files at the ends of lines where lines are not longer than a file. What cannot
-  // be written is dropped and counted; a line in the log says so as soon as one can be written.
+  // In order, cut into files at the ends of lines where lines are not longer than a file. What
+  // cannot be written is dropped and counted; a line in the log says so as soon as one can be
+  // written.
   Result<void> write(std::string_view text);
   std::uint64_t dropped() const { return dropped_; }
 

@@ -1,6 +1,6 @@
-// A job as it is written down: what its owner said (JobSpec), how it goes (JobState), what its keeper is
-// told to do and what it reports. Text of pairs, "key NUL value NUL", so that foreign bytes are
-// kept exactly; a key that is not known is ignored, so that versions can differ. Pure.
+// A job as it is written down: what its owner said (JobSpec), how it goes (JobState), what its
+// keeper is told to do and what it reports. Text of pairs, "key NUL value NUL", so that foreign
+// bytes are kept exactly; a key that is not known is ignored, so that versions can differ. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -31,8 +31,9 @@ struct JobSpec {
   bool operator==(const JobSpec&) const = default;
 };
 
-// kInvalid, with what to write instead. Options cannot say what is executed: administrators may change them in
-// jobs of others, and two dashes would begin the command, another daemon tell libraries to load.
+// kInvalid, with what to write instead. Options cannot say what is executed: administrators may
+// change them in jobs of others, and two dashes would begin the command, another daemon tell
+// libraries to load.
 Result<void> check_spec(const JobSpec& spec);
 
 std::string encode(const JobSpec& spec);
@@ -67,7 +68,8 @@ Result<KeeperReport> decode_report(std::string_view text);
 // Files in the directory of one job, which its keeper is told.
 inline constexpr const char* kOrdersFile = "orders";
 inline constexpr const char* kReportFile = "report";
-// From before a start is noted until the keeper has its lock: what never began can be started again.
+// From before a start is noted until the keeper has its lock: what never began can be started
+// again.
 inline constexpr const char* kUnbegunFile = "unbegun";
 // Locked by the keeper while it lives, so that a run is never started twice.
 inline constexpr const char* kLockFile = "lock";

@@ -52,7 +52,8 @@ TEST(Record, OfAStateIsReadAsItWasWritten) {
   EXPECT_EQ(read->history, state.history);
 }
 
-// Byte for byte what a version before this one has stored: it must be read for as long as there are such stores.
+// Byte for byte what a version before this one has stored: it must be read for as long as there are
+// such stores.
 TEST(Record, OfAnEarlierVersionIsRead) {
   using namespace std::string_literals;
   const auto spec = decode_spec(

@@ -1,5 +1,5 @@
-// In which order jobs are started at boot: each after those that its --after names, else as they were
-// added. Pure.
+// In which order jobs are started at boot: each after those that its --after names, else as they
+// were added. Pure.
 #pragma once
 
 #include "base/result.h"

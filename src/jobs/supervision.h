@@ -1,14 +1,14 @@
-// The life of one job: when it is started, ended and started again. Pure: events and the time in, actions
-// out; the daemon carries them out and tells what came of them.
+// The life of one job: when it is started, ended and started again. Pure: events and the time in,
+// actions out; the daemon carries them out and tells what came of them.
 //
 //     stopped ─start→ waiting ─lease→ running ─ends→ backing off ─time→ waiting …
 //                                        │                └→ finished, failed (not started again)
 //                                        └─stop, timeout, over limit→ stopping ─ends→ …
 //
-// A run that we end is sent TERM, and KILL when its grace is over; one whose lease ends (its time is over, it
-// was released, it held more than its limit) is ended by that, and KILL is for what is left. Its reason is
-// kept, whatever code it then exits with. `stop` is remembered: neither a reboot nor the end of a run starts
-// it again.
+// A run that we end is sent TERM, and KILL when its grace is over; one whose lease ends (its time
+// is over, it was released, it held more than its limit) is ended by that, and KILL is for what is
+// left. Its reason is kept, whatever code it then exits with. `stop` is remembered: neither a
+// reboot nor the end of a run starts it again.
 #pragma once
 
 #include "jobs/job.h"
@@ -83,7 +83,8 @@ class Supervision {
   void on_over_limit(Moment now, std::string detail);
   void on_lease_lost(Moment now, std::string detail);
   void on_timeout(Moment now, std::string detail);
-  // Its lease leaves for a booking: no failure, and a job that is started again waits in its old place.
+  // Its lease leaves for a booking: no failure, and a job that is started again waits in its old
+  // place.
   void on_booking(Moment now, std::string detail);
   Actions on_time(Moment now);
   // Since when it counts as waiting, if that is not when it asks.
@@ -93,8 +94,8 @@ class Supervision {
 
   // A new daemon in the same boot: the run still runs, or (kWaiting, kBackingOff) there was none.
   Actions on_adopted(Moment now);
-  // A new daemon in the same boot finds that the last one came no further than to note the start, or that the
-  // run could not ask for its lease for want of a daemon.
+  // A new daemon in the same boot finds that the last one came no further than to note the start,
+  // or that the run could not ask for its lease for want of a daemon.
   Actions on_never_began(Moment now);
   // A new boot: what ran, or waited to, is started again; call in the order of start_order().
   Actions on_boot(Moment now);

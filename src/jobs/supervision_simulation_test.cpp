@@ -1,5 +1,5 @@
-// Jobs under everything that can happen to them, in a random order, with daemons that are killed and
-// machines that go down: what must hold does after each step. A failure prints its seed.
+// Jobs under everything that can happen to them, in a random order, with daemons that are killed
+// and machines that go down: what must hold does after each step. A failure prints its seed.
 #include "jobs/supervision.h"
 
 #include <gtest/gtest.h>

@@ -49,8 +49,8 @@ Result<void> check_expiry(const std::string& name) {
   return {};
 }
 
-// Whoever is not root starts nothing that they could not start themselves, so no account is needed for it; in a
-// container there may be none.
+// Whoever is not root starts nothing that they could not start themselves, so no account is needed
+// for it; in a container there may be none.
 bool is_its_own(const jobs::KeeperOrders& orders) {
   return ::geteuid() != 0 && ::geteuid() == orders.uid;
 }

@@ -1,5 +1,5 @@
-// The journal as the place where a job's output goes. Used by the keeper, in the child that becomes the
-// command, and by the daemon, which refuses what cannot be.
+// The journal as the place where a job's output goes. Used by the keeper, in the child that becomes
+// the command, and by the daemon, which refuses what cannot be.
 #pragma once
 
 #include "base/fd.h"

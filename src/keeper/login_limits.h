@@ -1,7 +1,9 @@
-// The resource limits that a login gives a user: /etc/security/limits.conf and limits.d, as pam_limits reads
-// them (limits.conf(5)). Used by the keeper for the commands of others. The reading of text is pure.
+// The resource limits that a login gives a user: /etc/security/limits.conf and limits.d, as
+// pam_limits reads them (limits.conf(5)). Used by the keeper for the commands of others. The
+// reading of text is pure.
 //
-// Not applied, as they are none of a process: maxlogins, maxsyslogins, chroot, priority, nonewprivs.
+// Not applied, as they are none of a process: maxlogins, maxsyslogins, chroot, priority,
+// nonewprivs.
 #pragma once
 
 #include <optional>
@@ -27,8 +29,9 @@ struct LoginLimit {
   bool operator==(const LoginLimit&) const = default;
 };
 
-// Of these files, in their order. What a line says of the user goes before what one says of a group, and
-// that before what is said of everybody; else the last one counts. Lines that make no sense are passed over.
+// Of these files, in their order. What a line says of the user goes before what one says of a
+// group, and that before what is said of everybody; else the last one counts. Lines that make no
+// sense are passed over.
 std::vector<LoginLimit> parse_login_limits(const std::vector<std::string>& files,
                                            const LoginUser& user);
 // What is there, and is a file of at most 1 MiB; limits.conf first.

@@ -1,10 +1,10 @@
-// gpurota-keeper DIR: looks after one run of one job, for gpurotad, which starts it and may come and go
-// meanwhile. It executes `gpurota run` as the job's owner with what DIR/orders says, writes what comes
-// out into the job's bounded log, and at the end writes DIR/report: how it ended.
+// gpurota-keeper DIR: looks after one run of one job, for gpurotad, which starts it and may come
+// and go meanwhile. It executes `gpurota run` as the job's owner with what DIR/orders says, writes
+// what comes out into the job's bounded log, and at the end writes DIR/report: how it ended.
 //
-// SIGTERM is passed on; SIGQUIT kills the run. Until the run begins SIGTERM ends the keeper: it waits for a directory of
-// users, perhaps, which may not answer. DIR belongs to the daemon; the owner's files are touched
-// by the command alone, with the owner's rights.
+// SIGTERM is passed on; SIGQUIT kills the run. Until the run begins SIGTERM ends the keeper: it
+// waits for a directory of users, perhaps, which may not answer. DIR belongs to the daemon; the
+// owner's files are touched by the command alone, with the owner's rights.
 #include "base/read_all.h"
 #include "keeper/command.h"
 #include "keeper/log_fd.h"
@@ -41,8 +41,8 @@ Result<std::string> read_file(int directory, const char* name) {
   return std::move(*text);
 }
 
-// Room on the disk for the report, taken before the run: what it prints may fill the disk. There may
-// be none even now, and some later.
+// Room on the disk for the report, taken before the run: what it prints may fill the disk. There
+// may be none even now, and some later.
 constexpr const char* kNewReport = "report.new";
 constexpr off_t kReportRoom = 4096;
 
@@ -140,7 +140,8 @@ Result<Fd> take_lock(int directory) {
   return fd;
 }
 
-// Where systemd started us, it tells the daemon now that we are there. Nothing of it is for the command.
+// Where systemd started us, it tells the daemon now that we are there. Nothing of it is for the
+// command.
 void say_that_it_is_there() {
   const char* const place = std::getenv("NOTIFY_SOCKET");
   sockaddr_un address = {};

@@ -1,4 +1,5 @@
-// gpurota-device-plugin at work: kubelet on one side, gpurotad on the other, and the node's state (node.h) between them.
+// gpurota-device-plugin at work: kubelet on one side, gpurotad on the other, and the node's state
+// (node.h) between them.
 //
 //   the state thread   the loop: all state, the files of state, every decision. It waits for nobody but the disk, for a moment
 //   gRPC's threads     kubelet's questions: they ask the state thread (questions.h), and it answers from memory; what a container's start

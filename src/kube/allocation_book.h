@@ -1,9 +1,9 @@
-// Which devices of the node containers have been answered for, under which token: the one state of the plugin, in one small file. State
-// thread only.
+// Which devices of the node containers have been answered for, under which token: the one state of
+// the plugin, in one small file. State thread only.
 //
-// Kubelet asks once for a container (Allocate), keeps the answer with the token in it, and starts the container with it as often as it has
-// to. It never says that a container is gone. So an allocation stays here until its devices are given to another; what ends before is its
-// lease.
+// Kubelet asks once for a container (Allocate), keeps the answer with the token in it, and starts
+// the container with it as often as it has to. It never says that a container is gone. So an
+// allocation stays here until its devices are given to another; what ends before is its lease.
 #pragma once
 
 #include "core/time.h"
@@ -40,10 +40,12 @@ struct Allocation {
 
 class AllocationBook {
  public:
-  // `file` need not be there; its folder must. A file that cannot be read is an error: without it containers that run would be without a lease.
+  // `file` need not be there; its folder must. A file that cannot be read is an error: without it
+  // containers that run would be without a lease.
   static Result<AllocationBook> open(std::string file, TimePoint now);
 
-  // Stored on return. Of `over`, what had some of these devices: kubelet gives them anew only when their container is gone.
+  // Stored on return. Of `over`, what had some of these devices: kubelet gives them anew only when
+  // their container is gone.
   struct Made {
     const Allocation* made = nullptr;
     std::vector<Allocation> over;

@@ -39,7 +39,8 @@ containers::Host host_of(const ContainerNode& node, const std::vector<GpuUuid>& 
   return host;
 }
 
-// As the daemon would answer GetEnvironment for a container, but for the number of a lease that is not made yet.
+// As the daemon would answer GetEnvironment for a container, but for the number of a lease that is
+// not made yet.
 proto::GetEnvironment::Reply environment_of(Resource resource, const proto::Lease& lease,
                                             const std::string& visible, const std::string& token,
                                             const ContainerNode& node) {

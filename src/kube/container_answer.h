@@ -1,5 +1,6 @@
-// What a container is started with so that its programs are in the lease that its devices stand for: the shared part of whatever starts
-// containers of pods. Pure; what is read of this machine is read before (daemon_view.h).
+// What a container is started with so that its programs are in the lease that its devices stand
+// for: the shared part of whatever starts containers of pods. Pure; what is read of this machine is
+// read before (daemon_view.h).
 #pragma once
 
 #include "containers/parts.h"

@@ -1,4 +1,5 @@
-// What kubelet counts: the resources of a node, and the ids of their devices. An id names its GPU. Pure.
+// What kubelet counts: the resources of a node, and the ids of their devices. An id names its GPU.
+// Pure.
 //
 //   gpu      a whole GPU                      GPU-2f3c…
 //   memory   a unit of a GPU's memory         GPU-2f3c…::7

@@ -1,5 +1,5 @@
-// A device plugin as kubelet sees it: one resource, served at a Unix socket (v1beta1), and how kubelet is told of it. gRPC stays in the
-// .cpp; its threads call what is given here.
+// A device plugin as kubelet sees it: one resource, served at a Unix socket (v1beta1), and how
+// kubelet is told of it. gRPC stays in the .cpp; its threads call what is given here.
 #pragma once
 
 #include "base/result.h"
@@ -21,17 +21,19 @@ class DeviceHandler {
  public:
   using Ids = std::vector<std::string>;
   virtual ~DeviceHandler() = default;
-  // A hung Allocate stops the admission of every pod of the node, and a failing one makes tens of dead pods: it answers from memory, and
-  // refuses only what makes no sense.
+  // A hung Allocate stops the admission of every pod of the node, and a failing one makes tens of
+  // dead pods: it answers from memory, and refuses only what makes no sense.
   virtual Result<ContainerAnswer> allocate(const Ids& ids) = 0;
   virtual Ids prefer(const Ids& available, const Ids& must_include, std::size_t size) = 0;
-  // Before each start of a container. What fails here is retried, and its sentence reaches `kubectl describe pod`.
+  // Before each start of a container. What fails here is retried, and its sentence reaches `kubectl
+  // describe pod`.
   virtual Result<void> pre_start(const Ids& ids) = 0;
 };
 
 class DeviceServer {
  public:
-  // In the place of what is at `socket`. `handler` and `offers` outlive it. kIo if it cannot listen there.
+  // In the place of what is at `socket`. `handler` and `offers` outlive it. kIo if it cannot listen
+  // there.
   static Result<std::unique_ptr<DeviceServer>> listen(const std::string& socket,
                                                       DeviceHandler& handler,
                                                       const Published<Offers>& offers);
@@ -42,7 +44,8 @@ class DeviceServer {
   virtual bool is_there() const = 0;
 };
 
-// Tells the kubelet at that socket of a resource that is served at `endpoint`, a name in the same folder. Blocks: not on the state thread.
+// Tells the kubelet at that socket of a resource that is served at `endpoint`, a name in the same
+// folder. Blocks: not on the state thread.
 Result<void> register_device(const std::string& kubelet_socket, const std::string& endpoint,
                              const std::string& resource, std::chrono::milliseconds patience);
 

@@ -49,7 +49,8 @@ void Endpoint::look() {
   }
 }
 
-// The one before is ended first, as kubelet drops who is registered twice; that may wait for questions that wait for the state thread.
+// The one before is ended first, as kubelet drops who is registered twice; that may wait for
+// questions that wait for the state thread.
 void Endpoint::serve() {
   busy_ = true;
   using Served = Result<std::unique_ptr<DeviceServer>>;

@@ -1,5 +1,5 @@
-// One resource at kubelet: its socket, its registration, and the answers to kubelet's questions about it. State thread, but where it says
-// otherwise.
+// One resource at kubelet: its socket, its registration, and the answers to kubelet's questions
+// about it. State thread, but where it says otherwise.
 #pragma once
 
 #include "client/locate.h"

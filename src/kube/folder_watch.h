@@ -11,7 +11,8 @@ namespace gpurota::kube {
 
 class FolderWatch {
  public:
-  // `changed` is called once for all that has happened since it was last called. kNotFound if there is no such folder.
+  // `changed` is called once for all that has happened since it was last called. kNotFound if there
+  // is no such folder.
   static Result<FolderWatch> make(ports::EventLoop& loop, const std::string& folder,
                                   std::function<void()> changed);
 

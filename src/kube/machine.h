@@ -20,9 +20,11 @@ struct PciPlace {
 // By its PCI address as the driver writes it. `host_root`: what "/" of the machine is.
 PciPlace read_pci_place(const std::string& pci, const std::string& host_root);
 
-// Of these tokens those that a process of this machine has been started with: their containers live. Empty text of /proc/PID/environ, as of
-// the kernel's threads and of who has just ended, has none; nor has one that nobody may read. Sees the processes of the PID namespace that it
-// runs in. `proc`: "/proc". An error: not all can be read now, so that nothing is known of those that are not found.
+// Of these tokens those that a process of this machine has been started with: their containers
+// live. Empty text of /proc/PID/environ, as of the kernel's threads and of who has just ended, has
+// none; nor has one that nobody may read. Sees the processes of the PID namespace that it runs in.
+// `proc`: "/proc". An error: not all can be read now, so that nothing is known of those that are
+// not found.
 Result<std::set<std::string>> read_living_tokens(const std::set<std::string>& tokens,
                                                  const std::string& proc);
 

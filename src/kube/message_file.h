@@ -1,4 +1,5 @@
-// A protobuf message in a small file, as text: what the plugins store. Blocks as long as the disk does.
+// A protobuf message in a small file, as text: what the plugins store. Blocks as long as the disk
+// does.
 #pragma once
 
 #include "base/result.h"
@@ -11,7 +12,8 @@ class Message;  // its own header is heavy
 
 namespace gpurota::kube {
 
-// That there is no file is no error: `message` stays empty. kIo: it cannot be read, or is not such a message.
+// That there is no file is no error: `message` stays empty. kIo: it cannot be read, or is not such
+// a message.
 Result<void> read_message(const std::string& file, google::protobuf::Message& message);
 // The old text or the new one is there at any moment. For our user only: tokens are in it.
 Result<void> store_message(const std::string& file, const google::protobuf::Message& message);

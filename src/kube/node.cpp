@@ -51,7 +51,8 @@ Result<ContainerAnswer> Node::allocate(Resource resource, const std::vector<std:
   allocation.resource = resource;
   allocation.devices = std::move(devices);
   allocation.asked = settings_.now();
-  // An answer is what its devices are for, even where no lease can be had: that is told before the start, which is tried again.
+  // An answer is what its devices are for, even where no lease can be had: that is told before the
+  // start, which is tried again.
   GPUROTA_ASSIGN_OR_RETURN(ContainerAnswer answer,
                            container_answer(resource, gpus_of(allocation.devices), allocation.token,
                                             settings_.giver, view_->node));
@@ -230,9 +231,10 @@ void Node::end(Allocation& allocation, const std::string& why) {
   allocation.had.reset();
 }
 
-// What containers have; without a lease that is so as long as kubelet lists it, and for a moment after it was promised. It is counted by the daemon
-// as long as what it said is free does not have it: so nothing is offered twice, and nothing less for a moment, in which a pod that
-// the scheduler has sent would be refused for good.
+// What containers have; without a lease that is so as long as kubelet lists it, and for a moment
+// after it was promised. It is counted by the daemon as long as what it said is free does not have
+// it: so nothing is offered twice, and nothing less for a moment, in which a pod that the scheduler
+// has sent would be refused for good.
 std::vector<Taken> Node::taken() const {
   std::vector<Taken> taken;
   const TimePoint now = settings_.now();

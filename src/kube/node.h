@@ -1,5 +1,6 @@
-// What the plugin knows of its node, and what follows from it: the heart. State thread only; touches nothing but the book's file, and returns
-// what is to be done by others: leases to make, to name, to end.
+// What the plugin knows of its node, and what follows from it: the heart. State thread only;
+// touches nothing but the book's file, and returns what is to be done by others: leases to make, to
+// name, to end.
 //
 //   kubelet asks (Allocate) ──► an allocation: devices, a token, stored ──► the answer, from memory
 //   it starts the container (PreStartContainer) ──► a lease order, carried out by who asked ──► the lease, or why there is none
@@ -50,7 +51,8 @@ class Node {
   void on_daemon(Result<DaemonView> view);
   // As kubelet says now; it was asked at that time.
   void on_pods(const std::vector<PodDevices>& list, TimePoint asked);
-  // Of whom it would be known that their containers are gone, if nobody had these tokens: to be looked for.
+  // Of whom it would be known that their containers are gone, if nobody had these tokens: to be
+  // looked for.
   std::set<std::string> missing_tokens() const;
   void on_living(const std::set<std::string>& looked_for, const std::set<std::string>& living);
   // Leases of which the daemon is to be asked in which pod their processes are.

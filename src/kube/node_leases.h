@@ -1,6 +1,7 @@
-// The leases of this node's containers, as the daemon has them: seen, made and ended through its control socket. Shared by whatever tells
-// kubelet of GPUs (the device plugin; dynamic resources). Every function is a call that blocks, on a connection of its own: any thread but
-// the state thread.
+// The leases of this node's containers, as the daemon has them: seen, made and ended through its
+// control socket. Shared by whatever tells kubelet of GPUs (the device plugin; dynamic resources).
+// Every function is a call that blocks, on a connection of its own: any thread but the state
+// thread.
 #pragma once
 
 #include "client/locate.h"
@@ -24,8 +25,9 @@ struct DaemonView {
   DriverVersions driver;
 };
 
-// `host_root`: where this machine's files are ("" but in a container). `whose`: leases of which it is to be known in which pod their processes
-// are. kDenied if the daemon does not take us for an administrator.
+// `host_root`: where this machine's files are ("" but in a container). `whose`: leases of which it
+// is to be known in which pod their processes are. kDenied if the daemon does not take us for an
+// administrator.
 Result<DaemonView> read_daemon(const client::Location& location, const std::string& host_root,
                                const std::vector<LeaseId>& whose);
 

@@ -1,8 +1,9 @@
-// Which devices a node offers to kubelet, and which of them can be had now: a pure function of what the daemon says of its GPUs and of what
-// containers have already.
+// Which devices a node offers to kubelet, and which of them can be had now: a pure function of what
+// the daemon says of its GPUs and of what containers have already.
 //
-// Kubelet knows nothing of how the resources go together: that a GPU whose memory somebody has cannot be had whole. So what cannot be had
-// is Unhealthy, and what a container has stays Healthy as long as its GPU is there.
+// Kubelet knows nothing of how the resources go together: that a GPU whose memory somebody has
+// cannot be had whole. So what cannot be had is Unhealthy, and what a container has stays Healthy
+// as long as its GPU is there.
 #pragma once
 
 #include "base/bytes.h"
@@ -44,7 +45,8 @@ struct NodeGpu {
   bool operator==(const NodeGpu&) const = default;
 };
 
-// A GPU that is lost is not shown any more; what was published of it does not work, and is not gone.
+// A GPU that is lost is not shown any more; what was published of it does not work, and is not
+// gone.
 void keep_lost(std::vector<NodeGpu>& now, const std::vector<NodeGpu>& before);
 
 struct Rules {

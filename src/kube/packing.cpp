@@ -68,7 +68,8 @@ void pack(std::vector<Group>& groups, std::size_t size) {
   });
 }
 
-// GPUs of the NUMA node that the fewest others are on but that has enough; where nothing is known, in order.
+// GPUs of the NUMA node that the fewest others are on but that has enough; where nothing is known,
+// in order.
 void gather(std::vector<Group>& groups, std::size_t size, const std::map<GpuUuid, int>& numa) {
   const auto node_of = [&](const Group& group) {
     const auto at = numa.find(group.gpu);

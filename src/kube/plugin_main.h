@@ -1,4 +1,5 @@
-// What the main() of each plugin does: its options' refusals, its log, its lock, its loop and its end. Only main.cpp files include it.
+// What the main() of each plugin does: its options' refusals, its log, its lock, its loop and its
+// end. Only main.cpp files include it.
 #pragma once
 
 #include "base/directory.h"
@@ -19,7 +20,8 @@
 
 namespace gpurota::kube {
 
-// One at a time in a state directory. While a new version starts the old one may be ending: each has what it stores for itself.
+// One at a time in a state directory. While a new version starts the old one may be ending: each
+// has what it stores for itself.
 inline Result<Fd> lock_state(const char* program, const std::string& folder) {
   constexpr std::chrono::milliseconds kPredecessorPatience{60000};
   constexpr mode_t kOwnFolder = 0700;

@@ -14,7 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kGroups = "/sys/fs/cgroup";
-// Where groups of pods are: of version 2 alone, beside version 1, and of version 1, which has them in each of its trees.
+// Where groups of pods are: of version 2 alone, beside version 1, and of version 1, which has them
+// in each of its trees.
 constexpr const char* kTrees[] = {"", "/unified", "/systemd", "/memory", "/pids"};
 // kubepods, its class, the pod.
 constexpr int kLevels = 3;

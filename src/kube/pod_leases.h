@@ -1,5 +1,5 @@
-// The leases of pods as the daemon shows them, found by what they were made for, so that their pods can be told of them (api/pod_events.h).
-// Pure.
+// The leases of pods as the daemon shows them, found by what they were made for, so that their pods
+// can be told of them (api/pod_events.h). Pure.
 #pragma once
 
 #include "kube/api/pod_events.h"

@@ -1,5 +1,6 @@
-// A value that one thread publishes and any number of threads wait for: each sees the newest, none misses that it has changed. State, not
-// events: who comes late, or is slow, is told what is so now. Any thread.
+// A value that one thread publishes and any number of threads wait for: each sees the newest, none
+// misses that it has changed. State, not events: who comes late, or is slow, is told what is so
+// now. Any thread.
 #pragma once
 
 #include <chrono>

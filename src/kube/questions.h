@@ -1,7 +1,8 @@
-// Questions of gRPC's threads to the state thread: the way by which the former come to state that only the latter touches.
+// Questions of gRPC's threads to the state thread: the way by which the former come to state that
+// only the latter touches.
 //
-// ask() posts a function to the loop and waits for what it returns. The state thread answers from memory, so that is soon; when the plugin
-// ends, nobody waits for it any more.
+// ask() posts a function to the loop and waits for what it returns. The state thread answers from
+// memory, so that is soon; when the plugin ends, nobody waits for it any more.
 #pragma once
 
 #include "base/result.h"
@@ -23,7 +24,8 @@ class Questions {
   // It outlives this.
   explicit Questions(ports::EventLoop& loop) : loop_(loop) {}
 
-  // On any thread but the state thread. `answer` owns what it uses. kUnavailable if the plugin ends, kTimeout if the state thread is stuck.
+  // On any thread but the state thread. `answer` owns what it uses. kUnavailable if the plugin
+  // ends, kTimeout if the state thread is stuck.
   template <class Answer>
   Result<Answer> ask(std::function<Result<Answer>()> answer) {
     struct Shared {

@@ -5,7 +5,8 @@
 namespace gpurota::kube {
 namespace {
 
-// Kubelet opens its stream within a second of a registration, and a new one does not come sooner after the last has ended.
+// Kubelet opens its stream within a second of a registration, and a new one does not come sooner
+// after the last has ended.
 constexpr Duration kLonely = std::chrono::seconds(5);
 constexpr Duration kFirstPause = std::chrono::milliseconds(500),
                    kLongestPause = std::chrono::seconds(10);

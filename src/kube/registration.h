@@ -1,8 +1,10 @@
-// When a resource has to be served or registered anew: pure decisions from what is seen of kubelet's folder and of our own sockets.
+// When a resource has to be served or registered anew: pure decisions from what is seen of
+// kubelet's folder and of our own sockets.
 //
-// Kubelet removes all sockets of the folder when it starts, so one that is gone is served again; it leaves its own behind when it ends, so
-// that this is there says nothing, and that it is another says that it has started. And it may forget a plugin without a word (when one that
-// was registered before for the same resource goes): a plugin that nobody listens to registers again.
+// Kubelet removes all sockets of the folder when it starts, so one that is gone is served again; it
+// leaves its own behind when it ends, so that this is there says nothing, and that it is another
+// says that it has started. And it may forget a plugin without a word (when one that was registered
+// before for the same resource goes): a plugin that nobody listens to registers again.
 #pragma once
 
 #include "core/time.h"
@@ -29,7 +31,8 @@ class Registration {
  public:
   enum class Step { kNothing, kServe, kRegister };
 
-  // Call now and then, and when the folder has changed. After kServe and kRegister it is to be told what came of it.
+  // Call now and then, and when the folder has changed. After kServe and kRegister it is to be told
+  // what came of it.
   Step next(const RegistrationFacts& facts, TimePoint now);
   void on_served() { registered_with_.reset(); }
   void on_registered(const SocketId& kubelet, TimePoint now);

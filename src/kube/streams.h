@@ -1,5 +1,5 @@
-// How a service of ours tells kubelet a published value: a stream that sends the newest each time it has changed. gRPC's
-// own types are template parameters, as its header is for .cpp files.
+// How a service of ours tells kubelet a published value: a stream that sends the newest each time
+// it has changed. gRPC's own types are template parameters, as its header is for .cpp files.
 #pragma once
 
 #include "kube/published.h"
@@ -17,8 +17,9 @@ class Streams {
   // Each ends in a moment; before the server does.
   void end() { ending_ = true; }
 
-  // Until the other side or end() ends it. `message_of(value, since)` is what is sent of it, `since` it was published last.
-  // Also without a change after `again`, if that is not 0 and it was published since. False: there are too many already.
+  // Until the other side or end() ends it. `message_of(value, since)` is what is sent of it,
+  // `since` it was published last. Also without a change after `again`, if that is not 0 and it was
+  // published since. False: there are too many already.
   template <class Value, class Context, class Writer, class MessageOf>
   bool tell(const Published<Value>& published, const Context& context, Writer& writer,
             MessageOf message_of, std::chrono::milliseconds again = {}) {

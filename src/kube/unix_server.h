@@ -1,5 +1,6 @@
-// A gRPC server at a Unix socket, and a client of one. For whatever kubelet calls: device plugins; plugins for dynamic resources. Made and ended on one thread;
-// the services' functions run on gRPC's.
+// A gRPC server at a Unix socket, and a client of one. For whatever kubelet calls: device plugins;
+// plugins for dynamic resources. Made and ended on one thread; the services' functions run on
+// gRPC's.
 #pragma once
 
 #include "base/result.h"
@@ -27,7 +28,8 @@ class UnixServer {
                                    const std::vector<grpc::Service*>& services);
   UnixServer(UnixServer&&) noexcept;
   UnixServer& operator=(UnixServer&&) = delete;
-  // Hangs up on everybody, waits for the functions that run, and removes the socket if it is still this one.
+  // Hangs up on everybody, waits for the functions that run, and removes the socket if it is still
+  // this one.
   ~UnixServer();
 
   // Whether the socket is still at its place.
@@ -45,7 +47,8 @@ class UnixServer {
 grpc::Status status_of(const Error& error);
 grpc::Status too_many_streams();
 
-// To who listens at a Unix socket, now: gRPC would share connections of a process, and wait longer and longer before it tries again.
+// To who listens at a Unix socket, now: gRPC would share connections of a process, and wait longer
+// and longer before it tries again.
 std::shared_ptr<grpc::Channel> connect_to(const std::string& socket);
 
 }  // namespace gpurota::kube

@@ -11,7 +11,8 @@
 
 namespace gpurota::kube {
 
-// kInvalid if no lease could: the sentence is for whoever made the pod (`kubectl describe`), and says what to do.
+// kInvalid if no lease could: the sentence is for whoever made the pod (`kubectl describe`), and
+// says what to do.
 Result<proto::LeaseRequest> lease_wish(Resource resource, const std::set<Device>& devices,
                                        const Rules& rules);
 

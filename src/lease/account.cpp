@@ -5,7 +5,8 @@
 namespace gpurota::lease {
 namespace {
 
-// With less than this left after a grant, grants are exact: slack would soon have to be called back.
+// With less than this left after a grant, grants are exact: slack would soon have to be called
+// back.
 constexpr Bytes kPlenty = mib(512);
 
 }  // namespace
@@ -133,9 +134,9 @@ bool Account::answer(Waiting& waiting, TimePoint now, GrantActions& actions) {
   return true;
 }
 
-// Tenants answer at different times: one may free what another has just taken out of its headroom, and
-// both would be counted. Such a sum is seen through by asking all again, so of several tenants nothing
-// is believed that only one round says.
+// Tenants answer at different times: one may free what another has just taken out of its headroom,
+// and both would be counted. Such a sum is seen through by asking all again, so of several tenants
+// nothing is believed that only one round says.
 bool Account::recalled(Waiting& waiting, TimePoint now, GrantActions& actions) {
   if (!waiting.recall_deadline) {
     waiting.recall_deadline = now + kRecallPatience;

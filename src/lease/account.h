@@ -69,9 +69,10 @@ class Account {
   // measured. Drivers took 0.6 s for 20 GiB after a kill -9 (measured on an H100).
   static constexpr Duration kLingerPatience = std::chrono::seconds(2);
 
-  // A tenant with what it already holds (after a daemon's restart; else zero).
-  // `overhead`: what the last daemon had measured of its contexts beside it; else the next look says, but no less than `least`, what one is
-  // known to take: a program that comes back is busy, and each look at it is too low by what is on its way.
+  // A tenant with what it already holds (after a daemon's restart; else zero). `overhead`: what the
+  // last daemon had measured of its contexts beside it; else the next look says, but no less than
+  // `least`, what one is known to take: a program that comes back is busy, and each look at it is
+  // too low by what is on its way.
   void add_tenant(TenantId tenant, Bytes held, int contexts, std::optional<Bytes> overhead = {},
                   Bytes least = {});
   // The connection ended; the process may live. It is counted in full and asked nothing.
@@ -81,8 +82,8 @@ class Account {
   // The tenant came back as another one (same process, new connection) with its own account of
   // what it holds.
   void forget(TenantId tenant) { holders_.erase(tenant); }
-  // The same to a daemon that knew it: what the driver was seen to hold beside its grant is held still, and
-  // charged until a look says otherwise.
+  // The same to a daemon that knew it: what the driver was seen to hold beside its grant is held
+  // still, and charged until a look says otherwise.
   void replace(TenantId old, TenantId by);
 
   GrantActions grow(const GrowRequest& request, TimePoint now);
@@ -108,12 +109,14 @@ class Account {
     most_ = std::max(limit, highest);
   }
   void set_soft_limit(std::optional<Bytes> soft) { soft_.limit = soft; }
-  // Above the soft limit each grant is exact and comes `throttle` after the last one; zero: at once.
+  // Above the soft limit each grant is exact and comes `throttle` after the last one; zero: at
+  // once.
   void set_throttle(Duration throttle) { soft_.throttle = throttle; }
-  // Calls back all headroom if more is charged than the limit, which has then been lowered: what was
-  // granted before must not become memory now.
+  // Calls back all headroom if more is charged than the limit, which has then been lowered: what
+  // was granted before must not become memory now.
   GrantActions recall_excess();
-  // Until then nothing is granted: processes of the lease that the last daemon knew come back first.
+  // Until then nothing is granted: processes of the lease that the last daemon knew come back
+  // first.
   void hold_until(TimePoint when) { held_until_ = when; }
 
   // Serves what can be served now. Call after any change that may have freed something, and at

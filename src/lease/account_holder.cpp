@@ -6,9 +6,9 @@ namespace gpurota::lease {
 namespace {
 
 // A measurement of a busy tenant is too low by what is on its way: the tenant charges before the
-// driver takes, and credits after it gives. So a rise is believed when this many looks in a row show
-// at least that much, and a fall only when the tenant has neither allocated nor freed all that time.
-// 1 s at the default period.
+// driver takes, and credits after it gives. So a rise is believed when this many looks in a row
+// show at least that much, and a fall only when the tenant has neither allocated nor freed all that
+// time. 1 s at the default period.
 constexpr std::size_t kAgreeingSamples = 4;
 
 }  // namespace
@@ -23,8 +23,8 @@ std::optional<Bytes> AccountHolder::measure(const Measurement& measurement) {
     settle(look);
     return std::nullopt;
   }
-  // A tenant is quiet while it waits for a new context to be measured: this figure is exact. Of one that came with contexts it is too low,
-  // as of any busy one; the looks to come raise it.
+  // A tenant is quiet while it waits for a new context to be measured: this figure is exact. Of one
+  // that came with contexts it is too low, as of any busy one; the looks to come raise it.
   unmeasured = false;
   window.clear();
   overhead = is_busy ? std::max(overhead, look.beside)
@@ -58,8 +58,8 @@ void AccountHolder::settle(const Look& look) {
     imports = imports || other.beside != other.most_beside;
   }
   // Where nothing is imported the two are one. Else what is on the GPU beside it lies between them,
-  // as drivers differ in whom they show imported memory for; so it stays what it was. A look may have
-  // come between the two figures of an import's beginning or end.
+  // as drivers differ in whom they show imported memory for; so it stays what it was. A look may
+  // have come between the two figures of an import's beginning or end.
   if (!imports) most = least;
   overhead = quiet ? std::clamp(overhead, least, most) : std::max(overhead, least);
 }

@@ -1,4 +1,5 @@
-// What one tenant is charged on one GPU: its grant, and what the driver was seen to hold beside it. A part of Account. Pure.
+// What one tenant is charged on one GPU: its grant, and what the driver was seen to hold beside it.
+// A part of Account. Pure.
 #pragma once
 
 #include "base/bytes.h"

@@ -2,7 +2,8 @@
 // Pure.
 //
 // Called by the daemon when a request arrives, before it is placed or queued. What waits counts as
-// held: else ten requests that are each within the limit would pass it together once they are served.
+// held: else ten requests that are each within the limit would pass it together once they are
+// served.
 #pragma once
 
 #include "base/result.h"

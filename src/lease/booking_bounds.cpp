@@ -26,8 +26,8 @@ double gpu_seconds(const std::vector<BookedTime>& booked, WallTime from) {
   return sum;
 }
 
-// The sum over a window changes evenly between the times at which an edge of the window meets an edge of a booking. So the
-// fullest window begins, or ends, at one of these.
+// The sum over a window changes evenly between the times at which an edge of the window meets an
+// edge of a booking. So the fullest window begins, or ends, at one of these.
 std::vector<WallTime> window_beginnings(const std::vector<BookedTime>& booked) {
   std::vector<WallTime> beginnings;
   for (const BookedTime& each : booked) {

@@ -1,7 +1,7 @@
 // How much of the machine users may have booked, in GPU hours. Pure.
 //
-// Called by the daemon before a booking of a user who is not an administrator is placed. Bookings of administrators are
-// neither bounded nor counted, so the caller leaves them out.
+// Called by the daemon before a booking of a user who is not an administrator is placed. Bookings
+// of administrators are neither bounded nor counted, so the caller leaves them out.
 #pragma once
 
 #include "base/result.h"

@@ -97,7 +97,8 @@ TEST(BookingBounds, TheFullestWindowThatIsNotOverIsShown) {
   EXPECT_EQ(most_booked(of_gpus(1), 25), 42h);
 }
 
-// Whatever is accepted, no window of seven days holds more: each is looked at, minute by minute of a coarse grid.
+// Whatever is accepted, no window of seven days holds more: each is looked at, minute by minute of
+// a coarse grid.
 TEST(BookingBounds, NoWindowEverHoldsMoreThanIsAllowed) {
   std::mt19937 random(7);
   const BookingBounds bounds = of_gpus(2);

@@ -111,8 +111,8 @@ std::optional<std::vector<LeaseId>> fewest_leaving(const QueueView& view, const 
   return std::vector<LeaseId>(gone.begin(), gone.end());
 }
 
-// The GPUs on which fewest leases leave for a booking that named none: those of its own that are free,
-// then others that are free, then those of its own on which somebody would leave.
+// The GPUs on which fewest leases leave for a booking that named none: those of its own that are
+// free, then others that are free, then those of its own on which somebody would leave.
 std::vector<GpuUuid> targets(const QueueView& view, const Request& request, const Booked& booked,
                              WallTime now) {
   std::vector<GpuUuid> own_free, other_free, own_taken;

@@ -348,7 +348,8 @@ TEST(Bookings, AreMadeBehindWaitingWorkAsIfThatTookADay) {
   EXPECT_TRUE(machine.queue.size() == 1U) << "nobody knows when it starts";
 }
 
-// A machine at random with a clock: leases come and end, on time or early, bookings are made and begin.
+// A machine at random with a clock: leases come and end, on time or early, bookings are made and
+// begin.
 class Days {
  public:
   explicit Days(std::uint64_t seed) : machine_(seed), random_(seed), now_(machine_.now) {
@@ -509,7 +510,8 @@ TEST(Bookings, BeginOnTimeOnTheirGpusWhateverIsGrantedLater) {
   EXPECT_GT(begun, booked / 2);
 }
 
-// Whoever asks for a whole GPU that would be given at once is refused for a booking alone, and only for one that begins too soon.
+// Whoever asks for a whole GPU that would be given at once is refused for a booking alone, and only
+// for one that begins too soon.
 TEST(Bookings, AreFilledUpToTheMomentTheyBegin) {
   int before = 0, after = 0;
   for (std::uint64_t seed = 1; seed <= 400 && !HasFailure(); ++seed) {

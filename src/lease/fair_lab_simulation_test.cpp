@@ -1,5 +1,5 @@
-// Users who always want more, in virtual time, from a seed: what the fair share promises of order, of proportion, and of the
-// longest wait.
+// Users who always want more, in virtual time, from a seed: what the fair share promises of order,
+// of proportion, and of the longest wait.
 #include "lease/fair_share.h"
 #include "lease/request_queue.h"
 #include "testing/effort.h"
@@ -100,8 +100,8 @@ class FairLab {
     std::sort(wishes_.begin(), wishes_.end(), [&](const Wish& a, const Wish& b) {
       return goes_before(claim_of(a, all), claim_of(b, all));
     });
-    // From then on it is first come, first served, and the first of the queue is protected: it starts
-    // at the latest when all has ended that runs when it becomes the first.
+    // From then on it is first come, first served, and the first of the queue is protected: it
+    // starts at the latest when all has ended that runs when it becomes the first.
     int ahead = 0;
     for (Wish& wish : wishes_) {
       if (now_ - wish.since < kLongestWait) break;

@@ -1,5 +1,5 @@
-// Who goes first where the queue is ordered by what its users have had (docs/design/fair-share.md). Pure; called by the daemon
-// before each decision of the queue, which itself knows nothing of it.
+// Who goes first where the queue is ordered by what its users have had (docs/design/fair-share.md).
+// Pure; called by the daemon before each decision of the queue, which itself knows nothing of it.
 #pragma once
 
 #include "base/ids.h"
@@ -28,7 +28,8 @@ struct Claim {
   WallTime since{};      // a job that left for a booking has its old place
 };
 
-// A strict order. Overdue ones first; then whose group has had less for its weight; then which user has; then who came first.
+// A strict order. Overdue ones first; then whose group has had less for its weight; then which user
+// has; then who came first.
 bool goes_before(const Claim& a, const Claim& b);
 
 // How much of what was used evenly from `since` to `until` still counts `now`.

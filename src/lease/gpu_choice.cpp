@@ -16,7 +16,8 @@ bool is_preferred(const PlacementRequest& request, const GpuRoom& room) {
          request.preferred.end();
 }
 
-// How far it is from the closest of those that the request wants to be near; 0: nowhere is asked for.
+// How far it is from the closest of those that the request wants to be near; 0: nowhere is asked
+// for.
 int way_to_near(const PlacementRequest& request, const GpuRoom& room, const Topology& topology) {
   std::optional<int> shortest;
   for (const GpuUuid& near : request.wishes.near) {
@@ -58,8 +59,8 @@ int cost_between(const GpuRoom& a, const GpuRoom& b, const Topology& topology) {
   return way + (a.info.name == b.info.name ? 0 : kOtherModel);
 }
 
-// Grows a set from candidates[seed], each time by the one that is closest to all in it; the first of
-// equals. Returns what the set costs.
+// Grows a set from candidates[seed], each time by the one that is closest to all in it; the first
+// of equals. Returns what the set costs.
 int grow(const PlacementRequest& request, const std::vector<Candidate>& candidates,
          std::size_t seed, std::size_t count, const Topology& topology,
          std::vector<const GpuRoom*>& set) {

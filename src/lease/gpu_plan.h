@@ -1,5 +1,6 @@
-// One GPU while the queue is planned: what it has, what is taken of it and until when, and with that the one answer to
-// whether a request fits, how much it could have, and for how long. Of this module only. Pure.
+// One GPU while the queue is planned: what it has, what is taken of it and until when, and with
+// that the one answer to whether a request fits, how much it could have, and for how long. Of this
+// module only. Pure.
 #pragma once
 
 #include "lease/gpu_timeline.h"
@@ -38,8 +39,8 @@ class GpuPlan {
   static Against against(const Request& request) {
     return request.kind == LeaseKind::kFiller ? Against::kAllButPlans : Against::kAllButFillers;
   }
-  // `until` is kNever: as long as it lasts, which for a request with `unbooked_for` may be beyond the
-  // beginning of a booking.
+  // `until` is kNever: as long as it lasts, which for a request with `unbooked_for` may be beyond
+  // the beginning of a booking.
   bool fits(const Request& request, WallTime from, WallTime until, Against against) const;
   // False: it does not fit at any time after now. Cheap.
   bool may_fit_later(const Request& request) const;
@@ -54,7 +55,8 @@ class GpuPlan {
   WallTime free_from(const Request& request) const;
   // Until when the request could have it from now on; nothing: not now.
   std::optional<WallTime> free_until(const Request& request, Against against) const;
-  // The most memory that fits() accepts of such a request with a size from now until then; zero: none.
+  // The most memory that fits() accepts of such a request with a size from now until then; zero:
+  // none.
   Bytes most(const Request& request, WallTime until, Against against) const;
   // When the first booking of it begins; kNever: none is known.
   WallTime booked_from() const;

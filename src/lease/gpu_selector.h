@@ -1,5 +1,5 @@
-// What a user may write for one GPU (an index, a UUID or its unique prefix, a PCI address) and which
-// GPU that is; and what people are told for it. Pure.
+// What a user may write for one GPU (an index, a UUID or its unique prefix, a PCI address) and
+// which GPU that is; and what people are told for it. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -19,8 +19,9 @@ std::string name_of(const GpuInfo& gpu, const std::vector<GpuInfo>& gpus);
 // kInvalid if `text` fits no GPU of `gpus` or more than one; the message lists what there is.
 Result<GpuUuid> select_gpu(std::string_view text, const std::vector<GpuInfo>& gpus);
 
-// Each of them once, in the order they are named; "0-3": the GPUs of these indices; "all": every one but those that are split into instances, which are there
-// themselves. kInvalid also of an empty list.
+// Each of them once, in the order they are named; "0-3": the GPUs of these indices; "all": every
+// one but those that are split into instances, which are there themselves. kInvalid also of an
+// empty list.
 Result<std::vector<GpuUuid>> select_gpus(const std::vector<std::string>& names,
                                          const std::vector<GpuInfo>& gpus);
 

@@ -30,7 +30,8 @@ bool GpuTimeline::Sums::leave(const Share& share, Bytes capacity) const {
 template <class Visit>
 void GpuTimeline::for_each_moment(WallTime from, WallTime until, Against against,
                                   Visit visit) const {
-  // The sums only grow where a use begins, so it is enough to look there, and at the beginning, where most is decided.
+  // The sums only grow where a use begins, so it is enough to look there, and at the beginning,
+  // where most is decided.
   for (std::size_t i = 0; i <= uses_.size(); ++i) {
     const WallTime at = i == 0 ? from : uses_[i - 1].from;
     if (at >= until || (i > 0 && at <= from)) continue;

@@ -1,5 +1,5 @@
-// What is taken of one GPU, from when until when: by leases that are, and by those that the queue has
-// planned. Pure.
+// What is taken of one GPU, from when until when: by leases that are, and by those that the queue
+// has planned. Pure.
 #pragma once
 
 #include "base/bytes.h"
@@ -64,8 +64,8 @@ class GpuTimeline {
   // Whether this share of `capacity` can be had all the time of [from, until).
   bool fits(const Share& share, WallTime from, WallTime until, Against against,
             Bytes capacity) const;
-  // False: what has no end leaves no room for it, whenever it begins after `now`. `endless`: it would
-  // have no end either. Cheap.
+  // False: what has no end leaves no room for it, whenever it begins after `now`. `endless`: it
+  // would have no end either. Cheap.
   bool may_fit(const Share& share, WallTime now, bool endless, Against against,
                Bytes capacity) const;
   // The most that is taken of it at once within [from, until); nothing if somebody has it whole.

@@ -34,8 +34,8 @@ struct HeldMemory {
 
 class GrantBook {
  public:
-  // Opens an account for each GPU that `lease` has a slice of (swap leases are sched's); again for a lease that has one: the
-  // limits are set anew and hold for what comes next.
+  // Opens an account for each GPU that `lease` has a slice of (swap leases are sched's); again for
+  // a lease that has one: the limits are set anew and hold for what comes next.
   void open(const Lease& lease);
   // How much later each grant above a soft limit comes; zero: at once. For all leases, from now on.
   void set_throttle(Duration throttle);
@@ -91,11 +91,13 @@ class GrantBook {
   // What a context is reckoned at on this GPU: the least a first one was seen to take, since what
   // was measured more may have loaded modules; zero while none was seen.
   Bytes context_cost(const GpuUuid& gpu) const;
-  // What a context is to be taken for before it is created: that, or more than any that was measured.
+  // What a context is to be taken for before it is created: that, or more than any that was
+  // measured.
   Bytes context_reserve(const GpuUuid& gpu) const;
   // A first context was seen to take so much.
   void learn_context_cost(const GpuUuid& gpu, Bytes cost);
-  // The account of a lease on a GPU. Nothing: it has none (exclusive, or not its GPU), or is not open.
+  // The account of a lease on a GPU. Nothing: it has none (exclusive, or not its GPU), or is not
+  // open.
   Maybe<const Account> find(LeaseId lease, const GpuUuid& gpu) const;
   std::optional<LeaseId> lease_of(TenantId tenant) const;
   // What a tenant holds on each GPU of its lease.

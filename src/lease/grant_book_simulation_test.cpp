@@ -1,6 +1,6 @@
 // Seeded runs of one account against tenants that behave as libgpurota does, with messages that
-// cross, a GPU that is lost and found again, and daemons that are started anew, also while it is lost:
-// whatever the order, the limit holds, and what fits is not refused.
+// cross, a GPU that is lost and found again, and daemons that are started anew, also while it is
+// lost: whatever the order, the limit holds, and what fits is not refused.
 #include "lease/grant_book.h"
 
 #include <gtest/gtest.h>
@@ -112,7 +112,8 @@ class World {
     for (const TenantId id : std::exchange(unmeasured_, {})) measure_gone(id);
   }
 
-  // What was on its way is gone; tenants say what they hold, and ask again. Who died before nobody tells of.
+  // What was on its way is gone; tenants say what they hold, and ask again. Who died before nobody
+  // tells of.
   void restart() {
     book_ = GrantBook();
     open();

@@ -89,7 +89,8 @@ TEST_F(GrantBookTest, WhatOneFreesWhileAnotherUsesItsHeadroomIsNotCountedTwice) 
   auto actions = book.grow(kGpu, want(c, gib(1)), kStart);
   std::uint32_t round = recall_in(actions, a)->seq;
   EXPECT_FALSE(reply_in(book.give_back(a, kGpu, {}, round, of_a.seq, kStart)));
-  // Now a frees 1 GiB, and then b allocates its last one, before it answers: never more than 7 in use.
+  // Now a frees 1 GiB, and then b allocates its last one, before it answers: never more than 7 in
+  // use.
   actions = book.give_back(b, kGpu, {}, round, of_b.seq, kStart);
   ASSERT_FALSE(reply_in(actions));
   ASSERT_TRUE(recall_in(actions, a));
@@ -307,7 +308,8 @@ TEST_F(GrantBookTest, WhoComesBackToTheSameDaemonIsChargedForItsContextStill) {
   EXPECT_EQ(book.lease_of(a), std::nullopt);
 }
 
-// After a daemon that was killed nobody knows what its contexts take, and it allocates inside its grant while it is looked at.
+// After a daemon that was killed nobody knows what its contexts take, and it allocates inside its
+// grant while it is looked at.
 TEST_F(GrantBookTest, WhoComesBackBusyIsChargedNoLessThanAContextTakes) {
   GrantBook next;
   next.open(slice(1, gib(8)));

@@ -1,9 +1,10 @@
-// What queue.md promises of idle GPUs, held by a lab in virtual time, from a seed: while somebody waits for something that free
-// GPUs or free memory could give, it is given at the latest after `keep_free_gpus`, whatever others have asked for or booked.
-// The second opinion on what is free shares no code with the planner.
+// What queue.md promises of idle GPUs, held by a lab in virtual time, from a seed: while somebody
+// waits for something that free GPUs or free memory could give, it is given at the latest after
+// `keep_free_gpus`, whatever others have asked for or booked. The second opinion on what is free
+// shares no code with the planner.
 //
-// GPUROTA_LAB_SEEDS=N runs N seeds instead of the usual few; a failure names its seed, and GPUROTA_LAB_SEED=S runs that one
-// alone. GPUROTA_LAB_TABLE=1 prints the longest waits.
+// GPUROTA_LAB_SEEDS=N runs N seeds instead of the usual few; a failure names its seed, and
+// GPUROTA_LAB_SEED=S runs that one alone. GPUROTA_LAB_TABLE=1 prints the longest waits.
 #include "lease/bookings.h"
 #include "lease/request_queue.h"
 #include "testing/effort.h"
@@ -36,8 +37,8 @@ using LongestWaits = std::map<int, milliseconds>;
 
 class IdleLab {
  public:
-  // `timed`: all work has a stated end. `peaceful`: nobody is hostile, and the machine is two thirds full; else there is
-  // much more work than it can do.
+  // `timed`: all work has a stated end. `peaceful`: nobody is hostile, and the machine is two
+  // thirds full; else there is much more work than it can do.
   IdleLab(std::uint64_t seed, bool timed, bool peaceful, LongestWaits& waits)
       : random_(seed), timed_(timed), peaceful_(peaceful), crowded_(seed % 16 == 0), waits_(waits) {
     for (int i = 0; i < kLabGpus; ++i) {
@@ -126,7 +127,8 @@ class IdleLab {
     }
     add(wanted);
   }
-  // Requests that can never start, or that come and go, and slices that are in the way of everything.
+  // Requests that can never start, or that come and go, and slices that are in the way of
+  // everything.
   void attack() {
     Request wanted = request(kHostile);
     const int what = pick(0, 3);
@@ -381,7 +383,8 @@ class IdleLab {
 
   // --- the second opinion
 
-  // Whether this GPU can give it all the time until then: beside leases, but for fillers, and what is booked.
+  // Whether this GPU can give it all the time until then: beside leases, but for fillers, and what
+  // is booked.
   bool fits_on(const GpuRoom& room, const PlacementRequest& placement, WallTime until,
                const std::vector<Booked>& booked) const {
     const auto& named = placement.gpus;

@@ -1,15 +1,15 @@
 // For how long free GPUs are kept for requests that cannot use them yet. Pure.
 //
 // A large request could never start if whoever needs one GPU took each that comes free, so what it
-// will need is kept for it. And a request that waits for a lease without an end would have a machine
-// stand idle. So the time is counted in which each request could have run if nobody else had waited,
-// and the time for which each GPU was kept from such a request. A request that could have run for
-// `most`, and anybody on a GPU that has been kept for `most`, ignores the plans of others.
-// The clocks belong to those who are blocked and to the GPUs: a request that leaves and comes again
-// begins no new hour.
+// will need is kept for it. And a request that waits for a lease without an end would have a
+// machine stand idle. So the time is counted in which each request could have run if nobody else
+// had waited, and the time for which each GPU was kept from such a request. A request that could
+// have run for `most`, and anybody on a GPU that has been kept for `most`, ignores the plans of
+// others. The clocks belong to those who are blocked and to the GPUs: a request that leaves and
+// comes again begins no new hour.
 //
-// One request is protected: the first in the queue, once it has waited for `longest_wait`, if enforced
-// ends tell that it starts within a day. Its plan binds everybody, for a day at most.
+// One request is protected: the first in the queue, once it has waited for `longest_wait`, if
+// enforced ends tell that it starts within a day. Its plan binds everybody, for a day at most.
 #pragma once
 
 #include "base/ids.h"

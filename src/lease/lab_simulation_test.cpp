@@ -1,6 +1,6 @@
 // A month in a lab of 20 users and 8 GPUs, in virtual time, from a seed: what the queue promises is
-// held against a second opinion that shares no code with it. GPUs are lost, missing after a restart, and
-// back again with another number, and are cut into MIG instances and made whole again.
+// held against a second opinion that shares no code with it. GPUs are lost, missing after a
+// restart, and back again with another number, and are cut into MIG instances and made whole again.
 //
 // GPUROTA_LAB_SEEDS=N runs N seeds instead of the usual few; a failure names its seed, and
 // GPUROTA_LAB_SEED=S runs that one alone.
@@ -145,7 +145,8 @@ class LabSimulation {
   }
   int gpus() const { return static_cast<int>(rooms_.size()); }
 
-  // One that is lost is in error, and is not there any more for a daemon that starts then. At least two stay.
+  // One that is lost is in error, and is not there any more for a daemon that starts then. At least
+  // two stay.
   void lose_or_find() {
     const int what = pick(0, 2);
     if (what == 0) rooms_[static_cast<std::size_t>(pick(0, gpus() - 1))].error = "GPU is lost";
@@ -176,8 +177,9 @@ class LabSimulation {
     });
   }
 
-  // An administrator changes a GPU that nobody is on. Its instances have names that there were never before, like those
-  // that the driver makes. Four GPUs stay whole, for requests that need one.
+  // An administrator changes a GPU that nobody is on. Its instances have names that there were
+  // never before, like those that the driver makes. Four GPUs stay whole, for requests that need
+  // one.
   void cut_or_join() {
     const auto at = static_cast<std::size_t>(pick(0, gpus() - 1));
     const GpuRoom room = rooms_[at];
@@ -207,7 +209,8 @@ class LabSimulation {
     disturb();
   }
 
-  // Refused for good is only what names a GPU that is not there, or too small, or more GPUs than there are.
+  // Refused for good is only what names a GPU that is not there, or too small, or more GPUs than
+  // there are.
   void drop_impossible(const QueueDecision& decision) {
     for (const auto& [id, error] : decision.impossible) {
       const auto request =
@@ -407,7 +410,8 @@ class LabSimulation {
     }
   }
 
-  // What waits and would fit now is waiting for the sake of somebody before it; fillers for nobody's.
+  // What waits and would fit now is waiting for the sake of somebody before it; fillers for
+  // nobody's.
   void check_nothing_idle(const QueueDecision& decision) const {
     const auto leases = occupants();
     bool somebody_before = false;

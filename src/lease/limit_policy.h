@@ -1,9 +1,10 @@
-// What is done about a lease that holds more than its soft limit, or more than a hard limit that was
-// lowered. Pure: one look at one GPU in, what to say and whom to stop out. Used on the state thread.
+// What is done about a lease that holds more than its soft limit, or more than a hard limit that
+// was lowered. Pure: one look at one GPU in, what to say and whom to stop out. Used on the state
+// thread.
 //
-// A lease is spoken to once each time it gets above its soft limit. Where the site stops such leases,
-// each has its grace; when several have had theirs, the one of lowest priority (of these the newest)
-// goes first, and the others are judged anew once its memory is back.
+// A lease is spoken to once each time it gets above its soft limit. Where the site stops such
+// leases, each has its grace; when several have had theirs, the one of lowest priority (of these
+// the newest) goes first, and the others are judged anew once its memory is back.
 #pragma once
 
 #include "base/bytes.h"

@@ -1,4 +1,5 @@
-// For tests of placement: what somebody would get who comes now, on GPUs of which it is only known what leases have of them.
+// For tests of placement: what somebody would get who comes now, on GPUs of which it is only known
+// what leases have of them.
 #pragma once
 
 #include "lease/admission.h"

@@ -1,4 +1,5 @@
-// What a lease asks for of the GPUs, what a GPU has, and what no state of a machine could fill. Pure.
+// What a lease asks for of the GPUs, what a GPU has, and what no state of a machine could fill.
+// Pure.
 //
 // Whether a request fits now, or when, is the planner's to say (planner.h, admission.h).
 #pragma once
@@ -78,20 +79,23 @@ std::optional<Refusal> impossible(const PlacementRequest& request,
 std::string name_of(const GpuRoom& room, const std::vector<GpuRoom>& rooms);
 // Of one GPU, the parts that the queue plans with.
 bool leasable(const GpuRoom& room);
-// The GPUs that the request is for, whoever has them: those that it names; else those of its kind that can be leased. Several
-// are all whole GPUs, or all MIG instances where there are too few of those: together only if they are named.
+// The GPUs that the request is for, whoever has them: those that it names; else those of its kind
+// that can be leased. Several are all whole GPUs, or all MIG instances where there are too few of
+// those: together only if they are named.
 std::vector<const GpuRoom*> meant(const PlacementRequest& request,
                                   const std::vector<GpuRoom>& rooms);
 // Broken, draining or in unreserved use: nothing is planned on it. The words go behind "GPU 3 ".
 std::string out_of_service(const PlacementRequest& request, const GpuRoom& room);
-// What keeps the request from this GPU now, if leases or use without one do. The words go behind "GPU 3 ".
+// What keeps the request from this GPU now, if leases or use without one do. The words go behind
+// "GPU 3 ".
 std::string what_is_there(const PlacementRequest& request, const GpuRoom& room);
 // Whether what fits one fits the other: all is the same but the GPUs that they would rather have.
 bool asks_the_same(const PlacementRequest& a, const PlacementRequest& b);
 // Room for slices, or for swap leases, when no lease is on it.
 Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room);
-// What the request has to have there at the least; of no exclusive one. The limit of a swap lease that
-// names none, or more than a turn can have, is what slices leave it, but no less than half of the GPU.
+// What the request has to have there at the least; of no exclusive one. The limit of a swap lease
+// that names none, or more than a turn can have, is what slices leave it, but no less than half of
+// the GPU.
 Bytes least_of(const PlacementRequest& request, const GpuRoom& room);
 // `slices`: what is promised to them when the share is taken.
 LeaseGpu make_share(const PlacementRequest& request, const GpuRoom& room, Bytes slices);

@@ -19,7 +19,8 @@ bool is_plan(const GpuTimeline::Use& use) {
          use.source == Source::kDue;
 }
 
-// So many of the GPUs, those with the least key first; of equals the first. A key is dear, and asked for once.
+// So many of the GPUs, those with the least key first; of equals the first. A key is dear, and
+// asked for once.
 template <class Key>
 std::vector<GpuPlan*> least_first(const std::vector<GpuPlan*>& gpus, std::size_t count, Key key) {
   std::vector<std::pair<decltype(key(*gpus.front())), GpuPlan*>> order;
@@ -133,7 +134,8 @@ std::vector<Candidate> Planner::candidates(const Request& request, const Gpus& f
   Gpus considered = fitting;
   const std::size_t wanted = wanted_gpus(request);
   if (request.unbooked_for && considered.size() > wanted) {
-    // Those that are booked latest, as the request lasts until the first of their bookings at least.
+    // Those that are booked latest, as the request lasts until the first of their bookings at
+    // least.
     std::vector<WallTime> booked;
     for (const GpuPlan* gpu : considered) booked.push_back(gpu->booked_from());
     std::sort(booked.begin(), booked.end(), std::greater<>());
@@ -186,9 +188,9 @@ bool Planner::plan_later(const Request& request, const Gpus& gpus, Waiting& wait
   return false;
 }
 
-// Nobody knows when. Kept are the GPUs that are likely to be free first: those that are, those whose
-// time is known, then those with the fewest on them. As nobody new gets onto what is kept, that sum
-// never grows, and the request's turn comes when those on it have ended.
+// Nobody knows when. Kept are the GPUs that are likely to be free first: those that are, those
+// whose time is known, then those with the fewest on them. As nobody new gets onto what is kept,
+// that sum never grows, and the request's turn comes when those on it have ended.
 void Planner::plan_for_some_day(const Request& request, const Gpus& gpus, Waiting& waiting) {
   const auto key = [&](const GpuPlan& gpu) {
     const auto endless = std::count_if(
@@ -291,7 +293,8 @@ void Planner::hold_for(const Request& request, const Gpus& gpus, WallTime from, 
   }
 }
 
-// What on this GPU is in the way of the request from then on: who is before it, else the lease that goes last, or a booking.
+// What on this GPU is in the way of the request from then on: who is before it, else the lease that
+// goes last, or a booking.
 std::optional<NextFree> Planner::in_the_way(const Request& request, const GpuPlan& gpu,
                                             WallTime from) const {
   const auto others = against(request, from);

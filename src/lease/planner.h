@@ -1,5 +1,6 @@
-// Plans requests on the GPUs, one after the other. Behind the decision (request_queue.h), what else could be had (ways_out.h)
-// and what is available (room.h), so that all three say the same. Of this module only. Pure.
+// Plans requests on the GPUs, one after the other. Behind the decision (request_queue.h), what else
+// could be had (ways_out.h) and what is available (room.h), so that all three say the same. Of this
+// module only. Pure.
 #pragma once
 
 #include "lease/gpu_choice.h"
@@ -24,8 +25,8 @@ class Planner {
   // `view` outlives it. Of its queue nothing is planned yet.
   Planner(const QueueView& view, WallTime now, Plans plans = Plans::kAll);
 
-  // Those of the queue before this place, in their order: the fillers among them, or all others. Fillers
-  // come last, as they take what is left.
+  // Those of the queue before this place, in their order: the fillers among them, or all others.
+  // Fillers come last, as they take what is left.
   void plan_queue(std::size_t end, bool fillers = false);
   // One that stands alone: a request that is in no queue.
   void plan(const Request& request, int position);
@@ -35,8 +36,8 @@ class Planner {
   const std::vector<GpuPlan>& gpus() const { return gpus_; }
   // What the request has to leave alone if it starts now.
   GpuPlan::Against against_now(const Request& request) const;
-  // The GPUs that the request can have from then on, behind all that is planned, as long as it lasts; the best of them. Too few:
-  // what is in the way of the first that it cannot have.
+  // The GPUs that the request can have from then on, behind all that is planned, as long as it
+  // lasts; the best of them. Too few: what is in the way of the first that it cannot have.
   struct Later {
     std::vector<GpuUuid> gpus;
     std::size_t fitting = 0;
@@ -44,7 +45,8 @@ class Planner {
     std::string out_of_service;  // as Waiting's
   };
   Later later(const Request& request, WallTime from);
-  // Where the request would start if it came now; fillers there would leave. Empty: it would wait. Changes nothing.
+  // Where the request would start if it came now; fillers there would leave. Empty: it would wait.
+  // Changes nothing.
   std::vector<GpuUuid> start_of(const Request& request) const;
   // The same beside all that is planned, fillers or not, and cheaper: no trial is made.
   std::vector<GpuUuid> free_for(const Request& request);

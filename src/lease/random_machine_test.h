@@ -1,5 +1,6 @@
-// A machine at random for tests of what can be had: slices, leases that take turns, fillers, use without a lease, GPUs out of
-// service, and a queue. It has come about as a real one does: every lease was granted when it was asked for.
+// A machine at random for tests of what can be had: slices, leases that take turns, fillers, use
+// without a lease, GPUs out of service, and a queue. It has come about as a real one does: every
+// lease was granted when it was asked for.
 #pragma once
 
 #include "lease/request_queue.h"

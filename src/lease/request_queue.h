@@ -3,20 +3,21 @@
 //
 // First come, first served; all or nothing. The requests are planned in their order: each gets the
 // earliest time at which it fits beside the current leases and the plans of those before it. A
-// request that fits now starts now. For any other, the GPUs that it will start on are kept: once free
-// they are held for it, and a later request may only use them if an enforced end gives them back
-// before the planned start. Keeping has an end: keeping.h. If nobody knows when a request starts, its
-// plan leaves the GPUs to nobody but fillers.
+// request that fits now starts now. For any other, the GPUs that it will start on are kept: once
+// free they are held for it, and a later request may only use them if an enforced end gives them
+// back before the planned start. Keeping has an end: keeping.h. If nobody knows when a request
+// starts, its plan leaves the GPUs to nobody but fillers.
 //
 // A GPU that is broken, draining or in unreserved use is not planned with: a request that cannot do
-// without it waits, but holds nothing meanwhile. Fillers leave when somebody needs their GPU, so for
-// all others they are not there; they themselves take what nobody has, held or not. A filler has its
-// GPU to itself, whatever its limit is. A filler that can be moved to host memory is moved for requests that
-// fit beside what of it stays; for other requests, and for those that want the whole GPU, it ends.
+// without it waits, but holds nothing meanwhile. Fillers leave when somebody needs their GPU, so
+// for all others they are not there; they themselves take what nobody has, held or not. A filler
+// has its GPU to itself, whatever its limit is. A filler that can be moved to host memory is moved
+// for requests that fit beside what of it stays; for other requests, and for those that want the
+// whole GPU, it ends.
 //
 // What is booked is promised. A request with a stated end starts if it ends before. One without
-// (`unbooked_for`) starts if nothing is booked there for so long, and leaves when the booking is used
-// (bookings.h).
+// (`unbooked_for`) starts if nothing is booked there for so long, and leaves when the booking is
+// used (bookings.h).
 #pragma once
 
 #include "core/lease.h"
@@ -34,8 +35,8 @@
 
 namespace gpurota::lease {
 
-// So many requests are planned, places going round by owner. The others keep their places in the order,
-// and start when they fit beside what is planned.
+// So many requests are planned, places going round by owner. The others keep their places in the
+// order, and start when they fit beside what is planned.
 constexpr int kMaxPlanned = 128;
 
 struct Request {
@@ -94,7 +95,8 @@ struct Grant {
   std::vector<LeaseGpu> gpus;
 };
 
-// What a waiting request waits for next: a lease that is in its way, an earlier request, or a booking.
+// What a waiting request waits for next: a lease that is in its way, an earlier request, or a
+// booking.
 struct NextFree {
   std::string gpu;             // what people call it
   std::optional<WallTime> at;  // empty: nobody knows

@@ -124,7 +124,8 @@ TEST(RequestQueue, WhatHasBeenKeptForLongEnoughAnybodyMayHave) {
   EXPECT_THAT(lab.granted(), ElementsAre(1));
 }
 
-// The clock belongs to those who are blocked, and to the GPU: two who relieve each other gain nothing.
+// The clock belongs to those who are blocked, and to the GPU: two who relieve each other gain
+// nothing.
 TEST(RequestQueue, RequestsThatCanNeverStartKeepAGpuForAnHourTogether) {
   Lab lab(3);
   lab.lease({0});

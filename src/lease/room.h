@@ -1,4 +1,5 @@
-// How much of each GPU can be had now. Everything that tells people so asks here: status, JSON, metrics. Pure.
+// How much of each GPU can be had now. Everything that tells people so asks here: status, JSON,
+// metrics. Pure.
 #pragma once
 
 #include "lease/gpu_timeline.h"
@@ -10,8 +11,9 @@
 
 namespace gpurota::lease {
 
-// What a request without a time limit would be given at once, to the byte: beside the current leases, what requests
-// that wait have planned, what is booked, and what is in use without a lease. Fillers leave for it.
+// What a request without a time limit would be given at once, to the byte: beside the current
+// leases, what requests that wait have planned, what is booked, and what is in use without a lease.
+// Fillers leave for it.
 struct Available {
   Bytes slice;  // --memory
   Bytes turns;  // --swap --memory; zero: no lease can take turns here now

@@ -1,5 +1,5 @@
-// What a request that has to wait could change so that it starts now: found by asking the planner, so that whoever
-// takes the advice gets what it says, as long as nothing else changes. Pure.
+// What a request that has to wait could change so that it starts now: found by asking the planner,
+// so that whoever takes the advice gets what it says, as long as nothing else changes. Pure.
 #pragma once
 
 #include "lease/request_queue.h"
@@ -25,8 +25,9 @@ struct WayOut {
   std::vector<GpuUuid> gpus{};  // where it would start
 };
 
-// For the request at this place in the queue. `end_is_kept`: the site ends it when its time is over, so that a
-// shorter time is a promise. Empty: it starts anyway, or nothing helps. At most one of each kind, the smallest change first.
+// For the request at this place in the queue. `end_is_kept`: the site ends it when its time is
+// over, so that a shorter time is a promise. Empty: it starts anyway, or nothing helps. At most one
+// of each kind, the smallest change first.
 std::vector<WayOut> ways_out(const QueueView& view, std::size_t place, bool end_is_kept,
                              WallTime now);
 

@@ -1,5 +1,6 @@
-// What NVML says of a board (GpuFigures): power, temperature, clocks, errors, and how busy each process keeps it.
-// Each of these is left out where the driver does not tell. Used by NvmlProbe; blocking, for one GPU and one thread.
+// What NVML says of a board (GpuFigures): power, temperature, clocks, errors, and how busy each
+// process keeps it. Each of these is left out where the driver does not tell. Used by NvmlProbe;
+// blocking, for one GPU and one thread.
 #pragma once
 
 #include "core/gpu.h"
@@ -10,8 +11,8 @@
 
 namespace gpurota::nvml {
 
-// A set of events of NVML's, or none. It is freed with this, so this must go before NVML is shut down; what NVML's end has
-// taken along is let go by forget().
+// A set of events of NVML's, or none. It is freed with this, so this must go before NVML is shut
+// down; what NVML's end has taken along is let go by forget().
 class EventSet {
  public:
   EventSet() = default;

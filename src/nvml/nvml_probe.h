@@ -1,9 +1,9 @@
-// GPUs as NVML sees them. See ports/gpu_probe.h: blocking, so for worker threads; one call at a time
-// per probe, while any number of probes may be used at once.
+// GPUs as NVML sees them. See ports/gpu_probe.h: blocking, so for worker threads; one call at a
+// time per probe, while any number of probes may be used at once.
 //
-// The driver is loaded and initialised by the first call that finds it, so the daemon may be started
-// before the driver. Memory sizes are without what the driver reserves for itself (0.4 GiB of an
-// H100): what can be promised, and what CUDA says the GPU has.
+// The driver is loaded and initialised by the first call that finds it, so the daemon may be
+// started before the driver. Memory sizes are without what the driver reserves for itself (0.4 GiB
+// of an H100): what can be promised, and what CUDA says the GPU has.
 #pragma once
 
 #include "nvml/nvml_figures.h"

@@ -76,8 +76,8 @@ struct NvmlTable {
 
 inline constexpr const char* kLibrary = "libnvidia-ml.so.1";
 
-// From the driver's library, which is never unloaded; `path` empty: where the loader finds it. kUnavailable, with what to install,
-// if it is not there or too old.
+// From the driver's library, which is never unloaded; `path` empty: where the loader finds it.
+// kUnavailable, with what to install, if it is not there or too old.
 Result<NvmlTable> load_nvml(const std::string& path = {});
 
 }  // namespace gpurota::nvml

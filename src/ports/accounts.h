@@ -1,5 +1,5 @@
-// The machine's accounts: /etc/passwd, /etc/group, or a directory on the network. Behind an interface
-// so that tests need no accounts.
+// The machine's accounts: /etc/passwd, /etc/group, or a directory on the network. Behind an
+// interface so that tests need no accounts.
 //
 // Every call may block for as long as a name service does, so the daemon makes them on a worker's
 // thread; implementations are called by one thread at a time.

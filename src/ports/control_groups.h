@@ -21,16 +21,18 @@ class ControlGroups {
 
   // The group of a process, absolute, or empty.
   virtual std::string of(pid_t pid) = 0;
-  // Whether nobody but root can have made this group. Anybody can make one with an engine's name for it, below what systemd leaves to each
-  // user; so whoever decides by a group's name asks this, too. False where that cannot be told.
+  // Whether nobody but root can have made this group. Anybody can make one with an engine's name
+  // for it, below what systemd leaves to each user; so whoever decides by a group's name asks this,
+  // too. False where that cannot be told.
   virtual bool is_made_by_root(const std::string& group) = 0;
-  // Makes the group `name` below the one that `pid` is in and moves `pid` into it: the process leaves no limit it was
-  // under. kUnavailable where there is no writable cgroup v2. `name` begins with kCgroupPrefix: no other group is ever
-  // killed or removed, whatever path is given.
+  // Makes the group `name` below the one that `pid` is in and moves `pid` into it: the process
+  // leaves no limit it was under. kUnavailable where there is no writable cgroup v2. `name` begins
+  // with kCgroupPrefix: no other group is ever killed or removed, whatever path is given.
   virtual Result<std::string> make_below(pid_t pid, const std::string& name) = 0;
-  // From now on its processes open the devices that the fences leave open, and no others that are fenced; none: all that they may by
-  // other rules. What is open stays open. It holds as long as the group is there, also without us. Errors as of
-  // sys::set_device_program(); kGone: the group is.
+  // From now on its processes open the devices that the fences leave open, and no others that are
+  // fenced; none: all that they may by other rules. What is open stays open. It holds as long as
+  // the group is there, also without us. Errors as of sys::set_device_program(); kGone: the group
+  // is.
   virtual Result<void> fence(const std::string& group, const DeviceFences& fences) = 0;
   // Those below it too. Of a group that is gone there are none.
   virtual Result<std::vector<pid_t>> members(const std::string& group) = 0;

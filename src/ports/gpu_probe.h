@@ -35,8 +35,8 @@ class GpuProbe {
   virtual std::vector<GpuLink> read_links(const std::vector<GpuInfo>& gpus) = 0;
   // A failing GPU is a sample with `error` set, not an error of the call.
   virtual GpuSample read_sample(const GpuInfo& gpu) = 0;
-  // Takes longer than a sample: for once a second; with `processes` 3 ms of processor time (on an H100): for now and then. Of a
-  // GPU that fails everything is empty.
+  // Takes longer than a sample: for once a second; with `processes` 3 ms of processor time (on an
+  // H100): for now and then. Of a GPU that fails everything is empty.
   virtual GpuFigures read_figures(const GpuInfo& gpu, bool processes) = 0;
   // The pids of its compute processes and nothing else: for looks that must cost little.
   virtual Result<std::vector<pid_t>> read_compute_pids(const GpuInfo& gpu) = 0;

@@ -1,7 +1,8 @@
 // What the daemon remembers of what was: events, and who used how much. SQLite in production.
 //
-// Called on the state thread. Written in batches, each one transaction (as in ports/store.h): what a kill -9
-// would take with it of the last moment its caller keeps elsewhere (daemon/history/event_spill.h).
+// Called on the state thread. Written in batches, each one transaction (as in ports/store.h): what
+// a kill -9 would take with it of the last moment its caller keeps elsewhere
+// (daemon/history/event_spill.h).
 #pragma once
 
 #include "base/bytes.h"
@@ -50,10 +51,12 @@ struct StoredUsage {
   bool open = false;  // goes on
   std::uint64_t gpu_ms = 0;
   std::uint64_t mib_ms = 0;
-  // GPU time in which its programs computed, and of gpu_ms that in which none did; counted where the driver tells.
+  // GPU time in which its programs computed, and of gpu_ms that in which none did; counted where
+  // the driver tells.
   std::uint64_t busy_ms = 0;
   std::uint64_t idle_ms = 0;
-  // Of a row that was made of those of several leases: how many had this GPU, and how many of these no other row counts.
+  // Of a row that was made of those of several leases: how many had this GPU, and how many of these
+  // no other row counts.
   std::uint64_t merged = 0;
   std::uint64_t merged_first = 0;
   bool operator==(const StoredUsage&) const = default;
@@ -71,14 +74,15 @@ struct UsageSum {
   bool operator==(const UsageSum&) const = default;
 };
 
-// Rows to be merged: of the next leases of this user behind `after` that have ended, about `most`. Those that began and ended
-// in the same span of time become one for each GPU, kind and group.
+// Rows to be merged: of the next leases of this user behind `after` that have ended, about `most`.
+// Those that began and ended in the same span of time become one for each GPU, kind and group.
 struct UsageMerge {
   uid_t uid = 0;
   WallTime::duration span{};
   LeaseId after{};
   std::size_t most = 0;
-  // Up to here readers have come (read_usage): what they have read is not merged with what they have not.
+  // Up to here readers have come (read_usage): what they have read is not merged with what they
+  // have not.
   std::vector<LeaseId> readers;
 };
 struct MergedUsage {
@@ -118,8 +122,8 @@ class History {
   virtual Result<std::vector<StoredEvent>> load_events() = 0;  // oldest first
   virtual Result<std::vector<StoredUsage>> load_open_usage() = 0;
   virtual Result<std::vector<StoredPastBooking>> load_past_bookings() = 0;
-  // Usage, a piece at a time: all rows of the next leases behind `after`, in the order of their numbers, about `most` rows. Empty:
-  // there are no more.
+  // Usage, a piece at a time: all rows of the next leases behind `after`, in the order of their
+  // numbers, about `most` rows. Empty: there are no more.
   virtual Result<std::vector<StoredUsage>> read_usage(LeaseId after, std::size_t most) = 0;
   // Of one user, by kind of lease; the keys are kinds.
   virtual Result<std::vector<UsageSum>> sum_usage_of(uid_t uid, WallTime since, WallTime until) = 0;

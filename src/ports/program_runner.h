@@ -1,5 +1,5 @@
-// Programs that are run for a moment, with a text on standard input, and whose end is heard: those of [notify]. Behind an interface so
-// that tests need no processes. State thread only.
+// Programs that are run for a moment, with a text on standard input, and whose end is heard: those
+// of [notify]. Behind an interface so that tests need no processes. State thread only.
 #pragma once
 
 #include "core/time.h"
@@ -31,8 +31,8 @@ struct ProgramEnd {
 class ProgramRunner {
  public:
   virtual ~ProgramRunner() = default;
-  // Returns at once. `done` is called once, on the loop and never from within run(); not at all if this is destroyed first, which
-  // kills what still runs.
+  // Returns at once. `done` is called once, on the loop and never from within run(); not at all if
+  // this is destroyed first, which kills what still runs.
   virtual void run(const Program& program, std::function<void(const ProgramEnd&)> done) = 0;
 };
 

@@ -1,7 +1,8 @@
-// Jobs and fillers as they outlive the daemon: the manifest, which nobody else writes. SQLite in production.
+// Jobs and fillers as they outlive the daemon: the manifest, which nobody else writes. SQLite in
+// production.
 //
-// Called on the state thread; each call is one transaction, which a kill -9 does not take once it has returned success; when
-// the loss of power does not either, ports/durability.h tells.
+// Called on the state thread; each call is one transaction, which a kill -9 does not take once it
+// has returned success; when the loss of power does not either, ports/durability.h tells.
 #pragma once
 
 #include "base/bytes.h"

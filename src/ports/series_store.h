@@ -1,5 +1,5 @@
-// Keeps the rings of figures over time (src/series) beyond the daemon. SQLite in production, a file of its own: what happens to it
-// never touches leases.
+// Keeps the rings of figures over time (src/series) beyond the daemon. SQLite in production, a file
+// of its own: what happens to it never touches leases.
 //
 // Blocking: called on a worker thread, one call at a time, never on the state thread.
 #pragma once

@@ -1,7 +1,7 @@
 // What outlives the daemon. SQLite in production (also `:memory:` in tests).
 //
-// Called on the state thread; each call is one transaction, which a kill -9 does not take once it has returned success; when
-// the loss of power does not either, ports/durability.h tells.
+// Called on the state thread; each call is one transaction, which a kill -9 does not take once it
+// has returned success; when the loss of power does not either, ports/durability.h tells.
 #pragma once
 
 #include "base/bytes.h"
@@ -107,7 +107,8 @@ struct StoredRequest {
   std::optional<WallTime> placed{};  // when they were chosen; empty: with the booking
   bool on_time = false;              // leases without a stated end leave when it begins
   bool used = false;                 // they leave, as its owner has asked for it
-  // Of a request that waits: for how long plans of others have made it wait, and its own have bound others.
+  // Of a request that waits: for how long plans of others have made it wait, and its own have bound
+  // others.
   std::chrono::milliseconds blocked{};
   std::chrono::milliseconds protected_for{};
   EndWarning warning{};

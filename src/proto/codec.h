@@ -44,10 +44,12 @@ tl::expected<Call, BadCall> parse_call(std::string_view text);
 template <class Method>
 std::string reply_json(const typename Method::Reply& reply, bool continues = false);
 
-// One item of a list of a reply as reply_json() has it, for answers that are made a piece at a time: an Event, a point or a series of History.
+// One item of a list of a reply as reply_json() has it, for answers that are made a piece at a
+// time: an Event, a point or a series of History.
 template <class Item>
 std::string item_json(const Item& item);
-// `text` with these items, with commas between, in its first list of this name, which is empty there.
+// `text` with these items, with commas between, in its first list of this name, which is empty
+// there.
 std::string with_items(std::string text, std::string_view list, std::string_view items);
 
 std::string error_json(const WireError& error);
@@ -64,17 +66,19 @@ struct Answer {
 };
 
 // The answer to a call of `Method`. The error is the one the daemon sent, or, for an answer that
-// cannot be understood, one of name kMalformed that says which part. A number that its field has no room for
-// is the nearest that fits, and a field that need not be there and cannot be read is empty: neither is an error.
+// cannot be understood, one of name kMalformed that says which part. A number that its field has no
+// room for is the nearest that fits, and a field that need not be there and cannot be read is
+// empty: neither is an error.
 template <class Method>
 tl::expected<Answer<Method>, WireError> parse_reply(std::string_view text);
 
-// Only the reply's parameters, indented: what `--json` prints. Ends with a newline. What could drive a terminal or reorder
-// text on it is escaped: the same value, wherever it is printed.
+// Only the reply's parameters, indented: what `--json` prints. Ends with a newline. What could
+// drive a terminal or reorder text on it is escaped: the same value, wherever it is printed.
 template <class Method>
 std::string document_json(const typename Method::Reply& reply);
 
-// One event as one line, for programs that read a stream of them. Ends with a newline. Escaped as document_json is.
+// One event as one line, for programs that read a stream of them. Ends with a newline. Escaped as
+// document_json is.
 std::string event_json(const Event& event);
 
 // What a program is told, as one line that ends with a newline. Escaped as document_json is.

@@ -1,4 +1,5 @@
-// Reads the structs of the protocol from JSON: what parse_call.cpp and parse_reply.cpp share. Any thread.
+// Reads the structs of the protocol from JSON: what parse_call.cpp and parse_reply.cpp share. Any
+// thread.
 #pragma once
 
 #include "proto/fields.h"
@@ -27,8 +28,9 @@ tl::expected<Json, std::string> parse_object(std::string_view text, std::size_t 
 // false if it is absent or null, nothing if it is no boolean.
 std::optional<bool> read_flag(const Json& message, const char* name);
 
-// What becomes of a number that its field has no room for. A call is refused for it. An answer is not lost for it: the
-// number is the nearest that fits; and what need not be there and cannot be read is left out.
+// What becomes of a number that its field has no room for. A call is refused for it. An answer is
+// not lost for it: the number is the nearest that fits; and what need not be there and cannot be
+// read is left out.
 enum class Misfits { kRefused, kClamped };
 
 // Fills structs from an object. The first field that does not fit ends it; `bad` names it

@@ -1,4 +1,5 @@
-// What `--json` prints where one reply is not all of it: parts of several, under names. Pure; any thread.
+// What `--json` prints where one reply is not all of it: parts of several, under names. Pure; any
+// thread.
 #pragma once
 
 #include <string>

@@ -26,8 +26,8 @@ struct WireError {
   bool operator==(const WireError&) const = default;
 };
 
-// Code -> name: kInvalid InvalidRequest, kNotFound and kGone NotFound, kDenied Denied, kNoGpu NoGpu,
-// kLimit LimitExceeded, kUnavailable Unavailable, all others Failed.
+// Code -> name: kInvalid InvalidRequest, kNotFound and kGone NotFound, kDenied Denied, kNoGpu
+// NoGpu, kLimit LimitExceeded, kUnavailable Unavailable, all others Failed.
 WireError wire_error(const Error& error);
 // NoGpu with its counts, and what it would wait for.
 WireError no_gpu_error(std::string message, int free, int total,

@@ -1,7 +1,8 @@
-// Writes the structs of the protocol as JSON text, in one pass and without a tree between: for answers,
-// of which a busy daemon makes thousands a second. Used by encode.cpp alone; any thread.
+// Writes the structs of the protocol as JSON text, in one pass and without a tree between: for
+// answers, of which a busy daemon makes thousands a second. Used by encode.cpp alone; any thread.
 //
-// The text is what nlohmann-json would print: UTF-8 as it is, each invalid byte as U+FFFD, no spaces.
+// The text is what nlohmann-json would print: UTF-8 as it is, each invalid byte as U+FFFD, no
+// spaces.
 #pragma once
 
 #include "base/bytes.h"

@@ -17,7 +17,8 @@ namespace gpurota::proto {
 template <class X, class T>
 concept Like = std::same_as<std::remove_const_t<X>, T>;
 
-// kAll: the words of an enum of the protocol, by enumerator; [0] is what an unknown one is written as.
+// kAll: the words of an enum of the protocol, by enumerator; [0] is what an unknown one is written
+// as.
 template <class Enum>
 struct Words;
 

@@ -1,5 +1,5 @@
-// What moving memory costs, as measured, and what follows from it: how long a turn is and how long a
-// pause must be before the turn is given up. Pure; used by Turns only.
+// What moving memory costs, as measured, and what follows from it: how long a turn is and how long
+// a pause must be before the turn is given up. Pure; used by Turns only.
 #pragma once
 
 #include "sched/model.h"
@@ -37,8 +37,8 @@ class MoveCost {
  private:
   static constexpr Bytes kLeastForRate = mib(256);
 
-  // The logarithm of bytes a second: one switch into host memory that is not ready yet, which takes ten times as
-  // long, shall not make turns ten times as long.
+  // The logarithm of bytes a second: one switch into host memory that is not ready yet, which takes
+  // ten times as long, shall not make turns ten times as long.
   double log_rate_;
   Average overhead_;  // seconds, of switches that moved nearly nothing
 };
@@ -46,14 +46,14 @@ class MoveCost {
 // The turn after which moving, at `cost` a turn, takes no more than its share of the time.
 Duration quantum_for(Duration cost, const Settings& settings);
 
-// The pauses that a lease has made, by how long they were: the last few of each length, so that many short ones do
-// not hide what becomes of one that is not over by then.
+// The pauses that a lease has made, by how long they were: the last few of each length, so that
+// many short ones do not hide what becomes of one that is not over by then.
 class Pauses {
  public:
   void add(Duration pause);
-  // How long a holder may be idle before it is worth giving its turn to somebody else, when that costs `price`: so long
-  // that most of the pauses that lasted as long went on for that; else as long as the price, which is never worse
-  // than twice the best that could have been done.
+  // How long a holder may be idle before it is worth giving its turn to somebody else, when that
+  // costs `price`: so long that most of the pauses that lasted as long went on for that; else as
+  // long as the price, which is never worse than twice the best that could have been done.
   Duration before_release(Duration price, const Settings& settings) const;
 
  private:

@@ -1,5 +1,5 @@
-// Whose turn is next among those that wait: weighted fair by the time they have run, and how much of
-// the time higher priorities may take. Pure; used by Turns only.
+// Whose turn is next among those that wait: weighted fair by the time they have run, and how much
+// of the time higher priorities may take. Pure; used by Turns only.
 #pragma once
 
 #include "sched/model.h"
@@ -9,8 +9,8 @@ namespace gpurota::sched {
 // The time a lease has had turns for, in seconds by weight. The least goes first.
 //
 // Nobody saves up: a lease that comes back from a pause starts beside those that are waiting. And
-// nobody is punished for long: what a lease had because its GPUs were free anyway counts against it up
-// to a window only.
+// nobody is punished for long: what a lease had because its GPUs were free anyway counts against it
+// up to a window only.
 class FairClock {
  public:
   void start(TimePoint now) { since_ = now, running_ = true; }
@@ -27,8 +27,8 @@ class FairClock {
 };
 
 // Time that higher priorities may still take from lower ones on one GPU: filled with their share of
-// all time, drained while one of them holds back somebody lower. Used up, priorities count for nothing
-// until half of it is back.
+// all time, drained while one of them holds back somebody lower. Used up, priorities count for
+// nothing until half of it is back.
 class PriorityBudget {
  public:
   void set(double share, Duration burst);

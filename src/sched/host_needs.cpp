@@ -4,7 +4,8 @@
 
 namespace gpurota::sched {
 
-// Two pieces more: orders are of whole pieces, and the last block of an order moves whole. What is on its way out cannot be called back.
+// Two pieces more: orders are of whole pieces, and the last block of an order moves whole. What is
+// on its way out cannot be called back.
 void HostNeeds::add_reserved(GpuSlot gpu, std::map<LeaseId, Bytes>* sums) const {
   const Bytes lacking = memory_.deficit(gpu);
   for (const auto& [lease, h] : memory_.by_lease(gpu)) {

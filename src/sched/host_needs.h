@@ -1,4 +1,5 @@
-// What of host memory is needed for what leases could have out at once. Computed from a Residency; keeps nothing.
+// What of host memory is needed for what leases could have out at once. Computed from a Residency;
+// keeps nothing.
 #pragma once
 
 #include "sched/residency.h"
@@ -11,12 +12,13 @@ class HostNeeds {
  public:
   explicit HostNeeds(const Residency& memory) : memory_(memory) {}
 
-  // What has to be kept for what could be out at once: no lease has more out than the deficit, or more than it has; but for
-  // what is out, or on its way, since the deficit was larger.
+  // What has to be kept for what could be out at once: no lease has more out than the deficit, or
+  // more than it has; but for what is out, or on its way, since the deficit was larger.
   Bytes reserved() const;
   std::map<LeaseId, Bytes> reserved_by_lease() const;  // its parts
   Bytes out_now() const;
-  // How much more may be ordered out until host memory is full. Whoever evicts may do so for a block more.
+  // How much more may be ordered out until host memory is full. Whoever evicts may do so for a
+  // block more.
   Bytes left_for_moves() const;
   Bytes left() const;  // of the budget, that is reserved for nothing
 

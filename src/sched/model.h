@@ -1,7 +1,7 @@
 // What the turn scheduler is told and what it answers: plain data (docs/design/turns.md).
 //
-// A turn belongs to a lease: the right to be wholly resident and to submit work on all its GPUs. The
-// daemon feeds events in and carries actions out; nothing here knows a socket or a driver.
+// A turn belongs to a lease: the right to be wholly resident and to submit work on all its GPUs.
+// The daemon feeds events in and carries actions out; nothing here knows a socket or a driver.
 #pragma once
 
 #include "base/bytes.h"
@@ -39,13 +39,14 @@ struct Settings {
   Duration priority_burst = std::chrono::seconds(10);  // and how much of it in one piece
   Duration yield_deadline = std::chrono::seconds(30);  // from the first close to drained
   bool stop_at_deadline = false;
-  // How long a process that cannot answer may have what another lease needs; then its own ends. Zero: for ever.
+  // How long a process that cannot answer may have what another lease needs; then its own ends.
+  // Zero: for ever.
   Duration stopped_deadline = std::chrono::minutes(10);
   // How long others may wait for the work of a lease to end, or for its memory to move; then the
   // lease ends. Zero: for ever.
   Duration longest_drain = std::chrono::minutes(10);
-  // How long draining may stand still before a submission is let through; four times as long each time
-  // that did not help.
+  // How long draining may stand still before a submission is let through; four times as long each
+  // time that did not help.
   Duration drain_patience = std::chrono::milliseconds(10);
   Duration calm = std::chrono::seconds(1);   // how long all must fit before turns end
   Duration retry = std::chrono::seconds(1);  // after a move that failed

@@ -1,7 +1,7 @@
 // Who has how much where: the ledger behind turns. Pure.
 //
-// For each GPU it keeps used = resident + on its way in + wired, of everyone. What of that may grow is judged by
-// ResidencyRules, what of host memory it needs by HostNeeds. Used by Turns only.
+// For each GPU it keeps used = resident + on its way in + wired, of everyone. What of that may grow
+// is judged by ResidencyRules, what of host memory it needs by HostNeeds. Used by Turns only.
 #pragma once
 
 #include "base/maybe.h"
@@ -48,8 +48,8 @@ class Residency {
  public:
   std::optional<GpuSlot> slot_of(const GpuUuid& gpu) const;
   GpuSlot add_gpu(const GpuUuid& gpu, Bytes capacity);
-  // One that leases name and the machine does not have: it has a slot, so that what is held there is not forgotten, and
-  // nothing moves there. Until it is added.
+  // One that leases name and the machine does not have: it has a slot, so that what is held there
+  // is not forgotten, and nothing moves there. Until it is added.
   GpuSlot add_lost_gpu(const GpuUuid& gpu);
   bool is_lost(GpuSlot gpu) const { return gpus_[gpu.value].lost; }
   void set_capacity(GpuSlot gpu, Bytes capacity) { gpus_[gpu.value].capacity = capacity; }

@@ -75,8 +75,8 @@ Bytes ResidencyRules::told_wired(GpuSlot gpu) const {
   return sum;
 }
 
-// Whether somebody would no longer fit for so much more that cannot move. Somebody who does not fit now is not to be kept
-// from it for good, when what nobody asked for has gone again.
+// Whether somebody would no longer fit for so much more that cannot move. Somebody who does not fit
+// now is not to be kept from it for good, when what nobody asked for has gone again.
 bool ResidencyRules::takes_from_others(LeaseId lease, GpuSlot gpu, Bytes more) const {
   const Bytes all = memory_.wired(gpu), told = told_wired(gpu);
   for (const auto& [id, h] : memory_.by_lease(gpu)) {

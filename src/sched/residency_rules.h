@@ -1,5 +1,5 @@
-// What may be added to a Residency, or changed of it, so that every lease can still be resident on its own and host memory
-// holds the rest. Judges only, and keeps nothing.
+// What may be added to a Residency, or changed of it, so that every lease can still be resident on
+// its own and host memory holds the rest. Judges only, and keeps nothing.
 #pragma once
 
 #include "sched/residency.h"
@@ -10,17 +10,20 @@ class ResidencyRules {
  public:
   explicit ResidencyRules(const Residency& memory) : memory_(memory) {}
 
-  // Whether these bytes may be added at all, whatever is resident now: who asks is judged by its own need, and by what
-  // it would take from others. Not by somebody who does not fit anyway since others have grown without asking.
+  // Whether these bytes may be added at all, whatever is resident now: who asks is judged by its
+  // own need, and by what it would take from others. Not by somebody who does not fit anyway since
+  // others have grown without asking.
   GrowAnswer check_growth(TenantId tenant, GpuSlot gpu, Bytes bytes, bool wired, Bytes limit) const;
   // The most movable memory that check_growth would admit of the lease now: what its programs are
   // told is free.
   Bytes available(LeaseId lease, GpuSlot gpu, Bytes limit) const;
   // Whether so much more may be in host memory for good, where the lease may have `most`.
   GrowAnswer check_hosted(TenantId tenant, GpuSlot gpu, Bytes bytes, Bytes most) const;
-  // Of a growth that was refused: how much of it has to be in host memory. Zero: that would not help.
+  // Of a growth that was refused: how much of it has to be in host memory. Zero: that would not
+  // help.
   Bytes to_host(TenantId tenant, GpuSlot gpu, Bytes bytes, Bytes limit, Bytes most) const;
-  // The largest lease, with everyone's wired memory, fits this capacity, and host memory holds the rest.
+  // The largest lease, with everyone's wired memory, fits this capacity, and host memory holds the
+  // rest.
   bool would_fit(GpuSlot gpu, Bytes capacity) const;
   // Host memory could hold all that the lease has, beside what has to be kept for others.
   bool host_could_hold(LeaseId lease) const;

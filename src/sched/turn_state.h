@@ -11,9 +11,9 @@
 
 namespace gpurota::sched {
 
-// kApart: gates shut, no turn. kEntering: it has the turn and its memory is on the way. kHolding: its
-// gates are open. kLeaving: gates are shut and its work drains.
-// A lease none of whose GPUs take turns holds for ever.
+// kApart: gates shut, no turn. kEntering: it has the turn and its memory is on the way. kHolding:
+// its gates are open. kLeaving: gates are shut and its work drains. A lease none of whose GPUs take
+// turns holds for ever.
 enum class Phase { kApart, kEntering, kHolding, kLeaving };
 
 struct PendingGrow {
@@ -42,8 +42,8 @@ struct TenantState {
   std::uint32_t gate_seq = 0;  // of the last order
   std::uint32_t seen_seq = 0;  // of the last one it has carried out
   bool busy = false;
-  // It may have work from before its gate was shut, by the last daemon or while it was stopped. At work with a shut gate
-  // any other may be too: captures and graphs are not submitted.
+  // It may have work from before its gate was shut, by the last daemon or while it was stopped. At
+  // work with a shut gate any other may be too: captures and graphs are not submitted.
   bool undrained = false;
   std::uint32_t waiting = 0;
   std::uint32_t ready = 0;
@@ -59,7 +59,8 @@ struct TenantState {
   bool asks() const { return waiting > 0 || !growth.empty(); }
 };
 
-// Of what it holds: its room is free soon, whoever it is meant for. The dead have their memory as long as they like.
+// Of what it holds: its room is free soon, whoever it is meant for. The dead have their memory as
+// long as they like.
 inline Bytes on_its_way_out(const TenantState& tenant, const Holding& held) {
   return tenant.dead ? Bytes() : held.leaving + held.lingering;
 }

@@ -39,7 +39,8 @@ struct TurnTable {
   // Who has a turn on one of these GPUs, or has not left it yet.
   std::vector<LeaseState*> claimants(const Slots& of, LeaseId except);
   bool waits_for_room(const LeaseState& lease, GpuSlot gpu) const;
-  // It waits for memory, and its work has not ended by itself: a capture ends only once it has what it allocates.
+  // It waits for memory, and its work has not ended by itself: a capture ends only once it has what
+  // it allocates.
   bool cannot_leave(const LeaseState& lease, GpuSlot gpu) const;
   bool can_give(const TenantState& tenant) const;  // its memory to others
   // What host memory has room for. Blocks move whole: what is ordered out may be up to one more.

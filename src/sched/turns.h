@@ -1,12 +1,13 @@
 // The turn scheduler: which swap lease is resident and may submit, what moves where, and when.
 //
-// Events go in with `now`, actions come out; there is no clock, thread or I/O inside, so that a week
-// can be simulated, replayed and explained. Used by the daemon on its state thread. What a tenant says is
-// bounded by what is known of it; an event about somebody unknown is ignored.
+// Events go in with `now`, actions come out; there is no clock, thread or I/O inside, so that a
+// week can be simulated, replayed and explained. Used by the daemon on its state thread. What a
+// tenant says is bounded by what is known of it; an event about somebody unknown is ignored.
 //
 // Promises, held by turns_simulation_test.cpp: memory that was asked for never exceeds a GPU's
-// capacity or the host budget; two leases never hold the same GPU while it takes turns; a lease that
-// wants a turn and can have one gets it within a bound; no GPU stands idle beside one that wants it.
+// capacity or the host budget; two leases never hold the same GPU while it takes turns; a lease
+// that wants a turn and can have one gets it within a bound; no GPU stands idle beside one that
+// wants it.
 //
 // The state is a TurnTable. The functions on it are in turn_decide.h (who is next), turn_act.h
 // (what becomes of the table), turn_watch.h (what is reported) and turn_show.h; turns.cpp calls
@@ -23,15 +24,17 @@ class Turns {
   explicit Turns(const Settings& settings = {});
 
   void set(const Settings& settings);
-  // Adds or changes a GPU, or has back one that was lost. Refused, with the reason, when what is there would no longer fit.
-  // `anyway`: of a capacity that others have taken already; what does not fit is refused as it grows.
+  // Adds or changes a GPU, or has back one that was lost. Refused, with the reason, when what is
+  // there would no longer fit. `anyway`: of a capacity that others have taken already; what does
+  // not fit is refused as it grows.
   Result<void> set_gpu(const GpuSettings& settings, bool anyway = false);
   void set_outsiders(const GpuUuid& gpu, Bytes bytes);
-  // Whether a new lease can be added. An error when the lease could never be resident beside what others have wired,
-  // or when host memory has no room for its oversize part.
+  // Whether a new lease can be added. An error when the lease could never be resident beside what
+  // others have wired, or when host memory has no room for its oversize part.
   Result<void> check_lease(const LeaseTerms& terms) const;
-  // Adds a lease that check_lease() or an earlier daemon has admitted. What does not fit any more is refused as it grows. A
-  // GPU that is not there now counts as lost: what the lease has there is kept until set_gpu.
+  // Adds a lease that check_lease() or an earlier daemon has admitted. What does not fit any more
+  // is refused as it grows. A GPU that is not there now counts as lost: what the lease has there is
+  // kept until set_gpu.
   void add_lease(const LeaseTerms& terms);
   bool has_lease(LeaseId lease) const { return table_.leases.contains(lease); }
   // Changes a lease that was added; of one that was not: nothing.
@@ -42,9 +45,9 @@ class Turns {
   void hold_until(TimePoint when) { table_.held_until = when; }
   bool on_hold(TimePoint now) const { return now < table_.held_until; }
 
-  // Puts a lease aside, or takes it back: it gives its turn away, all its memory that can be moved is
-  // evicted, and it stays apart, whoever is there. Others are admitted as if it never came back. Whoever does
-  // either asks before whether there is room for it.
+  // Puts a lease aside, or takes it back: it gives its turn away, all its memory that can be moved
+  // is evicted, and it stays apart, whoever is there. Others are admitted as if it never came back.
+  // Whoever does either asks before whether there is room for it.
   Actions set_aside(LeaseId lease, bool aside, TimePoint now);
   // What a program of the lease could be granted there now, as a growth would be judged.
   Bytes available(LeaseId lease, const GpuUuid& gpu) const;

@@ -15,7 +15,8 @@ const GpuUuid kGpu{"GPU-0"};
 constexpr TenantId kFiller{1}, kOther{2};
 constexpr LeaseId kFillerLease{1}, kOtherLease{2};
 
-// Tenants that do at once what they are told, but for draining and moving where the test wants that late.
+// Tenants that do at once what they are told, but for draining and moving where the test wants that
+// late.
 class AsideTest : public testing::Test {
  protected:
   AsideTest() { (void)turns.set_gpu({kGpu, gib(80), TurnsMode::kAuto, {}}); }

@@ -1,5 +1,6 @@
-// How the library moves memory: one thread takes all that was ordered so far, moves whole blocks, at least so much out and at
-// most so much in, tells of each, and returns what is left of the order. For turns_world_test.cpp only.
+// How the library moves memory: one thread takes all that was ordered so far, moves whole blocks,
+// at least so much out and at most so much in, tells of each, and returns what is left of the
+// order. For turns_world_test.cpp only.
 #pragma once
 
 #include "sched/turns_tenants_test.h"

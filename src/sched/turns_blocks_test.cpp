@@ -1,4 +1,5 @@
-// Programs whose memory is in blocks of many sizes, on the simulated machine: they have the GPU as long as others.
+// Programs whose memory is in blocks of many sizes, on the simulated machine: they have the GPU as
+// long as others.
 #include "sched/turns_blocks_test.h"
 
 #include "testing/effort.h"

@@ -1,4 +1,5 @@
-// What the memory of programs is made of: blocks that move whole, as the library has them. For turns_world_test.cpp only.
+// What the memory of programs is made of: blocks that move whole, as the library has them. For
+// turns_world_test.cpp only.
 #pragma once
 
 #include "sched/turns_world_test.h"
@@ -17,8 +18,8 @@ struct Block {
 };
 using Blocks = std::list<Block>;
 
-// Cuts memory into blocks of at most a piece, which stands for 64 MiB whatever its size; its 32nd part for the 2 MiB that all
-// allocations are rounded to.
+// Cuts memory into blocks of at most a piece, which stands for 64 MiB whatever its size; its 32nd
+// part for the 2 MiB that all allocations are rounded to.
 class Cutter {
  public:
   Cutter(Bytes piece, Bytes bytes, Blocks* blocks)

@@ -4,8 +4,8 @@
 namespace gpurota::sched {
 namespace {
 
-// Of two that hold a GPU as turns begin there, one records a graph (and its work ends only once it has the memory that it asks for
-// in it), and the other, which waits for memory too, can give way.
+// Of two that hold a GPU as turns begin there, one records a graph (and its work ends only once it
+// has the memory that it asks for in it), and the other, which waits for memory too, can give way.
 class Captures : public TurnsTest {
  protected:
   // A's work does not end, and it waits for 10 GiB as B does.
@@ -34,7 +34,8 @@ TEST_F(Captures, WhoCanDrainMakesRoomForWhoCannotAlthoughItWaitsForMemoryItself)
   EXPECT_EQ(of<AnswerGrow>().back().tenant, kB);
 }
 
-// None can have its memory before the other has ended: one is told that there is none, as often as it asks.
+// None can have its memory before the other has ended: one is told that there is none, as often as
+// it asks.
 TEST_F(Captures, OfTwoThatCannotDrainOneIsRefusedAtItsDeadline) {
   stuck.insert(kB);
   begin_turns_while_a_captures();

@@ -34,8 +34,8 @@ TEST_F(TurnsTest, WhoComesBetweenTwoKernelsOfTheHolderBringsNoCredit) {
   EXPECT_TRUE(holds(kLeaseA)) << "B was away, and has saved nothing up";
 }
 
-// Found on a GPU: a lease waited 2.1 s at quanta of 100 ms. The other had come for a moment while it was at rest, and wanted
-// nothing when the turn changed hands.
+// Found on a GPU: a lease waited 2.1 s at quanta of 100 ms. The other had come for a moment while
+// it was at rest, and wanted nothing when the turn changed hands.
 TEST_F(TurnsTest, WhoIsGivenTheTurnOfAHolderAtRestBringsNoCredit) {
   ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(10)}));
   add_two_that_do_not_fit();

@@ -1,4 +1,5 @@
-// A daemon that starts while a GPU is lost: the others go on, and nothing that is on the lost one is forgotten.
+// A daemon that starts while a GPU is lost: the others go on, and nothing that is on the lost one
+// is forgotten.
 #include "sched/host_needs.h"
 #include "sched/turns_fixture_test.h"
 
@@ -7,7 +8,8 @@ namespace {
 
 constexpr TenantId kD{5};
 
-// The last daemon knew two GPUs; this one finds only the first. A is on the other, B and C are here, and D's lease has both.
+// The last daemon knew two GPUs; this one finds only the first. A is on the other, B and C are
+// here, and D's lease has both.
 class LostGpu : public testing::Test {
  protected:
   LostGpu() {

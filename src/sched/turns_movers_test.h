@@ -1,5 +1,5 @@
-// Memory of the simulated machine's tenants: they allocate and free, and move it as they are told, a piece at a
-// time. For turns_world_test.cpp only.
+// Memory of the simulated machine's tenants: they allocate and free, and move it as they are told,
+// a piece at a time. For turns_world_test.cpp only.
 #pragma once
 
 #include "sched/turns_block_movers_test.h"

@@ -213,13 +213,15 @@ Plan random_plan_with_endless_stops(unsigned seed, double seconds) {
 Plan random_plan_with_captures(unsigned seed, double seconds) {
   Plan plan = random_plan_with_blocks(seed, seconds);
   Dice dice(seed + 2'500'000'003u);
-  // More than drains and moves take, and less than it takes until others free by chance what somebody waits for.
+  // More than drains and moves take, and less than it takes until others free by chance what
+  // somebody waits for.
   plan.settings.yield_deadline = std::chrono::seconds(4);
   const auto excuses = [](const ScriptLine& line) {  // who does not yield
     return line.act != Act::kStart && line.act != Act::kEnd;
   };
   std::erase_if(plan.script, excuses);
-  // Near the border where all fits: turns begin and end again and again, and in each beginning everybody has the GPU.
+  // Near the border where all fits: turns begin and end again and again, and in each beginning
+  // everybody has the GPU.
   for (LeasePlan& lease : plan.leases) {
     lease.captures = dice.one_in(2);
     lease.churns = true;
@@ -315,7 +317,8 @@ double longest_wait(const Plan& plan) {
         std::max(longest_quantum, std::chrono::duration<double>(*gpu.quantum).count());
   }
   constexpr double kSwitch = 6;  // moving 80 GiB both ways, draining, letting through
-  // Whoever had more than its part because nobody else could use it makes up for four quanta at most.
+  // Whoever had more than its part because nobody else could use it makes up for four quanta at
+  // most.
   const double others = (turns + 5) * (longest_quantum + kSwitch) * 2;
   return others / (1 - plan.settings.priority_share);
 }

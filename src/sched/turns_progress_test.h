@@ -1,5 +1,5 @@
-// What must hold on the simulated machine of what goes on there: that something does, that nobody is refused for what others
-// are, and that what moved is counted. For turns_world_test.cpp only.
+// What must hold on the simulated machine of what goes on there: that something does, that nobody
+// is refused for what others are, and that what moved is counted. For turns_world_test.cpp only.
 #pragma once
 
 #include "sched/turns_movers_test.h"
@@ -23,7 +23,8 @@ class Progress : protected Movers {
     still_since_.resize(plan.leases.size(), -1);
   }
 
-  // What a lease has on a GPU, there or not, or has asked for there; and what of everyone cannot move.
+  // What a lease has on a GPU, there or not, or has asked for there; and what of everyone cannot
+  // move.
   Bytes movable_of(std::size_t lease, std::size_t g) const {
     Bytes sum;
     for (const auto& t : tenants_) {
@@ -101,7 +102,8 @@ class Progress : protected Movers {
                        [&](const LeaseTerms::Gpu& gpu) { return gpus[gpu_index(gpu.uuid)] != 0; });
   }
 
-  // Nobody waits where nothing goes on. A GPU may be kept for a lease that waits for another of its GPUs.
+  // Nobody waits where nothing goes on. A GPU may be kept for a lease that waits for another of its
+  // GPUs.
   void watch_progress(const std::vector<char>& waits, double to) {
     std::vector<char> lively = lively_gpus();
     const auto stuck = [&](std::size_t i) { return waits[i] && !is_lively(i, lively); };
@@ -130,7 +132,8 @@ class Progress : protected Movers {
     }
   }
 
-  // Who asks for what has room is given it, whoever else has none; and what would take another's room is not to be had.
+  // Who asks for what has room is given it, whoever else has none; and what would take another's
+  // room is not to be had.
   void check_judgement(const Residency& before, const Grow& grow, const Actions& actions) {
     for (const Action& action : actions) {
       const auto* answer = std::get_if<AnswerGrow>(&action);

@@ -1,4 +1,5 @@
-// What must hold on the simulated machine at any time, whatever happens. For turns_world_test.cpp only.
+// What must hold on the simulated machine at any time, whatever happens. For turns_world_test.cpp
+// only.
 #pragma once
 
 #include "sched/turns_progress_test.h"

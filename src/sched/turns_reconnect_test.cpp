@@ -1,4 +1,5 @@
-// Tenants that lose their connection and come back, and what the driver shows beside what they tell.
+// Tenants that lose their connection and come back, and what the driver shows beside what they
+// tell.
 #include "sched/turns.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Hours of a machine in seconds, with a seed: what Turns promises, whatever happens.
 //
-// A failure prints its seed and the shortest script that still fails; TURNS_SEEDS=FROM-TO runs others, as
-// many as wanted, each for TURNS_SECONDS of virtual time.
+// A failure prints its seed and the shortest script that still fails; TURNS_SEEDS=FROM-TO runs
+// others, as many as wanted, each for TURNS_SECONDS of virtual time.
 #include "sched/turns_world_test.h"
 #include "testing/effort.h"
 
@@ -58,13 +58,14 @@ TEST(TurnsSimulation, NothingIsExceededAndNobodyStarvesWhateverHappens) {
   simulate_many(random_plan);
 }
 
-// One that is aside neither has nor gets a turn, its memory goes out, and once it is back it waits no
-// longer than anybody.
+// One that is aside neither has nor gets a turn, its memory goes out, and once it is back it waits
+// no longer than anybody.
 TEST(TurnsSimulation, NorWhenLeasesArePutAsideAndTakenBack) {
   simulate_many(random_plan_with_asides);
 }
 
-// A daemon that starts without a GPU serves the others, and what is on that one it knows when it is back.
+// A daemon that starts without a GPU serves the others, and what is on that one it knows when it is
+// back.
 TEST(TurnsSimulation, NorWhenGpusAreLostAndFoundAgain) { simulate_many(random_plan_with_losses); }
 
 // Who has lied once is measured before others get the room that it says it left.
@@ -90,31 +91,32 @@ TEST(TurnsSimulation, NorWhenWhatCannotBeMovedGrowsWithoutAsking) {
   simulate_many(random_plan_with_outsiders);
 }
 
-// No lease has more in host memory than was reserved for it, all of it is there for it at any time, and turns have
-// the rest.
+// No lease has more in host memory than was reserved for it, all of it is there for it at any time,
+// and turns have the rest.
 TEST(TurnsSimulation, NorWhenLeasesHaveMoreThanAGpuHas) {
   simulate_many(random_plan_with_oversize);
 }
 
 TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {
   if (testing::kSanitized) return;
-  // A newcomer's credit; a turn that was over before room for its first memory was made; turns that began again and
-  // again on one of a lease's two GPUs and put it back in the line for the other; priorities on both, whose budgets were
-  // never spent at the same time.
+  // A newcomer's credit; a turn that was over before room for its first memory was made; turns that
+  // began again and again on one of a lease's two GPUs and put it back in the line for the other;
+  // priorities on both, whose budgets were never spent at the same time.
   for (const unsigned seed : {1008u, 6097u, 20079u, 20853u}) {
     const Plan plan = random_plan(seed, 3600);
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
   }
-  // Room that was left over where memory was brought back, and that nobody gave back when that was moved out again.
+  // Room that was left over where memory was brought back, and that nobody gave back when that was
+  // moved out again.
   {
     const Plan plan = random_plan_with_oversize(50290, 3600);
     const Outcome outcome = simulate(plan);
     ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);
   }
-  // More out than host memory may take: a lease put aside while another's memory was on its way out to make room for it;
-  // one that came back beside others who had been admitted without it. A rank whose kernel waited for another's launch when
-  // the daemon went.
+  // More out than host memory may take: a lease put aside while another's memory was on its way out
+  // to make room for it; one that came back beside others who had been admitted without it. A rank
+  // whose kernel waited for another's launch when the daemon went.
   for (const unsigned seed : {21094u, 30638u, 30655u, 120109u}) {
     const Plan plan = random_plan_with_asides(seed, 3600);
     const Outcome outcome = simulate(plan);
@@ -122,8 +124,9 @@ TEST(TurnsSimulation, SeedsThatFoundSomethingOnce) {
   }
 }
 
-// So did these, of memory in blocks. Room that came back while more was coming, and was said to be in vain; less room than a block,
-// beside what was coming; room for a tenant that still moved out, and more orders to move out than host memory has room for.
+// So did these, of memory in blocks. Room that came back while more was coming, and was said to be
+// in vain; less room than a block, beside what was coming; room for a tenant that still moved out,
+// and more orders to move out than host memory has room for.
 TEST(TurnsSimulation, SeedsThatFoundSomethingInBlocksOnce) {
   if (testing::kSanitized) return;
   const std::pair<unsigned, double> found[] = {{2, 30}, {17, 600}, {761, 300}};
@@ -204,8 +207,8 @@ TEST(TurnsSimulation, PausesAreUsedByTheOther) {
   EXPECT_NEAR(outcome.run[0], outcome.run[1], 0.05 * plan.seconds);
 }
 
-// Pauses shorter than moving there and back: near the end of a turn they are used nevertheless, as the turn has paid for
-// its moving by then.
+// Pauses shorter than moving there and back: near the end of a turn they are used nevertheless, as
+// the turn has paid for its moving by then.
 TEST(TurnsSimulation, ShortPausesEndTurnsThatHaveLastedLong) {
   LeasePlan a = busy_lease(1, gib(20), 1);
   LeasePlan b = busy_lease(2, gib(20), 1);
@@ -230,8 +233,9 @@ TEST(TurnsSimulation, AServerThatIsIdleBetweenItsRequestsDoesNotKeepTheTurn) {
   EXPECT_LE(outcome.waited[0], 5);
 }
 
-// A server with a request every other second, beside a training, and a bus that is slower than it was taken for: until
-// that is known, the training's memory is never back when the next request comes.
+// A server with a request every other second, beside a training, and a bus that is slower than it
+// was taken for: until that is known, the training's memory is never back when the next request
+// comes.
 TEST(TurnsSimulation, AHigherOneThatComesAndGoesFasterThanMemoryMovesStarvesNobody) {
   LeasePlan server = busy_lease(1, gib(20), 1);
   server.terms.priority = 10;
@@ -244,7 +248,8 @@ TEST(TurnsSimulation, AHigherOneThatComesAndGoesFasterThanMemoryMovesStarvesNobo
   EXPECT_GE(outcome.run[1], 0.25 * plan.seconds);
 }
 
-// The training's quantum is some 2 s. It is over long before the next request comes, and is no reason to wait.
+// The training's quantum is some 2 s. It is over long before the next request comes, and is no
+// reason to wait.
 TEST(TurnsSimulation, ARequestThatComesRarelyWaitsForNothingButItsMemory) {
   LeasePlan server = busy_lease(1, gib(8), 1);
   server.work = 0.001;

@@ -1,5 +1,5 @@
-// The tenants of the simulated machine: they submit, pause and drain. Messages take time and arrive in
-// order. For turns_world_test.cpp only.
+// The tenants of the simulated machine: they submit, pause and drain. Messages take time and arrive
+// in order. For turns_world_test.cpp only.
 #pragma once
 
 #include "sched/turns_timeline_test.h"
@@ -115,7 +115,8 @@ class Tenants : protected Timeline {
     drain_in(t, plan_of(*t).kernel * t->uniform());
   }
 
-  // It records a graph, and wants memory for that: nothing of it ends before it is told whether it has that.
+  // It records a graph, and wants memory for that: nothing of it ends before it is told whether it
+  // has that.
   void capture(Tenant* t) {
     ++t->shift;
     t->captures = true;

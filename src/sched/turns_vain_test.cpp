@@ -18,8 +18,8 @@ class VainTurns : public TurnsTest {
   }
 };
 
-// It was granted memory, say, and has not made it: nothing is to be had of it until it says so, and asking on and on
-// would keep both sides busy with that.
+// It was granted memory, say, and has not made it: nothing is to be had of it until it says so, and
+// asking on and on would keep both sides busy with that.
 TEST_F(VainTurns, ATenantThatHasNothingToBringOutIsNotAskedOnAndOn) {
   let_b_need_a(hollow);
   pass(seconds(1));
@@ -32,7 +32,8 @@ TEST_F(VainTurns, ATenantThatHasNothingToBringOutIsNotAskedOnAndOn) {
   EXPECT_TRUE(holds(kLeaseB));
 }
 
-// Room that a tenant does not use says nothing of what it has there: others need not wait for it to be tried again.
+// Room that a tenant does not use says nothing of what it has there: others need not wait for it to
+// be tried again.
 TEST_F(VainTurns, WhoBringsNothingBackIsNoReasonForOthersToWait) {
   add_two_that_do_not_fit();
   unused.insert(kA);

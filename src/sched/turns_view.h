@@ -41,7 +41,8 @@ struct LeaseView {
   std::vector<Gpu> gpus;
 };
 
-// Of a LeaseView what can be had without comparing the lease with all others: for all leases, each second.
+// Of a LeaseView what can be had without comparing the lease with all others: for all leases, each
+// second.
 struct LeaseTurn {
   bool takes_turns = false;
   bool holds = false;  // or has it and is not ready yet

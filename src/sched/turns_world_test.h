@@ -1,7 +1,8 @@
-// A simulated machine for Turns: tenants that submit, pause, allocate, drain, move memory piece by piece,
-// stop, die and fail, with messages that take time. Virtual time, one seed, no surprises.
+// A simulated machine for Turns: tenants that submit, pause, allocate, drain, move memory piece by
+// piece, stop, die and fail, with messages that take time. Virtual time, one seed, no surprises.
 //
-// What happens from outside is a script, so that a failure can be cut down to the few lines that cause it.
+// What happens from outside is a script, so that a failure can be cut down to the few lines that
+// cause it.
 #pragma once
 
 #include "sched/turns.h"
@@ -94,7 +95,8 @@ struct Outcome {
 };
 
 Outcome simulate(const Plan& plan);
-// No lease that can run waits longer: everybody else's turns, by weight, and what priorities may take.
+// No lease that can run waits longer: everybody else's turns, by weight, and what priorities may
+// take.
 double longest_wait(const Plan& plan);
 // The same plan with as little of its script as still fails.
 Plan cut_down(const Plan& plan);
@@ -113,7 +115,8 @@ Plan random_plan_with_endless_stops(unsigned seed, double seconds);
 Plan random_plan_with_outsiders(unsigned seed, double seconds);
 // The same as that with blocks, with leases that record graphs, and allocate in them.
 Plan random_plan_with_captures(unsigned seed, double seconds);
-// As that with asides, with leases of which a part lies in host memory for good, and less host memory.
+// As that with asides, with leases of which a part lies in host memory for good, and less host
+// memory.
 Plan random_plan_with_oversize(unsigned seed, double seconds);
 
 }  // namespace gpurota::sched::testing_world

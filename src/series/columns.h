@@ -1,6 +1,8 @@
-// The figures that are kept of a GPU and of a lease in each step of time, and how those of several steps become one. Pure.
+// The figures that are kept of a GPU and of a lease in each step of time, and how those of several
+// steps become one. Pure.
 //
-// A column is never removed and never changes its meaning, as rows on the disk have them by their places; new ones go to the end.
+// A column is never removed and never changes its meaning, as rows on the disk have them by their
+// places; new ones go to the end.
 #pragma once
 
 #include <array>
@@ -12,7 +14,8 @@ namespace gpurota::series {
 
 enum class Kind : std::uint8_t { kGpu, kLease };
 
-// Of a GPU. Loads are per mille, memory is MiB, power is tenths of a watt, heat is tenths of a degree.
+// Of a GPU. Loads are per mille, memory is MiB, power is tenths of a watt, heat is tenths of a
+// degree.
 enum GpuColumn : std::size_t {
   kLoad,
   kMaxLoad,

@@ -1,4 +1,5 @@
-// Makes one step of time of several: averages, each weighted by the seconds that were sampled, the highest, sums. Pure.
+// Makes one step of time of several: averages, each weighted by the seconds that were sampled, the
+// highest, sums. Pure.
 #pragma once
 
 #include "series/row.h"

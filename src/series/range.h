@@ -21,8 +21,9 @@ struct Plan {
   std::chrono::seconds step() const { return kShapes[ring].step * group; }
   bool operator==(const Plan&) const = default;
 };
-// The finest ring that reaches back to `since`, and at most so many points, of which there are two at least. A ring that lacks less at
-// the beginning than a step of the next one reaches back: the question took some time to come.
+// The finest ring that reaches back to `since`, and at most so many points, of which there are two
+// at least. A ring that lacks less at the beginning than a step of the next one reaches back: the
+// question took some time to come.
 Plan plan(WallTime since, WallTime until, WallTime now, std::size_t most_points);
 
 struct Point {

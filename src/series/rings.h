@@ -1,7 +1,9 @@
-// What GPUs and leases were like, at three resolutions, each a ring: a new step takes the place of the one a round ago. Pure.
+// What GPUs and leases were like, at three resolutions, each a ring: a new step takes the place of
+// the one a round ago. Pure.
 //
-// A coarser step is made of the finer ones when time has left it, so a daemon that starts goes on where the last one was stopped or
-// killed. What a machine was not sampled in (it was off, suspended, or had no daemon) is a gap.
+// A coarser step is made of the finer ones when time has left it, so a daemon that starts goes on
+// where the last one was stopped or killed. What a machine was not sampled in (it was off,
+// suspended, or had no daemon) is a gap.
 #pragma once
 
 #include "core/series_row.h"
@@ -25,9 +27,11 @@ struct Shape {
 inline constexpr std::array<Shape, 3> kShapes = {{{std::chrono::seconds(1), 900},    // 15 minutes
                                                   {std::chrono::seconds(10), 8640},  // 24 hours
                                                   {std::chrono::seconds(300), 25920}}};  // 90 days
-// Leases in one row: those that were there longest, of these the oldest. So a row, and all rings, have a bound.
+// Leases in one row: those that were there longest, of these the oldest. So a row, and all rings,
+// have a bound.
 inline constexpr std::size_t kMostLeases = 32;
-// A clock that is set back by so much or less is waited for; by more, what it leaves in the future is discarded.
+// A clock that is set back by so much or less is waited for; by more, what it leaves in the future
+// is discarded.
 inline constexpr std::chrono::seconds kPatience{10};
 
 // What all rows come to at most, of a machine with so many GPUs.
@@ -39,10 +43,11 @@ class Rings {
 
   // A sample of a second. Times may come in any order.
   void add(WallTime now, std::vector<Entry> entries);
-  // All that is stored; what is there already counts before it. Rows that are later than `now` are discarded, also on the disk. What
-  // is here and not stored counts as changed.
+  // All that is stored; what is there already counts before it. Rows that are later than `now` are
+  // discarded, also on the disk. What is here and not stored counts as changed.
   void restore(std::vector<SeriesRow> rows, WallTime now);
-  // The rows that have changed since they were last taken; one without data is no more. If they could not be stored, put_back().
+  // The rows that have changed since they were last taken; one without data is no more. If they
+  // could not be stored, put_back().
   std::vector<SeriesRow> take_changed();
   void put_back(const std::vector<SeriesRow>& rows);
 
@@ -63,7 +68,8 @@ class Rings {
   void close_left(std::int64_t second);
   using Steps = std::array<std::set<std::int64_t>, kShapes.size()>;  // by ring: numbers of steps
   void close_open(std::int64_t second, Steps fed);
-  // Discards what is at or behind this second; of a coarser step that it is in, what the finer ring does not have any more.
+  // Discards what is at or behind this second; of a coarser step that it is in, what the finer ring
+  // does not have any more.
   void discard_from(std::int64_t second);
 
   std::array<std::vector<Slot>, kShapes.size()> slots_;

@@ -1,4 +1,5 @@
-// The rings beside a simple model that keeps every sample: random loads, gaps, restarts, and clocks that are set.
+// The rings beside a simple model that keeps every sample: random loads, gaps, restarts, and clocks
+// that are set.
 #include "series/rings.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,8 @@ class World {
     }
   }
 
-  // Each step that has been closed is what its samples come to, as long as they are in the finer ring; nothing is in the future.
+  // Each step that has been closed is what its samples come to, as long as they are in the finer
+  // ring; nothing is in the future.
   void check() const {
     const std::int64_t end = last_ / 10;
     for (std::int64_t number = end - 80; number < end; ++number) {

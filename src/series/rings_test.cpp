@@ -152,7 +152,8 @@ TEST(Rings, WhatIsStoredOfTheFutureIsRemoved) {
   EXPECT_NE(rings.find(0, stored.front().number), nullptr);
 }
 
-// A round of ten-second steps lies between: the seconds of the old one are there still, its step is not.
+// A round of ten-second steps lies between: the seconds of the old one are there still, its step is
+// not.
 TEST(Rings, AStepIsNotReplacedByOneOfTheRoundBefore) {
   Rings rings;
   run(rings, kStart, 10, 100);

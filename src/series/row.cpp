@@ -52,7 +52,8 @@ std::string body_of(const Entry& entry) {
 
 }  // namespace
 
-// FNV-1a: two GPUs of a machine that get the same number are less likely than two that get the same UUID.
+// FNV-1a: two GPUs of a machine that get the same number are less likely than two that get the same
+// UUID.
 Subject subject_of(const GpuUuid& gpu) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char c : gpu.value) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;

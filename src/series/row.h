@@ -1,6 +1,7 @@
 // A row of a ring: what is known of all GPUs and leases in one step of time, as few bytes. Pure.
 //
-// Numbers are written as LEB128, so that small ones are short; a row of a newer gpurota may have more columns, which are skipped.
+// Numbers are written as LEB128, so that small ones are short; a row of a newer gpurota may have
+// more columns, which are skipped.
 #pragma once
 
 #include "core/gpu.h"

@@ -1,5 +1,6 @@
-// How the values of the ledger stand in SQLite's columns: integers are signed 64-bit (an unsigned number keeps its bits),
-// times are milliseconds since 1970, a process is two columns (number and start), a list is text with commas. Pure.
+// How the values of the ledger stand in SQLite's columns: integers are signed 64-bit (an unsigned
+// number keeps its bits), times are milliseconds since 1970, a process is two columns (number and
+// start), a list is text with commas. Pure.
 #pragma once
 
 #include "base/bytes.h"

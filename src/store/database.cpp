@@ -67,7 +67,8 @@ Result<void> make_file(const std::string& path) {
   return {};
 }
 
-// quick_check reads all pages: some thousand rows of leases, or, on a worker, some ten megabytes of figures over time.
+// quick_check reads all pages: some thousand rows of leases, or, on a worker, some ten megabytes of
+// figures over time.
 Result<void> check_integrity(Database& database) {
   GPUROTA_ASSIGN_OR_RETURN(auto statement, database.prepare("PRAGMA quick_check(1)"));
   GPUROTA_ASSIGN_OR_RETURN(const bool row, statement.step());
@@ -155,16 +156,19 @@ Result<Database> Database::open(const std::string& path) {
   if (result != SQLITE_OK) return fail_sqlite(raw, result, path);
   ::sqlite3_busy_timeout(raw, kBusyMs);
   ::sqlite3_db_config(raw, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-  // EXCLUSIVE before WAL: no shared-memory file, so the state may be on NFS, as home directories are.
+  // EXCLUSIVE before WAL: no shared-memory file, so the state may be on NFS, as home directories
+  // are.
   //
-  // synchronous = NORMAL: a commit writes to the log and does not wait for the disk; LogFile does, on a thread that can. The loss
-  // of power may take the last commits then, each of them whole, and nobody has been told that they are done. What
-  // brings the log into the database, and what begins a new log, waits for the disk by itself.
+  // synchronous = NORMAL: a commit writes to the log and does not wait for the disk; LogFile does,
+  // on a thread that can. The loss of power may take the last commits then, each of them whole, and
+  // nobody has been told that they are done. What brings the log into the database, and what begins
+  // a new log, waits for the disk by itself.
   GPUROTA_TRY(
       database.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;"
                        "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;"
                        "PRAGMA trusted_schema = OFF;"));
-  // Whoever uses the database brings its log into the file; this is for one that grows beyond all measure meanwhile.
+  // Whoever uses the database brings its log into the file; this is for one that grows beyond all
+  // measure meanwhile.
   ::sqlite3_wal_autocheckpoint(raw, kMostFrames);
   GPUROTA_TRY(check_integrity(database));
   return database;

@@ -52,9 +52,10 @@ class Statement {
 
 class Database {
  public:
-  // Opens or makes the file (mode 0600), or ":memory:", with a write-ahead log of which nobody has waited that the disk has it;
-  // held for this process alone. A damaged file is an error that says what to do;
-  // nothing is moved or repaired. Closed before accept(), it leaves its log as it has found it.
+  // Opens or makes the file (mode 0600), or ":memory:", with a write-ahead log of which nobody has
+  // waited that the disk has it; held for this process alone. A damaged file is an error that says
+  // what to do; nothing is moved or repaired. Closed before accept(), it leaves its log as it has
+  // found it.
   static Result<Database> open(const std::string& path);
   // It is what it should be: from now on closing it brings the log into the file and removes it.
   void accept();

@@ -1,5 +1,6 @@
-// The write-ahead log beside the database, as a file whose contents the disk is to have. SQLite writes it; this has a descriptor of
-// its own, so that waiting for the disk holds up nobody who uses the database meanwhile. Used by SqliteStore only.
+// The write-ahead log beside the database, as a file whose contents the disk is to have. SQLite
+// writes it; this has a descriptor of its own, so that waiting for the disk holds up nobody who
+// uses the database meanwhile. Used by SqliteStore only.
 //
 // Who has waited is told that what was written is done. So the mark (store_mark.h) says then how
 // far the log goes: a log that was cut, or damaged, since then is found when the database is opened
@@ -29,8 +30,8 @@ class LogFile {
 
   // A change was written, which ends with this frame.
   void on_commit(std::uint64_t frames);
-  // Returns when the disk has what was written before the call; by one thread at a time. Once it has failed it fails: the kernel
-  // forgets what it could not write, and says so once.
+  // Returns when the disk has what was written before the call; by one thread at a time. Once it
+  // has failed it fails: the kernel forgets what it could not write, and says so once.
   Result<void> sync();
   // What was in it is in the database, and it is empty: what failed is of no matter any more.
   void on_emptied();

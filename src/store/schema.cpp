@@ -301,7 +301,8 @@ Result<void> sync(const std::string& path) {
   return {};
 }
 
-// With what is in the log, whole or not at all. One that an earlier upgrade left, and which failed then, is replaced.
+// With what is in the log, whole or not at all. One that an earlier upgrade left, and which failed
+// then, is replaced.
 Result<void> write_copy(Database& database, const std::string& copy) {
   const std::string unfinished = copy + ".new";
   (void)::unlink(unfinished.c_str());

@@ -1,7 +1,9 @@
-// The rings of figures over time in a file of their own, STATE_DIR/history.db. See ports/series_store.h: for a worker thread.
+// The rings of figures over time in a file of their own, STATE_DIR/history.db. See
+// ports/series_store.h: for a worker thread.
 //
-// A file that is damaged is put aside (history.db.damaged, in place of an earlier one) and a new one begun; one of a newer gpurota is
-// left alone. Neither has anything to do with the leases' database.
+// A file that is damaged is put aside (history.db.damaged, in place of an earlier one) and a new
+// one begun; one of a newer gpurota is left alone. Neither has anything to do with the leases'
+// database.
 #pragma once
 
 #include "ports/series_store.h"

@@ -54,7 +54,8 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::make(Fd lock, const std::strin
       new SqliteStore(std::move(lock), state_dir, std::move(database)));
   if (mark) store->log_.begin_marks({settled, mark->log});
   GPUROTA_TRY(upgrade_schema(store->database_));
-  // With a full disk it serves all the same, as before; gpurota doctor says that it is full, and this is tried again.
+  // With a full disk it serves all the same, as before; gpurota doctor says that it is full, and
+  // this is tried again.
   (void)store->settle();
   return store;
 }
@@ -63,8 +64,8 @@ bool SqliteStore::needs_settling() const {
   return !state_dir_.empty() && database_.changes() != settled_changes_;
 }
 
-// The count first in the new log, and on the disk, then the mark: whatever happens in between, the database knows as much as the
-// mark.
+// The count first in the new log, and on the disk, then the mark: whatever happens in between, the
+// database knows as much as the mark.
 Result<void> SqliteStore::settle() {
   if (!needs_settling()) return {};
   GPUROTA_TRY(log_.end_marks());

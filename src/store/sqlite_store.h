@@ -5,7 +5,8 @@
 //     store.mark             shows that there is one: store_mark.h
 //     state.lock             held by the daemon that uses the directory
 //
-// What stands in which table the *_tables.h files know; here is the file they are in, from its opening to its end.
+// What stands in which table the *_tables.h files know; here is the file they are in, from its
+// opening to its end.
 #pragma once
 
 #include "base/fd.h"
@@ -29,20 +30,21 @@ namespace gpurota::store {
 class SqliteStore final : public ports::Store, public ports::History, public ports::ProgramStore {
  public:
   // Makes the directory if it is not there. kInvalid if another gpurotad uses it or a newer gpurota
-  // wrote it; kDenied if others could write to it; kIo if the database is damaged, or there was one that is
-  // gone or older now: the message says what to do, and nothing was changed.
+  // wrote it; kDenied if others could write to it; kIo if the database is damaged, or there was one
+  // that is gone or older now: the message says what to do, and nothing was changed.
   static Result<std::unique_ptr<SqliteStore>> open(
       const std::string& state_dir,
       std::chrono::milliseconds patience = std::chrono::milliseconds(0));
   // Nothing on disk: for tests.
   static Result<std::unique_ptr<SqliteStore>> open_in_memory();
 
-  // What has returned success is in the database, and a kill -9 does not take it; this waits until a loss of power does not either.
-  // May be called on another thread than the rest, by one at a time. After a failure only settle() helps.
+  // What has returned success is in the database, and a kill -9 does not take it; this waits until
+  // a loss of power does not either. May be called on another thread than the rest, by one at a
+  // time. After a failure only settle() helps.
   Result<void> sync() { return log_.sync(); }
-  // Call now and then (a minute): brings what was written since into the database file, so that losing the log would lose no
-  // more than that, and would be noticed. Does nothing if nothing was written. A few waits for the disk: nothing else but this may be
-  // called meanwhile.
+  // Call now and then (a minute): brings what was written since into the database file, so that
+  // losing the log would lose no more than that, and would be noticed. Does nothing if nothing was
+  // written. A few waits for the disk: nothing else but this may be called meanwhile.
   Result<void> settle();
   bool needs_settling() const;
 

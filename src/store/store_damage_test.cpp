@@ -1,4 +1,5 @@
-// What became of the files since the last daemon: whatever it is, leases are either there or it is said that they are not.
+// What became of the files since the last daemon: whatever it is, leases are either there or it is
+// said that they are not.
 #include "store/sqlite_store.h"
 #include "testing/temp_dir.h"
 

@@ -120,8 +120,9 @@ Result<void> check_is_whole(const std::string& state_dir, const std::string& dat
   const bool began_anew = settled > mark.settled || (log && log->number > mark.log.number);
   const bool is_same = log && log->is_same_log(mark.log);
   const bool has_all = is_same && log->frames >= mark.log.frames;
-  // Another SQLite that has the database open takes the whole log into it when it closes, and removes
-  // the log: sqlite3, or a copy. A log that was lost before has the settling with it, see above.
+  // Another SQLite that has the database open takes the whole log into it when it closes, and
+  // removes the log: sqlite3, or a copy. A log that was lost before has the settling with it, see
+  // above.
   if (mark.log.frames == 0 || began_anew || has_all || !log) return {};
   return fail(
       Code::kIo,

@@ -46,7 +46,8 @@ Rows merge_usage(const Rows& rows, WallTime::duration span, const std::vector<Le
   std::map<Group, std::size_t> groups;
   for (auto lease = rows.begin(); lease != rows.end();) {
     const auto end = end_of_lease(lease, rows.end());
-    // All rows of a lease or none: else it would be counted by one that is merged and by one that is not.
+    // All rows of a lease or none: else it would be counted by one that is merged and by one that
+    // is not.
     const bool fits =
         std::all_of(lease, end, [&](const StoredUsage& row) { return is_within(row, span); });
     for (auto row = lease; row != end; ++row) {

@@ -69,7 +69,8 @@ int write_to(const std::string& path, const std::string& text) {
   return 0;
 }
 
-// Directories below and including `directory`, deepest last. Those that are removed meanwhile may be among them.
+// Directories below and including `directory`, deepest last. Those that are removed meanwhile may
+// be among them.
 Result<std::vector<std::string>> subtree(const std::string& directory) {
   std::vector<std::string> all{directory};
   std::error_code error;
@@ -111,7 +112,8 @@ std::string cgroup_directory(const CgroupMount& mount, std::string_view proc_cgr
   return "";
 }
 
-// Groups cannot be moved to another folder, so who may write to the folder now is who could have made the group.
+// Groups cannot be moved to another folder, so who may write to the folder now is who could have
+// made the group.
 bool is_made_by_root(const std::string& group) {
   const std::size_t slash = group.rfind('/');
   if (slash == group.npos || goes_up(group)) return false;

@@ -1,8 +1,9 @@
 // The command lines of processes, as far as they are known. State thread only; nothing here waits.
 //
-// Reading /proc/PID/cmdline takes the lock of that process's address space, which whoever runs in it
-// can hold as long as they like. So workers read, one for each user (user_workers.h), and what was
-// read last is told meanwhile. Bounded: who has most processes that were asked about is forgotten first.
+// Reading /proc/PID/cmdline takes the lock of that process's address space, which whoever runs in
+// it can hold as long as they like. So workers read, one for each user (user_workers.h), and what
+// was read last is told meanwhile. Bounded: who has most processes that were asked about is
+// forgotten first.
 #pragma once
 
 #include "base/result.h"
@@ -19,14 +20,15 @@
 
 namespace gpurota::sys {
 
-// Of the process that started at `start_ticks`, at most kMostCommandBytes; nullopt: it is gone, or hidden from us.
-// Waits for that process: on a worker only.
+// Of the process that started at `start_ticks`, at most kMostCommandBytes; nullopt: it is gone, or
+// hidden from us. Waits for that process: on a worker only.
 std::optional<std::vector<std::string>> read_command_line(pid_t pid, std::uint64_t start_ticks);
 
 class CommandLines {
  public:
   static constexpr std::size_t kMostProcesses = 4096;
-  // Who asks sooner again is told the same: a process may change its title or execute another program.
+  // Who asks sooner again is told the same: a process may change its title or execute another
+  // program.
   static constexpr Duration kFresh = std::chrono::seconds(5);
   // A first read that takes longer is not worth waiting for.
   static constexpr Duration kPatience = std::chrono::milliseconds(100);

@@ -1,4 +1,5 @@
-// Command lines of processes that let themselves be read at once, late or never: nobody waits for them.
+// Command lines of processes that let themselves be read at once, late or never: nobody waits for
+// them.
 #include "sys/command_lines.h"
 
 #include "base/proc_stat.h"

@@ -80,7 +80,8 @@ std::string read_text(const std::string& path) {
   return fd ? read_all(fd.get(), kLargestText).value_or("") : std::string();
 }
 
-// Which of the files a process has open, by what its descriptors are called: a file that hangs is not touched.
+// Which of the files a process has open, by what its descriptors are called: a file that hangs is
+// not touched.
 std::set<std::string> read_open_files(const std::string& process,
                                       const std::map<std::string, std::string>& names) {
   std::set<std::string> open;

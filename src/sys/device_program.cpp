@@ -17,7 +17,8 @@
 namespace gpurota::sys {
 namespace {
 
-// Instructions as <linux/bpf.h> defines them. Jumps go to an end that is not known yet when they are written.
+// Instructions as <linux/bpf.h> defines them. Jumps go to an end that is not known yet when they
+// are written.
 class Program {
  public:
   enum class End { kNext, kAllow, kRefuse };
@@ -157,8 +158,8 @@ Result<void> set_device_program(const std::string& cgroup, const DeviceFences& f
   }
   GPUROTA_ASSIGN_OR_RETURN(const Fd program, load(device_program(fences)));
   attributes.attach_bpf_fd = static_cast<__u32>(program.get());
-  // Not BPF_F_ALLOW_MULTI, with which the one set before would have to be named, and a lease in another one's group
-  // would be held to the files that both have.
+  // Not BPF_F_ALLOW_MULTI, with which the one set before would have to be named, and a lease in
+  // another one's group would be held to the files that both have.
   attributes.attach_flags = BPF_F_ALLOW_OVERRIDE;
   if (bpf(BPF_PROG_ATTACH, attributes) == 0) return {};
   return fail(Code::kUnavailable,

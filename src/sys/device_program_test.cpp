@@ -1,5 +1,6 @@
-// What a program in a control group can open. Root makes the group and the device files; of numbers without a driver, which a
-// process that may open them cannot open either (ENXIO), but for another reason (EPERM).
+// What a program in a control group can open. Root makes the group and the device files; of numbers
+// without a driver, which a process that may open them cannot open either (ENXIO), but for another
+// reason (EPERM).
 #include "sys/device_program.h"
 
 #include "base/fd.h"

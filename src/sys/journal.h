@@ -1,4 +1,5 @@
-// Log lines to the systemd journal, with their level and what they are about, where the daemon was started by systemd.
+// Log lines to the systemd journal, with their level and what they are about, where the daemon was
+// started by systemd.
 #pragma once
 
 #include "base/log.h"
@@ -11,8 +12,8 @@ namespace gpurota::sys {
 // Whether our stderr goes to the journal (JOURNAL_STREAM names the very file that stderr is).
 bool stderr_is_journal();
 
-// What the journal gets of a line, NAME=VALUE each. The fields `lease`, `uid` and `gpu` (a UUID) have names of their own, by which
-// it is searched: journalctl -u gpurotad LEASE=L12.
+// What the journal gets of a line, NAME=VALUE each. The fields `lease`, `uid` and `gpu` (a UUID)
+// have names of their own, by which it is searched: journalctl -u gpurotad LEASE=L12.
 std::vector<std::string> journal_entry(log::Level level, const std::string& line,
                                        const log::Fields& fields);
 

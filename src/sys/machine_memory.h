@@ -1,4 +1,5 @@
-// The memory of the machine, as the kernel reports it. Any thread; reads /proc/meminfo, which never blocks.
+// The memory of the machine, as the kernel reports it. Any thread; reads /proc/meminfo, which never
+// blocks.
 #pragma once
 
 #include "base/bytes.h"

@@ -1,5 +1,5 @@
-// The sockets at which systemd listens for the daemon (gpurotad.socket): who connects while no daemon runs waits there for the next
-// one. Called once, at start, before there are threads.
+// The sockets at which systemd listens for the daemon (gpurotad.socket): who connects while no
+// daemon runs waits there for the next one. Called once, at start, before there are threads.
 #pragma once
 
 #include "base/fd.h"
@@ -10,8 +10,9 @@
 
 namespace gpurota::sys {
 
-// The passed socket that listens at each of `paths`, in their order; none where it was not passed. They are close-on-exec, and the
-// environment says no more of them. kInvalid, with what to do, if something else was passed: nobody would answer those who wait there.
+// The passed socket that listens at each of `paths`, in their order; none where it was not passed.
+// They are close-on-exec, and the environment says no more of them. kInvalid, with what to do, if
+// something else was passed: nobody would answer those who wait there.
 Result<std::vector<Fd>> take_passed_sockets(const std::vector<std::string>& paths);
 
 }  // namespace gpurota::sys

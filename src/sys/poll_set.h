@@ -1,9 +1,9 @@
 // Many descriptors behind one: an epoll of their own, which the event loop watches as one source.
 //
 // For the connections of clients. sd-event asks the kernel for everything that is ready before each
-// single callback, so that with a thousand ready connections each callback pays for a thousand. Here a
-// batch is taken and served; those left over are first in the next. Used by sd_event_loop.cpp on the
-// loop's thread; sources may outlive the set.
+// single callback, so that with a thousand ready connections each callback pays for a thousand.
+// Here a batch is taken and served; those left over are first in the next. Used by
+// sd_event_loop.cpp on the loop's thread; sources may outlive the set.
 #pragma once
 
 #include "base/fd.h"
@@ -25,7 +25,8 @@ class PollSet {
                                             std::function<void(unsigned events)> callback);
   // Ready while one of the descriptors is.
   int fd() const { return state_->epoll.get(); }
-  // Calls back for some of those that are ready, in turn. More urgent sources of the loop wait so long.
+  // Calls back for some of those that are ready, in turn. More urgent sources of the loop wait so
+  // long.
   void dispatch();
 
  private:

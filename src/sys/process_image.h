@@ -1,8 +1,9 @@
-// What another process has mapped of ours and of the driver, and what its environment told libgpurota.
+// What another process has mapped of ours and of the driver, and what its environment told
+// libgpurota.
 //
-// Reading it takes the lock of that process's address space, which whoever runs in it can hold for as long
-// as they like (a page of a slow FUSE file is enough): call read_process_image on a Worker, never on
-// the loop's thread. The note_… functions are pure.
+// Reading it takes the lock of that process's address space, which whoever runs in it can hold for
+// as long as they like (a page of a slow FUSE file is enough): call read_process_image on a Worker,
+// never on the loop's thread. The note_… functions are pure.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// How long the rounds of the event loop take: for so long one callback, or one batch of them, kept everybody else
-// waiting. Pure; the loop's thread.
+// How long the rounds of the event loop take: for so long one callback, or one batch of them, kept
+// everybody else waiting. Pure; the loop's thread.
 #pragma once
 
 #include "core/time.h"

@@ -1,6 +1,7 @@
 // The page that the daemon shares with one tenant (abi/page.h): a sealed memfd and its mapping.
 //
-// Nobody can resize it, so no access of ours can fault whatever the tenant does with its descriptor.
+// Nobody can resize it, so no access of ours can fault whatever the tenant does with its
+// descriptor.
 #pragma once
 
 #include "abi/page.h"

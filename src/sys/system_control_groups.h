@@ -1,4 +1,5 @@
-// The machine's control groups: /proc/PID/cgroup and cgroup v2 where it is mounted. See ports/control_groups.h.
+// The machine's control groups: /proc/PID/cgroup and cgroup v2 where it is mounted. See
+// ports/control_groups.h.
 #pragma once
 
 #include "ports/control_groups.h"

@@ -40,7 +40,8 @@ tl::unexpected<Error> out_of_descriptors(int error_number) {
       error_number);
 }
 
-// Hidden or gone? Both look the same in /proc where hidepid is set. Neither, if nothing could be opened: `why` is errno.
+// Hidden or gone? Both look the same in /proc where hidepid is set. Neither, if nothing could be
+// opened: `why` is errno.
 tl::unexpected<Error> unreadable(pid_t pid, int why) {
   if (is_shortage(why)) return out_of_descriptors(why);
   if (::kill(pid, 0) == 0 || errno == EPERM) {
@@ -209,8 +210,9 @@ Result<std::vector<std::string>> SystemProcesses::command_of(pid_t pid) {
   return commands_.of(*process);
 }
 
-// What the parent's first thread made, which is all that a program without other threads has. The kernel lists the oldest first, and
-// who asks has just made it: so only the newest are looked at, as a user may have ten thousand.
+// What the parent's first thread made, which is all that a program without other threads has. The
+// kernel lists the oldest first, and who asks has just made it: so only the newest are looked at,
+// as a user may have ten thousand.
 Result<pid_t> SystemProcesses::child_called(const ports::ProcessId& parent, pid_t number) {
   const std::size_t depth = numbers_of(parent.pid).size();
   if (depth <= 1) return number;

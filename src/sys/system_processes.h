@@ -1,6 +1,7 @@
 // The machine's processes and control groups: pidfds, /proc, cgroup v2. See ports/processes.h.
 //
-// Where the kernel hides other users' processes (hidepid), an unprivileged daemon does not see them.
+// Where the kernel hides other users' processes (hidepid), an unprivileged daemon does not see
+// them.
 #pragma once
 
 #include "ports/processes.h"
@@ -19,8 +20,8 @@ class SystemProcesses : public ports::Processes {
  public:
   // `loop` tells of deaths and must outlive this.
   explicit SystemProcesses(ports::EventLoop& loop);
-  // Which boot this is, and where control groups are; as good as done where no error is. Without them nobody can be told to
-  // have been there before.
+  // Which boot this is, and where control groups are; as good as done where no error is. Without
+  // them nobody can be told to have been there before.
   Result<void> read_machine();
 
   Result<HandlePtr> open(const ports::ProcessId& process) override;

@@ -209,7 +209,8 @@ TEST_F(SystemProcessesTest, AChildIsWhatItsParentCallsIt) {
   ASSERT_TRUE(here);
   EXPECT_EQ(*processes_.child_called(here->id(), 4711), 4711) << "one pid namespace: no question";
 
-  // A process that is 1 in a pid namespace of its own, with many children; we are told of the first and the last.
+  // A process that is 1 in a pid namespace of its own, with many children; we are told of the first
+  // and the last.
   int told[2];
   ASSERT_EQ(::pipe2(told, O_CLOEXEC), 0);
   const pid_t maker = ::fork();

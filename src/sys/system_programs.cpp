@@ -51,7 +51,8 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return out;
 }
 
-// What follows runs between fork and execve, beside threads that may have held any lock: it makes system calls only.
+// What follows runs between fork and execve, beside threads that may have held any lock: it makes
+// system calls only.
 
 [[noreturn]] void give_up(std::string_view why) {
   (void)!::write(STDERR_FILENO, why.data(), why.size());
@@ -65,7 +66,8 @@ bool become(uid_t uid, gid_t gid, const std::vector<gid_t>& groups) {
          ::syscall(SYS_setresuid, uid, uid, uid) == 0;
 }
 
-// The daemon is spared when memory runs out, and has many files open; a program of the site's is like any other.
+// The daemon is spared when memory runs out, and has many files open; a program of the site's is
+// like any other.
 void forget_our_limits() {
   const int score = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (score >= 0) (void)!::write(score, "0", 1);

@@ -1,9 +1,11 @@
-// Runs programs as children of this process, or, where systemd has started us, as units that systemd-run asks for. State thread only;
-// starting one takes a fork.
+// Runs programs as children of this process, or, where systemd has started us, as units that
+// systemd-run asks for. State thread only; starting one takes a fork.
 //
-// A child is in a session of its own, in /, with an environment of three variables, as the user that was named; whatever it leaves
-// behind is killed with it. A unit is outside of our sandbox, which a child could not leave: it may become that user, and use the
-// network. The text is in a file in memory, so nobody waits until it is read; of what comes on standard error the first line is kept.
+// A child is in a session of its own, in /, with an environment of three variables, as the user
+// that was named; whatever it leaves behind is killed with it. A unit is outside of our sandbox,
+// which a child could not leave: it may become that user, and use the network. The text is in a
+// file in memory, so nobody waits until it is read; of what comes on standard error the first line
+// is kept.
 #pragma once
 
 #include "ports/accounts.h"
@@ -24,7 +26,8 @@ namespace gpurota::sys {
 
 class SystemPrograms final : public ports::ProgramRunner {
  public:
-  // `systemd_run`: empty where programs are our children. Shared: a question that hangs outlives this.
+  // `systemd_run`: empty where programs are our children. Shared: a question that hangs outlives
+  // this.
   SystemPrograms(ports::EventLoop& loop, std::shared_ptr<ports::Accounts> accounts,
                  std::string systemd_run);
   ~SystemPrograms() override;

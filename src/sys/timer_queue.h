@@ -1,5 +1,6 @@
-// The timers of one urgency, behind one source of sd-event: setting one needs memory and nothing else of the system, so that
-// what is to happen later does happen. Used by sd_event_loop.cpp on the loop's thread; timers may outlive the queue.
+// The timers of one urgency, behind one source of sd-event: setting one needs memory and nothing
+// else of the system, so that what is to happen later does happen. Used by sd_event_loop.cpp on the
+// loop's thread; timers may outlive the queue.
 #pragma once
 
 #include "base/result.h"

@@ -1,8 +1,8 @@
-// What users are called. State thread only. A name service may be a directory on the network: a worker
-// asks it, and what is known holds meanwhile.
+// What users are called. State thread only. A name service may be a directory on the network: a
+// worker asks it, and what is known holds meanwhile.
 //
-// Whoever is new is waited for briefly, so that people see names and not numbers; but never while an
-// earlier question has no answer, so a service that hangs costs one such wait. Bounded.
+// Whoever is new is waited for briefly, so that people see names and not numbers; but never while
+// an earlier question has no answer, so a service that hangs costs one such wait. Bounded.
 #pragma once
 
 #include "core/time.h"
@@ -32,7 +32,8 @@ class UserNames {
 
   // "alice"; the number where there is no such account, and until there is an answer.
   std::string name_of(uid_t uid);
-  // The account to which a subordinate id belongs; any other number itself, also until there is an answer.
+  // The account to which a subordinate id belongs; any other number itself, also until there is an
+  // answer.
   uid_t owner_of(uid_t uid);
 
  private:

@@ -1,9 +1,9 @@
-// A worker for each user, for reading what this user's processes can keep from being read for as long as they
-// like (process_image.h, command_lines.h). Whoever does that holds up what is read of their own
-// processes, and nobody else's. State thread only.
+// A worker for each user, for reading what this user's processes can keep from being read for as
+// long as they like (process_image.h, command_lines.h). Whoever does that holds up what is read of
+// their own processes, and nobody else's. State thread only.
 //
-// A read that hangs for good costs its thread. There are kMost threads at most; idle ones make way, and
-// while all of them are busy nothing is read of further users. The log says so once.
+// A read that hangs for good costs its thread. There are kMost threads at most; idle ones make way,
+// and while all of them are busy nothing is read of further users. The log says so once.
 #pragma once
 
 #include "core/time.h"
@@ -36,7 +36,8 @@ class UserWorkers {
   UserWorkers(const UserWorkers&) = delete;
   UserWorkers& operator=(const UserWorkers&) = delete;
 
-  // As Worker::run, on the worker of `uid`. False: it has no place, and neither function will ever run.
+  // As Worker::run, on the worker of `uid`. False: it has no place, and neither function will ever
+  // run.
   template <class Job, class Done>
   bool run(uid_t uid, Job job, Done done) {
     Worker* const worker = find(uid);

@@ -3,9 +3,10 @@
 //   worker.run([probe, gpu] { return probe->read_sample(gpu); },   // on the worker's thread
 //              [this](GpuSample sample) { on_sample(sample); });    // on the loop's thread
 //
-// Jobs run in order, one at a time. Made, used and destroyed on the loop's thread. Signals are blocked
-// in the worker's thread. A job that hangs is left behind with its thread when the worker is destroyed:
-// what it uses must be its own (shared, not borrowed). Where no thread can be had one is made later: jobs wait for it.
+// Jobs run in order, one at a time. Made, used and destroyed on the loop's thread. Signals are
+// blocked in the worker's thread. A job that hangs is left behind with its thread when the worker
+// is destroyed: what it uses must be its own (shared, not borrowed). Where no thread can be had one
+// is made later: jobs wait for it.
 #pragma once
 
 #include "ports/event_loop.h"
@@ -52,8 +53,9 @@ class Worker {
       return [done = std::move(done), result] { done(std::move(*result)); };
     });
   }
-  // For who would rather wait a little than go on without the answer: if the job is over within `patience`, done runs
-  // before this returns, else on the loop as ever. Tells which. Where there is no thread it does not wait.
+  // For who would rather wait a little than go on without the answer: if the job is over within
+  // `patience`, done runs before this returns, else on the loop as ever. Tells which. Where there
+  // is no thread it does not wait.
   template <class Job, class Done>
   bool run_and_wait(std::chrono::milliseconds patience, Job job, Done done) {
     const auto answer = std::make_shared<std::optional<std::invoke_result_t<Job&>>>();

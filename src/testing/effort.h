@@ -1,5 +1,5 @@
-// How much a test tries that computes for long in one thread: with sanitizers a tenth, as they find there what a little shows, and take ten
-// times as long.
+// How much a test tries that computes for long in one thread: with sanitizers a tenth, as they find
+// there what a little shows, and take ten times as long.
 #pragma once
 
 #include <algorithm>

@@ -18,7 +18,8 @@ class FakeControlGroups final : public ports::ControlGroups {
   explicit FakeControlGroups(std::function<void(pid_t)> kill_process)
       : kill_process_(std::move(kill_process)) {}
 
-  // A living process is in that group, or in its parent's if none is named; children of nobody are in one for all.
+  // A living process is in that group, or in its parent's if none is named; children of nobody are
+  // in one for all.
   void put(pid_t pid, const std::string& group, pid_t parent);
   void forget(pid_t pid) { of_process_.erase(pid); }
 

@@ -31,7 +31,8 @@ class FakeGpuProbe final : public ports::GpuProbe {
   void set_figures(const GpuUuid& gpu, const GpuFigures& figures);
   void set_load(const GpuUuid& gpu, std::optional<int> percent);
   void set_error(const GpuUuid& gpu, const std::string& error);  // empty: healthy again
-  // From now on every read fails with this error (the driver is not there); `clear_failure` ends it.
+  // From now on every read fails with this error (the driver is not there); `clear_failure` ends
+  // it.
   void set_failure(Error error);
   void clear_failure();
   // What is read of this GPU hangs, as a dying GPU makes the driver do, until unblock().

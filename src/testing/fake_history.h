@@ -1,4 +1,5 @@
-// A history that is kept in memory, for tests: a copy is what a daemon that is killed now leaves. One thread.
+// A history that is kept in memory, for tests: a copy is what a daemon that is killed now leaves.
+// One thread.
 #pragma once
 
 #include "ports/history.h"

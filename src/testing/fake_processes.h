@@ -1,8 +1,8 @@
 // Processes and cgroups that exist only in the test.
 //
-// die() makes a process dead for every handle at once; its on_death callbacks are posted to the loop.
-// SIGKILL kills, SIGTERM, SIGINT and SIGHUP too unless the process was made stubborn. Signals are
-// recorded, whether they kill or not. Single-threaded.
+// die() makes a process dead for every handle at once; its on_death callbacks are posted to the
+// loop. SIGKILL kills, SIGTERM, SIGINT and SIGHUP too unless the process was made stubborn. Signals
+// are recorded, whether they kill or not. Single-threaded.
 #pragma once
 
 #include "ports/processes.h"

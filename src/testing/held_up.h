@@ -1,4 +1,5 @@
-// Work on other threads that is held up until the test lets it go, by a key: a process, a user. Any thread.
+// Work on other threads that is held up until the test lets it go, by a key: a process, a user. Any
+// thread.
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,5 @@
-// A store without a disk, for tests of what happens when storing fails. Tests of the store itself and
-// of restarts use SqliteStore.
+// A store without a disk, for tests of what happens when storing fails. Tests of the store itself
+// and of restarts use SqliteStore.
 #pragma once
 
 #include "ports/store.h"

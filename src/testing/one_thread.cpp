@@ -1,4 +1,5 @@
-// In tests that are not said to have threads (gpurota_test in cmake/GpurotaModule.cmake): the thread sanitizer does not run them.
+// In tests that are not said to have threads (gpurota_test in cmake/GpurotaModule.cmake): the
+// thread sanitizer does not run them.
 #include <cstdio>
 #include <cstdlib>
 

@@ -41,10 +41,12 @@ std::optional<Container> of_lxc(Text name) {
   return Container{"lxc", std::string(name.substr(kPrefix.size())), {}, {}};
 }
 
-// Whose group has an id alone for its name: docker's in its own place, else that of one of containerd's (docker with --cgroup-parent, nerdctl).
+// Whose group has an id alone for its name: docker's in its own place, else that of one of
+// containerd's (docker with --cgroup-parent, nerdctl).
 const char* engine_above(Text above) { return above == "docker" ? "docker" : "containerd"; }
 
-// "pod1b4e…" by cgroupfs, "kubepods-burstable-pod1b4e_….slice" by systemd, where '_' stands for '-'.
+// "pod1b4e…" by cgroupfs, "kubepods-burstable-pod1b4e_….slice" by systemd, where '_' stands for
+// '-'.
 std::string pod_of(Text name) {
   if (name.ends_with(".slice")) name.remove_suffix(Text(".slice").size());
   constexpr Text kMark = "pod";

@@ -13,8 +13,8 @@ constexpr std::uint64_t kSlack = 8;  // an eighth
 
 Bytes most_baseline(Bytes size) { return std::max(mib(512), Bytes(size.count() / 100)); }
 
-// What the driver shows for a process, without memory that another one has made. A driver that shows
-// less than what is imported does not show that memory here.
+// What the driver shows for a process, without memory that another one has made. A driver that
+// shows less than what is imported does not show that memory here.
 Bytes own_memory(const SeenProcess& process) {
   const Bytes used = process.used.value_or(Bytes());
   return used >= process.imported ? used - process.imported : used;

@@ -2,11 +2,11 @@
 //
 //   hidden = used − Σ over leases of max(charge, listed) − Σ listed outside leases − baseline
 //
-// `listed` is with the little that the driver has beside each process. Memory that several processes
-// have counts once: at its exporter, or at one importer if the exporter is gone.
-// Used by the daemon after each reading of a GPU, and after each change of its leases. All who must
-// know of such memory (placement, turns, fillers, the watch, status, metrics) are given this
-// answer. No running lease is ended or made smaller because of it.
+// `listed` is with the little that the driver has beside each process. Memory that several
+// processes have counts once: at its exporter, or at one importer if the exporter is gone. Used by
+// the daemon after each reading of a GPU, and after each change of its leases. All who must know of
+// such memory (placement, turns, fillers, the watch, status, metrics) are given this answer. No
+// running lease is ended or made smaller because of it.
 #pragma once
 
 #include "watch/finding.h"

@@ -2,8 +2,9 @@
 //
 // Used by the daemon on its state thread, after every look at a GPU. A finding begins at the first
 // look that shows it and ends when it has not been seen for a while, so that what flickers is
-// reported once. Nothing is stopped on the word of a single look, and never a process that is within
-// its lease while that is within its limit, unless libgpurota is loaded there and does not hold it.
+// reported once. Nothing is stopped on the word of a single look, and never a process that is
+// within its lease while that is within its limit, unless libgpurota is loaded there and does not
+// hold it.
 #pragma once
 
 #include "watch/ages.h"
@@ -22,9 +23,11 @@ class Watcher {
   // After a look. A GPU that did not answer is not a look: nothing begins or ends then.
   std::vector<Step> decide(const Look& look, const Policy& policy, TimePoint now);
 
-  // What has not ended, in the order it was found: also what the last looks did not show, for a moment.
+  // What has not ended, in the order it was found: also what the last looks did not show, for a
+  // moment.
   std::vector<Finding> open() const { return findings(false); }
-  // Of these what the last look at the GPU showed: what people are shown beside what else it showed.
+  // Of these what the last look at the GPU showed: what people are shown beside what else it
+  // showed.
   std::vector<Finding> seen() const { return findings(true); }
   bool has_open(const GpuUuid& gpu) const;
 

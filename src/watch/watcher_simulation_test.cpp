@@ -1,7 +1,7 @@
 // A machine with users who keep and break the rules, at random from a seed. Whatever happens: every
 // finding begins and ends once, what breaks the rules is found at the next look, what keeps them is
-// never in a finding and never stopped, and nothing is stopped that policy does not stop. A program that
-// is not limited although libgpurota is there is found when it has been so for a while.
+// never in a finding and never stopped, and nothing is stopped that policy does not stop. A program
+// that is not limited although libgpurota is there is found when it has been so for a while.
 #include "watch/classify.h"
 #include "watch/watcher.h"
 

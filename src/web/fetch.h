@@ -1,5 +1,6 @@
-// Fetches a short text from each of several URLs at the same time, each within a time limit. Follows no redirection, asks no proxy, speaks http and
-// https only, and checks certificates. By libcurl, whose header stays in fetch.cpp; where gpurota-web is built without it (no_fetch.cpp),
+// Fetches a short text from each of several URLs at the same time, each within a time limit.
+// Follows no redirection, asks no proxy, speaks http and https only, and checks certificates. By
+// libcurl, whose header stays in fetch.cpp; where gpurota-web is built without it (no_fetch.cpp),
 // make_fetcher() says so. One thread.
 #pragma once
 

@@ -1,6 +1,7 @@
-// The machines of a site on one page: asks the gpurota-web of each for its totals, while somebody looks, and tells its own to those that know the
-// token. Read-only, and no scheduler: nothing of what a peer says has an effect beyond its row. A thread of its own waits for the peers; all
-// else returns at once. Any thread.
+// The machines of a site on one page: asks the gpurota-web of each for its totals, while somebody
+// looks, and tells its own to those that know the token. Read-only, and no scheduler: nothing of
+// what a peer says has an effect beyond its row. A thread of its own waits for the peers; all else
+// returns at once. Any thread.
 #pragma once
 
 #include "web/fetch.h"

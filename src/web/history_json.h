@@ -1,5 +1,6 @@
-// The daemon's History as JSON for the charts of the page: one list of numbers for each figure of each GPU, all of the same length, null where
-// nothing is known. Pure. docs/operate/web-page.md lists the fields.
+// The daemon's History as JSON for the charts of the page: one list of numbers for each figure of
+// each GPU, all of the same length, null where nothing is known. Pure. docs/operate/web-page.md
+// lists the fields.
 #pragma once
 
 #include "proto/methods.h"

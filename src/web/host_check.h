@@ -1,7 +1,7 @@
 // Where gpurota-web listens, and which Host headers it answers to. Pure.
 //
-// A page in somebody's browser may make a name of its own point to 127.0.0.1 and read what is served
-// there (DNS rebinding); the Host header then has that name, and is refused.
+// A page in somebody's browser may make a name of its own point to 127.0.0.1 and read what is
+// served there (DNS rebinding); the Host header then has that name, and is refused.
 #pragma once
 
 #include "base/result.h"

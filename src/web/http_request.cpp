@@ -78,7 +78,8 @@ void read_header(std::string_view name, std::string_view value, HttpRequest& req
   if (is_word(name, "accept-encoding")) request.accepts_gzip = has_gzip(value);
 }
 
-// To every answer. 'self' is this program: the page asks no other host for anything, and has no style or script in its HTML.
+// To every answer. 'self' is this program: the page asks no other host for anything, and has no
+// style or script in its HTML.
 constexpr std::string_view kForEveryAnswer =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src "
     "'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
@@ -177,7 +178,8 @@ std::optional<Result<HttpRequest>> parse_request(std::string_view received) {
   while (!head.empty()) {
     const std::string_view line = next_line(head);
     const std::size_t colon = line.find(':');
-    // A name with a space, and a line that goes on with the last one, are read differently by others.
+    // A name with a space, and a line that goes on with the last one, are read differently by
+    // others.
     if (colon == line.npos || line.substr(0, colon).find_first_of(" \t") != line.npos) {
       return fail(Code::kInvalid, "a header of this request is malformed");
     }

@@ -1,6 +1,7 @@
-// A request and its answer, as far as gpurota-web needs HTTP: the head, the body of a POST whose length is told, and
-// the connection is closed after the answer. Every answer forbids a browser what the page does not need: scripts and styles
-// of others, frames, and sending where it came from. Pure.
+// A request and its answer, as far as gpurota-web needs HTTP: the head, the body of a POST whose
+// length is told, and the connection is closed after the answer. Every answer forbids a browser
+// what the page does not need: scripts and styles of others, frames, and sending where it came
+// from. Pure.
 #pragma once
 
 #include "base/result.h"

@@ -1,7 +1,8 @@
-// Serves HTTP to whoever connects, however they behave: one thread reads and writes for all of them,
-// nobody is waited for longer than kPatience, and when there are too many, or what they do not read is too much, whoever has most of
-// that makes room (Visitor::group): first with what has taken longest to say what it wants. Who asks for a stream becomes one of the viewers, which have a number and a patience of their own.
-// Used by gpurota-web; never interprets a path.
+// Serves HTTP to whoever connects, however they behave: one thread reads and writes for all of
+// them, nobody is waited for longer than kPatience, and when there are too many, or what they do
+// not read is too much, whoever has most of that makes room (Visitor::group): first with what has
+// taken longest to say what it wants. Who asks for a stream becomes one of the viewers, which have
+// a number and a patience of their own. Used by gpurota-web; never interprets a path.
 #pragma once
 
 #include "base/fd.h"
@@ -35,7 +36,8 @@ class HttpServer {
     std::function<HttpResponse(const HttpRequest&)> slow;
     // On that thread, too, every Viewers::kPeriod while somebody watches: the next event.
     std::function<std::string()> event{};
-    // On another thread of its own, one at a time: what acts for somebody, which others need not wait for. `quick` says that it is one.
+    // On another thread of its own, one at a time: what acts for somebody, which others need not
+    // wait for. `quick` says that it is one.
     std::function<HttpResponse(const HttpRequest&)> act{};
     // What an administrator has to hear: a certificate that cannot be used.
     std::function<void(const std::string&)> complain{};
@@ -67,7 +69,8 @@ class HttpServer {
     bool sent = false;     // only its hanging up is waited for
   };
 
-  // Of answers that clients have not taken yet; the unit's MemoryMax is 64M. Short ones are always sent.
+  // Of answers that clients have not taken yet; the unit's MemoryMax is 64M. Short ones are always
+  // sent.
   static constexpr std::size_t kMostUnsent = 16u << 20;
   static constexpr std::size_t kAlwaysSent = 4096;
   static constexpr std::uint64_t kEventId = 0;  // as if the viewers were a connection

@@ -1,5 +1,6 @@
-// Makes the JSON that the web page reads: an object field by field, in the order in which they are added. Used by page_json.cpp and
-// history_json.cpp. Pure. What is made here is valid UTF-8 without a line end, so that it is one line of an event stream.
+// Makes the JSON that the web page reads: an object field by field, in the order in which they are
+// added. Used by page_json.cpp and history_json.cpp. Pure. What is made here is valid UTF-8 without
+// a line end, so that it is one line of an event stream.
 #pragma once
 
 #include "base/bytes.h"
@@ -19,7 +20,8 @@ struct Json {
   std::string text;
 };
 
-// Foreign text: invalid UTF-8 and what could drive a terminal is replaced (base/text.h), '<', '>' and '&' are escaped.
+// Foreign text: invalid UTF-8 and what could drive a terminal is replaced (base/text.h), '<', '>'
+// and '&' are escaped.
 Json json_text(std::string_view foreign);
 
 inline Json to_json(Json value) { return value; }

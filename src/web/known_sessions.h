@@ -1,5 +1,6 @@
-// The sessions that have begun at this page, and how many calls each may make just now. A session that the daemon has ended may still be here; one
-// that is not here is asked about nowhere. Not for several threads at a time.
+// The sessions that have begun at this page, and how many calls each may make just now. A session
+// that the daemon has ended may still be here; one that is not here is asked about nowhere. Not for
+// several threads at a time.
 //
 // Bounded for each user and in all: whoever signs in again and again loses sessions of their own.
 #pragma once
@@ -21,7 +22,8 @@ class KnownSessions {
   // So fast may a session call, after so many at once.
   static constexpr int kCallsPerSecond = 20;
   static constexpr int kCallsAtOnce = 60;
-  // The daemon has half as many of a user: those it has ended go first, as they are not used any more.
+  // The daemon has half as many of a user: those it has ended go first, as they are not used any
+  // more.
   static constexpr std::size_t kMostOfUser = 32;
   static constexpr std::size_t kMost = 4096;
 

@@ -1,5 +1,5 @@
-// Where gpurota-web listens: sockets of its own, or those at which systemd listens for it (gpurota-web.socket), so that nobody else can have the port
-// while it is restarted. Never waits.
+// Where gpurota-web listens: sockets of its own, or those at which systemd listens for it
+// (gpurota-web.socket), so that nobody else can have the port while it is restarted. Never waits.
 #pragma once
 
 #include "base/fd.h"
@@ -20,8 +20,9 @@ struct Listener {
 // kIo, with what to do, if somebody else has the port.
 Result<Listener> listen_at(const ListenAddress& address);
 
-// What systemd has passed to this process; none elsewhere. Once, before there are threads: the environment says no more of them. kInvalid, with
-// what to do: something else than sockets that listen at addresses and ports.
+// What systemd has passed to this process; none elsewhere. Once, before there are threads: the
+// environment says no more of them. kInvalid, with what to do: something else than sockets that
+// listen at addresses and ports.
 Result<std::vector<Listener>> take_passed_listeners();
 
 // Whether other users cannot have this port while nobody listens there.
@@ -31,7 +32,8 @@ bool is_kept_for_root(const ListenAddress& address);
 struct Visitor {
   Fd socket;
   std::string address;
-  // Whom it counts for: an address, of IPv6 its network (/64), and one for all of this machine's own.
+  // Whom it counts for: an address, of IPv6 its network (/64), and one for all of this machine's
+  // own.
   std::string group;
 };
 // Nothing: nobody waits any more.

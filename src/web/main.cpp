@@ -1,5 +1,5 @@
-// gpurota-web: serves the web page, /metrics, /healthz and /readyz. A client of the daemon without rights of its own; who is signed in at the page
-// acts by their own.
+// gpurota-web: serves the web page, /metrics, /healthz and /readyz. A client of the daemon without
+// rights of its own; who is signed in at the page acts by their own.
 #include "base/standard_streams.h"
 #include "web/http_server.h"
 #include "web/listener.h"
@@ -26,7 +26,8 @@ std::string text_of(const ListenAddress& address) {
   return (six ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
 }
 
-// Those of systemd; where there are none, or --listen names another address, one of our own. `options` says then where the first one is.
+// Those of systemd; where there are none, or --listen names another address, one of our own.
+// `options` says then where the first one is.
 Result<std::vector<Listener>> listen(Options& options) {
   GPUROTA_ASSIGN_OR_RETURN(std::vector<Listener> listeners, take_passed_listeners());
   const bool elsewhere =

@@ -157,7 +157,8 @@ void add_turns(Text& text, const proto::Status::Reply& status,
            turns.host_budget_bytes.count());
 }
 
-// How many of `items` have each word of an enum; all words appear, so that series do not come and go.
+// How many of `items` have each word of an enum; all words appear, so that series do not come and
+// go.
 template <class Enum, class Items, class WordOf>
 void add_by_word(Text& text, const char* key, const Items& items, WordOf word_of_item) {
   std::map<std::string, std::uint64_t> counts;

@@ -1,7 +1,8 @@
 // The state of the daemon in the text format of Prometheus. Pure.
 //
-// Labels are indices of GPUs and words of the interface, so their number is bounded by the machine; no
-// user, note, command or lease is one, unless the site wants it. What a driver calls a GPU is escaped.
+// Labels are indices of GPUs and words of the interface, so their number is bounded by the machine;
+// no user, note, command or lease is one, unless the site wants it. What a driver calls a GPU is
+// escaped.
 #pragma once
 
 #include "core/time.h"
@@ -21,7 +22,8 @@ struct Snapshot {
   std::optional<proto::ListTurns::Reply> turns{};  // empty: the daemon tells nothing of them
 };
 
-// Series that the site may want: there are as many as users, leases and pods, and everybody who may read them sees whose they are.
+// Series that the site may want: there are as many as users, leases and pods, and everybody who may
+// read them sees whose they are.
 struct Extra {
   bool per_user = false;
   bool per_lease = false;

@@ -29,7 +29,8 @@ struct Options {
 
 Result<Options> parse_options(int argc, char** argv);
 
-// Whether it may serve there as it is asked to: elsewhere than at this machine by TLS, or knowingly without.
+// Whether it may serve there as it is asked to: elsewhere than at this machine by TLS, or knowingly
+// without.
 Result<void> check_address(const Options& options, const ListenAddress& address);
 
 // What this machine is called.

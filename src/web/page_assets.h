@@ -1,5 +1,5 @@
-// The files of the web page as they are in this program: compressed, made by the build (tools/embed_page.py). None in a program that was built
-// without npm. Any thread.
+// The files of the web page as they are in this program: compressed, made by the build
+// (tools/embed_page.py). None in a program that was built without npm. Any thread.
 #pragma once
 
 #include <string_view>

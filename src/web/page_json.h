@@ -1,5 +1,6 @@
-// What the web page is told of the daemon's answers, as JSON. Pure. Fields are taken one by one: what the protocol gains is not public before
-// somebody adds it here. No note, command, pid, name of a lease or model is told at any level. docs/operate/web-page.md lists the fields.
+// What the web page is told of the daemon's answers, as JSON. Pure. Fields are taken one by one:
+// what the protocol gains is not public before somebody adds it here. No note, command, pid, name
+// of a lease or model is told at any level. docs/operate/web-page.md lists the fields.
 #pragma once
 
 #include "proto/methods.h"
@@ -12,8 +13,9 @@
 
 namespace gpurota::web {
 
-// What everybody who can connect may see. kTotals: GPUs and sums; kNames: also each lease and request, and whose it is; kSignedIn: nothing, and
-// what is at kNames for everybody is for those who have signed in.
+// What everybody who can connect may see. kTotals: GPUs and sums; kNames: also each lease and
+// request, and whose it is; kSignedIn: nothing, and what is at kNames for everybody is for those
+// who have signed in.
 enum class PageLevel { kNone, kTotals, kNames, kSignedIn };
 std::optional<PageLevel> parse_page_level(std::string_view word);
 const char* to_string(PageLevel level);
@@ -22,12 +24,13 @@ inline bool shows_names(PageLevel level) {
   return level == PageLevel::kNames || level == PageLevel::kSignedIn;
 }
 
-// Of /api/now. Without a snapshot, because the daemon does not answer, only that. `sign_in`: how people do (signed_in.h).
-// `machines`: how many the page shows, this one among them.
+// Of /api/now. Without a snapshot, because the daemon does not answer, only that. `sign_in`: how
+// people do (signed_in.h). `machines`: how many the page shows, this one among them.
 std::string now_json(const std::optional<Snapshot>& snapshot, WallTime now, PageLevel level,
                      std::string_view sign_in = "none", std::size_t machines = 1);
 
-// Of /api/events, the newest first. At kTotals only what is about a GPU or the daemon and on nobody's account, without the sentence.
+// Of /api/events, the newest first. At kTotals only what is about a GPU or the daemon and on
+// nobody's account, without the sentence.
 std::string events_json(const proto::Events::Reply& events, PageLevel level);
 
 }  // namespace gpurota::web

@@ -1,5 +1,6 @@
-// A server in front of gpurota-web that has found out who its users are: which header of which peer is the name of a user. Pure, but for
-// reading the file of the secret. That gpurota-web takes such a word is not enough: the daemon takes it only where the site says so
+// A server in front of gpurota-web that has found out who its users are: which header of which peer
+// is the name of a user. Pure, but for reading the file of the secret. That gpurota-web takes such
+// a word is not enough: the daemon takes it only where the site says so
 // (docs/design/web-sessions.md).
 #pragma once
 

@@ -30,7 +30,8 @@ HttpResponse refusal(int status, std::string_view why) {
 
 HttpResponse signed_out() { return refusal(401, "you are signed out"); }
 
-// Cookies of several machines that one browser reaches as localhost have names of their own: by the port.
+// Cookies of several machines that one browser reaches as localhost have names of their own: by the
+// port.
 std::string cookie_name(const HttpRequest& request) {
   const std::size_t colon = request.host.rfind(':');
   const std::string_view port =
@@ -187,7 +188,8 @@ std::optional<HttpResponse> SignedIn::slow_down(std::string_view token) {
   return std::nullopt;
 }
 
-// A connection from which something comes unasked has been hung up on: by a daemon that was restarted.
+// A connection from which something comes unasked has been hung up on: by a daemon that was
+// restarted.
 Result<std::string> SignedIn::Line::ask(const std::string& call, bool read_only,
                                         std::chrono::milliseconds patience) {
   pollfd entry{connection_ ? connection_->fd() : -1, POLLIN, 0};

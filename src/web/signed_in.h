@@ -1,8 +1,10 @@
-// Who is signed in at the page, as far as gpurota-web knows: it tells the daemon that it serves the page, exchanges the secrets of links for
-// sessions, and passes on calls that come with one (docs/design/web-sessions.md). What a session may do is decided by the daemon.
+// Who is signed in at the page, as far as gpurota-web knows: it tells the daemon that it serves the
+// page, exchanges the secrets of links for sessions, and passes on calls that come with one
+// (docs/design/web-sessions.md). What a session may do is decided by the daemon.
 //
-// A session's token is in two halves: one in a cookie, which no script can read, and one that the page keeps for its origin and sends in a
-// header, which no other site, and nothing else on this host, gets to see. A request needs both.
+// A session's token is in two halves: one in a cookie, which no script can read, and one that the
+// page keeps for its origin and sends in a header, which no other site, and nothing else on this
+// host, gets to see. A request needs both.
 #pragma once
 
 #include "client/locate.h"
@@ -33,17 +35,20 @@ class SignedIn {
   SignedIn(const SignedIn&) = delete;
   SignedIn& operator=(const SignedIn&) = delete;
 
-  // Tells the daemon on a thread of its own that the page is at `url`, for as long as this lives. Once.
+  // Tells the daemon on a thread of its own that the page is at `url`, for as long as this lives.
+  // Once.
   Result<void> begin(std::string url);
   // How people sign in here now: none, link, proxy (links are good then, too). Any thread.
   const char* way_in() const;
 
-  // Of a POST: what is wrong with it, as far as can be known at once. Nothing: act() has the answer. Any thread.
+  // Of a POST: what is wrong with it, as far as can be known at once. Nothing: act() has the
+  // answer. Any thread.
   std::optional<HttpResponse> refuse(const HttpRequest& request);
   // Waits for the daemon. One at a time.
   HttpResponse act(const HttpRequest& request);
 
-  // Where only those who are signed in see the page (PageLevel::kSignedIn): as refuse(), of a GET. Nothing: ask admit().
+  // Where only those who are signed in see the page (PageLevel::kSignedIn): as refuse(), of a GET.
+  // Nothing: ask admit().
   std::optional<HttpResponse> refuse_reader(const HttpRequest& request);
   // Nothing: the daemon says that the session is good. Waits for it, on another thread than act().
   std::optional<HttpResponse> admit(const HttpRequest& request);

@@ -1,5 +1,6 @@
-// What gpurota-web answers to each path: metrics and health, the files of the page, and below /api/ what the page shows. HttpServer calls quick()
-// on its own thread and the rest on the one that may wait. Never tells more than its level allows (page_json.h).
+// What gpurota-web answers to each path: metrics and health, the files of the page, and below /api/
+// what the page shows. HttpServer calls quick() on its own thread and the rest on the one that may
+// wait. Never tells more than its level allows (page_json.h).
 #pragma once
 
 #include "web/fleet.h"
@@ -26,7 +27,8 @@ class Site {
     std::string machine{};  // what it is called among others
   };
 
-  // `signed_in`: who act; null: nobody can sign in. `fleet`: null: no other machine, and nobody to tell of this one.
+  // `signed_in`: who act; null: nobody can sign in. `fleet`: null: no other machine, and nobody to
+  // tell of this one.
   Site(client::Location location, Options options, const std::vector<PageAsset>& assets,
        SignedIn* signed_in = nullptr, Fleet* fleet = nullptr)
       : source_(std::move(location)),

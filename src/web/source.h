@@ -1,5 +1,5 @@
-// What gpurota-web knows of the daemon: asked for when somebody wants to know, and its state not more often than
-// once in a while, so that a flood of scrapes costs this process only. Any thread.
+// What gpurota-web knows of the daemon: asked for when somebody wants to know, and its state not
+// more often than once in a while, so that a flood of scrapes costs this process only. Any thread.
 #pragma once
 
 #include "client/locate.h"
@@ -14,7 +14,8 @@ namespace gpurota::web {
 class Source {
  public:
   static constexpr std::chrono::milliseconds kAge{1000};
-  // For all that is asked at once: whoever waits for it is not waited for twice as long (http_server.h).
+  // For all that is asked at once: whoever waits for it is not waited for twice as long
+  // (http_server.h).
   static constexpr std::chrono::milliseconds kPatience{5000};
 
   explicit Source(client::Location location) : location_(std::move(location)) {}

@@ -1,4 +1,5 @@
-// The connection of one browser: plain, or by TLS. Never waits. Used by HttpServer and Viewers, on their thread.
+// The connection of one browser: plain, or by TLS. Never waits. Used by HttpServer and Viewers, on
+// their thread.
 #pragma once
 
 #include "base/fd.h"
@@ -28,7 +29,8 @@ class Stream {
     socket_.reset();
   }
 
-  // As recv(2) and send(2): -1 and errno, which is EAGAIN where it would have to wait. What could not be sent is sent again the same.
+  // As recv(2) and send(2): -1 and errno, which is EAGAIN where it would have to wait. What could
+  // not be sent is sent again the same.
   ssize_t receive(char* into, std::size_t size) {
     return tls_ ? tls_->receive(into, size) : ::recv(fd(), into, size, 0);
   }

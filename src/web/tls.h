@@ -1,5 +1,5 @@
-// TLS by GnuTLS, whose header stays in tls.cpp. Where gpurota-web is built without it (no_tls.cpp), make_tls() says so. Never waits for a
-// peer; reads two small files. One thread.
+// TLS by GnuTLS, whose header stays in tls.cpp. Where gpurota-web is built without it (no_tls.cpp),
+// make_tls() says so. Never waits for a peer; reads two small files. One thread.
 #pragma once
 
 #include "base/result.h"
@@ -35,7 +35,8 @@ class Tls {
 
   // Null: no memory for it. Does not own the socket.
   virtual std::unique_ptr<TlsSession> accept(int socket) = 0;
-  // Takes new files up. An error: they cannot be used, and the old ones are used on; said once for each change.
+  // Takes new files up. An error: they cannot be used, and the old ones are used on; said once for
+  // each change.
   virtual Result<void> refresh(std::chrono::steady_clock::time_point now) = 0;
 };
 

@@ -1,7 +1,8 @@
-// Those who watch: connections that stay and get each new state of the machine as an event (text/event-stream). Each state is made once for all of
-// them. One that does not read what it is sent misses states, and is dropped when it has taken nothing for kPatience. At most kMost at a time:
-// of who has most the oldest makes room for others.
-// Used by HttpServer, on its thread; never waits.
+// Those who watch: connections that stay and get each new state of the machine as an event
+// (text/event-stream). Each state is made once for all of them. One that does not read what it is
+// sent misses states, and is dropped when it has taken nothing for kPatience. At most kMost at a
+// time: of who has most the oldest makes room for others. Used by HttpServer, on its thread; never
+// waits.
 #pragma once
 
 #include "web/stream.h"

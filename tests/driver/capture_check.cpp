@@ -1,5 +1,6 @@
-// What a program does beside its captures, and in them, without harming them. What the driver does call by call is
-// in abi/captures.tsv; these are the habits of programs: a library between them and the driver must keep them legal.
+// What a program does beside its captures, and in them, without harming them. What the driver does
+// call by call is in abi/captures.tsv; these are the habits of programs: a library between them and
+// the driver must keep them legal.
 #include "tests/driver/api.h"
 
 #include <atomic>
@@ -46,7 +47,8 @@ CUresult use_a_pool(CUstream stream) {
   return result == CUDA_SUCCESS ? cuStreamSynchronize(stream) : result;
 }
 
-// Captures the filling of memory in each mode, with `body` in between on this thread and on another.
+// Captures the filling of memory in each mode, with `body` in between on this thread and on
+// another.
 void expect_harmless(const std::function<CUresult()>& body) {
   const WithContext with;
   CUdeviceptr p = 0;

@@ -1,7 +1,7 @@
-// The driver's functions that the test programs call, looked up in libcuda.so.1 by name: the simulated
-// driver's or NVIDIA's, whichever the loader finds. Shared by the conformance checks (api.h), the
-// stress of all families (tests/stress) and the machine of turns (tests/turns); any thread, once
-// load_driver() has returned. Nothing here links to the driver.
+// The driver's functions that the test programs call, looked up in libcuda.so.1 by name: the
+// simulated driver's or NVIDIA's, whichever the loader finds. Shared by the conformance checks
+// (api.h), the stress of all families (tests/stress) and the machine of turns (tests/turns); any
+// thread, once load_driver() has returned. Nothing here links to the driver.
 #pragma once
 
 #include "abi/cuda_abi.h"

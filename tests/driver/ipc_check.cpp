@@ -24,7 +24,8 @@ struct Told {
   std::size_t size = 0, range_size = 0, mapping_size = 0;
 };
 
-// What one process asks of the other: a call to make there, and what goes into it and comes out of it.
+// What one process asks of the other: a call to make there, and what goes into it and comes out of
+// it.
 struct Request {
   CUresult (*call)(Request&) = nullptr;
   CUresult result = CUDA_ERROR_UNKNOWN;
@@ -35,8 +36,8 @@ struct Request {
   Told told = {};
 };
 
-// The process that owns the memory: a child made before the driver is initialised here. It has the same
-// code, and makes the calls that it is asked to make.
+// The process that owns the memory: a child made before the driver is initialised here. It has the
+// same code, and makes the calls that it is asked to make.
 class Owner {
  public:
   static CUresult ask(Request& request, CUresult (*call)(Request&)) {
@@ -79,8 +80,8 @@ class Owner {
   pid_t child_ = -1;
 };
 
-// Memory of the owner, all of whose words are `word`, and its handle; and a context here, one for all
-// checks, to open it in.
+// Memory of the owner, all of whose words are `word`, and its handle; and a context here, one for
+// all checks, to open it in.
 class Owned : public Request {
  public:
   Owned(std::size_t bytes, std::uint32_t value) {

@@ -1,5 +1,5 @@
-// A message and a descriptor to another process, over a socket, as test programs pass exported memory on.
-// Header only; any thread.
+// A message and a descriptor to another process, over a socket, as test programs pass exported
+// memory on. Header only; any thread.
 #pragma once
 
 #include <cstddef>

@@ -95,7 +95,8 @@ struct Shared {
   std::atomic<bool> is_given, work_done;
 };
 
-// Records the event behind work that takes a while, gives its handle away, and stays until it is over.
+// Records the event behind work that takes a while, gives its handle away, and stays until it is
+// over.
 int record_for_another(Shared& shared, int until) {
   WithContext with;
   CUstream stream = nullptr;

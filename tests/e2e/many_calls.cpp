@@ -1,6 +1,8 @@
-// Asks the daemon many times, each time on a connection of its own, as `gpurota status` does: many_calls SOCKET COUNT
+// Asks the daemon many times, each time on a connection of its own, as `gpurota status` does:
+// many_calls SOCKET COUNT
 //
-// Prints how many calls failed and the longest wait for an answer; what failed is on standard error.
+// Prints how many calls failed and the longest wait for an answer; what failed is on standard
+// error.
 #include "client/connection.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// What a client sends over HTTP: whatever it is, it is a request, or a mistake with a reason, or not whole yet; and what is answered has as
-// many headers as we gave it.
+// What a client sends over HTTP: whatever it is, it is a request, or a mistake with a reason, or
+// not whole yet; and what is answered has as many headers as we gave it.
 #include "web/http_request.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// A row of the history, as a damaged disk or another version may have left it: whatever it is, what is read of it is written and read again the same.
+// A row of the history, as a damaged disk or another version may have left it: whatever it is, what
+// is read of it is written and read again the same.
 #include "series/row.h"
 
 #include <cstdint>

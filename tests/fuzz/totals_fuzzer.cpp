@@ -1,5 +1,5 @@
-// What another machine answers, and foreign text on its way to the page: what is shown of it is one line of JSON that is UTF-8, and has nothing a
-// browser could take for markup.
+// What another machine answers, and foreign text on its way to the page: what is shown of it is one
+// line of JSON that is UTF-8, and has nothing a browser could take for markup.
 #include "base/text.h"
 #include "web/fleet.h"
 #include "web/history_json.h"

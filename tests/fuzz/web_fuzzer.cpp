@@ -1,5 +1,5 @@
-// Whatever comes over HTTP or from a driver: the Host header of a request, an address to listen on, and
-// names that end as labels of metrics.
+// Whatever comes over HTTP or from a driver: the Host header of a request, an address to listen on,
+// and names that end as labels of metrics.
 #include "base/text.h"
 #include "web/host_check.h"
 #include "web/metrics.h"

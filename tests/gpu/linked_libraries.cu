@@ -1,9 +1,11 @@
-// A C++ program linked to one of NVIDIA's libraries, whose constructors come to the driver before anybody else's:
+// A C++ program linked to one of NVIDIA's libraries, whose constructors come to the driver before
+// anybody else's:
 //
 //   linked_libraries limit GIB       takes GiB by GiB, up to half as much again; exit 1 if it gets more than GIB
 //   linked_libraries turns SECONDS   holds 6 GiB, computes again and again; exit 1 if a result or a byte differs
 //
-// WITH_CUBLAS, WITH_CUFFT, WITH_CUSOLVER, WITH_CUDNN, WITH_NCCL says which; without one the CUDA runtime alone.
+// WITH_CUBLAS, WITH_CUFFT, WITH_CUSOLVER, WITH_CUDNN, WITH_NCCL says which; without one the CUDA
+// runtime alone.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>

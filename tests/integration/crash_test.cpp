@@ -1,5 +1,5 @@
-// kill -9 of the daemon at every write to its store, before it and after it: no lease is lost, none is
-// invented, and whoever waits keeps its place.
+// kill -9 of the daemon at every write to its store, before it and after it: no lease is lost, none
+// is invented, and whoever waits keeps its place.
 #include "client/connection.h"
 #include "running_daemon.h"
 
@@ -138,7 +138,8 @@ proto::Enqueue request(const char* ticket, const char* kind) {
 }
 
 // A reservation is given back, a run lease takes its place and ends with its command, and a second
-// reservation that waited all the time comes last. Returns whether the daemon was killed on the way.
+// reservation that waited all the time comes last. Returns whether the daemon was killed on the
+// way.
 bool scenario(int crash_at, bool after) {
   MortalDaemon daemon(crash_at, after);
   std::set<std::uint64_t> leases;

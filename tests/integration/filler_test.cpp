@@ -1,5 +1,6 @@
-// Leases of kind filler: who needs their GPU gets it when they have gone, and they are seen to be in
-// somebody's way. The programs that the daemon itself runs as fillers are in tests/e2e/fillers.bats.
+// Leases of kind filler: who needs their GPU gets it when they have gone, and they are seen to be
+// in somebody's way. The programs that the daemon itself runs as fillers are in
+// tests/e2e/fillers.bats.
 #include "running_daemon.h"
 
 #include <gmock/gmock.h>

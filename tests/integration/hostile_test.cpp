@@ -114,7 +114,8 @@ class RawClient {
     }
     return true;
   }
-  // Sends and reads nothing, until no more can be sent within a moment. Returns how many bytes went.
+  // Sends and reads nothing, until no more can be sent within a moment. Returns how many bytes
+  // went.
   std::size_t flood(std::string_view bytes) const {
     std::size_t total = 0;
     std::string_view left = bytes;

@@ -400,8 +400,8 @@ TEST_F(ReservationTest, ItsCommandsSurviveADaemonAndEndWithIt) {
 }
 
 TEST_F(ReservationTest, NobodyExtendsOneThatIsWaitedForButCanShortenIt) {
-  // The daemon's own user is an administrator, and may; the rule itself is held in queue_test of the
-  // daemon. Here: the end moves.
+  // The daemon's own user is an administrator, and may; the rule itself is held in queue_test of
+  // the daemon. Here: the end moves.
   reserve();
   proto::Update update;
   update.lease_id = lease.lease_id;

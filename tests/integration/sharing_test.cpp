@@ -74,7 +74,8 @@ TEST_F(SharingTest, WhoIsNotThereYetIsToBeAskedAgain) {
       << "its process lives";
 }
 
-// Each answer may have a descriptor with it, and those that wait to be read count against the daemon.
+// Each answer may have a descriptor with it, and those that wait to be read count against the
+// daemon.
 TEST_F(SharingTest, WhoDoesNotReadAnswersIsDisconnected) {
   SwapClient owner(daemon.tenant_socket()), opener(daemon.tenant_socket());
   ASSERT_TRUE(join(owner, kKey));

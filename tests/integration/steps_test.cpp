@@ -1,5 +1,6 @@
-// How much the daemon does for a call before it gives its loop back, counted in steps (base/steps.h): what one user asks for at full speed keeps others
-// waiting for no more than that, on any machine.
+// How much the daemon does for a call before it gives its loop back, counted in steps
+// (base/steps.h): what one user asks for at full speed keeps others waiting for no more than that,
+// on any machine.
 #include "base/steps.h"
 
 #include "running_daemon.h"

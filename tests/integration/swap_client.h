@@ -1,5 +1,5 @@
-// A tenant of a swap lease by hand: what libgpurota says over abi/wire_swap.h, without a GPU. A thread
-// of its own answers orders as the library's helper does; memory is only numbers.
+// A tenant of a swap lease by hand: what libgpurota says over abi/wire_swap.h, without a GPU. A
+// thread of its own answers orders as the library's helper does; memory is only numbers.
 #pragma once
 
 #include "abi/page.h"
@@ -64,8 +64,8 @@ class SwapClient {
   };
   std::optional<Opened> open(const gpurota_shared_name& name);
   void ask_to_open(const gpurota_shared_name& name);
-  // From SWAP_HERE on others may open its memory under this key. What it is asked for it writes into the
-  // socket that came with the question: the address of the name.
+  // From SWAP_HERE on others may open its memory under this key. What it is asked for it writes
+  // into the socket that came with the question: the address of the name.
   void set_key(std::uint64_t key);
   // As if the connection had broken.
   void disconnect();

@@ -1,4 +1,5 @@
-// Priority, quantum, limit and soft limit of swap leases: asked for, changed, and what turns make of them.
+// Priority, quantum, limit and soft limit of swap leases: asked for, changed, and what turns make
+// of them.
 #include "running_daemon.h"
 #include "swap_client.h"
 
@@ -132,8 +133,8 @@ TEST_F(SwapLimitsTest, ALeaseThatTakesNoTurnsHasNoQuantum) {
   EXPECT_THAT(daemon.call(update).error().message, HasSubstr("--swap"));
 }
 
-// Its memory was granted: a new daemon that cut it to the new limit would never bring all of it back, and open
-// its gate to a library that waits for the rest.
+// Its memory was granted: a new daemon that cut it to the new limit would never bring all of it
+// back, and open its gate to a library that waits for the rest.
 TEST_F(SwapLimitsTest, WhoNoLongerFitsBesideStrangersWaitsIsToldAndHoldsUpNobody) {
   const LeaseId large = make_lease(), small = make_lease();
   SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());

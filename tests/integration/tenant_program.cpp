@@ -62,7 +62,8 @@ pid_t make_child(bool nobody) {
   if (nobody && ::setuid(65534) != 0) ::_exit(1);
   ::close(ends[0]);
   ::close(ends[1]);
-  // Where there is no cgroup that ends it with the lease, it holds up nobody who waits for our output.
+  // Where there is no cgroup that ends it with the lease, it holds up nobody who waits for our
+  // output.
   for (int fd = 0; fd < 3; ++fd) ::close(fd);
   ::alarm(60);
   ::pause();

@@ -103,7 +103,8 @@ TEST_F(TenantTest, AContextIsMeasuredBeforeItsCreationReturns) {
   EXPECT_EQ(daemon.granted(), mib(518));
 }
 
-// A program that closed its descriptors, say: until the next look nothing else would tell of its context.
+// A program that closed its descriptors, say: until the next look nothing else would tell of its
+// context.
 TEST_F(TenantTest, WhoComesBackIsChargedForItsContextAtOnce) {
   auto first = std::make_unique<WireTenant>(daemon.tenant_socket());
   ASSERT_EQ(first->hello(id()), GPUROTA_OK);

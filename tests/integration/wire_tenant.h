@@ -1,4 +1,5 @@
-// The tenant protocol by hand: what libgpurota says, one message at a time, and what it never would.
+// The tenant protocol by hand: what libgpurota says, one message at a time, and what it never
+// would.
 #pragma once
 
 #include "abi/page.h"

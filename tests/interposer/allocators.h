@@ -1,4 +1,5 @@
-// Threads that keep a library busy while a scenario of traps_probe.cpp does something to its process.
+// Threads that keep a library busy while a scenario of traps_probe.cpp does something to its
+// process.
 #pragma once
 
 #include "probe.h"

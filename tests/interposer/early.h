@@ -1,4 +1,5 @@
-// What early_library.cpp finds of the driver while the program is being loaded, for early_probe.cpp.
+// What early_library.cpp finds of the driver while the program is being loaded, for
+// early_probe.cpp.
 #pragma once
 
 #include "abi/cuda_abi.h"

@@ -1,5 +1,5 @@
-// Looks up functions in the resolver of an IFUNC: before libgpurota is relocated, where early_ifunc_user.cpp, which is
-// relocated before it, has the address of one.
+// Looks up functions in the resolver of an IFUNC: before libgpurota is relocated, where
+// early_ifunc_user.cpp, which is relocated before it, has the address of one.
 #include "early.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// early_probe [LIBRARY]: a program whose functions of the driver were found while it was loaded, or while
-// LIBRARY is opened. Each of them is held to the lease's 256 MiB.
+// early_probe [LIBRARY]: a program whose functions of the driver were found while it was loaded, or
+// while LIBRARY is opened. Each of them is held to the lease's 256 MiB.
 #include "early.h"
 #include "probe.h"
 

@@ -1,5 +1,6 @@
-// libgpurota.so under libraries that use the driver before it is initialised, and after the program has ended.
-// Trap: the constructor of libcublasLt looks driver functions up before that of libgpurota has run.
+// libgpurota.so under libraries that use the driver before it is initialised, and after the program
+// has ended. Trap: the constructor of libcublasLt looks driver functions up before that of
+// libgpurota has run.
 #include "fixture.h"
 
 namespace gpurota::interposer_test {

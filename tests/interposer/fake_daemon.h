@@ -1,5 +1,5 @@
-// A daemon for the tests of libgpurota: speaks abi/wire.h on a real socket, from a thread of the test,
-// with a ledger of a few lines, and misbehaves on request.
+// A daemon for the tests of libgpurota: speaks abi/wire.h on a real socket, from a thread of the
+// test, with a ledger of a few lines, and misbehaves on request.
 //
 // The test's thread sets it up and asks it; every method may be called while tenants are served.
 #pragma once

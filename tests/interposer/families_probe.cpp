@@ -149,7 +149,8 @@ DRIVER_CHECK(a_captured_allocation_is_a_graphs_memory) {
   EXPECT_OK(cuStreamDestroy_v2(stream));
 }
 
-// Created, bound and released, it walks past no limit: it counts until it is unbound, or the object is gone.
+// Created, bound and released, it walks past no limit: it counts until it is unbound, or the object
+// is gone.
 DRIVER_CHECK(memory_bound_to_a_multicast_object_is_charged_until_it_is_unbound) {
   const auto create =
       function<CUresult(CUmemGenericAllocationHandle*, const CUmulticastObjectProp*)>(
@@ -278,8 +279,8 @@ DRIVER_CHECK(what_is_allocated_in_a_green_context_lives_in_the_primary) {
   EXPECT_SAME(charged(), std::size_t{0});
 }
 
-// An allocation at the limit asks the daemon, looks at the pools and trims them; none of that may end a
-// capture that another thread of the program is in the middle of.
+// An allocation at the limit asks the daemon, looks at the pools and trims them; none of that may
+// end a capture that another thread of the program is in the middle of.
 DRIVER_CHECK(a_query_while_capturing_does_not_invalidate_the_programs_capture) {
   const WithContext with;
   CUstream stream = nullptr, other = nullptr;

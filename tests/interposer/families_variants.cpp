@@ -1,6 +1,6 @@
-// The same families in other words: older and newer versions of a function, those of the per-thread stream,
-// entry points asked for in odd ways, and GPUs that are not of the lease. Part of probe_families: a lease of
-// 256 MiB of the first of two GPUs.
+// The same families in other words: older and newer versions of a function, those of the per-thread
+// stream, entry points asked for in odd ways, and GPUs that are not of the lease. Part of
+// probe_families: a lease of 256 MiB of the first of two GPUs.
 #include "tests/driver/api.h"
 #include "tests/driver/device_memory.h"
 #include "tests/interposer/families_probe.h"
@@ -206,7 +206,8 @@ DRIVER_CHECK(an_allocation_is_charged_to_the_pool_that_was_made_current_by_locat
   check_charge_of_current_pool(set_by_location);
 }
 
-// A stream may allocate from the pool of any GPU, and a graph have memory on any: no context is needed there.
+// A stream may allocate from the pool of any GPU, and a graph have memory on any: no context is
+// needed there.
 DRIVER_CHECK(memory_on_a_gpu_that_is_not_of_the_lease_is_refused_by_pools_and_graphs) {
   const auto default_pool =
       function<CUresult(CUmemoryPool*, CUdevice)>("cuDeviceGetDefaultMemPool");
@@ -249,7 +250,8 @@ DRIVER_CHECK(no_pool_is_uncounted_however_many_there_are) {
   EXPECT_SAME(charged(), std::size_t{0});
 }
 
-// Handles that are had by address keep memory that is mapped nowhere any more, whatever number they bear.
+// Handles that are had by address keep memory that is mapped nowhere any more, whatever number they
+// bear.
 DRIVER_CHECK(memory_is_charged_until_its_last_handle_is_released_wherever_that_came_from) {
   const WithContext with;
   constexpr std::size_t kSize = 64 * kMiB;

@@ -1,5 +1,5 @@
-// libgpurota.so as programs meet it: preloaded, on the simulated driver, with a daemon that speaks the
-// tenant protocol.
+// libgpurota.so as programs meet it: preloaded, on the simulated driver, with a daemon that speaks
+// the tenant protocol.
 #include "fixture.h"
 
 #include <csignal>

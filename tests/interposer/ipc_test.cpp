@@ -135,7 +135,8 @@ TEST_F(SharedMemory, BeyondTheLimitIsRefusedAndItsMakerKeepsIt) {
   EXPECT_EQ(daemon_->bad_messages(), 0);
 }
 
-// As PyTorch shares expandable segments: what was exported stays, in turns too, and is the same for both.
+// As PyTorch shares expandable segments: what was exported stays, in turns too, and is the same for
+// both.
 TEST_F(SharedMemory, OfASwapLeaseIsSharedAsDescriptorsWhileTurnsAreTakenAway) {
   daemon_.reset();
   SwapDaemon swap(socket_path(), {{uuids_[0], 1024 * kMiB}}, {.disturbs = true, .seed = 51});
@@ -159,7 +160,8 @@ TEST_F(SharedMemory, OfASwapLeaseIsSharedAsDescriptorsWhileTurnsAreTakenAway) {
   EXPECT_EQ(swap.bad(), "");
 }
 
-// What cuMemAlloc gave in a lease whose memory moves: a handle of ours, which stands in for the driver's.
+// What cuMemAlloc gave in a lease whose memory moves: a handle of ours, which stands in for the
+// driver's.
 class SharedSwapMemory : public SharedMemory {
  protected:
   static constexpr std::uint64_t kContext = 100 * kMiB;  // as SwapBehaviour says

@@ -1,9 +1,11 @@
-// A program that looks at GPUs through NVML, as nvidia-smi, pynvml and frameworks do. Prints what it is
-// told, one line per answer: "memory GPU VERSION total free used", "processes GPU KIND VERSION pid…".
+// A program that looks at GPUs through NVML, as nvidia-smi, pynvml and frameworks do. Prints what
+// it is told, one line per answer: "memory GPU VERSION total free used", "processes GPU KIND
+// VERSION pid…".
 //
 //   nvml_probe LOOKUP [cuda]    LOOKUP: "linked", or how to ask dlsym: "handle", "default", "next"
 //
-// With `cuda` it first takes 64 MiB on GPU 0, prints "cuda total free", and waits for a line at the end.
+// With `cuda` it first takes 64 MiB on GPU 0, prints "cuda total free", and waits for a line at the
+// end.
 #include "abi/cuda_abi.h"
 #include "abi/nvml_abi.h"
 

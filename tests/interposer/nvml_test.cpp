@@ -1,5 +1,5 @@
-// NVML inside a lease: its slice as the memory, its processes as the processes, whatever the program
-// looks with, and whether or not it uses CUDA.
+// NVML inside a lease: its slice as the memory, its processes as the processes, whatever the
+// program looks with, and whether or not it uses CUDA.
 #include "fixture.h"
 
 #include <map>

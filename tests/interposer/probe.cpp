@@ -1,6 +1,6 @@
-// A CUDA program for the tests of libgpurota: one scenario per run, exit code 0 if the driver answered
-// as it should. Compiled twice: linked to libcuda, and finding all functions at run time, in the way
-// that PROBE_LOOKUP says.
+// A CUDA program for the tests of libgpurota: one scenario per run, exit code 0 if the driver
+// answered as it should. Compiled twice: linked to libcuda, and finding all functions at run time,
+// in the way that PROBE_LOOKUP says.
 #include "probe.h"
 
 #include <cerrno>

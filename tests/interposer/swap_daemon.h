@@ -1,6 +1,7 @@
-// A daemon for the tests of swap tenants: speaks abi/wire_swap.h on a real socket from a thread of the test, and
-// if it is to disturb, takes the turn away from its tenants at random: closes the gate, lets submissions through
-// while it does not drain, evicts some or all memory, restores it, opens again.
+// A daemon for the tests of swap tenants: speaks abi/wire_swap.h on a real socket from a thread of
+// the test, and if it is to disturb, takes the turn away from its tenants at random: closes the
+// gate, lets submissions through while it does not drain, evicts some or all memory, restores it,
+// opens again.
 //
 // It keeps books as the daemon does, and counts what does not agree with them.
 #pragma once

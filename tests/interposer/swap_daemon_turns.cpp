@@ -1,4 +1,5 @@
-// What happens to a tenant by itself: the gate orders and moves of turns. Another part of swap_daemon.cpp.
+// What happens to a tenant by itself: the gate orders and moves of turns. Another part of
+// swap_daemon.cpp.
 #include "fake_wire.h"
 #include "swap_daemon.h"
 

@@ -1,5 +1,6 @@
-// A CUDA program with more memory than its lease has of the GPU: one allocation that fits nowhere in one piece, many
-// that come after, and some that it maps itself. It knows every byte, and looks at all of them in the end.
+// A CUDA program with more memory than its lease has of the GPU: one allocation that fits nowhere
+// in one piece, many that come after, and some that it maps itself. It knows every byte, and looks
+// at all of them in the end.
 #include "tests/driver/device_memory.h"
 #include "tests/interposer/swap_probe.h"
 
@@ -17,7 +18,8 @@ class Program {
     std::vector<unsigned char> bytes;  // what is there
   };
 
-  // Until there is no room: most of it in one piece, one that is here and there, and some of other kinds.
+  // Until there is no room: most of it in one piece, one that is here and there, and some of other
+  // kinds.
   bool fill() {
     std::size_t free = 0, total = 0;
     if (!OK(cuMemGetInfo_v2(&free, &total))) return false;
@@ -33,7 +35,8 @@ class Program {
     return !g_wrong;
   }
 
-  // Something is changed by the host, something copied on the GPU, something filled; something is read.
+  // Something is changed by the host, something copied on the GPU, something filled; something is
+  // read.
   bool work() {
     Buffer& to = any();
     const Buffer& from = any();
@@ -139,8 +142,8 @@ class Program {
 
 }  // namespace
 
-// Fills its memory, says so, works until it is told to go on; replaces half, checks all, says so, and frees it
-// when told to.
+// Fills its memory, says so, works until it is told to go on; replaces half, checks all, says so,
+// and frees it when told to.
 int main() {
   if (!load_driver() || !OK(cuInit(0))) return 2;
   const WithContext with;

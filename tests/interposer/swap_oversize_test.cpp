@@ -1,5 +1,5 @@
-// A program of one and a half times what its lease has of the GPU: the rest lies in host memory, and every byte is as it was
-// written, also while turns are taken away.
+// A program of one and a half times what its lease has of the GPU: the rest lies in host memory,
+// and every byte is as it was written, also while turns are taken away.
 #include "fixture.h"
 #include "swap_daemon.h"
 
@@ -98,7 +98,8 @@ TEST_F(Oversize, WithoutItTheProgramGetsWhatTheGpuHas) {
   end();
 }
 
-// Frees, streams, captures, contexts, aliases and exports of all kinds, with some of the memory in host memory.
+// Frees, streams, captures, contexts, aliases and exports of all kinds, with some of the memory in
+// host memory.
 TEST_F(Oversize, AllKindsOfAllocationsShareWhatThereIs) {
   start_swap_daemon({.disturbs = true, .oversize = 200 * kMiB, .seed = 43});
   Program probe({foreign(PROBE_SIM), "--dir", dir_.file("machine"), PROBE_MACHINE, "--",

@@ -1,7 +1,7 @@
-// A CUDA program whose memory is taken away and brought back while it works: what it reads must be what it
-// wrote. One scenario per run; prints what was wrong. PROBE_BUFFERS: how many each of two threads holds, 9 MiB on
-// average (6). PROBE_CONTEXTS: how many threads make and end contexts (1); of two, one may get the handle of a context that the
-// other ends.
+// A CUDA program whose memory is taken away and brought back while it works: what it reads must be
+// what it wrote. One scenario per run; prints what was wrong. PROBE_BUFFERS: how many each of two
+// threads holds, 9 MiB on average (6). PROBE_CONTEXTS: how many threads make and end contexts (1);
+// of two, one may get the handle of a context that the other ends.
 #include "tests/interposer/swap_probe.h"
 
 #include <cstdlib>
@@ -348,7 +348,8 @@ int overwrite(int times) {
   return OK(cuMemFree_v2(p)) ? 0 : 1;
 }
 
-// Mapped memory outlives the contexts: it is freed when there is none, or used again in the next one.
+// Mapped memory outlives the contexts: it is freed when there is none, or used again in the next
+// one.
 int orphan(bool frees) {
   if (!OK(cuInit(0))) return 1;
   Orphan orphan;

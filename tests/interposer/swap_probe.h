@@ -1,5 +1,5 @@
-// What the programs in swap leases share: how they say what was wrong, and how they are told to go on; and the parts
-// of swap_probe, when it ends. Any thread.
+// What the programs in swap leases share: how they say what was wrong, and how they are told to go
+// on; and the parts of swap_probe, when it ends. Any thread.
 #pragma once
 
 #include "tests/driver/api.h"
@@ -59,7 +59,8 @@ inline bool same(unsigned read, unsigned wanted, int line) {
 }
 #define SAME(read, wanted) same(read, wanted, __LINE__)
 
-// No room in the lease is no fault: others of it, or what cannot move, have it. True if it is there.
+// No room in the lease is no fault: others of it, or what cannot move, have it. True if it is
+// there.
 inline bool got(CUresult result, int line) {
   return result != CUDA_ERROR_OUT_OF_MEMORY && ok(result, "an allocation", line);
 }
@@ -85,7 +86,8 @@ inline bool check(const Buffer& buffer, CUstream stream, Random& random) {
   return true;
 }
 
-// Captures in the thread's own stream, and a thread that allocates beside them (swap_probe_capture.cpp).
+// Captures in the thread's own stream, and a thread that allocates beside them
+// (swap_probe_capture.cpp).
 void capture_per_thread();
 void allocate_beside_captures(CUcontext context);
 // Memory in stream order, at the limit (swap_probe_pools.cpp).

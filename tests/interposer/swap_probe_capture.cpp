@@ -1,4 +1,5 @@
-// Captures as a program does them that was compiled for per-thread default streams; and as it is told to relax.
+// Captures as a program does them that was compiled for per-thread default streams; and as it is
+// told to relax.
 #include "tests/interposer/swap_probe.h"
 
 #include <thread>

@@ -1,5 +1,5 @@
-// Memory in stream order, at the limit of the lease: what is freed and done can be had again at once, by every family;
-// and what a program is told of its pools.
+// Memory in stream order, at the limit of the lease: what is freed and done can be had again at
+// once, by every family; and what a program is told of its pools.
 #include "tests/interposer/swap_probe.h"
 
 #include <functional>
@@ -124,7 +124,8 @@ int freed_is_free() {
   return g_wrong ? 1 : 0;
 }
 
-// As the driver's pools have it: memory that another stream is not done with yet can be had behind its work.
+// As the driver's pools have it: memory that another stream is not done with yet can be had behind
+// its work.
 int freed_behind_work() {
   if (!OK(cuInit(0))) return 1;
   WithContext with;
@@ -150,8 +151,8 @@ int freed_behind_work() {
   return 0;
 }
 
-// As PyTorch's threads do: what one stream frees another still uses. That is wrong, and the driver's pools forgive it,
-// as what they have been given back stays mapped.
+// As PyTorch's threads do: what one stream frees another still uses. That is wrong, and the
+// driver's pools forgive it, as what they have been given back stays mapped.
 int freed_in_another_stream() {
   if (!OK(cuInit(0))) return 1;
   WithContext with;
@@ -173,7 +174,8 @@ int freed_in_another_stream() {
   return g_wrong ? 1 : 0;
 }
 
-// By a thread that has never had a context, as a destructor may be run by any: an error there ends PyTorch.
+// By a thread that has never had a context, as a destructor may be run by any: an error there ends
+// PyTorch.
 int freed_by_a_stranger() {
   if (!OK(cuInit(0))) return 1;
   const WithContext with;

@@ -1,5 +1,5 @@
-// The program's own virtual memory in swap_probe: as PyTorch's expandable segments and vLLM's sleep mode use it, and
-// as nobody does.
+// The program's own virtual memory in swap_probe: as PyTorch's expandable segments and vLLM's sleep
+// mode use it, and as nobody does.
 #include "tests/driver/device_memory.h"
 #include "tests/interposer/swap_probe.h"
 
@@ -22,7 +22,8 @@ struct Segment {
   unsigned value = 0;
 };
 
-// A range that grows and shrinks: what is in it stays, what was given back comes back as something else.
+// A range that grows and shrinks: what is in it stays, what was given back comes back as something
+// else.
 class Expandable {
  public:
   explicit Expandable(CUstream stream) : stream_(stream) {
@@ -86,7 +87,8 @@ class Expandable {
   std::vector<Segment> segments_;
 };
 
-// The second mapping, in part and for reading only. A real driver may want it whole, or for writing too.
+// The second mapping, in part and for reading only. A real driver may want it whole, or for writing
+// too.
 bool map_again(CUdeviceptr address, std::size_t size, std::size_t* part,
                CUmemGenericAllocationHandle handle) {
   CUresult result = cuMemMap(address, *part, 0, handle, 0);

@@ -1,5 +1,6 @@
-// Swap tenants on the simulated driver: programs whose memory is evicted and restored while they work, in whose
-// captures, forks, contexts and frees that falls, and whose daemon goes and comes back.
+// Swap tenants on the simulated driver: programs whose memory is evicted and restored while they
+// work, in whose captures, forks, contexts and frees that falls, and whose daemon goes and comes
+// back.
 #include "swap_fixture.h"
 
 #include <chrono>
@@ -146,7 +147,8 @@ TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextCanBeFreed) {
   expect_good_end(*probe);
 }
 
-// What such a device has registered it reads and writes by itself, and no call of the driver's tells.
+// What such a device has registered it reads and writes by itself, and no call of the driver's
+// tells.
 TEST_F(SwapTest, NothingIsEvictedWhileAnRdmaDeviceIsOpen) {
   SwapBehaviour behaviour{};
   start_swap_daemon(behaviour);
@@ -244,8 +246,8 @@ TEST_F(SwapTest, MemoryThatIsGrantedAndCannotBeMadeNowIsGivenBackAndAskedForAgai
   EXPECT_EQ(swap_->bad(), "");
 }
 
-// What differs on purpose: memory of pools moves, so nothing is kept for later; and an allocation during a capture
-// succeeds rather than ending it.
+// What differs on purpose: memory of pools moves, so nothing is kept for later; and an allocation
+// during a capture succeeds rather than ending it.
 const std::set<std::string> kDifferences = {
     "a_threshold_keeps_memory_until_it_is_trimmed",
     "an_allocation_during_a_global_capture_is_refused_and_ends_it",
@@ -260,8 +262,8 @@ const std::set<std::string> kDifferences = {
     // All that moves can be shared.
     "only_linear_memory_of_the_process_itself_has_a_handle"};
 
-// What holds of the driver holds of it under a swap lease: its own conformance programs, undisturbed, and
-// with turns taken away all the time.
+// What holds of the driver holds of it under a swap lease: its own conformance programs,
+// undisturbed, and with turns taken away all the time.
 class DriverUnderSwap : public SwapTest, public ::testing::WithParamInterface<const char*> {
  protected:
   void check(const SwapBehaviour& behaviour) {

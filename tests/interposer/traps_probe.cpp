@@ -1,5 +1,6 @@
-// Programs as they are: one scenario per habit that has broken a library like ours somewhere. The lease
-// is 256 MiB of GPU 0, unless a scenario says otherwise. Exit code 0: all was as it should be.
+// Programs as they are: one scenario per habit that has broken a library like ours somewhere. The
+// lease is 256 MiB of GPU 0, unless a scenario says otherwise. Exit code 0: all was as it should
+// be.
 #include "allocators.h"
 #include "probe.h"
 
@@ -94,8 +95,8 @@ void fork_then_exec() {
   hold_exactly(192 * kMiB);
 }
 
-// The child runs in its parent's memory until it executes something: nothing of ours may take it for a
-// process of its own.
+// The child runs in its parent's memory until it executes something: nothing of ours may take it
+// for a process of its own.
 void vfork_then_exec() {
   make_context();
   take(64 * kMiB);
@@ -121,7 +122,8 @@ void spawned() {
   wait_for(child);
 }
 
-// As many as get a whole piece each: with more, what a child may have depends on how soon others answer.
+// As many as get a whole piece each: with more, what a child may have depends on how soon others
+// answer.
 void many_forks_at_once() {
   for (int i = 0; i < 3; ++i) {
     if (::fork() != 0) continue;
@@ -331,8 +333,8 @@ void descriptors_closed_before() {
   exhaust();
 }
 
-// Again and again, while threads allocate and are asked for what they do not need: what the library and the
-// daemon take for granted must stay the same.
+// Again and again, while threads allocate and are asked for what they do not need: what the library
+// and the daemon take for granted must stay the same.
 void connection_closed_while_others_allocate() {
   make_context();
   {
@@ -348,8 +350,8 @@ void connection_closed_while_others_allocate() {
   hold_exactly(256 * kMiB);
 }
 
-// The kernel makes a table of descriptors larger for a process of several threads only after an RCU grace
-// period: milliseconds in the middle of a program.
+// The kernel makes a table of descriptors larger for a process of several threads only after an RCU
+// grace period: milliseconds in the middle of a program.
 long descriptor_table() {
   std::ifstream status("/proc/self/status");
   std::string word;
@@ -416,7 +418,8 @@ void busy() {
   }
 }
 
-// The same, with a child that outlives it, holding whatever it inherited, and then uses CUDA itself.
+// The same, with a child that outlives it, holding whatever it inherited, and then uses CUDA
+// itself.
 void busy_with_a_child() {
   int ends[2];
   EXPECT(::pipe2(ends, O_CLOEXEC) == 0);

@@ -1,5 +1,5 @@
-// Programs as they are (traps_probe.cpp): each does something to itself that has broken libraries like
-// ours elsewhere, and stays under its limit.
+// Programs as they are (traps_probe.cpp): each does something to itself that has broken libraries
+// like ours elsewhere, and stays under its limit.
 #include "fixture.h"
 
 #include <csignal>

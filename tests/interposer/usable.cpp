@@ -1,5 +1,6 @@
-// usable LIMIT_MIB SHARE: how much of its limit a program can have, by each family, in pieces of several sizes. Exit 1 if it
-// is more than the limit, or less than SHARE per cent of what the context leaves, but for a piece.
+// usable LIMIT_MIB SHARE: how much of its limit a program can have, by each family, in pieces of
+// several sizes. Exit 1 if it is more than the limit, or less than SHARE per cent of what the
+// context leaves, but for a piece.
 #include "tests/interposer/swap_probe.h"
 
 #include <cstdlib>

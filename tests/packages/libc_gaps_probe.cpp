@@ -1,5 +1,6 @@
-// Uses what packaging/portable/libc_gaps.c stands in for, on whatever system it is run: libc_gaps_probe [LIBRARY]. Exits 0 if all is
-// right. LIBRARY is this same file as a library, which throws through the program. Built and run by portable.sh.
+// Uses what packaging/portable/libc_gaps.c stands in for, on whatever system it is run:
+// libc_gaps_probe [LIBRARY]. Exits 0 if all is right. LIBRARY is this same file as a library, which
+// throws through the program. Built and run by portable.sh.
 #include <atomic>
 #include <cstdio>
 #include <memory>

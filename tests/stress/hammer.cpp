@@ -1,5 +1,5 @@
-// hammer PROCESSES THREADS SECONDS LIMIT_MIB: processes with threads that allocate and free at random,
-// under one limit, while NVML is asked how much they hold.
+// hammer PROCESSES THREADS SECONDS LIMIT_MIB: processes with threads that allocate and free at
+// random, under one limit, while NVML is asked how much they hold.
 //
 // Run it under `gpurota run --memory`. Prints one JSON object. What it proves:
 //   over_limit     looks at which NVML's sum was above the limit; must be 0
@@ -135,7 +135,8 @@ void work(const Cuda& cuda, CUcontext context, int self, std::uint64_t largest) 
   std::vector<Block> blocks;
   while (!shared->stop.load()) {
     // Sizes that the driver takes as they are: multiples of its 2 MiB blocks. Few are large: what
-    // waits inside the driver is charged and not yet held, so large ones keep the sum off the limit.
+    // waits inside the driver is charged and not yet held, so large ones keep the sum off the
+    // limit.
     const std::uint64_t bound = random() % 16 == 0 ? largest : largest / 16;
     const std::uint64_t size = 2 * kMiB * (1 + random() % (bound / (2 * kMiB) + 1));
     const bool full = blocks.size() > 64;

@@ -1,5 +1,5 @@
-// The driver as the tenants of this test use it: loaded by name, the simulated one or NVIDIA's; and as
-// swap memory wants it (SwapCalls), on a stream of its own.
+// The driver as the tenants of this test use it: loaded by name, the simulated one or NVIDIA's; and
+// as swap memory wants it (SwapCalls), on a stream of its own.
 #pragma once
 
 #include "interposer/swap/driver_calls.h"

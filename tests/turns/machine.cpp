@@ -3,12 +3,12 @@
 //   turns_machine [--tenants N] [--memory SIZE] [--capacity SIZE] [--quantum SECONDS] [--seconds S]
 //                 [--work SECONDS --pause SECONDS] [--kill SECONDS] [--stop SECONDS]
 //
-// --kill ends the first tenant with SIGKILL then, wherever its memory is; --stop stops it for a second. The
-// others go on.
+// --kill ends the first tenant with SIGKILL then, wherever its memory is; --stop stops it for a
+// second. The others go on.
 //
-// Each tenant has SIZE of memory; all together have more than the capacity, so they take turns. Every tenant
-// checks what it reads. Prints each switch, and at the end what it took; fails if a byte was wrong, a tenant
-// did not come to its turn, or more than the capacity was held.
+// Each tenant has SIZE of memory; all together have more than the capacity, so they take turns.
+// Every tenant checks what it reads. Prints each switch, and at the end what it took; fails if a
+// byte was wrong, a tenant did not come to its turn, or more than the capacity was held.
 #include "sched/turns.h"
 #include "tests/turns/message.h"
 

@@ -1,6 +1,8 @@
-// A tenant: a thread that is the program, and one that does for it what libgpurota's helper will do.
+// A tenant: a thread that is the program, and one that does for it what libgpurota's helper will
+// do.
 //
-// The program fills its buffers with numbers of its own, reads them back, and knows what must be there.
+// The program fills its buffers with numbers of its own, reads them back, and knows what must be
+// there.
 #include "interposer/gate/gate.h"
 #include "interposer/swap/mover.h"
 #include "tests/turns/driver.h"

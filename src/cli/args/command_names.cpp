@@ -135,7 +135,8 @@ Names known_elsewhere(const Pairs& pairs, std::string_view word, const Names& na
   return found;
 }
 
-// Those that it begins. "--mem" begins --memory, which begins --memory-threshold and is meant alone.
+// Those that it begins. "--mem" begins --memory, which begins --memory-threshold and is meant
+// alone.
 Names begun_by(std::string_view word, const Names& names) {
   Names found;
   for (const std::string_view name : names) {

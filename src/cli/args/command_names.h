@@ -1,5 +1,5 @@
-// The names of gpurota's commands, and what a word that is none, or an option that there is not, may have meant: a slip
-// of the finger, or what other tools call it (docs/coming-from.md).
+// The names of gpurota's commands, and what a word that is none, or an option that there is not,
+// may have meant: a slip of the finger, or what other tools call it (docs/coming-from.md).
 #pragma once
 
 #include <string>
@@ -10,12 +10,14 @@ namespace gpurota::cli {
 
 bool is_command(std::string_view name);
 
-// The command that `word` is a slip of the finger for, or begins; empty if there is none, or more than one.
+// The command that `word` is a slip of the finger for, or begins; empty if there is none, or more
+// than one.
 std::string nearest_command(std::string_view word);
 // What does here what `word` does elsewhere: "ps" for "proclist"; may be several.
 std::vector<std::string_view> commands_for(std::string_view word);
 
-// The ones of `actions` ("list", …) that `word` was meant to be, by a slip or by what other tools call it.
+// The ones of `actions` ("list", …) that `word` was meant to be, by a slip or by what other tools
+// call it.
 std::vector<std::string_view> meant_actions(std::string_view word,
                                             const std::vector<std::string_view>& actions);
 // The ones of `names` ("--memory", …) that `option` was meant to be.

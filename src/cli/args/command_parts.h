@@ -1,5 +1,5 @@
-// What the commands have in common that hand a program to the daemon to be run later: `gpurota job` and `gpurota filler`, each
-// in its own words.
+// What the commands have in common that hand a program to the daemon to be run later: `gpurota job`
+// and `gpurota filler`, each in its own words.
 #pragma once
 
 #include "base/result.h"
@@ -23,14 +23,14 @@ Result<typename Method::Reply> ask_daemon(const Context& context, const Method& 
   return connection.call(params);
 }
 
-// What is to be run with these options of `gpurota run` is refused now, if it would be at every start. `known`: the job
-// that there is; what that asks for already is not refused.
+// What is to be run with these options of `gpurota run` is refused now, if it would be at every
+// start. `known`: the job that there is; what that asks for already is not refused.
 Result<void> check_options(client::Connection& connection, const std::vector<std::string>& options,
                            const proto::Job* known = nullptr);
 // A file of at most 1 MiB; "-" is standard input.
 Result<std::string> read_text(const std::string& path);
-// The variables of these files ("NAME=VALUE" on each line; empty lines and those that begin with # mean
-// nothing; no quotes), then those of our environment with these names.
+// The variables of these files ("NAME=VALUE" on each line; empty lines and those that begin with #
+// mean nothing; no quotes), then those of our environment with these names.
 Result<std::vector<proto::Variable>> read_variables(const std::vector<std::string>& files,
                                                     const std::vector<std::string>& names);
 // As given, from here on; else here.
@@ -39,8 +39,8 @@ Result<std::string> absolute_workdir(const std::optional<std::string>& given);
 Result<void> check_text(const std::vector<std::string>& words);
 Result<void> check_text(const std::vector<proto::Variable>& variables);
 std::string_view last_lines(std::string_view text, int lines);
-// What one's own program prints is one's own; what somebody else's (`user`) prints is made safe for a
-// terminal.
+// What one's own program prints is one's own; what somebody else's (`user`) prints is made safe for
+// a terminal.
 std::string printable_log(std::string_view text, const std::optional<std::string>& user);
 
 // What of a definition our surroundings say.
@@ -81,7 +81,8 @@ int control_program(const Context& context, const Method& call, std::string_view
   return done(context, controlled_text(what, call.action, call.name));
 }
 
-// All of a log, or its last lines. `see`: the command that shows the state of a program without output; null: say nothing of that.
+// All of a log, or its last lines. `see`: the command that shows the state of a program without
+// output; null: say nothing of that.
 int show_log(const ProgramOptions& options, std::string_view text, const char* see);
 
 }  // namespace gpurota::cli

@@ -10,7 +10,8 @@
 
 namespace gpurota::cli {
 
-// Actions: add, list, show, logs, update, start, stop, restart, remove, export, apply. The name of apply is the file.
+// Actions: add, list, show, logs, update, start, stop, restart, remove, export, apply. The name of
+// apply is the file.
 struct JobOptions : ProgramOptions {
   bool force = false;
   bool secrets = false;  // of export

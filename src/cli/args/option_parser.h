@@ -29,10 +29,12 @@ struct Option {
   void set(const std::string& text) const;
 };
 
-// Those of a command of command_table.h ("run", "job list") and of every command, writing into `raw`; of an empty name
-// those that stand without a command. The rows' names outlive everything; `raw` must outlive the options.
+// Those of a command of command_table.h ("run", "job list") and of every command, writing into
+// `raw`; of an empty name those that stand without a command. The rows' names outlive everything;
+// `raw` must outlive the options.
 std::vector<Option> options_of(std::string_view command, Raw& raw);
-// Of an action ("job list"), --help and --quiet: the other options of every command stand before the command there.
+// Of an action ("job list"), --help and --quiet: the other options of every command stand before
+// the command there.
 std::vector<Option> action_options(std::string_view action, Raw& raw);
 // Those of every command alone.
 std::vector<Option> options_of_every_command(Raw& raw);

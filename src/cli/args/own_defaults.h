@@ -16,7 +16,8 @@
 
 namespace gpurota::cli {
 
-// What was read. Nothing of it is checked but the names of options and the kinds of values: that is the command's to do.
+// What was read. Nothing of it is checked but the names of options and the kinds of values: that is
+// the command's to do.
 struct OwnDefaults {
   std::string path;
   Raw run, reserve, output;
@@ -25,12 +26,12 @@ struct OwnDefaults {
 // Pure. An error names the file and the line.
 Result<OwnDefaults> parse_own_defaults(std::string_view text, const std::string& path);
 
-// Those of the user who calls; none if there is no such file. A file that somebody else can write is refused: it says which
-// GPUs, and whose note, a command has.
+// Those of the user who calls; none if there is no such file. A file that somebody else can write
+// is refused: it says which GPUs, and whose note, a command has.
 Result<OwnDefaults> read_own_defaults();
 
-// Adds to what was typed for `command` ("run", "reserve") what was not. An option that excludes one that was typed is left
-// out. What was added comes back as it would be typed; empty: nothing.
+// Adds to what was typed for `command` ("run", "reserve") what was not. An option that excludes one
+// that was typed is left out. What was added comes back as it would be typed; empty: nothing.
 std::string add_defaults(std::string_view command, const OwnDefaults& defaults, Raw& raw);
 // Adds those of [output].
 void add_output_defaults(const OwnDefaults& defaults, Raw& raw);

@@ -1,5 +1,6 @@
-// What the command lines of `gpurota job` and `gpurota filler` share: both name programs that the daemon runs. See args.h.
-// Parsing touches nothing: variables and files that are named are read by whoever carries the command out.
+// What the command lines of `gpurota job` and `gpurota filler` share: both name programs that the
+// daemon runs. See args.h. Parsing touches nothing: variables and files that are named are read by
+// whoever carries the command out.
 #pragma once
 
 #include "base/result.h"
@@ -33,8 +34,8 @@ struct Vocabulary {
 
 // The first word, one of the actions. Nothing: help is wanted.
 Result<std::optional<std::string>> parse_action(const Vocabulary& vocabulary, const Words& words);
-// `words` behind the action, up to `--`: at most one name, and the action's options. What was typed is in `typed`, and
-// what programs share in `program`, too.
+// `words` behind the action, up to `--`: at most one name, and the action's options. What was typed
+// is in `typed`, and what programs share in `program`, too.
 Result<void> parse_named(const Vocabulary& vocabulary, const Words& words, Raw& typed,
                          ProgramOptions& program);
 // Of an action that is about one program.

@@ -1,4 +1,5 @@
-// "--since 2h", "--since 2026-11-21": a time in the past as people write it. Pure but for the time zone.
+// "--since 2h", "--since 2026-11-21": a time in the past as people write it. Pure but for the time
+// zone.
 #pragma once
 
 #include "base/result.h"
@@ -9,8 +10,8 @@
 
 namespace gpurota::cli {
 
-// "90s", "30m", "2h", "7d" before `now`; "2026-11-21" and "2026-11-21 14:05" in local time; RFC 3339 in
-// UTC; no later than now. kInvalid names `option` and says what to write.
+// "90s", "30m", "2h", "7d" before `now`; "2026-11-21" and "2026-11-21 14:05" in local time; RFC
+// 3339 in UTC; no later than now. kInvalid names `option` and says what to write.
 Result<WallTime> parse_since(std::string_view option, const std::string& text, WallTime now);
 
 // "Nov 21 14:05:32", local.

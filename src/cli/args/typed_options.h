@@ -1,4 +1,5 @@
-// Which options of `gpurota run` a user has typed: in a shell that has a lease they decide, and the user's defaults do not. Pure.
+// Which options of `gpurota run` a user has typed: in a shell that has a lease they decide, and the
+// user's defaults do not. Pure.
 #pragma once
 
 #include "cli/raw.h"

@@ -10,8 +10,8 @@
 
 namespace gpurota::cli {
 
-// The first such time later than `after`: "18:00", "Mon 09:00", "tomorrow 09:00", "2026-11-30 09:00", "+2h". kInvalid with what to
-// write, also of a time that the clock skips on that day.
+// The first such time later than `after`: "18:00", "Mon 09:00", "tomorrow 09:00", "2026-11-30
+// 09:00", "+2h". kInvalid with what to write, also of a time that the clock skips on that day.
 Result<WallTime> parse_when(const char* option, const std::string& text, WallTime after);
 
 // `count` of them, a week apart, each at the same time of day, also after the clock is changed.

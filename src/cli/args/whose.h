@@ -27,8 +27,9 @@ Result<std::optional<uid_t>> uid_of(const Whose& whose);
 // "you have", "alice has".
 std::string has_text(const Whose& whose);
 
-// Leaves of an answer what concerns this user. Pure. Of a status: the user's leases and bookings, the GPUs of these, what the
-// watch found of the user or on these GPUs; how many wait is not known then.
+// Leaves of an answer what concerns this user. Pure. Of a status: the user's leases and bookings,
+// the GPUs of these, what the watch found of the user or on these GPUs; how many wait is not known
+// then.
 void keep_only(proto::Status::Reply& reply, uid_t uid);
 void keep_only(proto::ListRequests::Reply& reply, uid_t uid);
 

@@ -14,7 +14,8 @@
 
 namespace gpurota::cli {
 
-// kInvalid: an engine's command that cannot be run under a lease, and what to write instead. `reserved`: the lease goes on without it.
+// kInvalid: an engine's command that cannot be run under a lease, and what to write instead.
+// `reserved`: the lease goes on without it.
 Result<void> check_engine_call(const std::vector<std::string>& command, bool reserved);
 
 struct Contained {

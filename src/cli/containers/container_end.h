@@ -1,4 +1,5 @@
-// The end of a container whose engine's command has ended before it: nobody else ends it, as the engine, not the command, is its parent.
+// The end of a container whose engine's command has ended before it: nobody else ends it, as the
+// engine, not the command, is its parent.
 #pragma once
 
 #include "base/result.h"
@@ -11,8 +12,8 @@ namespace gpurota::cli {
 
 class ContainerEnd {
  public:
-  // `engine` is the engine and the options before its subcommand. `id_file`, in which it writes the container's id, is the user's, or empty: then
-  // it is in a folder that is made for it.
+  // `engine` is the engine and the options before its subcommand. `id_file`, in which it writes the
+  // container's id, is the user's, or empty: then it is in a folder that is made for it.
   static Result<std::unique_ptr<ContainerEnd>> make(std::vector<std::string> engine,
                                                     std::string id_file);
   ~ContainerEnd();  // removes the folder
@@ -21,8 +22,9 @@ class ContainerEnd {
 
   // For --cidfile; not there until the engine has made the container.
   const std::string& id_file() const { return id_file_; }
-  // Has the engine kill it, if there is one. Nothing where the user's file was there before: the engine makes no container then, and
-  // the id in it is another's. Waits for that, some seconds at most.
+  // Has the engine kill it, if there is one. Nothing where the user's file was there before: the
+  // engine makes no container then, and the id in it is another's. Waits for that, some seconds at
+  // most.
   void kill() const;
 
  private:

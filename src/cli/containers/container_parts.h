@@ -1,4 +1,5 @@
-// What a container gets (containers/parts.h) as an engine is told: by which way it gets the GPUs, as options, as variables.
+// What a container gets (containers/parts.h) as an engine is told: by which way it gets the GPUs,
+// as options, as variables.
 #pragma once
 
 #include "base/result.h"

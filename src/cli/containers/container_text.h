@@ -1,4 +1,5 @@
-// What a container needs for a lease, as text for scripts and compose files (`gpurota container-args`). Pure.
+// What a container needs for a lease, as text for scripts and compose files (`gpurota
+// container-args`). Pure.
 #pragma once
 
 #include "base/result.h"
@@ -8,9 +9,11 @@
 
 namespace gpurota::cli {
 
-// Each is kInvalid with a path in it that would need quotes, which these readers take in different ways.
+// Each is kInvalid with a path in it that would need quotes, which these readers take in different
+// ways.
 
-// The variables and the token, NAME=VALUE on each line: for --env-file of docker and podman, and env_file of compose.
+// The variables and the token, NAME=VALUE on each line: for --env-file of docker and podman, and
+// env_file of compose.
 Result<std::string> env_file_text(const ContainerParts& parts);
 // Options behind `run`, on one line, for an unquoted $(…) in a shell.
 Result<std::string> options_text(Engine engine, const ContainerParts& parts,

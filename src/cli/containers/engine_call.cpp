@@ -8,8 +8,8 @@ namespace {
 
 using WordSpan = std::span<const std::string>;
 
-// Lists of words, with a space on each side of each.
-// Options before the subcommand that take the next word: docker(1), podman(1) 4.3 to 5, nerdctl(1). Others are switches.
+// Lists of words, with a space on each side of each. Options before the subcommand that take the
+// next word: docker(1), podman(1) 4.3 to 5, nerdctl(1). Others are switches.
 constexpr std::string_view kValued =
     " --config -c --context -H --host -l --log-level --tlscacert --tlscert --tlskey "
     "--cgroup-manager "
@@ -19,7 +19,8 @@ constexpr std::string_view kValued =
     "-n "
     "--cdi-spec-dirs --cni-netconfpath --cni-path --data-root --host-gateway-ip --hosts-dir "
     "--snapshotter ";
-// Options of `run` that are switches; all others take the next word, unless it is in the same one behind '='.
+// Options of `run` that are switches; all others take the next word, unless it is in the same one
+// behind '='.
 constexpr std::string_view kSwitches =
     " --detach --disable-content-trust --env-host --help --http-proxy --init --interactive "
     "--no-healthcheck --no-hostname --no-hosts --oom-kill-disable --passwd --privileged "

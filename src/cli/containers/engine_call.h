@@ -1,4 +1,5 @@
-// Which container engine a command starts, and where its own options may stand. Pure: words in, a struct out.
+// Which container engine a command starts, and where its own options may stand. Pure: words in, a
+// struct out.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,8 @@
 
 namespace gpurota::cli {
 
-// Apptainer stands for SingularityCE, too: they take the same variables. ctr is for scripts only (`gpurota container-args`), as it does not say when
-// the container of its command has ended.
+// Apptainer stands for SingularityCE, too: they take the same variables. ctr is for scripts only
+// (`gpurota container-args`), as it does not say when the container of its command has ended.
 enum class Engine { kDocker, kPodman, kNerdctl, kApptainer, kCtr };
 
 // "docker", …, as it is called on the command line; nullopt for every other word.
@@ -31,13 +32,15 @@ struct EngineCall {
   std::vector<std::string> gpus;
 };
 
-// Of $DOCKER_HOST, $CONTAINER_HOST, and options: whether what answers there may be on another machine. "": nothing is said.
+// Of $DOCKER_HOST, $CONTAINER_HOST, and options: whether what answers there may be on another
+// machine. "": nothing is said.
 bool is_elsewhere(std::string_view address);
 
 // nullopt: no engine, or a call that makes no container ("podman ps").
 std::optional<EngineCall> engine_call(const std::vector<std::string>& command);
 
-// What to say of a command that engine_call does not know and that starts containers ("docker compose"); empty: it is none.
+// What to say of a command that engine_call does not know and that starts containers ("docker
+// compose"); empty: it is none.
 std::string engine_hint(const std::vector<std::string>& command);
 
 }  // namespace gpurota::cli

@@ -13,7 +13,8 @@
 
 namespace gpurota::cli {
 
-// What `gpurota --json` of a machine printed, as the reply that it was made of; an error is one line that says what is wrong.
+// What `gpurota --json` of a machine printed, as the reply that it was made of; an error is one
+// line that says what is wrong.
 template <class Method>
 Result<typename Method::Reply> parse_printed(std::string_view document) {
   auto answer = proto::parse_reply<Method>("{\"parameters\":" + std::string(document) + "}");
@@ -49,8 +50,8 @@ std::vector<OfHost<Method>> views_of(
   return views;
 }
 
-// {"hosts": [{"host": "gpu1", WHAT: {…}}, {"host": "gpu2", "error": "…"}]}: the documents as they came, so that fields which
-// this program does not know stay.
+// {"hosts": [{"host": "gpu1", WHAT: {…}}, {"host": "gpu2", "error": "…"}]}: the documents as they
+// came, so that fields which this program does not know stay.
 std::string answers_json(std::string_view what, const std::vector<HostAnswer>& answers);
 
 // "gpu2: no answer within 5 s": safe to print.

@@ -1,4 +1,5 @@
-// What machines have answered, in one table and in one document; also what none of ours would answer.
+// What machines have answered, in one table and in one document; also what none of ours would
+// answer.
 #include "cli/hosts/answers.h"
 
 #include "cli/history/history_views.h"

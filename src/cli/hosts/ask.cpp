@@ -150,7 +150,8 @@ bool OneSsh::step(Clock::time_point now) {
     end();
     return true;
   }
-  // What goes on in the background, as a shared connection of ssh, may keep its standard error open.
+  // What goes on in the background, as a shared connection of ssh, may keep its standard error
+  // open.
   if (!out_ && ::waitpid(pid_, &told_.status, WNOHANG) == pid_) {
     pid_ = -1;
     // All that it wrote fits a pipe.

@@ -1,4 +1,5 @@
-// Asks many machines the same question at once, each by an ssh of its own. Starts processes and waits for all of them; one thread.
+// Asks many machines the same question at once, each by an ssh of its own. Starts processes and
+// waits for all of them; one thread.
 #pragma once
 
 #include "base/result.h"

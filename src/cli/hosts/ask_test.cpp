@@ -1,4 +1,5 @@
-// Many machines are asked at once; one that hangs, refuses or talks without end harms no other. A script stands for ssh.
+// Many machines are asked at once; one that hangs, refuses or talks without end harms no other. A
+// script stands for ssh.
 #include "cli/hosts/ask.h"
 
 #include <fmt/format.h>
@@ -16,7 +17,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A process that nobody reaps, as in a container without an init, is over, too. One that was killed may take a moment.
+// A process that nobody reaps, as in a container without an init, is over, too. One that was killed
+// may take a moment.
 bool is_over(pid_t pid) {
   for (int i = 0; i < 500; ++i) {
     std::ifstream in(fmt::format("/proc/{}/stat", pid));

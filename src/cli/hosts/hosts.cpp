@@ -1,4 +1,5 @@
-// Commands for other machines: status, queue and report of many of them in one table, run and top on one.
+// Commands for other machines: status, queue and report of many of them in one table, run and top
+// on one.
 #include "base/fd.h"
 #include "base/read_all.h"
 #include "base/text.h"

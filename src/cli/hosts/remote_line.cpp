@@ -13,8 +13,8 @@ bool is_plain(char c) {
          std::string_view("_-./:,+").find(c) != std::string_view::npos;
 }
 
-// $1: the name of the host; $2: the folder, which may be empty; $3: whether there is a terminal; $4: kSecond; then arguments of gpurota. One line,
-// and without '!', for csh.
+// $1: the name of the host; $2: the folder, which may be empty; $3: whether there is a terminal;
+// $4: kSecond; then arguments of gpurota. One line, and without '!', for csh.
 constexpr std::string_view kScript =
     R"(host=$1 folder=$2 terminal=$3; shift 3; )"
     R"([ -z "$folder" ] || cd -- "$folder" 2>/dev/null || )"

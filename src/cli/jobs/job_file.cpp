@@ -16,7 +16,8 @@ using Strings = std::vector<std::string>;
 using config::Value;
 using Kind = config::Value::Kind;
 
-// A basic string of TOML. It may be somebody else's, and the file is printed: nothing in it drives a terminal.
+// A basic string of TOML. It may be somebody else's, and the file is printed: nothing in it drives
+// a terminal.
 std::string toml_string(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {

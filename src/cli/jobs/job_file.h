@@ -1,5 +1,5 @@
-// A file of jobs, as `gpurota job export` writes it and `apply` reads it: text to plain data and back.
-// What is wrong in it is told with its line. Pure.
+// A file of jobs, as `gpurota job export` writes it and `apply` reads it: text to plain data and
+// back. What is wrong in it is told with its line. Pure.
 //
 //     [[job]]
 //     name = "web"

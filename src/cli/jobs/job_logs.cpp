@@ -21,7 +21,8 @@ class Follower {
   Follower(const Context& context, const JobOptions& options)
       : context_(context), options_(options) {}
 
-  // Does not return before there is something wrong, or nobody reads it any more; Ctrl-C ends the process.
+  // Does not return before there is something wrong, or nobody reads it any more; Ctrl-C ends the
+  // process.
   Result<void> follow(std::string cursor) {
     proto::ReadJobLog call{options_.name, options_.user, kMostLog, std::move(cursor)};
     for (;;) {

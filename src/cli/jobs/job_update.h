@@ -1,5 +1,5 @@
-// What `gpurota job update` asks for when it changes options of `gpurota run`: those the job's next start is
-// made of, and what of them concerns the lease that it has. Pure; see job.cpp.
+// What `gpurota job update` asks for when it changes options of `gpurota run`: those the job's next
+// start is made of, and what of them concerns the lease that it has. Pure; see job.cpp.
 #pragma once
 
 #include "base/result.h"

@@ -1,4 +1,5 @@
-// What is booked, and what ends when, as a calendar: for people, and in the form of RFC 5545. Pure, but for the time zone.
+// What is booked, and what ends when, as a calendar: for people, and in the form of RFC 5545. Pure,
+// but for the time zone.
 #pragma once
 
 #include "cli/text/table.h"

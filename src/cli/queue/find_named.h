@@ -9,7 +9,8 @@
 
 namespace gpurota::cli {
 
-// Pure: one's own before others', whose names only administrators see. An error says which could be meant.
+// Pure: one's own before others', whose names only administrators see. An error says which could be
+// meant.
 Result<LeaseId> find_named(const std::vector<proto::Lease>& leases, const std::string& name,
                            uid_t mine);
 Result<RequestId> find_named(const std::vector<proto::Request>& requests, const std::string& name,

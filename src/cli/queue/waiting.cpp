@@ -28,11 +28,12 @@ using Clock = std::chrono::steady_clock;
 
 // Soon enough that a daemon's restart is hardly noticed, seldom enough to cost nothing.
 constexpr milliseconds kReconnectEvery{250};
-// systemd takes connections for a daemon that is being started. Who waits longer than a restart takes is told.
+// systemd takes connections for a daemon that is being started. Who waits longer than a restart
+// takes is told.
 constexpr milliseconds kSilence{3000};
 
-// A GPU that somebody has just left may look taken until the daemon's next look at it, which a refusal
-// brings about; so a refusal is believed when it stands for longer than that takes.
+// A GPU that somebody has just left may look taken until the daemon's next look at it, which a
+// refusal brings about; so a refusal is believed when it stands for longer than that takes.
 constexpr int kTries = 4;
 constexpr milliseconds kBetweenTries{150};
 // A filler may have to make way, and its memory to come back.

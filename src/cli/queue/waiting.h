@@ -1,7 +1,7 @@
 // Asks for a lease and waits for it in the queue, saying where it stands. One thread.
 //
-// Ctrl-C is left as it is: it ends this process, and the daemon takes the request out of the queue at
-// once. A daemon that goes away is waited for; the request keeps its place by its ticket.
+// Ctrl-C is left as it is: it ends this process, and the daemon takes the request out of the queue
+// at once. A daemon that goes away is waited for; the request keeps its place by its ticket.
 #pragma once
 
 #include "cli/args/args.h"
@@ -53,12 +53,13 @@ proto::LeaseRequest lease_request(const LeaseWishes& wishes, const char* kind);
 // Asks what `obtain` would be refused with whatever it waits for.
 proto::CheckRequest check_request(const LeaseWishes& wishes);
 
-// As much of a note as the protocol takes, cut between characters, which it says; `what`: "the note".
+// As much of a note as the protocol takes, cut between characters, which it says; `what`: "the
+// note".
 std::optional<std::string> sendable(const std::optional<std::string>& given, const char* what,
                                     std::size_t most);
 
-// "You hold L10 on GPU 0: gpurota run --lease L10 -- …", if a reservation of the one who asks may be what the request waits
-// for; else empty.
+// "You hold L10 on GPU 0: gpurota run --lease L10 -- …", if a reservation of the one who asks may
+// be what the request waits for; else empty.
 std::string own_reservation_text(const proto::Request& request,
                                  const std::vector<proto::Lease>& leases);
 

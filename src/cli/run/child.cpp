@@ -77,7 +77,8 @@ Result<Child> Child::fork(const CommandLine& command, const ProgramSignals& sign
 
 int Child::execute() {
   const char go = 1;
-  // A child that was killed meanwhile leaves a broken pipe; waiting for it tells. SIGPIPE is blocked.
+  // A child that was killed meanwhile leaves a broken pipe; waiting for it tells. SIGPIPE is
+  // blocked.
   (void)!::write(gate_.get(), &go, 1);
   gate_.reset();
   int error = 0;

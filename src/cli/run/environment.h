@@ -1,4 +1,5 @@
-// The environment of the command: what was inherited, with what belongs to a lease replaced by what the daemon wants set.
+// The environment of the command: what was inherited, with what belongs to a lease replaced by what
+// the daemon wants set.
 #pragma once
 
 #include "base/result.h"
@@ -17,14 +18,15 @@ struct CommandEnvironment {
       chosen_gpus{};  // that GPUs which the user had chosen are not those of the lease; or empty
 };
 
-// `inherited` is environ. What of it belongs to a lease is left out. LD_PRELOAD keeps what else it had, behind the library of the
-// reply. `outer`: what the lease of the shell says for CUDA_VISIBLE_DEVICES, as far as that is known: that is nobody's choice.
+// `inherited` is environ. What of it belongs to a lease is left out. LD_PRELOAD keeps what else it
+// had, behind the library of the reply. `outer`: what the lease of the shell says for
+// CUDA_VISIBLE_DEVICES, as far as that is known: that is nobody's choice.
 CommandEnvironment command_environment(const char* const* inherited,
                                        const proto::Acquire::Reply& reply,
                                        const std::optional<std::string>& outer = std::nullopt);
 
-// Whether the dynamic linker will really load it into programs that we start: without it they would have
-// no limit.
+// Whether the dynamic linker will really load it into programs that we start: without it they would
+// have no limit.
 Result<void> check_preload(const std::string& library);
 
 }  // namespace gpurota::cli

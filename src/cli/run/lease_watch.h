@@ -1,7 +1,7 @@
 // Holds a lease over a connection of its own (Hold), and says when it has ended. One thread.
 //
-// A daemon that goes away is waited for and asked again, quietly: the lease is in its store, and the
-// command runs on meanwhile.
+// A daemon that goes away is waited for and asked again, quietly: the lease is in its store, and
+// the command runs on meanwhile.
 #pragma once
 
 #include "client/locate.h"

@@ -12,8 +12,8 @@ struct LookupError {
   std::string message;  // names the command
 };
 
-// The file that `name` is: itself if it has a slash, else the first executable one of the folders of
-// `path` ($PATH; nullptr: unset).
+// The file that `name` is: itself if it has a slash, else the first executable one of the folders
+// of `path` ($PATH; nullptr: unset).
 tl::expected<std::string, LookupError> find_command(const std::string& name, const char* path);
 
 }  // namespace gpurota::cli

@@ -66,8 +66,8 @@ struct Prepared {
   std::unique_ptr<ContainerEnd> container;  // whose engine the command is; null: none
 };
 
-// A daemon that is being restarted has the lease in its store: it is asked again, as nobody knows whether the
-// last one heard. Not for ever: signals wait meanwhile.
+// A daemon that is being restarted has the lease in its store: it is asked again, as nobody knows
+// whether the last one heard. Not for ever: signals wait meanwhile.
 Result<proto::Start::Reply> call_start(const client::Location& location,
                                        client::Connection& connection, const proto::Start& call) {
   const auto until = LeaseWatch::Clock::now() + kComeback;

@@ -1,4 +1,5 @@
-// The lease that the environment of `gpurota run` is of: of a reservation whose variables a shell has, or of a command around this one.
+// The lease that the environment of `gpurota run` is of: of a reservation whose variables a shell
+// has, or of a command around this one.
 #pragma once
 
 #include "base/result.h"
@@ -18,7 +19,8 @@ struct ShellLease {
   std::string visible_devices() const;
 };
 
-// Nothing: the environment is of no lease. An error: of one that is over, another one than it was, or another user's.
+// Nothing: the environment is of no lease. An error: of one that is over, another one than it was,
+// or another user's.
 Result<std::optional<ShellLease>> find_shell_lease(client::Connection& connection,
                                                    const char* const* environment);
 

@@ -1,6 +1,6 @@
 // Signals of `gpurota run`: taken from a descriptor while the command runs, so that each can be
-// judged by who sent it. Changes the signal mask of the process, and SIGCHLD if it was ignored: then
-// nobody would hear of the command's end.
+// judged by who sent it. Changes the signal mask of the process, and SIGCHLD if it was ignored:
+// then nobody would hear of the command's end.
 #pragma once
 
 #include "base/fd.h"
@@ -37,9 +37,9 @@ class Signals {
 };
 
 // Whether a signal that came to us is to go on to the command. Not: what the terminal or the kernel
-// sent (the command's process group has it already; but a hangup that only the leader of the session
-// gets, if that is us, does go on), what the command or a child of its sent, and what concerns only
-// us.
+// sent (the command's process group has it already; but a hangup that only the leader of the
+// session gets, if that is us, does go on), what the command or a child of its sent, and what
+// concerns only us.
 bool should_forward(const signalfd_siginfo& info, pid_t command);
 
 // Whether `pid` is `ancestor` or below it.

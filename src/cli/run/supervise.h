@@ -19,8 +19,9 @@ class Supervisor {
   // Returns when the command has ended: its wait status.
   int wait_for_command();
   // Then, until the daemon says that the lease has ended: its other processes are being ended. Not
-  // longer than `patience`, and not after a signal to us. Where there is no daemon, not at all, unless
-  // the command was ended as a daemon does it: one that is just being started again knows why.
+  // longer than `patience`, and not after a signal to us. Where there is no daemon, not at all,
+  // unless the command was ended as a daemon does it: one that is just being started again knows
+  // why.
   void wait_for_lease(std::chrono::milliseconds patience);
   // Whether the lease was seen to end while the command still ran.
   bool lease_ended_first() const { return told_; }

@@ -1,4 +1,5 @@
-// Accounts that users name. The daemon takes numbers: looking a name up may take a while, which is the user's own.
+// Accounts that users name. The daemon takes numbers: looking a name up may take a while, which is
+// the user's own.
 #pragma once
 
 #include "base/result.h"
@@ -10,7 +11,8 @@
 
 namespace gpurota::cli {
 
-// Of an option that takes the name of an account, or a uid as text; nothing where it is not given. kNotFound.
+// Of an option that takes the name of an account, or a uid as text; nothing where it is not given.
+// kNotFound.
 Result<std::optional<uid_t>> uid_of(const std::optional<std::string>& user);
 
 }  // namespace gpurota::cli

@@ -1,4 +1,5 @@
-// Whether a job or a filler could begin at all, checked as the daemon will start it: by its own PATH, in its own folder.
+// Whether a job or a filler could begin at all, checked as the daemon will start it: by its own
+// PATH, in its own folder.
 #pragma once
 
 #include "base/result.h"
@@ -18,8 +19,8 @@ struct Start {
   const std::vector<proto::Variable>& environment;
 };
 
-// What the caller should know of it, mostly nothing. kInvalid, with what to write instead, where it could not begin. Reads the file
-// system as the caller, as whom it will run.
+// What the caller should know of it, mostly nothing. kInvalid, with what to write instead, where it
+// could not begin. Reads the file system as the caller, as whom it will run.
 Result<std::string> check_start(const Start& start);
 
 }  // namespace gpurota::cli

@@ -15,7 +15,8 @@
 namespace gpurota::cli {
 namespace {
 
-// Without the name of this program: editors and scripts take FILE:LINE from the beginning of a line.
+// Without the name of this program: editors and scripts take FILE:LINE from the beginning of a
+// line.
 void tell(std::string_view lines) {
   std::string text(lines);
   text += '\n';

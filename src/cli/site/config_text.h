@@ -18,7 +18,8 @@ config::Change change_of(const proto::ConfigChange& change);
 proto::ConfigChange proto_change(const config::Change& change);
 proto::ConfigProblem proto_problem(const config::Problem& problem);
 
-// A line each, without a newline at the end; "nothing has changed" if there are none. `would`: nothing has happened yet.
+// A line each, without a newline at the end; "nothing has changed" if there are none. `would`:
+// nothing has happened yet.
 std::string changes_text(const std::vector<config::Change>& changes, bool would);
 
 // A row for each setting. `changed`: only those that differ from their defaults.

@@ -1,5 +1,5 @@
-// What `gpurota doctor` finds out by itself: about this shell, the programs that its user may look into, and the way to the daemon.
-// Pure, but for read_stale_programs(). Called by doctor.cpp.
+// What `gpurota doctor` finds out by itself: about this shell, the programs that its user may look
+// into, and the way to the daemon. Pure, but for read_stale_programs(). Called by doctor.cpp.
 #pragma once
 
 #include "base/bytes.h"
@@ -31,19 +31,22 @@ std::vector<proto::Check> check_shell(const ShellEnvironment& environment,
 std::optional<proto::Check> check_socket_owner(const std::string& socket, uid_t owner,
                                                std::optional<uid_t> daemon, uid_t own);
 
-// What becomes of the configuration in the files when gpurotad is started next, or reads it again. `group`: whether the machine has the
-// group that the files name. `changes`: how many settings say otherwise than what is in effect; nothing where no daemon could say.
+// What becomes of the configuration in the files when gpurotad is started next, or reads it again.
+// `group`: whether the machine has the group that the files name. `changes`: how many settings say
+// otherwise than what is in effect; nothing where no daemon could say.
 proto::Check check_next_start(const config::Loaded& loaded, const std::string& file, bool group,
                               std::optional<std::size_t> changes);
 
-// `limit`: what a process of this user may lock in memory (ulimit -l); nothing: all. Only those who register memory with a network
-// adapter need it.
+// `limit`: what a process of this user may lock in memory (ulimit -l); nothing: all. Only those who
+// register memory with a network adapter need it.
 proto::Check check_locked_memory(std::optional<Bytes> limit, bool has_rdma);
 
-// Of /proc/PID/maps: the libgpurota.so that is mapped there and is not the file at its path any more.
+// Of /proc/PID/maps: the libgpurota.so that is mapped there and is not the file at its path any
+// more.
 std::optional<std::string> parse_stale_library(std::string_view maps);
 
-// Programs with such a library. Nothing: they cannot be told within `patience`, as a process makes whoever reads it wait.
+// Programs with such a library. Nothing: they cannot be told within `patience`, as a process makes
+// whoever reads it wait.
 std::optional<std::vector<pid_t>> read_stale_programs(std::chrono::milliseconds patience);
 std::optional<proto::Check> check_stale_programs(const std::optional<std::vector<pid_t>>& programs);
 

@@ -15,10 +15,12 @@ struct MainFile {
   bool required = false;
 };
 
-// The one that is named; else the daemon's, which is asked if it is there. Only the usual one need not exist.
+// The one that is named; else the daemon's, which is asked if it is there. Only the usual one need
+// not exist.
 MainFile find_main_file(const Context& context, const std::optional<std::string>& named = {});
 
-// Users and groups that a configuration names, and the machine does not know. May take as long as a name service does.
+// Users and groups that a configuration names, and the machine does not know. May take as long as a
+// name service does.
 std::vector<config::Problem> read_unknown_accounts(const config::Loaded& loaded);
 
 }  // namespace gpurota::cli

@@ -1,5 +1,5 @@
-// What `gpurota setup` asks, and the drop-in of the configuration that it writes: its own settings and nothing else, so that it can
-// be run again. Pure.
+// What `gpurota setup` asks, and the drop-in of the configuration that it writes: its own settings
+// and nothing else, so that it can be run again. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -39,7 +39,8 @@ using SetupValues = std::map<std::string, std::string, std::less<>>;
 Result<SetupValues> parse_setup_file(const config::Text& text);
 std::string setup_file_text(const SetupValues& values);
 
-// Takes an answer over. kInvalid with what to write; whether the setting itself can be so says the configuration's own parser.
+// Takes an answer over. kInvalid with what to write; whether the setting itself can be so says the
+// configuration's own parser.
 Result<void> put_answer(SetupValues& values, const SetupQuestion& question,
                         const std::string& answer);
 // What holds now, in the words of an answer.

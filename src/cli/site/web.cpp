@@ -51,7 +51,8 @@ std::string ssh_hint(std::string_view url) {
       authority.substr(colon + 1), authority, host_name());
 }
 
-// A page that leads on to the link: arguments of a program can be seen by every user of the machine, this file only by its owner.
+// A page that leads on to the link: arguments of a program can be seen by every user of the
+// machine, this file only by its owner.
 std::string leading_page(const std::string& url) {
   return fmt::format(
       "<!doctype html><meta charset=utf-8><title>gpurota</title>\n"

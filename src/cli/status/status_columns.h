@@ -1,4 +1,5 @@
-// The columns of `gpurota status`: which there are, what people call them, which of them a table shows that nobody chose. Pure.
+// The columns of `gpurota status`: which there are, what people call them, which of them a table
+// shows that nobody chose. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -48,14 +49,16 @@ struct ChosenColumns {
   bool titles = true;
 };
 
-// What of the status is asked for: a line for each machine, or some columns; else all that has room.
+// What of the status is asked for: a line for each machine, or some columns; else all that has
+// room.
 struct StatusForm {
   bool summary = false;
   std::optional<ChosenColumns> chosen;
   Whose whose;
 };
 
-// "gpu,user,memory": the columns, as often and in the order in which they are named. An error lists the names.
+// "gpu,user,memory": the columns, as often and in the order in which they are named. An error lists
+// the names.
 Result<std::vector<StatusColumn>> parse_status_columns(std::string_view names);
 // "host, gpu, state, …": all that can be named.
 std::string status_column_names();

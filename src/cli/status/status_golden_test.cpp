@@ -1,5 +1,6 @@
-// `gpurota status` of made-up machines on terminals of five widths, compared with the files in testdata/status. With
-// GPUROTA_REWRITE_GOLDEN=1 the files are written anew: look at each of them then.
+// `gpurota status` of made-up machines on terminals of five widths, compared with the files in
+// testdata/status. With GPUROTA_REWRITE_GOLDEN=1 the files are written anew: look at each of them
+// then.
 #include "base/text.h"
 #include "cli/status/status_samples_test.h"
 #include "cli/status/status_view.h"

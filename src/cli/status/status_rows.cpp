@@ -103,7 +103,8 @@ std::string found_text(const proto::Finding& finding) {
   return others == 0 ? text : text + fmt::format(" and {} more", others);
 }
 
-// "reservation", "swap", "oversize job": nothing for a run that has its memory to itself. Where turns are taken, that is said.
+// "reservation", "swap", "oversize job": nothing for a run that has its memory to itself. Where
+// turns are taken, that is said.
 std::string kind_text(const proto::Lease& lease, const proto::LeaseGpu& share) {
   std::string text;
   if (lease.share == proto::Share::kSwap && !share.turn) text = "swap";
@@ -142,7 +143,8 @@ bool is_above_soft_limit(const proto::LeaseGpu& share) {
   return share.soft_limit_bytes && share.used_bytes && *share.used_bytes > *share.soft_limit_bytes;
 }
 
-// An account's name is not cut, unless it is longer than names of accounts are; who of a shared account it is may be.
+// An account's name is not cut, unless it is longer than names of accounts are; who of a shared
+// account it is may be.
 Cell user_cell(const std::string& user, const std::optional<std::string>& as_name, Colour colour) {
   return {as_name ? fmt::format("{} ({})", user, *as_name) : user, colour,
           std::min(display_width(display_text(user)), kFirmName)};
@@ -311,7 +313,8 @@ class Rows {
     return row;
   }
 
-  // Above the threshold that was asked for, and below that of the site: whose it is was not found out.
+  // Above the threshold that was asked for, and below that of the site: whose it is was not found
+  // out.
   static Row unexplained_row(const proto::Gpu& gpu) {
     Row row(kStatusColumns);
     row[kState] = state_cell(proto::GpuState::kUnreservedUse);

@@ -168,7 +168,8 @@ Sample wide_text() {
   return {"wide-text", machine.reply};
 }
 
-// As the daemon counts it: beside slices, what is used without a lease, and the largest of those who take turns.
+// As the daemon counts it: beside slices, what is used without a lease, and the largest of those
+// who take turns.
 void set_available(proto::Status::Reply& reply) {
   for (proto::Gpu& gpu : reply.gpus) {
     Bytes largest;

@@ -12,10 +12,12 @@
 namespace gpurota::cli {
 namespace {
 
-// Names of accounts are at most 32 characters where useradd(8) makes them; a directory may have longer ones.
+// Names of accounts are at most 32 characters where useradd(8) makes them; a directory may have
+// longer ones.
 constexpr std::size_t kWidestName = 44;
 
-// With the account's name cut, for all others to have room; not who of a shared account it is, which the table may cut.
+// With the account's name cut, for all others to have room; not who of a shared account it is,
+// which the table may cut.
 std::string narrow_user(const std::string& text) {
   const std::size_t end = std::min(text.find(" ("), text.size());
   const std::string name = display_text(text.substr(0, end));
@@ -40,7 +42,8 @@ bool are_all_alike(const Hosts& hosts) {
   return models.size() < 2;
 }
 
-// Where the terminal is too narrow for all of it: these go, in this order, before so much of WHAT is cut. The rest never goes.
+// Where the terminal is too narrow for all of it: these go, in this order, before so much of WHAT
+// is cut. The rest never goes.
 void drop_what_has_no_room(Table& table, const Hosts& hosts, std::size_t width) {
   struct Step {
     StatusColumn column;
@@ -53,7 +56,8 @@ void drop_what_has_no_room(Table& table, const Hosts& hosts, std::size_t width) 
   }
 }
 
-// Every row says all, as a program may read only one of them; and nothing is empty, so that fields can be counted.
+// Every row says all, as a program may read only one of them; and nothing is empty, so that fields
+// can be counted.
 Cell chosen_cell(StatusColumn column, const std::vector<Cell>& row, const std::vector<Cell>& gpu,
                  const std::string& host) {
   const bool of_gpu =

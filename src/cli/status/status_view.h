@@ -1,7 +1,8 @@
 // `gpurota status` as text: GPU by GPU, who has it and whether they may. Pure.
 //
-// The rows are those of status_rows.h; here is what of them a terminal has room for. User, state, lease, memory and end are
-// never cut or left out; a column that has nothing to say is not there. Everything foreign is made safe by the table.
+// The rows are those of status_rows.h; here is what of them a terminal has room for. User, state,
+// lease, memory and end are never cut or left out; a column that has nothing to say is not there.
+// Everything foreign is made safe by the table.
 #pragma once
 
 #include "cli/args/of_host.h"
@@ -30,9 +31,9 @@ std::string hosts_status_text(const Hosts& hosts, const Look& look, WallTime now
 std::string summary_text(const proto::Status::Reply& reply, const std::string& host,
                          const Look& look);
 std::string hosts_summary_text(const Hosts& hosts, const Look& look);
-// The columns that somebody chose, in that order: a row for each lease, for each use without one, for a GPU that nobody has and
-// for what is left of a shared one. Memory is in GiB. Without titles there
-// is a tab between columns.
+// The columns that somebody chose, in that order: a row for each lease, for each use without one,
+// for a GPU that nobody has and for what is left of a shared one. Memory is in GiB. Without titles
+// there is a tab between columns.
 std::string chosen_text(const Hosts& hosts, const ChosenColumns& chosen, const Look& look,
                         WallTime now);
 

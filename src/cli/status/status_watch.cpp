@@ -36,8 +36,8 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  // True: go on. Returns early when the terminal's size changes, and when nobody is there any more to
-  // read what is printed.
+  // True: go on. Returns early when the terminal's size changes, and when nobody is there any more
+  // to read what is printed.
   bool wait(int milliseconds) {
     if (!wait_while_read(fd_.get(), milliseconds)) return false;
     signalfd_siginfo got{};

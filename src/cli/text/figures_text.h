@@ -11,7 +11,8 @@
 
 namespace gpurota::cli {
 
-// A row for each GPU or lease, with a graph where `graphs` says that the terminal has the characters for one.
+// A row for each GPU or lease, with a graph where `graphs` says that the terminal has the
+// characters for one.
 std::string figures_text(const proto::History::Reply& reply, const Look& look, bool graphs);
 
 // One character for each: how high it is, 100 at the most. Empty: a space.

@@ -14,8 +14,9 @@ namespace gpurota::cli {
 
 // To stdout, all of it. kIo if that is impossible (a full disk; a closed pipe ends the process).
 Result<void> print(std::string_view text);
-// Waits until `fd` has something to read (-1: nothing) or the time is over (-1: for ever), or is woken. False, at
-// once: nobody is there any more to read what is printed; the command ends without a word.
+// Waits until `fd` has something to read (-1: nothing) or the time is over (-1: for ever), or is
+// woken. False, at once: nobody is there any more to read what is printed; the command ends without
+// a word.
 bool wait_while_read(int fd, int milliseconds);
 // "gpurota: message" on stderr. Never fails and never blocks a caller for long.
 void complain(std::string_view message);
@@ -33,8 +34,8 @@ std::string host_name();
 
 // Columns of the terminal that stdout is; 0 where it is none.
 std::size_t terminal_width();
-// What --color says: "always" or "never"; else colour is for terminals whose user has not refused it (NO_COLOR, TERM=dumb).
-// Before anything is shown.
+// What --color says: "always" or "never"; else colour is for terminals whose user has not refused
+// it (NO_COLOR, TERM=dumb). Before anything is shown.
 void choose_colour(const std::optional<std::string>& when);
 bool wants_colour();
 

@@ -60,7 +60,8 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-// For who can show nothing else: each other character as one that looks like it, or as '?', and as wide.
+// For who can show nothing else: each other character as one that looks like it, or as '?', and as
+// wide.
 std::string ascii_text(std::string_view text);
 // `text` in `colour` if the look has colours.
 std::string paint(const std::string& text, Colour colour, const Look& look);

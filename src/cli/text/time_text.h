@@ -10,7 +10,8 @@
 
 namespace gpurota::cli {
 
-// "30s", "10m", "2h", "1d", "1h30m", "1.5h": from a second to ten years. kInvalid with what to write.
+// "30s", "10m", "2h", "1d", "1h30m", "1.5h": from a second to ten years. kInvalid with what to
+// write.
 Result<std::chrono::seconds> parse_duration(std::string_view text);
 // "1 h 30 min", "45 s".
 std::string duration_text(std::chrono::seconds duration);

@@ -73,7 +73,8 @@ std::size_t first_shown(const std::vector<Row>& rows, const Subject& chosen, std
   return std::min(at > room / 2 ? at - room / 2 : 0, rows.size() - room);
 }
 
-// `rows` from line `y` on, in `room` lines; what has no room is counted in the last of them, or above it.
+// `rows` from line `y` on, in `room` lines; what has no room is counted in the last of them, or
+// above it.
 void draw_rows(Grid& grid, std::size_t y, std::size_t room, const std::vector<Row>& rows,
                const Columns& columns, const Model& model, const Subject* chosen) {
   if (room == 0) return;

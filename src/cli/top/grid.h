@@ -1,4 +1,5 @@
-// A picture of `gpurota top`: cells of text with a style each. Pure: drawn on by the layout, shown by the terminal, compared by tests.
+// A picture of `gpurota top`: cells of text with a style each. Pure: drawn on by the layout, shown
+// by the terminal, compared by tests.
 #pragma once
 
 #include <cstddef>
@@ -48,13 +49,14 @@ class Grid {
   std::size_t height() const { return height_; }
   const GridCell& at(std::size_t x, std::size_t y) const { return cells_[y * width_ + x]; }
 
-  // `text` is safe for a terminal already. What is longer than `most` columns, or the line, ends with an ellipsis. Returns the
-  // column behind it. Outside of the grid nothing happens.
+  // `text` is safe for a terminal already. What is longer than `most` columns, or the line, ends
+  // with an ellipsis. Returns the column behind it. Outside of the grid nothing happens.
   std::size_t put(std::size_t x, std::size_t y, std::string_view text, Style style = {},
                   std::size_t most = SIZE_MAX);
   // A whole line: what is chosen, and titles.
   void reverse_line(std::size_t y);
-  // For terminals whose characters are not UTF-8: other characters for ours, and '?' for everybody else's.
+  // For terminals whose characters are not UTF-8: other characters for ours, and '?' for everybody
+  // else's.
   void make_ascii();
 
  private:

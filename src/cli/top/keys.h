@@ -1,4 +1,5 @@
-// What the keys of `gpurota top` do: a state machine. Pure: it changes the state, and says what is to be done with the daemon.
+// What the keys of `gpurota top` do: a state machine. Pure: it changes the state, and says what is
+// to be done with the daemon.
 #pragma once
 
 #include "cli/top/frame.h"

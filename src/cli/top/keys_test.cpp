@@ -194,7 +194,8 @@ TEST_F(TopKeys, TheChoiceStaysAtTheGpuOfALeaseThatEnds) {
   EXPECT_FALSE(state_.chosen.lease);
 }
 
-// What is chosen is there, and nothing is done without a question, whatever is typed while leases come and go.
+// What is chosen is there, and nothing is done without a question, whatever is typed while leases
+// come and go.
 TEST_F(TopKeys, AnyKeysInAnyOrderDoNoHarm) {
   const std::string letters = "qjkgG?h/ustTerdynY1 \f\x01";
   std::uint32_t random = 1;

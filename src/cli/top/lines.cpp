@@ -88,8 +88,8 @@ Bars bars_for(std::size_t left) {
   return bars;
 }
 
-// The load, and behind it what else there is to say of the GPU; the graph has the room that is left. `history` is empty, or unknown
-// at its end, of a GPU that tells no load.
+// The load, and behind it what else there is to say of the GPU; the graph has the room that is
+// left. `history` is empty, or unknown at its end, of a GPU that tells no load.
 void draw_load(Grid& grid, std::size_t x, std::size_t y, const Bars& bars, const std::string& note,
                const std::vector<int>& history) {
   const int percent = history.empty() ? -1 : history.back();
@@ -105,7 +105,8 @@ void draw_load(Grid& grid, std::size_t x, std::size_t y, const Bars& bars, const
   if (noted > 0) grid.put(x + bars.spark - noted, y, note, {Tone::kDim}, noted);
 }
 
-// What there is to say of the GPU; in front of it what its board takes, where a graph has room beside that.
+// What there is to say of the GPU; in front of it what its board takes, where a graph has room
+// beside that.
 std::string note_of(const Row& row, const proto::Gpu& gpu, const Bars& bars) {
   constexpr std::size_t kLeastBar = 8;
   std::string note = row.cells[1].text;

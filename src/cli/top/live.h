@@ -1,4 +1,5 @@
-// `gpurota top` on a terminal, until it is ended: samples the daemon every second, and does what keys say. One thread.
+// `gpurota top` on a terminal, until it is ended: samples the daemon every second, and does what
+// keys say. One thread.
 #pragma once
 
 #include "cli/commands.h"

@@ -1,4 +1,5 @@
-// What `gpurota top` knows: the daemon's last answers, and what it has sampled itself since it started. Pure.
+// What `gpurota top` knows: the daemon's last answers, and what it has sampled itself since it
+// started. Pure.
 #pragma once
 
 #include "proto/methods.h"

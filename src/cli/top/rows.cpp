@@ -50,7 +50,8 @@ std::string process_text(const proto::Process& process, bool last) {
                      process.command ? display_command(*process.command, 160) : std::string());
 }
 
-// The GPUs and what is on each. status_rows() has a row for each lease, and names the GPU in the first of its rows.
+// The GPUs and what is on each. status_rows() has a row for each lease, and names the GPU in the
+// first of its rows.
 class MachineRows {
  public:
   MachineRows(const Model& model, const Choice& choice)

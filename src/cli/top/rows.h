@@ -1,5 +1,5 @@
-// The lines of `gpurota top`, before it is known how many of them there is room for: GPUs with their leases and processes, and below
-// them the queue and fillers. Pure.
+// The lines of `gpurota top`, before it is known how many of them there is room for: GPUs with
+// their leases and processes, and below them the queue and fillers. Pure.
 //
 // What is said of a lease is what `gpurota status` says (cli/status_rows.h).
 #pragma once
@@ -51,7 +51,8 @@ enum LeaseColumn : std::size_t {
 struct Row {
   RowKind kind = RowKind::kText;
   Subject about{};
-  // Safe for a terminal. Of a GPU: its state, and what else there is to say. Of a lease: as many as it has columns. Else: the text.
+  // Safe for a terminal. Of a GPU: its state, and what else there is to say. Of a lease: as many as
+  // it has columns. Else: the text.
   std::vector<Cell> cells{};
 };
 

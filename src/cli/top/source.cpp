@@ -8,7 +8,8 @@
 namespace gpurota::cli::topview {
 namespace {
 
-// Keys wait for it: a daemon that is slower is shown as one that does not answer, and then keys wait less.
+// Keys wait for it: a daemon that is slower is shown as one that does not answer, and then keys
+// wait less.
 constexpr client::milliseconds kPatienceToAsk{2000};
 constexpr client::milliseconds kPatienceInTrouble{300};
 // Whether a change has happened is to be known.

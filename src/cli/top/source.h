@@ -1,5 +1,5 @@
-// What `gpurota top` asks the daemon, and has it do. Blocks for as long as an answer takes, but not long: what is not answered in time is
-// asked again with the next picture. One thread.
+// What `gpurota top` asks the daemon, and has it do. Blocks for as long as an answer takes, but not
+// long: what is not answered in time is asked again with the next picture. One thread.
 #pragma once
 
 #include "cli/commands.h"

@@ -26,8 +26,8 @@ constexpr int kEscapeDelayMs = 25;
 constexpr int kManyColours = 256;
 constexpr int kAllColours = 1 << 24;
 
-// Of a tone: a colour of the first eight (-1: the terminal's own), of 256, and of all. Orange, blue, sky and vermilion can be told apart
-// by those who see few colours.
+// Of a tone: a colour of the first eight (-1: the terminal's own), of 256, and of all. Orange,
+// blue, sky and vermilion can be told apart by those who see few colours.
 struct Shade {
   int few, many, all;
 };

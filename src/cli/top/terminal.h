@@ -1,4 +1,5 @@
-// The terminal of `gpurota top`, by ncurses, which sends only what has changed. One thread, one object.
+// The terminal of `gpurota top`, by ncurses, which sends only what has changed. One thread, one
+// object.
 //
 // The terminal is as it was found when this goes, also while it is suspended.
 #pragma once

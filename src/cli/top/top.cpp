@@ -26,7 +26,8 @@ std::size_t size_in(const char* variable) {
                                                                : 0;
 }
 
-// As asked for; else of the terminal, or as watch(1) and others say who read what we print. A height of 0: all lines.
+// As asked for; else of the terminal, or as watch(1) and others say who read what we print. A
+// height of 0: all lines.
 Frame frame_for(const TopOptions& options) {
   Frame frame{
       .width = size_in("COLUMNS"), .height = size_in("LINES"), .now = now(), .host = host_name()};

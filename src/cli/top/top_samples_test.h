@@ -1,4 +1,5 @@
-// Made-up machines for the tests of `gpurota top`: those of `gpurota status`, with turns, a queue, processes and fillers.
+// Made-up machines for the tests of `gpurota top`: those of `gpurota status`, with turns, a queue,
+// processes and fillers.
 #pragma once
 
 #include "cli/top/model.h"

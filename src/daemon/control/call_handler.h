@@ -32,7 +32,8 @@ class AnswerStream {
   virtual bool over() const = 0;
 };
 
-// An answer that may take longer than a turn: it is made a piece at a time, each in a turn of its user.
+// An answer that may take longer than a turn: it is made a piece at a time, each in a turn of its
+// user.
 class LongAnswer {
  public:
   virtual ~LongAnswer() = default;
@@ -64,7 +65,8 @@ class CallHandler {
   virtual Outcome call(const Caller& caller, const proto::Call& call) = 0;
   // Somebody has connected; `groups` as the kernel tells them.
   virtual void greet(uid_t user, const std::vector<gid_t>& groups) = 0;
-  // A connection has ended that had acquired this lease and not started it, or waited for this request.
+  // A connection has ended that had acquired this lease and not started it, or waited for this
+  // request.
   virtual void abandon(LeaseId lease) = 0;
   virtual void leave(RequestId request) = 0;
   // To the holder of a lease, after a change; and beside that. Empty: the lease is gone.

@@ -1,4 +1,5 @@
-// A handler of calls that tells nobody anything, for tests of the control socket: they say what a call is answered. One thread.
+// A handler of calls that tells nobody anything, for tests of the control socket: they say what a
+// call is answered. One thread.
 #pragma once
 
 #include "daemon/control/control_server.h"

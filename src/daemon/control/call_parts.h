@@ -1,4 +1,5 @@
-// What the calls of the control protocol work on; each group of them (*_methods.h) takes what it needs. State thread only.
+// What the calls of the control protocol work on; each group of them (*_methods.h) takes what it
+// needs. State thread only.
 #pragma once
 
 #include "daemon/control/control_server.h"

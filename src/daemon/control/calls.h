@@ -1,5 +1,5 @@
-// What the files of calls (*_methods.cpp) share: how a call is answered, and whom a caller means. State thread
-// only.
+// What the files of calls (*_methods.cpp) share: how a call is answered, and whom a caller means.
+// State thread only.
 #pragma once
 
 #include "base/result.h"
@@ -73,7 +73,8 @@ inline Error not_found(const Meant& meant) {
   return {Code::kNotFound, 0, std::move(text)};
 }
 
-// Of a list of what is meant: to have none is no error, but others are for administrators, and must be there.
+// Of a list of what is meant: to have none is no error, but others are for administrators, and must
+// be there.
 inline Result<void> check_meant(const Meant& meant, bool found) {
   if (meant.own() || (meant.administrator && (found || meant.may_exist(*meant.user)))) return {};
   return tl::unexpected(not_found(meant));
@@ -92,7 +93,8 @@ Result<const typename Entries::mapped_type*> find_meant(const Entries& entries,
   return tl::unexpected(not_found(meant));
 }
 
-// Of a list: the one with that name, or all that the caller sees; `show` says whether an entry of these is shown.
+// Of a list: the one with that name, or all that the caller sees; `show` says whether an entry of
+// these is shown.
 template <class Entries, class Show>
 Result<void> for_all_meant(const Entries& entries, const Meant& meant, const Show& show) {
   if (!meant.name.empty()) {

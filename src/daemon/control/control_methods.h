@@ -1,5 +1,5 @@
-// Which group of calls answers each call of the control protocol (*_methods.h), and what holds of all of them: who may,
-// the audit log, the answers that are kept. State thread only.
+// Which group of calls answers each call of the control protocol (*_methods.h), and what holds of
+// all of them: who may, the audit log, the answers that are kept. State thread only.
 #pragma once
 
 #include "daemon/control/booking_methods.h"

@@ -100,7 +100,8 @@ void ControlServer::on_ready(Connection& connection, unsigned events) {
   if (gone) end_long_answer(connection);
   if (gone && connection.blocked) connection.broken = true;  // nobody is left to read the answers
   if (gone && (connection.queued || connection.postponed || connection.held_back)) {
-    // What it asked before it left is done, in its turn; it would be told of again and again until then.
+    // What it asked before it left is done, in its turn; it would be told of again and again until
+    // then.
     connection.hung_up = true;
     connection.source.reset();
     return;

@@ -1,16 +1,18 @@
 // The control socket: connections, their limits, and the varlink calls on them. State thread only.
 //
-// One call at a time on a connection, answered in order. Calls are served by user: each user who has some gets the same part of the
-// state thread's time (fair_turns.h), in pieces that others do not feel: a stream gives one answer in a turn, and of the long answers of
-// a user one is made at a time. A connection that waits for its turn is not read. A Hold call keeps its connection until its
-// lease has ended; calls sent behind it wait. So do those of a client that does not read its answers:
-// nothing more is read from it, and what is kept for it is one answer. While a user's connections together have left too
-// much unread (UserBudgets), none of their calls is served; who then reads nothing for long is hung up on. So is who sends
-// more when what its user has sent and is not served yet is too much already. What is told without being
-// asked for (Hold) is only the newest for a reader that is behind.
+// One call at a time on a connection, answered in order. Calls are served by user: each user who
+// has some gets the same part of the state thread's time (fair_turns.h), in pieces that others do
+// not feel: a stream gives one answer in a turn, and of the long answers of a user one is made at a
+// time. A connection that waits for its turn is not read. A Hold call keeps its connection until
+// its lease has ended; calls sent behind it wait. So do those of a client that does not read its
+// answers: nothing more is read from it, and what is kept for it is one answer. While a user's
+// connections together have left too much unread (UserBudgets), none of their calls is served; who
+// then reads nothing for long is hung up on. So is who sends more when what its user has sent and
+// is not served yet is too much already. What is told without being asked for (Hold) is only the
+// newest for a reader that is behind.
 //
-// A call that has changed the store is answered when the disk has that, and while the store is not open a call that may change it, or
-// reads it, waits (ports/durability.h). Others do not notice.
+// A call that has changed the store is answered when the disk has that, and while the store is not
+// open a call that may change it, or reads it, waits (ports/durability.h). Others do not notice.
 #pragma once
 
 #include "config/config.h"
@@ -53,7 +55,8 @@ class ControlServer final : public Owners, private TurnClient<const ControlConne
   // `calls` outlives the last connection.
   Result<void> listen(CallHandler& calls, const std::string& path,
                       const ipc::ListenOptions& options);
-  // Takes nobody in any more. Whether somebody who has asked is not answered yet; those who only listen do not count.
+  // Takes nobody in any more. Whether somebody who has asked is not answered yet; those who only
+  // listen do not count.
   bool finish();
   // Tells those who hold it.
   void on_lease_change(const LeaseEntry& entry, bool gone);

@@ -1,6 +1,6 @@
-// How the leases that ended last did, for holders that come back too late: their connection was cut, by a
-// restart or by chance, when their lease ended. State thread only; forgotten with the daemon. Bounded: whoever ends
-// many loses what was told of their own.
+// How the leases that ended last did, for holders that come back too late: their connection was
+// cut, by a restart or by chance, when their lease ended. State thread only; forgotten with the
+// daemon. Bounded: whoever ends many loses what was told of their own.
 #pragma once
 
 #include "base/ids.h"

@@ -54,7 +54,8 @@ class EventStream final : public AnswerStream {
         },
         follows ? log_.stored_id() : log_.last_id());
     over_ = cursor_.at_end() && !follows;
-    // Of those that were looked at none is wanted: an answer without any, so that this goes on in the next turn.
+    // Of those that were looked at none is wanted: an answer without any, so that this goes on in
+    // the next turn.
     const bool has_more = !cursor_.is_at(follows ? log_.stored_id() : log_.last_id());
     if (batch.events.empty() && batch.missed == 0 && !over_ && begun_ && !has_more) {
       return std::nullopt;

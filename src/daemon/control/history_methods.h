@@ -1,5 +1,5 @@
-// The calls about what was: events, figures over time, and the report. All may be long, and are made a piece at a time (LongAnswer). State
-// thread only.
+// The calls about what was: events, figures over time, and the report. All may be long, and are
+// made a piece at a time (LongAnswer). State thread only.
 #pragma once
 
 #include "daemon/control/call_parts.h"

@@ -103,8 +103,9 @@ Result<GpuWishes> wishes_of(const proto::LeaseRequest& wanted, const LeaseManage
   return wishes;
 }
 
-// Whether this caller starts one more command in the lease, not the one that it was asked for: under a reservation, or from a shell
-// of a lease that has its first command. A lease that its processes hold, or a pod, is for no command.
+// Whether this caller starts one more command in the lease, not the one that it was asked for:
+// under a reservation, or from a shell of a lease that has its first command. A lease that its
+// processes hold, or a pod, is for no command.
 bool takes_commands(const LeaseEntry& entry, const ports::ProcessId& caller) {
   if (entry.lease.kind == LeaseKind::kReservation) return true;
   const bool first = entry.holder && entry.holder->id == caller;

@@ -1,4 +1,5 @@
-// The calls about leases that there are, and what all calls ask of a lease and of a wish for one. State thread only.
+// The calls about leases that there are, and what all calls ask of a lease and of a wish for one.
+// State thread only.
 #pragma once
 
 #include "daemon/control/call_parts.h"

@@ -1,4 +1,5 @@
-// Answers that are made a piece at a time: of those of a user one at a time, in the order of their calls. State thread only.
+// Answers that are made a piece at a time: of those of a user one at a time, in the order of their
+// calls. State thread only.
 #pragma once
 
 #include "daemon/control/call_handler.h"
@@ -18,7 +19,8 @@ class LongAnswers {
   void begin(ControlConnection& connection, std::shared_ptr<LongAnswer> work);
   // Whether the connection's, which has one, is the one that is being made.
   bool is_first(const ControlConnection& connection) const;
-  // It is made, or nobody is left to hear it. Whose is the first now, if that has changed; does nothing if it has none.
+  // It is made, or nobody is left to hear it. Whose is the first now, if that has changed; does
+  // nothing if it has none.
   const ControlConnection* end(ControlConnection& connection);
 
  private:

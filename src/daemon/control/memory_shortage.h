@@ -1,5 +1,6 @@
-// What a call comes to for which there is not enough memory: an error, where it has changed nothing. Those that change
-// something begin only with a whole reserve (base/memory_reserve.h). For control_server.cpp.
+// What a call comes to for which there is not enough memory: an error, where it has changed
+// nothing. Those that change something begin only with a whole reserve (base/memory_reserve.h). For
+// control_server.cpp.
 #pragma once
 
 #include "daemon/control/control_server.h"

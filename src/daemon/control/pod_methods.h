@@ -1,4 +1,5 @@
-// The call by which the containers of pods get leases (docs/design/kubernetes.md). State thread only.
+// The call by which the containers of pods get leases (docs/design/kubernetes.md). State thread
+// only.
 #pragma once
 
 #include "daemon/control/queue_methods.h"
@@ -14,7 +15,8 @@ class PodMethods {
 
  private:
   Result<AcquireRequest> request_of(const Caller& caller, const proto::AcquireForPod& call) const;
-  // The lease that this was asked for already; with the pod's name, if that is new. kUnavailable while it ends.
+  // The lease that this was asked for already; with the pod's name, if that is new. kUnavailable
+  // while it ends.
   Result<const LeaseEntry*> find_made(const Caller& caller, const AcquireRequest& request);
 
   const CallParts& parts_;

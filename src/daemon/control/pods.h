@@ -1,5 +1,5 @@
-// The name of a pod's container as a lease has it: NAMESPACE/POD/CONTAINER, beside its user wherever that is shown. No name in Kubernetes
-// has a '/'. Pure.
+// The name of a pod's container as a lease has it: NAMESPACE/POD/CONTAINER, beside its user
+// wherever that is shown. No name in Kubernetes has a '/'. Pure.
 #pragma once
 
 #include "base/result.h"

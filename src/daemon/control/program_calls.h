@@ -1,4 +1,5 @@
-// What the calls about jobs and those about fillers share: how a program is told and shown. State thread only.
+// What the calls about jobs and those about fillers share: how a program is told and shown. State
+// thread only.
 #pragma once
 
 #include "base/result.h"
@@ -15,8 +16,8 @@
 
 namespace gpurota::daemon {
 
-// Where the output of a job goes. Not told: a file. kUnavailable: the journal, where none runs. Defined in job_methods.cpp,
-// as restart_of().
+// Where the output of a job goes. Not told: a file. kUnavailable: the journal, where none runs.
+// Defined in job_methods.cpp, as restart_of().
 Result<jobs::Output> output_of(const std::optional<std::string>& word);
 Result<jobs::RestartPolicy> restart_of(const std::string& word);
 

@@ -29,7 +29,8 @@ Error no_such_request(RequestId id) {
       fmt::format("there is no request {}: it may have been served or cancelled", to_string(id))};
 }
 
-// Those of `gpurota run` by which a request wants more than the lease of a shell: "--gpus and --memory".
+// Those of `gpurota run` by which a request wants more than the lease of a shell: "--gpus and
+// --memory".
 std::string placement_options(const proto::LeaseRequest& wanted) {
   std::vector<std::string> options;
   const auto add = [&](bool given, const char* name) {

@@ -1,6 +1,8 @@
-// How much of what a user is told may lie unread, and of what it has sent unserved, over all its connections. State thread only.
+// How much of what a user is told may lie unread, and of what it has sent unserved, over all its
+// connections. State thread only.
 //
-// While too much lies unread none of the user's calls is served; who then reads nothing for long is hung up on.
+// While too much lies unread none of the user's calls is served; who then reads nothing for long is
+// hung up on.
 #pragma once
 
 #include "daemon/users/user_budgets.h"

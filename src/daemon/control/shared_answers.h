@@ -1,8 +1,8 @@
 // Answers that are the same for many callers, kept as text until something that they show changes.
 //
-// Who changes what a view shows says so (changed()); a page that asks every second, and a thousand of
-// them, then cost one making. Kept per class of viewers, since privacy decides what each class sees.
-// State thread only.
+// Who changes what a view shows says so (changed()); a page that asks every second, and a thousand
+// of them, then cost one making. Kept per class of viewers, since privacy decides what each class
+// sees. State thread only.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ class SharedAnswers final {
 
   void changed() { ++version_; }
 
-  // `viewer`: empty for those who see everything. `grants`: the grant book's count of changes, which is
-  // part of what must not have changed. `make` returns the text.
+  // `viewer`: empty for those who see everything. `grants`: the grant book's count of changes,
+  // which is part of what must not have changed. `make` returns the text.
   template <class Make>
   Text get(About about, std::optional<uid_t> viewer, std::uint64_t grants, const Make& make) {
     const Version now{version_, grants};

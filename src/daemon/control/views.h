@@ -1,7 +1,7 @@
 // What the daemon tells about its leases, GPUs and processes, to whom. State thread only.
 //
-// The one place where privacy is decided: what belongs to the owner is left out for others, in every
-// view alike.
+// The one place where privacy is decided: what belongs to the owner is left out for others, in
+// every view alike.
 #pragma once
 
 #include "config/config.h"
@@ -88,7 +88,8 @@ class Views {
   std::string strangers_on(const GpuUuid& gpu) const;
   proto::Process process(const GpuEntry& gpu, const GpuProcess& process, uid_t viewer) const;
   proto::TurnLease turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t viewer) const;
-  // The same each time it is asked, unless the clock is set: so that what is listed again can be known again.
+  // The same each time it is asked, unless the clock is set: so that what is listed again can be
+  // known again.
   WallTime wall_time_of(TimePoint moment) const;
   // NVML's figure, else what libgpurota counts there; empty: nobody can say.
   std::optional<Bytes> used_by(const GpuProcess& process, const GpuUuid& gpu) const;

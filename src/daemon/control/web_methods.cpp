@@ -15,7 +15,8 @@ namespace {
 
 constexpr const char* kNoSessions = "this daemon signs nobody in";
 
-// What a stream says when the account database has answered, which may be after the stream has gone.
+// What a stream says when the account database has answered, which may be after the stream has
+// gone.
 struct Answered {
   std::optional<std::string> text;
   bool gone = false;

@@ -1,4 +1,5 @@
-// The calls about the web page: who serves it, links that sign somebody in, and sessions (docs/design/web-sessions.md). State thread only.
+// The calls about the web page: who serves it, links that sign somebody in, and sessions
+// (docs/design/web-sessions.md). State thread only.
 #pragma once
 
 #include "daemon/control/call_parts.h"

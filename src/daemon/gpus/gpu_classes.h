@@ -1,5 +1,5 @@
-// The site's classes of GPUs: which GPUs of this machine are in which ([gpu.class.NAME]). The one place where a class becomes GPUs.
-// Pure; state thread only.
+// The site's classes of GPUs: which GPUs of this machine are in which ([gpu.class.NAME]). The one
+// place where a class becomes GPUs. Pure; state thread only.
 #pragma once
 
 #include "base/result.h"
@@ -14,7 +14,8 @@ namespace gpurota::daemon {
 
 using GpuClasses = std::map<std::string, config::GpuClass>;
 
-// Never empty. kInvalid: there is no such class, with those there are, or this machine has no GPU of it.
+// Never empty. kInvalid: there is no such class, with those there are, or this machine has no GPU
+// of it.
 Result<std::vector<GpuUuid>> gpus_of_class(const GpuClasses& classes, const std::string& name,
                                            const std::vector<GpuInfo>& gpus);
 // The names of those that it is in.

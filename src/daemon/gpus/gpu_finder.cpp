@@ -8,7 +8,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// What a GPU without memory of its own has is the machine's, where the driver does not tell how much.
+// What a GPU without memory of its own has is the machine's, where the driver does not tell how
+// much.
 void take_machine_memory(std::vector<GpuInfo>& gpus) {
   const auto memory = sys::read_machine_memory();
   for (GpuInfo& gpu : gpus) {

@@ -1,4 +1,5 @@
-// Finds the GPUs of the machine: asks the driver on a worker, and again every second until it answers. State thread only.
+// Finds the GPUs of the machine: asks the driver on a worker, and again every second until it
+// answers. State thread only.
 #pragma once
 
 #include "core/gpu.h"
@@ -21,7 +22,8 @@ class GpuFinder {
       "the NVIDIA driver has been asked for its GPUs and does not answer: if it goes on so, see "
       "the kernel's log (`dmesg`) and reboot";
 
-  // The worker alone uses the probe, which may outlive us. `patience`: of ask(), and then it is said that the driver hangs.
+  // The worker alone uses the probe, which may outlive us. `patience`: of ask(), and then it is
+  // said that the driver hangs.
   GpuFinder(ports::EventLoop& loop, std::shared_ptr<ports::GpuProbe> probe,
             std::chrono::milliseconds patience, OnFound on_found)
       : loop_(loop),

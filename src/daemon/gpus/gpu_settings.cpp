@@ -5,8 +5,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// Moving maps and unmaps all the time, and a driver out of memory fails what it does not have to: of
-// a whole GPU this much stays free.
+// Moving maps and unmaps all the time, and a driver out of memory fails what it does not have to:
+// of a whole GPU this much stays free.
 Bytes margin(Bytes memory) { return std::min(mib(512), Bytes(memory.count() / 64)); }
 
 // Takes the sections of the GPU: the one of its index, then the one of its UUID, which counts

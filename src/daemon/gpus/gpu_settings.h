@@ -1,5 +1,5 @@
-// What holds for one GPU: the configuration, and what an administrator has set while the daemon ran,
-// which counts before it. Pure.
+// What holds for one GPU: the configuration, and what an administrator has set while the daemon
+// ran, which counts before it. Pure.
 #pragma once
 
 #include "config/config.h"

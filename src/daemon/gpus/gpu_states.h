@@ -1,5 +1,6 @@
-// What is known of each GPU beside what the driver says: what an administrator has set, who left it last, what a context takes
-// there (all of it stored), and what was used there without a lease at the last look. State thread only.
+// What is known of each GPU beside what the driver says: what an administrator has set, who left it
+// last, what a context takes there (all of it stored), and what was used there without a lease at
+// the last look. State thread only.
 #pragma once
 
 #include "base/result.h"
@@ -25,7 +26,8 @@ class GpuStates {
 
   // What the last daemon stored.
   Result<void> restore();
-  // Writes what is stored already: whether the store has room. Nothing while there is nothing to write.
+  // Writes what is stored already: whether the store has room. Nothing while there is nothing to
+  // write.
   std::optional<Result<void>> try_store();
 
   const ports::StoredGpuState& of(const GpuUuid& gpu) const;

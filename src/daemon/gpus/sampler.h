@@ -1,5 +1,6 @@
-// Looks at the GPUs: periodically, and soon when somebody asks. State thread only; the looking itself
-// is done on one worker thread for each GPU, so that a GPU whose driver hangs holds up nobody else.
+// Looks at the GPUs: periodically, and soon when somebody asks. State thread only; the looking
+// itself is done on one worker thread for each GPU, so that a GPU whose driver hangs holds up
+// nobody else.
 #pragma once
 
 #include "core/gpu.h"

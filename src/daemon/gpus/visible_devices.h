@@ -1,5 +1,5 @@
-// What CUDA_VISIBLE_DEVICES is for the programs of a lease, together with CUDA_DEVICE_ORDER=PCI_BUS_ID.
-// State thread only.
+// What CUDA_VISIBLE_DEVICES is for the programs of a lease, together with
+// CUDA_DEVICE_ORDER=PCI_BUS_ID. State thread only.
 #pragma once
 
 #include "core/lease.h"

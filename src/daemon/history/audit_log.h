@@ -3,8 +3,8 @@
 //   STATE_DIR/audit/1000.jsonl      and 1000.jsonl.1, what was before
 //   STATE_DIR/audit/daemon.jsonl    what gpurotad did of itself
 //
-// A file for each user, so that what one user does never pushes out what others did. Every line begins
-// with its time: `sort` merges them. Nothing in a line is foreign text.
+// A file for each user, so that what one user does never pushes out what others did. Every line
+// begins with its time: `sort` merges them. Nothing in a line is foreign text.
 #pragma once
 
 #include "base/bytes.h"

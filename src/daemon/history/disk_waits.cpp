@@ -87,7 +87,8 @@ void DiskWaits::finish(bool settled, std::uint64_t upto, const Result<void>& don
     log::debug("the state cannot be settled now, trying again", {{"error", done.error().message}});
     tell(told_, std::nullopt);  // it is open again
   } else if (!done) {
-    // Nobody knows what of the log is on the disk: it is brought into the database as soon as that can be.
+    // Nobody knows what of the log is on the disk: it is brought into the database as soon as that
+    // can be.
     wants_settling_ = true;
     log::error("changes are stored, but the disk may not have them",
                {{"error", done.error().message}});

@@ -1,7 +1,7 @@
 // The events that are still known, newest last. State thread only.
 //
-// Bounded. When it is full, the user with the most events loses the oldest, so that one who makes and
-// releases leases in a loop pushes out only what that user did.
+// Bounded. When it is full, the user with the most events loses the oldest, so that one who makes
+// and releases leases in a loop pushes out only what that user did.
 #pragma once
 
 #include "ports/history.h"
@@ -26,8 +26,8 @@ class EventLog {
 
   const std::map<std::uint64_t, ports::StoredEvent>& events() const { return events_; }
   std::uint64_t last_id() const { return last_id_; }
-  // Up to here they are in the store: a number that was told from there is never used again, even if
-  // the daemon is killed. The recorder says so.
+  // Up to here they are in the store: a number that was told from there is never used again, even
+  // if the daemon is killed. The recorder says so.
   void set_stored(std::uint64_t id) { stored_id_ = id; }
   std::uint64_t stored_id() const { return stored_id_; }
 
@@ -47,8 +47,8 @@ class EventCursor {
  public:
   // Begins with the oldest event. What is forgotten later than now counts as missed.
   explicit EventCursor(const EventLog& log) : log_(log), from_(log.last_id()) {}
-  // Goes on behind this one; what has been forgotten since counts as missed. A number that was never
-  // given (the store is a new one): begins with the oldest.
+  // Goes on behind this one; what has been forgotten since counts as missed. A number that was
+  // never given (the store is a new one): begins with the oldest.
   EventCursor(const EventLog& log, std::uint64_t after) : EventCursor(log) {
     if (after <= log.last_id()) from_ = at_ = after;
   }
@@ -59,8 +59,8 @@ class EventCursor {
   };
   // So many are looked at, at a time.
   static constexpr std::size_t kMostLookedAt = 500;
-  // The next events that `wanted` likes, up to `most`, none behind `last`. Empty: of those that were looked at none is wanted, or the reader has
-  // seen all.
+  // The next events that `wanted` likes, up to `most`, none behind `last`. Empty: of those that
+  // were looked at none is wanted, or the reader has seen all.
   Batch next(std::size_t most, const std::function<bool(const ports::StoredEvent&)>& wanted,
              std::uint64_t last = UINT64_MAX);
   bool at_end() const { return is_at(log_.last_id()); }

@@ -1,7 +1,8 @@
-// Events that are told to nobody and in no store yet, kept where a kill -9 of the daemon does not take them: a file
-// in the state directory, appended to and not waited for. The store has each of them within a tenth of a second, and then
-// the file is emptied; so it costs a system call where a transaction of its own would cost a write to the disk.
-// Of the recorder; state thread only. What a power cut takes is lost, as ever.
+// Events that are told to nobody and in no store yet, kept where a kill -9 of the daemon does not
+// take them: a file in the state directory, appended to and not waited for. The store has each of
+// them within a tenth of a second, and then the file is emptied; so it costs a system call where a
+// transaction of its own would cost a write to the disk. Of the recorder; state thread only. What a
+// power cut takes is lost, as ever.
 #pragma once
 
 #include "base/fd.h"
@@ -14,7 +15,8 @@
 
 namespace gpurota::daemon {
 
-// Strings with their lengths, a line for each event, in the order of the fields; foreign bytes as they are.
+// Strings with their lengths, a line for each event, in the order of the fields; foreign bytes as
+// they are.
 std::string encode_event(const ports::StoredEvent& event);
 // As many as are whole: the last one may have been cut. What is left of `text` is not.
 std::vector<ports::StoredEvent> decode_events(std::string_view& text);

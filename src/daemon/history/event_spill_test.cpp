@@ -72,7 +72,8 @@ class SpilledEventsTest : public FakeWorldTest {
     for (const auto& event : history.events) all.push_back(event.message);
     return all;
   }
-  // The next daemon begins on what the last one left there. The number of events that it can tell of at once.
+  // The next daemon begins on what the last one left there. The number of events that it can tell
+  // of at once.
   std::uint64_t begin_again(FakeHistory& history, const std::string& spill) {
     Recorder next(parts(history, spill));
     EXPECT_TRUE(next.start({}));

@@ -1,7 +1,9 @@
-// What users have had of late, as the order of the queue counts it (docs/design/fair-share.md). State thread only.
+// What users have had of late, as the order of the queue counts it (docs/design/fair-share.md).
+// State thread only.
 //
-// Nothing is stored for it: it is added up from the usage that the history keeps anyway, once, a piece at a time, and continued
-// with what leases use from then on. Until that is done the queue is in the order of coming.
+// Nothing is stored for it: it is added up from the usage that the history keeps anyway, once, a
+// piece at a time, and continued with what leases use from then on. Until that is done the queue is
+// in the order of coming.
 #pragma once
 
 #include "config/config.h"

@@ -23,7 +23,8 @@ TEST(RecoveredMemory, ComesBackOnceAndFromLeasesOnly) {
   memory.on_sample(look("a", {1, 2, 3}), {{1, gib(8)}, {2, gib(4)}});
   memory.on_sample(look("b", {1}), {{1, gib(2)}});
   EXPECT_TRUE(memory.total().is_zero());
-  // Less in use by one that lives on is its own freeing; the other is gone, and one without a lease.
+  // Less in use by one that lives on is its own freeing; the other is gone, and one without a
+  // lease.
   memory.on_sample(look("a", {1}), {{1, gib(6)}});
   EXPECT_EQ(memory.total(), gib(4));
   memory.on_sample(look("a", {1}), {{1, gib(6)}});

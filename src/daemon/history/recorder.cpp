@@ -430,8 +430,8 @@ void Recorder::write(bool all_usage) {
   }
 }
 
-// What cannot be stored is tried again with what comes; a follower does not wait for that. The usage of what goes on is
-// counted on, and written with it.
+// What cannot be stored is tried again with what comes; a follower does not wait for that. The
+// usage of what goes on is counted on, and written with it.
 void Recorder::write_batch() {
   // Later, when the store is open: what is in the spill meanwhile is not in the store.
   if (!closing_ && parts_.durability && !parts_.durability->is_open()) return;

@@ -1,9 +1,9 @@
-// What happens is remembered here: as events, in the audit log, and as who used how much. State thread
-// only.
+// What happens is remembered here: as events, in the audit log, and as who used how much. State
+// thread only.
 //
-// Events and usage are written to the store in batches, soon after, and until then events are in a file
-// (event_spill.h); the audit log at once. A failure to
-// write is logged once and never stops what it should have recorded.
+// Events and usage are written to the store in batches, soon after, and until then events are in a
+// file (event_spill.h); the audit log at once. A failure to write is logged once and never stops
+// what it should have recorded.
 #pragma once
 
 #include "config/config.h"
@@ -52,7 +52,8 @@ class Recorder final {
     std::function<void()> on_event{};  // there are new events to be read, and stored if they can be
     UserGroups* groups = nullptr;      // null: nobody is in any
     std::string spill = {};  // file of events that are not stored yet; empty: a kill -9 takes them
-    // Null: what is stored is on the disk at once. Else who follows events hears of them when the disk has them.
+    // Null: what is stored is on the disk at once. Else who follows events hears of them when the
+    // disk has them.
     const ports::Durability* durability = nullptr;
   };
 
@@ -101,8 +102,8 @@ class Recorder final {
   void on_refusal(LeaseId lease, uid_t uid, pid_t pid, const GpuUuid& gpu, Bytes asked);
   // A process was refused; `why` says of what there are too many.
   void on_too_many_processes(LeaseId lease, uid_t uid, pid_t pid, const std::string& why);
-  // What the leases with use on this GPU used at the last look; the others used nothing. `loads`: how busy they keep it
-  // (lease_loads.h).
+  // What the leases with use on this GPU used at the last look; the others used nothing. `loads`:
+  // how busy they keep it (lease_loads.h).
   void on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used,
               const std::optional<std::map<LeaseId, int>>& loads = std::nullopt);
 

@@ -1,5 +1,5 @@
-// How much GPU memory has come back from the processes of leases: what each held at the last look that
-// listed it, counted once it is listed no more. State thread only.
+// How much GPU memory has come back from the processes of leases: what each held at the last look
+// that listed it, counted once it is listed no more. State thread only.
 #pragma once
 
 #include "core/gpu.h"

@@ -133,7 +133,8 @@ void SeriesKeeper::add_leases(std::vector<Entry>& entries) {
     add_turns(lease, entry);
     ranked.emplace_back(of_user[lease.lease.uid]++, entry);
   }
-  // A row has room for so many: whoever has many leases has the newest of them left out, not others' leases.
+  // A row has room for so many: whoever has many leases has the newest of them left out, not
+  // others' leases.
   if (ranked.size() > series::kMostLeases) {
     std::stable_sort(ranked.begin(), ranked.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });

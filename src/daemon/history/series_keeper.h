@@ -1,8 +1,9 @@
-// Figures of GPUs and leases over time: samples what the last looks have shown each second, and brings it to the disk. State thread
-// only; the disk is a worker's.
+// Figures of GPUs and leases over time: samples what the last looks have shown each second, and
+// brings it to the disk. State thread only; the disk is a worker's.
 //
-// Every 10 s at most what is new is stored in one transaction, so a kill -9 takes no more than that. What cannot be stored stays in
-// memory and is tried again; it is logged once, and nothing else fails by it.
+// Every 10 s at most what is new is stored in one transaction, so a kill -9 takes no more than
+// that. What cannot be stored stays in memory and is tried again; it is logged once, and nothing
+// else fails by it.
 #pragma once
 
 #include "daemon/gpus/gpu_table.h"

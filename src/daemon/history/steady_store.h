@@ -1,8 +1,9 @@
 // The store as the state thread has it: it never waits for the disk.
 //
-// A change is written to the database's log at once, which is a write to the kernel's memory: it is there after a kill -9, and a full
-// disk is an error of the call, as ever. When the disk has it, ports::Durability tells (disk_waits.h). Calls wait while the store is being
-// settled (ControlServer); so that is for what happens of itself: a lease whose program ended.
+// A change is written to the database's log at once, which is a write to the kernel's memory: it is
+// there after a kill -9, and a full disk is an error of the call, as ever. When the disk has it,
+// ports::Durability tells (disk_waits.h). Calls wait while the store is being settled
+// (ControlServer); so that is for what happens of itself: a lease whose program ended.
 #pragma once
 
 #include "daemon/history/disk_waits.h"

@@ -1,4 +1,5 @@
-// The store on a disk that stands still until the test lets it go on: fsync and fdatasync are this file's, SQLite's as well.
+// The store on a disk that stands still until the test lets it go on: fsync and fdatasync are this
+// file's, SQLite's as well.
 #include "daemon/history/steady_store.h"
 
 #include "base/log.h"

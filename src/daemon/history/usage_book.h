@@ -1,7 +1,8 @@
 // Who has how much of which GPU, added up while it goes on. Pure bookkeeping, state thread.
 //
-// The GPU's part that a lease holds, times how long (a slice counts as its part of the memory), and the
-// memory that its processes really used, times how long; and, where it is known how busy they keep the GPU, how long that is.
+// The GPU's part that a lease holds, times how long (a slice counts as its part of the memory), and
+// the memory that its processes really used, times how long; and, where it is known how busy they
+// keep the GPU, how long that is.
 #pragma once
 
 #include "core/gpu.h"
@@ -24,8 +25,9 @@ struct Now {
 
 class UsageBook {
  public:
-  // A lease that was made, or has changed: counted from here on as it is now. One that is new here is counted from its
-  // beginning. While it is not known how large its GPU is, it waits to be counted.
+  // A lease that was made, or has changed: counted from here on as it is now. One that is new here
+  // is counted from its beginning. While it is not known how large its GPU is, it waits to be
+  // counted.
   void update(const Lease& lease, const std::string& group, const std::vector<GpuInfo>& gpus,
               Now now);
   // What a restart found: goes on from where it was counted to, the time without a daemon included.
@@ -33,8 +35,8 @@ class UsageBook {
               Now now);
   // From here on the lease uses so much.
   void on_use(LeaseId lease, const GpuUuid& gpu, Bytes used, Now now);
-  // From here on the leases on this GPU keep it so busy, in percent; those that are not named, or all if there is nothing: it is not
-  // known.
+  // From here on the leases on this GPU keep it so busy, in percent; those that are not named, or
+  // all if there is nothing: it is not known.
   void on_loads(const GpuUuid& gpu, const std::optional<std::map<LeaseId, int>>& loads, Now now);
   void close(LeaseId lease, Now now);
 

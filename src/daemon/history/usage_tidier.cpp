@@ -81,7 +81,8 @@ Result<void> UsageTidier::merge(uid_t uid, Crowd& crowd) {
     done(uid, crowd.rows);
     return {};
   }
-  // As long as that makes it fewer it goes on at the same place: what comes next is merged with what was just made.
+  // As long as that makes it fewer it goes on at the same place: what comes next is merged with
+  // what was just made.
   if (merged.fewer > 0) return {};
   crowd.after = merged.upto;
   if (!merged.over) return {};

@@ -1,6 +1,7 @@
-// Keeps the rows of usage in the store within bounds: what is too old is forgotten, and of a user with too many rows
-// (max_usage_rows_per_user) the oldest are merged, by hour, then by day, then by thirty days, so that sums stay right. Of the recorder;
-// state thread only. A piece at a time, so that nobody waits for it.
+// Keeps the rows of usage in the store within bounds: what is too old is forgotten, and of a user
+// with too many rows (max_usage_rows_per_user) the oldest are merged, by hour, then by day, then by
+// thirty days, so that sums stay right. Of the recorder; state thread only. A piece at a time, so
+// that nobody waits for it.
 #pragma once
 
 #include "config/config.h"

@@ -1,5 +1,5 @@
-// How long those waited that got their lease from the queue, counted in a few steps: for metrics. Waits
-// that ended otherwise are not counted. State thread only.
+// How long those waited that got their lease from the queue, counted in a few steps: for metrics.
+// Waits that ended otherwise are not counted. State thread only.
 #pragma once
 
 #include "core/time.h"

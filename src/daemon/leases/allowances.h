@@ -1,5 +1,5 @@
-// What the site allows a user, asked before a lease is made and before one is given more. State thread only; changes nothing but
-// the budget of new leases.
+// What the site allows a user, asked before a lease is made and before one is given more. State
+// thread only; changes nothing but the budget of new leases.
 #pragma once
 
 #include "config/config.h"
@@ -24,8 +24,8 @@ class Allowances {
     const config::Config& config;
     const Users& users;
     UserBudgets& budgets;
-    // GPU time of a user since then, ended leases included; nothing: no history is kept. Empty: only what the current leases
-    // have had counts.
+    // GPU time of a user since then, ended leases included; nothing: no history is kept. Empty:
+    // only what the current leases have had counts.
     std::function<std::optional<std::chrono::seconds>(uid_t uid, WallTime from)> gpu_time_of;
     std::function<WallTime()> wall_clock;
     // Bookings that have begun. Empty: none is known.
@@ -61,7 +61,8 @@ class Allowances {
     int leases = 0;  // leases and requests together
   };
   Standing standing_of(uid_t uid, const lease::Holding& waiting) const;
-  // Of these bookings and those that have begun: all that count for the bounds of users who are not administrators.
+  // Of these bookings and those that have begun: all that count for the bounds of users who are not
+  // administrators.
   std::vector<lease::BookedTime> counted(std::vector<lease::BookedTime> booked) const;
   // What bounds the bookings of this user; nothing does: every field says so.
   lease::BookingBounds booking_bounds(uid_t uid) const;

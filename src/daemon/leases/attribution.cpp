@@ -19,8 +19,8 @@ const Attribution::Owner& Attribution::owner_of(pid_t pid) {
   const auto info = processes_.read_info(pid);
   const auto known = known_.find(pid);
   if (!info || info->zombie) {
-    // Dead or hidden: what was known of it still holds, as its pid is still listed. Of what was never seen nothing is kept: a program
-    // may ask about any number.
+    // Dead or hidden: what was known of it still holds, as its pid is still listed. Of what was
+    // never seen nothing is kept: a program may ask about any number.
     Owner& owner = known != known_.end() ? known->second
                    : info                ? (known_[pid] = find_owner(*info))
                                          : (unseen_ = Owner());

@@ -1,5 +1,5 @@
-// Whose is a process that NVML lists? Decided by what the kernel says: the cgroup it is in, or whose
-// descendant it is. State thread only.
+// Whose is a process that NVML lists? Decided by what the kernel says: the cgroup it is in, or
+// whose descendant it is. State thread only.
 #pragma once
 
 #include "base/ids.h"
@@ -23,7 +23,8 @@ class LeaseRoots {
   virtual std::optional<LeaseId> lease_of_process(const ports::ProcessId& process) const = 0;
   // The lease that has a process of this user in this container: all of theirs there are in it.
   virtual std::optional<LeaseId> lease_of_container(const std::string& group, uid_t uid) const = 0;
-  // Differs whenever a process, or a control group, has come to a lease otherwise than by a look at its descendants.
+  // Differs whenever a process, or a control group, has come to a lease otherwise than by a look at
+  // its descendants.
   virtual std::uint64_t membership_changes() const = 0;
 };
 
@@ -45,10 +46,12 @@ class Attribution {
   // driver has taken it back.
   // Until the next call.
   const Owner& owner_of(pid_t pid);
-  // Goes up from a process of which nothing is known, at most `reads_left` ancestors, which it counts down. False: there are more, go on later. Then
-  // owner_of() reads little. For who asks about many processes, or deep ones, in pieces.
+  // Goes up from a process of which nothing is known, at most `reads_left` ancestors, which it
+  // counts down. False: there are more, go on later. Then owner_of() reads little. For who asks
+  // about many processes, or deep ones, in pieces.
   bool walk_ahead(pid_t pid, std::size_t& reads_left);
-  // The processes that NVML lists now, over all GPUs; the others are forgotten, and who had no lease is looked at anew.
+  // The processes that NVML lists now, over all GPUs; the others are forgotten, and who had no
+  // lease is looked at anew.
   void keep_only(const std::set<pid_t>& listed);
 
  private:
@@ -70,8 +73,8 @@ class Attribution {
   const LeaseRoots& roots_;
   std::unordered_map<pid_t, Owner> known_;
   Owner unseen_;
-  // Who was walked over, and what came of it. A walk ends there, so that a deep tree is walked once a second, however often somebody
-  // asks about how many processes in it.
+  // Who was walked over, and what came of it. A walk ends there, so that a deep tree is walked once
+  // a second, however often somebody asks about how many processes in it.
   struct Walked {
     std::uint64_t start_ticks = 0;
     std::optional<LeaseId> lease;  // empty: a stranger, as all its ancestors

@@ -1,9 +1,10 @@
 // Leases for programs that have none and ask by themselves: they preload libgpurota.so, by
-// /etc/ld.so.preload or LD_PRELOAD, and the site has switched this on (docs/design/automatic-leases.md).
-// State thread only.
+// /etc/ld.so.preload or LD_PRELOAD, and the site has switched this on
+// (docs/design/automatic-leases.md). State thread only.
 //
-// Such a lease is of kind run and held by the processes that use it: the one that asked, and those below
-// it that ask or connect later. Nothing is moved into a cgroup, nothing is signalled when the last has ended.
+// Such a lease is of kind run and held by the processes that use it: the one that asked, and those
+// below it that ask or connect later. Nothing is moved into a cgroup, nothing is signalled when the
+// last has ended.
 #pragma once
 
 #include "abi/wire.h"
@@ -49,25 +50,26 @@ class AutomaticLeases {
         false;  // no answer yet: it is deep in a tree of processes. Ask in the next turn of its user
   };
   static constexpr Duration kUnreadPeriod = std::chrono::milliseconds(2);
-  // Whoever is in a lease already (by cgroup or ancestry) is told that one, whatever the policy; refused if it is another
-  // user's, or the one who asked has ended.
+  // Whoever is in a lease already (by cgroup or ancestry) is told that one, whatever the policy;
+  // refused if it is another user's, or the one who asked has ended.
   Answer ask(const ipc::Peer& peer, const AutomaticWish& wish);
-  // A program of a container says that it is in this lease on whole GPUs: neither its control group nor its ancestors do. Which GPUs it
-  // sees, and as which numbers, is the container's. Its uid says nothing: root in one container is root in all. 0: the pod's lease of
-  // this token.
+  // A program of a container says that it is in this lease on whole GPUs: neither its control group
+  // nor its ancestors do. Which GPUs it sees, and as which numbers, is the container's. Its uid
+  // says nothing: root in one container is root in all. 0: the pod's lease of this token.
   Answer join(const ipc::Peer& peer, LeaseId lease, std::string_view token);
 
   // What is given, for doctor; empty while this is off.
   std::string describe() const;
-  // At start and when the configuration has been read again: says to programs whether to ask, by a file beside the
-  // tenant socket that is there while this is on.
+  // At start and when the configuration has been read again: says to programs whether to ask, by a
+  // file beside the tenant socket that is there while this is on.
   Result<void> publish(const std::string& tenant_socket);
 
  private:
   Answer under(const LeaseEntry& entry, const ipc::Peer& peer) const;
   Answer make(const ipc::Peer& peer, const AutomaticWish& wish);
   Answer refuse(const ipc::Peer& peer, std::string why) const;
-  // Whose lease it is to be. In a user namespace of their own that is whoever made it, as all users in there are theirs.
+  // Whose lease it is to be. In a user namespace of their own that is whoever made it, as all users
+  // in there are theirs.
   uid_t owner_of(const ipc::Peer& peer) const;
   bool is_meant(const ipc::Peer& peer) const;
 

@@ -1,4 +1,5 @@
-// What a program that asks for a lease by itself wants, by its environment, and what of that the site gives. Pure; used on the state thread.
+// What a program that asks for a lease by itself wants, by its environment, and what of that the
+// site gives. Pure; used on the state thread.
 #pragma once
 
 #include "abi/wire.h"
@@ -24,7 +25,8 @@ struct AutomaticWish {
 
 AutomaticWish read_wish(const gpurota_msg_automatic& question);
 
-// What is not asked for is as [automatic] says. kInvalid, kLimit: names the variable and the setting.
+// What is not asked for is as [automatic] says. kInvalid, kLimit: names the variable and the
+// setting.
 Result<void> take_wish(const AutomaticWish& wish, const config::Automatic& site,
                        const std::vector<GpuInfo>& gpus, AcquireRequest& request);
 

@@ -387,8 +387,8 @@ void Bookings::update_leaving() {
   for (const auto& [id, when] : changes) set_leaving(parts_.leases, id, when);
 }
 
-// While there is time to find other GPUs. A booking that named none moves where leases without a stated
-// end would have to leave for it.
+// While there is time to find other GPUs. A booking that named none moves where leases without a
+// stated end would have to leave for it.
 void Bookings::warn(RequestId id) {
   const auto it = position_of(id, entries_);
   it->warned = true;

@@ -1,8 +1,10 @@
-// What is booked: kept from when it is made until it begins, and then made a lease of its owner. State thread only.
+// What is booked: kept from when it is made until it begins, and then made a lease of its owner.
+// State thread only.
 //
-// Whether it can be booked, and where it begins, is decided by lease/bookings.h; here it is carried out. A booking is a request for a later
-// time: it is in the store before its user hears of it, and becomes its lease in one transaction. Times are those
-// of the wall clock, as the ends of leases are: if that is set, both move together.
+// Whether it can be booked, and where it begins, is decided by lease/bookings.h; here it is carried
+// out. A booking is a request for a later time: it is in the store before its user hears of it, and
+// becomes its lease in one transaction. Times are those of the wall clock, as the ends of leases
+// are: if that is set, both move together.
 #pragma once
 
 #include "config/config.h"
@@ -90,12 +92,13 @@ class Bookings final {
   // After that of the queue.
   Result<void> restore();
 
-  // One at each of these times: all of them, or an error that says what to do. `beyond_limits`: whatever the site allows the user.
-  // `on_time`: leases without a stated end leave when it begins, used or not.
+  // One at each of these times: all of them, or an error that says what to do. `beyond_limits`:
+  // whatever the site allows the user. `on_time`: leases without a stated end leave when it begins,
+  // used or not.
   Result<std::vector<RequestId>> make(const AcquireRequest& request, std::vector<WallTime> begins,
                                       bool beyond_limits, bool on_time = false);
-  // Its owner uses it: leases without a stated end leave for it. kNotFound: there is no booking of this
-  // number, and no lease that was one; kInvalid: its time has not come.
+  // Its owner uses it: leases without a stated end leave for it. kNotFound: there is no booking of
+  // this number, and no lease that was one; kInvalid: its time has not come.
   Result<ClaimedBooking> claim(RequestId id);
   // Of a booking, or of the lease that was one; nothing: there is neither.
   std::optional<uid_t> owner_of(RequestId id) const;
@@ -110,7 +113,8 @@ class Bookings final {
   std::vector<LeaseId> leaving_for(const BookingEntry& entry) const;
   // The same as the bounds of users count them.
   std::vector<lease::BookedTime> booked_times() const;
-  // A lease has changed: a booking in trouble may wait for that, or the lease may have to leave for a booking.
+  // A lease has changed: a booking in trouble may wait for that, or the lease may have to leave for
+  // a booking.
   void on_lease_change();
 
  private:

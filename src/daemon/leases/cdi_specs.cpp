@@ -185,7 +185,8 @@ CdiSpecs::Spec CdiSpecs::lease_spec(const LeaseEntry& entry) const {
           entry.lease.uid};
 }
 
-// Which GPUs it will have is not known yet, so it can open all of them; the library shows it those of its lease.
+// Which GPUs it will have is not known yet, so it can open all of them; the library shows it those
+// of its lease.
 CdiSpecs::Spec CdiSpecs::any_spec() const {
   std::set<GpuUuid> gpus;
   for (const GpuInfo& gpu : parts_.gpus.infos()) gpus.insert(gpu.uuid);
@@ -195,7 +196,8 @@ CdiSpecs::Spec CdiSpecs::any_spec() const {
   return {containers::cdi_text(containers::kCdiGpu, {std::string(containers::kCdiAny)}, edits), {}};
 }
 
-// Device files that are not there are left out: an engine refuses the container for one. /dev is in memory.
+// Device files that are not there are left out: an engine refuses the container for one. /dev is in
+// memory.
 containers::CdiEdits CdiSpecs::edits_for(const std::set<GpuUuid>& gpus) const {
   containers::CdiEdits edits;
   const std::string folder = container_folder(parts_.tenant_socket);
@@ -204,7 +206,8 @@ containers::CdiEdits CdiSpecs::edits_for(const std::set<GpuUuid>& gpus) const {
   } else {
     edits.mounts = containers::library_mounts(folder, parts_.library, true);
   }
-  // NVIDIA's description has all of the driver, in the way of its toolkit: `--device nvidia.com/gpu=N` beside ours.
+  // NVIDIA's description has all of the driver, in the way of its toolkit: `--device
+  // nvidia.com/gpu=N` beside ours.
   if (!facts_.driver.described) {
     for (auto& mount : containers::driver_mounts(facts_.driver)) edits.mounts.push_back(mount);
   }

@@ -1,8 +1,10 @@
-// [containers] cdi: specs by which container engines give a container a lease (docs/design/containers.md): a file for each reservation, which
-// its owner and root read, as its token is in it, and one for the device `any`. State thread only.
+// [containers] cdi: specs by which container engines give a container a lease
+// (docs/design/containers.md): a file for each reservation, which its owner and root read, as its
+// token is in it, and one for the device `any`. State thread only.
 //
-// The folder is in memory, so that the loop's thread writes there itself and a reservation has its device before anybody hears of it. Where the
-// driver's files are a worker looks: at start, after a reload, when GPUs are found, and every kPeriod.
+// The folder is in memory, so that the loop's thread writes there itself and a reservation has its
+// device before anybody hears of it. Where the driver's files are a worker looks: at start, after a
+// reload, when GPUs are found, and every kPeriod.
 #pragma once
 
 #include "access/device_rights.h"

@@ -1,4 +1,5 @@
-// How much room there is on each GPU: what its leases come to, with what turns need and what stays of fillers. State thread only.
+// How much room there is on each GPU: what its leases come to, with what turns need and what stays
+// of fillers. State thread only.
 #pragma once
 
 #include "config/config.h"
@@ -20,7 +21,8 @@ namespace gpurota::daemon {
 class LeaseManager;
 struct LeaseEntry;
 
-// What the leases that take turns need of a GPU together. Fillers need none: what of them stays is counted by itself.
+// What the leases that take turns need of a GPU together. Fillers need none: what of them stays is
+// counted by itself.
 class TurnNeeds {
  public:
   struct Need {
@@ -48,7 +50,8 @@ class GpuRooms {
     ports::Processes& processes;
     const config::Config& config;
     const TurnNeeds& turns;
-    // What of a filler stays on its GPU when it is moved out; nothing: it can only end. Empty: no filler can be moved.
+    // What of a filler stays on its GPU when it is moved out; nothing: it can only end. Empty: no
+    // filler can be moved.
     std::function<std::optional<FillerStay>(LeaseId filler)> stay_of{};
     // What is booked and has not begun. Empty: nothing.
     std::function<std::vector<lease::Booked>()> booked{};

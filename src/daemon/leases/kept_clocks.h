@@ -1,5 +1,5 @@
-// The clocks of lease/keeping.h: for how long plans have kept requests from GPUs. Counted between the
-// decisions of the queue, stored now and then, and restored. Of the queue; state thread only.
+// The clocks of lease/keeping.h: for how long plans have kept requests from GPUs. Counted between
+// the decisions of the queue, stored now and then, and restored. Of the queue; state thread only.
 #pragma once
 
 #include "daemon/gpus/gpu_states.h"

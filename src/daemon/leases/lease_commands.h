@@ -1,6 +1,6 @@
-// Commands that run under a reservation (`gpurota run --lease`): each has its own first process, its
-// own gpurota run that holds it, and its own end; the reservation goes on without it. State thread
-// only; LeaseManager calls it.
+// Commands that run under a reservation (`gpurota run --lease`): each has its own first process,
+// its own gpurota run that holds it, and its own end; the reservation goes on without it. State
+// thread only; LeaseManager calls it.
 #pragma once
 
 #include "base/result.h"
@@ -64,8 +64,8 @@ class LeaseCommands {
   Result<std::optional<std::string>> start(LeaseEntry& entry, const CommandStart& start);
   // SIGTERM, after the grace SIGKILL; again while it ends: nothing.
   void stop(LeaseId lease, pid_t pid, const std::string& why);
-  // Takes up what the last daemon left under this lease, which need not be among the leases yet. An error where it cannot be told
-  // who lives.
+  // Takes up what the last daemon left under this lease, which need not be among the leases yet. An
+  // error where it cannot be told who lives.
   Result<void> restore(LeaseEntry& entry, const ports::StoredLease& stored);
 
  private:

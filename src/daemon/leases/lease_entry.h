@@ -21,7 +21,8 @@ namespace gpurota::daemon {
 // kBooking: a booking of its GPUs is used.
 enum class EndCause { kFinished, kReleased, kLost, kExpired, kBooking };
 
-// Who does something to a lease or a request, of their own or of somebody else, and why they say they do.
+// Who does something to a lease or a request, of their own or of somebody else, and why they say
+// they do.
 struct Author {
   uid_t uid = 0;
   std::string reason{};  // foreign bytes; empty: they did not say
@@ -38,7 +39,8 @@ struct LeaseEntry {
   bool automatic = false;
   bool subreaper = false;  // the holder collects what loses its parent
   LeaseProcesses members;
-  // Containers that a process of it is in, and whose it is: its user's others there are in it too, unless another lease knows them.
+  // Containers that a process of it is in, and whose it is: its user's others there are in it too,
+  // unless another lease knows them.
   std::vector<ports::StoredContainer> containers;
   LeaseProcesses covered;  // of a reservation: its user's other processes on its GPUs
   std::map<pid_t, LeaseCommand> commands;  // of a reservation, by their first process
@@ -47,7 +49,8 @@ struct LeaseEntry {
   std::optional<WallTime> unused_since;  // of a booking that nobody has used: its begin
   std::optional<EndCause> cause;         // set while ending
   std::string reason;                    // for people
-  // Who made the change that is being published; of a lease that ends, who ended it. Empty: time, or a rule of the site.
+  // Who made the change that is being published; of a lease that ends, who ended it. Empty: time,
+  // or a rule of the site.
   std::optional<Author> by;
   TimePoint ask_at{};  // from when its processes are asked to end
   bool asked = false;

@@ -15,7 +15,8 @@ namespace {
 // Between two looks at whether the processes of an ending lease are gone. Death itself comes by
 // pidfd; this only paces the rest.
 constexpr Duration kEndingPace = std::chrono::milliseconds(10);
-// What ends by itself with its command (a helper that sees its pipe closed) does so within this time. What lives then was left running.
+// What ends by itself with its command (a helper that sees its pipe closed) does so within this
+// time. What lives then was left running.
 constexpr Duration kOwnEnd = std::chrono::milliseconds(30);
 // And at least so many times as long as a look at it took.
 constexpr int kPauses = 10;
@@ -380,7 +381,8 @@ void LeaseManager::step_ending(LeaseId id) {
     }
     for (const LeaseGpu& gpu : entry.lease.gpus) parts_.samples.sample_soon(gpu.uuid);
   }
-  // Without cgroups each look is a walk of all processes, which on a busy machine takes long: others have most of the time.
+  // Without cgroups each look is a walk of all processes, which on a busy machine takes long:
+  // others have most of the time.
   const TimePoint after = parts_.loop.now();
   TimePoint next = after + std::max(kEndingPace, kPauses * (after - now));
   if (living && after < entry.kill_at) next = std::min(next, entry.kill_at);

@@ -1,7 +1,7 @@
 // The leases: made, kept, ended. State thread only.
 //
-// A lease is in the store before its user hears of it, and leaves the store after its memory is back,
-// so neither a kill -9 of the daemon nor one of the program loses or doubles anything.
+// A lease is in the store before its user hears of it, and leaves the store after its memory is
+// back, so neither a kill -9 of the daemon nor one of the program loses or doubles anything.
 //
 //   acquire ──► active ──► ending ──────────────────► gone
 //               start   │   command ended, released,    no process lives and NVML counts no memory
@@ -10,8 +10,8 @@
 //                          a reservation whose time is over while its programs hold memory: it is
 //                          visible, and lives on as the site's policy says
 //
-// A run lease has one command; a reservation any number (lease_commands.h), and it covers what else its
-// user runs on its GPUs.
+// A run lease has one command; a reservation any number (lease_commands.h), and it covers what else
+// its user runs on its GPUs.
 #pragma once
 
 #include "config/config.h"
@@ -36,14 +36,15 @@
 
 namespace gpurota::daemon {
 
-// What LeaseManager asks of the rest of the daemon, and how it makes changes known. Called on the state thread. An empty
-// function: nobody has anything to say.
+// What LeaseManager asks of the rest of the daemon, and how it makes changes known. Called on the
+// state thread. An empty function: nobody has anything to say.
 struct LeaseHooks {
   // After any change of a lease, and once more with `gone` when it is no more.
   std::function<void(const LeaseEntry& entry, bool gone)> publish{};
   // Before a lease is stored: an error refuses it. Changes nothing.
   std::function<Result<void>(const Lease& lease)> check_new{};
-  // Whether something of a lease without processes still holds GPU memory. The lease is not gone until this is false.
+  // Whether something of a lease without processes still holds GPU memory. The lease is not gone
+  // until this is false.
   std::function<bool(LeaseId lease)> holds_memory{};
   // Why the command of this lease has ended, if somebody ended it; nothing: it ended by itself.
   std::function<std::optional<std::string>(const LeaseEntry& entry)> end_of_command{};
@@ -72,22 +73,25 @@ class LeaseManager final {
 
   explicit LeaseManager(Parts parts) : parts_(std::move(parts)) {}
 
-  // Takes up what the last daemon left: leases whose command or holder still runs go on, the others end. First, and once.
+  // Takes up what the last daemon left: leases whose command or holder still runs go on, the others
+  // end. First, and once.
   Result<void> restore();
 
-  // With these GPUs, chosen rightly, by Queue alone; for a request that waited, which is then no more.
+  // With these GPUs, chosen rightly, by Queue alone; for a request that waited, which is then no
+  // more.
   tl::expected<const LeaseEntry*, lease::Refusal> make(const AcquireRequest& request,
                                                        std::vector<LeaseGpu> gpus,
                                                        std::optional<RequestId> waited);
-  // What the holder calls `number` must be a child of it, of the lease's user, and not have executed anything yet. Returns the cgroup, if
-  // there is one.
+  // What the holder calls `number` must be a child of it, of the lease's user, and not have
+  // executed anything yet. Returns the cgroup, if there is one.
   Result<std::optional<std::string>> start(LeaseId id, pid_t number, bool subreaper);
   // One more command under a reservation; `caller` holds it, and calls it by the number `pid`.
   Result<std::optional<std::string>> start_command(LeaseId id, const CommandStart& start);
   // Wipes nothing: the processes get SIGTERM, after the grace SIGKILL. Again while ending: nothing.
   void end(LeaseId id, EndCause cause, const std::string& reason,
            std::optional<Author> by = std::nullopt);
-  // Whether the store knows that it ends; an error if not: who is killed before there is room leaves it to the next daemon.
+  // Whether the store knows that it ends; an error if not: who is killed before there is room
+  // leaves it to the next daemon.
   Result<void> heard_of_end(LeaseId id) const;
   // It is like this from now on: limits, note, end, turns, all allowed (lease_update.h).
   Result<void> change(Lease changed, std::optional<Author> by = std::nullopt);
@@ -96,7 +100,8 @@ class LeaseManager final {
 
   // A process of the lease has died: an automatic lease ends with the last one.
   void on_process_death(LeaseId id);
-  // It was believed to belong to the lease, and the container it is in with it. An error if it lives and cannot be held (kLimit).
+  // It was believed to belong to the lease, and the container it is in with it. An error if it
+  // lives and cannot be held (kLimit).
   Result<void> add_process(LeaseId id, const ports::ProcessId& process);
   // Call after each look at a GPU. Ends what is expired and holds nothing any more, too.
   void check_endings();
@@ -114,7 +119,8 @@ class LeaseManager final {
   // Asks the store by writing what it has already, and takes out of it what could not be before.
   void check_store();
 
-  // Differs whenever a process, or a control group, has come to a lease otherwise than by a look at its descendants.
+  // Differs whenever a process, or a control group, has come to a lease otherwise than by a look at
+  // its descendants.
   std::uint64_t membership_changes() const { return membership_changes_; }
 
  private:

@@ -29,8 +29,8 @@ bool has_token(const LeaseEntry& entry, std::string_view token);
 
 // The pod's lease of this token, which lives.
 const LeaseEntry* find_pod_lease(const LeaseManager& leases, std::string_view token);
-// The lease that a program says it is in. 0: the pod's of its token, as a pod's environment is made before its lease has a number.
-// Whether the program may be in it is for the caller to ask.
+// The lease that a program says it is in. 0: the pod's of its token, as a pod's environment is made
+// before its lease has a number. Whether the program may be in it is for the caller to ask.
 const LeaseEntry* find_told_lease(const LeaseManager& leases, LeaseId id, std::string_view token);
 
 // The reservation that a process of this user on this GPU is in, if it is in no other lease.

@@ -19,11 +19,12 @@ class LeaseProcesses {
  public:
   explicit LeaseProcesses(ports::Processes& processes) : processes_(processes) {}
 
-  // `root` is the command's first process, if it lives. `cgroup` is empty where there is none; `reaper` is then
-  // the subreaper whose children all belong to the lease, if there is one.
+  // `root` is the command's first process, if it lives. `cgroup` is empty where there is none;
+  // `reaper` is then the subreaper whose children all belong to the lease, if there is one.
   void set_root(const std::optional<ports::ProcessId>& root, std::string cgroup,
                 const std::optional<ports::ProcessId>& reaper);
-  // A process that said so itself and was believed (a tenant). An error if it lives and cannot be held.
+  // A process that said so itself and was believed (a tenant). An error if it lives and cannot be
+  // held.
   Result<void> add(const ports::ProcessId& process);
 
   const std::string& cgroup() const { return cgroup_; }

@@ -1,4 +1,5 @@
-// Changes of a lease while it lives, within what its GPUs and its user's limits allow. State thread only.
+// Changes of a lease while it lives, within what its GPUs and its user's limits allow. State thread
+// only.
 #pragma once
 
 #include "config/config.h"
@@ -26,8 +27,9 @@ struct UpdateRequest {
   std::optional<EndWarning> warning{};
 };
 
-// It has to leave by then for a booking; nothing: it may stay. Its programs are signalled ahead as its owner has asked (end_warnings.h).
-// Called whenever that is known, or changes; a lease that is gone is left out.
+// It has to leave by then for a booking; nothing: it may stay. Its programs are signalled ahead as
+// its owner has asked (end_warnings.h). Called whenever that is known, or changes; a lease that is
+// gone is left out.
 void set_leaving(LeaseManager& leases, LeaseId id, std::optional<WallTime> when);
 
 class LeaseUpdates {
@@ -44,7 +46,8 @@ class LeaseUpdates {
 
   explicit LeaseUpdates(Parts parts) : parts_(std::move(parts)) {}
 
-  // All of it or nothing. kGone: it has ended; kLimit: there is no more, or the user may not have it.
+  // All of it or nothing. kGone: it has ended; kLimit: there is no more, or the user may not have
+  // it.
   Result<void> update(LeaseId id, const UpdateRequest& request) const;
 
  private:

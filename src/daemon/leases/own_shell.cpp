@@ -11,7 +11,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// A process that the kernel says is in the lease ends with the lease, whatever its environment says.
+// A process that the kernel says is in the lease ends with the lease, whatever its environment
+// says.
 bool has_process(const LeaseEntry& entry, const ports::ProcessId& process,
                  const std::string& cgroup) {
   if (entry.members.contains(process) || ports::is_in_cgroup(cgroup, entry.members.cgroup())) {

@@ -1,4 +1,5 @@
-// A request from within a lease that could only start when that lease has ended: it would wait for its own shell. State thread only.
+// A request from within a lease that could only start when that lease has ended: it would wait for
+// its own shell. State thread only.
 #pragma once
 
 #include "base/result.h"
@@ -19,14 +20,15 @@ struct OwnShell {
     ports::Processes* processes =
         nullptr;  // null: nobody asks which control group the caller is in
   };
-  // In whose shell the caller says that it is. A reservation ends without the shell: it counts for a command, not for another
-  // reservation.
+  // In whose shell the caller says that it is. A reservation ends without the shell: it counts for
+  // a command, not for another reservation.
   std::optional<LeaseId> said{};
   // "--gpus": what to leave out to use the lease of the shell.
   std::string options{};
 };
 
-// kInvalid if no other lease and no other program is in the way of the request, but the lease around the caller is.
+// kInvalid if no other lease and no other program is in the way of the request, but the lease
+// around the caller is.
 Result<void> check_own_shell(const OwnShell::Parts& parts, const AcquireRequest& request,
                              const OwnShell& shell);
 

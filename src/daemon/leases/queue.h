@@ -1,11 +1,12 @@
-// Who gets a lease: the one way from a request to a lease, at once or after a wait. State thread only.
+// Who gets a lease: the one way from a request to a lease, at once or after a wait. State thread
+// only.
 //
-// A request is checked (allowances.h), placed or queued, and made a lease by LeaseManager, which knows nothing of requests.
-// What happens is decided by lease/request_queue.h; here it is carried out. A request is in the store
-// before its user hears of it, and becomes its lease in one transaction, so that a kill -9 loses no
-// place in the queue and makes no second lease. It ends at once with the process that waits, or its
-// connection. After a restart whoever waited comes back with its ticket and finds its place, or the lease that was
-// made meanwhile.
+// A request is checked (allowances.h), placed or queued, and made a lease by LeaseManager, which
+// knows nothing of requests. What happens is decided by lease/request_queue.h; here it is carried
+// out. A request is in the store before its user hears of it, and becomes its lease in one
+// transaction, so that a kill -9 loses no place in the queue and makes no second lease. It ends at
+// once with the process that waits, or its connection. After a restart whoever waited comes back
+// with its ticket and finds its place, or the lease that was made meanwhile.
 #pragma once
 
 #include "daemon/leases/allowances.h"
@@ -90,7 +91,8 @@ class Queue final {
   // A lease now or not at all; nobody who waits is passed. It does not wait for fillers either.
   tl::expected<const LeaseEntry*, lease::Refusal> acquire(const AcquireRequest& request);
 
-  // For one that asks again by itself. True if fillers are all that is in its way: they are told to go.
+  // For one that asks again by itself. True if fillers are all that is in its way: they are told to
+  // go.
   bool make_way(const AcquireRequest& request);
 
   // Out of the queue: cancelled, its connection closed, its process gone.

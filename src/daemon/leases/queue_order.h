@@ -1,5 +1,5 @@
-// The order of the queue: that of coming, or by what users have had where the site wants that (docs/design/fair-share.md). Of the
-// queue; state thread only.
+// The order of the queue: that of coming, or by what users have had where the site wants that
+// (docs/design/fair-share.md). Of the queue; state thread only.
 #pragma once
 
 #include "config/config.h"

@@ -34,7 +34,8 @@ inline Result<TrackedProcess> track(ports::Processes& processes, const ports::Pr
   return tracked;
 }
 
-// Whether that says that there is no such process; another error is not its end: who cannot be looked at just now may live.
+// Whether that says that there is no such process; another error is not its end: who cannot be
+// looked at just now may live.
 inline bool is_gone(const Error& error) {
   return error.code == Code::kGone || error.code == Code::kDenied || error.code == Code::kNotFound;
 }
@@ -47,8 +48,9 @@ Result<std::optional<Found>> unless_gone(Result<Found> found) {
   return tl::unexpected<Error>(std::move(found).error());
 }
 
-// Whoever has this number now. Only for a child of ours that has not been collected, whose number nobody else can have; of
-// what tells us a number again and again (the holder of a lock) it is asked again afterwards.
+// Whoever has this number now. Only for a child of ours that has not been collected, whose number
+// nobody else can have; of what tells us a number again and again (the holder of a lock) it is
+// asked again afterwards.
 inline Result<TrackedProcess> track_number(ports::Processes& processes, pid_t pid,
                                            std::function<void()> on_death) {
   GPUROTA_ASSIGN_OR_RETURN(const ports::ProcessInfo info, processes.read_info(pid));

@@ -1,6 +1,7 @@
-// Which of many things (jobs, fillers) the store has not heard the last of, because it could not be written:
-// the disk was full. They go on as they are, whoever changed them is told so, and they are written when there
-// is room again. Used by Jobs and Fillers, on the state thread. It never touches the store itself.
+// Which of many things (jobs, fillers) the store has not heard the last of, because it could not be
+// written: the disk was full. They go on as they are, whoever changed them is told so, and they are
+// written when there is room again. Used by Jobs and Fillers, on the state thread. It never touches
+// the store itself.
 #pragma once
 
 #include "base/result.h"
@@ -25,8 +26,8 @@ class Unstored {
   // For whoever has just changed it: an error if that is not in the store.
   Result<void> heard_of(std::uint64_t id, const std::string& name) const;
 
-  // Writes each of them; `write` notes what came of it. Not further than the first that fails: the next has
-  // no more room.
+  // Writes each of them; `write` notes what came of it. Not further than the first that fails: the
+  // next has no more room.
   void write_again(const std::function<Result<void>(std::uint64_t id)>& write);
 
  private:

@@ -1,5 +1,5 @@
-// What a user has and asks for, counted from the leases: the input of lease/allowance.h. State thread
-// only; decides nothing.
+// What a user has and asks for, counted from the leases: the input of lease/allowance.h. State
+// thread only; decides nothing.
 #pragma once
 
 #include "daemon/gpus/gpu_table.h"
@@ -12,8 +12,8 @@ namespace gpurota::daemon {
 
 struct LeaseEntry;
 
-// All leases of `uid`, those that are ending included: they still hold what they held. `gpu_time` is
-// what they have used since `from`. Without fillers unless `fillers`.
+// All leases of `uid`, those that are ending included: they still hold what they held. `gpu_time`
+// is what they have used since `from`. Without fillers unless `fillers`.
 lease::Holding holding_of(uid_t uid, const std::map<LeaseId, LeaseEntry>& entries,
                           const GpuTable& gpus, WallTime now, WallTime from, bool fillers = false);
 
@@ -21,7 +21,8 @@ lease::Holding holding_of(uid_t uid, const std::map<LeaseId, LeaseEntry>& entrie
 double parts_of(const Lease& lease, const GpuTable& gpus);
 std::chrono::seconds gpu_time_of(WallTime::duration time, double parts);
 
-// The same of a booking, by the GPUs that are kept for it. Other than above, a MIG instance is its part of a GPU.
+// The same of a booking, by the GPUs that are kept for it. Other than above, a MIG instance is its
+// part of a GPU.
 double booked_parts(const std::vector<GpuUuid>& kept, const std::optional<SizeSpec>& memory,
                     const GpuTable& gpus);
 // The same of one that is asked for: where it is not known which GPUs it gets, the largest.

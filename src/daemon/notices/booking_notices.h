@@ -1,5 +1,6 @@
-// What users are told of their bookings: that one begins soon, that it has begun, that it cannot, and what an administrator does
-// to it. Nobody holds a booking, so only the channels carry it. State thread only.
+// What users are told of their bookings: that one begins soon, that it has begun, that it cannot,
+// and what an administrator does to it. Nobody holds a booking, so only the channels carry it.
+// State thread only.
 #pragma once
 
 #include "daemon/gpus/gpu_table.h"

@@ -8,7 +8,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// All of the lease if there are none: the booking will have others than those that are kept for it now.
+// All of the lease if there are none: the booking will have others than those that are kept for it
+// now.
 std::vector<GpuUuid> common_gpus(const Lease& lease, const BookingEntry& booking) {
   std::vector<GpuUuid> common, all;
   for (const GpuUuid& gpu : booking.kept) {

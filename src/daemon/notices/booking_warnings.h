@@ -1,5 +1,5 @@
-// Before a booking begins: its owner, and the owners of open-ended leases that would have to leave for it, are told some times ahead
-// (before_booking of [notify]). State thread only.
+// Before a booking begins: its owner, and the owners of open-ended leases that would have to leave
+// for it, are told some times ahead (before_booking of [notify]). State thread only.
 #pragma once
 
 #include "config/config.h"

@@ -11,7 +11,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// A name that a mail program cannot take for an option or for several addresses. A number stands for a name that is not known.
+// A name that a mail program cannot take for an option or for several addresses. A number stands
+// for a name that is not known.
 bool is_plain_name(const std::string& name) {
   const bool is_number = name.find_first_not_of("0123456789") == name.npos;
   return !is_number && name.front() != '-' &&

@@ -1,7 +1,8 @@
-// How a notice leaves the machine: by the site's program, by mail, by a webhook. Each is a program with a text on standard input. Pure.
+// How a notice leaves the machine: by the site's program, by mail, by a webhook. Each is a program
+// with a text on standard input. Pure.
 //
-// What may be secret (the URL of a webhook, its headers) is in that text alone: curl reads it as its configuration, and neither its
-// arguments nor its environment show it.
+// What may be secret (the URL of a webhook, its headers) is in that text alone: curl reads it as
+// its configuration, and neither its arguments nor its environment show it.
 #pragma once
 
 #include "base/result.h"

@@ -1,7 +1,9 @@
-// Programs that asked for it (gpurota run --warn) are signalled ahead of the end of their lease. State thread only.
+// Programs that asked for it (gpurota run --warn) are signalled ahead of the end of their lease.
+// State thread only.
 //
-// The end is the earlier one of the lease's own and of the time by which it has to leave for a booking. An end that is known late is
-// signalled at once. A lease that is warned is changed to that, and LeaseManager sends the signal.
+// The end is the earlier one of the lease's own and of the time by which it has to leave for a
+// booking. An end that is known late is signalled at once. A lease that is warned is changed to
+// that, and LeaseManager sends the signal.
 #pragma once
 
 #include "daemon/leases/lease_manager.h"

@@ -1,7 +1,9 @@
-// What users are told of their leases, requests and jobs: that a lease ends soon, and what somebody else, or a rule of the site, does
-// to it. On the terminals of those who hold it, and as notices for the channels. State thread only.
+// What users are told of their leases, requests and jobs: that a lease ends soon, and what somebody
+// else, or a rule of the site, does to it. On the terminals of those who hold it, and as notices
+// for the channels. State thread only.
 //
-// What users do themselves they are not told; nothing is told of fillers, which come and go by themselves.
+// What users do themselves they are not told; nothing is told of fillers, which come and go by
+// themselves.
 #pragma once
 
 #include "config/config.h"

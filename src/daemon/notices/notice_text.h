@@ -1,4 +1,5 @@
-// The words of notices: each a sentence for the one whom it is for, harmless where it is shown. Pure, but for the time zone.
+// The words of notices: each a sentence for the one whom it is for, harmless where it is shown.
+// Pure, but for the time zone.
 #pragma once
 
 #include "base/bytes.h"
@@ -23,7 +24,8 @@ std::string said_text(const std::string& reason);
 
 // "L17 ends in 5 minutes; to keep it: gpurota update L17 --for 2h".
 std::string ends_soon_text(LeaseId lease, std::chrono::milliseconds left);
-// "L17 ends in 10 minutes: SIGUSR1 was sent to 2 of its processes"; `leaves`: it is a booking that it may have to leave for then.
+// "L17 ends in 10 minutes: SIGUSR1 was sent to 2 of its processes"; `leaves`: it is a booking that
+// it may have to leave for then.
 std::string warned_text(LeaseId lease, std::chrono::milliseconds left, bool leaves,
                         const EndWarning& warning, int processes);
 // "your booking R7 of GPU 0 begins at 13:00; to cancel it: gpurota cancel R7".
@@ -32,7 +34,8 @@ std::string begins_soon_text(RequestId booking, const std::string& gpus, WallTim
 // "L12: GPU 3 at least until Tue 9 Dec 10:00 (bob's booking R16)".
 std::string leaves_soon_text(LeaseId lease, const std::string& gpus, WallTime begins,
                              const std::string& user, RequestId booking, WallTime now);
-// `L17 now ends at 14:05: root (administrator) changed its timeout ("maintenance")`. Empty: nothing that its owner could notice.
+// `L17 now ends at 14:05: root (administrator) changed its timeout ("maintenance")`. Empty: nothing
+// that its owner could notice.
 std::string changed_text(const Lease& before, const Lease& now, const std::string& who,
                          const std::string& reason, WallTime time);
 // "L17 was released by root (administrator)": `why` as the lease has it.
@@ -61,10 +64,12 @@ struct FoundUse {
 };
 // "gu_bob's process 32459 uses GPU 1, which is yours (L17): 3 GiB".
 std::string victim_text(const FoundUse& found);
-// "your process 32459 uses GPU 1, which gu_alice has (L17): please stop it". Of kForeignUse and kUnreservedUse only.
+// "your process 32459 uses GPU 1, which gu_alice has (L17): please stop it". Of kForeignUse and
+// kUnreservedUse only.
 std::string culprit_text(const FoundUse& found);
 
-// What is added for the lease that such a process is in, which has these GPUs and not that one: "; it was started in L5, …".
+// What is added for the lease that such a process is in, which has these GPUs and not that one: ";
+// it was started in L5, …".
 std::string elsewhere_text(LeaseId lease, const std::vector<std::string>& gpus);
 
 // Several at once: `last` is the newest of them.

@@ -151,7 +151,8 @@ void Notifier::over(Channel channel, const Letter& letter, const ports::ProgramE
   go_on(channel);
 }
 
-// A channel that is broken is broken for everybody: the first failure is told, then how many there were.
+// A channel that is broken is broken for everybody: the first failure is told, then how many there
+// were.
 void Notifier::log_end(Channel channel, const ports::ProgramEnd& end) {
   Line& line = lines_[channel];
   if (end.is_good()) {

@@ -1,5 +1,6 @@
-// Brings notices to users by the channels that [notify] names: chooses by kind, bounds what each user gets, keeps a short queue for
-// each channel, and logs what fails. Never waits. State thread only.
+// Brings notices to users by the channels that [notify] names: chooses by kind, bounds what each
+// user gets, keeps a short queue for each channel, and logs what fails. Never waits. State thread
+// only.
 #pragma once
 
 #include "config/config.h"

@@ -1,5 +1,5 @@
-// What a daemon does with the fillers that the last one left: their rows, their keepers that are still there, and their leases.
-// State thread only.
+// What a daemon does with the fillers that the last one left: their rows, their keepers that are
+// still there, and their leases. State thread only.
 #pragma once
 
 #include "daemon/supervised/filler_moves.h"

@@ -1,4 +1,5 @@
-// Which filler goes on a GPU, and which makes way for another. Decided in filler/choice.h. State thread only.
+// Which filler goes on a GPU, and which makes way for another. Decided in filler/choice.h. State
+// thread only.
 #pragma once
 
 #include "daemon/supervised/filler_table.h"

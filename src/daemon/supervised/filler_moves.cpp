@@ -74,7 +74,8 @@ void FillerMoves::finish_eviction(const GpuUuid& gpu) {
   spot.stays = spot.eviction->stays();
   spot.eviction.reset();
   spot.moved_out = true;
-  // Not by what it was moved out for: its owner may have paused it since, or before this daemon started.
+  // Not by what it was moved out for: its owner may have paused it since, or before this daemon
+  // started.
   if (!table_.entries.at(*spot.filler).paused) spot.stop_stay(table_.parts.loop.now());
   spot.turns.on_moved_out(table_.parts.loop.now());
   // `look_timer` may be what has called.

@@ -1,5 +1,5 @@
-// Fillers that leave a GPU without ending: put aside among those who take turns, until nobody needs the GPU. What is decided
-// is in filler/yielding.h. State thread only.
+// Fillers that leave a GPU without ending: put aside among those who take turns, until nobody needs
+// the GPU. What is decided is in filler/yielding.h. State thread only.
 #pragma once
 
 #include "daemon/supervised/filler_table.h"

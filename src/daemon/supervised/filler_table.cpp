@@ -105,7 +105,8 @@ filler::WayOut FillerTable::way_out_of(const GpuUuid& gpu) const {
   filler::Yielding yielding;
   if (it != entries.end()) yielding.wish = it->second.wishes.on_yield;
   yielding.why = spot.turns.why();
-  // Also of a lease that the queue has just ended: for a whole GPU, or because there is no room beside.
+  // Also of a lease that the queue has just ended: for a whole GPU, or because there is no room
+  // beside.
   yielding.can_be_moved = spot.lease.has_value();
   yielding.host_has_room = spot.lease && parts.turns.turns().could_be_aside(*spot.lease);
   return filler::way_out(yielding);

@@ -1,5 +1,5 @@
-// What is known of the fillers: each with its owner's wishes, and each GPU with what is on it. Its classes (fillers.h, filler_*.h)
-// work on one table. State thread only.
+// What is known of the fillers: each with its owner's wishes, and each GPU with what is on it. Its
+// classes (fillers.h, filler_*.h) work on one table. State thread only.
 #pragma once
 
 #include "daemon/gpus/gpu_table.h"

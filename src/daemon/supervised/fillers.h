@@ -1,5 +1,6 @@
-// The fillers: programs that use GPUs which nobody needs, a policy over the supervisor, which runs them. When one may be
-// on a GPU, and which, is decided by src/filler; here it is carried out. State thread only.
+// The fillers: programs that use GPUs which nobody needs, a policy over the supervisor, which runs
+// them. When one may be on a GPU, and which, is decided by src/filler; here it is carried out.
+// State thread only.
 //
 // A filler on a GPU is a run of `gpurota run --filler` as its owner: a lease of kind filler, one to a GPU. It leaves when
 //   somebody's turn for the GPU has come: the queue ends its lease, or tells us to move it out, and the
@@ -43,7 +44,8 @@ class Fillers final : Supervisor::Policy {
   // At most so many bytes of each GPU's, with a line above each if there are several.
   Result<std::string> read_log(std::uint64_t id, std::size_t most) const;
 
-  // What a good look shows; `foreign`: something there is in no lease and does count. `used`: by leases.
+  // What a good look shows; `foreign`: something there is in no lease and does count. `used`: by
+  // leases.
   void on_sample(const GpuUuid& gpu, bool foreign, const std::map<LeaseId, Bytes>& used);
   // The GPU is in error.
   void on_failed_sample(const GpuUuid& gpu);
@@ -58,7 +60,8 @@ class Fillers final : Supervisor::Policy {
   // A look at this GPU is all that an eviction waits for.
   bool expects_sample(const GpuUuid& gpu) const { return moves_.expects_sample(gpu); }
 
-  // Takes the filler off the GPU: moves it out where its owner wants that and it can be, ends it else.
+  // Takes the filler off the GPU: moves it out where its owner wants that and it can be, ends it
+  // else.
   void yield(const GpuUuid& gpu, const std::string& reason);
   // Takes the filler off the GPU by ending it.
   void leave(const GpuUuid& gpu, const std::string& reason);

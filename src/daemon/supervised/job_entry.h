@@ -29,8 +29,8 @@ struct JobEntry : Supervised {
 // Its row in the store.
 ports::StoredJob row_of(const JobEntry& job, const std::string& boot_id);
 
-// Why its run is being ended, for everybody (nothing of the job's name): "its job was stopped by alice". Of one that somebody
-// stops, restarts or removes.
+// Why its run is being ended, for everybody (nothing of the job's name): "its job was stopped by
+// alice". Of one that somebody stops, restarts or removes.
 std::string stopping_text(const JobEntry& job);
 
 using JobEntries = std::map<std::uint64_t, JobEntry>;

@@ -1,4 +1,5 @@
-// What the jobs of a user may be together: how many, how long their commands, who starts after whom. Pure.
+// What the jobs of a user may be together: how many, how long their commands, who starts after
+// whom. Pure.
 #pragma once
 
 #include "daemon/supervised/job_entry.h"
@@ -20,7 +21,8 @@ struct WantedJob {
 // The user's job of this name; nullptr: there is none.
 const JobEntry* find_job(const JobEntries& entries, uid_t uid, const std::string& name);
 
-// That the user may have these beside their others. One of the same name takes the place of the one that is there.
+// That the user may have these beside their others. One of the same name takes the place of the one
+// that is there.
 Result<void> check_together(const JobEntries& entries, uid_t uid,
                             const std::vector<WantedJob>& wanted);
 

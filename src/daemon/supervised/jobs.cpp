@@ -162,8 +162,8 @@ void Jobs::carry_out(JobEntry& job, const jobs::Actions& actions) {
 void Jobs::launch(JobEntry& job) {
   (void)job.life.on_lease(now());
   job.adopted = false;
-  // Before there is a process: a daemon that is killed now finds the keeper by its lock, or that there
-  // was none; what the last run left is not this one's.
+  // Before there is a process: a daemon that is killed now finds the keeper by its lock, or that
+  // there was none; what the last run left is not this one's.
   supervisor_.files().clear(job.id);
   supervisor_.settle(job);
   if (const auto launched = supervisor_.launch(job.id, job, job.spec); !launched) {

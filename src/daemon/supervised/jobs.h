@@ -1,5 +1,6 @@
-// The jobs: commands that the daemon looks after, a policy over the supervisor, which runs them. What happens when is
-// decided by jobs/supervision.h; here it is carried out. What a user may have is said by job_rules.h. Every change is in the store before it is seen. State thread only.
+// The jobs: commands that the daemon looks after, a policy over the supervisor, which runs them.
+// What happens when is decided by jobs/supervision.h; here it is carried out. What a user may have
+// is said by job_rules.h. Every change is in the store before it is seen. State thread only.
 //
 // jobs_restore.cpp: after a start of the daemon. jobs_change.cpp: jobs are added and changed.
 #pragma once
@@ -40,9 +41,9 @@ class Jobs final : Supervisor::Policy {
   // Jobs of these names are changed, the others added: all or none.
   Result<std::vector<Change>> apply(uid_t uid, std::vector<WantedJob> wanted);
   enum class What { kStart, kStop, kRestart, kRemove };
-  // `force`: remove although it runs, which stops it first, and although others are to be started after it,
-  // which name it no more then.
-  // `by`: who does it, where that is not the owner: "by root (administrator)".
+  // `force`: remove although it runs, which stops it first, and although others are to be started
+  // after it, which name it no more then. `by`: who does it, where that is not the owner: "by root
+  // (administrator)".
   Result<void> control(std::uint64_t id, What what, bool force, const std::string& by = {});
 
   // What could not be stored (the disk was full) is, if it can be now.
@@ -66,7 +67,8 @@ class Jobs final : Supervisor::Policy {
   // Its lease, or the reservation that it runs under, is being ended, and its processes with it.
   enum class LeaseEnd { kTakenAway, kOverLimit, kTimeOver, kBooking };
   void on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why);
-  // After restore(): a lease of one of them, or a reservation that it runs under, that the last daemon left.
+  // After restore(): a lease of one of them, or a reservation that it runs under, that the last
+  // daemon left.
   void on_lease_restored(LeaseId lease, const ports::ProcessId& holder);
 
  private:

@@ -1,6 +1,6 @@
-// Control groups of their own for keepers that are children of the daemon: where systemd makes units of
-// them they have one. Below the daemon's own group, so that nobody leaves a limit. Used by Jobs and Fillers, on the
-// state thread. Nothing is killed here: a run's end is that of its lease.
+// Control groups of their own for keepers that are children of the daemon: where systemd makes
+// units of them they have one. Below the daemon's own group, so that nobody leaves a limit. Used by
+// Jobs and Fillers, on the state thread. Nothing is killed here: a run's end is that of its lease.
 #pragma once
 
 #include "ports/event_loop.h"
@@ -17,7 +17,8 @@ class KeeperCgroups {
   KeeperCgroups(ports::EventLoop& loop, ports::Processes& processes)
       : loop_(loop), processes_(processes) {}
 
-  // Before the keeper executes; `name` tells it from others: "job-7". Without a writable control group v2: nothing.
+  // Before the keeper executes; `name` tells it from others: "job-7". Without a writable control
+  // group v2: nothing.
   void make(pid_t keeper, const std::string& name);
   // One that an earlier daemon started.
   void take_up(pid_t keeper);

@@ -1,4 +1,5 @@
-// Which lease a program is in that was started without one, or that knows its lease by a token only (AUTOMATIC). State thread only.
+// Which lease a program is in that was started without one, or that knows its lease by a token only
+// (AUTOMATIC). State thread only.
 #pragma once
 
 #include "daemon/leases/automatic_leases.h"

@@ -1,4 +1,5 @@
-// Charges of leases in GPU memory, for the reckoning of hidden memory (watch/hidden_memory.h). State thread only; changes nothing.
+// Charges of leases in GPU memory, for the reckoning of hidden memory (watch/hidden_memory.h).
+// State thread only; changes nothing.
 #pragma once
 
 #include "core/lease.h"
@@ -18,8 +19,8 @@ class LeaseCharges {
   LeaseCharges(const lease::GrantBook& grants, const TurnKeeper& turns)
       : grants_(grants), turns_(turns) {}
 
-  // Zero of a whole GPU. Without what is evicted; with what the lease has imported from another, which
-  // GrantBook::counted_by_several tells of all leases together.
+  // Zero of a whole GPU. Without what is evicted; with what the lease has imported from another,
+  // which GrantBook::counted_by_several tells of all leases together.
   LeaseCharge operator()(LeaseId lease, const LeaseGpu& share) const;
 
  private:

@@ -52,7 +52,8 @@ void LimitKeeper::after_sample(const GpuUuid& gpu, TimePoint now) {
     if (!share || !share->limit || (!account && !swap)) continue;
     const auto [charged, granted] =
         swap ? parts_.turns.charge(id, gpu) : std::pair(account->charged(), account->granted());
-    // An oversize lease uses its part of the GPU up by design; what it holds beside that is no sign of a lowered limit.
+    // An oversize lease uses its part of the GPU up by design; what it holds beside that is no sign
+    // of a lowered limit.
     const Bytes limit = *share->limit + share->oversize;
     limited.push_back({id, priority_of(entry.lease), entry.cause.has_value(), limit,
                        share->soft_limit, charged, granted, swap && gives_way(parts_.config)});

@@ -7,7 +7,8 @@ namespace {
 
 // What is held beside is believed when so many looks agree: 1 s at the default period.
 constexpr std::size_t kAgreeingSamples = 4;
-// What a program holds that it need not tell of (modules, local memory) is not taken for memory that did not move.
+// What a program holds that it need not tell of (modules, local memory) is not taken for memory
+// that did not move.
 constexpr Bytes kUnreported = mib(256);
 constexpr Duration kDoubtLasts = std::chrono::hours(1);
 // One who comes as so many users has its oldest ones believed again.

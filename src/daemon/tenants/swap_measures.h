@@ -1,8 +1,9 @@
-// What the driver counts of tenants of swap leases, beside what they say: contexts, memory held beside, and memory that they
-// say has moved out. State thread only.
+// What the driver counts of tenants of swap leases, beside what they say: contexts, memory held
+// beside, and memory that they say has moved out. State thread only.
 //
-// A tenant is believed at first: a look takes longer than a turn has time for. If looks at it at rest show that what it moved out is
-// still there, its user is doubted for an hour: whatever programs of this user say is out, nobody gets the room before a look.
+// A tenant is believed at first: a look takes longer than a turn has time for. If looks at it at
+// rest show that what it moved out is still there, its user is doubted for an hour: whatever
+// programs of this user say is out, nobody gets the room before a look.
 #pragma once
 
 #include "base/maybe.h"
@@ -28,7 +29,8 @@ class SwapMeasures {
   Maybe<const sched::Holding> holding(const SwapTenant& tenant, const SwapMemory& memory) const;
   // The user has been caught; what is said to have moved is to be fed as doubted.
   bool doubts(uid_t uid, TimePoint now) const;
-  // Only a look can tell: whether it is gone, what its context takes, or whether memory that it said is out has gone.
+  // Only a look can tell: whether it is gone, what its context takes, or whether memory that it
+  // said is out has gone.
   bool expects_sample(const SwapTenant& tenant, const SwapMemory& memory) const;
   // A look at `gpu` is about to begin.
   void before_sample(SwapTenant& tenant, const GpuUuid& gpu) const;

@@ -7,8 +7,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// An order that is not carried out within this may be one that cannot be: a look at the process costs
-// about 10 µs, and is repeated as often while it lasts.
+// An order that is not carried out within this may be one that cannot be: a look at the process
+// costs about 10 µs, and is repeated as often while it lasts.
 constexpr Duration kPatience = std::chrono::milliseconds(20);
 
 bool owes(const SwapTenant& tenant) {

@@ -1,5 +1,5 @@
-// Whether tenants of swap leases can be reached: who owes an answer to an order is looked at, whether it is stopped or does not get on.
-// State thread only.
+// Whether tenants of swap leases can be reached: who owes an answer to an order is looked at,
+// whether it is stopped or does not get on. State thread only.
 #pragma once
 
 #include "config/config.h"
@@ -22,7 +22,8 @@ class SwapReach {
   // All outlive it.
   SwapReach(Parts parts, SwapTenantMap& tenants) : parts_(parts), tenants_(tenants) {}
 
-  // Remembers since when it owes us something, and sees to it that it is looked at. After each order and each message.
+  // Remembers since when it owes us something, and sees to it that it is looked at. After each
+  // order and each message.
   void expect(SwapTenant& tenant);
 
  private:

@@ -23,8 +23,8 @@ void SwapMemory::take_terms(const LeaseGpu& share) {
   most = std::max(limit, share.highest_limit);
 }
 
-// Blocks move whole, and a tenant takes orders one by one or several together: what it moves may be up
-// to one block more for each of them; one for the last of the orders that came before.
+// Blocks move whole, and a tenant takes orders one by one or several together: what it moves may be
+// up to one block more for each of them; one for the last of the orders that came before.
 void SwapMemory::allow(std::uint32_t direction, Bytes bytes) {
   if (ordered[direction].is_zero()) {
     excess[direction] = Bytes();

@@ -1,10 +1,11 @@
-// The tenants of swap leases: abi/wire_swap.h on one side, the events and actions of sched/turns.h on the
-// other. State thread only; TenantServer owns the sockets and calls in with what comes over them.
+// The tenants of swap leases: abi/wire_swap.h on one side, the events and actions of sched/turns.h
+// on the other. State thread only; TenantServer owns the sockets and calls in with what comes over
+// them.
 //
 // Nothing a tenant says is believed further than it can be: what it says that it has is cut by
-// SwapClaims, reports of
-// moves to what was ordered, answers to what was asked. What breaks these rules ends the connection,
-// and the process is counted with what it was last known to have until the driver no longer lists it.
+// SwapClaims, reports of moves to what was ordered, answers to what was asked. What breaks these
+// rules ends the connection, and the process is counted with what it was last known to have until
+// the driver no longer lists it.
 //
 //   welcome ──► here (SWAP_HERE) ──► disconnected ──► superseded by the same process, or dead
 //                  └ stopped ◄► answers (looked at while an order of ours is not carried out)
@@ -85,8 +86,8 @@ class SwapTenants final {
   pid_t pid_of(TenantId id) const;
   // Its memory may be registered with a device, and then does not move.
   bool has_rdma_device(TenantId id) const;
-  // The process of the user's that has said this key (gpurota_msg_swap_here). `away`: it lives, and its connection
-  // has ended.
+  // The process of the user's that has said this key (gpurota_msg_swap_here). `away`: it lives, and
+  // its connection has ended.
   struct Owner {
     std::optional<TenantId> tenant;
     bool away = false;

@@ -9,7 +9,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// What a tenant may keep is told in such steps, so that not every allocation of anybody's changes it.
+// What a tenant may keep is told in such steps, so that not every allocation of anybody's changes
+// it.
 constexpr Bytes kKeptStep = mib(256);
 constexpr Bytes kLeastKept = mib(32);
 
@@ -29,8 +30,8 @@ SwapTerms::SwapTerms(Parts parts, const SwapTenantMap& tenants) : parts_(parts) 
   keeps_ = what_tenants_may_keep();
 }
 
-// While nothing of it is out: its part of what is reserved for its lease, and of what is reserved for nobody. It is a cache:
-// nobody is refused anything for it.
+// While nothing of it is out: its part of what is reserved for its lease, and of what is reserved
+// for nobody. It is a cache: nobody is refused anything for it.
 std::map<LeaseId, Bytes> SwapTerms::what_tenants_may_keep() const {
   const sched::Residency& residency = parts_.turns.turns().residency();
   std::map<LeaseId, Bytes> reserved = sched::HostNeeds(residency).reserved_by_lease();

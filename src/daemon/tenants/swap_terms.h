@@ -1,4 +1,5 @@
-// What tenants of swap leases are told of host memory and turns: their shares, as things are. Pure; state thread only.
+// What tenants of swap leases are told of host memory and turns: their shares, as things are. Pure;
+// state thread only.
 #pragma once
 
 #include "abi/wire.h"

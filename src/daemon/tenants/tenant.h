@@ -49,7 +49,8 @@ struct Tenant {
   bool dead = false;
   bool swap = false;  // of a swap lease
   Bytes last_asked;   // by its last GROW
-  // Allocations that the library has refused it, as last read off its page; nothing: its library was there before this tenant.
+  // Allocations that the library has refused it, as last read off its page; nothing: its library
+  // was there before this tenant.
   std::optional<std::uint64_t> refused;
   std::vector<Bytes> used_before;  // by slot, before the look that is under way
 
@@ -93,7 +94,8 @@ struct MembersQuestion {
   std::uint32_t next = 0;  // of `asked`
 };
 
-// One CALL connection. It becomes a tenant's with a good HELLO. Only TenantSessions makes and destroys one.
+// One CALL connection. It becomes a tenant's with a good HELLO. Only TenantSessions makes and
+// destroys one.
 struct TenantSession {
   UserBudgets::Held descriptor;
   Fd fd;  // empty: it has ended

@@ -8,8 +8,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// More than a socket of the kernel's default size holds (277 small packets): who keeps it full, on and on, has
-// its answer without them.
+// More than a socket of the kernel's default size holds (277 small packets): who keeps it full, on
+// and on, has its answer without them.
 constexpr int kMostBeforeAnswer = 512;
 
 // A hint, bounded by what was granted.

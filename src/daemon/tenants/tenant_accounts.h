@@ -1,4 +1,5 @@
-// The tenants' side of the grant book: what they ask, what it decided, what NVML shows. State thread only.
+// The tenants' side of the grant book: what they ask, what it decided, what NVML shows. State
+// thread only.
 #pragma once
 
 #include "daemon/gpus/samples.h"

@@ -45,7 +45,8 @@ std::uint32_t TenantAdmission::admit(const TenantSession& session, const gpurota
   if (entry->lease.swap() && (hello.features & GPUROTA_FEATURE_SWAP) == 0) {
     return GPUROTA_REFUSED_VERSION;
   }
-  // The owner's own processes need no token: the kernel says whose they are. But root in one pod is root in all.
+  // The owner's own processes need no token: the kernel says whose they are. But root in one pod is
+  // root in all.
   const bool own = session.peer.uid == entry->lease.uid && entry->lease.kind != LeaseKind::kPod;
   const bool may = own || has_token(*entry, token);
   return may ? GPUROTA_OK : GPUROTA_REFUSED_LEASE;
@@ -69,8 +70,9 @@ Result<TenantPlace> TenantAdmission::place_for(const TenantSession& session,
   return place;
 }
 
-// A process that has memory under the lease is in it, however many it may have by now: it would only be counted
-// without being asked. What it says of itself is believed for as long as nobody has looked.
+// A process that has memory under the lease is in it, however many it may have by now: it would
+// only be counted without being asked. What it says of itself is believed for as long as nobody has
+// looked.
 bool TenantAdmission::comes_back(const Lease& lease, const gpurota_msg_hello& hello,
                                  const ports::ProcessId& process) const {
   bool known = false;
@@ -82,8 +84,8 @@ bool TenantAdmission::comes_back(const Lease& lease, const gpurota_msg_hello& he
   return known || lists(parts_.gpus, lease, process.pid).value_or(hello.held_count != 0);
 }
 
-// The dead whose memory is not back yet take nobody's place, up to a bound of their own; nor does what
-// the newcomer itself was on an earlier connection.
+// The dead whose memory is not back yet take nobody's place, up to a bound of their own; nor does
+// what the newcomer itself was on an earlier connection.
 bool TenantAdmission::crowded(LeaseId lease, const ports::ProcessId& newcomer) const {
   int alive = 0, dead = 0;
   for (const auto& [id, tenant] : parts_.table.of_lease(lease)) {

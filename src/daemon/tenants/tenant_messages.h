@@ -17,8 +17,8 @@ using TenantMessage =
                  gpurota_msg_swap_grow, gpurota_msg_swap_shrink, gpurota_msg_swap_status,
                  gpurota_msg_swap_moved>;
 
-// kInvalid for what no released library sends: too short for its type, unknown type, a slot or count
-// out of range. Longer than known is a newer library, its tail is ignored.
+// kInvalid for what no released library sends: too short for its type, unknown type, a slot or
+// count out of range. Longer than known is a newer library, its tail is ignored.
 Result<TenantMessage> parse_tenant_message(std::span<const std::byte> packet);
 
 // Of those, that only a tenant of a swap lease sends, on its event socket.

@@ -46,8 +46,9 @@ bool TenantNeighbours::go_on(Tenant& tenant) {
   return send_message(tenant.session->fd.get(), answer);
 }
 
-// A descriptor that waits to be read counts against us, so no connection has two: who asks again before it has read its answer
-// ends its connection, and an owner that has something unread is asked later.
+// A descriptor that waits to be read counts against us, so no connection has two: who asks again
+// before it has read its answer ends its connection, and an owner that has something unread is
+// asked later.
 bool TenantNeighbours::open(Tenant& tenant, const gpurota_msg_open& message) {
   const int call = tenant.session->fd.get();
   if (ipc::has_unread(call)) return false;

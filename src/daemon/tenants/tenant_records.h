@@ -20,7 +20,8 @@ class TenantRecords {
     const LeaseEntry* const entry = leases_.find(lease);
     if (entry) recorder_.on_refusal(lease, entry->lease.uid, pid, gpu, asked);
   }
-  // A process was refused, as its lease or the lease's user has as many as may be; `why` is what they have.
+  // A process was refused, as its lease or the lease's user has as many as may be; `why` is what
+  // they have.
   void on_too_many_processes(const Lease& lease, pid_t pid, const std::string& why) {
     recorder_.on_too_many_processes(lease.id, lease.uid, pid, why);
   }

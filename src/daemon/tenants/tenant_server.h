@@ -1,11 +1,12 @@
 // The tenants: processes of leases with a limit, connected through libgpurota. State thread only.
 //
-// Speaks abi/wire.h, keeps each tenant's sockets, page and pidfd, and turns what they ask into calls
-// of the grant book; those of swap leases it hands to SwapTenants. A tenant that breaks the protocol is logged once and disconnected; it is then
-// counted in full until NVML shows that its memory is back.
+// Speaks abi/wire.h, keeps each tenant's sockets, page and pidfd, and turns what they ask into
+// calls of the grant book; those of swap leases it hands to SwapTenants. A tenant that breaks the
+// protocol is logged once and disconnected; it is then counted in full until NVML shows that its
+// memory is back.
 //
-// Here is the life of a tenant, from its HELLO to the day when its memory is back. What it says comes from TenantSessions and goes to the
-// part that the message is for.
+// Here is the life of a tenant, from its HELLO to the day when its memory is back. What it says
+// comes from TenantSessions and goes to the part that the message is for.
 #pragma once
 
 #include "daemon/leases/automatic_leases.h"
@@ -52,7 +53,8 @@ class TenantServer final {
   void on_lease_change(const LeaseEntry& entry, bool gone);
   bool holds_memory(LeaseId lease) const { return parts_.swap.has_dead(lease); }
 
-  // Before a look at `gpu`, and after it; `outsiders` by lease: held by processes that are no tenants.
+  // Before a look at `gpu`, and after it; `outsiders` by lease: held by processes that are no
+  // tenants.
   void before_sample(const GpuUuid& gpu) { accounts_.before_sample(gpu); }
   void after_sample(const GpuSample& sample, TimePoint taken,
                     const std::map<LeaseId, Bytes>& outsiders);
@@ -67,7 +69,8 @@ class TenantServer final {
   bool on_call(TenantSession& session, const TenantMessage& message);
   // One message of a tenant's event socket. False: it breaks the protocol.
   bool on_event(Tenant& tenant, const TenantMessage& message);
-  // One more piece of the answer to a session's question (has_question()). False: it does not read it.
+  // One more piece of the answer to a session's question (has_question()). False: it does not read
+  // it.
   bool go_on(TenantSession& session) {
     return session.unsettled ? answers_.go_on(session) : neighbours_.go_on(*session.tenant);
   }

@@ -1,7 +1,9 @@
-// The sockets of tenants: who comes, whose message is read next, and the end of a connection. State thread only.
+// The sockets of tenants: who comes, whose message is read next, and the end of a connection. State
+// thread only.
 //
-// A tenant has two: CALL, which it asks on, and its event socket, which it is told and reports on. Messages are read by user: each user
-// who has some gets the same part of the state thread's time (user_turns.h). A connection that waits for its turn is not read.
+// A tenant has two: CALL, which it asks on, and its event socket, which it is told and reports on.
+// Messages are read by user: each user who has some gets the same part of the state thread's time
+// (user_turns.h). A connection that waits for its turn is not read.
 #pragma once
 
 #include "base/result.h"
@@ -52,8 +54,9 @@ class TenantSessions final : private TurnClient<TenantTurn> {
 
   // It has a question again, which is gone on with in its user's turn.
   void go_on_soon(TenantSession& session);
-  // It is over: nothing is read from it or said to it any more, and its tenant has no connection. What follows from that, and
-  // its end, comes when nobody looks at it or at any other: safe wherever sessions and tenants are gone through.
+  // It is over: nothing is read from it or said to it any more, and its tenant has no connection.
+  // What follows from that, and its end, comes when nobody looks at it or at any other: safe
+  // wherever sessions and tenants are gone through.
   void end(TenantSession& session, const std::string& why);
   // Those that are over go now: for who looks at none of them.
   void destroy_ended();

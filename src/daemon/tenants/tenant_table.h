@@ -22,7 +22,8 @@ class TenantLeases {
   virtual Bytes imported_by(pid_t pid, const GpuUuid& gpu) const = 0;
   // What libgpurota counts in the process, by its own word: for where the driver has no figure.
   virtual std::optional<Bytes> counted_in(pid_t pid, const GpuUuid& gpu) const = 0;
-  // The processes with memory or a context there, by their own word: for where the driver has no list.
+  // The processes with memory or a context there, by their own word: for where the driver has no
+  // list.
   virtual std::vector<pid_t> present_on(const GpuUuid& gpu) const = 0;
 };
 

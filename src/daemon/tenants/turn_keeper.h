@@ -1,9 +1,9 @@
-// Whose turn it is on each GPU: the scheduler of sched/turns.h with what it needs of the daemon around
-// it: settings, leases, the clock, and who is told of troubles. State thread only.
+// Whose turn it is on each GPU: the scheduler of sched/turns.h with what it needs of the daemon
+// around it: settings, leases, the clock, and who is told of troubles. State thread only.
 //
-// Events come from SwapTenants, which carries the actions out. This is also the one place that knows
-// what slices leave of a GPU for turns, and what turns leave for slices. Nothing that turns know is
-// stored: the leases are, and tenants say what they have when they connect to a new daemon.
+// Events come from SwapTenants, which carries the actions out. This is also the one place that
+// knows what slices leave of a GPU for turns, and what turns leave for slices. Nothing that turns
+// know is stored: the leases are, and tenants say what they have when they connect to a new daemon.
 #pragma once
 
 #include "config/config.h"
@@ -54,14 +54,14 @@ class TurnKeeper final : public TurnNeeds {
   // Until it is called nothing is carried out. It outlives this.
   void set_tenants(SwapTenants& tenants) { tenants_ = &tenants; }
 
-  // What holds for each GPU now. After GPUs were found, the configuration was read, a GPU was set, or
-  // a slice was made or has gone.
+  // What holds for each GPU now. After GPUs were found, the configuration was read, a GPU was set,
+  // or a slice was made or has gone.
   void refresh();
   // Whether these settings could hold for the GPU with what is there; changes nothing.
   Result<void> check(const GpuInfo& gpu, const GpuSettings& settings) const;
 
-  // Whether the lease can be made. An error if it is a swap lease that could never be resident beside what others cannot move,
-  // or if host memory has no room for its oversize part.
+  // Whether the lease can be made. An error if it is a swap lease that could never be resident
+  // beside what others cannot move, or if host memory has no room for its oversize part.
   Result<void> check_new(const Lease& lease) const;
   // Once, at the start: the leases that the last daemon left. Nothing is decided before `until`.
   void restore(TimePoint until);
@@ -89,7 +89,8 @@ class TurnKeeper final : public TurnNeeds {
   void becomes_tenant(pid_t pid);
   void report(const sched::ReportTrouble& trouble);
 
-  // What turns need of a GPU. Fillers need none: what of them stays is counted where they are placed.
+  // What turns need of a GPU. Fillers need none: what of them stays is counted where they are
+  // placed.
   Need need(const GpuUuid& gpu) const override;
   sched::Holding holding(LeaseId lease, const GpuUuid& gpu) const;
   // What counts against the lease's limit there, moved out or not, and what of it was granted.

@@ -1,8 +1,8 @@
-// The door of a socket: listens, finds out who comes, and lets no user have too many connections or descriptors at
-// once. Both servers of the daemon have one. State thread only.
+// The door of a socket: listens, finds out who comes, and lets no user have too many connections or
+// descriptors at once. Both servers of the daemon have one. State thread only.
 //
-// A connection is taken from the kernel at a time; of a user who connects faster than others, the rest of what there is to do for one waits for a
-// turn of that user (user_turns.h).
+// A connection is taken from the kernel at a time; of a user who connects faster than others, the
+// rest of what there is to do for one waits for a turn of that user (user_turns.h).
 #pragma once
 
 #include "daemon/users/served_turns.h"
@@ -37,7 +37,8 @@ class Acceptor final : private TurnClient<std::uint64_t> {
       : loop_(loop), rules_(std::move(rules)), turns_(loop, *this) {}
 
   Result<void> listen(const std::string& path, const ipc::ListenOptions& options);
-  // Who comes from now on waits for the next daemon where systemd listens for it, and finds nobody elsewhere.
+  // Who comes from now on waits for the next daemon where systemd listens for it, and finds nobody
+  // elsewhere.
   void close();
 
  private:

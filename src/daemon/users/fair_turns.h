@@ -1,7 +1,9 @@
-// Who of those that wait is served next, so that no user has more of the state thread's time than another who wants it: the user
-// who has had least of it, and of one user's what waits longest. Fair queueing by measured time. Pure; state thread only.
+// Who of those that wait is served next, so that no user has more of the state thread's time than
+// another who wants it: the user who has had least of it, and of one user's what waits longest.
+// Fair queueing by measured time. Pure; state thread only.
 //
-// Who comes, or comes back, starts beside the least served of those that wait: pauses save nothing up.
+// Who comes, or comes back, starts beside the least served of those that wait: pauses save nothing
+// up.
 #pragma once
 
 #include "core/time.h"

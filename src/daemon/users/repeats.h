@@ -1,5 +1,6 @@
-// What repeats itself, told in short: the first ones of a kind as they come, the others as a number when their time is up. Pure
-// bookkeeping; one thread at a time. Bounded for each user, so that nobody's flood costs others or memory.
+// What repeats itself, told in short: the first ones of a kind as they come, the others as a number
+// when their time is up. Pure bookkeeping; one thread at a time. Bounded for each user, so that
+// nobody's flood costs others or memory.
 #pragma once
 
 #include "base/ids.h"

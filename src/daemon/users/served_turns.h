@@ -1,5 +1,6 @@
-// Serves users in turns, a slice of the state thread's time at a stretch; then the loop looks after everything else, and comes back
-// for as long as somebody waits. Both servers of the daemon have one. State thread only.
+// Serves users in turns, a slice of the state thread's time at a stretch; then the loop looks after
+// everything else, and comes back for as long as somebody waits. Both servers of the daemon have
+// one. State thread only.
 #pragma once
 
 #include "base/fd.h"

@@ -91,7 +91,8 @@ std::uint64_t UserBudgets::most(uid_t user, Budget budget) const {
   if (budget == Budget::kUnread || budget == Budget::kUnserved)
     return parts_.config.unread_size_per_user.count();
   const std::uint64_t own = used(user, budget), left = left_of_descriptors(user);
-  // Half of what is or could be theirs. Root and the daemon's own user are who would have to mend it: all of that.
+  // Half of what is or could be theirs. Root and the daemon's own user are who would have to mend
+  // it: all of that.
   return is_trusted(user) ? own + left : (own + left) / 2;
 }
 

@@ -1,9 +1,10 @@
-// What each user may use up of what the daemon has for everybody, over all leases, connections and protocols: the one home
-// of these limits. State thread only; decides, and does nothing else.
+// What each user may use up of what the daemon has for everybody, over all leases, connections and
+// protocols: the one home of these limits. State thread only; decides, and does nothing else.
 //
-// Whoever uses something up for a user holds a `Held` for as long. Descriptors have no number in the configuration: nobody gets
-// more than are left, so that one user alone has half of them at the most, and whoever has few always gets one. Of what is
-// left, a part is for those who hold leases, and the last for root and the daemon itself.
+// Whoever uses something up for a user holds a `Held` for as long. Descriptors have no number in
+// the configuration: nobody gets more than are left, so that one user alone has half of them at the
+// most, and whoever has few always gets one. Of what is left, a part is for those who hold leases,
+// and the last for root and the daemon itself.
 #pragma once
 
 #include "base/result.h"
@@ -71,8 +72,9 @@ class UserBudgets {
   // The same for what cannot be refused, as it is there already.
   Held charge(uid_t user, Budget budget, std::uint64_t amount = 1);
 
-  // One more lease, or request for one. It counts for an hour, after which a budget that was used up is whole again; evenly, so that
-  // there are some soon. kLimit as take(). Root and the daemon's own user make as many as they like.
+  // One more lease, or request for one. It counts for an hour, after which a budget that was used
+  // up is whole again; evenly, so that there are some soon. kLimit as take(). Root and the daemon's
+  // own user make as many as they like.
   Result<void> spend_lease(uid_t user);
 
   std::uint64_t used(uid_t user, Budget budget) const;

@@ -1,6 +1,7 @@
-// Turns of users where most is served the moment it comes: a few at a time of each user are, and of who sends more the rest
-// waits in fair_turns.h. So a user who sends at full speed delays another by some of those and by one slice of turns, and who is
-// alone, or sends little, pays nothing for that. Pure; state thread only.
+// Turns of users where most is served the moment it comes: a few at a time of each user are, and of
+// who sends more the rest waits in fair_turns.h. So a user who sends at full speed delays another
+// by some of those and by one slice of turns, and who is alone, or sends little, pays nothing for
+// that. Pure; state thread only.
 #pragma once
 
 #include "daemon/users/fair_turns.h"
@@ -12,11 +13,13 @@ class UserTurns {
  public:
   static constexpr int kAtOnce = 4;  // of a user, within kWindow
   static constexpr Duration kWindow = std::chrono::microseconds(200);
-  // After one that took longer than its part of the window this many times as long nothing of its user is served at once. Else each
-  // would begin a window of its own, as the one before is over when it comes.
+  // After one that took longer than its part of the window this many times as long nothing of its
+  // user is served at once. Else each would begin a window of its own, as the one before is over
+  // when it comes.
   static constexpr int kRest = 4;
 
-  // Whether what comes from this user just now is served before those that wait; else it is to be added.
+  // Whether what comes from this user just now is served before those that wait; else it is to be
+  // added.
   bool goes_first(uid_t user, TimePoint now) {
     if (windows_.size() > kMostIdle) {
       std::erase_if(windows_, [now](const auto& w) { return w.second.is_over(now); });

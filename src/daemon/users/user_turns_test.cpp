@@ -11,7 +11,8 @@ constexpr uid_t kMallory = 1000, kAlice = 1001;
 
 class UserTurnsTest : public ::testing::Test {
  protected:
-  // What is ready comes up in the order of its numbers, as in a round of the loop: those of `user` from `from` on.
+  // What is ready comes up in the order of its numbers, as in a round of the loop: those of `user`
+  // from `from` on.
   void come(uid_t user, int from, int count) {
     for (int key = from; key < from + count; ++key) {
       if (turns.goes_first(user, now)) {

@@ -45,8 +45,8 @@ class Users final : public UserGroups {
   static constexpr std::size_t kMostUsers = 4096;
   static constexpr Duration kFresh = std::chrono::minutes(1);
 
-  // Without `accounts` only what the kernel tells is known, and no rule for a name holds. Shared: a question that hangs
-  // outlives this.
+  // Without `accounts` only what the kernel tells is known, and no rule for a name holds. Shared: a
+  // question that hangs outlives this.
   Users(ports::EventLoop& loop, std::shared_ptr<ports::Accounts> accounts,
         const config::Config& config, uid_t daemon_user, std::function<void()> on_late = {});
 
@@ -58,8 +58,9 @@ class Users final : public UserGroups {
   // As resolve() found it; empty: the configuration names none.
   const std::optional<Result<gid_t>>& socket_group() const { return names_.socket_group; }
 
-  // Looks up the names of the configuration, and waits so long for them. False: they come when they come, `on_late` is
-  // called then, and the old ones hold until then. `named`: what is looked up for unknown(), with its places.
+  // Looks up the names of the configuration, and waits so long for them. False: they come when they
+  // come, `on_late` is called then, and the old ones hold until then. `named`: what is looked up
+  // for unknown(), with its places.
   bool resolve(std::chrono::milliseconds patience, std::vector<config::NamedAccount> named);
   bool resolve(std::chrono::milliseconds patience);
   // The names of the configuration that nobody has, as resolve() found them.
@@ -70,8 +71,8 @@ class Users final : public UserGroups {
 
   // Root, the daemon's own user and members of admin_group.
   bool is_administrator(uid_t uid) const;
-  // False if the account database says within a moment that it has no such name. It is not waited for while it owes
-  // such an answer.
+  // False if the account database says within a moment that it has no such name. It is not waited
+  // for while it owes such an answer.
   bool may_exist(const std::string& name);
   UserLimits limits_of(uid_t uid) const;
   lease::LimitOrigins origins_of(uid_t uid) const;
@@ -81,10 +82,11 @@ class Users final : public UserGroups {
   const access::Who& device_users() const { return names_.devices; }
   // That of containers.owner; nothing: none is named, or there is no such account.
   const std::optional<uid_t>& container_owner() const { return names_.container_owner; }
-  // By name, the primary one first; for any user, connected or not. Nothing until the account database
-  // has answered, which this asks.
+  // By name, the primary one first; for any user, connected or not. Nothing until the account
+  // database has answered, which this asks.
   std::optional<std::vector<std::string>> group_names(uid_t uid) override;
-  // What the account database says now; `done` is called on the loop, when it has answered and is_administrator() knows it, too.
+  // What the account database says now; `done` is called on the loop, when it has answered and
+  // is_administrator() knows it, too.
   void look_up(uid_t uid, std::function<void(const Result<ports::Account>&)> done);
   // Whether `group` in the configuration lets this user connect.
   bool may_connect(uid_t uid, const ports::Account& account) const;

@@ -153,7 +153,8 @@ TEST_F(UsersTest, ANameThatNobodyHasIsKnownAtOnceUnlessTheDatabaseHangs) {
   EXPECT_TRUE(loop.run_until([&] { return !users.may_exist("alicia"); }));
 }
 
-// The second is answered while it is waited for, before the first one's answer has come through the loop.
+// The second is answered while it is waited for, before the first one's answer has come through the
+// loop.
 TEST_F(UsersTest, AnOlderAnswerDoesNotReplaceThatForANewerConfiguration) {
   Users users(loop, database, config, 4711);
   accounts.block();

@@ -1,8 +1,9 @@
-// Who is signed in at the web page: links that sign somebody in once, and the sessions that come of them (docs/design/web-sessions.md). State
-// thread only; knows nothing of HTTP.
+// Who is signed in at the web page: links that sign somebody in once, and the sessions that come of
+// them (docs/design/web-sessions.md). State thread only; knows nothing of HTTP.
 //
-// A session belongs to the program that serves the page: only that program's user can use its token, and it is over when that program has
-// gone. Nothing of this is stored: all sessions are over when the daemon ends. Bounded for each user, and for all of them together.
+// A session belongs to the program that serves the page: only that program's user can use its
+// token, and it is over when that program has gone. Nothing of this is stored: all sessions are
+// over when the daemon ends. Bounded for each user, and for all of them together.
 #pragma once
 
 #include "base/result.h"

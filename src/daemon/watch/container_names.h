@@ -1,8 +1,10 @@
-// What people call the containers that use GPUs, and their images: read by a worker, as engines' files may be on a slow disk. A podman of a user's
-// own keeps its files at home, so there the name is that on its monitor's command line. State thread only.
+// What people call the containers that use GPUs, and their images: read by a worker, as engines'
+// files may be on a slow disk. A podman of a user's own keeps its files at home, so there the name
+// is that on its monitor's command line. State thread only.
 //
-// Anybody can make a control group and call it as somebody else's container. So files of root's are believed of groups that only root can have
-// made, a monitor if it is root's or the group's owner's, and what is known is known of a group, not of an id.
+// Anybody can make a control group and call it as somebody else's container. So files of root's are
+// believed of groups that only root can have made, a monitor if it is root's or the group's
+// owner's, and what is known is known of a group, not of an id.
 #pragma once
 
 #include "containers/container_name.h"
@@ -37,7 +39,8 @@ class ContainerNames {
   // Both must outlive this.
   ContainerNames(ports::EventLoop& loop, ports::Processes& processes, Read read);
 
-  // As it was read last; on the way reads it again. `pid`: of a process in it. Nothing: it is being read for the first time.
+  // As it was read last; on the way reads it again. `pid`: of a process in it. Nothing: it is being
+  // read for the first time.
   std::optional<containers::ContainerName> name_of(const watch::Container& container, pid_t pid);
 
  private:

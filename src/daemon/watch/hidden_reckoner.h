@@ -35,8 +35,8 @@ class HiddenReckoner {
 
   // What the last daemon has stored, if the machine was not booted since. Before the first reading.
   void restore();
-  // After a reading, once leases are charged by that reading. `settled`: the programs that were connected
-  // to the last daemon have come back.
+  // After a reading, once leases are charged by that reading. `settled`: the programs that were
+  // connected to the last daemon have come back.
   void read(watch::Look& look, bool settled, TimePoint now);
   // A lease has come or gone; `look` is of the last reading.
   void after_change(watch::Look& look, bool settled, TimePoint now);

@@ -1,5 +1,6 @@
-// With strict access: the processes of a lease open the device files of its GPUs, and not those of another lease of the same user
-// (docs/design/strict-access.md). The kernel holds it for the control groups of leases. State thread only.
+// With strict access: the processes of a lease open the device files of its GPUs, and not those of
+// another lease of the same user (docs/design/strict-access.md). The kernel holds it for the
+// control groups of leases. State thread only.
 #pragma once
 
 #include "access/device_rights.h"
@@ -25,7 +26,8 @@ class LeaseFences {
   // Takes all away, also those that an earlier daemon set.
   void lift();
 
-  // Why processes of a lease can open what the rest of their user's processes can; empty: they cannot, as far as is known.
+  // Why processes of a lease can open what the rest of their user's processes can; empty: they
+  // cannot, as far as is known.
   std::string trouble() const;
 
  private:

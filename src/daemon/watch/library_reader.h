@@ -1,6 +1,6 @@
-// What libgpurota does in processes that it should limit and that are no tenants: read from their /proc by
-// workers, one for each user, as a process can make whoever reads it wait (sys/process_image.h,
-// sys/user_workers.h). State thread only.
+// What libgpurota does in processes that it should limit and that are no tenants: read from their
+// /proc by workers, one for each user, as a process can make whoever reads it wait
+// (sys/process_image.h, sys/user_workers.h). State thread only.
 #pragma once
 
 #include "ports/event_loop.h"
@@ -20,7 +20,8 @@ namespace gpurota::daemon {
 class Libraries {
  public:
   virtual ~Libraries() = default;
-  // `asks`: a library without a lease in its environment asks for the one that this process is in (an automatic lease).
+  // `asks`: a library without a lease in its environment asks for the one that this process is in
+  // (an automatic lease).
   virtual watch::Library state_of(const watch::SeenProcess& process, bool asks) = 0;
 };
 

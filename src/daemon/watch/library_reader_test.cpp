@@ -1,4 +1,5 @@
-// Processes whose /proc answers at once, late or never: what is known of them, and that nobody waits.
+// Processes whose /proc answers at once, late or never: what is known of them, and that nobody
+// waits.
 #include "daemon/watch/library_reader.h"
 
 #include "testing/fake_event_loop.h"

@@ -236,7 +236,8 @@ void StrictAccess::apply() {
   }
 }
 
-// Before the files are opened to a user, so that none of the user's other leases is in time to open them.
+// Before the files are opened to a user, so that none of the user's other leases is in time to open
+// them.
 void StrictAccess::fence() {
   std::map<std::string, DeviceNumber> numbers;
   for (const auto& [name, file] : files_) {

@@ -1,9 +1,11 @@
-// [access] strict: keeps the driver's device files open to holders of leases, to those whom the configuration names and to root, and
-// to nobody else (docs/design/strict-access.md). State thread only.
+// [access] strict: keeps the driver's device files open to holders of leases, to those whom the
+// configuration names and to root, and to nobody else (docs/design/strict-access.md). State thread
+// only.
 //
-// How a file was is on the disk before it is changed (sys/device_memory.h). A worker looks now and then, and when the kernel tells of a
-// change: at files that came, and at what others changed, which is set right. The loop's thread sets the lists itself, so that a lease has its files before anybody
-// hears of it: /dev is root's, in memory, and the devices are not opened.
+// How a file was is on the disk before it is changed (sys/device_memory.h). A worker looks now and
+// then, and when the kernel tells of a change: at files that came, and at what others changed,
+// which is set right. The loop's thread sets the lists itself, so that a lease has its files before
+// anybody hears of it: /dev is root's, in memory, and the devices are not opened.
 #pragma once
 
 #include "access/device_rights.h"
@@ -66,7 +68,8 @@ class StrictAccess final {
   explicit StrictAccess(Parts parts)
       : parts_(std::move(parts)), fences_(parts_.processes, parts_.leases) {}
 
-  // Takes over, or restores, what the last daemon left. Waits for the disk. Once, after the leases have been restored.
+  // Takes over, or restores, what the last daemon left. Waits for the disk. Once, after the leases
+  // have been restored.
   void start();
   // The configuration, the users that it names, or the GPUs have changed.
   void refresh();

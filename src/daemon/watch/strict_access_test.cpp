@@ -1,4 +1,5 @@
-// Strict access on a folder of plain files: who may open them in which state, and what is left behind.
+// Strict access on a folder of plain files: who may open them in which state, and what is left
+// behind.
 #include "daemon/watch/strict_access.h"
 
 #include "daemon/gpus/fake_world_test.h"

@@ -405,7 +405,8 @@ FoundUse WatchKeeper::found_use(const watch::Finding& finding) const {
   return found;
 }
 
-// On the terminals of their leases, where the site wants that; and by the channels of [notify], which it has chosen.
+// On the terminals of their leases, where the site wants that; and by the channels of [notify],
+// which it has chosen.
 void WatchKeeper::tell(const watch::Finding& finding, uid_t user, const std::string& text) {
   Notice notice{.kind = NoticeKind::kFinding, .to = user, .text = text};
   notice.gpus.push_back(parts_.gpus.name_of(finding.gpu));
@@ -417,7 +418,8 @@ void WatchKeeper::tell(const watch::Finding& finding, uid_t user, const std::str
   for (const auto& [id, entry] : parts_.leases.entries()) {
     const bool concerned = finding.lease == id || finding.uid == user;
     if (entry.lease.uid != user || !concerned) continue;
-    // Whoever runs a program in a lease hears that it uses a GPU of no lease of theirs, whatever the site wants for others.
+    // Whoever runs a program in a lease hears that it uses a GPU of no lease of theirs, whatever
+    // the site wants for others.
     const bool own = is_done_to_others(finding) && has_process_of(finding, id);
     std::vector<std::string> gpus;
     for (const LeaseGpu& share : entry.lease.gpus) gpus.push_back(parts_.gpus.name_of(share.uuid));

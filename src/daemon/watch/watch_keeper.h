@@ -1,7 +1,8 @@
 // Feeds the watch from the looks at the GPUs, and carries out what it decides. State thread only.
 //
-// A process is signalled through a pidfd that was checked against its start time, and only if it is in
-// no lease at that moment (or in the one that is over its limit): what has changed since the look wins.
+// A process is signalled through a pidfd that was checked against its start time, and only if it is
+// in no lease at that moment (or in the one that is over its limit): what has changed since the
+// look wins.
 #pragma once
 
 #include "config/config.h"
@@ -93,8 +94,8 @@ class WatchKeeper final {
     hidden_.read(look, parts_.loop.now() >= settled_, parts_.loop.now());
   }
   void on_sample(const watch::Look& look);
-  // What a lease covers is unreserved use without it, and the other way round: known before the GPU is
-  // given to anybody, not at the next look.
+  // What a lease covers is unreserved use without it, and the other way round: known before the GPU
+  // is given to anybody, not at the next look.
   void on_lease_change(const LeaseEntry& entry, bool gone);
 
   // What the last look at each GPU showed.
@@ -125,7 +126,8 @@ class WatchKeeper final {
   void ask_for_libraries(watch::Look& look);
   watch::Policy policy() const;
   watch::Action action_for(watch::FindingKind kind, std::optional<uid_t> uid) const;
-  // Events of findings that wait, for a moment and in their order, for the command lines of those processes.
+  // Events of findings that wait, for a moment and in their order, for the command lines of those
+  // processes.
   struct Unreported {
     watch::Finding finding;
     Recorder::Event event;

@@ -191,7 +191,8 @@ TEST_F(WatchKeeperTest, TheOneWhoUsesAGpuOfAnotherIsToldWhichProcessesTheirsAre)
   EXPECT_EQ(sent[1001][0].lease, std::nullopt) << "it is not theirs";
 }
 
-// The lease that is looked at has GPU 0. The other one is on no GPU that is looked at: its process has strayed.
+// The lease that is looked at has GPU 0. The other one is on no GPU that is looked at: its process
+// has strayed.
 TEST_F(WatchKeeperTest, TheLeaseOfAProgramThatUsesAnotherGpuHearsOfItWhateverTheSiteWants) {
   config.watch.foreign_use = config::WatchAction::kReport;
   const LeaseId strayed = lease_of(1001, gib(1), {"train"});

@@ -37,8 +37,8 @@ bool begins(const char* text, const char* prefix) {
 }
 
 // The driver reads its variables when it is initialised, children inherit them. The new list is in
-// memory of our own, since a library must not call the program's malloc; as with setenv, a thread that
-// reads the environment meanwhile is the program's own risk.
+// memory of our own, since a library must not call the program's malloc; as with setenv, a thread
+// that reads the environment meanwhile is the program's own risk.
 bool show_only(const char* gpus) {
   size_t count = 0;
   while (environ != nullptr && environ[count] != nullptr) ++count;

@@ -33,8 +33,9 @@ Place current_place();
 // The slot of the only GPU that the program sees, on which every stream is then; else -1.
 int only_slot();
 Place place_of_one_of_many(CUstream stream, bool per_thread);
-// Where `stream`'s work runs; `per_thread`: the function is of the per-thread stream family. Inline: a Place that
-// a call returns goes through the stack, in pieces that the processor has to wait for.
+// Where `stream`'s work runs; `per_thread`: the function is of the per-thread stream family.
+// Inline: a Place that a call returns goes through the stack, in pieces that the processor has to
+// wait for.
 inline Place place_of_stream(CUstream stream, bool per_thread) {
   const int only = only_slot();
   return only >= 0 ? Place{Place::Kind::kSlot, only, 0} : place_of_one_of_many(stream, per_thread);
@@ -64,8 +65,8 @@ struct ContextInfo {
   bool charged;
 };
 bool remove_context(CUcontext context, ContextInfo* out);
-// Around a call of the driver's that destroys it: the driver may give its handle to the next one that
-// is made before that call is back. Below zero: it is not known.
+// Around a call of the driver's that destroys it: the driver may give its handle to the next one
+// that is made before that call is back. Below zero: it is not known.
 int set_context_aside(CUcontext context, ContextInfo* out);
 void settle_aside(int entry, CUcontext context, bool gone);
 // Whether any context lives, of any GPU of the lease.

@@ -19,8 +19,8 @@ void Flight::begin(Slot& slot) {
   }
 }
 
-// Nothing is looked at after it. Who finds the place empty finds all that was done before: what was put back is
-// in the headroom.
+// Nothing is looked at after it. Who finds the place empty finds all that was done before: what was
+// put back is in the headroom.
 void Flight::end() {
   if (place_ != nullptr) place_->store(0, std::memory_order_release);
   place_ = nullptr;

@@ -1,7 +1,8 @@
-// Calls of the driver under way for which more was taken from the headroom than may be kept in the end.
+// Calls of the driver under way for which more was taken from the headroom than may be kept in the
+// end.
 //
-// A request that is refused waits for those that began before it, shortly: what they give back may be what it
-// lacks. Any thread, no locks; one that finds no place in the table is not waited for.
+// A request that is refused waits for those that began before it, shortly: what they give back may
+// be what it lacks. Any thread, no locks; one that finds no place in the table is not waited for.
 #pragma once
 
 #include "interposer/account/state.h"

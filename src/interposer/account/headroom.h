@@ -2,7 +2,8 @@
 //
 // granted = charged + headroom. Allocations take from the headroom before the driver is called and
 // put it back when it fails or when they end; only the daemon's answers change `granted`. The word
-// is private memory; the shared page only mirrors it. Any thread, no locks here, nobody is asked (ledger.h, memory/reserve.h).
+// is private memory; the shared page only mirrors it. Any thread, no locks here, nobody is asked
+// (ledger.h, memory/reserve.h).
 #pragma once
 
 #include "interposer/account/state.h"

@@ -1,9 +1,10 @@
-// The helper thread: answers RECALL while the program is busy, and comes back to the daemon when that
-// has been restarted, whether or not the program allocates.
+// The helper thread: answers RECALL while the program is busy, and comes back to the daemon when
+// that has been restarted, whether or not the program allocates.
 //
-// It takes no signals, calls no CUDA function, and takes Link::mutex only by trying: a RECALL must be
-// answered while another thread holds that lock, waiting for a GROW which waits for this very answer. What an answer
-// gives back and what HELLO says is held exclude each other: Link::recall_mutex.
+// It takes no signals, calls no CUDA function, and takes Link::mutex only by trying: a RECALL must
+// be answered while another thread holds that lock, waiting for a GROW which waits for this very
+// answer. What an answer gives back and what HELLO says is held exclude each other:
+// Link::recall_mutex.
 #include "interposer/account/headroom.h"
 #include "interposer/account/link.h"
 #include "interposer/account/swap_table.h"

@@ -7,8 +7,8 @@
 
 namespace gpurota::interposer {
 
-// A free that leaves more than this gives the excess back: a program that is stopped or stuck cannot
-// be asked for it.
+// A free that leaves more than this gives the excess back: a program that is stopped or stuck
+// cannot be asked for it.
 inline constexpr int64_t kExcess = int64_t{1} << 30;
 
 // Puts `bytes` back.

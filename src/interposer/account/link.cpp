@@ -13,7 +13,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// A daemon that is there answers sooner, however little the program wants to wait for one that is not.
+// A daemon that is there answers sooner, however little the program wants to wait for one that is
+// not.
 constexpr int64_t kLeastHandshakeMs = 500;
 
 gpurota_msg_hello make_hello(State& s) {
@@ -140,8 +141,8 @@ bool welcome(State& s, const gpurota_msg_welcome& message, Descriptors* fds) {
 bool handshake(State& s, const Socket& call, int64_t deadline_ms) {
   gpurota_msg_hello hello;
   {
-    // What it says is given back to nobody by an answer to the last connection's daemon, and is not taken up
-    // again by an answer that could not be sent.
+    // What it says is given back to nobody by an answer to the last connection's daemon, and is not
+    // taken up again by an answer that could not be sent.
     Lock lock(s.link.recall_mutex);
     hello = make_hello(s);
     s.link.recall_inode = 0;
@@ -247,8 +248,8 @@ Grown ask_to_grow(State& s, int slot, gpurota_grow_kind kind, uint64_t need) {
   const bool sane = answered && answer.slot == question.slot && answer.granted_bytes < kSaneBytes &&
                     (answer.status != GPUROTA_OK || answer.granted_bytes >= need);
   if (!sane) {
-    // What went back with the question stays back: the daemon may have given it to another process before it was lost. The next one takes
-    // our word for what is granted, and both would hold it.
+    // What went back with the question stays back: the daemon may have given it to another process
+    // before it was lost. The next one takes our word for what is granted, and both would hold it.
     if (answered) disconnect(s);
     if (!sent) receive_grant(s, slot, returned, 0);
     return Grown::kLost;

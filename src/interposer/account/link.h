@@ -1,9 +1,9 @@
 // The connection to gpurotad: docs/design/tenant-protocol.md from the tenant's side.
 //
-// Any thread of the program calls in, holding Link::mutex for the length of one question; the helper
-// thread (helper.cpp) answers what the daemon asks. The daemon is trusted to be what it says, but its
-// messages are checked like anybody's: what does not fit the protocol ends the connection, and a
-// connection that ends is a daemon that is away.
+// Any thread of the program calls in, holding Link::mutex for the length of one question; the
+// helper thread (helper.cpp) answers what the daemon asks. The daemon is trusted to be what it
+// says, but its messages are checked like anybody's: what does not fit the protocol ends the
+// connection, and a connection that ends is a daemon that is away.
 #pragma once
 
 #include "abi/wire.h"
@@ -30,8 +30,8 @@ inline bool attached() { return state().attached.load(std::memory_order_acquire)
 // taken from the headroom already. For a context `need` is 0.
 Answer grow(int slot, gpurota_grow_kind kind, uint64_t need);
 
-// Tells how many contexts live on a slot, and waits until the daemon has measured what they take: while
-// the program allocates nothing yet, that figure is exact.
+// Tells how many contexts live on a slot, and waits until the daemon has measured what they take:
+// while the program allocates nothing yet, that figure is exact.
 void report_contexts(int slot);
 
 // Exact figures for a slot; false if the daemon is away.
@@ -40,16 +40,17 @@ bool query(int slot, uint64_t* limit, uint64_t* available);
 // Keeps those of `pids` that are processes of the lease; how many. -1: the daemon cannot say.
 int keep_members(int32_t* pids, int count);
 
-// A socket to the process that shares this, over which it sends descriptors (wire_share.h); the caller's to close.
-// kNo: nobody does, or not with this process; kAway: to be asked again in a moment.
-// `own_lease`: its process is of this lease.
+// A socket to the process that shares this, over which it sends descriptors (wire_share.h); the
+// caller's to close. kNo: nobody does, or not with this process; kAway: to be asked again in a
+// moment. `own_lease`: its process is of this lease.
 Answer ask_to_open(const gpurota_shared_name& name, Socket* out, bool* own_lease);
 
 // Hands back headroom beyond one piece, if nobody is asking just now.
 void give_back_excess(int slot);
 
-// A daemon that is there answers in microseconds, and one that is being started, for which systemd takes connections, in a second or
-// two; one that was stopped must not hold a program for longer than this per attempt.
+// A daemon that is there answers in microseconds, and one that is being started, for which systemd
+// takes connections, in a second or two; one that was stopped must not hold a program for longer
+// than this per attempt.
 constexpr int64_t kHandshakeMs = 5000;
 // For the helper thread, with Link::mutex held: one attempt to be connected, and whether it worked.
 bool reconnect_once(State& s, int64_t patience_ms = kHandshakeMs);

@@ -57,7 +57,8 @@ int hex_digit(char c) {
   return -1;
 }
 
-// "GPU-" or "MIG-" and a UUID. The older form of MIG devices ("MIG-GPU-…/1/0") names no UUID of its own.
+// "GPU-" or "MIG-" and a UUID. The older form of MIG devices ("MIG-GPU-…/1/0") names no UUID of its
+// own.
 bool parse_uuid(const char* text, uint8_t (&out)[GPUROTA_UUID_BYTES]) {
   if (strncmp(text, "GPU-", 4) != 0 && strncmp(text, "MIG-", 4) != 0) return false;
   constexpr size_t kDigits = sizeof(out) * 2;

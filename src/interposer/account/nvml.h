@@ -1,8 +1,10 @@
-// NVML as programs call it: nvidia-smi, pynvml, frameworks that size themselves from it. Our functions
-// show them the lease's memory and its processes instead of the GPU's; all else is NVML's own.
+// NVML as programs call it: nvidia-smi, pynvml, frameworks that size themselves from it. Our
+// functions show them the lease's memory and its processes instead of the GPU's; all else is NVML's
+// own.
 //
-// NVML needs no CUDA, so a program may come here that never calls cuInit: it becomes a tenant then, at
-// once or not at all (a daemon that is away is no reason to keep nvidia-smi waiting). Any thread.
+// NVML needs no CUDA, so a program may come here that never calls cuInit: it becomes a tenant then,
+// at once or not at all (a daemon that is away is no reason to keep nvidia-smi waiting). Any
+// thread.
 #pragma once
 
 #include "abi/nvml_abi.h"
@@ -52,7 +54,8 @@ enum NvmlFn : int {
   kNvmlHookCount = kFn_nvmlDeviceGetUUID
 };
 
-// NVML's own function; nullptr while the program has not loaded NVML, or if it does not have this one.
+// NVML's own function; nullptr while the program has not loaded NVML, or if it does not have this
+// one.
 void* nvml_function(NvmlFn id);
 
 // For dlsym: the hook with this name, -1 if there is none, and where it is.

@@ -1,5 +1,5 @@
-// The processes on a GPU of the lease, as NVML lists them: those of the lease. The daemon says which
-// these are; where it cannot, a process sees only itself.
+// The processes on a GPU of the lease, as NVML lists them: those of the lease. The daemon says
+// which these are; where it cannot, a process sees only itself.
 #include "interposer/account/link.h"
 #include "interposer/account/nvml.h"
 #include "interposer/os/sys.h"

@@ -4,8 +4,8 @@
 
 namespace gpurota::interposer {
 
-// The daemon compares the figures with NVML's while the program is quiet, so the last store must not
-// be of a state that another thread has changed meanwhile.
+// The daemon compares the figures with NVML's while the program is quiet, so the last store must
+// not be of a state that another thread has changed meanwhile.
 uint64_t State::used(int slot, int64_t granted, int64_t headroom) const {
   const auto moving = static_cast<int64_t>(__atomic_load_n(&books[slot].movable, __ATOMIC_RELAXED));
   const int64_t used = granted - headroom + moving;

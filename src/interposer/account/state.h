@@ -1,5 +1,5 @@
-// What this process has of its lease: the connection, the ledger, the contexts. The account room's part of the
-// tenant's state (driver/driver_part.h).
+// What this process has of its lease: the connection, the ledger, the contexts. The account room's
+// part of the tenant's state (driver/driver_part.h).
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -24,14 +24,16 @@ struct Slot {
   std::atomic<uint32_t> grown_seq;      // of the last GROWN whose bytes are in `granted`
   std::atomic<uint32_t> contexts;       // live contexts that were reserved for
   std::atomic<uint32_t> primary_maker;  // of the primary context (memory/contexts.cpp)
-  // memory/pool_charge.cpp; 0: not known yet. memory/graph_memory.cpp; + 1: whose graphs have memory here.
+  // memory/pool_charge.cpp; 0: not known yet. memory/graph_memory.cpp; + 1: whose graphs have
+  // memory here.
   std::atomic<uint32_t> pool_unit_log2, graph_unit_log2;
   std::atomic<int32_t> graph_device;
   std::atomic<CUmemoryPool> current_pool;
   uint8_t uuid[GPUROTA_UUID_BYTES];
 };
 
-// What the daemon has in its books of this process and one GPU, in a swap lease. With Swap::books_mutex held.
+// What the daemon has in its books of this process and one GPU, in a swap lease. With
+// Swap::books_mutex held.
 struct SwapBooks {
   uint64_t movable;   // granted and not returned; here or out
   uint64_t out;       // of these, as told

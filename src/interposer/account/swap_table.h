@@ -1,8 +1,9 @@
 // What a swap lease does otherwise: the one way from the rooms below to swap/, which fills it in.
 //
-// Called where swapping() is true, unless it says otherwise: a process whose memory does not move pays that question and nothing
-// more. Filled in when the library is linked, as another library's constructor may call the hooks before ours have run. Each entry
-// says what it does and returns where swap/ declares the function of its name (register.cpp has both).
+// Called where swapping() is true, unless it says otherwise: a process whose memory does not move
+// pays that question and nothing more. Filled in when the library is linked, as another library's
+// constructor may call the hooks before ours have run. Each entry says what it does and returns
+// where swap/ declares the function of its name (register.cpp has both).
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -21,7 +22,8 @@ struct Place;
 struct VirtualFound;
 
 struct SwapTable {
-  // The connection. `begin` makes it a swap lease, with Link::mutex held; the others are the helper's.
+  // The connection. `begin` makes it a swap lease, with Link::mutex held; the others are the
+  // helper's.
   bool (*begin)(State& s);
   void (*connected)(State& s, int fd, uint64_t inode);
   void (*lost)(State& s);
@@ -52,7 +54,8 @@ struct SwapTable {
   // With KnownStreams::mutex held.
   void (*stream_gone)(State& s, uint64_t key);
 
-  // Memory that moves, as the program maps it itself. For handles and mappings that are known to be of such.
+  // Memory that moves, as the program maps it itself. For handles and mappings that are known to be
+  // of such.
   bool (*virtual_create)(const CUmemAllocationProp& prop, int slot, uint64_t size,
                          unsigned long long flags, CUmemGenericAllocationHandle* out,
                          CUresult* result);

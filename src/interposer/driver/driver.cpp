@@ -26,8 +26,8 @@ struct Hook {
   void* address;
 };
 
-// Filled when the library is linked, as a constructor of another library may look driver functions up
-// before ours have run: a call in here instead of the cast would leave addresses out until then.
+// Filled when the library is linked, as a constructor of another library may look driver functions
+// up before ours have run: a call in here instead of the cast would leave addresses out until then.
 const Hook kHooks[kHookCount] = {
 #define GPUROTA_HOOK(symbol, base, version, flags) \
   {#symbol, base, version, flags, reinterpret_cast<void*>(&::symbol)},
@@ -73,8 +73,9 @@ struct Found {
   void* by_version[kHookCount];
 };
 
-// A driver may answer cuGetProcAddress with another address than the one it exports under that name.
-// So each hook is known by both: the version and flags asked for here are those of its very type.
+// A driver may answer cuGetProcAddress with another address than the one it exports under that
+// name. So each hook is known by both: the version and flags asked for here are those of its very
+// type.
 void ask_by_version(Found* found) {
   const auto ask =
       reinterpret_cast<decltype(&::cuGetProcAddress_v2)>(found->functions[kFn_cuGetProcAddress_v2]);
@@ -94,8 +95,8 @@ void ask_by_version(Found* found) {
   }
 }
 
-// RTLD_NOLOAD: the driver is the program's to choose and load. The reference is kept, as the program
-// may close its own while pointers of ours are in use.
+// RTLD_NOLOAD: the driver is the program's to choose and load. The reference is kept, as the
+// program may close its own while pointers of ours are in use.
 bool look(Found* found) {
   using Dlopen = void*(const char*, int);
   const auto real_dlopen = reinterpret_cast<Dlopen*>(find_libc_symbol("dlopen"));
@@ -113,7 +114,8 @@ bool look(Found* found) {
   return true;
 }
 
-// Exported addresses first: two hooks of one address (a driver that aliases them) stay apart by name.
+// Exported addresses first: two hooks of one address (a driver that aliases them) stay apart by
+// name.
 void publish(const Found& found) {
   Lock lock(driver_part().driver_mutex);
   if (g_driver_found.load(std::memory_order_relaxed)) return;
@@ -127,8 +129,8 @@ void publish(const Found& found) {
 
 }  // namespace
 
-// No lock of ours is held while the loader's is taken: a constructor that another thread runs inside
-// dlopen may stand in this very function.
+// No lock of ours is held while the loader's is taken: a constructor that another thread runs
+// inside dlopen may stand in this very function.
 bool find_driver() {
   if (g_driver_found.load(std::memory_order_acquire)) return true;
   ErrnoGuard guard;

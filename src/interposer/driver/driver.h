@@ -1,5 +1,5 @@
-// The real driver: one table of its functions, filled once from the libcuda.so.1 that the program has
-// loaded, and the way from one of its pointers to our hook.
+// The real driver: one table of its functions, filled once from the libcuda.so.1 that the program
+// has loaded, and the way from one of its pointers to our hook.
 //
 // Hooks call the driver through this table only, never through the dynamic linker, so they cannot
 // come back to themselves. Lock-free once filled. Not wiped by fork: addresses stay what they are.

@@ -1,8 +1,8 @@
 // The types of the driver's functions that libgpurota stands in for, and of those it calls itself.
 //
 // Which they are says the column `use` of abi/driver_functions.tsv, of which the build makes
-// GPUROTA_HOOKED_FUNCTIONS and GPUROTA_CALLED_FUNCTIONS (driver_table.h). Each hook has a function of
-// the same name and type in this library, which is exported.
+// GPUROTA_HOOKED_FUNCTIONS and GPUROTA_CALLED_FUNCTIONS (driver_table.h). Each hook has a function
+// of the same name and type in this library, which is exported.
 #pragma once
 
 #include "abi/cuda_abi.h"

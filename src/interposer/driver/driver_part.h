@@ -5,8 +5,9 @@
 // attached, with all locks free, and becomes a tenant of its own at its first allocation. Only what
 // is true of the program file and its environment (config, driver addresses) lives elsewhere.
 //
-// Each room has a part of it, derived from the part of the room below: DriverPart, State (account), GatePart, MemoryPart,
-// Swap. A room sees its own part and those below; nothing is looked up to come from one to the other.
+// Each room has a part of it, derived from the part of the room below: DriverPart, State (account),
+// GatePart, MemoryPart, Swap. A room sees its own part and those below; nothing is looked up to
+// come from one to the other.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -35,8 +36,8 @@ struct KnownStream {
   bool capturing;
 };
 
-// Work in a stream that cannot be asked by us: one that was destroyed before its work was done, or the
-// default stream of a thread.
+// Work in a stream that cannot be asked by us: one that was destroyed before its work was done, or
+// the default stream of a thread.
 struct KnownEvent {
   CUevent event;  // nullptr: still to be made, when nothing captures
   CUcontext context;
@@ -61,7 +62,8 @@ struct DriverPart {
   KnownStreams streams;
 };
 
-// The memory for all parts, where there is none to be mapped, and how much that is: of the room that knows them all.
+// The memory for all parts, where there is none to be mapped, and how much that is: of the room
+// that knows them all.
 struct SpareMemory {
   void* memory;
   size_t bytes;

@@ -1,12 +1,14 @@
 // Calls of the driver that libgpurota makes on its own account, beside those of the program.
 //
-// The driver refuses many calls while a stream captures, and the capture is dead then (docs/design/captures.md): a
-// question of ours would end what the program records. What each function does to a capture was measured
-// (abi/captures.tsv); the build makes a rule of it for each, and GPUROTA_OWN(symbol) cannot be called without the
-// proof that its rule asks for, or at all where nothing was measured. A function that the driver lacks answers
+// The driver refuses many calls while a stream captures, and the capture is dead then
+// (docs/design/captures.md): a question of ours would end what the program records. What each
+// function does to a capture was measured (abi/captures.tsv); the build makes a rule of it for
+// each, and GPUROTA_OWN(symbol) cannot be called without the proof that its rule asks for, or at
+// all where nothing was measured. A function that the driver lacks answers
 // CUDA_ERROR_NOT_SUPPORTED. GPUROTA_REAL is for hooks, which pass on the program's own call.
 //
-// Any thread. Cheap: what is proven by a lock that is held, or by the thread's mode, costs nothing at the call.
+// Any thread. Cheap: what is proven by a lock that is held, or by the thread's mode, costs nothing
+// at the call.
 #pragma once
 
 #include "interposer/driver/driver.h"
@@ -16,12 +18,12 @@
 
 namespace gpurota::interposer {
 
-// Up to here a handle names a default stream: nullptr, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD are the current
-// context's.
+// Up to here a handle names a default stream: nullptr, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD
+// are the current context's.
 inline constexpr uintptr_t kLastDefaultStream = 2;
 
-// While it lives, the driver takes the calling thread's calls as harmless for captures under way, but for those
-// that ask about what is captured. Nests. 23 ns (H100, driver 580).
+// While it lives, the driver takes the calling thread's calls as harmless for captures under way,
+// but for those that ask about what is captured. Nests. 23 ns (H100, driver 580).
 class RelaxedCapture {
  public:
   RelaxedCapture();
@@ -50,8 +52,8 @@ class Outside {
  public:
   // A stream of ours, and an event that is recorded in those alone or in streams that were outside.
   static Outside ours() { return Outside(true); }
-  // Asks the driver, which never harms: true also of a stream that only joined a capture, and of the legacy
-  // stream where another stream that waits for it captures.
+  // Asks the driver, which never harms: true also of a stream that only joined a capture, and of
+  // the legacy stream where another stream that waits for it captures.
   static Outside unless_captured(CUstream stream, bool per_thread);
   // For a question that a stream which captures answers like any other, but not a default stream.
   static Outside unless_default(CUstream stream);

@@ -1,5 +1,6 @@
-// Streams of a swap tenant from their creation to their end, captures from begin to end, and host functions:
-// what must be known to say whether the tenant has anything in flight, and whether its memory may move.
+// Streams of a swap tenant from their creation to their end, captures from begin to end, and host
+// functions: what must be known to say whether the tenant has anything in flight, and whether its
+// memory may move.
 #include "interposer/account/device.h"
 #include "interposer/account/state.h"
 #include "interposer/account/swap_table.h"
@@ -30,9 +31,9 @@ CUresult stream_created(CUresult result, const CUstream* out) {
   return result;
 }
 
-// Its work goes on without it: an event of ours tells when that is done. Of a stream that belongs to a capture, also one
-// that only joined it, nothing may be asked: what it was given before that is found out when nothing captures
-// any more (nullptr). With the streams' mutex held.
+// Its work goes on without it: an event of ours tells when that is done. Of a stream that belongs
+// to a capture, also one that only joined it, nothing may be asked: what it was given before that
+// is found out when nothing captures any more (nullptr). With the streams' mutex held.
 void leave_event(KnownStreams& known, CUstream stream, const KnownStream& gone) {
   const RelaxedCapture relaxed;
   const Outside outside = Outside::unless_captured(stream, false);
@@ -70,14 +71,16 @@ CUresult destroy(CUstream stream, Real real) {
   return result;
 }
 
-// Waits for who holds the proof that nothing captures. One that fails counts too: then streams are asked in vain.
+// Waits for who holds the proof that nothing captures. One that fails counts too: then streams are
+// asked in vain.
 void count_capture() {
   State& s = state();
   const Lock lock(s.streams.mutex);
   s.captures.fetch_add(1);
 }
 
-// With the streams' mutex held: a question of the worker's to a stream that begins to capture would end that.
+// With the streams' mutex held: a question of the worker's to a stream that begins to capture would
+// end that.
 template <typename Call>
 CUresult begin_capture(CUstream stream, bool per_thread, Call call) {
   count_capture();

@@ -62,8 +62,8 @@ GateMark* Gate::register_thread() {
   return mark;
 }
 
-// Fences first where membarrier does not do it for us. A submission passes when the gate is open, or with
-// one of the passes; what only needs memory to be there passes unless it is away.
+// Fences first where membarrier does not do it for us. A submission passes when the gate is open,
+// or with one of the passes; what only needs memory to be there passes unless it is away.
 bool Gate::may_pass(GateClass what) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const uint32_t state = state_.load() & ~kFence;
@@ -155,8 +155,8 @@ void Gate::let_one_through() {
   futex_wake(&turn_, INT32_MAX);
 }
 
-// A thread that died inside has left. The look is repeated: whoever left just before the gate was shut did
-// not tell.
+// A thread that died inside has left. The look is repeated: whoever left just before the gate was
+// shut did not tell.
 bool Gate::wait_inside(int64_t deadline_ms) {
   ErrnoGuard guard;
   for (;;) {

@@ -19,10 +19,12 @@
 
 namespace gpurota::interposer {
 
-// Column `class` of abi/driver_functions.tsv: submits; residency. What is neither does not come here.
+// Column `class` of abi/driver_functions.tsv: submits; residency. What is neither does not come
+// here.
 enum class GateClass : uint8_t { kSubmits, kResidency };
 
-// kShut: work waits; memory is there. kAway: memory is being moved, or is out. In both orders of growth.
+// kShut: work waits; memory is there. kAway: memory is being moved, or is out. In both orders of
+// growth.
 enum class GateState : uint32_t { kOpen = 0, kShut = 1, kAway = 2 };
 
 struct alignas(64) GateMark {
@@ -39,8 +41,9 @@ class Gate {
  public:
   static constexpr uint32_t kMarks = 4096;
 
-  // For the program's threads. `captures` answers whether this call is only recorded; it is asked when
-  // the gate is not open. nullptr: refused, the call must not be made; unless it `waits`, also where it would have to.
+  // For the program's threads. `captures` answers whether this call is only recorded; it is asked
+  // when the gate is not open. nullptr: refused, the call must not be made; unless it `waits`, also
+  // where it would have to.
   template <typename Captures>
   GateMark* enter(GateClass what, Captures captures, bool waits = true) {
     GateMark* mark = t_gate_mark;
@@ -85,17 +88,18 @@ class Gate {
   // For the helper thread. Takes effect for whoever is not inside yet.
   void set(GateState state);
   GateState state() const;
-  // Nobody is there any more who would open it: while `refuse`, those that wait, and that come, get an
-  // error instead.
+  // Nobody is there any more who would open it: while `refuse`, those that wait, and that come, get
+  // an error instead.
   void set_refusing(bool refuse);
   // Lets one submission that waits, or the next that comes, through.
   void let_one_through();
-  // Whether any went through since this was last asked. With the gate away and nobody inside, it is true of
-  // all that ever passed.
+  // Whether any went through since this was last asked. With the gate away and nobody inside, it is
+  // true of all that ever passed.
   bool take_let_through() { return let_through_.exchange(0) != 0; }
   // Waits until nobody is inside; false at the deadline.
   bool wait_inside(int64_t deadline_ms);
-  // Changes with every submission that comes to the gate; of threads that share a mark some may not count.
+  // Changes with every submission that comes to the gate; of threads that share a mark some may not
+  // count.
   uint32_t submissions() const;
   // Submissions that stand at the gate.
   uint32_t waiting() const { return waiting_.load(std::memory_order_relaxed); }

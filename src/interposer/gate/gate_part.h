@@ -1,4 +1,5 @@
-// The gate of this process: the gate room's part of the tenant's state (driver/driver_part.h). Only a swap lease uses it.
+// The gate of this process: the gate room's part of the tenant's state (driver/driver_part.h). Only
+// a swap lease uses it.
 #pragma once
 
 #include "interposer/account/state.h"

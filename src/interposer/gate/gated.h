@@ -1,6 +1,8 @@
-// A driver call's way through the gate of a swap lease (gate.h). Who is not a swap tenant pays two loads.
+// A driver call's way through the gate of a swap lease (gate.h). Who is not a swap tenant pays two
+// loads.
 //
-// What is inside the gate counts as being submitted. So nobody waits for memory in here: that comes first.
+// What is inside the gate counts as being submitted. So nobody waits for memory in here: that comes
+// first.
 #pragma once
 
 #include "interposer/account/flights.h"
@@ -29,7 +31,8 @@ class GatePass {
   bool marks_thread_stream_ = false;
 };
 
-// `call()` inside the gate. `flights` (may be nullptr), which it is of: nobody waits for one that stands at the gate.
+// `call()` inside the gate. `flights` (may be nullptr), which it is of: nobody waits for one that
+// stands at the gate.
 template <typename Call, typename Flights = Flight>
 CUresult gated(GateClass what, CUstream stream, bool per_thread, Call call,
                Flights* flights = nullptr) {

@@ -29,8 +29,8 @@ bool is_over(CUevent event) {
   return is_done(GPUROTA_OWN(cuEventQuery)(relaxed, Outside::ours(), event));
 }
 
-// What is not ready is in flight; an error means that nothing will come any more. A GPU that is known to be
-// busy is not asked again.
+// What is not ready is in flight; an error means that nothing will come any more. A GPU that is
+// known to be busy is not asked again.
 void ask_known_streams(KnownStreams& known, const StreamAsking& asking, uint32_t* busy) {
   CUcontext current = nullptr;
   known.streams.for_each([&](uint64_t key, const KnownStream& stream) {
@@ -55,8 +55,8 @@ void ask_default_streams(State& s, const StreamAsking& asking, uint32_t* busy) {
   GPUROTA_OWN(cuCtxSetCurrent)(nullptr);
 }
 
-// A stream that belonged to a capture went without an event: all that its context has to do now takes its place. A driver
-// that cannot say so (before CUDA 12.5) leaves it unseen.
+// A stream that belonged to a capture went without an event: all that its context has to do now
+// takes its place. A driver that cannot say so (before CUDA 12.5) leaves it unseen.
 void mark_unmarked(KnownEvent& unmarked, const NothingCaptures& nothing) {
   if (unmarked.event != nullptr) return;
   const InContext in(unmarked.context);
@@ -85,8 +85,8 @@ void ask_events(KnownStreams& known, const NothingCaptures& nothing, uint32_t* b
   }
 }
 
-// Events of ours behind the work that streams have now. Waiting for them harms no capture that begins
-// meanwhile, as waiting for a stream or a context would.
+// Events of ours behind the work that streams have now. Waiting for them harms no capture that
+// begins meanwhile, as waiting for a stream or a context would.
 struct Marks {
   static constexpr uint32_t kMost = 128;
   struct {

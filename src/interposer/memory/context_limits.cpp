@@ -1,8 +1,8 @@
 // Heap and printf buffer of kernels: the one memory of a context whose size an argument tells.
 //
-// It is charged by what NVML shows, as the rest of a context is, since nothing tells when the driver takes it.
-// Here it is only looked that there is room for it, which is not kept: what is allocated right behind it has the
-// same room, until the daemon's next look, about a second later.
+// It is charged by what NVML shows, as the rest of a context is, since nothing tells when the
+// driver takes it. Here it is only looked that there is room for it, which is not kept: what is
+// allocated right behind it has the same room, until the daemon's next look, about a second later.
 #include "interposer/account/device.h"
 #include "interposer/account/ledger.h"
 #include "interposer/account/refusal.h"

@@ -11,14 +11,16 @@ namespace gpurota::interposer {
 // The slot to create a context on, reserved for; -1: refused.
 int reserve_context(CUdevice device);
 
-// It is there, within beside_worker; and, afterwards, what the driver said of one that was reserved for.
+// It is there, within beside_worker; and, afterwards, what the driver said of one that was reserved
+// for.
 void note_context(CUcontext context, CUdevice device, int slot, bool primary);
 CUresult settle_context(CUresult result, int slot);
 
 bool primary_is_active(CUdevice device);
 
-// `call` ends a context, or what is used as one. The worker of a swap tenant, which copies in contexts of the
-// program's, is in none of them until it returns: what is known of the context must go within it.
+// `call` ends a context, or what is used as one. The worker of a swap tenant, which copies in
+// contexts of the program's, is in none of them until it returns: what is known of the context must
+// go within it.
 template <typename Call>
 CUresult away_from_worker(Call call) {
   if (!swapping()) return call();
@@ -27,8 +29,8 @@ CUresult away_from_worker(Call call) {
   return call();
 }
 
-// `call` notes a context, or makes it too. None ends meanwhile: it may get the handle of one of which not all has
-// been forgotten yet.
+// `call` notes a context, or makes it too. None ends meanwhile: it may get the handle of one of
+// which not all has been forgotten yet.
 template <typename Call>
 CUresult beside_worker(Call call) {
   if (!swapping()) return call();
@@ -48,16 +50,19 @@ PrimaryLeft primary_was_left(CUdevice device, bool is_reset);
 // Frees what lived in it; afterwards.
 void settle_primary(const PrimaryLeft& left);
 
-// Of those that come while there is no primary context one makes it. True: this thread is to. False: it is there,
-// with all that noting it does, or this thread is in the middle of making it (a tool's callback). Who comes while
-// another makes it waits: it would have it before it was reserved for, or use memory that is not back yet.
+// Of those that come while there is no primary context one makes it. True: this thread is to.
+// False: it is there, with all that noting it does, or this thread is in the middle of making it (a
+// tool's callback). Who comes while another makes it waits: it would have it before it was reserved
+// for, or use memory that is not back yet.
 bool begin_primary(int slot, CUdevice device);
 void end_primary(int slot, bool made);
-// Before a call that may end it, to end_primary() after what is known of it has gone: who makes the next one
-// waits. The slot; -1: there is nothing to end, as the GPU is none of ours or this thread is in the middle of it.
+// Before a call that may end it, to end_primary() after what is known of it has gone: who makes the
+// next one waits. The slot; -1: there is nothing to end, as the GPU is none of ours or this thread
+// is in the middle of it.
 int hold_primary(CUdevice device);
 
-// `call` retains the primary context, and creates it if it is the first to; `context` tells it then.
+// `call` retains the primary context, and creates it if it is the first to; `context` tells it
+// then.
 template <typename Call, typename Context>
 CUresult with_primary(CUdevice device, Call call, Context context) {
   const int slot = slot_of_device(device);

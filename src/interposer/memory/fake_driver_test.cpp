@@ -120,7 +120,8 @@ CUresult trim(CUmemoryPool, size_t) {
   return CUDA_SUCCESS;
 }
 
-// Before the library's own constructor, which reads it: a lease, and a daemon that nobody waits for.
+// Before the library's own constructor, which reads it: a lease, and a daemon that nobody waits
+// for.
 __attribute__((constructor(101))) void set_environment() {
   ::setenv("GPUROTA_LEASE", "L1", 1);
   ::setenv("GPUROTA_SOCKET", "/nonexistent/tenant.sock", 1);

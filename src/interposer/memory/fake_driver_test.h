@@ -1,6 +1,6 @@
-// A driver of a few functions for the tests of the hooks: installed into the table of real functions, in
-// the test's own process, so that the hooks run under the sanitizers. It hands out addresses, adds up
-// what a GPU would lose, and remembers the most that ever was.
+// A driver of a few functions for the tests of the hooks: installed into the table of real
+// functions, in the test's own process, so that the hooks run under the sanitizers. It hands out
+// addresses, adds up what a GPU would lose, and remembers the most that ever was.
 #pragma once
 
 #include "interposer/driver/driver.h"

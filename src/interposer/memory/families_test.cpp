@@ -261,7 +261,8 @@ TEST_F(Families, WhatIsAllocatedInAGreenContextLivesInThePrimary) {
   EXPECT_EQ(charged_bytes(), 0);
 }
 
-// What the host touches is never memory that moves; it is charged like others where its GPU is said.
+// What the host touches is never memory that moves; it is charged like others where its GPU is
+// said.
 TEST_F(Families, APoolOfManagedMemoryStaysWhereItIs) {
   install(kFn_cuMemPoolCreate, make_pool);
   CUmemPoolProps managed = {};

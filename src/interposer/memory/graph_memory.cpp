@@ -1,10 +1,11 @@
-// Memory of graphs: allocation nodes, also those that cuMemAllocAsync becomes while a stream captures.
+// Memory of graphs: allocation nodes, also those that cuMemAllocAsync becomes while a stream
+// captures.
 //
 // The addresses are given out with the node; memory comes behind them when the graph is uploaded or
-// launched, stays with the stream that it was launched in, and is the driver's to share between graphs.
-// So what a graph *could* need is added up when it is made ready, taken from the headroom around a
-// launch, and what the driver says it has reserved for graphs is what is charged, as for pools. A graph
-// that has its memory is launched without a question to anybody.
+// launched, stays with the stream that it was launched in, and is the driver's to share between
+// graphs. So what a graph *could* need is added up when it is made ready, taken from the headroom
+// around a launch, and what the driver says it has reserved for graphs is what is charged, as for
+// pools. A graph that has its memory is launched without a question to anybody.
 #include "interposer/account/ledger.h"
 #include "interposer/account/refusal.h"
 #include "interposer/driver/driver.h"
@@ -177,8 +178,8 @@ class Room {
       if (used_[slot]) put(slot, taken_[slot]);
     }
   }
-  // What idle graphs hold is not counted on: the driver shares it between graphs as it likes. It is let go
-  // (by reserve()), and then the graph may grow.
+  // What idle graphs hold is not counted on: the driver shares it between graphs as it likes. It is
+  // let go (by reserve()), and then the graph may grow.
   bool make_on(int slot, int64_t bytes) {
     Pool* pool = pool_of_slot(s_, slot);
     if (pool == nullptr) return true;
@@ -242,8 +243,8 @@ void settle_needs(const GraphNeed& need) {
 
 enum class Task { kUpload, kLaunch };
 
-// Whether an upload brings the memory or only the launch after it is the driver's to decide. A launch into a
-// capture is a node of the graph to be, and found there.
+// Whether an upload brings the memory or only the launch after it is the driver's to decide. A
+// launch into a capture is a node of the graph to be, and found there.
 template <typename Real>
 CUresult submit(Task task, CUgraphExec exec, CUstream stream, bool per_thread, Real real) {
   State& s = state();

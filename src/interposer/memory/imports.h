@@ -24,11 +24,11 @@ bool put_key(int fd, uint64_t key);
 uint64_t key_of_descriptor(int fd);
 uint64_t key_of_bytes(const void* bytes, size_t size);
 
-// Charges `bytes` for `import`, whose key and slot are known; nothing more if the lease has been charged for it already.
-// False: refused, and the user has been told.
+// Charges `bytes` for `import`, whose key and slot are known; nothing more if the lease has been
+// charged for it already. False: refused, and the user has been told.
 bool charge_import(Import* import, uint64_t bytes);
-// The same, but for memory that the lease has already, which is charged as the daemon says. `size()` is called if the daemon
-// does not know the size.
+// The same, but for memory that the lease has already, which is charged as the daemon says.
+// `size()` is called if the daemon does not know the size.
 template <typename Size>
 bool charge_import_of(Import* import, Size size) {
   uint64_t bytes = 0;
@@ -51,8 +51,8 @@ CUresult import_opened(State& s, uint64_t address, Import import, uint64_t bytes
 bool import_closes(State& s, uint64_t address, Import* out);
 // It was not closed after all.
 void import_stays(State& s, uint64_t address, const Import& import);
-// Closes by `call` what may be imported. It is taken out before: as soon as it is closed another thread may be given its
-// address.
+// Closes by `call` what may be imported. It is taken out before: as soon as it is closed another
+// thread may be given its address.
 template <typename Call>
 CUresult close_counted(State& s, uint64_t address, Call call) {
   Import import{};

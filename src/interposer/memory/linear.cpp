@@ -18,8 +18,8 @@ PointerShard& pointer_shard(State& s, uint64_t ptr) {
   return memory_of(s).pointers[mix_key(ptr) >> 32 & (kShards - 1)];
 }
 
-// True if this was the first reference. A block that cannot be remembered counts as new each time and
-// is never credited twice: too much charged, never too little.
+// True if this was the first reference. A block that cannot be remembered counts as new each time
+// and is never credited twice: too much charged, never too little.
 bool enter_block(State& s, uint64_t block) {
   BlockShard& shard = memory_of(s).blocks[block & (kShards - 1)];
   Lock lock(shard.mutex);

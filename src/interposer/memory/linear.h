@@ -1,7 +1,7 @@
 // Linear memory: what is charged for it, and who gives it back.
 //
-// The driver carves small allocations out of 2 MiB blocks and gives large ones blocks of their own, so
-// neither the size asked for nor its rounding is what the GPU loses. The addresses tell: an
+// The driver carves small allocations out of 2 MiB blocks and gives large ones blocks of their own,
+// so neither the size asked for nor its rounding is what the GPU loses. The addresses tell: an
 // allocation is charged each 2 MiB block of addresses that it touches first, and the last one to
 // leave a block credits it. Allocation takes the most it can cost before the driver is called and
 // settles after, so the sum of charges is never below what the driver has mapped.
@@ -25,7 +25,8 @@ void leave_blocks(State& s, int slot, uint64_t ptr, uint64_t size);
 // (one more block at an odd address) is taken when it is known.
 int64_t most_for(uint64_t size);
 
-// Remembers an allocation. A stale one at the same address (freed where no hook sees it) is credited.
+// Remembers an allocation. A stale one at the same address (freed where no hook sees it) is
+// credited.
 void remember(State& s, uint64_t ptr, const Allocation& allocation);
 // Forgets and returns it; false for a pointer that is not ours.
 bool forget(State& s, uint64_t ptr, Allocation* out);
@@ -33,7 +34,8 @@ bool forget(State& s, uint64_t ptr, Allocation* out);
 bool find_allocation(State& s, uint64_t ptr, Allocation* out);
 // Credits what has been freed.
 void credit(State& s, uint64_t ptr, const Allocation& allocation);
-// Frees by `call`. It is forgotten before: as soon as it is free another thread may be given its address.
+// Frees by `call`. It is forgotten before: as soon as it is free another thread may be given its
+// address.
 template <typename Call>
 CUresult free_counted(State& s, uint64_t ptr, Call call) {
   Allocation allocation{};

@@ -1,4 +1,5 @@
-// What this process has allocated: the memory room's part of the tenant's state (driver/driver_part.h).
+// What this process has allocated: the memory room's part of the tenant's state
+// (driver/driver_part.h).
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -112,8 +113,8 @@ struct Vmm {
   VaMap<Physical> physicals;
   VaMap<Mapping> mappings;
   VaMap<Binding> bindings;  // by a hash of all that a binding is
-  // Of memory that moves: address / kPageBytes to the key of its mapping; how many pages that is; and what
-  // neither a handle nor a mapping refers to any more, the first of a list.
+  // Of memory that moves: address / kPageBytes to the key of its mapping; how many pages that is;
+  // and what neither a handle nor a mapping refers to any more, the first of a list.
   VaMap<uint64_t> pages;
   std::atomic<uint64_t> page_count;
   std::atomic<uint64_t> ended;
@@ -126,13 +127,14 @@ struct Pool {
   Mutex mutex;
   std::atomic<int64_t> charged;  // reserved bytes as last read and charged; changed under the lock
   std::atomic<int64_t> live;     // bytes of allocations that are tracked one by one
-  // Of memory that moves (pool_figures.h): what of `live` was freed and has not ended; and high-water marks.
+  // Of memory that moves (pool_figures.h): what of `live` was freed and has not ended; and
+  // high-water marks.
   std::atomic<int64_t> ending, used_high, held_high;
   // The last request that the pool, with enough free memory, could not serve without growing beyond
   // what could be had, and what it had in use then: it is in pieces until that gets less.
   std::atomic<int64_t> stuck_size, stuck_in_use;
-  // Counted before and after it is told to let go: who saw the same count twice has seen no memory go
-  // in between (graph_memory.cpp).
+  // Counted before and after it is told to let go: who saw the same count twice has seen no memory
+  // go in between (graph_memory.cpp).
   std::atomic<uint32_t> trims;
   std::atomic<int32_t> inside, asking;  // calls that may make it grow; others with its handle
   int32_t slot;

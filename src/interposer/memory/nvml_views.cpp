@@ -1,4 +1,5 @@
-// The memory of a GPU of the lease, as NVML tells it: cuMemGetInfo's figures, so that all views agree.
+// The memory of a GPU of the lease, as NVML tells it: cuMemGetInfo's figures, so that all views
+// agree.
 #include "interposer/account/nvml.h"
 #include "interposer/memory/views.h"
 

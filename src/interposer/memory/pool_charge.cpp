@@ -86,8 +86,8 @@ void learn_unit(State& s, const Pool& pool, int64_t reserved) {
   if (known == 0 || low < known) unit.store(low, std::memory_order_relaxed);
 }
 
-// What the pool has grown by since it was last read, under its lock. Growth is charged by who is inside
-// (`own`), whose reserve it is.
+// What the pool has grown by since it was last read, under its lock. Growth is charged by who is
+// inside (`own`), whose reserve it is.
 int64_t read_growth(State& s, Pool& pool, bool own) {
   int64_t reserved = 0;
   const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
@@ -130,8 +130,9 @@ Pool* learn_pool(State& s, CUmemoryPool handle, bool* foreign) {
 
 }  // namespace
 
-// Both under the pool's lock: charges follow each other as the readings do, and who reads after us finds what we have read in the headroom. It
-// would else believe a refusal while what the pool has let go is on its way there.
+// Both under the pool's lock: charges follow each other as the readings do, and who reads after us
+// finds what we have read in the headroom. It would else believe a refusal while what the pool has
+// let go is on its way there.
 Charged charge_growth(State& s, Pool& pool, int64_t taken, bool own) {
   const Slot& slot = s.slots[pool.slot];
   Lock lock(pool.mutex);
@@ -141,8 +142,9 @@ Charged charge_growth(State& s, Pool& pool, int64_t taken, bool own) {
   return {grown, slot.headroom.load()};
 }
 
-// It is in the reading, and so in a charge that is equal and was not read before. Who read it before has had the lock since
-// then, and it would be seen to be taken here. The charge is stored last under the lock: it has been paid.
+// It is in the reading, and so in a charge that is equal and was not read before. Who read it
+// before has had the lock since then, and it would be seen to be taken here. The charge is stored
+// last under the lock: it has been paid.
 bool is_charged(const Pool& pool) {
   int64_t reserved = 0;
   const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
@@ -255,7 +257,8 @@ void trim(Pool& pool) {
   const CUdevice device = graph_device(asking.handle());
   pool.trims.fetch_add(1);
   if (device >= 0) {
-    // Whoever launches says that it is inside before it looks at the count: one of us sees the other.
+    // Whoever launches says that it is inside before it looks at the count: one of us sees the
+    // other.
     if (pool.inside.load() == 0) GPUROTA_OWN(cuDeviceGraphMemTrim)(device);
   } else {
     GPUROTA_OWN(cuMemPoolTrimTo)(relaxed, asking.handle(), 0);
@@ -274,8 +277,8 @@ void begin_destroying(Pool& pool) {
   }
 }
 
-// Nobody gets inside who finds it destroyed, so what is looked at does not change any more. All of them look
-// after their own change: one finds it all true. The lock lets only one of them.
+// Nobody gets inside who finds it destroyed, so what is looked at does not change any more. All of
+// them look after their own change: one finds it all true. The lock lets only one of them.
 void remove_if_gone(Pool& pool) {
   if (pool.pool.load() != kGone) return;
   int64_t charged = 0;

@@ -1,7 +1,9 @@
-// What the pools of a swap lease have given, in the driver's terms (cuMemPoolGetAttribute). The memory moves, so it
-// is no pool's to the driver; the program is told what a driver would tell it, but that nothing is kept for later.
+// What the pools of a swap lease have given, in the driver's terms (cuMemPoolGetAttribute). The
+// memory moves, so it is no pool's to the driver; the program is told what a driver would tell it,
+// but that nothing is kept for later.
 //
-// Any thread, no locks. A pool is named by its number, as in Allocation::pool; 0 is none, and nothing is counted.
+// Any thread, no locks. A pool is named by its number, as in Allocation::pool; 0 is none, and
+// nothing is counted.
 #pragma once
 
 #include "interposer/memory/memory_part.h"

@@ -6,8 +6,9 @@
 namespace gpurota::interposer {
 namespace {
 
-// Brings `excess`, by which somebody is beyond what was taken, or what the headroom is short of if that is
-// less: others that are beyond theirs bring their own, and what is freed meanwhile is as good as a grant.
+// Brings `excess`, by which somebody is beyond what was taken, or what the headroom is short of if
+// that is less: others that are beyond theirs bring their own, and what is freed meanwhile is as
+// good as a grant.
 bool bring(State& s, int slot, int64_t excess, int64_t headroom, Flight* flight) {
   while (headroom < 0) {
     const int64_t need = excess < -headroom ? excess : -headroom;
@@ -32,7 +33,8 @@ bool page_shows_too_much(State& s, int slot) {
 
 }  // namespace
 
-// The page shows what it did where nothing has changed: the daemon looks for moments in which it does.
+// The page shows what it did where nothing has changed: the daemon looks for moments in which it
+// does.
 bool settle(State& s, Pool& pool, int64_t taken, Flight* flight) {
   const int slot = pool.slot;
   const bool charged = is_charged(pool);

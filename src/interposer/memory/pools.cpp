@@ -1,9 +1,10 @@
 // Stream-ordered allocation: pools are charged by what they have *reserved*.
 //
-// A pool keeps freed memory, grows in units of its own and shrinks at synchronisation points, so the
-// bytes of single allocations say little about the GPU's loss. Around each allocation that could grow
-// the pool, the most it can grow by is taken from the headroom, and the pool's reserved bytes are read
-// afterwards. docs/design/interposer.md says how far a pool can be ahead of its charge, and when.
+// A pool keeps freed memory, grows in units of its own and shrinks at synchronisation points, so
+// the bytes of single allocations say little about the GPU's loss. Around each allocation that
+// could grow the pool, the most it can grow by is taken from the headroom, and the pool's reserved
+// bytes are read afterwards. docs/design/interposer.md says how far a pool can be ahead of its
+// charge, and when.
 #include "interposer/account/device.h"
 #include "interposer/account/ledger.h"
 #include "interposer/account/refusal.h"
@@ -23,8 +24,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// The pool that cuMemAllocAsync takes from. `ends`: it is being destroyed by another thread, and another will be
-// the current one.
+// The pool that cuMemAllocAsync takes from. `ends`: it is being destroyed by another thread, and
+// another will be the current one.
 Pool* current_pool(State& s, int slot, CUmemoryPool* out, bool* ends) {
   std::atomic<CUmemoryPool>& known = s.slots[slot].current_pool;
   CUmemoryPool handle = known.load(std::memory_order_relaxed);
@@ -141,9 +142,10 @@ bool is_idle(const Request& request) {
 }
 
 // The headroom is short of what the pool could grow by. In a pool at its limit most allocations are
-// served from what it has, which only the driver knows; so if it has enough, the driver is asked. Not for
-// a large request in an idle stream: what the pool still has after it was trimmed is then in pieces.
-// A small one is asked for at once, as trimming would map and unmap the same memory again and again.
+// served from what it has, which only the driver knows; so if it has enough, the driver is asked.
+// Not for a large request in an idle stream: what the pool still has after it was trimmed is then
+// in pieces. A small one is asked for at once, as trimming would map and unmap the same memory
+// again and again.
 template <typename Call>
 CUresult attempt_when_short(State& s, Request request, int64_t growth, Flight* flight,
                             const Call& call) {
@@ -187,8 +189,8 @@ CUresult allocate_moving(const Place& place, uint64_t size, CUstream stream, boo
   return result;
 }
 
-// What is allocated while a stream captures becomes a node of its graph (graph_memory.cpp). Asked before
-// anything else: other questions about a capturing stream could end the capture.
+// What is allocated while a stream captures becomes a node of its graph (graph_memory.cpp). Asked
+// before anything else: other questions about a capturing stream could end the capture.
 template <typename Real>
 CUresult allocate_async(CUdeviceptr* out, uint64_t size, CUstream stream, bool per_thread,
                         Real real) {
@@ -299,7 +301,8 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr ptr, CUstream stream) {
   return interposer::free_async(ptr, stream, true, real);
 }
 
-// One that could not be counted is not made: a stream of the lease's GPU may allocate from the pool of any.
+// One that could not be counted is not made: a stream of the lease's GPU may allocate from the pool
+// of any.
 CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
   GPUROTA_ENTER(cuMemPoolCreate, out, props);
   const CUresult result = real(out, props);

@@ -26,7 +26,8 @@ const CUmemoryPool kSecond = handle(0xbbb000);
 const CUmemoryPool kDefault = handle(0x2000);
 CUstream a_stream() { return reinterpret_cast<CUstream>(std::uintptr_t{0x9000}); }
 
-// A driver of pools that take 32 MiB for each allocation. The calls of it go through hooks of the test's.
+// A driver of pools that take 32 MiB for each allocation. The calls of it go through hooks of the
+// test's.
 std::map<CUmemoryPool, std::int64_t> pool_bytes;
 CUmemoryPool the_current = nullptr;
 CUmemoryPool next_made = nullptr;
@@ -216,7 +217,8 @@ TEST_F(EndingPools, OneIsNotDestroyedInTheMiddleOfATrim) {
   EXPECT_TRUE(in_order);
 }
 
-// It has let go of as much as it grows by for the other thread: the same again is not the same still.
+// It has let go of as much as it grows by for the other thread: the same again is not the same
+// still.
 TEST_F(EndingPools, WhatOneGrowsByAfterAnotherThreadHasReadItIsCharged) {
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAllocAsync(&p, 1 << 20, nullptr), CUDA_SUCCESS);

@@ -6,13 +6,14 @@
 namespace gpurota::interposer {
 namespace {
 
-// For the calls of others, whose threads may be off their processor for a while; and with all questions.
+// For the calls of others, whose threads may be off their processor for a while; and with all
+// questions.
 constexpr int kPatience = 200;  // ms
 // Of questions; each but the first because something was freed while the last was under way.
 constexpr int kMostQuestions = 64;
 
-// While it lives, what is put back is counted. Who puts back looks for it after the headroom is changed, and it
-// looks at the headroom after it has begun: one of the two has seen the other.
+// While it lives, what is put back is counted. Who puts back looks for it after the headroom is
+// changed, and it looks at the headroom after it has begun: one of the two has seen the other.
 class Refusal {
  public:
   explicit Refusal(Slot& slot) : slot_(slot) { slot_.asking.fetch_add(1); }
@@ -24,9 +25,10 @@ class Refusal {
   Slot& slot_;
 };
 
-// Asks the daemon, then lets idle pools go, and believes a refusal only if nothing was put back since before
-// it was asked: what this thread's pools let go another may have given back with a question of its own, and
-// then it is the daemon's. `seen`: of Slot::freed, as the refusal has seen it.
+// Asks the daemon, then lets idle pools go, and believes a refusal only if nothing was put back
+// since before it was asked: what this thread's pools let go another may have given back with a
+// question of its own, and then it is the daemon's. `seen`: of Slot::freed, as the refusal has seen
+// it.
 Answer ask(State& s, int slot, int64_t bytes, int64_t deadline, uint32_t* seen) {
   const std::atomic<uint32_t>& freed = s.slots[slot].freed;
   for (int i = 1;; ++i) {
@@ -41,7 +43,8 @@ Answer ask(State& s, int slot, int64_t bytes, int64_t deadline, uint32_t* seen) 
   }
 }
 
-// What others have under way is more than they will keep: a refusal waits for those that began before it.
+// What others have under way is more than they will keep: a refusal waits for those that began
+// before it.
 Answer outlast(State& s, int slot, int64_t bytes, int64_t deadline, Flight* own, uint32_t seen,
                Answer answer) {
   Slot& ledger = s.slots[slot];
@@ -60,8 +63,8 @@ Answer outlast(State& s, int slot, int64_t bytes, int64_t deadline, Flight* own,
 
 }  // namespace
 
-// The page shows the charge before the driver takes the memory: a look of the daemon in between must
-// not find more memory than is said to be in use.
+// The page shows the charge before the driver takes the memory: a look of the daemon in between
+// must not find more memory than is said to be in use.
 Answer reserve(int slot, int64_t bytes, Flight* own) {
   State& s = state();
   Answer answer = take(s, slot, bytes) ? Answer::kYes : Answer::kNo;

@@ -1,5 +1,6 @@
-// What is asked of a daemon near the limit, and when its refusal is believed: with one in this process that
-// the test holds by the hand, as no real one can be made to answer in the middle of somebody else's call.
+// What is asked of a daemon near the limit, and when its refusal is believed: with one in this
+// process that the test holds by the hand, as no real one can be made to answer in the middle of
+// somebody else's call.
 #include "interposer/memory/reserve.h"
 
 #include "abi/page.h"
@@ -29,7 +30,8 @@ namespace {
 
 using namespace gpurota::interposer;
 
-// Answers GROW from what it has, and CONTEXTS; `before_no` and `after_no` are called around a refusal, in its thread.
+// Answers GROW from what it has, and CONTEXTS; `before_no` and `after_no` are called around a
+// refusal, in its thread.
 class Grantor {
  public:
   explicit Grantor(std::uint64_t available) : available_(available) {
@@ -257,8 +259,8 @@ TEST_F(Reserve, ARefusalWithoutAnythingFreedIsBelievedAtOnce) {
   EXPECT_EQ(grantor.questions, 1);
 }
 
-// The pool lets 64 MiB go, and before this thread can take any of it another one asks the daemon and gives
-// back all headroom with its question.
+// The pool lets 64 MiB go, and before this thread can take any of it another one asks the daemon
+// and gives back all headroom with its question.
 TEST_F(Reserve, WhatPoolsLetGoIsAskedForAgainWhereAnotherThreadHasGivenItBack) {
   reset_fake_driver(64 * kMiB);
   CUdeviceptr p = 0;
@@ -371,7 +373,8 @@ TEST_F(Reserve, ABlockThatAnotherEnteredBeforeAnAllocationWasUndoneStaysCharged)
   EXPECT_EQ(charged_bytes(), 0);
 }
 
-// Else the daemon takes what the driver holds by itself for smaller than it is, and grants as much more.
+// Else the daemon takes what the driver holds by itself for smaller than it is, and grants as much
+// more.
 TEST_F(Reserve, ThePageDoesNotGoOnShowingAReserveThatWasNotNeeded) {
   reset_fake_driver(32 * kMiB);
   const Page page(1 << 30);

@@ -1,5 +1,5 @@
-// What a program is told of a GPU's size: its lease's limit. Frameworks that size themselves from it
-// then just work.
+// What a program is told of a GPU's size: its lease's limit. Frameworks that size themselves from
+// it then just work.
 #include "interposer/memory/views.h"
 
 #include "interposer/account/device.h"

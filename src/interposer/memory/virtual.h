@@ -1,8 +1,10 @@
-// Which handles and mappings of the program's own virtual memory (cuMemCreate and its family) are of memory that moves.
+// Which handles and mappings of the program's own virtual memory (cuMemCreate and its family) are
+// of memory that moves.
 //
-// The program gets a handle of ours, which no driver function ever sees, and maps it where it likes; each handle and mapping
-// is a reference in MemoryPart::vmm, as for all such memory. swap/virtual.h makes, maps and moves it. Any thread. Where nothing
-// moves nothing is found, at the price of a load.
+// The program gets a handle of ours, which no driver function ever sees, and maps it where it
+// likes; each handle and mapping is a reference in MemoryPart::vmm, as for all such memory.
+// swap/virtual.h makes, maps and moves it. Any thread. Where nothing moves nothing is found, at the
+// price of a load.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -46,7 +48,8 @@ bool virtual_cuts(State& s, const AddressRange& range);
 bool virtual_retain(State& s, uint64_t address, CUmemGenericAllocationHandle* out,
                     CUresult* result);
 
-// With Vmm::mutex held: nothing refers to it any more; SwapTable::virtual_end ends what was so marked, without the lock.
+// With Vmm::mutex held: nothing refers to it any more; SwapTable::virtual_end ends what was so
+// marked, without the lock.
 void virtual_mark_ended(Vmm& v, uint64_t id);
 
 // All that is mapped in the range; what is not ours by `rest(address, size)`.

@@ -1,8 +1,8 @@
 // Memory of the virtual memory management family (cuMemCreate and its mappings).
 //
-// Physical memory lives until its last handle is released *and* its last mapping is gone; crediting it
-// at cuMemRelease would let create, map, release walk past the limit. Only memory on a GPU of the
-// lease is charged: host memory is not. What is imported is charged as imports.h says.
+// Physical memory lives until its last handle is released *and* its last mapping is gone; crediting
+// it at cuMemRelease would let create, map, release walk past the limit. Only memory on a GPU of
+// the lease is charged: host memory is not. What is imported is charged as imports.h says.
 #pragma once
 
 #include "interposer/memory/memory_part.h"
@@ -20,10 +20,11 @@ void vmm_mapped(State& s, uint64_t ptr, uint64_t size, uint64_t handle);
 // A reference by handle appears: cuMemRetainAllocationHandle.
 void vmm_retained(State& s, uint64_t handle, uint64_t address);
 
-// The tables below add what is to be credited, those bytes whose last reference this was, to `credits`,
-// by slot.
+// The tables below add what is to be credited, those bytes whose last reference this was, to
+// `credits`, by slot.
 
-// In two steps around the driver's call, as the driver may give the handle's number out again at once.
+// In two steps around the driver's call, as the driver may give the handle's number out again at
+// once.
 struct Released {
   uint64_t physical;  // 0: not known
 };
@@ -34,8 +35,8 @@ void vmm_release_done(State& s, const Released& released, int64_t credits[GPUROT
 // All mappings inside [ptr, ptr + size) are gone.
 void vmm_unmapped(State& s, uint64_t ptr, uint64_t size, int64_t credits[GPUROTA_SLOTS]);
 
-// Memory that something else holds on to (vmm_bindings.cpp). An owner is a multicast object, by its id,
-// or an array, by its handle.
+// Memory that something else holds on to (vmm_bindings.cpp). An owner is a multicast object, by its
+// id, or an array, by its handle.
 void vmm_multicast_created(State& s, uint64_t handle);
 uint64_t vmm_id(State& s, uint64_t handle);  // 0: not known
 void vmm_bound(State& s, uint64_t owner, uint64_t offset, uint64_t handle);
@@ -45,7 +46,8 @@ void vmm_bound_range(State& s, uint64_t owner, uint64_t offset, uint64_t ptr, ui
 void vmm_unbound(State& s, uint64_t owner, uint64_t offset, uint64_t size, int slot,
                  int64_t credits[GPUROTA_SLOTS]);
 void vmm_owner_gone(State& s, uint64_t owner, int64_t credits[GPUROTA_SLOTS]);
-// The memory of a handle; `id` is its number, 0 if the handle is not known. Null: it is not known, or not any more. Under Vmm::mutex.
+// The memory of a handle; `id` is its number, 0 if the handle is not known. Null: it is not known,
+// or not any more. Under Vmm::mutex.
 inline Physical* physical_of(Vmm& v, uint64_t handle, uint64_t* id = nullptr) {
   const HandleRef* known = v.handles.find(handle);
   if (id != nullptr) *id = known != nullptr ? known->physical : 0;

@@ -1,5 +1,5 @@
-// Memory that is held by something else than a handle or an address: bound to a multicast object, or
-// mapped as a part of a sparse array. It lives until it is unbound or its owner is gone.
+// Memory that is held by something else than a handle or an address: bound to a multicast object,
+// or mapped as a part of a sparse array. It lives until it is unbound or its owner is gone.
 #include "interposer/account/device.h"
 #include "interposer/account/swap_table.h"
 #include "interposer/driver/driver.h"

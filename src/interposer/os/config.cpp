@@ -87,8 +87,9 @@ unsigned char read_without_lease() {
   return known ? kModeUndecided : kModeInactive;
 }
 
-// A lease that cannot be read is still a lease: it is sent as 0. Then the token says which it is (a pod's); if it does not, the
-// daemon refuses, and so the program gets no memory instead of all of it.
+// A lease that cannot be read is still a lease: it is sent as 0. Then the token says which it is (a
+// pod's); if it does not, the daemon refuses, and so the program gets no memory instead of all of
+// it.
 unsigned char read_lease(const char* lease) {
   if (*lease == 'L' || *lease == 'l') ++lease;
   if (!parse_number(lease, &g_config.lease)) g_config.lease = 0;

@@ -157,8 +157,8 @@ bool is_musl(const char* path) {
   return *prefix == '\0';
 }
 
-// Place of a library in the order in which they are believed; kLibraries: it is none of them. No table of pointers, which
-// would have to be relocated.
+// Place of a library in the order in which they are believed; kLibraries: it is none of them. No
+// table of pointers, which would have to be relocated.
 int rank_of(const Object& o) {
   if (*o.soname == '\0') return is_musl(o.path) ? 0 : kLibraries;
   if (same_name(o.soname, "libc.so.6")) return 0;
@@ -217,8 +217,8 @@ long system_call(long number, long a, long b, long c, long d) {
 #endif
 }
 
-// The dynamic linker's list of what is loaded. The kernel says where the program's headers are; the program's dynamic section,
-// where that list is. nullptr: it cannot be told.
+// The dynamic linker's list of what is loaded. The kernel says where the program's headers are; the
+// program's dynamic section, where that list is. nullptr: it cannot be told.
 const link_map* loaded_objects() {
   ElfW(auxv_t) values[64];
   const long file =

@@ -67,7 +67,8 @@ bool is_ours(int fd, uint64_t inode) { return inode != 0 && inode_of(fd) == inod
 
 void widen_descriptor_table() {
   ErrnoGuard guard;
-  // A file of our own: closing a duplicate of one of the program's would end its locks on that file.
+  // A file of our own: closing a duplicate of one of the program's would end its locks on that
+  // file.
   const int fd = static_cast<int>(::syscall(SYS_eventfd2, 0, EFD_CLOEXEC));
   if (fd < 0) return;
   const int high = sys_fcntl(fd, F_DUPFD_CLOEXEC, kLowestDescriptor);
@@ -109,8 +110,8 @@ HeldSocket::HeldSocket(const Socket& socket) : inode_(socket.inode) {
   // Without room for it (RLIMIT_NOFILE) the number that we have does.
   if (!second_ && errno != EBADF) fd_ = socket.fd;
   if (fd_ < 0 || is_ours(fd_, inode_)) return;
-  // It was taken just now. A second number for somebody's file is not closed, for that would end their locks on it; for a socket,
-  // which has none, it is.
+  // It was taken just now. A second number for somebody's file is not closed, for that would end
+  // their locks on it; for a socket, which has none, it is.
   if (second_ && inode_of(fd_) != 0) sys_close(fd_);
   fd_ = -1;
 }

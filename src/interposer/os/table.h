@@ -1,5 +1,5 @@
-// A growing array of records with addresses that stay: segments of our own memory, and a list of what is
-// free. Not locked. All-zero memory is an empty table. Index 0 is never given out.
+// A growing array of records with addresses that stay: segments of our own memory, and a list of
+// what is free. Not locked. All-zero memory is an empty table. Index 0 is never given out.
 #pragma once
 
 #include "interposer/os/sys.h"

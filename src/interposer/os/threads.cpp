@@ -11,8 +11,9 @@
 namespace gpurota::interposer {
 namespace {
 
-// What a main thread has: a driver may translate PTX on it, and static TLS of large programs comes out of it. Only what is used
-// is ever there. Less where a limit of the program's (RLIMIT_AS, its control group's commitments) has no room for it.
+// What a main thread has: a driver may translate PTX on it, and static TLS of large programs comes
+// out of it. Only what is used is ever there. Less where a limit of the program's (RLIMIT_AS, its
+// control group's commitments) has no room for it.
 constexpr size_t kStackBytes = size_t{8} << 20;
 constexpr size_t kLeastStackBytes = size_t{1} << 20;
 
@@ -37,7 +38,8 @@ bool find(F* out, std::atomic<void*>& known, const char* name) {
   return found != nullptr;
 }
 
-// A test built with the thread sanitizer must take the sanitizer's: a thread that it has not seen begin crashes in it.
+// A test built with the thread sanitizer must take the sanitizer's: a thread that it has not seen
+// begin crashes in it.
 bool find_create(decltype(&pthread_create)* out) {
 #ifdef __SANITIZE_THREAD__
   *out = &pthread_create;

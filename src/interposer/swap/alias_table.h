@@ -1,11 +1,13 @@
-// Where else than at our own address the blocks of memory that the program maps itself are mapped: a list for each block, which
-// begins at an index that the block has. All-zero memory is an empty table.
+// Where else than at our own address the blocks of memory that the program maps itself are mapped:
+// a list for each block, which begins at an index that the block has. All-zero memory is an empty
+// table.
 //
-// One is unmapped by the program at any time, also while the mover has its block. So the table's mutex is held while the driver maps
-// and unmaps them, and whenever the beginning of a list is read. It comes before that of the space (space.h).
+// One is unmapped by the program at any time, also while the mover has its block. So the table's
+// mutex is held while the driver maps and unmaps them, and whenever the beginning of a list is
+// read. It comes before that of the space (space.h).
 //
-// Whatever copies a block uses the address that we keep it at, so a block that is mapped nowhere, in part, or without access can be
-// moved like any other.
+// Whatever copies a block uses the address that we keep it at, so a block that is mapped nowhere,
+// in part, or without access can be moved like any other.
 #pragma once
 
 #include "interposer/os/sys.h"
@@ -16,8 +18,8 @@
 
 namespace gpurota::interposer {
 
-// An address of the program's at which a block's memory is mapped too, or a part of it: it comes and goes
-// with the block.
+// An address of the program's at which a block's memory is mapped too, or a part of it: it comes
+// and goes with the block.
 struct Alias {
   uint64_t address;
   uint64_t size;
@@ -37,7 +39,8 @@ class AliasTable {
 
   // Maps a part of the block's memory there.
   CUresult add(uint32_t* first, const Alias& alias, uint64_t handle);
-  // Unmaps what was mapped at this address, if anything was. `may_stay`: what cannot be unmapped is left to a later time.
+  // Unmaps what was mapped at this address, if anything was. `may_stay`: what cannot be unmapped is
+  // left to a later time.
   CUresult remove(uint32_t* first, uint64_t address, bool may_stay);
   // What the driver has allowed there: `value` of the bits of `mask`.
   void note_access(uint32_t first, uint64_t address, uint64_t mask, uint64_t value);

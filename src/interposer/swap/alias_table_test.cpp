@@ -1,5 +1,5 @@
-// Memory that the program maps itself, on a driver that fails where it is told to: each byte is seen through each
-// of its mappings, and only through those, wherever the memory has been.
+// Memory that the program maps itself, on a driver that fails where it is told to: each byte is
+// seen through each of its mappings, and only through those, wherever the memory has been.
 #include "interposer/swap/swap_program_test.h"
 
 namespace gpurota::interposer::swap_test {
@@ -123,7 +123,8 @@ TEST_F(Aliases, TheHandlesOfWhatStaysCanBeHadPieceByPiece) {
   EXPECT_EQ(space->handles(a, 2, 3, last), 0u);
 }
 
-// Maps, unmaps, evicts and restores at random on a driver that fails; beside it, what is mapped where.
+// Maps, unmaps, evicts and restores at random on a driver that fails; beside it, what is mapped
+// where.
 class AliasesUnderFailures : public Aliases, public testing::WithParamInterface<unsigned> {
  protected:
   AliasesUnderFailures() : Aliases(GetParam()) {}

@@ -11,7 +11,8 @@
 
 namespace gpurota::interposer {
 
-// Asked for as wired before it is given back as movable, so that it is counted all the time: for that moment twice.
+// Asked for as wired before it is given back as movable, so that it is counted all the time: for
+// that moment twice.
 CUresult swap_wire(State& s, int slot, uint64_t address) {
   SwapSpace& space = swap_of(s).devices[slot].space;
   SwapBacking backing{};

@@ -1,4 +1,5 @@
-// What of a swap tenant's memory an address is of, and what of it may not move any more. Any thread.
+// What of a swap tenant's memory an address is of, and what of it may not move any more. Any
+// thread.
 #pragma once
 
 #include "interposer/memory/memory_part.h"
@@ -7,9 +8,9 @@
 
 namespace gpurota::interposer {
 
-// All that shares pages with the allocation at `address` stays from now on, and counts as wired. Not while the gate
-// is passed: it may wait for a turn. CUDA_ERROR_OUT_OF_MEMORY: not so much can stay, or some of it is in host
-// memory for good.
+// All that shares pages with the allocation at `address` stays from now on, and counts as wired.
+// Not while the gate is passed: it may wait for a turn. CUDA_ERROR_OUT_OF_MEMORY: not so much can
+// stay, or some of it is in host memory for good.
 CUresult swap_wire(State& s, int slot, uint64_t address);
 
 // The allocation that `address` lies in.

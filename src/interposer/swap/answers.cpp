@@ -1,5 +1,5 @@
-// What a program is told of memory that moves: from our tables, so that it need not be there. As of memory that
-// cuMemAlloc gave, or that it mapped itself.
+// What a program is told of memory that moves: from our tables, so that it need not be there. As of
+// memory that cuMemAlloc gave, or that it mapped itself.
 #include "interposer/account/device.h"
 #include "interposer/driver/driver.h"
 #include "interposer/swap/allocations.h"

@@ -1,9 +1,10 @@
-// What of the memory that is about to be evicted has changed since it was last in host memory: the part of the mover
-// that hashes. Nobody writes to that memory meanwhile: the gate is shut and the GPU drained.
+// What of the memory that is about to be evicted has changed since it was last in host memory: the
+// part of the mover that hashes. Nobody writes to that memory meanwhile: the gate is shut and the
+// GPU drained.
 //
-// That a sum is what it should be is not taken on trust: of each batch a few pieces are copied out and looked at by
-// the host, before anything of the batch is given up. One wrong sum, and nothing is hashed in this process again.
-// What cannot be hashed, or looked at, is copied.
+// That a sum is what it should be is not taken on trust: of each batch a few pieces are copied out
+// and looked at by the host, before anything of the batch is given up. One wrong sum, and nothing
+// is hashed in this process again. What cannot be hashed, or looked at, is copied.
 #include "interposer/swap/mover.h"
 
 #include <cstring>
@@ -108,7 +109,8 @@ void Mover::keep_sums(Block& block, const HashSum* sums) {
   block.summed = true;
 }
 
-// Whether a sum is what the host makes of the same bytes; and these what the host has, if the unit seems clean.
+// Whether a sum is what the host makes of the same bytes; and these what the host has, if the unit
+// seems clean.
 Mover::Look Mover::look_twice(Block& block, uint32_t piece, const HashSum& sum) {
   if (!have_ring()) return Look::kUnknown;
   space_.ring_in_use_ = true;

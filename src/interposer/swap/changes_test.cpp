@@ -1,4 +1,5 @@
-// What has not changed is not copied again, whatever was changed is, and a hash that cannot be relied on is not.
+// What has not changed is not copied again, whatever was changed is, and a hash that cannot be
+// relied on is not.
 #include "interposer/swap/swap_program_test.h"
 
 namespace gpurota::interposer::swap_test {
@@ -125,7 +126,8 @@ TEST_F(Changes, AKernelThatIsWrongIsFoundOutBeforeAnythingIsGivenUp) {
   }
 }
 
-// Once its sums say that nothing has changed although something has: what is looked at twice is compared by itself.
+// Once its sums say that nothing has changed although something has: what is looked at twice is
+// compared by itself.
 TEST_F(Changes, SumsThatStayTheSameAreFoundOut) {
   const std::uint64_t a = add(64 * kMiB);
   write(a);

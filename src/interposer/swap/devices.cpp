@@ -112,9 +112,10 @@ CUresult wait(void* self, uint64_t token) {
                                          device.events[token % kSwapFences]);
 }
 
-// Huge pages are pinned in a fraction of the time, and so are pages that are there already: the kernel clears
-// them at some 4 GiB/s, which the driver would wait for with its lock held, and all launches with it. Not
-// inherited, or a fork would copy all of it; not in core dumps, as GPU memory is not.
+// Huge pages are pinned in a fraction of the time, and so are pages that are there already: the
+// kernel clears them at some 4 GiB/s, which the driver would wait for with its lock held, and all
+// launches with it. Not inherited, or a fork would copy all of it; not in core dumps, as GPU memory
+// is not.
 void* map_host(void*, uint64_t size, bool hurry) {
   ErrnoGuard guard;
   void* p = map_memory(size, MADV_DONTFORK);
@@ -143,8 +144,9 @@ void unpin(void* self, void* memory) {
   GPUROTA_OWN(cuMemHostUnregister)(relaxed, memory);
 }
 
-// All that cuMemAlloc gives is made so that the program can share it later: with a driver that can it costs nothing
-// (bench/RESULTS.md), and it could not be changed then without stopping the program.
+// All that cuMemAlloc gives is made so that the program can share it later: with a driver that can
+// it costs nothing (bench/RESULTS.md), and it could not be changed then without stopping the
+// program.
 uint32_t share_trait(const SwapDevice& device) {
   int can = 0;
   const CUresult result = GPUROTA_OWN(cuDeviceGetAttribute)(

@@ -1,9 +1,10 @@
-// The driver as swap memory uses it: a handful of calls behind pointers, so that the bookkeeping can be run
-// on a fake that fails at any of them.
+// The driver as swap memory uses it: a handful of calls behind pointers, so that the bookkeeping
+// can be run on a fake that fails at any of them.
 //
-// Copies are only begun by copy_out and copy_in; wait ends all that were begun before the fence. The real
-// ones (devices.cpp) run on the helper thread's own stream, in relaxed capture mode. Every call may fail at
-// any time with anything; nothing here is called with a lock of ours held, except where it says so.
+// Copies are only begun by copy_out and copy_in; wait ends all that were begun before the fence.
+// The real ones (devices.cpp) run on the helper thread's own stream, in relaxed capture mode. Every
+// call may fail at any time with anything; nothing here is called with a lock of ours held, except
+// where it says so.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -36,19 +37,20 @@ struct SwapCalls {
   CUresult (*copy_in)(void* self, uint64_t address, const void* host, uint64_t size);
   CUresult (*fence)(void* self, uint64_t* token);
   CUresult (*wait)(void* self, uint64_t token);
-  // Host memory: private, not in core dumps, not inherited by a fork. Zeroed. In a hurry several threads have the kernel clear
-  // it. nullptr: none to be had.
+  // Host memory: private, not in core dumps, not inherited by a fork. Zeroed. In a hurry several
+  // threads have the kernel clear it. nullptr: none to be had.
   void* (*map_host)(void* self, uint64_t size, bool hurry);
   void (*unmap_host)(void* self, void* memory, uint64_t size);
   bool (*pin)(void* self, void* memory, uint64_t size);
   void (*unpin)(void* self, void* memory);
-  // Access for GPUs as the program gave it: two bits of CUmemAccess_flags for each device of the driver.
+  // Access for GPUs as the program gave it: two bits of CUmemAccess_flags for each device of the
+  // driver.
   CUresult (*allow)(void* self, uint64_t address, uint64_t size, uint64_t access);
-  // The hash (hash.h); none of the three without it. `hash_sums`: where sums can be written, kHashSums of them;
-  // nullptr: nothing can be hashed now.
+  // The hash (hash.h); none of the three without it. `hash_sums`: where sums can be written,
+  // kHashSums of them; nullptr: nothing can be hashed now.
   HashSum* (*hash_sums)(void* self) = nullptr;
-  // Begun as copies are: a sum for each piece of [address, address + size) is in `sums`, a part of the above, when
-  // a fence after it has been waited for.
+  // Begun as copies are: a sum for each piece of [address, address + size) is in `sums`, a part of
+  // the above, when a fence after it has been waited for.
   CUresult (*hash)(void* self, uint64_t address, uint64_t size, uint64_t seed,
                    HashSum* sums) = nullptr;
   // Sums were found to be wrong: never again.

@@ -7,8 +7,9 @@
 
 namespace gpurota::interposer {
 
-// Takes the first that `wanted` says yes to out of what was freed in stream order. It may ask the driver about
-// an event: no callback of the driver's comes here, so holding the lock meanwhile harms nobody.
+// Takes the first that `wanted` says yes to out of what was freed in stream order. It may ask the
+// driver about an event: no callback of the driver's comes here, so holding the lock meanwhile
+// harms nobody.
 template <typename Wanted>
 bool take_freed(Swap& swap, Wanted wanted, FreedLater* out) {
   if (swap.freed_count.load(std::memory_order_relaxed) == 0) return false;
@@ -34,21 +35,23 @@ void swap_end_memory(State& s, const FreedLater& later);
 // A stream ends: another may get its key.
 void swap_stream_gone(State& s, uint64_t key);
 
-// Ends what was freed in stream order, or during a capture, up to number `done`: all work that was there then is over, in
-// every stream. That of the stream it was freed in is not enough: a program may free what another stream still uses, and
-// lives with the driver, whose pools keep such memory mapped. Whether there was any.
+// Ends what was freed in stream order, or during a capture, up to number `done`: all work that was
+// there then is over, in every stream. That of the stream it was freed in is not enough: a program
+// may free what another stream still uses, and lives with the driver, whose pools keep such memory
+// mapped. Whether there was any.
 bool swap_end_freed(State& s, uint64_t done);
 // The same, if nothing is in flight.
 bool swap_end_freed_if_idle(State& s);
-// The same, once what is in flight now is over; if that takes no longer than a second. Who refuses memory looks so first.
+// The same, once what is in flight now is over; if that takes no longer than a second. Who refuses
+// memory looks so first.
 bool swap_end_freed_soon(State& s);
 
-// A context is about to go, and events in it: what was freed in stream order is not asked about any more, and ends
-// once nothing is in flight.
+// A context is about to go, and events in it: what was freed in stream order is not asked about any
+// more, and ends once nothing is in flight.
 void swap_forget_events(State& s);
 
-// Of what was freed in stream order some ends by itself: waits for that, shortly, as its stream may wait for us. Whether
-// anything was given back since `before` was read.
+// Of what was freed in stream order some ends by itself: waits for that, shortly, as its stream may
+// wait for us. Whether anything was given back since `before` was read.
 bool wait_for_freed(State& s, uint64_t before);
 
 }  // namespace gpurota::interposer

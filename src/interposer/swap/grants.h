@@ -1,8 +1,8 @@
 // What a swap tenant says to the daemon (abi/wire_swap.h), and the books that both keep.
 //
-// Every change of the books and the message that tells it are one step under Swap::books_mutex, so that what
-// SWAP_HERE says to the next daemon is what the last one knew. While no daemon is there the books change all
-// the same. Any thread.
+// Every change of the books and the message that tells it are one step under Swap::books_mutex, so
+// that what SWAP_HERE says to the next daemon is what the last one knew. While no daemon is there
+// the books change all the same. Any thread.
 #pragma once
 
 #include "interposer/swap/tenant.h"
@@ -17,23 +17,23 @@ void swap_shrink(int slot, uint64_t resident, uint64_t out, uint64_t wired, uint
 // A context that was granted is not there, or not any more; `left`: contexts that are.
 void swap_context_returned(int slot, uint32_t left);
 
-// All that is out of a GPU leaves the books: no context lives, so nobody can use it, nor bring it back. With
-// GatePart::contexts_mutex held.
+// All that is out of a GPU leaves the books: no context lives, so nobody can use it, nor bring it
+// back. With GatePart::contexts_mutex held.
 void swap_park(int slot);
-// A context lives again. What was parked is told to the daemon by a new connection, and comes back with a turn;
-// until then the gate is away. With GatePart::contexts_mutex held.
+// A context lives again. What was parked is told to the daemon by a new connection, and comes back
+// with a turn; until then the gate is away. With GatePart::contexts_mutex held.
 void swap_unpark(State& s);
 uint64_t swap_parked(int slot);
 
-// The worker's: a block has moved, of which `clean` bytes did not have to be copied; and how an order ended.
-// `failed`: 0, or enum gpurota_swap_failure.
+// The worker's: a block has moved, of which `clean` bytes did not have to be copied; and how an
+// order ended. `failed`: 0, or enum gpurota_swap_failure.
 void swap_moved(int slot, gpurota_swap_direction direction, uint64_t bytes, uint64_t clean);
 void swap_order_ended(int slot, gpurota_swap_direction direction, uint32_t failed,
                       uint64_t returned);
 // False if it could not be said.
 bool swap_say_status(uint32_t gate_seq, bool busy, uint32_t waiting, uint32_t ready);
-// Says SWAP_HERE on a new connection, if that is due; nothing may be on its way between the books and the
-// GPU, so the worker does it between moves.
+// Says SWAP_HERE on a new connection, if that is due; nothing may be on its way between the books
+// and the GPU, so the worker does it between moves.
 void swap_say_here();
 
 // The daemon has been away for longer than anybody is to wait for it.

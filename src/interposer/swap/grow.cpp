@@ -40,7 +40,8 @@ Answer wait_for_answer(State& s, SwapAsk* ask) {
   }
 }
 
-// What others end at this moment; and a move that is under way ends what was freed meanwhile, and tells.
+// What others end at this moment; and a move that is under way ends what was freed meanwhile, and
+// tells.
 void wait_for_ends(const Swap& swap, int slot) {
   const int64_t deadline = now_ms() + kEndsMs;
   while (swap.ends_under_way.load() != 0 && now_ms() < deadline) sleep_ms(1);
@@ -75,8 +76,9 @@ Answer ask(State& s, int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint
 
 }  // namespace
 
-// A refusal is believed if nothing was given back since before it was asked for. What was freed in stream order and is
-// done counts until somebody looks, and what was freed while it moved until the mover has ended it.
+// A refusal is believed if nothing was given back since before it was asked for. What was freed in
+// stream order and is done counts until somebody looks, and what was freed while it moved until the
+// mover has ended it.
 Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted) {
   State& s = state();
   ErrnoGuard guard;

@@ -1,10 +1,11 @@
-// The hash by which memory that did not change since it was last evicted is recognised: 128 bits, computed on the
-// GPU by a kernel of our own (hash.ptx), here and in the simulated driver by the same rule.
+// The hash by which memory that did not change since it was last evicted is recognised: 128 bits,
+// computed on the GPU by a kernel of our own (hash.ptx), here and in the simulated driver by the
+// same rule.
 //
-// Each word of 64 bits goes through a mixing of its own that depends on its place in the block, and both halves are
-// sums of what comes out. So words may be taken in any order, by any number of threads; sums of parts add up;
-// a single changed word always changes both halves; and several changes cancel out only by chance (2^-128). The
-// seed is the process's own. Pure; any thread.
+// Each word of 64 bits goes through a mixing of its own that depends on its place in the block, and
+// both halves are sums of what comes out. So words may be taken in any order, by any number of
+// threads; sums of parts add up; a single changed word always changes both halves; and several
+// changes cancel out only by chance (2^-128). The seed is the process's own. Pure; any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Tries the hashing kernel out before its word is taken for anything: known memory of several sizes, and changes of one
-// bit at random places, must have the sums that the host makes of them.
+// Tries the hashing kernel out before its word is taken for anything: known memory of several
+// sizes, and changes of one bit at random places, must have the sums that the host makes of them.
 //
 // Pure but for the launch, which its caller does. The worker's thread.
 #pragma once
@@ -15,7 +15,8 @@ inline constexpr uint64_t kTrialBytes = kTrialPieces * kPieceBytes;
 
 struct HashTrial {
   void* self;
-  // Runs the kernel over so many pieces of `memory` from its beginning on, and waits for it. False: it failed.
+  // Runs the kernel over so many pieces of `memory` from its beginning on, and waits for it. False:
+  // it failed.
   bool (*run)(void* self, uint32_t pieces);
   uint64_t* memory;  // kTrialBytes
   HashSum* sums;     // where the kernel writes; room for kTrialPieces

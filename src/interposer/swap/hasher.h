@@ -1,9 +1,10 @@
-// The hashing kernel in a context of the program's: loaded, tried out, launched in our own stream. hash.h says what it
-// computes, hash.ptx how.
+// The hashing kernel in a context of the program's: loaded, tried out, launched in our own stream.
+// hash.h says what it computes, hash.ptx how.
 //
-// Loading takes the driver some 70 ms and may wait for what is in flight, so it is done once for a context, while
-// memory is away: then nothing is in flight, nothing captures, and nobody waits for this process. What it takes of
-// the GPU is wired, and seen by the daemon as what else the process holds. Whatever fails, everything is copied.
+// Loading takes the driver some 70 ms and may wait for what is in flight, so it is done once for a
+// context, while memory is away: then nothing is in flight, nothing captures, and nobody waits for
+// this process. What it takes of the GPU is wired, and seen by the daemon as what else the process
+// holds. Whatever fails, everything is copied.
 #pragma once
 
 #include "abi/cuda_abi.h"

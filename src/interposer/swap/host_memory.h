@@ -1,9 +1,10 @@
-// Where evicted blocks are kept: host memory in regions of 32 MiB, pinned one by one (a larger piece stalls
-// the program's launches for tens of milliseconds), given out in units of 2 MiB.
+// Where evicted blocks are kept: host memory in regions of 32 MiB, pinned one by one (a larger
+// piece stalls the program's launches for tens of milliseconds), given out in units of 2 MiB.
 //
-// Regions are made ahead of need by prepare() and never unpinned while they may be needed again. When pinning
-// fails, or would exceed what may be pinned, a region stays pageable, and its copies go through a small pinned
-// ring (mover.cpp). Any thread: an evicted block may be freed by the program.
+// Regions are made ahead of need by prepare() and never unpinned while they may be needed again.
+// When pinning fails, or would exceed what may be pinned, a region stays pageable, and its copies
+// go through a small pinned ring (mover.cpp). Any thread: an evicted block may be freed by the
+// program.
 #pragma once
 
 #include "interposer/os/table.h"
@@ -41,15 +42,17 @@ class HostMemory {
   bool take(uint64_t bytes, HostBuffer* out);
   void give_back(HostBuffer* buffer);
 
-  // Has the memory of the next region ready, which takes longer than making it one. The worker's, as those that
-  // make regions are.
+  // Has the memory of the next region ready, which takes longer than making it one. The worker's,
+  // as those that make regions are.
   void touch_next();
-  // Makes one more region if fewer than `bytes` are free. True if it made one: call again, at leisure.
+  // Makes one more region if fewer than `bytes` are free. True if it made one: call again, at
+  // leisure.
   bool prepare(uint64_t bytes);
   // Returns regions in which nothing is kept to the system, down to `keep` bytes of them.
   void trim(uint64_t keep);
 
-  // The context is gone in which it was pinned: the driver has undone that, also for portable memory.
+  // The context is gone in which it was pinned: the driver has undone that, also for portable
+  // memory.
   void lose_pins();
   // Pins one region that was. False: there is none.
   bool pin_again();

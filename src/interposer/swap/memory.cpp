@@ -68,7 +68,8 @@ bool forget_swapped(State& s, uint64_t address, Allocation* out) {
   return false;
 }
 
-// Of a stream with a name; who frees need not have its context current, or any. Else the current one.
+// Of a stream with a name; who frees need not have its context current, or any. Else the current
+// one.
 CUcontext context_of_stream(State& s, CUstream stream) {
   CUcontext context = nullptr;
   const Outside named = Outside::unless_default(stream);
@@ -136,7 +137,8 @@ bool take_done(State& s, const Place& place, uint64_t size, FreedLater* out) {
   return take_freed(swap_of(s), is_done, out);
 }
 
-// As the driver's pools do when they may not grow: the stream waits for what the memory was freed behind.
+// As the driver's pools do when they may not grow: the stream waits for what the memory was freed
+// behind.
 bool use_behind_another(State& s, const Place& place, uint64_t size, CUstream stream,
                         bool per_thread, uint16_t pool, CUdeviceptr* out) {
   const GatePass pass(GateClass::kSubmits, stream, per_thread);

@@ -1,11 +1,13 @@
 // Moves blocks of a swap space between GPU and host memory, several copies under way at once.
 //
-// Called by one thread at a time, the tenant's helper, while the gate is shut and the GPU drained. Whatever
-// fails at whatever step, a block's bytes stay in one known place: an eviction that fails leaves its block
-// resident, a restoring that fails leaves it out, and both say what was done before.
+// Called by one thread at a time, the tenant's helper, while the gate is shut and the GPU drained.
+// Whatever fails at whatever step, a block's bytes stay in one known place: an eviction that fails
+// leaves its block resident, a restoring that fails leaves it out, and both say what was done
+// before.
 //
-// What is evicted is hashed first where that can be done (changes.cpp), and what is in host memory already, from the
-// last eviction, is not copied again. That is a cache: its memory goes to whoever needs it.
+// What is evicted is hashed first where that can be done (changes.cpp), and what is in host memory
+// already, from the last eviction, is not copied again. That is a cache: its memory goes to whoever
+// needs it.
 #pragma once
 
 #include "interposer/swap/space.h"
@@ -17,8 +19,8 @@ namespace gpurota::interposer {
 struct Moved {
   uint64_t bytes;  // came free (evict), or are back (restore)
   uint64_t clean;  // evict: of these, that did not have to be copied
-  // Of blocks that the program freed meanwhile, and that the mover ended: what was in GPU memory then, and
-  // what was out.
+  // Of blocks that the program freed meanwhile, and that the mover ended: what was in GPU memory
+  // then, and what was out.
   uint64_t freed_here;
   uint64_t freed_out;
   CUresult result;   // of the first step that failed
@@ -29,7 +31,8 @@ class Mover {
  public:
   static constexpr uint32_t kBatch = 64;  // blocks that are looked at together
 
-  // Called after each block, with the bytes it moved, and how many of these did not have to be copied.
+  // Called after each block, with the bytes it moved, and how many of these did not have to be
+  // copied.
   using Progress = void (*)(void* self, uint64_t bytes, uint64_t clean);
 
   Mover(SwapSpace& space, Progress progress, void* self)
@@ -39,11 +42,11 @@ class Mover {
   Moved evict(uint64_t bytes);
   // Whole blocks, no more than `room`.
   Moved restore(uint64_t room);
-  // The program is about to run: what the host has may no longer be what the GPU has. The buffers are kept,
-  // and used again, as long as nobody else needs them.
+  // The program is about to run: what the host has may no longer be what the GPU has. The buffers
+  // are kept, and used again, as long as nobody else needs them.
   void forget_copies();
-  // Lets go of copies of what runs, until `bytes` of host memory are free or there are no more: those first whose
-  // blocks are likely to have changed.
+  // Lets go of copies of what runs, until `bytes` of host memory are free or there are no more:
+  // those first whose blocks are likely to have changed.
   void reclaim_buffers(uint64_t bytes);
 
  private:

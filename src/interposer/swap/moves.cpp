@@ -48,7 +48,8 @@ void give_host_memory(SwapDevice& device, uint64_t bytes) {
   host.trim(free > bytes ? free - bytes : 0);
 }
 
-// What other GPUs of the process have for memory that is not out gives way to what is to be evicted here.
+// What other GPUs of the process have for memory that is not out gives way to what is to be evicted
+// here.
 void make_host_room(Swap& swap, SwapDevice& device, uint64_t bytes) {
   const uint64_t budget = swap.host_bytes.load();
   const uint64_t needed = device.space.out_bytes() + bytes + kRegionBytes;
@@ -59,7 +60,8 @@ void make_host_room(Swap& swap, SwapDevice& device, uint64_t bytes) {
   }
 }
 
-// A region of host memory that the daemon wants to be used otherwise. False: there is none to be had.
+// A region of host memory that the daemon wants to be used otherwise. False: there is none to be
+// had.
 bool give_back_one(Swap& swap) {
   Lock lock(swap.contexts_mutex);
   for (SwapDevice& device : swap.devices) {
@@ -83,7 +85,8 @@ void on_restored(void* self, uint64_t bytes, uint64_t /*clean*/) {
   if (w.told) tell(w, w.told_seq);
 }
 
-// Nobody can submit from here on, and nothing is in flight. False: something still was, and does not end.
+// Nobody can submit from here on, and nothing is in flight. False: something still was, and does
+// not end.
 bool drain(Worker& w) {
   if (w.swap.drained.load() != 0) return true;
   {
@@ -109,14 +112,15 @@ void end_moving(Worker& w) {
   w.swap.gate.set(GateState::kShut);
 }
 
-// What cuMemAlloc gave goes with its context; what the program mapped itself stays, and needs another.
+// What cuMemAlloc gave goes with its context; what the program mapped itself stays, and needs
+// another.
 bool is_being_freed(Worker& w, CUresult no_stream) {
   return no_stream == CUDA_ERROR_INVALID_CONTEXT &&
          memory_of(w.s).vmm.moving.load(std::memory_order_relaxed) == 0;
 }
 
-// The driver ends as the program does, and its memory goes with it: nothing of that is a failure, whatever the call is that
-// it shows at first.
+// The driver ends as the program does, and its memory goes with it: nothing of that is a failure,
+// whatever the call is that it shows at first.
 bool has_failed(CUresult result) {
   int count = 0;
   return result != CUDA_SUCCESS &&
@@ -170,7 +174,8 @@ void evict(Worker& w, int slot, uint64_t bytes) {
   swap_order_ended(slot, GPUROTA_SWAP_EVICT, has_failed(moved.result), left);
 }
 
-// What the program mapped itself outlives its contexts. The room is not needed until there is one again.
+// What the program mapped itself outlives its contexts. The room is not needed until there is one
+// again.
 bool park(Worker& w, int slot) {
   if (any_context() || memory_of(w.s).vmm.moving.load(std::memory_order_relaxed) == 0) return false;
   GPUROTA_DEBUG("slot %d: no context is left: what is out stays there until there is one", slot);

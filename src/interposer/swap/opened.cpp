@@ -258,7 +258,8 @@ bool is_shared_handle(const CUipcMemHandle& handle, SharedHandle* out) {
   return memcmp(out->beginning, kSharedHandle, sizeof(kSharedHandle)) == 0;
 }
 
-// As the driver does before memory goes. False: not now, as something captures and waiting could end that.
+// As the driver does before memory goes. False: not now, as something captures and waiting could
+// end that.
 bool wait_for_users(State& s, const Opened& opened) {
   if (swapping())
     return swap_of(s).drained.load(std::memory_order_acquire) != 0 || wait_for_work(s);
@@ -280,8 +281,8 @@ bool take_closed(OpenedMemory& memory, Opened* out) {
   return false;
 }
 
-// What is closed is unmapped once nothing uses it: at once, or when something is opened or closed later. What cannot be
-// kept until then stays mapped.
+// What is closed is unmapped once nothing uses it: at once, or when something is opened or closed
+// later. What cannot be kept until then stays mapped.
 void end_closed(State& s) {
   OpenedMemory& memory = swap_of(s).opened;
   Opened opened{};

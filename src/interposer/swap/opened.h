@@ -1,5 +1,5 @@
-// Memory of another process that this one has opened by a handle of ours: the opener's side of abi/wire_share.h; the
-// owner's is share.h. In any lease with a limit; a part of Swap.
+// Memory of another process that this one has opened by a handle of ours: the opener's side of
+// abi/wire_share.h; the owner's is share.h. In any lease with a limit; a part of Swap.
 //
 // It is its owner's, and counts for it, and for the opener's lease if that is another
 // (memory/imports.h). Here it is mapped, at one place for a context however often it is opened.

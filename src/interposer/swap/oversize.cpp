@@ -1,5 +1,6 @@
-// Room for allocations of an oversize lease: what its GPU has no room for lies in host memory, where GPUs use it in
-// place. It is never moved, so turns have nothing to do with it (docs/design/oversize.md).
+// Room for allocations of an oversize lease: what its GPU has no room for lies in host memory,
+// where GPUs use it in place. It is never moved, so turns have nothing to do with it
+// (docs/design/oversize.md).
 #include "interposer/os/debug.h"
 #include "interposer/swap/grants.h"
 #include "interposer/swap/grow.h"
@@ -8,8 +9,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// Others of the lease may take what was left on the GPU between our two questions: each round has more of it
-// in host memory.
+// Others of the lease may take what was left on the GPU between our two questions: each round has
+// more of it in host memory.
 constexpr int kPasses = 8;
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Memory of which a part is in host memory for good: it is used where it is, and only the rest moves.
+// Memory of which a part is in host memory for good: it is used where it is, and only the rest
+// moves.
 #include "interposer/swap/swap_program_test.h"
 
 namespace gpurota::interposer::swap_test {

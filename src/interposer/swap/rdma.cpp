@@ -7,7 +7,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// Wherever /dev is: a container may have its devices elsewhere, and a test has files of these names.
+// Wherever /dev is: a container may have its devices elsewhere, and a test has files of these
+// names.
 constexpr const char* kNames[] = {"/dev/infiniband/uverbs", "/dev/nvidia-fs", "/dev/gdrdrv"};
 
 // As the kernel gives it.

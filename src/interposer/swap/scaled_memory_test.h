@@ -1,4 +1,5 @@
-// Memory of the tests of the mover: gigabytes by its addresses, megabytes by what has to be kept of it.
+// Memory of the tests of the mover: gigabytes by its addresses, megabytes by what has to be kept of
+// it.
 #pragma once
 
 #include "interposer/swap/hash.h"
@@ -11,8 +12,8 @@
 
 namespace gpurota::interposer::swap_test {
 
-// Sizes are scaled down: a piece of 256 KiB has 1 KiB of contents, at its beginning, and zeros. Copies and hashes happen
-// only when they are waited for.
+// Sizes are scaled down: a piece of 256 KiB has 1 KiB of contents, at its beginning, and zeros.
+// Copies and hashes happen only when they are waited for.
 inline constexpr std::uint64_t kScale = 256;
 inline constexpr std::uint64_t kContents = kPieceBytes / kScale;
 

@@ -30,7 +30,8 @@ bool can_share(const State& s, int slot) {
   return why == nullptr;
 }
 
-// One number for as long as it lives, so that all its handles are the same. 0: no memory to note it in.
+// One number for as long as it lives, so that all its handles are the same. 0: no memory to note it
+// in.
 uint64_t number_of(SwapShares& shares, uint64_t address, int slot) {
   Lock lock(shares.mutex);
   SharedMemory* memory = shares.memory.put(address);

@@ -1,5 +1,5 @@
-// Allocations that share a page, as the driver's small ones do: which parts of a page are whose. Not locked; the space's mutex is
-// over it (space.h). All-zero memory has none.
+// Allocations that share a page, as the driver's small ones do: which parts of a page are whose.
+// Not locked; the space's mutex is over it (space.h). All-zero memory has none.
 #pragma once
 
 #include "interposer/driver/page_bytes.h"

@@ -182,8 +182,8 @@ SwapSpace::Remains SwapSpace::take_block(uint32_t index) {
   return remains;
 }
 
-// The address can be given back only if nothing is mapped there; memory that the driver does not take
-// back is counted for ever.
+// The address can be given back only if nothing is mapped there; memory that the driver does not
+// take back is counted for ever.
 CUresult SwapSpace::end_block(Remains* remains, bool* address_free) {
   CUresult result = remains->undrained ? wait_for_copies(*calls_) : CUDA_SUCCESS;
   if (result != CUDA_SUCCESS) remains->host.count = 0;  // something may still be written there

@@ -1,11 +1,13 @@
-// The memory of a swap tenant on one GPU: address ranges that stay for an allocation's life, and blocks of
-// at most 64 MiB that back them, each in GPU memory or in host memory.
+// The memory of a swap tenant on one GPU: address ranges that stay for an allocation's life, and
+// blocks of at most 64 MiB that back them, each in GPU memory or in host memory.
 //
-// Any thread allocates and frees; one thread at a time moves (mover.cpp). The mutex guards the tables and is
-// never held while the driver is called: a block that is being moved says so in its state, and whoever frees it
-// meanwhile leaves the rest to the mover. All-zero memory is an empty space (a forked child starts so).
+// Any thread allocates and frees; one thread at a time moves (mover.cpp). The mutex guards the
+// tables and is never held while the driver is called: a block that is being moved says so in its
+// state, and whoever frees it meanwhile leaves the rest to the mover. All-zero memory is an empty
+// space (a forked child starts so).
 //
-// Whoever calls has already waited for what may still use the memory, as the driver's own free does.
+// Whoever calls has already waited for what may still use the memory, as the driver's own free
+// does.
 #pragma once
 
 #include "interposer/os/table.h"
@@ -90,8 +92,9 @@ class SwapSpace {
     aliases_.set_calls(calls);
   }
 
-  // All or nothing. Memory is resident when it comes; its caller has room for it (`cost`), of which `hosted`
-  // in host memory, whole pages. `took`: how much of that it needed; a small one may find a page with room.
+  // All or nothing. Memory is resident when it comes; its caller has room for it (`cost`), of which
+  // `hosted` in host memory, whole pages. `took`: how much of that it needed; a small one may find
+  // a page with room.
   CUresult allocate(uint64_t size, uint64_t* address, uint64_t* took = nullptr,
                     uint64_t hosted = 0);
   // A small one, in a page that others share already. False: it needs memory.
@@ -103,11 +106,12 @@ class SwapSpace {
   // The allocation that `address` lies in.
   bool find(uint64_t address, FoundRange* out);
 
-  // Memory that the program maps itself, known by the address that we keep it at and that the program never
-  // learns (alias_table.h). `size` in whole pages, all of it in host memory with kHosted. free() ends it; it has
-  // no aliases then.
+  // Memory that the program maps itself, known by the address that we keep it at and that the
+  // program never learns (alias_table.h). `size` in whole pages, all of it in host memory with
+  // kHosted. free() ends it; it has no aliases then.
   CUresult allocate_pages(uint64_t size, uint32_t traits, uint64_t* home);
-  // [offset, offset + size) of it at `address` too. While it is resident: its caller is inside the gate.
+  // [offset, offset + size) of it at `address` too. While it is resident: its caller is inside the
+  // gate.
   CUresult map_alias(uint64_t home, uint64_t offset, uint64_t address, uint64_t size);
   // Any time. An error leaves some of it mapped; it can be tried again.
   CUresult unmap_alias(uint64_t home, uint64_t offset, uint64_t address, uint64_t size);
@@ -117,11 +121,11 @@ class SwapSpace {
 
   // What `address` lies in, with all that shares its pages.
   bool find_backing(uint64_t address, SwapBacking* out);
-  // From now on that stays, counted in resident_bytes() all the same; how much of it did not stay yet. Inside
-  // the gate.
+  // From now on that stays, counted in resident_bytes() all the same; how much of it did not stay
+  // yet. Inside the gate.
   uint64_t wire(uint64_t address);
-  // The driver's handles of its blocks from `first` on, at most so many; how many. They are the driver's as long
-  // as nobody frees it; of what does not stay, as long as nothing moves.
+  // The driver's handles of its blocks from `first` on, at most so many; how many. They are the
+  // driver's as long as nobody frees it; of what does not stay, as long as nothing moves.
   uint32_t handles(uint64_t address, uint32_t first, uint32_t most, uint64_t* out);
 
   HostMemory& host() { return host_; }

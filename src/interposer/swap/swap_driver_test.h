@@ -1,4 +1,5 @@
-// A driver that is made of host memory and fails where it is told to, for the tests of the mover. Not thread-safe.
+// A driver that is made of host memory and fails where it is told to, for the tests of the mover.
+// Not thread-safe.
 #pragma once
 
 #include "interposer/swap/driver_calls.h"

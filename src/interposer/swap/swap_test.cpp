@@ -1,5 +1,5 @@
-// Swap memory on a driver that is made of host memory and fails where it is told to: whatever fails, no byte
-// is wrong, and nothing is counted twice.
+// Swap memory on a driver that is made of host memory and fails where it is told to: whatever
+// fails, no byte is wrong, and nothing is counted twice.
 #include "interposer/swap/swap_program_test.h"
 
 namespace gpurota::interposer::swap_test {
@@ -217,7 +217,8 @@ class SwapUnderFailures : public Swap, public testing::WithParamInterface<unsign
     live.erase(it);
   }
 
-  // A turn: all is brought back, however often that fails; then everything is read, and written anew.
+  // A turn: all is brought back, however often that fails; then everything is read, and written
+  // anew.
   void run() {
     const double failing = driver.failing;
     for (int tries = 0; space->out_bytes() != 0; ++tries) {

@@ -1,9 +1,11 @@
 // What a process is as a tenant of a swap lease (docs/design/turns.md): its memory that moves, and
-// what it says to the daemon. The swap room's part of the tenant's state (driver/driver_part.h), and so the whole of it.
+// what it says to the daemon. The swap room's part of the tenant's state (driver/driver_part.h),
+// and so the whole of it.
 //
-// Three kinds of threads meet here. The program's allocate, free and stand at the gate. The helper (account/helper.cpp)
-// takes the daemon's messages and calls no CUDA function. The worker (worker.cpp) looks what is in
-// flight, moves memory, and is the only one that says SWAP_HERE and SWAP_STATUS.
+// Three kinds of threads meet here. The program's allocate, free and stand at the gate. The helper
+// (account/helper.cpp) takes the daemon's messages and calls no CUDA function. The worker
+// (worker.cpp) looks what is in flight, moves memory, and is the only one that says SWAP_HERE and
+// SWAP_STATUS.
 #pragma once
 
 #include "abi/wire.h"
@@ -64,8 +66,8 @@ inline constexpr uint32_t kAskTaken = 1;
 inline constexpr uint32_t kAskWaits = 2;
 inline constexpr uint32_t kAskAnswered = 3;
 
-// Memory that was freed in stream order: its stream may have it again at once, everybody else once `event`
-// is done.
+// Memory that was freed in stream order: its stream may have it again at once, everybody else once
+// `event` is done.
 struct FreedLater {
   uint64_t address;
   uint64_t size;    // that it was allocated with

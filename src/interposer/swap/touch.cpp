@@ -38,7 +38,8 @@ void touch_parts(Work& work) {
   }
 }
 
-// The wake-up may come after the caller has gone on: it is of an address, whatever is there by then.
+// The wake-up may come after the caller has gone on: it is of an address, whatever is there by
+// then.
 void* help(void* argument) {
   Work& work = *static_cast<Work*>(argument);
   touch_parts(work);

@@ -17,8 +17,8 @@ namespace {
 
 bool in_pages(uint64_t value) { return value % kPageBytes == 0; }
 
-// Compressible memory and tiles of sparse arrays are not what a plain copy brings back. What can be exported is
-// one handle at the driver, so it must fit one block.
+// Compressible memory and tiles of sparse arrays are not what a plain copy brings back. What can be
+// exported is one handle at the driver, so it must fit one block.
 bool can_move(const CUmemAllocationProp& prop, uint64_t size, unsigned long long flags) {
   const auto types = static_cast<uint64_t>(static_cast<unsigned>(prop.requestedHandleTypes));
   if (prop.type != CU_MEM_ALLOCATION_TYPE_PINNED || flags != 0 || size == 0 || !in_pages(size)) {

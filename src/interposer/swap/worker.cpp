@@ -17,8 +17,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// How often it looks: while it drains; while turns are taken, as the end of the work gives the turn away; while
-// nobody took a turn for a while; while the gate is shut and nothing is in flight.
+// How often it looks: while it drains; while turns are taken, as the end of the work gives the turn
+// away; while nobody took a turn for a while; while the gate is shut and nothing is in flight.
 constexpr int64_t kDrainingUs = 100;
 constexpr int64_t kSlowDrainingUs = 1000;  // once that takes longer than kQuickMs
 constexpr int64_t kQuickMs = 20;
@@ -29,8 +29,8 @@ constexpr int64_t kTurnsAreTakenMs = 10000;  // after the last one was taken awa
 // An order to open while memory is out, and no room for it: the daemon's books are wrong.
 constexpr int64_t kWrongBooksMs = 2000;
 
-// Of those that stand at the gate, for a GPU on which nothing is in flight: something on another may wait for
-// them, and they cannot prolong it.
+// Of those that stand at the gate, for a GPU on which nothing is in flight: something on another
+// may wait for them, and they cannot prolong it.
 uint32_t count_ready(const Worker& w, uint32_t waiting) {
   uint32_t ready = 0;
   for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
@@ -94,15 +94,16 @@ void begin_connection(Worker& w) {
   swap_say_here();
 }
 
-// A program that submits little by little has nothing in flight at most looks, and is at work all the same.
+// A program that submits little by little has nothing in flight at most looks, and is at work all
+// the same.
 bool has_submitted(Worker& w) {
   const uint32_t before = w.submissions;
   w.submissions = w.swap.gate.submissions();
   return w.submissions != before && w.swap.gate.state() == GateState::kOpen;
 }
 
-// One look. True: there is more to prepare. The driver is not looked for here: that takes the loader's lock,
-// and before the program has come to it there is nothing in flight.
+// One look. True: there is more to prepare. The driver is not looked for here: that takes the
+// loader's lock, and before the program has come to it there is nothing in flight.
 bool look(Worker& w) {
   uint32_t seq = 0;
   if (!g_driver_found.load(std::memory_order_acquire)) {

@@ -1,6 +1,6 @@
-// The second thread of our own in a swap tenant: it looks whether anything is in flight and tells the daemon,
-// evicts and restores, opens the gate, and has host memory ready. It calls CUDA functions, in relaxed capture
-// mode; none that waits for work of the program's.
+// The second thread of our own in a swap tenant: it looks whether anything is in flight and tells
+// the daemon, evicts and restores, opens the gate, and has host memory ready. It calls CUDA
+// functions, in relaxed capture mode; none that waits for work of the program's.
 #pragma once
 
 #include "interposer/account/state.h"
@@ -11,7 +11,8 @@ namespace gpurota::interposer {
 // Link::mutex held. False: no thread to be had; the lease cannot be used.
 bool begin_swapping(State& s);
 
-// A context is gone, or emptied: what was known in it is no more. With GatePart::contexts_mutex held.
+// A context is gone, or emptied: what was known in it is no more. With GatePart::contexts_mutex
+// held.
 void swap_forget_context(CUcontext context);
 
 }  // namespace gpurota::interposer

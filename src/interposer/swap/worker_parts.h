@@ -1,5 +1,5 @@
-// What the two parts of the worker share: worker.cpp, which looks, tells and opens the gate, and moves.cpp,
-// which carries out orders to move and has host memory ready. The worker's thread only.
+// What the two parts of the worker share: worker.cpp, which looks, tells and opens the gate, and
+// moves.cpp, which carries out orders to move and has host memory ready. The worker's thread only.
 #pragma once
 
 #include "interposer/swap/tenant.h"
@@ -31,14 +31,15 @@ void tell(Worker& w, uint32_t seq);
 
 // moves.cpp
 
-// The program has run, or is about to: what host memory has of its memory may no longer be what GPUs have.
+// The program has run, or is about to: what host memory has of its memory may no longer be what
+// GPUs have.
 void forget_copies(Swap& swap);
 // Of the memory of all GPUs, but for what is parked.
 uint64_t out_bytes(Swap& swap);
 // Carries out what was ordered meanwhile.
 void carry_out_moves(Worker& w);
-// Makes one region of host memory ready, ahead of the evictions that are to be expected once turns are taken.
-// True: there is more to do.
+// Makes one region of host memory ready, ahead of the evictions that are to be expected once turns
+// are taken. True: there is more to do.
 bool prepare_host_memory(Worker& w);
 
 }  // namespace gpurota::interposer

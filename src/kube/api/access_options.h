@@ -1,5 +1,5 @@
-// The options by which a plugin finds the API server and its own node there; all plugins have them in common. Pure but for the environment of
-// a pod, which says where the API server is.
+// The options by which a plugin finds the API server and its own node there; all plugins have them
+// in common. Pure but for the environment of a pod, which says where the API server is.
 #pragma once
 
 #include "base/result.h"
@@ -22,8 +22,8 @@ struct ApiOptions {
 std::vector<option> with_api_options(std::vector<option> own);
 // The text that one of these options sets; null: it is the plugin's own.
 std::string* find_text(ApiOptions& options, int option);
-// What was not said: the node is called as $NODE_NAME says or as its host is, and the API server is that of the cluster whose pod this is.
-// kInvalid, kNotFound: what is missing or makes no sense.
+// What was not said: the node is called as $NODE_NAME says or as its host is, and the API server is
+// that of the cluster whose pod this is. kInvalid, kNotFound: what is missing or makes no sense.
 Result<void> complete(ApiOptions& options);
 
 }  // namespace gpurota::kube

@@ -1,5 +1,5 @@
-// A client of Kubernetes' API server: one call, one answer, by HTTPS with a token. Any thread, several at once; every call blocks, at most
-// as long as it is told.
+// A client of Kubernetes' API server: one call, one answer, by HTTPS with a token. Any thread,
+// several at once; every call blocks, at most as long as it is told.
 #pragma once
 
 #include "base/result.h"
@@ -25,7 +25,8 @@ struct ApiAccess {
 };
 // What a pod of the cluster is given. kNotFound: this is no pod, so it has to be told.
 Result<ApiAccess> access_in_cluster();
-// kInvalid: no https, which only a server of this machine may lack, as the token would be readable on its way.
+// kInvalid: no https, which only a server of this machine may lack, as the token would be readable
+// on its way.
 Result<void> check_access(const ApiAccess& access);
 
 struct ApiAnswer {
@@ -46,8 +47,9 @@ class ApiClient {
   // An answer of whatever status; kUnavailable, kTimeout: there is none. `body`: JSON; empty: none.
   Result<ApiAnswer> call(const char* method, const std::string& path, const std::string& body,
                          Milliseconds patience);
-  // GETs an answer that comes bit by bit (a watch): `take` has each line as soon as it is there. Until it returns false, the server ends
-  // it, `stop` is true (within a second) or the time is over; none of these is an error. The answer has a body if its status is not good.
+  // GETs an answer that comes bit by bit (a watch): `take` has each line as soon as it is there.
+  // Until it returns false, the server ends it, `stop` is true (within a second) or the time is
+  // over; none of these is an error. The answer has a body if its status is not good.
   Result<ApiAnswer> follow(const std::string& path,
                            const std::function<bool(std::string_view line)>& take,
                            const std::atomic<bool>& stop, Milliseconds patience);

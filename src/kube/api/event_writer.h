@@ -1,5 +1,5 @@
-// Writes events of pods (events.k8s.io as core/v1) to the API server, as far as it takes them: what it does not take is not tried again,
-// as an event that is late helps nobody. State thread.
+// Writes events of pods (events.k8s.io as core/v1) to the API server, as far as it takes them: what
+// it does not take is not tried again, as an event that is late helps nobody. State thread.
 #pragma once
 
 #include "core/time.h"
@@ -20,7 +20,8 @@ struct EventSource {
   std::string program, node;
 };
 
-// The object, of a name that nobody else has: the pod's and `suffix`, as kubelet names its own. Pure.
+// The object, of a name that nobody else has: the pod's and `suffix`, as kubelet names its own.
+// Pure.
 std::string event_json(const PodEvent& event, const EventSource& source, WallTime now,
                        std::string_view suffix);
 

@@ -1,4 +1,5 @@
-// The API server's JSON without exceptions: what is missing or of another kind is as if it were not there.
+// The API server's JSON without exceptions: what is missing or of another kind is as if it were not
+// there.
 #pragma once
 
 #include "base/text.h"

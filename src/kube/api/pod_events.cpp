@@ -11,8 +11,8 @@ std::string gpu_text(const proto::LeaseGpu& share) {
   return share.label.value_or(std::to_string(share.index));
 }
 
-// The GPU whose turn it waits for; nullptr: for none. One that cannot have it now (no host memory for the others, say) has no place in
-// line, and its memory is out.
+// The GPU whose turn it waits for; nullptr: for none. One that cannot have it now (no host memory
+// for the others, say) has no place in line, and its memory is out.
 const proto::LeaseGpu* find_waiting(const proto::Lease* lease) {
   if (lease == nullptr) return nullptr;
   for (const proto::LeaseGpu& share : lease->gpus) {

@@ -1,5 +1,6 @@
-// The file by which a container engine gives a container a lease of a claim: a spec of the Container Device Interface for each lease of a
-// claim that is prepared. For root only, as the token is in it. Blocks as long as the disk does: not on the state thread.
+// The file by which a container engine gives a container a lease of a claim: a spec of the
+// Container Device Interface for each lease of a claim that is prepared. For root only, as the
+// token is in it. Blocks as long as the disk does: not on the state thread.
 #pragma once
 
 #include "kube/container_answer.h"

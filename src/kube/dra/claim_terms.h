@@ -1,5 +1,6 @@
-// What a class of devices and a claim say of the lease beyond devices and memory: the opaque parameters of `gpurota.dev` (docs/operate/
-// kubernetes.md). Pure; strict: what is not known is an error that names it.
+// What a class of devices and a claim say of the lease beyond devices and memory: the opaque
+// parameters of `gpurota.dev` (docs/operate/ kubernetes.md). Pure; strict: what is not known is an
+// error that names it.
 #pragma once
 
 #include "kube/dra/claim.h"
@@ -14,7 +15,8 @@ struct RequestTerms {
   std::optional<Resource> share;  // as the class says
   ClaimTerms terms;
 };
-// Of one request of the claim: a class says what is so and how far a claim may go, and a claim changes what it may. kInvalid.
+// Of one request of the claim: a class says what is so and how far a claim may go, and a claim
+// changes what it may. kInvalid.
 Result<RequestTerms> terms_of(const std::vector<ClaimConfig>& configs, const std::string& request);
 
 }  // namespace gpurota::kube

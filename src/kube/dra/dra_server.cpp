@@ -25,7 +25,8 @@ namespace wire = dra_health;
 // Kubelet gives a call 45 s.
 constexpr std::chrono::seconds kPrepareTime(30);
 constexpr int kMostClaimsOfACall = 256;
-// Of health: kubelet 1.34 takes it for unknown after 30 s without a message, later ones after what the message says.
+// Of health: kubelet 1.34 takes it for unknown after 30 s without a message, later ones after what
+// the message says.
 constexpr std::chrono::seconds kHealthAgain{10};
 constexpr std::chrono::seconds kHealthTimeout{30};
 

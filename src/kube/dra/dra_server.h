@@ -1,5 +1,6 @@
-// The DRA driver as kubelet sees it: two Unix sockets, one by which kubelet finds the driver (plugins_registry) and one where it asks. gRPC
-// stays in the .cpp; its threads call what is given here.
+// The DRA driver as kubelet sees it: two Unix sockets, one by which kubelet finds the driver
+// (plugins_registry) and one where it asks. gRPC stays in the .cpp; its threads call what is given
+// here.
 #pragma once
 
 #include "kube/dra/claim.h"
@@ -20,7 +21,8 @@ struct PreparedLease {
 };
 using Prepared = std::vector<PreparedLease>;
 
-// Whom kubelet's questions go to. Called on gRPC's threads, several at once; each returns in time, or with kTimeout.
+// Whom kubelet's questions go to. Called on gRPC's threads, several at once; each returns in time,
+// or with kTimeout.
 class ClaimHandler {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
@@ -43,7 +45,8 @@ class DraServer {
   struct Sockets {
     std::string registration, driver;
   };
-  // In the place of what is at these sockets. `handler` and `health` outlive it. kIo if it cannot listen there.
+  // In the place of what is at these sockets. `handler` and `health` outlive it. kIo if it cannot
+  // listen there.
   static Result<std::unique_ptr<DraServer>> listen(const Sockets& sockets, ClaimHandler& handler,
                                                    const Published<PoolHealth>& health);
   virtual ~DraServer() = default;  // hangs up on everybody

@@ -8,7 +8,8 @@
 
 namespace gpurota::kube {
 
-// Fractions of a byte count as one. kInvalid for what is none, is negative, or is more than 2^63-1 bytes.
+// Fractions of a byte count as one. kInvalid for what is none, is negative, or is more than 2^63-1
+// bytes.
 Result<Bytes> parse_quantity(std::string_view text);
 // With the largest of Ki, Mi, Gi and Ti that keeps it exact, as Kubernetes writes it back.
 std::string quantity_text(Bytes amount);

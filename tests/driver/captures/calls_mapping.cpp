@@ -1,4 +1,5 @@
-// Calls about memory that a program maps itself, and about memory and events shared between processes.
+// Calls about memory that a program maps itself, and about memory and events shared between
+// processes.
 #include "tests/driver/captures/scene.h"
 #include "tests/driver/device_memory.h"
 
@@ -103,8 +104,8 @@ const Call kMapping[] = {
      }},
 };
 
-// Opened by the process that made it, which the driver refuses of memory in any case: whether it looks for
-// captures first is seen all the same.
+// Opened by the process that made it, which the driver refuses of memory in any case: whether it
+// looks for captures first is seen all the same.
 const Call kShared[] = {
     {"cuIpcGetMemHandle",
      "-",

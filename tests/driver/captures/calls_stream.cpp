@@ -1,4 +1,5 @@
-// Calls that are given a stream, each aimed at every kind of stream; and calls about streams and events.
+// Calls that are given a stream, each aimed at every kind of stream; and calls about streams and
+// events.
 #include "tests/driver/captures/scene.h"
 
 #include <cstdint>
@@ -235,7 +236,8 @@ const Call kStreams[] = {
      [](Scene& s) { return cuStreamEndCapture(s.joined, &s.ended); },
      {},
      true},
-    // Counted among the slow ones as it may leave behind a capture that only the end of the process ends.
+    // Counted among the slow ones as it may leave behind a capture that only the end of the process
+    // ends.
     {"cuStreamDestroy_v2",
      "capturing stream",
      {},

@@ -1,8 +1,9 @@
-// driver_captures [--only NAME] [--except FILE] [STORED]: what each call does to a capture that is under way,
-// measured on the driver that the loader finds. Prints the table (table.h); with STORED, a table that was
-// printed, prints instead each cell that differs. NAME: only functions whose names begin so. FILE: functions that
-// may differ, one in a line, and after a tab why; one that does not differ is told like a cell that does.
-// Exit code: 0, 1 if a cell differs, 2 if the driver cannot be used, 3 if a cell could not be measured.
+// driver_captures [--only NAME] [--except FILE] [STORED]: what each call does to a capture that is
+// under way, measured on the driver that the loader finds. Prints the table (table.h); with STORED,
+// a table that was printed, prints instead each cell that differs. NAME: only functions whose names
+// begin so. FILE: functions that may differ, one in a line, and after a tab why; one that does not
+// differ is told like a cell that does. Exit code: 0, 1 if a cell differs, 2 if the driver cannot
+// be used, 3 if a cell could not be measured.
 #include "tests/driver/captures/measure.h"
 #include "tests/driver/captures/table.h"
 

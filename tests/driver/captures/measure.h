@@ -1,5 +1,6 @@
-// Makes each call in each kind of capture and says what came of it. The driver is used in child processes only:
-// one that crashes, hangs or ends up with a capture that cannot be ended costs one cell, and another goes on.
+// Makes each call in each kind of capture and says what came of it. The driver is used in child
+// processes only: one that crashes, hangs or ends up with a capture that cannot be ended costs one
+// cell, and another goes on.
 #pragma once
 
 #include "tests/driver/captures/scene.h"

@@ -1,6 +1,6 @@
-// What stands ready when a call is measured: three streams, of which one captures, events, memory of each
-// family; and what the call makes or takes away. One per process that measures; its measuring thread and the
-// one that makes the call use it in turns.
+// What stands ready when a call is measured: three streams, of which one captures, events, memory
+// of each family; and what the call makes or takes away. One per process that measures; its
+// measuring thread and the one that makes the call use it in turns.
 #pragma once
 
 #include "tests/driver/captures/functions.h"

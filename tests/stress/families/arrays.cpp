@@ -1,4 +1,5 @@
-// Arrays whose rows and heights need no padding in any layout, so that their size is what they take.
+// Arrays whose rows and heights need no padding in any layout, so that their size is what they
+// take.
 #include "tests/stress/families/families.h"
 
 namespace gpurota::stress {

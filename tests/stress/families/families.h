@@ -1,5 +1,5 @@
-// The families of device memory, each at work for one thread: a step allocates or frees, by the dice it is
-// given, and tells the model.
+// The families of device memory, each at work for one thread: a step allocates or frees, by the
+// dice it is given, and tells the model.
 #pragma once
 
 #include "tests/driver/functions.h"

@@ -1,4 +1,5 @@
-// cuMemAlloc in whole blocks and in small pieces that share them, cuMemAllocPitch, cuMemAllocManaged.
+// cuMemAlloc in whole blocks and in small pieces that share them, cuMemAllocPitch,
+// cuMemAllocManaged.
 #include "tests/stress/families/families.h"
 
 namespace gpurota::stress {
@@ -63,8 +64,8 @@ class Linear : public PieceFamily<LinearPiece> {
     const auto call = [&] { return cuMemAllocPitch_v2(&at, &pitch, kMiB, size / kMiB, 4); };
     if (account_.request(Kind::kPitch, size, call)) took(dice, at, pitch * (size / kMiB), size);
   }
-  // The whole of it is written, which brings the whole of it to the GPU. A real driver's NVML does not
-  // tell whose managed memory is.
+  // The whole of it is written, which brings the whole of it to the GPU. A real driver's NVML does
+  // not tell whose managed memory is.
   void managed(const Dice& dice) {
     CUdeviceptr at = 0;
     const std::uint64_t size = kBlock * (1 + dice.size % 2);
@@ -80,8 +81,9 @@ class Linear : public PieceFamily<LinearPiece> {
   }
   void release(const LinearPiece& piece) override {
     check_mark(piece.at, piece.size, piece.mark);
-    // The blocks are left before they can be anybody's again. Those at its ends another may leave meanwhile,
-    // who is then the last and takes them out of the account: they are in it once more until it is free.
+    // The blocks are left before they can be anybody's again. Those at its ends another may leave
+    // meanwhile, who is then the last and takes them out of the account: they are in it once more
+    // until it is free.
     const std::int64_t ends = piece.size % kBlock == 0 ? 0 : 2 * static_cast<std::int64_t>(kBlock);
     account_.hold(ends);
     const std::int64_t left = process_.blocks.leave(piece.at, piece.size);

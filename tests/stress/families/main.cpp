@@ -1,5 +1,5 @@
-// families PROCESSES THREADS SECONDS LIMIT_MIB [SEED]: every family of device memory at random, under one
-// limit, with a model beside it of what should be charged.
+// families PROCESSES THREADS SECONDS LIMIT_MIB [SEED]: every family of device memory at random,
+// under one limit, with a model beside it of what should be charged.
 //
 // Run it under `gpurota run --memory`. Threads do rounds of a fixed number of steps, each from dice of its
 // own, so that the seed says what every thread does. Between rounds all rest, and the model is compared

@@ -1,9 +1,10 @@
 // What should be charged, beside what is: one model for all processes of the stress program.
 //
-// `held` is an upper bound of what all hold at any instant: a request is in it, with the most that it
-// can take, from before the driver is called, and what is freed leaves it after. A refusal is wrong if
-// the bound never passed what fits between the request's begin and its refusal: each thread keeps the
-// peak of `held` since its request began. `exact` is what a process holds when it rests.
+// `held` is an upper bound of what all hold at any instant: a request is in it, with the most that
+// it can take, from before the driver is called, and what is freed leaves it after. A refusal is
+// wrong if the bound never passed what fits between the request's begin and its refusal: each
+// thread keeps the peak of `held` since its request began. `exact` is what a process holds when it
+// rests.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -46,8 +47,8 @@ struct Shared {
   std::atomic<std::int64_t> peak[kMostThreads];
   std::atomic<std::int64_t> exact[kMostProcesses];
   std::atomic<std::int64_t> fits;
-  // Threads inside a request of a pool: the only ones that may be above the limit, by a pool's unit each
-  // (docs/design/interposer.md).
+  // Threads inside a request of a pool: the only ones that may be above the limit, by a pool's unit
+  // each (docs/design/interposer.md).
   std::atomic<int> in_pools;
   std::atomic<int> entered_pools;  // ever
   std::atomic<std::uint64_t> made[kKinds], refused[kKinds];
@@ -63,8 +64,9 @@ struct Shared {
 extern Shared* shared;
 extern int threads_in_all;
 
-// Remembers the first of what went wrong, for the report. `spare`: by how much a request fitted that was
-// refused, which tells a thread that was late by a block from one that counted a pool twice.
+// Remembers the first of what went wrong, for the report. `spare`: by how much a request fitted
+// that was refused, which tells a thread that was late by a block from one that counted a pool
+// twice.
 void problem(const char* what, long long code, long long spare = 0);
 
 // The requests of one thread.

@@ -1,5 +1,5 @@
-// NVML's figure for the processes of the stress program, which judges the limit from outside. Called
-// by its parent process only; never initialises the driver.
+// NVML's figure for the processes of the stress program, which judges the limit from outside.
+// Called by its parent process only; never initialises the driver.
 #pragma once
 
 #include "abi/nvml_abi.h"
