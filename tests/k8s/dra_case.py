@@ -35,11 +35,22 @@ class DraCase(KubeletCase):
         self.stop_plugin(how)
         self.start_plugin()
 
+    def devices(self):
+        """The devices of a complete pool: while its slices are being written, the scheduler sees none."""
+        found = {}
+
+        def is_complete():
+            found.update(self.api.devices())
+            return found
+        wait_until(is_complete, "the node's devices")
+        return found
+
     def device_names(self, kind="memory"):
-        return sorted(name for name, device in self.api.devices().items() if device["attributes"]["type"]["string"] == kind)
+        return sorted(name for name, device in self.devices().items() if device["attributes"]["type"]["string"] == kind)
 
     def wait_for_device(self, name, holds):
-        wait_until(lambda: name in self.api.devices() and holds(self.api.devices()[name]), "the device " + name)
+        wait_until(lambda: (device := self.api.devices().get(name)) is not None and holds(device),
+                   "the device " + name)
 
     def allocate(self, name, memory="2Gi", device=None, configs=(), **options):
         return self.api.allocate("default", name, [result(device or self.device_names()[0], memory=memory)], configs, **options)

@@ -71,7 +71,7 @@ class HealthOfDevices(DraCase):
         self.start_plugin()
         for version in ("v1alpha1", "v1beta1", "v1"):
             with self.subTest(version=version):
-                self.assertEqual(self.watch(version).next(), {name: ("HEALTHY", "") for name in self.api.devices()})
+                self.assertEqual(self.watch(version).next(), {name: ("HEALTHY", "") for name in self.devices()})
 
     def test_it_is_said_again_when_it_changes_and_before_kubelet_takes_it_for_unknown(self):
         self.start_plugin()
@@ -144,11 +144,11 @@ class FromAClaimToALimit(DraCase):
     def test_a_class_of_an_earlier_version_has_a_whole_gpu_of_its_memory(self):
         self.start_plugin()
         name = self.device_names()[0]
-        whole = self.api.devices()[name]["capacity"]["memory"]["requestPolicy"]["default"]
+        whole = self.devices()[name]["capacity"]["memory"]["requestPolicy"]["default"]
         self.prepared(self.allocate("whole", memory=whole, configs=[WHOLE]))
         self.assertEqual(self.leases()[0]["share"], "exclusive")
         self.wait_for_device(name, lambda device: not flag(device, "available") and not flag(device, "whole"))
-        self.assertEqual(memory_of(self.api.devices()[name]), amount(whole), "what the claim consumes is still there")
+        self.assertEqual(memory_of(self.devices()[name]), amount(whole), "what the claim consumes is still there")
 
     def test_three_claims_take_turns_on_one_gpu(self):
         self.start_plugin()
@@ -196,7 +196,7 @@ class FromAClaimToALimit(DraCase):
     def test_what_two_containers_ask_for_as_resources_is_a_lease_for_each(self):
         self.start_plugin()
         turns = self.device_names("turns")[0]
-        usual = self.api.devices()[turns]["capacity"]["memory"]["requestPolicy"]["default"]
+        usual = self.devices()[turns]["capacity"]["memory"]["requestPolicy"]["default"]
         claim = self.api.allocate("default", "train-0-extended-resources-x7", [
             result(turns, request="container-%d-request-0" % i, memory=usual) for i in (0, 1)], [TURNS],
             annotations={"resource.kubernetes.io/extended-resource-claim": "true"})
@@ -247,7 +247,7 @@ class FromAClaimToALimit(DraCase):
         self.assertEqual((event["reason"], event["type"]), ("GpuLeaseRefused", "Warning"))
 
     def gpu_of(self, device):
-        return self.api.devices()[device]["attributes"]["uuid"]["string"]
+        return self.devices()[device]["attributes"]["uuid"]["string"]
 
     def test_what_another_driver_gives_the_claim_is_left_alone(self):
         self.start_plugin()
@@ -340,10 +340,10 @@ class Repeats(DraCase):
     def test_what_the_api_server_does_not_have_is_not_offered_again(self):
         self.start_plugin()
         name = self.device_names()[0]
-        before = memory_of(self.api.devices()[name])
+        before = memory_of(self.devices()[name])
         claim = self.allocate("gone", memory="5Gi")
         self.wait_for_line(self.execute(self.prepared(claim), "hold", "64"), "holding")
-        self.assertEqual(memory_of(self.api.devices()[name]), before)
+        self.assertEqual(memory_of(self.devices()[name]), before)
         self.stop_plugin()
         with self.api.lock:
             self.api.claims.clear()
@@ -450,7 +450,7 @@ class Restarts(DraCase):
         self.begin()
         self.assertEqual(self.stop_plugin(), 0)
         self.assertEqual(os.listdir(self.path("kubelet/plugins_registry")), [])
-        self.assertEqual(len(self.api.devices()), 6)
+        self.assertEqual(len(self.devices()), 6)
         self.start_plugin()
         self.assert_goes_on()
 
@@ -575,9 +575,9 @@ class WhatIsAway(DraCase):
 class Slices(DraCase):
     def test_say_what_there_is_to_have(self):
         self.start_plugin()
-        self.assertEqual(len(self.api.devices()), 6)
+        self.assertEqual(len(self.devices()), 6)
         gpu = self.call("Status")["parameters"]["gpus"][0]
-        device = self.api.devices()[gpu["uuid"].lower()]
+        device = self.devices()[gpu["uuid"].lower()]
         self.assertEqual(device["attributes"]["uuid"], {"string": gpu["uuid"]})
         self.assertEqual(device["attributes"]["productName"], {"string": gpu["name"]})
         self.assertEqual(device["attributes"]["resource.kubernetes.io/pciBusID"], {"string": gpu["pci"].lower()[4:]})
@@ -585,7 +585,7 @@ class Slices(DraCase):
         self.assertTrue(device["allowMultipleAllocations"])
         self.assertEqual(memory_of(device), gpu["available_bytes"] // GIB * GIB)
         self.assertEqual(device["capacity"]["memory"]["requestPolicy"]["validRange"], {"min": "1Gi", "step": "1Gi"})
-        turns = self.api.devices()[gpu["uuid"].lower() + "-turns"]
+        turns = self.devices()[gpu["uuid"].lower() + "-turns"]
         self.assertGreater(memory_of(turns), memory_of(device), "with the host's")
         policy = turns["capacity"]["memory"]["requestPolicy"]
         self.assertEqual(policy["validRange"]["max"], policy["default"], "no claim can have more than the GPU has")
@@ -593,14 +593,14 @@ class Slices(DraCase):
     def test_the_devices_of_a_gpu_share_a_counter_of_its_memory(self):
         self.start_plugin()
         self.assertEqual(self.api.counters(), {name: {"memory": 7 * GIB} for name in self.device_names()})  # in whole units
-        for name, device in self.api.devices().items():
+        for name, device in self.devices().items():
             gpu = name.removesuffix("-whole").removesuffix("-turns")
             self.assertEqual(device["consumesCounters"], [{"counterSet": gpu, "counters": {"memory": {"value": "7Gi"}}}])
             self.assertEqual(device.get("allowMultipleAllocations", False), not name.endswith("-whole"))
 
     def test_where_they_may_be_mixed_slices_and_turns_leave_half_of_the_counter(self):
         self.start_plugin("--mixed")
-        amounts = {name: device["consumesCounters"][0]["counters"]["memory"]["value"] for name, device in self.api.devices().items()}
+        amounts = {name: device["consumesCounters"][0]["counters"]["memory"]["value"] for name, device in self.devices().items()}
         self.assertEqual(sorted(amounts.values()), ["3584Mi"] * 4 + ["7Gi"] * 2)
 
     def test_have_no_counters_where_the_server_drops_them_or_its_scheduler_counts_each_claim(self):
@@ -626,8 +626,8 @@ class Slices(DraCase):
     def test_are_written_at_each_change_and_at_no_other_time(self):
         self.start_plugin()
         name = self.device_names()[0]
-        before, generation = memory_of(self.api.devices()[name]), self.api.generation()
-        for_turns = memory_of(self.api.devices()[name + "-turns"])
+        before, generation = memory_of(self.devices()[name]), self.api.generation()
+        for_turns = memory_of(self.devices()[name + "-turns"])
         gpu = self.call("Status")["parameters"]["gpus"][0]["uuid"]
         lease = self.call("Acquire", request={"kind": "reservation", "gpu_ids": [gpu], "memory": {"bytes": 3 * GIB}})["parameters"]["lease"]
         self.wait_for_device(name, lambda device: memory_of(device) == before - 3 * GIB and not flag(device, "whole"))
@@ -636,7 +636,7 @@ class Slices(DraCase):
         self.wait_for_device(name, lambda device: memory_of(device) == before)
         claim = self.allocate("a", device=name)
         self.prepared(claim)
-        self.assertEqual(memory_of(self.api.devices()[name]), before, "what a claim has is its own")
+        self.assertEqual(memory_of(self.devices()[name]), before, "what a claim has is its own")
         self.wait_for_device(name + "-turns", lambda device: memory_of(device) < for_turns)
         generation = self.api.generation()
         reviews = self.reviews()

@@ -104,7 +104,7 @@ class RandomClaims(DraCase):
         self.scheduler, self.threads, self.bound, self.refused = FakeScheduler(self.api), [], 0, 0
         self.addCleanup(self.join)
         most = min(amount(device["capacity"]["memory"].get("requestPolicy", {"default": "1Ti"})["default"])
-                   for device in self.api.devices().values()) // GIB
+                   for device in self.devices().values()) // GIB
         wishes = [(Wish(rng, most), rng.random()) for _ in range(count)]
         pods, made, began = [], 0, time.monotonic()
         while made < count or pods:
