@@ -179,8 +179,9 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
     if (!share->swap) gpu.reserved_bytes += share->limit.value_or(entry.info.memory);
     taken |= lease.lease.kind != LeaseKind::kFiller || lease.lease.state == LeaseState::kExpired;
   }
-  const Bytes unreserved = parts_.states.unreserved(entry.info.uuid).all;
-  show_hidden(parts_.states.unreserved(entry.info.uuid).hidden, gpu);
+  const GpuStates::Unreserved& use = parts_.states.unreserved(entry.info.uuid);
+  const Bytes unreserved = use.all;
+  show_hidden(use.hidden, gpu);
   const std::string strangers = strangers_on(entry.info.uuid);
   gpu.unreserved_bytes = unreserved;
   gpu.held_for = parts_.queue.held_for(entry.info.uuid);
