@@ -135,8 +135,8 @@ TEST_F(ConnectionTest, ADaemonThatAlwaysHangsUpIsNotAskedForEver) {
   EXPECT_EQ(calls, 3);
 }
 
-// What is held by the connection has gone with it, so the next call is not to be answered as if it
-// were there.
+// A lease that the connection held has gone with it, so the next call must not be answered as if
+// the lease were there.
 TEST_F(ConnectionTest, AConnectionThatALeaseHangsOnIsNotReplaced) {
   Connection connection = open();
   ASSERT_TRUE(connection.call(proto::Acquire{}));

@@ -21,8 +21,8 @@ namespace gpurota::client {
 
 class FakeDaemon {
  public:
-  // What is to be sent for a call; nothing returned: the default behaviour. Empty: the caller is
-  // hung up on, as by a daemon that is killed.
+  // Returns the answer to a call. Nothing: the default answer. Empty text: the connection is
+  // closed, as by a daemon that is killed.
   using Handler = std::function<std::optional<std::string>(const proto::Call&)>;
 
   // Listens in `runtime_dir` until destroyed.

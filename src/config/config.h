@@ -172,8 +172,8 @@ struct Access {
 struct Containers {
   bool cdi = false;                     // specs of devices that are leases
   std::string cdi_folder = "/run/cdi";  // absolute, in memory
-  // Whose automatic leases are in containers of root's engine, whatever users these have inside: an
-  // account. Empty: those users'.
+  // The account that owns automatic leases in containers of root's engine, whatever users these
+  // have inside. Empty: those users own them.
   std::string owner;
 
   bool operator==(const Containers&) const = default;

@@ -23,8 +23,8 @@ Result<typename Method::Reply> ask_daemon(const Context& context, const Method& 
   return connection.call(params);
 }
 
-// What is to be run with these options of `gpurota run` is refused now, if it would be at every
-// start. `known`: the job that there is; what that asks for already is not refused.
+// Refuses options of `gpurota run` that every start of the job would refuse. `known`: the job that
+// there is; options that it has already are not refused.
 Result<void> check_options(client::Connection& connection, const std::vector<std::string>& options,
                            const proto::Job* known = nullptr);
 // A file of at most 1 MiB; "-" is standard input.

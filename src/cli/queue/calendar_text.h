@@ -1,4 +1,4 @@
-// What is booked, and what ends when, as a calendar: for people, and in the form of RFC 5545. Pure,
+// The calendar of bookings and of leases that end: for people, and in the form of RFC 5545. Pure,
 // but for the time zone.
 #pragma once
 

@@ -194,8 +194,8 @@ TEST_F(TopKeys, TheChoiceStaysAtTheGpuOfALeaseThatEnds) {
   EXPECT_FALSE(state_.chosen.lease);
 }
 
-// What is chosen is there, and nothing is done without a question, whatever is typed while leases
-// come and go.
+// Whatever is typed while leases come and go, the chosen lease is there, and nothing is done
+// without a question.
 TEST_F(TopKeys, AnyKeysInAnyOrderDoNoHarm) {
   const std::string letters = "qjkgG?h/ustTerdynY1 \f\x01";
   std::uint32_t random = 1;

@@ -79,7 +79,7 @@ struct CallParts {
   const CdiSpecs* cdi = nullptr;
   Notifier* notifier = nullptr;
   const SeriesKeeper* series = nullptr;
-  // A stream has an answer. With `courier` and `sessions`.
+  // A stream has an answer. With `notifier` and `sessions`.
   std::function<void()> wake_streams{};
   WebSessions* sessions = nullptr;  // with `wake_streams` and `config`; null: nobody can sign in
 };
