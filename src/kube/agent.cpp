@@ -12,7 +12,6 @@ namespace {
 
 constexpr const char* kPluginProgram = "gpurota-device-plugin";
 constexpr std::chrono::milliseconds kListPatience{5000};
-constexpr std::chrono::milliseconds kNamePatience{5000};
 
 }  // namespace
 
@@ -129,9 +128,9 @@ void Agent::settle() {
   for (const LeaseEnding& ending : node_.take_endings()) {
     link_.end_lease_on(leases_, ending, "a container");
   }
-  for (const LeaseOrder& order : node_.take_names()) {
-    leases_.run([daemon = daemon_, order] { return make_lease(daemon, order, kNamePatience); },
-                [](const Result<proto::Lease>& named) {
+  for (const LeaseName& name : node_.take_names()) {
+    leases_.run([daemon = daemon_, name] { return name_lease(daemon, name); },
+                [](const Result<void>& named) {
                   if (named) return;
                   log::warn("a lease cannot be given the name of its pod, ignoring",
                             {{"error", named.error().message}});

@@ -174,9 +174,7 @@ void Node::on_pods(const std::vector<PodDevices>& list, TimePoint asked) {
                 {{"error", stored.error().message}});
     }
     if (!allocation.lease || !named_.insert(*allocation.lease).second) continue;
-    if (auto wish = lease_wish(allocation.resource, allocation.devices, settings_.rules)) {
-      names_.push_back(order_of(allocation, std::move(*wish)));
-    }
+    names_.push_back({*allocation.lease, holder->pod});
   }
 }
 

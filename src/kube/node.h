@@ -69,7 +69,7 @@ class Node {
 
   // What is to be done, each once.
   std::vector<LeaseEnding> take_endings() { return std::exchange(endings_, {}); }
-  std::vector<LeaseOrder> take_names() { return std::exchange(names_, {}); }
+  std::vector<LeaseName> take_names() { return std::exchange(names_, {}); }
 
  private:
   std::vector<Taken> taken() const;
@@ -87,7 +87,7 @@ class Node {
   // Of containers whose devices others have by now; the daemon shows them still.
   std::set<LeaseId> leaving_;
   std::vector<LeaseEnding> endings_;
-  std::vector<LeaseOrder> names_;
+  std::vector<LeaseName> names_;
 };
 
 }  // namespace gpurota::kube

@@ -107,6 +107,18 @@ Result<proto::Lease> make_lease(const client::Location& location, const LeaseOrd
   return std::move(made.lease);
 }
 
+Result<void> name_lease(const client::Location& location, const LeaseName& name) {
+  GPUROTA_ASSIGN_OR_RETURN(client::Connection daemon, client::connect(location));
+  proto::Update call;
+  call.lease_id = name.lease;
+  call.pod = name.pod;
+  const auto named = daemon.call(call);
+  const bool gone =
+      !named && (named.error().code == Code::kNotFound || named.error().code == Code::kGone);
+  if (!named && !gone) return tl::unexpected(named.error());
+  return {};
+}
+
 namespace {
 
 Result<void> release(client::Connection& daemon, LeaseId lease, const std::string& why) {

@@ -41,6 +41,13 @@ struct LeaseOrder {
 // The lease that is there, or a new one; fillers have until then to leave.
 Result<proto::Lease> make_lease(const client::Location& location, const LeaseOrder& order,
                                 std::chrono::milliseconds patience);
+// A lease whose container kubelet has told.
+struct LeaseName {
+  LeaseId lease;
+  proto::Pod pod;
+};
+// A lease that is not there any more is no error.
+Result<void> name_lease(const client::Location& location, const LeaseName& name);
 // A lease that is to end, and why.
 struct LeaseEnding {
   LeaseId lease;

@@ -120,8 +120,7 @@ TEST_F(ANode, NamesTheLeaseOnceKubeletHasListedThePod) {
   list({pod_with({"GPU-a::0", "GPU-a::1"})});
   const auto names = node_->take_names();
   ASSERT_EQ(names.size(), 1u);
-  ASSERT_TRUE(names.front().pod);
-  EXPECT_EQ(names.front().pod->name, "train");
+  EXPECT_EQ(names.front().pod.name, "train");
   list({pod_with({"GPU-a::0", "GPU-a::1"})});
   EXPECT_TRUE(node_->take_names().empty());
 }

@@ -47,8 +47,10 @@ TEST(Pods, GetTheSameLeaseForTheSameAllocationAlsoFromTheNextDaemon) {
 
 TEST(Pods, AreNamedWhenThatIsKnown) {
   RunningDaemon daemon;
-  ASSERT_TRUE(daemon.call(ask_for("kube-1", kToken)));
-  auto call = ask_for("kube-1", kToken);
+  const auto made = daemon.call(ask_for("kube-1", kToken));
+  ASSERT_TRUE(made);
+  proto::Update call;
+  call.lease_id = made->lease.lease_id;
   call.pod = proto::Pod{"default", "train-0", "main"};
   ASSERT_TRUE(daemon.call(call));
   daemon.stop();
@@ -61,6 +63,12 @@ TEST(Pods, AreNamedWhenThatIsKnown) {
   const auto refused = daemon.call(call);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kInvalid);
+  proto::Release release;
+  release.lease_id = made->lease.lease_id;
+  ASSERT_TRUE(daemon.call(release));
+  call.pod->name = "train-1";
+  EXPECT_FALSE(daemon.call(call));
+  EXPECT_TRUE(leases_of(daemon).empty()) << "a lease that is over is not made again to be named";
 }
 
 TEST(Pods, AreKnownByTheirTokenAlone) {

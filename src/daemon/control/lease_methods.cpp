@@ -2,6 +2,7 @@
 
 #include "core/lease_name.h"
 #include "daemon/control/calls.h"
+#include "daemon/control/pods.h"
 #include "daemon/gpus/gpu_classes.h"
 #include "daemon/leases/cdi_specs.h"
 #include "daemon/leases/lease_environment.h"
@@ -322,6 +323,17 @@ Result<void> LeaseMethods::check_update(const Caller& caller, const LeaseEntry& 
                           to_string(first->id), to_string(lease.id)));
 }
 
+Result<std::string> LeaseMethods::name_for_pod(const Caller& caller, const LeaseEntry& entry,
+                                               const proto::Pod& pod) const {
+  if (!parts_.views.is_administrator(caller.uid)) {
+    return fail(Code::kDenied, "only administrators may say which pod a lease is for");
+  }
+  if (entry.lease.kind != LeaseKind::kPod) {
+    return fail(Code::kInvalid, to_string(entry.lease.id) + " is not the lease of a pod");
+  }
+  return pod_text(pod);
+}
+
 Outcome LeaseMethods::on(const Caller& caller, const proto::Update& call) {
   const auto entry = own_lease(caller, call.lease_id);
   if (!entry) return refused(entry.error());
@@ -342,6 +354,11 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::Update& call) {
         changed_end_warning((*entry)->lease.warning, call.warn_seconds, call.warn_signal);
     if (!warning) return refused(warning.error());
     request.warning = *warning;
+  }
+  if (call.pod) {
+    const auto name = name_for_pod(caller, **entry, *call.pod);
+    if (!name) return refused(name.error());
+    request.as_name = *name;
   }
   request.by = {caller.uid, call.reason.value_or("")};
   const auto updated = parts_.updates.update(call.lease_id, request);

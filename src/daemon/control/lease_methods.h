@@ -32,6 +32,10 @@ class LeaseMethods final {
   // kLimit if what is asked for would be at the cost of somebody who waits.
   Result<void> check_update(const Caller& caller, const LeaseEntry& entry,
                             const proto::Update& call) const;
+  // The name of the lease for people. kDenied: the caller may not say so; kInvalid: the
+  // lease is not a pod's, or these are no names of Kubernetes.
+  Result<std::string> name_for_pod(const Caller& caller, const LeaseEntry& entry,
+                                   const proto::Pod& pod) const;
   // What a refusal comes to, which the job is told whose run asked.
   Outcome refused_to(const Caller& caller, Outcome outcome, const std::string& why);
 

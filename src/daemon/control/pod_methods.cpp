@@ -58,11 +58,7 @@ Result<const LeaseEntry*> PodMethods::find_made(const Caller& caller,
                                            "allocation that nobody else has",
                                            to_string(id)));
   }
-  if (request.as_name.empty() || request.as_name == made->lease.as_name) return made;
-  Lease named = made->lease;
-  named.as_name = request.as_name;
-  GPUROTA_TRY(parts_.leases.change(std::move(named)));
-  return parts_.leases.find(id);
+  return made;
 }
 
 Outcome PodMethods::on(const Caller& caller, const proto::AcquireForPod& call) {

@@ -139,6 +139,7 @@ Result<void> LeaseUpdates::update(LeaseId id, const UpdateRequest& request) cons
   GPUROTA_TRY(change_gpus(request, changed));
   GPUROTA_TRY(change_turns(request, changed));
   if (request.note) changed.note = *request.note;
+  if (request.as_name) changed.as_name = *request.as_name;
   if (request.warning) {
     changed.warning = *request.warning;
     changed.warned = false;

@@ -25,6 +25,7 @@ struct UpdateRequest {
   std::optional<std::chrono::milliseconds> quantum{};  // as of a Lease
   std::optional<Author> by{};
   std::optional<EndWarning> warning{};
+  std::optional<std::string> as_name{};  // of a pod's lease: "namespace/pod/container"
 };
 
 // It has to leave by then for a booking; nothing: it may stay. Its programs are signalled ahead as
