@@ -58,9 +58,7 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
               [this] { return bookings_.booked(); }}),
       queue_(queue_parts()),
       past_bookings_({world_.history, leases_, gpus_, world_.wall_clock}),
-      bookings_({world_.loop, world_.store, world_.processes, leases_, gpus_, queue_, rooms_,
-                 allowances_, config_, world_.wall_clock,
-                 [this](const BookingNews& news) { publish(news); }}),
+      bookings_(bookings_parts()),
       booking_events_(recorder_, gpus_),
       availability_({queue_, rooms_, allowances_, config_, world_.wall_clock}),
       updates_({leases_, queue_, rooms_, allowances_, config_, world_.wall_clock}),
@@ -180,6 +178,33 @@ void Daemon::publish(const BookingNews& news) {
   booking_events_.on_booking(news);
   booking_notices_.on_booking(news);
   booking_warnings_.on_booking(news);
+}
+
+Bookings::Parts Daemon::bookings_parts() {
+  return {.loop = world_.loop,
+          .store = world_.store,
+          .processes = world_.processes,
+          .leases = leases_,
+          .gpus = gpus_,
+          .queue = queue_,
+          .rooms = rooms_,
+          .allowances = allowances_,
+          .config = config_,
+          .wall_clock = world_.wall_clock,
+          .publish = [this](const BookingNews& news) { publish(news); },
+          .stay_of = [this](LeaseId lease) { return turns_.stay_of(lease); },
+          .set_aside = [this](LeaseId lease, bool aside,
+                              const std::string& why) { set_aside(lease, aside, why); }};
+}
+
+void Daemon::set_aside(LeaseId lease, bool aside, const std::string& why) {
+  turns_.set_aside(lease, aside);
+  Recorder::Event event;
+  event.type = proto::EventType::kLeaseUpdated;
+  event.lease = lease;
+  event.uid = leases_.find(lease)->lease.uid;
+  event.message = why;
+  recorder_.record(std::move(event));
 }
 
 Queue::Parts Daemon::queue_parts() {

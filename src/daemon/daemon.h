@@ -109,6 +109,7 @@ class Daemon : private Reloading {
   // What each of the larger parts knows.
   LeaseHooks lease_hooks();
   Queue::Parts queue_parts();
+  Bookings::Parts bookings_parts();
   TenantServer::Parts tenants_parts();
   LeaseNotices::Parts notices_parts();
   Jobs::Parts jobs_parts();
@@ -124,6 +125,8 @@ class Daemon : private Reloading {
   void publish(const LeaseEntry& entry, bool gone);
   void publish(const RequestNews& news);
   void publish(const BookingNews& news);
+  // Moves a swap lease to host memory, or lets it take turns again; `why` is recorded.
+  void set_aside(LeaseId lease, bool aside, const std::string& why);
   Result<void> restore();
   Result<void> open_sockets();
   ipc::ListenOptions listen_options(int type, int passed) const;

@@ -48,13 +48,29 @@ bool is_there(const Booked& booked, const GpuUuid& gpu) {
                      [&](const LeaseGpu& share) { return share.uuid == gpu; });
 }
 
-// The machine without some of its leases.
-struct Without {
-  Without(const QueueView& view, const std::set<LeaseId>& gone) : view_(view), rooms(view.rooms) {
+// How leases make way for a booking.
+struct WayMade {
+  std::set<LeaseId> ended;
+  std::set<LeaseId> aside;  // in host memory; only leases that have `stays`
+};
+
+// Its memory is in host memory: as much of each GPU as it keeps.
+Occupant in_host_memory(Occupant lease) {
+  for (LeaseGpu& share : lease.gpus) {
+    share.swap = {};
+    share.limit = lease.stays;
+  }
+  return lease;
+}
+
+// The machine when some of its leases have made way.
+struct Rest {
+  Rest(const QueueView& view, const WayMade& way) : view_(view), rooms(view.rooms) {
     std::map<GpuUuid, Bytes> before, after;  // the largest swap lease on each GPU
     for (const Occupant& lease : view.leases) {
-      const bool stays = !gone.contains(lease.id);
+      const bool stays = !way.ended.contains(lease.id) && !way.aside.contains(lease.id);
       if (stays) leases.push_back(lease);
+      if (way.aside.contains(lease.id)) leases.push_back(in_host_memory(lease));
       for (const LeaseGpu& share : lease.gpus) {
         if (!share.swap || !share.limit) continue;
         before[share.uuid] = std::max(before[share.uuid], *share.limit);
@@ -88,27 +104,40 @@ std::vector<const Occupant*> who_would_leave(const QueueView& view,
   return leases;
 }
 
-bool begins_without(const QueueView& view, const Request& request, const std::set<LeaseId>& gone,
-                    WallTime now) {
-  const Without without(view, gone);
-  const QueueView rest = without.view();
-  return !try_now(rest, request, now).why;
+bool begins_after(const QueueView& view, const Request& request, const WayMade& way, WallTime now) {
+  const Rest rest(view, way);
+  const QueueView rest_view = rest.view();
+  return !try_now(rest_view, request, now).why;
 }
 
-// As few as let the booking begin, the youngest first; nothing: not even all of them do.
-std::optional<std::vector<LeaseId>> fewest_leaving(const QueueView& view, const Request& request,
-                                                   const Booked& booked, WallTime now) {
+// As few as let the booking begin, the youngest first, and in host memory rather than ended;
+// nothing: not even all of them do.
+std::optional<WayMade> least_way(const QueueView& view, const Request& request,
+                                 const Booked& booked, WallTime now) {
   auto leases = who_would_leave(view, request.placement.gpus, booked);
-  std::set<LeaseId> gone;
-  for (const Occupant* lease : leases) gone.insert(lease->id);
-  if (gone.empty() || !begins_without(view, request, gone, now)) return std::nullopt;
+  WayMade way;
+  for (const Occupant* lease : leases) way.ended.insert(lease->id);
+  if (leases.empty() || !begins_after(view, request, way, now)) return std::nullopt;
   std::stable_sort(leases.begin(), leases.end(),
                    [](const Occupant* a, const Occupant* b) { return a->since < b->since; });
+  // Each change that still lets the booking begin is kept.
+  const auto keep_if_it_begins = [&](const WayMade& changed) {
+    if (begins_after(view, request, changed, now)) way = changed;
+  };
   for (const Occupant* lease : leases) {
-    gone.erase(lease->id);
-    if (!begins_without(view, request, gone, now)) gone.insert(lease->id);
+    if (!lease->stays) continue;
+    WayMade changed = way;
+    changed.ended.erase(lease->id);
+    changed.aside.insert(lease->id);
+    keep_if_it_begins(changed);
   }
-  return std::vector<LeaseId>(gone.begin(), gone.end());
+  for (const auto made : {&WayMade::ended, &WayMade::aside}) {
+    for (const Occupant* lease : leases) {
+      WayMade changed = way;
+      if ((changed.*made).erase(lease->id) != 0) keep_if_it_begins(changed);
+    }
+  }
+  return way;
 }
 
 // The GPUs on which fewest leases leave for a booking that named none: those of its own that are
@@ -183,7 +212,14 @@ bool leaves_for(const Occupant& lease, const Booked& booked) {
          lease.since >= booked.placed;
 }
 
-Beginning begin(const QueueView& view, const Request& request, const Booked& booked, WallTime now) {
+Beginning begin(const QueueView& machine, const Request& request, const Booked& booked,
+                WallTime now) {
+  WayMade made;
+  for (const Occupant& lease : machine.leases) {
+    if (lease.moved_out && lease.kind != LeaseKind::kFiller) made.aside.insert(lease.id);
+  }
+  const Rest rest(machine, made);
+  const QueueView view = rest.view();
   Request own = request;
   own.placement.wishes = {};
   own.placement.gpus.clear();
@@ -196,26 +232,28 @@ Beginning begin(const QueueView& view, const Request& request, const Booked& boo
     if (!elsewhere.why) return elsewhere;
     own.placement.gpus = targets(view, request, booked, now);
   }
-  if (auto leaving = fewest_leaving(view, own, booked, now)) beginning.leaving = *leaving;
-  if (!beginning.leaving.empty()) beginning.why.reset();
+  if (const auto way = least_way(view, own, booked, now)) {
+    beginning.leaving.assign(way->ended.begin(), way->ended.end());
+    beginning.aside.assign(way->aside.begin(), way->aside.end());
+  }
+  if (!beginning.leaving.empty() || !beginning.aside.empty()) beginning.why.reset();
   return beginning;
 }
 
 std::vector<LeaseId> leaving_for(const QueueView& view, const Request& request,
                                  const Booked& booked, WallTime now) {
   const WallTime then = std::max(booked.from, now);
-  std::set<LeaseId> gone;
+  WayMade gone;
   for (const Occupant& lease : view.leases) {
-    if (lease.ending || (lease.ends && *lease.ends <= then)) gone.insert(lease.id);
+    if (lease.ending || (lease.ends && *lease.ends <= then)) gone.ended.insert(lease.id);
   }
   std::vector<Booked> others;
   for (const Booked& other : view.bookings) {
     if (other.until > then) others.push_back(other);
   }
-  const Without without(view, gone);
-  const QueueView rest{view.queue,    without.rooms, without.leases,
-                       view.topology, others,        view.keeping};
-  return begin(rest, request, booked, then).leaving;
+  const Rest rest(view, gone);
+  const QueueView later{view.queue, rest.rooms, rest.leases, view.topology, others, view.keeping};
+  return begin(later, request, booked, then).leaving;
 }
 
 const Booked* in_the_way_of(const QueueView& view, const Occupant& changed, WallTime now) {

@@ -34,8 +34,10 @@ struct Beginning {
   std::vector<LeaseGpu> gpus{};     // it begins on them now
   std::vector<LeaseId> evict{};     // else fillers that end
   std::vector<LeaseId> move_out{};  // or are moved
-  // Or leases without a stated end, which leave if the booking is used; else they go on.
+  // Or leases without a stated end, which leave if the booking is used; else they go on. Those in
+  // `leaving` end; those in `aside` are moved to host memory for as long as the booking lasts.
   std::vector<LeaseId> leaving{};
+  std::vector<LeaseId> aside{};
   std::optional<Reason> why{};  // it has to wait for something else
   bool out_of_service = false;  // which is no lease that ends
 };
@@ -43,13 +45,13 @@ struct Beginning {
 // its queue does not count.
 Beginning begin(const QueueView& view, const Request& request, const Booked& booked, WallTime now);
 
-// The leases that leave if the booking is used, as far as that is known before its time has come:
+// The leases that end if the booking is used, as far as that is known before its time has come:
 // those with a stated end before it are gone by then. `request`, `booked` and `view` as for
 // begin().
 std::vector<LeaseId> leaving_for(const QueueView& view, const Request& request,
                                  const Booked& booked, WallTime now);
 
-// Whether the lease leaves when that booking is used.
+// Whether the lease makes way when that booking is used.
 bool leaves_for(const Occupant& lease, const Booked& booked);
 
 // The first booking that a lease would be in the way of, changed so; null: none. `view` has the

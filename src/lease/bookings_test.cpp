@@ -333,6 +333,67 @@ TEST(Bookings, EndTheYoungestAndNoMoreThanTheyNeed) {
       << "the middle one can stay beside it";
 }
 
+// A swap lease of each of these GPUs, which keeps 1 GiB where it is moved to host memory.
+Occupant& swap_lease(Machine& machine, std::vector<int> gpus, WallTime since, Bytes limit) {
+  Occupant& lease = machine.open_ended(std::move(gpus), since, limit);
+  lease.stays = gib(1);
+  for (LeaseGpu& share : lease.gpus) {
+    share.swap = true;
+    for (GpuRoom& room : machine.rooms) {
+      if (room.info.uuid == share.uuid) room.swap_needed = std::max(room.swap_needed, limit);
+    }
+  }
+  return lease;
+}
+
+TEST(Bookings, OfASliceMoveASwapLeaseToHostMemoryAndEndNone) {
+  Machine machine(1);
+  const Bytes all = machine.rooms[0].capacity;
+  const LeaseId lease = swap_lease(machine, {0}, kNow - 30min, all).id;
+  const auto slice = [&](Bytes size) {
+    return machine.begin(machine.request({1, {gpu(0)}, SizeSpec{size, 0}, {}}, 60min), gpu(0));
+  };
+  Beginning now = slice(gib(50));
+  EXPECT_THAT(now.aside, ::testing::ElementsAre(lease));
+  EXPECT_THAT(now.leaving, ::testing::IsEmpty());
+  EXPECT_FALSE(now.why);
+  EXPECT_THAT(now.gpus, ::testing::IsEmpty()) << "its memory is there until it has been moved";
+  now = slice(all);
+  EXPECT_THAT(now.leaving, ::testing::ElementsAre(lease)) << "what it keeps leaves too little";
+  machine.leases[0].stays.reset();
+  EXPECT_THAT(slice(gib(50)).leaving, ::testing::ElementsAre(lease)) << "host memory is full";
+  machine.leases[0].stays = gib(1);
+  machine.leases[0].moved_out = true;
+  now = slice(gib(50));
+  EXPECT_THAT(now.gpus, ::testing::SizeIs(1));
+  // A new slice of somebody else does not take the room to which the lease comes back.
+  machine.queue.push_back(machine.request({1, {}, SizeSpec{gib(5), 0}, {}}, 60min));
+  EXPECT_THAT(decide(machine.view(), kNow).grants, ::testing::IsEmpty());
+}
+
+TEST(Bookings, OfAWholeGpuEndASwapLease) {
+  Machine machine(1);
+  const LeaseId lease = swap_lease(machine, {0}, kNow - 30min, gib(20)).id;
+  const Beginning now = machine.begin(machine.request({1, {gpu(0)}, {}, {}}, 60min), gpu(0));
+  EXPECT_THAT(now.leaving, ::testing::ElementsAre(lease));
+  EXPECT_THAT(now.aside, ::testing::IsEmpty());
+}
+
+TEST(Bookings, MoveNoSwapLeaseThatFitsBesideThem) {
+  Machine machine(2);
+  const Bytes all = machine.rooms[0].capacity;
+  swap_lease(machine, {0}, kNow - 50min, all - gib(10));
+  const LeaseId large = swap_lease(machine, {0, 1}, kNow - 40min, all - gib(5)).id;
+  machine.open_ended({0}, kNow - 30min, gib(5));
+  const auto with = [&](std::uint64_t size) {
+    return machine.begin(machine.request({1, {gpu(0)}, SizeSpec{gib(size), 0}, {}}, 60min), gpu(0));
+  };
+  EXPECT_THAT(with(4).aside, ::testing::ElementsAre(large));
+  EXPECT_THAT(with(4).leaving, ::testing::IsEmpty());
+  EXPECT_THAT(with(8).leaving, ::testing::IsEmpty()) << "both are moved, so the slice need not end";
+  EXPECT_THAT(with(8).aside, ::testing::SizeIs(2));
+}
+
 TEST(Bookings, AreMadeBehindWaitingWorkAsIfThatTookADay) {
   Machine machine(1);
   Occupant lease;

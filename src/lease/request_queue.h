@@ -61,9 +61,10 @@ struct Occupant {
   std::optional<WallTime> ends;  // enforced; empty: nobody knows
   bool ending = false;           // goes any moment
   bool expired = false;          // its time is over, and the site lets it go on
-  // Of a filler that can be moved out: what of it stays on its GPU. Empty: it can only end.
+  // Of a filler or a swap lease that can be moved to host memory: the most that stays on one of its
+  // GPUs. Empty: the lease can only end.
   std::optional<Bytes> stays{};
-  bool moved_out = false;  // it is out
+  bool moved_out = false;  // its memory is in host memory
   uid_t uid = 0;           // its owner
   WallTime since{};
   bool leaves_for_bookings = false;  // for those of others that were placed before `since`

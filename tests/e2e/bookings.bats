@@ -97,6 +97,39 @@ bookings() { gpurota calendar --json | python3 -c 'import json, sys; print(len(j
   gpurota release L1
 }
 
+@test "a booked slice moves a swap lease to host memory until it is over, and no byte is lost" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  chmod 755 . run
+  stop_daemon
+  printf '%s\n' '[bookings]' 'min_unbooked = "1s"' >gpurota.toml
+  start_daemon
+  as_nobody gpurota reserve --gpu-ids 0 --memory 3G --at +4s --for 1h
+  in_background work env PROBE_BUFFERS=60 \
+    gpurota run --gpu-ids 0 --swap --memory 7G -- "$E2E_SWAP_PROBE" torture 15 1
+  wait_until holds "[l['gpus'][0]['used_bytes'] > 900 << 20 for l in leases] == [True]"
+  wait_until eval "[ \"\$(booking waits_for_use)\" = True ]"
+  as_nobody gpurota claim R1
+  wait_until holds "len(leases) == 2"
+  holds "sorted(l['kind'] for l in leases) == ['reservation', 'run']"
+  gpurota turns --gpu-ids 0 --json | python3 -c '
+import json, sys
+sys.exit(any(lease["resident_bytes"] for lease in json.load(sys.stdin)["gpus"][0]["leases"]))'
+  gpurota events | grep 'L1 is moved to host memory: nobody begins to use booking R1'
+  gpurota explain L1 | grep 'waits for its GPU not to be needed'
+  # Nobody is given the room to which it comes back.
+  run -75 gpurota run --nonblock --gpu-ids 0 --memory 2G -- true
+  kill_daemon
+  start_daemon
+  wait_until eval "[ \"\$(gpurota events | grep -c 'L1 is moved to host memory')\" = 2 ]"
+  gpurota release L2
+  wait_until is_checked
+  gpurota events | grep 'L1 takes turns again'
+}
+is_checked() {
+  if grep -e '^line' -e '^no context' work; then return 2; fi
+  grep -q '^done$' work
+}
+
 @test "a booking survives the daemon, and its time is kept" {
   gpurota reserve --gpu-ids 0 --at +5s --for 1h
   kill_daemon

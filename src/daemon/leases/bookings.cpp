@@ -27,6 +27,9 @@ constexpr Duration kLookBefore = std::chrono::minutes(5);
 constexpr WallTime::duration kLeavingKnown =
     kLongestEndWarning +
     std::chrono::duration_cast<std::chrono::milliseconds>(2 * ports::kLongestWallWait);
+// The longest that moving a lease to host memory may take before the lease ends instead: 80 GiB
+// take 30 s over a slow bus (PCIe 3.0 x4).
+constexpr Duration kLongestMove = std::chrono::minutes(1);
 // More than a year of weeks.
 constexpr std::size_t kMostBookingsAtOnce = 60;
 
@@ -40,11 +43,25 @@ bool keeps_on(const config::Config& config) {
   return config.expired_reservation == config::Expired::kKeep;
 }
 
+// The leases, with what swap leases keep on their GPUs where they make way.
+std::vector<lease::Occupant> occupants(const Bookings::Parts& parts) {
+  std::vector<lease::Occupant> occupants = parts.rooms.occupants();
+  if (!parts.stay_of) return occupants;
+  for (lease::Occupant& occupant : occupants) {
+    const LeaseEntry* const entry = parts.leases.find(occupant.id);
+    if (!entry || !entry->lease.swap() || occupant.kind == LeaseKind::kFiller) continue;
+    const auto stay = parts.stay_of(occupant.id);
+    if (!stay) continue;
+    occupant.stays = stay->stays;
+    occupant.moved_out = stay->moved_out;
+  }
+  return occupants;
+}
+
 // The leases as a promise has to see them: what the site lets go on has no end.
-std::vector<lease::Occupant> lasting_occupants(const GpuRooms& rooms,
-                                               const config::Config& config) {
-  std::vector<lease::Occupant> occupants = rooms.occupants();
-  if (!keeps_on(config)) return occupants;
+std::vector<lease::Occupant> lasting_occupants(const Bookings::Parts& parts) {
+  std::vector<lease::Occupant> occupants = daemon::occupants(parts);
+  if (!keeps_on(parts.config)) return occupants;
   for (lease::Occupant& occupant : occupants) {
     if (occupant.kind == LeaseKind::kReservation) occupant.ends.reset();
   }
@@ -98,7 +115,7 @@ lease::Request request_of(const BookingEntry& entry, WallTime from, const Bookin
 }
 
 GpuRooms::Machine lasting_machine(const Bookings::Parts& parts) {
-  return {parts.rooms.list(), lasting_occupants(parts.rooms, parts.config), parts.rooms.booked(),
+  return {parts.rooms.list(), lasting_occupants(parts), parts.rooms.booked(),
           parts.rooms.topology()};
 }
 
@@ -205,7 +222,7 @@ Result<std::vector<GpuUuid>> Bookings::place(const BookingEntry& entry,
                                              const std::vector<lease::Booked>& others,
                                              const std::vector<lease::Request>& first) const {
   const auto rooms = parts_.rooms.list();
-  const auto leases = lasting_occupants(parts_.rooms, parts_.config);
+  const auto leases = lasting_occupants(parts_);
   const auto gpus =
       lease::book({first, rooms, leases, parts_.rooms.topology(), others},
                   request_of(entry, entry.begins, parts_), entry.begins, parts_.wall_clock());
@@ -329,14 +346,16 @@ bool Bookings::cancel(RequestId id, const std::string& why, const Author& by) {
   log::info("booking is cancelled", {{"request", to_string(id)}, {"reason", why}});
   publish({.step = BookingStep::kCancelled, .booking = entry, .why = why, .by = by});
   update_leaving();
+  aside_.update(entries_);
   arm();
   parts_.queue.poke();
   return true;
 }
 
 void Bookings::on_lease_change() {
-  if (poked_ || entries_.empty()) return;
-  if (entries_.front().begins > parts_.wall_clock() + kLeavingKnown) return;
+  const bool is_soon =
+      !entries_.empty() && entries_.front().begins <= parts_.wall_clock() + kLeavingKnown;
+  if (poked_ || (!is_soon && aside_.leases().empty())) return;
   poked_ = true;
   parts_.loop.post([this] {
     poked_ = false;
@@ -361,6 +380,7 @@ void Bookings::look() {
   for (const RequestId id : soon) warn(id);
   end_unused();
   update_leaving();
+  aside_.update(entries_);
   arm();
 }
 
@@ -418,7 +438,7 @@ bool Bookings::begins_when_used(const BookingEntry& entry,
                                 const std::vector<lease::Booked>& others) const {
   const std::vector<lease::Request> nobody;
   const auto rooms = parts_.rooms.list();
-  auto leases = lasting_occupants(parts_.rooms, parts_.config);
+  auto leases = lasting_occupants(parts_);
   const lease::Booked booked = booked_of(entry, parts_);
   std::erase_if(leases,
                 [&](const lease::Occupant& each) { return lease::leaves_for(each, booked); });
@@ -435,16 +455,17 @@ void Bookings::begin(RequestId id) {
   const WallTime now = parts_.wall_clock();
   const std::vector<lease::Request> nobody;
   const auto rooms = parts_.rooms.list();
-  const auto leases = parts_.rooms.occupants();
+  const auto leases = occupants(parts_);
   const auto others = booked_but(id);
   const lease::Beginning beginning =
       lease::begin({nobody, rooms, leases, parts_.rooms.topology(), others},
                    request_of(entry, now, parts_), booked_of(entry, parts_), now);
-  const bool waits_for_use = !beginning.leaving.empty() && !entry.used && !entry.on_time;
+  const bool somebody_leaves = !beginning.leaving.empty() || !beginning.aside.empty();
+  const bool waits_for_use = somebody_leaves && !entry.used && !entry.on_time;
   position_of(id, entries_)->waits_for_use = waits_for_use;
   if (waits_for_use && !entry.waits_for_use)
     publish({.step = BookingStep::kReady, .booking = entry});
-  if (!beginning.leaving.empty()) {
+  if (somebody_leaves) {
     if (waits_for_use) return;
     const std::string owner = display_text(parts_.processes.user_name(entry.asked.uid), 32);
     const std::string why = entry.used
@@ -453,7 +474,7 @@ void Bookings::begin(RequestId id) {
     for (const LeaseId lease : beginning.leaving) {
       parts_.leases.end(lease, EndCause::kBooking, why);
     }
-    return;
+    return move_aside(id, beginning.aside, why);
   }
   if (beginning.gpus.empty()) return make_room(entry, beginning);
   AcquireRequest asked = entry.asked;
@@ -467,6 +488,24 @@ void Bookings::begin(RequestId id) {
             {{"request", to_string(id)}, {"lease", to_string((*made)->lease.id)}});
   publish({.step = BookingStep::kBegun, .booking = entry, .lease = *made});
   parts_.queue.poke();
+}
+
+void Bookings::move_aside(RequestId id, const std::vector<LeaseId>& leases,
+                          const std::string& why) {
+  for (const LeaseId lease : leases) {
+    auto& aside = position_of(id, entries_)->aside;
+    const auto [it, is_new] = aside.emplace(lease, parts_.loop.now());
+    const bool is_late = parts_.loop.now() - it->second > kLongestMove;
+    // The leases that were moved just now may have left no host memory for this one.
+    if (!is_late && parts_.stay_of(lease)) {
+      aside_.update(entries_);
+      continue;
+    }
+    aside.erase(it);
+    parts_.leases.end(lease, EndCause::kBooking,
+                      why + (is_late ? ", and its memory could not be moved to the host in time"
+                                     : ", and host memory has no room for its memory"));
+  }
 }
 
 std::optional<uid_t> Bookings::owner_of(RequestId id) const {
@@ -501,6 +540,7 @@ Result<ClaimedBooking> Bookings::claim(RequestId id) {
   }
   begin(id);
   update_leaving();
+  aside_.update(entries_);
   arm();
   if (const LeaseEntry* const lease = lease_of(id, parts_.leases))
     return ClaimedBooking{.lease = lease->lease.id};

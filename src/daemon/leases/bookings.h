@@ -9,6 +9,7 @@
 
 #include "config/config.h"
 #include "daemon/leases/allowances.h"
+#include "daemon/leases/aside_leases.h"
 #include "daemon/leases/gpu_rooms.h"
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/queue.h"
@@ -18,6 +19,7 @@
 #include "ports/store.h"
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +40,8 @@ struct BookingEntry {
   std::string waits_for{};          // since that, if it is not only for leases that leave
   std::optional<Reason> trouble{};  // why it has not begun, though its time has come
   bool warned = false;              // its user has been told that it begins soon
+  // Leases that make way for it in host memory, and since when each is being moved there.
+  std::map<LeaseId, TimePoint> aside{};
   WallTime ends() const { return begins + *asked.lasts; }
 };
 
@@ -85,9 +89,16 @@ class Bookings final {
     const config::Config& config;
     std::function<WallTime()> wall_clock;
     std::function<void(const BookingNews& news)> publish{};
+    // The memory that a swap lease keeps on its GPUs where it is moved to host memory. Nothing:
+    // host memory has no room for it. Empty: no lease can be moved.
+    std::function<std::optional<LeaseStay>(LeaseId lease)> stay_of{};
+    // As of AsideLeases::Parts.
+    std::function<void(LeaseId lease, bool aside, const std::string& why)> set_aside{};
   };
 
-  explicit Bookings(Parts parts) : parts_(std::move(parts)) {}
+  explicit Bookings(Parts parts)
+      : parts_(std::move(parts)),
+        aside_({parts_.leases, parts_.gpus, parts_.rooms, parts_.processes, parts_.set_aside}) {}
 
   // After that of the queue.
   Result<void> restore();
@@ -141,6 +152,8 @@ class Bookings final {
   bool begins_when_used(const BookingEntry& entry, const std::vector<lease::Booked>& others) const;
   // Leases know by when they have to leave, from a day before (set_leaving()).
   void update_leaving();
+  // Moves these leases to host memory for the booking; those that cannot be moved end.
+  void move_aside(RequestId id, const std::vector<LeaseId>& leases, const std::string& why);
   void begin(RequestId id);
   void make_room(const BookingEntry& entry, const lease::Beginning& beginning);
   // Of one that is over: it leaves the store, too.
@@ -154,6 +167,7 @@ class Bookings final {
 
   Parts parts_;
   std::vector<BookingEntry> entries_;
+  AsideLeases aside_;
   bool poked_ = false;
   ports::EventLoop::SourcePtr timer_;
 };

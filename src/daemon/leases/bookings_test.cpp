@@ -33,8 +33,14 @@ class BookingsTest : public FakeWorldTest {
     grants.emplace();
     world.emplace(loop, store, processes, gpus, *grants, config, clock(), nullptr, &history);
     bookings = &world->bookings;
+    world->stay_of = [this](LeaseId id) { return stay_of(id); };
+    world->set_aside = [this](LeaseId id, bool aside, const std::string& text) {
+      aside ? void(orders.insert(id)) : void(orders.erase(id));
+      told.push_back(text);
+    };
     world->on_booking = [this](const BookingNews& each) { on_booking(each); };
-    world->on_lease = [this](const LeaseEntry&, bool) {
+    world->on_lease = [this](const LeaseEntry& entry, bool) {
+      if (entry.cause == EndCause::kBooking) left[entry.lease.id] = entry.reason;
       bookings->on_lease_change();
       world->queue.poke();
     };
@@ -71,6 +77,29 @@ class BookingsTest : public FakeWorldTest {
     request.lasts = lasts;
     return world->queue.acquire(request);
   }
+  // The turns of a machine whose host memory has room for so many leases.
+  std::optional<LeaseStay> stay_of(LeaseId id) {
+    if (!orders.contains(id) && orders.size() >= host_room) return std::nullopt;
+    return LeaseStay{gib(1), orders.contains(id) && moves};
+  }
+  LeaseId swap_lease(Bytes limit) {
+    AcquireRequest request;
+    request.uid = 1000;
+    request.process = processes.id_of(processes.spawn());
+    request.placement.memory = SizeSpec{limit, 0};
+    request.placement.swap = true;
+    const auto lease = world->queue.acquire(request);
+    EXPECT_TRUE(lease);
+    return lease ? (*lease)->lease.id : LeaseId{};
+  }
+  // Of 12 of the 24 GiB, in two hours, for one.
+  RequestId book_slice() {
+    AcquireRequest request = reservation(1h);
+    request.placement.memory = SizeSpec{gib(12), 0};
+    const auto made = bookings->make(request, {now() + 2h}, false);
+    EXPECT_TRUE(made);
+    return made ? made->front() : RequestId{};
+  }
   const LeaseEntry* only_lease() {
     const auto& entries = world->leases.entries();
     return entries.size() == 1 ? &entries.begin()->second : nullptr;
@@ -87,6 +116,11 @@ class BookingsTest : public FakeWorldTest {
   std::optional<LeaseWorld> world;
   Bookings* bookings = nullptr;
   std::vector<BookingStep> steps;
+  std::map<LeaseId, std::string> left;  // for a booking, and why
+  std::set<LeaseId> orders;             // leases that are to be in host memory
+  std::vector<std::string> told;        // with each order
+  std::size_t host_room = 1;
+  bool moves = true;  // what is ordered is done at once
   std::string why;
   TimePoint begun = loop.now();
   std::chrono::milliseconds step{0};
@@ -157,6 +191,74 @@ TEST_F(BookingsTest, OneThatIsOnTimeNeedsNoUse) {
   loop.advance(config.grace + 1s);
   ASSERT_TRUE(only_lease());
   EXPECT_EQ(only_lease()->lease.uid, kBob);
+}
+
+TEST_F(BookingsTest, ASwapLeaseIsInHostMemoryAsLongAsABookedSliceLasts) {
+  const RequestId booking = book_slice();
+  const LeaseId work = swap_lease(gib(20));
+  loop.advance(2h + 1min);
+  EXPECT_THAT(orders, IsEmpty()) << "nobody uses it";
+  ASSERT_TRUE(bookings->claim(booking));
+  EXPECT_THAT(orders, ElementsAre(work));
+  EXPECT_EQ(told.back(), "L1 is moved to host memory: 1001 begins to use booking R1");
+  loop.advance(1s);
+  ASSERT_EQ(world->leases.entries().size(), 2U) << "the booking has begun beside it";
+  loop.advance(10min);
+  EXPECT_THAT(orders, ElementsAre(work));
+  // A new daemon finds the same.
+  orders.clear();
+  start();
+  loop.advance(1s);
+  EXPECT_THAT(orders, ElementsAre(work));
+  EXPECT_EQ(told.back(), "L1 is moved to host memory: booking R1 of 1001 lasts");
+  loop.advance(1h);
+  EXPECT_THAT(orders, IsEmpty());
+  EXPECT_EQ(told.back(), "L1 takes turns again");
+  ASSERT_TRUE(only_lease());
+  EXPECT_EQ(only_lease()->lease.id, work);
+  EXPECT_FALSE(only_lease()->cause);
+}
+
+TEST_F(BookingsTest, ASwapLeaseThatCannotBeMovedEndsForABookedSlice) {
+  const RequestId booking = book_slice();
+  const LeaseId work = swap_lease(gib(20));
+  moves = false;
+  loop.advance(2h);
+  ASSERT_TRUE(bookings->claim(booking));
+  EXPECT_THAT(orders, ElementsAre(work));
+  loop.advance(50s);
+  EXPECT_THAT(left, IsEmpty()) << "its memory is being moved";
+  loop.advance(11s);
+  EXPECT_EQ(left[work],
+            "1001 began to use booking R1, and its memory could not be moved to the host in time");
+  loop.advance(config.grace + 1s);
+  ASSERT_TRUE(only_lease());
+  EXPECT_EQ(only_lease()->lease.uid, kBob);
+}
+
+TEST_F(BookingsTest, OnlyAsManySwapLeasesAreMovedAsHostMemoryHasRoomFor) {
+  const RequestId booking = book_slice();
+  const LeaseId one = swap_lease(gib(20));
+  const LeaseId other = swap_lease(gib(20));
+  loop.advance(2h);
+  ASSERT_TRUE(bookings->claim(booking));
+  EXPECT_THAT(orders, ElementsAre(one));
+  EXPECT_EQ(left[other],
+            "1001 began to use booking R1, and host memory has no room for its memory");
+  loop.advance(config.grace + 1s);
+  EXPECT_TRUE(world->leases.find(one));
+  EXPECT_EQ(world->leases.entries().size(), 2U);
+}
+
+TEST_F(BookingsTest, ASwapLeaseComesBackWhenTheBookingThatMovesItIsCancelled) {
+  const RequestId booking = book_slice();
+  swap_lease(gib(20));
+  moves = false;
+  loop.advance(2h);
+  ASSERT_TRUE(bookings->claim(booking));
+  EXPECT_THAT(orders, SizeIs(1));
+  ASSERT_TRUE(bookings->cancel(booking, "no longer needed", {}));
+  EXPECT_THAT(orders, IsEmpty());
 }
 
 TEST_F(BookingsTest, ALeaseKnowsADayAheadByWhenItLeaves) {

@@ -32,7 +32,7 @@ bool leaves_for_bookings(const Lease& lease, const config::Config& config) {
 
 }  // namespace
 
-std::optional<FillerStay> GpuRooms::stay_of(LeaseId lease) const {
+std::optional<LeaseStay> GpuRooms::stay_of(LeaseId lease) const {
   return parts_.stay_of ? parts_.stay_of(lease) : std::nullopt;
 }
 
@@ -70,6 +70,10 @@ std::vector<lease::GpuRoom> GpuRooms::list(const std::function<bool(LeaseId)>& c
     rooms.push_back(std::move(room));
   }
   return rooms;
+}
+
+Bytes GpuRooms::turn_capacity(const GpuEntry& gpu) const {
+  return settings_of(gpu.info, parts_.config, parts_.states.of(gpu.info.uuid)).turn_capacity;
 }
 
 Bytes GpuRooms::promised_elsewhere(const GpuInfo& gpu) const {

@@ -33,8 +33,8 @@ class TurnNeeds {
   virtual Need need(const GpuUuid& gpu) const = 0;
 };
 
-// What a filler that can be moved out of its GPU keeps there.
-struct FillerStay {
+// The memory that a lease keeps on its GPUs where it is moved to host memory: the most on one.
+struct LeaseStay {
   Bytes stays;
   bool moved_out = false;
 };
@@ -52,7 +52,7 @@ class GpuRooms {
     const TurnNeeds& turns;
     // What of a filler stays on its GPU when it is moved out; nothing: it can only end. Empty: no
     // filler can be moved.
-    std::function<std::optional<FillerStay>(LeaseId filler)> stay_of{};
+    std::function<std::optional<LeaseStay>(LeaseId filler)> stay_of{};
     // What is booked and has not begun. Empty: nothing.
     std::function<std::vector<lease::Booked>()> booked{};
   };
@@ -80,6 +80,8 @@ class GpuRooms {
   // The same if all other leases had ended, and all programs without one.
   std::vector<lease::GpuRoom> list_with(const std::vector<LeaseId>& only) const;
   std::vector<lease::Occupant> occupants() const;
+  // What swap leases may have of the GPU when nobody else is there.
+  Bytes turn_capacity(const GpuEntry& gpu) const;
   std::vector<lease::Booked> booked() const {
     return parts_.booked ? parts_.booked() : std::vector<lease::Booked>();
   }
@@ -91,7 +93,7 @@ class GpuRooms {
   Bytes promised_elsewhere(const GpuInfo& gpu) const;
   void add_use(lease::GpuRoom& room) const;
   void add_lease(lease::GpuRoom& room, const LeaseEntry& entry, const LeaseGpu& share) const;
-  std::optional<FillerStay> stay_of(LeaseId lease) const;
+  std::optional<LeaseStay> stay_of(LeaseId lease) const;
   void add_filler(lease::GpuRoom& room, const LeaseEntry& entry) const;
 
   Parts parts_;

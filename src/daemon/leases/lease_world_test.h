@@ -67,6 +67,12 @@ struct LeaseWorld {
                   [this](const BookingNews& news) {
                     if (on_booking) on_booking(news);
                     past_bookings.on_booking(news);
+                  },
+                  [this](LeaseId lease) {
+                    return stay_of ? stay_of(lease) : std::optional<LeaseStay>();
+                  },
+                  [this](LeaseId lease, bool aside, const std::string& why) {
+                    if (set_aside) set_aside(lease, aside, why);
                   }}),
         availability({queue, rooms, allowances, config, wall}),
         updates({leases, queue, rooms, allowances, config, wall}) {}
@@ -89,6 +95,8 @@ struct LeaseWorld {
   std::function<void(const BookingNews&)> on_booking;
   std::function<Result<void>(const Lease&)> check_new;
   std::function<bool(LeaseId)> holds_memory;
+  std::function<std::optional<LeaseStay>(LeaseId)> stay_of;
+  std::function<void(LeaseId, bool aside, const std::string& why)> set_aside;
   NoSamples samples;
   NoTurns turns;
   Users users;

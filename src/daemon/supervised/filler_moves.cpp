@@ -111,14 +111,14 @@ void FillerMoves::bring_back(const GpuUuid& gpu) {
   table_.parts.turns.set_aside(*spot.lease, false);
 }
 
-std::optional<FillerStay> FillerMoves::stay_of(LeaseId lease) const {
+std::optional<LeaseStay> FillerMoves::stay_of(LeaseId lease) const {
   for (const auto& [gpu, spot] : table_.spots) {
     if (spot.lease != lease || spot.told_to_end || !table_.swap_lease_of(spot)) continue;
-    if (spot.moved_out) return FillerStay{spot.stays, true};
+    if (spot.moved_out) return LeaseStay{spot.stays, true};
     if (!spot.eviction && table_.way_out_of(gpu).how != filler::OnYield::kEvict)
       return std::nullopt;
     const sched::Holding held = table_.parts.turns.holding(lease, gpu);
-    return FillerStay{held.wired + held.wired_unbacked + held.beside + held.lingering, false};
+    return LeaseStay{held.wired + held.wired_unbacked + held.beside + held.lingering, false};
   }
   return std::nullopt;
 }

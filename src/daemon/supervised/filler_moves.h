@@ -19,7 +19,7 @@ class FillerMoves {
   void step_eviction(const GpuUuid& gpu);
   // If it is out, and nobody has used the GPU for as long as its owner wants.
   void bring_back(const GpuUuid& gpu);
-  std::optional<FillerStay> stay_of(LeaseId lease) const;
+  std::optional<LeaseStay> stay_of(LeaseId lease) const;
   // A look at this GPU is all that an eviction waits for.
   bool expects_sample(const GpuUuid& gpu) const;
 

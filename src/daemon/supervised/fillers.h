@@ -56,7 +56,7 @@ class Fillers final : Supervisor::Policy {
 
   // Somebody needs the GPU of this filler, and fits beside what stays of it.
   void move_out(LeaseId lease, const std::string& why);
-  std::optional<FillerStay> stay_of(LeaseId lease) const { return moves_.stay_of(lease); }
+  std::optional<LeaseStay> stay_of(LeaseId lease) const { return moves_.stay_of(lease); }
   // A look at this GPU is all that an eviction waits for.
   bool expects_sample(const GpuUuid& gpu) const { return moves_.expects_sample(gpu); }
 

@@ -206,6 +206,24 @@ void TurnKeeper::set_aside(LeaseId lease, bool aside) {
   take(turns_.set_aside(lease, aside, parts_.loop.now()));
 }
 
+std::optional<LeaseStay> TurnKeeper::stay_of(LeaseId lease) const {
+  const LeaseEntry* const entry = parts_.leases.find(lease);
+  const bool is_aside = turns_.residency().is_aside(lease);
+  if (!entry || !entry->lease.swap() || (!is_aside && !turns_.could_be_aside(lease)))
+    return std::nullopt;
+  const TimePoint now = parts_.loop.now();
+  const auto view = turns_.explain(lease, now);
+  // Before its programs have come back to a new daemon, nobody knows where their memory is.
+  bool is_out = is_aside && !turns_.on_hold(now) && (!view || view->phase == sched::Phase::kApart);
+  Bytes stays;
+  for (const LeaseGpu& gpu : entry->lease.gpus) {
+    const sched::Holding held = holding(lease, gpu.uuid);
+    stays = std::max(stays, held.wired + held.wired_unbacked + held.beside + held.lingering);
+    is_out = is_out && (held.resident + held.coming).is_zero();
+  }
+  return LeaseStay{stays, is_out};
+}
+
 Bytes TurnKeeper::Outsiders::all() const {
   Bytes sum = unreserved;
   for (const auto& [pid, bytes] : of_leases) sum += bytes;

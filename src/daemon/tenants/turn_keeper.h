@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -70,8 +71,12 @@ class TurnKeeper final : public TurnNeeds {
   // one.
   bool may_have_known(LeaseId lease, const ports::ProcessId& process) const;
 
-  // A filler that is moved out of its GPU, and back: sched/turns.h.
+  // A filler, or a lease that makes way for a booking: moved to host memory, and back
+  // (sched/turns.h).
   void set_aside(LeaseId lease, bool aside);
+  // The memory that a swap lease keeps on its GPUs where it is put aside. Nothing: host memory has
+  // no room.
+  std::optional<LeaseStay> stay_of(LeaseId lease) const;
 
   void feed(const sched::Event& event);
   // Held on the GPU by whom turns do not know.

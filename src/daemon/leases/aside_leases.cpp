@@ -1,0 +1,81 @@
+#include "daemon/leases/aside_leases.h"
+
+#include "base/text.h"
+#include "daemon/leases/bookings.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace gpurota::daemon {
+namespace {
+
+// The swap leases of a GPU that do not fit beside the slices there. Whole GPUs have no slices.
+std::vector<LeaseId> too_large_beside_slices(const GpuUuid& uuid, const AsideLeases::Parts& parts) {
+  const GpuEntry* const gpu = parts.gpus.find(uuid);
+  if (!gpu) return {};
+  Bytes slices;
+  std::vector<std::pair<LeaseId, Bytes>> swap_leases;
+  for (const auto& [id, entry] : parts.leases.entries()) {
+    const LeaseGpu* const share = entry.lease.find_gpu(uuid);
+    if (!share || !share->limit || entry.lease.kind == LeaseKind::kFiller) continue;
+    if (share->swap) {
+      swap_leases.emplace_back(id, *share->limit);
+    } else {
+      slices += *share->limit;
+    }
+  }
+  const Bytes capacity = parts.rooms.turn_capacity(*gpu);
+  std::vector<LeaseId> leases;
+  for (const auto& [id, limit] : swap_leases) {
+    if (slices + limit > capacity) leases.push_back(id);
+  }
+  return leases;
+}
+
+}  // namespace
+
+std::map<LeaseId, std::string> AsideLeases::wanted(
+    const std::vector<BookingEntry>& bookings) const {
+  std::map<LeaseId, std::string> wanted;
+  for (const BookingEntry& entry : bookings) {
+    for (const auto& [lease, since] : entry.aside) {
+      wanted.emplace(lease,
+                     fmt::format("{} begins to use booking {}",
+                                 display_text(parts_.processes.user_name(entry.asked.uid), 32),
+                                 to_string(entry.id)));
+    }
+  }
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    if (!entry.booking) continue;
+    for (const LeaseGpu& slice : entry.lease.gpus) {
+      for (const LeaseId lease : too_large_beside_slices(slice.uuid, parts_)) {
+        wanted.emplace(lease,
+                       fmt::format("booking {} of {} lasts", to_string(*entry.booking),
+                                   display_text(parts_.processes.user_name(entry.lease.uid), 32)));
+      }
+    }
+  }
+  return wanted;
+}
+
+void AsideLeases::update(const std::vector<BookingEntry>& bookings) {
+  if (!parts_.set_aside) return;
+  const auto now = wanted(bookings);
+  std::set<LeaseId> before = std::move(leases_);
+  leases_.clear();
+  for (const auto& [lease, why] : now) {
+    if (!parts_.leases.find(lease)) continue;
+    leases_.insert(lease);
+    if (before.erase(lease) == 0) {
+      parts_.set_aside(lease, true,
+                       fmt::format("{} is moved to host memory: {}", to_string(lease), why));
+    }
+  }
+  for (const LeaseId lease : before) {
+    if (!parts_.leases.find(lease)) continue;
+    parts_.set_aside(lease, false, fmt::format("{} takes turns again", to_string(lease)));
+  }
+}
+
+}  // namespace gpurota::daemon

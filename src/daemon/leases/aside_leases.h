@@ -1,0 +1,52 @@
+// The swap leases that are in host memory for a booking: those that a booking is moving there as
+// its owner begins to use it, and those that do not fit beside the slice of a booking that has
+// begun. State thread only.
+//
+// Nothing of it is stored. A daemon that starts finds the same leases, as no swap lease is granted
+// beside slices that leave it too little.
+#pragma once
+
+#include "daemon/gpus/gpu_table.h"
+#include "daemon/leases/gpu_rooms.h"
+#include "daemon/leases/lease_manager.h"
+#include "ports/processes.h"
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gpurota::daemon {
+
+struct BookingEntry;
+
+class AsideLeases {
+ public:
+  // All outlive it.
+  struct Parts {
+    const LeaseManager& leases;
+    const GpuTable& gpus;
+    const GpuRooms& rooms;
+    ports::Processes& processes;
+    // Moves a swap lease to host memory, or lets it take turns again; `why`: a sentence for people.
+    // Empty: no lease can be moved.
+    std::function<void(LeaseId lease, bool aside, const std::string& why)> set_aside;
+  };
+
+  explicit AsideLeases(Parts parts) : parts_(std::move(parts)) {}
+
+  // Gives the orders that follow. After each change of a lease or a booking.
+  void update(const std::vector<BookingEntry>& bookings);
+  // As of the last update.
+  const std::set<LeaseId>& leases() const { return leases_; }
+
+ private:
+  // And why each is there.
+  std::map<LeaseId, std::string> wanted(const std::vector<BookingEntry>& bookings) const;
+
+  Parts parts_;
+  std::set<LeaseId> leases_;
+};
+
+}  // namespace gpurota::daemon
