@@ -150,6 +150,9 @@ swap_expandable() { # the same with memory that PyTorch maps itself
 swap_free() { # what is said to be free beside memory that cannot move is what is granted
   python3 "$here/swap_free.py" "$dist/bin/gpurota"
 }
+swap_booked() { # a booked slice moves a swap lease to host memory, and every byte comes back
+  python3 "$here/swap_booked.py" "$dist"
+}
 swap_shared() { # pairs of processes that share tensors by CUDA's handles take turns
   python3 "$here/swap_shared.py" "$dist/bin/gpurota" --results "$results"
 }
@@ -219,6 +222,7 @@ check swap_probe swap_probe
 check swap_torch swap_torch
 check swap_expandable swap_expandable
 check swap_free swap_free
+check swap_booked swap_booked
 check swap_shared swap_shared
 check swap_handles swap_handles
 check usable usable
