@@ -376,6 +376,29 @@ TEST_F(BookingsTest, OneThatNobodyUsesEndsWhenSomebodyWaits) {
   EXPECT_EQ(only_lease()->lease.uid, 1000U);
 }
 
+TEST_F(BookingsTest, ALeaseStaysWhenOneThatNobodyUsesEndsForSomebodyWhoWaits) {
+  AcquireRequest booked = reservation(10h);
+  booked.placement.memory = SizeSpec{gib(16), 0};
+  ASSERT_TRUE(bookings->make(booked, {now() + 2h}, false));
+  AcquireRequest open_ended;
+  open_ended.uid = 1000;
+  open_ended.process = processes.id_of(processes.spawn());
+  open_ended.placement.memory = SizeSpec{gib(12), 0};
+  const auto work = world->queue.acquire(open_ended);
+  ASSERT_TRUE(work);
+  const LeaseId id = (*work)->lease.id;
+  loop.advance(2h + 20min);
+  AcquireRequest waits = open_ended;
+  waits.process = processes.id_of(processes.spawn());
+  waits.ticket = "0af3";
+  ASSERT_TRUE(world->queue.enqueue(waits));
+  EXPECT_TRUE(world->leases.find(id)->lease.leaves) << "the booking may still be used";
+  loop.advance(11min);
+  EXPECT_THAT(bookings->entries(), IsEmpty());
+  EXPECT_EQ(world->leases.find(id)->lease.leaves, std::nullopt);
+  EXPECT_EQ(world->leases.entries().size(), 2U) << "the request was served";
+}
+
 TEST_F(BookingsTest, OneThatHasBeenUsedStaysThoughSomebodyWaits) {
   const auto made = book(2h, 10h);
   loop.advance(2h + 1min);
