@@ -15,9 +15,8 @@ from .wishes import TimeLike, Wishes, seconds_of
 
 OnWait = Callable[[Request], object]
 
-# A GPU that somebody has just left may look taken until the daemon's next look at it, which a refusal brings about.
+# A daemon that closes the connection before it answers is asked again so often.
 TRIES = 4
-BETWEEN_TRIES = 0.15
 # A filler may have to leave, and its memory to come back.
 PATIENCE = 120.0
 
@@ -66,15 +65,8 @@ def obtain(wishes: Wishes, command: List[str], on_wait: Optional[OnWait] = None)
 def _acquire(request: Dict[str, Any]) -> Granted:
     connection = Connection()
     try:
-        for tries_left in reversed(range(TRIES)):
-            try:
-                got = connection.call("Acquire", {"request": request}, AcquireReply, PATIENCE)
-                return Granted(connection, got.lease, got.environment, got.preload)
-            except NoGpu:
-                if not tries_left:
-                    raise
-                time.sleep(BETWEEN_TRIES)
-        raise AssertionError("not reached")
+        got = connection.call("Acquire", {"request": request}, AcquireReply, PATIENCE)
+        return Granted(connection, got.lease, got.environment, got.preload)
     except BaseException:
         connection.close()
         raise

@@ -339,7 +339,8 @@ SampleHandler::Parts Daemon::sample_handler_parts() {
           .watch = watch_,
           .fillers = fillers_,
           .answers = answers_,
-          .series = series_};
+          .series = series_,
+          .on_sample = [this] { control_.on_sample(); }};
 }
 
 Health::Parts Daemon::health_parts() {

@@ -18,6 +18,7 @@
 #include "daemon/tenants/turn_keeper.h"
 #include "daemon/watch/watch_keeper.h"
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -46,6 +47,7 @@ class SampleHandler final : public SampleListener {
     Fillers& fillers;
     SharedAnswers& answers;
     SeriesKeeper& series;
+    std::function<void()> on_sample;  // once the sample is handled
   };
 
   explicit SampleHandler(Parts parts) : parts_(std::move(parts)) {}

@@ -32,10 +32,8 @@ constexpr milliseconds kReconnectEvery{250};
 // takes is told.
 constexpr milliseconds kSilence{3000};
 
-// A GPU that somebody has just left may look taken until the daemon's next look at it, which a
-// refusal brings about; so a refusal is believed when it stands for longer than that takes.
+// A daemon that closes the connection before it answers is asked again so often.
 constexpr int kTries = 4;
-constexpr milliseconds kBetweenTries{150};
 // A filler may have to make way, and its memory to come back.
 constexpr milliseconds kPatience{120000};
 
@@ -79,16 +77,6 @@ proto::LeaseRequest request_of(const Wanted& wanted) {
   request.as_name = sendable(wishes.as_name, "the name", proto::kMaxNameBytes);
   if (!wanted.command.empty()) request.command = wanted.command;
   return request;
-}
-
-Result<proto::Acquire::Reply> acquire(client::Connection& connection,
-                                      const proto::Acquire& request) {
-  auto reply = connection.call(request, kPatience);
-  for (int i = 1; i < kTries && !reply && reply.error().code == Code::kNoGpu; ++i) {
-    std::this_thread::sleep_for(kBetweenTries);
-    reply = connection.call(request, kPatience);
-  }
-  return reply;
 }
 
 class Waiter {
@@ -276,7 +264,9 @@ tl::expected<proto::Acquire::Reply, NoLease> obtain(const client::Location& loca
     cancelled = waiter.cancelled();
     return reply;
   };
-  auto reply = wanted.wishes.nonblock ? acquire(connection, {request_of(wanted)}) : wait();
+  auto reply = wanted.wishes.nonblock
+                   ? connection.call(proto::Acquire{request_of(wanted)}, kPatience)
+                   : wait();
   if (!reply) return tl::unexpected(NoLease{reply.error(), cancelled});
   // What a command prints into a file or a pipe stays alone there, unless it had to wait.
   const bool watched = !wanted.command.empty() && ::isatty(STDERR_FILENO) != 0;

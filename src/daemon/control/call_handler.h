@@ -21,6 +21,9 @@ struct Caller {
   ports::ProcessId process;  // that connected; it may have ended since
   uid_t uid = 0;             // its effective one, when it connected; with a session its user
   std::optional<std::uint32_t> session{};  // by which web session; empty: by none
+  // When the call came, as long as it may be made again after the next samples of the GPUs
+  // (Outcome::again_after_sample). Empty: the outcome is final.
+  std::optional<TimePoint> may_wait_since{};
 };
 
 // More answers to one call, made as fast as the reader takes them: never ahead of it.
@@ -56,6 +59,9 @@ struct Outcome {
   std::shared_ptr<LongAnswer> long_answer{};
   // Instead of `answer`: a text that is the same for many.
   std::shared_ptr<const std::string> shared{};
+  // Instead of `answer`: the call is made again after the next sample of a GPU, at the latest a
+  // watch_period after it came. Only where Caller::may_wait_since is set.
+  bool again_after_sample = false;
 };
 
 // What calls do, and the texts that connections are told.

@@ -36,7 +36,9 @@ struct ControlConnection {
     std::string message;
   };
   std::deque<Unsaid> unsaid;
-  std::optional<proto::Call> postponed;  // until the store is open
+  std::optional<proto::Call> postponed;  // until the store is open, or a GPU has been sampled
+  bool waits_for_sample = false;
+  TimePoint called{};    // when the call that is served came
   bool blocked = false;  // watched for writable instead of readable: what comes next waits for that
   bool queued = false;   // a call of it waits for its turn: nothing is read
   bool hung_up = false;  // nothing more will come than what it has sent, and it is not watched

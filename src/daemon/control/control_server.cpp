@@ -178,6 +178,7 @@ void ControlServer::serve_one(Connection& connection) {
     if (!call.error().oneway) answer(connection, proto::error_json(call.error().error));
     return;
   }
+  connection.called = parts_.loop.now();
   if (must_wait(*call)) {
     connection.postponed = *call;
   } else {
@@ -191,7 +192,8 @@ bool ControlServer::has_work(const Connection& connection) const {
   if (connection.long_answer) {
     return (open || !connection.long_answer->reads_store()) && long_answers_.is_first(connection);
   }
-  return connection.postponed ? open : connection.in.has_next();
+  if (connection.postponed) return open && !connection.waits_for_sample;
+  return connection.in.has_next();
 }
 
 void ControlServer::go_on_streaming(Connection& connection) {
@@ -219,8 +221,11 @@ void ControlServer::do_call(Connection& connection, const proto::Call& call) {
     return;
   }
   const std::uint64_t before = made(parts_.durability);
+  const bool may_wait = parts_.loop.now() < connection.called + parts_.config.watch_period;
+  connection.caller.may_wait_since = may_wait ? std::optional(connection.called) : std::nullopt;
   const auto serve = [&] { return calls_->call(connection.caller, call); };
   const Outcome outcome = is_read_only(call) ? look_within_memory(serve) : serve();
+  if (outcome.again_after_sample) return wait_for_sample(connection, call);
   if (outcome.acquired) connection.acquired = outcome.acquired;
   if (outcome.started && outcome.started == connection.acquired) connection.acquired.reset();
   if (outcome.held && call.more) connection.held = outcome.held;
@@ -240,6 +245,26 @@ void ControlServer::do_call(Connection& connection, const proto::Call& call) {
     answer_durably(connection, reply, made(parts_.durability));
   } else {
     answer(connection, reply);
+  }
+}
+
+void ControlServer::wait_for_sample(Connection& connection, const proto::Call& call) {
+  connection.postponed = call;
+  connection.waits_for_sample = true;
+  sample_waiters_.push_back(&connection);
+  // A GPU whose driver hangs gives no sample.
+  if (sample_timer_) return;
+  sample_timer_ = parts_.loop.add_timer(connection.called + parts_.config.watch_period,
+                                        ports::Urgency::kClient, [this] { on_sample(); });
+}
+
+void ControlServer::on_sample() {
+  const auto timer = std::move(sample_timer_);  // it may be what has called
+  for (const Connection* const key : std::exchange(sample_waiters_, {})) {
+    const auto it = connections_.find(key);
+    if (it == connections_.end() || !it->second->waits_for_sample) continue;
+    it->second->waits_for_sample = false;
+    go_on(*it->second);
   }
 }
 

@@ -11,6 +11,9 @@
 // is not served yet is too much already. What is told without being asked for (Hold) is only the
 // newest for a reader that is behind.
 //
+// A call that is refused because a GPU looks taken may be made again once the GPU has been sampled
+// (Outcome::again_after_sample): meanwhile nothing else on its connection is served.
+//
 // A call that has changed the store is answered when the disk has that, and while the store is not
 // open a call that may change it, or reads it, waits (ports/durability.h). Others do not notice.
 #pragma once
@@ -68,6 +71,8 @@ class ControlServer final : public Owners, private TurnClient<const ControlConne
   void tell_owner(LeaseId lease, const std::string& message) override;
   // There may be more answers in the streams.
   void on_event();
+  // Makes the calls again that wait for a sample of a GPU (Outcome::again_after_sample).
+  void on_sample();
   // Says what was held back until the disk has it, and serves the calls that waited for the store.
   void on_durability(const ports::Durability::News& news);
 
@@ -91,6 +96,8 @@ class ControlServer final : public Owners, private TurnClient<const ControlConne
   void send(Connection& connection, const std::string& message);
   void do_call(Connection& connection, const proto::Call& call);
   bool must_wait(const proto::Call& call) const;
+  // Makes the call again after the next sample.
+  void wait_for_sample(Connection& connection, const proto::Call& call);
   void flush(Connection& connection);
   // Whether there is something to be done for it in a turn.
   bool has_work(const Connection& connection) const;
@@ -115,6 +122,8 @@ class ControlServer final : public Owners, private TurnClient<const ControlConne
   ServedTurns<const Connection*, FairTurns<const Connection*>> turns_;
   LongAnswers long_answers_;
   bool news_posted_ = false;
+  std::vector<const Connection*> sample_waiters_;  // some may be gone
+  ports::EventLoop::SourcePtr sample_timer_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();  // what is posted may come too late
   Acceptor acceptor_;
   ReaderBounds bounds_;

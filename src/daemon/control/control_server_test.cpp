@@ -65,9 +65,13 @@ class ControlServerTest : public ::testing::Test, public QuietCalls {
     std::vector<int>& made_;
     int call_, count_ = 0;
   };
-  Outcome call(const Caller&, const proto::Call&) override {
+  Outcome call(const Caller& caller, const proto::Call&) override {
     ++calls_;
     Outcome outcome;
+    if (is_taken_ && caller.may_wait_since) {
+      outcome.again_after_sample = true;
+      return outcome;
+    }
     if (makes_long_) {
       outcome.long_answer = std::make_shared<Pieces>(made_, calls_);
       last_long_ = outcome.long_answer;
@@ -85,6 +89,7 @@ class ControlServerTest : public ::testing::Test, public QuietCalls {
   int calls_ = 0;
   std::optional<LeaseId> holds_;
   bool makes_long_ = false;
+  bool is_taken_ = false;  // a GPU, by its last sample
   std::vector<int> made_;
   std::weak_ptr<LongAnswer> last_long_;
   UserBudgets budgets_{{config_, 1000, 0}};
@@ -101,6 +106,49 @@ TEST_F(ControlServerTest, OneThatSendsManyCallsAtOnceLetsOthersHaveTheirTurn) {
   EXPECT_LT(calls_, 200);
   std::size_t got = 0;
   EXPECT_TRUE(loop_.run_until([&] { return (got += answers(greedy)) == 400; }));
+}
+
+TEST_F(ControlServerTest, ACallThatWaitsForASampleIsMadeAgainAfterIt) {
+  const Fd waits = connect(), quick = connect();
+  is_taken_ = true;
+  send(waits, kCall + kCall);
+  loop_.run_until_idle();
+  server_.on_sample();
+  loop_.run_until_idle();
+  EXPECT_EQ(calls_, 2) << "once when it came, and once after the sample";
+  EXPECT_EQ(answers(waits), 0u);
+  is_taken_ = false;
+  send(quick, kCall);
+  loop_.run_until_idle();
+  EXPECT_EQ(answers(quick), 1u) << "others are served meanwhile";
+  server_.on_sample();
+  loop_.run_until_idle();
+  EXPECT_EQ(answers(waits), 2u) << "and the next call of the connection";
+  EXPECT_EQ(calls_, 5);
+}
+
+TEST_F(ControlServerTest, ACallWaitsForASampleNoLongerThanAWatchPeriod) {
+  const Fd waits = connect();
+  is_taken_ = true;
+  send(waits, kCall);
+  loop_.run_until_idle();
+  EXPECT_EQ(answers(waits), 0u);
+  loop_.advance(config_.watch_period);
+  EXPECT_EQ(answers(waits), 1u);
+  EXPECT_EQ(calls_, 2);
+}
+
+TEST_F(ControlServerTest, WhoHangsUpBeforeTheSampleIsForgotten) {
+  Fd waits = connect();
+  is_taken_ = true;
+  send(waits, kCall);
+  loop_.run_until_idle();
+  waits.reset();
+  loop_.run_until_idle();
+  server_.on_sample();
+  loop_.run_until_idle();
+  loop_.advance(config_.watch_period);
+  EXPECT_EQ(loop_.watched_fds(), 1u) << "the listening socket";
 }
 
 TEST_F(ControlServerTest, WhileALongAnswerIsMadeOthersAreServed) {

@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace gpurota::daemon {
 namespace {
 
@@ -95,6 +97,19 @@ Outcome QueueMethods::ask(const Caller& caller, const proto::LeaseRequest& wante
   return this->place(caller, *request);
 }
 
+// Whether the next sample may show that a GPU is free.
+bool QueueMethods::may_change(const Caller& caller, const lease::Refusal& refusal) const {
+  if (!caller.may_wait_since || refusal.error.code != Code::kNoGpu) return false;
+  const auto& gpus = parts_.gpus.entries();
+  const bool is_old = std::any_of(gpus.begin(), gpus.end(), [&](const GpuEntry& gpu) {
+    return gpu.taken < *caller.may_wait_since;
+  });
+  // The memory of a program that has ended comes back in its own time.
+  const bool is_passing = refusal.reason && (refusal.reason->code == ReasonCode::kEnding ||
+                                             refusal.reason->code == ReasonCode::kUnreservedUse);
+  return is_old || is_passing;
+}
+
 Outcome QueueMethods::place(const Caller& caller, const AcquireRequest& request) {
   if (const auto error = parts_.driver.error) {
     return leases_.refused_to(caller, refused(*error), error->message);
@@ -106,11 +121,15 @@ Outcome QueueMethods::place(const Caller& caller, const AcquireRequest& request)
     if (place->lease->holder && !place->lease->main) outcome.acquired = place->lease->lease.id;
     return outcome;
   }
-  // It may be that a GPU looks taken only because nobody has looked since.
+  // A GPU may look taken only because it was not sampled since it was left.
   if (place || place.error().error.code == Code::kNoGpu) {
     for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.samples.sample_soon(gpu.info.uuid);
   }
   Outcome outcome;
+  if (!place && may_change(caller, place.error())) {
+    outcome.again_after_sample = true;
+    return outcome;
+  }
   if (!place) {
     lease::Refusal refusal = place.error();
     // Options of gpurota run are of no use to a pod.

@@ -32,6 +32,7 @@ class QueueMethods {
 
  private:
   enum class Waiting { kForFillersOnly, kInTheQueue };
+  bool may_change(const Caller& caller, const lease::Refusal& refusal) const;
   // Acquire and Enqueue: the lease, or a place in the queue.
   Outcome ask(const Caller& caller, const proto::LeaseRequest& wanted, std::string ticket,
               Waiting waiting);
