@@ -34,9 +34,10 @@ logs to stderr.
   --events                write events of pods that wait for a turn, hold too much, or have lost their lease
   --node-name NAME        for events: what Kubernetes calls this node       ($NODE_NAME; else the host's name)
   --api-server URL        for events: where the API server is               (that of the cluster whose pod this is)
-  --token-file FILE       by which it knows us; read before each call       (that of the pod)
-  --ca-file FILE          who signs for the API server                      (that of the pod)
-  --interval MS           between two looks at gpurotad and kubelet         (2000)
+  --token-file FILE       bearer token for the API server, read again before
+                          each call                                         (that of the pod)
+  --ca-file FILE          CA certificates for the API server                (that of the pod)
+  --interval MS           between two queries of gpurotad and kubelet       (2000)
   --log-level LEVEL       debug, info, warning or error                     (info)
   --help, --version
 

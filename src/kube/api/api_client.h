@@ -16,11 +16,11 @@ namespace gpurota::kube {
 // As Kubernetes names things: it becomes a part of addresses.
 bool is_object_name(std::string_view name);
 
-// Where the API server is and how it knows us.
+// The address of the API server, and the credentials for it.
 struct ApiAccess {
   std::string server;      // "https://10.96.0.1:443"
   std::string token_file;  // read before each call, as Kubernetes renews it; empty: no token
-  std::string ca_file;     // who signs for the server; empty: the system's
+  std::string ca_file;     // CA certificates for the server; empty: the system's
   bool operator==(const ApiAccess&) const = default;
 };
 // What a pod of the cluster is given. kNotFound: this is no pod, so it has to be told.

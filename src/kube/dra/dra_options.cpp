@@ -13,8 +13,9 @@ gpurotad make the lease of each claim before its pod starts. It runs in the fore
 
   --node-name NAME        what Kubernetes calls this node                   ($NODE_NAME; else the host's name)
   --api-server URL        where the API server is                           (that of the cluster whose pod this is)
-  --token-file FILE       by which it knows us; read before each call       (that of the pod)
-  --ca-file FILE          who signs for the API server                      (that of the pod)
+  --token-file FILE       bearer token for the API server, read again before
+                          each call                                         (that of the pod)
+  --ca-file FILE          CA certificates for the API server                (that of the pod)
   --memory-unit SIZE      the memory of GPUs is counted in these            (1GiB)
   --mixed                 parts of a GPU's memory and turns on it may be claimed at the same time
   --gpus-by GIVER         who gives containers their GPUs: files (device files and the driver's libraries,
@@ -25,8 +26,8 @@ gpurotad make the lease of each claim before its pod starts. It runs in the fore
   --state-dir DIR         what outlives a restart                           (/var/lib/gpurota-dra)
   --runtime-dir DIR       the gpurotad whose sockets are there              (/run/gpurota)
   --host-root DIR         where this machine's files are, in a container    (/)
-  --interval MS           between two looks at gpurotad                     (2000)
-  --review SECONDS        between two looks whether the GPUs are published  (60)
+  --interval MS           between two queries of gpurotad                   (2000)
+  --review SECONDS        between two checks of the published GPUs          (60)
   --log-level LEVEL       debug, info, warning or error                     (info)
   --help, --version
 
