@@ -1,6 +1,6 @@
-// What the control socket bears: N connections, calls at a fixed rate spread over them, and how
-// long the answers took. Open loop: a call is due when it is due, and lateness of the sender
-// counts.
+// Measures the load that the control socket bears: N connections, calls at a fixed rate spread
+// over them, and how long the answers took. Open loop: calls are due at fixed times, and lateness
+// of the sender counts.
 //
 //   control_load SOCKET CONNECTIONS CALLS-PER-SECOND SECONDS
 //

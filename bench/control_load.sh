@@ -1,5 +1,5 @@
 #!/bin/bash
-# What the daemon costs and bears, on a simulated machine with 8 GPUs:
+# Measures what the daemon costs and which load it bears, on a simulated machine with 8 GPUs:
 #
 #   bench/control_load.sh BUILD       (a build with the daemon, the CLI, gpurota-sim and control_load)
 #

@@ -1,5 +1,5 @@
-// What the history of a machine costs after many days: time passes as fast as samples can be made.
-// Prints memory, disk, and the time of samples and of questions.
+// Measures the cost of a machine's history after many days: time passes as fast as samples can be
+// made. Prints memory, disk, and the time of samples and of questions.
 //
 //   history_days [DAYS [GPUS [LEASES]]]     90 days, 8 GPUs, 8 leases at a time
 //   history_days DAYS LEASES FILE UUID…     measures nothing: makes FILE, of GPUs of these names, until now (web_page.sh)

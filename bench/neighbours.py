@@ -161,7 +161,7 @@ def ask(seconds):
         control.call("Status")
         status.append(time.monotonic() - begun)
         begun = time.monotonic()
-        # What the last one gave goes back with the question.
+        # The memory of the last grant goes back with the question.
         tenant.ask(GROW, struct.pack("<IIQQQ", 0, 0, 2 << 20 if growths else 0, 2 << 20, 2 << 20))
         growths.append(time.monotonic() - begun)
         time.sleep(0.02)

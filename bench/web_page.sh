@@ -1,5 +1,5 @@
 #!/bin/bash
-# What the web page costs and how soon it is there, on a simulated machine with 8 GPUs, 64 leases and 90 days of history:
+# Measures the cost of the web page and how soon it is there, on a simulated machine with 8 GPUs, 64 leases and 90 days of history:
 #
 #   bench/web_page.sh BUILD [SECONDS]     (a build with the daemon, the CLI, gpurota-sim, gpurota-web and history_days)
 #

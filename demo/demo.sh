@@ -1,5 +1,5 @@
 #!/bin/bash
-# What gpurota does, shown in under a minute: two programs on one GPU, each held to its memory.
+# Shows what gpurota does, in under a minute: two programs on one GPU, each held to its memory.
 #
 #   demo/demo.sh PREFIX PROGRAM     PREFIX: an installed gpurota; PROGRAM: the built gpu_program
 #
@@ -123,7 +123,7 @@ until_true 20 one_more computing 1 || fail "the first program stands still"
 last_line computing
 
 heading "3. Who has what"
-# The table shows what the daemon saw at its last look.
+# The table shows the daemon's last sample.
 until_true 5 holds greedy $((200 << 20)) || fail "the second program's memory is not seen"
 show gpurota status
 gpurota status

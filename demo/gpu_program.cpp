@@ -37,7 +37,7 @@ void use_first_gpu() {
   check(driver().context_set(context), "cuCtxSetCurrent");
 }
 
-// Until a signal ends it. Whoever started it sees the line above at once.
+// Until a signal ends it. The starting program sees the line above at once.
 void wait_to_be_ended() {
   (void)std::fflush(stdout);
   for (;;) (void)pause();

@@ -227,7 +227,7 @@ class Bench:
         started, made, allocated = map(float, words[1:4])
         return {"granted": started - begun, "allocated": allocated - begun}
 
-    # What `measure` makes of the filler's pid and the moment in which a stranger has its context; None is a failure.
+    # The result of `measure` for the filler's pid and the moment in which a stranger has its context; None is a failure.
     def beside_stranger(self, measure, complaint):
         pid = self.filler_pid()
         process = subprocess.Popen([sys.executable, "-c", NEWCOMER, "0", "stay"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -117,9 +117,9 @@ class Watched:
 
     def __init__(self, bench):
         self.bench, self.seen, self.over = bench, {}, threading.Event()
-        self.thread = threading.Thread(target=self.look)
+        self.thread = threading.Thread(target=self.sample)
 
-    def look(self):
+    def sample(self):
         while not self.over.wait(0.3):
             for switch in self.bench.turns()["switches"]:
                 self.seen[key_of(switch)] = switch

@@ -1,4 +1,4 @@
-// What gpurota costs a CUDA program: nanoseconds per driver call, as JSON on stdout.
+// Measures what gpurota costs a CUDA program: nanoseconds per driver call, as JSON on stdout.
 //
 // A plain driver-API program: it opens libcuda.so.1 as the CUDA runtime does and needs no toolkit.
 // Run it bare and under `gpurota run --memory …` in one session and compare; it also times the

@@ -1,4 +1,4 @@
-// What the gate costs a call while it is open: the mark, the look, the unmark.
+// Measures what an open gate costs a call: setting the mark, reading the gate, clearing the mark.
 #include "interposer/gate/gate.h"
 
 #include <benchmark/benchmark.h>

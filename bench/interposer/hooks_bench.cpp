@@ -1,4 +1,5 @@
-// What libgpurota adds to a driver call: the hooks in this process, on a driver that does nothing.
+// Measures what libgpurota adds to a driver call: the hooks in this process, on a driver that does
+// nothing.
 //
 // So the figures are our own cost alone. bench/gpu/overhead.cpp measures the whole on a real
 // driver.
@@ -13,7 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
-// What the assembly provides in the library.
+// In the library the assembly provides these.
 void* (*gpurota_real_dlsym)(void*, const char*) = nullptr;
 void* (*gpurota_real_dlvsym)(void*, const char*, const char*) = nullptr;
 void* (*gpurota_real_dlmopen)(long, const char*, int) = nullptr;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes Debian packages for another processor: make_packages.sh FOLDER WORK JOBS ARCHITECTURE [IMAGE.tar]
 #
-# FOLDER gets the packages for ARCHITECTURE (arm64), IMAGE.tar becomes an image of the plugins for Kubernetes. They are built in a fresh Debian 12 of this machine's processor, by its own tools and
+# FOLDER gets the packages for ARCHITECTURE (arm64), IMAGE.tar becomes an image of the plugins for Kubernetes. Both are built in a fresh Debian 12 of this machine's processor, by its own tools and
 # with a compiler and libraries for the other; that Debian is in a temporary folder and gone afterwards, and nothing of this system is
 # changed. WORK keeps what was compiled, for the next time. Needs mmdebstrap and a mirror (MIRROR names another); root, or subordinate
 # users (/etc/subuid). Called by ./dev package --arch
@@ -49,7 +49,7 @@ ${image:+/build/sources/packaging/cross/make_image.sh /build/packages /build/pac
 END
 chmod 755 "$stage/build/run"
 
-# What a failed build has compiled is kept as well.
+# Files that a failed build has compiled are kept as well.
 # shellcheck disable=SC2016 # mmdebstrap's
 mmdebstrap --quiet --variant=apt --architectures="$native,$architecture" --include="crossbuild-essential-$architecture,ccache" --format=null \
   --customize-hook='mkdir "$1/build" "$1/build/ccache" "$1/build/packages"' \

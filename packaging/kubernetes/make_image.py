@@ -3,7 +3,7 @@
 
     make_image.py OUT.tar NAME:TAG PROGRAM…
 
-The image has the programs in /usr/sbin (libgpurota.so where gpurotad looks for it), the libraries that they need, and what tells scanners which packages those are of; no shell.
+The image has the programs in /usr/sbin (libgpurota.so where gpurotad expects it), the libraries that they need, and the list from which scanners learn their packages; no shell.
 OUT.tar is an OCI layout, which `ctr images import`, `podman load`, `skopeo` and `docker load` (25 or newer) take. The same files give the
 same bytes: times are SOURCE_DATE_EPOCH (default: 0), and everything belongs to root.
 
@@ -33,7 +33,8 @@ ACCOUNTS = {"etc/passwd": "root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:6
 REFERENCE = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*(?::[0-9]+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 
 
-# What the C library was before 2.34: gpurota's programs do not know the names, but the driver's libraries, which come from outside, do.
+# Parts of the C library before 2.34: gpurota's programs do not need these names, but the driver's
+# libraries, which come from outside, do.
 PARTS_OF_LIBC = ("libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1")
 
 

@@ -38,7 +38,7 @@ def elf_files(stage):
 
 
 def needed_versions(path):
-    """Library and version of each symbol version that the loader looks for."""
+    """Library and version of each symbol version that the loader needs."""
     library = None
     inside = False
     for line in lines("readelf", "-VW", path):
@@ -61,7 +61,7 @@ def check_libraries(path):
     for line in dynamic:
         found = re.search(r"\((NEEDED|RPATH|RUNPATH)\).*\[(.*)\]", line)
         if found and found.group(1) != "NEEDED":
-            yield "looks for libraries in %s" % found.group(2)
+            yield "has a search path for libraries: %s" % found.group(2)
         elif found and found.group(2) not in ALLOWED.get(os.path.basename(path), EVERYWHERE):
             yield "needs %s: link it in (packaging/portable/sysroot.sh), or allow it if all systems have it" % found.group(2)
 
@@ -74,13 +74,13 @@ def check_versions(path):
 
 
 def check_symbols(path):
-    """No name of the C++ library is looked up or offered: a program may have another one."""
+    """No name of the C++ library is needed or offered: a program may have another one."""
     for line in lines("nm", "-D", path):
         kind, symbol = line.split()[-2:]
         if symbol.startswith(("_ZS", "_ZNS", "_ZNKS", "__cxa_", "__gxx_", "_Unwind_")) and kind.upper() not in "VW":
             # The C library's own, which has nothing to do with C++.
             if symbol.partition("@")[0] not in ("__cxa_finalize", "__cxa_atexit", "__cxa_thread_atexit_impl"):
-                yield "%s %s" % ("looks for" if kind == "U" else "offers", symbol)
+                yield "%s %s" % ("needs" if kind == "U" else "offers", symbol)
 
 
 def main(arguments):

@@ -86,7 +86,7 @@ check() {
     fi
   done
   if [ ! -e "$list" ]; then
-    # They would share the units, the configuration and the state.
+    # Two installations would share the units, the configuration and the state.
     for other in "$prefix" /usr/local /usr; do
       if [ -e "$root$other/bin/gpurota" ] && is_root; then
         die "$root$other/bin/gpurota is there already: remove that gpurota first (with apt-get, dnf or its own share/gpurota/install.sh)"
@@ -162,7 +162,7 @@ make_accounts() {
     say "install.sh: could not make the user gpurota-notify, so gpurotad cannot send notices; continuing"
 }
 
-# What an older gpurota had and this one has not.
+# Files that an older gpurota had and this one has not.
 remove_outdated() {
   if [ -e "$list" ]; then
     while IFS= read -r file; do
@@ -240,7 +240,7 @@ remove_data() {
 has_data() { [ -e "$root/var/lib/gpurota" ] || [ -e "$root$config" ]; }
 
 uninstall_all() {
-  # What an earlier --uninstall has left.
+  # Files that an earlier --uninstall has left.
   if [ "$task" = purge ] && [ ! -e "$list" ] && is_root && has_data; then
     [ ! -e "$root/usr/sbin/gpurotad" ] || die "$root/usr/sbin/gpurotad is there: its package has the state and the configuration"
     remove_data

@@ -1,7 +1,9 @@
-// What libstdc++.a and libgcc_eh.a of g++ 12 want of the C library and glibc 2.31 does not have. packaging/portable/sysroot.sh puts it
-// into libc_nonshared.a, so each program and library gets what it needs, hidden. Any thread.
+// The functions of the C library that libstdc++.a and libgcc_eh.a of g++ 12 need and glibc 2.31
+// does not have. packaging/portable/sysroot.sh puts them into libc_nonshared.a, so each program and
+// library gets those that it needs, hidden. Any thread.
 //
-// These are all: the linker names a further one, and packaging/portable/check_files.py refuses what an older system has not.
+// The list is complete: the linker would name a further one, and packaging/portable/check_files.py
+// refuses symbols that an older system lacks.
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
@@ -16,7 +18,8 @@
 // glibc 2.32: true while there is but one thread, for which libstdc++ counts references without atomics. "No" is always right.
 HIDDEN char __libc_single_threaded = 0;
 
-// glibc 2.36: a random number, for std::random_device. It cannot fail, so where the kernel has none the program ends.
+// glibc 2.36: a random number, for std::random_device. The function cannot fail, so where the
+// kernel has none the program ends.
 HIDDEN uint32_t arc4random(void) {
   uint32_t number = 0;
   while (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) {
@@ -45,7 +48,7 @@ struct search {
   struct found_object* found;
 };
 
-static int look_into(struct dl_phdr_info* object, size_t size, void* context) {
+static int find_address(struct dl_phdr_info* object, size_t size, void* context) {
   (void)size;
   const struct search* search = context;
   void* table = NULL;
@@ -65,5 +68,5 @@ static int look_into(struct dl_phdr_info* object, size_t size, void* context) {
 // As libgcc did for itself before glibc had it: through all objects, under the lock of the loader.
 HIDDEN int _dl_find_object(void* address, struct found_object* found) {
   struct search search = {(uintptr_t)address, found};
-  return dl_iterate_phdr(look_into, &search) == 1 ? 0 : -1;
+  return dl_iterate_phdr(find_address, &search) == 1 ? 0 : -1;
 }

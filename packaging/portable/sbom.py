@@ -20,8 +20,8 @@ import subprocess
 import sys
 import uuid
 
-# What each source package says of the part that ends in a program, in SPDX's words, and a word of its copyright file by which a change
-# is noticed. A package that is linked in and not here is an error: read its licence first.
+# The licence that each source package states for the part that ends in a program, in SPDX's words,
+# and a word of its copyright file by which a change is noticed. A package that is linked in and not here is an error: read its licence first.
 LICENCES = {
     "sqlite3": ("blessing", "public-domain"),
     "ncurses": ("X11-distribute-modifications-variant AND BSD-3-Clause", "MIT/X11"),

@@ -40,7 +40,7 @@ newest() {
 }
 
 # Ends this script where nothing is to be done, also without a network.
-look_for_updates() {
+check_for_updates() {
   local scripts
   scripts=$(cat "$here/sysroot.sh" "$here/libc_gaps.c" | sha256sum)
   if ! apt-get "${apt[@]}" update --error-on=any >"$work/log" 2>&1; then
@@ -78,7 +78,8 @@ turn_links() {
   done < <(find "$work/root" -type l)
 }
 
-# What a package has as an archive is linked in: without the shared one the linker has no choice. fmt has none, and is used as headers.
+# Libraries that a package has as an archive are linked in: without the shared one the linker has no
+# choice. fmt has none, and is used as headers.
 keep_archives() {
   local libraries
   libraries=$(echo "$work"/root/usr/lib/*-linux-gnu)
@@ -89,13 +90,13 @@ keep_archives() {
   ln -s "/usr/include/$(basename "$libraries")/c++" "$work/root/usr/include/$(basename "$libraries")/c++"
 }
 
-# Where the linker looks for what the C library itself does not have.
+# Adds the symbols that the C library itself lacks, where the linker finds them.
 fill_gaps() {
   gcc --sysroot="$work/root" -std=c11 -O2 -fPIC -fstack-protector-strong -Wall -Wextra -Werror -c -o "$work/libc_gaps.o" "$here/libc_gaps.c"
   ar rD "$(compgen -G "$work/root/usr/lib/*-linux-gnu/libc_nonshared.a")" "$work/libc_gaps.o"
 }
 
-look_for_updates
+check_for_updates
 fetch
 unpack
 turn_links

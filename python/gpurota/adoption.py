@@ -1,9 +1,9 @@
 """This process under a lease.
 
-libgpurota must be in a process before it comes to the CUDA driver: it stands in front of functions that programs look up,
+libgpurota must be in a process before it comes to the CUDA driver: it stands in front of functions that programs find there,
 and a library that is loaded later stands behind those that were found already. Nothing can be added to LD_PRELOAD of a process
 that runs. So adopt() executes the program anew, as the command of `gpurota run`: the same interpreter and arguments, with
-everything that holds a limit for any other command. It looks first whether something would be lost by that.
+everything that holds a limit for any other command. First the function checks whether something would be lost by that.
 """
 
 import builtins
@@ -116,7 +116,7 @@ def adopt(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *, gpu_
         return _check_held(lease_id)
     _check_may_restart()
     program = find_program()
-    # What no state of the machine can fill is an exception here, while there is a program to catch it.
+    # A request that no state of the machine can fill is an exception here, while there is a program to catch it.
     call("CheckRequest", {"request": wishes.request([])}, types.CheckRequestReply)
     _execute(program, [program, "run", *wishes.options(), "--", sys.executable, *_own_arguments()])
 

@@ -74,7 +74,7 @@ def _data_folder(prefix: Optional[str]) -> str:
     return os.environ.get("JUPYTER_DATA_DIR") or os.path.join(own, "jupyter")
 
 
-# What nobody can say is no zero.
+# An unknown figure is not shown as zero.
 def _gib(amount: Optional[int]) -> str:
     return "?" if amount is None else "%.1f" % (amount / GIB)
 

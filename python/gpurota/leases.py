@@ -24,7 +24,7 @@ from .wishes import SizeLike, TimeLike, WhenLike, Wishes, check_amount, size_of,
 END_TAKES = 10.0
 
 
-# What belongs to a lease in an environment, besides libgpurota in LD_PRELOAD: GPUROTA_LEASE_VARIABLES of src/abi/env.h.
+# The variables of a lease, besides libgpurota in LD_PRELOAD: GPUROTA_LEASE_VARIABLES of src/abi/env.h.
 LEASE_VARIABLES = ("GPUROTA_LEASE", "GPUROTA_TOKEN", "GPUROTA_SOCKET", "GPUROTA_WHOLE", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 
 

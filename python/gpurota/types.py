@@ -247,7 +247,7 @@ class Process:
     type: str  # compute, graphics
     tenant: bool  # connected through libgpurota
     pid: Optional[int] = None  # owner
-    uid: Optional[int] = None  # None: gone between two looks, or hidden
+    uid: Optional[int] = None  # None: ended between two samples, or hidden
     user: Optional[str] = None
     gpu_label: Optional[str] = None  # as a Gpu's label
     used_bytes: Optional[int] = None  # NVML's figure, else what libgpurota counts; None: nobody can say
@@ -463,7 +463,7 @@ class StatusReply:
 
     gpus: List[Gpu]
     leases: List[Lease]
-    findings: List[Finding]  # as of the last look at each GPU
+    findings: List[Finding]  # as of the last sample of each GPU
     waiting: Optional[int] = None  # requests in the queue
     bookings: Optional[List[Booking]] = None  # in the order of their times
 

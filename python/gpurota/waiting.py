@@ -15,7 +15,11 @@ from .wishes import TimeLike, Wishes, seconds_of
 
 OnWait = Callable[[Request], object]
 
+<<<<<<< HEAD
 # A daemon that closes the connection before it answers is asked again so often.
+=======
+# A GPU that somebody has just left may seem taken until the daemon samples it again, which a refusal brings about.
+>>>>>>> 45ca62d7 (docs, tools: Name the subject in comments of benchmarks, packaging and Python)
 TRIES = 4
 # A filler may have to leave, and its memory to come back.
 PATIENCE = 120.0
@@ -47,7 +51,7 @@ class Line:
         if text == self._shown or not sys.stderr or not sys.stderr.isatty():
             return
         self._shown = text
-        # What the daemon says of others' notes may have control characters in it.
+        # The daemon's text may contain control characters from others' notes.
         print("gpurota: waiting as " + "".join(c if c.isprintable() else "?" for c in text), file=sys.stderr, flush=True)
 
 

@@ -9,7 +9,7 @@ import threading
 import unittest
 from typing import Any, Callable, Dict, List, Optional, Union
 
-# What is sent for a call: parameters of an answer, raw bytes, or None to hang up. An answer with "continues" is a message as a whole.
+# The answer to a call: parameters of an answer, raw bytes, or None to hang up. An answer with "continues" is a message as a whole.
 Answer = Union[Dict[str, Any], bytes, None]
 Handler = Callable[[str, Dict[str, Any]], Optional[List[Answer]]]
 

@@ -40,7 +40,7 @@ class Kernel(TestCase):
                                           sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"])
         self.assertEqual((kernel["display_name"], kernel["language"]), ("Python 3 (8G GPU)", "python"))
 
-    def test_it_goes_where_jupyter_looks(self) -> None:
+    def test_it_goes_to_jupyters_folder(self) -> None:
         self.set_variable("JUPYTER_DATA_DIR", None)
         self.set_variable("XDG_DATA_HOME", os.path.join(self.folder, "home"))
         self.assertTrue(jupyter.install_kernel(gpus=2).startswith(self.folder + "/home/jupyter/kernels/gpurota-2-gpus"))
