@@ -24,11 +24,11 @@ logs to stderr.
   --memory-unit SIZE      the memory of one unit                            (1GiB)
   --turns N               containers that take turns on a GPU, at most      (10)
   --turn-memory SIZE      what each of them may have while it has its turn  (all that --memory leaves)
-  --gpus-by GIVER         who gives containers their GPUs: files (device files and the driver's libraries,
+  --gpus-by GIVER         how containers get their GPUs: files (device files and the driver's libraries,
                           mounted one by one), runtime (NVIDIA's container runtime), cdi (NVIDIA's CDI
                           description)                                      (files)
   --kubelet-dir DIR       kubelet's directory                               (/var/lib/kubelet)
-  --state-dir DIR         what outlives a restart                           (/var/lib/gpurota-kubernetes)
+  --state-dir DIR         state that outlives a restart                      (/var/lib/gpurota-kubernetes)
   --runtime-dir DIR       the gpurotad whose sockets are there              (/run/gpurota)
   --host-root DIR         where this machine's files are, in a container    (/)
   --events                write events of pods that wait for a turn, hold too much, or have lost their lease

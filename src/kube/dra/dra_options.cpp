@@ -18,12 +18,12 @@ gpurotad make the lease of each claim before its pod starts. It runs in the fore
   --ca-file FILE          CA certificates for the API server                (that of the pod)
   --memory-unit SIZE      the memory of GPUs is counted in these            (1GiB)
   --mixed                 parts of a GPU's memory and turns on it may be claimed at the same time
-  --gpus-by GIVER         who gives containers their GPUs: files (device files and the driver's libraries,
+  --gpus-by GIVER         how containers get their GPUs: files (device files and the driver's libraries,
                           mounted one by one), runtime (NVIDIA's container runtime), cdi (NVIDIA's CDI
                           description)                                      (files)
   --kubelet-dir DIR       kubelet's directory                               (/var/lib/kubelet)
   --cdi-dir DIR           where container engines look for devices          (/var/run/cdi)
-  --state-dir DIR         what outlives a restart                           (/var/lib/gpurota-dra)
+  --state-dir DIR         state that outlives a restart                      (/var/lib/gpurota-dra)
   --runtime-dir DIR       the gpurotad whose sockets are there              (/run/gpurota)
   --host-root DIR         where this machine's files are, in a container    (/)
   --interval MS           between two queries of gpurotad                   (2000)
