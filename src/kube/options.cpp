@@ -28,7 +28,7 @@ logs to stderr.
                           mounted one by one), runtime (NVIDIA's container runtime), cdi (NVIDIA's CDI
                           description)                                      (files)
   --kubelet-dir DIR       kubelet's directory                               (/var/lib/kubelet)
-  --state-dir DIR         state that outlives a restart                      (/var/lib/gpurota-kubernetes)
+  --state-dir DIR         state that outlives a restart                     (/var/lib/gpurota-kubernetes)
   --runtime-dir DIR       the gpurotad whose sockets are there              (/run/gpurota)
   --host-root DIR         where this machine's files are, in a container    (/)
   --events                write events of pods that wait for a turn, hold too much, or have lost their lease

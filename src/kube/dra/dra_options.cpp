@@ -23,7 +23,7 @@ gpurotad make the lease of each claim before its pod starts. It runs in the fore
                           description)                                      (files)
   --kubelet-dir DIR       kubelet's directory                               (/var/lib/kubelet)
   --cdi-dir DIR           where container engines look for devices          (/var/run/cdi)
-  --state-dir DIR         state that outlives a restart                      (/var/lib/gpurota-dra)
+  --state-dir DIR         state that outlives a restart                     (/var/lib/gpurota-dra)
   --runtime-dir DIR       the gpurotad whose sockets are there              (/run/gpurota)
   --host-root DIR         where this machine's files are, in a container    (/)
   --interval MS           between two queries of gpurotad                   (2000)
