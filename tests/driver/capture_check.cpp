@@ -1,6 +1,6 @@
-// What a program does beside its captures, and in them, without harming them. What the driver does
-// call by call is in abi/captures.tsv; these are the habits of programs: a library between them and
-// the driver must keep them legal.
+// Calls that programs make beside their captures, and in them, without harming them. A library
+// between a program and the driver must keep these habits legal. abi/captures.tsv has what the
+// driver does call by call.
 #include "tests/driver/api.h"
 
 #include <atomic>

@@ -1,6 +1,6 @@
-// External memory: memory that somebody else has made and pays for. What is exported here is memory
-// of the driver's own (cuMemCreate), as no other API is at hand; a driver that takes only another
-// API's skips.
+// External memory: memory that somebody else has made and is charged for. Here the driver's own
+// memory (cuMemCreate) is exported, as no other API is at hand; with a driver that takes only
+// another API's memory the checks are skipped.
 #include "abi/cuda_external.h"
 #include "tests/driver/api.h"
 #include "tests/driver/device_memory.h"

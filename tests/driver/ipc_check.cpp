@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr unsigned kLazyPeerAccess = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS;
 
-// What is told of an address.
+// The answers of the driver about an address.
 struct Told {
   bool of_current_context = false;
   CUmemoryPool pool = nullptr;
@@ -24,8 +24,7 @@ struct Told {
   std::size_t size = 0, range_size = 0, mapping_size = 0;
 };
 
-// What one process asks of the other: a call to make there, and what goes into it and comes out of
-// it.
+// A request from one process to the other: a call to make there, its arguments and its results.
 struct Request {
   CUresult (*call)(Request&) = nullptr;
   CUresult result = CUDA_ERROR_UNKNOWN;
@@ -36,8 +35,8 @@ struct Request {
   Told told = {};
 };
 
-// The process that owns the memory: a child made before the driver is initialised here. It has the
-// same code, and makes the calls that it is asked to make.
+// The process that owns the memory: a child made before the driver is initialised here. The
+// child has the same code, and makes the calls that it is asked to make.
 class Owner {
  public:
   static CUresult ask(Request& request, CUresult (*call)(Request&)) {
@@ -158,7 +157,7 @@ CUresult tell(Told& told, CUdeviceptr address) {
   return code == CUDA_SUCCESS ? cuMemGetAddressRange_v2(&told.base, &told.size, address) : code;
 }
 
-// That it is told of linear memory; a page of 2 MiB is mapped whole.
+// The answers expected of linear memory; a page of 2 MiB is mapped whole.
 void expect_linear(const Told& told, CUdeviceptr base, std::size_t size) {
   constexpr std::size_t kPage = 2 * kMiB;
   EXPECT_TRUE(told.of_current_context);

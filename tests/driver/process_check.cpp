@@ -89,7 +89,7 @@ DRIVER_CHECK(a_child_made_before_cuInit_uses_the_driver_as_its_own) {
   EXPECT_SAME(code, 0);
 }
 
-// What two processes that share an event see of each other.
+// Two processes that share an event see each other's work through it.
 struct Shared {
   CUipcEventHandle handle;
   std::atomic<bool> is_given, work_done;

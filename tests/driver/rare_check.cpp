@@ -1,5 +1,5 @@
-// What few programs use: shared pools, batches of copies and of values, attributes of streams, user
-// objects, arrays with deferred mapping, the range of mapped memory.
+// Functions that few programs use: shared pools, batches of copies and of values, attributes of
+// streams, user objects, arrays with deferred mapping, the range of mapped memory.
 #include "tests/driver/api.h"
 #include "tests/driver/device_memory.h"
 #include "tests/driver/pass_descriptor.h"
@@ -203,8 +203,8 @@ DRIVER_CHECK(a_user_object_lives_as_long_as_graphs_refer_to_it) {
   EXPECT_SAME(destroyed, 1);
 }
 
-// What the layout takes is asked of an array that has no memory; the same array with memory takes
-// that.
+// The size of the layout is asked of an array that has no memory; the same array with memory takes
+// as much.
 DRIVER_CHECK(an_array_with_deferred_mapping_tells_what_it_would_need) {
   using Needs = CUresult(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUarray, CUdevice);
   NEED(create, CUresult(CUarray*, const CUDA_ARRAY3D_DESCRIPTOR*), "cuArray3DCreate_v2");

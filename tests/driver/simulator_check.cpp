@@ -1,4 +1,4 @@
-// What only the simulator can be made to do: faults, delays, other processes at will.
+// Cases that only the simulator can produce: faults, delays, other processes at will.
 #include "tests/driver/api.h"
 
 #include <csignal>

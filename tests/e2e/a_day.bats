@@ -25,7 +25,8 @@ setup() {
 }
 teardown() { end_test; }
 
-# What a program needs on a simulated machine; a job and a filler begin with a clean environment.
+# The variables that a program needs on a simulated machine; a job and a filler begin with a clean
+# environment.
 make_program() {
   cp "$PROGRAM" gpu_program
   cat >program <<END

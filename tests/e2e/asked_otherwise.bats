@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# What people type as they know it from elsewhere, and what comes of it where they, or their machine, are unusual.
+# Commands that people type as they know them from elsewhere, and the results where the users, or
+# their machine, are unusual.
 
 load helpers
 

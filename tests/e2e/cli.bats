@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What the CLI itself does: help, version, JSON, completion, doctor, scripts, job control.
+# The CLI's own functions: help, version, JSON, completion, doctor, scripts, job control.
 
 load helpers
 
@@ -168,7 +168,7 @@ print(next(c["summary"] for c in json.load(sys.stdin)["checks"] if c["name"] == 
   gpurota run --memory 1G -- true
   wait_until says followed 'L2'
   [ "$(grep -c L1 followed)" = 1 ]
-  # What was refused is in words.
+  # The event says in words which call was refused.
   run -1 gpurota release L99
   gpurota events -n 1 | grep 'the release of a lease was refused: what it names does not exist'
 }

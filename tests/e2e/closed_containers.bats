@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# What keeps containers of root's engine from GPUs (docs/operate/strict-access.md, "Containers"): a group of control groups that opens none of their device files, as
-# DevicePolicy= of a systemd slice makes it. Of docker the same is in docker.bats.
+# A control group that opens no device files of GPUs keeps containers of root's engine from them, as
+# DevicePolicy= of a systemd slice does (docs/operate/strict-access.md, "Containers"). docker.bats
+# has the same for docker.
 
 load helpers
 load engine_helpers

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# What containers do to processes, without an engine: a pid namespace, so that a program has other numbers inside than outside, and a user namespace.
+# The effects of containers on processes, without an engine: a pid namespace, so that a program has
+# other numbers inside than outside, and a user namespace.
 
 load helpers
 

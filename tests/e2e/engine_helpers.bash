@@ -11,7 +11,7 @@ installed() {
   for name in "$@"; do command -v "$name" >/dev/null || return 1; done
 }
 
-# What a root file system needs, in ./image; /shared in a container is ./shared.
+# Makes the files of a root file system in ./image; /shared in a container is ./shared.
 make_image() {
   local folder
   mkdir -p shared image/{usr,proc,sys,dev,tmp,run,etc,shared}
@@ -106,7 +106,7 @@ case_ends_together() {
   wait_until says holder holding
   gpurota release --all-users --yes
   wait_until all_have_ended
-  # What it runs beside the program goes, too.
+  # The engine's container goes, too.
   wait_until no_containers
   in_background second contained --memory 1G -- "$PROGRAM" hold 100
   wait_until says second holding
@@ -146,7 +146,7 @@ case_another_user_inside() {
   token=$(tr '\0' '\n' <"/proc/$(pgrep -u 4711 -f 'hold 100' | head -n 1)/environ" | sed -n 's/^GPUROTA_TOKEN=//p')
   [ "${#token}" = 32 ]
   run ! grep -rqs "$token" /proc/[0-9]*/cmdline
-  # Who is in no lease and has it not gets nothing.
+  # A process that is in no lease and does not have the token gets nothing.
   run ! setpriv --reuid 4712 --clear-groups env GPUROTA_LEASE=L1 GPUROTA_TOKEN="${token//[0-9]/a}" \
     GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" LD_PRELOAD="$(sed -n 1p run/container/ld.so.preload)" "$PROGRAM" info
   [[ $output = *"another user's"* ]]
@@ -180,7 +180,7 @@ case_in_the_background() {
   wait_until no_containers
 }
 
-# What the engine starts in the container later is in the lease, too, and ends with it.
+# A program that the engine starts in the container later is in the lease, too, and ends with it.
 case_exec() {
   in_background holder contained --memory 1G -- "$PROGRAM" hold 100
   wait_until says holder holding
@@ -209,7 +209,7 @@ automatic() {
   printf '%s\n' '[automatic]' 'enabled = true' 'memory = "1G"' 'max_memory = "2G"' "$@" >gpurota.toml
   gpurota reload
 }
-# What docs/operate/container-recipes.md gives a container of an engine without CDI.
+# The options that docs/operate/container-recipes.md gives a container of an engine without CDI.
 automatic_options() {
   local folder=$GPUROTA_RUNTIME_DIR/container library
   library=$(cat "$folder/ld.so.preload")
@@ -244,7 +244,7 @@ in_turns() {
   shift 2
   in_background "$name" "$@" env "GPUROTA_DEBUG=$SHARED/$name.debug" PROBE_BUFFERS=32 "$E2E_SWAP_PROBE" torture 8 "$seed"
 }
-# It has said that it is done, and nothing that is wrong; 2: it never will.
+# 0: the program has said that it is done, and reported nothing wrong; 2: it never will.
 is_done() {
   if grep -q -e '^line' -e '^no context' "$1"; then cat "$1" && return 2; fi
   grep -q '^done$' "$1"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What gpurota says when it cannot: what happened, why, and what to do.
+# Errors of gpurota say what happened, why, and what to do.
 
 load helpers
 
@@ -151,7 +151,7 @@ refused() {
 }
 
 @test "while the driver hangs at its start, the daemon ends at once when it is told to" {
-  # Whoever opens it waits for a writer, and there is none.
+  # Opening the pipe waits for a writer, and there is none.
   mkdir driver
   mkfifo driver/libnvidia-ml.so.1
   in_background gpurotad.log env "LD_LIBRARY_PATH=$PWD/driver:$LD_LIBRARY_PATH" "${DAEMON[@]}"

@@ -10,7 +10,7 @@ remove_fillers() {
   wait_until is_off
 }
 
-# What a program needs on a simulated machine.
+# The variables that a program needs on a simulated machine.
 machine=(--env LD_LIBRARY_PATH --env GPUROTA_SIM_DIR --env E2E_DIR)
 # add_filler NAME [OPTION…] -- COMMAND…: on GPU 0, as soon as it may.
 add_filler() { gpurota filler add "$1" --gpu-ids 0 --idle-after 1s "${machine[@]}" "${@:2}"; }

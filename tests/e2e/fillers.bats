@@ -58,7 +58,7 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
 }
 
 @test "a process without a lease makes it leave, and it does not flap when that comes and goes" {
-  # It rests longer than the stranger stays away, also on a machine that is slow.
+  # The filler rests longer than the stranger stays away, also on a slow machine.
   add hold --idle-after 3s -- "$(command -v gpurota)" burn --hold --memory 88%
   wait_until holds_memory
   local i started yielded

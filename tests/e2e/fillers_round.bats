@@ -69,7 +69,7 @@ newcomer() { # returns before it has the GPU
   in_background newcomer gpurota run --gpu-ids 0 --memory 90% -- "$PROGRAM" hold 200
   NEWCOMER=$BACKGROUND_PID
 }
-# It did not go on where it was: `other` came first.
+# The first filler did not go on where it was: `other` came first.
 other_is_on_instead() {
   wait_until has_started other 1
   wait_until gone "$PID"
@@ -112,7 +112,7 @@ other_is_on_instead() {
   gpurota reload
   add_moved --grace 60s
   add_hold other
-  # It cannot be out before it goes on.
+  # A stopped filler cannot be moved out before it is continued.
   stop_process "$PID"
   newcomer
   wait_until event_is 'filler_yielded.*is moved from GPU 0 to host memory'
@@ -142,7 +142,7 @@ other_is_on_instead() {
   gpurota reload
   add_hold other
   kill -TERM "$NEWCOMER"
-  # What is ended does not go on, it starts.
+  # An ended filler would start again; only one that was moved out is resumed.
   wait_until event_is filler_resumed
 }
 

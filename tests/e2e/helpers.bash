@@ -39,7 +39,7 @@ start_daemon() {
   wait_until daemon_answers
 }
 
-# What a context costs on GPU 0 is known then.
+# After this the cost of a context on GPU 0 is known.
 learn_context_cost() { gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" info >/dev/null; }
 
 daemon_answers() {
@@ -96,7 +96,7 @@ kill_leftovers() {
   done
 }
 
-# What was started long ago may have ended, and its number be somebody else's by now.
+# A process that was started long ago may have ended, and another may have its number by now.
 kill_background() {
   local pid
   for pid in "${BACKGROUND[@]}"; do

@@ -34,7 +34,7 @@ is_freeing() { holds 'gpus[0]["freeing"] is True'; }
   grep -qE 'is being freed|in use without a lease' <<<"$output"
   gpurota run --gpu-ids 0 --memory 1G --nonblock -- "$PROGRAM" info
   run -75 gpurota run --gpu-ids 0 --swap --memory 5G --nonblock -- true
-  # What a slice is told that it can have fits.
+  # The memory that is shown as available for a slice fits.
   holds 'gpus[0]["available_bytes"] < 3 << 30 and gpus[0]["swap_available_bytes"] < 3 << 30'
 
   wait_until is_use

@@ -15,7 +15,7 @@ setup() {
   BACKGROUND+=($!)
   wait_until env GPUROTA_RUNTIME_DIR="$E2E_DIR/run2" gpurota status >/dev/null 2>&1
   write_ssh
-  # What is asked here is nobody: each host has its own.
+  # No daemon is at the local folder: each host has its own.
   export HERE=$E2E_DIR/nowhere
 }
 teardown() { end_test; }
@@ -121,7 +121,7 @@ is_reported() {
   run -137 remote run --host gpu1 -- sh -c 'kill -KILL $$'
   [ "$(remote run --host user@gpu2 -- sh -c 'echo "$CUDA_VISIBLE_DEVICES"')" != "" ]
   run -2 remote run --host gpu1 --memory nothing -- true
-  # It would wait for its own shell.
+  # The inner run would wait for its own shell.
   run -125 remote run --host gpu1 --gpu-ids 0 --nonblock -- sh -c 'env GPUROTA_RUNTIME_DIR="$E2E_DIR/run" gpurota run --gpu-ids 0 --nonblock -- true'
   run -127 remote run --host gpu1 -- no-such-command
 }

@@ -190,7 +190,8 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   gpurota reserve --gpus 1 --for 1h > /dev/null
   run -0 gpurota job add whole --gpus 2 -- sleep 600
   [[ "$output" == 'added job whole: in the queue, position 1: 0 of 2 GPUs are free for it; '* ]]
-  # What another job is to make is not looked for before; it is not said to run either.
+  # A command that another job is to make is not checked beforehand, and the job is not said to run
+  # either.
   run -1 gpurota job add later --memory 1G --after web -- ./made-by-web
   [[ "$output" == *'added job later, which cannot start: '*'./made-by-web'*'(gpurota job show later)' ]]
 }

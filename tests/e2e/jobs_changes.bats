@@ -152,7 +152,7 @@ optoins = ["--memory", "8G"]
 TOML
   run -1 gpurota job apply jobs.toml
   [[ "$output" == *'jobs.toml:8: optoins: '* ]]
-  # What only the daemon can tell.
+  # A mistake that only the daemon can find.
   sed -i 's/optoins.*/after = ["new"]/; 3a after = ["web"]' jobs.toml
   run -1 gpurota job apply jobs.toml
   [[ "$output" == *'wait for each other'* ]]

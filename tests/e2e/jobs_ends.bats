@@ -199,7 +199,7 @@ as_service() {
   wait_until logged web 'pid '
   grep -q -- '--slice=gpurota-jobs.slice' asked
   lacks sleep asked
-  # It is no child of the daemon's, and its lease is a job's all the same.
+  # The keeper is no child of the daemon's, and its lease is a job's all the same.
   [ "$(ps -o ppid= -p "$(keepers)" | tr -d ' ')" != "$DAEMON_PID" ]
   wait_until holds '[l["kind"] for l in leases] == ["job"]'
   kill_daemon

@@ -54,7 +54,8 @@ end_unbegun() {
 }
 UNBEGUN=0
 
-# round COMMAND…: a program in a container; at any moment of its start, or when it holds, the command kills. It finds the pid of gpurota run in RUN_PID.
+# round COMMAND…: a program in a container; at any moment of its start, or when it holds, the
+# command kills. RUN_PID is the pid of gpurota run.
 round() {
   local options=(--memory 1G)
   if [ $((RANDOM % 3)) = 0 ]; then options=(--swap); fi
@@ -62,7 +63,7 @@ round() {
   RUN_PID=$BACKGROUND_PID
   if [ $((RANDOM % 2)) = 0 ]; then wait_until says held holding; else sleep "0.$((RANDOM % 10))"; fi
   "$@"
-  # What was not there yet to be killed holds on.
+  # If the command came before its victim was there, the program still holds.
   wait_until released || return 1
   wait_until memory_is_back || return 1
   wait_until nobody_inside || return 1

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# What becomes of what a command leaves running, or hands to a server; and what shells of a reservation that is over are told.
+# Processes that a command leaves running, or hands to a server; and messages to shells of a
+# reservation that is over.
 
 load helpers
 
@@ -16,7 +17,7 @@ teardown() { end_test; }
 }
 
 @test "what ends with the command by itself was not left running" {
-  # It ends when the command's end closes its standard input.
+  # The child ends when the command's end closes its standard input.
   gpurota run --memory 1G -- python3 -c 'import subprocess; subprocess.Popen(["cat"], stdin=subprocess.PIPE)' 2>said
   [ ! -s said ]
 }
@@ -64,7 +65,7 @@ END
   in_terminal 'eval "$(gpurota reserve --gpu-ids 0 --for 1s)"; read -r; echo "$GPUROTA_LEASE"' 'is over' >said
   [ "$(grep -c '^gpurota: L1 is over: its time is over; if this shell still has its variables: unset GPUROTA_LEASE LD_PRELOAD CUDA_VISIBLE_DEVICES, or open a new shell$' said)" = 1 ]
   grep -x L1 said
-  # It ends with the shell, and nobody waits for it.
+  # The watcher of the shell ends with the shell, and nobody waits for it.
   in_terminal 'eval "$(gpurota reserve --gpu-ids 0 --for 1h)"; read -r; echo "$GPUROTA_LEASE"' 'L2 on GPU 0' >said
   grep -x L2 said
   wait_until no_shell_watch

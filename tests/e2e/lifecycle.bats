@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Who may die when, and what is left: the program, the CLI, the daemon, the terminal.
+# The program, the CLI, the daemon or the terminal dies at some moment: what is left?
 
 load helpers
 

@@ -1,10 +1,10 @@
 // A program that uses a GPU and then holds the lock of its own address space: locked_program FOLDER
 //
-// It is the server of a file system of its own (FUSE, in a user namespace) at FOLDER. Mapping a
-// file of it makes the kernel write back what is dirty, under that lock, and the server never
-// answers. Prints "server PID" and, when the lock is held, "held". Let go when the server ends:
-// when it is killed, or after kLongest. Whoever reads /proc/PID/cmdline of it meanwhile, ps for
-// one, waits. Exit code 77: it cannot be done here.
+// The program is the server of a file system of its own (FUSE, in a user namespace) at FOLDER.
+// Mapping a file of it makes the kernel write back what is dirty, under that lock, and the server
+// never answers. Prints "server PID" and, when the lock is held, "held". The lock is released when
+// the server ends: when it is killed, or after kLongest. Readers of the program's
+// /proc/PID/cmdline, such as ps, wait meanwhile. Exit code 77: it cannot be done here.
 #include <array>
 #include <cerrno>
 #include <csignal>

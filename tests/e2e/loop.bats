@@ -4,7 +4,8 @@
 load helpers
 load watch_helpers
 
-# What holds its lock makes others wait who look at it: it is let go first.
+# A program that holds its lock makes readers of its files in /proc wait, so the lock is released
+# first.
 teardown() {
   local server
   server=$(sed -n 's/^server //p' "${E2E_DIR:-/nonexistent}/locked" 2>/dev/null || true)

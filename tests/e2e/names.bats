@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What a user calls a lease, and their own defaults.
+# Names that users give leases, and users' own defaults.
 
 load helpers
 

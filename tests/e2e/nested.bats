@@ -106,7 +106,8 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   in_background other gpurota run --gpu-ids 1 -- sleep 600
   wait_until holds 'len(leases) == 2'
   run -75 --separate-stderr gpurota run --gpus 1 --wait 1s -- true
-  # It waits for its own end for another reservation, which does not need the shell.
+  # A reservation does not need the shell, so a request for another one may wait for the end of the
+  # shell's lease.
   run -75 --separate-stderr gpurota reserve --gpu-ids 0 --wait 1s
 }
 
@@ -183,7 +184,7 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   uuid=$(value 'gpus[1]["uuid"]')
   CUDA_VISIBLE_DEVICES=${uuid%????} gpurota run --gpu-ids 1 -- true 2>said
   [ ! -s said ]
-  # What the shell's lease has set is nobody's choice.
+  # The variable that the shell's lease has set is not a choice of the user.
   gpurota run --gpu-ids 0 -- gpurota run --gpu-ids 1 -- true 2>said
   [ ! -s said ]
   gpurota run --gpu-ids 0 -- env CUDA_VISIBLE_DEVICES=1 gpurota run -- true 2>said

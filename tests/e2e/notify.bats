@@ -9,7 +9,7 @@ teardown() { end_test; }
 
 # notifier SCRIPT: a program of the site's, which runs with /bin/sh; what it writes to "$out" is in out/NAME.
 notifier() {
-  # It runs as another user than the daemon, where that is root.
+  # The notifier runs as another user than the daemon, where that is root.
   chmod 755 .
   mkdir -p -m 777 out
   printf '#!/bin/sh\nout=%s/out\n%s\n' "$E2E_DIR" "$1" >notifier

@@ -22,7 +22,8 @@ configure() {
   PATIENCE=240
   configure '[turns]' 'host_budget = "3G"' 'pinned = "100%"'
   gpurota set --gpu-ids 0 --capacity 640M --quantum 1s
-  # First the other: what it cannot move is then known, and is not promised to the large one. It has a second context most of the time.
+  # First the other: the memory that it cannot move is then known, and is not promised to the large
+  # one. The other has a second context most of the time.
   mkfifo "$E2E_DIR/tell" "$E2E_DIR/tell_beside"
   in_background beside gpurota run --gpu-ids 0 --swap --memory 500M -- \
     sh -c 'exec env PROBE_BUFFERS=8 "$0" torture 0 5 <"$1"' "$E2E_SWAP_PROBE" "$E2E_DIR/tell_beside"
@@ -84,7 +85,7 @@ configure() {
   kill_daemon
   start_daemon
   [ "$(value 'leases[0]["gpus"][0]["oversize_bytes"]')" = "$before" ]
-  # What it has reserved is not there for another.
+  # Host memory that the lease has reserved is not available to another.
   run -125 gpurota run --gpu-ids 0 --swap --oversize --memory 4G -- true
   grep -q 'host memory is needed' <<<"$output"
 }

@@ -1,6 +1,6 @@
 // A program that finds the driver's functions past libgpurota, which is loaded: it reads the
-// symbols of the driver's file itself, as some libraries do. It stands for whatever way the library
-// does not know yet.
+// symbols of the driver's file itself, as some libraries do. The program stands for any way that
+// libgpurota does not know yet.
 //
 //   past_library MIB         holds so much, says "holding", and waits to be ended
 //   past_library MIB hook    the same, but is a tenant before: it allocates by the hooked functions first

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 
 start_python_case() {
-  # What is installed, or else the source tree: a stage of an older build has none.
+  # The installed module, or else that of the source tree: a stage of an older build has none.
   export PYTHONPATH=$E2E_PREFIX/lib/python3/dist-packages:$BATS_TEST_DIRNAME/../../python PYTHONDONTWRITEBYTECODE=1
   export PROGRAM
   make_folders

@@ -19,7 +19,7 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   wait "$BACKGROUND_PID"
   says waits 'runs on [0-9]'
   says waits 'got GPU [0-9] as L2 after [0-9]* s'
-  # It was the user's own reservation that it waited for, which it says once.
+  # The request waited for the user's own reservation, which it says once.
   [ "$(grep -c 'You hold L1 on GPU 0,1.*: gpurota run --lease L1 -- …' waits)" = 1 ]
 }
 
@@ -153,7 +153,7 @@ import json
 ways = json.load(open("json"))["alternatives"]
 assert [(way["request_id"], way["change"], way["labels"]) for way in ways] == [("R1", "memory", ["0"]), ("R1", "swap", ["0"])], ways
 END
-  # It is in the queue first, and keeps the GPU as long as it is.
+  # R1 is first in the queue, and keeps the GPU until it is cancelled.
   gpurota cancel R1
   gpurota run --nonblock --memory "$memory" -- true
   gpurota run --nonblock --swap --memory "$((size / 2))M" -- true
@@ -223,7 +223,7 @@ END
   wait_until holds "gpus[1]['held_for'] == 'R1'"
   run -75 gpurota run --nonblock --gpu-ids 1 -- true
   grep -q 'GPU 1 is free until .*, then R1 of .*, which goes first, starts there' <<<"$output"
-  # What gives it back in time may use it.
+  # A command that gives the GPU back in time may use it.
   gpurota run --nonblock --gpu-ids 1 --timeout 10s -- true
 }
 

@@ -102,7 +102,7 @@ END
   gpurota events --lease L1 >told
   grep -q 'lease_updated .*changed: .*, until ' told
   grep -q 'lease_updated .*is expired' told
-  # It yields to who waits.
+  # The expired reservation yields to a waiting request.
   gpurota run --gpu-ids 0 -- true
   wait_until gone "$pid"
 }
@@ -162,7 +162,7 @@ END
   # shellcheck source=/dev/null
   (. ./variables && [ "$(gpurota release)" = 'released L2 (GPU 1, "second")' ])
   wait_until holds "[l['lease_id'] for l in leases] == ['L1']"
-  # That of the shell is over: the other one was not meant.
+  # The shell's reservation is over: the other one was not meant.
   # shellcheck source=/dev/null
   (. ./variables && run -1 gpurota release && [[ "$output" == *'L2, which this shell is under, has ended'* ]])
   holds 'len(leases) == 1'

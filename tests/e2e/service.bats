@@ -72,7 +72,7 @@ serving() { grep -c 'gpurotad serves.*listens=systemd' "$E2E_DIR/gpurotad.log"; 
   stop_held
   [ -S run/control.sock ]
   [ -S run/tenant.sock ]
-  # It is the tests' own, or root's and everybody's.
+  # The socket is for the user of the tests, or, as root's, for everybody.
   local mode=600
   if [ "$(id -u)" = 0 ]; then mode=666; fi
   [ "$(stat -c %a run/control.sock)" = "$mode" ]
@@ -86,7 +86,7 @@ serving() { grep -c 'gpurotad serves.*listens=systemd' "$E2E_DIR/gpurotad.log"; 
   lacks 'gpurotad serves' gpurotad.log
   gpurota status >/dev/null
   grep -q 'gpurotad serves.*listens=systemd' gpurotad.log
-  # It was not given the other one, and listens there itself.
+  # The daemon was not given the tenant socket, and listens there itself.
   gpurota run --memory 1G -- "$PROGRAM" info
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # Memory of a swap lease that other processes open by its handle (cuIpcGetMemHandle): it stays, whatever turns take
-# away, and is the same for all. What each process is told to do: tests/interposer/ipc_probe.cpp.
+# away, and is the same for all. tests/interposer/ipc_probe.cpp has the commands of each process.
 
 load helpers
 load ipc_helpers

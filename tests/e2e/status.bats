@@ -178,7 +178,7 @@ marked_at() { gpurota status --memory-threshold "$1" | grep -q 'NO LEASE'; }
   local gpu state lease user size name kind
   IFS=$'\t' read -r gpu state lease user size name kind < <(grep train7 rows)
   [ "$state, $lease $user $size $name $kind" = "in use, L1 $(id -un) 1 train7 run" ]
-  # What is left of that GPU has a row of its own, with the same index.
+  # The rest of that GPU has a row of its own, with the same index.
   [ "$(awk -F'\t' -v gpu="$gpu" '$1 == gpu' rows | wc -l)" = 2 ]
   [ "$(awk -F'\t' 'NF != 7' rows | wc -l)" = 0 ]
   local title other

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What became of the daemon's files: no daemon forgets leases in silence.
+# Damage to the daemon's files: no daemon forgets leases in silence.
 
 load helpers
 
@@ -16,7 +16,7 @@ start_lease() {
   wait_until says program holding
 }
 
-# It ends at once, and says what happened and what to do.
+# The daemon ends at once, and says what happened and what to do.
 refuses_to_start() {
   run -1 timeout 20 "${DAEMON[@]}"
   [[ "$output" == *"$1"* ]]

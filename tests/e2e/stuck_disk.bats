@@ -36,7 +36,7 @@ runs() { kill -0 "$1" 2>/dev/null; }
   for _ in {1..20}; do timeout 10 gpurota status >/dev/null; done
   timeout 10 gpurota ps >/dev/null
   timeout 10 gpurota queue >/dev/null
-  # It is done, and not said to be, for the disk may still lose it.
+  # The reservation is made but not reported, as the disk may still lose it.
   holds 'len(leases) == 2'
   runs "$asker"
   [ ! -s reserved ]
@@ -66,7 +66,7 @@ runs() { kill -0 "$1" 2>/dev/null; }
   for i in {1..8}; do in_background "reserved$i" gpurota reserve --memory 512M --short; done
   wait_until holds 'len(leases) == 8'
   for i in {1..8}; do [ ! -s "reserved$i" ]; done
-  # What nobody was told is there too: a kill takes nothing that was changed.
+  # Changes that were not reported are there too: a kill loses no change.
   kill_daemon
   rm stuck
   start_daemon

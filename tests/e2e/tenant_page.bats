@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# What a tenant writes into the page that it shares with the daemon is nobody else's trouble.
+# A tenant can write anything into the page that it shares with the daemon: nobody else notices.
 
 load helpers
 
 setup() { start_daemon; }
 teardown() { end_test; }
 
-# What everybody looks at is answered, and says nothing that cannot be read.
+# All views are answered, and show nothing that cannot be read.
 all_is_shown() {
   gpurota status >/dev/null
   gpurota ps >"$E2E_DIR/table"

@@ -16,7 +16,7 @@ probe() {
     gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_SWAP_PROBE" torture "$2" "$3"
 }
 moves() { sed -n '/: evicted/p' "$E2E_DIR/$1.debug" 2>/dev/null | wc -l; }
-# It has said that it is done, and nothing that is wrong; 2: it never will.
+# 0: the program has said that it is done, and reported nothing wrong; 2: it never will.
 is_done() {
   if grep -q -e '^line' -e '^no context' "$1"; then cat "$1" && return 2; fi
   grep -q '^done$' "$1"

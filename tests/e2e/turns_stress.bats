@@ -13,7 +13,7 @@ setup() {
   RUNS=0 DONE=0 KILLED=0 EVICTED=0
   COMMAND_OF=() FILE_OF=() KILLED_OF=()
 }
-# What there was is told also by one that failed.
+# A failed run reports its counts, too.
 teardown() {
   if [ -z "${BATS_TEST_COMPLETED:-}" ]; then show_what_runs; fi
   echo "# $DONE programs ended, $KILLED were killed, $EVICTED evictions" | tee -a "${E2E_REPORT:-/dev/null}"

@@ -35,7 +35,8 @@ PROMPT = re.compile(r"^(\w+)([$#])(?: (.*))?$")
 UNTIL = re.compile(r"^<!-- until (.*) -->$")
 ADMINISTRATOR = "admin"
 
-# What varies, and what stands for it in a comparison; they apply one after the other.
+# Patterns of text that varies, and what stands for each in a comparison; the patterns apply one
+# after the other.
 VARYING = [(re.compile(pattern), stand_in) for pattern, stand_in in (
     # A time of another day is shown with its date, also when the test runs over midnight.
     (r"\b(\d{4}-\d\d-\d\d |[A-Z][a-z]{2} +\d{1,2} |[A-Z][a-z]{2} )?\d\d:\d\d(:\d\d)?\b", "TIME"),
@@ -49,7 +50,7 @@ VARYING = [(re.compile(pattern), stand_in) for pattern, stand_in in (
 )]
 # The programs of the tutorial print such a line each second.
 ROUND = re.compile(r"^(round|done:) ")
-# What a request waits for may be gone before gpurota has said so.
+# The lease that a request waits for may be gone before gpurota has said so.
 PASSING = re.compile(r" is ending(; .*)?$")
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What programs are told, whatever they ask: CUDA and NVML agree, inside a lease and about it.
+# Answers to programs: CUDA and NVML agree, inside a lease and about it.
 
 load helpers
 

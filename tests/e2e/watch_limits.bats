@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# A limit that silently does not hold: libgpurota is loaded in a program and says nothing to the daemon. It
-# is found, stopped unless the site says otherwise, and told; whoever keeps to the rules is never taken for it.
+# A limit that silently does not hold: libgpurota is loaded in a program and says nothing to the
+# daemon. Such a program is found, stopped unless the site says otherwise, and reported; a program
+# that keeps to the rules is never taken for one.
 
 load helpers
 load watch_helpers

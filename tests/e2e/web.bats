@@ -58,7 +58,7 @@ metrics_say() { get /metrics | grep -qF "$1"; }
   in_background last gpurota run --memory 1G -- "$PROGRAM" greedy 32
   wait_until says last 'goes on'
   wait_until metrics_say 'gpurota_allocations_refused_total 3'
-  # It counts what it sees itself, as all of its counters do.
+  # Each daemon counts only what it sees itself, in all of its counters.
   kill_daemon
   start_daemon
   wait_until tenant_is_back

@@ -49,7 +49,7 @@ says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
   call jar Release "{\"lease_id\": \"$lease\"}"
   status_is 200
   wait_until no_leases
-  # Who did it, and by what, is in the audit log.
+  # The audit log has the user, and that it was by the web page.
   grep '"operation":"Release"' state/audit/"$(id -u)".jsonl | grep -q '"by":"web","session":"W[0-9]*"'
   grep -q '"session":"W[0-9]*".*"operation":"SignIn"' state/audit/"$(id -u)".jsonl
 }
@@ -77,7 +77,7 @@ says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
   status_is 403
   grep -q "'gpurota web' prints another" answer
   [ ! -e stolen ]
-  # Whoever comes first is signed in; its user sees that.
+  # The first to use a link is signed in; the link's user sees that.
   gpurota web --quiet >the_link
   python3 "$CLIENT" sign-in "$(cat the_link)" stolen >answer
   status_is 200

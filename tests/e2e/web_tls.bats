@@ -36,7 +36,7 @@ import ssl, sys, urllib.request
 sys.stdout.write(urllib.request.urlopen(sys.argv[1], timeout=20, context=ssl.create_default_context(cafile="cert.pem")).read().decode())
 END
 }
-# Whose certificate is served.
+# Prints the certificate that is served, as PEM.
 served() {
   python3 - "$URL" <<'END'
 import socket, ssl, sys

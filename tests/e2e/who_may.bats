@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Who may how much: limits, administrators, and the configuration read again.
+# Rights and amounts of users: limits, administrators, and the configuration read again.
 
 load helpers
 

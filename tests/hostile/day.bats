@@ -60,7 +60,7 @@ as_a_job() {
   must gpurota job remove "day$DAYS"
 }
 
-# What each reads is what it wrote, wherever that was meanwhile.
+# Each program reads back what it wrote, wherever its memory was meanwhile.
 in_turns() {
   local one two file
   starts one env PROBE_BUFFERS=32 gpurota run --gpu-ids 1 --swap --memory 700M -- "$E2E_SWAP_PROBE" torture 3 "$RANDOM"
@@ -96,7 +96,8 @@ in_turns() {
   MALLORY=$(cat mallory) ALICE=$(cat alice)
   kill -0 "$daemon"
   says gpurotad.log 'lease made .*uid=54001'
-  # What the hostile user left behind ends; reservations of it may be there until then.
+  # Everything that the hostile user left behind ends; reservations of that user may be there until
+  # then.
   gpurota release --all-users --yes >/dev/null 2>&1 || true
   wait_until no_leases
   wait_until memory_is_back

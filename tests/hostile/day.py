@@ -50,7 +50,7 @@ def send(tenant, kind, body):
     tenant.socket.send(struct.pack("<HHI", kind, 0, 7) + body)
 
 
-# What a hostile user does, each for a second or so, in a process group of its own.
+# The actions of a hostile user, each for a second or so, in a process group of its own.
 
 def connections(chance):
     kept = []

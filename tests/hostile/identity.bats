@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Who is at the other end of a connection: the process that made it, and no later one that has its number.
+# The peer of a connection is the process that made it, and no later one that has its number.
 
 load ../e2e/helpers
 

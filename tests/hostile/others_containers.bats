@@ -141,7 +141,7 @@ tenant = wire.Tenant(); tenant.connect(); print(*tenant.automatic(), flush=True)
   run ! attacker sh -c 'echo "$1" >/proc/sys/kernel/ns_last_pid 2>/dev/null; shift; exec "$@"' sh $((VICTIM_PID - 1)) \
     env GPUROTA_LEASE=L1 GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" LD_PRELOAD="$(library)" "$PROGRAM" info
   wait_until has_processes 1
-  # It ends its own number 1, and nobody else.
+  # The attacker's kill ends number 1 of its own namespace, and nobody else.
   run ! attacker sh -c 'kill -KILL -1; kill -KILL 1; exit 3'
   kill -0 "$VICTIM_PID"
 }

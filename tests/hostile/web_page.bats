@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What one user of the page can do to the others: take its port, or their sessions.
+# Attacks of one user of the page on the others: taking its port, or their sessions.
 
 # shellcheck disable=SC2030,SC2031 # each case is a process of its own
 load ../e2e/helpers
@@ -46,7 +46,7 @@ while True:
   for _ in 1 2 3; do
     before=$(started)
     kill -KILL "$(sed -n 's/^started //p' unit | tail -n 1)"
-    # Who asks meanwhile waits, and is answered by the next one.
+    # A client that asks meanwhile waits, and is answered by the next process.
     fetch "$PORT" healthz >/dev/null
     wait_until started_again "$before"
   done

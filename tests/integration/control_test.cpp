@@ -231,7 +231,7 @@ TEST(Control, EventsWithoutMoreComeInPagesThatSayWhatIsLeftOut) {
   EXPECT_EQ(seen, newest->left_out + 1000);
 }
 
-// What is asked before a change and again after it: the answer that was kept must not be shown.
+// A question before a change and again after it: the kept answer must not be shown.
 TEST(Control, AStatusIsNeverOlderThanAChange) {
   RunningDaemon daemon;
   auto connection = daemon.connect();

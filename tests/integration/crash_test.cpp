@@ -72,7 +72,7 @@ class Client {
     (void)connection_.start_stream(request_);
   }
 
-  // What it was told last, once that is something.
+  // Waits for an answer that names a lease or a request.
   void hear() {
     for (int i = 0; i < 1000 && !(reply_.lease || reply_.request); ++i) step();
     ASSERT_TRUE(reply_.lease || reply_.request) << request_.ticket << " hears nothing";
@@ -182,7 +182,7 @@ TEST(CrashTest, AKillAtAnyWriteLosesNoLeaseAndInventsNone) {
   }
 }
 
-// What is booked and has begun; nothing while the daemon cannot tell.
+// The bookings, and those that have begun; nothing while the daemon cannot tell.
 struct Booked {
   std::size_t bookings = 0;
   std::vector<proto::Lease> leases;
@@ -217,8 +217,8 @@ bool book_soon(MortalDaemon& daemon) {
   return false;
 }
 
-// A booking is made and begins. Whoever does not hear the answer looks whether it is there. Returns
-// whether the daemon was killed.
+// A booking is made and begins. A client that does not get the answer checks whether the booking is
+// there. Returns whether the daemon was killed.
 bool booking_scenario(int crash_at, bool after) {
   MortalDaemon daemon(crash_at, after);
   for (bool made = false; !made && !::testing::Test::HasFailure();) {

@@ -1,5 +1,5 @@
-// What the daemon stands on may hang: the driver, and the account database. It does not serve
-// before it has heard of them once, and is held up by neither after that.
+// The driver and the account database may hang. The daemon does not serve before both have answered
+// once, and is held up by neither after that.
 #include "running_daemon.h"
 
 #include <gmock/gmock.h>

@@ -46,8 +46,7 @@ TEST(History, OfAGpuThatCannotBeLookedAtHasAGapAndContinuesAfterIt) {
   daemon.probe.set_error(gpu, "it has fallen off the bus");
   ASSERT_TRUE(eventually(
       [&] { return daemon.call(proto::Status{})->gpus.at(0).state == proto::GpuState::kError; }));
-  // What it was like before is not written on: a second comes in which nothing is known, and then
-  // another.
+  // The last figures are not repeated: a second comes in which nothing is known, and then another.
   ASSERT_TRUE(eventually([&] {
     const auto history = daemon.call(proto::History{});
     return history && history->gpus.size() == 1 && !history->gpus[0].points.empty() &&

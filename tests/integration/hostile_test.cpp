@@ -1,4 +1,4 @@
-// What no client of ours does. Whatever it is, it costs that client and nobody else.
+// Messages that no client of ours sends. Each may harm that client only, and nobody else.
 #include "ipc/packet.h"
 #include "ipc/unix_socket.h"
 #include "running_daemon.h"
@@ -152,7 +152,7 @@ TEST(Hostile, WhoAsksWithoutReadingIsReadNoMoreAndOthersAreServed) {
   const std::size_t sent = client.flood(call);
   EXPECT_LT(sent, 2000000u) << "it took everything";
   EXPECT_TRUE(serves(daemon));
-  // It has lost nothing: once it reads, every whole call is answered.
+  // The client has lost nothing: once it reads, every whole call is answered.
   for (std::size_t i = 0; i < sent / call.size(); ++i) {
     ASSERT_EQ(client.answer().rfind("{\"parameters\":", 0), 0u) << i;
   }

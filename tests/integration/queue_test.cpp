@@ -137,7 +137,7 @@ TEST_F(QueueTest, WhoeverWaitsIsServedInTurn) {
   EXPECT_EQ(told.request->wait_reason->code, proto::ReasonCode::kLeasedUntil);
   EXPECT_THAT(told.request->wait_reason->text, HasSubstr("reservation (L1) ends at {time}"));
   EXPECT_TRUE(told.request->wait_reason->time);
-  // What older programs show has its time already.
+  // The text that older programs show has its time already.
   EXPECT_THAT(told.request->reason, HasSubstr("reservation (L1) ends at "));
   EXPECT_THAT(told.request->reason, Not(HasSubstr("{time}")));
   EXPECT_EQ(third.next().request->position, 2);
@@ -349,7 +349,7 @@ TEST(GivenBack, AGpuThatItsUsersProgramsStillUseIsGivenToNobody) {
   Child program({"sleep", "600"});
   daemon.probe.set_process(daemon.call(proto::Status{})->gpus[0].uuid, program.pid(), gib(4));
   {
-    // Whoever waits makes the daemon look.
+    // A waiting client makes the daemon sample the GPU.
     WaitingClient waits(daemon, whole("a"));
     ASSERT_TRUE(eventually(
         [&] { return daemon.call(proto::Status{})->leases[0].gpus[0].used_bytes == gib(4); }));

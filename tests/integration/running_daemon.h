@@ -34,7 +34,7 @@ class RunningDaemon {
   void stop();
   // As after SIGTERM: it ends in order.
   void finish();
-  // What the next Reload reads.
+  // The text that the next Reload reads.
   void set_config_text(std::string text);
 
   std::string control_socket() const { return dir_.file("control.sock"); }
@@ -56,7 +56,8 @@ class RunningDaemon {
   const std::shared_ptr<FakeAccounts> database = std::make_shared<FakeAccounts>();
   FakeAccounts& accounts = *database;
   MemoryStore store;
-  // What the kernel is said to count for each process: tests have numbers in the place of memory.
+  // The host memory of each process that the kernel is said to count: tests set numbers instead of
+  // using memory.
   std::atomic<std::uint64_t> host_memory{gib(1024).count()};
   std::chrono::milliseconds patience{30000};  // of the next start() with what hangs
 

@@ -29,7 +29,7 @@ void expect_bounded(const char* what) {
   steps::forget_most();
 }
 
-// A process below so many others, each the child of the one before. They end with this.
+// A process below so many others, each the child of the one before. All end with this object.
 class DeepTree {
  public:
   explicit DeepTree(int depth) {

@@ -1,4 +1,4 @@
-// What a process says that it has when it connects: no more is believed than it can have.
+// A process says what it has when it connects: no more is believed than it can have.
 #include "swap_fixture.h"
 
 #include <gtest/gtest.h>

@@ -21,7 +21,7 @@ namespace gpurota::testing {
 
 class SwapClient {
  public:
-  // What it says of itself in SWAP_HERE, for one GPU.
+  // The client's own figures in SWAP_HERE, for one GPU.
   struct Has {
     Bytes movable, resident, wired;
     bool gate_open = false;
@@ -64,8 +64,8 @@ class SwapClient {
   };
   std::optional<Opened> open(const gpurota_shared_name& name);
   void ask_to_open(const gpurota_shared_name& name);
-  // From SWAP_HERE on others may open its memory under this key. What it is asked for it writes
-  // into the socket that came with the question: the address of the name.
+  // From SWAP_HERE on others may open its memory under this key. The client answers a question by
+  // writing the address of the name into the socket that came with the question.
   void set_key(std::uint64_t key);
   // As if the connection had broken.
   void disconnect();
@@ -77,7 +77,7 @@ class SwapClient {
   std::optional<gpurota_msg_swap_terms> terms();
   Has has();
 
-  // What no library says.
+  // Messages that no library sends.
   void send_status(std::uint32_t gate_seq);
   // With a descriptor, which no tenant sends.
   void send_status(std::uint32_t gate_seq, int descriptor);

@@ -1,4 +1,4 @@
-// What tenants of swap leases say that is not so, or that nobody asked for.
+// Tenants of swap leases send false messages, or messages that nobody asked for.
 #include "swap_fixture.h"
 
 #include <gtest/gtest.h>

@@ -164,7 +164,7 @@ TEST_F(SwapLimitsTest, WhoNoLongerFitsBesideStrangersWaitsIsToldAndHoldsUpNobody
   EXPECT_TRUE(eventually([&] { return holds(large); }));
 }
 
-// What does not fit already is no reason against what is set.
+// A lease that no longer fits anyway is no reason to refuse a setting.
 TEST_F(SwapLimitsTest, AQuantumIsSetAlsoWhereALeaseNoLongerFits) {
   const LeaseId large = make_lease();
   SwapClient a(daemon.tenant_socket());
@@ -212,7 +212,7 @@ TEST_F(SwapLimitsTest, WhoComesBackUnderALoweredLimitKeepsWhatItHasAndIsBoundedI
   EXPECT_EQ(a->grow(mib(64)), GPUROTA_REFUSED_LIMIT);
 }
 
-// It says what it was granted for its context; what that takes it never learns.
+// The program reports what it was granted for its context; it never learns what the context takes.
 TEST_F(SwapLimitsTest, AContextWhoseProgramComesBackIsCountedAtWhatItTakes) {
   const LeaseId id = make_lease();
   SwapClient first(daemon.tenant_socket());

@@ -132,7 +132,7 @@ TEST_F(TracedTest, AProgramAtABreakpointKeepsWhatNobodyNeedsAndLosesItsLeaseForW
   ASSERT_TRUE(eventually([&] { return was_told("of it is stopped"); }));
   EXPECT_FALSE(other.answered(more));
   EXPECT_TRUE(eventually([&] {
-    // Who traces a thread has to hear of its end.
+    // A tracer has to wait for the end of each thread that it traces.
     for (const pid_t thread : threads) (void)::waitpid(thread, nullptr, __WALL | WNOHANG);
     return !is_there(kept);
   }));

@@ -47,7 +47,7 @@ const char* grow(WireTenant& tenant, const std::string& bytes) {
   return grown && grown->status == GPUROTA_OK ? "granted" : "refused";
 }
 
-// It is whose it is to be when its pid is told.
+// The child has its final user before its pid is told.
 pid_t make_child(bool nobody) {
   int ends[2];
   if (::pipe(ends) != 0) return 0;

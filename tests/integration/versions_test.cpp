@@ -12,7 +12,7 @@
 namespace gpurota::testing {
 namespace {
 
-// What the first release sent. A message may grow, but what it had then must be enough for ever.
+// Sizes that the first release sent. A message may grow, but these sizes must be enough for ever.
 constexpr std::size_t kFirstHello = 584;
 constexpr std::size_t kFirstGrow = 40;
 constexpr std::size_t kFirstReturn = 24;

@@ -1,4 +1,4 @@
-// Who may what, through the control socket: limits, administrators, reloads.
+// Rights of users, through the control socket: limits, administrators, reloads.
 #include "running_daemon.h"
 
 #include <gmock/gmock.h>

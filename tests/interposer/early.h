@@ -1,4 +1,4 @@
-// What early_library.cpp finds of the driver while the program is being loaded, for
+// The driver functions that early_library.cpp finds while the program is being loaded, for
 // early_probe.cpp.
 #pragma once
 

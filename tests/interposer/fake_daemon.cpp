@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kAnswerMs = 2000;
 
-// What a newer daemon has appended to each of its messages.
+// The bytes that a newer daemon has appended to each of its messages.
 std::atomic<std::size_t> g_tail{0};
 
 template <typename Message>
@@ -130,7 +130,7 @@ void FakeDaemon::serve() {
     std::lock_guard lock(mutex_);
     if (stopping_) return;
     if (polled[1].revents != 0) accept_tenant();
-    // Who has gone was gone before the others asked.
+    // Tenants that have ended were gone before the others asked, so they come first.
     std::stable_partition(polled.begin() + 2, polled.end(),
                           [](const pollfd& p) { return (p.revents & POLLHUP) != 0; });
     for (std::size_t i = 2; i < polled.size(); ++i) {

@@ -27,7 +27,7 @@ struct FakeGpu {
   std::uint64_t limit = 0;
 };
 
-// What a tenant said in its HELLO.
+// The HELLO of a tenant.
 struct SeenHello {
   std::uint64_t lease = 0;
   std::string token;
@@ -59,7 +59,7 @@ class FakeDaemon {
 
   void misbehave(Mischief mischief, std::uint32_t refusal = 0);
   void set_limit(int slot, std::uint64_t limit);
-  // What a program without a lease is answered: lease 12 and this token, or why not.
+  // The answer to a program without a lease: lease 12 and this token, or why not.
   void give_automatically(std::uint32_t status, const std::string& token,
                           const std::string& visible);
   int asked_for_leases() const;

@@ -1,4 +1,4 @@
-// What a test asks of the fake daemon.
+// The questions of a test to the fake daemon.
 #include "fake_daemon.h"
 
 namespace gpurota::interposer_test {

@@ -193,7 +193,8 @@ DRIVER_CHECK(memory_bound_to_a_multicast_object_is_charged_until_it_is_unbound) 
   EXPECT_OK(cuMemAddressFree(range, kSize));
 }
 
-// It is its maker's, who pays until it lets go; what is mapped of it is nobody's to credit.
+// External memory is charged to its maker until the maker releases it; mappings of it are credited
+// to nobody.
 DRIVER_CHECK(external_memory_is_charged_to_its_maker_however_often_it_is_imported) {
   const auto import =
       function<CUresult(CUexternalMemory*, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC*)>(

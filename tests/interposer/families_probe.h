@@ -1,4 +1,4 @@
-// What the two parts of probe_families share. The program's threads.
+// Shared by the two parts of probe_families. The program's threads.
 #pragma once
 
 #include "tests/driver/api.h"

@@ -1,5 +1,5 @@
-// What every test of libgpurota has: a simulated machine with two GPUs of 8 GiB, and a fake daemon
-// whose lease is 256 MiB of the first one.
+// The base of every test of libgpurota: a simulated machine with two GPUs of 8 GiB, and a fake
+// daemon whose lease is 256 MiB of the first one.
 #pragma once
 
 #include "fake_daemon.h"

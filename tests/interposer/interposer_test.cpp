@@ -248,7 +248,7 @@ TEST_F(InterposerTest, ExplainsItselfWhereDebugSays) {
   EXPECT_NE(text.find("refused"), std::string::npos);
 }
 
-// What holds of the driver holds of it under a limit: its own conformance programs.
+// Under a limit the driver's own conformance programs pass as without one.
 class DriverUnderALimit : public InterposerTest,
                           public ::testing::WithParamInterface<const char*> {};
 

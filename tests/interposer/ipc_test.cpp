@@ -160,8 +160,7 @@ TEST_F(SharedMemory, OfASwapLeaseIsSharedAsDescriptorsWhileTurnsAreTakenAway) {
   EXPECT_EQ(swap.bad(), "");
 }
 
-// What cuMemAlloc gave in a lease whose memory moves: a handle of ours, which stands in for the
-// driver's.
+// Memory of cuMemAlloc in a lease whose memory moves has a handle of ours in place of the driver's.
 class SharedSwapMemory : public SharedMemory {
  protected:
   static constexpr std::uint64_t kContext = 100 * kMiB;  // as SwapBehaviour says
@@ -211,7 +210,7 @@ TEST_F(SharedSwapMemory, OfMoreBlocksThanOneAnswerBringsIsWhole) {
   EXPECT_EQ(swap->bad(), "");
 }
 
-// They share a page with others, and the page stays for as long as any of them lives.
+// Small allocations share a page, and the page stays for as long as any of them lives.
 TEST_F(SharedSwapMemory, ThatIsSmallIsOpenedWhereItBegins) {
   const auto swap = start_daemon();
   const auto owner = start_process();

@@ -350,7 +350,7 @@ void second_try() {
   exhaust();
 }
 
-// What a child that executes another program is shown.
+// The environment of a child that executes another program.
 void variables() {
   EXPECT(cu.init(0) == CUDA_SUCCESS);
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");

@@ -221,7 +221,7 @@ bool SwapDaemon::on_call(Tenant& tenant) {
   }
   const bool asks = header.type == GPUROTA_MSG_QUERY || header.type == GPUROTA_MSG_CONTEXTS;
   if (asks && parse(packet, size, &query)) {
-    // What it said before it asked, on the other socket.
+    // First the messages that the tenant sent on the other socket before it asked.
     return (!tenant.event || on_event(tenant)) && info(tenant, query.slot, header.seq);
   }
   if (header.type == GPUROTA_MSG_PROCESSES && parse(packet, size, &processes)) {

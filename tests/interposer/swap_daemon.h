@@ -3,7 +3,7 @@
 // gate, lets submissions through while it does not drain, evicts some or all memory, restores it,
 // opens again.
 //
-// It keeps books as the daemon does, and counts what does not agree with them.
+// The test's daemon keeps books as the real one does, and counts what does not agree with them.
 #pragma once
 
 #include "abi/page.h"

@@ -1,4 +1,4 @@
-// What a lease has in host memory beyond the limit of its GPU: another part of swap_daemon.cpp.
+// Host memory of a lease beyond the limit of its GPU: another part of swap_daemon.cpp.
 #include "fake_wire.h"
 #include "swap_daemon.h"
 

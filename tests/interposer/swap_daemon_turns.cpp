@@ -1,4 +1,4 @@
-// What happens to a tenant by itself: the gate orders and moves of turns. Another part of
+// The gate orders and moves of turns, which a tenant gets without asking. Another part of
 // swap_daemon.cpp.
 #include "fake_wire.h"
 #include "swap_daemon.h"
@@ -72,7 +72,7 @@ void SwapDaemon::restore(Tenant& tenant, bool all) {
   }
 }
 
-// What comes next for one tenant, if it is time for it.
+// Makes the next step of one tenant, if it is time for it.
 void SwapDaemon::step(Tenant& tenant) {
   const bool in_time = Clock::now() >= tenant.next;
   const bool drained = tenant.status.gate_seq == tenant.gate_seq && tenant.status.busy == 0;

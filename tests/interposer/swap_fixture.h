@@ -1,4 +1,4 @@
-// What tests of swap tenants have besides: a daemon that takes turns away, and swap_probe.
+// The base of tests of swap tenants, which adds a daemon that takes turns away, and swap_probe.
 #pragma once
 
 #include "fixture.h"

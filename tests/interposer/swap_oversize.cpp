@@ -1,6 +1,6 @@
 // A CUDA program with more memory than its lease has of the GPU: one allocation that fits nowhere
-// in one piece, many that come after, and some that it maps itself. It knows every byte, and looks
-// at all of them in the end.
+// in one piece, many that come after, and some that it maps itself. The program
+// knows every byte, and checks all of them at the end.
 #include "tests/driver/device_memory.h"
 #include "tests/interposer/swap_probe.h"
 

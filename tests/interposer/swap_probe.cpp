@@ -54,7 +54,7 @@ void use_linear(CUcontext context, unsigned seed) {
       if (!OK(cuMemsetD32Async(to.address, to.value, to.size / 4, stream))) return;
     }
     if (random() % 3 != 0) continue;
-    // What is still in flight must be over when it is freed.
+    // Work on a buffer that is still in flight must be over when the buffer is freed.
     const std::size_t gone = random() % buffers.size();
     if (!OK(cuMemsetD32Async(buffers[gone].address, 0, buffers[gone].size / 4, stream))) return;
     if (!OK(cuMemFree_v2(buffers[gone].address))) return;
@@ -238,7 +238,7 @@ int torture(double seconds, unsigned seed, bool two_gpus) {
   return 0;
 }
 
-// What the program is told of its memory, resident or not.
+// Checks what the program is told of its memory, resident or not.
 int answers() {
   if (!OK(cuInit(0))) return 1;
   const WithContext with;

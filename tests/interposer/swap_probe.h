@@ -1,4 +1,4 @@
-// What the programs in swap leases share: how they say what was wrong, and how they are told to go
+// Shared by the programs in swap leases: how they say what was wrong, and how they are told to go
 // on; and the parts of swap_probe, when it ends. Any thread.
 #pragma once
 
@@ -96,11 +96,11 @@ int freed_behind_work();
 int freed_by_a_stranger();
 int freed_in_another_stream();
 int pool_figures();
-// It has memory when it ends, and takes its time.
+// Ends slowly, with memory.
 int end_slowly();
 // The program's own virtual memory (swap_probe_vmm.cpp).
 void use_vmm(CUcontext context, unsigned seed);
-// What is told of it, resident or not; `wait` returns once it has been away.
+// Checks the answers about mapped memory, resident or not; `wait` returns once it has been away.
 void ask_of_vmm(void (*wait)());
 // Memory that is mapped once, with something in it.
 class Orphan {

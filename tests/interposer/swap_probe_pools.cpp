@@ -151,8 +151,8 @@ int freed_behind_work() {
   return 0;
 }
 
-// As PyTorch's threads do: what one stream frees another still uses. That is wrong, and the
-// driver's pools forgive it, as what they have been given back stays mapped.
+// As PyTorch's threads do: what one stream frees another still uses. Such use is wrong, but
+// works with the driver's pools, as freed memory of a pool stays mapped.
 int freed_in_another_stream() {
   if (!OK(cuInit(0))) return 1;
   WithContext with;

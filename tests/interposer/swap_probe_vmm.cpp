@@ -128,7 +128,7 @@ bool use_aliases(CUstream stream, Random& random) {
   return OK(cuMemUnmap(range + 2 * size, size)) && OK(cuMemAddressFree(range, 3 * size));
 }
 
-// What was exported does not move any more; who imports it sees the same bytes.
+// Exported memory does not move any more; an importer sees the same bytes.
 bool use_exported(CUstream stream, Random& random) {
   constexpr std::size_t kSize = 6 * kMiB;
   const auto prop = device_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);

@@ -1,6 +1,6 @@
 // A CUDA program as an inference server is one: most of its memory never changes, some changes all
-// the time, and now and then a single byte of the former does. It knows what must be where, and
-// looks at all of it in the end.
+// the time, and now and then a single byte of the former does. The program knows
+// what must be where, and checks all of it at the end.
 #include "tests/interposer/swap_probe.h"
 
 #include <cstdio>

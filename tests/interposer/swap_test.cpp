@@ -107,7 +107,7 @@ TEST_F(SwapTest, WhatIsExportedOrBoundIsWiredFromThenOn) {
   expect_good_end(*probe);
 }
 
-// What the program mapped itself is there without a context, but nobody can copy it then.
+// Memory that the program mapped itself outlives contexts, but without one nobody can copy it.
 TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextWaitsForOneOutsideTheBooks) {
   SwapBehaviour behaviour{};
   start_swap_daemon(behaviour);
@@ -147,8 +147,7 @@ TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextCanBeFreed) {
   expect_good_end(*probe);
 }
 
-// What such a device has registered it reads and writes by itself, and no call of the driver's
-// tells.
+// Such a device reads and writes registered memory by itself, and no call of the driver tells so.
 TEST_F(SwapTest, NothingIsEvictedWhileAnRdmaDeviceIsOpen) {
   SwapBehaviour behaviour{};
   start_swap_daemon(behaviour);
@@ -246,24 +245,25 @@ TEST_F(SwapTest, MemoryThatIsGrantedAndCannotBeMadeNowIsGivenBackAndAskedForAgai
   EXPECT_EQ(swap_->bad(), "");
 }
 
-// What differs on purpose: memory of pools moves, so nothing is kept for later; and an allocation
+// Intended differences: memory of pools moves, so nothing is kept for later; and an allocation
 // during a capture succeeds rather than ending it.
 const std::set<std::string> kDifferences = {
     "a_threshold_keeps_memory_until_it_is_trimmed",
     "an_allocation_during_a_global_capture_is_refused_and_ends_it",
-    // What is left of the lease, not of the GPU: its maker no longer pays for what others keep.
+    // Free memory is that of the lease, not of the GPU: a maker is not charged for what others
+    // keep.
     "external_memory_of_another_process_is_its_makers_and_lives_as_long_as_it_is_imported",
     "a_mapped_buffer_shows_the_same_bytes_and_is_counted_once",
     "memory_that_is_freed_while_it_is_open_stays_until_it_is_closed",
     // A lease does not pay for what nobody but a descriptor keeps.
     "memory_that_only_a_descriptor_keeps_stays",
-    // It goes with the page that it shares with others of its process.
+    // Small memory is freed with the page that it shares with others of its process.
     "nothing_comes_to_lie_where_small_memory_was_freed_while_it_is_open",
     // All that moves can be shared.
     "only_linear_memory_of_the_process_itself_has_a_handle"};
 
-// What holds of the driver holds of it under a swap lease: its own conformance programs,
-// undisturbed, and with turns taken away all the time.
+// Under a swap lease the driver's own conformance programs pass as without one, undisturbed, and
+// with turns taken away all the time.
 class DriverUnderSwap : public SwapTest, public ::testing::WithParamInterface<const char*> {
  protected:
   void check(const SwapBehaviour& behaviour) {

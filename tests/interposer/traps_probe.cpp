@@ -65,7 +65,7 @@ std::vector<char*> run_self(const char* scenario) {
   return {program_arguments[0], const_cast<char*>(scenario), nullptr};
 }
 
-// What to execute to be this program again: under emulation it has to be said.
+// The file that is this program: under emulation the environment has to name it.
 const char* self() {
   const char* said = std::getenv("PROBE_SELF");
   return said != nullptr ? said : "/proc/self/exe";
@@ -287,7 +287,7 @@ void closed_again() {
   exhaust();
 }
 
-// What is not there stays not there, and dlerror says so.
+// Functions that do not exist are still not found, and dlerror says so.
 void missing_functions() {
   void* library = ::dlopen("libcuda.so.1", RTLD_NOW);
   ::dlerror();

@@ -67,7 +67,7 @@ std::vector<Family> families() {
   };
 }
 
-// What could be had, in MiB; below zero: a call failed.
+// The memory that could be allocated, in MiB; below zero: a call failed.
 double fill(const Family& family) {
   std::vector<Taken> taken;
   Taken next;

@@ -34,7 +34,7 @@ struct StreamCall {
   bool made_only = false;  // not for the default streams
 };
 
-// What is allocated in the capture is a node's, and ends with the graph.
+// Memory allocated in the capture belongs to a node, and ends with the graph.
 CUresult allocated(Scene& s, CUstream stream, CUdeviceptr pointer, CUresult result) {
   if (result == CUDA_SUCCESS && !s.takes_part(stream)) s.async_pointer = pointer;
   return result;
@@ -177,7 +177,7 @@ const StreamCall kWork[] = {
      nullptr, nullptr, true},
 };
 
-// What a null stream means in a program that is built for a default stream of each thread.
+// The variants that a program calls which is built for a default stream of each thread.
 const Call kPerThread[] = {
     {"cuEventRecord_ptsz",
      "own stream",

@@ -55,7 +55,7 @@ std::vector<Call> all_calls(const std::string& only) {
     std::fprintf(stderr, "the driver has no %s\n", call.function);
     return true;
   });
-  // What may leave a capture behind that nobody can end comes last.
+  // Calls that may leave a capture behind that nobody can end come last.
   std::stable_partition(calls.begin(), calls.end(), [](const Call& call) {
     return std::string(call.function) != "cuStreamDestroy_v2";
   });

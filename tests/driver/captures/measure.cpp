@@ -111,7 +111,7 @@ class Measurer {
     if (cell.call->inside) cell.call->inside(s);
   }
 
-  // What the joined stream has done so far comes before the end of the capture.
+  // Joins the other stream's work back into the capturing stream before the capture ends.
   void come_back() {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     (void)cuStreamIsCapturing(scene_.joined, &status);

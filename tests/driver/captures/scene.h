@@ -1,5 +1,5 @@
-// What stands ready when a call is measured: three streams, of which one captures, events, memory
-// of each family; and what the call makes or takes away. One per process that measures; its
+// The objects that are ready when a call is measured: three streams, of which one captures, events,
+// memory of each family; and what the call makes or takes away. One per process that measures; its
 // measuring thread and the one that makes the call use it in turns.
 #pragma once
 
@@ -65,7 +65,7 @@ struct Scene {
   CUcontext new_context = nullptr;
   int pushed = 0;  // how often the context is current beyond the first time
 
-  // What a step before the call needs to succeed; a cell with one that does not is not measured.
+  // Each step before the call must succeed; a cell with one that does not is not measured.
   void need(CUresult result) { good = good && result == CUDA_SUCCESS; }
   bool good = true;
   bool takes_part(CUstream which) const { return which == capturing || which == joined; }
