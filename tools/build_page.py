@@ -23,9 +23,9 @@ FILES = [
     ("/icon.svg", "icon.svg", "image/svg+xml"),
     ("/licences.txt", "out/licences.txt", "text/plain; charset=utf-8"),
 ]
-# What is in the bundle, whose licences ask that their notices are given along.
+# The packages in the bundle, whose licences ask that their notices are given along.
 BUNDLED = ["preact", "uplot"]
-# What a browser has to load before it shows something, compressed.
+# The compressed size that a browser has to load before it shows something.
 MOST_BYTES = 150 * 1024
 HEAD = """// Made by tools/build_page.py.
 #include "web/page_assets.h"

@@ -85,7 +85,7 @@ ROOMS = {
         ROOT: ["users", "gpus", "leases", "history", "notices", "tenants", "watch", "supervised", "control"],
     },
 }
-# What any *_test.cpp or *_test.h may include besides what its module may.
+# Modules that any *_test.cpp or *_test.h may include besides those of its module.
 FOR_TESTS = ["base", "abi", "core", "testing"]
 
 # A header that is heavy or ties to one subsystem: the modules whose .cpp files may include it.
@@ -109,7 +109,8 @@ NOT_IN_PURE = (r"thread|mutex|shared_mutex|condition_variable|future|iostream|fs
 # Reading its one file is what config is for.
 PURE_EXCEPTIONS = {("config", "fstream"), ("config", "fcntl.h"), ("config", "sys/stat.h")}
 LOG_HEADER = "base/log.h"
-# What a library inside other people's programs may use of C++: nothing that needs libstdc++.so.
+# Headers of C++ that a library inside other people's programs may use: nothing that needs
+# libstdc++.so.
 INTERPOSER_CXX = ["atomic", "cerrno", "climits", "csignal", "cstdarg", "cstddef", "cstdint", "cstdio",
                   "cstdlib", "cstring", "ctime", "limits", "type_traits", "utility"]
 # Slow to compile or to start, or superseded by ours.

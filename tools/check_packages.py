@@ -20,15 +20,16 @@ import check_layers  # noqa: E402
 
 CONFIGURATION = "packaging/gpurota.toml"
 SPEC = "packaging/rpm/gpurota.spec"
-# What is elsewhere in the RPMs than in the Debian packages: see packaging/portable/stage.sh and the preset portable.
+# Files that are elsewhere in the RPMs than in the Debian packages: see packaging/portable/stage.sh
+# and the preset portable.
 RPM_PLACES = {
     "usr/lib/x/gpurota/": "usr/lib/gpurota/",
     "usr/lib/python3/dist-packages/": "usr/share/gpurota/python/",
     "usr/share/zsh/vendor-completions/": "usr/share/zsh/site-functions/",
 }
-# What stage.sh adds to what CMake installs.
+# Files that stage.sh adds to those that CMake installs.
 RPM_ONLY = {"usr/lib/systemd/system/gpurota-web.service.d"}
-# What the RPMs have not, as the portable build has no gRPC.
+# Files that the RPMs lack, as the portable build has no gRPC.
 DEBIAN_ONLY = re.compile("usr/(sbin/gpurota-(device-plugin|dra)|share/man/man8/gpurota-(device-plugin|dra).8|share/gpurota/kubernetes/.*|"
                          "lib/systemd/system/gpurota-device-plugin.service)$")
 # Every Debian system that builds packages has it.
@@ -51,7 +52,7 @@ def check_version(root):
     if not version or not entry:
         yield "CMakeLists.txt, debian/changelog: no version found; has one of them changed its form?"
         return
-    # What Debian adds for itself: ~, + or - and more.
+    # Debian appends ~, + or - and more.
     if re.split(r"[~+-]", entry.group(1))[0] != version.group(1):
         yield "debian/changelog: begins with %s, but CMakeLists.txt is of %s: add an entry" % (entry.group(1), version.group(1))
     date = re.search(r"^ -- .+ <\S+>  (.+)$", read(root, "debian/changelog"), re.MULTILINE)

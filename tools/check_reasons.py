@@ -19,7 +19,7 @@ SUFFIXES = (".cpp", ".h", ".ts", ".tsx", ".py")
 MAKERS = ("src/core/reason.h", "src/core/reason.cpp", "src/lease/reason.cpp", "src/filler/place_reason.cpp")
 # One for each language.
 FILLERS = ("src/client/reason_text.cpp", "src/web/page/reasons.ts", "python/gpurota/reasons.py")
-# What is in the way on each GPU, which refusal_reason() of lease/reason.h takes.
+# Files that find the obstacles on each GPU, which refusal_reason() of lease/reason.h takes.
 OBSTACLES = ("src/lease/admission.cpp", "src/lease/placement.cpp", "src/lease/planner.cpp")
 # The same reason in another notation.
 CARRIERS = ("src/daemon/control/wire_reason.cpp", "src/web/page_json.cpp")

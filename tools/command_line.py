@@ -18,7 +18,8 @@ import tomllib
 WIDTH = 79
 COLUMN = 24  # where the text of an option begins
 MARK = "Made by tools/command_line.py from src/cli/commands.toml: edit that."
-# What `complete` and `arguments` may be, besides a list of words: how each shell completes it.
+# The values of `complete` and `arguments`, besides a list of words: each shell completes them in
+# its own way.
 NAMES = ("leases", "requests", "jobs", "fillers", "gpus", "models", "classes")  # `gpurota __complete` knows them
 OTHERS = ("files", "directories", "variables", "users", "hosts", "command", "commands")
 OPTION_KEYS = {"called", "letter", "value", "many", "complete", "only", "short", "help", "man"}
@@ -171,7 +172,7 @@ def usage_lines(name, usages):
     lines = []
     for at, usage in enumerate(usages):
         lead = ("usage: gpurota " if at == 0 else "       gpurota ") + name + " "
-        # What is in brackets stays together.
+        # Text in brackets stays together.
         words = re.sub(r"\[[^][]*(?:\[[^][]*\][^][]*)*\]", lambda m: m.group().replace(" ", "\0"), usage)
         lines += [line.replace("\0", " ").rstrip() for line in wrap(words, " " * len(lead), lead)] or [lead.rstrip()]
     return lines

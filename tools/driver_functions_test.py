@@ -51,7 +51,8 @@ class DriverFunctions(unittest.TestCase):
         self.assertGreater(sum(row.use == "hook" for row in rows), 40)
 
     def test_the_oldest_driver_that_works_is_the_one_doctor_asks_for(self):
-        # What serves a feature that is newer itself, or is left to NVML where it is missing.
+        # Functions for a feature that is newer itself, or that is left to NVML where they are
+        # missing.
         optional = {"cuCtxFromGreenCtx", "cuCtxRecordEvent", "cuMemGetDefaultMemPool", "cuArrayGetMemoryRequirements",
                     "cuMipmappedArrayGetMemoryRequirements"}
         rows = driver_functions.read_rows(check_driver_functions.DEFAULT_LIST)

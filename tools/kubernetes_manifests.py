@@ -24,7 +24,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDER = os.path.join(ROOT, "packaging", "kubernetes")
 CHART = os.path.join(FOLDER, "chart")
 NAMESPACE = "gpurota"
-# What each file is for, the values that it has beside the default ones, and the templates that it is made of.
+# The purpose of each file, the values that it has beside the default ones, and the templates that
+# it is made of.
 FILES = {
     # By itself: who deletes what one of the others has made keeps the rest.
     "namespace.yaml": ("The namespace of gpurota, for the other manifests.", {}, ()),

@@ -1,5 +1,5 @@
 // Whatever a peer sends on the control socket: split into messages, judged as a call and as each
-// kind of answer. What is accepted survives being written and read again; what is refused is
+// kind of answer. An accepted message survives being written and read again; a refused one is
 // answered with an error that a client can read.
 #include "ipc/framer.h"
 #include "proto/codec.h"

@@ -1,5 +1,6 @@
-// What a tenant may send: any bytes as packets, and the ledger behind them. The input is a sequence
-// of packets, each with its length in front; those that parse are acted on as the daemon would.
+// Feeds any bytes as a tenant's packets to the parser and the ledger behind it. The input is a
+// sequence of packets, each with its length in front; those that parse are acted on as the daemon
+// would.
 #include "daemon/tenants/tenant_messages.h"
 #include "lease/grant_book.h"
 

@@ -1,5 +1,5 @@
-// What another machine answers, and foreign text on its way to the page: what is shown of it is one
-// line of JSON that is UTF-8, and has nothing a browser could take for markup.
+// Answers of another machine, and foreign text on its way to the page: the page gets one line of
+// JSON that is UTF-8, and has nothing a browser could take for markup.
 #include "base/text.h"
 #include "web/fleet.h"
 #include "web/history_json.h"
@@ -31,7 +31,7 @@ void check_totals(const web::Totals& totals) {
   require(totals.models.size() <= web::Totals::kMostModels);
   const std::string text = web::totals_json(totals);
   check_json(text);
-  // What is passed on is read again as the same, as long as it is not too long by what was escaped.
+  // Text that is passed on is read again as the same, unless escapes have made it too long.
   if (text.size() > web::Totals::kMostBytes) return;
   const auto again = web::parse_totals(text);
   require(again.has_value() && web::totals_json(*again) == text);

@@ -36,8 +36,8 @@ CASES = {
     "cupy": ("CuPy", ""),
     "numba": ("numba", ""),
 }
-# What the driver takes by itself is charged when it is seen (docs/design/memory.md), so a library that
-# loads its code late may be above the limit by that much for one watch period.
+# Memory that the driver takes by itself is charged when it is seen (docs/design/memory.md), so a
+# library that loads its code late may be above the limit by that much for one watch period.
 LATE_MIB = 128
 USABLE = 0.95
 

@@ -57,7 +57,7 @@ __global__ void make_input(float* p, size_t count) {
   }
 }
 
-// What the library computes: `out` of `in`, kCount floats each.
+// Computes `out` from `in` by the library, kCount floats each.
 class Library {
  public:
 #if defined(WITH_CUBLAS)

@@ -12,10 +12,12 @@ for program in gpurotad gpurota gpurota-keeper; do
     grep -vE '/(libc|libm|libpthread|libdl|librt|ld-linux[^/]*)\.so' |
     while read -r library; do cp -n "$library" "$out/lib/bundled/"; done
 done
-# It needs libc only. `gpurota` finds it on PATH, as it does not know where it is itself (see below).
+# gpurota-burn needs libc only. `gpurota` finds it on PATH, as `gpurota` does not know its own
+# folder (see below).
 if [ -x "$build/bin/gpurota-burn" ]; then strip -o "$out/bin/gpurota-burn" "$build/bin/gpurota-burn"; fi
-# What gpurotad starts is ours, so its environment may say where its libraries are; and it finds
-# libgpurota.so, gpurota-keeper and gpurota from its own path. What gpurota runs must find its own libraries.
+# gpurotad starts only our programs, so its environment may say where its libraries are; and it
+# finds libgpurota.so, gpurota-keeper and gpurota from its own path. Programs that gpurota runs must
+# find their own libraries.
 cat > "$out/bin/gpurotad" << 'EOF_WRAPPER'
 #!/bin/sh
 here=$(dirname "$(readlink -f "$0")")

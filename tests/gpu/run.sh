@@ -236,7 +236,8 @@ check burn "$here/burn.sh" "$dist" "$results"
 for program in "$dist"/tests/driver/*_check; do
   [ -x "$program" ] && check "driver_$(basename "$program")" "$program"
 done
-# What calls do to captures; on another driver than the stored one the cells that differ are told, in its .out.
+# Effects of calls on captures; on another driver than the stored one the .out lists the cells that
+# differ.
 check driver_captures "$dist/tests/driver/driver_captures" "$dist/tests/driver/captures.tsv"
 python_module() { # a PyTorch program that adopts a lease is held to it, and so is what it starts under another
   PATH=$dist/bin:$PATH PYTHONPATH=$dist/python python3 "$here/python_module.py"

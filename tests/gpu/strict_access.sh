@@ -29,7 +29,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# A /dev of our own. What of it cannot be had here ends the test before anything is changed.
+# A /dev of our own. If a part of it cannot be had here, the test ends before anything is changed.
 make_devices() {
   mount -t tmpfs -o mode=755,dev tmpfs "$work/dev" || return 1
   local node numbers
@@ -67,7 +67,8 @@ call("cuCtxCreate_v2", ctypes.byref(context), 0, device)
 call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(64 << 20))
 print(f"{count.value} GPU(s)")
 EOF
-# What src/sys/device_program.h has the kernel do, from nothing of ours: the GPUs' files cannot be opened in a control group.
+# The same effect as src/sys/device_program.h, without our code: the GPUs' files cannot be opened in
+# a control group.
 cat >"$work/fence.py" <<'EOF'
 import ctypes, os, struct, sys
 def insn(code, to=0, source=0, offset=0, value=0):

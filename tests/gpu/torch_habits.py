@@ -255,8 +255,9 @@ CASES = (memory_is_asked_about_in_captures, threads_of_cudnn, threads_of_cuspars
          threads_at_the_limit)
 
 
-# What PyTorch cannot do without gpurota either: with cudaMallocAsync it aborts where the driver refuses to free memory of a
-# capture, in a destructor; and it shares nothing, which takes three minutes to show.
+# Cases that fail without gpurota, too: with cudaMallocAsync PyTorch aborts where the driver refuses
+# to free memory of a capture, in a destructor; and it shares nothing, which takes three minutes to
+# show.
 NOT_BARE = {"async": ("memory_is_asked_about_in_captures", "graphs_of_compiled_code", "processes_that_share")}
 
 

@@ -33,7 +33,7 @@ usable = 256 * len(held)
 check(refused, "nothing was refused")
 check(usable + 256 + 1200 > limit, f"only {usable} of {limit} MiB could be had")
 
-# It goes on: what was allocated works, and what is freed can be had again.
+# The program goes on: allocated memory works, and freed memory can be had again.
 held[0].fill_(7)
 check(bytes(held[0][-64:].cpu().numpy()) == b"\x07" * 64, "what was written is not there")
 del held

@@ -54,7 +54,7 @@ step "it is found with its owner, its pid and its memory" within 5 found \
   "f['kind'] == 'unreserved_use' and f['uid'] == $UID and f['processes'][0]['pid'] == $stranger and f['used_bytes'] >= 3000 << 20"
 say "" "found $((($(date +%s%N) - begun) / 1000000)) ms after it said that it holds the memory"
 gpurota status
-# It waits for what the process runs.
+# The event waits for the process's command line.
 step "it is told as an event" within 5 sh -c "'$dist/bin/gpurota' events | grep -q finding_begun"
 step "and once" test "$(events | grep -c finding_begun)" = 1
 step "and by default left alone" kill -0 "$stranger"

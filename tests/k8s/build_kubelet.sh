@@ -1,7 +1,8 @@
 #!/bin/bash
 # Builds programs of Kubernetes 1.20.2 of Debian 12's source package with Debian's Go: build_kubelet.sh FOLDER [PROGRAM…] makes
-# FOLDER/bin/PROGRAM, by default kubelet. It takes the source from the machine's own Debian mirror and nothing else of the network. kubelet
-# takes a minute or two of two processors, and 3 GB; kube-apiserver, kube-scheduler and kube-controller-manager three times as much.
+# FOLDER/bin/PROGRAM, by default kubelet. The script takes the source from the machine's own Debian
+# mirror and nothing else from the network. kubelet takes a minute or two of two processors, and 3
+# GB; kube-apiserver, kube-scheduler and kube-controller-manager three times as much.
 set -euo pipefail
 version=1.20.5+really1.20.2
 folder=$(realpath -m "$1")

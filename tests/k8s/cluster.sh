@@ -3,8 +3,9 @@
 #
 # As root, by name only (not in CI). BIN_DIR has kube-apiserver, kube-scheduler, kube-controller-manager and kubelet of one version, 1.20 or
 # newer; etcd, containerd, runc, ctr and kubectl are looked for there first, too. build_cluster.sh builds 1.20 of Debian 12's source
-# package. Claims (dynamic resources) are tried with 1.34 or newer, and containerd 1.7 or newer, only. It runs in namespaces of its own, as
-# kubelet.sh does. real_cluster.py says what is tried.
+# package. Claims (dynamic resources) are tried with 1.34 or newer, and containerd 1.7 or newer,
+# only. The test runs in namespaces of its own, as kubelet.sh does. real_cluster.py says what is
+# tried.
 set -euo pipefail
 [ $# = 2 ] || { echo "usage: cluster.sh BIN_DIR BUILD"; exit 77; }
 here=$(dirname "$(realpath "$0")") programs=$(realpath -m "$1") build=$(realpath "$2")

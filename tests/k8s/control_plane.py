@@ -15,7 +15,8 @@ from real_node import Machine, wait_until
 
 SERVER = "https://10.0.0.1:443"
 NODE = "node1"
-# Who they are for the API server, and in which groups; the controllers use accounts of their own beside that.
+# Each account's user for the API server, and its groups; the controllers use accounts of their own
+# beside that.
 ACCOUNTS = {"admin": ("admin", "system:masters"), "kubelet": ("system:node:" + NODE, "system:nodes"),
             "kube-scheduler": ("system:kube-scheduler", ""), "kube-controller-manager": ("system:kube-controller-manager", "")}
 ADDRESSES = "subjectAltName=IP:10.0.0.1,IP:10.254.0.1,IP:127.0.0.1,DNS:kubernetes.default.svc"
@@ -65,7 +66,7 @@ class Cluster(Machine):
         self.make_accounts()
         self.context = ssl.create_default_context(cafile=self.path("ca.crt"))
 
-    # Who is who.
+    # The certificates and the accounts.
 
     def openssl(self, *words):
         subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=self.folder)

@@ -179,7 +179,7 @@ class FakeApiServer:
         with self.lock:
             self.failures += [(status, method, body)] * count
 
-    # What is in it.
+    # The server's objects.
 
     def slices(self):
         with self.lock:

@@ -122,7 +122,7 @@ class FakeKubelet:
         self.end()
         self.run()
 
-    # What plugins ask of it.
+    # The calls of plugins.
 
     def on_register(self, request, _):
         with self.lock:
@@ -144,7 +144,7 @@ class FakeKubelet:
                     shown.devices.add(resource_name=container.resource, device_ids=some)
         return answer
 
-    # What it does with pods.
+    # The life of pods.
 
     def devices(self, resource):
         with self.lock:

@@ -1,8 +1,9 @@
 #!/bin/bash
 # gpurota-device-plugin with a real kubelet (1.20, of Debian 12's source package), containerd and runc: kubelet.sh BUILD [ROUNDS [SEED]]
 #
-# As root, by name only (not in CI). It builds kubelet first if GPUROTA_KUBELET (/var/tmp/gpurota-kubelet) does not have one. All of it
-# runs in namespaces of its own: a network with a loopback only, mounts, processes, which are gone with it; and so are its control groups.
+# As root, by name only (not in CI). The script builds kubelet first if GPUROTA_KUBELET
+# (/var/tmp/gpurota-kubelet) does not have one. All of it runs in namespaces of its own: a network
+# with a loopback only, mounts, processes, which are gone with it; and so are its control groups.
 # real_kubelet.py says what is tried; it prints its seed.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")") build=$(realpath "$1")

@@ -1,5 +1,6 @@
 # For kubelet.sh and cluster.sh: a node of the test's own on this machine, in namespaces (network, mounts, processes) that are gone with it.
-# What is written to the places that kubelet and others insist on goes to $folder/mounts. To be sourced; it needs root.
+# Files in the places that kubelet and others insist on go to $folder/mounts. To be sourced; it
+# needs root.
 
 # require TOOL:PACKAGE…: they can only be had from these packages.
 require() {
@@ -9,7 +10,8 @@ require() {
   done
 }
 
-# make_machine PATH…: $folder, and these places in it. They are removed at the end, with the control groups of pods.
+# make_machine PATH…: $folder, and these places in it. All are removed at the end, with the control
+# groups of pods.
 make_machine() {
   local path setting
   folder=$(mktemp -d /var/tmp/gpurota-k8s.XXXXXX)
@@ -19,7 +21,8 @@ make_machine() {
     [ -d "$path" ] || { mkdir -p "$path" && made+=("$path"); }
     mkdir -p "$folder/mounts$path"
   done
-  # What kubelet sets for the whole machine it sets in files of its own.
+  # Files of the test's own in place of those by which kubelet changes settings of the whole
+  # machine.
   mkdir -p "$folder/sysctl"
   for setting in vm.overcommit_memory=1 vm.panic_on_oom=0 kernel.panic=10 kernel.panic_on_oops=1; do
     echo "${setting#*=}" >"$folder/sysctl/${setting%=*}"
@@ -29,7 +32,7 @@ make_machine() {
 # shellcheck disable=SC2317 # the trap calls it
 remove_machine() {
   local path
-  # What containers' mounts there were went with the namespace; control groups have to be empty first.
+  # Mounts of containers went with the namespace; control groups have to be empty first.
   for _ in {1..50}; do
     find /sys/fs/cgroup -depth -type d -path '*/kubepods*' -exec rmdir {} + 2>/dev/null || true
     [ -n "$(find /sys/fs/cgroup -maxdepth 2 -type d -name kubepods)" ] || break

@@ -64,7 +64,7 @@ def start_daemon(cluster):
     # Half of the machine's memory, as by default, is enough for two to take turns.
     cluster.write("gpurota.toml", '[turns]\nhost_budget = "90%"\n')
     cluster.kubectl("create", "configmap", "gpurota", "--from-file=" + cluster.path("gpurota.toml"), "--namespace=gpurota")
-    # What a machine with real GPUs does not need.
+    # A machine with real GPUs does not need these.
     machine = os.environ["GPUROTA_SIM_DIR"]
     container = {"name": "gpurotad", "env": [{"name": "GPUROTA_SIM_DIR", "value": machine}],
                  "volumeMounts": [{"name": "machine", "mountPath": machine}]}

@@ -51,7 +51,7 @@ class Node(Machine):
                    "--fail-swap-on=false", "--enforce-node-allocatable=", "--make-iptables-util-chains=false", "--eviction-hard=",
                    "--image-gc-high-threshold=100", "--v=2")
 
-    # What they say.
+    # The programs' answers.
 
     def call(self, method, **parameters):
         return ask_daemon(self.path("run/control.sock"), method, **parameters)

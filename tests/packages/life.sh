@@ -36,7 +36,7 @@ fail() { echo "FAIL: $*" && exit 1; }
 inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"; }
 files() { (cd "$root" && find . -path ./proc -prune -o -path ./dev -prune -o -path ./tmp -prune -o -print | sort); }
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
-# What users install: no debug symbols, no simulator.
+# The packages that users install: no debug symbols, no simulator.
 ours() {
   local name
   for name in "$@"; do compgen -G "$root/$folder/${name}_*.deb" >/dev/null || fail "there is no package $name"; done
@@ -72,7 +72,7 @@ inside apt-get install -y -qq --no-install-recommends "${installed[@]}" >"$work/
 echo "ok apt-get install in a fresh Debian 12 takes $(($(milliseconds) - before)) ms once all is fetched"
 inside dpkg --purge gpurota-web gpurotad gpurota libgpurota >/dev/null 2>&1
 
-# What our module and the plugins for Kubernetes need of Debian's.
+# Debian's packages that our module and the plugins for Kubernetes need.
 inside apt-get install -y -qq --no-install-recommends "${installed[@]}" "${others[@]}" >"$work/log" 2>&1 ||
   { cat "$work/log" && fail "apt-get install of all"; }
 inside dpkg --purge "${names[@]}" >/dev/null 2>&1
@@ -135,7 +135,7 @@ for kept in var/lib/gpurota/gpurota.db var/lib/gpurota-kubernetes/allocations.te
 done
 inside dpkg --purge "${names[@]}" >/dev/null 2>&1
 files >"$work/after"
-# What Debian's own tools keep for themselves, whoever is installed.
+# Without the files that Debian's own tools keep, whatever is installed.
 left=$(comm -13 "$work/before" "$work/after" | grep -vE '^\./(etc/(group|gshadow)-|var/(log|cache)/.*|var/lib/dpkg/(info|triggers)/.*)$' || true)
 [ -z "$left" ] || fail "purge leaves: $left"
 for gone in var/lib/gpurota var/lib/gpurota-kubernetes etc/gpurota run/gpurota; do [ ! -e "$root/$gone" ] || fail "purge leaves $gone"; done

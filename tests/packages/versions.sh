@@ -83,7 +83,7 @@ stop() {
 }
 fresh() { rm -rf run state gpurotad.log; }
 
-# What a user does, by the command of $1: the lease is made, its limit holds, and all ends.
+# A user's commands, by the program of $1: the lease is made, its limit holds, and all ends.
 commands() {
   local cli=$1/bin/gpurota of=$2
   holds "$of: status" "$cli" status
@@ -111,7 +111,7 @@ commands() {
   # A driver is simulated, but what it says of the versions counts.
   holds "$of: doctor" shows 'control socket' "$cli" doctor
 }
-# What one of the two may not know yet: it says so, and the command what to do.
+# A feature that one of the two may not know yet: it says so, and the command says what to do.
 shown_or_told() {
   "$@" >words 2>&1 || { cat words && grep -qE 'there is no command|older than this program; restart it' words; }
 }
@@ -124,7 +124,7 @@ shows() {
   grep -q -- "$pattern" words
 }
 
-# What a program may do, by the library that this daemon gives it.
+# Actions of a program, by the library that this daemon gives it.
 programs() {
   local cli=$1/bin/gpurota of=$2
   holds "$of: a limit is seen" shows 'total=1073741824' "$cli" run --gpu-ids 0 --memory 1G -- "$program" info

@@ -39,7 +39,8 @@ pack() {
   done
   for file in gpurota-sim lib/libcuda.so.1 lib/libnvidia-ml.so.1; do stripped "$build/sim/$file" "$out/stage/bin/$file"; done
   cp -r "$source/sim/machines" "$out/stage/bin/machines"
-  # What the programs without a wrapper need. All that runs may look there, so there is nothing in it for C programs.
+  # Libraries that the programs without a wrapper need. Every program may search there, so there is
+  # nothing in it for C programs.
   mkdir "$out/lib"
   cp "$out"/stage/lib/bundled/lib{fmt,stdc++,gcc_s}.so.* "$out/lib/"
   # bats looks for the rest of itself beside it.

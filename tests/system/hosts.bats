@@ -157,7 +157,7 @@ END
   ((SECONDS - begun < 8))
   [ -S ssh/gpu1 ]
   run -7 remote run --host gpu1 -- sh -c 'exit 7'
-  # It does not end with the program's ssh.
+  # A shared connection does not end with the program's ssh.
   in_background program env GPUROTA_RUNTIME_DIR="$E2E_DIR/nowhere" gpurota run --host gpu1 --memory 1G -- "$PROGRAM" hold 100
   wait_until says program holding
   kill -TERM "$BACKGROUND_PID"

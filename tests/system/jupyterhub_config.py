@@ -1,6 +1,7 @@
-# What recipes_tests.bash adds to the manual's lines for JupyterHub; read by JupyterHub after them.
-# The user who logs in is whoever says so, and a service may start servers. STARTED_BY=unit starts them as systemdspawner does, which
-# Debian does not have: as units of the user's, by systemd-run.
+# The lines that recipes_tests.bash adds to the manual's for JupyterHub; read by JupyterHub after
+# those. The user who logs in is whoever says so, and a service may start servers. STARTED_BY=unit
+# starts them as systemdspawner does, which Debian does not have: as units of the user's, by
+# systemd-run.
 import os
 import subprocess
 

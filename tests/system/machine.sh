@@ -61,8 +61,9 @@ make_disk() {
       ln -s "../$unit.socket" "$units/sockets.target.wants/$unit.socket"
     done
   fi
-  # Its GPUs are simulated, which takes files that the simulated driver may write. They are of a boot: to processes of another pid namespace
-  # they are those of another machine, whose processes they do not see.
+  # Its GPUs are simulated, which takes files that the simulated driver may write. The files belong
+  # to one boot: to processes of another pid
+# namespace they are those of another machine, whose processes they do not see.
   mkdir -p "$root/var/gpurota-sim"
   chmod 1777 "$root/var/gpurota-sim"
   local gpus=${GPUROTA_MACHINE_FILE:-demo}
@@ -159,7 +160,7 @@ boot() {
   launcher=$!
   local end=$((SECONDS + 60))
   until in_there systemctl is-active multi-user.target >/dev/null 2>&1; do
-    # What is not ours does not come up: of gpurotad the target is independent.
+    # The boot target does not depend on gpurotad, so something that is not ours did not come up.
     ((SECONDS < end)) || "$unless_booted" "systemd does not come up here: $(tail -n 3 "$dir/console")"
     kill -0 "$launcher" 2>/dev/null || "$unless_booted" "systemd does not start here: $(tail -n 3 "$dir/console")"
     sleep 0.1
@@ -235,7 +236,7 @@ other_than() {
 }
 leases() { in_there gpurota status --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["leases"]))'; }
 has_leases() { [ "$(leases)" = "$1" ]; }
-# What status tells is its input: the lease of `gpurota run` on a GPU.
+# Reads `gpurota status` from its input: prints the lease of `gpurota run` on a GPU.
 lease_on() {
   python3 -c 'import json, sys
 for lease in json.load(sys.stdin)["leases"]:

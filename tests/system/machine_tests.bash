@@ -1,4 +1,4 @@
-# What machine.sh tests; sourced by it when the machine has booted.
+# The tests of machine.sh; sourced by it when the machine has booted.
 # shellcheck shell=bash disable=SC2154 # machine.sh says where it is: `where`, `sim`
 
 hold=$where/bin/gpu_program # a job's PATH is not its owner's

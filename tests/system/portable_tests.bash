@@ -1,4 +1,5 @@
-# What portable.sh tests; sourced by machine.sh when the machine has booted with another gpurota, which makes room first.
+# The tests of portable.sh; sourced by machine.sh when the machine has booted with another gpurota,
+# which is removed first.
 # shellcheck shell=bash disable=SC2154 # machine.sh says where it is: `where`, `sim`, `dir`, `root`
 
 holder=$where/bin/gpu_program
@@ -57,7 +58,7 @@ done
 [ "$(state gpurotad.service)" = inactive ] || fail "--purge leaves the daemon"
 echo "ok --purge leaves nothing"
 
-# The RPMs' scriptlets do the same. What the RPMs need is there, but no RPM says so: --nodeps.
+# The RPMs' scriptlets do the same. The RPMs' dependencies are there, but no RPM says so: --nodeps.
 rpm_there() { in_there sh -c "exec rpm $*" >"$dir/install" 2>&1 || fail "rpm $*: $(cat "$dir/install")"; }
 where=/usr
 mkdir "$root/var/rpms"

@@ -1,4 +1,4 @@
-# What recipes.sh tests; sourced by machine.sh when the machine has booted.
+# The tests of recipes.sh; sourced by machine.sh when the machine has booted.
 # shellcheck shell=bash disable=SC2154 # machine.sh says where it is: `where`, `sim`, `root`, `tests`
 
 # recipe NAME: the indented lines that follow this name in the manual.

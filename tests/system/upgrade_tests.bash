@@ -1,4 +1,5 @@
-# What upgrade.sh tests; sourced by machine.sh when the machine has booted with the older packages.
+# The tests of upgrade.sh; sourced by machine.sh when the machine has booted with the older
+# packages.
 # shellcheck shell=bash disable=SC2154 # machine.sh says where it is: `where`, `sim`, `dir`
 
 # As long as all of it takes on a busy machine of two processors.
@@ -20,7 +21,8 @@ load() {
   loads+=("$1:$!")
 }
 for i in 1 2; do
-  # What a context takes is known before the second one needs it: both may be taken for more than fits.
+  # The cost of a context is known before the second one needs it: estimates for both may exceed the
+  # memory.
   wait_until has_leases "$((2 * i - 2))"
   sleep 2
   load "swap$i" alice gpurota run --gpu-ids 0 --swap --memory 600M -- swap_probe torture "$SECONDS_OF_LOAD" "$i"
@@ -70,7 +72,8 @@ in_there sh -c "dpkg -i /var/packages/*.deb </dev/null" >"$dir/install" 2>&1 || 
 is_decided() { refuses_to_start || other_than "$before"; }
 wait_until is_decided
 if refuses_to_start; then
-  # As the manual says (back-up-and-recover.md). Who asks meanwhile is told that no daemon is there.
+  # As the manual says (back-up-and-recover.md). A client that asks meanwhile is told that no daemon
+  # is there.
   in_there sh -c 'systemctl stop gpurotad.socket gpurotad; cd /var/lib/gpurota && mkdir newer && mv gpurota.db* store.mark newer/ &&
     mv newer/gpurota.db.version-* gpurota.db && systemctl reset-failed gpurotad.socket gpurotad; systemctl start gpurotad && dpkg --configure -a' \
     >"$dir/install" 2>&1 || fail "going back as the manual says: $(tail -n 5 "$dir/install")"

@@ -76,7 +76,7 @@ class Machine {
       look(std::min(end, now() + std::chrono::milliseconds(20)));
     }
     for (auto& [id, p] : processes_) say(id, {Kind::kFinish, 0, 0, 0, 0, 0, 0, 0});
-    // Who waits at its gate finishes when its turn comes.
+    // A tenant that waits at its gate finishes when its turn comes.
     const TimePoint patience = now() + to_duration(60);
     while (alive() > 0 && now() < patience) look(patience);
     return judge();

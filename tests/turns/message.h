@@ -1,5 +1,5 @@
-// What the small daemon of this test and its tenants say to each other, over a socket pair: one
-// packet each.
+// Messages between the small daemon of this test and its tenants, over a socket pair: one packet
+// each.
 #pragma once
 
 #include <cstdint>

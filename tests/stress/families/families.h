@@ -12,7 +12,7 @@
 
 namespace gpurota::stress {
 
-// What the threads of a process share.
+// Shared by the threads of a process.
 struct Process {
   int index = 0;
   CUcontext primary = nullptr;

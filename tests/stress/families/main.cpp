@@ -37,7 +37,7 @@ struct Arguments {
   unsigned seed;
 };
 
-// What a real driver may come to hold by itself, beyond what it held when all began.
+// Memory that a real driver may take by itself, beyond what it held at the beginning.
 std::int64_t late_bytes() {
   return is_simulated() ? 0 : kLateMiB * static_cast<std::int64_t>(kMiB);
 }
@@ -137,7 +137,7 @@ int run_process(int index, const Arguments& arguments) {
   return 0;
 }
 
-// What the parent finds out.
+// The parent's checks.
 class Judge {
  public:
   Judge(const Arguments& arguments, std::vector<pid_t> pids)

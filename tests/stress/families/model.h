@@ -1,4 +1,4 @@
-// What should be charged, beside what is: one model for all processes of the stress program.
+// The expected charges, beside the real ones: one model for all processes of the stress program.
 //
 // `held` is an upper bound of what all hold at any instant: a request is in it, with the most that
 // it can take, from before the driver is called, and what is freed leaves it after. A refusal is

@@ -1,5 +1,5 @@
 // Stream-ordered allocation, from a pool of the thread's own and from the device's default pool.
-// What a pool holds is what it says that it has reserved, which is read after each step.
+// The memory of a pool is what it says that it has reserved, which is read after each step.
 #include "tests/stress/families/families.h"
 
 namespace gpurota::stress {
