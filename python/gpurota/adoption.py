@@ -1,9 +1,9 @@
 """This process under a lease.
 
-libgpurota must be in a process before it comes to the CUDA driver: it stands in front of functions that programs find there,
+libgpurota must be in a process before it comes to the CUDA driver: it stands in front of the driver's functions,
 and a library that is loaded later stands behind those that were found already. Nothing can be added to LD_PRELOAD of a process
 that runs. So adopt() executes the program anew, as the command of `gpurota run`: the same interpreter and arguments, with
-everything that holds a limit for any other command. First the function checks whether something would be lost by that.
+everything that holds a limit for any other command. Before that, adopt() checks whether something would be lost.
 """
 
 import builtins
