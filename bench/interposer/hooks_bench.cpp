@@ -4,7 +4,7 @@
 // So the figures are our own cost alone. bench/gpu/overhead.cpp measures the whole on a real
 // driver.
 #include "abi/page.h"
-#include "interposer/account/ledger.h"
+#include "interposer/account/headroom.h"
 #include "interposer/account/state.h"
 #include "interposer/driver/driver.h"
 #include "interposer/os/config.h"

@@ -2,16 +2,6 @@
 
 namespace gpurota::interposer {
 
-// seq_cst: a thread that sees too little headroom must also see the call in flight that took it.
-bool take(State& s, int slot, int64_t bytes) {
-  std::atomic<int64_t>& headroom = s.slots[slot].headroom;
-  int64_t now = headroom.load();
-  while (now >= bytes) {
-    if (headroom.compare_exchange_weak(now, now - bytes)) return true;
-  }
-  return false;
-}
-
 void credit_headroom(State& s, int slot, int64_t bytes) {
   Slot& ledger = s.slots[slot];
   ledger.headroom.fetch_add(bytes);
@@ -46,17 +36,6 @@ int64_t surrender(State& s, int slot) { return take_above(s, slot, 0); }
 void receive_grant(State& s, int slot, int64_t granted, int64_t used) {
   s.slots[slot].granted.fetch_add(granted, std::memory_order_relaxed);
   s.slots[slot].headroom.fetch_add(granted - used, std::memory_order_relaxed);
-}
-
-bool beyond_limit(const State& s, int slot, int64_t bytes) {
-  const gpurota_page* page = s.page.load(std::memory_order_acquire);
-  if (page == nullptr) return false;
-  const uint64_t limit = __atomic_load_n(&page->grant[slot].limit_bytes, __ATOMIC_RELAXED);
-  return limit != 0 && bytes > 0 && static_cast<uint64_t>(bytes) > limit;
-}
-
-bool above_limit(const State& s, int slot) {
-  return beyond_limit(s, slot, s.slots[slot].granted.load(std::memory_order_relaxed));
 }
 
 }  // namespace gpurota::interposer

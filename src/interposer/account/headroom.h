@@ -1,9 +1,10 @@
-// What this process may still allocate on each GPU, without asking.
+// The headroom: the bytes that this process may still allocate on each GPU without asking the
+// daemon. What a request for memory does with it is in memory/reserve.cpp.
 //
 // granted = charged + headroom. Allocations take from the headroom before the driver is called and
-// put it back when it fails or when they end; only the daemon's answers change `granted`. The word
-// is private memory; the shared page only mirrors it. Any thread, no locks here, nobody is asked
-// (ledger.h, memory/reserve.h).
+// put it back when the driver fails or when they end; only the daemon's answers change `granted`.
+// The word is private memory; the shared page only mirrors it. Any thread. Nothing here takes a
+// lock or asks the daemon.
 #pragma once
 
 #include "interposer/account/state.h"
@@ -12,9 +13,7 @@
 
 namespace gpurota::interposer {
 
-// Takes `bytes` from the headroom if they are there.
-bool take(State& s, int slot, int64_t bytes);
-// Puts `bytes` back, under a lock; put(slot, 0) is to follow (ledger.h).
+// Puts `bytes` back while the caller holds a lock; put(slot, 0) must follow (memory/reserve.h).
 void credit_headroom(State& s, int slot, int64_t bytes);
 
 // All headroom, out of the grant: to be given back. Zero if there is none.
@@ -25,10 +24,5 @@ int64_t take_above(State& s, int slot, int64_t keep);
 int64_t surrender_some(State& s, int slot, int64_t most);
 // A grant arrives, of which `used` is charged at once.
 void receive_grant(State& s, int slot, int64_t granted, int64_t used);
-
-// More than the lease is to have at all; where that is not known nothing is.
-bool beyond_limit(const State& s, int slot, int64_t bytes);
-// More was granted than the lease's limit is by now: what is freed is given back at once.
-bool above_limit(const State& s, int slot);
 
 }  // namespace gpurota::interposer

@@ -1,6 +1,5 @@
 #include "interposer/account/link.h"
 
-#include "interposer/account/headroom.h"
 #include "interposer/account/holdings.h"
 #include "interposer/account/link_calls.h"
 #include "interposer/account/swap_table.h"
@@ -228,51 +227,6 @@ void tell(State& s, void* message, size_t size) {
   if (connected(s) && !send_packet(s.link.call, message, size, now_ms())) disconnect(s);
 }
 
-namespace {
-
-enum class Grown { kYes, kNo, kLost };
-
-Grown ask_to_grow(State& s, int slot, gpurota_grow_kind kind, uint64_t need) {
-  const int64_t returned = kind == GPUROTA_GROW_MEMORY ? surrender(s, slot) : 0;
-  gpurota_msg_grow question{};
-  question.header.type = GPUROTA_MSG_GROW;
-  question.slot = static_cast<uint32_t>(slot);
-  question.kind = kind;
-  question.returned_bytes = static_cast<uint64_t>(returned);
-  question.need_bytes = need;
-  question.want_bytes = need > kGrantPiece || need == 0 ? need : kGrantPiece;
-  gpurota_msg_grown answer;
-  bool sent = false;
-  const bool answered = ask(s, &question, sizeof(question), GPUROTA_MSG_GROWN, &answer,
-                            sizeof(answer), nullptr, &sent);
-  const bool sane = answered && answer.slot == question.slot && answer.granted_bytes < kSaneBytes &&
-                    (answer.status != GPUROTA_OK || answer.granted_bytes >= need);
-  if (!sane) {
-    // What went back with the question stays back: the daemon may have given it to another process
-    // before it was lost. The next one takes our word for what is granted, and both would hold it.
-    if (answered) disconnect(s);
-    if (!sent) receive_grant(s, slot, returned, 0);
-    return Grown::kLost;
-  }
-  if (answer.status != GPUROTA_OK) {
-    GPUROTA_DEBUG("slot %d: %llu bytes refused (status %u), %llu are left", slot,
-                  static_cast<unsigned long long>(need), answer.status,
-                  static_cast<unsigned long long>(answer.available_bytes));
-    return Grown::kNo;
-  }
-  if (kind == GPUROTA_GROW_MEMORY) {
-    GPUROTA_DEBUG("slot %d: asked for %llu bytes, granted %llu", slot,
-                  static_cast<unsigned long long>(need),
-                  static_cast<unsigned long long>(answer.granted_bytes));
-    receive_grant(s, slot, static_cast<int64_t>(answer.granted_bytes), static_cast<int64_t>(need));
-    // After the headroom: whoever reads this seq finds the grant in it.
-    s.slots[slot].grown_seq.store(answer.header.seq, std::memory_order_release);
-  }
-  return Grown::kYes;
-}
-
-}  // namespace
-
 void disconnect(State& s) {
   close_socket(&s.link.call);
   // The helper owns the event socket; it wakes up, closes it and comes back to connect anew.
@@ -325,42 +279,6 @@ bool attach_now() {
   ErrnoGuard guard;
   Lock lock(s.link.mutex);
   return s.attached.load(std::memory_order_acquire) != 0 || reconnect_once(s);
-}
-
-// In a swap lease: what cannot move, exactly.
-static Answer grow_wired(State& s, int slot, gpurota_grow_kind kind, uint64_t need) {
-  if (need >= kSaneBytes) return Answer::kNo;
-  if (kind == GPUROTA_GROW_CONTEXT) return g_swap.grow(slot, GPUROTA_SWAP_CONTEXT, 0, nullptr);
-  const Answer answer = g_swap.grow(slot, GPUROTA_SWAP_WIRED, need, nullptr);
-  if (answer == Answer::kYes) {
-    receive_grant(s, slot, static_cast<int64_t>(need), static_cast<int64_t>(need));
-  }
-  return answer;
-}
-
-Answer grow(int slot, gpurota_grow_kind kind, uint64_t need) {
-  State& s = state();
-  ErrnoGuard guard;
-  if (swapping()) return grow_wired(s, slot, kind, need);
-  Lock lock(s.link.mutex);
-  // Whoever had the lock before may have brought enough for both.
-  if (kind == GPUROTA_GROW_MEMORY && take(s, slot, static_cast<int64_t>(need))) return Answer::kYes;
-  if (need >= kSaneBytes) return Answer::kNo;
-  const int64_t deadline = now_ms() + config().wait_ms;
-  for (;;) {
-    if (!ensure_connected(s)) return why_not(s);
-    switch (ask_to_grow(s, slot, kind, need)) {
-      case Grown::kYes:
-        s.mirror(slot);
-        return Answer::kYes;
-      case Grown::kNo:
-        s.mirror(slot);
-        return Answer::kNo;
-      case Grown::kLost:
-        break;
-    }
-    if (now_ms() >= deadline) return Answer::kAway;
-  }
 }
 
 void report_contexts(int slot) {
@@ -434,30 +352,6 @@ Answer ask_to_open(const gpurota_shared_name& name, Socket* out, bool* own_lease
   // An older daemon does not say: what is opened is then its maker's alone, as it was.
   *own_lease = answer.own_lease != 0 || (s.link.daemon_features & GPUROTA_FEATURE_HOLDING) == 0;
   return fds.count() == 1 && adopt_socket(fds.take(0), out) ? Answer::kYes : Answer::kAway;
-}
-
-void give_back_excess(int slot) {
-  State& s = state();
-  if (swapping()) {
-    ErrnoGuard guard;
-    return g_swap.shrink(slot, 0, 0, static_cast<uint64_t>(surrender(s, slot)), 0);
-  }
-  if (!s.link.mutex.try_lock()) return;
-  ErrnoGuard guard;
-  const int64_t keep = above_limit(s, slot) ? 0 : static_cast<int64_t>(kGrantPiece);
-  const int64_t excess = take_above(s, slot, keep);
-  if (excess > 0) {
-    gpurota_msg_return message{};
-    message.header.type = GPUROTA_MSG_RETURN;
-    message.slot = static_cast<uint32_t>(slot);
-    message.grown_seq = s.slots[slot].grown_seq.load();
-    message.bytes = static_cast<uint64_t>(excess);
-    const bool was_connected = connected(s);
-    tell(s, &message, sizeof(message));
-    // Not said is not given: the HELLO to come counts it again.
-    if (!was_connected || !s.link.call.open) receive_grant(s, slot, excess, 0);
-  }
-  s.link.mutex.unlock();
 }
 
 }  // namespace gpurota::interposer

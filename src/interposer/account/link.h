@@ -15,9 +15,6 @@
 
 namespace gpurota::interposer {
 
-// What is asked for beyond the need, so that small allocations rarely ask.
-inline constexpr uint64_t kGrantPiece = uint64_t{64} << 20;
-
 // Makes this process a tenant. The first call waits for the daemon as growth does.
 bool attach();
 
@@ -25,10 +22,6 @@ bool attach();
 bool attach_now();
 
 inline bool attached() { return state().attached.load(std::memory_order_acquire) != 0; }
-
-// Asks for `need` bytes on a slot, giving back all its headroom with the question. On kYes they are
-// taken from the headroom already. For a context `need` is 0.
-Answer grow(int slot, gpurota_grow_kind kind, uint64_t need);
 
 // Tells how many contexts live on a slot, and waits until the daemon has measured what they take:
 // while the program allocates nothing yet, that figure is exact.
@@ -44,9 +37,6 @@ int keep_members(int32_t* pids, int count);
 // caller's to close. kNo: nobody does, or not with this process; kAway: to be asked again in a
 // moment. `own_lease`: its process is of this lease.
 Answer ask_to_open(const gpurota_shared_name& name, Socket* out, bool* own_lease);
-
-// Hands back headroom beyond one piece, if nobody is asking just now.
-void give_back_excess(int slot);
 
 // A daemon that is there answers in microseconds, and one that is being started, for which systemd
 // takes connections, in a second or two; one that was stopped must not hold a program for longer

@@ -17,7 +17,7 @@ namespace gpurota::interposer {
 struct Slot {
   std::atomic<int64_t> headroom;  // granted and not charged; below 0 only in a pool settlement
   std::atomic<int64_t> granted;   // what the daemon has granted and not got back
-  alignas(64) std::atomic<uint64_t> tickets, flights[64];  // flights.h; 0: a free place
+  alignas(64) std::atomic<uint64_t> tickets, flights[64];  // Flight (memory/reserve.h); 0: free
   std::atomic<uint32_t> asking, freed;  // refusals under way; changes with what is put back then
   std::atomic<uint64_t> allocations, refusals;
   std::atomic<uint64_t> imported;       // of what is charged: memory that another process made

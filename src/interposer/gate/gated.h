@@ -5,7 +5,6 @@
 // first.
 #pragma once
 
-#include "interposer/account/flights.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/driver_part.h"
 #include "interposer/gate/gate.h"
@@ -31,11 +30,18 @@ class GatePass {
   bool marks_thread_stream_ = false;
 };
 
-// `call()` inside the gate. `flights` (may be nullptr), which it is of: nobody waits for one that
-// stands at the gate.
-template <typename Call, typename Flights = Flight>
-CUresult gated(GateClass what, CUstream stream, bool per_thread, Call call,
-               Flights* flights = nullptr) {
+// `call()` inside the gate.
+template <typename Call>
+CUresult gated(GateClass what, CUstream stream, bool per_thread, Call call) {
+  if (!swapping()) return call();
+  const GatePass pass(what, stream, per_thread);
+  return pass.refused() ? kNotLet : call();
+}
+
+// The same for a call that `flights` (may be nullptr) is of: nobody waits for a flight that stands
+// at the gate.
+template <typename Call, typename Flights>
+CUresult gated(GateClass what, CUstream stream, bool per_thread, Call call, Flights* flights) {
   if (!swapping()) return call();
   if (flights != nullptr) flights->wait_begins();
   const GatePass pass(what, stream, per_thread);

@@ -4,8 +4,6 @@
 // and tells how much it would have. Where that cannot be asked, the most that the layout can need
 // is charged. In whole 2 MiB, as nothing tells which arrays share a step.
 #include "interposer/account/device.h"
-#include "interposer/account/ledger.h"
-#include "interposer/account/refusal.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/memory/linear.h"

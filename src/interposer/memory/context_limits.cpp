@@ -4,8 +4,6 @@
 // driver takes it. Here it is only looked that there is room for it, which is not kept: what is
 // allocated right behind it has the same room, until the daemon's next look, about a second later.
 #include "interposer/account/device.h"
-#include "interposer/account/ledger.h"
-#include "interposer/account/refusal.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/memory/linear.h"

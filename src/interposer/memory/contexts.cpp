@@ -3,13 +3,12 @@
 #include "interposer/memory/contexts.h"
 
 #include "interposer/account/device.h"
-#include "interposer/account/headroom.h"
 #include "interposer/account/link.h"
-#include "interposer/account/refusal.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/memory/linear.h"
 #include "interposer/memory/pool_charge.h"
+#include "interposer/memory/reserve.h"
 #include "interposer/os/debug.h"
 
 namespace gpurota::interposer {

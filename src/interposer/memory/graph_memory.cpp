@@ -6,8 +6,6 @@
 // graphs. So what a graph *could* need is added up when it is made ready, taken from the headroom
 // around a launch, and what the driver says it has reserved for graphs is what is charged, as for
 // pools. A graph that has its memory is launched without a question to anybody.
-#include "interposer/account/ledger.h"
-#include "interposer/account/refusal.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/gate/gated.h"

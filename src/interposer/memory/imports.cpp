@@ -1,8 +1,6 @@
 #include "interposer/memory/imports.h"
 
 #include "interposer/account/device.h"
-#include "interposer/account/ledger.h"
-#include "interposer/account/refusal.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/memory/linear.h"
 #include "interposer/memory/reserve.h"

@@ -1,8 +1,7 @@
 #include "interposer/memory/linear.h"
 
 #include "interposer/account/device.h"
-#include "interposer/account/ledger.h"
-#include "interposer/account/refusal.h"
+#include "interposer/account/headroom.h"
 #include "interposer/account/swap_table.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"

@@ -1,8 +1,9 @@
 #include "interposer/memory/pool_charge.h"
 
 #include "interposer/account/device.h"
-#include "interposer/account/ledger.h"
+#include "interposer/account/headroom.h"
 #include "interposer/driver/own_calls.h"
+#include "interposer/memory/reserve.h"
 #include "interposer/os/debug.h"
 
 namespace gpurota::interposer {

@@ -1,6 +1,6 @@
 #include "interposer/memory/pool_settlement.h"
 
-#include "interposer/account/ledger.h"
+#include "interposer/account/headroom.h"
 #include "interposer/memory/reserve.h"
 
 namespace gpurota::interposer {

@@ -1,8 +1,8 @@
 // The end of a call that a pool may have grown for. Any thread.
 #pragma once
 
-#include "interposer/account/flights.h"
 #include "interposer/memory/pool_charge.h"
+#include "interposer/memory/reserve.h"
 
 #include <cstdint>
 

@@ -6,8 +6,6 @@
 // bytes are read afterwards. docs/design/interposer.md says how far a pool can be ahead of its
 // charge, and when.
 #include "interposer/account/device.h"
-#include "interposer/account/ledger.h"
-#include "interposer/account/refusal.h"
 #include "interposer/account/swap_table.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"

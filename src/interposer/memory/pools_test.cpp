@@ -1,7 +1,5 @@
 // Pools that end, or change, while other threads are at them.
 
-#include "interposer/account/flights.h"
-#include "interposer/account/ledger.h"
 #include "interposer/account/state.h"
 #include "interposer/driver/driver.h"
 #include "interposer/memory/fake_driver_test.h"

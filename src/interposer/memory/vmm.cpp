@@ -1,8 +1,6 @@
 #include "interposer/memory/vmm.h"
 
 #include "interposer/account/device.h"
-#include "interposer/account/ledger.h"
-#include "interposer/account/refusal.h"
 #include "interposer/account/swap_table.h"
 #include "interposer/driver/driver.h"
 #include "interposer/memory/reserve.h"

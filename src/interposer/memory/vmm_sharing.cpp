@@ -1,11 +1,11 @@
 // Memory made by cuMemCreate that goes to other processes as a descriptor, and comes from them.
 #include "interposer/account/device.h"
-#include "interposer/account/ledger.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/gate/gated.h"
 #include "interposer/memory/imports.h"
 #include "interposer/memory/linear.h"
+#include "interposer/memory/reserve.h"
 #include "interposer/memory/virtual.h"
 #include "interposer/memory/vmm.h"
 #include "interposer/os/debug.h"

@@ -1,9 +1,8 @@
 #include "interposer/swap/allocations.h"
 
-#include "interposer/account/headroom.h"
-#include "interposer/account/refusal.h"
 #include "interposer/gate/gated.h"
 #include "interposer/memory/linear.h"
+#include "interposer/memory/reserve.h"
 #include "interposer/os/debug.h"
 #include "interposer/swap/grants.h"
 #include "interposer/swap/grow.h"

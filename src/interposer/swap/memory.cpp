@@ -1,12 +1,11 @@
 #include "interposer/swap/memory.h"
 
-#include "interposer/account/headroom.h"
-#include "interposer/account/refusal.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/gate/gated.h"
 #include "interposer/gate/streams.h"
 #include "interposer/memory/linear.h"
 #include "interposer/memory/pool_figures.h"
+#include "interposer/memory/reserve.h"
 #include "interposer/os/debug.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/freed.h"

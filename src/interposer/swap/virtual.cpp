@@ -1,10 +1,9 @@
 #include "interposer/swap/virtual.h"
 
-#include "interposer/account/headroom.h"
 #include "interposer/account/holdings.h"
-#include "interposer/account/refusal.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/gate/gated.h"
+#include "interposer/memory/reserve.h"
 #include "interposer/memory/vmm.h"
 #include "interposer/os/debug.h"
 #include "interposer/swap/allocations.h"
