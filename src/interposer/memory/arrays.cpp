@@ -1,6 +1,6 @@
 // Arrays and mipmapped arrays: memory that the driver lays out as it likes.
 //
-// What an array takes is asked of the driver: the same array with deferred mapping has no memory,
+// The driver is asked how much an array takes: the same array with deferred mapping has no memory,
 // and tells how much it would have. Where that cannot be asked, the most that the layout can need
 // is charged. In whole 2 MiB, as nothing tells which arrays share a step.
 #include "interposer/account/device.h"

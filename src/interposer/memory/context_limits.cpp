@@ -1,8 +1,9 @@
 // Heap and printf buffer of kernels: the one memory of a context whose size an argument tells.
 //
-// It is charged by what NVML shows, as the rest of a context is, since nothing tells when the
-// driver takes it. Here it is only looked that there is room for it, which is not kept: what is
-// allocated right behind it has the same room, until the daemon's next look, about a second later.
+// Such memory is charged by what NVML shows, as the rest of a context is, since nothing tells when
+// the driver takes it. The hook only checks that there is room for it, and does not keep the room:
+// an allocation right behind it can have the same room, until the daemon measures again, about a
+// second later.
 #include "interposer/account/device.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"

@@ -64,8 +64,9 @@ template <typename Call>
 CUresult create(CUcontext* out, CUdevice device, Call call) {
   const int slot = reserve_context(device);
   if (slot < 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  // It takes the driver long, and the worker does not wait for that: a handle that is another's no
-  // more may be its already, but nothing lives in it before it is noted.
+  // Creating a context takes the driver long, and the worker does not wait for that: the new
+  // context may have the handle of one that has just ended, but nothing lives in it before it is
+  // noted.
   CUresult result = call();
   if (result == CUDA_SUCCESS) {
     result = beside_worker([&] {

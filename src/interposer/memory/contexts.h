@@ -1,4 +1,4 @@
-// What contexts cost, around the calls that make and end them. Any thread.
+// The cost of contexts, around the calls that make and end them. Any thread.
 #pragma once
 
 #include "interposer/account/device.h"
@@ -11,8 +11,8 @@ namespace gpurota::interposer {
 // The slot to create a context on, reserved for; -1: refused.
 int reserve_context(CUdevice device);
 
-// It is there, within beside_worker; and, afterwards, what the driver said of one that was reserved
-// for.
+// note_context: a context has been made; to be called within beside_worker. settle_context, after
+// that: `result` is the driver's answer for a context that was reserved for.
 void note_context(CUcontext context, CUdevice device, int slot, bool primary);
 CUresult settle_context(CUresult result, int slot);
 
@@ -38,7 +38,7 @@ CUresult beside_worker(Call call) {
   return call();
 }
 
-// What has become of the primary context that was released or reset.
+// The state of a primary context after it was released or reset.
 struct PrimaryLeft {
   ContextInfo info;
   bool gone;     // that was the last who had it
@@ -50,10 +50,10 @@ PrimaryLeft primary_was_left(CUdevice device, bool is_reset);
 // Frees what lived in it; afterwards.
 void settle_primary(const PrimaryLeft& left);
 
-// Of those that come while there is no primary context one makes it. True: this thread is to.
-// False: it is there, with all that noting it does, or this thread is in the middle of making it (a
-// tool's callback). Who comes while another makes it waits: it would have it before it was reserved
-// for, or use memory that is not back yet.
+// Of the threads that come while there is no primary context, one makes it. True: this thread must.
+// False: the context is there and noted, or this thread is in the middle of making it (a tool's
+// callback). A thread that comes while another makes the context waits: else it would have the
+// context before it was reserved for, or use memory that is not back yet.
 bool begin_primary(int slot, CUdevice device);
 void end_primary(int slot, bool made);
 // Before a call that may end it, to end_primary() after what is known of it has gone: who makes the

@@ -11,7 +11,7 @@
 #include <map>
 #include <mutex>
 
-// What the assembly provides in the library.
+// The library has these from its assembly.
 void* (*gpurota_real_dlsym)(void*, const char*) = nullptr;
 void* (*gpurota_real_dlvsym)(void*, const char*, const char*) = nullptr;
 void* (*gpurota_real_dlmopen)(long, const char*, int) = nullptr;

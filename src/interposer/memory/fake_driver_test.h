@@ -1,6 +1,6 @@
 // A driver of a few functions for the tests of the hooks: installed into the table of real
-// functions, in the test's own process, so that the hooks run under the sanitizers. It hands out
-// addresses, adds up what a GPU would lose, and remembers the most that ever was.
+// functions, in the test's own process, so that the hooks run under the sanitizers. The driver
+// hands out addresses, adds up what a GPU would lose, and remembers the highest sum.
 #pragma once
 
 #include "interposer/driver/driver.h"
@@ -21,7 +21,7 @@ void reset_fake_driver(std::int64_t granted);
 
 std::int64_t physical_bytes();
 std::int64_t most_physical_bytes();
-// What libgpurota has charged.
+// The bytes that libgpurota has charged.
 std::int64_t charged_bytes();
 // The next calls of the driver that allocate fail.
 void fail_allocations(int count);

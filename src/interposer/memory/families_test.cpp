@@ -261,8 +261,7 @@ TEST_F(Families, WhatIsAllocatedInAGreenContextLivesInThePrimary) {
   EXPECT_EQ(charged_bytes(), 0);
 }
 
-// What the host touches is never memory that moves; it is charged like others where its GPU is
-// said.
+// Memory that the host touches never moves; it is charged like other memory where its GPU is named.
 TEST_F(Families, APoolOfManagedMemoryStaysWhereItIs) {
   install(kFn_cuMemPoolCreate, make_pool);
   CUmemPoolProps managed = {};

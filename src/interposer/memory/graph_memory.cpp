@@ -100,7 +100,7 @@ uint32_t trims_of(State& s, const GraphNeed& need) {
   return sum;
 }
 
-// What names a stream as long as it lives; 0 for one that only its thread can name.
+// The name of a stream for as long as it lives; 0 for one that only its thread can name.
 uint64_t stream_key(CUstream stream, bool per_thread) {
   if (stream == CU_STREAM_PER_THREAD || (stream == nullptr && per_thread)) return 0;
   return stream == nullptr ? 1 : reinterpret_cast<uint64_t>(stream);
@@ -141,7 +141,7 @@ class InsideAll {
   const GraphNeed& need_;
 };
 
-// What was taken for a launch, to be settled after it.
+// Bytes that were taken for a launch, to be settled after it.
 class Room {
  public:
   explicit Room(State& s) : s_(s) {}
@@ -176,8 +176,8 @@ class Room {
       if (used_[slot]) put(slot, taken_[slot]);
     }
   }
-  // What idle graphs hold is not counted on: the driver shares it between graphs as it likes. It is
-  // let go (by reserve()), and then the graph may grow.
+  // The memory that idle graphs hold is not counted on: the driver shares it between graphs as it
+  // likes. reserve() has it let go, and then the graph may grow.
   bool make_on(int slot, int64_t bytes) {
     Pool* pool = pool_of_slot(s_, slot);
     if (pool == nullptr) return true;

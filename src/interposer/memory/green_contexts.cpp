@@ -1,5 +1,5 @@
 // Green contexts: parts of a GPU's processors, as views of the device's primary context, which each
-// of them retains. What is allocated in one lives in the primary context.
+// of them retains. Memory that is allocated in one lives in the primary context.
 #include "interposer/account/device.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"

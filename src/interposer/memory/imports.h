@@ -49,10 +49,10 @@ CUresult import_opened(State& s, uint64_t address, Import import, uint64_t bytes
 // One less; the last one ends it. False: not known. To be called before it is closed, as its
 // address may then be another's.
 bool import_closes(State& s, uint64_t address, Import* out);
-// It was not closed after all.
+// To be called when it was not closed after all.
 void import_stays(State& s, uint64_t address, const Import& import);
-// Closes by `call` what may be imported. It is taken out before: as soon as it is closed another
-// thread may be given its address.
+// Closes by `call` memory that may be imported. The import is taken out of the table before: as
+// soon as it is closed, another thread may be given its address.
 template <typename Call>
 CUresult close_counted(State& s, uint64_t address, Call call) {
   Import import{};

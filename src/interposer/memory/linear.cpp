@@ -59,7 +59,7 @@ int64_t walk_blocks(uint64_t ptr, uint64_t size, Edge edge) {
   return static_cast<int64_t>((own + counted) * kBlockBytes);
 }
 
-// What a hook passes on: the driver's call, which fills in address and bytes.
+// A hook passes on the driver's call, which fills in address and bytes.
 struct Made {
   uint64_t ptr = 0;
   uint64_t size = 0;
@@ -177,7 +177,8 @@ bool find_allocation(State& s, uint64_t ptr, Allocation* out) {
   return entry != nullptr;
 }
 
-// Who frees a pointer has it from who allocated it, so an entry of its cannot be missed.
+// A thread that frees a pointer has it from the thread that allocated it, so it cannot miss the
+// entry that was made then.
 bool forget(State& s, uint64_t ptr, Allocation* out) {
   PointerShard& shard = pointer_shard(s, ptr);
   if (ptr == 0 || shard.live.load(std::memory_order_relaxed) == 0) return false;  // 0 is no key

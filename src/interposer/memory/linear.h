@@ -34,8 +34,8 @@ bool forget(State& s, uint64_t ptr, Allocation* out);
 bool find_allocation(State& s, uint64_t ptr, Allocation* out);
 // Credits what has been freed.
 void credit(State& s, uint64_t ptr, const Allocation& allocation);
-// Frees by `call`. It is forgotten before: as soon as it is free another thread may be given its
-// address.
+// Frees by `call`. The allocation is forgotten before: as soon as it is free, another thread may be
+// given its address.
 template <typename Call>
 CUresult free_counted(State& s, uint64_t ptr, Call call) {
   Allocation allocation{};

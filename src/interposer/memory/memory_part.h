@@ -1,4 +1,4 @@
-// What this process has allocated: the memory room's part of the tenant's state
+// All that this process has allocated: the memory room's part of the tenant's state
 // (driver/driver_part.h).
 #pragma once
 
@@ -85,7 +85,8 @@ struct Physical {
   uint64_t next_ended;  // id
 };
 
-// What a handle is of. One memory may have several, as it is retained by its address.
+// The memory that a handle refers to. One memory may have several handles, as it is retained by its
+// address.
 struct HandleRef {
   uint64_t physical;  // id
   uint32_t count;

@@ -18,7 +18,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* out) {
   return result;
 }
 
-// What the driver keeps of the GPU for itself is no part of the slice.
+// The memory that the driver keeps of the GPU for itself is no part of the slice.
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* out) {
   GPUROTA_NVML_ENTER(nvmlDeviceGetMemoryInfo_v2, device, out);
   const nvmlReturn_t result = real(device, out);

@@ -87,8 +87,8 @@ void learn_unit(State& s, const Pool& pool, int64_t reserved) {
   if (known == 0 || low < known) unit.store(low, std::memory_order_relaxed);
 }
 
-// What the pool has grown by since it was last read, under its lock. Growth is charged by who is
-// inside (`own`), whose reserve it is.
+// The bytes by which the pool has grown since it was last read, under its lock. Growth is charged
+// by the thread that is inside (`own`), as that thread has reserved it.
 int64_t read_growth(State& s, Pool& pool, bool own) {
   int64_t reserved = 0;
   const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
@@ -131,9 +131,10 @@ Pool* learn_pool(State& s, CUmemoryPool handle, bool* foreign) {
 
 }  // namespace
 
-// Both under the pool's lock: charges follow each other as the readings do, and who reads after us
-// finds what we have read in the headroom. It would else believe a refusal while what the pool has
-// let go is on its way there.
+// Both the reading and the charge happen under the pool's lock: charges follow each other as the
+// readings do, and a thread that reads after this one finds what was read here in the headroom.
+// Otherwise that thread would believe a refusal while memory that the pool has let go is on its way
+// there.
 Charged charge_growth(State& s, Pool& pool, int64_t taken, bool own) {
   const Slot& slot = s.slots[pool.slot];
   Lock lock(pool.mutex);
@@ -143,9 +144,10 @@ Charged charge_growth(State& s, Pool& pool, int64_t taken, bool own) {
   return {grown, slot.headroom.load()};
 }
 
-// It is in the reading, and so in a charge that is equal and was not read before. Who read it
-// before has had the lock since then, and it would be seen to be taken here. The charge is stored
-// last under the lock: it has been paid.
+// The caller's memory is in this reading, and so it is in a charge that is equal, unless that
+// charge is from an earlier reading. A thread that stores a charge from an earlier reading holds
+// the lock from then on, and is_free() would show that the lock is taken. The charge is stored last
+// under the lock, so it has been paid.
 bool is_charged(const Pool& pool) {
   int64_t reserved = 0;
   const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
@@ -258,8 +260,8 @@ void trim(Pool& pool) {
   const CUdevice device = graph_device(asking.handle());
   pool.trims.fetch_add(1);
   if (device >= 0) {
-    // Whoever launches says that it is inside before it looks at the count: one of us sees the
-    // other.
+    // A thread that launches says that it is inside before it looks at the count, so that one of
+    // the two threads sees the other.
     if (pool.inside.load() == 0) GPUROTA_OWN(cuDeviceGraphMemTrim)(device);
   } else {
     GPUROTA_OWN(cuMemPoolTrimTo)(relaxed, asking.handle(), 0);

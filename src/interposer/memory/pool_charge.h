@@ -24,7 +24,7 @@ Pool* graph_pool(State& s, CUdevice device);
 
 // The most by which a pool grows for `size` bytes.
 int64_t growth_for(State& s, const Pool& pool, uint64_t size);
-// What the lease could give beyond the headroom, as the daemon last showed it.
+// Whether the lease could give `bytes`, the headroom included, as the daemon last showed it.
 bool lease_may_have(State& s, int slot, int64_t bytes);
 // Whether the pool has that much that is reserved and not in use, and is not known to be in pieces.
 bool may_serve(Pool& pool, uint64_t size);
@@ -65,7 +65,8 @@ void reclaim_pools(int slot);
 // A tracked allocation was freed.
 void credit_pool_allocation(State& s, const Allocation& allocation);
 
-// It is about to be destroyed. Returns when nobody uses its handle any more, or after a second.
+// To be called before a pool is destroyed. Returns when no thread uses its handle any more, or
+// after a second.
 void begin_destroying(Pool& pool);
 // Credits its charge if it is gone with all its memory. For whoever may have been the last at it:
 // one that destroys it, frees of its memory, or was inside.

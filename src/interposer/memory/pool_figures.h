@@ -1,6 +1,6 @@
-// What the pools of a swap lease have given, in the driver's terms (cuMemPoolGetAttribute). The
-// memory moves, so it is no pool's to the driver; the program is told what a driver would tell it,
-// but that nothing is kept for later.
+// How much the pools of a swap lease have given, in the driver's terms (cuMemPoolGetAttribute). The
+// memory moves, so to the driver it is no pool's. The program is told what a driver would tell it,
+// except that nothing is kept for later.
 //
 // Any thread, no locks. A pool is named by its number, as in Allocation::pool; 0 is none, and
 // nothing is counted.
@@ -12,13 +12,14 @@
 
 namespace gpurota::interposer {
 
-// It is about to give `size` bytes, and cannot go before they have ended. 0: it is being destroyed.
+// The pool is about to give `size` bytes, and cannot go before they have ended. 0: the pool is
+// being destroyed.
 uint16_t begin_giving(State& s, Pool& pool, CUmemoryPool handle, uint64_t size);
-// It has given them.
+// The pool has given the bytes.
 void note_given(State& s, uint16_t pool);
-// They were freed in stream order, and will end; `size` below zero: they were not, after all.
+// The bytes were freed in stream order, and will end; `size` below zero: they were not, after all.
 void note_ending(State& s, uint16_t pool, int64_t size);
-// They have ended, or were not given.
+// The bytes have ended, or were not given.
 void note_ended(State& s, uint16_t pool, uint64_t size);
 
 // False: not one of the four figures, or not memory that moves.

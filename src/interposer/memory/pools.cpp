@@ -187,8 +187,8 @@ CUresult allocate_moving(const Place& place, uint64_t size, CUstream stream, boo
   return result;
 }
 
-// What is allocated while a stream captures becomes a node of its graph (graph_memory.cpp). Asked
-// before anything else: other questions about a capturing stream could end the capture.
+// An allocation while a stream captures becomes a node of its graph (graph_memory.cpp). Whether the
+// stream captures is asked before anything else: other questions about it could end the capture.
 template <typename Real>
 CUresult allocate_async(CUdeviceptr* out, uint64_t size, CUstream stream, bool per_thread,
                         Real real) {

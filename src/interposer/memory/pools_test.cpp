@@ -215,8 +215,8 @@ TEST_F(EndingPools, OneIsNotDestroyedInTheMiddleOfATrim) {
   EXPECT_TRUE(in_order);
 }
 
-// It has let go of as much as it grows by for the other thread: the same again is not the same
-// still.
+// The pool has let go of as much as it then grows by for the other thread: two equal readings do
+// not mean that nothing has changed.
 TEST_F(EndingPools, WhatOneGrowsByAfterAnotherThreadHasReadItIsCharged) {
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAllocAsync(&p, 1 << 20, nullptr), CUDA_SUCCESS);
@@ -240,7 +240,7 @@ TEST_F(EndingPools, WhatOneGrowsByAfterAnotherThreadHasReadItIsCharged) {
   EXPECT_EQ(charged_bytes(), 64 * kMiB);
 }
 
-// It may stand there until others have given way.
+// The allocation may stand at the gate until others have given way.
 TEST_F(EndingPools, NobodyWaitsForAnAllocationThatStandsAtTheGate) {
   made(kFirst);
   known(kFirst)->stays = true;

@@ -1,6 +1,6 @@
-// What is asked of a daemon near the limit, and when its refusal is believed: with one in this
-// process that the test holds by the hand, as no real one can be made to answer in the middle of
-// somebody else's call.
+// Questions to the daemon near the limit, and when its refusal is believed. The daemon here is in
+// this process and under the test's control, as no real one can be made to answer in the middle of
+// another thread's call.
 #include "interposer/memory/reserve.h"
 
 #include "abi/page.h"
@@ -118,7 +118,7 @@ CUresult pieces_alloc(CUdeviceptr* out, size_t, CUstream) {
 int pieces_trims = 0;
 CUresult pieces_trim(CUmemoryPool, size_t) { return ++pieces_trims, CUDA_SUCCESS; }
 
-// What another thread does while this one reads the second of two pools.
+// `meanwhile` is what another thread does while this one reads the second of two pools.
 CUresult (*first_attribute)(CUmemoryPool, CUmemPool_attribute, void*) = nullptr;
 CUmemoryPool second_pool() { return reinterpret_cast<CUmemoryPool>(std::uintptr_t{0x6000}); }
 CUresult attribute_of_two(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
@@ -325,7 +325,7 @@ TEST_F(Reserve, ARefusalWaitsForWhatOthersHaveUnderWayAndWillNotKeep) {
   EXPECT_EQ(reserve(0, 32 * kMiB), Answer::kYes);
 }
 
-// It ends before anybody could have looked whether it is under way.
+// The flight ends before any thread could have looked whether it is under way.
 TEST_F(Reserve, ARefusalIsNotBelievedOfOneThatEndedMeanwhile) {
   reset_fake_driver(64 * kMiB);
   ASSERT_TRUE(take(state(), 0, 64 * kMiB));
@@ -411,7 +411,8 @@ TEST_F(Reserve, AReserveThatWasNotNeededIsGivenBackAtOnceAboveTheLimit) {
   EXPECT_EQ(charged_bytes(), 32 * kMiB);
 }
 
-// It would use memory that is out, or have a context that nobody has reserved for.
+// Otherwise the thread would use memory that is out, or have a context that nobody has reserved
+// for.
 TEST_F(Reserve, WhoComesForThePrimaryContextWhileAnotherMakesItGetsItWhenItIsNoted) {
   reset_fake_driver(0);
   primary_active = 0;

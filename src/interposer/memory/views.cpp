@@ -1,5 +1,5 @@
-// What a program is told of a GPU's size: its lease's limit. Frameworks that size themselves from
-// it then just work.
+// A program is told its lease's limit as the size of a GPU. Frameworks that size themselves from it
+// then just work.
 #include "interposer/memory/views.h"
 
 #include "interposer/account/device.h"
@@ -34,7 +34,8 @@ MemoryView view_of_slot(int slot, uint64_t total, uint64_t free) {
   figures(s, slot, &limit, &available);
   const int64_t headroom = s.slots[slot].headroom.load(std::memory_order_relaxed);
   if (headroom > 0) available += static_cast<uint64_t>(headroom);
-  // What others have makes way. An oversize lease has more than the GPU.
+  // The memory of other leases makes way, so what the driver has free does not matter. An oversize
+  // lease has more than the GPU.
   if (swapping()) return {limit, smaller(available, limit)};
   const uint64_t size = smaller(total, limit);
   return {size, smaller(smaller(free, available), size)};

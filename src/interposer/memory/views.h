@@ -1,4 +1,5 @@
-// What a program is told of the memory of a GPU of its lease, by CUDA and NVML alike. Any thread.
+// The figures that a program is told of the memory of a GPU of its lease, by CUDA and NVML alike.
+// Any thread.
 #pragma once
 
 #include <cstdint>

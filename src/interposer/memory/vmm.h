@@ -2,7 +2,7 @@
 //
 // Physical memory lives until its last handle is released *and* its last mapping is gone; crediting
 // it at cuMemRelease would let create, map, release walk past the limit. Only memory on a GPU of
-// the lease is charged: host memory is not. What is imported is charged as imports.h says.
+// the lease is charged: host memory is not. Imported memory is charged as imports.h says.
 #pragma once
 
 #include "interposer/memory/memory_part.h"
@@ -40,9 +40,10 @@ void vmm_unmapped(State& s, uint64_t ptr, uint64_t size, int64_t credits[GPUROTA
 void vmm_multicast_created(State& s, uint64_t handle);
 uint64_t vmm_id(State& s, uint64_t handle);  // 0: not known
 void vmm_bound(State& s, uint64_t owner, uint64_t offset, uint64_t handle);
-// What is mapped inside [ptr, ptr + size).
+// Notes that the memory mapped inside [ptr, ptr + size) is bound.
 void vmm_bound_range(State& s, uint64_t owner, uint64_t offset, uint64_t ptr, uint64_t size);
-// What was bound to [offset, offset + size) of the owner, of `slot` only unless that is below zero.
+// Notes that what was bound to [offset, offset + size) of the owner is no longer; of `slot` only,
+// unless that is below zero.
 void vmm_unbound(State& s, uint64_t owner, uint64_t offset, uint64_t size, int slot,
                  int64_t credits[GPUROTA_SLOTS]);
 void vmm_owner_gone(State& s, uint64_t owner, int64_t credits[GPUROTA_SLOTS]);

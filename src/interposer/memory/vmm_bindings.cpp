@@ -1,5 +1,6 @@
 // Memory that is held by something else than a handle or an address: bound to a multicast object,
-// or mapped as a part of a sparse array. It lives until it is unbound or its owner is gone.
+// or mapped as a part of a sparse array. Such memory lives until it is unbound or its owner is
+// gone.
 #include "interposer/account/device.h"
 #include "interposer/account/swap_table.h"
 #include "interposer/driver/driver.h"
@@ -67,7 +68,7 @@ CUresult map_array(CUarrayMapInfo* list, unsigned count, CUstream stream, bool p
                    Real real) {
   for (unsigned i = 0; list != nullptr && i < count; ++i) {
     const bool maps = list[i].memOperationType == CU_MEM_OPERATION_TYPE_MAP;
-    // It was not made to be mapped into arrays, or it would not move.
+    // Memory that moves was not made to be mapped into arrays.
     if (maps && is_virtual(list[i].memHandle.memHandle)) return CUDA_ERROR_INVALID_VALUE;
   }
   const CUresult result =

@@ -13,7 +13,7 @@
 namespace gpurota::interposer {
 namespace {
 
-// What the driver has as one more reference of a handle that this process has.
+// Notes what to the driver is one more reference of a handle that this process has.
 bool note_again(State& s, uint64_t handle) {
   Lock lock(memory_of(s).vmm.mutex);
   HandleRef* known = memory_of(s).vmm.handles.find(handle);
@@ -24,8 +24,8 @@ bool note_again(State& s, uint64_t handle) {
   return true;
 }
 
-// No function tells the size of a handle; the driver maps no more of it than there is. What is
-// beyond the lease's limit is not told apart. 0: nothing of it can be mapped.
+// No function tells the size of a handle; the driver maps no more of it than there is. Sizes beyond
+// the lease's limit are not told apart. 0: nothing of it can be mapped.
 uint64_t size_by_mapping(State& s, int slot, uint64_t handle) {
   const gpurota_page* page = s.page.load(std::memory_order_acquire);
   const uint64_t limit = __atomic_load_n(&page->grant[slot].limit_bytes, __ATOMIC_RELAXED);
@@ -149,7 +149,7 @@ void vmm_end_shared(State& s) {
 
 namespace interposer = gpurota::interposer;
 
-// Who imports it maps memory that we cannot take away.
+// A process that imports the memory maps memory that this process cannot take away.
 CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType type, unsigned long long flags) {
   GPUROTA_ENTER(cuMemExportToShareableHandle, out, handle, type, flags);
