@@ -79,8 +79,9 @@ bool remove_entry(ContextEntry* e, ContextInfo* out) {
   return true;
 }
 
-// A tool's callback while the driver destroys the context: not learned anew, as it would be known
-// for ever. What is allocated in it is charged until it is freed. False: it is not being destroyed.
+// A tool's callback may come while the driver destroys the context. The context must not be learned
+// anew then, as it would be known for ever. Memory that is allocated in it is charged until it is
+// freed. False: the context is not being destroyed.
 bool place_aside(CUcontext context, Place* out) {
   State& s = state();
   const uint32_t used = s.contexts.used.load(std::memory_order_acquire);

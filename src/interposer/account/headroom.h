@@ -1,5 +1,5 @@
 // The headroom: the bytes that this process may still allocate on each GPU without asking the
-// daemon. What a request for memory does with it is in memory/reserve.cpp.
+// daemon. memory/reserve.cpp has what a request for memory does with it.
 //
 // granted = charged + headroom. Allocations take from the headroom before the driver is called and
 // put it back when the driver fails or when they end; only the daemon's answers change `granted`.

@@ -1,10 +1,10 @@
 // The helper thread: answers RECALL while the program is busy, and comes back to the daemon when
 // that has been restarted, whether or not the program allocates.
 //
-// It takes no signals, calls no CUDA function, and takes Link::mutex only by trying: a RECALL must
-// be answered while another thread holds that lock, waiting for a GROW which waits for this very
-// answer. What an answer gives back and what HELLO says is held exclude each other:
-// Link::recall_mutex.
+// The helper takes no signals, calls no CUDA function, and takes Link::mutex only by trying: a
+// RECALL must be answered while another thread holds that lock, waiting for a GROW which waits for
+// this very answer. Bytes that an answer gives back must not be among those that HELLO says are
+// held, and the other way round: Link::recall_mutex.
 #include "interposer/account/headroom.h"
 #include "interposer/account/link.h"
 #include "interposer/account/swap_table.h"

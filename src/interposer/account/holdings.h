@@ -1,8 +1,8 @@
-// What the daemon is told of memory that several processes have: which of its charges is of which
-// memory (abi/wire_share.h).
+// Tells the daemon of memory that several processes have: which of its charges is for which memory
+// (abi/wire_share.h).
 //
-// Within one lease a memory is counted once, however many of its processes have it. Told again on
-// each connection. Any thread; each call asks the daemon.
+// Within one lease a memory is counted once, however many of its processes have it. All of it is
+// told again on each connection. Any thread; each call asks the daemon.
 #pragma once
 
 #include "interposer/account/answer.h"
@@ -14,9 +14,9 @@ namespace gpurota::interposer {
 
 // `bytes` of what is charged are this memory, from now on.
 void hold_memory(int slot, uint64_t key, uint64_t bytes);
-// This process has imported it. kYes: the lease has it already, and `bytes` of it are charged now
-// (not in a swap lease). Else it is to be asked for like any other; `bytes` is its size if the
-// daemon knows it, and 0 if not.
+// To be called when this process has imported the memory. kYes: the lease has the memory already,
+// and `bytes` of it are charged now (not in a swap lease). Else the memory must be asked for like
+// any other; `bytes` is its size if the daemon knows the size, and 0 if not.
 Answer join_memory(int slot, uint64_t key, uint64_t* bytes);
 // Where what was charged for a memory is when it is left.
 enum class Left {

@@ -140,8 +140,8 @@ bool welcome(State& s, const gpurota_msg_welcome& message, Descriptors* fds) {
 bool handshake(State& s, const Socket& call, int64_t deadline_ms) {
   gpurota_msg_hello hello;
   {
-    // What it says is given back to nobody by an answer to the last connection's daemon, and is not
-    // taken up again by an answer that could not be sent.
+    // The bytes that HELLO says are held must not be given back by an answer to the last
+    // connection's daemon, nor taken up again by an answer that could not be sent.
     Lock lock(s.link.recall_mutex);
     hello = make_hello(s);
     s.link.recall_inode = 0;

@@ -1,5 +1,5 @@
-// What this process has of its lease: the connection, the ledger, the contexts. The account room's
-// part of the tenant's state (driver/driver_part.h).
+// The share that this process has of its lease: the connection, the headroom, the contexts. The
+// account room's part of the tenant's state (driver/driver_part.h).
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -32,8 +32,7 @@ struct Slot {
   uint8_t uuid[GPUROTA_UUID_BYTES];
 };
 
-// What the daemon has in its books of this process and one GPU, in a swap lease. With
-// Swap::books_mutex held.
+// The daemon's books of this process and one GPU, in a swap lease. With Swap::books_mutex held.
 struct SwapBooks {
   uint64_t movable;   // granted and not returned; here or out
   uint64_t out;       // of these, as told

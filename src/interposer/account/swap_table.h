@@ -1,9 +1,11 @@
-// What a swap lease does otherwise: the one way from the rooms below to swap/, which fills it in.
+// The functions that a swap lease has of its own: the one way from the rooms below to swap/, which
+// fills the table in.
 //
-// Called where swapping() is true, unless it says otherwise: a process whose memory does not move
-// pays that question and nothing more. Filled in when the library is linked, as another library's
-// constructor may call the hooks before ours have run. Each entry says what it does and returns
-// where swap/ declares the function of its name (register.cpp has both).
+// An entry is called where swapping() is true, unless it says otherwise: a process whose memory
+// does not move pays that question and nothing more. The table is filled in when the library is
+// linked, as another library's constructor may call the hooks before ours have run. Where swap/
+// declares the function of an entry's name, it says what the function does and returns
+// (register.cpp has both).
 #pragma once
 
 #include "abi/cuda_abi.h"
