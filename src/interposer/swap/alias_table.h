@@ -2,9 +2,9 @@
 // a list for each block, which begins at an index that the block has. All-zero memory is an empty
 // table.
 //
-// One is unmapped by the program at any time, also while the mover has its block. So the table's
+// The program unmaps one at any time, also while the mover has its block. So the table's
 // mutex is held while the driver maps and unmaps them, and whenever the beginning of a list is
-// read. It comes before that of the space (space.h).
+// read. The table's mutex is taken before that of the space (space.h).
 //
 // Whatever copies a block uses the address that we keep it at, so a block that is mapped nowhere,
 // in part, or without access can be moved like any other.
@@ -42,7 +42,7 @@ class AliasTable {
   // Unmaps what was mapped at this address, if anything was. `may_stay`: what cannot be unmapped is
   // left to a later time.
   CUresult remove(uint32_t* first, uint64_t address, bool may_stay);
-  // What the driver has allowed there: `value` of the bits of `mask`.
+  // Notes the access that the driver has allowed there: `value` of the bits of `mask`.
   void note_access(uint32_t first, uint64_t address, uint64_t mask, uint64_t value);
 
   // These take the mutex.

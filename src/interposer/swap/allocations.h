@@ -1,5 +1,5 @@
-// What of a swap tenant's memory an address is of, and what of it may not move any more. Any
-// thread.
+// Finds the memory of a swap tenant that an address is in, and notes memory that may not move any
+// more. Any thread.
 #pragma once
 
 #include "interposer/memory/memory_part.h"

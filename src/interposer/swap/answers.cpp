@@ -1,5 +1,6 @@
-// What a program is told of memory that moves: from our tables, so that it need not be there. As of
-// memory that cuMemAlloc gave, or that it mapped itself.
+// Answers a program's questions about memory that moves: from our tables, so that the memory need
+// not be there. The answers are as for memory that cuMemAlloc gave, or that the program mapped
+// itself.
 #include "interposer/account/device.h"
 #include "interposer/driver/driver.h"
 #include "interposer/swap/allocations.h"
@@ -19,7 +20,7 @@ CUresult put(void* out, T value) {
   return CUDA_SUCCESS;
 }
 
-// What lies at an address.
+// The memory at an address.
 struct Known {
   uint64_t base;
   uint64_t size;
@@ -80,7 +81,7 @@ bool find_mapped(State& s, uint64_t address, Known* out) {
   return true;
 }
 
-// What moves, and what another process shares with this one.
+// Finds memory that moves, and memory that another process shares with this one.
 bool find_known(State& s, uint64_t address, Known* out) {
   if (find_opened_memory(s, address, out)) return true;
   return swapping() && (find_allocated(s, address, out) || find_mapped(s, address, out));
@@ -128,7 +129,7 @@ CUresult answer(const Known& known, uint64_t address, CUpointer_attribute attrib
   }
 }
 
-// What the question after several attributes gets for one that does not apply.
+// The answer for an attribute that does not apply, where several are asked for at once.
 void answer_none(CUpointer_attribute attribute, void* out) {
   if (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER) put<void*>(out, nullptr);
 }

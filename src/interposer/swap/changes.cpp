@@ -1,10 +1,10 @@
-// What of the memory that is about to be evicted has changed since it was last in host memory: the
-// part of the mover that hashes. Nobody writes to that memory meanwhile: the gate is shut and the
-// GPU drained.
+// Finds the memory that has changed since it was last in host memory, of that which is about to be
+// evicted: the part of the mover that hashes. Nobody writes to that memory meanwhile: the gate is
+// shut and the GPU drained.
 //
-// That a sum is what it should be is not taken on trust: of each batch a few pieces are copied out
-// and looked at by the host, before anything of the batch is given up. One wrong sum, and nothing
-// is hashed in this process again. What cannot be hashed, or looked at, is copied.
+// The sums are not trusted blindly: of each batch a few pieces are copied out and hashed by the
+// host, before anything of the batch is given up. After one wrong sum nothing is hashed in this
+// process again. Memory that cannot be hashed, or whose pieces cannot be compared, is copied.
 #include "interposer/swap/mover.h"
 
 #include <cstring>

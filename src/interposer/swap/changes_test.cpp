@@ -1,5 +1,5 @@
-// What has not changed is not copied again, whatever was changed is, and a hash that cannot be
-// relied on is not.
+// Unchanged memory is not copied again, changed memory is, and a hash that cannot be relied on is
+// not used.
 #include "interposer/swap/swap_program_test.h"
 
 namespace gpurota::interposer::swap_test {

@@ -96,7 +96,8 @@ static bool end_freed_by(State& s, int64_t deadline_ms) {
 
 bool swap_end_freed_if_idle(State& s) {
   const bool any = end_freed_by(s, now_ms());
-  // What another thread has taken out of the table is over too, and is about to be counted so.
+  // Memory that another thread has taken out of the table is over too, and is about to be counted
+  // so.
   ErrnoGuard guard;
   for (int i = 0; i < kOthersEndMs && swap_of(s).ends_under_way.load() != 0; ++i) sleep_ms(1);
   return any;

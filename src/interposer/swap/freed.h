@@ -1,4 +1,4 @@
-// What was freed in stream order, or while something captured, and ends later. Any thread.
+// Memory that was freed in stream order, or while something captured, and ends later. Any thread.
 #pragma once
 
 #include "interposer/swap/tenant.h"
@@ -7,9 +7,9 @@
 
 namespace gpurota::interposer {
 
-// Takes the first that `wanted` says yes to out of what was freed in stream order. It may ask the
-// driver about an event: no callback of the driver's comes here, so holding the lock meanwhile
-// harms nobody.
+// Takes the first that `wanted` says yes to out of what was freed in stream order. `wanted` may ask
+// the driver about an event: no callback of the driver's comes here, so holding the lock meanwhile
+// harms no thread.
 template <typename Wanted>
 bool take_freed(Swap& swap, Wanted wanted, FreedLater* out) {
   if (swap.freed_count.load(std::memory_order_relaxed) == 0) return false;
@@ -36,14 +36,14 @@ void swap_end_memory(State& s, const FreedLater& later);
 void swap_stream_gone(State& s, uint64_t key);
 
 // Ends what was freed in stream order, or during a capture, up to number `done`: all work that was
-// there then is over, in every stream. That of the stream it was freed in is not enough: a program
-// may free what another stream still uses, and lives with the driver, whose pools keep such memory
-// mapped. Whether there was any.
+// there then is over, in every stream. The work of the stream that it was freed in is not enough: a
+// program may free memory that another stream still uses, and gets away with it, as the driver's
+// pools keep such memory mapped. Returns whether there was any.
 bool swap_end_freed(State& s, uint64_t done);
 // The same, if nothing is in flight.
 bool swap_end_freed_if_idle(State& s);
-// The same, once what is in flight now is over; if that takes no longer than a second. Who refuses
-// memory looks so first.
+// The same, once what is in flight now is over; if that takes no longer than a second. To be called
+// before memory is refused.
 bool swap_end_freed_soon(State& s);
 
 // A context is about to go, and events in it: what was freed in stream order is not asked about any

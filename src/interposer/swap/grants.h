@@ -1,4 +1,4 @@
-// What a swap tenant says to the daemon (abi/wire_swap.h), and the books that both keep.
+// The messages of a swap tenant to the daemon (abi/wire_swap.h), and the books that both keep.
 //
 // Every change of the books and the message that tells it are one step under Swap::books_mutex, so
 // that what SWAP_HERE says to the next daemon is what the last one knew. While no daemon is there
@@ -20,8 +20,8 @@ void swap_context_returned(int slot, uint32_t left);
 // All that is out of a GPU leaves the books: no context lives, so nobody can use it, nor bring it
 // back. With GatePart::contexts_mutex held.
 void swap_park(int slot);
-// A context lives again. What was parked is told to the daemon by a new connection, and comes back
-// with a turn; until then the gate is away. With GatePart::contexts_mutex held.
+// A context lives again. A new connection tells the daemon of the memory that was parked, which
+// comes back with a turn; until then the gate is away. With GatePart::contexts_mutex held.
 void swap_unpark(State& s);
 uint64_t swap_parked(int slot);
 

@@ -40,8 +40,8 @@ Answer wait_for_answer(State& s, SwapAsk* ask) {
   }
 }
 
-// What others end at this moment; and a move that is under way ends what was freed meanwhile, and
-// tells.
+// Waits for memory that other threads end at this moment; and for a move under way, which ends what
+// was freed meanwhile, and tells the daemon.
 void wait_for_ends(const Swap& swap, int slot) {
   const int64_t deadline = now_ms() + kEndsMs;
   while (swap.ends_under_way.load() != 0 && now_ms() < deadline) sleep_ms(1);
@@ -76,9 +76,9 @@ Answer ask(State& s, int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint
 
 }  // namespace
 
-// A refusal is believed if nothing was given back since before it was asked for. What was freed in
-// stream order and is done counts until somebody looks, and what was freed while it moved until the
-// mover has ended it.
+// A refusal is believed if nothing was given back since before the question. Memory that was freed
+// in stream order and is done counts until a thread ends it, and memory that was freed while it
+// moved until the mover has ended it.
 Answer swap_grow(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted) {
   State& s = state();
   ErrnoGuard guard;

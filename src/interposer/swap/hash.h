@@ -20,13 +20,14 @@ inline bool operator==(const HashSum& x, const HashSum& y) { return x.a == y.a &
 inline bool operator!=(const HashSum& x, const HashSum& y) { return !(x == y); }
 inline HashSum operator+(const HashSum& x, const HashSum& y) { return {x.a + y.a, x.b + y.b}; }
 
-// What one group of kHashThreads threads hashes; the kernel writes one sum for each.
+// One group of kHashThreads threads hashes a piece of this size; the kernel writes one sum for
+// each.
 inline constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
 inline constexpr uint64_t kWordsPerPiece = kPieceBytes / sizeof(uint64_t);
 inline constexpr unsigned kHashThreads = 256;
 inline constexpr char kHashKernel[] = "gpurota_hash";
 
-// What word number `index` of a block adds to the sum.
+// The value that word number `index` of a block adds to the sum.
 HashSum hash_word(uint64_t word, uint64_t index, uint64_t seed);
 
 // Of `bytes`, a multiple of 8, that begin with word number `first` of their block.

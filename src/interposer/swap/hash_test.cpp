@@ -74,8 +74,8 @@ TEST(Hash, WordsThatChangedPlacesAreSeen) {
   }
 }
 
-// What programs do: numbers that change their signs, counters that go up, the same value
-// everywhere.
+// The changes are those that programs make: numbers that change their signs, counters that go up,
+// the same value everywhere.
 TEST(Hash, ChangesThatBelongTogetherDoNotCancelOut) {
   std::mt19937_64 random(4);
   for (int round = 0; round < 200000; ++round) {

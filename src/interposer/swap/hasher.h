@@ -3,8 +3,8 @@
 //
 // Loading takes the driver some 70 ms and may wait for what is in flight, so it is done once for a
 // context, while memory is away: then nothing is in flight, nothing captures, and nobody waits for
-// this process. What it takes of the GPU is wired, and seen by the daemon as what else the process
-// holds. Whatever fails, everything is copied.
+// this process. The memory that the kernel takes of the GPU is wired; the daemon sees it as memory
+// that the process holds besides. Whatever fails, everything is copied.
 #pragma once
 
 #include "abi/cuda_abi.h"

@@ -129,7 +129,7 @@ void HostMemory::trim(uint64_t keep) {
       regions_[i].used = kFull;
       free_ -= kRegionBytes;
     }
-    // What lost its pin the driver may still have on record.
+    // The driver may still have a region on record that has lost its pin.
     if (region.pinned || region.lost_pin) calls_->unpin(calls_->self, region.memory);
     calls_->unmap_host(calls_->self, region.memory, kRegionBytes);
     Lock lock(mutex_);

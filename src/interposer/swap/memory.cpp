@@ -113,7 +113,7 @@ CUresult swap_allocate_pitch(const Place& place, uint64_t width, uint64_t height
 
 namespace {
 
-// What was freed and is of the same room becomes the memory at `out`.
+// Memory that was freed and is of the same room becomes the memory at `out`.
 void use_again(State& s, const Place& place, uint64_t size, uint16_t pool, const FreedLater& again,
                CUdeviceptr* out) {
   destroy_event(again.event);
@@ -123,7 +123,7 @@ void use_again(State& s, const Place& place, uint64_t size, uint16_t pool, const
   note(s, place, again.address, size, again.serial, pool);
 }
 
-// What another stream has freed, and is done with.
+// Takes memory that another stream has freed, and is done with.
 bool take_done(State& s, const Place& place, uint64_t size, FreedLater* out) {
   const RelaxedCapture relaxed;
   const auto is_done = [&](const FreedLater& later) {

@@ -182,7 +182,8 @@ Moved Mover::evict(uint64_t bytes) {
   return moved;
 }
 
-// Back to where it was: its bytes are in host memory. What the driver keeps is noted in the block.
+// Goes back to where the block was: its bytes are in host memory. If the driver keeps something,
+// that is noted in the block.
 bool Mover::give_up_physical(Block& block) {
   bool untouched = true;
   if (block.mapped && !block.undrained &&

@@ -5,9 +5,9 @@
 // leaves its block resident, a restoring that fails leaves it out, and both say what was done
 // before.
 //
-// What is evicted is hashed first where that can be done (changes.cpp), and what is in host memory
-// already, from the last eviction, is not copied again. That is a cache: its memory goes to whoever
-// needs it.
+// Memory that is evicted is hashed first where that can be done (changes.cpp), and what is in host
+// memory already, from the last eviction, is not copied again. These copies are a cache, whose
+// memory goes to whatever needs it.
 #pragma once
 
 #include "interposer/swap/space.h"

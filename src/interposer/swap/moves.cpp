@@ -12,7 +12,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// What was submitted in the moment in which the daemon saw everything drained.
+// How long work may take that was submitted in the moment in which the daemon saw everything
+// drained.
 constexpr int64_t kDrainMs = 2000;
 
 void use_no_context() { GPUROTA_OWN(cuCtxSetCurrent)(nullptr); }
@@ -48,8 +49,8 @@ void give_host_memory(SwapDevice& device, uint64_t bytes) {
   host.trim(free > bytes ? free - bytes : 0);
 }
 
-// What other GPUs of the process have for memory that is not out gives way to what is to be evicted
-// here.
+// Host memory that other GPUs of the process have for memory which is not out gives way to what is
+// to be evicted here.
 void make_host_room(Swap& swap, SwapDevice& device, uint64_t bytes) {
   const uint64_t budget = swap.host_bytes.load();
   const uint64_t needed = device.space.out_bytes() + bytes + kRegionBytes;
@@ -112,8 +113,8 @@ void end_moving(Worker& w) {
   w.swap.gate.set(GateState::kShut);
 }
 
-// What cuMemAlloc gave goes with its context; what the program mapped itself stays, and needs
-// another.
+// Memory that cuMemAlloc gave goes with its context; memory that the program mapped itself stays,
+// and needs another context.
 bool is_being_freed(Worker& w, CUresult no_stream) {
   return no_stream == CUDA_ERROR_INVALID_CONTEXT &&
          memory_of(w.s).vmm.moving.load(std::memory_order_relaxed) == 0;
@@ -174,8 +175,8 @@ void evict(Worker& w, int slot, uint64_t bytes) {
   swap_order_ended(slot, GPUROTA_SWAP_EVICT, has_failed(moved.result), left);
 }
 
-// What the program mapped itself outlives its contexts. The room is not needed until there is one
-// again.
+// Memory that the program mapped itself outlives its contexts. Its room is not needed until there
+// is a context again.
 bool park(Worker& w, int slot) {
   if (any_context() || memory_of(w.s).vmm.moving.load(std::memory_order_relaxed) == 0) return false;
   GPUROTA_DEBUG("slot %d: no context is left: what is out stays there until there is one", slot);
@@ -245,7 +246,7 @@ void carry_out_moves(Worker& w) {
   use_no_context();
 }
 
-// What was pinned is had already, whatever more may be kept.
+// The memory that was pinned is there already, however much more may be kept.
 static bool pin_again(Worker& w) {
   for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
     SwapDevice& device = w.swap.devices[i];
@@ -275,7 +276,7 @@ bool prepare_host_memory(Worker& w) {
     const uint64_t pinned = w.swap.pinned_bytes.load();
     if (wanted > pinned) wanted = pinned;
     if (host.total_bytes() >= wanted) continue;
-    host.touch_next();  // what takes long, with no lock held that a call of the program's might need
+    host.touch_next();  // takes long, so no lock is held that a call of the program might need
     Lock lock(w.swap.contexts_mutex);
     if (have_stream(w.s, static_cast<int>(i)) == CUDA_SUCCESS &&
         host.prepare(host.free_bytes() + 1))

@@ -51,7 +51,7 @@ CUresult map_block(int fd, uint64_t address, uint64_t size) {
   return result;
 }
 
-// What of an answer's blocks could be mapped adds to `done`.
+// The bytes of an answer's blocks that could be mapped are added to `done`.
 CUresult map_blocks(const gpurota_msg_shared& answer, const Descriptors& fds, uint64_t mapped,
                     uint64_t* done) {
   for (uint32_t i = 0; i < fds.count(); ++i) {
@@ -100,7 +100,8 @@ CUresult refuse_to_open(const gpurota_shared_name& name, CUresult result) {
   return result;
 }
 
-// Whose turn it is to answer may be moving its memory, or be away for a moment, as may the daemon.
+// The process that is to answer may be moving its memory, or be away for a moment, as may the
+// daemon.
 CUresult meet_owner(const gpurota_shared_name& name, int64_t deadline, Socket* out,
                     bool* own_lease) {
   ErrnoGuard guard;
@@ -281,8 +282,8 @@ bool take_closed(OpenedMemory& memory, Opened* out) {
   return false;
 }
 
-// What is closed is unmapped once nothing uses it: at once, or when something is opened or closed
-// later. What cannot be kept until then stays mapped.
+// Memory that is closed is unmapped once nothing uses it: at once, or when something is opened or
+// closed later. Memory that cannot be kept until then stays mapped.
 void end_closed(State& s) {
   OpenedMemory& memory = swap_of(s).opened;
   Opened opened{};

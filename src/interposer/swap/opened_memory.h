@@ -1,4 +1,4 @@
-// What is known of the memory of other processes that this one has opened (opened.h).
+// The table of the memory of other processes that this one has opened (opened.h).
 #pragma once
 
 #include "abi/wire.h"

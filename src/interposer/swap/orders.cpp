@@ -10,7 +10,7 @@
 namespace gpurota::interposer {
 namespace {
 
-// What an older daemon does not say is 0.
+// A field that an older daemon does not send is 0.
 template <typename Message>
 bool parse(const void* packet, long size, Message* out, size_t least = sizeof(Message)) {
   if (size < static_cast<long>(least)) return false;

@@ -1,6 +1,6 @@
-// Room for allocations of an oversize lease: what its GPU has no room for lies in host memory,
-// where GPUs use it in place. It is never moved, so turns have nothing to do with it
-// (docs/design/oversize.md).
+// Room for allocations of an oversize lease: memory that its GPU has no room for lies in host
+// memory, where GPUs use it in place. Such memory is never moved, so turns have nothing to do with
+// it (docs/design/oversize.md).
 #include "interposer/os/debug.h"
 #include "interposer/swap/grants.h"
 #include "interposer/swap/grow.h"

@@ -1,5 +1,5 @@
 // Whether the process has a device open that reads and writes GPU memory by itself: InfiniBand and
-// its kin, GPUDirect Storage, gdrcopy. What such a device has registered must not move, and
+// its kin, GPUDirect Storage, gdrcopy. Memory that such a device has registered must not move, and
 // registering is no call of the driver's that could be seen. So nothing of the process is evicted
 // while it has one open.
 //

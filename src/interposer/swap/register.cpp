@@ -1,4 +1,4 @@
-// What the rooms below call of a swap lease.
+// The functions of a swap lease that the rooms below call.
 #include "interposer/account/swap_table.h"
 #include "interposer/swap/allocations.h"
 #include "interposer/swap/freed.h"

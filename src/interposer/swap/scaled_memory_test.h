@@ -17,7 +17,7 @@ namespace gpurota::interposer::swap_test {
 inline constexpr std::uint64_t kScale = 256;
 inline constexpr std::uint64_t kContents = kPieceBytes / kScale;
 
-// The sum of a piece with these contents. What the zeros behind them add is worked out once.
+// The sum of a piece with these contents. The part of the zeros behind them is worked out once.
 inline HashSum sum_of_piece(const std::string& contents, std::uint64_t piece, std::uint64_t seed) {
   static std::map<std::pair<std::uint64_t, std::uint64_t>, HashSum> zeros;
   const std::uint64_t first = piece * (kPieceBytes / 8);
@@ -29,7 +29,7 @@ inline HashSum sum_of_piece(const std::string& contents, std::uint64_t piece, st
   return it->second + hash_memory(contents.data(), contents.size(), first, seed);
 }
 
-// What the driver of swap_driver_test.h has made, mapped, and been told to copy or hash.
+// Memory that the driver of swap_driver_test.h has made, mapped, and been told to copy or hash.
 struct Memory {
   std::vector<char> bytes;
   int mappings = 0;

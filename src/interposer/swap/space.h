@@ -3,11 +3,11 @@
 //
 // Any thread allocates and frees; one thread at a time moves (mover.cpp). The mutex guards the
 // tables and is never held while the driver is called: a block that is being moved says so in its
-// state, and whoever frees it meanwhile leaves the rest to the mover. All-zero memory is an empty
-// space (a forked child starts so).
+// state, and a thread that frees it meanwhile leaves the rest to the mover. All-zero memory is an
+// empty space (a forked child starts so).
 //
-// Whoever calls has already waited for what may still use the memory, as the driver's own free
-// does.
+// A caller that frees must already have waited for all that may still use the memory, as the
+// driver's own free does.
 #pragma once
 
 #include "interposer/os/table.h"
@@ -68,7 +68,7 @@ struct Range {
   uint32_t slab;    // 0: one allocation of its own
 };
 
-// What came free with an allocation, for the daemon's books.
+// The bytes that came free with an allocation, for the daemon's books.
 struct SwapFreed {
   uint64_t released;  // of GPU memory that moves
   uint64_t dropped;   // of that, what was out
@@ -115,17 +115,18 @@ class SwapSpace {
   CUresult map_alias(uint64_t home, uint64_t offset, uint64_t address, uint64_t size);
   // Any time. An error leaves some of it mapped; it can be tried again.
   CUresult unmap_alias(uint64_t home, uint64_t offset, uint64_t address, uint64_t size);
-  // What the driver has allowed there: `value` of the bits of `mask`.
+  // Notes the access that the driver has allowed there: `value` of the bits of `mask`.
   void note_access(uint64_t home, uint64_t offset, uint64_t address, uint64_t size, uint64_t mask,
                    uint64_t value);
 
-  // What `address` lies in, with all that shares its pages.
+  // Finds the memory that `address` lies in, with all that shares its pages.
   bool find_backing(uint64_t address, SwapBacking* out);
   // From now on that stays, counted in resident_bytes() all the same; how much of it did not stay
   // yet. Inside the gate.
   uint64_t wire(uint64_t address);
-  // The driver's handles of its blocks from `first` on, at most so many; how many. They are the
-  // driver's as long as nobody frees it; of what does not stay, as long as nothing moves.
+  // The driver's handles of its blocks from `first` on, at most `most`; how many. The handles are
+  // valid as long as nobody frees the memory; if the memory does not stay, as long as nothing
+  // moves.
   uint32_t handles(uint64_t address, uint32_t first, uint32_t most, uint64_t* out);
 
   HostMemory& host() { return host_; }
@@ -160,7 +161,7 @@ class SwapSpace {
   void end_range(uint32_t index);
   CUresult free_range(uint32_t index, SwapFreed* freed);
   CUresult allocate_small(uint64_t size, uint64_t hosted, uint64_t* address, uint64_t* took);
-  // What a block has, taken out of the tables with the mutex held and ended without it.
+  // All that a block has, taken out of the tables with the mutex held and ended without it.
   struct Remains {
     uint64_t address, size, handle;
     uint32_t first_alias;

@@ -59,7 +59,7 @@ class FakeDriver {
     return it != pinned_.begin() && p < std::prev(it)->first + std::prev(it)->second;
   }
 
-  // What cuMemSetAccess of the program's does.
+  // Does as the program's cuMemSetAccess.
   void allow_range(std::uint64_t address, std::uint64_t size) {
     for (auto it = mapped_.lower_bound(address); it != mapped_.end() && it->first < address + size;
          ++it) {
@@ -67,7 +67,7 @@ class FakeDriver {
     }
   }
 
-  // What a kernel of the program would do: it faults where nothing is mapped.
+  // An access as a kernel of the program would make it: a fault where nothing is mapped.
   char* at(std::uint64_t address) {
     auto it = mapped_.upper_bound(address);
     if (it == mapped_.begin()) return nullptr;

@@ -1,6 +1,6 @@
-// What a process is as a tenant of a swap lease (docs/design/turns.md): its memory that moves, and
-// what it says to the daemon. The swap room's part of the tenant's state (driver/driver_part.h),
-// and so the whole of it.
+// The state of a process as a tenant of a swap lease (docs/design/turns.md): its memory that moves,
+// and its messages to the daemon. The swap room's part of the tenant's state
+// (driver/driver_part.h), and so the whole of it.
 //
 // Three kinds of threads meet here. The program's allocate, free and stand at the gate. The helper
 // (account/helper.cpp) takes the daemon's messages and calls no CUDA function. The worker

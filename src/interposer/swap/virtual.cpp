@@ -16,8 +16,8 @@ namespace {
 
 bool in_pages(uint64_t value) { return value % kPageBytes == 0; }
 
-// Compressible memory and tiles of sparse arrays are not what a plain copy brings back. What can be
-// exported is one handle at the driver, so it must fit one block.
+// A plain copy does not bring back compressible memory and tiles of sparse arrays. Memory that can
+// be exported is one handle at the driver, so it must fit one block.
 bool can_move(const CUmemAllocationProp& prop, uint64_t size, unsigned long long flags) {
   const auto types = static_cast<uint64_t>(static_cast<unsigned>(prop.requestedHandleTypes));
   if (prop.type != CU_MEM_ALLOCATION_TYPE_PINNED || flags != 0 || size == 0 || !in_pages(size)) {
@@ -35,7 +35,7 @@ uint32_t traits_of(const CUmemAllocationProp& prop) {
          (prop.allocFlags.gpuDirectRDMACapable != 0 ? kRdmaCapable : 0);
 }
 
-// What copies need: any context on the GPU. nullptr: there is none.
+// Copies need a context, any one, on the GPU. nullptr: there is none.
 SwapDevice* device_for(State& s, int slot) {
   if (swap_of(s).devices[slot].ready.load(std::memory_order_acquire) == 0) {
     Lock lock(swap_of(s).contexts_mutex);

@@ -5,8 +5,8 @@
 // the table, by swap/vmm_access.cpp and swap/answers.cpp, on any thread.
 //
 // Making, mapping and giving access wait while memory is away; unmapping and releasing never wait,
-// also while the mover has the block. What another process or a device is given is wired from then
-// on.
+// also while the mover has the block. Memory that another process or a device is given is wired
+// from then on.
 #pragma once
 
 #include "interposer/memory/virtual.h"
@@ -29,7 +29,7 @@ CUresult virtual_set_access(State& s, const AddressRange& range, const CUmemAcce
 CUresult virtual_properties(State& s, CUmemGenericAllocationHandle handle,
                             CUmemAllocationProp* out);
 
-// It stays where it is from now on, and counts as wired. `out`: the driver's handle.
+// The memory stays where it is from now on, and counts as wired. `out`: the driver's handle.
 CUresult virtual_wire(State& s, CUmemGenericAllocationHandle handle,
                       CUmemGenericAllocationHandle* out);
 // The same, if it was made to be exported as `type`.

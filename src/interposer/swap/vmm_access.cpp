@@ -1,5 +1,5 @@
-// What is said of handles and mappings rather than done with them. In leases whose memory does not
-// move all of it goes straight to the driver.
+// Access to handles and mappings, and questions about them. In leases whose memory does not move
+// all of these calls go straight to the driver.
 #include "interposer/driver/driver.h"
 #include "interposer/gate/gated.h"
 #include "interposer/swap/virtual.h"

@@ -84,7 +84,7 @@ timespec pause(Worker& w, bool more) {
   return {0, static_cast<long>(us) * 1000};
 }
 
-// What was told belongs to a connection.
+// All that was told belongs to a connection, so a new one is told anew.
 void begin_connection(Worker& w) {
   {
     Lock lock(w.swap.books_mutex);

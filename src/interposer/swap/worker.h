@@ -1,6 +1,6 @@
-// The second thread of our own in a swap tenant: it looks whether anything is in flight and tells
-// the daemon, evicts and restores, opens the gate, and has host memory ready. It calls CUDA
-// functions, in relaxed capture mode; none that waits for work of the program's.
+// The second thread of our own in a swap tenant, the worker, looks whether anything is in flight
+// and tells the daemon, evicts and restores, opens the gate, and has host memory ready. The worker
+// calls CUDA functions, in relaxed capture mode; none that waits for work of the program's.
 #pragma once
 
 #include "interposer/account/state.h"

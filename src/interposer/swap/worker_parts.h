@@ -1,4 +1,4 @@
-// What the two parts of the worker share: worker.cpp, which looks, tells and opens the gate, and
+// Shared by the two parts of the worker: worker.cpp, which looks, tells and opens the gate, and
 // moves.cpp, which carries out orders to move and has host memory ready. The worker's thread only.
 #pragma once
 
@@ -26,7 +26,8 @@ struct Worker {
 
 // Whether anything is in flight, or being submitted.
 bool is_busy(Worker& w);
-// What has changed since it was last told; `seq`: of the last gate order that was carried out.
+// Tells the daemon what has changed since it was last told; `seq`: of the last gate order that was
+// carried out.
 void tell(Worker& w, uint32_t seq);
 
 // moves.cpp
