@@ -93,8 +93,9 @@ inline constexpr uint32_t kSwapOpens = 64;
 
 struct SwapShares {
   uint64_t key[2];  // set once, before anybody reads it; 0: this process shares nothing
-  Mutex
-      mutex;  // over what follows, and held while descriptors are made: what they are of is not freed meanwhile
+  // Over all that follows, and held while descriptors are made, so that their memory is not freed
+  // meanwhile.
+  Mutex mutex;
   std::atomic<uint32_t> count;  // memory.size(), readable without the lock
   uint64_t last;
   VaMap<SharedMemory> memory;  // by address
@@ -107,8 +108,8 @@ struct Swap : MemoryPart {
   SwapDevice devices[GPUROTA_SLOTS];
   SwapShares shares;
 
-  Mutex
-      books_mutex;  // over all down to `asks`, and held while a message that changes the books is sent
+  // Over all down to `asks`, and held while a message that changes the books is sent.
+  Mutex books_mutex;
   bool connected;  // SWAP_HERE has been said on this connection
   bool hello_due;
   int event_fd;  // + 1; the helper's
