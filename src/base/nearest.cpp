@@ -56,6 +56,40 @@ std::vector<std::string_view> nearest_names(std::string_view word,
   return found;
 }
 
+std::vector<std::string_view> begun_names(std::string_view word,
+                                          const std::vector<std::string_view>& names) {
+  std::vector<std::string_view> found;
+  for (const std::string_view name : names) {
+    if (name.starts_with(word)) found.push_back(name);
+  }
+  const std::vector<std::string_view> all = found;
+  std::erase_if(found, [&all](std::string_view name) {
+    return std::any_of(all.begin(), all.end(), [name](std::string_view other) {
+      return other != name && name.starts_with(other);
+    });
+  });
+  return found;
+}
+
+std::vector<std::string_view> meant_names(std::string_view word,
+                                          const std::vector<std::string_view>& names) {
+  constexpr std::size_t kShortestMeant = 4, kLongestMeant = 24, kMost = 4;
+  if (word.size() < kShortestMeant || word.size() > kLongestMeant) return {};
+  auto meant = begun_names(word, names);
+  if (meant.empty()) meant = nearest_names(word, names);
+  if (meant.size() > kMost) meant.clear();
+  return meant;
+}
+
+std::string did_you_mean(const std::vector<std::string_view>& meant, std::string_view quote) {
+  std::string text;
+  for (const std::string_view each : meant) {
+    text += text.empty() ? ": did you mean " : " or ";
+    text.append(quote).append(each).append(quote);
+  }
+  return text.empty() ? text : text + "?";
+}
+
 std::string nearest_name(std::string_view word, const std::vector<std::string>& names) {
   const auto found = nearest_names(word, std::vector<std::string_view>(names.begin(), names.end()));
   return found.size() == 1 ? std::string(found.front()) : std::string();

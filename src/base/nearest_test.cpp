@@ -22,5 +22,16 @@ TEST(Nearest, NamesTheOneThatWasMeant) {
   EXPECT_EQ(nearest_name(std::string(100000, 'a'), {std::string(100001, 'a')}), "");
 }
 
+TEST(Nearest, OptionsAreMeantByTheirBeginningOrBySlips) {
+  const std::vector<std::string_view> names = {"--memory", "--memory-threshold", "--note"};
+  const auto meant = [&](std::string_view word) {
+    return did_you_mean(meant_names(word, names), "");
+  };
+  EXPECT_EQ(meant("--mem"), ": did you mean --memory?");
+  EXPECT_EQ(meant("--memroy"), ": did you mean --memory?");
+  EXPECT_EQ(meant("--n"), "") << "too short";
+  EXPECT_EQ(did_you_mean({"release", "cancel"}, "'"), ": did you mean 'release' or 'cancel'?");
+}
+
 }  // namespace
 }  // namespace gpurota

@@ -1,5 +1,6 @@
 #include "cli/args/args.h"
 
+#include "base/nearest.h"
 #include "base/text.h"
 #include "cli/args/command_names.h"
 #include "cli/args/command_table.h"
@@ -217,7 +218,7 @@ Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at,
   Words options = before;
   options.erase(options.begin() + static_cast<std::ptrdiff_t>(run_at));
   GPUROTA_ASSIGN_OR_RETURN(const Words rest,
-                           OptionParser(options_of("run", raw), "run").parse(options, true));
+                           parse_words(options_of("run", raw), "run", options, true));
   if (raw.help) return finish(raw, HelpOptions{"run"});
   GPUROTA_TRY(check_run_words(before, rest, dashes != words.end(), command));
   const TypedOptions typed = typed_options(raw);
@@ -230,8 +231,7 @@ Result<Arguments> parse_run(Raw& raw, const Words& words, std::size_t run_at,
 
 // Options and positional words of every other command.
 Result<void> parse_simple(Raw& raw, const std::string& name, const Words& words) {
-  GPUROTA_ASSIGN_OR_RETURN(raw.positional,
-                           OptionParser(options_of(name, raw), name).parse(words, false));
+  GPUROTA_ASSIGN_OR_RETURN(raw.positional, parse_words(options_of(name, raw), name, words));
   const std::size_t most = find_command(name)->most_words;
   if (raw.positional.size() > most) {
     return fail(Code::kInvalid, fmt::format("unexpected '{}' (see 'gpurota {} --help')",
@@ -331,7 +331,7 @@ std::size_t command_at(const Words& words) {
 }
 
 Result<Arguments> parse_without_command(Raw& raw, const Words& words) {
-  GPUROTA_TRY(OptionParser(options_of("", raw), "").parse(words, false));
+  GPUROTA_TRY(parse_words(options_of("", raw), "", words));
   if (raw.version) return finish(raw, VersionOptions{true});
   if (raw.help) return finish(raw, HelpOptions{});
   return fail(
@@ -348,8 +348,7 @@ Result<Arguments> parse_program_command(Raw& raw, const Words& words, std::size_
   const std::string& command = words[at];
   const auto behind = words.begin() + static_cast<std::ptrdiff_t>(at);
   // What stands in front of the command is for all of them.
-  GPUROTA_TRY(OptionParser(options_of_every_command(raw), command)
-                  .parse(Words(words.begin(), behind), false));
+  GPUROTA_TRY(parse_words(options_of_every_command(raw), command, Words(words.begin(), behind)));
   if (raw.help) return finish(raw, HelpOptions{command});
   GPUROTA_ASSIGN_OR_RETURN(auto program, parse(Words(behind + 1, words.end())));
   if (!program) return finish(raw, HelpOptions{command});
@@ -363,42 +362,35 @@ tl::unexpected<Error> no_such_command(const Words& words, std::size_t at) {
   const auto begin = words.begin() + static_cast<std::ptrdiff_t>(at);
   const Words before(words.begin(), begin);
   Raw raw;
-  if (const auto known = OptionParser(options_of_every_command(raw), "").parse(before, false);
-      !known) {
+  if (const auto known = parse_words(options_of_every_command(raw), "", before); !known) {
     return fail(Code::kInvalid,
                 known.error().message +
                     "; the options of a command come after its name:\n  gpurota run "
                     "--memory 8G -- python train.py");
   }
-  // What other tools call a command is no slip of the fingers.
-  auto elsewhere = commands_for(name);
-  const std::string near = elsewhere.empty() ? nearest_command(name) : "";
-  if (!near.empty()) elsewhere = {near};
+  const MeantCommands meant = meant_commands(name);
   Words line = {"gpurota"};
   line.insert(line.end(), before.begin(), before.end());
   // With a '--' of its own it is no program, but something like 'run'.
   const bool has_dashes = name != "--" && std::find(begin, words.end(), "--") != words.end();
-  line.push_back(near.empty() ? "run" : near);
-  if (near.empty() && !has_dashes && name != "--") line.emplace_back("--");
-  line.insert(line.end(), begin + (!near.empty() || has_dashes), words.end());
+  line.emplace_back(meant.slip ? meant.names.front() : "run");
+  if (!meant.slip && !has_dashes && name != "--") line.emplace_back("--");
+  line.insert(line.end(), begin + (meant.slip || has_dashes), words.end());
   const std::string why = fmt::format("there is no command '{}'{}", display_text(name, 60),
-                                      did_you_mean(elsewhere, "'"));
-  if (!near.empty()) return fail(Code::kInvalid, why + "\n  " + line_of(line));
-  if (!elsewhere.empty()) return fail(Code::kInvalid, why);
+                                      did_you_mean(meant.names, "'"));
+  if (meant.slip) return fail(Code::kInvalid, why + "\n  " + line_of(line));
+  if (!meant.names.empty()) return fail(Code::kInvalid, why);
   return fail(Code::kInvalid, why + "; to run a program on a GPU:\n  " + line_of(line));
 }
 
 Result<Arguments> parse_help(const Raw& raw, const std::string& topic) {
   if (topic == "burn") return finish(raw, BurnOptions{{"--help"}});
   if (!topic.empty() && !is_command(topic)) {
-    // What other tools call a command is no slip of the fingers.
-    auto meant = commands_for(topic);
-    const std::string near = meant.empty() ? nearest_command(topic) : "";
-    if (!near.empty()) meant = {near};
-    return fail(Code::kInvalid,
-                fmt::format("there is no command '{}' to explain{} ('gpurota --help' "
-                            "lists them)",
-                            display_text(topic, 60), did_you_mean(meant, "'")));
+    return fail(
+        Code::kInvalid,
+        fmt::format("there is no command '{}' to explain{} ('gpurota --help' "
+                    "lists them)",
+                    display_text(topic, 60), did_you_mean(meant_commands(topic).names, "'")));
   }
   return finish(raw, HelpOptions{topic});
 }

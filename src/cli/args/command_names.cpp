@@ -135,37 +135,17 @@ Names known_elsewhere(const Pairs& pairs, std::string_view word, const Names& na
   return found;
 }
 
-// Those that it begins. "--mem" begins --memory, which begins --memory-threshold and is meant
-// alone.
-Names begun_by(std::string_view word, const Names& names) {
-  Names found;
-  for (const std::string_view name : names) {
-    if (name.starts_with(word)) found.push_back(name);
-  }
-  const Names all = found;
-  std::erase_if(found, [&all](std::string_view name) {
-    return std::any_of(all.begin(), all.end(), [name](std::string_view other) {
-      return other != name && name.starts_with(other);
-    });
-  });
-  return found;
-}
-
 // A word that is meant for one of these; empty: for none, or for several.
 std::string_view nearest_word(std::string_view word, const Names& names) {
   constexpr std::size_t kLongest = 16;
   if (word.size() < 2 || word.size() > kLongest) return {};
   const std::string low = lower(word);
   if (const Names found = nearest_names(low, names); found.size() == 1) return found.front();
-  const Names begun = begun_by(low, names);
+  const Names begun = begun_names(low, names);
   return begun.size() == 1 ? begun.front() : std::string_view();
 }
 
 }  // namespace
-
-std::vector<std::string_view> commands_for(std::string_view word) {
-  return find_in(kElsewhere, word);
-}
 
 std::vector<std::string_view> meant_actions(std::string_view word,
                                             const std::vector<std::string_view>& actions) {
@@ -177,34 +157,23 @@ std::vector<std::string_view> meant_actions(std::string_view word,
 
 std::vector<std::string_view> meant_options(std::string_view option,
                                             const std::vector<std::string_view>& names) {
-  constexpr std::size_t kShortest = 4, kLongest = 24, kMost = 4;
   Names known = known_elsewhere(kOptionsElsewhere, option, names);
-  if (!known.empty()) return known;
-  if (option.size() < kShortest || option.size() > kLongest) return {};
-  Names meant = begun_by(option, names);
-  if (meant.empty()) meant = nearest_names(option, names);
-  return meant.size() > kMost ? Names() : meant;
-}
-
-std::string did_you_mean(const std::vector<std::string_view>& meant, std::string_view quote) {
-  std::string text;
-  for (const std::string_view each : meant) {
-    text += text.empty() ? ": did you mean " : " or ";
-    text.append(quote).append(each).append(quote);
-  }
-  return text.empty() ? text : text + "?";
+  return known.empty() ? meant_names(option, names) : known;
 }
 
 bool is_command(std::string_view name) {
   return name.find(' ') == std::string_view::npos && find_command(name) != nullptr;
 }
 
-std::string nearest_command(std::string_view word) {
+MeantCommands meant_commands(std::string_view word) {
+  // What other tools call a command is no slip of the fingers.
+  if (Names elsewhere = find_in(kElsewhere, word); !elsewhere.empty()) return {elsewhere, false};
   Names names;
   for (const CommandRow& command : all_commands()) {
     if (command.name.find(' ') == std::string_view::npos) names.push_back(command.name);
   }
-  return std::string(nearest_word(word, names));
+  const std::string_view near = nearest_word(word, names);
+  return near.empty() ? MeantCommands() : MeantCommands{{near}, true};
 }
 
 }  // namespace gpurota::cli

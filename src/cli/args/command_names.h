@@ -10,11 +10,13 @@ namespace gpurota::cli {
 
 bool is_command(std::string_view name);
 
-// The command that `word` is a slip of the finger for, or begins; empty if there is none, or more
-// than one.
-std::string nearest_command(std::string_view word);
-// What does here what `word` does elsewhere: "ps" for "proclist"; may be several.
-std::vector<std::string_view> commands_for(std::string_view word);
+// The commands that `word` was meant to be: what other tools call so ("ps" for "proclist"; may be
+// several), else the only one that it is a slip of the finger for, or begins.
+struct MeantCommands {
+  std::vector<std::string_view> names;
+  bool slip = false;
+};
+MeantCommands meant_commands(std::string_view word);
 
 // The ones of `actions` ("list", …) that `word` was meant to be, by a slip or by what other tools
 // call it.
@@ -23,8 +25,5 @@ std::vector<std::string_view> meant_actions(std::string_view word,
 // The ones of `names` ("--memory", …) that `option` was meant to be.
 std::vector<std::string_view> meant_options(std::string_view option,
                                             const std::vector<std::string_view>& names);
-
-// ": did you mean 'release' or 'cancel'?", each within `quote`; empty if there is none.
-std::string did_you_mean(const std::vector<std::string_view>& meant, std::string_view quote);
 
 }  // namespace gpurota::cli

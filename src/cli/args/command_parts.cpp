@@ -1,5 +1,6 @@
 #include "cli/args/command_parts.h"
 
+#include "base/byte_order_mark.h"
 #include "base/fd.h"
 #include "base/read_all.h"
 #include "base/text.h"
@@ -75,10 +76,7 @@ Result<std::string> read_text(const std::string& path) {
   auto text = read_all(fd, kMostFile + 1);
   if (!text) return fail_errno("cannot read " + display_text(path), errno);
   if (text->size() > kMostFile) return fail(Code::kLimit, display_text(path) + " is too long");
-  // Some editors begin a file with a byte order mark.
-  constexpr std::string_view kMark = "\xef\xbb\xbf";
-  if (text->starts_with(kMark)) text->erase(0, kMark.size());
-  return std::move(*text);
+  return std::string(without_mark(*text));
 }
 
 Result<std::vector<proto::Variable>> read_variables(const std::vector<std::string>& files,

@@ -12,9 +12,9 @@ Result<std::optional<ConfigOptions>> parse_config(const Words& words) {
   GPUROTA_ASSIGN_OR_RETURN(const auto action, parse_action({"config", {}}, words));
   if (!action) return Parsed();
   Raw typed;
-  OptionParser parser(action_options("config " + *action, typed), "config");
   GPUROTA_ASSIGN_OR_RETURN(const Words files,
-                           parser.parse(Words(words.begin() + 1, words.end()), false));
+                           parse_words(action_options("config " + *action, typed), "config",
+                                       Words(words.begin() + 1, words.end())));
   if (typed.help) return Parsed();
   const std::size_t most = *action == "show" ? 0 : 1;
   if (files.size() > most) {

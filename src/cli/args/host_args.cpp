@@ -1,5 +1,6 @@
 #include "cli/args/host_args.h"
 
+#include "base/byte_order_mark.h"
 #include "base/text.h"
 
 #include <fmt/format.h>
@@ -32,10 +33,13 @@ Words passed_on(const std::string& name, Raw& raw) {
     const bool of_output = option.name == "--verbose" || option.name == "--quiet";
     if ((here && !(runs_there && option.name == "--color")) || (of_output && !runs_there)) continue;
     const std::string given(option.name);
-    if (option.flag != nullptr && *option.flag) words.push_back(given);
-    if (option.value != nullptr && *option.value) words.push_back(given + "=" + **option.value);
-    if (option.values == nullptr) continue;
-    for (const std::string& value : *option.values) words.push_back(given + "=" + value);
+    if (const bool* const flag = option.flag(); flag && *flag) words.push_back(given);
+    if (const auto* const text = option.text(); text && *text)
+      words.push_back(given + "=" + **text);
+    const Words* const texts = option.texts();
+    for (const std::string& value : texts ? *texts : Words()) {
+      words.push_back(given + "=" + value);
+    }
   }
   return words;
 }
@@ -99,8 +103,7 @@ Result<void> check_host(const std::string& name) {
 }
 
 Result<std::vector<std::string>> parse_hosts(std::string_view text, const std::string& path) {
-  constexpr std::string_view kMark = "\xef\xbb\xbf";  // some editors begin a file with it
-  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  text = without_mark(text);
   std::vector<std::string> hosts;
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());

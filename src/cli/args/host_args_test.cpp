@@ -98,6 +98,7 @@ TEST(HostArgs, AFileHasAHostOnEachLineAndComments) {
       "/f:3: 'gpu2 gpu3' is not a host: write a name, as gpu1 or user@gpu1, of letters, digits "
       "and ._@:%[]-");
   EXPECT_TRUE(parse_hosts("", "/f")->empty());
+  EXPECT_EQ(parse_hosts("\xEF\xBB\xBFgpu1", "/f")->front(), "gpu1");
 }
 
 TEST(HostArgs, ThereIsAMostOfHosts) {

@@ -69,7 +69,7 @@ Result<void> check_option(const std::vector<Option>& known, const std::string& w
   const bool there = std::any_of(known.begin(), known.end(),
                                  [&name](const Option& each) { return each.name == name; });
   if (there || !word.starts_with("--")) return {};
-  return no_such_option(known, word, name, "job");
+  return no_option(known, word, name, "job");
 }
 
 // Whether the value of this option is the next word: that is no name of a job.
@@ -111,7 +111,7 @@ Result<std::optional<JobOptions>> parse_definition(const std::string& action, co
       GPUROTA_ASSIGN_OR_RETURN(*one, taker.value_of(*word));
       const auto option = std::find_if(known.begin(), known.end(),
                                        [&name](const Option& each) { return each.name == name; });
-      if (option != known.end()) GPUROTA_TRY(check_word(*option, **one));
+      if (option != known.end()) GPUROTA_TRY(option->set(**one));
     } else if (many != nullptr) {
       GPUROTA_ASSIGN_OR_RETURN(many->emplace_back(), taker.value_of(*word));
     } else if (job.name.empty() && !word->starts_with("-")) {

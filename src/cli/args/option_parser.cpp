@@ -11,19 +11,14 @@
 #include <charconv>
 
 namespace gpurota::cli {
-void Option::set(const std::string& text) const {
-  if (flag != nullptr) *flag = true;
-  if (value != nullptr) *value = text;
-  if (values != nullptr) values->push_back(text);
-}
-
 namespace {
 
 void append(std::span<const OptionRow> rows, Raw& raw, std::vector<Option>& options) {
   for (const OptionRow& row : rows) {
-    options.push_back({row.letter, row.name, row.flag != nullptr ? &(raw.*row.flag) : nullptr,
-                       row.value != nullptr ? &(raw.*row.value) : nullptr,
-                       row.values != nullptr ? &(raw.*row.values) : nullptr, row.words});
+    Option& option = options.emplace_back(Option{row.letter, row.name, {}, {}, {}, row.words});
+    if (row.flag != nullptr) option.to = &(raw.*row.flag);
+    if (row.value != nullptr) option.to = &(raw.*row.value);
+    if (row.values != nullptr) option.to = &(raw.*row.values);
   }
 }
 
@@ -48,55 +43,6 @@ std::vector<Option> options_of(std::string_view command, Raw& raw) {
   return options;
 }
 
-Result<Words> OptionParser::parse(const Words& words, bool stop_at_word) {
-  Words rest;
-  for (at_ = 0; at_ < words.size(); ++at_) {
-    const std::string& word = words[at_];
-    if (word.size() < 2 || word.front() != '-') {
-      rest.push_back(word);
-      if (!stop_at_word) continue;
-      rest.insert(rest.end(), words.begin() + static_cast<std::ptrdiff_t>(at_) + 1, words.end());
-      break;
-    }
-    GPUROTA_TRY(word[1] == '-' ? parse_long(words) : parse_letters(words));
-  }
-  return rest;
-}
-
-Result<void> OptionParser::parse_long(const Words& words) {
-  const std::string& word = words[at_];
-  const std::size_t equals = word.find('=');
-  const std::string name = word.substr(0, equals);
-  const auto option = std::find_if(options_.begin(), options_.end(),
-                                   [&](const Option& o) { return o.name == name; });
-  const bool has_value = equals != std::string::npos;
-  if (option == options_.end() || (has_value && !option->takes_value())) {
-    return no_such_option(word, name);
-  }
-  if (has_value) {
-    GPUROTA_TRY(check_word(*option, word.substr(equals + 1)));
-    option->set(word.substr(equals + 1));
-    return {};
-  }
-  return take_value(*option, words);
-}
-
-// "-v", "-m8G", "-vm 8G".
-Result<void> OptionParser::parse_letters(const Words& words) {
-  const std::string& word = words[at_];
-  for (std::size_t i = 1; i < word.size(); ++i) {
-    const auto option = std::find_if(options_.begin(), options_.end(),
-                                     [&](const Option& o) { return o.letter == word[i]; });
-    if (option == options_.end()) return no_such_option(word, std::string{'-', word[i]});
-    if (option->takes_value() && i + 1 < word.size()) {
-      option->set(word.substr(i + 1));
-      return {};
-    }
-    GPUROTA_TRY(take_value(*option, words));
-  }
-  return {};
-}
-
 namespace {
 
 // What docker, podman and others call it.
@@ -104,16 +50,14 @@ bool is_detaching(std::string_view name) {
   return name == "-d" || name == "--detach" || name == "--background" || name == "--daemon";
 }
 
+std::string help_of(const std::string& command) {
+  return command.empty() ? "gpurota --help" : "gpurota " + command + " --help";
+}
+
 }  // namespace
 
-tl::unexpected<Error> no_such_option(const std::vector<Option>& options, const std::string& word,
-                                     std::string_view name, const std::string& command) {
-  std::vector<std::string_view> names;
-  for (const Option& option : options) {
-    if (std::find(names.begin(), names.end(), option.name) == names.end()) {
-      names.push_back(option.name);
-    }
-  }
+tl::unexpected<Error> no_option(const std::vector<Option>& options, const std::string& word,
+                                std::string_view name, const std::string& command) {
   if (command == "run" && is_detaching(name)) {
     return fail(Code::kInvalid,
                 fmt::format("there is no option '{}': 'gpurota run' stays with its command. A job "
@@ -121,49 +65,15 @@ tl::unexpected<Error> no_such_option(const std::vector<Option>& options, const s
                             "NAME [OPTION…] -- COMMAND",
                             display_text(word, 60)));
   }
-  return fail(Code::kInvalid,
-              fmt::format("there is no option '{}'{} (see 'gpurota {}--help')",
-                          display_text(word, 60), did_you_mean(meant_options(name, names), ""),
-                          command.empty() ? "" : command + " "));
+  return no_such_option(word, meant_options(name, option_names(options)), help_of(command));
 }
 
-tl::unexpected<Error> OptionParser::no_such_option(const std::string& word,
-                                                   std::string_view name) const {
-  return cli::no_such_option(options_, word, name, command_);
-}
-
-Result<void> OptionParser::take_value(const Option& option, const Words& words) {
-  // A value that is spelled as an option is written behind "=".
-  const auto is_option = [this](const std::string& word) {
-    return std::any_of(options_.begin(), options_.end(), [&](const Option& o) {
-      return o.name == std::string_view(word).substr(0, word.find('='));
-    });
+Result<Words> parse_words(const std::vector<Option>& options, const std::string& command,
+                          const Words& words, bool stop_at_word) {
+  const auto refuse = [&](const std::string& word, std::string_view name) {
+    return no_option(options, word, name, command);
   };
-  if (!option.takes_value()) {
-    option.set("");
-  } else if (at_ + 1 < words.size() && !is_option(words[at_ + 1])) {
-    GPUROTA_TRY(check_word(option, words[at_ + 1]));
-    option.set(words[++at_]);
-  } else {
-    return fail(Code::kInvalid, fmt::format("{} needs a value (see 'gpurota {}--help')",
-                                            option.name, command_.empty() ? "" : command_ + " "));
-  }
-  return {};
-}
-
-Result<void> check_word(const Option& option, const std::string& value) {
-  std::vector<std::string_view> words;
-  std::string listed;
-  for (std::string_view rest = option.words; !rest.empty();) {
-    const std::string_view word = rest.substr(0, rest.find(' '));
-    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
-    listed += words.empty() ? "" : rest.empty() ? " or " : ", ";
-    listed += word;
-    words.push_back(word);
-  }
-  if (words.empty() || std::find(words.begin(), words.end(), value) != words.end()) return {};
-  return fail(Code::kInvalid,
-              fmt::format("{}: '{}' is not {}", option.name, display_text(value, 40), listed));
+  return read_options(options, {help_of(command), stop_at_word, false, refuse}, words);
 }
 
 Result<void> check_amount(const char* option, const std::string& text, Bytes amount) {

@@ -1,8 +1,9 @@
-// Going through the words of a command line with the options that its command has. Pure.
+// The options that a command of gpurota has, and the values that several take. Pure.
 #pragma once
 
 #include "base/bytes.h"
 #include "base/ids.h"
+#include "base/options.h"
 #include "base/result.h"
 #include "cli/raw.h"
 #include "core/end_warning.h"
@@ -17,18 +18,6 @@ namespace gpurota::cli {
 
 using Words = std::vector<std::string>;
 
-struct Option {
-  char letter;  // '\0': none
-  std::string_view name;
-  bool* flag = nullptr;  // one of the three
-  std::optional<std::string>* value = nullptr;
-  Words* values = nullptr;
-  std::string_view words{};  // that its value may be, between spaces; empty: any
-
-  bool takes_value() const { return flag == nullptr; }
-  void set(const std::string& text) const;
-};
-
 // Those of a command of command_table.h ("run", "job list") and of every command, writing into
 // `raw`; of an empty name those that stand without a command. The rows' names outlive everything;
 // `raw` must outlive the options.
@@ -39,34 +28,13 @@ std::vector<Option> action_options(std::string_view action, Raw& raw);
 // Those of every command alone.
 std::vector<Option> options_of_every_command(Raw& raw);
 
-// Goes through words in order.
-class OptionParser {
- public:
-  OptionParser(std::vector<Option> options, std::string command)
-      : options_(std::move(options)), command_(std::move(command)) {}
-
-  // Sets the options. What is neither an option nor its value comes back: the first such word and
-  // all behind it if `stop_at_word`, else each.
-  Result<Words> parse(const Words& words, bool stop_at_word);
-
- private:
-  Result<void> parse_long(const Words& words);
-  Result<void> parse_letters(const Words& words);
-  Result<void> take_value(const Option& option, const Words& words);
-  // `name`: without its value.
-  tl::unexpected<Error> no_such_option(const std::string& word, std::string_view name) const;
-
-  std::vector<Option> options_;
-  std::string command_;
-  std::size_t at_ = 0;
-};
+// Sets the options of `command` ("run", "job"; empty: none), as read_options() does.
+Result<Words> parse_words(const std::vector<Option>& options, const std::string& command,
+                          const Words& words, bool stop_at_word = false);
 
 // `word`, whose option is called `name`, is none of `options`: what it may have been meant for.
-tl::unexpected<Error> no_such_option(const std::vector<Option>& options, const std::string& word,
-                                     std::string_view name, const std::string& command);
-
-// That the value is one of the option's words, if it may be no other.
-Result<void> check_word(const Option& option, const std::string& value);
+tl::unexpected<Error> no_option(const std::vector<Option>& options, const std::string& word,
+                                std::string_view name, const std::string& command);
 
 // Values that several commands take.
 // Nobody means less than 1 MiB: a unit was forgotten.

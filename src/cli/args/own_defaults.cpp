@@ -51,8 +51,10 @@ std::vector<Option> options_with_defaults(std::string_view section, Raw& raw) {
 }
 
 bool is_set(const Option& option) {
-  if (option.flag != nullptr) return *option.flag;
-  return option.value != nullptr ? option.value->has_value() : !option.values->empty();
+  if (const bool* const flag = option.flag()) return *flag;
+  if (const auto* const text = option.text()) return text->has_value();
+  const Words* const texts = option.texts();
+  return texts != nullptr && !texts->empty();
 }
 
 class Reader {
@@ -94,21 +96,18 @@ class Reader {
   }
 
   Result<void> take(const Option& option, const std::string& key, const Value& value) const {
-    if (!option.takes_value()) {
+    if (bool* const flag = option.flag()) {
       if (!value.is(Kind::kFlag)) return wrong(value, key, "write true or false, without quotes");
-      *option.flag = value.flag;
+      *flag = value.flag;
       return {};
     }
-    const bool is_list = value.is(Kind::kList) && option.values != nullptr;
+    const bool is_list = value.is(Kind::kList) && option.texts() != nullptr;
     for (const Value& each : is_list ? value.list : std::vector<Value>{value}) {
       if (!each.is(Kind::kText) && !each.is(Kind::kNumber)) {
         return wrong(value, key, "write a text in quotes, as it would be typed");
       }
       const std::string text = each.is(Kind::kText) ? each.text : std::to_string(each.number);
-      if (const auto known = check_word(option, text); !known) {
-        return wrong(each, key, known.error().message);
-      }
-      option.set(text);
+      if (const auto set = option.set(text); !set) return wrong(each, key, set.error().message);
     }
     return {};
   }
@@ -119,13 +118,22 @@ class Reader {
 void add_typed(const Option& option, std::string& typed) {
   const auto add = [&](const std::string& word) { typed += (typed.empty() ? "" : " ") + word; };
   Words values;
-  if (option.value != nullptr) values = {**option.value};
-  if (option.values != nullptr) values = *option.values;
-  if (option.flag != nullptr) add(std::string(option.name));
+  if (const auto* const text = option.text()) values = {**text};
+  if (const Words* const texts = option.texts()) values = *texts;
+  if (!option.takes_value()) add(std::string(option.name));
   for (const std::string& value : values) {
     add(std::string(option.name));
     add(display_command({value}));
   }
+}
+
+// Both are the same row, of two that were typed.
+void copy(const Option& from, const Option& to) {
+  if (bool* const flag = to.flag()) *flag = true;
+  const auto* const text = from.text();
+  if (auto* const copy = to.text(); copy != nullptr && text != nullptr) *copy = *text;
+  const Words* const texts = from.texts();
+  if (Words* const copy = to.texts(); copy != nullptr && texts != nullptr) *copy = *texts;
 }
 
 // `section`: run, reserve or output.
@@ -148,9 +156,7 @@ std::string add(std::string_view section, const Raw& defaults, Raw& raw) {
   std::string added;
   for (std::size_t i = 0; i < from.size(); ++i) {
     if (!is_set(from[i]) || was_typed(from[i].name) || is_excluded(from[i].name)) continue;
-    if (to[i].flag != nullptr) *to[i].flag = true;
-    if (to[i].value != nullptr) *to[i].value = *from[i].value;
-    if (to[i].values != nullptr) *to[i].values = *from[i].values;
+    copy(from[i], to[i]);
     add_typed(from[i], added);
   }
   return added;

@@ -1,5 +1,6 @@
 #include "cli/args/program_args.h"
 
+#include "base/nearest.h"
 #include "base/text.h"
 #include "cli/args/command_names.h"
 #include "cli/args/command_table.h"
@@ -51,8 +52,9 @@ Result<std::optional<std::string>> parse_action(const Vocabulary& vocabulary, co
 Result<void> parse_named(const Vocabulary& vocabulary, const Words& words, Raw& typed,
                          ProgramOptions& program) {
   const std::string& action = program.action;
-  OptionParser parser(action_options(vocabulary.what + " " + action, typed), vocabulary.what);
-  GPUROTA_ASSIGN_OR_RETURN(const Words names, parser.parse(words, false));
+  GPUROTA_ASSIGN_OR_RETURN(
+      const Words names,
+      parse_words(action_options(vocabulary.what + " " + action, typed), vocabulary.what, words));
   if (typed.help) return {};
   GPUROTA_ASSIGN_OR_RETURN(program.lines, number_of("--lines", typed.lines, 10'000'000));
   program.user = typed.user;
