@@ -16,8 +16,8 @@ int main(int argc, char** argv) {
                        display_text(options.error().message, 600).c_str());
     return burn::kExitUsage;
   }
-  if (options->help) {
-    return std::fputs(burn::help_text().data(), stdout) < 0 ? burn::kExitFailed : burn::kExitFine;
+  if (!options->print.empty()) {
+    return std::fputs(options->print.c_str(), stdout) < 0 ? burn::kExitFailed : burn::kExitFine;
   }
   return burn::burn(*options);
 }

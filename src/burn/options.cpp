@@ -1,5 +1,6 @@
 #include "burn/options.h"
 
+#include "base/options.h"
 #include "base/text.h"
 
 #include <fmt/format.h>
@@ -12,7 +13,8 @@
 namespace gpurota::burn {
 namespace {
 
-constexpr std::string_view kHelp =
+constexpr Program kProgram{
+    "gpurota burn", "",
     R"(gpurota burn: keep GPUs busy and check their results, or only hold their memory
 
 usage: gpurota burn [--gpu-ids ID,…] [--memory SIZE | --of-free PERCENT] [--for TIME] [--hold] [--json]
@@ -22,32 +24,15 @@ usage: gpurota burn [--gpu-ids ID,…] [--memory SIZE | --of-free PERCENT] [--fo
   gpurota burn --gpu-ids 0 --hold     hold memory of GPU 0, compute nothing
   gpurota run -- gpurota burn         in a lease: its GPUs, within its limit
 
-  -i, --gpu-ids ID,…   which GPUs: index (PCI order, of those visible) or UUID (default: all)
-  -m, --memory SIZE    of each GPU: 8G, 512M, 88% (default: 88%)
-      --of-free 80%    instead: this share of the memory that is free when it starts
-  -d, --for TIME       90s, 10m, 1h (default: until interrupted)
-      --hold           hold the memory, compute nothing
-      --self-test      make one bit and one result wrong, and check that both are found
-  -j, --json           one line of JSON at the end; the rest goes to standard error
-
+)",
+    R"(
 Memory is filled with a pattern and checked repeatedly; results of the arithmetic units are compared
 with the correct ones, bit for bit. When the GPU runs short of memory, some is freed.
 
 exit status: 0 no errors   1 it could not run, or the GPU failed   3 errors were found
              2 the command line is wrong
              128 + the signal, if one ended it before --for was over
-)";
-
-struct Word {
-  std::string_view name;
-  std::optional<std::string> value;  // behind "="
-};
-
-Word split(std::string_view word) {
-  const auto equals = word.find('=');
-  if (!word.starts_with("--") || equals == std::string_view::npos) return {word, std::nullopt};
-  return {word.substr(0, equals), std::string(word.substr(equals + 1))};
-}
+)"};
 
 Result<void> add_ids(const std::string& text, std::vector<std::string>& ids) {
   for (std::size_t at = 0; at <= text.size();) {
@@ -61,37 +46,43 @@ Result<void> add_ids(const std::string& text, std::vector<std::string>& ids) {
   return {};
 }
 
-bool* flag_of(Options& options, std::string_view name) {
-  if (name == "--hold") return &options.hold;
-  if (name == "--self-test") return &options.self_test;
-  if (name == "--json" || name == "-j") return &options.json;
-  if (name == "--help" || name == "-h") return &options.help;
-  return nullptr;
+Result<void> take_share(const std::string& value, std::optional<int>& of_free) {
+  const auto share = parse_size_spec(value);
+  if (!share || share->percent == 0) {
+    return fail(Code::kInvalid, "--of-free: write a share from 1% to 100%");
+  }
+  of_free = share->percent;
+  return {};
 }
 
-bool takes_value(std::string_view name) {
-  return name == "--gpu-ids" || name == "-i" || name == "--memory" || name == "-m" ||
-         name == "--of-free" || name == "--for" || name == "-d";
-}
-
-Result<void> set_value(Options& options, std::string_view name, const std::string& value) {
-  if (name == "--gpu-ids" || name == "-i") return add_ids(value, options.gpu_ids);
-  if (name == "--for" || name == "-d") {
-    GPUROTA_ASSIGN_OR_RETURN(options.duration, parse_duration(value));
-    return {};
-  }
-  if (name == "--of-free") {
-    const auto share = parse_size_spec(value);
-    if (!share || share->percent == 0) {
-      return fail(Code::kInvalid, "--of-free: write a share from 1% to 100%");
-    }
-    options.of_free = share->percent;
-    return {};
-  }
+Result<void> take_memory(const std::string& value, SizeSpec& memory) {
   auto size = parse_size_spec(value);
   if (!size) return fail(Code::kInvalid, "--memory: " + size.error().message);
-  options.memory = *size;
+  memory = *size;
   return {};
+}
+
+std::vector<Option> rows(Options& options) {
+  return {
+      {'i', "--gpu-ids", [&](const std::string& value) { return add_ids(value, options.gpu_ids); },
+       "ID,…", "which GPUs: index (PCI order, of those visible) or UUID\n(default: all)"},
+      {'m', "--memory",
+       [&](const std::string& value) { return take_memory(value, options.memory); }, "SIZE",
+       "of each GPU: 8G, 512M, 88% (default: 88%)"},
+      {'\0', "--of-free",
+       [&](const std::string& value) { return take_share(value, options.of_free); }, "PERCENT",
+       "instead: this share of the memory that is free when it starts: 80%"},
+      {'d', "--for",
+       [&](const std::string& value) -> Result<void> {
+         GPUROTA_ASSIGN_OR_RETURN(options.duration, parse_duration(value));
+         return {};
+       },
+       "TIME", "90s, 10m, 1h (default: until interrupted)"},
+      {'\0', "--hold", &options.hold, "", "hold the memory, compute nothing"},
+      {'\0', "--self-test", &options.self_test, "",
+       "make one bit and one result wrong, and check that both are found"},
+      {'j', "--json", &options.json, "",
+       "one line of JSON at the end; the rest goes to standard error"}};
 }
 
 }  // namespace
@@ -117,28 +108,12 @@ Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
 
 Result<Options> parse_options(const std::vector<std::string>& words) {
   Options options;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    Word word = split(words[i]);
-    if (bool* flag = flag_of(options, word.name); flag != nullptr && !word.value) {
-      *flag = true;
-      continue;
-    }
-    if (!takes_value(word.name)) {
-      return fail(Code::kInvalid, fmt::format("unexpected '{}' (see 'gpurota burn --help')",
-                                              display_text(words[i], 60)));
-    }
-    if (!word.value && i + 1 == words.size()) {
-      return fail(Code::kInvalid, fmt::format("{} needs a value", word.name));
-    }
-    GPUROTA_TRY(set_value(options, word.name, word.value ? *word.value : words[++i]));
-  }
+  GPUROTA_ASSIGN_OR_RETURN(options.print, read_program_options(kProgram, rows(options), words));
   if (options.hold && options.self_test) {
     return fail(Code::kInvalid,
                 "--hold computes nothing, so --self-test cannot test it: leave one out");
   }
   return options;
 }
-
-std::string_view help_text() { return kHelp; }
 
 }  // namespace gpurota::burn

@@ -20,7 +20,7 @@ struct Options {
   bool hold = false;                                  // hold the memory, compute nothing
   bool self_test = false;
   bool json = false;
-  bool help = false;
+  std::string print;  // and be done
 };
 
 // `words`: argv without argv[0].
@@ -28,7 +28,5 @@ Result<Options> parse_options(const std::vector<std::string>& words);
 
 // "90", "90s", "10m", "1.5h", "2d", "250ms"; more than nothing, at most 10000 days.
 Result<std::chrono::milliseconds> parse_duration(std::string_view text);
-
-std::string_view help_text();
 
 }  // namespace gpurota::burn

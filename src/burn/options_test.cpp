@@ -48,6 +48,12 @@ TEST(BurnOptions, ThatMakeNoSenseAreRefused) {
   }
 }
 
+TEST(BurnOptions, AreExplained) {
+  EXPECT_NE(parse_options({"--help"})->print.find("\n  -m, --memory SIZE "), std::string::npos);
+  EXPECT_EQ(parse_options({"--memroy", "1G"}).error().message,
+            "there is no option '--memroy': did you mean --memory? (see 'gpurota burn --help')");
+}
+
 TEST(BurnDuration, HasUnits) {
   EXPECT_EQ(*parse_duration("90"), milliseconds(90'000));
   EXPECT_EQ(*parse_duration("90s"), milliseconds(90'000));
