@@ -110,7 +110,7 @@ Result<void> serve(Options options) {
 int main(int argc, char** argv) {
   using gpurota::web::complain;
   gpurota::occupy_closed_streams();
-  const auto options = gpurota::web::parse_options(argc, argv);
+  const auto options = gpurota::web::parse_options({argv + (argc > 0), argv + argc});
   if (!options) {
     complain(options.error().message);
     return 2;

@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace gpurota::web {
 
@@ -27,7 +28,8 @@ struct Options {
   bool has_tls() const { return !tls_certificate.empty(); }
 };
 
-Result<Options> parse_options(int argc, char** argv);
+// `words`: argv without argv[0].
+Result<Options> parse_options(const std::vector<std::string>& words);
 
 // Whether it may serve there as it is asked to: elsewhere than at this machine by TLS, or knowingly
 // without.
