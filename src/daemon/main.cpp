@@ -310,14 +310,12 @@ int main(int argc, char** argv) {
   occupy_closed_streams();
   memory_reserve::install();
   std::set_terminate(daemon::end_for_want);
-  const auto options = daemon::parse_options(argc, argv);
+  const auto options = daemon::parse_options({argv + (argc > 0), argv + argc});
   if (!options) {
     std::fprintf(stderr, "gpurotad: %s\n", options.error().message.c_str());
     return 2;
   }
-  if (options->help) return std::fputs(daemon::kUsage, stdout) < 0;
-  if (options->version)
-    return std::printf("gpurotad %s\n", std::string(proto::version()).c_str()) < 0;
+  if (!options->print.empty()) return std::fputs(options->print.c_str(), stdout) < 0;
   log::set_level(options->log_level);
   if (sys::stderr_is_journal()) log::set_sink(sys::journal_sink());
   // A file that may not grow is as a full disk.

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace gpurota::daemon {
 
@@ -19,13 +20,10 @@ struct Options {
   log::Level log_level = log::Level::kInfo;
   bool check_config = false;
   bool restore_devices = false;
-  bool help = false;
-  bool version = false;
+  std::string print;  // and be done
 };
 
-extern const char* const kUsage;
-
-// kInvalid with what is wrong; never prints.
-Result<Options> parse_options(int argc, char* const* argv);
+// `words`: argv without argv[0]. kInvalid with what is wrong; never prints.
+Result<Options> parse_options(const std::vector<std::string>& words);
 
 }  // namespace gpurota::daemon

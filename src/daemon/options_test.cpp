@@ -3,25 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <vector>
-
 namespace gpurota::daemon {
 namespace {
 
 using testing::HasSubstr;
 
-Result<Options> parse(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "gpurotad");
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  return parse_options(static_cast<int>(arguments.size()), argv.data());
-}
-
 TEST(Options, TakesEveryOption) {
-  const auto options = parse({"--runtime-dir", "/r", "--state-dir=/s", "--config", "/c",
-                              "--preload", "/p.so", "--publish-library", "/l", "--driver-root",
-                              "/d", "--log-level", "debug", "--check-config"});
+  const auto options = parse_options(
+      {"--runtime-dir", "/r", "--state-dir=/s", "--config", "/c", "--preload", "/p.so",
+       "--publish-library", "/l", "--driver-root", "/d", "--log-level", "debug", "--check-config"});
   ASSERT_TRUE(options) << options.error().message;
   EXPECT_EQ(options->runtime_dir, "/r");
   EXPECT_EQ(options->state_dir, "/s");
@@ -32,18 +22,21 @@ TEST(Options, TakesEveryOption) {
   EXPECT_EQ(options->log_level, log::Level::kDebug);
   EXPECT_TRUE(options->check_config);
   EXPECT_FALSE(options->restore_devices);
-  EXPECT_TRUE(parse({"--restore-device-files"})->restore_devices);
-  EXPECT_TRUE(parse({"--help"})->help);
-  EXPECT_TRUE(parse({"--version"})->version);
-  EXPECT_FALSE(parse({})->runtime_dir);
+  EXPECT_TRUE(parse_options({"--restore-device-files"})->restore_devices);
+  EXPECT_THAT(parse_options({"--help"})->print, HasSubstr("\n  --config FILE "));
+  EXPECT_THAT(parse_options({"--version"})->print, HasSubstr("gpurotad "));
+  EXPECT_FALSE(parse_options({})->runtime_dir);
 }
 
 TEST(Options, SaysWhatIsWrong) {
-  EXPECT_THAT(parse({"--frobnicate"}).error().message, HasSubstr("no option --frobnicate"));
-  EXPECT_THAT(parse({"--config"}).error().message, HasSubstr("--config needs a value"));
-  EXPECT_THAT(parse({"start"}).error().message, HasSubstr("unexpected argument start"));
-  EXPECT_THAT(parse({"--log-level", "loud"}).error().message, HasSubstr("loud"));
-  EXPECT_THAT(parse({"\x1b[31m"}).error().message, testing::Not(HasSubstr("\x1b")));
+  EXPECT_THAT(parse_options({"--frobnicate"}).error().message,
+              HasSubstr("no option '--frobnicate'"));
+  EXPECT_THAT(parse_options({"--check-confg"}).error().message,
+              HasSubstr("did you mean --check-config?"));
+  EXPECT_THAT(parse_options({"--config"}).error().message, HasSubstr("--config needs a value"));
+  EXPECT_THAT(parse_options({"start"}).error().message, HasSubstr("unexpected argument 'start'"));
+  EXPECT_THAT(parse_options({"--log-level", "loud"}).error().message, HasSubstr("loud"));
+  EXPECT_THAT(parse_options({"\x1b[31m"}).error().message, testing::Not(HasSubstr("\x1b")));
 }
 
 }  // namespace
