@@ -136,6 +136,34 @@ def between(text, begin, end):
     return text.partition(begin)[2].partition(end)[0]
 
 
+# The page of a program, and where the rows of its options are. tools/command_line.py writes
+# that of gpurota.
+PROGRAMS = {
+    "man/gpurotad.8": ["src/daemon/options.cpp"],
+    "man/gpurota-burn.1": ["src/burn/options.cpp"],
+    "man/gpurota-web.8": ["src/web/options.cpp"],
+}
+
+
+def check_options(root):
+    """SYNOPSIS and OPTIONS of a page have the options that the program reads."""
+    for page, sources in PROGRAMS.items():
+        source = "".join(read(root, path) for path in sources)
+        rows = set(re.findall(r"\{'(?:\\0|\w)', \"(--[a-z-]+)\"", source))
+        if not rows:
+            yield "%s: no options found; have their rows changed their form?" % sources[0]
+        text = re.sub(r"\\f[BIRP]", "", read(root, page)).replace("\\-", "-")
+        options = between(text, "\n.SH OPTIONS\n", "\n.SH ")
+        for section, part in (
+                ("SYNOPSIS", between(text, "\n.SH SYNOPSIS\n", "\n.SH ")),
+                ("OPTIONS", "".join(re.findall(r"^\.TP\n.*\n", options, re.MULTILINE)))):
+            told = set(re.findall(r"--[a-z][a-z-]*", part)) - {"--help", "--version"}
+            for option in sorted(rows - told):
+                yield "%s: %s is not in its %s" % (page, option, section)
+            for option in sorted(told - rows):
+                yield "%s: %s in its %s is no option of the program" % (page, option, section)
+
+
 def check_exit_codes(root):
     """All of `run`, and those of `reserve`."""
     codes = dict(re.findall(r"int kExit(\w+) = (\d+);", read(root, "src/cli/exit_codes.h")))
@@ -287,6 +315,7 @@ def check_tree(root):
     problems += check_rooms(root)
     problems += check_settings(root)
     problems += check_exit_codes(root)
+    problems += check_options(root)
     problems += check_metrics(root)
     problems += check_words(root)
     problems += check_absent(root)

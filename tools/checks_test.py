@@ -430,6 +430,29 @@ class Metrics(Tree):
         self.assertIn("no metrics found", self.problems(code="", text="")[0])
 
 
+class Options(Tree):
+    def problems(self, rows, synopsis, options):
+        code = "".join("{'\\0', \"--%s\", &it},\n" % row for row in rows)
+        self.write("src/web/options.cpp", code)
+        page = "\n.SH SYNOPSIS\n" + "".join("--%s\n" % word for word in synopsis)
+        page += ".SH OPTIONS\n" + "".join(".TP\n--%s\nNot --other.\n" % word for word in options)
+        self.write("man/gpurota-web.8", page.replace("-", "\\-") + ".SH SEE ALSO\n")
+        pages = {"man/gpurota-web.8": ["src/web/options.cpp"]}
+        with unittest.mock.patch.object(check_docs, "PROGRAMS", pages):
+            return list(check_docs.check_options(self.root))
+
+    def test_takes_a_page_with_every_option(self):
+        self.assertEqual(self.problems(["a-b", "c"], ["a-b", "c"], ["c", "a-b", "help"]), [])
+
+    def test_refuses_an_option_that_only_one_of_them_has(self):
+        self.assertEqual(self.problems(["a", "c"], ["a"], ["a", "c", "d"]),
+                         ["man/gpurota-web.8: --c is not in its SYNOPSIS",
+                          "man/gpurota-web.8: --d in its OPTIONS is no option of the program"])
+
+    def test_finding_no_options_is_a_problem(self):
+        self.assertIn("no options found", self.problems([], [], [])[0])
+
+
 class Sizes(Tree):
     def said_of(self, path):
         said = io.StringIO()
