@@ -142,6 +142,11 @@ PROGRAMS = {
     "man/gpurotad.8": ["src/daemon/options.cpp"],
     "man/gpurota-burn.1": ["src/burn/options.cpp"],
     "man/gpurota-web.8": ["src/web/options.cpp"],
+    "man/gpurota-device-plugin.8": [
+        "src/kube/options.cpp", "src/kube/plugin_options.cpp", "src/kube/api/access_options.cpp"],
+    "man/gpurota-dra.8": [
+        "src/kube/dra/dra_options.cpp", "src/kube/plugin_options.cpp",
+        "src/kube/api/access_options.cpp"],
 }
 
 

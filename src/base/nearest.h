@@ -21,7 +21,8 @@ std::vector<std::string_view> nearest_names(std::string_view word,
 std::vector<std::string_view> begun_names(std::string_view word,
                                           const std::vector<std::string_view>& names);
 
-// The options of `names` that `word` ("--memry", "--mem") is meant for; none where it could be many.
+// The options of `names` that `word` ("--memry", "--mem") is meant for; none where it could be any
+// of many.
 std::vector<std::string_view> meant_names(std::string_view word,
                                           const std::vector<std::string_view>& names);
 

@@ -30,5 +30,6 @@ Result<void> serve(const Options& options, sys::SdEventLoop& loop) {
 
 int main(int argc, char** argv) {
   using namespace gpurota::kube;
-  return run_plugin("gpurota-device-plugin", kUsage, parse_options(argc, argv), serve);
+  return run_plugin("gpurota-device-plugin", parse_options({argv + (argc > 0), argv + argc}),
+                    serve);
 }

@@ -7,15 +7,8 @@
 namespace gpurota::kube {
 namespace {
 
-Result<Options> parse(std::vector<const char*> words) {
-  words.insert(words.begin(), "gpurota-device-plugin");
-  std::vector<char*> argv;
-  for (const char* word : words) argv.push_back(const_cast<char*>(word));
-  return parse_options(static_cast<int>(argv.size()), argv.data());
-}
-
 TEST(PluginOptions, HaveDefaults) {
-  const auto options = parse({});
+  const auto options = parse_options({});
   ASSERT_TRUE(options);
   EXPECT_EQ(options->names.at(Resource::kMemory), "gpurota.dev/memory");
   EXPECT_EQ(options->rules.unit, gib(1));
@@ -23,14 +16,14 @@ TEST(PluginOptions, HaveDefaults) {
 }
 
 TEST(PluginOptions, RenameAResourceOrLeaveItOut) {
-  const auto options = parse({"--turn-resource", "nvshare.com/gpu", "--gpu-resource="});
+  const auto options = parse_options({"--turn-resource", "nvshare.com/gpu", "--gpu-resource="});
   ASSERT_TRUE(options);
   EXPECT_EQ(options->names.at(Resource::kTurn), "nvshare.com/gpu");
   EXPECT_EQ(options->names.count(Resource::kGpu), 0u);
 }
 
 TEST(PluginOptions, SayWhatTurnsAreLike) {
-  const auto options = parse({"--turns", "3", "--turn-memory", "4G", "--gpus-by", "cdi"});
+  const auto options = parse_options({"--turns", "3", "--turn-memory", "4G", "--gpus-by", "cdi"});
   ASSERT_TRUE(options);
   EXPECT_EQ(options->rules.turns, 3);
   EXPECT_EQ(options->rules.turn_memory, gib(4));
@@ -39,16 +32,17 @@ TEST(PluginOptions, SayWhatTurnsAreLike) {
 
 TEST(PluginOptions, SayWhereEventsGo) {
   const auto options =
-      parse({"--events", "--api-server", "https://10.96.0.1/", "--node-name", "n1"});
+      parse_options({"--events", "--api-server", "https://10.96.0.1/", "--node-name", "n1"});
   ASSERT_TRUE(options && options->api);
   EXPECT_EQ(*options->api, (ApiOptions{"n1", {"https://10.96.0.1", "", ""}}));
-  EXPECT_FALSE(parse({"--node-name", "n1"})) << "for nothing";
-  EXPECT_FALSE(parse({"--events", "--node-name", "n1", "--api-server", "http://10.96.0.1"}));
-  EXPECT_FALSE(parse({})->api);
+  EXPECT_FALSE(parse_options({"--node-name", "n1"})) << "for nothing";
+  EXPECT_FALSE(
+      parse_options({"--events", "--node-name", "n1", "--api-server", "http://10.96.0.1"}));
+  EXPECT_FALSE(parse_options({})->api);
 }
 
 TEST(PluginOptions, RefuseWhatMakesNoSense) {
-  const std::vector<std::vector<const char*>> wrong = {
+  const std::vector<std::vector<std::string>> wrong = {
       {"--turns", "0"},
       {"--turns", "two"},
       {"--turns"},
@@ -60,7 +54,7 @@ TEST(PluginOptions, RefuseWhatMakesNoSense) {
       {"--memory-resource", "/"},
       {"--memory-resource", "gpurota.dev/gpu"},
       {"--gpu-resource=", "--memory-resource=", "--turn-resource="}};
-  for (const auto& words : wrong) EXPECT_FALSE(parse(words)) << words.front();
+  for (const auto& words : wrong) EXPECT_FALSE(parse_options(words)) << words.front();
 }
 
 }  // namespace

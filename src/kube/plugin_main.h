@@ -49,17 +49,13 @@ Result<void> serve_plugin(const char* program, const Options& options, Serve ser
 }
 
 template <class Options, class Serve>
-int run_plugin(const char* program, const char* usage, const Result<Options>& options,
-               Serve serve) {
+int run_plugin(const char* program, const Result<Options>& options, Serve serve) {
   occupy_closed_streams();
   if (!options) {
     std::fprintf(stderr, "%s: %s\n", program, options.error().message.c_str());
     return 2;
   }
-  if (options->help) return std::fputs(usage, stdout) < 0;
-  if (options->version) {
-    return std::printf("%s %s\n", program, std::string(proto::version()).c_str()) < 0;
-  }
+  if (!options->print.empty()) return std::fputs(options->print.c_str(), stdout) < 0;
   log::set_level(options->log_level);
   if (sys::stderr_is_journal()) log::set_sink(sys::journal_sink());
   (void)std::signal(SIGPIPE, SIG_IGN);

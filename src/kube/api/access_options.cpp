@@ -13,9 +13,6 @@
 namespace gpurota::kube {
 namespace {
 
-// Beyond those that plugins have for options of their own.
-enum { kNodeName = 1024, kApiServer, kTokenFile, kCaFile };
-
 // A node is mostly called as its host is.
 std::string usual_node_name() {
   if (const char* const said = std::getenv("NODE_NAME"); said && *said) return said;
@@ -28,28 +25,16 @@ std::string usual_node_name() {
 
 }  // namespace
 
-std::vector<option> with_api_options(std::vector<option> own) {
-  own.insert(own.end(), {{"node-name", required_argument, nullptr, kNodeName},
-                         {"api-server", required_argument, nullptr, kApiServer},
-                         {"token-file", required_argument, nullptr, kTokenFile},
-                         {"ca-file", required_argument, nullptr, kCaFile},
-                         {nullptr, 0, nullptr, 0}});
-  return own;
-}
-
-std::string* find_text(ApiOptions& options, int option) {
-  switch (option) {
-    case kNodeName:
-      return &options.node;
-    case kApiServer:
-      return &options.access.server;
-    case kTokenFile:
-      return &options.access.token_file;
-    case kCaFile:
-      return &options.access.ca_file;
-    default:
-      return nullptr;
-  }
+std::vector<Option> api_rows(ApiOptions& options) {
+  return {{'\0', "--node-name", &options.node, "NAME",
+           "what Kubernetes calls this node ($NODE_NAME; else the host's name)"},
+          {'\0', "--api-server", &options.access.server, "URL",
+           "where the API server is (that of the cluster whose pod this is)"},
+          {'\0', "--token-file", &options.access.token_file, "FILE",
+           "bearer token for the API server, read again before each call (that of the\n"
+           "pod)"},
+          {'\0', "--ca-file", &options.access.ca_file, "FILE",
+           "CA certificates for the API server (that of the pod)"}};
 }
 
 Result<void> complete(ApiOptions& options) {

@@ -2,13 +2,12 @@
 // in common. Pure but for the environment of a pod, which says where the API server is.
 #pragma once
 
+#include "base/options.h"
 #include "base/result.h"
 #include "kube/api/api_client.h"
 
 #include <string>
 #include <vector>
-
-#include <getopt.h>
 
 namespace gpurota::kube {
 
@@ -18,10 +17,7 @@ struct ApiOptions {
   bool operator==(const ApiOptions&) const = default;
 };
 
-// For read_long_options(): a plugin's own options, these, and the row of zeros.
-std::vector<option> with_api_options(std::vector<option> own);
-// The text that one of these options sets; null: it is the plugin's own.
-std::string* find_text(ApiOptions& options, int option);
+std::vector<Option> api_rows(ApiOptions& options);
 // What was not said: the node is called as $NODE_NAME says or as its host is, and the API server is
 // that of the cluster whose pod this is. kInvalid, kNotFound: what is missing or makes no sense.
 Result<void> complete(ApiOptions& options);

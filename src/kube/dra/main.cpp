@@ -28,5 +28,5 @@ Result<void> serve_dra(const DraOptions& options, sys::SdEventLoop& loop) {
 
 int main(int argc, char** argv) {
   using namespace gpurota::kube;
-  return run_plugin("gpurota-dra", kDraUsage, parse_dra_options(argc, argv), serve_dra);
+  return run_plugin("gpurota-dra", parse_dra_options({argv + (argc > 0), argv + argc}), serve_dra);
 }
