@@ -190,6 +190,10 @@ Reason refusal_reason(const Waiting& waiting, std::string_view obstacles) {
   return reason;
 }
 
+bool is_passing(const Reason& reason) {
+  return reason.code == ReasonCode::kEnding || reason.code == ReasonCode::kUnreservedUse;
+}
+
 Reason booking_obstacle(const NextFree& next) {
   const std::string user = display_text(next.user, 32);
   if (next.booking && next.at) {

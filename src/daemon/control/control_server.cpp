@@ -44,6 +44,21 @@ void turn_away(const Fd& fd, const Error& why) {
   (void)ipc::send_some(fd.get(), {text.c_str(), text.size() + 1});
 }
 
+// Report reads the store. Calls without a reply (oneway) may wait as well.
+bool must_wait(const proto::Call& call, const ports::Durability* durability) {
+  if (!durability || durability->is_open()) return false;
+  return !is_read_only(call) || std::holds_alternative<proto::Report>(call.params);
+}
+
+// Asks the loop for what the connection can use now.
+void watch(ControlConnection& connection) {
+  if (!connection.source) return;
+  connection.source->set_writable(connection.blocked);
+  const bool waits = connection.postponed || connection.long_answer || !connection.unsaid.empty();
+  connection.source->set_readable(!connection.blocked && !connection.queued &&
+                                  !connection.held_back && !waits);
+}
+
 }  // namespace
 
 ControlServer::ControlServer(Parts parts)
@@ -158,12 +173,6 @@ void ControlServer::read(Connection& connection) {
   }
 }
 
-// Report reads the store. What is not for a reply's sake (oneway) may wait as well.
-bool ControlServer::must_wait(const proto::Call& call) const {
-  if (!parts_.durability || parts_.durability->is_open()) return false;
-  return !is_read_only(call) || std::holds_alternative<proto::Report>(call.params);
-}
-
 void ControlServer::serve_one(Connection& connection) {
   if (connection.stream) return go_on_streaming(connection);
   if (connection.long_answer) return go_on_answering(connection);
@@ -179,7 +188,7 @@ void ControlServer::serve_one(Connection& connection) {
     return;
   }
   connection.called = parts_.loop.now();
-  if (must_wait(*call)) {
+  if (must_wait(*call, parts_.durability)) {
     connection.postponed = *call;
   } else {
     do_call(connection, *call);
@@ -353,14 +362,6 @@ void ControlServer::tell(Connection& connection, std::string message) {
   if (keeps_up && connection.unsaid.empty()) return answer(connection, message);
   connection.newest = std::move(message);
   bounds_.count(connection);
-}
-
-void ControlServer::watch(Connection& connection) {
-  if (!connection.source) return;
-  connection.source->set_writable(connection.blocked);
-  const bool waits = connection.postponed || connection.long_answer || !connection.unsaid.empty();
-  connection.source->set_readable(!connection.blocked && !connection.queued &&
-                                  !connection.held_back && !waits);
 }
 
 void ControlServer::tell_owner(LeaseId lease, const std::string& message) {

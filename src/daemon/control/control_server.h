@@ -88,14 +88,12 @@ class ControlServer final : public Owners, private TurnClient<const ControlConne
   void after_turn(const Connection* const& key) override;
   void serve_one(Connection& connection);
   void go_on(Connection& connection);
-  void watch(Connection& connection);
   // In the order of its answers: behind those that are held back.
   void answer(Connection& connection, const std::string& message);
   // When the disk has the changes up to this one; an error instead if it has not.
   void answer_durably(Connection& connection, const std::string& message, std::uint64_t upto);
   void send(Connection& connection, const std::string& message);
   void do_call(Connection& connection, const proto::Call& call);
-  bool must_wait(const proto::Call& call) const;
   // Makes the call again after the next sample.
   void wait_for_sample(Connection& connection, const proto::Call& call);
   void flush(Connection& connection);

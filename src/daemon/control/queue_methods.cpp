@@ -104,10 +104,7 @@ bool QueueMethods::may_change(const Caller& caller, const lease::Refusal& refusa
   const bool is_old = std::any_of(gpus.begin(), gpus.end(), [&](const GpuEntry& gpu) {
     return gpu.taken < *caller.may_wait_since;
   });
-  // The memory of a program that has ended comes back in its own time.
-  const bool is_passing = refusal.reason && (refusal.reason->code == ReasonCode::kEnding ||
-                                             refusal.reason->code == ReasonCode::kUnreservedUse);
-  return is_old || is_passing;
+  return is_old || (refusal.reason && lease::is_passing(*refusal.reason));
 }
 
 Outcome QueueMethods::place(const Caller& caller, const AcquireRequest& request) {
