@@ -4,7 +4,7 @@
     tools/build_page.py SOURCES FOLDER OUTPUT [--required]
 
 SOURCES is src/web/page. FOLDER, below the build folder, gets a copy of them and what npm installs; npm writes nowhere else. OUTPUT is the
-C++ file with the compressed files of the page (src/web/page_assets.h). Where npm is not there, or cannot have its packages, OUTPUT
+C++ file with the files of the page, compressed and plain (src/web/page_assets.h). Where npm is not there, or cannot have its packages, OUTPUT
 has no files, and gpurota-web says so; with --required that is an error. A mistake in the sources always is.
 """
 
@@ -101,12 +101,17 @@ def cpp_of(folder):
     arrays, rows, total = [], [], 0
     for number, (path, name, content_type) in enumerate(FILES):
         with open(os.path.join(folder, name), "rb") as file:
-            data = gzip.compress(file.read(), 9, mtime=0)
+            plain = file.read()
+        data = gzip.compress(plain, 9, mtime=0)
         total += len(data)
-        lines = [", ".join("0x%02x" % byte for byte in data[i:i + 20]) for i in range(0, len(data), 20)]
-        arrays.append("\nconstexpr unsigned char kFile%d[] = {\n%s};\n" % (number, ",\n".join(lines)))
-        rows.append('\n      {"%s", "%s", "\\"%s\\"",\n       {reinterpret_cast<const char*>(kFile%d), sizeof kFile%d}}'
-                    % (path, content_type, hashlib.sha256(data).hexdigest()[:20], number, number))
+        views = []
+        for kind, content in (("Gzip", data), ("Plain", plain)):
+            lines = [", ".join("0x%02x" % byte for byte in content[i:i + 20]) for i in range(0, len(content), 20)]
+            arrays.append("\nconstexpr unsigned char k%s%d[] = {\n%s};\n" % (kind, number, ",\n".join(lines)))
+            views.append("{reinterpret_cast<const char*>(k%s%d), sizeof k%s%d}" % (kind, number, kind, number))
+        # A weak tag names the content in both encodings.
+        rows.append('\n      {"%s", "%s", "W/\\"%s\\"",\n       %s}'
+                    % (path, content_type, hashlib.sha256(data).hexdigest()[:20], ",\n       ".join(views)))
     if total > MOST_BYTES:
         sys.exit("the page has %d bytes when compressed, and may have %d" % (total, MOST_BYTES))
     print("web page: %d bytes compressed" % total)

@@ -132,8 +132,6 @@ const char* phrase(int status) {
       return "Not Found";
     case 405:
       return "Method Not Allowed";
-    case 406:
-      return "Not Acceptable";
     case 415:
       return "Unsupported Media Type";
     case 421:
@@ -203,11 +201,12 @@ std::string response_text(const HttpResponse& response, bool head_only) {
                                  response.status, phrase(response.status), response.content_type);
   // An event stream ends with its connection.
   if (!response.is_stream) text += fmt::format("Content-Length: {}\r\n", response.body.size());
-  if (response.is_gzip) text += "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n";
+  if (response.is_gzip) text += "Content-Encoding: gzip\r\n";
   if (response.etag.empty()) {
     text += "Cache-Control: no-store\r\n";
   } else {
-    text += fmt::format("Cache-Control: no-cache\r\nETag: {}\r\n", response.etag);
+    text += fmt::format("Cache-Control: no-cache\r\nVary: Accept-Encoding\r\nETag: {}\r\n",
+                        response.etag);
   }
   if (!response.set_cookie.empty()) text += fmt::format("Set-Cookie: {}\r\n", response.set_cookie);
   if (response.status == 405) text += "Allow: GET, HEAD\r\n";

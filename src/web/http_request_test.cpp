@@ -106,7 +106,8 @@ TEST(HttpResponse, AFileMayBeKeptUntilItChanges) {
   response.etag = "\"a\"";
   response.is_gzip = true;
   const std::string text = response_text(response, false);
-  EXPECT_THAT(text, HasSubstr("\r\nCache-Control: no-cache\r\nETag: \"a\"\r\n"));
+  EXPECT_THAT(text, HasSubstr("\r\nCache-Control: no-cache\r\n"));
+  EXPECT_THAT(text, HasSubstr("\r\nVary: Accept-Encoding\r\nETag: \"a\"\r\n"));
   EXPECT_THAT(text, HasSubstr("\r\nContent-Encoding: gzip\r\n"));
 }
 

@@ -1,5 +1,6 @@
-// The files of the web page as they are in this program: compressed, made by the build
-// (tools/embed_page.py). None in a program that was built without npm. Any thread.
+// The files of the web page as they are in this program: compressed, and plain for a client that
+// does not accept gzip. The build makes them (tools/build_page.py). There are none in a program
+// that was built without npm. Any thread.
 #pragma once
 
 #include <string_view>
@@ -12,6 +13,7 @@ struct PageAsset {
   std::string_view content_type;
   std::string_view etag;  // with its quotes
   std::string_view gzip;
+  std::string_view plain;
 };
 
 const std::vector<PageAsset>& page_assets();

@@ -115,11 +115,8 @@ HttpResponse Site::page_file(const HttpRequest& request) const {
     response.status = 304;
     return response;
   }
-  if (!request.accepts_gzip) {
-    return {406, "this is served compressed only: accept gzip (curl --compressed)\n"};
-  }
-  response.body = asset->gzip;
-  response.is_gzip = true;
+  response.is_gzip = request.accepts_gzip;
+  response.body = request.accepts_gzip ? asset->gzip : asset->plain;
   return response;
 }
 
