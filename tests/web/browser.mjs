@@ -80,6 +80,11 @@ async function showCalendar(page) {
 }
 
 async function views() {
+  const first = await open();
+  await show(first, "now");
+  const free = await first.locator(".free-line").innerText();
+  if (!/^free: \d+ of \d+ GPUs?, [\d.]+ GiB$/.test(free)) problems.push(`the head line says '${free}'`);
+  await first.context().close();
   for (const colorScheme of ["light", "dark"]) {
     for (const [size, viewport] of Object.entries(SIZES)) {
       const page = await open({ colorScheme, viewport });

@@ -4,28 +4,32 @@ import { DrainAction, LeaseActions, useSignedIn } from "./actions";
 import type { Figures, Gpu, Lease, LeaseGpu, Now } from "./api";
 import { duration, gib, plural, secondsBetween, watts, words } from "./format";
 import { ReserveAction } from "./reserve";
+import { availableOn, findingText, stateText } from "./room";
 import { useTrends } from "./trend";
 
 interface Part {
-  kind: "slices" | "swap" | "foreign" | "other" | "promised" | "free";
+  kind: "slices" | "swap" | "foreign" | "other" | "promised" | "kept" | "free";
   text: string;
   bytes: number;
 }
 
-// The memory of a GPU, from left to right; together all of it.
+// The memory of a GPU, from left to right; together all of it. What a capacity or a request that waits keeps back is not free.
 function partsOf(gpu: Gpu): Part[] {
   const known = gpu.slices_bytes + gpu.swap_bytes + gpu.unreserved_bytes;
   const other = Math.max(0, (gpu.used_bytes ?? known) - known);
   const used = known + other;
   const unused = Math.max(0, gpu.memory_bytes - used);
   const promised = Math.min(unused, Math.max(0, gpu.reserved_bytes - gpu.slices_bytes));
+  const rest = unused - promised;
+  const free = Math.min(rest, availableOn(gpu) ?? rest);
   return [
     { kind: "slices", text: "leases", bytes: gpu.slices_bytes },
     { kind: "swap", text: "leases in turns", bytes: gpu.swap_bytes },
     { kind: "foreign", text: "without a lease", bytes: gpu.unreserved_bytes },
     { kind: "other", text: "system", bytes: other },
     { kind: "promised", text: "promised, unused", bytes: promised },
-    { kind: "free", text: "free", bytes: unused - promised },
+    { kind: "kept", text: gpu.swap_available_bytes ? "for turns only" : "not for new leases", bytes: rest - free },
+    { kind: "free", text: "free", bytes: free },
   ];
 }
 
@@ -74,13 +78,13 @@ const Spark = memo(function Spark({ figures }: { figures: Figures }) {
   );
 });
 
-// A figure with its limit; without one only the figure.
-function Meter(props: { name: string; value: number | null; unit: string; limit: number | null; limitText?: string; trend?: Figures | undefined }) {
+// A figure with its limit; without one only the figure. `calm`: to be at the limit is no alarm.
+function Meter(props: { name: string; value: number | null; unit: string; limit: number | null; limitText?: string; calm?: boolean; trend?: Figures | undefined }) {
   const { name, value, unit, limit } = props;
   const share = value !== null && limit ? Math.min(1, value / limit) : 0;
   const level = share >= 0.97 ? "is-high" : share >= 0.9 ? "is-near" : "";
   return (
-    <div class={`meter ${props.limitText ? level : ""}`}>
+    <div class={`meter ${props.limitText && !props.calm ? level : ""}`}>
       <dt>{name}</dt>
       <dd>
         <span class="value">
@@ -101,15 +105,21 @@ function Board({ gpu, trend }: { gpu: Gpu; trend: Figures | undefined }) {
   return (
     <dl class="board">
       <Meter name="Utilisation" value={gpu.utilisation_percent} unit="%" limit={100} trend={trend} />
-      <Meter name="Power" value={power} unit="W" limit={powerLimit} limitText={`of ${powerLimit}`} />
+      <Meter name="Power" value={power} unit="W" limit={powerLimit} limitText={`of ${powerLimit}`} calm />
       <Meter name="Temperature" value={gpu.temperature_celsius} unit="°C" limit={gpu.slowdown_celsius} limitText={`slows at ${gpu.slowdown_celsius}`} />
     </dl>
   );
 }
 
+// A GPU at its power limit works as it should, and so does one whose clocks somebody has set.
+const USUAL_LIMITS = new Set(["power", "setting", "sync"]);
+
+function clocksText(limits: string[]): string { return `Clocks are lowered: ${limits.map(words).join(", ")}.`; }
+
 function troublesOf(gpu: Gpu): string[] {
   const troubles: string[] = [];
-  if (gpu.clock_limits.length > 0) troubles.push(`Clocks are lowered: ${gpu.clock_limits.map(words).join(", ")}.`);
+  const unusual = gpu.clock_limits.filter((limit) => !USUAL_LIMITS.has(limit));
+  if (unusual.length > 0) troubles.push(clocksText(unusual));
   if (gpu.xid_errors) troubles.push(`${plural(gpu.xid_errors, "Xid error")} since gpurotad started.`);
   if (gpu.ecc_uncorrected) troubles.push(`${plural(gpu.ecc_uncorrected, "uncorrected memory error")}.`);
   return troubles;
@@ -167,16 +177,18 @@ function Leases({ gpu, leases, now }: { gpu: Gpu; leases: Lease[]; now: string }
 
 function GpuPanel({ gpu, now, trend }: { gpu: Gpu; now: Now; trend: Figures | undefined }) {
   const id = `gpu-${gpu.uuid}`;
+  const usual = gpu.clock_limits.filter((limit) => USUAL_LIMITS.has(limit));
   return (
     <section class="gpu" aria-labelledby={id}>
       <div class="title">
         <h3 id={id}>GPU {gpu.label}</h3>
         <span class="model">{gpu.name}</span>
-        <span class={`state ${gpu.state}`}>{words(gpu.state)}</span>
+        <span class={`state ${gpu.state}`}>{stateText(gpu.state)}</span>
         <DrainAction label={gpu.label} draining={gpu.state === "draining"} />
       </div>
       <MemoryBar gpu={gpu} />
       {!gpu.is_instance && <Board gpu={gpu} trend={trend} />}
+      {usual.length > 0 && <p class="none">{clocksText(usual)}</p>}
       {troublesOf(gpu).map((text) => <p key={text} class="trouble">{text}</p>)}
       {now.leases
         ? <Leases gpu={gpu} leases={now.leases} now={now.time} />
@@ -196,7 +208,7 @@ function Totals({ now, gpus }: { now: Now; gpus: Gpu[] }) {
   const load = busy.length > 0 ? Math.round(sum((gpu) => gpu.utilisation_percent) / busy.length).toString() : "–";
   const leases = Object.values(now.leases_by_kind ?? {}).reduce((total, count) => total + count, 0);
   const waiting = now.queue?.waiting ?? 0;
-  const findings = Object.entries(now.findings ?? {}).map(([kind, count]) => `${count} ${words(kind)}`);
+  const findings = Object.entries(now.findings ?? {}).map(([kind, count]) => `${count} ${findingText(kind)}`);
   return (
     <dl class="totals">
       <Total name="Utilisation" value={load} of="% on average" />

@@ -13,6 +13,7 @@ import { JobsView } from "./jobs";
 import { MachinesView } from "./machines";
 import { useMine } from "./mine";
 import { NowView } from "./now";
+import { freeText } from "./room";
 import { Queue } from "./queue";
 import { resume, type Session, useSession } from "./session";
 import { SessionsView } from "./sessions";
@@ -120,6 +121,7 @@ function Page() {
       }}>Skip to the content</a>
       <header>
         <h1><img src="icon.svg" alt="" width="22" height="22" /> gpurota</h1>
+        {live.trouble === "" && live.now?.gpus && live.now.gpus.length > 0 && <b class="free-line">{freeText(live.now.gpus)}</b>}
         {trouble !== "signed-out" && <Tabs view={view} now={live.now} signedIn={session !== null} />}
         {trouble !== "signed-out" && <Pulse trouble={live.trouble} />}
         <Account session={session} canSignIn={trouble === "signed-out" || live.now?.sign_in === "link" || live.now?.sign_in === "proxy"} />
