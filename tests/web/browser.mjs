@@ -42,7 +42,7 @@ async function open(options = {}) {
 async function show(page, view) {
   await page.goto(`${url}/#${view}`);
   await page.locator(".is-live").waitFor();
-  const there = { now: ".gpu", jobs: ".jobs, main .empty", queue: "main table, main .empty", turns: ".turns, main .empty", hours: ".hours", history: ".chart canvas, main .empty", events: "main table, main .empty", machines: ".machines", sessions: ".sessions" }[view];
+  const there = { now: ".gpu, .compact", jobs: ".jobs, main .empty", queue: "main table, main .empty", turns: ".turns, main .empty", hours: ".hours", history: ".chart canvas, main .empty", events: "main table, main .empty", machines: ".machines", sessions: ".sessions" }[view];
   await page.locator(there).first().waitFor();
   await page.waitForTimeout(view === "history" || view === "now" ? 400 : 50); // lines are drawn after the first picture
 }

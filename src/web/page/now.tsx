@@ -1,51 +1,24 @@
 // Now: each GPU, who holds its memory, and its leases.
 import { memo } from "preact/compat";
+import { useState } from "preact/hooks";
 import { DrainAction, LeaseActions, useSignedIn } from "./actions";
 import type { Figures, Gpu, Lease, LeaseGpu, Now } from "./api";
+import { Choice } from "./choice";
+import { Compact } from "./compact";
 import { duration, gib, plural, secondsBetween, watts, words } from "./format";
+import { Bar, partsOf } from "./memory";
 import { ReserveAction } from "./reserve";
-import { availableOn, findingText, stateText } from "./room";
+import { findingText, stateText } from "./room";
 import { useTrends } from "./trend";
-
-interface Part {
-  kind: "slices" | "swap" | "foreign" | "other" | "promised" | "kept" | "free";
-  text: string;
-  bytes: number;
-}
-
-// The memory of a GPU, from left to right; together all of it. What a capacity or a request that waits keeps back is not free.
-function partsOf(gpu: Gpu): Part[] {
-  const known = gpu.slices_bytes + gpu.swap_bytes + gpu.unreserved_bytes;
-  const other = Math.max(0, (gpu.used_bytes ?? known) - known);
-  const used = known + other;
-  const unused = Math.max(0, gpu.memory_bytes - used);
-  const promised = Math.min(unused, Math.max(0, gpu.reserved_bytes - gpu.slices_bytes));
-  const rest = unused - promised;
-  const free = Math.min(rest, availableOn(gpu) ?? rest);
-  return [
-    { kind: "slices", text: "leases", bytes: gpu.slices_bytes },
-    { kind: "swap", text: "leases in turns", bytes: gpu.swap_bytes },
-    { kind: "foreign", text: "without a lease", bytes: gpu.unreserved_bytes },
-    { kind: "other", text: "system", bytes: other },
-    { kind: "promised", text: "promised, unused", bytes: promised },
-    { kind: "kept", text: gpu.swap_available_bytes ? "for turns only" : "not for new leases", bytes: rest - free },
-    { kind: "free", text: "free", bytes: free },
-  ];
-}
 
 function MemoryBar({ gpu }: { gpu: Gpu }) {
   const parts = partsOf(gpu).filter((part) => part.bytes > 0);
-  const total = parts.reduce((sum, part) => sum + part.bytes, 0) || 1;
   return (
     <div class="memory">
       <p class="figure">
         <b>{gpu.used_bytes === null ? "?" : gib(gpu.used_bytes)}</b> of {gib(gpu.memory_bytes)} GiB in use{gpu.unified && ", with the machine's programs"}
       </p>
-      <div class="bar" aria-hidden="true">
-        {parts.map((part) => (
-          <span key={part.kind} class={`part ${part.kind}`} style={{ width: `${(100 * part.bytes) / total}%` }} />
-        ))}
-      </div>
+      <Bar gpu={gpu} />
       <ul class="legend">
         {parts.map((part) => (
           <li key={part.kind}>
@@ -221,20 +194,36 @@ function Totals({ now, gpus }: { now: Now; gpus: Gpu[] }) {
   );
 }
 
+// With more GPUs their cards do not fit on one screen.
+const MOST_CARDS = 4;
+const LOOKS = [{ value: "overview", text: "Overview" }, { value: "details", text: "Details" }] as const;
+type Look = (typeof LOOKS)[number]["value"];
+// What the reader has chosen, until the page is loaded again.
+let chosen: Look | null = null;
+
 export function NowView({ now }: { now: Now }) {
   const trends = useTrends(now);
   const gpus = now.gpus ?? [];
+  const [look, setLook] = useState<Look | null>(chosen);
+  const shown = look ?? (gpus.length > MOST_CARDS ? "overview" : "details");
+  const choose = (value: Look) => { chosen = value; setLook(value); };
   return (
     <>
       {now.daemon.driver_ok === false && <p class="trouble">The driver does not answer gpurotad.</p>}
       {now.daemon.store_ok === false && <p class="trouble">gpurotad cannot store leases: new ones are refused.</p>}
       <div class="above">
         <Totals now={now} gpus={gpus} />
-        <ReserveAction />
+        <div class="choices">
+          {gpus.length > 1 && <Choice name="look" legend="How much is shown" options={LOOKS} value={shown} onChoose={choose} />}
+          <ReserveAction />
+        </div>
       </div>
-      <div class="gpus">
-        {gpus.map((gpu) => <GpuPanel key={gpu.uuid} gpu={gpu} now={now} trend={trends.get(gpu.uuid)} />)}
-      </div>
+      {shown === "overview" && gpus.length > 0 && <Compact gpus={gpus} now={now} />}
+      {shown === "details" && (
+        <div class="gpus">
+          {gpus.map((gpu) => <GpuPanel key={gpu.uuid} gpu={gpu} now={now} trend={trends.get(gpu.uuid)} />)}
+        </div>
+      )}
       {gpus.length === 0 && <p class="empty">This machine has no GPU that gpurotad can see.</p>}
     </>
   );
