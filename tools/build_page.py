@@ -106,9 +106,13 @@ def cpp_of(folder):
         total += len(data)
         views = []
         for kind, content in (("Gzip", data), ("Plain", plain)):
-            lines = [", ".join("0x%02x" % byte for byte in content[i:i + 20]) for i in range(0, len(content), 20)]
-            arrays.append("\nconstexpr unsigned char k%s%d[] = {\n%s};\n" % (kind, number, ",\n".join(lines)))
-            views.append("{reinterpret_cast<const char*>(k%s%d), sizeof k%s%d}" % (kind, number, kind, number))
+            lines = [", ".join("0x%02x" % byte for byte in content[i:i + 20])
+                     for i in range(0, len(content), 20)]
+            name_of_array = "k%s%d" % (kind, number)
+            arrays.append("\nconstexpr unsigned char %s[] = {\n%s};\n"
+                          % (name_of_array, ",\n".join(lines)))
+            views.append("{reinterpret_cast<const char*>(%s), sizeof %s}"
+                         % (name_of_array, name_of_array))
         # A weak tag names the content in both encodings.
         rows.append('\n      {"%s", "%s", "W/\\"%s\\"",\n       %s}'
                     % (path, content_type, hashlib.sha256(data).hexdigest()[:20], ",\n       ".join(views)))
