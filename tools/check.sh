@@ -57,6 +57,7 @@ check() {
   python3 -B tools/check_packages.py || failed=1
   python3 -B tools/check_reasons.py || failed=1
   python3 -B tools/check_words.py || failed=1
+  python3 -B tools/draw_top.py --check || failed=1
   (shell) || failed=1
   if [ "$mode" != --staged ]; then tidy "$build" "$mode" || failed=1; fi
   if [ "$failed" = 0 ]; then echo "check: nothing to complain of"; fi

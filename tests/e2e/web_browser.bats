@@ -12,7 +12,7 @@ setup_file() {
   export BROWSER
   if ! command -v chromium >/dev/null || ! command -v npm >/dev/null; then return 0; fi
   mkdir -p "$BROWSER"
-  cp "$source"/package.json "$source"/package-lock.json "$source"/browser.mjs "$BROWSER"
+  cp "$source"/package.json "$source"/package-lock.json "$source"/*.mjs "$BROWSER"
   if [ ! -d "$BROWSER/node_modules/playwright-core" ]; then
     (cd "$BROWSER" && npm ci --ignore-scripts --no-audit --no-fund --cache "$BROWSER/npm-cache") >"$BROWSER/npm.log" 2>&1 || true
   fi
@@ -54,6 +54,11 @@ look() { HOME=$E2E_DIR node "$BROWSER/browser.mjs" "$URL" "$E2E_RESULTS" "$@"; }
   make_busy
   start_web --page names
   look views
+}
+
+@test "16 GPUs fit on one screen, and the pictures of README can be drawn" {
+  start_web
+  HOME=$E2E_DIR node "$BROWSER/pictures.mjs" "$URL" "$E2E_RESULTS"
 }
 
 @test "with totals only, each view has no violation" {
