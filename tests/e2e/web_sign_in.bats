@@ -252,6 +252,14 @@ as_games() { setpriv --reuid 5 --regid 60 --clear-groups "$@"; }
   call jar Status '{}'
   status_is 200
   lacks secret answer
+  # Turns, GPU hours and events are those that the user's own commands show.
+  local method
+  for method in ListTurns Report Events; do
+    call jar $method '{}'
+    status_is 200
+    lacks 'secret|"error"|"pids":\[' answer
+  done
+  grep -q '"type":"lease_made"' answer
   call jar Release '{"lease_id": "L1"}'
   says_error Denied
   call jar Release '{"all_users": true}'

@@ -229,6 +229,10 @@ async function signed_in() {
       await show(page, "queue");
       await page.locator(".tag").first().waitFor();
       await picture("queue");
+      // With totals only, these are the user's own view.
+      await show(page, "events");
+      await page.getByRole("cell", { name: "lease made" }).first().waitFor();
+      await picture("events");
       await show(page, "jobs");
       await page.getByRole("button", { name: "Output of talker" }).click();
       await page.getByRole("log").getByText("said 3").waitFor();

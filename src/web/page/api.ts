@@ -63,6 +63,18 @@ export interface Lease {
   processes?: number;
   name?: string | null;
   note?: string | null;
+  model?: string | null;
+  command?: string[] | null;
+}
+
+// Of the watch, to who is signed in.
+export interface Finding {
+  kind: string;
+  gpu_uuid: string;
+  lease_id?: string | null;
+  user?: string | null;
+  since: string;
+  used_bytes?: number | null;
 }
 
 // docs/design/control-protocol.md has the codes. Shown by reasons.ts.
@@ -126,6 +138,7 @@ export interface Now {
   queue?: { waiting: number; gpus: number; oldest_since: string | null; requests?: Request[] };
   leases?: Lease[];
   bookings?: Booking[];
+  found?: Finding[]; // to who is signed in
 }
 
 export type Figures = (number | null)[];

@@ -1,24 +1,41 @@
 // Events: what happened in the last day, the newest first.
 import { useEffect, useState } from "preact/hooks";
+import { useSignedIn } from "./actions";
 import { ask, type Event, type Events as Answer, showsNames } from "./api";
 import { clockSeconds, words } from "./format";
+import { call } from "./session";
 
 const PERIOD_MS = 5000;
+
+const DAY_MS = 24 * 3600 * 1000;
+
+// The events as `gpurota events` shows them to the user who is signed in, the newest first.
+async function ownEvents(): Promise<Answer> {
+  const { events } = await call<{ events: Event[] }>("Events", { since: new Date(Date.now() - DAY_MS).toISOString() });
+  return { level: "signed-in", events: events.reverse() };
+}
 
 // Asks every few seconds while the daemon is there.
 function useEvents(live: boolean): { answer: Answer | null; error: string } {
   const [answer, setAnswer] = useState<Answer | null>(null);
   const [error, setError] = useState("");
+  const session = useSignedIn();
+  // A user who signs out no longer sees what the session showed.
+  useEffect(() => setAnswer(null), [session?.session_id]);
   useEffect(() => {
     if (!live) return;
+    let wanted = true;
     const load = () => {
       if (document.hidden) return;
-      ask<Answer>("api/events").then((got) => { setAnswer(got); setError(""); }, (reason: Error) => setError(reason.message));
+      (session ? ownEvents() : ask<Answer>("api/events")).then(
+        (got) => { if (wanted) { setAnswer(got); setError(""); } },
+        (reason: Error) => { if (wanted) setError(reason.message); },
+      );
     };
     load();
     const timer = window.setInterval(load, PERIOD_MS);
-    return () => window.clearInterval(timer);
-  }, [live]);
+    return () => { wanted = false; window.clearInterval(timer); };
+  }, [live, session?.session_id]);
   return { answer, error };
 }
 
@@ -56,7 +73,7 @@ export function Events({ live }: { live: boolean }) {
           </table>
         </div>
       )}
-      {answer && !named && <p class="empty">Events of leases are shown where gpurota-web runs with --page names.</p>}
+      {answer && !named && <p class="empty">Sign in to see events of leases.</p>}
     </>
   );
 }

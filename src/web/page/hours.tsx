@@ -1,7 +1,9 @@
 // GPU hours: how long GPUs were held, how much of that programs computed, and how long none did.
-import { useEffect, useState } from "preact/hooks";
-import { ask, type Level } from "./api";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useSignedIn } from "./actions";
+import { ask, type Now } from "./api";
 import { Choice } from "./choice";
+import { call } from "./session";
 
 interface Row {
   leases: number;
@@ -12,7 +14,6 @@ interface Row {
 interface GpuRow extends Row { label: string; uuid: string }
 interface UserRow extends Row { user: string | null }
 interface Answer {
-  level: Level;
   since: string;
   until: string;
   gpus: GpuRow[];
@@ -27,19 +28,40 @@ const COLUMNS = [
 ] as const;
 const PERIOD_MS = 60_000;
 
-function useHours(range: string): { answer: Answer | null; error: string } {
+const RANGE_MS: Record<string, number> = { "24h": 24 * 3600e3, "7d": 7 * 24 * 3600e3, "90d": 90 * 24 * 3600e3 };
+type Own = { since: string; until: string; rows: (Row & { key: string | null })[] };
+const NOTHING: Row = { leases: 0, gpu_seconds: 0, used_gpu_seconds: null, idle_gpu_seconds: null };
+
+// The GPU hours as `gpurota report` shows them to the user who is signed in.
+async function ownHours(range: string, now: Now | null): Promise<Answer> {
+  const since = new Date(Date.now() - (RANGE_MS[range] ?? 0)).toISOString();
+  const [byGpu, byUser] = await Promise.all([call<Own>("Report", { since, by: "gpu" }), call<Own>("Report", { since, by: "user" })]);
+  const gpus = (now?.gpus ?? []).map(({ label, uuid }) => ({ ...(byGpu.rows.find((row) => row.key === uuid) ?? NOTHING), label, uuid }));
+  return { since: byGpu.since, until: byGpu.until, gpus, users: byUser.rows.map((row) => ({ ...row, user: row.key ?? null })) };
+}
+
+function useHours(range: string, now: Now | null): { answer: Answer | null; error: string } {
   const [answer, setAnswer] = useState<Answer | null>(null);
   const [error, setError] = useState("");
+  const session = useSignedIn();
+  const latest = useRef(now);
+  latest.current = now;
+  // A user who signs out no longer sees what the session showed.
+  useEffect(() => setAnswer(null), [session?.session_id]);
   useEffect(() => {
     let wanted = true;
-    const load = () => ask<Answer>(`api/hours/${range}`).then(
-      (got) => { if (wanted) { setAnswer(got); setError(""); } },
-      (reason: Error) => { if (wanted) setError(reason.message); },
-    );
-    void load();
+    const load = () => {
+      // A page that nobody looks at does not keep a session alive.
+      if (document.hidden) return;
+      (session ? ownHours(range, latest.current) : ask<Answer>(`api/hours/${range}`)).then(
+        (got) => { if (wanted) { setAnswer(got); setError(""); } },
+        (reason: Error) => { if (wanted) setError(reason.message); },
+      );
+    };
+    load();
     const timer = window.setInterval(load, PERIOD_MS);
     return () => { wanted = false; window.clearInterval(timer); };
-  }, [range]);
+  }, [range, session?.session_id, now !== null]);
   return { answer, error };
 }
 
@@ -97,9 +119,9 @@ function Tables({ answer }: { answer: Answer }) {
   );
 }
 
-export function HoursView() {
+export function HoursView({ now }: { now: Now | null }) {
   const [range, setRange] = useState<string>("7d");
-  const { answer, error } = useHours(range);
+  const { answer, error } = useHours(range, now);
   return (
     <>
       <Choice name="hours" legend="How long back" options={RANGES} value={range} onChoose={setRange} />

@@ -1,12 +1,13 @@
 // What the daemon shows the user who is signed in: every lease, request and booking as `gpurota status` has them, and more of their own.
 import { useEffect, useState } from "preact/hooks";
-import type { Booking, Lease, Now, Request } from "./api";
+import type { Booking, Finding, Lease, Now, Request } from "./api";
 import { call, type Session } from "./session";
 
 interface Seen {
   leases: Lease[];
   bookings: Booking[];
   requests: Request[];
+  findings: Finding[];
 }
 
 const PERIOD_MS = 2000;
@@ -47,9 +48,9 @@ export function useMine(now: Now | null, session: Session | null): Now | null {
   poke = () => setAsked((count) => count + 1);
   usePeriodically(async (wanted) => {
     const [status, queue] = await Promise.all([call<Seen>("Status"), call<Pick<Seen, "requests">>("ListRequests")]);
-    if (wanted()) setSeen({ leases: status.leases, bookings: status.bookings ?? [], requests: queue.requests });
+    if (wanted()) setSeen({ leases: status.leases, bookings: status.bookings ?? [], requests: queue.requests, findings: status.findings });
   }, PERIOD_MS, session !== null, `${session?.session_id ?? ""} ${asked}`);
   useEffect(() => { if (session === null) setSeen(null); }, [session === null]);
   if (!now?.gpus || !session || !seen) return now;
-  return { ...now, leases: seen.leases, bookings: seen.bookings, ...(now.queue ? { queue: { ...now.queue, requests: seen.requests } } : {}) };
+  return { ...now, leases: seen.leases, bookings: seen.bookings, found: seen.findings, ...(now.queue ? { queue: { ...now.queue, requests: seen.requests } } : {}) };
 }

@@ -2,10 +2,10 @@
 import { memo } from "preact/compat";
 import { useState } from "preact/hooks";
 import { DrainAction, LeaseActions, useSignedIn } from "./actions";
-import type { Figures, Gpu, Lease, LeaseGpu, Now } from "./api";
+import type { Figures, Finding, Gpu, Lease, LeaseGpu, Now } from "./api";
 import { Choice } from "./choice";
 import { Compact } from "./compact";
-import { duration, gib, plural, secondsBetween, watts, words } from "./format";
+import { clock, duration, gib, plural, secondsBetween, watts, words } from "./format";
 import { Bar, partsOf } from "./memory";
 import { ReserveAction } from "./reserve";
 import { findingText, stateText } from "./room";
@@ -104,12 +104,35 @@ function turnText(share: LeaseGpu): string {
   return share.turn === "waiting" && share.turn_position ? `${words(share.turn)}, ${share.turn_position}. in line` : words(share.turn);
 }
 
-function LeaseRow({ lease, share, now }: { lease: Lease; share: LeaseGpu; now: string }) {
+// What `gpurota status` says that a lease is for: an owner's note, else the model, else the command.
+function purposeOf(lease: Lease): string {
+  return lease.note || lease.model || (lease.command ?? []).join(" ");
+}
+
+// Of a lease on a GPU: "OVER LIMIT" and the like.
+function Found({ findings }: { findings: Finding[] }) {
+  const texts = new Set(findings.filter((each) => each.kind === "over_limit" || each.kind === "not_limited").map((each) => findingText(each.kind)));
+  return <>{[...texts].map((text) => <span key={text} class="alarm">{text}</span>)}</>;
+}
+
+// Use of a GPU without a lease of it.
+function StrangerRow({ finding, now }: { finding: Finding; now: string }) {
+  return (
+    <tr>
+      <th scope="row">–</th>
+      <td class="who"><span class="user">{finding.user ?? "unknown"}</span><span class="alarm">{findingText(finding.kind)}</span></td>
+      <td class="number">{finding.used_bytes === null || finding.used_bytes === undefined ? "?" : gib(finding.used_bytes)}</td>
+      <td class="number"><span class="since">{duration(secondsBetween(finding.since, now))}</span></td>
+    </tr>
+  );
+}
+
+function LeaseRow({ lease, share, findings, now }: { lease: Lease; share: LeaseGpu; findings: Finding[]; now: string }) {
   const limit = share.limit_bytes;
   const turn = turnText(share);
   const mine = useSignedIn()?.uid === lease.uid && lease.uid !== undefined;
   const remarks = [turn, lease.state === "active" ? "" : lease.state, share.unused_since ? "unused" : "",
-    share.moved_out_bytes ? `${gib(share.moved_out_bytes)} GiB in host memory` : "", lease.name ?? "", lease.note ?? ""].filter((text) => text !== "");
+    share.moved_out_bytes ? `${gib(share.moved_out_bytes)} GiB in host memory` : "", lease.name ?? "", purposeOf(lease)].filter((text) => text !== "");
   return (
     <tr class={`${share.turn === "holding" ? "holds" : ""} ${mine ? "mine" : ""}`}>
       <th scope="row">
@@ -118,6 +141,7 @@ function LeaseRow({ lease, share, now }: { lease: Lease; share: LeaseGpu; now: s
       </th>
       <td class="who">
         <span class="user">{lease.user}{lease.as_name && <i> {lease.as_name}</i>}{mine && <span class="tag">mine</span>}</span>
+        <Found findings={findings} />
         <small>{[words(lease.kind), lease.share, ...remarks].join(" · ")}</small>
         <LeaseActions lease={lease} />
       </td>
@@ -132,9 +156,11 @@ function LeaseRow({ lease, share, now }: { lease: Lease; share: LeaseGpu; now: s
   );
 }
 
-function Leases({ gpu, leases, now }: { gpu: Gpu; leases: Lease[]; now: string }) {
+function Leases({ gpu, leases, found, now }: { gpu: Gpu; leases: Lease[]; found: Finding[]; now: string }) {
   const rows = leases.flatMap((lease) => lease.gpus.filter((share) => share.uuid === gpu.uuid).map((share) => ({ lease, share })));
-  if (rows.length === 0) return <p class="none">No leases.</p>;
+  const here = found.filter((finding) => finding.gpu_uuid === gpu.uuid);
+  const strangers = here.filter((finding) => finding.kind === "unreserved_use" || finding.kind === "foreign_use");
+  if (rows.length + strangers.length === 0) return <p class="none">No leases.</p>;
   return (
     <table class="leases">
       <caption class="hidden">Leases on GPU {gpu.label}</caption>
@@ -142,7 +168,8 @@ function Leases({ gpu, leases, now }: { gpu: Gpu; leases: Lease[]; now: string }
         <tr><th scope="col">Lease</th><th scope="col">User</th><th scope="col" class="number">GiB</th><th scope="col" class="number">For</th></tr>
       </thead>
       <tbody>
-        {rows.map(({ lease, share }) => <LeaseRow key={lease.lease_id} lease={lease} share={share} now={now} />)}
+        {rows.map(({ lease, share }) => <LeaseRow key={lease.lease_id} lease={lease} share={share} findings={here.filter((finding) => finding.lease_id === lease.lease_id)} now={now} />)}
+        {strangers.map((finding) => <StrangerRow key={`${finding.kind} ${finding.user} ${finding.since}`} finding={finding} now={now} />)}
       </tbody>
     </table>
   );
@@ -150,6 +177,7 @@ function Leases({ gpu, leases, now }: { gpu: Gpu; leases: Lease[]; now: string }
 
 function GpuPanel({ gpu, now, trend }: { gpu: Gpu; now: Now; trend: Figures | undefined }) {
   const id = `gpu-${gpu.uuid}`;
+  const bookings = (now.bookings ?? []).filter((booking) => booking.labels.includes(gpu.label));
   const usual = gpu.clock_limits.filter((limit) => USUAL_LIMITS.has(limit));
   return (
     <section class="gpu" aria-labelledby={id}>
@@ -161,10 +189,13 @@ function GpuPanel({ gpu, now, trend }: { gpu: Gpu; now: Now; trend: Figures | un
       </div>
       <MemoryBar gpu={gpu} />
       {!gpu.is_instance && <Board gpu={gpu} trend={trend} />}
+      {bookings.map((booking) => (
+        <p key={booking.request_id} class="none">Booked from {clock(booking.begins, now.time)} to {clock(booking.ends, now.time)} by {booking.user}.</p>
+      ))}
       {usual.length > 0 && <p class="none">{clocksText(usual)}</p>}
       {troublesOf(gpu).map((text) => <p key={text} class="trouble">{text}</p>)}
       {now.leases
-        ? <Leases gpu={gpu} leases={now.leases} now={now.time} />
+        ? <Leases gpu={gpu} leases={now.leases} found={now.found ?? []} now={now.time} />
         : <p class="none">{plural(gpu.leases, "lease")}{gpu.takes_turns ? `, in turns; ${gpu.waiting_for_turn} waiting for the turn` : ""}.</p>}
     </section>
   );

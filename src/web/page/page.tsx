@@ -97,8 +97,8 @@ function Footer({ now }: { now: Now | null }) {
 function Content({ view, live, session }: { view: View; live: Live; session: Session | null }) {
   if (live.trouble === "signed-out") return <Wall />;
   if (view === "history") return <History />;
-  if (view === "turns") return <Turns />;
-  if (view === "hours") return <HoursView />;
+  if (view === "turns") return <Turns now={live.now} />;
+  if (view === "hours") return <HoursView now={live.now} />;
   if (view === "machines") return <MachinesView />;
   if (view === "events") return <Events live={live.trouble === ""} />;
   if (!live.now) return <p class="empty">{live.trouble === "connecting" ? "Connecting…" : "Nothing is known yet."}</p>;

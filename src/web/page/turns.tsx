@@ -1,7 +1,9 @@
 // Turns: who had the turn of each GPU in the last minutes, and what moving memory has cost.
-import { useEffect, useState } from "preact/hooks";
-import { ask } from "./api";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useSignedIn } from "./actions";
+import { ask, type Now } from "./api";
 import { clockSeconds, gib, plural, secondsBetween, words } from "./format";
+import { call } from "./session";
 
 interface TurnLease {
   lease_id: string;
@@ -35,7 +37,6 @@ interface TurnGpu {
   switches?: Switch[];
 }
 interface Answer {
-  level: "totals" | "names";
   time: string;
   host_budget_bytes: number;
   host_out_bytes: number;
@@ -44,18 +45,46 @@ interface Answer {
 
 const PERIOD_MS = 2000;
 
-function useTurns(): { answer: Answer | null; error: string } {
+// What the daemon answers to who is signed in.
+interface OwnTurnGpu extends Omit<TurnGpu, "label" | "waiting" | "leases_in_turns" | "leases" | "switches"> {
+  index: number;
+  waiting: string[];
+  leases: TurnLease[];
+  switches: (Omit<Switch, "lease_id"> & { to: string })[];
+}
+type Own = Omit<Answer, "time" | "gpus"> & { gpus: OwnTurnGpu[] };
+
+// The turns as `gpurota turns` shows them to the user who is signed in.
+async function ownTurns(now: Now | null): Promise<Answer> {
+  const own = await call<Own>("ListTurns");
+  const labels = new Map(now?.gpus?.map((gpu) => [gpu.uuid, gpu.label]));
+  const gpus = own.gpus.map((gpu) => ({
+    ...gpu, label: labels.get(gpu.uuid) ?? `${gpu.index}`, waiting: gpu.waiting.length, leases_in_turns: gpu.leases.length,
+    switches: gpu.switches.map((each) => ({ ...each, lease_id: each.to })),
+  }));
+  return { ...own, gpus, time: now?.time ?? new Date().toISOString() };
+}
+
+function useTurns(now: Now | null): { answer: Answer | null; error: string } {
   const [answer, setAnswer] = useState<Answer | null>(null);
   const [error, setError] = useState("");
+  const session = useSignedIn();
+  const latest = useRef(now);
+  latest.current = now;
   useEffect(() => {
+    let wanted = true;
+    setAnswer(null);
     const load = () => {
       if (document.hidden) return;
-      ask<Answer>("api/turns").then((got) => { setAnswer(got); setError(""); }, (reason: Error) => setError(reason.message));
+      (session ? ownTurns(latest.current) : ask<Answer>("api/turns")).then(
+        (got) => { if (wanted) { setAnswer(got); setError(""); } },
+        (reason: Error) => { if (wanted) setError(reason.message); },
+      );
     };
     load();
     const timer = window.setInterval(load, PERIOD_MS);
-    return () => window.clearInterval(timer);
-  }, []);
+    return () => { wanted = false; window.clearInterval(timer); };
+  }, [session?.session_id]);
   return { answer, error };
 }
 
@@ -143,8 +172,8 @@ function Panel({ gpu, now }: { gpu: TurnGpu; now: string }) {
   );
 }
 
-export function Turns() {
-  const { answer, error } = useTurns();
+export function Turns({ now }: { now: Now | null }) {
+  const { answer, error } = useTurns(now);
   const shared = (answer?.gpus ?? []).filter((gpu) => gpu.leases_in_turns > 0);
   const gpus = shared.filter((gpu) => gpu.takes_turns);
   const fitting = shared.filter((gpu) => !gpu.takes_turns).map((gpu) => gpu.label);
