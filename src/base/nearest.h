@@ -1,4 +1,4 @@
-// What a mistyped word was meant to be. Pure.
+// The names that a mistyped word was meant to be. Pure.
 #pragma once
 
 #include <cstddef>

@@ -14,17 +14,17 @@
 namespace gpurota {
 
 struct Option {
-  // What does something else with a value than storing it.
+  // Reads a value that is not stored as it is. kInvalid: a sentence for people.
   using Take = std::function<Result<void>(const std::string& value)>;
 
   char letter;            // '\0': none
   std::string_view name;  // "--memory"
-  // Where it goes; a bool: it has no value. All that is pointed to must outlive the option.
+  // The place of the value, which outlives the option; a bool: the option has no value.
   std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*, Take>
       to;
   std::string_view value{};  // what help calls its value: "SIZE"
-  std::string_view help{};   // in lines; empty: what the next row says is said of both
-  std::string_view words{};  // that its value may be, between spaces; empty: any
+  std::string_view help{};   // in lines; empty: the help of the next row is that of both
+  std::string_view words{};  // the values that it may have, between spaces; empty: any
 
   bool takes_value() const { return flag() == nullptr; }
   bool* flag() const { return pointer<bool>(); }
@@ -43,16 +43,17 @@ struct Option {
 
 // How the words of a command line are read.
 struct OptionRules {
-  std::string help;            // what explains the options: "gpurota run --help"
+  std::string help;            // the command that explains the options: "gpurota run --help"
   bool stop_at_word = false;   // the first word that is no option ends them
   bool abbreviations = false;  // the beginning of one name alone stands for it
   // For an option that there is not; `name`: without its value. Empty: no_such_option().
   std::function<tl::unexpected<Error>(const std::string& word, std::string_view name)> refuse{};
 };
 
-// Sets the options, and returns what is neither an option nor its value: the first such word and
-// all behind it if rules.stop_at_word, else each. "-vm8G", "-m 8G", "--memory 8G" and "--memory=8G"
-// are taken; a value that is spelled as an option only behind "=". kInvalid: a sentence for people.
+// Sets the options, and returns the words that are neither an option nor its value: the first such
+// word and all behind it if rules.stop_at_word, else each. "-vm8G", "-m 8G", "--memory 8G" and
+// "--memory=8G" are taken; a value that is spelled as an option is taken only behind "=". kInvalid:
+// a sentence for people.
 Result<std::vector<std::string>> read_options(const std::vector<Option>& options,
                                               const OptionRules& rules,
                                               const std::vector<std::string>& words);

@@ -23,8 +23,8 @@ Reason waiting_reason(const Waiting& waiting);
 // which tells more than the next that will be free; empty: nothing but what others plan.
 Reason refusal_reason(const Waiting& waiting, std::string_view obstacles);
 
-// Whether the next sample of a GPU may show that the reason no longer holds: the memory of a program
-// that has ended comes back in its own time.
+// Whether the next sample of a GPU may show that the reason no longer holds: the memory of a
+// program that has ended comes back in its own time.
 bool is_passing(const Reason& reason);
 
 // Why GPUs cannot be booked: who is in the way then.
