@@ -41,6 +41,22 @@ Result<std::string> read_half(const Half& half, std::uint64_t offset, std::size_
   return text;
 }
 
+// The last bytes of a file, at most so many, and where they end.
+struct Tail {
+  std::string text;
+  std::uint64_t end = kLogHeaderBytes;
+};
+
+Result<Tail> read_tail(const Half& half, std::size_t most) {
+  Tail tail;
+  GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t size, half.file->size());
+  if (size <= kLogHeaderBytes) return tail;
+  const std::uint64_t bytes = std::min<std::uint64_t>(size - kLogHeaderBytes, most);
+  GPUROTA_ASSIGN_OR_RETURN(tail.text, read_half(half, size - bytes, bytes));
+  tail.end = size - bytes + tail.text.size();
+  return tail;
+}
+
 // Bytes at the end that are the beginning of a character.
 std::size_t unfinished(std::string_view text) {
   for (std::size_t back = 1; back <= 3 && back <= text.size(); ++back) {
@@ -50,6 +66,39 @@ std::size_t unfinished(std::string_view text) {
     return length > back ? back : 0;
   }
   return 0;
+}
+
+// Bytes that are not asked for are not read: a log has many.
+Result<LogPart> read_end(LogFile& a, LogFile& b, std::size_t most) {
+  GPUROTA_ASSIGN_OR_RETURN(const Halves halves, look(a, b));
+  if (halves.newer.number == 0) return LogPart{};
+  // One byte more says whether the part begins with a line.
+  const std::size_t wanted = most == SIZE_MAX ? most : most + 1;
+  GPUROTA_ASSIGN_OR_RETURN(Tail newer, read_tail(halves.newer, wanted));
+  Tail older;
+  if (halves.older.number != 0 && newer.text.size() < wanted) {
+    GPUROTA_ASSIGN_OR_RETURN(older, read_tail(halves.older, wanted - newer.text.size()));
+  }
+  LogPart part{older.text + newer.text, {halves.newer.number, newer.end}, false};
+  const std::size_t rest = unfinished(part.text);
+  if (rest <= newer.text.size()) {
+    part.text.resize(part.text.size() - rest);
+    part.next.offset -= rest;
+  }
+  if (part.text.size() <= most) return part;
+  const std::size_t cut = part.text.size() - most;
+  const auto line = part.text.find('\n', cut - 1);
+  part.text.erase(0, line == std::string::npos ? cut : line + 1);
+  return part;
+}
+
+// A file that has been taken for something newer meanwhile is read again.
+template <class Read>
+Result<LogPart> try_again(const Read& read) {
+  constexpr int kTries = 4;
+  auto part = read();
+  for (int i = 1; i < kTries && !part && part.error().code == Code::kGone; ++i) part = read();
+  return part;
 }
 
 Result<LogPart> read_once(LogFile& a, LogFile& b, LogCursor from, std::size_t most) {
@@ -108,22 +157,11 @@ std::optional<LogCursor> parse_log_cursor(std::string_view text) {
 }
 
 Result<LogPart> read_log_from(LogFile& a, LogFile& b, LogCursor from, std::size_t most) {
-  constexpr int kTries = 4;
-  auto part = read_once(a, b, from, most);
-  for (int i = 1; i < kTries && !part && part.error().code == Code::kGone; ++i) {
-    part = read_once(a, b, from, most);
-  }
-  return part;
+  return try_again([&] { return read_once(a, b, from, most); });
 }
 
 Result<LogPart> read_log(LogFile& a, LogFile& b, std::size_t most) {
-  GPUROTA_ASSIGN_OR_RETURN(LogPart all, read_log_from(a, b, {}, SIZE_MAX));
-  all.missed = false;
-  if (all.text.size() <= most) return all;
-  const std::size_t cut = all.text.size() - most;
-  const auto line = all.text.find('\n', cut == 0 ? 0 : cut - 1);
-  all.text.erase(0, line == std::string::npos ? cut : line + 1);
-  return all;
+  return try_again([&] { return read_end(a, b, most); });
 }
 
 }  // namespace gpurota::jobs

@@ -27,7 +27,9 @@ class FakeFile final : public LogFile {
 
   Result<std::uint64_t> size() override { return text.size(); }
   Result<std::string> read(std::uint64_t offset, std::size_t bytes) override {
-    return offset < text.size() ? text.substr(offset, bytes) : "";
+    const std::string part = offset < text.size() ? text.substr(offset, bytes) : "";
+    bytes_read += part.size();
+    return part;
   }
   Result<void> append(std::string_view more) override {
     const auto part = more.substr(0, std::min<std::uint64_t>(disk_.left, more.size()));
@@ -45,6 +47,7 @@ class FakeFile final : public LogFile {
 
   std::string text;
   std::size_t most = 0;
+  std::size_t bytes_read = 0;
 
  private:
   Disk& disk_;
@@ -229,6 +232,30 @@ TEST(LogReader, GoesOnFromTheEndOfWhatItHasRead) {
   EXPECT_EQ(end->text, "two\n");
   ASSERT_TRUE(ring.write("three\n"));
   EXPECT_EQ(read_log_from(files.a, files.b, end->next, SIZE_MAX)->text, "three\n");
+}
+
+TEST(LogReader, ReadsNoMoreOfALargeLogThanItIsAskedFor) {
+  Files files;
+  LogRing ring(files.a, files.b, kMiB);
+  for (int i = 0; i < 20000; ++i) ASSERT_TRUE(ring.write(fmt::format("line {:10}\n", i)));
+  files.a.bytes_read = files.b.bytes_read = 0;
+  EXPECT_EQ(files.read(32), "line      19998\nline      19999\n");
+  EXPECT_LT(files.a.bytes_read + files.b.bytes_read, 200u);
+}
+
+TEST(LogReader, EndsAcrossBothFiles) {
+  Files files;
+  LogRing ring(files.a, files.b, kBound);
+  for (int i = 0; i < 500; ++i) ASSERT_TRUE(ring.write(fmt::format("line {}\n", i)));
+  const std::string all = files.read();
+  for (std::size_t most = 0; most <= all.size() + 1; ++most) {
+    const std::string part = files.read(most);
+    EXPECT_LE(part.size(), most);
+    EXPECT_TRUE(all.ends_with(part)) << most;
+    const bool whole_lines =
+        part.size() == all.size() || part.empty() || all[all.size() - part.size() - 1] == '\n';
+    EXPECT_TRUE(whole_lines || part.find('\n') == std::string::npos) << most;
+  }
 }
 
 TEST(LogReader, BeginsAnewInAnotherLog) {
