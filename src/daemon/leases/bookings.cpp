@@ -53,7 +53,18 @@ std::vector<lease::Occupant> occupants(const Bookings::Parts& parts) {
     const auto stay = parts.stay_of(occupant.id);
     if (!stay) continue;
     occupant.stays = stay->stays;
-    occupant.moved_out = stay->moved_out;
+  }
+  return occupants;
+}
+
+// The same for a booking that is moving some of them to host memory. A lease that is there for
+// another booking counts as if it were on its GPUs: no booking begins by what another one has done.
+std::vector<lease::Occupant> occupants(const Bookings::Parts& parts, const BookingEntry& booking) {
+  std::vector<lease::Occupant> occupants = daemon::occupants(parts);
+  for (lease::Occupant& occupant : occupants) {
+    if (!booking.aside.contains(occupant.id)) continue;
+    const auto stay = parts.stay_of(occupant.id);
+    occupant.moved_out = stay && stay->moved_out;
   }
   return occupants;
 }
@@ -455,7 +466,7 @@ void Bookings::begin(RequestId id) {
   const WallTime now = parts_.wall_clock();
   const std::vector<lease::Request> nobody;
   const auto rooms = parts_.rooms.list();
-  const auto leases = occupants(parts_);
+  const auto leases = occupants(parts_, entry);
   const auto others = booked_but(id);
   const lease::Beginning beginning =
       lease::begin({nobody, rooms, leases, parts_.rooms.topology(), others},

@@ -250,6 +250,27 @@ TEST_F(BookingsTest, OnlyAsManySwapLeasesAreMovedAsHostMemoryHasRoomFor) {
   EXPECT_EQ(world->leases.entries().size(), 2U);
 }
 
+TEST_F(BookingsTest, NoOtherBookingBeginsBecauseOneHasMovedASwapLease) {
+  const RequestId used = book_slice();
+  AcquireRequest request = reservation(10h, 1002);
+  request.placement.memory = SizeSpec{gib(8), 0};
+  const auto unused = bookings->make(request, {now() + 2h}, false);
+  ASSERT_TRUE(unused);
+  const LeaseId work = swap_lease(gib(20));
+  loop.advance(2h);
+  ASSERT_TRUE(bookings->claim(used));
+  loop.advance(1min);
+  EXPECT_THAT(orders, ElementsAre(work));
+  ASSERT_TRUE(bookings->find(unused->front()));
+  EXPECT_TRUE(bookings->find(unused->front())->waits_for_use);
+  loop.advance(1h);
+  EXPECT_THAT(orders, IsEmpty()) << "the booking that was used is over";
+  ASSERT_TRUE(bookings->claim(unused->front()));
+  loop.advance(1s);
+  EXPECT_THAT(orders, ElementsAre(work));
+  EXPECT_FALSE(bookings->find(unused->front())) << "it has begun";
+}
+
 TEST_F(BookingsTest, ASwapLeaseComesBackWhenTheBookingThatMovesItIsCancelled) {
   const RequestId booking = book_slice();
   swap_lease(gib(20));
