@@ -20,7 +20,7 @@ struct Halves {
   const Half& oldest() const { return older.number == 0 ? newer : older; }
 };
 
-Result<Halves> look(LogFile& a, LogFile& b) {
+Result<Halves> find_halves(LogFile& a, LogFile& b) {
   Halves halves{{&a, 0}, {&b, 0}};
   GPUROTA_ASSIGN_OR_RETURN(halves.older.number, read_log_number(a));
   GPUROTA_ASSIGN_OR_RETURN(halves.newer.number, read_log_number(b));
@@ -70,7 +70,7 @@ std::size_t unfinished(std::string_view text) {
 
 // Bytes that are not asked for are not read: a log has many.
 Result<LogPart> read_end(LogFile& a, LogFile& b, std::size_t most) {
-  GPUROTA_ASSIGN_OR_RETURN(const Halves halves, look(a, b));
+  GPUROTA_ASSIGN_OR_RETURN(const Halves halves, find_halves(a, b));
   if (halves.newer.number == 0) return LogPart{};
   // One byte more says whether the part begins with a line.
   const std::size_t wanted = most == SIZE_MAX ? most : most + 1;
@@ -102,7 +102,7 @@ Result<LogPart> try_again(const Read& read) {
 }
 
 Result<LogPart> read_once(LogFile& a, LogFile& b, LogCursor from, std::size_t most) {
-  GPUROTA_ASSIGN_OR_RETURN(const Halves halves, look(a, b));
+  GPUROTA_ASSIGN_OR_RETURN(const Halves halves, find_halves(a, b));
   LogPart part{"", from, false};
   if (halves.newer.number == 0) {
     part.next = {};

@@ -26,8 +26,8 @@ struct LogPart {
   bool missed = false;  // what came before it has been overwritten
 };
 
-// What both files hold, in order, without their headers; of the end at most `most` bytes, beginning
-// with a whole line if it is cut.
+// The text of both files, in order, without their headers: at most `most` bytes of its end,
+// beginning with a whole line if it is cut. Reads no more than that.
 Result<LogPart> read_log(LogFile& a, LogFile& b, std::size_t most);
 // From there on at most `most` bytes; never a part of a character of UTF-8 at its end. A place that
 // the log does not know, because another log is there now, is its beginning.
