@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # Programs in swap leases take turns while they, their `gpurota run` and the daemon are killed and stopped at
 # random: what a program reads is what it wrote. For E2E_STRESS_SECONDS (30), with the seed E2E_SEED; hours of it,
-# many at once, are what tests/stress/hours.sh is for, here and elsewhere. The longest is in bench/RESULTS.md.
+# many at once, are what tests/stress/hours.sh is for, here and elsewhere. The longest is in bench/HISTORY.md.
 
 load helpers
 
