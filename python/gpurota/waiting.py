@@ -15,11 +15,7 @@ from .wishes import TimeLike, Wishes, seconds_of
 
 OnWait = Callable[[Request], object]
 
-<<<<<<< HEAD
 # A daemon that closes the connection before it answers is asked again so often.
-=======
-# A GPU that somebody has just left may seem taken until the daemon samples it again, which a refusal brings about.
->>>>>>> 45ca62d7 (docs, tools: Name the subject in comments of benchmarks, packaging and Python)
 TRIES = 4
 # A filler may have to leave, and its memory to come back.
 PATIENCE = 120.0
