@@ -55,6 +55,20 @@ def check_comments(root):
                     yield "%s: names %s, which is not there" % (path, target)
 
 
+def check_merges(root):
+    """No file has the marks that git leaves where two changes could not be merged."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = [each for each in folders if each not in ("build", ".git", "node_modules")]
+        for path in (os.path.join(folder, name) for name in names):
+            if not os.path.isfile(path):
+                continue
+            with open(path, "rb") as file:
+                for number, line in enumerate(file, 1):
+                    if line.startswith((b"<<<<<<< ", b">>>>>>> ")):
+                        where = os.path.relpath(path, root)
+                        yield "%s:%d: was not merged to the end" % (where, number)
+
+
 def check_table(root):
     """Each folder of check_layers.py has its row, and each row is such a folder with what it may include."""
     table = between(read(root, "ARCHITECTURE.md"), "| Folder |", "\n\n").splitlines()
@@ -316,6 +330,7 @@ def check_tree(root):
         problems += check_links(root, path, content)
         problems += check_paths(root, path, content)
     problems += check_comments(root)
+    problems += check_merges(root)
     problems += check_table(root)
     problems += check_rooms(root)
     problems += check_settings(root)

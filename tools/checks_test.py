@@ -276,6 +276,16 @@ class Walks(Tree):
         self.assert_refused("cannot be read", *self.STEPS[:2], "| 3 | `src/c.cpp` |")
 
 
+class Merges(Tree):
+    def test_marks_of_a_merge_are_found_in_any_file(self):
+        self.write("README.md", "a\n")
+        self.write("python/x.py", "a = 1\n%s HEAD\n" % ("<" * 7))
+        self.write("tools/y.sh", "%s 45ca62d7 (y)\n" % (">" * 7))
+        found = sorted(check_docs.check_merges(self.root))
+        places = [line.split(": ")[0] for line in found]
+        self.assertEqual(places, ["python/x.py:2", "tools/y.sh:1"])
+
+
 class Words(Tree):
     TABLE = """# Words
 | Verb | Not | Means |
