@@ -164,11 +164,16 @@ PROGRAMS = {
 }
 
 
+def options_of(root, page):
+    """The options that the program of a man page reads."""
+    source = "".join(read(root, path) for path in PROGRAMS[page])
+    return set(re.findall(r"\{'(?:\\0|\w)', \"(--[a-z-]+)\"", source))
+
+
 def check_options(root):
     """SYNOPSIS and OPTIONS of a page have the options that the program reads."""
     for page, sources in PROGRAMS.items():
-        source = "".join(read(root, path) for path in sources)
-        rows = set(re.findall(r"\{'(?:\\0|\w)', \"(--[a-z-]+)\"", source))
+        rows = options_of(root, page)
         if not rows:
             yield "%s: no options found; have their rows changed their form?" % sources[0]
         text = re.sub(r"\\f[BIRP]", "", read(root, page)).replace("\\-", "-")
