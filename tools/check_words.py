@@ -12,6 +12,7 @@ Three kinds are counted:
   columns    a line of code or of a comment that is longer than 100 columns
 """
 
+import functools
 import os
 import re
 import subprocess
@@ -108,6 +109,7 @@ def sentences_of(name, text):
     return found
 
 
+@functools.lru_cache(maxsize=None)  # a name comes again and again
 def is_refused(identifier):
     words = " ".join(WORD.findall(identifier)).lower()
     for term in MEANT:
