@@ -99,8 +99,7 @@ void SampleHandler::on_sample(GpuSample sample, TimePoint taken) {
   GpuEntry* const entry = parts_.gpus.find(sample.uuid);
   if (!entry) return;
   parts_.answers.changed();
-  // Not now: calls are served when this sample is known.
-  if (parts_.on_sample) parts_.loop.post(parts_.on_sample);
+  parts_.on_sample();
   if (sample.error != entry->sample.error) {
     record_state(*entry, sample.error);
     parts_.queue.poke();

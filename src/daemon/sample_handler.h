@@ -47,7 +47,7 @@ class SampleHandler final : public SampleListener {
     Fillers& fillers;
     SharedAnswers& answers;
     SeriesKeeper& series;
-    std::function<void()> on_sample;  // once the sample is handled
+    std::function<void()> on_sample;  // called before the sample is handled
   };
 
   explicit SampleHandler(Parts parts) : parts_(std::move(parts)) {}

@@ -268,13 +268,17 @@ void ControlServer::wait_for_sample(Connection& connection, const proto::Call& c
 }
 
 void ControlServer::on_sample() {
-  const auto timer = std::move(sample_timer_);  // it may be what has called
-  for (const Connection* const key : std::exchange(sample_waiters_, {})) {
-    const auto it = connections_.find(key);
-    if (it == connections_.end() || !it->second->waits_for_sample) continue;
-    it->second->waits_for_sample = false;
-    go_on(*it->second);
-  }
+  if (sample_waiters_.empty()) return;
+  parts_.loop.post([this, alive = std::weak_ptr<int>(alive_)] {
+    if (alive.expired()) return;
+    sample_timer_.reset();
+    for (const Connection* const key : std::exchange(sample_waiters_, {})) {
+      const auto it = connections_.find(key);
+      if (it == connections_.end() || !it->second->waits_for_sample) continue;
+      it->second->waits_for_sample = false;
+      go_on(*it->second);
+    }
+  });
 }
 
 void ControlServer::answer(Connection& connection, const std::string& message) {

@@ -71,7 +71,8 @@ class ControlServer final : public Owners, private TurnClient<const ControlConne
   void tell_owner(LeaseId lease, const std::string& message) override;
   // There may be more answers in the streams.
   void on_event();
-  // Makes the calls again that wait for a sample of a GPU (Outcome::again_after_sample).
+  // Makes the calls again that wait for a sample of a GPU (Outcome::again_after_sample), once the
+  // loop has handled the sample.
   void on_sample();
   // Says what was held back until the disk has it, and serves the calls that waited for the store.
   void on_durability(const ports::Durability::News& news);
