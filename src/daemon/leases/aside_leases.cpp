@@ -60,7 +60,6 @@ std::map<LeaseId, std::string> AsideLeases::wanted(
 }
 
 void AsideLeases::update(const std::vector<BookingEntry>& bookings) {
-  if (!parts_.set_aside) return;
   const auto now = wanted(bookings);
   std::set<LeaseId> before = std::move(leases_);
   leases_.clear();

@@ -30,7 +30,6 @@ class AsideLeases {
     const GpuRooms& rooms;
     ports::Processes& processes;
     // Moves a swap lease to host memory, or lets it take turns again; `why`: a sentence for people.
-    // Empty: no lease can be moved.
     std::function<void(LeaseId lease, bool aside, const std::string& why)> set_aside;
   };
 

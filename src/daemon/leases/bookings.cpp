@@ -46,7 +46,6 @@ bool keeps_on(const config::Config& config) {
 // The leases, with what swap leases keep on their GPUs where they make way.
 std::vector<lease::Occupant> occupants(const Bookings::Parts& parts) {
   std::vector<lease::Occupant> occupants = parts.rooms.occupants();
-  if (!parts.stay_of) return occupants;
   for (lease::Occupant& occupant : occupants) {
     const LeaseEntry* const entry = parts.leases.find(occupant.id);
     if (!entry || !entry->lease.swap() || occupant.kind == LeaseKind::kFiller) continue;

@@ -90,10 +90,10 @@ class Bookings final {
     std::function<WallTime()> wall_clock;
     std::function<void(const BookingNews& news)> publish{};
     // The memory that a swap lease keeps on its GPUs where it is moved to host memory. Nothing:
-    // host memory has no room for it. Empty: no lease can be moved.
-    std::function<std::optional<LeaseStay>(LeaseId lease)> stay_of{};
+    // host memory has no room for it.
+    std::function<std::optional<LeaseStay>(LeaseId lease)> stay_of;
     // As of AsideLeases::Parts.
-    std::function<void(LeaseId lease, bool aside, const std::string& why)> set_aside{};
+    std::function<void(LeaseId lease, bool aside, const std::string& why)> set_aside;
   };
 
   explicit Bookings(Parts parts)
