@@ -68,6 +68,15 @@ std::size_t unfinished(std::string_view text) {
   return 0;
 }
 
+// Leaves the beginning of a character to the next reading. `last`: bytes that the part has of the
+// file in which it ends.
+void cut_unfinished(LogPart* part, std::size_t last) {
+  const std::size_t rest = unfinished(part->text);
+  if (rest > last) return;
+  part->text.resize(part->text.size() - rest);
+  part->next.offset -= rest;
+}
+
 // Bytes that are not asked for are not read: a log has many.
 Result<LogPart> read_end(LogFile& a, LogFile& b, std::size_t most) {
   GPUROTA_ASSIGN_OR_RETURN(const Halves halves, find_halves(a, b));
@@ -80,11 +89,7 @@ Result<LogPart> read_end(LogFile& a, LogFile& b, std::size_t most) {
     GPUROTA_ASSIGN_OR_RETURN(older, read_tail(halves.older, wanted - newer.text.size()));
   }
   LogPart part{older.text + newer.text, {halves.newer.number, newer.end}, false};
-  const std::size_t rest = unfinished(part.text);
-  if (rest <= newer.text.size()) {
-    part.text.resize(part.text.size() - rest);
-    part.next.offset -= rest;
-  }
+  cut_unfinished(&part, newer.text.size());
   if (part.text.size() <= most) return part;
   const std::size_t cut = part.text.size() - most;
   const auto line = part.text.find('\n', cut - 1);
@@ -129,11 +134,7 @@ Result<LogPart> read_once(LogFile& a, LogFile& b, LogCursor from, std::size_t mo
     // The older file grows no more.
     part.next = {halves.newer.number, kLogHeaderBytes};
   }
-  const std::size_t rest = unfinished(part.text);
-  if (rest <= last) {
-    part.text.resize(part.text.size() - rest);
-    part.next.offset -= rest;
-  }
+  cut_unfinished(&part, last);
   return part;
 }
 
