@@ -11,6 +11,15 @@ teardown() { end_test; }
 booking() { gpurota calendar --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["bookings"][0][sys.argv[1]])' "$1"; }
 bookings() { gpurota calendar --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["bookings"]))'; }
 
+# For two users, of whom nobody is one, where work without a time limit may start beside a booking.
+serve_two_users() {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
+  chmod 755 . run
+  stop_daemon
+  printf '%s\n' '[bookings]' 'min_unbooked = "1s"' >gpurota.toml
+  start_daemon
+}
+
 @test "a booking is said, shown, and becomes a reservation of its owner in time" {
   gpurota reserve --gpu-ids 1 --at +4s --for 1h --note course >said
   grep -E '^booked R1: GPU 1 from .*[0-9]{2}:[0-9]{2} to .*[0-9]{2}:[0-9]{2}; to cancel it: gpurota cancel R1$' said
@@ -42,11 +51,7 @@ bookings() { gpurota calendar --json | python3 -c 'import json, sys; print(len(j
 }
 
 @test "work without a time limit runs on booked GPUs until the booking is used" {
-  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
-  chmod 755 . run
-  stop_daemon
-  printf '%s\n' '[bookings]' 'min_unbooked = "1s"' >gpurota.toml
-  start_daemon
+  serve_two_users
   gpurota reserve --gpu-ids 0 --at +4s --for 1h
   in_background work as_nobody gpurota run --gpu-ids 0 -- sleep 300
   wait_until holds "[l['kind'] for l in leases] == ['run']"
@@ -68,11 +73,7 @@ bookings() { gpurota calendar --json | python3 -c 'import json, sys; print(len(j
 }
 
 @test "an administrator's booking that is on time needs no use" {
-  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
-  chmod 755 . run
-  stop_daemon
-  printf '%s\n' '[bookings]' 'min_unbooked = "1s"' >gpurota.toml
-  start_daemon
+  serve_two_users
   run -1 as_nobody gpurota reserve --gpu-ids 0 --at +1d --for 1h --on-time
   [[ "$output" == *"only administrators can"* ]]
   gpurota reserve --gpu-ids 0 --at +4s --for 1h --on-time
@@ -81,11 +82,7 @@ bookings() { gpurota calendar --json | python3 -c 'import json, sys; print(len(j
 }
 
 @test "a program is warned ahead of a booking that its lease leaves for" {
-  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
-  chmod 755 . run
-  stop_daemon
-  printf '%s\n' '[bookings]' 'min_unbooked = "1s"' >gpurota.toml
-  start_daemon
+  serve_two_users
   gpurota reserve --gpu-ids 0 --at +40s --for 1h --on-time
   in_background work as_nobody gpurota run --gpu-ids 0 --warn 39s:USR2 -- sh -c 'trap "echo saved" USR2; echo ready; while :; do sleep 0.05; done'
   wait_until says work ready
@@ -98,11 +95,7 @@ bookings() { gpurota calendar --json | python3 -c 'import json, sys; print(len(j
 }
 
 @test "a booked slice moves a swap lease to host memory until it is over, and no byte is lost" {
-  if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
-  chmod 755 . run
-  stop_daemon
-  printf '%s\n' '[bookings]' 'min_unbooked = "1s"' >gpurota.toml
-  start_daemon
+  serve_two_users
   as_nobody gpurota reserve --gpu-ids 0 --memory 3G --at +4s --for 1h
   in_background work env PROBE_BUFFERS=60 \
     gpurota run --gpu-ids 0 --swap --memory 7G -- "$E2E_SWAP_PROBE" torture 15 1
