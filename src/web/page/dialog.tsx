@@ -1,6 +1,6 @@
 // A question, or a small form, in front of the page: the browser's own dialog, so that Escape closes it, the focus stays in it and comes back after it.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { refresh } from "./mine";
 
 interface Props {
@@ -16,7 +16,8 @@ export function Dialog({ title, action, danger, onDo, onClose, children }: Props
   const dialog = useRef<HTMLDialogElement>(null);
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
-  useEffect(() => { dialog.current?.showModal(); }, []);
+  // Open before the next key: after the picture, as with useEffect, an Escape would be lost.
+  useLayoutEffect(() => { dialog.current?.showModal(); }, []);
   const submit = (event: Event) => {
     event.preventDefault();
     setBusy(true);
