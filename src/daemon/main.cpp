@@ -215,6 +215,18 @@ class StoreSettler {
   ports::EventLoop::SourcePtr timer_;
 };
 
+// A directory in somebody else's folder can be moved away, and another one put in its place. No
+// error: in a container or a user namespace the folders above often belong to an unknown user.
+void warn_of_shared_places(const ipc::Paths& paths) {
+  const std::string config = paths.config_file.substr(0, paths.config_file.rfind('/'));
+  for (const std::string& folder : {paths.runtime_dir, paths.state_dir, config}) {
+    const auto own = check_own_place(folder);
+    if (own || own.error().code != Code::kDenied) continue;
+    log::warn("another user can replace a directory of this daemon",
+              {{"directory", folder}, {"reason", own.error().message}});
+  }
+}
+
 Result<void> serve(const Options& options, const ipc::Paths& paths, const config::Loaded& loaded) {
   const config::Config& config = loaded.config;
   for (const int signal : {SIGTERM, SIGINT}) (void)std::signal(signal, end_at_once);
@@ -230,6 +242,7 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
   GPUROTA_ASSIGN_OR_RETURN(const auto loop, sys::SdEventLoop::make());
   GPUROTA_ASSIGN_OR_RETURN(const auto database,
                            store::SqliteStore::open(paths.state_dir, kPredecessorPatience));
+  warn_of_shared_places(paths);
   GPUROTA_TRY(publish(options, config, places));
   SteadyStore store(*loop, *database);
   StoreSettler settler(*loop, store);

@@ -169,9 +169,9 @@ Result<jobs::KeeperReport> Launcher::read_report(std::uint64_t job) const {
   return jobs::KeeperReport{false, 0, "systemd did not start it: " + complaint};
 }
 
-Result<jobs::LogPart> Launcher::read_log(std::uint64_t job, std::optional<jobs::LogCursor> from,
-                                         std::size_t most) const {
-  const Fd directory(::open(place_of(job).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+Result<jobs::LogPart> read_log(const std::string& folder, std::optional<jobs::LogCursor> from,
+                               std::size_t most) {
+  const Fd directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return jobs::LogPart{};
   GPUROTA_ASSIGN_OR_RETURN(LogFd a, LogFd::open(directory.get(), jobs::kLogFiles[0]));
   GPUROTA_ASSIGN_OR_RETURN(LogFd b, LogFd::open(directory.get(), jobs::kLogFiles[1]));
@@ -180,7 +180,7 @@ Result<jobs::LogPart> Launcher::read_log(std::uint64_t job, std::optional<jobs::
 
 std::string Launcher::last_line(std::uint64_t job) const {
   constexpr std::size_t kEnough = 400;
-  const auto log = read_log(job, std::nullopt, kEnough);
+  const auto log = read_log(log_folder(job), std::nullopt, kEnough);
   if (!log) return "";
   std::string_view text = log->text;
   while (!text.empty() && text.back() == '\n') text.remove_suffix(1);

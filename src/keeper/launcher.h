@@ -53,10 +53,8 @@ class Launcher {
   void collect(pid_t keeper);
   // kNotFound where a keeper ended without a word.
   Result<jobs::KeeperReport> read_report(std::uint64_t job) const;
-  // The end of its log, at most so many bytes in whole lines, or what came since a place in it.
-  // Empty if nothing ever ran.
-  Result<jobs::LogPart> read_log(std::uint64_t job, std::optional<jobs::LogCursor> from,
-                                 std::size_t most) const;
+  // The folder of its log, for read_log().
+  std::string log_folder(std::uint64_t job) const { return place_of(job); }
   // Of what was printed, for people; empty if there is nothing.
   std::string last_line(std::uint64_t job) const;
   // Everything of a job that does not run.
@@ -75,5 +73,10 @@ class Launcher {
   std::string systemd_run_;
   std::string kind_;
 };
+
+// The end of the log in `folder`, at most so many bytes in whole lines, or what came since a place
+// in it. Empty if nothing ever ran there. Any thread; may wait for the disk.
+Result<jobs::LogPart> read_log(const std::string& folder, std::optional<jobs::LogCursor> from,
+                               std::size_t most);
 
 }  // namespace gpurota::keeper

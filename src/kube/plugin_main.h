@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <string>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace gpurota::kube {
@@ -57,6 +58,8 @@ int run_plugin(const char* program, const Result<Options>& options, Serve serve)
   }
   if (!options->print.empty()) return std::fputs(options->print.c_str(), stdout) < 0;
   log::set_level(options->log_level);
+  // Sockets and files are for kubelet and this program, which are root: for nobody else.
+  (void)::umask(S_IRWXG | S_IRWXO);
   if (sys::stderr_is_journal()) log::set_sink(sys::journal_sink());
   (void)std::signal(SIGPIPE, SIG_IGN);
   const auto done = serve_plugin(program, *options, serve);

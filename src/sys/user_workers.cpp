@@ -19,8 +19,8 @@ Worker* UserWorkers::find(uid_t uid) {
     std::unique_ptr<Worker> made = make_room() ? make_worker(uid) : nullptr;
     if (!made) {
       if (!std::exchange(told_full_, true)) {
-        log::warn("too many users keep us from reading " + what_ +
-                      " of their processes: those of further users are not known meanwhile",
+        log::warn("reading " + what_ +
+                      " stands still for too many users: nothing is read for further ones",
                   {{"uid", uid}, {"threads", workers_.size()}});
       }
       return nullptr;
@@ -57,7 +57,7 @@ void UserWorkers::note_question(uid_t uid, UserWorker& user) {
   if (user.worker->unfinished() == 0) user.moved = now;
   if (user.told_stuck || now - user.moved < kPatience) return;
   user.told_stuck = true;
-  log::warn("a process keeps us from reading " + what_ + ": its user's are not known meanwhile",
+  log::warn("reading " + what_ + " takes long: nothing else is read for this user meanwhile",
             {{"uid", uid}});
 }
 

@@ -13,7 +13,7 @@ setup() {
   start_daemon
 }
 teardown() {
-  rm -f "${E2E_DIR:-/nonexistent}/stuck"
+  rm -f "${E2E_DIR:-/nonexistent}"/stuck{,.logs}
   end_test
 }
 
@@ -102,3 +102,19 @@ runs() { kill -0 "$1" 2>/dev/null; }
   start_daemon
   holds 'len(leases) == 1'
 }
+
+@test "a log is read while everybody else gets answers, however long its disk takes" {
+  gpurota job add talker --memory 1G -- bash -c 'echo said; sleep 1000'
+  wait_until job_said
+  : >stuck.logs
+  in_background read gpurota job logs talker
+  wait_until test -s stuck.logs.waiting
+  for _ in {1..20}; do timeout 10 gpurota status >/dev/null; done
+  timeout 10 gpurota job list >/dev/null
+  [ ! -s read ]
+  rm stuck.logs
+  wait_until says read said
+  wait_until gone "$BACKGROUND_PID"
+  gpurota job remove --force talker
+}
+job_said() { gpurota job logs talker | grep -q said; }

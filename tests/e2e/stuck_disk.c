@@ -1,5 +1,6 @@
 /* Preloaded into gpurotad: a disk that stands still while the file $E2E_STUCK_DISK is there. Whoever waits for it writes a line into
- * that file with .waiting behind its name. The thread of the loop must not: then the daemon ends. */
+ * that file with .waiting behind its name. The thread of the loop must not: then the daemon ends.
+ * Reads of job logs wait as well, while $E2E_STUCK_DISK.logs is there. */
 #define _GNU_SOURCE
 #include "in_daemon.h"
 
@@ -12,8 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void wait_for_disk(void) {
-  const char* const place = getenv("E2E_STUCK_DISK");
+static void wait_while(const char* place) {
   if (!place || !is_daemon()) return;
   if (access(place, F_OK) != 0) return;
   if (syscall(SYS_gettid) == getpid()) {
@@ -26,6 +26,27 @@ static void wait_for_disk(void) {
   dprintf(fd, "waiting\n");
   close(fd);
   while (access(place, F_OK) == 0) usleep(5000);
+}
+
+static void wait_for_disk(void) { wait_while(getenv("E2E_STUCK_DISK")); }
+
+static int is_job_log(int fd) {
+  char link[64], path[PATH_MAX];
+  (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  const ssize_t length = readlink(link, path, sizeof path - 1);
+  if (length <= 0) return 0;
+  path[length] = 0;
+  return strstr(path, "/log.a") != NULL || strstr(path, "/log.b") != NULL;
+}
+
+ssize_t pread(int fd, void* data, size_t bytes, off_t offset) {
+  const char* const place = getenv("E2E_STUCK_DISK");
+  char name[PATH_MAX];
+  if (place && is_job_log(fd)) {
+    (void)snprintf(name, sizeof name, "%s.logs", place);
+    wait_while(name);
+  }
+  return syscall(SYS_pread64, fd, data, bytes, offset);
 }
 
 int fsync(int fd) {

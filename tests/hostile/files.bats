@@ -56,3 +56,12 @@ while True:
   run ! "${MALLORY[@]}" cat everybody/x.env
   run ! grep -q "$token" mallory
 }
+
+@test "a daemon whose folders another user can replace says so" {
+  kill_daemon
+  mkdir hers
+  chown 65533 hers
+  mv state hers/state
+  start_daemon --state-dir "$E2E_DIR/hers/state"
+  says gpurotad.log 'another user can replace a directory of this daemon .*hers/state'
+}

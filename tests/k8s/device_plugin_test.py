@@ -194,6 +194,20 @@ class Restarts(KubeletCase):
         self.start_plugin()
         self.assert_goes_on()
 
+    def test_sockets_and_files_are_closed_to_others_whatever_the_umask(self):
+        before = os.umask(0)
+        try:
+            self.begin()
+        finally:
+            os.umask(before)
+        found = [os.path.join(folder, name) for folder in ("kubelet/device-plugins", "plugin")
+                 for name in os.listdir(self.path(folder))
+                 if name not in ("kubelet.sock", "plugin.log")]
+        self.assertIn("kubelet/device-plugins/gpurota-memory.sock", found)
+        self.assertIn("plugin/allocations.textproto", found)
+        for name in found:
+            self.assertEqual(os.stat(self.path(name)).st_mode & 0o077, 0, name)
+
     def test_of_the_daemon_by_kill_ends_no_lease(self):
         self.begin()
         self.daemon.kill()

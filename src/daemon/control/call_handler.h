@@ -7,6 +7,7 @@
 #include "proto/codec.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,6 +60,9 @@ struct Outcome {
   std::shared_ptr<LongAnswer> long_answer{};
   // Instead of `answer`: a text that is the same for many.
   std::shared_ptr<const std::string> shared{};
+  // Instead of `answer`: makes it on a worker's thread, as it may wait for a disk or takes long to
+  // encode. Uses nothing of the state thread's. Only of calls that change nothing.
+  std::function<std::string()> on_worker{};
   // Instead of `answer`: the call is made again after the next sample of a GPU, at the latest a
   // watch_period after it came. Only where Caller::may_wait_since is set.
   bool again_after_sample = false;

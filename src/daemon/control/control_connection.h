@@ -36,6 +36,9 @@ struct ControlConnection {
     std::string message;
   };
   std::deque<Unsaid> unsaid;
+  // While its answer is made on a worker (Outcome::on_worker): whoever has a weak pointer to this
+  // knows whether the connection is still there.
+  std::shared_ptr<ControlConnection*> on_worker;
   std::optional<proto::Call> postponed;  // until the store is open, or a GPU has been sampled
   bool waits_for_sample = false;
   TimePoint called{};    // when the call that is served came

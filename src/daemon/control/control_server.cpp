@@ -54,7 +54,8 @@ bool must_wait(const proto::Call& call, const ports::Durability* durability) {
 void watch(ControlConnection& connection) {
   if (!connection.source) return;
   connection.source->set_writable(connection.blocked);
-  const bool waits = connection.postponed || connection.long_answer || !connection.unsaid.empty();
+  const bool waits = connection.postponed || connection.long_answer || connection.on_worker ||
+                     !connection.unsaid.empty();
   connection.source->set_readable(!connection.blocked && !connection.queued &&
                                   !connection.held_back && !waits);
 }
@@ -64,6 +65,11 @@ void watch(ControlConnection& connection) {
 ControlServer::ControlServer(Parts parts)
     : parts_(std::move(parts)),
       turns_(parts_.loop, *this),
+      worker_answers_(parts_.loop,
+                      [this](Connection& connection, const std::string& reply) {
+                        answer(connection, reply);
+                        go_on(connection);
+                      }),
       acceptor_(parts_.loop, {"client", [this] { return parts_.config.max_connections_per_user; },
                               [this](uid_t uid) {
                                 return std::count_if(
@@ -91,7 +97,7 @@ bool ControlServer::finish() {
   return std::any_of(connections_.begin(), connections_.end(), [](const auto& entry) {
     const Connection& connection = *entry.second;
     return connection.queued || connection.postponed || connection.long_answer ||
-           !connection.unsaid.empty() || !connection.out.empty();
+           connection.on_worker || !connection.unsaid.empty() || !connection.out.empty();
   });
 }
 
@@ -196,6 +202,7 @@ void ControlServer::serve_one(Connection& connection) {
 }
 
 bool ControlServer::has_work(const Connection& connection) const {
+  if (connection.on_worker) return false;
   if (connection.stream) return !connection.stream_waits;
   const bool open = !parts_.durability || parts_.durability->is_open();
   if (connection.long_answer) {
@@ -246,6 +253,12 @@ void ControlServer::do_call(Connection& connection, const proto::Call& call) {
   if (outcome.long_answer) {
     if (call.oneway || connection.hung_up) return;
     return long_answers_.begin(connection, outcome.long_answer);
+  }
+  if (outcome.on_worker) {
+    if (call.oneway || connection.hung_up) return;
+    if (worker_answers_.begin(connection, outcome.on_worker)) return;
+    const Error error{Code::kUnavailable, 0, "logs are being read for too many users; try again"};
+    return answer(connection, proto::error_json(proto::wire_error(error)));
   }
   // Who waits may be answered later.
   const std::string& reply = outcome.shared ? *outcome.shared : outcome.answer;

@@ -14,6 +14,9 @@
 // A call that is refused because a GPU looks taken may be made again once the GPU has been sampled
 // (Outcome::again_after_sample): meanwhile nothing else on its connection is served.
 //
+// An answer that is read from a file is made on a worker of its user (Outcome::on_worker), and
+// nothing else on its connection is served until then.
+//
 // A call that has changed the store is answered when the disk has that, and while the store is not
 // open a call that may change it, or reads it, waits (ports/durability.h). Others do not notice.
 #pragma once
@@ -22,6 +25,7 @@
 #include "daemon/control/call_handler.h"
 #include "daemon/control/long_answers.h"
 #include "daemon/control/reader_bounds.h"
+#include "daemon/control/worker_answers.h"
 #include "daemon/history/recorder.h"
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/owners.h"
@@ -124,6 +128,7 @@ class ControlServer final : public Owners, private TurnClient<const ControlConne
   std::vector<const Connection*> sample_waiters_;  // some may be gone
   ports::EventLoop::SourcePtr sample_timer_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();  // what is posted may come too late
+  WorkerAnswers worker_answers_;
   Acceptor acceptor_;
   ReaderBounds bounds_;
 };

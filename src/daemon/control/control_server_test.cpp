@@ -77,6 +77,13 @@ class ControlServerTest : public ::testing::Test, public QuietCalls {
       last_long_ = outcome.long_answer;
       return outcome;
     }
+    if (file_) {
+      outcome.on_worker = [file = file_] {
+        file->wait();
+        return std::string("read");
+      };
+      return outcome;
+    }
     outcome.answer = std::string(answer_size_, 'x');
     outcome.held = holds_;
     return outcome;
@@ -90,6 +97,8 @@ class ControlServerTest : public ::testing::Test, public QuietCalls {
   std::optional<LeaseId> holds_;
   bool makes_long_ = false;
   bool is_taken_ = false;  // a GPU, by its last sample
+  // Set: answers are read from a file, which can be read when the promise is kept.
+  std::optional<std::shared_future<void>> file_;
   std::vector<int> made_;
   std::weak_ptr<LongAnswer> last_long_;
   UserBudgets budgets_{{config_, 1000, 0}};
@@ -193,6 +202,44 @@ TEST_F(ControlServerTest, ALongAnswerThatNobodyWaitsForAnyMoreIsNotMade) {
   EXPECT_TRUE(first.expired());
   EXPECT_LT(std::count(made_.begin(), made_.end(), 1), kPieces);
   EXPECT_EQ(std::count(made_.begin(), made_.end(), 2), kPieces);
+}
+
+TEST_F(ControlServerTest, WhileAnAnswerIsReadFromAFileOthersAreServed) {
+  const Fd reads = connect(), quick = connect();
+  std::promise<void> disk;
+  file_ = disk.get_future().share();
+  send(reads, kCall + kCall);
+  loop_.run_until_idle();
+  EXPECT_EQ(calls_, 1) << "the next call on the connection waits";
+  file_.reset();
+  send(quick, kCall);
+  loop_.run_until_idle();
+  EXPECT_EQ(answers(quick), 1u);
+  EXPECT_EQ(answers(reads), 0u);
+  EXPECT_TRUE(server_.finish()) << "a caller waits for an answer";
+  disk.set_value();
+  std::size_t got = 0;
+  EXPECT_TRUE(loop_.run_until([&] { return (got += answers(reads)) == 2; }));
+}
+
+TEST_F(ControlServerTest, AnAnswerFromAFileIsDroppedWhereItsConnectionHasEnded) {
+  const std::size_t before = loop_.watched_fds();
+  Fd leaves = connect();
+  std::promise<void> disk;
+  file_ = disk.get_future().share();
+  send(leaves, kCall);
+  loop_.run_until_idle();
+  leaves.reset();
+  loop_.run_until_idle();
+  EXPECT_EQ(loop_.watched_fds(), before);
+  // The next connection may be at the address in memory of the one that ended.
+  const Fd next = connect();
+  send(next, kCall);
+  disk.set_value();
+  std::size_t got = 0;
+  EXPECT_TRUE(loop_.run_until([&] { return (got += answers(next)) == 1; }));
+  loop_.run_until_idle();
+  EXPECT_EQ(answers(next), 0u);
 }
 
 TEST_F(ControlServerTest, WhoDoesNotReadCostsOneAnswerAndLosesNone) {

@@ -6,6 +6,7 @@
 #include "daemon/control/wire_reason.h"
 #include "daemon/supervised/fillers.h"
 #include "filler/place_reason.h"
+#include "keeper/launcher.h"
 #include "lease/gpu_selector.h"
 #include "proto/codec.h"
 
@@ -94,6 +95,18 @@ std::optional<Reason> reason_there(const Fillers& fillers, const FillerEntry& fi
   std::optional<WallTime> start;
   if (const auto at = spot.turns.start_at()) start = fillers.wall_time(*at);
   return filler::place_reason(spot.turns, gpu, start);
+}
+
+// At most `most` bytes, shared evenly by the GPUs, with a line above each if there are several.
+Result<std::string> read_all(const std::vector<Fillers::Log>& logs, std::size_t most) {
+  std::string text;
+  for (const Fillers::Log& log : logs) {
+    GPUROTA_ASSIGN_OR_RETURN(const jobs::LogPart part,
+                             keeper::read_log(log.folder, std::nullopt, most / logs.size()));
+    if (logs.size() > 1) text += fmt::format("==> {} <==\n", log.gpu);
+    text += part.text;
+  }
+  return text;
 }
 
 }  // namespace
@@ -223,9 +236,13 @@ Outcome FillerMethods::on(const Caller& caller, const proto::ControlFiller& call
 Outcome FillerMethods::on(const Caller& caller, const proto::ReadFillerLog& call) {
   const auto filler = own_filler(caller, call.name, call.user);
   if (!filler) return refused(filler.error());
-  const auto text = parts_.fillers->read_log((*filler)->id, log_bytes(call.bytes));
-  if (!text) return refused(text.error());
-  return replied<proto::ReadFillerLog>({*text});
+  Outcome outcome;
+  outcome.on_worker = [logs = parts_.fillers->logs((*filler)->id), most = log_bytes(call.bytes)] {
+    const auto text = read_all(logs, most);
+    return text ? proto::reply_json<proto::ReadFillerLog>({*text})
+                : proto::error_json(proto::wire_error(text.error()));
+  };
+  return outcome;
 }
 
 }  // namespace gpurota::daemon

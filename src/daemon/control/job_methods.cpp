@@ -4,6 +4,7 @@
 #include "daemon/control/program_calls.h"
 #include "daemon/control/program_deeds.h"
 #include "daemon/supervised/jobs.h"
+#include "keeper/launcher.h"
 #include "lease/allowance.h"
 #include "proto/codec.h"
 
@@ -173,9 +174,14 @@ Outcome JobMethods::on(const Caller& caller, const proto::ReadJobLog& call) {
   if (call.cursor && !(from = jobs::parse_log_cursor(*call.cursor))) {
     return refused({Code::kInvalid, 0, "this is not a valid position in a log"});
   }
-  const auto part = parts_.jobs->read_log((*job)->id, from, log_bytes(call.bytes));
-  if (!part) return refused(part.error());
-  return replied<proto::ReadJobLog>({part->text, to_string(part->next), part->missed});
+  Outcome outcome;
+  outcome.on_worker = [folder = parts_.jobs->log_folder((*job)->id), from,
+                       most = log_bytes(call.bytes)] {
+    const auto part = keeper::read_log(folder, from, most);
+    if (!part) return proto::error_json(proto::wire_error(part.error()));
+    return proto::reply_json<proto::ReadJobLog>({part->text, to_string(part->next), part->missed});
+  };
+  return outcome;
 }
 
 }  // namespace gpurota::daemon

@@ -35,4 +35,14 @@ Outcome look_within_memory(const Serve& serve) {
   }
 }
 
+// `make` changes nothing.
+template <class Make>
+std::string answer_within_memory(const Make& make) {
+  try {
+    return make();
+  } catch (const std::bad_alloc&) {
+    return proto::error_json(no_memory());
+  }
+}
+
 }  // namespace gpurota::daemon

@@ -457,18 +457,14 @@ Result<void> Fillers::control(std::uint64_t id, What what, const std::string& by
   return table_.supervisor.check_stored(id, name);
 }
 
-Result<std::string> Fillers::read_log(std::uint64_t id, std::size_t most) const {
+std::vector<Fillers::Log> Fillers::logs(std::uint64_t id) const {
   const FillerEntry& entry = table_.entries.at(id);
-  std::string text;
+  std::vector<Log> logs;
   for (std::size_t i = 0; i < entry.places.size(); ++i) {
-    GPUROTA_ASSIGN_OR_RETURN(const jobs::LogPart part, table_.supervisor.files().read_log(
-                                                           table_.run_at(entry, i), std::nullopt,
-                                                           most / entry.places.size()));
-    if (entry.places.size() > 1)
-      text += fmt::format("==> {} <==\n", table_.gpu_name(entry.places[i]));
-    text += part.text;
+    logs.push_back({table_.gpu_name(entry.places[i]),
+                    table_.supervisor.files().log_folder(table_.run_at(entry, i))});
   }
-  return text;
+  return logs;
 }
 
 }  // namespace gpurota::daemon

@@ -41,8 +41,12 @@ class Fillers final : Supervisor::Policy {
   Result<void> control(std::uint64_t id, What what, const std::string& by = {});
   // What could not be stored (the disk was full) is, if it can be now.
   void store_again() { table_.supervisor.store_again(); }
-  // At most so many bytes of each GPU's, with a line above each if there are several.
-  Result<std::string> read_log(std::uint64_t id, std::size_t most) const;
+  // The folder of the log on each of its GPUs, for keeper::read_log().
+  struct Log {
+    std::string gpu;  // its name
+    std::string folder;
+  };
+  std::vector<Log> logs(std::uint64_t id) const;
 
   // What a good look shows; `foreign`: something there is in no lease and does count. `used`: by
   // leases.

@@ -35,11 +35,6 @@ const JobEntry* Jobs::find(uid_t uid, const std::string& name) const {
   return find_job(entries_, uid, name);
 }
 
-Result<jobs::LogPart> Jobs::read_log(std::uint64_t id, std::optional<jobs::LogCursor> from,
-                                     std::size_t most) const {
-  return supervisor_.files().read_log(id, from, most);
-}
-
 const JobEntry* Jobs::job_of(const ports::ProcessId& run) const {
   const auto info = parts_.processes.read_info(run.pid);
   if (!info || info->id() != run || info->parent <= 1) return nullptr;

@@ -52,8 +52,8 @@ class Jobs final : Supervisor::Policy {
   const JobEntries& entries() const { return entries_; }
   const JobEntry* find(uid_t uid, const std::string& name) const;
   bool is_on(const JobEntry& job) const { return supervisor_.is_on(job.id); }
-  Result<jobs::LogPart> read_log(std::uint64_t id, std::optional<jobs::LogCursor> from,
-                                 std::size_t most) const;
+  // The folder of its log, for keeper::read_log().
+  std::string log_folder(std::uint64_t id) const { return supervisor_.files().log_folder(id); }
 
   // The job whose run `pid`, a `gpurota run`, is.
   const JobEntry* job_of(const ports::ProcessId& run) const;
