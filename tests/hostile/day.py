@@ -12,7 +12,10 @@ import struct
 import subprocess
 import sys
 import time
+import traceback
 
+import turns
+from turns import SwapTenant
 from users import MALLORY, as_user, deep_tree
 from wire import AUTOMATIC, MAGIC, Control, Tenant, processes_question
 
@@ -20,6 +23,7 @@ NOBODY = 65534
 GROW, QUERY = 3, 7
 MIB = 1 << 20
 LEAST = 160 * MIB  # a context takes 128
+SUCCEEDED = 3  # the exit code of an attack that was given what is another's
 NOTE = "\x1b[2J\u202e" + "n" * 1000
 
 
@@ -186,7 +190,74 @@ def queue(chance):
     return kept
 
 
-ATTACKS = (connections, unread, garbage, leases, reports, examinations, strangers, deep, holders, messages, killed, tree, page, queue)
+def takes_turns():
+    """A tenant of a new lease that takes turns on the first GPU."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")
+    request = dict(kind="reservation", memory={"bytes": LEAST}, gpu_ids=["0"], seconds=60, swap=True)
+    reply = control().call("Acquire", request=request)
+    return SwapTenant(int(reply["parameters"]["lease"]["lease_id"][1:]))
+
+
+def lies(chance):
+    """A new program that says that far more of its memory is out, or on the GPU, than there is."""
+    turns.lie(takes_turns(), chance.choice((75 << 30, 1 << 62, 300 * MIB)),
+              chance.choice(("out", "resident")))
+
+
+def silent(chance):
+    """Programs that keep their turn, each in another way."""
+    how = chance.choice(("silent", "busy", "fails", "returns"))
+    if os.fork() == 0:
+        turns.keep(takes_turns(), 100 * MIB, how)
+    turns.keep(takes_turns(), 100 * MIB, how)
+
+
+def bookings(chance):
+    """Slices that are booked for soon and for long after, claimed as soon as they can be."""
+    asker = control()
+    while True:
+        times = [time.gmtime(time.time() + chance.choice((1, 2, 3600, 86400 * 6)))
+                 for _ in range(chance.choice((1, 2, 4, 60)))]
+        asker.call("Book", begins=[time.strftime("%Y-%m-%dT%H:%M:%SZ", each) for each in times],
+                   request=dict(kind="reservation", memory={"bytes": LEAST}, gpu_ids=["0"], seconds=60, note=NOTE))
+        for each in asker.call("ListBookings")["parameters"]["bookings"]:
+            asker.call(chance.choice(("Claim", "Cancel")), request_id=each["request_id"])
+        time.sleep(chance.random() / 4)
+
+
+def lists(chance):
+    """Everything that can be asked for, by many connections that read little of it."""
+    request = dict(memory={"bytes": LEAST}, gpus=2)
+    plain = ("ListTurns", "ListRequests", "ListBookings", "ListJobs", "ListFillers", "GetLimits", "ShowConfig",
+             "ListProcesses", "ExportJobs", "ListWebSessions", "MakeWebLink", "Status")
+    about_request = ("CheckRequest", "FindAlternatives")
+    while True:
+        kept = [pipelined(chance.choice(plain), 50) for _ in range(8)]
+        kept += [pipelined(chance.choice(about_request), 50, request=request) for _ in range(2)]
+        time.sleep(chance.random() / 4)
+
+
+def others(chance):
+    """What is another user's: to be ended, changed, cancelled or taken over."""
+    asker = control()
+    pod = {"namespace": "x", "name": "x", "container": "x"}
+    deeds = (("Release", {}), ("Update", {"seconds": 1}), ("Update", {"pod": pod}),
+             ("Start", {"pid": os.getpid()}), ("GetEnvironment", {}))
+    while True:
+        for lease in asker.call("Status")["parameters"]["leases"]:
+            if lease["uid"] == MALLORY:
+                continue
+            for method, parameters in deeds:
+                reply = asker.call(method, lease_id=lease["lease_id"], **parameters)
+                assert reply is None or "error" in reply, (method, reply)
+        for each in asker.call("ListRequests")["parameters"]["requests"]:
+            if each["uid"] != MALLORY:
+                assert "error" in asker.call("Cancel", request_id=each["request_id"])
+        time.sleep(chance.random() / 4)
+
+
+ATTACKS = (connections, unread, garbage, leases, reports, examinations, strangers, deep, holders, messages, killed, tree, page, queue,
+           lies, silent, bookings, lists, others)
 
 
 def attack(which, seed):
@@ -196,8 +267,11 @@ def attack(which, seed):
         os.setpgid(0, 0)
         try:
             which(random.Random(seed))
-        except (OSError, TypeError, KeyError):
+        except (OSError, TypeError, KeyError, SystemExit):
             pass  # it was hung up on, or refused
+        except AssertionError:
+            traceback.print_exc()
+            os._exit(SUCCEEDED)
         time.sleep(0.1)
         os._exit(0)
     try:
@@ -208,28 +282,31 @@ def attack(which, seed):
 
 
 def end(pid):
+    """Whether it was given what is another's."""
     try:
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
-    os.waitpid(pid, 0)
+    _, status = os.waitpid(pid, 0)
+    return os.WIFEXITED(status) and os.WEXITSTATUS(status) == SUCCEEDED
 
 
 def mallory(seconds, seed):
     chance = random.Random(seed)
     counts = {each.__name__: 0 for each in ATTACKS}
     deadline = time.monotonic() + seconds
-    going_on = []
+    going_on, succeeded = [], 0
     while time.monotonic() < deadline:
         which = chance.choice(ATTACKS)
         counts[which.__name__] += 1
         going_on.append(attack(which, chance.random()))
         time.sleep(chance.random() * 0.8)
         while len(going_on) > 4:
-            end(going_on.pop(0))
+            succeeded += end(going_on.pop(0))
     for pid in going_on:
-        end(pid)
+        succeeded += end(pid)
     print(" ".join(f"{name} {count}" for name, count in counts.items()))
+    assert succeeded == 0, f"{succeeded} attacks were given what is another's"
 
 
 class Times:

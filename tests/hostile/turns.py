@@ -89,4 +89,5 @@ def main():
     (lie if what == "here" else keep)(SwapTenant(lease), size, how)
 
 
-main()
+if __name__ == "__main__":
+    main()
