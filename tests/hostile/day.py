@@ -25,6 +25,9 @@ MIB = 1 << 20
 LEAST = 160 * MIB  # a context takes 128
 SUCCEEDED = 3  # the exit code of an attack that was given what is another's
 NOTE = "\x1b[2J\u202e" + "n" * 1000
+# On the first GPU, as the other user has the second for turns of a size that is known.
+RESERVATION = {"kind": "reservation", "memory": {"bytes": LEAST}, "gpu_ids": ["0"], "seconds": 60,
+               "note": NOTE}
 
 
 def control():
@@ -46,8 +49,7 @@ def pipelined(method, count, **parameters):
 
 
 def reservation(connection):
-    """The reply; on the first GPU, as the other has the second for turns of a size that is known."""
-    return connection.call("Acquire", request=dict(kind="reservation", memory={"bytes": LEAST}, gpu_ids=["0"], seconds=60, note=NOTE))
+    return connection.call("Acquire", request=RESERVATION)
 
 
 def send(tenant, kind, body):
@@ -193,8 +195,7 @@ def queue(chance):
 def takes_turns():
     """A tenant of a new lease that takes turns on the first GPU."""
     sys.stdout = open(os.devnull, "w", encoding="utf-8")
-    request = dict(kind="reservation", memory={"bytes": LEAST}, gpu_ids=["0"], seconds=60, swap=True)
-    reply = control().call("Acquire", request=request)
+    reply = control().call("Acquire", request=dict(RESERVATION, swap=True))
     return SwapTenant(int(reply["parameters"]["lease"]["lease_id"][1:]))
 
 
@@ -219,7 +220,7 @@ def bookings(chance):
         times = [time.gmtime(time.time() + chance.choice((1, 2, 3600, 86400 * 6)))
                  for _ in range(chance.choice((1, 2, 4, 60)))]
         asker.call("Book", begins=[time.strftime("%Y-%m-%dT%H:%M:%SZ", each) for each in times],
-                   request=dict(kind="reservation", memory={"bytes": LEAST}, gpu_ids=["0"], seconds=60, note=NOTE))
+                   request=RESERVATION)
         for each in asker.call("ListBookings")["parameters"]["bookings"]:
             asker.call(chance.choice(("Claim", "Cancel")), request_id=each["request_id"])
         time.sleep(chance.random() / 4)
