@@ -80,6 +80,8 @@ def check_table(root):
         else:
             rows[match.group(1)] = match.group(2)
     expected = dict(check_layers.ALLOWED, **{folder: ["all"] for folder in check_layers.FREE})
+    for guest in check_layers.GUESTS:
+        expected.pop(guest)
     for folder, allowed in expected.items():
         if folder not in rows:
             yield "ARCHITECTURE.md: no row for %s" % folder
@@ -90,6 +92,26 @@ def check_table(root):
             yield "ARCHITECTURE.md: %s is in the layer table and not in tools/check_layers.py" % folder
         elif not (os.path.isdir(os.path.join(root, "src", folder)) or os.path.isdir(os.path.join(root, folder))):
             yield "ARCHITECTURE.md: %s is in the layer table, but there is no such folder" % folder
+
+
+GUEST_ROW = re.compile(r"^\| `src/(\w+)` \|.*\| ([^|]*) \| ([^|]*) \|$")
+
+
+def check_guests(root):
+    """The table of ARCHITECTURE.md that begins with "Guest" has the guests of check_layers.py."""
+    rows = {}
+    for line in between(read(root, "ARCHITECTURE.md"), "| Guest |", "\n\n").splitlines()[2:]:
+        match = GUEST_ROW.match(line)
+        if match is None:
+            yield "ARCHITECTURE.md: cannot read this row of the table of guests: %s" % line
+        else:
+            cells = match.groups()[1:]
+            rows[match.group(1)] = [set(cell.replace("–", "").split()) for cell in cells]
+    expected = {guest: [set(check_layers.ALLOWED[guest]), set(headers)]
+                for guest, headers in check_layers.GUESTS.items()}
+    for guest in sorted(expected.keys() | rows.keys()):
+        if rows.get(guest) != expected.get(guest):
+            yield "ARCHITECTURE.md: guest %s is not as in tools/check_layers.py" % guest
 
 
 ROOM_ROW = re.compile(r"^\| `src/(\w+)(?:/(\w+))?` \|.*\| ([^|]*) \|$")
@@ -338,6 +360,7 @@ def check_tree(root):
     problems += check_merges(root)
     problems += check_table(root)
     problems += check_rooms(root)
+    problems += check_guests(root)
     problems += check_settings(root)
     problems += check_exit_codes(root)
     problems += check_options(root)

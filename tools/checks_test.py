@@ -206,7 +206,9 @@ class Rooms(Tree):
 
 class LayerTable(Tree):
     def problems(self, change=lambda rows: None):
-        rows = {folder: " ".join(allowed) or "–" for folder, allowed in check_layers.ALLOWED.items()}
+        rows = {folder: " ".join(allowed) or "–"
+                for folder, allowed in check_layers.ALLOWED.items()
+                if folder not in check_layers.GUESTS}
         rows.update((folder, "all") for folder in check_layers.FREE)
         for folder in rows:
             path = folder if folder in ("sim",) + check_layers.FREE else "src/" + folder
@@ -226,11 +228,46 @@ class LayerTable(Tree):
             self.assertIn("%s may include" % folder, problems[0])
 
     def test_refuses_a_folder_without_a_row_and_a_row_without_a_folder(self):
-        self.assertIn("no row for web", self.problems(lambda rows: rows.pop("web"))[0])
+        self.assertIn("no row for cli", self.problems(lambda rows: rows.pop("cli"))[0])
         self.assertIn("not in tools/check_layers.py", self.problems(lambda rows: rows.update(misc="base"))[0])
 
     def test_refuses_a_row_that_cannot_be_read(self):
         self.assertIn("cannot read", self.problems(lambda rows: rows.update({"a b": "base"}))[0])
+
+
+class Guests(Tree):
+    def test_include_beyond_the_client_only_what_is_listed(self):
+        for header in ("sys/worker.h", "sys/clock.h", "client/a.h"):
+            self.write("src/" + header, "#pragma once\n")
+        with unittest.mock.patch.object(check_layers, "GUESTS", {"kube": ["sys/worker.h"]}):
+            self.includes("src/kube/a.cpp", '"client/a.h"', '"sys/worker.h"')
+            self.assertEqual(check_layers.check_tree(self.root), [])
+            self.includes("src/kube/b.cpp", '"sys/clock.h"')
+            self.assertIn("kube may not include sys", check_layers.check_tree(self.root)[0])
+            self.includes("src/kube/b.cpp")
+            self.includes("src/kube/a.cpp", '"client/a.h"')
+            unused, = check_layers.check_guest_headers(self.root)
+            self.assertIn("needs no 'sys/worker.h'", unused)
+
+    def test_are_included_by_nobody_and_stay_with_the_client(self):
+        for row, problem in (({"cli": ["web"]}, "may not include guest 'web'"),
+                             ({"web": ["daemon"]}, "guest 'web' may not include 'daemon'")):
+            with unittest.mock.patch.dict(check_layers.ALLOWED, row):
+                self.assertIn(problem, list(check_layers.check_guest_table())[0])
+
+    def documented(self, *rows):
+        table = "| Guest | Is | May include | And |\n|---|---|---|---|\n"
+        self.write("ARCHITECTURE.md", "# A\n\n" + table + "".join(
+            "| `src/%s` | what | %s | %s |\n" % row for row in rows) + "\n")
+        return list(check_docs.check_guests(self.root))
+
+    def test_have_their_rows(self):
+        rows = [(guest, " ".join(check_layers.ALLOWED[guest]), " ".join(headers) or "–")
+                for guest, headers in check_layers.GUESTS.items()]
+        self.assertEqual(self.documented(*rows), [])
+        self.assertIn("guest burn", self.documented(*rows[:-1])[0])
+        self.assertIn("guest kube", self.documented(("kube", "base", "–"), *rows[1:])[0])
+        self.assertIn("cannot read", self.documented(*rows, ("a b", "base", "–"))[0])
 
 
 class Walks(Tree):
