@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gpurota::web {
 
@@ -32,5 +33,14 @@ std::string now_json(const std::optional<Snapshot>& snapshot, WallTime now, Page
 // Of /api/events, the newest first. At kTotals only what is about a GPU or the daemon and on
 // nobody's account, without the sentence.
 std::string events_json(const proto::Events::Reply& events, PageLevel level);
+
+// Of /api/hours: what each GPU that the machine has was held, used and idle; at kNames also each
+// user.
+std::string hours_json(const proto::Report::Reply& by_gpu, const proto::Report::Reply& by_user,
+                       const std::vector<proto::Gpu>& gpus, PageLevel level);
+
+// Of /api/turns: the GPUs that swap leases are on, and what moving has cost; at kNames also who had
+// the turn when.
+std::string turns_json(const Snapshot& snapshot, WallTime now, PageLevel level);
 
 }  // namespace gpurota::web

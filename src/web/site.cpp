@@ -3,7 +3,7 @@
 #include "web/history_json.h"
 #include "web/host_check.h"
 #include "web/json.h"
-#include "web/more_json.h"
+#include "web/page_json.h"
 
 #include <algorithm>
 #include <array>

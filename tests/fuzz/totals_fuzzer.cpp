@@ -3,7 +3,6 @@
 #include "base/text.h"
 #include "web/fleet.h"
 #include "web/history_json.h"
-#include "web/more_json.h"
 #include "web/page_json.h"
 #include "web/totals.h"
 
