@@ -1,6 +1,8 @@
 #include "sched/host_needs.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
 
 namespace gpurota::sched {
 
@@ -49,5 +51,22 @@ Bytes HostNeeds::left_for_moves() const {
 }
 
 Bytes HostNeeds::left() const { return memory_.host_budget() - memory_.oversize() - reserved(); }
+
+std::vector<Bytes> divide_by_need(Bytes whole, const std::vector<Bytes>& needs) {
+  std::vector<std::size_t> by_need(needs.size());
+  std::iota(by_need.begin(), by_need.end(), std::size_t{0});
+  std::stable_sort(by_need.begin(), by_need.end(),
+                   [&](std::size_t a, std::size_t b) { return needs[a] < needs[b]; });
+  std::vector<Bytes> parts(needs.size());
+  for (std::size_t i = 0; i < by_need.size(); ++i) {
+    const Bytes even(whole.count() / (by_need.size() - i));
+    parts[by_need[i]] = std::min(needs[by_need[i]], even);
+    whole -= parts[by_need[i]];
+  }
+  if (parts.empty()) return parts;
+  const Bytes left(whole.count() / parts.size());
+  for (Bytes& part : parts) part += left;
+  return parts;
+}
 
 }  // namespace gpurota::sched

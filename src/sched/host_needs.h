@@ -5,6 +5,7 @@
 #include "sched/residency.h"
 
 #include <map>
+#include <vector>
 
 namespace gpurota::sched {
 
@@ -27,5 +28,10 @@ class HostNeeds {
 
   const Residency& memory_;
 };
+
+// The parts of `whole`, one for each of `needs` in their order. Nobody gets less than an even part,
+// or than they need: those who need more get the rest of the others' parts, evenly. A rest that
+// nobody needs is divided evenly over all. The parts add up to `whole`, less than a byte for each.
+std::vector<Bytes> divide_by_need(Bytes whole, const std::vector<Bytes>& needs);
 
 }  // namespace gpurota::sched

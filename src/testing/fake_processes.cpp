@@ -11,6 +11,7 @@ struct FakeProcesses::Process {
   std::vector<std::string> command;
   std::string executable;
   bool stubborn = false;
+  bool unkillable = false;
   bool alive = true;
   std::vector<std::weak_ptr<std::function<void()>>> watchers;
 };
@@ -75,6 +76,7 @@ pid_t FakeProcesses::spawn(const Spawn& spawn) {
   process->info.start_ticks = next_ticks_++;
   process->command = spawn.command;
   process->stubborn = spawn.stubborn;
+  process->unkillable = spawn.unkillable;
   process->executable = spawn.executable;
   const pid_t pid = process->info.pid;
   if (alive(pid)) die(pid);
@@ -109,7 +111,7 @@ void FakeProcesses::deliver(Process& process, int signal) {
   const bool ends =
       signal == SIGKILL ||
       (!process.stubborn && (signal == SIGTERM || signal == SIGINT || signal == SIGHUP));
-  if (ends) die(pid);
+  if (ends && !process.unkillable) die(pid);
 }
 
 Result<ports::Processes::HandlePtr> FakeProcesses::open(const ports::ProcessId& process) {

@@ -28,8 +28,9 @@ class FakeProcesses final : public ports::Processes {
     uid_t uid = 1000;
     pid_t parent = 1;
     std::vector<std::string> command{"program"};
-    std::string cgroup{};   // empty: its parent's
-    bool stubborn = false;  // survives all signals but SIGKILL
+    std::string cgroup{};     // empty: its parent's
+    bool stubborn = false;    // survives all signals but SIGKILL
+    bool unkillable = false;  // survives all signals: die() ends it
     std::string executable{"/usr/bin/program"};
     pid_t pid = 0;  // 0: the next free one. Reusing a dead process's pid is the point
   };

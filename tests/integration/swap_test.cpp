@@ -94,6 +94,33 @@ TEST_F(AllIsCopied, WhereTheSiteSaysSo) {
   EXPECT_TRUE(eventually([&] { return tenant.terms() && tenant.terms()->copy_all == 1; }));
 }
 
+class LittlePinned : public SwapTest {
+ protected:
+  LittlePinned() : SwapTest(little()) {}
+  static config::Config little() {
+    config::Config config = with_turns();
+    config.turns.pinned = SizeSpec{gib(30), 0};
+    return config;
+  }
+};
+
+TEST_F(LittlePinned, IsDividedByWhatEachTenantHas) {
+  std::deque<SwapClient> tenants;
+  for (const Bytes has : {gib(12), gib(12), gib(1), gib(1), gib(1), gib(1)}) {
+    SwapClient& tenant = tenants.emplace_back(daemon.tenant_socket());
+    ASSERT_TRUE(tenant.join(make_lease(gib(14))));
+    ASSERT_EQ(tenant.grow(has), GPUROTA_OK);
+  }
+  EXPECT_TRUE(eventually([&] {
+    return std::all_of(tenants.begin(), tenants.end(), [](SwapClient& tenant) {
+      return tenant.terms()->pinned_bytes >= tenant.has().movable.count();
+    });
+  }));
+  Bytes sum;
+  for (SwapClient& tenant : tenants) sum += Bytes(tenant.terms()->pinned_bytes);
+  EXPECT_LE(sum, gib(30));
+}
+
 TEST_F(SwapTest, ASliceIsNotToldOfTurns) {
   proto::Acquire slice;
   slice.request.memory = SizeSpec{gib(6), 0};

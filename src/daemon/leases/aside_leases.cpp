@@ -35,9 +35,9 @@ std::vector<LeaseId> too_large_beside_slices(const GpuUuid& uuid, const AsideLea
 
 }  // namespace
 
-std::map<LeaseId, std::string> AsideLeases::wanted(
-    const std::vector<BookingEntry>& bookings) const {
+std::map<LeaseId, std::string> AsideLeases::wanted(const std::vector<BookingEntry>& bookings) {
   std::map<LeaseId, std::string> wanted;
+  causes_.clear();
   for (const BookingEntry& entry : bookings) {
     for (const auto& [lease, since] : entry.aside) {
       wanted.emplace(lease,
@@ -50,6 +50,7 @@ std::map<LeaseId, std::string> AsideLeases::wanted(
     if (!entry.booking) continue;
     for (const LeaseGpu& slice : entry.lease.gpus) {
       for (const LeaseId lease : too_large_beside_slices(slice.uuid, parts_)) {
+        causes_.insert(id);
         wanted.emplace(lease,
                        fmt::format("booking {} of {} lasts", to_string(*entry.booking),
                                    display_text(parts_.processes.user_name(entry.lease.uid), 32)));
@@ -57,6 +58,20 @@ std::map<LeaseId, std::string> AsideLeases::wanted(
     }
   }
   return wanted;
+}
+
+std::vector<LeaseId> AsideLeases::find_idle(TimePoint now, Duration longest) {
+  std::map<LeaseId, TimePoint> idle_since;
+  std::vector<LeaseId> idle;
+  for (const LeaseId id : causes_) {
+    if (!parts_.leases.find(id) || parts_.leases.is_in_use(id)) continue;
+    const auto before = idle_since_.find(id);
+    const TimePoint since = before == idle_since_.end() ? now : before->second;
+    idle_since.emplace(id, since);
+    if (now - since >= longest) idle.push_back(id);
+  }
+  idle_since_ = std::move(idle_since);
+  return idle;
 }
 
 void AsideLeases::update(const std::vector<BookingEntry>& bookings) {

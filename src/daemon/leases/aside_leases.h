@@ -25,7 +25,7 @@ class AsideLeases {
  public:
   // All outlive it.
   struct Parts {
-    const LeaseManager& leases;
+    LeaseManager& leases;
     const GpuTable& gpus;
     const GpuRooms& rooms;
     ports::Processes& processes;
@@ -39,13 +39,18 @@ class AsideLeases {
   void update(const std::vector<BookingEntry>& bookings);
   // As of the last update.
   const std::set<LeaseId>& leases() const { return leases_; }
+  // The bookings that have begun, beside whose slices swap leases do not fit, and that have had no
+  // process for `longest`, also where their owner has said that they use them. Call now and then.
+  std::vector<LeaseId> find_idle(TimePoint now, Duration longest);
 
  private:
   // And why each is there.
-  std::map<LeaseId, std::string> wanted(const std::vector<BookingEntry>& bookings) const;
+  std::map<LeaseId, std::string> wanted(const std::vector<BookingEntry>& bookings);
 
   Parts parts_;
   std::set<LeaseId> leases_;
+  std::set<LeaseId> causes_;                 // booked, as of the last update
+  std::map<LeaseId, TimePoint> idle_since_;  // of these
 };
 
 }  // namespace gpurota::daemon

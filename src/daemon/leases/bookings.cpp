@@ -583,6 +583,8 @@ void Bookings::end_unused() {
       continue;
     if (parts_.queue.would_serve_without(id, std::nullopt)) leases.push_back(id);
   }
+  const Duration no_show = parts_.config.bookings.no_show;
+  for (const LeaseId id : aside_.find_idle(parts_.loop.now(), no_show)) leases.push_back(id);
   const std::string why = fmt::format("nobody used it for {}, and others wait for its GPUs",
                                       lease::duration_text(parts_.config.bookings.no_show));
   for (const RequestId id : bookings) {
@@ -619,8 +621,9 @@ void Bookings::set_trouble(RequestId id, Reason why) {
 
 void Bookings::miss(RequestId id) {
   const BookingEntry entry = take_ended(id);
-  const std::string why = entry.trouble ? reason_text(*entry.trouble, parts_.wall_clock())
-                                        : std::string("gpurotad did not run then");
+  const std::string why =
+      entry.trouble ? reason_text(*entry.trouble, parts_.wall_clock())
+                    : std::string("gpurotad did not run then, or the clock was set forward");
   log::warn("a booking is over and has never begun", {{"request", to_string(id)}, {"reason", why}});
   publish({.step = BookingStep::kMissed, .booking = entry, .why = why});
   parts_.queue.poke();
@@ -632,7 +635,7 @@ void Bookings::arm() {
   const bool unused = std::any_of(leases.begin(), leases.end(), [](const auto& each) {
     return each.second.unused_since && !each.second.cause;
   });
-  if (entries_.empty() && !unused) return;
+  if (entries_.empty() && !unused && aside_.leases().empty()) return;
   const WallTime now = parts_.wall_clock();
   Duration wait = ports::kLongestWallWait;
   for (const BookingEntry& entry : entries_) {

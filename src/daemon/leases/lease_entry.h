@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpurota::daemon {
@@ -58,6 +59,8 @@ struct LeaseEntry {
   TimePoint kill_at{};
   TimePoint give_up_at{};  // no longer wait for NVML
   bool killed = false;
+  int ending_step = 0;                   // of step_ending(); grows
+  TimePoint step_began{};                // when it was first seen
   int signalled = 0;                     // processes, when it was last warned of its end
   std::optional<TimePoint> empty_since;  // its last process has ended
   ports::EventLoop::SourcePtr timer;

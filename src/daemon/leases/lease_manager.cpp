@@ -8,13 +8,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace gpurota::daemon {
 namespace {
 
-// Between two looks at whether the processes of an ending lease are gone. Death itself comes by
-// pidfd; this only paces the rest.
+// Between two checks of whether the processes of an ending lease are gone, at first. Death itself
+// comes by pidfd; this only paces the rest. The pause grows with the time since something happened,
+// so that many leases that take long to end cost the daemon next to nothing.
 constexpr Duration kEndingPace = std::chrono::milliseconds(10);
+constexpr Duration kLongestPace = std::chrono::milliseconds(500);
+constexpr int kPaceShare = 8;  // of the time since something happened
 // What ends by itself with its command (a helper that sees its pipe closed) does so within this
 // time. What lives then was left running.
 constexpr Duration kOwnEnd = std::chrono::milliseconds(30);
@@ -23,6 +27,10 @@ constexpr int kPauses = 10;
 // How long an ending lease waits for NVML to stop counting its memory before it is given up on: a
 // driver took 4.7 s when a forked child lived on (measured), so this is several times that.
 constexpr Duration kMemoryPatience = std::chrono::seconds(60);
+// So long after SIGKILL, which stops every program, a process that is still there waits in the
+// kernel, for a file system that never answers for example. Such a process runs no more of its
+// program.
+constexpr Duration kUnkillable = kEngineTakes + std::chrono::seconds(10);
 
 const char* name_of(EndCause cause) {
   switch (cause) {
@@ -43,9 +51,31 @@ const char* name_of(EndCause cause) {
 constexpr const char* kCommandEnded = "its command has ended";
 constexpr const char* kHolderGone = "the process that held it is gone";
 
+// When more is killed of what has not ended, after the grace (lease_kill.h).
+constexpr std::array<Duration, 3> kKillStages = {Duration(0), kEngineSees, kEngineTakes};
+constexpr int kDead = kKillStages.size() + 1;
+
+int kill_stage(const LeaseEntry& entry, TimePoint now) {
+  return static_cast<int>(std::count_if(kKillStages.begin(), kKillStages.end(), [&](Duration late) {
+    return now >= entry.kill_at + late;
+  }));
+}
+
 bool is_alive(LeaseEntry& entry) {
   if (!entry.members.all_ended() || !entry.commands.empty()) return true;
   return entry.cause == EndCause::kExpired && !entry.covered.all_ended();
+}
+
+// Its processes were killed long ago and live still: they run no more of their programs.
+bool has_stopped_for_good(const LeaseEntry& entry, TimePoint now, const lease::GrantBook& grants) {
+  if (!entry.killed || now < entry.kill_at + kUnkillable) return false;
+  if (now >= entry.give_up_at) return true;
+  // Where the driver lists no processes, what was granted may be on the GPU still.
+  return !entry.lease.swap() &&
+         std::all_of(entry.lease.gpus.begin(), entry.lease.gpus.end(), [&](const LeaseGpu& share) {
+           const auto* const account = grants.find(entry.lease.id, share.uuid).if_there();
+           return account == nullptr || account->charged().is_zero();
+         });
 }
 
 }  // namespace
@@ -345,6 +375,7 @@ void LeaseManager::watch_endings(LeaseEntry& entry) {
   entry.ask_at = entry.cause == EndCause::kFinished ? now + kOwnEnd : now;
   entry.kill_at = now + grace;
   entry.give_up_at = entry.kill_at + kMemoryPatience;
+  entry.step_began = now;
   entry.expiry.reset();
   const LeaseId id = entry.lease.id;
   if (now >= entry.ask_at) ask_to_end(entry);
@@ -361,7 +392,8 @@ void LeaseManager::step_ending(LeaseId id) {
   if (it == entries_.end()) return;
   LeaseEntry& entry = it->second;
   const TimePoint now = parts_.loop.now();
-  const bool living = is_alive(entry);
+  const bool alive = is_alive(entry);
+  const bool living = alive && !has_stopped_for_good(entry, now, parts_.grants);
   if (living && !entry.asked && now >= entry.ask_at) ask_to_end(entry);
   if (living && now >= entry.kill_at) {
     if (!entry.killed) {
@@ -373,7 +405,13 @@ void LeaseManager::step_ending(LeaseId id) {
     if (entry.cause == EndCause::kExpired) entry.covered.kill();
   }
   if (!living) {
-    if (memory_is_back(entry)) return finish(id);
+    if (memory_is_back(entry)) {
+      if (alive) {
+        log::warn("processes that cannot be killed outlive their lease, which ends without them",
+                  {{"lease", to_string(id)}, {"uid", entry.lease.uid}});
+      }
+      return finish(id);
+    }
     if (now >= entry.give_up_at) {
       log::error("the driver still counts memory of an ended lease, giving up on it",
                  {{"lease", to_string(id)}});
@@ -384,8 +422,17 @@ void LeaseManager::step_ending(LeaseId id) {
   // Without cgroups each look is a walk of all processes, which on a busy machine takes long:
   // others have most of the time.
   const TimePoint after = parts_.loop.now();
-  TimePoint next = after + std::max(kEndingPace, kPauses * (after - now));
-  if (living && after < entry.kill_at) next = std::min(next, entry.kill_at);
+  const int step = living ? kill_stage(entry, now) : kDead;
+  if (entry.ending_step != step) {
+    entry.ending_step = step;
+    entry.step_began = now;
+  }
+  const Duration pace =
+      std::clamp<Duration>((now - entry.step_began) / kPaceShare, kEndingPace, kLongestPace);
+  TimePoint next = after + std::max(pace, kPauses * (after - now));
+  for (const Duration late : kKillStages) {
+    if (living && after < entry.kill_at + late) next = std::min(next, entry.kill_at + late);
+  }
   entry.timer =
       parts_.loop.add_timer(next, ports::Urgency::kSafety, [this, id] { step_ending(id); });
 }
@@ -476,15 +523,19 @@ void LeaseManager::arm_expiry(LeaseEntry& entry) {
                                        [this, id = entry.lease.id] { on_expiry(id); });
 }
 
+bool LeaseManager::is_in_use(LeaseId id) {
+  LeaseEntry* const entry = find_entry(id);
+  return entry && (!entry->members.list().empty() || !entry->commands.empty() ||
+                   !entry->covered.list().empty() || holds_memory(id));
+}
+
 void LeaseManager::on_expiry(LeaseId id) {
   const auto it = entries_.find(id);
   if (it == entries_.end() || it->second.cause || !it->second.lease.ends) return;
   LeaseEntry& entry = it->second;
   const auto this_timer = std::move(entry.expiry);
   if (parts_.wall_clock() < *entry.lease.ends) return arm_expiry(entry);
-  const bool used = !entry.members.list().empty() || !entry.commands.empty() ||
-                    !entry.covered.list().empty() || holds_memory(id);
-  const bool lives_on = entry.lease.kind == LeaseKind::kReservation && used &&
+  const bool lives_on = entry.lease.kind == LeaseKind::kReservation && is_in_use(id) &&
                         parts_.config.expired_reservation != config::Expired::kStop;
   if (!lives_on) {
     return end(id, EndCause::kExpired,

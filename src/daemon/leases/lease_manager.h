@@ -107,6 +107,8 @@ class LeaseManager final {
   void check_endings();
   // This reservation has this process, which its user started elsewhere.
   void cover(LeaseId id, const ports::ProcessId& process);
+  // Whether it has a living process or memory on a GPU, as of now.
+  bool is_in_use(LeaseId id);
   // The owner of a lease that was booked uses it: it does not end for lack of use.
   Result<void> use(LeaseId id);
   // Call now and then: follows descendants where there is no cgroup.

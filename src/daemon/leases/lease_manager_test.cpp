@@ -92,6 +92,46 @@ TEST_F(LeaseManagerTest, WhatDoesNotEndIsKilledAfterTheGrace) {
   EXPECT_EQ(last_gone, id);
 }
 
+TEST_F(LeaseManagerTest, AProcessThatCannotBeKilledKeepsNoLeaseForLong) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli, .unkillable = true});
+  ASSERT_TRUE(manager->start(id, command, false));
+  manager->end(id, EndCause::kReleased, "test");
+  loop.advance(config.grace + kEngineTakes + 9s);
+  EXPECT_EQ(last_gone, LeaseId());
+  loop.advance(2s);
+  EXPECT_TRUE(processes.alive(command));
+  EXPECT_EQ(last_gone, id);
+}
+
+TEST_F(LeaseManagerTest, AProcessThatCannotBeKilledKeepsItsLeaseWhileItsMemoryIsCounted) {
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli, .unkillable = true});
+  memory_is_held = true;
+  ASSERT_TRUE(manager->start(id, command, false));
+  manager->end(id, EndCause::kReleased, "test");
+  loop.advance(config.grace + 59s);
+  EXPECT_EQ(last_gone, LeaseId());
+  loop.advance(2s);
+  EXPECT_EQ(last_gone, id) << "the memory is then used without a lease";
+}
+
+TEST_F(LeaseManagerTest, ALeaseThatTakesLongToEndIsLookedAtMoreAndMoreRarely) {
+  processes.cgroups().set_available(false);
+  const pid_t cli = processes.spawn();
+  const LeaseId id = (*acquire(gib(8), cli))->lease.id;
+  const pid_t command = processes.spawn({.parent = cli, .stubborn = true});
+  ASSERT_TRUE(manager->start(id, command, false));
+  int walks = 0;
+  processes.set_on_walk([&] { ++walks; });
+  manager->end(id, EndCause::kReleased, "test");
+  loop.advance(config.grace - 100ms);
+  EXPECT_LT(walks, 60) << "in 5 seconds; every 10 ms it would be 500";
+  EXPECT_GT(walks, 10);
+}
+
 TEST_F(LeaseManagerTest, PodmanMayCleanUpAfterItsContainerBeforeItIsKilledItself) {
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;

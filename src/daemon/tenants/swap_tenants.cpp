@@ -340,11 +340,10 @@ void SwapTenants::hang_up_soon(TenantId id, const std::string& why) {
 }
 
 void SwapTenants::update_terms() {
-  const SwapTerms terms({parts_.turns, parts_.config, parts_.users}, tenants_);
-  const TimePoint now = parts_.loop.now();
+  const SwapTerms terms({parts_.turns, parts_.config, parts_.users}, tenants_, parts_.loop.now());
   for (const auto& [id, tenant] : tenants_) {
     if (!tenant->here || !tenant->connected) continue;
-    const gpurota_msg_swap_terms said = terms.of(*tenant, now);
+    const gpurota_msg_swap_terms said = terms.of(*tenant);
     if (tenant->terms && is_same(*tenant->terms, said)) continue;
     tenant->terms = said;
     send(*tenant, said);

@@ -14,20 +14,20 @@ namespace {
 constexpr Bytes kKeptStep = mib(256);
 constexpr Bytes kLeastKept = mib(32);
 
-Bytes share(Bytes whole, int parts) {
-  return Bytes(whole.count() / static_cast<std::uint64_t>(parts));
-}
+Bytes in_steps(Bytes bytes) { return Bytes(bytes.count() - bytes.count() % kKeptStep.count()); }
 
 }  // namespace
 
-SwapTerms::SwapTerms(Parts parts, const SwapTenantMap& tenants) : parts_(parts) {
+SwapTerms::SwapTerms(Parts parts, const SwapTenantMap& tenants, TimePoint now) : parts_(parts) {
   for (const auto& [id, tenant] : tenants) {
     if (!tenant->here || !tenant->connected) continue;
-    ++connected_;
-    ++of_user_[tenant->uid];
-    ++of_lease_[tenant->lease];
+    connected_.push_back(tenant.get());
+    if (++of_lease_[tenant->lease] > 1) continue;
+    const auto turn = parts_.turns.turns().explain(tenant->lease, now);
+    takes_turns_[tenant->lease] = turn && turn->takes_turns;
   }
   keeps_ = what_tenants_may_keep();
+  pins_ = what_tenants_may_pin();
 }
 
 // While nothing of it is out: its part of what is reserved for its lease, and of what is reserved
@@ -39,31 +39,72 @@ std::map<LeaseId, Bytes> SwapTerms::what_tenants_may_keep() const {
   for (const auto& [lease, bytes] : reserved) spare -= bytes;
   std::map<LeaseId, Bytes> keeps;
   for (const auto& [lease, count] : of_lease_) {
-    const std::uint64_t bytes =
-        reserved[lease].count() / count + spare.count() / static_cast<std::uint64_t>(connected_);
-    keeps[lease] = std::max(Bytes(bytes - bytes % kKeptStep.count()), kLeastKept);
+    const std::uint64_t bytes = reserved[lease].count() / count + spare.count() / connected_.size();
+    keeps[lease] = std::max(in_steps(Bytes(bytes)), kLeastKept);
   }
   return keeps;
 }
 
-gpurota_msg_swap_terms SwapTerms::of(const SwapTenant& tenant, TimePoint now) const {
+bool SwapTerms::moves_before_long(const SwapTenant& tenant) const {
+  return tenant.makes_way || takes_turns_.at(tenant.lease);
+}
+
+// The movable memory of each tenant, in whole steps; 0 where nothing moves before long.
+std::vector<Bytes> SwapTerms::needs_to_pin(const std::vector<const SwapTenant*>& tenants) const {
+  const auto& known = parts_.turns.turns().residency().tenants();
+  std::vector<Bytes> needs(tenants.size());
+  for (std::size_t i = 0; i < tenants.size(); ++i) {
+    const auto at = known.find(tenants[i]->id);
+    if (at == known.end() || !moves_before_long(*tenants[i])) continue;
+    Bytes movable;
+    for (const sched::Holding& held : at->second.gpus) movable += held.movable;
+    if (!movable.is_zero()) needs[i] = in_steps(movable + kKeptStep);
+  }
+  return needs;
+}
+
+// First each user's part of what their limit allows, then all users' parts of what the site allows.
+std::map<TenantId, Bytes> SwapTerms::what_tenants_may_pin() const {
+  std::map<uid_t, std::vector<const SwapTenant*>> by_user;
+  for (const SwapTenant* tenant : connected_) by_user[tenant->uid].push_back(tenant);
+  std::vector<const SwapTenant*> tenants;
+  std::vector<Bytes> needs, of_limits;
+  for (const auto& [uid, theirs] : by_user) {
+    const Bytes limit = parts_.users.limits_of(uid).pinned.value_or(UserLimits::kUnlimitedBytes);
+    const std::vector<Bytes> wanted = needs_to_pin(theirs);
+    const std::vector<Bytes> allowed =
+        sched::divide_by_need(limit - parts_.turns.oversize_of(uid), wanted);
+    for (std::size_t i = 0; i < theirs.size(); ++i) {
+      tenants.push_back(theirs[i]);
+      of_limits.push_back(allowed[i]);
+      needs.push_back(std::min(wanted[i], allowed[i]));
+    }
+  }
+  const Bytes whole = parts_.turns.pinned_budget() - parts_.turns.turns().residency().oversize();
+  const std::vector<Bytes> parts = sched::divide_by_need(whole, needs);
+  const bool moving = std::any_of(tenants.begin(), tenants.end(),
+                                  [](const SwapTenant* tenant) { return tenant->moves(); });
+  std::map<TenantId, Bytes> pins;
+  for (std::size_t i = 0; i < tenants.size(); ++i) {
+    const auto& told = tenants[i]->terms;
+    pins[tenants[i]->id] =
+        moving && told ? Bytes(told->pinned_bytes) : std::min(parts[i], of_limits[i]);
+  }
+  return pins;
+}
+
+gpurota_msg_swap_terms SwapTerms::of(const SwapTenant& tenant) const {
   Bytes limits;
   for (const SwapMemory& memory : tenant.memory) limits += memory.most;
-  const Bytes user =
-      parts_.users.limits_of(tenant.uid).pinned.value_or(UserLimits::kUnlimitedBytes);
   auto terms = make_message<gpurota_msg_swap_terms>(GPUROTA_MSG_SWAP_TERMS, 0);
   // What oversize leases have is neither theirs to evict to, nor others'.
   const Bytes oversize = parts_.turns.turns().residency().oversize();
   const Bytes host = std::min(parts_.turns.host_budget() - oversize, limits);
   terms.host_bytes = host.count();
-  terms.pinned_bytes =
-      std::min({host, share(parts_.turns.pinned_budget() - oversize, connected_),
-                share(user - parts_.turns.oversize_of(tenant.uid), of_user_.at(tenant.uid))})
-          .count();
+  terms.pinned_bytes = std::min(host, pins_.at(tenant.id)).count();
   terms.kept_bytes = keeps_.at(tenant.lease).count();
   terms.copy_all = parts_.config.turns.clean_blocks ? 0 : 1;
-  const auto turn = parts_.turns.turns().explain(tenant.lease, now);
-  terms.takes_turns = tenant.makes_way || (turn && turn->takes_turns) ? 1 : 0;
+  terms.takes_turns = moves_before_long(tenant) ? 1 : 0;
   return terms;
 }
 

@@ -1,5 +1,8 @@
 // What tenants of swap leases are told of host memory and turns: their shares, as things are. Pure;
 // state thread only.
+//
+// The pinned budget is divided by need: a tenant's need is its movable memory. While memory moves,
+// the shares that were told stay.
 #pragma once
 
 #include "abi/wire.h"
@@ -9,6 +12,7 @@
 #include "daemon/users/users.h"
 
 #include <map>
+#include <vector>
 
 namespace gpurota::daemon {
 
@@ -21,18 +25,22 @@ class SwapTerms {
   };
 
   // For the tenants there are now; all outlive it.
-  SwapTerms(Parts parts, const SwapTenantMap& tenants);
+  SwapTerms(Parts parts, const SwapTenantMap& tenants, TimePoint now);
   // Of one that is here and connected.
-  gpurota_msg_swap_terms of(const SwapTenant& tenant, TimePoint now) const;
+  gpurota_msg_swap_terms of(const SwapTenant& tenant) const;
 
  private:
   std::map<LeaseId, Bytes> what_tenants_may_keep() const;
+  std::map<TenantId, Bytes> what_tenants_may_pin() const;
+  std::vector<Bytes> needs_to_pin(const std::vector<const SwapTenant*>& tenants) const;
+  bool moves_before_long(const SwapTenant& tenant) const;
 
   Parts parts_;
-  int connected_ = 0;
-  std::map<uid_t, int> of_user_;
+  std::vector<const SwapTenant*> connected_;
   std::map<LeaseId, std::uint64_t> of_lease_;
+  std::map<LeaseId, bool> takes_turns_;
   std::map<LeaseId, Bytes> keeps_;
+  std::map<TenantId, Bytes> pins_;
 };
 
 bool is_same(const gpurota_msg_swap_terms& a, const gpurota_msg_swap_terms& b);

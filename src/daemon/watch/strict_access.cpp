@@ -210,6 +210,7 @@ std::vector<GpuInfo> StrictAccess::gpus() const {
 std::map<std::string, std::set<uid_t>> StrictAccess::holders() const {
   std::vector<access::Holding> holdings;
   for (const auto& [id, entry] : parts_.leases.entries()) {
+    if (entry.killed) continue;  // what lives still of it waits in the kernel
     for (const LeaseGpu& gpu : entry.lease.gpus) holdings.push_back({entry.lease.uid, gpu.uuid});
   }
   return access::holders(gpus(), holdings, minors_);

@@ -41,6 +41,14 @@ uint64_t held_bytes(Swap& swap) {
   return held;
 }
 
+uint64_t pinned_bytes(Swap& swap) {
+  uint64_t pinned = 0;
+  for (SwapDevice& device : swap.devices) {
+    if (device.ready.load() != 0) pinned += device.space.host().pinned_bytes();
+  }
+  return pinned;
+}
+
 // Lets go of so much of one GPU's host memory, as far as it has only copies of what is not out.
 void give_host_memory(SwapDevice& device, uint64_t bytes) {
   HostMemory& host = device.space.host();
@@ -265,6 +273,8 @@ bool prepare_host_memory(Worker& w) {
   const uint64_t may_keep = w.swap.kept_bytes.load();
   const uint64_t held = held_bytes(w.swap);
   if (may_keep != 0 && held > may_keep) return give_back_one(w.swap);
+  // The share has become smaller: others may pin what this process gives back.
+  if (pinned_bytes(w.swap) > w.swap.pinned_bytes.load() && give_back_one(w.swap)) return true;
   if (pin_again(w)) return true;
   if (may_keep != 0 && held + kRegionBytes > may_keep) return false;
   for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
