@@ -92,6 +92,87 @@ check_of() { gpurota doctor --json | grep -A3 '"history"' | grep -q "\"$1\""; }
   [[ "$output" == *L1* && "$output" != *secret* ]]
 }
 
+# drawn WIDTH [VARIABLE=VALUE]… COMMAND…: what it prints on a terminal of that width.
+drawn() { script -qfec "stty cols $1; TERM=xterm ${*:2}" /dev/null </dev/null | tr -d '\r'; }
+widest() { wc -L <"$1"; }
+
+@test "a terminal gets graphs in its width, characters and colours; a pipe a row for each GPU" {
+  in_background holder gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" hold 1000
+  wait_until says holder holding
+  gpurota-sim set gpu0.utilisation=80
+  wait_until history_holds 'any(p["utilisation_percent"] == 80 and p["used_bytes"] for p in points)'
+  drawn 70 gpurota history --gpu-ids 0 >picture
+  grep -q '^from 20..-..-.. ..:..:.. to ' picture
+  grep -q 'GPU 0: load .* %, max 80 %; memory ' picture
+  grep -Eq '^load .*100 %.*│' picture
+  grep -Eq '│.*[▁▂▃▄▅▆▇█]' picture
+  grep -Eq 'memory .* GiB.* .*│' picture
+  grep -Eq '└.*┬' picture
+  grep -Eq '[0-2][0-9]:[0-5][0-9]' picture
+  grep -q $'\033\\[32m' picture
+  # Without colour it is as wide as the terminal, and no wider; the same in ASCII.
+  local width
+  for width in 38 57 140; do
+    drawn "$width" NO_COLOR=1 gpurota history >plain
+    lacks $'\033' plain
+    [ "$(widest plain)" = "$width" ]
+    drawn "$width" NO_COLOR=1 LC_ALL=C gpurota history >plain
+    LC_ALL=C lacks '[^ -~]' plain
+    [ "$(widest plain)" = "$width" ]
+  done
+  drawn 60 NO_COLOR=1 TERM=linux gpurota history >plain
+  LC_ALL=C lacks '[^ -~]' plain
+  # A terminal without room for graphs has what a pipe has: a row for each GPU.
+  drawn 37 NO_COLOR=1 gpurota history --gpu-ids 0 >narrow
+  gpurota history --gpu-ids 0 >piped
+  grep -q '^GPU  *LOAD  *MAX  *MEMORY' narrow
+  grep -q '^GPU  *LOAD  *MAX  *MEMORY' piped
+  [ "$(grep -c '^0 ' piped)" = 1 ]
+  lacks $'[│█]|\033' piped
+  # A lease has its own.
+  drawn 60 NO_COLOR=1 gpurota history --lease L1 >lease
+  grep -q '^L1: load ' lease
+  grep -q '^memory .* MiB │' lease || grep -q '^memory .* GiB │' lease
+}
+
+@test "each step is a row with --steps alone, of as many words as the others" {
+  gpurota-sim set gpu0.utilisation=80
+  wait_until history_holds 'sum(p["utilisation_percent"] == 80 for p in points) >= 2'
+  gpurota history --gpu-ids 0 --steps >rows
+  head -n 1 rows | grep -q '^TIME  *GPU  *LOAD %  *USED GiB  *MAX  *WATT'
+  [ "$(awk 'NR > 1 { print NF }' rows | sort -u)" = 11 ]
+  [ "$(wc -l <rows)" -ge 3 ]
+  awk '$4 == 80' rows | grep -q .
+  run -2 gpurota history --steps --json
+  [[ "$output" == *"leave --steps out"* ]]
+}
+
+@test "an unknown lease or GPU is an error that says what to do" {
+  local form
+  for form in '' --steps --json; do
+    # shellcheck disable=SC2086 # none, or one
+    run -1 gpurota history --lease L99 $form
+    [[ "$output" == *"there are no figures of a lease L99: 'gpurota status' lists"* ]]
+  done
+  run -1 gpurota history --gpu-ids 99
+  [[ "$output" == *'there is no GPU "99"'* ]]
+  run -1 gpurota history --lease nobodys
+  [[ "$output" == *"no lease is called 'nobodys'"* ]]
+  # One that has ended has its figures, and says since when where none are of the time asked for.
+  in_background holder gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" hold 100
+  wait_until says holder holding
+  wait_until history_holds 'leases[0]["points"]' --lease L1
+  gpurota release --all
+  wait_until no_leases
+  wait_until has_none_of_late
+  grep -q 'the first figures of L1 are of 20' said
+  history_holds 'leases[0]["points"] == []' --lease L1 --since 1s
+}
+has_none_of_late() {
+  gpurota history --lease L1 --since 1s >said
+  grep -q '^nothing was sampled' said
+}
+
 @test "Xid and ECC errors, and what limits the clocks" {
   wait_until history_holds 'points and points[-1]["xid_errors"] == 0'
   gpurota-sim set gpu0.xid=79

@@ -178,6 +178,7 @@ struct HistoryOptions {
   std::optional<std::string> since;  // as written
   std::vector<std::string> gpu_ids;  // empty: all
   std::optional<LeaseHandle> lease;  // instead of GPUs
+  bool steps = false;                // a row for each, not a picture
 };
 struct NotifyOptions {
   std::optional<std::string> user;  // whom to send a test; empty: the caller

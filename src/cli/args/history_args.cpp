@@ -10,7 +10,10 @@ Result<Command> history_command(const Raw& raw, const std::string& name) {
     return report;
   }
   if (name == "history") {
-    HistoryOptions history{raw.json, raw.since, {}, std::nullopt};
+    if (raw.json && raw.steps) {
+      return fail(Code::kInvalid, "--json has every step: leave --steps out");
+    }
+    HistoryOptions history{raw.json, raw.since, {}, std::nullopt, raw.steps};
     GPUROTA_ASSIGN_OR_RETURN(history.gpu_ids, split_ids(raw.gpu_ids));
     if (!raw.lease) return history;
     GPUROTA_ASSIGN_OR_RETURN(history.lease, lease_handle(*raw.lease));

@@ -8,7 +8,7 @@
 #include "cli/text/share_text.h"
 #include "cli/text/time_text.h"
 #include "cli/text/views.h"
-#include "cli/top/bars.h"
+#include "cli/text/bars.h"
 #include "cli/top/turns_line.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // last minutes; and its help. Pure.
 #pragma once
 
-#include "cli/top/grid.h"
+#include "cli/text/grid.h"
 #include "cli/top/state.h"
 
 namespace gpurota::cli::topview {

@@ -1,7 +1,7 @@
 // One picture of `gpurota top`, of any size. Pure.
 #pragma once
 
-#include "cli/top/grid.h"
+#include "cli/text/grid.h"
 #include "cli/top/state.h"
 
 #include <string>

@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "cli/text/board_text.h"
 #include "cli/text/views.h"
-#include "cli/top/bars.h"
+#include "cli/text/bars.h"
 
 #include <fmt/format.h>
 

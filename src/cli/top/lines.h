@@ -1,7 +1,7 @@
 // How single lines of `gpurota top` are drawn: a GPU with its bars, and leases in columns. Pure.
 #pragma once
 
-#include "cli/top/grid.h"
+#include "cli/text/grid.h"
 #include "cli/top/rows.h"
 
 #include <array>

@@ -1,7 +1,7 @@
 #include "cli/top/model.h"
 
 #include "cli/status/status_samples_test.h"
-#include "cli/top/bars.h"
+#include "cli/text/bars.h"
 #include "cli/top/top_samples_test.h"
 #include "cli/top/turns_line.h"
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "cli/top/grid.h"
+#include "cli/text/grid.h"
 #include "cli/top/keys.h"
 
 #include <memory>

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "base/bytes.h"
-#include "cli/top/grid.h"
+#include "cli/text/grid.h"
 
 #include <cstddef>
 #include <vector>
 
-namespace gpurota::cli::topview {
+namespace gpurota::cli {
 
 struct BarPart {
   Bytes amount;
@@ -26,4 +26,4 @@ void draw_bar(Grid& grid, std::size_t x, std::size_t y, std::size_t columns, Byt
 void draw_graph(Grid& grid, std::size_t x, std::size_t y, std::size_t columns, std::size_t rows,
                 const std::vector<int>& percentages, Tone tone);
 
-}  // namespace gpurota::cli::topview
+}  // namespace gpurota::cli

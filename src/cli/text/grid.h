@@ -1,5 +1,5 @@
-// A picture of `gpurota top`: cells of text with a style each. Pure: drawn on by the layout, shown
-// by the terminal, compared by tests.
+// A picture for a terminal (`gpurota top`, `gpurota history`): cells of text with a style each.
+// Pure: drawn on by the layout, shown by the terminal, compared by tests.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpurota::cli::topview {
+namespace gpurota::cli {
 
 // What a cell says; which colour that is, the terminal knows. Nothing is said by a tone alone.
 enum class Tone : std::uint8_t {
@@ -70,4 +70,4 @@ std::string plain_text(const Grid& grid);
 // The same with the codes of a terminal of eight colours.
 std::string coloured_text(const Grid& grid);
 
-}  // namespace gpurota::cli::topview
+}  // namespace gpurota::cli

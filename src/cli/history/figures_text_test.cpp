@@ -1,4 +1,4 @@
-#include "cli/text/figures_text.h"
+#include "cli/history/figures_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@ namespace gpurota::cli {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -39,7 +40,7 @@ proto::History::Reply a_history() {
 }
 
 TEST(FiguresText, AveragesEachPointAsLongAsItWasSampled) {
-  const std::string text = figures_text(a_history(), {}, false);
+  const std::string text = figures_text(a_history(), {});
   EXPECT_THAT(text, HasSubstr("80 %"));
   EXPECT_THAT(text, HasSubstr("100 %"));
   EXPECT_THAT(text, HasSubstr("2.00 GiB"));
@@ -53,7 +54,7 @@ TEST(FiguresText, AveragesEachPointAsLongAsItWasSampled) {
 TEST(FiguresText, WhatTheDriverDoesNotTellIsADash) {
   proto::History::Reply reply = a_history();
   reply.gpus[0].points = {{.time = reply.since, .seconds = 1, .used_bytes = gib(1)}};
-  const std::string text = figures_text(reply, {}, false);
+  const std::string text = figures_text(reply, {});
   EXPECT_THAT(text, HasSubstr(" - "));
   EXPECT_THAT(text, Not(HasSubstr("0 W")));
 }
@@ -61,16 +62,26 @@ TEST(FiguresText, WhatTheDriverDoesNotTellIsADash) {
 TEST(FiguresText, OfNothingIsASentence) {
   proto::History::Reply reply = a_history();
   reply.gpus[0].points.clear();
-  EXPECT_THAT(figures_text(reply, {}, false), HasSubstr("nothing was sampled from"));
+  EXPECT_THAT(figures_text(reply, {}), HasSubstr("nothing was sampled from"));
 }
 
-TEST(FiguresText, HasAGraphOnlyWhereTheTerminalCanShowIt) {
-  EXPECT_THAT(figures_text(a_history(), {200, false}, true), HasSubstr("█"));
-  EXPECT_THAT(figures_text(a_history(), {200, false}, false), Not(HasSubstr("█")));
+TEST(FiguresText, OfMoreThanEachSecondSaysWhereNewerFiguresAre) {
+  proto::History::Reply reply = a_history();
+  reply.gpus[0].points.clear();
+  EXPECT_THAT(figures_text(reply, {}), Not(HasSubstr("--since")));
+  reply.until += 2h;
+  reply.step_seconds = 20;
+  EXPECT_THAT(figures_text(reply, {}), HasSubstr("in a whole step of 20 s, see --since 15m\n"));
 }
 
-TEST(FiguresText, AGraphIsAsHighAsItsValuesAndHasGaps) {
-  EXPECT_EQ(graph_text({0, 50, 100, std::nullopt, 1000}), "▁▄█ █");
+TEST(FiguresText, EachStepIsARowWithTheSameNumberOfWords) {
+  ::setenv("TZ", "UTC", 1);
+  ::tzset();
+  EXPECT_EQ(steps_text(a_history(), {}),
+            "TIME                 GPU  LOAD %  USED GiB   MAX  WATT  °C  LIMITED BY  TURN  XID\n"
+            "1970-02-11 16:00:00  0       100      2.00  4.00   300  60  power       -       -\n"
+            "1970-02-11 16:05:00  0        20      2.00     -     -   -  -           -       -\n");
+  EXPECT_THAT(steps_text(a_history(), {200, false, true}), HasSubstr("WATT   C  LIMITED BY"));
 }
 
 TEST(FiguresText, OfALeaseAddsUpWhatItWaited) {
@@ -87,11 +98,12 @@ TEST(FiguresText, OfALeaseAddsUpWhatItWaited) {
                             .waited_ms = 4000});
   }
   reply.leases.push_back(lease);
-  const std::string text = figures_text(reply, {}, false);
+  const std::string text = figures_text(reply, {});
   EXPECT_THAT(text, HasSubstr("L12"));
   EXPECT_THAT(text, HasSubstr("150 %"));
   EXPECT_THAT(text, HasSubstr("12 s"));
   EXPECT_THAT(text, HasSubstr("6"));
+  EXPECT_THAT(steps_text(reply, {}), ContainsRegex("L12 +1.00 +- +150 +- +2 +4.0\n"));
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-#include "cli/top/bars.h"
+#include "cli/text/bars.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-namespace gpurota::cli::topview {
+namespace gpurota::cli {
 namespace {
 
 constexpr int kLevels = 8;  // of one cell of a graph
@@ -53,4 +53,4 @@ void draw_graph(Grid& grid, std::size_t x, std::size_t y, std::size_t columns, s
   }
 }
 
-}  // namespace gpurota::cli::topview
+}  // namespace gpurota::cli

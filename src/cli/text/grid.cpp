@@ -1,4 +1,4 @@
-#include "cli/top/grid.h"
+#include "cli/text/grid.h"
 
 #include "base/text.h"
 #include "cli/text/table.h"
@@ -8,7 +8,7 @@
 #include <array>
 #include <utility>
 
-namespace gpurota::cli::topview {
+namespace gpurota::cli {
 namespace {
 
 // The first character of `text`, with what combines with it.
@@ -25,9 +25,9 @@ std::string_view first_character(std::string_view text) {
 
 using Replacement = std::pair<std::string_view, std::string_view>;
 constexpr auto kAsciiFor = std::to_array<Replacement>(
-    {{"█", "#"}, {"▓", "%"}, {"▒", "+"}, {"×", "x"}, {"░", "-"}, {"·", "."}, {"▁", "_"},
-     {"▂", "."}, {"▃", ":"}, {"▄", "-"}, {"▅", "="}, {"▆", "+"}, {"▇", "*"}, {"…", "~"},
-     {"├", "|"}, {"└", "`"}, {"─", "-"}, {"│", "|"}, {"▸", ">"}, {"↑", "^"}, {"↓", "v"}});
+    {{"█", "#"}, {"▓", "%"}, {"▒", "+"}, {"×", "x"}, {"░", "-"}, {"·", "."}, {"▁", "_"}, {"▂", "."},
+     {"▃", ":"}, {"▄", "-"}, {"▅", "="}, {"▆", "+"}, {"▇", "*"}, {"…", "~"}, {"├", "|"}, {"└", "`"},
+     {"─", "-"}, {"│", "|"}, {"┬", "+"}, {"▸", ">"}, {"↑", "^"}, {"↓", "v"}});
 
 std::string_view ascii_for(std::string_view character) {
   for (const auto& [from, to] : kAsciiFor) {
@@ -125,4 +125,4 @@ std::string coloured_text(const Grid& grid) {
   return text;
 }
 
-}  // namespace gpurota::cli::topview
+}  // namespace gpurota::cli
