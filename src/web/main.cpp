@@ -86,6 +86,12 @@ void say_where(const Options& options, bool has_page) {
   (void)std::fflush(stdout);
 }
 
+// Where the page is; where there is none, why: 'gpurota web' says it.
+std::string address_for_daemon(const Options& options) {
+  if (options.site.level == PageLevel::kNone) return "no-page:off";
+  return page_assets().empty() ? "no-page:not-built" : page_url(options, options.listen.port);
+}
+
 Result<void> serve(Options options) {
   const bool has_page = options.site.level != PageLevel::kNone && !page_assets().empty();
   GPUROTA_ASSIGN_OR_RETURN(auto listeners, listen(options));
@@ -100,7 +106,7 @@ Result<void> serve(Options options) {
                            make_server(options, std::move(listeners), site, signed_in));
   GPUROTA_TRY(fleet->begin());
   say_where(options, has_page);
-  if (has_page) GPUROTA_TRY(signed_in.begin(page_url(options, options.listen.port)));
+  GPUROTA_TRY(signed_in.begin(address_for_daemon(options)));
   for (;;) server->serve();
 }
 

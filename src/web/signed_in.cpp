@@ -132,7 +132,9 @@ void SignedIn::serve() {
   for (;;) {
     const auto served = serve_once();
     set_open(false);
-    if (!served && served.error().code == Code::kDenied && served.error().message != told) {
+    const bool denied = !served && served.error().code == Code::kDenied;
+    // Without a page nobody would sign in.
+    if (denied && !url_.starts_with("no-page:") && served.error().message != told) {
       told = served.error().message;
       complain_("nobody can sign in: " + told);
     }

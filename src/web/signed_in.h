@@ -35,8 +35,8 @@ class SignedIn {
   SignedIn(const SignedIn&) = delete;
   SignedIn& operator=(const SignedIn&) = delete;
 
-  // Tells the daemon on a thread of its own that the page is at `url`, for as long as this lives.
-  // Once.
+  // Tells the daemon on a thread of its own that the page is at `url`, for as long as this lives;
+  // "no-page:…": that there is none, and why (ServeWeb). Once.
   Result<void> begin(std::string url);
   // How people sign in here now: none, link, proxy (links are good then, too). Any thread.
   const char* way_in() const;

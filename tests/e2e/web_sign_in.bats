@@ -129,6 +129,113 @@ says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
 }
 nobody_is_signed_in() { gpurota web --list | grep -q 'nobody is signed in'; }
 
+@test "without a link it says the true reason, and what to do" {
+  refused_with() { run -1 gpurota web && [[ $output == *"$1"* ]]; }
+  refused_with 'gpurota-web does not run'
+  [[ $output == *'systemctl start gpurota-web'* ]]
+  # Not installed: neither beside gpurota nor in PATH.
+  mkdir alone
+  cp "$(command -v gpurota)" alone
+  run -1 env PATH="$PWD/alone" alone/gpurota web
+  [[ $output == *'gpurota-web, which serves the page, is not installed: install its package'* ]]
+  in_background web gpurota-web --listen 127.0.0.1:0 --page none
+  WEB_PID=$BACKGROUND_PID
+  wait_until refused_with "gpurota-web runs with '--page none'"
+  kill -TERM "$WEB_PID"
+  wait_until refused_with 'gpurota-web does not run'
+  # One that was built without the page says so to the daemon.
+  python3 - "$GPUROTA_RUNTIME_DIR/control.sock" >unbuilt 2>&1 3>&- <<'END' &
+import json, socket, sys
+daemon = socket.socket(socket.AF_UNIX)
+daemon.connect(sys.argv[1])
+call = {"method": "dev.gpurota.ServeWeb", "parameters": {"url": "no-page:not-built"}, "more": True}
+daemon.sendall(json.dumps(call).encode() + b"\0")
+while daemon.recv(65536):
+    pass
+END
+  local unbuilt=$!
+  wait_until refused_with 'gpurota-web runs, but was built without the page'
+  kill "$unbuilt"
+  wait_until refused_with 'gpurota-web does not run'
+  printf '[web]\nsign_in = false\n' >gpurota.toml
+  gpurota reload
+  refused_with 'this site lets nobody sign in at the web page'
+  [[ $output == *'an administrator can allow it (web.sign_in in gpurota.toml(5))'* ]]
+  kill_daemon
+  refused_with 'no gpurotad is running at'
+}
+
+@test "a gpurota-web whose user may not sign people in is named" {
+  if [ "$(id -u)" != 0 ]; then skip "needs root: it is about other users"; fi
+  chmod 755 . run
+  # Without a shell around it, which would be killed in its place.
+  local as_games=(setpriv --reuid 5 --regid 60 --clear-groups)
+  in_background web "${as_games[@]}" gpurota-web --listen 127.0.0.1:0
+  wait_until says web 'listens on'
+  if says web 'built without the page'; then skip "gpurota-web was built without the page"; fi
+  wait_until refused_for_games
+  # Without a page it asks for nothing that is refused.
+  kill -TERM "$BACKGROUND_PID"
+  in_background metrics "${as_games[@]}" gpurota-web --listen 127.0.0.1:0 --page none
+  wait_until says metrics 'listens on'
+  wait_until refused_for_nobody
+  lacks 'nobody can sign in' metrics
+  # A user who may not use gpurota is told who may.
+  chmod 700 run
+  run -1 as_games gpurota web
+  [[ $output == *'no access to'* ]]
+}
+refused_for_games() {
+  run -1 gpurota web
+  [[ $output == *"runs as user 'games', who may not sign people in: only root, "*"'gpurota-web'"* ]]
+}
+refused_for_nobody() { run -1 gpurota web && [[ $output == *'gpurota-web does not run'* ]]; }
+
+@test "where no browser is opened it says why, and the link is good all the same" {
+  start_web
+  mkdir -m 700 mine
+  # said_of [VARIABLE=VALUE]…: to somebody without ssh and without a display, but for these.
+  local nowhere=(env -u SSH_CONNECTION -u DISPLAY -u WAYLAND_DISPLAY -u XDG_RUNTIME_DIR)
+  said_of() {
+    "${nowhere[@]}" "$@" gpurota web >the_link 2>said
+    grep -q '#sign-in=' the_link
+    cat said
+  }
+  says_why() { grep -q "^gpurota: no browser was opened: $1.*; open the link yourself$" said; }
+  said_of
+  says_why 'there is no display here'
+  said_of DISPLAY=:7
+  says_why 'XDG_RUNTIME_DIR is not set'
+  said_of DISPLAY=:7 XDG_RUNTIME_DIR="$PWD/nowhere"
+  says_why '.*nowhere'
+  local programs
+  programs=$(dirname "$(command -v gpurota)")
+  mkdir none
+  said_of DISPLAY=:7 XDG_RUNTIME_DIR="$PWD/mine" PATH="$programs:$PWD/none"
+  says_why 'xdg-open is not installed'
+  mkdir opener
+  printf '#!/bin/sh\nexit 3\n' >opener/xdg-open
+  chmod 755 opener/xdg-open
+  said_of DISPLAY=:7 XDG_RUNTIME_DIR="$PWD/mine" PATH="$PWD/opener:$PATH"
+  says_why 'xdg-open found no browser'
+  printf '#!/bin/sh\nexit 4\n' >opener/xdg-open
+  said_of DISPLAY=:7 XDG_RUNTIME_DIR="$PWD/mine" PATH="$PWD/opener:$PATH"
+  says_why 'xdg-open failed (exit code 4)'
+  # shellcheck disable=SC2016 # the script's own
+  printf '#!/bin/sh\ncp "$1" %s/opened\n' "$PWD" >opener/xdg-open
+  said_of WAYLAND_DISPLAY=w XDG_RUNTIME_DIR="$PWD/mine" PATH="$PWD/opener:$PATH"
+  [ ! -s said ]
+  grep -qF "$(head -n 1 the_link)" opened
+  # By ssh the browser is elsewhere; whoever asks for no browser, or for quiet, is told nothing.
+  env -u DISPLAY SSH_CONNECTION='192.0.2.1 1 192.0.2.2 22' gpurota web >the_link 2>said
+  [ ! -s said ]
+  grep -q '^You are here by ssh. On your own computer, first: ssh -N -L ' the_link
+  "${nowhere[@]}" gpurota web --no-open 2>said
+  [ ! -s said ]
+  "${nowhere[@]}" gpurota web --quiet 2>said
+  [ ! -s said ]
+}
+
 @test "other sites, other names and half a session get nothing" {
   start_web
   sign_in jar

@@ -80,4 +80,12 @@ tl::expected<std::string, LookupError> find_command(const std::string& name, con
                   shown)});
 }
 
+std::string beside_us(const std::string& program) {
+  std::string path(4096, '\0');
+  const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
+  if (length <= 0) return {};
+  path.resize(static_cast<std::size_t>(length));
+  return path.substr(0, path.rfind('/') + 1) + program;
+}
+
 }  // namespace gpurota::cli

@@ -16,4 +16,7 @@ struct LookupError {
 // of `path` ($PATH; nullptr: unset).
 tl::expected<std::string, LookupError> find_command(const std::string& name, const char* path);
 
+// The path that a program beside this one has; empty: this one's own cannot be told.
+std::string beside_us(const std::string& program);
+
 }  // namespace gpurota::cli

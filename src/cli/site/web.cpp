@@ -4,19 +4,23 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/run/lookup.h"
 #include "cli/text/output.h"
 #include "cli/text/time_text.h"
 #include "proto/codec.h"
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace gpurota::cli {
@@ -40,11 +44,13 @@ bool is_loopback(std::string_view authority) {
          authority.starts_with("[::1]");
 }
 
-// Of a page that only this machine can reach, to somebody who sits at another.
+// For a user who sits at another machine, from which a page on a loopback address is not reached.
 std::string ssh_hint(std::string_view url) {
   const std::string_view authority = authority_of(url);
   const std::size_t colon = authority.rfind(':');
-  if (colon == authority.npos) return "";
+  if (colon == authority.npos || !is_loopback(authority)) {
+    return "You are here by ssh: open the link on your own computer.\n";
+  }
   return fmt::format(
       "You are here by ssh. On your own computer, first: ssh -N -L {}:{} {}\nthen open the link "
       "there.\n",
@@ -60,27 +66,79 @@ std::string leading_page(const std::string& url) {
       url);
 }
 
-// Whether a browser was asked to open it. Where that cannot be, the link is printed all the same.
-bool open_browser(const std::string& url) {
-  const char* const folder = std::getenv("XDG_RUNTIME_DIR");
-  const bool safe = url.find_first_of("\"<>&") == url.npos;
-  if (!folder || !safe || !(is_set("DISPLAY") || is_set("WAYLAND_DISPLAY"))) return false;
-  // That of another user, after a su: the link would be theirs.
-  if (!check_own_place(folder)) return false;
-  const std::string file = std::string(folder) + "/gpurota-web.html";
-  if (!replace_file(file, leading_page(url), 0600)) return false;
+bool is_installed(const std::string& program) {
+  const std::string beside = beside_us(program);
+  return (!beside.empty() && ::access(beside.c_str(), X_OK) == 0) ||
+         find_command(program, std::getenv("PATH")).has_value();
+}
+
+// The daemon says that gpurota-web does not run; it may not be installed either.
+int no_link(Error error) {
+  if (error.code == Code::kNotFound && !is_installed("gpurota-web")) {
+    error.message =
+        "gpurota-web, which serves the page, is not installed: install its package "
+        "(gpurota-web_*.deb of './dev package'), then 'systemctl start gpurota-web'";
+  }
+  return failed(error);
+}
+
+// How xdg-open ended. While it runs, the browser does.
+Result<void> wait_for_opener(pid_t child) {
+  constexpr int kPollMs = 20, kPolls = 75;
+  int status = 0;
+  for (int i = 0; i < kPolls; ++i) {
+    if (::waitpid(child, &status, WNOHANG) != 0) break;
+    (void)::poll(nullptr, 0, kPollMs);
+  }
+  if (!WIFEXITED(status)) return fail(Code::kIo, "xdg-open was killed");
+  if (WEXITSTATUS(status) == 0) return {};
+  constexpr int kNoBrowser = 3;  // xdg-open(1)
+  return fail(Code::kNotFound,
+              WEXITSTATUS(status) == kNoBrowser
+                  ? std::string("xdg-open found no browser")
+                  : fmt::format("xdg-open failed (exit code {})", WEXITSTATUS(status)));
+}
+
+Result<void> start_opener(std::string file) {
   posix_spawn_file_actions_t actions;
-  if (::posix_spawn_file_actions_init(&actions) != 0) return false;
+  if (::posix_spawn_file_actions_init(&actions) != 0) {
+    return fail(Code::kIo, "xdg-open cannot be started: no memory");
+  }
   for (const int fd : {0, 1, 2}) {
     (void)::posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
   }
-  std::string program = "xdg-open", argument = file;
-  char* const arguments[] = {program.data(), argument.data(), nullptr};
+  std::string program = "xdg-open";
+  char* const arguments[] = {program.data(), file.data(), nullptr};
   pid_t child = 0;
   const int error =
       ::posix_spawnp(&child, program.c_str(), &actions, nullptr, arguments, ::environ);
   (void)::posix_spawn_file_actions_destroy(&actions);
-  return error == 0;
+  if (error == ENOENT) {
+    return fail(Code::kNotFound, "xdg-open is not installed (Debian's package xdg-utils)");
+  }
+  if (error != 0) return fail_errno("xdg-open cannot be started", error);
+  return wait_for_opener(child);
+}
+
+// Asks a browser to open the link; else why none could be asked.
+Result<void> open_browser(const std::string& url) {
+  if (!is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY")) {
+    return fail(Code::kNotFound,
+                "there is no display here (neither DISPLAY nor WAYLAND_DISPLAY is set)");
+  }
+  const char* const folder = std::getenv("XDG_RUNTIME_DIR");
+  if (!folder || !*folder) {
+    return fail(Code::kNotFound,
+                "XDG_RUNTIME_DIR is not set, the folder in which the link is handed over");
+  }
+  // That of another user, after a su: the link would be theirs.
+  GPUROTA_TRY(check_own_place(folder));
+  if (url.find_first_of("\"<>&") != url.npos) {
+    return fail(Code::kInvalid, "its address has characters that a page cannot lead to");
+  }
+  const std::string file = std::string(folder) + "/gpurota-web.html";
+  GPUROTA_TRY(replace_file(file, leading_page(url), 0600));
+  return start_opener(file);
 }
 
 std::string sessions_table(const proto::ListWebSessions::Reply& reply) {
@@ -123,17 +181,22 @@ int web(const Context& context, const WebOptions& options) {
   if (options.list) return list(*connection, options.json);
   if (options.end) return end(context, *connection, *options.end);
   const auto link = connection->call(proto::MakeWebLink{});
-  if (!link) return failed(link.error());
+  if (!link) return no_link(link.error());
   const std::string url = display_text(link->url, 400);
   const bool remote = is_set("SSH_CONNECTION");
   std::string text = url + "\n";
   if (!context.quiet) {
-    if (remote && is_loopback(authority_of(url))) text += ssh_hint(url);
+    if (remote) text += ssh_hint(url);
     text += fmt::format("It signs you in once, within {}.\n",
                         duration_text(std::chrono::seconds(link->seconds)));
   }
   const int status = shown(text);
-  if (!options.no_open && !remote) (void)open_browser(url);
+  if (options.no_open || remote) return status;
+  const auto opened = open_browser(url);
+  if (!opened && !context.quiet) {
+    complain(display_lines("no browser was opened: " + opened.error().message +
+                           "; open the link yourself"));
+  }
   return status;
 }
 

@@ -58,7 +58,23 @@ class LateAnswer : public AnswerStream {
 
 std::string error_text(const Error& error) { return proto::error_json(proto::wire_error(error)); }
 
-// Somebody serves the page for as long as this stream is there.
+// A gpurota-web without a page sends one of these in place of its address; the sentence is for
+// users.
+constexpr std::pair<std::string_view, const char*> kWithoutPage[] = {
+    {"no-page:not-built",
+     "gpurota-web runs, but was built without the page, so there is nothing to sign in at: install "
+     "one with the page, which './dev package' makes where npm and a network are"},
+    {"no-page:off",
+     "gpurota-web runs with '--page none', so there is no page to sign in at: an administrator can "
+     "start it with --page totals, names or signed-in"}};
+const char* why_without_page(std::string_view url) {
+  for (const auto& [word, sentence] : kWithoutPage) {
+    if (word == url) return sentence;
+  }
+  return nullptr;
+}
+
+// Somebody serves the page, or runs without one, for as long as this stream is there.
 class Serving final : public LateAnswer {
  public:
   struct Parts {
@@ -79,15 +95,21 @@ class Serving final : public LateAnswer {
     if (uid_ == 0 || uid_ == ::geteuid()) return tell(accept());
     look_up(parts_.users, uid_, [this](const Result<ports::Account>& account) {
       if (account && account->name == parts_.config.web.user) return accept();
-      log::warn("a program wants to sign people in at a web page and may not", {{"uid", uid_}});
+      if (!why_without_page(url_)) complain(account);
       return error_text(
           {Code::kDenied, 0,
            "only root and the user '" + parts_.config.web.user +
                "' may sign people in at a web page: see web.user in gpurota.toml(5)"});
     });
   }
+  void complain(const Result<ports::Account>& account) {
+    log::warn("a program wants to sign people in at a web page and may not", {{"uid", uid_}});
+    parts_.sessions.refuse_server(account ? account->name : std::to_string(uid_));
+  }
   std::string accept() {
-    server_ = parts_.sessions.add_server(uid_, url_);
+    const char* const why = why_without_page(url_);
+    server_ =
+        why ? parts_.sessions.add_server_without_page(why) : parts_.sessions.add_server(uid_, url_);
     return proto::reply_json<proto::ServeWeb>({}, true);
   }
 
@@ -157,8 +179,10 @@ std::optional<Caller> WebMethods::caller_of(const Caller& server, std::string_vi
 Outcome WebMethods::on(const Caller& caller, const proto::ServeWeb& call) {
   if (!parts_.sessions || !parts_.wake_streams)
     return refused({Code::kUnavailable, 0, kNoSessions});
-  if (!is_page_url(call.url)) {
-    return refused({Code::kInvalid, 0, "the page's address is http://HOST:PORT/ or https://…/"});
+  if (!is_page_url(call.url) && !why_without_page(call.url)) {
+    return refused({Code::kInvalid, 0,
+                    "the page's address is http://HOST:PORT/ or https://…/; without a page it is "
+                    "no-page:not-built or no-page:off"});
   }
   return streamed(needs_more(),
                   std::make_shared<Serving>(Serving::Parts{*parts_.sessions, parts_.users,

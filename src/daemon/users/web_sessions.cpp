@@ -43,8 +43,19 @@ std::uint32_t WebSessions::add_server(uid_t uid, std::string url) {
   return last_server_;
 }
 
+std::uint32_t WebSessions::add_server_without_page(std::string why) {
+  pageless_.emplace(++last_server_, std::move(why));
+  return last_server_;
+}
+
+void WebSessions::refuse_server(std::string user) {
+  refused_ = std::move(user);
+  refused_at_ = parts_.loop.now();
+}
+
 void WebSessions::remove_server(std::uint32_t server) {
   servers_.erase(server);
+  pageless_.erase(server);
   erase_those(links_, [server](const Link& link) { return link.server == server; });
   erase_those(sessions_, [server](const Entry& entry) { return entry.server == server; });
 }
@@ -67,17 +78,27 @@ Result<std::string> WebSessions::make_secret() const {
   return secret;
 }
 
+Error WebSessions::no_server() const {
+  if (!pageless_.empty()) return {Code::kUnavailable, 0, pageless_.rbegin()->second};
+  if (!refused_.empty() && parts_.loop.now() - refused_at_ < kRetries) {
+    return {Code::kUnavailable, 0,
+            fmt::format("gpurota-web runs as user '{}', who may not sign people in: only root, the "
+                        "user of gpurotad and '{}' (web.user in gpurota.toml(5)) may",
+                        refused_, parts_.config.web.user)};
+  }
+  return {Code::kNotFound, 0,
+          "gpurota-web does not run, which serves the page: start it with 'systemctl start "
+          "gpurota-web' (or 'gpurota-web', as the user of gpurotad); if it has ended, "
+          "'systemctl status gpurota-web' says why"};
+}
+
 Result<std::string> WebSessions::make_link(uid_t uid) {
   if (!parts_.config.web.sign_in) {
-    return fail(
-        Code::kDenied,
-        "this site lets nobody sign in at the web page: see web.sign_in in gpurota.toml(5)");
+    return fail(Code::kDenied,
+                "this site lets nobody sign in at the web page: an administrator can allow it "
+                "(web.sign_in in gpurota.toml(5))");
   }
-  if (servers_.empty()) {
-    return fail(
-        Code::kUnavailable,
-        "gpurota-web does not run, or may not sign people in: systemctl status gpurota-web");
-  }
+  if (servers_.empty()) return tl::unexpected(no_server());
   remove_old();
   const auto is_theirs = [uid](const auto& each) { return each.second.uid == uid; };
   if (std::count_if(links_.begin(), links_.end(), is_theirs) >=

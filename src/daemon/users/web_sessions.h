@@ -36,6 +36,8 @@ class WebSessions {
   static constexpr std::size_t kMostLinksPerUser = 4;
   static constexpr std::size_t kMostSessionsPerUser = 16;
   static constexpr std::size_t kMostOfAll = 4096;
+  static constexpr std::chrono::seconds kRetries{
+      10};                                           // a server that is refused tries again sooner
   static constexpr std::chrono::seconds kSweep{60};  // between two looks at who is still there
 
   struct Parts {
@@ -62,10 +64,15 @@ class WebSessions {
 
   // Somebody serves the page at `url` from now on, until remove_server().
   std::uint32_t add_server(uid_t uid, std::string url);
+  // A gpurota-web that runs without a page says `why`, a sentence, until remove_server().
+  std::uint32_t add_server_without_page(std::string why);
+  // A program of this user wanted to serve the page just now, and may not.
+  void refuse_server(std::string user);
   // Its links and sessions are over.
   void remove_server(std::uint32_t server);
 
   // The page, with the secret behind '#'. A user's oldest link is replaced when there are too many.
+  // kNotFound: gpurota-web does not run. kUnavailable: it runs, and nobody can sign in there.
   Result<std::string> make_link(uid_t uid);
   // Whom the link would sign in; it stays as good as it was.
   Result<uid_t> user_of_link(uid_t server, std::string_view secret);
@@ -101,6 +108,8 @@ class WebSessions {
     TimePoint begun{}, used_at{};
   };
 
+  // Why there is no server.
+  Error no_server() const;
   // The number of a link that is good and whose server this is.
   Result<std::uint32_t> find_link(uid_t server, std::string_view secret);
   std::optional<std::uint32_t> server_of(uid_t uid) const;
@@ -116,6 +125,9 @@ class WebSessions {
   std::uint32_t last_server_ = 0, last_link_ = 0;
   WebSessionId last_session_ = 0;
   std::map<std::uint32_t, Server> servers_;
+  std::map<std::uint32_t, std::string> pageless_;  // why they have no page
+  std::string refused_{};                          // the user of the last server that may not
+  TimePoint refused_at_{};
   std::map<std::uint32_t, Link> links_;
   std::map<WebSessionId, Entry> sessions_;
   std::size_t asked_ = 0;  // questions to the account database that it has not answered

@@ -75,6 +75,32 @@ TEST_F(WebSessionsTest, ALinkSignsItsUserInOnce) {
   EXPECT_THAT(again.error().message, HasSubstr("gpurota web"));
 }
 
+TEST_F(WebSessionsTest, WithoutAPageTheReasonIsTheTrueOne) {
+  const auto refusal = [this] {
+    auto refused = sessions.make_link(kAlice);
+    EXPECT_FALSE(refused);
+    return refused ? Error{} : refused.error();
+  };
+  sessions.remove_server(server);
+  EXPECT_EQ(refusal().code, Code::kNotFound);
+  EXPECT_THAT(refusal().message, HasSubstr("gpurota-web does not run"));
+  sessions.refuse_server("bob");
+  EXPECT_EQ(refusal().code, Code::kUnavailable);
+  EXPECT_THAT(refusal().message, HasSubstr("runs as user 'bob', who may not sign people in"));
+  const std::uint32_t pageless = sessions.add_server_without_page("it has no page");
+  EXPECT_EQ(refusal().message, "it has no page");
+  EXPECT_FALSE(sessions.check_server(kServer)) << "nobody signs in there";
+  sessions.remove_server(pageless);
+  loop.advance(WebSessions::kRetries);
+  EXPECT_THAT(refusal().message, HasSubstr("gpurota-web does not run")) << "bob's has ended";
+  sessions.add_server_without_page("it has no page");
+  sessions.add_server(kServer, "http://127.0.0.1:9836/");
+  EXPECT_NE(link(kAlice), "") << "one has a page";
+  config.web.sign_in = false;
+  EXPECT_EQ(refusal().code, Code::kDenied);
+  EXPECT_THAT(refusal().message, HasSubstr("lets nobody sign in"));
+}
+
 TEST_F(WebSessionsTest, WhoseALinkIsCanBeAskedBeforeItIsUsed) {
   const std::string secret = link(kAlice);
   EXPECT_EQ(sessions.user_of_link(kServer, secret).value(), kAlice);
