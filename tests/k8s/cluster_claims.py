@@ -7,8 +7,9 @@ import re
 import subprocess
 
 from cluster_pods import COMPUTE, GREEDY, Restarts, a_released_lease, two_and_a_third
-from control_plane import NODE, Answer
+from control_plane import NODE, SECOND, Answer
 from real_node import PROGRAM, say, wait_until
+from second_node import SecondNode
 
 RESOURCES = "/apis/resource.k8s.io/v1"
 TEMPLATES = RESOURCES + "/namespaces/default/resourceclaimtemplates"
@@ -27,21 +28,21 @@ def why_not(cluster):
     return None
 
 
-def devices(cluster):
-    """What the driver has published, by name."""
-    slices = cluster.ask("GET", RESOURCES + "/resourceslices")["items"]
-    return {device["name"]: device for each in slices if each["spec"]["driver"] == "gpurota.dev" and each["spec"]["nodeName"] == NODE
-            for device in each["spec"]["devices"]}
+def all_devices(cluster, node=NODE):
+    """What the driver of the node has published, by name."""
+    specs = [each["spec"] for each in cluster.ask("GET", RESOURCES + "/resourceslices")["items"]]
+    ours = [each for each in specs if (each["driver"], each["nodeName"]) == ("gpurota.dev", node)]
+    return {device["name"]: device for spec in ours for device in spec.get("devices") or []}
 
 
-def all_are_available(cluster):
-    found = devices(cluster)
+def all_are_available(cluster, node=NODE):
+    found = all_devices(cluster, node)
     return len(found) == 3 and all(each["attributes"]["available"]["bool"] for each in found.values())
 
 
-def make_template(cluster, name, capacity=None):
-    """Of claims of the class NAME.gpurota.dev."""
-    wanted = {"deviceClassName": name + ".gpurota.dev"}
+def make_template(cluster, name, capacity=None, kind=None):
+    """Of claims of the class KIND.gpurota.dev, by default that of the template's name."""
+    wanted = {"deviceClassName": (kind or name) + ".gpurota.dev"}
     if capacity:
         wanted["capacity"] = {"requests": {"memory": capacity}}
     cluster.ask("POST", TEMPLATES, {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": name},
@@ -75,7 +76,7 @@ def by_memory(cluster, pods):
 
     def add_greedy(name):
         add(name, gib=SHARE)
-    two_and_a_third(pods, add_greedy, "cannot allocate all claims", lambda: Restarts(pods, "gpurota-dra", 1, lambda: devices(cluster)))
+    two_and_a_third(pods, add_greedy, "cannot allocate all claims", lambda: Restarts(pods, "gpurota-dra", 1, lambda: all_devices(cluster)))
     a_released_lease(pods, add_greedy)
 
 
@@ -103,18 +104,52 @@ def by_whole(cluster, pods):
     pods.remove("whole")
     wait_until(lambda: "holding 100 MiB" in pods.output_of("other"), "the next program with a whole GPU")
     pods.remove("other")
+    pods.wait_leases()
+
+
+def on_two_nodes(cluster, pods):
+    """A pod goes to the node that has room, and waits while none has."""
+    second = SecondNode(cluster)
+    second.start()
+    make_template(cluster, "most", "6Gi", "memory")
+    for node in (NODE, SECOND):
+        wait_until(lambda node=node: all_are_available(cluster, node), "the devices of " + node)
+    pods.logs.append(second.outside("/var/log/pods"))
+    for template, kind in (("gpu", "exclusive"), ("most", "slice")):
+        add = claiming(pods, template)
+
+        def node_of(name):
+            wait_until(lambda: "holding 100" in pods.output_of(name), "the program of pod " + name)
+            return pods.find(name)["spec"]["nodeName"]
+        nodes = []
+        for name in ("first", "second"):
+            add(name, [PROGRAM, "hold", "100"])
+            nodes.append(node_of(name))
+        assert sorted(nodes) == [NODE, SECOND], nodes
+        leases = [pods.leases(), second.leases()]
+        assert sorted(name for each in leases for name in each) == ["first", "second"], leases
+        assert {lease["share"] for each in leases for lease in each.values()} == {kind}, leases
+        add("third", [PROGRAM, "hold", "100"])
+        pods.wait_pending("third", "0/2 nodes are available.*cannot allocate all claims")
+        pods.remove("second")
+        assert node_of("third") == nodes[1], nodes
+        say("%s: the first pod runs on %s, the second on %s, then the third" % (template, *nodes))
+        pods.remove("first", "third")
+        wait_until(lambda: not pods.leases() and not second.leases(), "the end of all leases")
 
 
 def try_all(cluster, pods):
     wait_until(lambda: all_are_available(cluster), "the devices")
-    say("gpurota-dra has published", ", ".join(sorted(devices(cluster))))
+    say("gpurota-dra has published", ", ".join(sorted(all_devices(cluster))))
     wait_until(lambda: is_refused_elsewhere(cluster), "the policy")
     by_memory(cluster, pods)
     by_turns(cluster, pods)
     by_whole(cluster, pods)
-    pods.wait_leases()
+    on_two_nodes(cluster, pods)
     wait_until(lambda: not cluster.ask("GET", RESOURCES + "/resourceclaims")["items"], "the end of all claims")
     wait_until(lambda: not glob.glob("/var/run/cdi/*gpurota*"), "the end of all descriptions for containerd")
     say("no claim is left, and no description of one on the node")
     cluster.kubectl("delete", "daemonset", "gpurota-dra", "--namespace=gpurota")
-    wait_until(lambda: not devices(cluster), "kubelet to remove what the driver had published")
+    for node in (NODE, SECOND):
+        wait_until(lambda node=node: not all_devices(cluster, node),
+                   "kubelet to remove what the driver had published of " + node)

@@ -14,24 +14,29 @@ import urllib.request
 from real_node import Machine, wait_until
 
 SERVER = "https://10.0.0.1:443"
-NODE = "node1"
+NODE, SECOND = "node1", "node2"
+ADDRESS = "10.254.0.1"
 # Each account's user for the API server, and its groups; the controllers use accounts of their own
 # beside that.
-ACCOUNTS = {"admin": ("admin", "system:masters"), "kubelet": ("system:node:" + NODE, "system:nodes"),
+ACCOUNTS = {"admin": ("admin", "system:masters"), NODE: ("system:node:" + NODE, "system:nodes"),
+            SECOND: ("system:node:" + SECOND, "system:nodes"),
             "kube-scheduler": ("system:kube-scheduler", ""), "kube-controller-manager": ("system:kube-controller-manager", "")}
 ADDRESSES = "subjectAltName=IP:10.0.0.1,IP:10.254.0.1,IP:127.0.0.1,DNS:kubernetes.default.svc"
 
 # Of 1.20 and later alike.
 KUBELET = {
     "kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1",
-    "address": "10.254.0.1", "healthzBindAddress": "127.0.0.1", "authorization": {"mode": "Webhook"},
+    "healthzBindAddress": "127.0.0.1", "authorization": {"mode": "Webhook"},
     "syncFrequency": "2s", "nodeStatusUpdateFrequency": "2s", "cgroupDriver": "cgroupfs", "cgroupRoot": "/", "kubeletCgroups": "/",
     "oomScoreAdj": 0, "failSwapOn": False, "enforceNodeAllocatable": ["none"], "makeIPTablesUtilChains": False,
     "evictionHard": {"memory.available": "1Mi"}, "imageGCHighThresholdPercent": 100}
 
-# The node's own network: pods that are not on the machine's get addresses there.
-NETWORK = {"cniVersion": "0.4.0", "name": "node", "plugins": [
-    {"type": "ptp", "ipMasq": False, "ipam": {"type": "host-local", "dataDir": "/var/lib/cni", "subnet": "10.253.0.0/24"}}]}
+
+def network(subnet):
+    """The node's own network: pods that are not on the machine's get addresses there."""
+    addresses = {"type": "host-local", "dataDir": "/var/lib/cni", "subnet": subnet}
+    return json.dumps({"cniVersion": "0.4.0", "name": "node",
+                       "plugins": [{"type": "ptp", "ipMasq": False, "ipam": addresses}]})
 
 
 def differences(minor, endpoint):
@@ -56,12 +61,12 @@ class Answer(Exception):
 class Cluster(Machine):
     def __init__(self, folder):
         super().__init__(folder)
-        said = subprocess.run(["kubelet", "--version"], capture_output=True, text=True, check=True).stdout
+        said = subprocess.run(["kube-apiserver", "--version"], capture_output=True, text=True,
+                              check=True).stdout
         self.version = re.search(r"v([0-9]+)\.([0-9]+)\S*", said)
-        self.endpoint = "unix://" + self.path("ctd.sock")
         self.minor = int(self.version.group(2))
-        self.kubelet_flags, self.kubelet_settings, self.features = differences(self.minor, self.endpoint)
-        self.write("cni/10-node.conflist", json.dumps(NETWORK))
+        *_, self.features = differences(self.minor, "")
+        self.write("cni/10-node.conflist", network("10.253.0.0/24"))
         self.make_certificates()
         self.make_accounts()
         self.context = ssl.create_default_context(cafile=self.path("ca.crt"))
@@ -127,15 +132,22 @@ class Cluster(Machine):
         assert not self.ended(), "the API server has ended"
 
     def start_kubelet(self):
-        more = {"authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True}, "x509": {"clientCAFile": self.path("ca.crt")}},
-                "featureGates": {each: True for each in self.features}}
-        self.write("kubelet.json", json.dumps({**KUBELET, **more, **self.kubelet_settings}))
-        self.spawn("kubelet", "kubelet", "--config=" + self.path("kubelet.json"), "--kubeconfig=" + self.path("kubelet.kubeconfig"),
-                   "--root-dir=/var/lib/kubelet", "--cert-dir=/var/lib/kubelet/pki", "--hostname-override=" + NODE, "--node-ip=10.254.0.1",
-                   "--v=2", *self.kubelet_flags)
+        self.start_kubelet_of(self, NODE, ADDRESS)
 
-    def is_ready(self):
-        node = self.find("/api/v1/nodes/" + NODE)
+    def start_kubelet_of(self, machine, name, address):
+        flags, settings, _ = differences(self.minor, "unix://" + machine.path("ctd.sock"))
+        who = {"anonymous": {"enabled": False}, "webhook": {"enabled": True},
+               "x509": {"clientCAFile": self.path("ca.crt")}}
+        more = {"address": address, "authentication": who,
+                "featureGates": {each: True for each in self.features}}
+        machine.write("kubelet.json", json.dumps({**KUBELET, **more, **settings}))
+        machine.spawn("kubelet", "kubelet", "--config=" + machine.path("kubelet.json"),
+                      "--kubeconfig=" + self.path(name + ".kubeconfig"),
+                      "--root-dir=/var/lib/kubelet", "--cert-dir=/var/lib/kubelet/pki",
+                      "--hostname-override=" + name, "--node-ip=" + address, "--v=2", *flags)
+
+    def is_ready(self, name=NODE):
+        node = self.find("/api/v1/nodes/" + name)
         return node and any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"]["conditions"])
 
     # The API server.

@@ -1,4 +1,5 @@
-# For kubelet.sh and cluster.sh: a node of the test's own on this machine, in namespaces (network, mounts, processes) that are gone with it.
+# For kubelet.sh, cluster.sh and random_claims.sh: a node of the test's own on this machine, in
+# namespaces (network, mounts, processes) that are gone with it.
 # Files in the places that kubelet and others insist on go to $folder/mounts. To be sourced; it
 # needs root.
 
@@ -35,7 +36,8 @@ remove_machine() {
   # Mounts of containers went with the namespace; control groups have to be empty first.
   for _ in {1..50}; do
     find /sys/fs/cgroup -depth -type d -path '*/kubepods*' -exec rmdir {} + 2>/dev/null || true
-    [ -n "$(find /sys/fs/cgroup -maxdepth 2 -type d -name kubepods)" ] || break
+    rmdir /sys/fs/cgroup/gpurota-node2 /sys/fs/cgroup/*/gpurota-node2 2>/dev/null || true
+    [ -n "$(find /sys/fs/cgroup -maxdepth 2 -name kubepods -o -name gpurota-node2)" ] || break
     sleep 0.1
   done
   for path in "${made[@]}"; do rmdir "$path" 2>/dev/null || true; done
@@ -48,20 +50,8 @@ run_inside() {
   shift
   while [ "$1" != -- ]; do variables+=("$1") && shift; done
   shift
-  # shellcheck disable=SC2016 # for the shell inside
-  local inside='
-    set -euo pipefail
-    ip link set lo up
-    for address in $ADDRESSES; do ip address add "$address/32" dev lo; done
-    ip route add default dev lo
-    mount --make-rshared /
-    for path in $PLACES; do mount --bind "$FOLDER/mounts$path" "$path"; done
-    for setting in vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops; do
-      mount --bind "$FOLDER/sysctl/${setting//\//.}" "/proc/sys/$setting"
-    done
-    exec "$@"
-  '
   env -i PATH="${PROGRAMS:+$PROGRAMS:}/usr/sbin:/usr/bin:/sbin:/bin" HOME="$folder" FOLDER="$folder" ADDRESSES="$addresses" \
     PLACES="${places[*]}" AWS_EC2_METADATA_DISABLED=true AWS_SHARED_CREDENTIALS_FILE=/dev/null "${variables[@]}" \
-    unshare --net --mount --pid --fork --kill-child --mount-proc --propagation private bash -c "$inside" inside "$@"
+    unshare --net --mount --pid --fork --kill-child --mount-proc --propagation private \
+    "${here:?}/inside_machine.sh" "$@"
 }

@@ -90,7 +90,7 @@ class Machine:
     """The node's folder and programs."""
 
     def __init__(self, folder):
-        self.folder, self.processes = folder, {}
+        self.folder, self.processes, self.inside = folder, {}, []
         for name in ("cni", "ctd"):
             os.mkdir(self.path(name), 0o700)
         self.write("containerd.toml", CONTAINERD.format(folder=folder))
@@ -108,7 +108,8 @@ class Machine:
 
     def spawn(self, name, *command):
         with open(self.path(name + ".log"), "a", encoding="utf-8") as log:
-            self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            self.processes[name] = subprocess.Popen([*self.inside, *command], stdout=log, stderr=log,
+                                                    stdin=subprocess.DEVNULL)
 
     def stop(self, name, how):
         self.processes[name].send_signal(how)
@@ -117,7 +118,7 @@ class Machine:
     def start_containerd(self):
         self.spawn("containerd", "containerd", "-c", self.path("containerd.toml"))
         wait_until(lambda: subprocess.run(self.ctr("version"), capture_output=True, check=False).returncode == 0, "containerd")
-        busybox = {"bin/busybox": shutil.which("busybox")}
+        busybox = {"bin/busybox": os.path.realpath(shutil.which("busybox"))}
         image(self.path("pause.tar"), "localhost/pause:test", ["/bin/busybox", "sleep", "2147483647"], busybox, {})
         image(self.path("usr.tar"), "localhost/usr:test", ["/bin/sh"], {}, {name: "usr/" + name for name in ("bin", "lib", "lib64", "sbin")})
         for name in ("pause.tar", "usr.tar"):
@@ -126,8 +127,9 @@ class Machine:
     def ctr(self, *words):
         return ["ctr", "-a", self.path("ctd.sock"), "-n", "k8s.io", *words]
 
-    def import_image(self, name):
-        subprocess.run(self.ctr("images", "import", self.path(name)), check=True, capture_output=True)
+    def import_image(self, name, folder=None):
+        path = os.path.join(folder or self.folder, name)
+        subprocess.run(self.ctr("images", "import", path), check=True, capture_output=True)
 
 
 def ask_daemon(path, method, **parameters):
@@ -157,9 +159,9 @@ def make_pod(name, command, resources, restart="Always", **more):
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": dict(spec, **more)}
 
 
-def logged(name, identity):
+def logged(name, identity, logs="/var/log/pods"):
     """What the program of a pod has written, in all of its starts."""
-    folder = "/var/log/pods/default_%s_%s/main" % (name, identity)
+    folder = "%s/default_%s_%s/main" % (logs, name, identity)
     text = ""
     for each in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
         with open(os.path.join(folder, each), encoding="utf-8") as file:
