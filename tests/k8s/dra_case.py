@@ -11,9 +11,12 @@ from kubelet_case import PROGRAM, KubeletCase
 class DraCase(KubeletCase):
     def setUp(self):
         super().setUp()
-        self.api = FakeApiServer(self.folder)
+        self.api = self.make_api()
         self.api.run()
         self.addCleanup(self.api.end)
+
+    def make_api(self):
+        return FakeApiServer(self.folder)
 
     def make_kubelet(self):
         os.mkdir(self.path("cdi"), 0o755)

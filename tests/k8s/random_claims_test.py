@@ -15,70 +15,12 @@ import time
 import unittest
 
 from dra_case import DraCase
-from fake_api_server import amount, config
 from fake_kubelet import wait_until
 from fake_scheduler import FakeScheduler
+from random_wishes import Wish, most_of
 
-GIB = 1 << 30
 PATIENCE = 10
 MOST_PODS = 24
-
-
-def of_class(name, memory=None, count=1):
-    wanted = {"deviceClassName": name + ".gpurota.dev", "count": count}
-    if memory:
-        wanted["capacity"] = {"requests": {"memory": "%dGi" % memory}}
-    return wanted
-
-
-class Wish:
-    """What a random pod asks for."""
-
-    def __init__(self, rng, most):
-        self.requests, self.configs, self.annotations, self.pods = [], [], {}, ("train-0",)
-        self.can_be = True
-        rng.choice((self.whole, self.memory, self.memory, self.turns, self.turns, self.parts, self.containers, self.alternatives,
-                    self.shared, self.too_much))(rng, most)
-
-    def exactly(self, **wanted):
-        self.requests += [{"name": name, "exactly": each} for name, each in wanted.items()]
-
-    def whole(self, rng, most):
-        self.exactly(gpu=of_class("gpu", most if rng.random() < 0.3 else None, rng.choice((1, 1, 1, 2, 3))))
-
-    def memory(self, rng, most):
-        self.exactly(gpu=of_class("memory", rng.choice((1, 4, 10, 20, 40, 60, most)), rng.choice((1, 1, 1, 2))))
-
-    def turns(self, rng, most):
-        self.exactly(gpu=of_class("turns", rng.choice((None, 10, 40, most)), rng.choice((1, 1, 1, 2))))
-
-    @staticmethod
-    def one(rng, most):
-        return rng.choice((of_class("gpu"), of_class("memory", rng.choice((5, 30, 70))), of_class("turns", rng.choice((None, 20, most)))))
-
-    def parts(self, rng, most):
-        self.exactly(**{"r%d" % i: self.one(rng, most) for i in range(rng.choice((2, 2, 3)))})
-        self.configs = [config("FromClaim", leasePer="request")]
-
-    def containers(self, rng, _most):
-        self.exactly(**{"container-%d-request-0" % i: of_class(rng.choice(("gpu", "turns")), count=rng.choice((1, 1, 2))) for i in range(2)})
-        self.annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
-
-    def alternatives(self, rng, most):
-        wanted = [dict(self.one(rng, most), name="a%d" % i) for i in range(3)]
-        self.requests = [{"name": "gpu", "firstAvailable": wanted}]
-
-    def shared(self, rng, most):
-        self.memory(rng, most)
-        self.pods = ("train-0", "train-1")
-
-    def too_much(self, rng, most):
-        self.exactly(gpu=of_class(rng.choice(("memory", "turns", "gpu")), most + rng.choice((20, 40, 100))))
-        self.can_be = False
-
-    def gpus(self):
-        """So many idle ones are enough."""
-        return sum(request["exactly"]["count"] if "exactly" in request else 1 for request in self.requests)
 
 
 class Pod:
@@ -103,8 +45,7 @@ class RandomClaims(DraCase):
         wait_until(lambda: len(self.device_names()) == 8, "8 GPUs")
         self.scheduler, self.threads, self.bound, self.refused = FakeScheduler(self.api), [], 0, 0
         self.addCleanup(self.join)
-        most = min(amount(device["capacity"]["memory"].get("requestPolicy", {"default": "1Ti"})["default"])
-                   for device in self.devices().values()) // GIB
+        most = most_of(self.devices())
         wishes = [(Wish(rng, most), rng.random()) for _ in range(count)]
         pods, made, began = [], 0, time.monotonic()
         while made < count or pods:
