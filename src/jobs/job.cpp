@@ -22,13 +22,15 @@ constexpr Names<EndReason, 10> kReasons = {{{EndReason::kExited, "exited"},
                                             {EndReason::kCannotStart, "cannot-start"},
                                             {EndReason::kReboot, "reboot"},
                                             {EndReason::kUnknown, "unknown"}}};
-constexpr Names<Phase, 7> kPhases = {{{Phase::kStopped, "stopped"},
+constexpr Names<Phase, 9> kPhases = {{{Phase::kStopped, "stopped"},
                                       {Phase::kWaiting, "waiting"},
                                       {Phase::kRunning, "running"},
                                       {Phase::kStopping, "stopping"},
                                       {Phase::kBackingOff, "backing-off"},
                                       {Phase::kFinished, "finished"},
-                                      {Phase::kFailed, "failed"}}};
+                                      {Phase::kFailed, "failed"},
+                                      {Phase::kChained, "chained"},
+                                      {Phase::kCancelled, "cancelled"}}};
 
 template <class Enum, std::size_t kCount>
 const char* name_of(const Names<Enum, kCount>& names, Enum value) {

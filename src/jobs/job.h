@@ -2,6 +2,7 @@
 // Plain data.
 #pragma once
 
+#include "base/bytes.h"
 #include "core/time.h"
 
 #include <chrono>
@@ -45,6 +46,8 @@ struct RunEnd {
   EndReason reason = EndReason::kUnknown;
   int code = 0;        // exit code or signal, as far as it is known
   std::string detail;  // foreign bytes perhaps; a sentence for people, or empty
+  // The most GPU memory that its lease used, all GPUs together; empty: nobody knows.
+  std::optional<Bytes> most_used{};
 
   bool is_success() const { return reason == EndReason::kExited && code == 0; }
   bool operator==(const RunEnd&) const = default;
@@ -52,8 +55,19 @@ struct RunEnd {
 
 // kWaiting: for its lease, in the queue like everybody. kBackingOff: for the time of its next
 // start. kFinished: ended and not to be started again. kFailed: the same, and not as it should
-// have.
-enum class Phase { kStopped, kWaiting, kRunning, kStopping, kBackingOff, kFinished, kFailed };
+// have. kChained: for the end of other jobs (jobs/chain.h). kCancelled: another job has ended so
+// that this one cannot start.
+enum class Phase {
+  kStopped,
+  kWaiting,
+  kRunning,
+  kStopping,
+  kBackingOff,
+  kFinished,
+  kFailed,
+  kChained,
+  kCancelled
+};
 const char* to_string(Phase phase);  // "stopped", "waiting", …: stable
 std::optional<Phase> parse_phase(std::string_view word);
 

@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <functional>
+#include <set>
 
 namespace gpurota::jobs {
 namespace {
@@ -57,8 +58,10 @@ void write_spec(Writer& out, const JobSpec& spec) {
   out.add("name", spec.name).add_all("option", spec.options).add_all("argument", spec.command);
   out.add("workdir", spec.workdir).add("restart", to_string(spec.restart));
   for (const auto& [name, value] : spec.environment) out.add("variable", name + "=" + value);
-  out.add_all("after", spec.after);
+  out.add_all("after", spec.after).add_all("after_success", spec.after_success);
+  out.add_all("after_end", spec.after_end);
   if (spec.output != Output::kFile) out.add("output", to_string(spec.output));
+  if (spec.tty) out.add("tty", "1");
 }
 
 bool take_spec(JobSpec& spec, std::string_view key, std::string& value) {
@@ -72,6 +75,12 @@ bool take_spec(JobSpec& spec, std::string_view key, std::string& value) {
     spec.workdir = std::move(value);
   else if (key == "after")
     spec.after.push_back(std::move(value));
+  else if (key == "after_success")
+    spec.after_success.push_back(std::move(value));
+  else if (key == "after_end")
+    spec.after_end.push_back(std::move(value));
+  else if (key == "tty")
+    spec.tty = value == "1";
   else if (key == "variable") {
     const auto equals = value.find('=');
     if (equals == std::string::npos) return false;
@@ -123,6 +132,15 @@ bool read_end(std::string_view text, RunEnd& end) {
   return true;
 }
 
+bool read_bytes(const std::string& text, std::optional<Bytes>& out) {
+  std::int64_t count = 0;
+  if (!read_number(text, count) || count < 0) return false;
+  out = Bytes(static_cast<std::uint64_t>(count));
+  return true;
+}
+
+std::int64_t count_of(Bytes bytes) { return static_cast<std::int64_t>(bytes.count()); }
+
 bool take_state(JobState& state, std::string_view key, std::string& value) {
   std::int64_t number = 0;
   if (key == "phase") {
@@ -159,6 +177,10 @@ bool take_state(JobState& state, std::string_view key, std::string& value) {
     state.asked = asked;
   } else if (key == "keeps_place") {
     state.keeps_place = value == "1";
+  } else if (key == "most_used") {
+    return read_bytes(value, state.most_used);
+  } else if (key == "end_most_used") {
+    return !state.history.empty() && read_bytes(value, state.history.back().most_used);
   } else if (key == "end") {
     return read_end(value, state.history.emplace_back());
   }
@@ -170,6 +192,15 @@ bool is_plain_name(std::string_view name) {
       name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
   return !name.empty() && name.size() <= 64 && strange == std::string_view::npos &&
          name.front() != '.' && name.front() != '-';
+}
+
+// A name that is there twice; null: none.
+const std::string* find_twice(const std::vector<std::string>& names) {
+  std::set<std::string_view> seen;
+  for (const std::string& name : names) {
+    if (!seen.insert(name).second) return &name;
+  }
+  return nullptr;
 }
 
 bool has_nul(const std::string& text) { return text.find('\0') != std::string::npos; }
@@ -202,10 +233,20 @@ Result<void> check_spec(const JobSpec& spec) {
                   fmt::format("'{}' is not a variable name", display_text(name, 40)));
     }
   }
-  for (const auto* words : {&spec.command, &spec.options, &spec.after}) {
+  for (const auto* words :
+       {&spec.command, &spec.options, &spec.after, &spec.after_success, &spec.after_end}) {
     for (const std::string& word : *words) {
       if (has_nul(word)) return fail(Code::kInvalid, "a job cannot contain a NUL byte");
     }
+  }
+  for (const auto* names : {&spec.after_success, &spec.after_end}) {
+    if (const std::string* const twice = find_twice(*names)) {
+      return fail(Code::kInvalid, fmt::format("job {} names {} twice: name each job once",
+                                              spec.name, display_text(*twice, 64)));
+    }
+  }
+  if (spec.tty && spec.output == Output::kJournal) {
+    return fail(Code::kInvalid, "the journal is no terminal: leave out --tty, or --output journal");
   }
   for (const std::string& option : spec.options) {
     if (option != "--" && option.rfind("--runtime-dir", 0) != 0) continue;
@@ -243,7 +284,11 @@ std::string encode(const JobState& state) {
   if (state.asked) out.add("asked_ms", count_of(*state.asked));
   if (state.keeps_place) out.add("keeps_place", "1");
   if (state.removed) out.add("removed", "1");
-  for (const RunEnd& end : state.history) out.add("end", text_of(end));
+  if (state.most_used) out.add("most_used", count_of(*state.most_used));
+  for (const RunEnd& end : state.history) {
+    out.add("end", text_of(end));
+    if (end.most_used) out.add("end_most_used", count_of(*end.most_used));
+  }
   return out.text();
 }
 

@@ -26,8 +26,10 @@ struct JobSpec {
   std::string workdir;  // absolute; empty: the owner's home
   std::vector<std::pair<std::string, std::string>> environment;
   RestartPolicy restart = RestartPolicy::kNo;
-  std::vector<std::string> after;
+  std::vector<std::string> after;                     // started after these at boot (--boot-after)
+  std::vector<std::string> after_success, after_end;  // jobs/chain.h
   Output output = Output::kFile;
+  bool tty = false;  // it prints to a terminal
   bool operator==(const JobSpec&) const = default;
 };
 

@@ -17,11 +17,20 @@ JobSpec full() {
   spec.environment = {{"TOKEN", "a=b=c"}, {"EMPTY", ""}};
   spec.restart = RestartPolicy::kOnFailure;
   spec.after = {"db", "cache"};
+  spec.after_success = {"prepare"};
+  spec.after_end = {"load", "db"};
   spec.output = Output::kJournal;
   return spec;
 }
 
 TEST(Record, OfASpecIsReadAsItWasWritten) { EXPECT_EQ(*decode_spec(encode(full())), full()); }
+
+TEST(Record, OfOneThatPrintsToATerminalIsReadAsItWasWritten) {
+  JobSpec spec = full();
+  spec.output = Output::kFile;
+  spec.tty = true;
+  EXPECT_EQ(*decode_spec(encode(spec)), spec);
+}
 
 TEST(Record, OfAStateIsReadAsItWasWritten) {
   JobState state;
@@ -35,8 +44,11 @@ TEST(Record, OfAStateIsReadAsItWasWritten) {
   state.removed = true;
   state.asking = true;
   state.brief = 3;
-  state.history = {{std::nullopt, WallTime(seconds(5)), EndReason::kCannotStart, 0, "no a.out"},
-                   {WallTime(seconds(1)), WallTime(seconds(2)), EndReason::kSignalled, 11, ""}};
+  state.most_used = mib(700);
+  state.history = {
+      {std::nullopt, WallTime(seconds(5)), EndReason::kCannotStart, 0, "no a.out"},
+      {WallTime(seconds(1)), WallTime(seconds(2)), EndReason::kSignalled, 11, "", gib(3)},
+      {WallTime(seconds(3)), WallTime(seconds(4)), EndReason::kExited, 0, ""}};
   const auto read = decode_state(encode(state));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->phase, state.phase);
@@ -49,6 +61,7 @@ TEST(Record, OfAStateIsReadAsItWasWritten) {
   EXPECT_TRUE(read->removed);
   EXPECT_TRUE(read->asking);
   EXPECT_EQ(read->brief, 3);
+  EXPECT_EQ(read->most_used, mib(700));
   EXPECT_EQ(read->history, state.history);
 }
 
@@ -66,7 +79,9 @@ TEST(Record, OfAnEarlierVersionIsRead) {
   EXPECT_EQ(spec->workdir, "/srv");
   EXPECT_EQ(spec->restart, RestartPolicy::kOnFailure);
   EXPECT_EQ(spec->environment.at(0).second, "a=b");
-  EXPECT_EQ(spec->after, std::vector<std::string>{"db"});
+  EXPECT_EQ(spec->after, std::vector<std::string>{"db"}) << "the order at boot";
+  EXPECT_TRUE(spec->after_success.empty() && spec->after_end.empty());
+  EXPECT_FALSE(spec->tty);
   EXPECT_EQ(spec->output, Output::kFile);
   const auto state = decode_state(
       "phase\0running\0failures\0002\0running_since_ns\000123000000000\0started_"
@@ -77,6 +92,7 @@ TEST(Record, OfAnEarlierVersionIsRead) {
   EXPECT_EQ(state->failures, 2);
   EXPECT_FALSE(state->asking);
   EXPECT_EQ(state->history.at(0).detail, "no a.out");
+  EXPECT_FALSE(state->most_used || state->history.at(0).most_used);
 }
 
 TEST(Record, OfOrdersAndReportsIsReadAsItWasWritten) {
@@ -105,6 +121,9 @@ TEST(Record, OfNonsenseIsAnError) {
   for (const std::string& text : {"x"s, "restart\0sometimes\0"s, "variable\0x\0"s}) {
     EXPECT_FALSE(decode_spec(encode(full()) + text));
   }
+  for (const std::string& text : {"most_used\0-1\0"s, "end_most_used\0001\0"s}) {
+    EXPECT_FALSE(decode_state(text)) << text;
+  }
 }
 
 TEST(CheckSpec, RefusesNamesThatWouldBePathsOrOptions) {
@@ -130,6 +149,20 @@ TEST(CheckSpec, RefusesWhatCouldNotBeExecuted) {
   EXPECT_FALSE(check_spec(spec));
   spec = full();
   spec.environment = {{"A", std::string(kMaxSpecBytes, 'x')}};
+  EXPECT_FALSE(check_spec(spec));
+}
+
+TEST(CheckSpec, RefusesAChainThatNamesAJobTwice) {
+  JobSpec spec = full();
+  spec.after_end = {"load", "load"};
+  EXPECT_FALSE(check_spec(spec));
+  spec.after_end = {"prepare"};
+  EXPECT_TRUE(check_spec(spec)) << "its success is its end, too";
+}
+
+TEST(CheckSpec, RefusesATerminalThatIsTheJournal) {
+  JobSpec spec = full();
+  spec.tty = true;
   EXPECT_FALSE(check_spec(spec));
 }
 

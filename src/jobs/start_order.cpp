@@ -14,7 +14,8 @@ enum class Mark { kNew, kOpen, kDone };
 // Depth first with a stack of its own: a chain may be as long as there are jobs.
 class Sorter {
  public:
-  explicit Sorter(const std::vector<Ordered>& jobs) : jobs_(jobs), marks_(jobs.size(), Mark::kNew) {
+  Sorter(const std::vector<Ordered>& jobs, const char* option)
+      : jobs_(jobs), option_(option), marks_(jobs.size(), Mark::kNew) {
     for (std::size_t i = 0; i < jobs.size(); ++i) index_.emplace(jobs[i].name, i);
   }
 
@@ -60,11 +61,12 @@ class Sorter {
       if (inside) names += display_text(jobs_[step.job].name, 60) + " after ";
     }
     return fail(Code::kInvalid,
-                fmt::format("jobs would wait for each other for ever: {}{}. Leave out one --after",
-                            names, display_text(jobs_[again].name, 60)));
+                fmt::format("jobs would wait for each other for ever: {}{}. Leave out one {}",
+                            names, display_text(jobs_[again].name, 60), option_));
   }
 
   const std::vector<Ordered>& jobs_;
+  const char* option_;
   std::vector<Mark> marks_;
   std::map<std::string, std::size_t> index_;
   std::vector<std::size_t> order_;
@@ -72,8 +74,8 @@ class Sorter {
 
 }  // namespace
 
-Result<std::vector<std::size_t>> start_order(const std::vector<Ordered>& jobs) {
-  return Sorter(jobs).sort();
+Result<std::vector<std::size_t>> start_order(const std::vector<Ordered>& jobs, const char* option) {
+  return Sorter(jobs, option).sort();
 }
 
 }  // namespace gpurota::jobs

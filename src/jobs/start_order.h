@@ -1,5 +1,5 @@
-// In which order jobs are started at boot: each after those that its --after names, else as they
-// were added. Pure.
+// An order of jobs in which each comes after those that it names, else as they were added: in which
+// they are started at boot (--boot-after), and whether a chain (chain.h) has an end. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -15,7 +15,8 @@ struct Ordered {
 };
 
 // Indices into `jobs`, which are in the order in which they were added. kInvalid, with the names in
-// their circle, where jobs wait for each other.
-Result<std::vector<std::size_t>> start_order(const std::vector<Ordered>& jobs);
+// their circle, where jobs wait for each other. `option`: by which they are named.
+Result<std::vector<std::size_t>> start_order(const std::vector<Ordered>& jobs,
+                                             const char* option = "--boot-after");
 
 }  // namespace gpurota::jobs

@@ -30,6 +30,9 @@ TEST(StartOrder, OfACircleIsRefusedWithItsNames) {
   ASSERT_FALSE(order);
   EXPECT_THAT(order.error().message, HasSubstr("a after b after c after a"));
   EXPECT_FALSE(start_order({{"a", {"a"}}}));
+  EXPECT_THAT(order.error().message, HasSubstr("Leave out one --boot-after"));
+  EXPECT_THAT(start_order({{"a", {"a"}}}, "--after-end").error().message,
+              HasSubstr("Leave out one --after-end"));
 }
 
 TEST(StartOrder, OfALongChainNeedsNoDeepStack) {

@@ -26,13 +26,15 @@ void Supervision::settle(Phase phase) {
   state_.end_detail.clear();
   state_.start_again = false;
   state_.asking = false;
+  state_.most_used.reset();
   due_.reset();
   killed_ = false;
 }
 
-Actions Supervision::start(Moment) {
+Actions Supervision::start(Moment, bool chained) {
   if (state_.removed) return {};
   switch (state_.phase) {
+    case Phase::kChained:
     case Phase::kWaiting:
     case Phase::kRunning:
       return {};
@@ -43,11 +45,14 @@ Actions Supervision::start(Moment) {
     case Phase::kBackingOff:
     case Phase::kFinished:
     case Phase::kFailed:
+    case Phase::kCancelled:
       break;
   }
   state_.failures = state_.brief = 0;
   state_.keeps_place = false;
-  return request();
+  if (!chained) return request();
+  settle(Phase::kChained);
+  return {};
 }
 
 Actions Supervision::stop(Moment now, std::string by) {
@@ -72,6 +77,8 @@ Actions Supervision::stop(Moment now, std::string by) {
     case Phase::kBackingOff:
     case Phase::kFinished:
     case Phase::kFailed:
+    case Phase::kChained:
+    case Phase::kCancelled:
       break;
   }
   settle(Phase::kStopped);
@@ -79,8 +86,8 @@ Actions Supervision::stop(Moment now, std::string by) {
   return {};
 }
 
-Actions Supervision::restart(Moment now, const std::string& by) {
-  if (state_.phase != Phase::kRunning || state_.removed) return start(now);
+Actions Supervision::restart(Moment now, const std::string& by, bool chained) {
+  if (state_.phase != Phase::kRunning || state_.removed) return start(now, chained);
   (void)end_run(now, EndReason::kStopped, "to be restarted" + (by.empty() ? by : " " + by));
   state_.start_again = true;
   return {Action::kTerminate};
@@ -89,6 +96,22 @@ Actions Supervision::restart(Moment now, const std::string& by) {
 Actions Supervision::remove(Moment now, std::string by) {
   state_.removed = true;
   return stop(now, std::move(by));
+}
+
+Actions Supervision::on_chain_met() {
+  if (state_.phase != Phase::kChained) return {};
+  return request();
+}
+
+void Supervision::on_chain_broken(std::string why) {
+  if (state_.phase != Phase::kChained) return;
+  settle(Phase::kCancelled);
+  state_.end_detail = std::move(why);
+}
+
+void Supervision::on_use(Bytes used) {
+  const bool is_on = state_.phase == Phase::kRunning || state_.phase == Phase::kStopping;
+  if (is_on) state_.most_used = std::max(state_.most_used.value_or(Bytes(0)), used);
 }
 
 Actions Supervision::on_lease(Moment now) {
@@ -168,6 +191,7 @@ std::optional<TimePoint> Supervision::next_time() const {
 }
 
 void Supervision::remember(RunEnd end) {
+  end.most_used = state_.most_used;
   state_.history.push_back(std::move(end));
   if (state_.history.size() > kMaxHistory) state_.history.erase(state_.history.begin());
 }
@@ -227,6 +251,8 @@ Actions Supervision::on_adopted(Moment now) {
     case Phase::kStopped:
     case Phase::kFinished:
     case Phase::kFailed:
+    case Phase::kChained:
+    case Phase::kCancelled:
       break;
   }
   return {};
@@ -257,6 +283,8 @@ Actions Supervision::on_boot(Moment now) {
     case Phase::kStopped:
     case Phase::kFinished:
     case Phase::kFailed:
+    case Phase::kChained:
+    case Phase::kCancelled:
       return {};
   }
   state_.failures = state_.brief = 0;

@@ -5,6 +5,9 @@
 //                                        │                └→ finished, failed (not started again)
 //                                        └─stop, timeout, over limit→ stopping ─ends→ …
 //
+// A job that waits for the end of others (jobs/chain.h) is chained until they have ended; then it
+// waits, or is cancelled.
+//
 // A run that we end is sent TERM, and KILL when its grace is over; one whose lease ends (its time
 // is over, it was released, it held more than its limit) is ended by that, and KILL is for what is
 // left. Its reason is kept, whatever code it then exits with. `stop` is remembered: neither a
@@ -42,9 +45,10 @@ struct JobState {
   // When the run that is on, or waits, was asked for; kept by one that has left for a booking.
   std::optional<WallTime> asked{};
   bool keeps_place = false;
-  bool start_again = false;     // kStopping: `restart`, or `start` meanwhile
-  bool removed = false;         // it goes as soon as its run is over
-  std::vector<RunEnd> history;  // the newest last; at most kMaxHistory
+  std::optional<Bytes> most_used{};  // by the lease of the run that is on, as in RunEnd
+  bool start_again = false;          // kStopping: `restart`, or `start` meanwhile
+  bool removed = false;              // it goes as soon as its run is over
+  std::vector<RunEnd> history;       // the newest last; at most kMaxHistory
 };
 
 class Supervision {
@@ -66,11 +70,18 @@ class Supervision {
   void set_policy(Policy policy) { policy_ = policy; }
 
   // `by`: who does it, where that is not the owner: "by root (administrator): \"new fan\"".
-  Actions start(Moment now);
+  // `chained`: jobs that have to end before it have not.
+  Actions start(Moment now, bool chained = false);
   Actions stop(Moment now, std::string by = {});
-  Actions restart(Moment now, const std::string& by = {});
+  Actions restart(Moment now, const std::string& by = {}, bool chained = false);
   // Stopped, and never started again; the job is to be dropped when there is no run of it any more.
   Actions remove(Moment now, std::string by = {});
+
+  // Of a chained one: what it waits for has ended as it should, or has not.
+  Actions on_chain_met();
+  void on_chain_broken(std::string why);
+  // So much its lease uses now. Not stored by itself.
+  void on_use(Bytes used);
 
   Actions on_lease(Moment now);
   Actions on_cannot_start(Moment now, std::string why);

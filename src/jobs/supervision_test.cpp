@@ -40,6 +40,71 @@ TEST(Supervision, OfACommandThatEndsWellIsFinishedAndHasItsLeaseBack) {
   EXPECT_FALSE(job.next_time());
 }
 
+Supervision chained(Clock& clock, Policy policy = {}) {
+  Supervision job(policy);
+  EXPECT_THAT(job.start(clock.now, true), IsEmpty());
+  EXPECT_EQ(job.state().phase, Phase::kChained);
+  return job;
+}
+
+TEST(Supervision, OfAChainedOneAsksWhenWhatIsBeforeItHasEnded) {
+  Clock clock;
+  Supervision job = chained(clock);
+  EXPECT_FALSE(job.next_time());
+  EXPECT_THAT(job.start(clock.now), IsEmpty()) << "it is not started past its chain";
+  EXPECT_EQ(job.state().phase, Phase::kChained);
+  EXPECT_THAT(job.on_chain_met(), ElementsAre(Action::kRequestLease));
+  EXPECT_EQ(job.state().phase, Phase::kWaiting);
+  EXPECT_THAT(job.on_chain_met(), IsEmpty()) << "once";
+}
+
+TEST(Supervision, OfAChainedOneIsCancelledWithTheReasonAndCanBeStartedAgain) {
+  Clock clock;
+  Supervision job = chained(clock, {RestartPolicy::kAlways});
+  job.on_chain_broken("prepare was cancelled");
+  EXPECT_EQ(job.state().phase, Phase::kCancelled);
+  EXPECT_EQ(job.state().end_detail, "prepare was cancelled");
+  EXPECT_TRUE(job.state().history.empty()) << "it never ran";
+  EXPECT_THAT(job.on_boot(clock.now), IsEmpty());
+  EXPECT_THAT(job.start(clock.now), ElementsAre(Action::kRequestLease));
+  EXPECT_EQ(job.state().end_detail, "");
+}
+
+TEST(Supervision, OfAChainedOneStaysSoOverABootAndANewDaemon) {
+  Clock clock;
+  Supervision job(Policy{}, chained(clock).state());
+  EXPECT_THAT(job.on_adopted(clock.now), IsEmpty());
+  EXPECT_THAT(job.on_boot(clock.now), IsEmpty());
+  EXPECT_EQ(job.state().phase, Phase::kChained);
+}
+
+TEST(Supervision, OfAChainedOneIsStoppedWithoutARequest) {
+  Clock clock;
+  Supervision job = chained(clock);
+  EXPECT_THAT(job.stop(clock.now, "by root"), IsEmpty());
+  EXPECT_EQ(job.state().phase, Phase::kStopped);
+  EXPECT_EQ(job.state().end_detail, "by root");
+}
+
+TEST(Supervision, KeepsTheMostThatEachRunUsed) {
+  Clock clock;
+  Supervision job = running(clock, {RestartPolicy::kOnFailure});
+  job.on_use(mib(100));
+  job.on_use(mib(300));
+  job.on_use(mib(200));
+  EXPECT_EQ(job.state().most_used, mib(300));
+  (void)job.on_exit(clock.after(seconds(1)), 3, false);
+  EXPECT_FALSE(job.state().most_used) << "of the run that is on";
+  (void)job.on_time(clock.after(hours(1)));
+  (void)job.on_lease(clock.now);
+  (void)job.on_exit(clock.after(seconds(1)), 0, false);
+  ASSERT_EQ(job.state().history.size(), 2U);
+  EXPECT_EQ(job.state().history[0].most_used, mib(300));
+  EXPECT_FALSE(job.state().history[1].most_used) << "nobody knows";
+  job.on_use(mib(100));
+  EXPECT_FALSE(job.state().most_used) << "what is left of a run that is over";
+}
+
 TEST(Supervision, DoesNotRestartUnlessAskedTo) {
   Clock clock;
   Supervision job = running(clock, {});
