@@ -21,9 +21,11 @@
 #include <grp.h>
 #include <pwd.h>
 #include <shadow.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
 namespace gpurota::keeper {
@@ -101,8 +103,11 @@ std::vector<std::string> environment_for(const Account& account, const jobs::Kee
       {"USER", account.name},
       {"SHELL", account.shell},
       {"PATH", kLoginPath},
+      // Into a pipe Python would write nothing before it has 8 KiB.
+      {"PYTHONUNBUFFERED", "1"},
       {"GPUROTA_RUNTIME_DIR", orders.runtime_dir},
       {"GPUROTA_JOB", orders.spec.name}};
+  if (orders.spec.tty) variables.emplace_back("TERM", "xterm-256color");
   for (const auto& [name, value] : orders.spec.environment) {
     if (names_a_lease(name)) continue;
     const std::string& wanted = name;
@@ -133,6 +138,7 @@ struct Plan {
   bool change_user = false;
   std::vector<LoginLimit> limits;
   std::optional<std::string> journal;  // the job's name, if its output goes there
+  bool tty = false;                    // its output is a terminal
 };
 
 void write_once(const char* path, const char* text) {
@@ -178,6 +184,43 @@ void set_limits(const std::vector<LoginLimit>& limits) {
 
 constexpr const char* kEnteringWorkdir = "entering its working directory";
 
+constexpr winsize kTerminalSize = {24, 80, 0, 0};
+
+struct Pair {
+  Fd ours, its;
+};
+
+Result<Pair> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
+  return Pair{Fd(ends[0]), Fd(ends[1])};
+}
+
+// A terminal of the owner's, as a login has one. Lines arrive as they are written ("\n"), and
+// nothing is echoed, as nobody types there.
+Result<Pair> make_terminal(const Account& account) {
+  Pair pair{Fd(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)), Fd()};
+  char name[64];
+  if (!pair.ours || ::grantpt(pair.ours.get()) != 0 || ::unlockpt(pair.ours.get()) != 0 ||
+      ::ptsname_r(pair.ours.get(), name, sizeof name) != 0) {
+    return fail_errno("cannot make a terminal", errno);
+  }
+  pair.its = Fd(::open(name, O_RDWR | O_NOCTTY | O_CLOEXEC));
+  termios modes = {};
+  if (!pair.its || ::tcgetattr(pair.its.get(), &modes) != 0) {
+    return fail_errno("cannot open a terminal", errno);
+  }
+  modes.c_oflag &= ~static_cast<tcflag_t>(OPOST);
+  modes.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+  if (::tcsetattr(pair.its.get(), TCSANOW, &modes) != 0 ||
+      ::ioctl(pair.its.get(), TIOCSWINSZ, &kTerminalSize) != 0) {
+    return fail_errno("cannot set a terminal", errno);
+  }
+  // So that the job can open it by its name. A daemon that is not root has made it as its owner.
+  (void)!::fchown(pair.its.get(), account.uid, static_cast<gid_t>(-1));
+  return pair;
+}
+
 // In the child, until it executes. Returns what failed; errno says how.
 const char* become(const Plan& plan, int output, pid_t keeper) {
   forget_our_limits();
@@ -186,6 +229,7 @@ const char* become(const Plan& plan, int output, pid_t keeper) {
   if (::dup2(output, 1) < 0 || ::dup2(output, 2) < 0) return "connecting its output";
   if (nothing > 2) (void)::close(nothing);
   if (::setsid() < 0) return "making a session";
+  if (plan.tty && ::ioctl(1, TIOCSCTTY, 0) != 0) return "taking its terminal";
   set_limits(plan.limits);
   if (plan.change_user) {
     const Account& account = plan.account;
@@ -223,6 +267,7 @@ Result<Command> start_command(const jobs::KeeperOrders& orders) {
   // One that is not root's has them from its own login.
   if (::geteuid() == 0) plan.limits = limits_of(plan.account);
   if (orders.spec.output == jobs::Output::kJournal) plan.journal = orders.spec.name;
+  plan.tty = orders.spec.tty;
   plan.workdir = orders.spec.workdir.empty() ? plan.account.home : orders.spec.workdir;
   std::vector<std::string> words = {"gpurota", "run"};
   words.insert(words.end(), orders.spec.options.begin(), orders.spec.options.end());
@@ -232,27 +277,23 @@ Result<Command> start_command(const jobs::KeeperOrders& orders) {
   plan.argv = pointers(words);
   plan.environment = pointers(environment);
 
-  int output[2], trouble[2];
-  if (::pipe2(output, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
-  Command command{0, Fd(output[0])};
-  const Fd output_end(output[1]);
-  if (::pipe2(trouble, O_CLOEXEC) != 0) return fail_errno("cannot make a pipe", errno);
-  const Fd trouble_read(trouble[0]);
-  Fd trouble_end(trouble[1]);
+  GPUROTA_ASSIGN_OR_RETURN(Pair output, plan.tty ? make_terminal(plan.account) : make_pipe());
+  GPUROTA_ASSIGN_OR_RETURN(Pair trouble, make_pipe());
+  Command command{0, std::move(output.ours)};
   const pid_t keeper = ::getpid();
   command.pid = ::fork();
   if (command.pid < 0) return fail_errno("cannot fork", errno);
   if (command.pid == 0) {
     Failure failure = {};
-    const char* what = become(plan, output_end.get(), keeper);
+    const char* what = become(plan, output.its.get(), keeper);
     failure.error = errno;
     (void)std::strncpy(failure.what, what, sizeof failure.what - 1);
-    (void)!::write(trouble_end.get(), &failure, sizeof failure);
+    (void)!::write(trouble.its.get(), &failure, sizeof failure);
     ::_exit(127);
   }
-  trouble_end.reset();
+  trouble.its.reset();
   Failure failure = {};
-  if (::read(trouble_read.get(), &failure, sizeof failure) == sizeof failure) {
+  if (::read(trouble.ours.get(), &failure, sizeof failure) == sizeof failure) {
     if (std::strcmp(failure.what, kEnteringWorkdir) != 0) {
       return fail_errno(std::string(failure.what) + " failed", failure.error);
     }

@@ -117,6 +117,30 @@ TEST_F(KeeperTest, GivesItACleanEnvironmentAndWhatWasAskedFor) {
   EXPECT_THAT(log(), Not(HasSubstr("SECRET")));
 }
 
+TEST_F(KeeperTest, PythonDoesNotKeepItsLinesBackUnlessTheOwnerSaysSo) {
+  (void)run({"sh", "-c", "echo \"[$PYTHONUNBUFFERED]\""});
+  EXPECT_EQ(log(), "[1]\n");
+  orders_.spec.environment = {{"PYTHONUNBUFFERED", ""}};
+  (void)run({"sh", "-c", "echo \"[$PYTHONUNBUFFERED]\""});
+  EXPECT_EQ(log(), "[1]\n[]\n");
+}
+
+TEST_F(KeeperTest, GivesItATerminalWhoseLinesArriveAsTheyAreWritten) {
+  orders_.spec.tty = true;
+  const auto report = run({"sh", "-c",
+                           "test -t 1 && test -t 2 && test ! -t 0 && echo \"$TERM\" && "
+                           "stty size </dev/tty; cat; printf 'no line end' >/dev/tty; exit 5"});
+  EXPECT_EQ(report.code, 5);
+  EXPECT_EQ(log(), "xterm-256color\n24 80\nno line end");
+}
+
+TEST_F(KeeperTest, AllThatItPrintsToATerminalIsKept) {
+  orders_.spec.tty = true;
+  EXPECT_EQ(run({"seq", "1", "20000"}).code, 0);
+  EXPECT_THAT(log(), ::testing::EndsWith("\n19999\n20000\n"));
+  EXPECT_EQ(log().size(), 108894U);
+}
+
 TEST_F(KeeperTest, GivesItNoLeaseOfTheShellInWhichItWasAdded) {
   orders_.spec.environment = {{"GPUROTA_LEASE", "L1"},
                               {"GPUROTA_TOKEN", "t"},
