@@ -186,7 +186,7 @@ def paragraphs(texts):
 
 def option_lines(options, says):
     for option in options:
-        yield from aligned(option.spelled(), says.get(option.name, option.help), COLUMN)
+        yield from aligned(option.spelled(), says.get(option.key, option.help), COLUMN)
 
 
 def example_lines(examples):
@@ -535,8 +535,8 @@ def man_options(line):
         takers = line.takers(option)
         if takers:
             text = "(%s) " % listed(["*%s*" % name for name in takers]) + text
-        says = ["With *%s*: %s." % (name, table["says"][option.name]) for name, table in line.commands.items()
-                if option.name in table.get("says", {})]
+        says = ["With *%s*: %s." % (name, table["says"][option.key]) for name, table in line.commands.items()
+                if option.key in table.get("says", {})]
         out += textwrap.wrap(marked(" ".join([text] + says)), 110, break_long_words=False, break_on_hyphens=False)
     return "\n".join("\\&" + each if each.startswith(("'",)) else each for each in out)
 

@@ -50,6 +50,7 @@ int notify(const Context& context, const NotifyOptions& options);
 int web(const Context& context, const WebOptions& options);
 int job(const Context& context, const JobOptions& options);
 int job_logs(const Context& context, const JobOptions& options);
+int job_wait(const Context& context, const JobOptions& options);
 int job_export(const Context& context, const JobOptions& options);
 int job_apply(const Context& context, const JobOptions& options);
 int filler(const Context& context, const FillerOptions& options);

@@ -141,10 +141,11 @@ struct Notify {
   std::vector<std::string> webhook_headers;     // "Authorization: Bearer …"
   std::string user = "gpurota-notify";  // who runs these programs, where the daemon is root's
   std::vector<NoticeKind> events = {
-      NoticeKind::kEndsSoon,         NoticeKind::kChanged,    NoticeKind::kReleased,
-      NoticeKind::kStopped,          NoticeKind::kFinding,    NoticeKind::kJobFailed,
-      NoticeKind::kRequestCancelled, NoticeKind::kBeginsSoon, NoticeKind::kBegun,
-      NoticeKind::kCannotBegin,      NoticeKind::kLeavesSoon};
+      NoticeKind::kEndsSoon,    NoticeKind::kChanged,      NoticeKind::kReleased,
+      NoticeKind::kStopped,     NoticeKind::kFinding,      NoticeKind::kJobFailed,
+      NoticeKind::kJobFinished, NoticeKind::kJobCancelled, NoticeKind::kRequestCancelled,
+      NoticeKind::kBeginsSoon,  NoticeKind::kBegun,        NoticeKind::kCannotBegin,
+      NoticeKind::kLeavesSoon};
   // How long before a lease ends its owner is told, longest first. Empty: never.
   std::vector<std::chrono::milliseconds> before_end = {std::chrono::minutes(5),
                                                        std::chrono::minutes(1)};

@@ -18,6 +18,10 @@ const char* to_string(NoticeKind kind) {
       return "finding";
     case NoticeKind::kJobFailed:
       return "job_failed";
+    case NoticeKind::kJobFinished:
+      return "job_finished";
+    case NoticeKind::kJobCancelled:
+      return "job_cancelled";
     case NoticeKind::kRequestCancelled:
       return "request_cancelled";
     case NoticeKind::kBeginsSoon:

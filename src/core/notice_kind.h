@@ -17,6 +17,8 @@ enum class NoticeKind {
   kStopped,           // a rule of the site has ended it: a limit, a GPU that nothing used
   kFinding,           // the watch has found something that concerns the user
   kJobFailed,         // a job has failed and is not started again
+  kJobFinished,       // a job has ended well and is not started again
+  kJobCancelled,      // a job is never started, because of how another one has ended
   kRequestCancelled,  // somebody else has taken a request out of the queue, or cancelled a booking
   kBeginsSoon,        // a booking begins soon
   kBegun,             // a booking has begun: it is a reservation now
@@ -27,10 +29,11 @@ enum class NoticeKind {
 
 // All that can be chosen; a test is always sent.
 inline constexpr std::array kNoticeKinds = {
-    NoticeKind::kEndsSoon,  NoticeKind::kExpired,          NoticeKind::kChanged,
-    NoticeKind::kReleased,  NoticeKind::kStopped,          NoticeKind::kFinding,
-    NoticeKind::kJobFailed, NoticeKind::kRequestCancelled, NoticeKind::kBeginsSoon,
-    NoticeKind::kBegun,     NoticeKind::kCannotBegin,      NoticeKind::kLeavesSoon};
+    NoticeKind::kEndsSoon,         NoticeKind::kExpired,     NoticeKind::kChanged,
+    NoticeKind::kReleased,         NoticeKind::kStopped,     NoticeKind::kFinding,
+    NoticeKind::kJobFailed,        NoticeKind::kJobFinished, NoticeKind::kJobCancelled,
+    NoticeKind::kRequestCancelled, NoticeKind::kBeginsSoon,  NoticeKind::kBegun,
+    NoticeKind::kCannotBegin,      NoticeKind::kLeavesSoon};
 inline constexpr std::size_t kNoticeKindCount = kNoticeKinds.size() + 1;
 
 // "ends_soon", "job_failed", …: stable.

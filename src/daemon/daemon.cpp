@@ -259,8 +259,8 @@ Jobs::Parts Daemon::jobs_parts() {
           .wall_clock = world_.wall_clock,
           .grace = [this] { return Duration(config_.grace); },
           .directory = places_.jobs,
-          .on_failed = [this](uid_t owner, const std::string& job,
-                              const std::string& why) { notices_.on_job_failed(owner, job, why); }};
+          .on_end = [this](uid_t owner, NoticeKind kind, const std::string& job,
+                           const std::string& why) { notices_.on_job_end(owner, kind, job, why); }};
 }
 
 Fillers::Parts Daemon::fillers_parts() {
@@ -338,6 +338,7 @@ SampleHandler::Parts Daemon::sample_handler_parts() {
           .limits = limits_,
           .watch = watch_,
           .fillers = fillers_,
+          .jobs = jobs_,
           .answers = answers_,
           .series = series_,
           .on_sample = [this] { control_.on_sample(); }};

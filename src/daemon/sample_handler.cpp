@@ -134,6 +134,7 @@ void SampleHandler::on_sample(GpuSample sample, TimePoint taken) {
   auto loads = lease_loads(*entry, parts_.leases.entries(), shares.owners);
   parts_.recorder.on_use(gpu, shares.used, loads);
   parts_.series.on_sample(gpu, shares.used, std::move(loads));
+  parts_.jobs.on_use(gpu, shares.used);
   // The parents of MIG instances list the processes of all of them: those are looked at there.
   if (!entry->info.mig_enabled) parts_.watch.on_sample(look);
   // Last: what is found is told of leases that are still there.

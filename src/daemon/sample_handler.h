@@ -12,6 +12,7 @@
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/queue.h"
 #include "daemon/supervised/fillers.h"
+#include "daemon/supervised/jobs.h"
 #include "daemon/tenants/limit_keeper.h"
 #include "daemon/tenants/swap_tenants.h"
 #include "daemon/tenants/tenant_server.h"
@@ -45,6 +46,7 @@ class SampleHandler final : public SampleListener {
     LimitKeeper& limits;
     WatchKeeper& watch;
     Fillers& fillers;
+    Jobs& jobs;
     SharedAnswers& answers;
     SeriesKeeper& series;
     std::function<void()> on_sample;  // called before the sample is handled

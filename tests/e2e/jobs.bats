@@ -142,7 +142,7 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   cd "$E2E_DIR"
   run -2 gpurota job add x --memory nonsense -- true
   [[ "$output" == *--memory* ]]
-  run -1 gpurota job add x --after x -- true
+  run -1 gpurota job add x --boot-after x -- true
   [[ "$output" == *'wait for each other'* ]]
   run -1 gpurota job add x --filler -- true
   [[ "$output" == *"'gpurota filler add'"* ]]
@@ -192,7 +192,7 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   [[ "$output" == 'added job whole: in the queue, position 1: 0 of 2 GPUs are free for it; '* ]]
   # A command that another job is to make is not checked beforehand, and the job is not said to run
   # either.
-  run -1 gpurota job add later --memory 1G --after web -- ./made-by-web
+  run -1 gpurota job add later --memory 1G --boot-after web -- ./made-by-web
   [[ "$output" == *'added job later, which cannot start: '*'./made-by-web'*'(gpurota job show later)' ]]
 }
 

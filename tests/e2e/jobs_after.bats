@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Jobs: which is started after which (--after).
+# Jobs: which is started after which at boot (--boot-after).
 
 # shellcheck disable=SC2154 # machine is of job_helpers
 load helpers
@@ -9,19 +9,19 @@ load job_helpers
 after() { gpurota job show "$1" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["jobs"][0]["after"])'; }
 no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
 
-@test "a name in --after must be that of a job of one's own, also in update" {
-  run -1 gpurota job add web --memory 1G --after db -- true
-  [[ "$output" == *'job web is to be started after db (--after), but there is no such job'* ]]
+@test "a name in --boot-after must be that of a job of one's own, also in update" {
+  run -1 gpurota job add web --memory 1G --boot-after db -- true
+  [[ "$output" == *'job web is to be started after db (--boot-after), but there is no such job'* ]]
   no_job web
   add db --memory 1G -- sleep 600
-  add web --memory 1G --after db -- sleep 600
+  add web --memory 1G --boot-after db -- sleep 600
   [ "$(after web)" = "['db']" ]
-  run -1 gpurota job update web --after cache
+  run -1 gpurota job update web --boot-after cache
   [[ "$output" == *'there is no such job'* ]]
-  run -1 gpurota job update db --after web
+  run -1 gpurota job update db --boot-after web
   [[ "$output" == *'wait for each other'* ]]
   [ "$(after db)" = "[]" ]
-  gpurota job update web --after ''
+  gpurota job update web --boot-after ''
   [ "$(after web)" = "[]" ]
 }
 
@@ -29,18 +29,18 @@ no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
   chmod 755 . run
   add db --memory 1G -- sleep 600
-  run -1 as_nobody gpurota job add web --workdir / --memory 1G --after db -- true
+  run -1 as_nobody gpurota job add web --workdir / --memory 1G --boot-after db -- true
   [[ "$output" == *'there is no such job'* ]]
 }
 
 @test "one that others name is removed with --force, and they name it no more, also for the next daemon" {
   add db --memory 1G -- true
   add cache --memory 1G -- true
-  add web --memory 1G --after db --after cache -- sleep 600
-  add api --memory 1G --after db -- sleep 600
+  add web --memory 1G --boot-after db --boot-after cache -- sleep 600
+  add api --memory 1G --boot-after db -- sleep 600
   wait_until in_state db finished
   run -1 gpurota job remove db
-  [[ "$output" == *'other jobs start after db (--after): web, api.'*'remove --force db'* ]]
+  [[ "$output" == *'other jobs start after db: web, api.'*'remove --force db'* ]]
   in_state db finished
   gpurota job remove --force db
   wait_until no_job db
@@ -59,7 +59,7 @@ no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
 name = "web"
 command = ["sleep", "600"]
 options = ["--memory", "1G"]
-after = ["db"]
+boot_after = ["db"]
 
 [[job]]
 name = "db"
@@ -73,6 +73,6 @@ TOML
   [ "$output" = $'unchanged web\nunchanged db' ]
   sed -i 's/"db"\]/"db", "nothing"]/' jobs.toml
   run -1 gpurota job apply jobs.toml
-  [[ "$output" == *'job web is to be started after nothing (--after), but there is no such job'* ]]
+  [[ "$output" == *'after nothing (--boot-after), but there is no such job'* ]]
   [ "$(after web)" = "['db']" ]
 }

@@ -86,7 +86,7 @@ load job_helpers
   job_is web 'j["restart"] == "no" and j["options"] == ["--memory", "1G"]'
   run -2 gpurota job update web --memory nonsense
   [[ "$output" == *--memory* ]]
-  run -1 gpurota job update web --after web
+  run -1 gpurota job update web --boot-after web
   [[ "$output" == *'wait for each other'* ]]
   run -2 gpurota job update web --restart daily
   run -2 gpurota job update web
@@ -106,7 +106,7 @@ load job_helpers
 @test "export and apply are each other's mirror" {
   printf 'A=x "y"\\z\n' >vars
   add db --memory 1G --restart on-failure --env-file vars -- sh -c 'echo "$A"; exec sleep 600'
-  add web --memory 1G --after db --workdir / -- sleep 600
+  add web --memory 1G --boot-after db --workdir / -- sleep 600
   gpurota job stop web
   wait_until in_state web stopped
   gpurota job export --with-secrets >jobs.toml
@@ -153,7 +153,7 @@ TOML
   run -1 gpurota job apply jobs.toml
   [[ "$output" == *'jobs.toml:8: optoins: '* ]]
   # A mistake that only the daemon can find.
-  sed -i 's/optoins.*/after = ["new"]/; 3a after = ["web"]' jobs.toml
+  sed -i 's/optoins.*/boot_after = ["new"]/; 3a boot_after = ["web"]' jobs.toml
   run -1 gpurota job apply jobs.toml
   [[ "$output" == *'wait for each other'* ]]
   gpurota job export | diff before -

@@ -155,7 +155,7 @@ PYTHON
     add "$name" --memory 1G --env E2E_DIR -- sh -c "echo $name >>'$order'; exec sleep 600"
     wait_until says order "$name"
   done
-  gpurota job update c --after b
+  gpurota job update c --boot-after b
   reboot_machine
   rm -f "$order"
   start_daemon
@@ -164,7 +164,7 @@ PYTHON
   job_is a 'j["runs"][-1]["reason"] == "reboot"'
   job_is off 'j["state"] == "stopped"'
   job_is once 'j["state"] == "finished" and len(j["runs"]) == 1'
-  # As they were added, each behind those of its --after.
+  # As they were added, each behind those of its --boot-after.
   python3 - "$E2E_DIR/gpurotad.log" <<'PYTHON'
 import re, sys
 text = open(sys.argv[1]).read()

@@ -118,7 +118,13 @@ twice() { [ "$(grep -c 'L1 ends in 3 seconds' tty)" = 2 ]; }
   gpurota release L1
   gpurota job add web -- sh -c 'exit 3'
   wait_until told 'n["what"] == "job_failed" and n["uid"] == 0 and "your job web has failed: exit status 3" in n["text"]'
-  gpurota job remove web
+  gpurota job add first -- sh -c 'while [ ! -e go ]; do sleep 0.05; done'
+  gpurota job add second --after-success first -- sh -c 'exit 4'
+  gpurota job add third --after-success second -- true
+  touch go
+  wait_until told 'n["what"] == "job_finished" and n["text"] == "your job first has finished"'
+  wait_until told 'n["what"] == "job_cancelled" and "cancelled: second has not" in n["text"]'
+  gpurota job remove web first second third
 }
 
 @test "owners of jobs and fillers are told who stopped, changed, paused or removed them, and why" {

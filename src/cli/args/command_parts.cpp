@@ -157,7 +157,7 @@ Result<Surroundings> read_surroundings(const ProgramOptions& options) {
 }
 
 int show_log(const ProgramOptions& options, std::string_view text, const char* see) {
-  if (text.empty() && see != nullptr) {
+  if (text.empty()) {
     complain(
         fmt::format("no output yet: '{} {}' shows its state", see, display_text(options.name, 64)));
   }

@@ -73,16 +73,21 @@ int list_programs(const Context& context, const ProgramOptions& options, const T
   return shown(options.json ? proto::document_json<Method>(*reply) : text(*reply));
 }
 
-// ControlJob or ControlFiller; `what`: "job", "filler".
+// ControlJob or ControlFiller; `what`: "job", "filler"; `others`: that the call names, too.
 template <class Method>
-int control_program(const Context& context, const Method& call, std::string_view what) {
+int control_program(const Context& context, const Method& call, std::string_view what,
+                    const std::vector<std::string>& others = {}) {
   const auto reply = ask_daemon(context, call);
   if (!reply) return failed(reply.error());
-  return done(context, controlled_text(what, call.action, call.name));
+  std::string text = controlled_text(what, call.action, call.name);
+  for (const std::string& other : others) {
+    text += "\n" + controlled_text(what, call.action, other);
+  }
+  return done(context, text);
 }
 
-// All of a log, or its last lines. `see`: the command that shows the state of a program without
-// output; null: say nothing of that.
+// All of a log, or its last lines. Of one without output it says so on standard error; `see`: the
+// command that shows the state of the program.
 int show_log(const ProgramOptions& options, std::string_view text, const char* see);
 
 }  // namespace gpurota::cli

@@ -48,7 +48,8 @@ Result<void> check_job(const JobOptions& job, bool dashes) {
   }
   const bool nothing = job.run_options.empty() && job.command.empty() && !job.workdir &&
                        !job.restart && !job.output && job.variables.empty() &&
-                       job.variable_files.empty() && job.after.empty();
+                       job.variable_files.empty() && job.boot_after.empty() &&
+                       job.after_success.empty() && job.after_end.empty() && !job.tty;
   if (update && nothing) {
     return fail(Code::kInvalid, "nothing to change: give options, or a command after '--'");
   }
@@ -98,15 +99,21 @@ Result<std::optional<JobOptions>> parse_definition(const std::string& action, co
                                       : name == "--user" && job.action == "update"   ? &job.user
                                       : name == "--reason" && job.action == "update" ? &job.reason
                                                                                      : nullptr;
-    Words* many = name == "--env"        ? &job.variables
-                  : name == "--env-file" ? &job.variable_files
-                  : name == "--after"    ? &job.after
-                                         : nullptr;
+    Words* many = name == "--env"             ? &job.variables
+                  : name == "--env-file"      ? &job.variable_files
+                  : name == "--boot-after"    ? &job.boot_after
+                  : name == "--after"         ? &job.boot_after
+                  : name == "--after-success" ? &job.after_success
+                  : name == "--after-end"     ? &job.after_end
+                                              : nullptr;
+    job.old_after = job.old_after || name == "--after";
     if (name == "--user" && one == nullptr) {
       return fail(Code::kInvalid, "a job belongs to whoever adds it: leave out --user");
     }
     if (name == "--quiet" || name == "-q") {
       job.quiet = true;
+    } else if (*word == "--tty" || (*word == "--no-tty" && action == "update")) {
+      job.tty = *word == "--tty";
     } else if (one != nullptr) {
       GPUROTA_ASSIGN_OR_RETURN(*one, taker.value_of(*word));
       const auto option = std::find_if(known.begin(), known.end(),
@@ -142,6 +149,7 @@ Result<std::optional<JobOptions>> parse_job(const Words& words) {
   job.force = typed.force;
   job.secrets = typed.with_secrets;
   job.follow = typed.follow;
+  GPUROTA_ASSIGN_OR_RETURN(job.most_wait, time_of("--timeout", typed.most_wait));
   if (job.name.empty() && job.action == "apply") {
     return fail(Code::kInvalid, "which file? 'gpurota job export' makes one; - is standard input");
   }

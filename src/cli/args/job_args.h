@@ -4,14 +4,15 @@
 #include "base/result.h"
 #include "cli/args/program_args.h"
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace gpurota::cli {
 
-// Actions: add, list, show, logs, update, start, stop, restart, remove, export, apply. The name of
-// apply is the file.
+// Actions: add, list, show, logs, wait, update, start, stop, restart, remove, export, apply. The
+// name of apply is the file.
 struct JobOptions : ProgramOptions {
   bool force = false;
   bool secrets = false;  // of export
@@ -19,7 +20,11 @@ struct JobOptions : ProgramOptions {
   // Of add and update:
   std::vector<std::string> run_options;  // as they were given
   std::optional<std::string> restart, output;
-  std::vector<std::string> after;
+  // Not told: empty. One that is empty names none.
+  std::vector<std::string> boot_after, after_success, after_end;
+  std::optional<bool> tty;
+  bool old_after = false;                         // --boot-after was written as --after
+  std::optional<std::chrono::seconds> most_wait;  // of wait
 };
 
 // `words`: those behind `job`. Nothing: its help is wanted.

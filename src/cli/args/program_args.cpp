@@ -64,12 +64,16 @@ Result<void> parse_named(const Vocabulary& vocabulary, const Words& words, Raw& 
   program.workdir = typed.workdir;
   program.variables = typed.env;
   program.variable_files = typed.env_file;
-  if (names.size() > 1) {
+  const CommandRow* const row = find_command(vocabulary.what + " " + action);
+  const std::size_t most = row == nullptr ? 1 : std::max<std::size_t>(row->most_words, 1);
+  if (names.size() > most) {
     return fail(Code::kInvalid,
-                fmt::format("unexpected '{}'{}", display_text(names[1], 60),
+                fmt::format("unexpected '{}'{}", display_text(names[most], 60),
                             action == "add" ? ": the command comes last, after '--'" : ""));
   }
-  if (!names.empty()) program.name = names[0];
+  if (names.empty()) return {};
+  program.name = names[0];
+  program.others.assign(names.begin() + 1, names.end());
   return {};
 }
 

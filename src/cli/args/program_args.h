@@ -14,7 +14,8 @@ namespace gpurota::cli {
 
 struct ProgramOptions {
   std::string action;
-  std::string name;  // empty: all
+  std::string name;                 // empty: all
+  std::vector<std::string> others;  // further names, where an action takes several
   std::optional<std::string> user;
   bool json = false;
   bool quiet = false;                 // said behind the action
@@ -34,7 +35,8 @@ struct Vocabulary {
 
 // The first word, one of the actions. Nothing: help is wanted.
 Result<std::optional<std::string>> parse_action(const Vocabulary& vocabulary, const Words& words);
-// `words` behind the action, up to `--`: at most one name, and the action's options. What was typed
+// `words` behind the action, up to `--`: the action's options, and as many names as the table of
+// commands says, mostly one. What was typed
 // is in `typed`, and what programs share in `program`, too.
 Result<void> parse_named(const Vocabulary& vocabulary, const Words& words, Raw& typed,
                          ProgramOptions& program);

@@ -1,6 +1,7 @@
 // `gpurota job`: asks the daemon, and shows what it says.
 #include "base/text.h"
 #include "cli/args/command_parts.h"
+#include "cli/args/option_parser.h"
 #include "cli/exit_codes.h"
 #include "cli/jobs/job_begun.h"
 #include "cli/jobs/job_update.h"
@@ -10,18 +11,38 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace gpurota::cli {
 namespace {
 
-// An empty one names none.
-std::vector<std::string> names_in(const std::vector<std::string>& after) {
-  std::vector<std::string> names;
-  std::copy_if(after.begin(), after.end(), std::back_inserter(names),
-               [](const std::string& name) { return !name.empty(); });
+// Names between commas, of repeated options alike; an empty one names none. Not said: nothing.
+std::optional<std::vector<std::string>> names_in(const std::vector<std::string>& said) {
+  if (said.empty()) return std::nullopt;
+  std::vector<std::string> names = split_commas(said);
+  std::erase(names, "");
   return names;
+}
+
+// `Call`: AddJob or UpdateJob.
+template <class Call>
+void set_what_is_before(Call& call, const JobOptions& options) {
+  if (options.old_after) {
+    complain(
+        "--after is called --boot-after now, and will be removed: it orders starts after a reboot. "
+        "To start a job when another one has ended: --after-success, --after-end");
+  }
+  call.after = names_in(options.boot_after);
+  call.after_success = names_in(options.after_success);
+  call.after_end = names_in(options.after_end);
+  call.tty = options.tty;
+}
+
+bool starts_after_others(const JobOptions& options) {
+  return !options.boot_after.empty() || !options.after_success.empty() ||
+         !options.after_end.empty();
 }
 
 Result<proto::AddJob> add_call(const JobOptions& options) {
@@ -29,7 +50,7 @@ Result<proto::AddJob> add_call(const JobOptions& options) {
   call.options = options.run_options;
   call.restart = options.restart;
   call.output = options.output;
-  if (!options.after.empty()) call.after = names_in(options.after);
+  set_what_is_before(call, options);
   GPUROTA_TRY(define(call, options));
   GPUROTA_TRY(check_text(call.options));
   return call;
@@ -38,7 +59,7 @@ Result<proto::AddJob> add_call(const JobOptions& options) {
 // What a job before it makes may not be there yet.
 Result<Begun> add_job(const Context& context, const JobOptions& options) {
   GPUROTA_ASSIGN_OR_RETURN(const proto::AddJob call, add_call(options));
-  if (options.after.empty()) {
+  if (!starts_after_others(options)) {
     GPUROTA_ASSIGN_OR_RETURN(const std::string note,
                              check_start({"job", call.command, call.workdir, call.environment}));
     if (!note.empty()) complain(note);
@@ -70,7 +91,7 @@ Result<ChangedOptions> update_call(const proto::Job& job, const JobOptions& opti
   call.restart = options.restart;
   call.output = options.output;
   if (!options.command.empty()) call.command = options.command;
-  if (!options.after.empty()) call.after = names_in(options.after);
+  set_what_is_before(call, options);
   if (options.workdir) {
     GPUROTA_ASSIGN_OR_RETURN(call.workdir, absolute_workdir(options.workdir));
   }
@@ -129,13 +150,18 @@ int job(const Context& context, const JobOptions& options) {
   if (options.action == "add") return add(context, options);
   if (options.action == "list" || options.action == "show") return list(context, options);
   if (options.action == "logs") return job_logs(context, options);
+  if (options.action == "wait") return job_wait(context, options);
   if (options.action == "update") return update(context, options);
   if (options.action == "export") return job_export(context, options);
   if (options.action == "apply") return job_apply(context, options);
-  proto::ControlJob call{options.name, options.user, options.action, {}};
+  proto::ControlJob call;
+  call.name = options.name;
+  call.user = options.user;
+  call.action = options.action;
   if (options.force) call.force = true;
+  if (!options.others.empty()) call.others = options.others;
   call.reason = sendable(options.reason, "the reason", proto::kMaxNoteBytes);
-  return control_program(context, call, "job");
+  return control_program(context, call, "job", options.others);
 }
 
 }  // namespace gpurota::cli

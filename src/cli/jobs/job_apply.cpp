@@ -66,7 +66,9 @@ Result<void> check_all(client::Connection& connection,
 Result<proto::ApplyJobs::Reply> apply(const Context& context, const std::string& path) {
   const std::string file = path == "-" ? "standard input" : path;
   GPUROTA_ASSIGN_OR_RETURN(const std::string text, read_text(path));
-  GPUROTA_ASSIGN_OR_RETURN(auto jobs, parse_job_file(text, file));
+  std::string warning;
+  GPUROTA_ASSIGN_OR_RETURN(auto jobs, parse_job_file(text, file, &warning));
+  if (!warning.empty()) complain(warning);
   GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
   GPUROTA_ASSIGN_OR_RETURN(
       const auto known, connection.call(proto::ListJobs{std::nullopt, std::to_string(::getuid())}));

@@ -47,6 +47,13 @@ Begun begun_of(const proto::Job& job, const proto::Lease* lease, WallTime now) {
     const std::string why = job.detail ? ": " + client::reason_with_remedy(job, now) : "";
     return {fmt::format("{}: in the queue, position {}{}", name, *job.position, why), false};
   }
+  if (job.state == "waiting" && (job.after_success || job.after_end) && !job.lease_id) {
+    return {fmt::format("{}: {}", name, job.detail.value_or("it waits")), false};
+  }
+  if (job.state == "cancelled") {
+    const std::string why = job.detail ? ": " + display_text(*job.detail, 400) : "";
+    return {name + ", which was cancelled" + why, true};
+  }
   if (job.state == "waiting" && job.detail) {
     return {fmt::format("{}: waits: {}", name, client::reason_text(job, now)), false};
   }

@@ -45,9 +45,9 @@ class JobReader {
   JobReader(const Value& table, const std::string& file) : table_(table), file_(file) {}
 
   Result<proto::JobDefinition> read() {
-    const std::set<std::string_view> known = {"name",        "command", "options", "workdir",
-                                              "restart",     "after",   "start",   "variables",
-                                              "environment", "output"};
+    const std::set<std::string_view> known = {
+        "name",          "command",   "options", "workdir",   "restart",     "after",  "boot_after",
+        "after_success", "after_end", "start",   "variables", "environment", "output", "tty"};
     for (const auto& [key, value] : table_.table) {
       if (!known.contains(key)) return wrong(value, key, "there is no such key");
     }
@@ -75,9 +75,12 @@ class JobReader {
       return wrong(*table_.find("output"), "output", "write file or journal");
     }
     if (!output.empty()) job.output = output;
-    GPUROTA_TRY(strings("after", job.after));
+    GPUROTA_TRY(read_what_is_before(job));
     GPUROTA_TRY(strings("variables", job.variables));
-    GPUROTA_TRY(read_start(job));
+    GPUROTA_TRY(flag("start", job.start));
+    bool tty = false;
+    GPUROTA_TRY(flag("tty", tty));
+    if (tty) job.tty = true;
     GPUROTA_TRY(read_environment(job));
     return job;
   }
@@ -109,11 +112,24 @@ class JobReader {
     for (const Value& each : value->list) GPUROTA_TRY(take(each, key, kWanted, out.emplace_back()));
     return {};
   }
-  Result<void> read_start(proto::JobDefinition& job) const {
-    const Value* const value = table_.find("start");
+  Result<void> flag(const char* key, bool& out) const {
+    const Value* const value = table_.find(key);
     if (value == nullptr) return {};
-    if (!value->is(Kind::kFlag)) return wrong(*value, "start", "write true or false");
-    job.start = value->flag;
+    if (!value->is(Kind::kFlag)) return wrong(*value, key, "write true or false");
+    out = value->flag;
+    return {};
+  }
+  Result<void> read_what_is_before(proto::JobDefinition& job) const {
+    const Value* const old = table_.find("after");
+    if (old != nullptr && table_.find("boot_after") != nullptr) {
+      return wrong(*old, "after", "it is the old name of boot_after: leave it out");
+    }
+    GPUROTA_TRY(strings(old ? "after" : "boot_after", job.after));
+    Strings success, end;
+    GPUROTA_TRY(strings("after_success", success));
+    GPUROTA_TRY(strings("after_end", end));
+    if (!success.empty()) job.after_success = std::move(success);
+    if (!end.empty()) job.after_end = std::move(end);
     return {};
   }
   Result<void> read_environment(proto::JobDefinition& job) const {
@@ -149,8 +165,11 @@ std::string job_file_text(const std::vector<proto::JobDefinition>& jobs) {
     if (!job.options.empty()) out += fmt::format("options = {}\n", listed(job.options));
     if (!job.workdir.empty()) out += fmt::format("workdir = {}\n", toml_string(job.workdir));
     if (job.restart != "no") out += fmt::format("restart = {}\n", toml_string(job.restart));
-    if (!job.after.empty()) out += fmt::format("after = {}\n", listed(job.after));
+    if (job.after_success) out += fmt::format("after_success = {}\n", listed(*job.after_success));
+    if (job.after_end) out += fmt::format("after_end = {}\n", listed(*job.after_end));
+    if (!job.after.empty()) out += fmt::format("boot_after = {}\n", listed(job.after));
     if (job.output) out += fmt::format("output = {}\n", toml_string(*job.output));
+    if (job.tty.value_or(false)) out += "tty = true\n";
     if (!job.start) out += "start = false\n";
     if (!job.variables.empty()) out += fmt::format("variables = {}\n", listed(job.variables));
     if (!job.environment.empty()) out += "[job.environment]\n";
@@ -162,7 +181,8 @@ std::string job_file_text(const std::vector<proto::JobDefinition>& jobs) {
 }
 
 Result<std::vector<proto::JobDefinition>> parse_job_file(std::string_view text,
-                                                         const std::string& file) {
+                                                         const std::string& file,
+                                                         std::string* warning) {
   const auto parsed = config::parse_document({file, std::string(text)});
   if (!parsed) return fail(Code::kInvalid, to_string(parsed.error()));
   const auto wrong = [&](const Value& value, std::string_view key, const char* what) {
@@ -177,6 +197,12 @@ Result<std::vector<proto::JobDefinition>> parse_job_file(std::string_view text,
     for (const Value& each : value.list) {
       if (!each.is(Kind::kTable)) return wrong(each, "job", "write [[job]], with two brackets");
       GPUROTA_ASSIGN_OR_RETURN(auto job, JobReader(each, file).read());
+      if (const Value* const old = each.find("after"); old != nullptr && warning != nullptr) {
+        *warning = fmt::format(
+            "{}:{}: after is called boot_after now, and will be removed: it orders starts after a "
+            "reboot. To start a job when another one has ended: after_success, after_end",
+            display_text(file), old->line);
+      }
       if (!names.insert(job.name).second) {
         return wrong(each, "name", "a job above has this name already");
       }

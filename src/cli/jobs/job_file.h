@@ -8,7 +8,10 @@
 //     workdir = "/srv/web"                # else the home directory
 //     restart = "on-failure"              # else "no"
 //     output = "journal"                  # else "file"
-//     after = ["db"]
+//     tty = true                          # its output is a terminal
+//     after_success = ["prepare"]         # starts when these have ended well
+//     after_end = ["load"]                # … have ended
+//     boot_after = ["db"]                 # after a reboot, started after these; once: after
 //     start = false                       # else it is started when it is added
 //     variables = ["TOKEN"]               # the value: of the job that is there, else of one's environment
 //     [job.environment]
@@ -26,8 +29,10 @@ namespace gpurota::cli {
 
 std::string job_file_text(const std::vector<proto::JobDefinition>& jobs);
 
-// `file`: its name, for what is said of it. All or nothing.
+// `file`: its name, for what is said of it. All or nothing. `warning`: of a word that will be
+// removed; empty: there is none.
 Result<std::vector<proto::JobDefinition>> parse_job_file(std::string_view text,
-                                                         const std::string& file);
+                                                         const std::string& file,
+                                                         std::string* warning = nullptr);
 
 }  // namespace gpurota::cli

@@ -19,7 +19,10 @@ proto::JobDefinition full() {
   job.variables = {"OTHER"};
   job.restart = "on-failure";
   job.after = {"db"};
+  job.after_success = {"prepare", "load"};
+  job.after_end = {"other"};
   job.output = "journal";
+  job.tty = true;
   job.start = false;
   return job;
 }
@@ -68,6 +71,20 @@ TEST(JobFile, DrivesNoTerminalAndIsReadAsItWasWritten) {
   EXPECT_EQ((*read)[0].command, job.command);
 }
 
+TEST(JobFile, TakesTheOldNameOfBootAfterWithAWarning) {
+  const std::string good = "[[job]]\nname = 'a'\ncommand = ['x']\n";
+  std::string warning;
+  const auto jobs = parse_job_file(good + "after = ['db']\n", "f", &warning);
+  ASSERT_TRUE(jobs) << jobs.error().message;
+  EXPECT_EQ(jobs->at(0).after, std::vector<std::string>{"db"});
+  EXPECT_THAT(warning, HasSubstr("f:4: after is called boot_after now"));
+  warning.clear();
+  ASSERT_TRUE(parse_job_file(good + "boot_after = ['db']\n", "f", &warning));
+  EXPECT_EQ(warning, "");
+  EXPECT_THAT(refusal(good + "after = ['db']\nboot_after = ['db']\n"),
+              HasSubstr("jobs.toml:4: after: it is the old name"));
+}
+
 TEST(JobFile, OfNoJobsIsFine) {
   const auto jobs = parse_job_file(job_file_text({}), "jobs.toml");
   ASSERT_TRUE(jobs);
@@ -87,6 +104,8 @@ TEST(JobFile, WithAMistakeIsRefusedWithLineAndKey) {
   EXPECT_THAT(refusal(good + "output = 'mail'\n"), HasSubstr("jobs.toml:4: output: "));
   EXPECT_THAT(refusal(good + "after = ['db', 1]\n"), HasSubstr("jobs.toml:4: after: "));
   EXPECT_THAT(refusal(good + "start = 'yes'\n"), HasSubstr("jobs.toml:4: start: "));
+  EXPECT_THAT(refusal(good + "tty = 1\n"), HasSubstr("jobs.toml:4: tty: "));
+  EXPECT_THAT(refusal(good + "after_success = 'db'\n"), HasSubstr("jobs.toml:4: after_success: "));
   EXPECT_THAT(refusal(good + good), HasSubstr("jobs.toml:4: name: "));
   EXPECT_THAT(refusal(good + "x ="), HasSubstr("jobs.toml:4"));
   EXPECT_THAT(refusal("[job]\nname = 'a'\n"), HasSubstr("two brackets"));

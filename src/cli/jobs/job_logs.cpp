@@ -93,7 +93,7 @@ int job_logs(const Context& context, const JobOptions& options) {
   if (!connection) return failed(connection.error());
   const auto all = read_all(*connection, options);
   if (!all) return failed(all.error());
-  const int code = show_log(options, all->text, options.follow ? nullptr : "gpurota job show");
+  const int code = show_log(options, all->text, "gpurota job show");
   if (code != 0 || !options.follow) return code;
   const auto followed = Follower(context, options).follow(all->cursor);
   return followed ? 0 : failed(followed.error());

@@ -3,6 +3,7 @@
 #include "cli/jobs/job_begun.h"
 #include "cli/jobs/job_update.h"
 #include "cli/jobs/job_view.h"
+#include "cli/jobs/job_wait.h"
 #include "cli/text/done_text.h"
 #include "testing/temp_dir.h"
 
@@ -35,18 +36,45 @@ std::string refusal(const std::vector<std::string>& words) {
 }
 
 TEST(JobArguments, OfAddAreItsOwnAndThoseOfRun) {
-  const JobOptions job = parsed({"add", "web", "--memory", "8G", "--restart=on-failure", "--env",
-                                 "TOKEN", "--env-file", "e", "--after", "db", "--output=journal",
-                                 "--workdir", "/srv", "--", "python", "--env", "x"});
+  const JobOptions job =
+      parsed({"add", "web", "--memory", "8G", "--restart=on-failure", "--env", "TOKEN",
+              "--env-file", "e", "--boot-after", "db", "--output=journal", "--workdir", "/srv",
+              "--", "python", "--env", "x"});
   EXPECT_EQ(job.name, "web");
   EXPECT_THAT(job.run_options, ElementsAre("--memory", "8G"));
   EXPECT_THAT(job.command, ElementsAre("python", "--env", "x"));
   EXPECT_EQ(job.restart, "on-failure");
   EXPECT_THAT(job.variables, ElementsAre("TOKEN"));
   EXPECT_THAT(job.variable_files, ElementsAre("e"));
-  EXPECT_THAT(job.after, ElementsAre("db"));
+  EXPECT_THAT(job.boot_after, ElementsAre("db"));
+  EXPECT_FALSE(job.old_after || job.tty);
   EXPECT_EQ(job.output, "journal");
   EXPECT_EQ(job.workdir, "/srv");
+}
+
+TEST(JobArguments, OfAChainAndATerminal) {
+  const JobOptions job = parsed({"add", "train", "--after-success", "a,b", "--after-end=c", "--tty",
+                                 "--after", "db", "--", "x"});
+  EXPECT_THAT(job.after_success, ElementsAre("a,b"));
+  EXPECT_THAT(job.after_end, ElementsAre("c"));
+  EXPECT_THAT(job.boot_after, ElementsAre("db"));
+  EXPECT_TRUE(job.old_after) << "its old name";
+  EXPECT_EQ(job.tty, true);
+  EXPECT_EQ(parsed({"update", "train", "--no-tty"}).tty, false);
+  EXPECT_THAT(parsed({"update", "train", "--after-end", ""}).after_end, ElementsAre(""));
+  EXPECT_THAT(refusal({"add", "train", "--no-tty", "--", "x"}), HasSubstr("--no-tty"));
+  EXPECT_THAT(refusal({"add", "train", "--after-success"}), HasSubstr("needs a value"));
+}
+
+TEST(JobArguments, OfRemoveAndWaitAreSeveralNames) {
+  EXPECT_THAT(parsed({"remove", "a", "b", "--force", "c"}).others, ElementsAre("b", "c"));
+  const JobOptions job = parsed({"wait", "a", "b", "--timeout", "2m"});
+  EXPECT_EQ(job.name, "a");
+  EXPECT_THAT(job.others, ElementsAre("b"));
+  EXPECT_EQ(job.most_wait, 2min);
+  EXPECT_THAT(refusal({"wait"}), HasSubstr("which job"));
+  EXPECT_THAT(refusal({"wait", "a", "--timeout", "soon"}), HasSubstr("--timeout"));
+  EXPECT_THAT(refusal({"stop", "a", "b"}), HasSubstr("unexpected 'b'"));
 }
 
 TEST(JobArguments, MayComeBeforeTheName) {
@@ -246,6 +274,73 @@ TEST(JobBegun, IsSaidAsFarAsItIsKnown) {
   job.position.reset();
   EXPECT_EQ(begun_of(job, nullptr, WallTime(0s)).text, "web: waits: for L3");
   EXPECT_FALSE(begun_of(job, nullptr, WallTime(0s)).failed);
+}
+
+TEST(JobBegun, SaysWhatAChainWaitsFor) {
+  proto::Job job;
+  job.name = "train";
+  job.state = "waiting";
+  job.after_success = {"prepare"};
+  job.detail = "it starts when prepare has ended well";
+  EXPECT_EQ(begun_of(job, nullptr, WallTime(0s)).text,
+            "train: it starts when prepare has ended well");
+  job.state = "cancelled";
+  job.detail = "prepare was removed";
+  EXPECT_EQ(begun_of(job, nullptr, WallTime(0s)).text,
+            "train, which was cancelled: prepare was removed");
+  EXPECT_TRUE(begun_of(job, nullptr, WallTime(0s)).failed);
+}
+
+TEST(JobView, ShowsChainsTimesAndMemory) {
+  proto::Job job;
+  job.name = "train";
+  job.state = "cancelled";
+  job.detail = "prepare was removed";
+  job.after = {"db"};
+  job.after_success = {"prepare", "load"};
+  job.after_end = {"other"};
+  job.tty = true;
+  job.runs.resize(2);
+  job.runs[0] = {WallTime(1000s), WallTime(1090s), "exited", 0, std::nullopt, gib(3)};
+  job.runs[1] = {std::nullopt, WallTime(2000s), "cannot-start", 0, std::nullopt, std::nullopt};
+  const std::string text = job_text(job, WallTime(3000s));
+  EXPECT_THAT(text, HasSubstr("state      cancelled: prepare was removed\n"));
+  EXPECT_THAT(text, HasSubstr("after      the success of prepare, load\n"));
+  EXPECT_THAT(text, HasSubstr("after      the end of other\n"));
+  EXPECT_THAT(text, HasSubstr("boot after db\n"));
+  EXPECT_THAT(text, HasSubstr("output     a terminal\n"));
+  EXPECT_THAT(text, HasSubstr(" (1 min 30 s, at most 3 GiB): exited 0\n"));
+  EXPECT_THAT(text, HasSubstr("run        never to "));
+  EXPECT_THAT(jobs_text({job}, {}, WallTime(3000s)), HasSubstr("prepare was removed"));
+}
+
+TEST(JobWait, EndsWithTheStatusOfTheLastRun) {
+  proto::Job job;
+  for (const char* state : {"waiting", "running", "stopping", "backing-off", "something-new"}) {
+    job.state = state;
+    EXPECT_FALSE(has_ended(job)) << state;
+  }
+  for (const char* state : {"stopped", "failed", "cancelled"}) {
+    job.state = state;
+    EXPECT_TRUE(has_ended(job)) << state;
+    EXPECT_EQ(exit_status_of(job), 1) << state << ": it has no run";
+  }
+  job.state = "failed";
+  job.runs.resize(1);
+  job.runs[0].reason = "exited";
+  job.runs[0].code = 7;
+  EXPECT_EQ(exit_status_of(job), 7);
+  job.runs[0].code = 0;
+  EXPECT_EQ(exit_status_of(job), 1) << "failed is not 0";
+  job.runs[0].reason = "signalled";
+  job.runs[0].code = 9;
+  EXPECT_EQ(exit_status_of(job), 137);
+  job.runs[0].reason = "unknown";
+  EXPECT_EQ(exit_status_of(job), 1);
+  job.state = "finished";
+  EXPECT_EQ(exit_status_of(job), 0);
+  job.state = "stopped";
+  EXPECT_EQ(exit_status_of(job), 1);
 }
 
 TEST(JobBegun, IsAFailureOnlyWhereItCouldNotStart) {

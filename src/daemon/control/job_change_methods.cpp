@@ -36,6 +36,9 @@ Result<jobs::JobSpec> changed(jobs::JobSpec spec, const proto::UpdateJob& call) 
   if (call.options) spec.options = *call.options;
   if (call.workdir) spec.workdir = *call.workdir;
   if (call.after) spec.after = *call.after;
+  if (call.after_success) spec.after_success = *call.after_success;
+  if (call.after_end) spec.after_end = *call.after_end;
+  if (call.tty) spec.tty = *call.tty;
   if (call.restart) {
     GPUROTA_ASSIGN_OR_RETURN(spec.restart, restart_of(*call.restart));
   }
@@ -56,6 +59,9 @@ Result<jobs::JobSpec> spec_of(const proto::JobDefinition& told, const JobEntry* 
   spec.options = told.options;
   spec.workdir = told.workdir;
   spec.after = told.after;
+  spec.after_success = told.after_success.value_or(std::vector<std::string>());
+  spec.after_end = told.after_end.value_or(std::vector<std::string>());
+  spec.tty = told.tty.value_or(false);
   GPUROTA_ASSIGN_OR_RETURN(spec.restart, restart_of(told.restart));
   GPUROTA_ASSIGN_OR_RETURN(spec.output, output_of(told.output));
   for (const proto::Variable& each : told.environment) {
@@ -86,6 +92,9 @@ proto::JobDefinition definition_of(const JobEntry& job, bool secrets) {
   out.workdir = job.spec.workdir;
   out.restart = jobs::to_string(job.spec.restart);
   out.after = job.spec.after;
+  if (!job.spec.after_success.empty()) out.after_success = job.spec.after_success;
+  if (!job.spec.after_end.empty()) out.after_end = job.spec.after_end;
+  if (job.spec.tty) out.tty = true;
   if (job.spec.output != jobs::Output::kFile) out.output = jobs::to_string(job.spec.output);
   for (const auto& [name, value] : job.spec.environment) {
     if (secrets) {
@@ -94,9 +103,7 @@ proto::JobDefinition definition_of(const JobEntry& job, bool secrets) {
       out.variables.push_back(name);
     }
   }
-  const jobs::Phase phase = job.life.state().phase;
-  out.start = phase != jobs::Phase::kStopped && phase != jobs::Phase::kFinished &&
-              phase != jobs::Phase::kFailed;
+  out.start = !is_settled(job.life.state().phase);
   return out;
 }
 
@@ -115,8 +122,11 @@ std::string changes_text(const jobs::JobSpec& before, const jobs::JobSpec& now) 
   std::vector<std::string> things;
   if (before.options != now.options) things.emplace_back("the options");
   if (before.restart != now.restart) things.emplace_back("the restart policy");
-  if (before.after != now.after) things.emplace_back("what it starts after");
-  if (before.output != now.output) things.emplace_back("the output");
+  if (before.after != now.after || before.after_success != now.after_success ||
+      before.after_end != now.after_end) {
+    things.emplace_back("what it starts after");
+  }
+  if (before.output != now.output || before.tty != now.tty) things.emplace_back("the output");
   std::string text;
   for (std::size_t i = 0; i < things.size(); ++i) {
     text += (i == 0 ? "changed " : i + 1 == things.size() ? " and " : ", ") + things[i];
@@ -233,7 +243,7 @@ Outcome JobChangeMethods::on(const Caller& caller, const proto::ExportJobs& call
 Outcome JobChangeMethods::on(const Caller& caller, const proto::ApplyJobs& call) {
   std::vector<WantedJob> wanted;
   for (const proto::JobDefinition& each : call.jobs) {
-    auto spec = spec_of(each, parts_.jobs->find(caller.uid, each.name));
+    auto spec = spec_of(each, find_job(parts_.jobs->entries(), caller.uid, each.name));
     if (!spec) return refused(spec.error());
     wanted.push_back({std::move(*spec), each.start});
   }

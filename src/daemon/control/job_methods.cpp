@@ -51,11 +51,27 @@ Result<jobs::JobSpec> job_spec_of(const proto::AddJob& call) {
   spec.options = call.options;
   GPUROTA_ASSIGN_OR_RETURN(spec.restart, restart_of(call.restart.value_or("no")));
   spec.after = call.after.value_or(std::vector<std::string>());
+  spec.after_success = call.after_success.value_or(std::vector<std::string>());
+  spec.after_end = call.after_end.value_or(std::vector<std::string>());
+  spec.tty = call.tty.value_or(false);
   GPUROTA_ASSIGN_OR_RETURN(spec.output, output_of(call.output));
   return spec;
 }
 
 }  // namespace
+
+struct JobMethods::Wanted {
+  Jobs::What what;
+  const char* did;
+};
+
+Result<JobMethods::Wanted> JobMethods::wanted_of(const std::string& action) {
+  if (action == "start") return Wanted{Jobs::What::kStart, "started"};
+  if (action == "stop") return Wanted{Jobs::What::kStop, "stopped"};
+  if (action == "restart") return Wanted{Jobs::What::kRestart, "restarted"};
+  if (action == "remove") return Wanted{Jobs::What::kRemove, "removed"};
+  return fail(Code::kInvalid, "a job can be started, stopped, restarted or removed");
+}
 
 proto::Job JobMethods::describe_job(const JobEntry& job) const {
   const jobs::JobState& state = job.life.state();
@@ -69,15 +85,24 @@ proto::Job JobMethods::describe_job(const JobEntry& job) const {
     shown.detail =
         "starts again in " + lease::duration_text(std::max(left, std::chrono::seconds(0)));
   }
+  // For everybody it waits; `detail` says what for.
+  if (state.phase == jobs::Phase::kChained) {
+    shown.state = jobs::to_string(jobs::Phase::kWaiting);
+    shown.detail = chain_of(parts_.jobs->entries(), job.uid, job.spec).text;
+  }
   shown.options = job.spec.options;
   shown.restart = jobs::to_string(job.spec.restart);
   shown.output = jobs::to_string(job.spec.output);
   shown.after = job.spec.after;
+  if (!job.spec.after_success.empty()) shown.after_success = job.spec.after_success;
+  if (!job.spec.after_end.empty()) shown.after_end = job.spec.after_end;
+  if (job.spec.tty) shown.tty = true;
   shown.since = state.started;
+  shown.max_used_bytes = state.most_used;
   shown.failures = state.failures;
   for (const jobs::RunEnd& end : state.history) {
     shown.runs.push_back({end.started, end.ended, jobs::to_string(end.reason), end.code,
-                          text_or_nothing(end.detail)});
+                          text_or_nothing(end.detail), end.most_used});
   }
   if (job.lease && parts_.leases.find(*job.lease)) shown.lease_id = job.lease;
   // Like everybody who runs something, it waits in the queue.
@@ -123,28 +148,52 @@ Outcome JobMethods::on(const Caller& caller, const proto::ListJobs& call) {
 }
 
 Outcome JobMethods::on(const Caller& caller, const proto::ControlJob& call) {
-  const auto job = own_job(caller, call.name, call.user);
-  if (!job) return refused(job.error());
-  Jobs::What what = Jobs::What::kStart;
-  const char* did = "started";
-  if (call.action == "stop") {
-    what = Jobs::What::kStop;
-    did = "stopped";
-  } else if (call.action == "restart") {
-    what = Jobs::What::kRestart;
-    did = "restarted";
-  } else if (call.action == "remove") {
-    what = Jobs::What::kRemove;
-    did = "removed";
-  } else if (call.action != "start") {
-    return refused({Code::kInvalid, 0, "a job can be started, stopped, restarted or removed"});
+  const auto wanted = wanted_of(call.action);
+  if (!wanted) return refused(wanted.error());
+  const auto ids = jobs_in(caller, call);
+  if (!ids) return refused(ids.error());
+  if (wanted->what == Jobs::What::kRemove && !call.force.value_or(false)) {
+    const JobEntries& entries = parts_.jobs->entries();
+    for (const std::uint64_t id : *ids) {
+      const JobEntry& job = entries.at(id);
+      const auto may = check_removal(entries, job, parts_.jobs->is_on(job), *ids);
+      if (!may) return refused(may.error());
+    }
   }
-  const ProgramDeed deed(parts_, caller.uid, "job", **job, call.reason);
-  const std::uint64_t id = (*job)->id;
-  const jobs::Phase before = (*job)->life.state().phase;
-  const bool was_to_return = (*job)->life.state().start_again;
-  const auto request = describe_job(**job).request_id;
-  const auto done = parts_.jobs->control(id, what, call.force.value_or(false), deed.by());
+  for (const std::uint64_t id : *ids) {
+    const auto done = control(caller, id, *wanted, call.reason);
+    if (!done) return refused(done.error());
+  }
+  return replied<proto::ControlJob>({});
+}
+
+Result<std::vector<std::uint64_t>> JobMethods::jobs_in(const Caller& caller,
+                                                       const proto::ControlJob& call) const {
+  std::vector<std::string> names = {call.name};
+  if (call.others) names.insert(names.end(), call.others->begin(), call.others->end());
+  if (names.size() > kMostJobs) {
+    return fail(Code::kLimit,
+                fmt::format("name at most {} jobs at once, these are {}", kMostJobs, names.size()));
+  }
+  std::vector<std::uint64_t> ids;
+  for (const std::string& name : names) {
+    GPUROTA_ASSIGN_OR_RETURN(const JobEntry* const job, own_job(caller, name, call.user));
+    if (std::find(ids.begin(), ids.end(), job->id) == ids.end()) ids.push_back(job->id);
+  }
+  return ids;
+}
+
+Result<void> JobMethods::control(const Caller& caller, std::uint64_t id, const Wanted& wanted,
+                                 const std::optional<std::string>& reason) {
+  const auto entry = parts_.jobs->entries().find(id);
+  // Gone with one before it.
+  if (entry == parts_.jobs->entries().end()) return {};
+  const JobEntry& job = entry->second;
+  const ProgramDeed deed(parts_, caller.uid, "job", job, reason);
+  const jobs::Phase before = job.life.state().phase;
+  const bool was_to_return = job.life.state().start_again;
+  const auto request = describe_job(job).request_id;
+  const auto done = parts_.jobs->control(id, wanted.what, deed.by());
   const auto now = parts_.jobs->entries().find(id);
   const jobs::JobState* const state =
       now == parts_.jobs->entries().end() ? nullptr : &now->second.life.state();
@@ -152,14 +201,15 @@ Outcome JobMethods::on(const Caller& caller, const proto::ControlJob& call) {
   if (request && state && state->phase == jobs::Phase::kStopping) {
     parts_.queue.leave(*request, Error{Code::kGone, 0, stopping_text(now->second)});
   }
-  if (!done) return refused(done.error());
+  if (!done) return done;
   // To stop a stopped job changes nothing, so nobody is told.
-  const bool changed = what == Jobs::What::kRemove || !state || state->phase != before ||
+  const bool changed = wanted.what == Jobs::What::kRemove || !state || state->phase != before ||
                        state->start_again != was_to_return;
   if (changed) {
-    deed.tell(did, what == Jobs::What::kStart ? NoticeKind::kChanged : NoticeKind::kReleased);
+    deed.tell(wanted.did,
+              wanted.what == Jobs::What::kStart ? NoticeKind::kChanged : NoticeKind::kReleased);
   }
-  return replied<proto::ControlJob>({});
+  return {};
 }
 
 Outcome JobMethods::on(const Caller& caller, const proto::ReadJobLog& call) {

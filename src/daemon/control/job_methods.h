@@ -4,8 +4,10 @@
 
 #include "daemon/control/call_parts.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace gpurota::daemon {
 
@@ -26,6 +28,14 @@ class JobMethods {
                                   const std::optional<std::string>& user) const;
 
  private:
+  struct Wanted;  // what is to be done with a job, and the word for it
+  static Result<Wanted> wanted_of(const std::string& action);
+  // All of them, each once.
+  Result<std::vector<std::uint64_t>> jobs_in(const Caller& caller,
+                                             const proto::ControlJob& call) const;
+  Result<void> control(const Caller& caller, std::uint64_t id, const Wanted& wanted,
+                       const std::optional<std::string>& reason);
+
   const CallParts& parts_;
 };
 

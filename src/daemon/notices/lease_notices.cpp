@@ -89,9 +89,10 @@ void LeaseNotices::on_request_gone(const QueueEntry& entry, const Error& why) {
   parts_.listener.on_notice(notice);
 }
 
-void LeaseNotices::on_job_failed(uid_t owner, const std::string& job, const std::string& why) {
-  Notice notice{.kind = NoticeKind::kJobFailed, .to = owner};
-  notice.text = job_failed_text(job, why);
+void LeaseNotices::on_job_end(uid_t owner, NoticeKind kind, const std::string& job,
+                              const std::string& why) {
+  Notice notice{.kind = kind, .to = owner};
+  notice.text = job_end_text(kind, job, why);
   parts_.listener.on_notice(notice);
 }
 

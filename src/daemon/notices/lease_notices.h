@@ -45,7 +45,8 @@ class LeaseNotices final {
 
   void on_lease_change(const LeaseEntry& entry, bool gone);
   void on_request_gone(const QueueEntry& entry, const Error& why);
-  void on_job_failed(uid_t owner, const std::string& job, const std::string& why);
+  // `kind`: kJobFailed, kJobFinished or kJobCancelled; `why`: empty for one that has finished.
+  void on_job_end(uid_t owner, NoticeKind kind, const std::string& job, const std::string& why);
 
  private:
   struct Known {

@@ -240,10 +240,12 @@ TEST_F(LeaseNoticesTest, ARequestThatAnAdministratorCancelsIsTold) {
   EXPECT_THAT(sent, SizeIs(1));
 }
 
-TEST_F(LeaseNoticesTest, AJobThatFailedIsTold) {
-  notices.on_job_failed(kAlice, "web", "exit status 1");
-  ASSERT_THAT(kinds(), ElementsAre(NoticeKind::kJobFailed));
+TEST_F(LeaseNoticesTest, TheEndOfAJobIsTold) {
+  notices.on_job_end(kAlice, NoticeKind::kJobFailed, "web", "exit status 1");
+  notices.on_job_end(kAlice, NoticeKind::kJobFinished, "prepare", "");
+  ASSERT_THAT(kinds(), ElementsAre(NoticeKind::kJobFailed, NoticeKind::kJobFinished));
   EXPECT_EQ(sent[0].to, kAlice);
+  EXPECT_EQ(sent[1].text, "your job prepare has finished");
 }
 
 }  // namespace

@@ -184,9 +184,14 @@ std::string program_text(const std::string& who, const std::string& did, const s
                      said_text(reason));
 }
 
-std::string job_failed_text(const std::string& job, const std::string& why) {
-  return fmt::format("your job {0} has failed{1}{2} (gpurota job logs {0})", display_text(job, 64),
-                     why.empty() ? "" : ": ", display_text(why, 300));
+std::string job_end_text(NoticeKind kind, const std::string& job, const std::string& why) {
+  const std::string name = display_text(job, 64);
+  const std::string reason = (why.empty() ? "" : ": ") + display_text(why, 300);
+  if (kind == NoticeKind::kJobFinished) return fmt::format("your job {} has finished", name);
+  if (kind == NoticeKind::kJobCancelled) {
+    return fmt::format("your job {0} was cancelled{1} (gpurota job show {0})", name, reason);
+  }
+  return fmt::format("your job {0} has failed{1} (gpurota job logs {0})", name, reason);
 }
 
 // ": 3 GiB"; nothing where nobody can say how much.

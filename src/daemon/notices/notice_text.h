@@ -6,6 +6,7 @@
 #include "base/ids.h"
 #include "config/config.h"
 #include "core/lease.h"
+#include "core/notice_kind.h"
 #include "core/time.h"
 #include "daemon/gpus/gpu_table.h"
 #include "watch/finding.h"
@@ -49,7 +50,8 @@ std::string cancelled_text(RequestId request, const std::string& why);
 // `root (administrator) stopped your job web: "new fan"`; `what`: "job" or "filler".
 std::string program_text(const std::string& who, const std::string& did, const std::string& what,
                          const std::string& name, const std::string& reason);
-std::string job_failed_text(const std::string& job, const std::string& why);
+// "your job web has failed: exit status 3"; `kind`: as LeaseNotices::on_job_end().
+std::string job_end_text(NoticeKind kind, const std::string& job, const std::string& why);
 
 // A finding, for those whom it concerns.
 struct FoundUse {

@@ -79,9 +79,12 @@ TEST_F(NoticeTextTest, AnEndIsASentenceWhateverItsReasonIs) {
             "your request R7 was cancelled by root (administrator)");
 }
 
-TEST_F(NoticeTextTest, AJobThatFailedNamesTheCommandThatShowsItsOutput) {
-  EXPECT_EQ(job_failed_text("web", "exit status 3"),
+TEST_F(NoticeTextTest, TheEndOfAJobNamesTheCommandThatShowsMore) {
+  EXPECT_EQ(job_end_text(NoticeKind::kJobFailed, "web", "exit status 3"),
             "your job web has failed: exit status 3 (gpurota job logs web)");
+  EXPECT_EQ(job_end_text(NoticeKind::kJobFinished, "web", ""), "your job web has finished");
+  EXPECT_EQ(job_end_text(NoticeKind::kJobCancelled, "web", "db was removed"),
+            "your job web was cancelled: db was removed (gpurota job show web)");
 }
 
 TEST_F(NoticeTextTest, WhoeverIsConcernedByAFindingReadsASentenceOfTheirOwn) {

@@ -20,14 +20,18 @@ struct JobEntry : Supervised {
   std::optional<LeaseId> lease{};  // of the run
   std::string refusal{};           // why it got none
   ports::EventLoop::SourcePtr timer{};
-  WallTime next_time{};       // of the timer
-  bool failure_told = false;  // that it has failed, and is not started again
+  WallTime next_time{};               // of the timer
+  std::optional<jobs::Phase> told{};  // its end, of which its owner has heard
+  std::map<GpuUuid, Bytes> used{};    // by its lease, at the last look at each GPU
 
   bool is_removed() const { return life.state().removed; }
 };
 
 // Its row in the store.
 ports::StoredJob row_of(const JobEntry& job, const std::string& boot_id);
+
+// "exit status 3", "over-limit: it holds …": why its last run ended, for its owner.
+std::string run_end_text(const jobs::JobState& state);
 
 // Why its run is being ended, for everybody (nothing of the job's name): "its job was stopped by
 // alice". Of one that somebody stops, restarts or removes.

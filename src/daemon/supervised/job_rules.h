@@ -3,6 +3,7 @@
 #pragma once
 
 #include "daemon/supervised/job_entry.h"
+#include "jobs/chain.h"
 
 #include <string>
 #include <vector>
@@ -27,15 +28,33 @@ Result<void> check_together(const JobEntries& entries, uid_t uid,
                             const std::vector<WantedJob>& wanted);
 
 // What the logs of these come to, and those whose place they take.
+std::size_t logs_of(const jobs::JobSpec& spec);
 struct LogChange {
   std::uint64_t freed = 0, added = 0;  // bytes
 };
 LogChange log_change(const JobEntries& entries, uid_t uid, const std::vector<WantedJob>& wanted);
 
-// The user's jobs that are to be started after it.
-std::vector<std::uint64_t> started_after(const JobEntries& entries, const JobEntry& job);
+// Whether a job of this user has to wait for those that it names. kWaits: "it starts when
+// prepare has ended well and load has ended"; kNever: "prepare has not ended well: exit status 3".
+struct Chain {
+  jobs::Verdict verdict = jobs::Verdict::kMet;
+  std::string text{};
+};
+Chain chain_of(const JobEntries& entries, uid_t uid, const jobs::JobSpec& spec);
+// Whether it would have to wait for others if it were started now; kInvalid: for ever.
+Result<bool> must_wait(const JobEntries& entries, uid_t uid, const jobs::JobSpec& spec);
 
-// That a job which does not run may be removed: nobody starts after it.
-Result<void> check_removal(const JobEntries& entries, const JobEntry& job);
+// Whether nothing more comes of it by itself.
+bool is_settled(jobs::Phase phase);
+
+// The user's jobs that name it, at boot or in a chain.
+std::vector<std::uint64_t> named_by(const JobEntries& entries, const JobEntry& job);
+// Those that wait for its end.
+std::vector<std::uint64_t> chained_after(const JobEntries& entries, const JobEntry& job);
+
+// An error: a job is removed with --force only, as it runs (`is_on`), or as jobs other than those
+// in `together` start after it at boot, or wait for it.
+Result<void> check_removal(const JobEntries& entries, const JobEntry& job, bool is_on,
+                           const std::vector<std::uint64_t>& together);
 
 }  // namespace gpurota::daemon

@@ -7,16 +7,14 @@
 namespace gpurota::daemon {
 namespace {
 
-// "exit status 3", "over-limit: it holds …": why its last run ended, for its owner.
-std::string run_end_text(const jobs::JobState& state) {
-  if (state.history.empty()) return {};
-  const jobs::RunEnd& end = state.history.back();
-  std::string text = jobs::to_string(end.reason);
-  if (end.reason == jobs::EndReason::kExited) text = fmt::format("exit status {}", end.code);
-  if (end.reason == jobs::EndReason::kSignalled)
-    text = fmt::format("killed by signal {}", end.code);
-  if (end.detail.empty()) return text;
-  return end.reason == jobs::EndReason::kCannotStart ? end.detail : text + ": " + end.detail;
+// An end of the job that its owner has not heard of.
+std::optional<NoticeKind> end_to_tell(JobEntry& job) {
+  const jobs::Phase phase = job.life.state().phase;
+  if (std::exchange(job.told, phase) == phase) return std::nullopt;
+  if (phase == jobs::Phase::kFinished) return NoticeKind::kJobFinished;
+  if (phase == jobs::Phase::kFailed) return NoticeKind::kJobFailed;
+  if (phase == jobs::Phase::kCancelled) return NoticeKind::kJobCancelled;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -29,10 +27,6 @@ jobs::Moment Jobs::now() const { return {parts_.loop.now(), parts_.wall_clock()}
 
 jobs::Policy Jobs::policy_of(const jobs::JobSpec& spec) const {
   return {spec.restart, parts_.grace() + Supervisor::kKeeperGrace};
-}
-
-const JobEntry* Jobs::find(uid_t uid, const std::string& name) const {
-  return find_job(entries_, uid, name);
 }
 
 const JobEntry* Jobs::job_of(const ports::ProcessId& run) const {
@@ -104,32 +98,32 @@ void Jobs::on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why) 
   }
 }
 
-Result<void> Jobs::control(std::uint64_t id, What what, bool force, const std::string& by) {
+Result<void> Jobs::control(std::uint64_t id, What what, const std::string& by) {
   JobEntry& job = entries_.at(id);
-  const bool asks_first = what == What::kRemove && !force;
-  if (asks_first && is_on(job)) {
-    return fail(Code::kInvalid,
-                fmt::format("{0} runs: 'gpurota job remove --force {0}' stops it and removes it",
-                            job.spec.name));
+  const std::string name = job.spec.name;
+  std::vector<std::uint64_t> others;
+  bool chained = false;
+  if ((what == What::kStart || what == What::kRestart) && is_settled(job.life.state().phase)) {
+    GPUROTA_ASSIGN_OR_RETURN(chained, must_wait(entries_, job.uid, job.spec));
   }
-  if (asks_first) GPUROTA_TRY(check_removal(entries_, job));
   switch (what) {
     case What::kStart:
-      carry_out(job, job.life.start(now()));
+      carry_out(job, job.life.start(now(), chained));
       break;
     case What::kRestart:
-      carry_out(job, job.life.restart(now(), by));
+      carry_out(job, job.life.restart(now(), by, chained));
       break;
-    case What::kRemove:
-      GPUROTA_TRY(unname(job));
+    case What::kRemove: {
+      GPUROTA_ASSIGN_OR_RETURN(others, unname(job, is_on(job)));
       carry_out(job, job.life.remove(now(), by));
       break;
+    }
     case What::kStop:
       carry_out(job, job.life.stop(now(), by));
       break;
   }
-  const std::string name = job.spec.name;
   settle(id);
+  for (const std::uint64_t other : others) settle(other);
   return supervisor_.check_stored(id, name);
 }
 
@@ -204,6 +198,7 @@ void Jobs::on_over(std::uint64_t id) {
   job.lease.reset();
   job.runner.reset();
   job.refusal.clear();
+  job.used.clear();
   log::info("job's run is over",
             {{"job", job.spec.name},
              {"uid", job.uid},
@@ -231,15 +226,45 @@ void Jobs::arm(JobEntry& job) {
 }
 
 void Jobs::settle(std::uint64_t id) {
+  // Another one may have started it, or dropped it, since.
+  if (!entries_.contains(id)) return;
   supervisor_.settle(entries_.at(id));
   const auto it = entries_.find(id);
   if (it == entries_.end()) return;
   JobEntry& job = it->second;
   arm(job);
-  const bool failed = job.life.state().phase == jobs::Phase::kFailed;
-  const bool told = std::exchange(job.failure_told, failed);
-  if (failed && !told && parts_.on_failed) {
-    parts_.on_failed(job.uid, job.spec.name, run_end_text(job.life.state()));
+  if (const auto kind = end_to_tell(job); kind && parts_.on_end) {
+    const jobs::JobState& state = job.life.state();
+    parts_.on_end(job.uid, *kind, job.spec.name,
+                  *kind == NoticeKind::kJobFailed ? run_end_text(state) : state.end_detail);
+  }
+  if (job.life.state().phase == jobs::Phase::kChained) return check_chain(id);
+  if (!is_settled(job.life.state().phase) && !job.is_removed()) return;
+  for (const std::uint64_t other : chained_after(entries_, job)) check_chain(other);
+}
+
+void Jobs::check_chain(std::uint64_t id) {
+  JobEntry& job = entries_.at(id);
+  if (!restored_ || job.life.state().phase != jobs::Phase::kChained || job.is_removed()) return;
+  const Chain chain = chain_of(entries_, job.uid, job.spec);
+  if (chain.verdict == jobs::Verdict::kWaits) return;
+  if (chain.verdict == jobs::Verdict::kMet) {
+    carry_out(job, job.life.on_chain_met());
+  } else {
+    job.life.on_chain_broken(chain.text);
+  }
+  settle(id);
+}
+
+void Jobs::on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used) {
+  for (auto& [id, job] : entries_) {
+    if (!job.lease) continue;
+    const auto now_used = used.find(*job.lease);
+    job.used[gpu] = now_used == used.end() ? Bytes() : now_used->second;
+    Bytes all;
+    for (const auto& [each, bytes] : job.used) all += bytes;
+    // Where nobody can say what processes use it is nothing.
+    if (!all.is_zero()) job.life.on_use(all);
   }
 }
 
@@ -247,8 +272,10 @@ Result<void> Jobs::store(std::uint64_t id) {
   const JobEntry& job = entries_.at(id);
   if (!job.is_removed() || is_on(job))
     return supervisor_.store()->save_job(row_of(job, parts_.processes.boot_id()));
+  GPUROTA_ASSIGN_OR_RETURN(const auto others, unname(job, false));
   GPUROTA_TRY(supervisor_.remove(job, {id}));
   entries_.erase(id);
+  for (const std::uint64_t other : others) settle(other);
   return {};
 }
 

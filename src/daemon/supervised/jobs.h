@@ -5,6 +5,7 @@
 // jobs_restore.cpp: after a start of the daemon. jobs_change.cpp: jobs are added and changed.
 #pragma once
 
+#include "core/notice_kind.h"
 #include "daemon/supervised/job_rules.h"
 
 #include <functional>
@@ -24,8 +25,11 @@ class Jobs final : Supervisor::Policy {
     std::function<WallTime()> wall_clock;
     std::function<Duration()> grace;
     std::string directory;  // of the jobs' files
-    // A job has failed and is not started again; empty: nobody hears of it.
-    std::function<void(uid_t owner, const std::string& job, const std::string& why)> on_failed = {};
+    // A job has ended and is not started again (kJobFinished, kJobFailed), or never starts
+    // (kJobCancelled); empty: nobody hears of it.
+    std::function<void(uid_t owner, NoticeKind kind, const std::string& job,
+                       const std::string& why)>
+        on_end = {};
   };
 
   explicit Jobs(Parts parts);
@@ -41,16 +45,15 @@ class Jobs final : Supervisor::Policy {
   // Jobs of these names are changed, the others added: all or none.
   Result<std::vector<Change>> apply(uid_t uid, std::vector<WantedJob> wanted);
   enum class What { kStart, kStop, kRestart, kRemove };
-  // `force`: remove although it runs, which stops it first, and although others are to be started
-  // after it, which name it no more then. `by`: who does it, where that is not the owner: "by root
-  // (administrator)".
-  Result<void> control(std::uint64_t id, What what, bool force, const std::string& by = {});
+  // Removing one that runs stops it first; others that are to be started after it name it no more
+  // then. kInvalid: it cannot be started, as a job before it in its chain has failed. `by`: who
+  // does it, where that is not the owner: "by root (administrator)".
+  Result<void> control(std::uint64_t id, What what, const std::string& by = {});
 
   // What could not be stored (the disk was full) is, if it can be now.
   void store_again() { supervisor_.store_again(); }
 
   const JobEntries& entries() const { return entries_; }
-  const JobEntry* find(uid_t uid, const std::string& name) const;
   bool is_on(const JobEntry& job) const { return supervisor_.is_on(job.id); }
   // The folder of its log, for keeper::read_log().
   std::string log_folder(std::uint64_t id) const { return supervisor_.files().log_folder(id); }
@@ -67,6 +70,8 @@ class Jobs final : Supervisor::Policy {
   // Its lease, or the reservation that it runs under, is being ended, and its processes with it.
   enum class LeaseEnd { kTakenAway, kOverLimit, kTimeOver, kBooking };
   void on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why);
+  // So much leases use of this GPU.
+  void on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used);
   // After restore(): a lease of one of them, or a reservation that it runs under, that the last
   // daemon left.
   void on_lease_restored(LeaseId lease, const ports::ProcessId& holder);
@@ -80,9 +85,11 @@ class Jobs final : Supervisor::Policy {
   JobEntry* entry_of(const ports::ProcessId& run);
   // That the user may have these beside their others.
   Result<void> check_wanted(uid_t uid, const std::vector<WantedJob>& wanted) const;
-  void count_log(JobEntry& job);
-  // What is started after it names it no more.
-  Result<void> unname(const JobEntry& job);
+  // Takes its name out of the jobs that are started after it, and cancels those that wait for its
+  // success. `is_on`: those that wait for its end go on to. The jobs that named it, to be settled.
+  Result<std::vector<std::uint64_t>> unname(const JobEntry& job, bool is_on);
+  // A chained job goes on, or is cancelled, if it is time.
+  void check_chain(std::uint64_t id);
   JobEntry make_entry(std::uint64_t id, uid_t uid, jobs::JobSpec spec);
   jobs::Actions outcome(JobEntry& job);
   Result<void> take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& rebooted);
@@ -95,6 +102,7 @@ class Jobs final : Supervisor::Policy {
   Parts parts_;
   Supervisor supervisor_;
   JobEntries entries_;
+  bool restored_ = false;  // before that not all jobs are there
 };
 
 }  // namespace gpurota::daemon

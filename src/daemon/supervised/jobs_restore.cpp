@@ -19,6 +19,12 @@ Result<void> Jobs::restore() {
   std::vector<std::uint64_t> rebooted;
   for (const ports::StoredJob& stored : jobs) GPUROTA_TRY(take_up(stored, rebooted));
   start_after_boot(rebooted);
+  restored_ = true;
+  std::vector<std::uint64_t> all;
+  for (const auto& [id, job] : entries_) all.push_back(id);
+  for (const std::uint64_t id : all) {
+    if (entries_.contains(id)) check_chain(id);
+  }
   return {};
 }
 
@@ -37,9 +43,9 @@ Result<void> Jobs::take_up(const ports::StoredJob& stored, std::vector<std::uint
                                            jobs::Supervision(policy, std::move(*state))});
   JobEntry& job = it->second;
   const std::uint64_t id = job.id;
-  count_log(job);
+  supervisor_.count_logs(job, logs_of(job.spec));
   job.adopted = true;
-  job.failure_told = job.life.state().phase == jobs::Phase::kFailed;
+  job.told = job.life.state().phase;
   // Of another boot nothing is left.
   if (stored.boot_id.empty() || stored.boot_id != parts_.processes.boot_id()) {
     rebooted.push_back(id);

@@ -25,7 +25,7 @@ interface Job {
 type Action = "start" | "stop" | "restart";
 
 const PERIOD_MS = 2000;
-const IDLE = new Set(["stopped", "finished", "failed"]);
+const IDLE = new Set(["stopped", "finished", "failed", "cancelled"]);
 const TITLES: Record<Action, string> = { start: "Start", stop: "Stop", restart: "Restart" };
 
 function lastEnd(job: Job): string {
