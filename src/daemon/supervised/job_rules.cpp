@@ -164,7 +164,8 @@ Chain chain_of(const JobEntries& entries, uid_t uid, const jobs::JobSpec& spec) 
   for (const auto& [id, job] : entries) {
     if (job.uid == uid) known[job.spec.name] = &job;
   }
-  std::vector<std::string> waits, stopped;
+  std::vector<std::string> waits;
+  std::string stopped;
   Chain never;
   const auto check = [&](jobs::Link link, const std::string& name) {
     const auto at = known.find(name);
@@ -177,19 +178,24 @@ Chain chain_of(const JobEntries& entries, uid_t uid, const jobs::JobSpec& spec) 
     }
     if (verdict != jobs::Verdict::kWaits) return;
     waits.push_back(wish_text(link, name));
-    if (before->phase == jobs::Phase::kStopped) stopped.push_back(name);
+    if (before->phase == jobs::Phase::kStopped && stopped.empty()) stopped = name;
   };
   for (const std::string& name : spec.after_success) check(jobs::Link::kSuccess, name);
   for (const std::string& name : spec.after_end) check(jobs::Link::kEnd, name);
   if (!never.text.empty()) return never;
   if (waits.empty()) return {};
+  // Each list of the user's jobs has this text.
+  constexpr std::size_t kMostNamed = 8;
+  if (waits.size() > kMostNamed) {
+    const std::size_t others = waits.size() - kMostNamed + 1;
+    waits.resize(kMostNamed - 1);
+    waits.push_back(fmt::format("{} other jobs have ended", others));
+  }
   Chain chain{jobs::Verdict::kWaits, "it starts when "};
   for (std::size_t i = 0; i < waits.size(); ++i) {
     chain.text += (i == 0 ? "" : i + 1 == waits.size() ? " and " : ", ") + waits[i];
   }
-  for (const std::string& name : stopped) {
-    chain.text += fmt::format("; {} is stopped and has never run", name);
-  }
+  if (!stopped.empty()) chain.text += fmt::format("; {} is stopped and has never run", stopped);
   return chain;
 }
 

@@ -60,6 +60,17 @@ TEST_F(JobRulesTest, AChainSaysWhatItWaitsFor) {
   EXPECT_FALSE(*must_wait(entries, kAlice, spec("c", {"a"})));
 }
 
+TEST_F(JobRulesTest, ALongChainDoesNotNameAll) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 30; ++i) {
+    names.push_back("a" + std::to_string(i));
+    (void)add(spec(names.back())).life.start(now);
+  }
+  const std::string text = chain_of(entries, kAlice, spec("b", {}, names)).text;
+  EXPECT_THAT(text, HasSubstr("a6 has ended and 23 other jobs have ended"));
+  EXPECT_EQ(text.find("a7"), std::string::npos);
+}
+
 TEST_F(JobRulesTest, AChainThatCanNeverGoOnSaysWhy) {
   end(add(spec("a")), 3);
   const Chain chain = chain_of(entries, kAlice, spec("b", {"a"}));
