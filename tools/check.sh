@@ -55,6 +55,7 @@ check() {
   python3 -B tools/check_names.py || failed=1
   python3 -B tools/check_threads.py || failed=1
   python3 -B tools/check_packages.py || failed=1
+  python3 -B tools/version.py --check || failed=1
   python3 -B tools/check_reasons.py || failed=1
   python3 -B tools/check_words.py || failed=1
   python3 -B tools/draw_top.py --check || failed=1

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds debian/ and the RPMs' spec against what CMake installs and the project's one version. Needs no package tools. Runs as a test.
+"""Holds debian/ and the RPMs' spec against what CMake installs. Needs no package tools. Runs as a test.
 
     tools/check_packages.py [ROOT [STAGE]]     prints each problem; exits 1 if there are any
 
@@ -7,7 +7,6 @@ STAGE is an installed tree (cmake --install --prefix STAGE): each of its files m
 each line of a *.install file or of %files must name something.
 """
 
-import email.utils
 import fnmatch
 import os
 import re
@@ -43,21 +42,6 @@ def read(root, path):
 
 def lines_of(root, path):
     return [line for line in read(root, path).splitlines() if line.strip() and not line.startswith("#")]
-
-
-def check_version(root):
-    """The version of CMakeLists.txt is that of the newest entry of debian/changelog, and its date can be read."""
-    version = re.search(r"^project\(gpurota VERSION ([\d.]+) ", read(root, "CMakeLists.txt"), re.MULTILINE)
-    entry = re.match(r"gpurota \(([^)]+)\) \w+; urgency=\w+\n", read(root, "debian/changelog"))
-    if not version or not entry:
-        yield "CMakeLists.txt, debian/changelog: no version found; has one of them changed its form?"
-        return
-    # Debian appends ~, + or - and more.
-    if re.split(r"[~+-]", entry.group(1))[0] != version.group(1):
-        yield "debian/changelog: begins with %s, but CMakeLists.txt is of %s: add an entry" % (entry.group(1), version.group(1))
-    date = re.search(r"^ -- .+ <\S+>  (.+)$", read(root, "debian/changelog"), re.MULTILINE)
-    if not date or not email.utils.parsedate(date.group(1)):
-        yield "debian/changelog: no date at ' -- NAME <ADDRESS>  DATE' of the newest entry: packages take all their times from it"
 
 
 def packages(root):
@@ -179,7 +163,7 @@ def check_stage(root, stage):
 
 def check_tree(root):
     problems = []
-    for check in (check_version, check_packages, check_build_depends, check_configuration):
+    for check in (check_packages, check_build_depends, check_configuration):
         problems += check(root)
     return problems
 

@@ -23,6 +23,7 @@ import check_threads  # noqa: E402
 import check_walks  # noqa: E402
 import check_words  # noqa: E402
 import list_skips  # noqa: E402
+import version  # noqa: E402
 
 
 class Tree(unittest.TestCase):
@@ -615,6 +616,61 @@ class Reasons(Tree):
         self.assertIn("tools/check_reasons.py: there is no src/lease/reason.cpp", check_reasons.check_tree(self.root))
 
 
+class Versions(Tree):
+    """A tree in which each file has version 0.2.0."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.25)\n"
+                   "project(gpurota VERSION 0.2.0 LANGUAGES CXX)\n")
+        self.write("packaging/kubernetes/chart/Chart.yaml",
+                   "apiVersion: v2\nversion: 0.2.0\nappVersion: 0.2.0\n")
+        self.write("packaging/kubernetes/dra.yaml",
+                   "apiVersion: apps/v1\nimage: localhost/gpurota-kubernetes:0.2.0\n")
+        self.write("python/gpurota/types.py", 'VERSION = "0.2.0"\n')
+        self.write("docs/operate/install.md",
+                   "tar -xf gpurota-0.2.0-x86_64.tar.xz; dnf install gpurota-0.2.0-1.x86_64.rpm\n")
+        self.write("docs/operate/kubernetes.md", "docker://REGISTRY/gpurota-kubernetes:0.2.0`\n")
+        self.changelog("0.2.0")
+        self.write("CHANGELOG.md",
+                   "## [Unreleased]\n\n## [0.2.0] - 2026-11-27\n\n## [0.1.0] - 2026-01-01\n")
+        self.write("SECURITY.md", "| 0.2.x | yes |\n")
+
+    def changelog(self, version, date="Mon, 23 Nov 2026 09:00:00 +0000"):
+        self.write("debian/changelog", "gpurota (%s) bookworm; urgency=medium\n\n  * Made.\n\n"
+                   " -- A B <a@b.c>  %s\n" % (version, date))
+
+    def assert_refused(self, *texts):
+        problems = version.check_tree(self.root)
+        self.assertEqual(len(problems), len(texts), problems)
+        for problem, text in zip(problems, texts):
+            self.assertIn(text, problem)
+
+    def test_takes_one_version_and_what_debian_adds_to_it(self):
+        self.assert_refused()
+        self.changelog("0.2.0~rc1-1")
+        self.assert_refused()
+
+    def test_refuses_another_one_in_any_file(self):
+        self.write("packaging/kubernetes/chart/Chart.yaml",
+                   "version: 0.2.0\nappVersion: 0.1.0\n")
+        self.write("docs/operate/kubernetes.md", "no image\n")
+        self.changelog("0.1.0", "yesterday")
+        self.write("SECURITY.md", "| 0.1.x | yes |\n")
+        self.write("CHANGELOG.md", "## [0.1.0] - 2026-01-01\n")
+        self.assert_refused("Chart.yaml: has version 0.1.0", "kubernetes.md: has no version",
+                            "debian/changelog: does not begin", "debian/changelog: no date",
+                            "the newest release is 0.1.0", "SECURITY.md: no line '| 0.2.x")
+
+    def test_writes_a_new_one_where_nothing_else_says_it(self):
+        with contextlib.redirect_stdout(io.StringIO()):
+            version.write_version(self.root, "0.3.0")
+        self.assertEqual(version.version_of(self.root), "0.3.0")
+        self.assert_refused("debian/changelog", "CHANGELOG.md", "SECURITY.md")
+        self.assertIn("VERSION 3.25", version.read(self.root, "CMakeLists.txt"))
+        self.assertIn("apps/v1", version.read(self.root, "packaging/kubernetes/dra.yaml"))
+
+
 class Packages(Tree):
     CONTROL = "Source: gpurota\nBuild-Depends: cmake (>= 3), debhelper-compat (= 13),\n python3:any\n\nPackage: gpurota\n\nPackage: gpurotad\n"
     SPEC = ("%files\n%config(noreplace) /etc/gpurota/gpurota.toml\n%{_prefix}/bin/gpurota\n%{_prefix}/share/gpurota\n%{_prefix}/share/doc\n"
@@ -622,8 +678,6 @@ class Packages(Tree):
 
     def setUp(self):
         super().setUp()
-        self.write("CMakeLists.txt", "project(gpurota VERSION 0.2.0 LANGUAGES CXX)\n")
-        self.write("debian/changelog", "gpurota (0.2.0) bookworm; urgency=medium\n\n  * It.\n\n -- A B <a@b.c>  Mon, 23 Nov 2026 09:00:00 +0000\n")
         self.write("debian/control", self.CONTROL)
         self.write("debian/gpurota.install", "usr/bin/gpurota\nusr/share/gpurota\n")
         self.write("debian/gpurotad.install", "packaging/gpurota.toml etc/gpurota\nusr/lib/*/gpurota/libgpurota.so\n")
@@ -646,17 +700,6 @@ class Packages(Tree):
     def test_takes_what_agrees(self):
         self.assertEqual(check_packages.check_tree(self.root), [])
         self.assertEqual(self.stage_problems(), [])
-
-    def test_takes_a_version_with_what_debian_adds(self):
-        self.write("debian/changelog", "gpurota (0.2.0~rc1-1) bookworm; urgency=low\n -- A <a@b>  Mon, 23 Nov 2026 09:00:00 +0000\n")
-        self.assertEqual(check_packages.check_tree(self.root), [])
-
-    def test_refuses_another_version_and_a_date_that_cannot_be_read(self):
-        self.write("CMakeLists.txt", "project(gpurota VERSION 0.3.0 LANGUAGES CXX)\n")
-        self.assert_refused("begins with 0.2.0")
-        self.write("CMakeLists.txt", "project(gpurota VERSION 0.2.0 LANGUAGES CXX)\n")
-        self.write("debian/changelog", "gpurota (0.2.0) bookworm; urgency=medium\n -- A B <a@b.c>  yesterday\n")
-        self.assert_refused("no date")
 
     def test_refuses_a_package_without_files_and_a_file_in_two(self):
         self.write("debian/control", self.CONTROL + "\nPackage: gpurota-web\n")

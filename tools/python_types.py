@@ -19,6 +19,7 @@ sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tools"))
 import control_protocol  # noqa: E402
+import version  # noqa: E402
 
 SOURCE = "src/proto/dev.gpurota.varlink"
 OUTPUT = "python/gpurota/types.py"
@@ -41,11 +42,6 @@ from typing import List, Optional
 
 VERSION = "%s"
 '''
-
-
-def version(root):
-    with open(os.path.join(root, "CMakeLists.txt"), encoding="utf-8") as text:
-        return re.search(r"^project\(gpurota VERSION ([\d.]+)", text.read(), re.MULTILINE).group(1)
 
 
 def type_of(field):
@@ -95,7 +91,7 @@ def made(root):
 
     for method in used:
         want(method.reply)
-    lines = [HEAD.rstrip("\n") % version(root)]
+    lines = [HEAD.rstrip("\n") % version.version_of(root)]
     lines += ["# Calls of these do nothing twice.", "READ_ONLY = frozenset(("]
     lines += ["    %s," % json.dumps(method.name) for method in used if method.read_only] + ["))"]
     types = protocol.types

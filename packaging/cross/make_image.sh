@@ -4,7 +4,7 @@
 # FOLDER has the packages. Called by make_packages.sh where their libraries are.
 set -eu
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
-version=$(sed -n 's/^project(gpurota VERSION \([0-9.]*\).*/\1/p' "$here/CMakeLists.txt")
+version=$(python3 -B "$here/tools/version.py")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for package in gpurota-kubernetes gpurotad gpurota libgpurota; do

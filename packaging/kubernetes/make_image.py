@@ -250,7 +250,7 @@ def main(arguments):
     path, reference, programs = arguments[1], arguments[2], arguments[3:]
     try:
         if not REFERENCE.fullmatch(reference):
-            raise Mistake("'%s' is no name of an image: write localhost/gpurota-kubernetes:0.1.0" % reference)
+            raise Mistake("'%s' is no name of an image: write localhost/NAME:VERSION" % reference)
         size = make_image(path, reference, programs, int(os.environ.get("SOURCE_DATE_EPOCH", "0")))
     except (Mistake, OSError, ValueError) as error:
         print("make_image: %s" % error, file=sys.stderr)

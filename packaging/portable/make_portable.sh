@@ -8,7 +8,7 @@ set -euo pipefail
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 folder=$(realpath -m "$1") build=$(realpath -m "$2") jobs=${3:-$(nproc)}
 machine=x86_64
-version=$(sed -n 's/^project(gpurota VERSION \([0-9.]*\) .*/\1/p' "$here/CMakeLists.txt")
+version=$(python3 -B "$here/tools/version.py")
 name=gpurota-$version-$machine
 export GPUROTA_SYSROOT=$build/sysroot
 # All times in the packages, as in Debian's.

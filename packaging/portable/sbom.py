@@ -174,7 +174,7 @@ def in_page(build):
     """What npm has brought into the web page of gpurota-web, if it has one: name → version and licence."""
     folder = os.path.join(build, "src", "web", "page")
     made = os.path.join(build, "generated", "web", "page_assets.cpp")
-    if not os.path.exists(made) or "kFile0" not in read(made):
+    if not os.path.exists(made) or "kGzip0" not in read(made):
         return {}
     locked = json.loads(read(os.path.join(folder, "package-lock.json")))["packages"]
     bundled = locked[""]["dependencies"]

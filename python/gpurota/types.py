@@ -8,7 +8,7 @@ import datetime
 from dataclasses import dataclass
 from typing import List, Optional
 
-VERSION = "0.1.0"
+VERSION = "0.9.0"
 # Calls of these do nothing twice.
 READ_ONLY = frozenset((
     "Hold",

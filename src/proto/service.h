@@ -10,7 +10,7 @@
 
 namespace gpurota::proto {
 
-// The version this was built as: "0.1.0".
+// The version of CMakeLists.txt that this was built as: "1.2.3".
 std::string_view version();
 // The Varlink file of an interface as it was when this was built; empty for another.
 std::string_view interface_text(std::string_view interface);

@@ -131,17 +131,6 @@ class TheImage(unittest.TestCase):
         self.assertNotEqual(layers[1], self.image.manifest["layers"][1])
 
 
-class Manifests(unittest.TestCase):
-    def test_name_the_image_of_this_version(self):
-        root = os.path.join(os.path.dirname(TOOL), "..", "..")
-        with open(os.path.join(root, "CMakeLists.txt"), encoding="utf-8") as file:
-            version = re.search(r"project\(gpurota VERSION ([0-9.]+)", file.read()).group(1)
-        for name in ("device-plugin.yaml", "dra.yaml", "gpurotad.yaml"):
-            with open(os.path.join(os.path.dirname(TOOL), name), encoding="utf-8") as file:
-                images = re.findall(r"image: (\S+)", file.read())
-            self.assertEqual(images, ["localhost/gpurota-kubernetes:" + version], name)
-
-
 class Mistakes(unittest.TestCase):
     def refused(self, words, **arguments):
         with tempfile.TemporaryDirectory() as folder:
