@@ -146,5 +146,9 @@ until_true 20 one_more computing "$before" || fail "the first program stands sti
 last_line computing
 if grep -v ' 0 wrong' "$folder/computing"; then fail "a result was wrong"; fi
 gpurota release --all >/dev/null
-echo
-echo "Nobody disturbed anybody. '$prefix/bin/gpurota run --help' says what else it can do."
+# Each works as it is printed, from any folder; tests/e2e/demo.bats types them.
+dev=$(dirname "$(dirname "$script")")/dev
+heading "Nobody disturbed anybody. To go on:"
+printf '    %q run --help  # what else a program can get\n' "$prefix/bin/gpurota"
+printf '    %q list  # other machines that can be simulated\n' "$prefix/bin/gpurota-sim"
+printf '    %q package  # Debian packages of gpurota, for all users of a machine\n' "$dev"

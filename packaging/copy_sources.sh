@@ -1,15 +1,16 @@
 #!/bin/bash
 # Copies what packages are made of: copy_sources.sh COPY [LEFT-OUT]
 #
-# The folder COPY gets what git would commit of this tree; without git, as from an archive, everything but what was built here and LEFT-OUT,
-# a folder. Called by make_packages.sh, here and in cross.
+# The folder COPY gets what git would commit of this tree. A tree that is no checkout, as from a
+# source archive, is copied whole, without what was built here and without LEFT-OUT, a folder.
+# Called by make_packages.sh, here and in cross.
 set -euo pipefail
 here=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 copy=$(realpath -m "$1") left=$(realpath -m "${2:-$1}")
 
 sources() {
   cd "$here"
-  if ! git -c safe.directory="$here" ls-files -z --cached --others --exclude-standard 2>/dev/null; then
+  if [ ! -e .git ] || ! git -c safe.directory="$here" ls-files -z --cached --others --exclude-standard 2>/dev/null; then
     find . -mindepth 1 \( -path ./build -o -path ./.git -o -path "./${left#"$here"/}" -o -name __pycache__ \) -prune -o ! -type d -print0
   fi
 }

@@ -2,10 +2,18 @@
 """Makes the web page of gpurota-web: checks its types, bundles it, and writes its files as C++.
 
     tools/build_page.py SOURCES FOLDER OUTPUT [--required]
+    tools/build_page.py SOURCES FOLDER --bundle
 
-SOURCES is src/web/page. FOLDER, below the build folder, gets a copy of them and what npm installs; npm writes nowhere else. OUTPUT is the
-C++ file with the files of the page, compressed and plain (src/web/page_assets.h). Where npm is not there, or cannot have its packages, OUTPUT
-has no files, and gpurota-web says so; with --required that is an error. A mistake in the sources always is.
+SOURCES is src/web/page. FOLDER, below the build folder, gets a copy of them and what npm installs;
+npm writes nowhere else. OUTPUT is the C++ file with the files of the page, compressed and plain
+(src/web/page_assets.h).
+
+--bundle leaves what npm has made in SOURCES/bundle, with the licences of what is in it: for a
+source archive. A build of sources with a bundle needs no npm. If one of the sources has changed
+since, the bundle is not used.
+
+Where npm is not there, or cannot have its packages, OUTPUT has no files, and gpurota-web says so;
+with --required or --bundle that is an error. A mistake in the sources always is.
 """
 
 import gzip
@@ -23,6 +31,8 @@ FILES = [
     ("/icon.svg", "icon.svg", "image/svg+xml"),
     ("/licences.txt", "out/licences.txt", "text/plain; charset=utf-8"),
 ]
+# Files that npm makes, in the folder "out" and in SOURCES/bundle.
+MADE = [os.path.basename(name) for _, name, _ in FILES if name.startswith("out/")]
 # The packages in the bundle, whose licences ask that their notices are given along.
 BUNDLED = ["preact", "uplot"]
 # The compressed size that a browser has to load before it shows something.
@@ -59,6 +69,42 @@ def copy_sources(sources, folder):
     for name in sorted(os.listdir(sources)):
         if os.path.isfile(os.path.join(sources, name)):
             shutil.copy(os.path.join(sources, name), folder)
+
+
+def sum_of_sources(folder):
+    """Of the copy of the sources, by which a bundle knows what it was made of."""
+    total = hashlib.sha256()
+    for name in sorted(os.listdir(folder)):
+        if os.path.isfile(os.path.join(folder, name)):
+            with open(os.path.join(folder, name), "rb") as file:
+                content = file.read()
+            total.update(("%s %d\n" % (name, len(content))).encode())
+            total.update(content)
+    return total.hexdigest() + "\n"
+
+
+def take_bundle(bundle, folder):
+    """Whether there is a bundle of these sources; then it is in FOLDER/out."""
+    try:
+        with open(os.path.join(bundle, "sources.sha256"), encoding="utf-8") as file:
+            if file.read() != sum_of_sources(folder):
+                print("web page: %s is of other sources, and is not used" % bundle)
+                return False
+    except FileNotFoundError:
+        return False
+    os.makedirs(os.path.join(folder, "out"), exist_ok=True)
+    for name in MADE:
+        shutil.copy(os.path.join(bundle, name), os.path.join(folder, "out"))
+    return True
+
+
+def leave_bundle(bundle, folder):
+    shutil.rmtree(bundle, ignore_errors=True)
+    os.makedirs(bundle)
+    for name in MADE:
+        shutil.copy(os.path.join(folder, "out", name), bundle)
+    with open(os.path.join(bundle, "sources.sha256"), "w", encoding="utf-8") as file:
+        file.write(sum_of_sources(folder))
 
 
 def install(folder):
@@ -126,17 +172,23 @@ def main(arguments):
     if len(arguments) not in (3, 4):
         sys.exit(__doc__)
     sources, folder, output = arguments[:3]
+    made = os.path.join(sources, "bundle")
     copy_sources(sources, folder)
-    missing = install(folder)
-    if missing and "--required" in arguments:
-        sys.exit("the web page cannot be built: %s" % missing)
-    if missing:
-        print("gpurota-web is built without its page: %s" % missing)
-    else:
-        mistakes = bundle(folder)
-        if mistakes:
-            sys.exit("the web page has mistakes:\n%s" % mistakes)
-        write_licences(folder)
+    missing = None
+    if not take_bundle(made, folder):
+        missing = install(folder)
+        if missing and ("--required" in arguments or output == "--bundle"):
+            sys.exit("the web page cannot be built: %s" % missing)
+        if missing:
+            print("gpurota-web is built without its page: %s" % missing)
+        else:
+            mistakes = bundle(folder)
+            if mistakes:
+                sys.exit("the web page has mistakes:\n%s" % mistakes)
+            write_licences(folder)
+    if output == "--bundle":
+        leave_bundle(made, folder)
+        return 0
     text = HEAD % ("", "") if missing else cpp_of(folder)
     with open(output, "w", encoding="utf-8") as file:
         file.write(text)

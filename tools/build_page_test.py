@@ -4,6 +4,7 @@
 import contextlib
 import io
 import os
+import shutil
 import sys
 import tempfile
 import unittest
@@ -26,10 +27,11 @@ class WithoutNpm(unittest.TestCase):
         os.environ["PATH"] = self.path
         self.folder.cleanup()
 
-    def build(self, *options):
+    def build(self, *options, sources=SOURCES):
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
-            build_page.main([SOURCES, os.path.join(self.folder.name, "page"), self.output, *options])
+            build_page.main([sources, os.path.join(self.folder.name, "page"), self.output,
+                             *options])
         return said.getvalue()
 
     def use_npm(self, text):
@@ -55,6 +57,27 @@ class WithoutNpm(unittest.TestCase):
             self.build("--required")
         self.assertIn("npm is not installed", str(error.exception))
         self.assertFalse(os.path.exists(self.output))
+
+    def test_takes_a_bundle_of_the_same_sources(self):
+        sources = os.path.join(self.folder.name, "sources")
+        bundle = os.path.join(sources, "bundle")
+        shutil.copytree(SOURCES, sources, ignore=shutil.ignore_patterns("bundle"))
+        self.use_npm("case $1 in ci) /bin/mkdir -p node_modules/preact node_modules/uplot\n"
+                     "for name in preact uplot; do echo $name may > node_modules/$name/LICENSE\n"
+                     "done;; *) /bin/mkdir -p out\necho made > out/page.js\n"
+                     "echo made > out/page.css;; esac\n")
+        with contextlib.redirect_stdout(io.StringIO()):
+            build_page.main([sources, os.path.join(self.folder.name, "first"), "--bundle"])
+        self.assertEqual(sorted(os.listdir(bundle)),
+                         ["licences.txt", "page.css", "page.js", "sources.sha256"])
+        os.remove(os.path.join(self.folder.name, "npm"))
+        self.build("--required", sources=sources)
+        self.assertNotIn("assets = {};", self.written())
+        with open(os.path.join(sources, "page.css"), "a", encoding="utf-8") as file:
+            file.write("/* later */\n")
+        with self.assertRaises(SystemExit) as error:
+            self.build("--required", sources=sources)
+        self.assertIn("npm is not installed", str(error.exception))
 
     def test_a_mistake_in_the_sources_is_always_an_error(self):
         self.use_npm("case $1 in ci) /bin/mkdir -p node_modules;; *) echo 'page.tsx(1,1): error TS1'; exit 1;; esac\n")

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the image for Kubernetes from the packages: make_image.sh FOLDER IMAGE.tar
 #
-# FOLDER has the packages. Called by make_packages.sh where their libraries are.
+# FOLDER has the packages. Called by make_packages.sh and make_release.sh where their libraries are.
 set -eu
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 version=$(python3 -B "$here/tools/version.py")

@@ -1,13 +1,19 @@
 #!/bin/bash
-# Makes Debian packages for another processor: make_packages.sh FOLDER WORK JOBS ARCHITECTURE [IMAGE.tar]
+# Makes Debian packages for another processor:
 #
-# FOLDER gets the packages for ARCHITECTURE (arm64), IMAGE.tar becomes an image of the plugins for Kubernetes. Both are built in a fresh Debian 12 of this machine's processor, by its own tools and
-# with a compiler and libraries for the other; that Debian is in a temporary folder and gone afterwards, and nothing of this system is
-# changed. WORK keeps what was compiled, for the next time. Needs mmdebstrap and a mirror (MIRROR names another); root, or subordinate
-# users (/etc/subuid). Called by ./dev package --arch
-# and ./dev image --arch.
+#   make_packages.sh [--kubernetes] [--without-page] FOLDER WORK JOBS ARCHITECTURE [IMAGE.tar]
+#
+# The options are those of packaging/make_packages.sh; IMAGE.tar needs --kubernetes. FOLDER gets the
+# packages for ARCHITECTURE (arm64), IMAGE.tar becomes an image of the plugins for Kubernetes. Both
+# are built in a fresh Debian 12 of this machine's processor, by its own tools and with a compiler
+# and libraries for the other; that Debian is in a temporary folder and gone afterwards, and nothing
+# of this system is changed. WORK keeps what was compiled, for the next time. Needs mmdebstrap and a
+# mirror (MIRROR names another); root, or subordinate users (/etc/subuid). Called by ./dev package
+# --arch and ./dev image --arch.
 set -euo pipefail
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
+options=() profiles=cross
+while [[ ${1:-} == --* ]]; do options+=("$1") && shift; done
 folder=$(realpath -m "$1") work=$(realpath -m "$2") jobs=$3 architecture=$4 image=${5:+$(realpath -m "$5")}
 mirror=()
 if [ -n "${MIRROR:-}" ]; then mirror=("$MIRROR/debian"); fi
@@ -29,12 +35,13 @@ mkdir -p "$folder" "$work/ccache" "$stage/build" "$stage/packages"
 chmod 777 "$stage/packages"
 "$here/packaging/copy_sources.sh" "$stage/build/sources"
 
-# The page is the same for all processors, and npm would be some hundred packages more.
-page=OFF
-if command -v npm >/dev/null; then
-  python3 -B "$here/tools/build_page.py" "$here/src/web/page" "$work/page" "$stage/build/page_assets.cpp"
-  page=/build/page_assets.cpp
+# The page is the same for all processors, and npm would be some hundred packages more: the sources
+# get a bundle.
+if [[ " ${options[*]} " != *" --without-page "* ]]; then
+  sources=$stage/build/sources
+  python3 -B "$sources/tools/build_page.py" "$sources/src/web/page" "$work/page" --bundle
 fi
+if [[ " ${options[*]} " != *" --kubernetes "* ]]; then profiles+=,pkg.gpurota.nokubernetes; fi
 
 # In the other Debian, as its root: what debian/control says, and the build.
 cat >"$stage/build/run" <<END
@@ -42,9 +49,9 @@ cat >"$stage/build/run" <<END
 set -e
 export DEBIAN_FRONTEND=noninteractive
 echo "dev: packages for $architecture are built with \$(aarch64-linux-gnu-g++ --version | head -n 1)"
-apt-get build-dep -y -q --no-install-recommends -a $architecture -P cross /build/sources >/build/log 2>&1 || { tail -n 20 /build/log; exit 1; }
+apt-get build-dep -y -q --no-install-recommends -a $architecture -P $profiles /build/sources >/build/log 2>&1 || { tail -n 20 /build/log; exit 1; }
 export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DIR=/build/ccache CCACHE_MAXSIZE=1G
-env GPUROTA_WEB_PAGE=$page /build/sources/packaging/make_packages.sh /build/packages $jobs $architecture
+/build/sources/packaging/make_packages.sh ${options[*]} /build/packages $jobs $architecture
 ${image:+/build/sources/packaging/cross/make_image.sh /build/packages /build/packages/image.tar}
 END
 chmod 755 "$stage/build/run"

@@ -28,6 +28,18 @@ SHARE=$E2E_PREFIX/share
   gpurota --version | grep -E '^gpurota [0-9]'
 }
 
+@test "each program says the version of CMakeLists.txt" {
+  local version each
+  version=$(python3 -B "$BATS_TEST_DIRNAME/../../tools/version.py")
+  gpurota version --json | grep -q "\"version\": \"$version\""
+  for each in "$E2E_PREFIX"/bin/* "$E2E_PREFIX"/sbin/*; do
+    case $each in
+      */gpurota-burn | */gpurota-keeper) ;; # started by other programs of gpurota: no --version
+      *) [ "$("$each" --version)" = "${each##*/} $version" ] ;;
+    esac
+  done
+}
+
 @test "it runs where LD_LIBRARY_PATH has an older C++ library, as of a conda environment" {
   mkdir conda
   cp "$E2E_PREFIX/lib/gpurota/sim/libnvidia-ml.so.1" conda/libstdc++.so.6 # with none of what a new one has

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Packages from their installation to their purge: life.sh FOLDER [DEBIAN.tar]
 #
-# FOLDER has packages (`./dev package FOLDER`). Needs root, mmdebstrap, and the mirror that apt uses here; DEBIAN.tar is a Debian 12
+# FOLDER has packages (`./dev package --kubernetes FOLDER`). Needs root, mmdebstrap, and the mirror that apt uses here; DEBIAN.tar is a Debian 12
 # that `mmdebstrap --variant=apt` has made before. Installs, tries, upgrades, removes and purges the packages in a fresh Debian 12 in a
 # folder of its own, and says how long that took and how large they are. Without systemd as the first process nothing is started;
 # tests/system/machine.sh FOLDER does the same where it is. Packages for another processor (`./dev package --arch arm64`) are tried in a
@@ -107,6 +107,8 @@ for program in "${programs[@]}"; do
     *) says "$program" --version && says "$program" --help ;;
   esac
 done
+# The licences in the page name the authors of what npm brings.
+grep -q 'Jason Miller' "$root/usr/bin/gpurota-web" || fail "gpurota-web has no page"
 echo "ok each of the ${#programs[@]} programs runs: ${programs[*]##*/}"
 echo "ok installed: enabled, not started in a chroot, and the configuration and its suggestions are right"
 
