@@ -52,12 +52,13 @@ make_source() {
 make_python() {
   rm -rf "$work/python"
   cp -a "$source/python" "$work/python"
-  # The hooks of PEP 517, called as pip calls them, but with what is installed.
+  # The hooks of PEP 517, which pip calls, with the setuptools that is installed.
   (cd "$work/python" && "$python" -c '
 import sys
 from setuptools import build_meta
-build_meta.build_sdist(sys.argv[1])
-build_meta.build_wheel(sys.argv[1])' "$folder" >"$work/python.log" 2>&1) ||
+folder = sys.argv[1]  # build_sdist() writes sys.argv anew
+build_meta.build_sdist(folder)
+build_meta.build_wheel(folder)' "$folder" >"$work/python.log" 2>&1) ||
     { cat "$work/python.log" && die "the Python module cannot be packed"; }
 }
 
