@@ -46,7 +46,7 @@ class LauncherTest : public ::testing::Test {
     (void)::waitpid(pid, &status, 0);
     return status;
   }
-  std::string log() { return launcher_.read_log(kJob, std::nullopt, SIZE_MAX)->text; }
+  std::string log() { return read_log(launcher_.log_folder(kJob), std::nullopt, SIZE_MAX)->text; }
 
   static constexpr std::uint64_t kJob = 7;
   gpurota::testing::TempDir dir_;
