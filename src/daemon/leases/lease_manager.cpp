@@ -69,6 +69,12 @@ bool is_alive(LeaseEntry& entry) {
 // Its processes were killed long ago and live still: they run no more of their programs.
 bool has_stopped_for_good(const LeaseEntry& entry, TimePoint now, const lease::GrantBook& grants) {
   if (!entry.killed || now < entry.kill_at + kUnkillable) return false;
+  const bool all_killed =
+      entry.members.all_killed() &&
+      (entry.cause != EndCause::kExpired || entry.covered.all_killed()) &&
+      std::all_of(entry.commands.begin(), entry.commands.end(),
+                  [](const auto& each) { return each.second.members.all_killed(); });
+  if (!all_killed) return false;
   if (now >= entry.give_up_at) return true;
   // Where the driver lists no processes, what was granted may be on the GPU still.
   return !entry.lease.swap() &&

@@ -321,6 +321,9 @@ TEST_F(LeaseManagerTest, ALeaseIsNotOverWhileNobodyCanTellWhetherItsProcessesAre
     processes.die(command);
     loop.advance(50ms);
     EXPECT_NE(last_gone, id);
+    loop.advance(config.grace + 2min);
+    EXPECT_NE(last_gone, id) << "however long that lasts";
+    EXPECT_TRUE(processes.alive(stray));
     processes.set_short(false);
     loop.advance(config.grace + 100ms);
     EXPECT_FALSE(processes.alive(stray));

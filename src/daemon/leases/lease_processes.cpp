@@ -42,6 +42,7 @@ Result<void> LeaseProcesses::see(const ports::ProcessId& process) {
   auto tracked = track(processes_, process, nullptr);
   if (tracked) {
     seen_.insert_or_assign(process.pid, std::move(*tracked));
+    killed_ = false;
     return {};
   }
   if (is_gone(tracked.error())) return {};
@@ -123,21 +124,25 @@ int LeaseProcesses::count_left() {
   }));
 }
 
-void LeaseProcesses::signal_all(int signal) {
-  for (const auto& [pid, tracked] : seen_) signal_one(pid, tracked, signal);
+bool LeaseProcesses::signal_all(int signal) {
+  bool all = true;
+  for (const auto& [pid, tracked] : seen_) all = signal_one(pid, tracked, signal) && all;
+  return all;
 }
 
-void LeaseProcesses::signal_one(pid_t pid, const TrackedProcess& process, int signal) {
-  if (auto sent = process.handle->send_signal(signal); !sent) {
+bool LeaseProcesses::signal_one(pid_t pid, const TrackedProcess& process, int signal) {
+  const auto sent = process.handle->send_signal(signal);
+  if (!sent) {
     log::warn("cannot signal a process of a lease, ignoring",
               {{"pid", pid}, {"error", sent.error().message}});
   }
+  return sent.has_value();
 }
 
 void LeaseProcesses::ask_to_end() {
   refresh();
-  signal_all(SIGTERM);
-  signal_all(SIGCONT);
+  (void)signal_all(SIGTERM);
+  (void)signal_all(SIGCONT);
 }
 
 int LeaseProcesses::warn(int signal) {
@@ -145,7 +150,7 @@ int LeaseProcesses::warn(int signal) {
   int warned = 0;
   for (const auto& [pid, tracked] : seen_) {
     if (!processes_.handles_signal(pid, signal)) continue;
-    signal_one(pid, tracked, signal);
+    (void)signal_one(pid, tracked, signal);
     ++warned;
   }
   return warned;
@@ -159,7 +164,7 @@ void LeaseProcesses::kill() {
     }
   }
   refresh();
-  signal_all(SIGKILL);
+  killed_ = signal_all(SIGKILL);
 }
 
 bool LeaseProcesses::kill_all_but_engine() {
@@ -169,7 +174,7 @@ bool LeaseProcesses::kill_all_but_engine() {
     if (is_engine(processes_.executable_of(pid))) {
       any = true;
     } else {
-      signal_one(pid, tracked, SIGKILL);
+      (void)signal_one(pid, tracked, SIGKILL);
     }
   }
   return any;

@@ -49,6 +49,9 @@ class LeaseProcesses {
   // Those that handle the signal, which would end others: to how many it was sent.
   int warn(int signal);
   void kill();
+  // Whether the last kill() has reached all of those that live: they run no more of their programs,
+  // however long the kernel keeps them. False where somebody could not be seen since.
+  bool all_killed() const { return killed_ && !missed_; }
   // Those of podman are spared: whether there are any.
   bool kill_all_but_engine();
   // After the last has ended.
@@ -60,13 +63,15 @@ class LeaseProcesses {
   void miss_unless_gone(const Error& why);
   void see_members();
   void see_descendants();
-  void signal_all(int signal);
-  void signal_one(pid_t pid, const TrackedProcess& process, int signal);
+  // False: somebody was not reached.
+  bool signal_all(int signal);
+  bool signal_one(pid_t pid, const TrackedProcess& process, int signal);
 
   ports::Processes& processes_;
   std::string cgroup_;
   bool follow_ = false;  // descendants: there is a root
   bool missed_ = false;  // somebody may live whom the last look could not see
+  bool killed_ = false;  // all in seen_, by kill()
   std::optional<TrackedProcess> reaper_;
   std::map<pid_t, TrackedProcess> seen_;
   static constexpr std::size_t kTidyAt = 64;
