@@ -99,24 +99,37 @@ constexpr int kMostAtOnce = 64;
 
 }  // namespace
 
+HttpServer::Places HttpServer::places_for(std::uint64_t descriptors) {
+  constexpr std::uint64_t kOwn = 40;  // the daemon, listeners, files, peers
+  const Places most;
+  const std::uint64_t wanted = most.connections + most.viewers;
+  const std::uint64_t left = std::clamp(descriptors, kOwn + 8, kOwn + wanted) - kOwn;
+  return {static_cast<std::size_t>(left * most.connections / wanted),
+          static_cast<std::size_t>(left * most.viewers / wanted)};
+}
+
 Result<std::unique_ptr<HttpServer>> HttpServer::make(std::vector<Listener> listeners,
-                                                     Handlers handlers, std::unique_ptr<Tls> tls) {
+                                                     Handlers handlers, Places places,
+                                                     std::unique_ptr<Tls> tls) {
   std::unique_ptr<HttpServer> server(
-      new HttpServer(std::move(listeners), std::move(handlers), std::move(tls)));
+      new HttpServer(std::move(listeners), std::move(handlers), places, std::move(tls)));
   GPUROTA_TRY(server->asker_->begin());
   GPUROTA_TRY(server->actor_->begin());
   return server;
 }
 
-HttpServer::HttpServer(std::vector<Listener> listeners, Handlers handlers, std::unique_ptr<Tls> tls)
+HttpServer::HttpServer(std::vector<Listener> listeners, Handlers handlers, Places places,
+                       std::unique_ptr<Tls> tls)
     : listeners_(std::move(listeners)),
       handlers_(std::move(handlers)),
+      places_(places),
       tls_(std::move(tls)),
       asker_(std::make_unique<Asker>([this](std::uint64_t id, const HttpRequest& request) {
         return id == kEventId ? HttpResponse{200, handlers_.event()} : handlers_.slow(request);
       })),
       actor_(std::make_unique<Asker>(
-          [this](std::uint64_t, const HttpRequest& request) { return handlers_.act(request); })) {}
+          [this](std::uint64_t, const HttpRequest& request) { return handlers_.act(request); })),
+      viewers_(places.viewers) {}
 
 HttpServer::~HttpServer() = default;
 
@@ -157,7 +170,7 @@ void HttpServer::accept_all(const Listener& listener) {
   for (int made = 0; made < kMostAtOnce; ++made) {
     auto visitor = accept_visitor(listener);
     if (!visitor) return;
-    if (connections_.size() >= kMostConnections) make_room(visitor->group);
+    if (connections_.size() >= places_.connections) make_room(visitor->group);
     Connection& newest = connections_.emplace_back();
     auto tls = tls_ ? tls_->accept(visitor->socket.get()) : nullptr;
     if (tls_ && !tls) {

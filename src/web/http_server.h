@@ -26,7 +26,13 @@ namespace gpurota::web {
 
 class HttpServer {
  public:
-  static constexpr std::size_t kMostConnections = 256;
+  // How many there may be at a time, each with a descriptor of its own.
+  struct Places {
+    std::size_t connections = 256;
+    std::size_t viewers = Viewers::kMost;
+  };
+  // As many as a process has descriptors for that may open so many, beside its own.
+  static Places places_for(std::uint64_t descriptors);
   static constexpr std::chrono::milliseconds kPatience{5000};
 
   struct Handlers {
@@ -45,7 +51,7 @@ class HttpServer {
 
   // `tls`: null: without.
   static Result<std::unique_ptr<HttpServer>> make(std::vector<Listener> listeners,
-                                                  Handlers handlers,
+                                                  Handlers handlers, Places places,
                                                   std::unique_ptr<Tls> tls = nullptr);
   ~HttpServer();
 
@@ -75,7 +81,8 @@ class HttpServer {
   static constexpr std::size_t kAlwaysSent = 4096;
   static constexpr std::uint64_t kEventId = 0;  // as if the viewers were a connection
 
-  HttpServer(std::vector<Listener> listeners, Handlers handlers, std::unique_ptr<Tls> tls);
+  HttpServer(std::vector<Listener> listeners, Handlers handlers, Places places,
+             std::unique_ptr<Tls> tls);
   void accept_all(const Listener& listener);
   void make_room(const std::string& group);
   void refresh_certificate();
@@ -93,6 +100,7 @@ class HttpServer {
 
   std::vector<Listener> listeners_;
   Handlers handlers_;
+  Places places_;
   std::unique_ptr<Tls> tls_;
   std::unique_ptr<Asker> asker_, actor_;
   std::list<Connection> connections_;  // the oldest first

@@ -41,7 +41,8 @@ class HttpServerTest : public ::testing::Test {
                                       [this] {
                                         ++events;
                                         return "data: " + std::string(event_bytes, 'x') + "\n\n";
-                                      }});
+                                      }},
+                                 places);
     ASSERT_TRUE(made) << made.error().message;
     server = std::move(*made);
     thread = std::thread([this] {
@@ -55,6 +56,13 @@ class HttpServerTest : public ::testing::Test {
 
   // `receive_bytes`: how much its kernel takes that it does not read.
   Fd connect(const std::string& path, int receive_bytes = 0) const {
+    Fd socket = connect_only(receive_bytes);
+    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    EXPECT_EQ(::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(request.size()));
+    return socket;
+  }
+  Fd connect_only(int receive_bytes = 0) const {
     Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (receive_bytes > 0) {
       (void)::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
@@ -64,9 +72,6 @@ class HttpServerTest : public ::testing::Test {
     to.sin_port = htons(static_cast<std::uint16_t>(port));
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
-    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    EXPECT_EQ(::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(request.size()));
     return socket;
   }
   // Until `text` is there, or the end.
@@ -82,6 +87,7 @@ class HttpServerTest : public ::testing::Test {
   }
 
   std::atomic<int> events{0};
+  HttpServer::Places places;
   std::size_t event_bytes = 10;
   std::atomic<bool> over{false};
   int port = 0;
@@ -157,6 +163,28 @@ TEST(Viewers, OneThatDoesNotReadIsDroppedAndMissesStatesBefore) {
   EXPECT_EQ(viewers.size(), 1U);
   viewers.on_polled(polled.cbegin(), start + Viewers::kPatience);
   EXPECT_TRUE(viewers.is_empty());
+}
+
+class FewPlaces : public HttpServerTest {
+ protected:
+  FewPlaces() { places = {4, 2}; }
+};
+
+TEST_F(FewPlaces, AreEnoughForWhoComesNext) {
+  std::vector<Fd> silent;
+  for (int i = 0; i < 20; ++i) silent.push_back(connect_only());
+  EXPECT_THAT(read_until(connect("/"), "quick\n"), HasSubstr("200 OK"));
+}
+
+TEST(Places, FollowFromTheDescriptorsThatTheProcessMayHave) {
+  const auto few = HttpServer::places_for(64);
+  EXPECT_EQ(few.connections + few.viewers, 23u) << "24 beside its own 40, rounded down twice";
+  EXPECT_GT(few.viewers, 5u);
+  EXPECT_GE(HttpServer::places_for(0).viewers, 3u);
+  for (const std::uint64_t many : {std::uint64_t{1024}, UINT64_MAX}) {
+    EXPECT_EQ(HttpServer::places_for(many).connections, 256u);
+    EXPECT_EQ(HttpServer::places_for(many).viewers, 200u);
+  }
 }
 
 TEST(Viewers, WhoTakesAllPlacesMakesRoomForOthers) {

@@ -9,13 +9,21 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <vector>
 
+#include <sys/resource.h>
+
 namespace gpurota::web {
 namespace {
+
+std::uint64_t descriptor_limit() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
+}
 
 void complain(const std::string& message) {
   std::fprintf(stderr, "gpurota-web: %s\n", message.c_str());
@@ -64,7 +72,7 @@ Result<std::unique_ptr<HttpServer>> make_server(const Options& options,
                            .event = [&] { return site.event(); },
                            .act = [&](const HttpRequest& asked) { return signed_in.act(asked); },
                            .complain = complain},
-                          std::move(tls));
+                          HttpServer::places_for(descriptor_limit()), std::move(tls));
 }
 
 void say_where(const Options& options, bool has_page) {

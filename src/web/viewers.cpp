@@ -18,11 +18,11 @@ std::string Viewers::who_has_most(const std::string& group) const {
 }
 
 bool Viewers::has_room(const std::string& group) const {
-  return viewers_.size() < kMost || who_has_most(group) != group;
+  return viewers_.size() < most_ || who_has_most(group) != group;
 }
 
 void Viewers::add(Stream socket, std::string group, std::string head, Clock::time_point now) {
-  if (viewers_.size() >= kMost) {
+  if (viewers_.size() >= most_) {
     const std::string who = who_has_most(group);
     const auto oldest = std::find_if(viewers_.begin(), viewers_.end(),
                                      [&](const Viewer& each) { return each.group == who; });

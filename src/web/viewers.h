@@ -1,8 +1,8 @@
 // Those who watch: connections that stay and get each new state of the machine as an event
 // (text/event-stream). Each state is made once for all of them. One that does not read what it is
-// sent misses states, and is dropped when it has taken nothing for kPatience. At most kMost at a
-// time: of who has most the oldest makes room for others. Used by HttpServer, on its thread; never
-// waits.
+// sent misses states, and is dropped when it has taken nothing for kPatience. So many at a time and
+// no more: of who has most the oldest makes room for others. Used by HttpServer, on its thread;
+// never waits.
 #pragma once
 
 #include "web/stream.h"
@@ -24,6 +24,8 @@ class Viewers {
   static constexpr std::chrono::seconds kPatience{15};
   // Between two states. The page calls the connection broken after four of them (page/live.ts).
   static constexpr std::chrono::milliseconds kPeriod{2000};
+
+  explicit Viewers(std::size_t most = kMost) : most_(most) {}
 
   // Whether there is a place, or whoever of another group has most makes room.
   bool has_room(const std::string& group) const;
@@ -58,6 +60,7 @@ class Viewers {
   static void read(Viewer& viewer);
   void remove_closed();
 
+  std::size_t most_;
   std::list<Viewer> viewers_;
   std::shared_ptr<const std::string> last_;
 };
