@@ -39,6 +39,14 @@ async function open(options = {}) {
   return page;
 }
 
+// The page follows a key or a click after a moment. `holds` is asked until it is true; false after 10 s is a problem.
+async function soon(page, holds, problem) {
+  for (const end = Date.now() + 10000; Date.now() < end; await page.waitForTimeout(20)) {
+    if (await holds()) return;
+  }
+  problems.push(typeof problem === "string" ? problem : await problem());
+}
+
 async function show(page, view) {
   await page.goto(`${url}/#${view}`);
   await page.locator(".is-live").waitFor();
@@ -134,14 +142,14 @@ async function keys() {
   await show(page, "now");
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter"); // "skip to the content"
-  if ((await page.evaluate(() => document.activeElement?.id)) !== "content") problems.push("the first Tab does not lead to the content");
+  await soon(page, () => page.evaluate(() => document.activeElement?.id === "content"), "the first Tab does not lead to the content");
   await page.locator("nav a", { hasText: "History" }).focus();
   await page.keyboard.press("Enter");
   await page.locator(".ranges").first().waitFor(); // that of the charts comes with what they show
   await page.locator(".ranges input").first().focus();
   await page.keyboard.press("ArrowRight");
-  if (!(await page.getByLabel("1 h", { exact: true }).isChecked())) problems.push("the arrow keys do not choose a range");
-  if ((await page.title()) !== "History – gpurota") problems.push(`the title is ${await page.title()}`);
+  await soon(page, () => page.getByLabel("1 h", { exact: true }).isChecked(), "the arrow keys do not choose a range");
+  await soon(page, async () => (await page.title()) === "History – gpurota", async () => `the title is ${await page.title()}`);
 }
 
 const ROUNDS = 7;
@@ -202,7 +210,7 @@ async function signIn(options) {
   await page.goto(link);
   await page.getByRole("dialog").getByRole("button", { name: /^Sign in as / }).click();
   await page.getByRole("button", { name: "Sign out" }).waitFor();
-  if (page.url().includes("sign-in")) problems.push("the secret is still in the address");
+  await soon(page, () => !page.url().includes("sign-in"), "the secret is still in the address");
   return page;
 }
 
@@ -285,7 +293,7 @@ async function wall() {
   console.log("seen again");
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByText("Sign in to see this machine").waitFor();
-  if ((await page.locator(".gpu, main table").count()) > 0) problems.push("what was seen is still there");
+  await soon(page, async () => (await page.locator(".gpu, main table").count()) === 0, "what was seen is still there");
   console.log("gone");
 }
 
@@ -300,7 +308,7 @@ async function offered() {
     await page.getByRole("dialog").getByRole("heading", { name: /^Sign in as nobody\?$/ }).waitFor();
   };
   await openOther();
-  if (page.url().includes("sign-in")) problems.push("the secret is still in the address");
+  await soon(page, () => !page.url().includes("sign-in"), "the secret is still in the address");
   await check(page, "offered");
   await page.getByRole("dialog").getByText(/^You are signed in as/).waitFor();
   await page.screenshot({ path: `${folder}/offered.png` });
@@ -322,6 +330,7 @@ async function sessions() {
   await other.waitFor();
   await page.screenshot({ path: `${folder}/sessions.png` });
   await other.click();
+  await page.locator("dialog[open]").waitFor();
   await page.keyboard.press("Escape");
   if ((await other.count()) !== 1) problems.push("it was ended without an answer");
   await other.click();
@@ -335,20 +344,21 @@ async function actions() {
   const page = await signIn();
   await page.getByRole("button", { name: "Reserve GPUs" }).focus();
   await page.keyboard.press("Enter");
-  if ((await page.evaluate(() => document.activeElement?.closest("dialog"))) === null) problems.push("the focus is not in the dialog");
+  await soon(page, () => page.evaluate(() => Boolean(document.activeElement?.closest("dialog"))), "the focus is not in the dialog");
   await page.getByLabel("Note").fill("<b>by the page</b>");
   await page.getByLabel("For").fill("0.5");
   await page.keyboard.press("Enter");
   const row = page.locator("tr.mine", { hasText: "<b>by the page</b>" });
   await row.waitFor();
   console.log("reserved");
-  if ((await page.evaluate(() => document.activeElement?.textContent)) !== "Reserve GPUs") problems.push("the focus does not come back from the dialog");
+  await soon(page, () => page.evaluate(() => document.activeElement?.textContent === "Reserve GPUs"), "the focus does not come back from the dialog");
   await row.getByRole("button", { name: /^Extend/ }).click();
   await page.getByLabel("It ends in").fill("5");
   await page.getByRole("dialog").getByRole("button", { name: "Extend" }).click();
   await row.getByText(/ends in (4|5).h/).waitFor();
   console.log("extended");
   await row.getByRole("button", { name: /^Release/ }).click();
+  await page.locator("dialog[open]").waitFor();
   await page.keyboard.press("Escape");
   await page.locator("dialog").waitFor({ state: "detached" });
   if ((await row.count()) !== 1) problems.push("it was released without an answer");
