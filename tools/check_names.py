@@ -21,6 +21,16 @@ CONCEPT = re.compile(r"^concept (\w+)\b")
 FUNCTION = re.compile(r"^(?!return|namespace|else|if|for|while|switch|using|typedef|template)[A-Za-z][\w:<>&*\[\], ]*?[ &*]([a-z]\w*)\(([^;]*)\)(?: const| noexcept)* \{$")
 
 
+# Names of one type: overloads for two of them are the same function twice.
+SAME_TYPES = ("Strings", "Words", "std::vector<std::string>")
+
+
+def plain_type(text):
+    for name in SAME_TYPES:
+        text = re.sub(r"(?<![\w:])%s(?!\w)" % re.escape(name), SAME_TYPES[-1], text)
+    return text
+
+
 def names_of(text):
     """What a file has in its anonymous namespaces: constants, types, and functions with what they take."""
     names = set()
@@ -35,7 +45,8 @@ def names_of(text):
             if found:
                 names.add(found.group(1))
             elif found := FUNCTION.match(line):
-                takes = (re.sub(r"\s+\w+$", "", each.strip()) for each in found.group(2).split(","))
+                takes = (plain_type(re.sub(r"\s+\w+$", "", each.strip()))
+                         for each in found.group(2).split(","))
                 names.add("%s(%s)" % (found.group(1), ", ".join(takes)))
     return names
 

@@ -34,7 +34,7 @@ std::string toml_string(std::string_view text) {
   return escape_hidden(out, Escapes::kToml) + "\"";
 }
 
-std::string listed(const Strings& words) {
+std::string toml_list(const Strings& words) {
   std::string out;
   for (const std::string& word : words) out += (out.empty() ? "" : ", ") + toml_string(word);
   return "[" + out + "]";
@@ -161,17 +161,18 @@ std::string job_file_text(const std::vector<proto::JobDefinition>& jobs) {
       "# Jobs of gpurota: gpurota job apply FILE. The options are those of gpurota run.\n";
   for (const proto::JobDefinition& job : jobs) {
     out += fmt::format("\n[[job]]\nname = {}\ncommand = {}\n", toml_string(job.name),
-                       listed(job.command));
-    if (!job.options.empty()) out += fmt::format("options = {}\n", listed(job.options));
+                       toml_list(job.command));
+    if (!job.options.empty()) out += fmt::format("options = {}\n", toml_list(job.options));
     if (!job.workdir.empty()) out += fmt::format("workdir = {}\n", toml_string(job.workdir));
     if (job.restart != "no") out += fmt::format("restart = {}\n", toml_string(job.restart));
-    if (job.after_success) out += fmt::format("after_success = {}\n", listed(*job.after_success));
-    if (job.after_end) out += fmt::format("after_end = {}\n", listed(*job.after_end));
-    if (!job.after.empty()) out += fmt::format("boot_after = {}\n", listed(job.after));
+    if (job.after_success)
+      out += fmt::format("after_success = {}\n", toml_list(*job.after_success));
+    if (job.after_end) out += fmt::format("after_end = {}\n", toml_list(*job.after_end));
+    if (!job.after.empty()) out += fmt::format("boot_after = {}\n", toml_list(job.after));
     if (job.output) out += fmt::format("output = {}\n", toml_string(*job.output));
     if (job.tty.value_or(false)) out += "tty = true\n";
     if (!job.start) out += "start = false\n";
-    if (!job.variables.empty()) out += fmt::format("variables = {}\n", listed(job.variables));
+    if (!job.variables.empty()) out += fmt::format("variables = {}\n", toml_list(job.variables));
     if (!job.environment.empty()) out += "[job.environment]\n";
     for (const proto::Variable& each : job.environment) {
       out += fmt::format("{} = {}\n", toml_string(each.name), toml_string(each.value));

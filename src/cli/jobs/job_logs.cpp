@@ -72,8 +72,8 @@ class Follower {
 };
 
 // All that is there, from the beginning; where it ends is the cursor.
-Result<proto::ReadJobLog::Reply> read_all(client::Connection& connection,
-                                          const JobOptions& options) {
+Result<proto::ReadJobLog::Reply> read_whole_log(client::Connection& connection,
+                                                const JobOptions& options) {
   proto::ReadJobLog call{options.name, options.user, kMostLog, "0:0"};
   proto::ReadJobLog::Reply all;
   for (;;) {
@@ -91,7 +91,7 @@ Result<proto::ReadJobLog::Reply> read_all(client::Connection& connection,
 int job_logs(const Context& context, const JobOptions& options) {
   auto connection = context.connect();
   if (!connection) return failed(connection.error());
-  const auto all = read_all(*connection, options);
+  const auto all = read_whole_log(*connection, options);
   if (!all) return failed(all.error());
   const int code = show_log(options, all->text, "gpurota job show");
   if (code != 0 || !options.follow) return code;
