@@ -98,7 +98,7 @@ std::optional<Reason> reason_there(const Fillers& fillers, const FillerEntry& fi
 }
 
 // At most `most` bytes, shared evenly by the GPUs, with a line above each if there are several.
-Result<std::string> read_all(const std::vector<Fillers::Log>& logs, std::size_t most) {
+Result<std::string> read_logs(const std::vector<Fillers::Log>& logs, std::size_t most) {
   std::string text;
   for (const Fillers::Log& log : logs) {
     GPUROTA_ASSIGN_OR_RETURN(const jobs::LogPart part,
@@ -238,7 +238,7 @@ Outcome FillerMethods::on(const Caller& caller, const proto::ReadFillerLog& call
   if (!filler) return refused(filler.error());
   Outcome outcome;
   outcome.on_worker = [logs = parts_.fillers->logs((*filler)->id), most = log_bytes(call.bytes)] {
-    const auto text = read_all(logs, most);
+    const auto text = read_logs(logs, most);
     return text ? proto::reply_json<proto::ReadFillerLog>({*text})
                 : proto::error_json(proto::wire_error(text.error()));
   };

@@ -583,10 +583,10 @@ void Bookings::end_unused() {
       continue;
     if (parts_.queue.would_serve_without(id, std::nullopt)) leases.push_back(id);
   }
-  const Duration no_show = parts_.config.bookings.no_show;
+  const auto no_show = parts_.config.bookings.no_show;
   for (const LeaseId id : aside_.find_idle(parts_.loop.now(), no_show)) leases.push_back(id);
   const std::string why = fmt::format("nobody used it for {}, and others wait for its GPUs",
-                                      lease::duration_text(parts_.config.bookings.no_show));
+                                      lease::duration_text(no_show));
   for (const RequestId id : bookings) {
     const BookingEntry entry = take_ended(id);
     publish({.step = BookingStep::kUnused, .booking = entry, .why = why});
