@@ -112,17 +112,19 @@ void Mover::keep_sums(Block& block, const HashSum* sums) {
 // Whether a sum is what the host makes of the same bytes; and these what the host has, if the unit
 // seems clean.
 Mover::Look Mover::look_twice(Block& block, uint32_t piece, const HashSum& sum) {
-  if (!have_ring()) return Look::kUnknown;
-  space_.ring_in_use_ = true;
+  uint32_t half = 0;
+  char* ring = have_ring() ? next_half(&half) : nullptr;
+  if (ring == nullptr) return Look::kUnknown;
+  space_.ring_in_doubt_ = true;
   block.undrained = true;
   last_ =
-      calls_.copy_out(calls_.self, space_.ring_, block.address + piece * kPieceBytes, kPieceBytes);
+      calls_.copy_out(calls_.self, ring, block.address + piece * kPieceBytes, kPieceBytes);
   if (last_ == CUDA_SUCCESS) last_ = wait_for_copies(calls_);
   if (last_ != CUDA_SUCCESS) return Look::kUnknown;
-  space_.ring_in_use_ = false;
+  space_.ring_in_doubt_ = false;
   block.undrained = false;
   const HashSum own =
-      hash_memory(space_.ring_, kPieceBytes, piece * kWordsPerPiece, space_.hash_seed_);
+      hash_memory(ring, kPieceBytes, piece * kWordsPerPiece, space_.hash_seed_);
   if (own != sum) return Look::kWrong;
   const uint32_t unit = piece / kPiecesPerUnit;
   if ((block.stale >> unit & 1) != 0) return Look::kRight;
@@ -130,7 +132,7 @@ Mover::Look Mover::look_twice(Block& block, uint32_t piece, const HashSum& sum) 
   const HostExtent& extent = block.host.extents[find_unit(block, unit, &in_extent)];
   const char* kept =
       space_.host_.address(extent) + in_extent * kUnitBytes + piece % kPiecesPerUnit * kPieceBytes;
-  return memcmp(space_.ring_, kept, kPieceBytes) == 0 ? Look::kRight : Look::kWrong;
+  return memcmp(ring, kept, kPieceBytes) == 0 ? Look::kRight : Look::kWrong;
 }
 
 Mover::Look Mover::look_twice(const Batch& batch, const HashSum* sums) {

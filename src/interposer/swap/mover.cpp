@@ -179,6 +179,7 @@ Moved Mover::evict(uint64_t bytes) {
     let_go(index, &moved);
   }
   while (batch.next < batch.count) let_go(batch.blocks[batch.next++], &moved);
+  space_.copiers_.stop();
   return moved;
 }
 
@@ -269,13 +270,15 @@ Moved Mover::restore(uint64_t room) {
       }
       window.blocks[(window.first + window.count++) % kWindow] = index;
     }
-    if (window.count == 0) return moved;
+    if (window.count == 0) break;
     const uint32_t index = window.blocks[window.first];
     window.first = (window.first + 1) % kWindow;
     --window.count;
     going = finish_restore(space_.blocks_[index], &moved) && going;
     let_go(index, &moved);
   }
+  space_.copiers_.stop();
+  return moved;
 }
 
 void Mover::forget_copies() {

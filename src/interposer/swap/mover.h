@@ -83,9 +83,14 @@ class Mover {
   // The mover is done with the block; ends it if it was freed meanwhile.
   void let_go(uint32_t index, Moved* moved);
   bool note(CUresult result, Moved* moved);
+  // Copies by way of the ring.
   bool stage_out(const HostExtent& extent, uint64_t address, uint64_t size);
   bool stage_in(const HostExtent& extent, uint64_t address, uint64_t size);
   bool have_ring();
+  // The half of the ring that is used next, when its last copy has ended; nullptr: that failed.
+  char* next_half(uint32_t* half);
+  bool wait_for_half(uint32_t half);
+  bool begin_staged(uint32_t half, CUresult begun);
 
   // changes.cpp
   void look_for_changes(Batch* batch);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "interposer/os/table.h"
+#include "interposer/os/thread_pool.h"
 #include "interposer/os/va_map.h"
 #include "interposer/swap/alias_table.h"
 #include "interposer/swap/driver_calls.h"
@@ -134,6 +135,7 @@ class SwapSpace {
   void lose_pins() {
     host_.lose_pins();
     ring_lost_pin_ = true;
+    ring_copies_[0] = ring_copies_[1] = 0;
   }
   // Before anything is hashed, and never again: sums are kept.
   void set_hash_seed(uint64_t seed) { hash_seed_ = seed; }
@@ -187,8 +189,13 @@ class SwapSpace {
   VaMap<uint32_t> pages_;  // address / kPageBytes to range
   AliasTable aliases_;     // its mutex is over Block::first_alias, and comes before mutex_
   HostMemory host_;
-  bool ring_in_use_, ring_lost_pin_;
-  void* ring_;  // a pinned piece through which pageable memory is reached; the mover's
+  // Pinned memory through which pageable memory is reached, in two halves; all the mover's.
+  char* ring_;
+  uint64_t ring_copies_[2];  // the fence after the last copy of each half; 0: none
+  uint32_t ring_next_;       // the half that is used next
+  bool ring_in_doubt_;       // a copy of it may be under way that no fence tells of
+  bool ring_lost_pin_;
+  ThreadPool copiers_;  // between the ring and pageable memory, while a move lasts
   uint64_t hash_seed_;
   uint64_t dice_;  // what is looked at twice; the mover's
   std::atomic<uint64_t> resident_;

@@ -1,13 +1,12 @@
 #include "interposer/swap/touch.h"
 
 #include "interposer/os/sys.h"
-#include "interposer/os/threads.h"
+#include "interposer/os/thread_pool.h"
 
 namespace gpurota::interposer {
 namespace {
 
 constexpr uint64_t kPart = uint64_t{2} << 20;  // a huge page
-constexpr int kHelpers = 3;
 
 bool touch(char* memory, uint64_t size) {
   constexpr uint64_t kSmallestPage = 4096;
@@ -20,49 +19,33 @@ bool touch(char* memory, uint64_t size) {
   return true;
 }
 
-// On the caller's stack: it waits until nobody is at it any more.
-struct Work {
+struct Pages {
   char* memory;
   uint64_t size;
-  std::atomic<uint64_t> next;
-  std::atomic<uint32_t> failed;
-  std::atomic<uint32_t> helpers;
+  std::atomic<bool> failed;
 };
 
-void touch_parts(Work& work) {
-  while (work.failed.load(std::memory_order_relaxed) == 0) {
-    const uint64_t at = work.next.fetch_add(kPart, std::memory_order_relaxed);
-    if (at >= work.size) return;
-    const uint64_t rest = work.size - at;
-    if (!touch(work.memory + at, rest < kPart ? rest : kPart)) work.failed.store(1);
-  }
-}
-
-// The wake-up may come after the caller has gone on: it is of an address, whatever is there by
-// then.
-void* help(void* argument) {
-  Work& work = *static_cast<Work*>(argument);
-  touch_parts(work);
-  std::atomic<uint32_t>* const left = &work.helpers;
-  if (left->fetch_sub(1) == 1) futex_wake(left, 1);
-  return nullptr;
+void touch_part(void* context, uint32_t part) {
+  Pages& pages = *static_cast<Pages*>(context);
+  if (pages.failed.load(std::memory_order_relaxed)) return;
+  const uint64_t at = part * kPart;
+  const uint64_t rest = pages.size - at;
+  if (!touch(pages.memory + at, rest < kPart ? rest : kPart)) pages.failed.store(true);
 }
 
 }  // namespace
 
 bool touch_pages(void* memory, uint64_t size, bool hurry) {
-  Work work{static_cast<char*>(memory), size, {}, {}, {}};
-  for (int i = 0; hurry && size > kPart && i < kHelpers; ++i) {
-    work.helpers.fetch_add(1);
-    if (start_thread(help, &work)) continue;
-    work.helpers.fetch_sub(1);
-    break;
+  Pages pages{static_cast<char*>(memory), size, {}};
+  const auto parts = static_cast<uint32_t>((size + kPart - 1) / kPart);
+  if (hurry) {
+    ThreadPool pool;
+    pool.divide(parts, touch_part, &pages);
+    pool.stop();
+  } else {
+    for (uint32_t part = 0; part < parts; ++part) touch_part(&pages, part);
   }
-  touch_parts(work);
-  for (uint32_t left = work.helpers.load(); left != 0; left = work.helpers.load()) {
-    futex_wait(&work.helpers, left, nullptr);
-  }
-  return work.failed.load() == 0;
+  return !pages.failed.load();
 }
 
 }  // namespace gpurota::interposer
