@@ -56,6 +56,16 @@ struct gpurota_msg_swap_here {
 /* As it was first released. */
 #define GPUROTA_SWAP_HERE_LEAST (16u + GPUROTA_SLOTS * 24u)
 
+enum gpurota_turns {
+  GPUROTA_TURNS_NONE = 0,
+  /* Turns are taken on the lease's GPUs, or the lease makes way for whoever comes: what it has there
+   * is evicted before long, or at once one day. */
+  GPUROTA_TURNS_TAKEN = 1,
+  /* The lease's GPUs are nearly full: host memory is pinned ahead. Older libraries take this value
+   * for GPUROTA_TURNS_TAKEN. */
+  GPUROTA_TURNS_LIKELY = 2,
+};
+
 struct gpurota_msg_swap_terms {
   struct gpurota_msg_header header;
   uint64_t host_bytes;   /* of host memory that evicted memory may take, this process */
@@ -64,9 +74,7 @@ struct gpurota_msg_swap_terms {
   uint64_t
       kept_bytes; /* that may be held while nothing is out, copies and what is pinned; 0: as before */
   uint32_t copy_all; /* 1: what did not change is copied too */
-  uint32_t
-      takes_turns; /* 1: turns are taken on its GPUs, or it makes way for whoever comes, so what it has there is evicted
-                      before long, or at once one day */
+  uint32_t takes_turns; /* gpurota_turns */
 };
 /* As it was first released. */
 #define GPUROTA_SWAP_TERMS_LEAST 24u

@@ -52,6 +52,13 @@ Bytes HostNeeds::left_for_moves() const {
 
 Bytes HostNeeds::left() const { return memory_.host_budget() - memory_.oversize() - reserved(); }
 
+Bytes HostNeeds::likely_to_move(TenantId tenant, GpuSlot gpu, bool was_pinned) const {
+  const std::uint64_t tenth = memory_.capacity(gpu).count() / 10;
+  const Bytes enough(tenth * (was_pinned ? 7 : 8));
+  if (memory_.is_lost(gpu) || memory_.wanted(gpu) <= enough || !memory_.shared(gpu)) return {};
+  return std::min(memory_.at(tenant, gpu).movable, memory_.deficit(gpu) + Bytes(2 * tenth));
+}
+
 std::vector<Bytes> divide_by_need(Bytes whole, const std::vector<Bytes>& needs) {
   std::vector<std::size_t> by_need(needs.size());
   std::iota(by_need.begin(), by_need.end(), std::size_t{0});

@@ -22,6 +22,11 @@ class HostNeeds {
   // block more.
   Bytes left_for_moves() const;
   Bytes left() const;  // of the budget, that is reserved for nothing
+  // Of a tenant that was added: what of its memory on this GPU may have to move before long, so
+  // that host memory for it is worth pinning now. Nothing while its lease is alone on the GPU, or
+  // the leases there hold at most 80 % of its capacity together (70 % where it was pinned already);
+  // then what would have to move if they wanted a fifth of the capacity more.
+  Bytes likely_to_move(TenantId tenant, GpuSlot gpu, bool was_pinned) const;
 
  private:
   void add_reserved(GpuSlot gpu, std::map<LeaseId, Bytes>* sums) const;

@@ -49,16 +49,27 @@ bool SwapTerms::moves_before_long(const SwapTenant& tenant) const {
   return tenant.makes_way || takes_turns_.at(tenant.lease);
 }
 
-// The movable memory of each tenant, in whole steps; 0 where nothing moves before long.
+// All of it where the tenant makes way for whoever comes.
+Bytes SwapTerms::likely_to_move(const SwapTenant& tenant) const {
+  const sched::Residency& residency = parts_.turns.turns().residency();
+  const auto at = residency.tenants().find(tenant.id);
+  if (at == residency.tenants().end()) return {};
+  const bool was_pinned = tenant.terms && tenant.terms->takes_turns != GPUROTA_TURNS_NONE;
+  Bytes likely;
+  for (std::uint32_t i = 0; i < at->second.gpus.size(); ++i) {
+    likely += tenant.makes_way ? at->second.gpus[i].movable
+                               : sched::HostNeeds(residency).likely_to_move(
+                                     tenant.id, sched::GpuSlot(i), was_pinned);
+  }
+  return likely;
+}
+
+// What is likely to move of each tenant, in whole steps.
 std::vector<Bytes> SwapTerms::needs_to_pin(const std::vector<const SwapTenant*>& tenants) const {
-  const auto& known = parts_.turns.turns().residency().tenants();
   std::vector<Bytes> needs(tenants.size());
   for (std::size_t i = 0; i < tenants.size(); ++i) {
-    const auto at = known.find(tenants[i]->id);
-    if (at == known.end() || !moves_before_long(*tenants[i])) continue;
-    Bytes movable;
-    for (const sched::Holding& held : at->second.gpus) movable += held.movable;
-    if (!movable.is_zero()) needs[i] = in_steps(movable + kKeptStep);
+    const Bytes likely = likely_to_move(*tenants[i]);
+    if (!likely.is_zero()) needs[i] = in_steps(likely + kKeptStep);
   }
   return needs;
 }
@@ -104,7 +115,9 @@ gpurota_msg_swap_terms SwapTerms::of(const SwapTenant& tenant) const {
   terms.pinned_bytes = std::min(host, pins_.at(tenant.id)).count();
   terms.kept_bytes = keeps_.at(tenant.lease).count();
   terms.copy_all = parts_.config.turns.clean_blocks ? 0 : 1;
-  terms.takes_turns = moves_before_long(tenant) ? 1 : 0;
+  terms.takes_turns = moves_before_long(tenant)         ? GPUROTA_TURNS_TAKEN
+                      : !likely_to_move(tenant).is_zero() ? GPUROTA_TURNS_LIKELY
+                                                          : GPUROTA_TURNS_NONE;
   return terms;
 }
 

@@ -1,8 +1,8 @@
 // What tenants of swap leases are told of host memory and turns: their shares, as things are. Pure;
 // state thread only.
 //
-// The pinned budget is divided by need: a tenant's need is its movable memory. While memory moves,
-// the shares that were told stay.
+// The pinned budget is divided by need: by what of a tenant's memory is likely to move. While memory
+// moves, the shares that were told stay.
 #pragma once
 
 #include "abi/wire.h"
@@ -34,6 +34,7 @@ class SwapTerms {
   std::map<TenantId, Bytes> what_tenants_may_pin() const;
   std::vector<Bytes> needs_to_pin(const std::vector<const SwapTenant*>& tenants) const;
   bool moves_before_long(const SwapTenant& tenant) const;
+  Bytes likely_to_move(const SwapTenant& tenant) const;
 
   Parts parts_;
   std::vector<const SwapTenant*> connected_;

@@ -268,7 +268,8 @@ static bool pin_again(Worker& w) {
 }
 
 bool prepare_host_memory(Worker& w) {
-  const bool will_be_needed = w.swap.takes_turns.load() != 0 || w.swap.last_close_ms.load() != 0;
+  const bool will_be_needed = w.swap.takes_turns.load() != GPUROTA_TURNS_NONE ||
+                              w.swap.last_close_ms.load() != 0;
   if (!will_be_needed || w.swap.gate.state() != GateState::kOpen) return false;
   const uint64_t may_keep = w.swap.kept_bytes.load();
   const uint64_t held = held_bytes(w.swap);

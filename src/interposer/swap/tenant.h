@@ -123,8 +123,7 @@ struct Swap : MemoryPart {
   std::atomic<uint64_t> pinned_bytes;
   std::atomic<uint64_t> kept_bytes;  // that may be held while nothing is out; 0: not said
   std::atomic<uint32_t> copy_all;    // nothing is to be hashed
-  std::atomic<uint32_t>
-      takes_turns;  // with others, or makes way for them; 0 also if the daemon does not say
+  std::atomic<uint32_t> takes_turns;  // gpurota_turns, as the daemon has told
   std::atomic<uint32_t> hash_off;  // it could not be, or came out wrong
   uint64_t hash_seed;              // of this process; the worker's
 

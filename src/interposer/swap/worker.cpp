@@ -77,7 +77,8 @@ timespec pause(Worker& w, bool more) {
   const bool open = w.swap.gate.state() == GateState::kOpen;
   const int64_t last = w.swap.last_close_ms.load();
   const int64_t since = last != 0 ? now_ms() - last : kTurnsAreTakenMs;
-  const bool turns = w.swap.takes_turns.load() != 0 || since < kTurnsAreTakenMs;
+  const bool turns =
+      w.swap.takes_turns.load() == GPUROTA_TURNS_TAKEN || since < kTurnsAreTakenMs;
   int64_t us = turns ? kTurnsUs : kCalmUs;
   if (!open) us = !w.busy ? kShutUs : since < kQuickMs ? kDrainingUs : kSlowDrainingUs;
   if (more) us = kSlowDrainingUs;
