@@ -234,9 +234,17 @@ class RealClaims(DraCase):
         idle = time.monotonic() - wished.idle_since
         if idle > IDLE_PATIENCE:
             why = [each.get("message") for each in pod["status"].get("conditions", [])]
-            self.seen.add("%s waits for %.0f s for %s, and only %s are taken: %s" % (
-                pod["metadata"]["name"], idle, wished.wish.requests, sorted(taken), why))
+            self.seen.add("%s waits for %.0f s for %s, and only %s are taken: %s; published: %s" % (
+                pod["metadata"]["name"], idle, wished.wish.requests, sorted(taken), why,
+                self.offered()))
             wished.idle_since = time.monotonic() + GIVEN_UP
+
+    def offered(self):
+        """The GPUs' devices that say what is available of them, in one line each."""
+        return ["%s %s" % (name, {key: next(iter(value.values()))
+                                  for key, value in device["attributes"].items()
+                                  if key in ("available", "whole")})
+                for name, device in sorted(self.devices().items())]
 
     # Kubelet's part of a pod's life.
 

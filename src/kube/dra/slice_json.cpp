@@ -3,6 +3,7 @@
 #include "kube/dra/quantity.h"
 #include "kube/dra/slice.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace gpurota::kube {
@@ -73,6 +74,23 @@ std::vector<Json> parts_of(const Json& list, std::size_t most) {
   return parts;
 }
 
+// The order for a scheduler without counters (Kubernetes 1.34 and 1.35).
+//
+// First the devices that one claim has alone. That scheduler asks, for the nth device of a request,
+// whether the nth device of the slice has capacity left (allocateDevice() of its structured
+// allocator). With shared devices there, a request for two GPUs fails as soon as somebody has all of
+// the slice's second device, whatever else is free.
+//
+// Then the shared devices, from the last GPU to the first. The scheduler takes the first device
+// that fits, so requests for a whole GPU and for a part of one come together only where little is
+// left between them.
+void order_without_counters(Json& devices) {
+  const auto shared = std::stable_partition(
+      devices.begin(), devices.end(),
+      [](const Json& device) { return !device.contains("allowMultipleAllocations"); });
+  std::reverse(shared, devices.end());
+}
+
 }  // namespace
 
 std::vector<std::string> slice_specs(const std::vector<SliceDevice>& devices,
@@ -87,6 +105,7 @@ std::vector<std::string> slice_specs(const std::vector<SliceDevice>& devices,
     }
   }
   for (Json& part : parts_of(shown, kDevicesOfASlice)) {
+    if (!counters) order_without_counters(part);
     contents.emplace_back("devices", std::move(part));
   }
   std::vector<std::string> specs;

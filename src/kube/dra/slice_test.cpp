@@ -1,3 +1,4 @@
+#include "kube/api/json_internal.h"
 #include "kube/dra/slice.h"
 
 #include <gtest/gtest.h>
@@ -163,6 +164,24 @@ TEST(Slice, SpecsHaveAtMost64DevicesAndSayHowManyThereAre) {
     EXPECT_NE(spec.find(R"("resourceSliceCount":2)"), std::string::npos);
     EXPECT_EQ(spec.find("ounter"), std::string::npos);
   }
+}
+
+std::vector<std::string> names_of(const std::string& spec) {
+  std::vector<std::string> names;
+  const Json json = Json::parse(spec);
+  for (const Json& device : json["devices"]) names.push_back(device["name"]);
+  return names;
+}
+
+TEST(Slice, WithoutCountersWholeGpusComeFirstAndSharedDevicesFromTheLastGpuOn) {
+  const auto devices = slice_devices({gpu("GPU-A"), gpu("GPU-B")}, {}, {"1.2.3", ""}, gib(1), {});
+  const auto specs = [&](bool counters) { return slice_specs(devices, "node-1", 7, counters); };
+  EXPECT_EQ(names_of(specs(false).back()),
+            (std::vector<std::string>{"gpu-a-whole", "gpu-b-whole", "gpu-b-turns", "gpu-b",
+                                      "gpu-a-turns", "gpu-a"}));
+  EXPECT_EQ(names_of(specs(true).back()),
+            (std::vector<std::string>{"gpu-a-whole", "gpu-a", "gpu-a-turns", "gpu-b-whole",
+                                      "gpu-b", "gpu-b-turns"}));
 }
 
 TEST(Slice, CountersAreInSlicesOfTheirOwnEightInEachAndComeFirst) {
