@@ -62,9 +62,10 @@ class Account {
  public:
   explicit Account(Bytes limit) : limit_(limit), most_(limit) {}
 
-  // How long a shortage waits for tenants that were asked for their slack: longer than a busy
-  // machine needs to run a helper thread, shorter than a program that hangs on it would notice.
-  static constexpr Duration kRecallPatience = std::chrono::milliseconds(200);
+  // How long a shortage waits for tenants that were asked for their slack. A machine with eight
+  // programs for each CPU may take some 100 ms until a helper thread runs; only a refusal beside a
+  // tenant that does not answer (stopped, traced) takes as long as this.
+  static constexpr Duration kRecallPatience = std::chrono::seconds(1);
   // How long a request waits for the memory of a dead sibling to come back, or a new context to be
   // measured. Drivers took 0.6 s for 20 GiB after a kill -9 (measured on an H100).
   static constexpr Duration kLingerPatience = std::chrono::seconds(2);

@@ -28,7 +28,7 @@ namespace {
 
 // How long a refusal may take: for the calls of other threads, which may be off their processor for
 // a while, and all questions included.
-constexpr int kPatience = 200;  // ms
+constexpr int kPatience = 1000;  // ms
 // The most questions for one request; each but the first is asked because something was freed
 // during the one before.
 constexpr int kMostQuestions = 64;

@@ -3,7 +3,7 @@
 // order in which things happen.
 //
 // Any thread. Asking may wait for the daemon (GPUROTA_WAIT_MS while it is away); a refusal by the
-// lease's limit may take 200 ms more.
+// lease's limit may take a second more.
 #pragma once
 
 #include "abi/cuda_abi.h"
