@@ -45,6 +45,8 @@ class Bench:
         self.dist = os.path.abspath(self.args.dist)
         self.gpurota = f"{self.dist}/bin/gpurota"
         self.work = tempfile.mkdtemp()
+        # Room for two programs of all memory, all of it pinned.
+        self.turns_settings = f'host_budget = "{int(self.capacity * 2)}G"\npinned = "100%"\n'
         self.out = os.path.abspath(self.args.out or self.work)
         self.running = []
         os.makedirs(self.out, exist_ok=True)
@@ -52,8 +54,8 @@ class Bench:
 
     def start_daemon(self):
         log = open(f"{self.out}/gpurotad.log", "a")
-        with open(f"{self.work}/gpurotad.toml", "w") as config:  # room for two such programs, all of it pinned
-            config.write(f'[turns]\nhost_budget = "{int(self.capacity * 2)}G"\npinned = "100%"\n[limits]\npriority = 10\n')
+        with open(f"{self.work}/gpurotad.toml", "w") as config:
+            config.write(f"[turns]\n{self.turns_settings}[limits]\npriority = 10\n")
         daemon = subprocess.Popen([f"{self.dist}/bin/gpurotad", "--runtime-dir", f"{self.work}/run", "--state-dir",
                                    f"{self.work}/state", "--config", f"{self.work}/gpurotad.toml", "--preload",
                                    f"{self.dist}/lib/libgpurota.so"], stderr=log, stdout=log)

@@ -19,8 +19,7 @@ import subprocess
 import sys
 import time
 
-import torch
-
+from bus import bus_seconds
 from harness import Bench, Failed, Program, Watched, here, key_of, percentile, run_together, say
 
 PARTS = ["handover", "gate", "losses", "overhead", "clean", "oversize", "table"]
@@ -32,28 +31,6 @@ bench = Bench(__doc__, PARTS, [
 
 def job(name, gib, phases, passes, pause, swap=True, options=()):
     return Program(bench, name, ["python3", f"{here}/turns_job.py", str(gib), str(phases), str(passes), str(pause)], swap, options)
-
-
-def bus_seconds(gib):
-    """Both directions at once, from and to pinned memory, in pieces of 64 MiB: for `gib` each way."""
-    piece, count = 64 << 20, 32
-    torch.cuda.set_device(bench.gpu)
-    host = [torch.empty(piece * count, dtype=torch.uint8, pin_memory=True) for _ in range(2)]
-    device = [torch.empty(piece * count, dtype=torch.uint8, device="cuda") for _ in range(2)]
-    streams = [torch.cuda.Stream() for _ in range(2)]
-    times = []
-    for _ in range(5):
-        torch.cuda.synchronize()
-        begun = time.monotonic()
-        for i in range(count):
-            part = slice(i * piece, (i + 1) * piece)
-            with torch.cuda.stream(streams[0]):
-                host[0][part].copy_(device[0][part], non_blocking=True)
-            with torch.cuda.stream(streams[1]):
-                device[1][part].copy_(host[1][part], non_blocking=True)
-        torch.cuda.synchronize()
-        times.append(time.monotonic() - begun)
-    return statistics.median(times) * gib * (1 << 30) / (piece * count)
 
 
 def handover():
@@ -69,7 +46,7 @@ def handover():
         program.end()
     if len(seen) < 4:
         raise Failed(f"only {len(seen)} switches of all memory")
-    bus = bus_seconds(gib)
+    bus = bus_seconds(bench.gpu, gib)
     for name, part in (("first two (cold host memory)", seen[:2]), ("later (warm)", seen[2:])):
         seconds = [s["microseconds"] / 1e6 for s in part]
         say(f"handover of {gib:.1f} GiB for {gib:.1f} GiB, {name}: median {statistics.median(seconds):.3f} s, "

@@ -1,0 +1,93 @@
+"""How fast memory moves in turns, with the settings as they come and with all of it pinned.
+
+usage: turns_speed.py DIST [--pinned default,all] [--out FOLDER] [--gpu N] [PART...]
+    two        two programs of 22.5 GiB on 25 GiB, dirty
+    clean      the same, and one of them only reads its memory
+    three      three programs of 12 GiB on 25 GiB
+    alone      two programs of 12 GiB on 20 GiB
+    beside     the same on 30 GiB, beside twelve of 300 MiB that sleep
+Programs begin 10 s after the last of them has its memory. For each part: the first switch that
+moves most of a program, the second, and the median of the next ten, in seconds and as a ratio to
+pinned copies both ways of the same run.
+DIST is what tests/gpu/pack.sh made. Exits with the number of parts that failed.
+"""
+import statistics
+import sys
+import time
+
+from bus import bus_seconds
+from harness import Bench, Failed, Program, Watched, here, say
+
+PARTS = ["two", "clean", "three", "alone", "beside"]
+SETTINGS = {"default": "", "all": 'pinned = "100%"\nhost_budget = "80%"\n'}
+SECONDS = 30
+GIB = 1 << 30
+
+bench = Bench(__doc__, PARTS, [(["--pinned"], {"default": "default,all", "help": "which settings"})])
+
+
+def load(name, gib, kind="dirty"):
+    return Program(bench, name, ["python3", f"{here}/turns_load.py", str(gib), str(SECONDS), kind],
+                   options=["--nonblock", "--memory", f"{int((gib + 1) * 1024)}M"])
+
+
+def measure(name, capacity, programs):
+    bench.set_gpu(capacity=f"{capacity}G", quantum="1s", turns="auto")
+    started = [load(f"{name}_{i}", gib, kind) for i, (gib, kind) in enumerate(programs)]
+    for program in started:
+        program.wait_ready()
+    time.sleep(10)
+    least = min(gib for gib, _ in programs) * 0.4 * GIB
+    with Watched(bench) as watched:
+        for program in started:
+            program.begin()
+        results = [program.end() for program in started]
+    if sum(result["wrong"] for result in results):
+        raise Failed(f"wrong bytes: {results}")
+    seen = sorted((s for s in watched.switches() if max(s["in_bytes"], s["out_bytes"]) > least),
+                  key=lambda s: s["time"])
+    if len(seen) < 4:
+        raise Failed(f"only {len(seen)} switches of most of the memory")
+    piece = bus_seconds(bench.gpu, 1.0)
+
+    def cell(switches):
+        seconds = [s["microseconds"] / 1e6 for s in switches]
+        ratios = [s["microseconds"] / 1e6 / (max(s["in_bytes"], s["out_bytes"]) / GIB * piece)
+                  for s in switches]
+        return f"{statistics.median(seconds):.2f} s, {statistics.median(ratios):.2f}"
+
+    say(f"| {bench.setting} | {name} | {cell(seen[:1])} | {cell(seen[1:2])} "
+        f"| {cell(seen[2:12])} of {len(seen[2:12])} |")
+
+
+def two():
+    measure("two", 25, [(22.5, "dirty")] * 2)
+
+
+def clean():
+    measure("clean", 25, [(22.5, "dirty"), (22.5, "clean")])
+
+
+def three():
+    measure("three", 25, [(12, "dirty")] * 3)
+
+
+def alone():
+    measure("alone", 20, [(12, "dirty")] * 2)
+
+
+def beside():
+    bench.set_gpu(capacity="30G", quantum="1s", turns="auto")
+    small = [load(f"small_{i}", 0.3) for i in range(12)]
+    for program in small:
+        program.wait_ready()
+    measure("beside", 30, [(12, "dirty")] * 2)
+
+
+failures = 0
+say("| pinned | programs | first | second | median |")
+say("|---|---|---|---|---|")
+for bench.setting in bench.args.pinned.split(","):
+    bench.turns_settings = SETTINGS[bench.setting]
+    failures += bench.run(globals())
+sys.exit(failures)
