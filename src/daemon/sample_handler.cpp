@@ -16,10 +16,10 @@ constexpr Bytes kMachineStep = mib(64);
 
 }  // namespace
 
-SampleHandler::Shares SampleHandler::share_out(const watch::Look& look) {
+SampleHandler::Shares SampleHandler::share_out(const watch::Reading& reading) {
   Shares shares;
-  for (const watch::SeenProcess& process : look.processes) {
-    const watch::SeenLease* lease = watch::owning_lease(process, look);
+  for (const watch::SeenProcess& process : reading.processes) {
+    const watch::SeenLease* lease = watch::owning_lease(process, reading);
     if (!lease) continue;
     shares.used[lease->id] += process.used.value_or(Bytes());
     shares.by_process[process.pid] = process.used.value_or(Bytes());
@@ -61,12 +61,12 @@ Duration SampleHandler::period_of(const GpuUuid& gpu) const {
       parts_.fillers.is_of_interest(gpu) ||
       std::any_of(leases.begin(), leases.end(),
                   [&](const auto& each) { return each.second.lease.find_gpu(gpu) != nullptr; });
-  // Nothing there: a look now and then finds what comes.
+  // Nothing there: an occasional sample finds what comes.
   const std::chrono::milliseconds period = parts_.config.watch_period;
   return busy ? period : std::max(period, parts_.config.watch.idle_period);
 }
 
-// The rest of what is known keeps the last good look.
+// The rest of what is known keeps the last good reading.
 void SampleHandler::on_error(GpuEntry& entry, const std::string& error) {
   entry.sample.error = error;
   parts_.tenants.after_failed_sample(entry.info.uuid);
@@ -77,13 +77,13 @@ void SampleHandler::on_error(GpuEntry& entry, const std::string& error) {
 
 // What other programs have of the memory that a unified GPU uses. Whoever waits may have waited for
 // it.
-void SampleHandler::count_machine_use(GpuEntry& entry, const watch::Look& look) {
+void SampleHandler::count_machine_use(GpuEntry& entry, const watch::Reading& reading) {
   if (!entry.info.unified) return;
   // Where nobody can say what is left, nothing is.
   Bytes use = memory_in_use(entry.info, entry.sample).value_or(entry.info.memory);
   std::map<const watch::SeenLease*, Bytes> of_leases;
-  for (const watch::SeenProcess& process : look.processes) {
-    of_leases[watch::owning_lease(process, look)] += process.used.value_or(Bytes());
+  for (const watch::SeenProcess& process : reading.processes) {
+    of_leases[watch::owning_lease(process, reading)] += process.used.value_or(Bytes());
   }
   // What a process says of itself is believed as far as its lease may have.
   for (const auto& [lease, used] : of_leases) {
@@ -116,15 +116,15 @@ void SampleHandler::on_sample(GpuSample sample, TimePoint taken) {
   for (const GpuProcess& each : entry->sample.processes) {
     (void)parts_.processes.command_of(each.pid);
   }
-  watch::Look look = parts_.watch.look_at(entry->sample);
-  count_machine_use(*entry, look);
-  Shares shares = share_out(look);
+  watch::Reading reading = parts_.watch.reading_of(entry->sample);
+  count_machine_use(*entry, reading);
+  Shares shares = share_out(reading);
   recovered_.on_sample(entry->sample, std::move(shares.by_process));
   const GpuUuid gpu = entry->info.uuid;
   holders_[gpu] = shares.used;
   parts_.tenants.after_sample(entry->sample, taken, shares.outsiders);
-  parts_.watch.reckon_hidden(look);
-  const GpuStates::Unreserved unreserved = parts_.watch.unreserved(look);
+  parts_.watch.reckon_hidden(reading);
+  const GpuStates::Unreserved unreserved = parts_.watch.unreserved(reading);
   // Whoever waits may have waited for just that.
   if (!unreserved.is_as(parts_.states.unreserved(gpu))) parts_.queue.poke();
   parts_.states.set_unreserved(gpu, unreserved);
@@ -136,13 +136,13 @@ void SampleHandler::on_sample(GpuSample sample, TimePoint taken) {
   parts_.series.on_sample(gpu, shares.used, std::move(loads));
   parts_.jobs.on_use(gpu, shares.used);
   // The parents of MIG instances list the processes of all of them: those are looked at there.
-  if (!entry->info.mig_enabled) parts_.watch.on_sample(look);
+  if (!entry->info.mig_enabled) parts_.watch.on_sample(reading);
   // Last: what is found is told of leases that are still there.
   parts_.leases.check_endings();
-  parts_.fillers.on_sample(gpu, parts_.watch.has_foreign(look), shares.used);
+  parts_.fillers.on_sample(gpu, parts_.watch.has_foreign(reading), shares.used);
 }
 
-// Whether a look can show what a context takes: not where a unified GPU's processes have no
+// Whether a reading can show what a context takes: not where a unified GPU's processes have no
 // figures.
 bool SampleHandler::measures(const GpuUuid& gpu) const {
   const GpuEntry* const entry = parts_.gpus.find(gpu);

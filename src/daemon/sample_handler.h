@@ -1,4 +1,4 @@
-// What a look at a GPU means to everybody: whose the processes are that it shows, and in which
+// What a reading of a GPU means to everybody: whose the processes are that it shows, and in which
 // order the parts of the daemon hear of it. State thread only.
 #pragma once
 
@@ -62,7 +62,7 @@ class SampleHandler final : public SampleListener {
   bool is_hurried(const GpuUuid& gpu) const override;
   Duration period_of(const GpuUuid& gpu) const override;
 
-  // By the last look at each GPU.
+  // By the last reading of each GPU.
   bool holds_memory(LeaseId lease) const;
   // That has come back from the processes of leases since the daemon started.
   Bytes recovered() const { return recovered_.total(); }
@@ -76,9 +76,9 @@ class SampleHandler final : public SampleListener {
     std::map<pid_t, LeaseId> owners;        // of these
     std::map<pid_t, Bytes> swap_outsiders;  // of `outsiders`, of swap leases
   };
-  void count_machine_use(GpuEntry& entry, const watch::Look& look);
+  void count_machine_use(GpuEntry& entry, const watch::Reading& reading);
   bool measures(const GpuUuid& gpu) const;
-  Shares share_out(const watch::Look& look);
+  Shares share_out(const watch::Reading& reading);
   void on_error(GpuEntry& entry, const std::string& error);
   void record_state(const GpuEntry& gpu, const std::string& error);
 

@@ -14,30 +14,30 @@ bool is_ignored(const SeenProcess& process, const Policy& policy) {
   });
 }
 
-const SeenLease* owning_lease(const SeenProcess& process, const Look& look) {
-  for (const SeenLease& lease : look.leases) {
+const SeenLease* owning_lease(const SeenProcess& process, const Reading& reading) {
+  for (const SeenLease& lease : reading.leases) {
     if (process.lease == lease.id) return &lease;
   }
   if (process.lease) return nullptr;
-  for (const SeenLease& lease : look.leases) {
+  for (const SeenLease& lease : reading.leases) {
     if (lease.takes_all_of_user && process.uid == lease.uid) return &lease;
   }
   return nullptr;
 }
 
-const SeenLease* covering_lease(const SeenProcess& process, const Look& look) {
-  if (const SeenLease* owner = owning_lease(process, look)) return owner;
-  for (const SeenLease& lease : look.leases) {
+const SeenLease* covering_lease(const SeenProcess& process, const Reading& reading) {
+  if (const SeenLease* owner = owning_lease(process, reading)) return owner;
+  for (const SeenLease& lease : reading.leases) {
     if (!lease.limit && !lease.filler && process.uid == lease.uid) return &lease;
   }
   return nullptr;
 }
 
-bool is_not_limited(const SeenProcess& process, const SeenLease& lease, const Look& look) {
+bool is_not_limited(const SeenProcess& process, const SeenLease& lease, const Reading& reading) {
   // Without a figure from the driver, that it lists the process says that it has a context.
   const bool uses = !process.graphics && process.used != Bytes();
   return uses && process.library == Library::kSilent && process.start_ticks != 0 && lease.limit &&
-         owning_lease(process, look) == &lease;
+         owning_lease(process, reading) == &lease;
 }
 
 bool talks_to_container_engine(const std::vector<std::string>& command) {

@@ -41,8 +41,8 @@ std::optional<Container> of_lxc(Text name) {
   return Container{"lxc", std::string(name.substr(kPrefix.size())), {}, {}};
 }
 
-// Whose group has an id alone for its name: docker's in its own place, else that of one of
-// containerd's (docker with --cgroup-parent, nerdctl).
+// The engine of a group whose name is an id alone: docker in its own place, else a client of
+// containerd (docker with --cgroup-parent, nerdctl).
 const char* engine_above(Text above) { return above == "docker" ? "docker" : "containerd"; }
 
 // "pod1b4e…" by cgroupfs, "kubepods-burstable-pod1b4e_….slice" by systemd, where '_' stands for

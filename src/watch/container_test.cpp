@@ -62,7 +62,7 @@ TEST(FindContainer, FindsNoneWhereThereIsNone) {
         "/system.slice/docker.service", "/kubepods", "/poda/b", "/default/web"}) {
     EXPECT_FALSE(find_container(group)) << group;
   }
-  // Whoever may make groups may call them anything.
+  // A user who may make control groups may give them any name.
   EXPECT_FALSE(find_container("/lxc.payload.\xff"));
   EXPECT_FALSE(find_container("/kubepods/pod\x1b[31m"));
   // podman's monitor is outside.

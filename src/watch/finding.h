@@ -1,4 +1,4 @@
-// What the watch looks at and what it finds, as plain data. Pure.
+// Input (Reading) and output (Finding, Step) of the watch, as plain data. Pure.
 //
 // Filled by the daemon from a sample, /proc and the leases; read by Watcher. No clock, no I/O.
 #pragma once
@@ -31,7 +31,7 @@ enum class FindingKind {
 // In the order of severity: each does what those before it do.
 enum class Action { kReport, kNotify, kStop };
 
-// What libgpurota does in a process that a limit is meant for.
+// The state of libgpurota in a process that a limit is meant for.
 enum class Library {
   kNotAsked,  // a tenant, or there is no limit
   kUnknown,   // it could not be told, or not in time
@@ -57,7 +57,7 @@ struct SeenProcess {
   std::string executable;  // path as the kernel tells it, foreign bytes; empty: unknown
 };
 
-// A lease on the GPU that is looked at.
+// A lease on the GPU of a reading.
 struct SeenLease {
   LeaseId id;
   uid_t uid = 0;
@@ -68,10 +68,11 @@ struct SeenLease {
   bool takes_all_of_user = false;
   // Its command talks to a container engine: what that starts is not in the lease.
   bool starts_containers = false;
-  // It makes way for whoever comes: its user's other processes are not in it, and it has no claim.
+  // A filler leaves when anybody else comes: its user's other processes are not in it, and it has
+  // no claim.
   bool filler = false;
-  // What it is charged there, of the GPU's memory: without what is evicted. Memory that it has
-  // imported from another lease is in both charges, and once in Look::counted_again.
+  // The charge of the lease there, of the GPU's memory: without what is evicted. Memory that it has
+  // imported from another lease is in both charges, and once in Reading::counted_again.
   Bytes charge{};
   // Its memory is being moved, or its charge is not known yet.
   bool moving = false;
@@ -87,15 +88,15 @@ struct Hidden {
   bool operator==(const Hidden&) const = default;
 };
 
-// One look at one GPU that answered.
-struct Look {
+// A sample of one GPU that answered, with the processes and leases there.
+struct Reading {
   GpuUuid gpu;
   Bytes size;                 // of its memory
   std::optional<Bytes> used;  // everybody's together; empty where NVML cannot say
   std::vector<SeenProcess> processes;
   bool lists_processes = true;  // false: there may be more than `processes`, and nobody knows
   std::vector<SeenLease> leases;
-  // What the charges of all leases together have beyond each memory once, as several have it.
+  // The part of all charges together that counts memory again, as several leases have it.
   Bytes counted_again{};
   Hidden hidden{};
 };
@@ -118,7 +119,7 @@ struct Policy {
   Duration unused_grace = std::chrono::minutes(10);  // from the finding to the release
   bool may_release = true;                           // false for a moment after the daemon's start
   std::vector<Ignored> ignored;
-  // What is done about a finding on account of this user (empty: nobody knows who it is).
+  // The action for a finding on account of this user (empty: nobody knows who it is).
   std::function<Action(FindingKind, std::optional<uid_t>)> action;
 };
 
@@ -138,7 +139,7 @@ struct Finding {
   bool container = false;  // one of the processes is in one
 };
 
-// What is to be done. Each finding begins once and ends once.
+// A step to carry out. Each finding begins once and ends once.
 struct Step {
   enum class What { kBegun, kEnded, kTerminate, kKill, kRelease };
   What what = What::kBegun;
@@ -150,7 +151,7 @@ struct Step {
 // "unreserved_use", …: stable, for protocols, logs and the configuration.
 const char* to_string(FindingKind kind);
 std::optional<FindingKind> parse_finding_kind(std::string_view word);
-// What a lease does itself, and not what others do to it or beside it.
+// Whether the lease itself causes such a finding, and not others that affect it or run beside it.
 bool is_of_its_lease(FindingKind kind);
 const char* to_string(Action action);
 

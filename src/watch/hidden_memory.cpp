@@ -13,8 +13,8 @@ constexpr std::uint64_t kSlack = 8;  // an eighth
 
 Bytes most_baseline(Bytes size) { return std::max(mib(512), Bytes(size.count() / 100)); }
 
-// What the driver shows for a process, without memory that another one has made. A driver that
-// shows less than what is imported does not show that memory here.
+// The driver's figure for a process, without memory that another one has made. A driver that shows
+// less than what is imported does not show that memory here.
 Bytes own_memory(const SeenProcess& process) {
   const Bytes used = process.used.value_or(Bytes());
   return used >= process.imported ? used - process.imported : used;
@@ -29,15 +29,15 @@ struct Sums {
   bool computes = false;  // one of the processes does more than draw
 };
 
-Sums sums_of(const Look& look) {
+Sums sums_of(const Reading& reading) {
   Sums sums;
-  for (const SeenProcess& process : look.processes) {
+  for (const SeenProcess& process : reading.processes) {
     sums.all_known &= process.used.has_value();
     sums.computes |= !process.graphics;
     Bytes own = own_memory(process);
     if (!process.graphics) own += kBesideProcess;
     sums.listed += own;
-    if (const SeenLease* const lease = owning_lease(process, look)) {
+    if (const SeenLease* const lease = owning_lease(process, reading)) {
       sums.of_leases[lease->id] += own;
     } else {
       sums.outside += own;
@@ -51,18 +51,18 @@ Bytes listed_of(const Sums& sums, LeaseId lease) {
   return found == sums.of_leases.end() ? Bytes() : found->second;
 }
 
-// What the leases explain: each memory once.
+// The memory that leases explain, each piece once.
 struct OfLeases {
   Bytes bytes;
   bool changed = false;  // a charge is not that of the last reading
   bool moving = false;
 };
 
-OfLeases explained_by(const Look& look, const Sums& sums, const std::map<LeaseId, Bytes>& before,
-                      Bytes counted_again_before) {
+OfLeases explained_by(const Reading& reading, const Sums& sums,
+                      const std::map<LeaseId, Bytes>& before, Bytes counted_again_before) {
   OfLeases sum;
   Bytes listed;
-  for (const SeenLease& lease : look.leases) {
+  for (const SeenLease& lease : reading.leases) {
     const auto known = before.find(lease.id);
     const Bytes charge_before = known == before.end() ? Bytes() : known->second;
     sum.changed |= lease.charge != charge_before;
@@ -70,9 +70,9 @@ OfLeases explained_by(const Look& look, const Sums& sums, const std::map<LeaseId
     sum.bytes += std::max({lease.charge, charge_before, listed_of(sums, lease.id)});
     listed += listed_of(sums, lease.id);
   }
-  sum.changed |= look.counted_again != counted_again_before;
+  sum.changed |= reading.counted_again != counted_again_before;
   // Only charges have a memory twice: what is listed stays explained.
-  const Bytes again = std::min(look.counted_again, counted_again_before);
+  const Bytes again = std::min(reading.counted_again, counted_again_before);
   sum.bytes = std::max(sum.bytes - again, listed);
   return sum;
 }
@@ -113,43 +113,43 @@ Bytes HiddenMemory::baseline(const GpuUuid& gpu, Bytes size) const {
                               : known->second.baseline.value(most_baseline(size));
 }
 
-Hidden HiddenMemory::read(const Look& look, const HiddenRules& rules, TimePoint now) {
-  Gpu& gpu = gpus_[look.gpu];
-  const Sums sums = sums_of(look);
-  if (look.leases.empty() && !sums.computes && sums.all_known && look.used) {
-    gpu.baseline.add_idle(*look.used - sums.listed, now);
+Hidden HiddenMemory::read(const Reading& reading, const HiddenRules& rules, TimePoint now) {
+  Gpu& gpu = gpus_[reading.gpu];
+  const Sums sums = sums_of(reading);
+  if (reading.leases.empty() && !sums.computes && sums.all_known && reading.used) {
+    gpu.baseline.add_idle(*reading.used - sums.listed, now);
   } else {
     gpu.baseline.add_busy();
   }
-  const Hidden hidden = judge(gpu, look, rules, now);
+  const Hidden hidden = judge(gpu, reading, rules, now);
   gpu.charges.clear();
-  for (const SeenLease& lease : look.leases) gpu.charges[lease.id] = lease.charge;
-  gpu.counted_again = look.counted_again;
+  for (const SeenLease& lease : reading.leases) gpu.charges[lease.id] = lease.charge;
+  gpu.counted_again = reading.counted_again;
   return hidden;
 }
 
-Hidden HiddenMemory::after_change(const Look& look, const HiddenRules& rules, TimePoint now) {
-  return judge(gpus_[look.gpu], look, rules, now);
+Hidden HiddenMemory::after_change(const Reading& reading, const HiddenRules& rules, TimePoint now) {
+  return judge(gpus_[reading.gpu], reading, rules, now);
 }
 
-Hidden HiddenMemory::judge(Gpu& gpu, const Look& look, const HiddenRules& rules,
+Hidden HiddenMemory::judge(Gpu& gpu, const Reading& reading, const HiddenRules& rules,
                            TimePoint now) const {
-  const Sums sums = sums_of(look);
-  const bool whole = std::any_of(look.leases.begin(), look.leases.end(),
+  const Sums sums = sums_of(reading);
+  const bool whole = std::any_of(reading.leases.begin(), reading.leases.end(),
                                  [](const SeenLease& lease) { return !lease.limit; });
-  if (whole || !sums.all_known || !look.used) {
+  if (whole || !sums.all_known || !reading.used) {
     gpu.bytes = Bytes();
     gpu.much_since.reset();
     gpu.in_use = false;
     return {};
   }
-  const Bytes normal = rules.unlisted.value_or(gpu.baseline.value(most_baseline(look.size)));
-  const OfLeases leases = explained_by(look, sums, gpu.charges, gpu.counted_again);
-  const Bytes reckoned = *look.used - leases.bytes - sums.outside - normal;
+  const Bytes normal = rules.unlisted.value_or(gpu.baseline.value(most_baseline(reading.size)));
+  const OfLeases leases = explained_by(reading, sums, gpu.charges, gpu.counted_again);
+  const Bytes reckoned = *reading.used - leases.bytes - sums.outside - normal;
   if (leases.moving || leases.changed) {
     // Not computed: the last figure stays, as far as no process is listed for it. Use beyond the
     // most that the leases may have had is hidden all the same: a lease that has gone has left it.
-    const Bytes most = *look.used - sums.listed - normal;
+    const Bytes most = *reading.used - sums.listed - normal;
     const Bytes least = leases.moving ? Bytes() : reckoned;
     gpu.bytes = std::max(least, std::min(gpu.bytes, most));
   } else {

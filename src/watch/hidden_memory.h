@@ -60,12 +60,13 @@ class Baseline {
 class HiddenMemory {
  public:
   // After a reading of the GPU.
-  Hidden read(const Look& look, const HiddenRules& rules, TimePoint now);
-  // A lease has come or gone since the last reading, which `look` still shows. Memory that a gone
-  // lease was charged for, and that is still in use, is memory of an ended program.
-  Hidden after_change(const Look& look, const HiddenRules& rules, TimePoint now);
+  Hidden read(const Reading& reading, const HiddenRules& rules, TimePoint now);
+  // A lease has come or gone since the last reading of the GPU, which is `reading`. Memory that a
+  // gone lease was charged for, and that is still in use, is memory of an ended program.
+  Hidden after_change(const Reading& reading, const HiddenRules& rules, TimePoint now);
   Bytes baseline(const GpuUuid& gpu, Bytes size) const;
-  // What the last daemon has measured as normal there: as Baseline's. Before the first reading.
+  // Restores the normal use that the last daemon has measured there, as Baseline::restore. Before
+  // the first reading.
   void restore(const GpuUuid& gpu, Bytes baseline) { gpus_[gpu].baseline.restore(baseline); }
   // The same as it is measured now; empty: not yet.
   std::optional<Bytes> measured(const GpuUuid& gpu, Bytes size) const;
@@ -79,7 +80,7 @@ class HiddenMemory {
     std::optional<TimePoint> much_since;
     bool in_use = false;
   };
-  Hidden judge(Gpu& gpu, const Look& look, const HiddenRules& rules, TimePoint now) const;
+  Hidden judge(Gpu& gpu, const Reading& reading, const HiddenRules& rules, TimePoint now) const;
 
   std::map<GpuUuid, Gpu> gpus_;
 };

@@ -12,13 +12,13 @@ namespace {
 class HiddenMemoryTest : public ::testing::Test {
  protected:
   HiddenMemoryTest() {
-    look.gpu = kGpu;
-    look.size = gib(80);
+    reading.gpu = kGpu;
+    reading.size = gib(80);
   }
 
   Hidden read(Duration later = 250ms) {
     now += later;
-    return memory.read(look, rules, now);
+    return memory.read(reading, rules, now);
   }
   Hidden read_for(Duration time, Duration step = 250ms) {
     Hidden hidden;
@@ -27,7 +27,7 @@ class HiddenMemoryTest : public ::testing::Test {
   }
   // As a machine that has stood idle: what is normal there is known.
   void idle_with(Bytes used) {
-    look.used = used;
+    reading.used = used;
     read_for(11min, 1s);
   }
   SeenLease charged(LeaseId id, Bytes limit, Bytes charge) const {
@@ -38,20 +38,20 @@ class HiddenMemoryTest : public ::testing::Test {
 
   HiddenMemory memory;
   HiddenRules rules;
-  Look look;
+  Reading reading;
   TimePoint now{};
 };
 
 TEST_F(HiddenMemoryTest, WhatProcessesAndChargesExplainIsNotHidden) {
   idle_with(mib(300));
-  look.leases = {charged(kLease, gib(20), gib(12))};
-  look.processes = {process(10, kAlice, gib(11), kLease), process(11, kBob, gib(3))};
-  look.used = gib(15) + mib(300);
+  reading.leases = {charged(kLease, gib(20), gib(12))};
+  reading.processes = {process(10, kAlice, gib(11), kLease), process(11, kBob, gib(3))};
+  reading.used = gib(15) + mib(300);
   EXPECT_EQ(read_for(30s), (Hidden{.is_known = true}));
 }
 
 TEST_F(HiddenMemoryTest, FiftyGibibytesFromBeforeTheStartAreLeavingAndThenUse) {
-  look.used = gib(50);
+  reading.used = gib(50);
   Hidden hidden = read();
   const Bytes beyond = gib(50) - Bytes(gib(80).count() / 100);
   EXPECT_EQ(hidden, (Hidden{.is_known = true, .bytes = beyond, .is_leaving = true}));
@@ -62,11 +62,11 @@ TEST_F(HiddenMemoryTest, FiftyGibibytesFromBeforeTheStartAreLeavingAndThenUse) {
 
 TEST_F(HiddenMemoryTest, TheLittleThatTheDriverHasBesideEachProcessIsNobodysUse) {
   idle_with(Bytes());
-  look.leases = {charged(kLease, gib(70), gib(60))};
-  look.used = gib(60);
+  reading.leases = {charged(kLease, gib(70), gib(60))};
+  reading.used = gib(60);
   for (pid_t pid = 1; pid <= 200; ++pid) {
-    look.processes.push_back(process(pid, kAlice, Bytes(gib(60).count() / 200), kLease));
-    *look.used += mib(9);
+    reading.processes.push_back(process(pid, kAlice, Bytes(gib(60).count() / 200), kLease));
+    *reading.used += mib(9);
   }
   EXPECT_EQ(read_for(20s).bytes, Bytes());
 }
@@ -76,17 +76,17 @@ TEST_F(HiddenMemoryTest, AReadingThatCatchesAProcessBetweenTwoAllocationsIsNoUse
   idle_with(Bytes());
   std::mt19937 random(3);
   for (int i = 0; i < 1000; ++i) {
-    look.processes = {process(10, kBob, random() % 2 == 0 ? Bytes() : gib(4))};
-    look.used = random() % 2 == 0 ? Bytes() : gib(4);
+    reading.processes = {process(10, kBob, random() % 2 == 0 ? Bytes() : gib(4))};
+    reading.used = random() % 2 == 0 ? Bytes() : gib(4);
     EXPECT_FALSE(read().in_use);
   }
 }
 
 TEST_F(HiddenMemoryTest, ASliceDoesNotHideIt) {
-  look.used = gib(50);
+  reading.used = gib(50);
   read_for(12s);
-  look.leases = {charged(kLease, gib(2), gib(1))};
-  look.used = gib(51);
+  reading.leases = {charged(kLease, gib(2), gib(1))};
+  reading.used = gib(51);
   read();
   const Hidden beside = read();
   EXPECT_TRUE(beside.in_use);
@@ -96,7 +96,7 @@ TEST_F(HiddenMemoryTest, ASliceDoesNotHideIt) {
 
 TEST_F(HiddenMemoryTest, ADesktopOfSixHundredMebibytesIsNormalAfterTenMinutes) {
   idle_with(Bytes());
-  look.used = mib(600);
+  reading.used = mib(600);
   Hidden hidden = read();
   EXPECT_EQ(hidden, (Hidden{.is_known = true, .bytes = mib(600)}));
   hidden = read_for(8min, 1s);
@@ -108,125 +108,125 @@ TEST_F(HiddenMemoryTest, ADesktopOfSixHundredMebibytesIsNormalAfterTenMinutes) {
 TEST_F(HiddenMemoryTest, ADesktopThatDrawsBesideAListedServerIsNormal) {
   SeenProcess server = process(1, 0, mib(100));
   server.graphics = true;
-  look.processes = {server};
-  look.used = mib(700);
+  reading.processes = {server};
+  reading.used = mib(700);
   EXPECT_EQ(read_for(12min, 1s).bytes, Bytes());
-  look.processes.push_back(process(10, kBob, gib(3)));
-  *look.used += gib(3);
+  reading.processes.push_back(process(10, kBob, gib(3)));
+  *reading.used += gib(3);
   EXPECT_EQ(read().bytes, Bytes());
 }
 
 TEST_F(HiddenMemoryTest, WhatAnOldDriverCountsAsUsedIsNormalBesideLeasesToo) {
-  look.leases = {charged(kLease, gib(20), gib(20))};
-  look.used = gib(20) + mib(780);
+  reading.leases = {charged(kLease, gib(20), gib(20))};
+  reading.used = gib(20) + mib(780);
   EXPECT_EQ(read_for(1min, 1s).bytes, Bytes()) << "no idle reading yet: doubt is for giving";
-  look.leases.clear();
-  look.used = mib(780);
+  reading.leases.clear();
+  reading.used = mib(780);
   read_for(11min, 1s);
-  look.leases = {charged(kLease, gib(20), gib(20))};
-  look.used = gib(20) + mib(780);
+  reading.leases = {charged(kLease, gib(20), gib(20))};
+  reading.used = gib(20) + mib(780);
   EXPECT_EQ(read_for(2h, 1s).bytes, Bytes()) << "known for as long as the GPU is busy";
 }
 
 TEST_F(HiddenMemoryTest, ClientsOfMpsAreChargedAndTheirServerIsListedOrNormal) {
   // The driver lists the server alone, and what its clients have as the server's.
-  look.leases = {charged(kLease, gib(20), gib(9))};
-  look.processes = {process(99, 0, gib(9) + mib(400))};
-  look.used = gib(9) + mib(400);
+  reading.leases = {charged(kLease, gib(20), gib(9))};
+  reading.processes = {process(99, 0, gib(9) + mib(400))};
+  reading.used = gib(9) + mib(400);
   EXPECT_EQ(read_for(20s).bytes, Bytes());
   // One whose server is not listed.
-  look.leases.clear();
-  look.processes.clear();
+  reading.leases.clear();
+  reading.processes.clear();
   idle_with(mib(420));
-  look.leases = {charged(kLease, gib(20), gib(9))};
-  look.used = gib(9) + mib(420);
+  reading.leases = {charged(kLease, gib(20), gib(9))};
+  reading.used = gib(9) + mib(420);
   read();
   EXPECT_EQ(read_for(20s).bytes, Bytes());
 }
 
 TEST_F(HiddenMemoryTest, AKilledProcessOfSeventyGibibytesLeaves) {
   idle_with(Bytes());
-  look.leases = {charged(kLease, gib(75), gib(70))};
-  look.processes = {process(10, kAlice, gib(70), kLease)};
-  look.used = gib(70);
+  reading.leases = {charged(kLease, gib(75), gib(70))};
+  reading.processes = {process(10, kAlice, gib(70), kLease)};
+  reading.used = gib(70);
   read();
   // Dead: the driver lists it no more, and has not taken its memory back. Its lease is gone.
-  look.processes.clear();
+  reading.processes.clear();
   EXPECT_EQ(read().bytes, Bytes()) << "its lease is still charged for it";
-  look.leases.clear();
-  Hidden hidden = memory.after_change(look, rules, now);
+  reading.leases.clear();
+  Hidden hidden = memory.after_change(reading, rules, now);
   EXPECT_EQ(hidden, (Hidden{.is_known = true, .bytes = gib(70), .is_leaving = true}));
-  look.used = gib(20);
+  reading.used = gib(20);
   EXPECT_TRUE(read().is_leaving);
-  look.used = Bytes();
+  reading.used = Bytes();
   EXPECT_EQ(read(), (Hidden{.is_known = true}));
 }
 
 TEST_F(HiddenMemoryTest, AfterAWholeGpuLeaseWhatIsLeftLeavesToo) {
   idle_with(Bytes());
-  look.leases = {exclusive(kLease, kAlice)};
-  look.used = gib(70);
+  reading.leases = {exclusive(kLease, kAlice)};
+  reading.used = gib(70);
   EXPECT_EQ(read(), Hidden()) << "beside one that may have all of it nothing can be told";
-  look.leases.clear();
-  EXPECT_TRUE(memory.after_change(look, rules, now).is_leaving);
-  EXPECT_FALSE(memory.after_change(look, rules, now).in_use);
+  reading.leases.clear();
+  EXPECT_TRUE(memory.after_change(reading, rules, now).is_leaving);
+  EXPECT_FALSE(memory.after_change(reading, rules, now).in_use);
 }
 
 TEST_F(HiddenMemoryTest, ADaemonInAPidNamespaceOfItsOwnAccusesNobody) {
   idle_with(Bytes());
   // No process is listed: grants and what is reserved for contexts are all there is.
-  look.leases = {charged(kLease, gib(20), gib(12) + mib(600)),
-                 charged(LeaseId{2}, gib(20), gib(5))};
-  look.used = gib(17) + mib(518);
+  reading.leases = {charged(kLease, gib(20), gib(12) + mib(600)),
+                    charged(LeaseId{2}, gib(20), gib(5))};
+  reading.used = gib(17) + mib(518);
   EXPECT_EQ(read_for(1min).bytes, Bytes());
   // Processes are listed by numbers that are nobody's here.
   SeenProcess stranger = process(4000000, std::nullopt, gib(12) + mib(518));
   stranger.gone = true;
-  look.processes = {stranger};
+  reading.processes = {stranger};
   EXPECT_EQ(read_for(1min).bytes, Bytes());
 }
 
 TEST_F(HiddenMemoryTest, WhereAListedProcessHasNoFigureItIsNotComputed) {
-  look.used = gib(50);
+  reading.used = gib(50);
   EXPECT_TRUE(read_for(12s).in_use);
-  look.processes = {process(10, kBob, Bytes())};
-  look.processes[0].used.reset();
+  reading.processes = {process(10, kBob, Bytes())};
+  reading.processes[0].used.reset();
   EXPECT_EQ(read(), Hidden());
 }
 
 TEST_F(HiddenMemoryTest, WhileChargesChangeOrMemoryMovesItStaysAsItWas) {
   idle_with(Bytes());
-  look.leases = {charged(kLease, gib(40), gib(10))};
-  look.used = gib(40);
+  reading.leases = {charged(kLease, gib(40), gib(10))};
+  reading.used = gib(40);
   EXPECT_EQ(read_for(12s).bytes, gib(30));
-  look.leases[0].charge = gib(2);  // it has freed what the reading still shows
+  reading.leases[0].charge = gib(2);  // it has freed what the reading still shows
   EXPECT_EQ(read().bytes, gib(30));
   EXPECT_EQ(read().bytes, gib(38)) << "now it is still there";
-  look.leases[0].moving = true;
-  look.used = gib(60);
+  reading.leases[0].moving = true;
+  reading.used = gib(60);
   EXPECT_EQ(read().bytes, gib(38));
-  look.used = gib(5);
+  reading.used = gib(5);
   EXPECT_EQ(read().bytes, gib(5)) << "but never more than no process is listed for";
 }
 
 TEST_F(HiddenMemoryTest, ALeaseThatAllocatesAllTheTimeHidesNothingForGood) {
   idle_with(Bytes());
-  look.leases = {charged(kLease, gib(40), gib(10))};
-  look.processes = {process(10, kAlice, gib(10), kLease)};
-  look.used = gib(50);
+  reading.leases = {charged(kLease, gib(40), gib(10))};
+  reading.processes = {process(10, kAlice, gib(10), kLease)};
+  reading.used = gib(50);
   read_for(12s);
   std::mt19937 random(7);
   for (int i = 0; i < 1000; ++i) {
     const Bytes charge = gib(5 + random() % 20);
-    look.leases[0].charge = charge;
-    look.processes[0].used = charge;
-    look.used = charge + gib(40);
+    reading.leases[0].charge = charge;
+    reading.processes[0].used = charge;
+    reading.used = charge + gib(40);
     EXPECT_TRUE(read().in_use);
   }
   for (int i = 0; i < 3; ++i) {
-    look.leases[0].charge = gib(5 + random() % 20);
-    look.processes[0].used = look.leases[0].charge;
-    look.used = look.leases[0].charge;
+    reading.leases[0].charge = gib(5 + random() % 20);
+    reading.processes[0].used = reading.leases[0].charge;
+    reading.used = reading.leases[0].charge;
     EXPECT_EQ(read().bytes, Bytes()) << "and is not accused of what has gone";
   }
 }
@@ -236,84 +236,85 @@ class ImportedMemoryTest : public HiddenMemoryTest {
  protected:
   ImportedMemoryTest() {
     idle_with(Bytes());
-    look.leases = {charged(kLease, gib(20), gib(5) + kBesideProcess),
-                   charged(LeaseId{2}, gib(20), gib(5) + kBesideProcess)};
-    look.processes = {process(10, kAlice, gib(5), kLease), process(11, kBob, gib(1), LeaseId{2})};
-    look.processes[1].imported = gib(4);
-    look.counted_again = gib(4);
-    look.used = gib(6) + kBesideProcess + kBesideProcess;
+    reading.leases = {charged(kLease, gib(20), gib(5) + kBesideProcess),
+                      charged(LeaseId{2}, gib(20), gib(5) + kBesideProcess)};
+    reading.processes = {process(10, kAlice, gib(5), kLease),
+                         process(11, kBob, gib(1), LeaseId{2})};
+    reading.processes[1].imported = gib(4);
+    reading.counted_again = gib(4);
+    reading.used = gib(6) + kBesideProcess + kBesideProcess;
     read();
   }
 };
 
 TEST_F(ImportedMemoryTest, IsCountedOnceWhicheverProcessTheDriverShowsItFor) {
   for (const Bytes shown : {gib(1), gib(5)}) {
-    look.processes[1].used = shown;
+    reading.processes[1].used = shown;
     EXPECT_EQ(read().bytes, Bytes());
-    *look.used += gib(4);
+    *reading.used += gib(4);
     EXPECT_EQ(read().bytes, gib(4)) << "nothing is hidden by it";
-    *look.used -= gib(4);
+    *reading.used -= gib(4);
   }
-  look.processes.clear();
+  reading.processes.clear();
   EXPECT_EQ(read().bytes, Bytes()) << "in a pid namespace of its own";
 }
 
 TEST_F(ImportedMemoryTest, OfAnExporterThatIsGoneIsCountedAtOneImporter) {
-  look.leases[0] = charged(LeaseId{3}, gib(20), gib(5) + kBesideProcess);
-  look.processes[0] = process(12, kBob, gib(1), LeaseId{3});
-  look.processes[0].imported = gib(4);
+  reading.leases[0] = charged(LeaseId{3}, gib(20), gib(5) + kBesideProcess);
+  reading.processes[0] = process(12, kBob, gib(1), LeaseId{3});
+  reading.processes[0].imported = gib(4);
   read();
   EXPECT_EQ(read().bytes, Bytes());
-  *look.used += gib(4);
+  *reading.used += gib(4);
   EXPECT_EQ(read().bytes, gib(4));
   // And then the other: one importer is left.
-  look.leases.erase(look.leases.begin());
-  look.processes.erase(look.processes.begin());
-  look.counted_again = Bytes();
-  look.used = gib(5) + kBesideProcess;
+  reading.leases.erase(reading.leases.begin());
+  reading.processes.erase(reading.processes.begin());
+  reading.counted_again = Bytes();
+  reading.used = gib(5) + kBesideProcess;
   read();
   EXPECT_EQ(read().bytes, Bytes());
-  *look.used += gib(4);
+  *reading.used += gib(4);
   EXPECT_EQ(read().bytes, gib(4));
 }
 
 TEST_F(ImportedMemoryTest, WithinOneLeaseIsInItsChargeOnce) {
-  look.leases = {charged(kLease, gib(20), gib(6) + kBesideProcess + kBesideProcess)};
-  look.processes[1].lease = kLease;
-  look.counted_again = Bytes();
+  reading.leases = {charged(kLease, gib(20), gib(6) + kBesideProcess + kBesideProcess)};
+  reading.processes[1].lease = kLease;
+  reading.counted_again = Bytes();
   read();
   for (const Bytes shown : {gib(1), gib(5)}) {
-    look.processes[1].used = shown;
+    reading.processes[1].used = shown;
     EXPECT_EQ(read().bytes, Bytes());
-    *look.used += gib(4);
+    *reading.used += gib(4);
     EXPECT_EQ(read().bytes, gib(4));
-    *look.used -= gib(4);
+    *reading.used -= gib(4);
   }
 }
 
 TEST_F(ImportedMemoryTest, ThatBeginsOrEndsBetweenTwoReadingsIsNoUse) {
-  look.counted_again = Bytes();  // the lease has told of its charge, and not yet of its memory
+  reading.counted_again = Bytes();  // the lease has told of its charge, and not yet of its memory
   EXPECT_EQ(read().bytes, Bytes());
-  look.counted_again = gib(4);
-  EXPECT_EQ(memory.after_change(look, rules, now).bytes, Bytes());
+  reading.counted_again = gib(4);
+  EXPECT_EQ(memory.after_change(reading, rules, now).bytes, Bytes());
   EXPECT_EQ(read().bytes, Bytes());
-  look.leases[1].charge -= gib(4);
-  look.counted_again = Bytes();
-  look.processes[1].imported = Bytes();
+  reading.leases[1].charge -= gib(4);
+  reading.counted_again = Bytes();
+  reading.processes[1].imported = Bytes();
   EXPECT_EQ(read().bytes, Bytes());
   EXPECT_EQ(read().bytes, Bytes());
 }
 
 TEST_F(ImportedMemoryTest, NeverHidesLessThanWhatIsListed) {
-  look.leases[0].charge = look.leases[1].charge = Bytes();  // neither is charged yet
-  look.processes[1].used = gib(5);
+  reading.leases[0].charge = reading.leases[1].charge = Bytes();  // neither is charged yet
+  reading.processes[1].used = gib(5);
   read();
   EXPECT_EQ(read().bytes, Bytes());
 }
 
 TEST_F(HiddenMemoryTest, WhatTheSiteSaysIsNormalCountsBeforeWhatWasMeasured) {
   rules.unlisted = gib(2);
-  look.used = gib(2);
+  reading.used = gib(2);
   EXPECT_EQ(read_for(20s).bytes, Bytes());
   rules.unlisted = Bytes();
   EXPECT_EQ(read().bytes, gib(2));
@@ -322,45 +323,45 @@ TEST_F(HiddenMemoryTest, WhatTheSiteSaysIsNormalCountsBeforeWhatWasMeasured) {
 TEST_F(HiddenMemoryTest, TheThresholdOfTheSiteIsRaisedNeverLowered) {
   rules.threshold = Bytes();
   idle_with(Bytes());
-  look.used = mib(900);
+  reading.used = mib(900);
   EXPECT_FALSE(read_for(20s).in_use);
   rules.threshold = gib(4);
-  look.used = gib(3);
+  reading.used = gib(3);
   const Hidden little = read_for(20s);
   EXPECT_EQ(little, (Hidden{.is_known = true, .bytes = gib(3)}));
-  look.used = gib(5);
+  reading.used = gib(5);
   EXPECT_TRUE(read_for(12s).in_use);
-  look.used = gib(4) - mib(100);
+  reading.used = gib(4) - mib(100);
   EXPECT_TRUE(read().in_use) << "what flickers around the threshold is one use";
-  look.used = gib(3);
+  reading.used = gib(3);
   EXPECT_FALSE(read().in_use);
 }
 
 TEST_F(HiddenMemoryTest, WhatTheLastDaemonHasMeasuredIsNormalBesideLeases) {
   memory.restore(kGpu, mib(100));
-  look.leases = {charged(kLease, gib(20), gib(10))};
-  look.used = gib(10) + mib(600);
+  reading.leases = {charged(kLease, gib(20), gib(10))};
+  reading.used = gib(10) + mib(600);
   read();
   EXPECT_EQ(read().bytes, mib(500)) << "what is assumed while nothing is known would hide it";
-  look.used = gib(10) + mib(100);
+  reading.used = gib(10) + mib(100);
   EXPECT_EQ(read().bytes, Bytes());
 }
 
 TEST_F(HiddenMemoryTest, AStoredBaselineMakesNoMoreNormalThanAMeasuredOne) {
   memory.restore(kGpu, gib(50));
-  look.used = gib(50);
-  EXPECT_EQ(memory.measured(kGpu, look.size), Bytes(gib(80).count() / 100));
+  reading.used = gib(50);
+  EXPECT_EQ(memory.measured(kGpu, reading.size), Bytes(gib(80).count() / 100));
   read();
   EXPECT_TRUE(read_for(12s).in_use);
 }
 
 TEST_F(HiddenMemoryTest, AStoredBaselineIsTheOldestOfTenIdleMinutes) {
   memory.restore(kGpu, mib(100));
-  look.used = mib(600);
+  reading.used = mib(600);
   EXPECT_EQ(read_for(8min, 1s).bytes, mib(500));
-  EXPECT_EQ(memory.measured(kGpu, look.size), mib(100));
+  EXPECT_EQ(memory.measured(kGpu, reading.size), mib(100));
   EXPECT_EQ(read_for(3min, 1s).bytes, Bytes());
-  EXPECT_EQ(memory.measured(kGpu, look.size), mib(600));
+  EXPECT_EQ(memory.measured(kGpu, reading.size), mib(600));
 }
 
 TEST(Baseline, IsTheLeastOfTenIdleMinutes) {
@@ -384,8 +385,8 @@ TEST(Baseline, IsTheLeastOfTenIdleMinutes) {
 }
 
 TEST_F(HiddenMemoryTest, OfMemoryThatTheDriverDoesNotTellNothingIsComputed) {
-  look.used.reset();
-  look.processes = {process(10, kBob, gib(3))};
+  reading.used.reset();
+  reading.processes = {process(10, kBob, gib(3))};
   EXPECT_EQ(read_for(1min), Hidden());
   EXPECT_FALSE(memory.measured(kGpu, gib(80)));
 }

@@ -12,9 +12,9 @@ class NotLimitedTest : public WatcherTest {
  protected:
   NotLimitedTest() {
     action = Action::kStop;
-    look.leases = {slice(kLease, kAlice, gib(4))};
-    look.processes = {process(10, kAlice, gib(1), kLease)};
-    look.processes[0].library = Library::kSilent;
+    reading.leases = {slice(kLease, kAlice, gib(4))};
+    reading.processes = {process(10, kAlice, gib(1), kLease)};
+    reading.processes[0].library = Library::kSilent;
   }
 };
 
@@ -36,18 +36,18 @@ TEST_F(NotLimitedTest, WhatTheLibraryDoesNotHoldIsFoundAndStoppedHoweverLittleIt
 
 TEST_F(NotLimitedTest, WhoSaysHelloInTimeIsNot) {
   EXPECT_THAT(see_until(3s), IsEmpty());
-  look.processes[0].library = Library::kNotAsked;
-  look.processes[0].tenant = true;
+  reading.processes[0].library = Library::kNotAsked;
+  reading.processes[0].tenant = true;
   EXPECT_THAT(see_until(1min), IsEmpty());
 }
 
 TEST_F(NotLimitedTest, TheTimeIsOneProcessesOnOneGpuAndCountsAnew) {
   EXPECT_THAT(see_until(3s), IsEmpty());
-  ++look.processes[0].start_ticks;
+  ++reading.processes[0].start_ticks;
   EXPECT_THAT(see_until(3s), IsEmpty()) << "another process with that pid";
-  look.processes[0].library = Library::kUnknown;
+  reading.processes[0].library = Library::kUnknown;
   EXPECT_THAT(see(), IsEmpty());
-  look.processes[0].library = Library::kSilent;
+  reading.processes[0].library = Library::kSilent;
   EXPECT_THAT(see_until(3s), IsEmpty()) << "it was something else meanwhile";
   EXPECT_EQ(see().size(), 1u);
 }
@@ -55,41 +55,41 @@ TEST_F(NotLimitedTest, TheTimeIsOneProcessesOnOneGpuAndCountsAnew) {
 TEST_F(NotLimitedTest, WhatIsNotLoadedOrNotKnownOrAwayIsNoFinding) {
   for (const Library library :
        {Library::kNotAsked, Library::kUnknown, Library::kAbsent, Library::kAway}) {
-    look.processes[0].library = library;
+    reading.processes[0].library = library;
     EXPECT_THAT(see_until(1min), IsEmpty());
   }
 }
 
 TEST_F(NotLimitedTest, AWholeGpuNeedsNoLibrary) {
-  look.leases = {exclusive(kLease, kAlice)};
+  reading.leases = {exclusive(kLease, kAlice)};
   EXPECT_THAT(see_until(1min), IsEmpty());
 }
 
 TEST_F(NotLimitedTest, WithoutMemoryOnTheGpuNothingIsToBeLimited) {
-  look.processes[0].used = Bytes();
+  reading.processes[0].used = Bytes();
   EXPECT_THAT(see_until(1min), IsEmpty());
-  look.processes[0].used.reset();
+  reading.processes[0].used.reset();
   EXPECT_EQ(see_until(4s).size(), 2u) << "the driver lists it and gives no figure";
 }
 
 TEST_F(NotLimitedTest, GraphicsAndTheIgnoreListAreSpared) {
-  look.processes[0].graphics = true;
+  reading.processes[0].graphics = true;
   EXPECT_THAT(see_until(1min), IsEmpty());
-  look.processes[0].graphics = false;
+  reading.processes[0].graphics = false;
   policy.ignored = {{kAlice, ""}};
   EXPECT_THAT(see_until(1min), IsEmpty());
 }
 
 TEST_F(NotLimitedTest, AReservationOfASliceIsALimitToo) {
-  look.leases[0].takes_all_of_user = true;
-  look.processes[0].lease.reset();
+  reading.leases[0].takes_all_of_user = true;
+  reading.processes[0].lease.reset();
   EXPECT_EQ(see_until(4s).size(), 2u);
 }
 
 TEST_F(NotLimitedTest, OneThatComesLaterHasItsOwnTime) {
   EXPECT_EQ(see_until(4s).size(), 2u);
-  look.processes.push_back(process(11, kAlice, gib(1), kLease));
-  look.processes[1].library = Library::kSilent;
+  reading.processes.push_back(process(11, kAlice, gib(1), kLease));
+  reading.processes[1].library = Library::kSilent;
   EXPECT_THAT(see_until(3s), IsEmpty());
   const auto steps = see();
   ASSERT_EQ(steps.size(), 1u);
@@ -102,10 +102,10 @@ TEST_F(NotLimitedTest, NobodyIsMeantByANumberWhereTheDriverHasOthersThanWe) {
   SeenProcess hidden = process(12, std::nullopt, gib(2));
   hidden.gone = true;
   hidden.start_ticks = 0;
-  look.processes[0].library = Library::kUnknown;
-  look.processes.push_back(hidden);
+  reading.processes[0].library = Library::kUnknown;
+  reading.processes.push_back(hidden);
   (void)see_until(6s);
-  look.processes[0].library = Library::kSilent;
+  reading.processes[0].library = Library::kSilent;
   (void)see_until(1min);
   ASSERT_EQ(watcher.open().size(), 1u);
   EXPECT_EQ(watcher.open()[0].kind, FindingKind::kUnreservedUse);

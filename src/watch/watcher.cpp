@@ -15,8 +15,8 @@ constexpr std::uint64_t kHysteresis = 8;  // an eighth
 constexpr std::array kKindNames = {"unreserved_use", "foreign_use", "over_limit", "unused",
                                    "not_limited"};
 
-const SeenLease* exclusive_lease(const Look& look) {
-  for (const SeenLease& lease : look.leases) {
+const SeenLease* exclusive_lease(const Reading& reading) {
+  for (const SeenLease& lease : reading.leases) {
     if (!lease.limit && !lease.filler) return &lease;
   }
   return nullptr;
@@ -40,11 +40,11 @@ std::map<std::optional<uid_t>, std::vector<SeenProcess>> by_user(
   return users;
 }
 
-Finding make(FindingKind kind, const Look& look, std::optional<uid_t> uid,
+Finding make(FindingKind kind, const Reading& reading, std::optional<uid_t> uid,
              std::optional<LeaseId> lease, std::vector<SeenProcess> processes) {
   Finding finding;
   finding.kind = kind;
-  finding.gpu = look.gpu;
+  finding.gpu = reading.gpu;
   finding.uid = uid;
   finding.lease = lease;
   const Bytes sum = sum_of(processes);
@@ -52,7 +52,7 @@ Finding make(FindingKind kind, const Look& look, std::optional<uid_t> uid,
   finding.container = std::any_of(processes.begin(), processes.end(),
                                   [](const SeenProcess& p) { return p.container; });
   if (finding.container && !is_of_its_lease(kind)) {
-    for (const SeenLease& each : look.leases) {
+    for (const SeenLease& each : reading.leases) {
       if (each.starts_containers) finding.perhaps_of = each.id;
     }
   }
@@ -130,21 +130,22 @@ bool Watcher::has_open(const GpuUuid& gpu) const {
                      [&](const auto& entry) { return std::get<0>(entry.first) == gpu; });
 }
 
-Watcher::Strays Watcher::sort_out(const Look& look, const Policy& policy, TimePoint now) {
+Watcher::Strays Watcher::sort_out(const Reading& reading, const Policy& policy, TimePoint now) {
   Strays strays;
   std::erase_if(gone_since_, [&](const auto& entry) {
-    return entry.first.first == look.gpu &&
-           std::none_of(look.processes.begin(), look.processes.end(), [&](const SeenProcess& p) {
-             return p.gone && p.pid == entry.first.second;
-           });
+    return entry.first.first == reading.gpu &&
+           std::none_of(
+               reading.processes.begin(), reading.processes.end(),
+               [&](const SeenProcess& p) { return p.gone && p.pid == entry.first.second; });
   });
-  const SeenLease* const exclusive = exclusive_lease(look);
-  for (const SeenProcess& process : look.processes) {
-    if (is_ignored(process, policy) || covering_lease(process, look)) continue;
+  const SeenLease* const exclusive = exclusive_lease(reading);
+  for (const SeenProcess& process : reading.processes) {
+    if (is_ignored(process, policy) || covering_lease(process, reading)) continue;
     if (process.gone) {
       // Ended between the driver's list and ours: its memory is on its way back. One that stays is
       // a process that we cannot see.
-      const TimePoint since = gone_since_.try_emplace({look.gpu, process.pid}, now).first->second;
+      const TimePoint since =
+          gone_since_.try_emplace({reading.gpu, process.pid}, now).first->second;
       if (now - since < policy.gone_patience) continue;
     }
     (exclusive ? strays.foreign : strays.unreserved).push_back(process);
@@ -152,13 +153,13 @@ Watcher::Strays Watcher::sort_out(const Look& look, const Policy& policy, TimePo
   return strays;
 }
 
-void Watcher::add_unreserved(const Look& look, const Policy& policy,
+void Watcher::add_unreserved(const Reading& reading, const Policy& policy,
                              const std::vector<SeenProcess>& processes, Candidates& out) const {
-  const Bytes accounted = sum_of(look.processes);
+  const Bytes accounted = sum_of(reading.processes);
   // Where NVML gives no figures for processes, the rest of what is used is theirs.
-  const bool figures = !any_unknown(look.processes);
+  const bool figures = !any_unknown(reading.processes);
   const Bytes rest =
-      figures || !look.leases.empty() ? Bytes() : look.used.value_or(Bytes()) - accounted;
+      figures || !reading.leases.empty() ? Bytes() : reading.used.value_or(Bytes()) - accounted;
   const auto is_much = [&](const std::vector<SeenProcess>& some, const Key& key) {
     if (policy.threshold.is_zero()) return !some.empty();
     const Bytes used = sum_of(some) + (any_unknown(some) ? rest : Bytes());
@@ -167,11 +168,11 @@ void Watcher::add_unreserved(const Look& look, const Policy& policy,
   };
   const auto users = by_user(processes);
   const auto add = [&](std::optional<uid_t> uid, const std::vector<SeenProcess>& theirs) {
-    const Key key{look.gpu, FindingKind::kUnreservedUse, uid, std::nullopt};
-    out[key] = {make(FindingKind::kUnreservedUse, look, uid, std::nullopt, theirs), theirs};
+    const Key key{reading.gpu, FindingKind::kUnreservedUse, uid, std::nullopt};
+    out[key] = {make(FindingKind::kUnreservedUse, reading, uid, std::nullopt, theirs), theirs};
   };
   for (const auto& [uid, theirs] : users) {
-    if (is_much(theirs, {look.gpu, FindingKind::kUnreservedUse, uid, std::nullopt})) {
+    if (is_much(theirs, {reading.gpu, FindingKind::kUnreservedUse, uid, std::nullopt})) {
       add(uid, theirs);
     }
   }
@@ -179,31 +180,31 @@ void Watcher::add_unreserved(const Look& look, const Policy& policy,
   if (out.empty() && is_much(processes, {})) {
     for (const auto& [uid, theirs] : users) add(uid, theirs);
   }
-  if (!look.hidden.in_use) return;
-  const Key nobody{look.gpu, FindingKind::kUnreservedUse, std::nullopt, std::nullopt};
+  if (!reading.hidden.in_use) return;
+  const Key nobody{reading.gpu, FindingKind::kUnreservedUse, std::nullopt, std::nullopt};
   auto& candidate = out[nobody];
-  if (candidate.finding.gpu != look.gpu) {
-    candidate.finding = make(FindingKind::kUnreservedUse, look, std::nullopt, std::nullopt, {});
+  if (candidate.finding.gpu != reading.gpu) {
+    candidate.finding = make(FindingKind::kUnreservedUse, reading, std::nullopt, std::nullopt, {});
   }
-  candidate.finding.used = candidate.finding.used.value_or(Bytes()) + look.hidden.bytes;
+  candidate.finding.used = candidate.finding.used.value_or(Bytes()) + reading.hidden.bytes;
 }
 
-void Watcher::add_foreign(const Look& look, const Policy&,
+void Watcher::add_foreign(const Reading& reading, const Policy&,
                           const std::vector<SeenProcess>& processes, Candidates& out) const {
-  const SeenLease* const victim = exclusive_lease(look);
+  const SeenLease* const victim = exclusive_lease(reading);
   if (!victim) return;
   for (const auto& [uid, theirs] : by_user(processes)) {
-    const Key key{look.gpu, FindingKind::kForeignUse, uid, victim->id};
-    out[key] = {make(FindingKind::kForeignUse, look, uid, victim->id, theirs), theirs};
+    const Key key{reading.gpu, FindingKind::kForeignUse, uid, victim->id};
+    out[key] = {make(FindingKind::kForeignUse, reading, uid, victim->id, theirs), theirs};
   }
 }
 
-void Watcher::add_over_limit(const Look& look, const Policy& policy, Candidates& out) const {
-  for (const SeenLease& lease : look.leases) {
+void Watcher::add_over_limit(const Reading& reading, const Policy& policy, Candidates& out) const {
+  for (const SeenLease& lease : reading.leases) {
     if (!lease.limit || lease.ending) continue;
     std::vector<SeenProcess> members, outsiders;
-    for (const SeenProcess& process : look.processes) {
-      if (owning_lease(process, look) != &lease) continue;
+    for (const SeenProcess& process : reading.processes) {
+      if (owning_lease(process, reading) != &lease) continue;
       members.push_back(process);
       if (!process.tenant) outsiders.push_back(process);
     }
@@ -211,99 +212,100 @@ void Watcher::add_over_limit(const Look& look, const Policy& policy, Candidates&
     if (used <= *lease.limit + policy.tolerance) continue;
     // Those that dodge the library first: the others were granted what they hold.
     const bool enough = used - sum_of(outsiders) <= *lease.limit + policy.tolerance;
-    const Key key{look.gpu, FindingKind::kOverLimit, lease.uid, lease.id};
-    out[key] = {make(FindingKind::kOverLimit, look, lease.uid, lease.id, members),
+    const Key key{reading.gpu, FindingKind::kOverLimit, lease.uid, lease.id};
+    out[key] = {make(FindingKind::kOverLimit, reading, lease.uid, lease.id, members),
                 enough ? outsiders : members};
   }
 }
 
-void Watcher::add_not_limited(const Look& look, const Policy& policy, TimePoint now,
+void Watcher::add_not_limited(const Reading& reading, const Policy& policy, TimePoint now,
                               Candidates& out) {
   std::set<std::pair<pid_t, std::uint64_t>> silent;
   // The driver's numbers are not those of our pid namespace: who is meant by one cannot be told.
   const bool strange_pids =
-      std::any_of(look.processes.begin(), look.processes.end(), [&](const SeenProcess& p) {
-        const auto gone = gone_since_.find({look.gpu, p.pid});
+      std::any_of(reading.processes.begin(), reading.processes.end(), [&](const SeenProcess& p) {
+        const auto gone = gone_since_.find({reading.gpu, p.pid});
         const bool stays = gone != gone_since_.end() && now - gone->second >= policy.gone_patience;
         return stays && p.start_ticks == 0;
       });
-  for (const SeenLease& lease : look.leases) {
+  for (const SeenLease& lease : reading.leases) {
     if (lease.ending) continue;
     std::vector<SeenProcess> found;
-    for (const SeenProcess& process : look.processes) {
-      if (is_ignored(process, policy) || !is_not_limited(process, lease, look)) continue;
+    for (const SeenProcess& process : reading.processes) {
+      if (is_ignored(process, policy) || !is_not_limited(process, lease, reading)) continue;
       silent.insert(identity(process));
       const TimePoint since =
-          silent_since_.try_emplace({look.gpu, process.pid, process.start_ticks}, now)
+          silent_since_.try_emplace({reading.gpu, process.pid, process.start_ticks}, now)
               .first->second;
       if (now - since >= policy.silent_patience && !strange_pids) found.push_back(process);
     }
     if (found.empty()) continue;
-    const Key key{look.gpu, FindingKind::kNotLimited, lease.uid, lease.id};
-    out[key] = {make(FindingKind::kNotLimited, look, lease.uid, lease.id, found), found};
+    const Key key{reading.gpu, FindingKind::kNotLimited, lease.uid, lease.id};
+    out[key] = {make(FindingKind::kNotLimited, reading, lease.uid, lease.id, found), found};
   }
   std::erase_if(silent_since_, [&](const auto& entry) {
     const auto& [gpu, pid, start_ticks] = entry.first;
-    return gpu == look.gpu && !silent.contains({pid, start_ticks});
+    return gpu == reading.gpu && !silent.contains({pid, start_ticks});
   });
 }
 
-void Watcher::add_unused(const Look& look, const Policy& policy, TimePoint now, Candidates& out) {
+void Watcher::add_unused(const Reading& reading, const Policy& policy, TimePoint now,
+                         Candidates& out) {
   std::erase_if(last_use_, [&](const auto& entry) {
-    return entry.first.second == look.gpu &&
-           std::none_of(look.leases.begin(), look.leases.end(),
+    return entry.first.second == reading.gpu &&
+           std::none_of(reading.leases.begin(), reading.leases.end(),
                         [&](const SeenLease& lease) { return lease.id == entry.first.first; });
   });
-  for (const SeenLease& lease : look.leases) {
-    const auto [known, is_new] = last_use_.try_emplace({lease.id, look.gpu}, now);
+  for (const SeenLease& lease : reading.leases) {
+    const auto [known, is_new] = last_use_.try_emplace({lease.id, reading.gpu}, now);
     TimePoint& last = known->second;
     if (is_new) {
-      const Age like{FindingKind::kUnused, look.gpu, std::nullopt, lease.id, now};
+      const Age like{FindingKind::kUnused, reading.gpu, std::nullopt, lease.id, now};
       last = take_restored(like, {}, now).value_or(now);
     }
     const bool used = std::any_of(
-        look.processes.begin(), look.processes.end(),
-        [&](const SeenProcess& process) { return covering_lease(process, look) == &lease; });
+        reading.processes.begin(), reading.processes.end(),
+        [&](const SeenProcess& process) { return covering_lease(process, reading) == &lease; });
     // Where nobody can say who is there, nobody is known to be idle.
-    if (used || !look.lists_processes) last = now;
+    if (used || !reading.lists_processes) last = now;
     if (lease.ending || lease.filler || policy.unused_after == Duration::zero()) continue;
     if (now - last < policy.unused_after) continue;
-    const Key key{look.gpu, FindingKind::kUnused, lease.uid, lease.id};
+    const Key key{reading.gpu, FindingKind::kUnused, lease.uid, lease.id};
     Candidate& candidate = out[key];
-    candidate.finding = make(FindingKind::kUnused, look, lease.uid, lease.id, {});
+    candidate.finding = make(FindingKind::kUnused, reading, lease.uid, lease.id, {});
     candidate.finding.since = last;
   }
 }
 
-void Watcher::merge(const Look& look, const Policy& policy, Candidates found, TimePoint now,
+void Watcher::merge(const Reading& reading, const Policy& policy, Candidates found, TimePoint now,
                     std::vector<Step>& steps) {
   for (auto& each : found) {
     Candidate& candidate = each.second;
     Finding& fresh = candidate.finding;
     fresh.action = policy.action ? policy.action(fresh.kind, fresh.uid) : Action::kReport;
     Open& open = open_[each.first];
-    const bool begun = open.looks == 0;
+    const bool begun = open.readings == 0;
     fresh.id = begun ? FindingId{++last_id_} : open.finding.id;
     if (!begun) {
       fresh.since = open.finding.since;
     } else if (fresh.kind != FindingKind::kUnused) {
-      const Age like{fresh.kind, look.gpu, fresh.uid, fresh.lease, now};
+      const Age like{fresh.kind, reading.gpu, fresh.uid, fresh.lease, now};
       fresh.since = take_restored(like, fresh.processes, now).value_or(now);
     }
     open.finding = std::move(fresh);
     open.targets = std::move(candidate.targets);
     open.last_seen = now;
-    ++open.looks;
+    ++open.readings;
     open.seen = true;
     if (begun) steps.push_back({Step::What::kBegun, open.finding, {}});
-    if (open.finding.action == Action::kStop && open.looks > 1) stop(open, policy, now, steps);
+    if (open.finding.action == Action::kStop && open.readings > 1) stop(open, policy, now, steps);
   }
   for (auto it = open_.begin(); it != open_.end();) {
-    const bool elsewhere = std::get<0>(it->first) != look.gpu || found.contains(it->first);
+    const bool elsewhere = std::get<0>(it->first) != reading.gpu || found.contains(it->first);
     if (!elsewhere) it->second.seen = false;
     const Finding& finding = it->second.finding;
     const bool lease_gone =
-        finding.lease && std::none_of(look.leases.begin(), look.leases.end(),
+        finding.lease && std::none_of(reading.leases.begin(), reading.leases.end(),
                                       [&](const SeenLease& l) { return l.id == finding.lease; });
     const bool over = now - it->second.last_seen >= policy.clear_after || lease_gone ||
                       finding.kind == FindingKind::kUnused;
@@ -332,11 +334,11 @@ void Watcher::stop(Open& open, const Policy& policy, TimePoint now, std::vector<
   if (!kill.empty()) steps.push_back({Step::What::kKill, open.finding, std::move(kill)});
 }
 
-void Watcher::release_unused(const Look& look, const Policy& policy, TimePoint now,
+void Watcher::release_unused(const Reading& reading, const Policy& policy, TimePoint now,
                              std::vector<Step>& steps) {
   // Of what ran meanwhile the daemon may not have heard yet.
   if (!policy.may_release) return;
-  for (const SeenLease& lease : look.leases) {
+  for (const SeenLease& lease : reading.leases) {
     // A lease that uses one of its GPUs is in use.
     int unused = 0;
     Open* here = nullptr;
@@ -346,7 +348,7 @@ void Watcher::release_unused(const Look& look, const Policy& policy, TimePoint n
                         now - open.finding.since >= policy.unused_after + policy.unused_grace;
       if (!ripe) continue;
       ++unused;
-      if (open.finding.gpu == look.gpu) here = &open;
+      if (open.finding.gpu == reading.gpu) here = &open;
     }
     if (!here || here->released || unused < lease.gpus) continue;
     here->released = true;
@@ -354,17 +356,17 @@ void Watcher::release_unused(const Look& look, const Policy& policy, TimePoint n
   }
 }
 
-std::vector<Step> Watcher::decide(const Look& look, const Policy& policy, TimePoint now) {
+std::vector<Step> Watcher::decide(const Reading& reading, const Policy& policy, TimePoint now) {
   Candidates found;
-  const Strays strays = sort_out(look, policy, now);
-  add_unreserved(look, policy, strays.unreserved, found);
-  add_foreign(look, policy, strays.foreign, found);
-  add_over_limit(look, policy, found);
-  add_not_limited(look, policy, now, found);
-  add_unused(look, policy, now, found);
+  const Strays strays = sort_out(reading, policy, now);
+  add_unreserved(reading, policy, strays.unreserved, found);
+  add_foreign(reading, policy, strays.foreign, found);
+  add_over_limit(reading, policy, found);
+  add_not_limited(reading, policy, now, found);
+  add_unused(reading, policy, now, found);
   std::vector<Step> steps;
-  merge(look, policy, std::move(found), now, steps);
-  release_unused(look, policy, now, steps);
+  merge(reading, policy, std::move(found), now, steps);
+  release_unused(reading, policy, now, steps);
   return steps;
 }
 

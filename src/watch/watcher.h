@@ -1,8 +1,8 @@
-// Compares leases with what is really on the GPUs. Pure: looks in, steps out.
+// Compares leases with what is really on the GPUs. Pure: readings in, steps out.
 //
-// Used by the daemon on its state thread, after every look at a GPU. A finding begins at the first
-// look that shows it and ends when it has not been seen for a while, so that what flickers is
-// reported once. Nothing is stopped on the word of a single look, and never a process that is
+// Used by the daemon on its state thread, after every reading of a GPU. A finding begins at the
+// first reading that shows it and ends when it has not been seen for a while, so that what flickers
+// is reported once. Nothing is stopped on the word of a single reading, and never a process that is
 // within its lease while that is within its limit, unless libgpurota is loaded there and does not
 // hold it.
 #pragma once
@@ -20,20 +20,20 @@ namespace gpurota::watch {
 
 class Watcher {
  public:
-  // After a look. A GPU that did not answer is not a look: nothing begins or ends then.
-  std::vector<Step> decide(const Look& look, const Policy& policy, TimePoint now);
+  // After each reading. A GPU that did not answer gives no reading: nothing begins or ends then.
+  std::vector<Step> decide(const Reading& reading, const Policy& policy, TimePoint now);
 
-  // What has not ended, in the order it was found: also what the last looks did not show, for a
-  // moment.
+  // Findings that have not ended, in the order of their begin: for a moment also those that the
+  // last readings did not show.
   std::vector<Finding> open() const { return findings(false); }
-  // Of these what the last look at the GPU showed: what people are shown beside what else it
-  // showed.
+  // Of these the findings that the last reading of the GPU showed: people see them beside what else
+  // that reading showed.
   std::vector<Finding> seen() const { return findings(true); }
   bool has_open(const GpuUuid& gpu) const;
 
   // Uses without a lease, and leases that are not used, for the next daemon.
   std::vector<Age> ages(TimePoint now) const;
-  // Takes up the ages that the last daemon knew. Before the first look.
+  // Takes up the ages that the last daemon knew. Before the first reading.
   void restore(std::vector<Age> ages, TimePoint now);
 
  private:
@@ -41,14 +41,14 @@ class Watcher {
   struct Open {
     Finding finding;
     TimePoint last_seen{};
-    int looks = 0;
-    bool seen = false;                                          // at the last look
+    int readings = 0;
+    bool seen = false;                                          // at the last reading
     std::map<std::pair<pid_t, std::uint64_t>, TimePoint> told;  // to end
     std::set<std::pair<pid_t, std::uint64_t>> killed;
-    std::vector<SeenProcess> targets;  // as of the last look
+    std::vector<SeenProcess> targets;  // as of the last reading
     bool released = false;
   };
-  // What one look shows, before it is compared with what was known.
+  // A finding of one reading, before it is compared with those that are open.
   struct Candidate {
     Finding finding;
     std::vector<SeenProcess> targets;
@@ -59,24 +59,25 @@ class Watcher {
     std::vector<SeenProcess> unreserved;
     std::vector<SeenProcess> foreign;
   };
-  Strays sort_out(const Look& look, const Policy& policy, TimePoint now);
-  void add_unreserved(const Look& look, const Policy& policy,
+  Strays sort_out(const Reading& reading, const Policy& policy, TimePoint now);
+  void add_unreserved(const Reading& reading, const Policy& policy,
                       const std::vector<SeenProcess>& processes, Candidates& out) const;
-  void add_foreign(const Look& look, const Policy& policy,
+  void add_foreign(const Reading& reading, const Policy& policy,
                    const std::vector<SeenProcess>& processes, Candidates& out) const;
-  void add_over_limit(const Look& look, const Policy& policy, Candidates& out) const;
-  void add_not_limited(const Look& look, const Policy& policy, TimePoint now, Candidates& out);
-  void add_unused(const Look& look, const Policy& policy, TimePoint now, Candidates& out);
+  void add_over_limit(const Reading& reading, const Policy& policy, Candidates& out) const;
+  void add_not_limited(const Reading& reading, const Policy& policy, TimePoint now,
+                       Candidates& out);
+  void add_unused(const Reading& reading, const Policy& policy, TimePoint now, Candidates& out);
   bool is_open(const Key& key) const { return open_.contains(key); }
 
-  void merge(const Look& look, const Policy& policy, Candidates found, TimePoint now,
+  void merge(const Reading& reading, const Policy& policy, Candidates found, TimePoint now,
              std::vector<Step>& steps);
   std::vector<Finding> findings(bool seen_only) const;
   // Since when this was seen by the last daemon; each answer is given once.
   std::optional<TimePoint> take_restored(const Age& like, const std::vector<SeenProcess>& processes,
                                          TimePoint now);
   void stop(Open& open, const Policy& policy, TimePoint now, std::vector<Step>& steps);
-  void release_unused(const Look& look, const Policy& policy, TimePoint now,
+  void release_unused(const Reading& reading, const Policy& policy, TimePoint now,
                       std::vector<Step>& steps);
 
   std::map<Key, Open> open_;

@@ -1,7 +1,8 @@
 // A machine with users who keep and break the rules, at random from a seed. Whatever happens: every
-// finding begins and ends once, what breaks the rules is found at the next look, what keeps them is
-// never in a finding and never stopped, and nothing is stopped that policy does not stop. A program
-// that is not limited although libgpurota is there is found when it has been so for a while.
+// finding begins and ends once, what breaks the rules is found at the next reading, what keeps them
+// is never in a finding and never stopped, and nothing is stopped that policy does not stop. A
+// program that is not limited although libgpurota is there is found when it has been so for a
+// while.
 #include "watch/classify.h"
 #include "watch/watcher.h"
 
@@ -31,15 +32,15 @@ class Machine {
   void step() {
     now_ += std::chrono::milliseconds(50 + pick(500));
     for (int i = static_cast<int>(pick(3)); i > 0; --i) change();
-    Look look;
-    look.gpu = GpuUuid{"GPU-0"};
-    look.leases = leases_;
-    look.processes = processes_;
-    look.used = Bytes();
-    for (const SeenProcess& process : processes_) *look.used += process.used.value_or(Bytes());
-    count_silent(look);
-    for (const Step& step : watcher_.decide(look, policy_, now_)) check(step, look);
-    check_all_found(look);
+    Reading reading;
+    reading.gpu = GpuUuid{"GPU-0"};
+    reading.leases = leases_;
+    reading.processes = processes_;
+    reading.used = Bytes();
+    for (const SeenProcess& process : processes_) *reading.used += process.used.value_or(Bytes());
+    count_silent(reading);
+    for (const Step& step : watcher_.decide(reading, policy_, now_)) check(step, reading);
+    check_all_found(reading);
   }
   int begun() const { return begun_; }
   int ended() const { return ended_; }
@@ -51,9 +52,9 @@ class Machine {
     leases_.clear();
     for (int i = 0; i < 100; ++i) {
       now_ += 250ms;
-      Look look;
-      look.gpu = GpuUuid{"GPU-0"};
-      for (const Step& step : watcher_.decide(look, policy_, now_)) check(step, look);
+      Reading reading;
+      reading.gpu = GpuUuid{"GPU-0"};
+      for (const Step& step : watcher_.decide(reading, policy_, now_)) check(step, reading);
     }
   }
 
@@ -117,20 +118,20 @@ class Machine {
     if (leases_.empty() || leases_.front().limit) leases_.push_back(lease);
   }
 
-  Bytes used_by(const SeenLease& lease, const Look& look) const {
+  Bytes used_by(const SeenLease& lease, const Reading& reading) const {
     Bytes sum;
-    for (const SeenProcess& p : look.processes) {
-      const SeenLease* owner = owning_lease(p, look);
+    for (const SeenProcess& p : reading.processes) {
+      const SeenLease* owner = owning_lease(p, reading);
       if (owner && owner->id == lease.id) sum += p.used.value_or(Bytes());
     }
     return sum;
   }
   // Since when each process has not been limited without a break, as this test sees it.
-  void count_silent(const Look& look) {
+  void count_silent(const Reading& reading) {
     std::map<std::uint64_t, TimePoint> before = std::move(silent_);
     silent_.clear();
-    for (const SeenProcess& p : look.processes) {
-      const SeenLease* owner = owning_lease(p, look);
+    for (const SeenProcess& p : reading.processes) {
+      const SeenLease* owner = owning_lease(p, reading);
       const bool silent = p.library == Library::kSilent && owner && owner->limit &&
                           !p.used.value_or(mib(1)).is_zero() && !is_ignored(p, policy_);
       if (silent)
@@ -142,14 +143,14 @@ class Machine {
     return since != silent_.end() && now_ - since->second >= policy_.silent_patience;
   }
   // Within its lease, which is within its limit, and held to it.
-  bool is_innocent(const SeenProcess& process, const Look& look) const {
-    const SeenLease* lease = covering_lease(process, look);
+  bool is_innocent(const SeenProcess& process, const Reading& reading) const {
+    const SeenLease* lease = covering_lease(process, reading);
     if (!lease) return is_ignored(process, policy_);
     if (is_long_silent(process)) return false;
-    return !lease->limit || used_by(*lease, look) <= *lease->limit + policy_.tolerance;
+    return !lease->limit || used_by(*lease, reading) <= *lease->limit + policy_.tolerance;
   }
 
-  void check(const Step& step, const Look& look) {
+  void check(const Step& step, const Reading& reading) {
     const Finding& finding = step.finding;
     switch (step.what) {
       case Step::What::kBegun:
@@ -157,7 +158,7 @@ class Machine {
         EXPECT_TRUE(open_.insert(finding.id).second) << "begun twice";
         EXPECT_TRUE(known_.insert(finding.id).second) << "begun again";
         for (const SeenProcess& p : finding.processes) {
-          EXPECT_FALSE(is_innocent(p, look));
+          EXPECT_FALSE(is_innocent(p, reading));
           if (finding.kind == FindingKind::kNotLimited) {
             EXPECT_TRUE(is_long_silent(p));
             ++not_limited_;
@@ -178,7 +179,7 @@ class Machine {
         EXPECT_TRUE(open_.contains(finding.id)) << "stopped before it was reported";
         for (const SeenProcess& p : step.targets) {
           ++stopped_;
-          EXPECT_FALSE(is_innocent(p, look)) << "stopped a process within its lease and limit";
+          EXPECT_FALSE(is_innocent(p, reading)) << "stopped a process within its lease and limit";
           EXPECT_EQ(finding.uid.value_or(0) % 3, 2u);
           EXPECT_TRUE(finding.kind != FindingKind::kNotLimited || is_long_silent(p));
           EXPECT_NE(p.start_ticks, 0u);
@@ -188,7 +189,7 @@ class Machine {
   }
 
   // Each process that a rule forbids is in a finding now.
-  void check_all_found(const Look& look) {
+  void check_all_found(const Reading& reading) {
     const std::vector<Finding> open = watcher_.open();
     const auto found = [&](FindingKind kind, const SeenProcess& process) {
       return std::any_of(open.begin(), open.end(), [&](const Finding& f) {
@@ -199,11 +200,11 @@ class Machine {
     };
     const bool whole = std::any_of(leases_.begin(), leases_.end(),
                                    [](const SeenLease& lease) { return !lease.limit; });
-    const bool hidden = std::any_of(look.processes.begin(), look.processes.end(),
+    const bool hidden = std::any_of(reading.processes.begin(), reading.processes.end(),
                                     [](const SeenProcess& p) { return p.gone; });
-    for (const SeenProcess& p : look.processes) {
+    for (const SeenProcess& p : reading.processes) {
       EXPECT_TRUE(!is_long_silent(p) || hidden || found(FindingKind::kNotLimited, p)) << p.pid;
-      if (p.gone || is_ignored(p, policy_) || covering_lease(p, look)) continue;
+      if (p.gone || is_ignored(p, policy_) || covering_lease(p, reading)) continue;
       if (whole) {
         EXPECT_TRUE(found(FindingKind::kForeignUse, p)) << p.pid;
       }
@@ -211,8 +212,8 @@ class Machine {
         EXPECT_TRUE(found(FindingKind::kUnreservedUse, p)) << p.pid;
       }
     }
-    for (const SeenLease& lease : look.leases) {
-      if (!lease.limit || used_by(lease, look) <= *lease.limit + policy_.tolerance) continue;
+    for (const SeenLease& lease : reading.leases) {
+      if (!lease.limit || used_by(lease, reading) <= *lease.limit + policy_.tolerance) continue;
       EXPECT_TRUE(std::any_of(open.begin(), open.end(), [&](const Finding& f) {
         return f.kind == FindingKind::kOverLimit && f.lease == lease.id;
       }));

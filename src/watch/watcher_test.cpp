@@ -13,8 +13,8 @@ namespace {
 
 using ::testing::IsEmpty;
 
-TEST_F(WatcherTest, UseWithoutALeaseIsFoundAtTheFirstLookWithItsOwner) {
-  look.processes = {process(10, kBob, gib(3)), process(11, kBob, mib(10))};
+TEST_F(WatcherTest, UseWithoutALeaseIsFoundAtTheFirstReadingWithItsOwner) {
+  reading.processes = {process(10, kBob, gib(3)), process(11, kBob, mib(10))};
   const auto steps = see();
   ASSERT_EQ(steps.size(), 1u);
   const Finding& found = steps[0].finding;
@@ -33,10 +33,10 @@ SeenLease filler(LeaseId id, uid_t uid) {
 }
 
 TEST_F(WatcherTest, AFillerIsWithinItsLeaseAndNeverUnused) {
-  look.leases = {filler(kLease, kAlice)};
-  look.processes = {process(10, kAlice, gib(70), kLease)};
+  reading.leases = {filler(kLease, kAlice)};
+  reading.processes = {process(10, kAlice, gib(70), kLease)};
   EXPECT_THAT(see(), IsEmpty());
-  look.processes.clear();
+  reading.processes.clear();
   policy.unused_after = 1min;
   policy.unused_grace = 1min;
   action = Action::kStop;
@@ -45,8 +45,8 @@ TEST_F(WatcherTest, AFillerIsWithinItsLeaseAndNeverUnused) {
 
 // The filler makes way for it: it is not the one who is where they should not be.
 TEST_F(WatcherTest, AProcessBesideAFillerIsNotForeignUseNotEvenItsUsers) {
-  look.leases = {filler(kLease, kAlice)};
-  look.processes = {process(10, kAlice, gib(70), kLease), process(11, kAlice, gib(3))};
+  reading.leases = {filler(kLease, kAlice)};
+  reading.processes = {process(10, kAlice, gib(70), kLease), process(11, kAlice, gib(3))};
   const auto steps = see();
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].finding.kind, FindingKind::kUnreservedUse);
@@ -54,24 +54,24 @@ TEST_F(WatcherTest, AProcessBesideAFillerIsNotForeignUseNotEvenItsUsers) {
 }
 
 TEST_F(WatcherTest, AFindingIsReportedOnceHoweverLongItLasts) {
-  look.processes = {process(10, kBob, gib(3))};
+  reading.processes = {process(10, kBob, gib(3))};
   EXPECT_EQ(see_until(1min).size(), 1u);
-  look.processes.clear();
+  reading.processes.clear();
   const auto steps = see_until(1min);
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].what, Step::What::kEnded);
   EXPECT_THAT(watcher.open(), IsEmpty());
 }
 
-TEST_F(WatcherTest, WhatTheLastLookDidNotShowIsNotShownAlthoughItHasNotEndedYet) {
-  look.processes = {process(10, kBob, gib(3))};
+TEST_F(WatcherTest, AFindingThatTheLastReadingLacksIsHiddenThoughItHasNotEnded) {
+  reading.processes = {process(10, kBob, gib(3))};
   (void)see();
   ASSERT_EQ(watcher.seen().size(), 1u);
-  const auto processes = std::exchange(look.processes, {});
+  const auto processes = std::exchange(reading.processes, {});
   EXPECT_THAT(see(), IsEmpty());
   EXPECT_EQ(watcher.open().size(), 1u);
   EXPECT_THAT(watcher.seen(), IsEmpty());
-  look.processes = processes;
+  reading.processes = processes;
   EXPECT_THAT(see(), IsEmpty()) << "it is the same finding";
   EXPECT_EQ(watcher.seen().size(), 1u);
 }
@@ -79,7 +79,7 @@ TEST_F(WatcherTest, WhatTheLastLookDidNotShowIsNotShownAlthoughItHasNotEndedYet)
 TEST_F(WatcherTest, WhatFlickersAroundTheThresholdIsOneFinding) {
   std::size_t steps = 0;
   for (int i = 0; i < 200; ++i) {
-    look.processes = {process(10, kBob, i % 2 == 0 ? mib(1030) : mib(1000))};
+    reading.processes = {process(10, kBob, i % 2 == 0 ? mib(1030) : mib(1000))};
     steps += see().size();
   }
   EXPECT_EQ(steps, 1u);
@@ -88,28 +88,28 @@ TEST_F(WatcherTest, WhatFlickersAroundTheThresholdIsOneFinding) {
 TEST_F(WatcherTest, AProgramThatIsRestartedAtOnceIsOneFinding) {
   std::size_t steps = 0;
   for (int i = 0; i < 40; ++i) {
-    look.processes = {process(10 + i, kBob, gib(2))};
+    reading.processes = {process(10 + i, kBob, gib(2))};
     steps += see().size();
-    look.processes.clear();
+    reading.processes.clear();
     steps += see().size();
   }
   EXPECT_EQ(steps, 1u);
 }
 
 TEST_F(WatcherTest, BelowTheThresholdNothingIsFoundUnlessAnyProcessCounts) {
-  look.processes = {process(10, kBob, mib(500))};
+  reading.processes = {process(10, kBob, mib(500))};
   EXPECT_THAT(see(), IsEmpty());
   policy.threshold = Bytes();
   EXPECT_EQ(see().size(), 1u);
 }
 
 TEST_F(WatcherTest, SeveralUsersWhoTogetherPassTheThresholdAreAllNamed) {
-  look.processes = {process(10, kAlice, mib(700)), process(11, kBob, mib(700))};
+  reading.processes = {process(10, kAlice, mib(700)), process(11, kBob, mib(700))};
   EXPECT_EQ(see().size(), 2u);
 }
 
 TEST_F(WatcherTest, OneWhoUsesLittleBesideOneWhoUsesMuchIsNotAccused) {
-  look.processes = {process(10, kAlice, mib(3)), process(11, kBob, gib(7))};
+  reading.processes = {process(10, kAlice, mib(3)), process(11, kBob, gib(7))};
   const auto steps = see();
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].finding.uid, kBob);
@@ -117,8 +117,8 @@ TEST_F(WatcherTest, OneWhoUsesLittleBesideOneWhoUsesMuchIsNotAccused) {
 
 // canhazgpu: bob's process on alice's GPU was shown as alice's, validated.
 TEST_F(WatcherTest, AProcessOnSomebodyElsesGpuIsForeignWhateverItsSize) {
-  look.leases = {exclusive(kLease, kAlice)};
-  look.processes = {process(10, kAlice, gib(8), kLease), process(11, kBob, mib(300))};
+  reading.leases = {exclusive(kLease, kAlice)};
+  reading.processes = {process(10, kAlice, gib(8), kLease), process(11, kBob, mib(300))};
   const auto steps = see();
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].finding.kind, FindingKind::kForeignUse);
@@ -127,34 +127,34 @@ TEST_F(WatcherTest, AProcessOnSomebodyElsesGpuIsForeignWhateverItsSize) {
 }
 
 TEST_F(WatcherTest, ALeaseOfAnotherGpuDoesNotCover) {
-  look.leases = {exclusive(kLease, kAlice)};
-  look.processes = {process(11, kBob, gib(2), LeaseId{7})};
+  reading.leases = {exclusive(kLease, kAlice)};
+  reading.processes = {process(11, kBob, gib(2), LeaseId{7})};
   ASSERT_EQ(see().size(), 1u);
   EXPECT_EQ(watcher.open()[0].kind, FindingKind::kForeignUse);
 }
 
 TEST_F(WatcherTest, OnesOwnWholeGpuMayBeUsedByAllOnesProcesses) {
-  look.leases = {exclusive(kLease, kAlice)};
-  look.processes = {process(10, kAlice, gib(8))};
+  reading.leases = {exclusive(kLease, kAlice)};
+  reading.processes = {process(10, kAlice, gib(8))};
   EXPECT_THAT(see(), IsEmpty());
 }
 
 TEST_F(WatcherTest, BesideOnesOwnSliceAProcessOutsideItIsUnreserved) {
-  look.leases = {slice(kLease, kAlice, gib(8))};
-  look.processes = {process(10, kAlice, gib(2))};
+  reading.leases = {slice(kLease, kAlice, gib(8))};
+  reading.processes = {process(10, kAlice, gib(2))};
   ASSERT_EQ(see().size(), 1u);
   EXPECT_EQ(watcher.open()[0].kind, FindingKind::kUnreservedUse);
 }
 
 TEST_F(WatcherTest, AReservationCoversAllProcessesOfItsUser) {
-  look.leases = {slice(kLease, kAlice, gib(8))};
-  look.leases[0].takes_all_of_user = true;
-  look.processes = {process(10, kAlice, gib(2))};
+  reading.leases = {slice(kLease, kAlice, gib(8))};
+  reading.leases[0].takes_all_of_user = true;
+  reading.processes = {process(10, kAlice, gib(2))};
   EXPECT_THAT(see(), IsEmpty());
 }
 
 TEST_F(WatcherTest, GraphicsAndTheIgnoreListAreNeitherForeignNorUnreserved) {
-  look.leases = {exclusive(kLease, kAlice)};
+  reading.leases = {exclusive(kLease, kAlice)};
   SeenProcess desktop = process(10, 0, gib(2));
   desktop.graphics = true;
   SeenProcess listed = process(11, 0, gib(2));
@@ -163,26 +163,26 @@ TEST_F(WatcherTest, GraphicsAndTheIgnoreListAreNeitherForeignNorUnreserved) {
   pretender.pid = 12;
   pretender.uid = kBob;
   policy.ignored = {{0, "/usr/bin/dcgm"}};
-  look.processes = {desktop, listed};
+  reading.processes = {desktop, listed};
   EXPECT_THAT(see(), IsEmpty());
-  look.processes.push_back(pretender);
+  reading.processes.push_back(pretender);
   ASSERT_EQ(see().size(), 1u);
   EXPECT_EQ(watcher.open()[0].uid, kBob);
 }
 
 TEST_F(WatcherTest, AnEmptyIgnoreEntryIgnoresNothing) {
   policy.ignored = {{std::nullopt, ""}};
-  look.processes = {process(10, kBob, gib(2))};
+  reading.processes = {process(10, kBob, gib(2))};
   EXPECT_EQ(see().size(), 1u);
 }
 
-TEST_F(WatcherTest, AProcessGoneBetweenTwoLooksIsNobodysFault) {
+TEST_F(WatcherTest, AProcessThatEndsBetweenTwoReadingsIsNoFinding) {
   SeenProcess dead = process(10, std::nullopt, gib(4));
   dead.gone = true;
   dead.start_ticks = 0;
-  look.processes = {dead};
+  reading.processes = {dead};
   EXPECT_THAT(see_until(4s), IsEmpty());
-  look.processes.clear();
+  reading.processes.clear();
   EXPECT_THAT(see_until(4s), IsEmpty());
 }
 
@@ -191,17 +191,17 @@ TEST_F(WatcherTest, AProcessThatCannotBeSeenIsFoundAfterAWhileAndNeverStopped) {
   SeenProcess hidden = process(10, std::nullopt, gib(4));
   hidden.gone = true;
   hidden.start_ticks = 0;
-  look.processes = {hidden};
+  reading.processes = {hidden};
   const auto steps = see_until(1min);
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_FALSE(steps[0].finding.uid);
 }
 
 TEST_F(WatcherTest, HiddenMemoryIsReportedWithoutAnOwnerOnceItCountsAsUse) {
-  look.hidden = {.is_known = true, .bytes = gib(20), .is_leaving = true};
+  reading.hidden = {.is_known = true, .bytes = gib(20), .is_leaving = true};
   EXPECT_TRUE(see().empty());
-  look.hidden = {.is_known = true, .bytes = gib(20), .in_use = true};
-  look.leases = {slice(kLease, kAlice, gib(8))};
+  reading.hidden = {.is_known = true, .bytes = gib(20), .in_use = true};
+  reading.leases = {slice(kLease, kAlice, gib(8))};
   const auto steps = see();
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_FALSE(steps[0].finding.uid);
@@ -212,19 +212,19 @@ TEST_F(WatcherTest, HiddenMemoryIsReportedWithoutAnOwnerOnceItCountsAsUse) {
 TEST_F(WatcherTest, WithoutFiguresForProcessesTheRestOfTheGpuIsTheirs) {
   SeenProcess unknown = process(10, kBob, Bytes());
   unknown.used.reset();
-  look.processes = {unknown};
-  look.used = gib(6);
-  const auto steps = watcher.decide(look, policy, now);
+  reading.processes = {unknown};
+  reading.used = gib(6);
+  const auto steps = watcher.decide(reading, policy, now);
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].finding.uid, kBob);
 }
 
 TEST_F(WatcherTest, AContainerOfSomebodysDockerRunIsSaidNotSilentlyWrong) {
-  look.leases = {exclusive(kLease, kAlice)};
-  look.leases[0].starts_containers = true;
+  reading.leases = {exclusive(kLease, kAlice)};
+  reading.leases[0].starts_containers = true;
   SeenProcess inside = process(10, 0, gib(3));
   inside.container = true;
-  look.processes = {inside};
+  reading.processes = {inside};
   const auto steps = see();
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_TRUE(steps[0].finding.container);
@@ -233,10 +233,10 @@ TEST_F(WatcherTest, AContainerOfSomebodysDockerRunIsSaidNotSilentlyWrong) {
 
 TEST_F(WatcherTest, OverTheLimitIsFoundAndTheEscapedProcessIsWhatIsStopped) {
   action = Action::kStop;
-  look.leases = {slice(kLease, kAlice, gib(4))};
+  reading.leases = {slice(kLease, kAlice, gib(4))};
   SeenProcess held = process(10, kAlice, gib(3), kLease);
   held.tenant = true;
-  look.processes = {held, process(11, kAlice, gib(2), kLease)};
+  reading.processes = {held, process(11, kAlice, gib(2), kLease)};
   auto steps = see();
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].finding.kind, FindingKind::kOverLimit);
@@ -248,15 +248,15 @@ TEST_F(WatcherTest, OverTheLimitIsFoundAndTheEscapedProcessIsWhatIsStopped) {
 }
 
 TEST_F(WatcherTest, WithinTheToleranceALeaseIsWithinItsLimit) {
-  look.leases = {slice(kLease, kAlice, gib(4))};
-  look.processes = {process(10, kAlice, gib(4) + mib(60), kLease)};
+  reading.leases = {slice(kLease, kAlice, gib(4))};
+  reading.processes = {process(10, kAlice, gib(4) + mib(60), kLease)};
   EXPECT_THAT(see(), IsEmpty());
 }
 
-TEST_F(WatcherTest, StopAsksOnTheSecondLookAndKillsAfterTheGraceOnceEach) {
+TEST_F(WatcherTest, StopAsksAtTheSecondReadingAndKillsAfterTheGraceOnceEach) {
   action = Action::kStop;
   policy.stop_grace = 5s;
-  look.processes = {process(10, kBob, gib(3))};
+  reading.processes = {process(10, kBob, gib(3))};
   EXPECT_EQ(see().size(), 1u);
   auto steps = see();
   ASSERT_EQ(steps.size(), 1u);
@@ -271,10 +271,10 @@ TEST_F(WatcherTest, StopAsksOnTheSecondLookAndKillsAfterTheGraceOnceEach) {
 
 TEST_F(WatcherTest, AnotherProcessOfTheSamePidIsAskedAnew) {
   action = Action::kStop;
-  look.processes = {process(10, kBob, gib(3))};
+  reading.processes = {process(10, kBob, gib(3))};
   (void)see();
   (void)see();
-  look.processes[0].start_ticks += 1;
+  reading.processes[0].start_ticks += 1;
   const auto steps = see();
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].what, Step::What::kTerminate);
@@ -282,22 +282,22 @@ TEST_F(WatcherTest, AnotherProcessOfTheSamePidIsAskedAnew) {
 
 TEST_F(WatcherTest, ReportAndNotifyStopNothing) {
   action = Action::kNotify;
-  look.processes = {process(10, kBob, gib(3))};
+  reading.processes = {process(10, kBob, gib(3))};
   EXPECT_EQ(see_until(10min).size(), 1u);
 }
 
 TEST_F(WatcherTest, AReservedGpuThatNobodyUsesIsFoundWithSinceWhen) {
   policy.unused_after = 10min;
-  look.leases = {exclusive(kLease, kAlice)};
-  look.processes = {process(10, kAlice, gib(1), kLease)};
+  reading.leases = {exclusive(kLease, kAlice)};
+  reading.processes = {process(10, kAlice, gib(1), kLease)};
   (void)see();
   const TimePoint last = now;
-  look.processes.clear();
+  reading.processes.clear();
   const auto steps = see_until(20min);
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].finding.kind, FindingKind::kUnused);
   EXPECT_EQ(steps[0].finding.since, last);
-  look.processes = {process(10, kAlice, gib(1), kLease)};
+  reading.processes = {process(10, kAlice, gib(1), kLease)};
   ASSERT_EQ(see().size(), 1u);
   EXPECT_THAT(watcher.open(), IsEmpty());
 }
@@ -305,7 +305,7 @@ TEST_F(WatcherTest, AReservedGpuThatNobodyUsesIsFoundWithSinceWhen) {
 TEST_F(WatcherTest, AnUnusedLeaseIsReleasedAfterTheWarningOnlyIfPolicySaysSo) {
   policy.unused_after = 10min;
   policy.unused_grace = 5min;
-  look.leases = {exclusive(kLease, kAlice)};
+  reading.leases = {exclusive(kLease, kAlice)};
   EXPECT_EQ(see_until(30min).size(), 1u);
   action = Action::kStop;
   const auto steps = see_until(30min);
@@ -318,28 +318,28 @@ TEST_F(WatcherTest, ALeaseThatUsesOneOfItsGpusIsNotReleased) {
   policy.unused_after = 1min;
   policy.unused_grace = 1min;
   action = Action::kStop;
-  look.leases = {exclusive(kLease, kAlice)};
-  look.leases[0].gpus = 2;
+  reading.leases = {exclusive(kLease, kAlice)};
+  reading.leases[0].gpus = 2;
   const auto steps = see_until(10min);
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].what, Step::What::kBegun);
 }
 
 TEST_F(WatcherTest, AFindingOfALeaseEndsWithTheLease) {
-  look.leases = {slice(kLease, kAlice, gib(4))};
-  look.processes = {process(10, kAlice, gib(5), kLease)};
+  reading.leases = {slice(kLease, kAlice, gib(4))};
+  reading.processes = {process(10, kAlice, gib(5), kLease)};
   (void)see();
-  look.leases.clear();
-  look.processes.clear();
+  reading.leases.clear();
+  reading.processes.clear();
   const auto steps = see();
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].what, Step::What::kEnded);
 }
 
-// What a daemon knew that ends here, and what the next one makes of it.
+// The ages that a daemon knew at its end, and the next daemon's use of them.
 TEST_F(WatcherTest, TheAgeOfAnUnusedLeaseGoesOnAfterARestart) {
   policy.unused_after = 10min;
-  look.leases = {exclusive(kLease, kAlice)};
+  reading.leases = {exclusive(kLease, kAlice)};
   (void)see();
   const TimePoint last = now;
   EXPECT_THAT(watcher.ages(now + 59s), IsEmpty()) << "a minute is not worth a write";
@@ -358,16 +358,16 @@ TEST_F(WatcherTest, TheAgeOfAnUnusedLeaseGoesOnAfterARestart) {
 
 TEST_F(WatcherTest, ALeaseThatIsUsedAfterARestartIsNotUnusedSinceBefore) {
   policy.unused_after = 10min;
-  look.leases = {exclusive(kLease, kAlice)};
+  reading.leases = {exclusive(kLease, kAlice)};
   watcher.restore({{FindingKind::kUnused, kGpu, std::nullopt, kLease, now - 1h}}, now);
-  look.processes = {process(10, kAlice, gib(1), kLease)};
+  reading.processes = {process(10, kAlice, gib(1), kLease)};
   EXPECT_THAT(see(), IsEmpty());
-  look.processes.clear();
+  reading.processes.clear();
   EXPECT_THAT(see_until(9min), IsEmpty());
 }
 
 TEST_F(WatcherTest, TheAgeOfUseWithoutALeaseGoesOnIfItIsTheSameProcess) {
-  look.processes = {process(10, kBob, gib(3)), process(11, kBob, gib(1))};
+  reading.processes = {process(10, kBob, gib(3)), process(11, kBob, gib(1))};
   (void)see();
   const TimePoint begun = now;
   const std::vector<Age> ages = watcher.ages(now);
@@ -378,7 +378,7 @@ TEST_F(WatcherTest, TheAgeOfUseWithoutALeaseGoesOnIfItIsTheSameProcess) {
   watcher.restore(ages, now);
   (void)see();
   EXPECT_EQ(watcher.open()[0].since, begun);
-  look.processes = {process(12, kBob, gib(3))};
+  reading.processes = {process(12, kBob, gib(3))};
   watcher = Watcher();
   watcher.restore(ages, now);
   (void)see();
@@ -388,7 +388,7 @@ TEST_F(WatcherTest, TheAgeOfUseWithoutALeaseGoesOnIfItIsTheSameProcess) {
 TEST_F(WatcherTest, AfterAMinuteNothingIsTakenUpFromBefore) {
   watcher.restore({{FindingKind::kUnreservedUse, kGpu, std::nullopt, std::nullopt, now - 1h}}, now);
   (void)see(1min);
-  look.hidden = {.is_known = true, .bytes = gib(9), .in_use = true};
+  reading.hidden = {.is_known = true, .bytes = gib(9), .in_use = true};
   (void)see();
   EXPECT_EQ(watcher.open()[0].since, now);
 }
@@ -398,7 +398,7 @@ TEST_F(WatcherTest, NothingIsReleasedBeforeTheDaemonHasSettled) {
   policy.unused_grace = 1min;
   policy.may_release = false;
   action = Action::kStop;
-  look.leases = {exclusive(kLease, kAlice)};
+  reading.leases = {exclusive(kLease, kAlice)};
   watcher.restore({{FindingKind::kUnused, kGpu, std::nullopt, kLease, now - 1h}}, now);
   for (const Step& step : see_until(5s)) EXPECT_NE(step.what, Step::What::kRelease);
   policy.may_release = true;
@@ -408,13 +408,13 @@ TEST_F(WatcherTest, NothingIsReleasedBeforeTheDaemonHasSettled) {
 }
 
 TEST_F(WatcherTest, GpusDoNotMix) {
-  look.processes = {process(10, kBob, gib(3))};
+  reading.processes = {process(10, kBob, gib(3))};
   (void)see();
-  look.gpu = GpuUuid{"GPU-1"};
-  look.processes.clear();
+  reading.gpu = GpuUuid{"GPU-1"};
+  reading.processes.clear();
   EXPECT_THAT(see_until(1min), IsEmpty());
   EXPECT_TRUE(watcher.has_open(kGpu));
-  EXPECT_FALSE(watcher.has_open(look.gpu));
+  EXPECT_FALSE(watcher.has_open(reading.gpu));
 }
 
 TEST(Containers, AreStartedByCommandsThatTalkToAnEngine) {
@@ -427,15 +427,15 @@ TEST_F(WatcherTest, WhereTheDriverListsNobodyNoLeaseIsKnownToBeUnused) {
   policy.unused_after = 1min;
   policy.unused_grace = 1min;
   action = Action::kStop;
-  look.leases = {exclusive(kLease, kAlice)};
-  look.lists_processes = false;
+  reading.leases = {exclusive(kLease, kAlice)};
+  reading.lists_processes = false;
   EXPECT_THAT(see_until(5min), IsEmpty());
 }
 
 TEST_F(WatcherTest, UseThatNobodyCanMeasureIsNotNothing) {
   policy.threshold = Bytes();
-  look.processes = {process(10, kBob, Bytes())};
-  look.processes[0].used.reset();
+  reading.processes = {process(10, kBob, Bytes())};
+  reading.processes[0].used.reset();
   const auto steps = see();
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].finding.used, std::nullopt);

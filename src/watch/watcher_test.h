@@ -1,4 +1,4 @@
-// Processes, leases and looks for the tests of the watcher.
+// Processes, leases and readings for the tests of the watcher.
 #pragma once
 
 #include "watch/watcher.h"
@@ -42,16 +42,16 @@ class WatcherTest : public ::testing::Test {
  protected:
   WatcherTest() {
     policy.action = [this](FindingKind, std::optional<uid_t>) { return action; };
-    look.gpu = kGpu;
+    reading.gpu = kGpu;
   }
 
   std::vector<Step> see(Duration later = 250ms) {
     now += later;
-    look.used = Bytes();
-    for (const SeenProcess& each : look.processes) {
-      look.used = look.used.value_or(Bytes()) + each.used.value_or(Bytes());
+    reading.used = Bytes();
+    for (const SeenProcess& each : reading.processes) {
+      reading.used = reading.used.value_or(Bytes()) + each.used.value_or(Bytes());
     }
-    return watcher.decide(look, policy, now);
+    return watcher.decide(reading, policy, now);
   }
   std::vector<Step> see_until(Duration end) {
     std::vector<Step> all;
@@ -64,7 +64,7 @@ class WatcherTest : public ::testing::Test {
   Watcher watcher;
   Policy policy;
   Action action = Action::kReport;
-  Look look;
+  Reading reading;
   TimePoint now{};
 };
 

@@ -166,7 +166,7 @@ class PrivacyTest : public FakeWorldTest,
     sample.used = gib(4);
     sample.processes = {{main, gib(1), false}, {stray, gib(3), false}};
     gpus.find(kGpu)->sample = sample;
-    keeper.on_sample(keeper.look_at(sample));
+    keeper.on_sample(keeper.reading_of(sample));
     EXPECT_TRUE(loop.run_until([&] {
       return keeper.container_name(*attribution.owner_of(stray).container, stray).has_value();
     }));

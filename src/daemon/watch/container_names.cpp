@@ -100,7 +100,8 @@ void ContainerNames::forget_unwanted() {
   const TimePoint now = loop_.now();
   if (now - tidied_ < kTidyPause) return;
   tidied_ = now;
-  // What is being read has a job that waits: so there are never more of these than kMost.
+  // An entry that is being read stays, as a job waits for it: there are never more of these than
+  // kMost.
   std::erase_if(known_, [now](const auto& entry) {
     return !entry.second.reading && now - entry.second.wanted >= kNameUnwanted;
   });

@@ -1,6 +1,6 @@
-// What people call the containers that use GPUs, and their images: read by a worker, as engines'
-// files may be on a slow disk. A podman of a user's own keeps its files at home, so there the name
-// is that on its monitor's command line. State thread only.
+// Names and images of the containers that use GPUs, read by a worker, as engines' files may be on a
+// slow disk. A podman of a user's own keeps its files at home, so there the name is that on its
+// monitor's command line. State thread only.
 //
 // Anybody can make a control group and call it as somebody else's container. So files of root's are
 // believed of groups that only root can have made, a monitor if it is root's or the group's
@@ -22,7 +22,7 @@
 
 namespace gpurota::daemon {
 
-// What is found of a container outside of its processes.
+// The result of a search for a container outside of its processes.
 struct ContainerFiles {
   containers::ContainerName name;
   std::optional<uid_t> owner;  // of its control group
@@ -49,7 +49,7 @@ class ContainerNames {
     TimePoint wanted{};
     std::optional<TimePoint> asked;
     std::optional<containers::ContainerName> answer;
-    // The files do not have its name: its monitor is asked. What is read of it comes in `files`.
+    // The files do not have its name, so its monitor is asked; the answer comes in `files`.
     bool ask_monitor = false;
     std::optional<pid_t> monitor;
     ContainerFiles files;

@@ -18,7 +18,7 @@ using containers::ContainerName;
 const std::string kId(64, 'a');
 const std::string kGroup = "/user.slice/libpod-" + kId;
 
-// What the engines keep, read by the worker's thread.
+// The engines' files, read by the worker's thread.
 struct Engines : testing::HeldUp<std::string> {
   std::map<std::string, ContainerName> names;
   int reads = 0;

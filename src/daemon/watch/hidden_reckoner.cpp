@@ -21,15 +21,15 @@ void HiddenReckoner::restore() {
   }
 }
 
-void HiddenReckoner::store_baseline(const watch::Look& look) {
-  const std::optional<Bytes> measured = memory_.measured(look.gpu, look.size);
+void HiddenReckoner::store_baseline(const watch::Reading& reading) {
+  const std::optional<Bytes> measured = memory_.measured(reading.gpu, reading.size);
   if (!measured) return;
-  const auto& stored = parts_.states.of(look.gpu).baseline;
+  const auto& stored = parts_.states.of(reading.gpu).baseline;
   if (stored && stored->boot_id == parts_.processes.boot_id()) {
     const auto [less, more] = std::minmax(stored->bytes, *measured);
     if (more - less < kLeastChange) return;
   }
-  parts_.states.set_baseline(look.gpu, {*measured, parts_.processes.boot_id()});
+  parts_.states.set_baseline(reading.gpu, {*measured, parts_.processes.boot_id()});
 }
 
 watch::HiddenRules HiddenReckoner::rules(const GpuUuid& gpu) const {
@@ -41,15 +41,15 @@ watch::HiddenRules HiddenReckoner::rules(const GpuUuid& gpu) const {
   return rules;
 }
 
-bool HiddenReckoner::prepare(watch::Look& look, bool settled) const {
-  const GpuEntry* const gpu = parts_.gpus.find(look.gpu);
-  // What its instances use the driver counts on the whole GPU a second time.
+bool HiddenReckoner::prepare(watch::Reading& reading, bool settled) const {
+  const GpuEntry* const gpu = parts_.gpus.find(reading.gpu);
+  // The driver counts the use of MIG instances a second time on the whole GPU.
   if (!gpu || gpu->info.mig_enabled) return false;
-  look.size = gpu->info.memory;
-  if (parts_.counted_again) look.counted_again = parts_.counted_again(look.gpu);
-  for (watch::SeenLease& lease : look.leases) {
+  reading.size = gpu->info.memory;
+  if (parts_.counted_again) reading.counted_again = parts_.counted_again(reading.gpu);
+  for (watch::SeenLease& lease : reading.leases) {
     const LeaseEntry* const entry = parts_.leases.find(lease.id);
-    const LeaseGpu* const share = entry ? entry->lease.find_gpu(look.gpu) : nullptr;
+    const LeaseGpu* const share = entry ? entry->lease.find_gpu(reading.gpu) : nullptr;
     if (!share || !parts_.charge_of) continue;
     const LeaseCharge charge = parts_.charge_of(lease.id, *share);
     lease.charge = charge.bytes;
@@ -58,14 +58,15 @@ bool HiddenReckoner::prepare(watch::Look& look, bool settled) const {
   return true;
 }
 
-void HiddenReckoner::read(watch::Look& look, bool settled, TimePoint now) {
-  if (!prepare(look, settled)) return;
-  look.hidden = memory_.read(look, rules(look.gpu), now);
-  store_baseline(look);
+void HiddenReckoner::read(watch::Reading& reading, bool settled, TimePoint now) {
+  if (!prepare(reading, settled)) return;
+  reading.hidden = memory_.read(reading, rules(reading.gpu), now);
+  store_baseline(reading);
 }
 
-void HiddenReckoner::after_change(watch::Look& look, bool settled, TimePoint now) {
-  if (prepare(look, settled)) look.hidden = memory_.after_change(look, rules(look.gpu), now);
+void HiddenReckoner::after_change(watch::Reading& reading, bool settled, TimePoint now) {
+  if (prepare(reading, settled))
+    reading.hidden = memory_.after_change(reading, rules(reading.gpu), now);
 }
 
 }  // namespace gpurota::daemon

@@ -18,7 +18,8 @@ namespace gpurota::daemon {
 class HiddenReckoner {
  public:
   using ChargeOf = std::function<LeaseCharge(LeaseId, const LeaseGpu&)>;
-  // What the charges of all leases on the GPU have beyond each memory once (GrantBook).
+  // The part of all charges on the GPU that counts memory again, as several leases have it
+  // (GrantBook).
   using CountedAgain = std::function<Bytes(const GpuUuid&)>;
   // All outlive it.
   struct Parts {
@@ -33,18 +34,19 @@ class HiddenReckoner {
 
   explicit HiddenReckoner(Parts parts) : parts_(std::move(parts)) {}
 
-  // What the last daemon has stored, if the machine was not booted since. Before the first reading.
+  // Restores the baselines that the last daemon has stored, if the machine was not booted since.
+  // Before the first reading.
   void restore();
   // After a reading, once leases are charged by that reading. `settled`: the programs that were
   // connected to the last daemon have come back.
-  void read(watch::Look& look, bool settled, TimePoint now);
-  // A lease has come or gone; `look` is of the last reading.
-  void after_change(watch::Look& look, bool settled, TimePoint now);
+  void read(watch::Reading& reading, bool settled, TimePoint now);
+  // A lease has come or gone; `reading` is from before.
+  void after_change(watch::Reading& reading, bool settled, TimePoint now);
 
  private:
-  void store_baseline(const watch::Look& look);
+  void store_baseline(const watch::Reading& reading);
   // False: nothing is reckoned for it.
-  bool prepare(watch::Look& look, bool settled) const;
+  bool prepare(watch::Reading& reading, bool settled) const;
   watch::HiddenRules rules(const GpuUuid& gpu) const;
 
   Parts parts_;

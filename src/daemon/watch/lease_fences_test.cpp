@@ -62,7 +62,7 @@ TEST_F(LeaseFencesTest, LiftsThoseOfAnEarlierDaemonToo) {
   EXPECT_TRUE(processes.cgroups().fences_of(cgroup).empty());
 }
 
-// That another lease could be fenced says nothing of the first one, which is open still.
+// A success for another lease does not clear the first one's trouble, which is open still.
 TEST_F(LeaseFencesTest, WhatCouldNotBeFencedIsToldUntilItCanOrIsGone) {
   (void)start_one();
   processes.cgroups().set_fences_available(false);

@@ -7,7 +7,7 @@ namespace {
 
 // Libraries are opened, and programs executed, while a process runs.
 constexpr Duration kReadAgain = std::chrono::seconds(1);
-// What was read before that says nothing of now.
+// An older reading says nothing of now.
 constexpr Duration kStale = std::chrono::seconds(5);
 
 }  // namespace

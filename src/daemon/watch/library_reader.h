@@ -1,5 +1,5 @@
-// What libgpurota does in processes that it should limit and that are no tenants: read from their
-// /proc by workers, one for each user, as a process can make whoever reads it wait
+// Reads the state of libgpurota in processes that it should limit and that are no tenants: from
+// their /proc by workers, one for each user, as a process can make whoever reads it wait
 // (sys/process_image.h, sys/user_workers.h). State thread only.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace gpurota::daemon {
 
-// What libgpurota does in processes that have a limit and are no tenants, as far as it is known.
+// The state of libgpurota in processes that have a limit and are no tenants, as far as it is known.
 class Libraries {
  public:
   virtual ~Libraries() = default;
@@ -34,7 +34,8 @@ class LibraryReader final : public Libraries {
   LibraryReader(ports::EventLoop& loop, std::string tenant_socket,
                 Read read = sys::read_process_image);
 
-  // What was read last, if that is not too long ago; on the way reads it again.
+  // The state that was read last, if that is not too long ago; also begins a new reading if it is
+  // due.
   watch::Library state_of(const watch::SeenProcess& process, bool asks) override;
   // The processes that NVML lists now; the others are forgotten, and workers with nothing to do.
   void keep_only(const std::set<pid_t>& listed);

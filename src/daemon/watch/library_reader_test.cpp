@@ -17,7 +17,7 @@ using watch::Library;
 
 constexpr const char* kSocket = "/run/gpurota/tenant.sock";
 
-// What /proc says, read by the workers' threads.
+// The images of processes in /proc, read by the workers' threads.
 struct Proc : testing::HeldUp<pid_t> {
   std::map<pid_t, sys::ProcessImage> images;
   int reads = 0;

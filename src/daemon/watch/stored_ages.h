@@ -23,7 +23,7 @@ class StoredAges {
 
   explicit StoredAges(Parts parts) : parts_(std::move(parts)) {}
 
-  // Hands over the ages that the last daemon has stored. Before the first look.
+  // Hands over the ages that the last daemon has stored. Before the first reading.
   void restore(watch::Watcher& watcher, TimePoint now);
   // Stores what has changed: at each change, as a kill -9 does not ask.
   void store(const watch::Watcher& watcher, TimePoint now);

@@ -16,7 +16,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// A start waits so long for the first look; it takes over when it comes.
+// A start waits so long for the first scan; it takes over when it comes.
 constexpr std::chrono::milliseconds kStartPatience{5000};
 constexpr std::size_t kMostOpenersLogged = 20;
 
@@ -35,7 +35,7 @@ void StrictAccess::start() {
   remembered_ = std::move(*remembered);
   if (parts_.config.access.strict) {
     turn_on();
-    look(true);
+    scan(true);
   } else if (!remembered_.empty()) {
     turn_off();
   }
@@ -47,7 +47,7 @@ void StrictAccess::refresh() {
   if (lost_memory_) return;
   if (wanted && !on_) {
     turn_on();
-    look(false);
+    scan(false);
   } else if (!wanted && (on_ || !remembered_.empty())) {
     turn_off();
   } else {
@@ -60,7 +60,7 @@ void StrictAccess::turn_on() {
   on_ = true;
   told_on_ = false;
   ++turn_;
-  looking_ = false;
+  scanning_ = false;
   if (!worker_) worker_ = std::make_unique<sys::Worker>(parts_.loop, "devices");
   watch();
 }
@@ -68,18 +68,18 @@ void StrictAccess::turn_on() {
 // Without it, changes are found every kPeriod.
 void StrictAccess::watch() {
   auto watched = sys::watch_device_files(parts_.root);
-  if (!watched) return log::warn(watched.error().message + ", looking now and then only");
+  if (!watched) return log::warn(watched.error().message + ", scanning every 5 s only");
   auto source = parts_.loop.watch_fd(watched->get(), false, ports::Urgency::kHousekeeping,
                                      [this](unsigned) { on_change(); });
-  if (!source) return log::warn(source.error().message + ", looking now and then only");
+  if (!source) return log::warn(source.error().message + ", scanning every 5 s only");
   watched_ = std::move(*watched);
   watch_ = std::move(*source);
 }
 
 void StrictAccess::on_change() {
   sys::take_device_changes(watched_.get());
-  // A look that is due is not put off.
-  if (!std::exchange(changed_, true) && !looking_) schedule();
+  // A scan that is due is not put off.
+  if (!std::exchange(changed_, true) && !scanning_) schedule();
 }
 
 void StrictAccess::turn_off() {
@@ -108,43 +108,43 @@ void StrictAccess::turn_off() {
                });
 }
 
-StrictAccess::Look StrictAccess::take_look(const std::string& root, const std::string& memory,
+StrictAccess::Scan StrictAccess::read_scan(const std::string& root, const std::string& memory,
                                            const std::string& boot, sys::DeviceFiles remembered,
                                            bool openers) {
-  Look look{.files = sys::read_device_files(root),
+  Scan scan{.files = sys::read_device_files(root),
             .remembered = std::move(remembered),
             .minors = access::parse_mig_minors(sys::read_mig_minors(root)),
             .helper_mode = access::mode_of_helper(sys::read_driver_params(root)),
             .openers = std::nullopt,
             .unwritten = std::nullopt};
-  if (!look.files) return look;
-  std::erase_if(*look.files,
-                [&](const auto& entry) { return !access::kind_of(entry.first, look.minors); });
-  sys::DeviceFiles known = look.remembered;
+  if (!scan.files) return scan;
+  std::erase_if(*scan.files,
+                [&](const auto& entry) { return !access::kind_of(entry.first, scan.minors); });
+  sys::DeviceFiles known = scan.remembered;
   std::set<std::string> names;
-  for (const auto& [name, file] : *look.files) {
+  for (const auto& [name, file] : *scan.files) {
     names.insert(name);
     const auto before = known.find(name);
     if (before == known.end() || before->second.inode != file.inode) known[name] = file;
   }
-  if (known != look.remembered) {
+  if (known != scan.remembered) {
     if (const auto written = sys::write_device_memory(memory, boot, known); written) {
-      look.remembered = std::move(known);
+      scan.remembered = std::move(known);
     } else {
-      look.unwritten = written.error().message;
-      std::erase_if(*look.files, [&](const auto& entry) {
-        const auto before = look.remembered.find(entry.first);
-        return before == look.remembered.end() || before->second.inode != entry.second.inode;
+      scan.unwritten = written.error().message;
+      std::erase_if(*scan.files, [&](const auto& entry) {
+        const auto before = scan.remembered.find(entry.first);
+        return before == scan.remembered.end() || before->second.inode != entry.second.inode;
       });
     }
   }
-  if (openers) look.openers = sys::read_device_openers(root, names);
-  return look;
+  if (openers) scan.openers = sys::read_device_openers(root, names);
+  return scan;
 }
 
-void StrictAccess::look(bool wait) {
-  if (looking_) return;
-  looking_ = true;
+void StrictAccess::scan(bool wait) {
+  if (scanning_) return;
+  scanning_ = true;
   changed_ = false;
   const TimePoint now = parts_.loop.now();
   const bool openers =
@@ -152,10 +152,10 @@ void StrictAccess::look(bool wait) {
   if (openers) openers_read_ = now;
   const auto job = [root = parts_.root, memory = parts_.memory, boot = parts_.processes.boot_id(),
                     remembered = remembered_,
-                    openers] { return take_look(root, memory, boot, remembered, openers); };
-  const auto done = [this, turn = turn_, sets = sets_](Look seen) {
+                    openers] { return read_scan(root, memory, boot, remembered, openers); };
+  const auto done = [this, turn = turn_, sets = sets_](Scan seen) {
     if (turn != turn_) return;
-    on_look(std::move(seen), sets);
+    on_scan(std::move(seen), sets);
   };
   if (!wait) {
     worker_->run(job, done);
@@ -164,8 +164,8 @@ void StrictAccess::look(bool wait) {
   }
 }
 
-void StrictAccess::on_look(Look seen, std::uint64_t set_before) {
-  looking_ = false;
+void StrictAccess::on_scan(Scan seen, std::uint64_t set_before) {
+  scanning_ = false;
   schedule();
   std::optional<std::string> trouble = seen.unwritten;
   if (!seen.files) trouble = seen.files.error().message;
@@ -182,7 +182,7 @@ void StrictAccess::on_look(Look seen, std::uint64_t set_before) {
   if (!told_on_ && !trouble_) tell_on();
 }
 
-void StrictAccess::take_over(const Look& seen, std::uint64_t set_before) {
+void StrictAccess::take_over(const Scan& seen, std::uint64_t set_before) {
   std::erase_if(files_, [&](const auto& entry) { return !seen.files->contains(entry.first); });
   std::erase_if(problems_, [&](const auto& entry) { return !seen.files->contains(entry.first); });
   for (const auto& [name, now] : *seen.files) {
@@ -244,7 +244,7 @@ void StrictAccess::fence() {
   for (const auto& [name, file] : files_) {
     if (file.is.number) numbers.emplace(name, *file.is.number);
   }
-  if (numbers.empty()) return;  // not looked yet: what an earlier daemon set is right
+  if (numbers.empty()) return;  // not scanned yet: what an earlier daemon set is right
   fences_.apply([&, gpus = gpus()](const Lease& lease) {
     std::set<GpuUuid> own;
     for (const LeaseGpu& gpu : lease.gpus) own.insert(gpu.uuid);
@@ -262,7 +262,7 @@ void StrictAccess::set(const std::string& name, File& file, const std::string& a
     return;
   }
   const std::string& why = done.error().message;
-  // One that was made anew is found by the next look.
+  // One that was made anew is found by the next scan.
   if (done.error().code == Code::kGone) return;
   if (problems_[name] != why) log::error(why + ", trying again");
   problems_[name] = why;
@@ -330,7 +330,7 @@ void StrictAccess::record(proto::EventType type, std::string message, std::strin
 
 void StrictAccess::schedule() {
   timer_ = parts_.loop.add_timer(parts_.loop.now() + (changed_ ? kPause : kPeriod),
-                                 ports::Urgency::kHousekeeping, [this] { look(false); });
+                                 ports::Urgency::kHousekeeping, [this] { scan(false); });
 }
 
 void StrictAccess::on_lease_change(const LeaseEntry& /*entry*/, bool /*gone*/) { apply(); }
@@ -343,8 +343,7 @@ std::optional<AccessReport> StrictAccess::report() const {
   if (trouble_) report.problems.push_back(*trouble_);
   const bool looked = told_on_ && !trouble_;
   if (on_ && !told_on_ && !trouble_) {
-    report.problems.emplace_back(
-        "the device files have not been looked at yet, and are as they were");
+    report.problems.emplace_back("the device files have not been read yet, and are as they were");
   }
   for (const auto& [name, why] : problems_) report.problems.push_back(why);
   for (const GpuEntry& gpu : parts_.gpus.entries()) {

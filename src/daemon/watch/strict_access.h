@@ -2,10 +2,10 @@
 // configuration names and to root, and to nobody else (docs/design/strict-access.md). State thread
 // only.
 //
-// How a file was is on the disk before it is changed (sys/device_memory.h). A worker looks now and
-// then, and when the kernel tells of a change: at files that came, and at what others changed,
-// which is set right. The loop's thread sets the lists itself, so that a lease has its files before
-// anybody hears of it: /dev is root's, in memory, and the devices are not opened.
+// How a file was is on the disk before it is changed (sys/device_memory.h). A worker scans the
+// files periodically, and when the kernel tells of a change: for files that came, and for what
+// others changed, which is set right. The loop's thread sets the lists itself, so that a lease has
+// its files before anybody hears of it: /dev is root's, in memory, and the devices are not opened.
 #pragma once
 
 #include "access/device_rights.h"
@@ -30,7 +30,7 @@
 
 namespace gpurota::daemon {
 
-// What doctor examines.
+// The state of strict access for doctor.
 struct AccessReport {
   bool strict = false;
   std::size_t files = 0;  // looked after
@@ -46,7 +46,7 @@ struct AccessReport {
 class StrictAccess final {
  public:
   static constexpr Duration kPeriod = std::chrono::seconds(5);
-  // From a change in /dev to the look at it, so that nobody keeps the worker busy.
+  // From a change in /dev to the scan, so that nobody keeps the worker busy.
   static constexpr Duration kPause = std::chrono::milliseconds(100);
   static constexpr Duration kOpenersPeriod = std::chrono::minutes(1);
   // An event tells of a file that is changed repeatedly so often at the most.
@@ -85,8 +85,8 @@ class StrictAccess final {
     std::uint64_t set = 0;  // which of our changes was the last
     std::optional<TimePoint> told{};
   };
-  // What a look saw.
-  struct Look {
+  // The result of a scan.
+  struct Scan {
     Result<sys::DeviceFiles> files;
     sys::DeviceFiles remembered;
     access::MigMinors minors;
@@ -97,11 +97,11 @@ class StrictAccess final {
 
   void turn_on();
   void turn_off();
-  void look(bool wait);
-  static Look take_look(const std::string& root, const std::string& memory, const std::string& boot,
+  void scan(bool wait);
+  static Scan read_scan(const std::string& root, const std::string& memory, const std::string& boot,
                         sys::DeviceFiles remembered, bool openers);
-  void on_look(Look seen, std::uint64_t set_before);
-  void take_over(const Look& seen, std::uint64_t set_before);
+  void on_scan(Scan seen, std::uint64_t set_before);
+  void take_over(const Scan& seen, std::uint64_t set_before);
   void apply();
   void fence();
   std::vector<GpuInfo> gpus() const;
@@ -125,13 +125,13 @@ class StrictAccess final {
   bool told_on_ = false;
   bool lost_memory_ =
       false;  // how the files were cannot be known: they are left alone until a restart
-  bool looking_ = false;
+  bool scanning_ = false;
   std::uint64_t turn_ = 0;  // of turning on and off: answers of an earlier one are void
   sys::DeviceFiles remembered_;
   std::map<std::string, File> files_;
   access::MigMinors minors_;
   std::uint64_t sets_ = 0;
-  std::optional<std::string> trouble_;           // of the last look, or of the memory
+  std::optional<std::string> trouble_;           // of the last scan, or of the memory
   std::map<std::string, std::string> problems_;  // by file
   std::uint64_t undone_ = 0;
   std::string last_undone_;
@@ -141,7 +141,7 @@ class StrictAccess final {
   std::unique_ptr<sys::Worker> worker_;
   Fd watched_;
   ports::EventLoop::SourcePtr watch_;
-  bool changed_ = false;  // since the last look began
+  bool changed_ = false;  // since the last scan began
   ports::EventLoop::SourcePtr timer_;
 };
 

@@ -202,7 +202,7 @@ TEST_F(StrictAccessTest, WhatOthersChangeIsSetRightAndToldOnce) {
   EXPECT_EQ(events(proto::EventType::kAccessMended).size(), 1u);
 }
 
-TEST_F(StrictAccessTest, AChangeIsSeenWithoutWaitingForTheNextLook) {
+TEST_F(StrictAccessTest, AChangeIsSeenWithoutWaitingForTheNextScan) {
   config.access.strict = true;
   begin();
   loop.advance(StrictAccess::kPause);

@@ -1,4 +1,5 @@
-// What the watch knows of a GPU beyond a look: memory that no process has, and ages over a restart.
+// Tests of state that the watch keeps over readings: memory that no process has, and ages over a
+// restart.
 #include "daemon/watch/watch_keeper_test.h"
 
 namespace gpurota::daemon {
@@ -13,7 +14,7 @@ TEST_F(WatchKeeperTest, WhatALeaseLeavesIsBeingFreedAndNobodyGetsItsGpu) {
     sample.used = used;
     gpu->sample = sample;
     gpu->taken = loop.now();
-    watch::Look seen = keeper.look_at(sample);
+    watch::Reading seen = keeper.reading_of(sample);
     keeper.reckon_hidden(seen);
     world.states.set_unreserved(kGpu, keeper.unreserved(seen));
     keeper.on_sample(seen);
@@ -54,7 +55,7 @@ TEST_F(WatchKeeperTest, WhatOneLeaseHasImportedFromAnotherIsCountedOnce) {
   const auto hidden_of = [&](Bytes used) {
     loop.advance(250ms);
     sample.used = used;
-    watch::Look seen = keeper.look_at(sample);
+    watch::Reading seen = keeper.reading_of(sample);
     keeper.reckon_hidden(seen);
     return seen.hidden.bytes;
   };
@@ -70,7 +71,7 @@ TEST_F(WatchKeeperTest, WhatIsNormallyUsedIsKnownAfterARestart) {
   const auto read = [&](WatchKeeper& by, Bytes used) {
     loop.advance(1s);
     sample.used = used;
-    watch::Look seen = by.look_at(sample);
+    watch::Reading seen = by.reading_of(sample);
     by.reckon_hidden(seen);
     return seen.hidden.bytes;
   };
@@ -96,7 +97,7 @@ TEST_F(WatchKeeperTest, WhatWasNormalInAnotherBootIsMeasuredAnew) {
   next.restore();
   loop.advance(1s);
   sample.used = mib(500);
-  watch::Look seen = next.look_at(sample);
+  watch::Reading seen = next.reading_of(sample);
   next.reckon_hidden(seen);
   EXPECT_EQ(seen.hidden.bytes, Bytes());
   EXPECT_EQ(world.states.of(kGpu).baseline->bytes, mib(500));
@@ -107,13 +108,13 @@ TEST_F(WatchKeeperTest, TheAgeOfAnUnusedLeaseIsThereAfterAKill) {
   config.watch.unused_after = 10min;
   for (int i = 0; i < 9; ++i) {
     on_the_wall += 1min;
-    look(1min);
+    take_sample(1min);
   }
   on_the_wall += 2min;  // no daemon
   loop.advance(2min);
   WatchKeeper next(parts());
   next.restore();
-  next.on_sample(next.look_at(sample));
+  next.on_sample(next.reading_of(sample));
   const auto seen = next.seen();
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_EQ(seen[0].lease, id);

@@ -43,7 +43,8 @@ bool ends_jobs(const watch::Finding& finding) {
                      [](const watch::SeenProcess& each) { return !each.tenant; });
 }
 
-// What somebody does on a GPU that is not theirs; the others are of a lease, and its owner's.
+// Findings about use of a GPU that is not the user's; the others are about a lease, and its
+// owner's.
 bool is_done_to_others(const watch::Finding& finding) {
   return finding.kind == watch::FindingKind::kForeignUse ||
          finding.kind == watch::FindingKind::kUnreservedUse;
@@ -74,11 +75,11 @@ bool has_process_of(const watch::Finding& finding, LeaseId lease) {
 
 }  // namespace
 
-watch::Look WatchKeeper::look_at(const GpuSample& sample) {
-  watch::Look look;
-  look.gpu = sample.uuid;
-  look.used = sample.used;
-  look.lists_processes = sample.lists_processes;
+watch::Reading WatchKeeper::reading_of(const GpuSample& sample) {
+  watch::Reading reading;
+  reading.gpu = sample.uuid;
+  reading.used = sample.used;
+  reading.lists_processes = sample.lists_processes;
   for (const GpuProcess& process : sample.processes) {
     const Attribution::Owner& owner = parts_.attribution.owner_of(process.pid);
     watch::SeenProcess seen;
@@ -99,7 +100,7 @@ watch::Look WatchKeeper::look_at(const GpuSample& sample) {
       seen.used = parts_.tenants.counted_in(process.pid, sample.uuid);
     seen.lease = tenant ? tenant : owner.lease;
     if (seen.lease && !parts_.leases.find(*seen.lease)) seen.lease.reset();
-    look.processes.push_back(std::move(seen));
+    reading.processes.push_back(std::move(seen));
   }
   for (const auto& [id, entry] : parts_.leases.entries()) {
     const LeaseGpu* share = entry.lease.find_gpu(sample.uuid);
@@ -113,19 +114,19 @@ watch::Look WatchKeeper::look_at(const GpuSample& sample) {
     seen.takes_all_of_user = find_reservation(parts_.leases, entry.lease.uid, sample.uuid) == id;
     seen.starts_containers = watch::talks_to_container_engine(entry.lease.command);
     seen.filler = entry.lease.kind == LeaseKind::kFiller;
-    look.leases.push_back(seen);
+    reading.leases.push_back(seen);
   }
-  ask_for_libraries(look);
-  return look;
+  ask_for_libraries(reading);
+  return reading;
 }
 
 void WatchKeeper::on_lease_change(const LeaseEntry& entry, bool) {
   for (const LeaseGpu& share : entry.lease.gpus) {
     const GpuEntry* const gpu = parts_.gpus.find(share.uuid);
     if (!gpu || !gpu->sample.error.empty()) continue;
-    watch::Look look = look_at(gpu->sample);
-    hidden_.after_change(look, parts_.loop.now() >= settled_, parts_.loop.now());
-    parts_.states.set_unreserved(share.uuid, unreserved(look));
+    watch::Reading reading = reading_of(gpu->sample);
+    hidden_.after_change(reading, parts_.loop.now() >= settled_, parts_.loop.now());
+    parts_.states.set_unreserved(share.uuid, unreserved(reading));
   }
 }
 
@@ -134,14 +135,14 @@ watch::Library WatchKeeper::library_of(const watch::SeenProcess& process) const 
   return parts_.libraries->state_of(process, entry && entry->automatic);
 }
 
-void WatchKeeper::ask_for_libraries(watch::Look& look) {
-  std::map<pid_t, watch::Library>& known = libraries_[look.gpu];
+void WatchKeeper::ask_for_libraries(watch::Reading& reading) {
+  std::map<pid_t, watch::Library>& known = libraries_[reading.gpu];
   known.clear();
   const TimePoint now = parts_.loop.now();
   if (settled_ == TimePoint::max()) settled_ = now + parts_.config.reconnect_grace;
   if (!parts_.libraries) return;
-  for (watch::SeenProcess& process : look.processes) {
-    const watch::SeenLease* const lease = watch::owning_lease(process, look);
+  for (watch::SeenProcess& process : reading.processes) {
+    const watch::SeenLease* const lease = watch::owning_lease(process, reading);
     const bool limited = lease && lease->limit && !process.tenant;
     if (!limited || process.gone || process.graphics || process.start_ticks == 0) continue;
     process.library = library_of(process);
@@ -159,30 +160,30 @@ watch::Library WatchKeeper::library_of(const GpuUuid& gpu, pid_t pid) const {
   return process == known->second.end() ? watch::Library::kNotAsked : process->second;
 }
 
-GpuStates::Unreserved WatchKeeper::unreserved(const watch::Look& look) const {
-  const GpuEntry* const gpu = parts_.gpus.find(look.gpu);
-  // What runs on its instances the driver lists here a second time.
+GpuStates::Unreserved WatchKeeper::unreserved(const watch::Reading& reading) const {
+  const GpuEntry* const gpu = parts_.gpus.find(reading.gpu);
+  // The driver lists here a second time the processes on its MIG instances.
   if (gpu && gpu->info.mig_enabled) return {};
   const watch::Policy rules = policy();
   GpuStates::Unreserved sums;
-  for (const watch::SeenProcess& process : look.processes) {
-    if (watch::is_ignored(process, rules) || watch::covering_lease(process, look)) continue;
+  for (const watch::SeenProcess& process : reading.processes) {
+    if (watch::is_ignored(process, rules) || watch::covering_lease(process, reading)) continue;
     const Bytes used = process.used.value_or(Bytes());
     sums.all += used;
     if (process.uid) sums.by_user[*process.uid] += used;
   }
-  sums.hidden = look.hidden;
-  if (look.hidden.in_use) sums.all += look.hidden.bytes;
+  sums.hidden = reading.hidden;
+  if (reading.hidden.in_use) sums.all += reading.hidden.bytes;
   return sums;
 }
 
-bool WatchKeeper::has_foreign(const watch::Look& look) const {
+bool WatchKeeper::has_foreign(const watch::Reading& reading) const {
   // Where nobody can say who is there, somebody may be.
-  if (!look.lists_processes) return true;
+  if (!reading.lists_processes) return true;
   const watch::Policy rules = policy();
-  return std::any_of(look.processes.begin(), look.processes.end(), [&](const auto& process) {
+  return std::any_of(reading.processes.begin(), reading.processes.end(), [&](const auto& process) {
     return !process.gone && !watch::is_ignored(process, rules) &&
-           !watch::owning_lease(process, look);
+           !watch::owning_lease(process, reading);
   });
 }
 
@@ -235,9 +236,9 @@ watch::Policy WatchKeeper::policy() const {
   return policy;
 }
 
-void WatchKeeper::on_sample(const watch::Look& look) {
+void WatchKeeper::on_sample(const watch::Reading& reading) {
   tell_begun();
-  for (const watch::Step& step : watcher_.decide(look, policy(), parts_.loop.now())) {
+  for (const watch::Step& step : watcher_.decide(reading, policy(), parts_.loop.now())) {
     switch (step.what) {
       case watch::Step::What::kBegun:
         begun(step.finding);
@@ -355,7 +356,7 @@ void WatchKeeper::begun(const watch::Finding& finding) {
              {"uid", finding.uid ? std::to_string(*finding.uid) : "-"},
              {"gpu", finding.gpu.value}});
   unreported_.push_back({finding, event_of(finding, proto::EventType::kFindingBegun, message)});
-  // What ends a job must not be told after its end.
+  // A finding that ends a job must be told before the job's end.
   if (!telling_ && is_being_read(finding)) tell_soon();
   if (ends_jobs(finding) || !telling_) tell_begun();
   tell_those_concerned(finding, message);
@@ -363,7 +364,8 @@ void WatchKeeper::begun(const watch::Finding& finding) {
   if (ends_jobs(finding)) parts_.enforcement.on_over_limit(*finding.lease, message);
 }
 
-// Whose processes have just come: how they were called, and what they are in, is part of the event.
+// Whether the processes of a finding have just come. Their command lines and containers are part of
+// the event, and are still being read.
 bool WatchKeeper::is_being_read(const watch::Finding& finding) const {
   return std::any_of(finding.processes.begin(), finding.processes.end(), [this](const auto& each) {
     const auto command = parts_.processes.command_of(each.pid);
@@ -418,8 +420,8 @@ void WatchKeeper::tell(const watch::Finding& finding, uid_t user, const std::str
   for (const auto& [id, entry] : parts_.leases.entries()) {
     const bool concerned = finding.lease == id || finding.uid == user;
     if (entry.lease.uid != user || !concerned) continue;
-    // Whoever runs a program in a lease hears that it uses a GPU of no lease of theirs, whatever
-    // the site wants for others.
+    // A user who runs a program in a lease is told that it uses a GPU of no lease of theirs,
+    // whatever the site wants for others.
     const bool own = is_done_to_others(finding) && has_process_of(finding, id);
     std::vector<std::string> gpus;
     for (const LeaseGpu& share : entry.lease.gpus) gpus.push_back(parts_.gpus.name_of(share.uuid));
@@ -443,7 +445,7 @@ void WatchKeeper::tell_those_concerned(const watch::Finding& finding, const std:
   }
   if (finding.uid) tell(finding, *finding.uid, text);
   if (!lease || lease->lease.uid == finding.uid) return;
-  // What others run is theirs to show, unless the site shows it to everybody.
+  // Other users' processes are private, unless the site shows them to everybody.
   if (parts_.config.privacy != config::Privacy::kOpen) found.pids.clear();
   tell(finding, lease->lease.uid, victim_text(found) + (stopped ? "; it is being stopped" : ""));
 }

@@ -1,8 +1,9 @@
-// Feeds the watch from the looks at the GPUs, and carries out what it decides. State thread only.
+// Feeds the watch from the readings of the GPUs, and carries out what it decides. State thread
+// only.
 //
 // A process is signalled through a pidfd that was checked against its start time, and only if it is
 // in no lease at that moment (or in the one that is over its limit): what has changed since the
-// look wins.
+// reading wins.
 #pragma once
 
 #include "config/config.h"
@@ -34,7 +35,7 @@
 
 namespace gpurota::daemon {
 
-// What becomes of leases that the watch has found something about.
+// Acts on leases that the watch has found something about.
 class LeaseEnforcement {
  public:
   virtual ~LeaseEnforcement() = default;
@@ -80,25 +81,25 @@ class WatchKeeper final {
         ages_({parts_.gpus, parts_.states, parts_.processes, parts_.wall_clock}) {}
 
   // Ages, and what is normally used, go on from where the last daemon has stored them. Before the
-  // first look.
+  // first reading.
   void restore() {
     ages_.restore(watcher_, parts_.loop.now());
     hidden_.restore();
   }
 
-  // What a good sample shows, with whose each process is.
-  watch::Look look_at(const GpuSample& sample);
+  // The reading of a good sample: its processes, each with the lease to which it belongs.
+  watch::Reading reading_of(const GpuSample& sample);
   // Adds the memory that no listed process has. Once for each good sample, after leases are charged
   // by that sample.
-  void reckon_hidden(watch::Look& look) {
-    hidden_.read(look, parts_.loop.now() >= settled_, parts_.loop.now());
+  void reckon_hidden(watch::Reading& reading) {
+    hidden_.read(reading, parts_.loop.now() >= settled_, parts_.loop.now());
   }
-  void on_sample(const watch::Look& look);
-  // What a lease covers is unreserved use without it, and the other way round: known before the GPU
-  // is given to anybody, not at the next look.
+  void on_sample(const watch::Reading& reading);
+  // Use that a lease covers is unreserved use without the lease, and the other way round. Both are
+  // known before the GPU is given to anybody, not at the next reading.
   void on_lease_change(const LeaseEntry& entry, bool gone);
 
-  // What the last look at each GPU showed.
+  // Findings of the last reading of each GPU.
   std::vector<watch::Finding> seen() const { return watcher_.seen(); }
   // When that was, for people.
   WallTime wall_time(TimePoint when) const {
@@ -110,20 +111,20 @@ class WatchKeeper final {
                                                           pid_t pid) const {
     return names_.name_of(container, pid);
   }
-  // As the last look at the GPU showed it.
+  // As the last reading of the GPU showed it.
   watch::Library library_of(const GpuUuid& gpu, pid_t pid) const;
   // How often a limit was found not to hold since the daemon has started.
   int times_not_limited() const { return times_not_limited_; }
   bool has_open(const GpuUuid& gpu) const { return watcher_.has_open(gpu); }
   // Held by processes that no lease covers and that are not ignored, and what no listed process
   // has.
-  GpuStates::Unreserved unreserved(const watch::Look& look) const;
+  GpuStates::Unreserved unreserved(const watch::Reading& reading) const;
   // Whether anything computes there that is in no lease of this GPU and is not ignored.
-  bool has_foreign(const watch::Look& look) const;
+  bool has_foreign(const watch::Reading& reading) const;
 
  private:
   watch::Library library_of(const watch::SeenProcess& process) const;
-  void ask_for_libraries(watch::Look& look);
+  void ask_for_libraries(watch::Reading& reading);
   watch::Policy policy() const;
   watch::Action action_for(watch::FindingKind kind, std::optional<uid_t> uid) const;
   // Events of findings that wait, for a moment and in their order, for the command lines of those
@@ -158,7 +159,7 @@ class WatchKeeper final {
   HiddenReckoner hidden_;
   StoredAges ages_;
   // Programs that held memory under the last daemon have come back by then, as far as they ever do.
-  TimePoint settled_ = TimePoint::max();  // no look yet
+  TimePoint settled_ = TimePoint::max();  // no reading yet
   std::map<GpuUuid, std::map<pid_t, watch::Library>> libraries_;
   int times_not_limited_ = 0;
   std::vector<Unreported> unreported_;

@@ -21,7 +21,7 @@ using ::testing::Pair;
 TEST_F(WatchKeeperTest, UnreservedUseIsAnEventWithOwnerPidAndCommand) {
   const pid_t pid = processes.spawn({.uid = 1001, .command = {"python", "steal\x1b.py"}});
   use(pid, gib(3));
-  look();
+  take_sample();
   const auto begun = events(proto::EventType::kFindingBegun);
   ASSERT_EQ(begun.size(), 1u);
   EXPECT_EQ(begun[0].uid, 1001u);
@@ -39,7 +39,7 @@ TEST_F(WatchKeeperTest, AnEventWaitsForACommandThatIsBeingReadButNotForLong) {
   const pid_t late = processes.spawn({.uid = 1001, .command = {"late"}});
   processes.set_command_error(late, Code::kUnavailable);
   use(late, gib(3));
-  look();
+  take_sample();
   EXPECT_THAT(events(proto::EventType::kFindingBegun), IsEmpty());
   processes.set_command_error(late, std::nullopt);
   loop.advance(100ms);
@@ -47,17 +47,17 @@ TEST_F(WatchKeeperTest, AnEventWaitsForACommandThatIsBeingReadButNotForLong) {
   EXPECT_THAT(events(proto::EventType::kFindingBegun)[0].detail, HasSubstr("late"));
 }
 
-TEST_F(WatchKeeperTest, AnEventIsToldByTheNextLookAndWithoutACommandThatNobodyCanRead) {
+TEST_F(WatchKeeperTest, AnEventIsRecordedAtTheNextSampleWithoutACommandThatCannotBeRead) {
   const pid_t late = processes.spawn({.uid = 1001, .command = {"late"}});
   const pid_t stuck = processes.spawn({.uid = 1002, .command = {"stuck"}});
   processes.set_command_error(late, Code::kUnavailable);
   processes.set_command_error(stuck, Code::kTimeout);
   use(late, gib(3));
   use(stuck, gib(3));
-  look(20ms);
+  take_sample(20ms);
   EXPECT_THAT(events(proto::EventType::kFindingBegun), IsEmpty());
   sample.processes.clear();
-  look(20ms);
+  take_sample(20ms);
   const auto begun = events(proto::EventType::kFindingBegun);
   ASSERT_EQ(begun.size(), 2u);
   EXPECT_THAT(begun[1].detail, Not(HasSubstr("stuck")));
@@ -68,11 +68,11 @@ TEST_F(WatchKeeperTest, AForeignProcessOnAContainersGpuSaysWhatAContainerIs) {
   const pid_t inside =
       processes.spawn({.uid = 0, .cgroup = "/sys/fs/cgroup/docker/" + std::string(64, 'a')});
   use(inside, gib(2));
-  look();
+  take_sample();
   EXPECT_TRUE(loop.run_until([&] {
     return keeper.container_name(*attribution.owner_of(inside).container, inside).has_value();
   }));
-  look(20ms);
+  take_sample(20ms);
   const auto begun = events(proto::EventType::kFindingBegun);
   ASSERT_EQ(begun.size(), 1u);
   EXPECT_EQ(begun[0].finding, "foreign_use");
@@ -90,9 +90,9 @@ TEST_F(WatchKeeperTest, StopEndsTheForeignProcessAndNothingElse) {
   const pid_t bystander = processes.spawn({.uid = 1001});
   use(own, gib(8));
   use(foreign, mib(300));
-  look();
+  take_sample();
   EXPECT_TRUE(processes.alive(foreign)) << "stopped on the word of one look";
-  look();
+  take_sample();
   EXPECT_FALSE(processes.alive(foreign));
   EXPECT_TRUE(processes.alive(own));
   EXPECT_TRUE(processes.alive(bystander));
@@ -106,24 +106,24 @@ TEST_F(WatchKeeperTest, WhatDoesNotEndIsKilledAfterTheGrace) {
   config.watch.stop_grace = 5s;
   const pid_t pid = processes.spawn({.uid = 1001, .stubborn = true});
   use(pid, gib(3));
-  look();
-  look();
+  take_sample();
+  take_sample();
   EXPECT_THAT(processes.signals(), Contains(Pair(pid, SIGTERM)));
-  for (int i = 0; i < 19; ++i) look();
+  for (int i = 0; i < 19; ++i) take_sample();
   EXPECT_TRUE(processes.alive(pid));
-  look();
-  look();
+  take_sample();
+  take_sample();
   EXPECT_FALSE(processes.alive(pid));
 }
 
-// A pid that was used again between the look and the signal.
+// A pid that was used again between the reading and the signal.
 TEST_F(WatchKeeperTest, AStrangerWithTheOldPidIsNotStopped) {
   config.watch.unreserved_use = config::WatchAction::kStop;
   const pid_t pid = processes.spawn({.uid = 1001});
   use(pid, gib(3));
-  look();
+  take_sample();
   loop.advance(250ms);
-  const watch::Look seen = keeper.look_at(sample);
+  const watch::Reading seen = keeper.reading_of(sample);
   processes.die(pid);
   processes.spawn({.uid = 1002, .pid = pid});
   keeper.on_sample(seen);
@@ -136,9 +136,9 @@ TEST_F(WatchKeeperTest, AProcessThatJoinedALeaseMeanwhileIsNotStopped) {
   const LeaseId id = lease_of(1000, gib(8), {"train"});
   const pid_t pid = processes.spawn({.uid = 1000});
   use(pid, gib(3));
-  look();
+  take_sample();
   loop.advance(250ms);
-  const watch::Look seen = keeper.look_at(sample);
+  const watch::Reading seen = keeper.reading_of(sample);
   leases.add_process(id, processes.id_of(pid));
   keeper.on_sample(seen);
   EXPECT_TRUE(processes.alive(pid));
@@ -153,7 +153,7 @@ TEST_F(WatchKeeperTest, ARuleForAGroupIsStrongerThanTheGeneralOne) {
   const pid_t other = processes.spawn({.uid = 1002});
   use(spared, gib(3));
   use(other, gib(3));
-  for (int i = 0; i < 4; ++i) look();
+  for (int i = 0; i < 4; ++i) take_sample();
   EXPECT_TRUE(processes.alive(spared));
   EXPECT_FALSE(processes.alive(other));
 }
@@ -163,10 +163,10 @@ TEST_F(WatchKeeperTest, NobodyIsStoppedWhileTheirGroupsAreNotKnown) {
   config.watch.rules = {{"", {}, {"staff"}, config::WatchAction::kReport}};
   const pid_t pid = processes.spawn({.uid = 1001});
   use(pid, gib(3));
-  for (int i = 0; i < 20; ++i) look();
+  for (int i = 0; i < 20; ++i) take_sample();
   EXPECT_TRUE(processes.alive(pid));
   groups[1001] = {{"users"}};
-  for (int i = 0; i < 4; ++i) look();
+  for (int i = 0; i < 4; ++i) take_sample();
   EXPECT_FALSE(processes.alive(pid));
 }
 
@@ -174,7 +174,7 @@ TEST_F(WatchKeeperTest, TheOwnerOfALeaseIsToldOnItsTerminal) {
   config.watch.foreign_use = config::WatchAction::kNotify;
   const LeaseId id = lease_of(1000, std::nullopt, {"train"});
   use(processes.spawn({.uid = 1001, .command = {"secret"}}), gib(1));
-  look();
+  take_sample();
   EXPECT_EQ(notices[id], "bob\uFFFD[31m uses GPU 0, which is yours (L1): 1 GiB");
   EXPECT_THAT(notices[id], Not(HasSubstr("secret")));
 }
@@ -184,7 +184,7 @@ TEST_F(WatchKeeperTest, TheOneWhoUsesAGpuOfAnotherIsToldWhichProcessesTheirsAre)
   lease_of(1000, std::nullopt, {"train"});
   const pid_t pid = processes.spawn({.uid = 1001, .command = {"secret"}});
   use(pid, gib(1));
-  look();
+  take_sample();
   ASSERT_EQ(sent[1001].size(), 1u);
   EXPECT_EQ(sent[1001][0].text,
             fmt::format("your process {} uses GPU 0, which alice has (L1): please stop it", pid));
@@ -202,7 +202,7 @@ TEST_F(WatchKeeperTest, TheLeaseOfAProgramThatUsesAnotherGpuHearsOfItWhateverThe
   ASSERT_TRUE(leases.change(elsewhere));
   const LeaseId whole = lease_of(1000, std::nullopt, {"train"});
   use(program, gib(2));
-  look();
+  take_sample();
   EXPECT_THAT(notices[strayed], HasSubstr("your process " + std::to_string(program)));
   EXPECT_THAT(notices[strayed], HasSubstr("it was started in " + to_string(strayed)));
   EXPECT_EQ(notices.count(whole), 0u) << "the site does not want that";
@@ -212,7 +212,7 @@ TEST_F(WatchKeeperTest, TheOneWhoseGpuIsUsedIsToldTheProcessOnlyWhereTheSiteShow
   const LeaseId id = lease_of(1000, std::nullopt, {"train"});
   const pid_t pid = processes.spawn({.uid = 1001, .command = {"secret"}});
   use(pid, gib(1));
-  look();
+  take_sample();
   ASSERT_EQ(sent[1000].size(), 1u);
   EXPECT_THAT(sent[1000][0].text, Not(HasSubstr(std::to_string(pid))));
   EXPECT_EQ(sent[1000][0].lease, id);
@@ -220,7 +220,7 @@ TEST_F(WatchKeeperTest, TheOneWhoseGpuIsUsedIsToldTheProcessOnlyWhereTheSiteShow
   config.privacy = config::Privacy::kOpen;
   const pid_t other = processes.spawn({.uid = 1002, .command = {"secret"}});
   use(other, gib(1));
-  look();
+  take_sample();
   ASSERT_EQ(sent[1000].size(), 2u);
   EXPECT_THAT(sent[1000][1].text, HasSubstr(fmt::format("process {}", other)));
 }
@@ -228,7 +228,7 @@ TEST_F(WatchKeeperTest, TheOneWhoseGpuIsUsedIsToldTheProcessOnlyWhereTheSiteShow
 TEST_F(WatchKeeperTest, WhatIsOnlyReportedIsANoticeForTheChannelsAndNoLineOnATerminal) {
   const LeaseId id = lease_of(1000, std::nullopt, {"train"});
   use(processes.spawn({.uid = 1001}), gib(1));
-  look();
+  take_sample();
   EXPECT_EQ(sent[1000].size(), 1u);
   EXPECT_EQ(sent[1001].size(), 1u);
   EXPECT_EQ(notices[id], "");
@@ -241,11 +241,11 @@ class NotLimitedTest : public WatchKeeperTest {
     pid = processes.spawn({.uid = 1000, .parent = leases.find(id)->main->pid()});
     libraries[pid] = watch::Library::kSilent;
     use(pid, gib(1));
-    look();
+    take_sample();
     loop.advance(config.reconnect_grace);
   }
-  void look_for(Duration time) {
-    for (Duration passed{}; passed < time; passed += 250ms) look();
+  void sample_for(Duration time) {
+    for (Duration passed{}; passed < time; passed += 250ms) take_sample();
   }
   bool is_found() const { return !events(proto::EventType::kFindingBegun).empty(); }
 
@@ -255,7 +255,7 @@ class NotLimitedTest : public WatchKeeperTest {
 
 TEST_F(NotLimitedTest, AProgramThatTheLibraryDoesNotHoldIsStoppedByDefaultAndItsOwnerToldWhy) {
   const pid_t bystander = leases.find(id)->main->pid();
-  look_for(5s);
+  sample_for(5s);
   EXPECT_FALSE(processes.alive(pid));
   EXPECT_TRUE(processes.alive(bystander));
   const auto begun = events(proto::EventType::kFindingBegun);
@@ -273,7 +273,7 @@ TEST_F(NotLimitedTest, AProgramThatTheLibraryDoesNotHoldIsStoppedByDefaultAndIts
 
 TEST_F(NotLimitedTest, WhereTheSiteSaysSoItIsOnlyReported) {
   config.watch.not_limited = config::WatchAction::kReport;
-  look_for(1min);
+  sample_for(1min);
   EXPECT_TRUE(is_found());
   EXPECT_TRUE(processes.alive(pid));
   EXPECT_THAT(jobs_ended, IsEmpty());
@@ -282,23 +282,23 @@ TEST_F(NotLimitedTest, WhereTheSiteSaysSoItIsOnlyReported) {
 
 TEST_F(NotLimitedTest, ARuleForItsUserHoldsForItToo) {
   config.watch.rules = {{"not_limited", {"alice"}, {}, config::WatchAction::kNotify}};
-  look_for(1min);
+  sample_for(1min);
   EXPECT_TRUE(processes.alive(pid));
   EXPECT_THAT(notices[id], HasSubstr(std::to_string(pid)));
 }
 
 TEST_F(NotLimitedTest, ATenantIsNotEvenAsked) {
   tenants.emplace(pid, id);
-  look_for(1min);
+  sample_for(1min);
   EXPECT_FALSE(is_found());
   EXPECT_EQ(keeper.library_of(kGpu, pid), watch::Library::kNotAsked);
 }
 
 TEST_F(NotLimitedTest, WhatBecameATenantBeforeTheSignalIsSpared) {
   config.watch.not_limited = config::WatchAction::kReport;
-  look_for(5s);
+  sample_for(5s);
   config.watch.not_limited = config::WatchAction::kStop;
-  const watch::Look seen = keeper.look_at(sample);
+  const watch::Reading seen = keeper.reading_of(sample);
   tenants.emplace(pid, id);
   keeper.on_sample(seen);
   EXPECT_TRUE(processes.alive(pid));
@@ -308,15 +308,15 @@ TEST_F(NotLimitedTest, WhatBecameATenantBeforeTheSignalIsSpared) {
 TEST_F(NotLimitedTest, ADaemonThatHasJustStartedWaitsForThoseWhoComeBack) {
   config.reconnect_grace = 20s;
   WatchKeeper fresh(parts());
-  const auto look_at_it = [&](Duration time) {
+  const auto sample_by_fresh = [&](Duration time) {
     for (Duration passed{}; passed < time; passed += 250ms) {
       loop.advance(250ms);
-      fresh.on_sample(fresh.look_at(sample));
+      fresh.on_sample(fresh.reading_of(sample));
     }
   };
-  look_at_it(20s);
+  sample_by_fresh(20s);
   EXPECT_FALSE(is_found());
-  look_at_it(5s);
+  sample_by_fresh(5s);
   EXPECT_TRUE(is_found());
 }
 
@@ -325,7 +325,7 @@ TEST_F(WatchKeeperTest, AProgramOnAWholeGpuIsNotAskedForItsLibrary) {
   const pid_t pid = leases.find(id)->main->pid();
   libraries[pid] = watch::Library::kSilent;
   use(pid, gib(1));
-  for (int i = 0; i < 40; ++i) look();
+  for (int i = 0; i < 40; ++i) take_sample();
   EXPECT_THAT(events(proto::EventType::kFindingBegun), IsEmpty());
   EXPECT_EQ(keeper.library_of(kGpu, pid), watch::Library::kNotAsked);
 }
@@ -335,17 +335,17 @@ TEST_F(WatchKeeperTest, AnUnusedLeaseIsReleasedWhenPolicySaysSo) {
   config.watch.unused_after = 1min;
   config.watch.unused_grace = 1min;
   const LeaseId id = lease_of(1000, std::nullopt, {"sleep"});
-  for (int i = 0; i < 10; ++i) look(10s);
+  for (int i = 0; i < 10; ++i) take_sample(10s);
   EXPECT_THAT(notices[id], HasSubstr("will be released"));
   EXPECT_THAT(released, IsEmpty());
-  for (int i = 0; i < 10; ++i) look(10s);
+  for (int i = 0; i < 10; ++i) take_sample(10s);
   EXPECT_EQ(released, std::vector<LeaseId>{id});
 }
 
 TEST_F(WatchKeeperTest, AShortTimeWithoutUseIsToldInSeconds) {
   config.watch.unused_after = 20s;
   lease_of(1000, std::nullopt, {"sleep"});
-  for (int i = 0; i < 5; ++i) look(10s);
+  for (int i = 0; i < 5; ++i) take_sample(10s);
   const auto begun = events(proto::EventType::kFindingBegun);
   ASSERT_EQ(begun.size(), 1u);
   EXPECT_THAT(begun[0].message, ::testing::ContainsRegex("not used it for [1-9][0-9]* s$"));
@@ -354,9 +354,9 @@ TEST_F(WatchKeeperTest, AShortTimeWithoutUseIsToldInSeconds) {
 TEST_F(WatchKeeperTest, EachFindingHasOneBeginningAndOneEnd) {
   const pid_t pid = processes.spawn({.uid = 1001});
   use(pid, gib(3));
-  for (int i = 0; i < 20; ++i) look();
+  for (int i = 0; i < 20; ++i) take_sample();
   sample.processes.clear();
-  for (int i = 0; i < 20; ++i) look();
+  for (int i = 0; i < 20; ++i) take_sample();
   EXPECT_EQ(events(proto::EventType::kFindingBegun).size(), 1u);
   EXPECT_EQ(events(proto::EventType::kFindingEnded).size(), 1u);
 }
@@ -368,11 +368,12 @@ TEST_F(WatchKeeperTest, WhereTheDriverTellsNoMemoryTheLibrarysCountStandsForIt) 
   counted[pid] = gib(2);
   sample.processes = {{pid, std::nullopt, false}};
   sample.used.reset();
-  EXPECT_EQ(keeper.look_at(sample).processes[0].used, gib(2));
+  EXPECT_EQ(keeper.reading_of(sample).processes[0].used, gib(2));
   sample.processes = {{pid, gib(3), false}};
-  EXPECT_EQ(keeper.look_at(sample).processes[0].used, gib(3));
+  EXPECT_EQ(keeper.reading_of(sample).processes[0].used, gib(3));
   sample.lists_processes = false;
-  EXPECT_TRUE(keeper.has_foreign(keeper.look_at(sample))) << "nobody can say that there is nobody";
+  EXPECT_TRUE(keeper.has_foreign(keeper.reading_of(sample)))
+      << "nobody can say that there is nobody";
 }
 
 }  // namespace

@@ -98,11 +98,11 @@ class WatchKeeperTest : public FakeWorldTest,
     std::erase_if(sample.processes, [&](const GpuProcess& p) { return p.pid == pid; });
     sample.processes.push_back({pid, used, false});
   }
-  void look(Duration later = 250ms) {
+  void take_sample(Duration later = 250ms) {
     loop.advance(later);
     sample.used = Bytes();
     for (const GpuProcess& process : sample.processes) *sample.used += *process.used;
-    keeper.on_sample(keeper.look_at(sample));
+    keeper.on_sample(keeper.reading_of(sample));
   }
   std::vector<ports::StoredEvent> events(proto::EventType type) const {
     std::vector<ports::StoredEvent> found;
