@@ -19,7 +19,7 @@ struct Allocation {
   uint32_t context;  // serial of the context it dies with; 0: of none
   uint16_t pool;     // index + 1 of its pool; 0: linear; kArray: an array, by its handle
   uint8_t slot;
-  bool moves;  // memory of a swap lease that moves (swap/memory.h)
+  bool moves;  // memory of a swap lease that moves (swap/swap_allocate.h)
 };
 
 inline constexpr uint16_t kArray = 0xffff;
@@ -79,7 +79,7 @@ struct Physical {
   bool owns;            // a multicast object: memory is bound to it
   ImportKind imported;  // from a descriptor
   uint64_t key;         // by which other processes may have it; 0: none
-  // Of memory that moves (swap/virtual.h).
+  // Of memory that moves (swap/virtual_memory.h).
   uint32_t traits;      // as SwapCalls::create takes them
   uint64_t home;        // where its SwapSpace has it; 0: it is the driver's
   uint64_t next_ended;  // id

@@ -1,7 +1,7 @@
 // The memory of a GPU of the lease, as NVML tells it: cuMemGetInfo's figures, so that all views
 // agree.
 #include "interposer/account/nvml.h"
-#include "interposer/memory/views.h"
+#include "interposer/memory/memory_view.h"
 
 using gpurota::interposer::MemoryView;
 using gpurota::interposer::slot_of_nvml_device;

@@ -4,7 +4,7 @@
 #include "interposer/account/swap_table.h"
 #include "interposer/driver/driver.h"
 #include "interposer/memory/reserve.h"
-#include "interposer/memory/virtual.h"
+#include "interposer/memory/virtual_handles.h"
 #include "interposer/os/debug.h"
 
 namespace gpurota::interposer {

@@ -5,7 +5,7 @@
 #include "interposer/account/swap_table.h"
 #include "interposer/driver/driver.h"
 #include "interposer/gate/gated.h"
-#include "interposer/memory/virtual.h"
+#include "interposer/memory/virtual_handles.h"
 #include "interposer/memory/vmm.h"
 
 namespace gpurota::interposer {

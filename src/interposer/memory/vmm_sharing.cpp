@@ -6,7 +6,7 @@
 #include "interposer/memory/imports.h"
 #include "interposer/memory/linear.h"
 #include "interposer/memory/reserve.h"
-#include "interposer/memory/virtual.h"
+#include "interposer/memory/virtual_handles.h"
 #include "interposer/memory/vmm.h"
 #include "interposer/os/debug.h"
 

@@ -4,10 +4,10 @@
 #include "interposer/account/device.h"
 #include "interposer/driver/driver.h"
 #include "interposer/swap/allocations.h"
-#include "interposer/swap/memory.h"
 #include "interposer/swap/opened.h"
+#include "interposer/swap/swap_allocate.h"
 #include "interposer/swap/tenant.h"
-#include "interposer/swap/virtual.h"
+#include "interposer/swap/virtual_memory.h"
 
 namespace gpurota::interposer {
 namespace {

@@ -4,7 +4,7 @@
 #include "interposer/os/debug.h"
 #include "interposer/swap/grants.h"
 #include "interposer/swap/grow.h"
-#include "interposer/swap/room.h"
+#include "interposer/swap/swap_make.h"
 
 namespace gpurota::interposer {
 namespace {

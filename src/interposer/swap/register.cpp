@@ -4,10 +4,10 @@
 #include "interposer/swap/freed.h"
 #include "interposer/swap/grants.h"
 #include "interposer/swap/grow.h"
-#include "interposer/swap/memory.h"
 #include "interposer/swap/opened.h"
 #include "interposer/swap/orders.h"
-#include "interposer/swap/virtual.h"
+#include "interposer/swap/swap_allocate.h"
+#include "interposer/swap/virtual_memory.h"
 #include "interposer/swap/worker.h"
 
 namespace gpurota::interposer {

@@ -2,7 +2,7 @@
 // all of these calls go straight to the driver.
 #include "interposer/driver/driver.h"
 #include "interposer/gate/gated.h"
-#include "interposer/swap/virtual.h"
+#include "interposer/swap/virtual_memory.h"
 
 namespace interposer = gpurota::interposer;
 using interposer::is_virtual;

@@ -1,15 +1,15 @@
 // The program's own virtual memory (cuMemCreate and its family) in a swap lease: memory that moves.
 //
-// Behind a handle of ours (memory/virtual.h) is a range of the device's SwapSpace; each mapping is
-// an alias of its blocks there (swap/alias_table.h). Called by the hooks of the memory room through
-// the table, by swap/vmm_access.cpp and swap/answers.cpp, on any thread.
+// Behind a handle of ours (memory/virtual_handles.h) is a range of the device's SwapSpace; each
+// mapping is an alias of its blocks there (swap/alias_table.h). Called by the hooks of the memory
+// room through the table, by swap/vmm_access.cpp and swap/answers.cpp, on any thread.
 //
 // Making, mapping and giving access wait while memory is away; unmapping and releasing never wait,
 // also while the mover has the block. Memory that another process or a device is given is wired
 // from then on.
 #pragma once
 
-#include "interposer/memory/virtual.h"
+#include "interposer/memory/virtual_handles.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "interposer/swap/virtual.h"
+#include "interposer/swap/virtual_memory.h"
 
 #include "interposer/account/holdings.h"
 #include "interposer/driver/own_calls.h"
@@ -9,7 +9,7 @@
 #include "interposer/swap/allocations.h"
 #include "interposer/swap/devices.h"
 #include "interposer/swap/grants.h"
-#include "interposer/swap/room.h"
+#include "interposer/swap/swap_make.h"
 
 namespace gpurota::interposer {
 namespace {

@@ -1,4 +1,4 @@
-#include "interposer/memory/virtual.h"
+#include "interposer/memory/virtual_handles.h"
 
 #include "interposer/driver/page_bytes.h"
 

@@ -1,4 +1,4 @@
-#include "interposer/swap/memory.h"
+#include "interposer/swap/swap_allocate.h"
 
 #include "interposer/driver/own_calls.h"
 #include "interposer/gate/gated.h"
@@ -10,8 +10,8 @@
 #include "interposer/swap/devices.h"
 #include "interposer/swap/freed.h"
 #include "interposer/swap/grow.h"
-#include "interposer/swap/room.h"
 #include "interposer/swap/share.h"
+#include "interposer/swap/swap_make.h"
 
 namespace gpurota::interposer {
 namespace {

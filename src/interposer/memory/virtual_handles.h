@@ -3,8 +3,8 @@
 //
 // The program gets a handle of ours, which no driver function ever sees, and maps it where it
 // likes; each handle and mapping is a reference in MemoryPart::vmm, as for all such memory.
-// swap/virtual.h makes, maps and moves it. Any thread. Where nothing moves nothing is found, at the
-// price of a load.
+// swap/virtual_memory.h makes, maps and moves it. Any thread. Where nothing moves nothing is found,
+// at the price of a load.
 #pragma once
 
 #include "abi/cuda_abi.h"

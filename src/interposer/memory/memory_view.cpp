@@ -1,6 +1,6 @@
 // A program is told its lease's limit as the size of a GPU. Frameworks that size themselves from it
 // then just work.
-#include "interposer/memory/views.h"
+#include "interposer/memory/memory_view.h"
 
 #include "interposer/account/device.h"
 #include "interposer/account/link.h"
