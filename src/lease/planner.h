@@ -1,6 +1,6 @@
 // Plans requests on the GPUs, one after the other. Behind the decision (request_queue.h), what else
-// could be had (ways_out.h) and what is available (room.h), so that all three say the same. Of this
-// module only. Pure.
+// could be had (ways_out.h) and what is available (available.h), so that all three say the same. Of
+// this module only. Pure.
 #pragma once
 
 #include "lease/gpu_choice.h"

@@ -6,7 +6,7 @@
 #include "daemon/leases/allowances.h"
 #include "daemon/leases/gpu_rooms.h"
 #include "daemon/leases/queue.h"
-#include "lease/room.h"
+#include "lease/available.h"
 #include "lease/ways_out.h"
 
 #include <functional>

@@ -15,9 +15,9 @@
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/queue_order.h"
 #include "lease/admission.h"
+#include "lease/available.h"
 #include "lease/reason.h"
 #include "lease/request_queue.h"
-#include "lease/room.h"
 
 #include <functional>
 #include <map>

@@ -1,4 +1,4 @@
-#include "lease/room.h"
+#include "lease/available.h"
 
 #include "lease/gpu_plan.h"
 
