@@ -91,7 +91,7 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       views_(views_parts()),
       sample_handler_(sample_handler_parts()),
       health_(health_parts()),
-      methods_(methods_parts()),
+      methods_(call_context()),
       house_(housekeeping_parts()),
       end_(world_.loop, control_, roster_, grants_) {
   sampler_.set_listener(sample_handler_);
@@ -368,7 +368,7 @@ Health::Parts Daemon::health_parts() {
           .longest_rounds = world_.longest_rounds};
 }
 
-CallParts Daemon::methods_parts() {
+CallContext Daemon::call_context() {
   return {.leases = leases_,
           .queue = queue_,
           .availability = availability_,

@@ -118,7 +118,7 @@ class Daemon : private Reloading {
   Views::Parts views_parts();
   SampleHandler::Parts sample_handler_parts();
   Health::Parts health_parts();
-  CallParts methods_parts();
+  CallContext call_context();
   Housekeeping::Parts housekeeping_parts();
   // What follows from a change of a lease, a request or a booking: calls all whom it concerns, in
   // the order that is written there, with the reason for it.

@@ -9,7 +9,7 @@ namespace gpurota::daemon {
 
 class BookingMethods {
  public:
-  BookingMethods(const CallParts& parts, LeaseMethods& leases) : parts_(parts), leases_(leases) {}
+  BookingMethods(const CallContext& parts, LeaseMethods& leases) : parts_(parts), leases_(leases) {}
 
   Outcome on(const Caller& caller, const proto::Book&);
   Outcome on(const Caller& caller, const proto::Claim&);
@@ -18,7 +18,7 @@ class BookingMethods {
   std::optional<Outcome> cancel(const Caller& caller, const proto::Cancel&);
 
  private:
-  const CallParts& parts_;
+  const CallContext& parts_;
   LeaseMethods& leases_;
 };
 

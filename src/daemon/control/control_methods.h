@@ -21,7 +21,7 @@ namespace gpurota::daemon {
 
 class ControlMethods final : public CallHandler {
  public:
-  explicit ControlMethods(CallParts parts) : parts_(std::move(parts)) {}
+  explicit ControlMethods(CallContext parts) : parts_(std::move(parts)) {}
 
   Outcome call(const Caller& caller, const proto::Call& call) override;
   void greet(uid_t user, const std::vector<gid_t>& groups) override {
@@ -68,7 +68,7 @@ class ControlMethods final : public CallHandler {
   Outcome on(const Caller& caller, const proto::ServiceInfo&);
   Outcome on(const Caller& caller, const proto::InterfaceDescription&);
 
-  CallParts parts_;
+  CallContext parts_;
   LeaseMethods leases_{parts_};
   BookingMethods bookings_{parts_, leases_};
   QueueMethods queue_{parts_, leases_, bookings_};

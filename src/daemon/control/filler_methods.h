@@ -2,7 +2,7 @@
 // they mean. State thread only.
 #pragma once
 
-#include "daemon/control/call_parts.h"
+#include "daemon/control/call_context.h"
 
 #include <optional>
 #include <string>
@@ -13,7 +13,7 @@ struct FillerEntry;
 
 class FillerMethods {
  public:
-  explicit FillerMethods(const CallParts& parts) : parts_(parts) {}
+  explicit FillerMethods(const CallContext& parts) : parts_(parts) {}
 
   Outcome on(const Caller& caller, const proto::AddFiller&);
   Outcome on(const Caller& caller, const proto::ListFillers&);
@@ -26,7 +26,7 @@ class FillerMethods {
   Result<const FillerEntry*> own_filler(const Caller& caller, const std::string& name,
                                         const std::optional<std::string>& user) const;
 
-  const CallParts& parts_;
+  const CallContext& parts_;
 };
 
 }  // namespace gpurota::daemon

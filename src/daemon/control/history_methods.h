@@ -2,20 +2,20 @@
 // made a piece at a time (LongAnswer). State thread only.
 #pragma once
 
-#include "daemon/control/call_parts.h"
+#include "daemon/control/call_context.h"
 
 namespace gpurota::daemon {
 
 class HistoryMethods {
  public:
-  explicit HistoryMethods(const CallParts& parts) : parts_(parts) {}
+  explicit HistoryMethods(const CallContext& parts) : parts_(parts) {}
 
   Outcome on(const Caller& caller, const proto::Events&);
   Outcome on(const Caller& caller, const proto::Report&);
   Outcome on(const Caller& caller, const proto::History&);
 
  private:
-  const CallParts& parts_;
+  const CallContext& parts_;
 };
 
 }  // namespace gpurota::daemon

@@ -8,7 +8,7 @@ namespace gpurota::daemon {
 
 class JobChangeMethods {
  public:
-  JobChangeMethods(const CallParts& parts, const JobMethods& jobs, const LeaseMethods& leases)
+  JobChangeMethods(const CallContext& parts, const JobMethods& jobs, const LeaseMethods& leases)
       : parts_(parts), jobs_(jobs), leases_(leases) {}
 
   Outcome on(const Caller& caller, const proto::UpdateJob&);
@@ -20,7 +20,7 @@ class JobChangeMethods {
   Result<bool> update_lease_of(const Caller& caller, const JobEntry& job,
                                const proto::UpdateJob& call);
 
-  const CallParts& parts_;
+  const CallContext& parts_;
   const JobMethods& jobs_;
   const LeaseMethods& leases_;
 };

@@ -29,7 +29,7 @@ Result<jobs::RestartPolicy> restart_of(const std::string& word) {
   return fail(Code::kInvalid, "a job is restarted 'no', 'on-failure' or 'always'");
 }
 
-Meant meant_by(const CallParts& parts, const Caller& caller, const char* what,
+Meant meant_by(const CallContext& parts, const Caller& caller, const char* what,
                const std::optional<std::string>& name, const std::optional<std::string>& user) {
   return {what,
           name.value_or(""),

@@ -2,7 +2,7 @@
 // they mean. State thread only.
 #pragma once
 
-#include "daemon/control/call_parts.h"
+#include "daemon/control/call_context.h"
 
 #include <cstdint>
 #include <optional>
@@ -15,7 +15,7 @@ struct JobEntry;
 
 class JobMethods {
  public:
-  explicit JobMethods(const CallParts& parts) : parts_(parts) {}
+  explicit JobMethods(const CallContext& parts) : parts_(parts) {}
 
   Outcome on(const Caller& caller, const proto::AddJob&);
   Outcome on(const Caller& caller, const proto::ListJobs&);
@@ -36,7 +36,7 @@ class JobMethods {
   Result<void> control(const Caller& caller, std::uint64_t id, const Wanted& wanted,
                        const std::optional<std::string>& reason);
 
-  const CallParts& parts_;
+  const CallContext& parts_;
 };
 
 }  // namespace gpurota::daemon

@@ -2,7 +2,7 @@
 // State thread only.
 #pragma once
 
-#include "daemon/control/call_parts.h"
+#include "daemon/control/call_context.h"
 #include "daemon/control/ended_leases.h"
 
 #include <string>
@@ -12,7 +12,7 @@ namespace gpurota::daemon {
 
 class LeaseMethods final {
  public:
-  explicit LeaseMethods(const CallParts& parts) : parts_(parts) {}
+  explicit LeaseMethods(const CallContext& parts) : parts_(parts) {}
 
   Outcome on(const Caller& caller, const proto::Start&);
   Outcome on(const Caller& caller, const proto::Hold&);
@@ -45,7 +45,7 @@ class LeaseMethods final {
   Result<std::vector<LeaseId>> chosen_leases(const Caller& caller,
                                              const proto::Release& call) const;
 
-  const CallParts& parts_;
+  const CallContext& parts_;
   EndedLeases ended_;
 };
 

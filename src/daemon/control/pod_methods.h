@@ -8,7 +8,7 @@ namespace gpurota::daemon {
 
 class PodMethods {
  public:
-  PodMethods(const CallParts& parts, LeaseMethods& leases, QueueMethods& queue)
+  PodMethods(const CallContext& parts, LeaseMethods& leases, QueueMethods& queue)
       : parts_(parts), leases_(leases), queue_(queue) {}
 
   Outcome on(const Caller& caller, const proto::AcquireForPod&);
@@ -19,7 +19,7 @@ class PodMethods {
   // while it ends.
   Result<const LeaseEntry*> find_made(const Caller& caller, const AcquireRequest& request);
 
-  const CallParts& parts_;
+  const CallContext& parts_;
   LeaseMethods& leases_;
   QueueMethods& queue_;
 };

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "daemon/control/call_parts.h"
+#include "daemon/control/call_context.h"
 #include "daemon/control/calls.h"
 #include "daemon/supervised/supervisor.h"
 #include "jobs/job.h"
@@ -22,7 +22,7 @@ Result<jobs::Output> output_of(const std::optional<std::string>& word);
 Result<jobs::RestartPolicy> restart_of(const std::string& word);
 
 // Whose jobs or fillers (`what`) of this name, or all, a call is about. Defined there too.
-Meant meant_by(const CallParts& parts, const Caller& caller, const char* what,
+Meant meant_by(const CallContext& parts, const Caller& caller, const char* what,
                const std::optional<std::string>& name, const std::optional<std::string>& user);
 
 // `Call`: AddJob or AddFiller.

@@ -11,7 +11,7 @@
 
 namespace gpurota::daemon {
 
-ProgramDeed::ProgramDeed(const CallParts& parts, uid_t caller, const char* what,
+ProgramDeed::ProgramDeed(const CallContext& parts, uid_t caller, const char* what,
                          const Supervised& program, const std::optional<std::string>& reason)
     : parts_(parts),
       caller_(caller),

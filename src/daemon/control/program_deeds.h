@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/notice_kind.h"
-#include "daemon/control/call_parts.h"
+#include "daemon/control/call_context.h"
 #include "daemon/supervised/supervisor.h"
 
 #include <optional>
@@ -17,7 +17,7 @@ namespace gpurota::daemon {
 class ProgramDeed {
  public:
   // `what`: "job" or "filler". `reason`: as the caller gave it.
-  ProgramDeed(const CallParts& parts, uid_t caller, const char* what, const Supervised& program,
+  ProgramDeed(const CallContext& parts, uid_t caller, const char* what, const Supervised& program,
               const std::optional<std::string>& reason);
 
   // "by root (administrator): \"new fan\""; empty: its owner does it.
@@ -29,7 +29,7 @@ class ProgramDeed {
  private:
   bool own() const { return caller_ == owner_; }
 
-  const CallParts& parts_;
+  const CallContext& parts_;
   uid_t caller_;
   std::string what_;
   uid_t owner_;

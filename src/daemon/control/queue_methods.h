@@ -11,7 +11,7 @@ namespace gpurota::daemon {
 
 class QueueMethods {
  public:
-  QueueMethods(const CallParts& parts, LeaseMethods& leases, BookingMethods& bookings)
+  QueueMethods(const CallContext& parts, LeaseMethods& leases, BookingMethods& bookings)
       : parts_(parts), leases_(leases), bookings_(bookings) {}
 
   Outcome on(const Caller& caller, const proto::Acquire&);
@@ -45,7 +45,7 @@ class QueueMethods {
   Result<void> set_draining(const Caller& caller, const std::vector<std::string>& names,
                             bool draining, const std::string& reason);
 
-  const CallParts& parts_;
+  const CallContext& parts_;
   LeaseMethods& leases_;
   BookingMethods& bookings_;
   std::uint64_t last_acquire_ = 0;

@@ -1,7 +1,7 @@
 // The calls about turns, and about what administrators set of a GPU. State thread only.
 #pragma once
 
-#include "daemon/control/call_parts.h"
+#include "daemon/control/call_context.h"
 
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@ namespace gpurota::daemon {
 
 class TurnsMethods {
  public:
-  explicit TurnsMethods(const CallParts& parts) : parts_(parts) {}
+  explicit TurnsMethods(const CallContext& parts) : parts_(parts) {}
 
   Outcome on(const Caller& caller, const proto::ListTurns&);
   Outcome on(const Caller& caller, const proto::SetGpus&);
@@ -18,7 +18,7 @@ class TurnsMethods {
  private:
   Result<void> set_gpus(const Caller& caller, const proto::SetGpus& call);
 
-  const CallParts& parts_;
+  const CallContext& parts_;
 };
 
 }  // namespace gpurota::daemon

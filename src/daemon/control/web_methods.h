@@ -2,7 +2,7 @@
 // (docs/design/web-sessions.md). State thread only.
 #pragma once
 
-#include "daemon/control/call_parts.h"
+#include "daemon/control/call_context.h"
 #include "daemon/users/web_sessions.h"
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace gpurota::daemon {
 
 class WebMethods {
  public:
-  explicit WebMethods(const CallParts& parts) : parts_(parts) {}
+  explicit WebMethods(const CallContext& parts) : parts_(parts) {}
 
   Outcome on(const Caller& caller, const proto::ServeWeb&);
   Outcome on(const Caller& caller, const proto::MakeWebLink&);
@@ -29,7 +29,7 @@ class WebMethods {
  private:
   proto::WebSession describe(const Caller& caller, const WebSessions::Session& session) const;
 
-  const CallParts& parts_;
+  const CallContext& parts_;
 };
 
 }  // namespace gpurota::daemon

@@ -47,7 +47,7 @@ class Reloading {
 };
 
 // All outlive whoever has them.
-struct CallParts {
+struct CallContext {
   LeaseManager& leases;
   Queue& queue;
   const Availability& availability;
