@@ -1,5 +1,5 @@
 // gpurota __complete: what the completions of shells offer. Silent when no daemon answers.
-#include "cli/args/command_parts.h"
+#include "cli/args/program_commands.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/text/output.h"

@@ -1,5 +1,5 @@
 // gpurota history.
-#include "cli/args/command_parts.h"
+#include "cli/args/program_commands.h"
 #include "cli/args/since.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"

@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "cli/args/since.h"
-#include "cli/text/views.h"
+#include "cli/text/ps_doctor_text.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // `gpurota filler`: asks the daemon, and shows what it says.
 #include "base/text.h"
-#include "cli/args/command_parts.h"
+#include "cli/args/program_commands.h"
 #include "cli/jobs/filler_view.h"
 #include "cli/queue/waiting.h"
 #include "cli/site/check_start.h"

@@ -1,7 +1,7 @@
 // `gpurota job`: asks the daemon, and shows what it says.
 #include "base/text.h"
-#include "cli/args/command_parts.h"
 #include "cli/args/option_parser.h"
+#include "cli/args/program_commands.h"
 #include "cli/exit_codes.h"
 #include "cli/jobs/job_begun.h"
 #include "cli/jobs/job_update.h"

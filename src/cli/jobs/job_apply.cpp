@@ -1,6 +1,6 @@
 // `gpurota job export` and `apply`: the jobs as a file.
 #include "base/text.h"
-#include "cli/args/command_parts.h"
+#include "cli/args/program_commands.h"
 #include "cli/jobs/job_file.h"
 #include "cli/text/output.h"
 #include "proto/codec.h"

@@ -1,6 +1,6 @@
 // `gpurota job logs`: what a job has printed, and with -f what it prints from now on.
 #include "base/text.h"
-#include "cli/args/command_parts.h"
+#include "cli/args/program_commands.h"
 
 #include <fmt/format.h>
 

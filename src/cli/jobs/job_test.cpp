@@ -1,5 +1,5 @@
 #include "cli/args/args.h"
-#include "cli/args/command_parts.h"
+#include "cli/args/program_commands.h"
 #include "cli/jobs/job_begun.h"
 #include "cli/jobs/job_update.h"
 #include "cli/jobs/job_view.h"

@@ -1,7 +1,7 @@
 #include "cli/jobs/job_wait.h"
 
 #include "base/text.h"
-#include "cli/args/command_parts.h"
+#include "cli/args/program_commands.h"
 #include "cli/exit_codes.h"
 #include "cli/jobs/job_view.h"
 #include "cli/text/time_text.h"

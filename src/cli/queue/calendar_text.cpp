@@ -2,8 +2,8 @@
 
 #include "base/text.h"
 #include "cli/args/when.h"
+#include "cli/text/ps_doctor_text.h"
 #include "cli/text/time_text.h"
-#include "cli/text/views.h"
 #include "client/reason_text.h"
 #include "core/local_time.h"
 

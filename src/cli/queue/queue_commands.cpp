@@ -12,7 +12,7 @@
 #include "cli/site/shell_watch.h"
 #include "cli/text/done_text.h"
 #include "cli/text/output.h"
-#include "cli/text/views.h"
+#include "cli/text/ps_doctor_text.h"
 #include "proto/codec.h"
 
 #include <fmt/format.h>

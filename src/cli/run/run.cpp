@@ -15,7 +15,7 @@
 #include "cli/run/signals.h"
 #include "cli/run/supervise.h"
 #include "cli/text/output.h"
-#include "cli/text/views.h"
+#include "cli/text/ps_doctor_text.h"
 #include "containers/parts.h"
 #include "proto/codec.h"
 

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "cli/handles.h"
 #include "cli/lease_variables.h"
-#include "cli/text/views.h"
+#include "cli/text/ps_doctor_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

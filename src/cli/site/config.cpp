@@ -1,6 +1,6 @@
 // reload and config: what becomes of the files.
 #include "base/text.h"
-#include "cli/args/command_parts.h"
+#include "cli/args/program_commands.h"
 #include "cli/exit_codes.h"
 #include "cli/site/config_text.h"
 #include "cli/site/main_file.h"

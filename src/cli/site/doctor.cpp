@@ -9,7 +9,7 @@
 #include "cli/site/doctor_local.h"
 #include "cli/site/main_file.h"
 #include "cli/text/output.h"
-#include "cli/text/views.h"
+#include "cli/text/ps_doctor_text.h"
 #include "proto/service.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #include "cli/site/main_file.h"
 
 #include "base/account_names.h"
-#include "cli/args/command_parts.h"
+#include "cli/args/program_commands.h"
 #include "config/names.h"
 
 #include <vector>

@@ -4,7 +4,7 @@
 #include "base/read_all.h"
 #include "base/replace_file.h"
 #include "base/text.h"
-#include "cli/args/command_parts.h"
+#include "cli/args/program_commands.h"
 #include "cli/exit_codes.h"
 #include "cli/site/config_text.h"
 #include "cli/site/main_file.h"

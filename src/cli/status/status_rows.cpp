@@ -1,8 +1,8 @@
 #include "cli/status/status_rows.h"
 
 #include "base/text.h"
+#include "cli/text/ps_doctor_text.h"
 #include "cli/text/time_text.h"
-#include "cli/text/views.h"
 #include "core/local_time.h"
 
 #include <fmt/format.h>

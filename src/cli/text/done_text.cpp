@@ -2,8 +2,8 @@
 
 #include "base/size_word.h"
 #include "base/text.h"
+#include "cli/text/ps_doctor_text.h"
 #include "cli/text/time_text.h"
-#include "cli/text/views.h"
 
 #include <fmt/format.h>
 

@@ -3,12 +3,12 @@
 #include "base/text.h"
 #include "cli/queue/waiting.h"
 #include "cli/status/status_rows.h"
+#include "cli/text/bars.h"
 #include "cli/text/board_text.h"
 #include "cli/text/done_text.h"
+#include "cli/text/ps_doctor_text.h"
 #include "cli/text/share_text.h"
 #include "cli/text/time_text.h"
-#include "cli/text/views.h"
-#include "cli/text/bars.h"
 #include "cli/top/turns_line.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 #include "cli/top/keys.h"
 
 #include "base/text.h"
+#include "cli/text/ps_doctor_text.h"
 #include "cli/text/time_text.h"
-#include "cli/text/views.h"
 
 #include <fmt/format.h>
 

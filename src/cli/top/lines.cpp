@@ -1,9 +1,9 @@
 #include "cli/top/lines.h"
 
 #include "base/text.h"
-#include "cli/text/board_text.h"
-#include "cli/text/views.h"
 #include "cli/text/bars.h"
+#include "cli/text/board_text.h"
+#include "cli/text/ps_doctor_text.h"
 
 #include <fmt/format.h>
 

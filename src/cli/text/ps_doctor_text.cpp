@@ -1,4 +1,4 @@
-#include "cli/text/views.h"
+#include "cli/text/ps_doctor_text.h"
 
 #include "base/text.h"
 #include "cli/text/time_text.h"

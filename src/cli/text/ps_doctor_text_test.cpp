@@ -1,4 +1,4 @@
-#include "cli/text/views.h"
+#include "cli/text/ps_doctor_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace gpurota::cli {
 namespace {
 
-TEST(Views, PsShowsWhoHasNoLease) {
+TEST(PsDoctorText, PsShowsWhoHasNoLease) {
   proto::ListProcesses::Reply reply;
   proto::Process& process = reply.processes.emplace_back();
   process.pid = 4711;
@@ -19,7 +19,7 @@ TEST(Views, PsShowsWhoHasNoLease) {
   EXPECT_EQ(ps_text({}, {}), "no process on any GPU\n");
 }
 
-TEST(Views, PsShowsWhatTheLibraryCountsAndWhatItHadToLetPass) {
+TEST(PsDoctorText, PsShowsWhatTheLibraryCountsAndWhatItHadToLetPass) {
   proto::ListProcesses::Reply reply;
   proto::Process& process = reply.processes.emplace_back();
   process.pid = 4711;
@@ -36,7 +36,7 @@ TEST(Views, PsShowsWhatTheLibraryCountsAndWhatItHadToLetPass) {
             "4711 uses driver functions newer than this gpurota: cuMemAlloc_v9, cuMemTeleport\n");
 }
 
-TEST(Views, PsNamesContainersWhereThereAreAny) {
+TEST(PsDoctorText, PsNamesContainersWhereThereAreAny) {
   proto::Process process;
   process.pid = 4711;
   process.type = proto::ProcessType::kCompute;
@@ -56,7 +56,7 @@ TEST(Views, PsNamesContainersWhereThereAreAny) {
             "1b4e-28  ./a.out\n");
 }
 
-TEST(Views, ContainersAreCalledByTheirNames) {
+TEST(PsDoctorText, ContainersAreCalledByTheirNames) {
   proto::Container container{proto::ContainerEngine::kPodman, std::string(64, 'a'), {}, "web", "x"};
   EXPECT_EQ(container_text(container), "podman web");
   container = {
@@ -64,7 +64,7 @@ TEST(Views, ContainersAreCalledByTheirNames) {
   EXPECT_EQ(container_text(container), "containerd lab/train-0/main");
 }
 
-TEST(Views, PsSaysWhyAProgramIsNotLimited) {
+TEST(PsDoctorText, PsSaysWhyAProgramIsNotLimited) {
   using proto::LibraryState;
   proto::ListProcesses::Reply reply;
   for (const LibraryState state : {LibraryState::kSilent, LibraryState::kAbsent,
@@ -85,7 +85,7 @@ TEST(Views, PsSaysWhyAProgramIsNotLimited) {
             "what GPUROTA_DEBUG=1 prints\n");
 }
 
-TEST(Views, AnOversizeLeaseIsWarnedAbout) {
+TEST(PsDoctorText, AnOversizeLeaseIsWarnedAbout) {
   proto::Lease lease;
   lease.lease_id = LeaseId{7};
   lease.share = proto::Share::kSwap;
@@ -98,7 +98,7 @@ TEST(Views, AnOversizeLeaseIsWarnedAbout) {
   EXPECT_EQ(lease_line(lease), "L7 on GPU 0 (36 GiB, 12 GiB of it in host memory), in turns");
 }
 
-TEST(Views, AMigInstanceIsNotNamedLikeAGpu) {
+TEST(PsDoctorText, AMigInstanceIsNotNamedLikeAGpu) {
   proto::ListProcesses::Reply reply;
   reply.processes.emplace_back().gpu_label = "0:1";
   EXPECT_THAT(ps_text(reply, {}), ::testing::HasSubstr("\n0:1  "));
@@ -108,7 +108,7 @@ TEST(Views, AMigInstanceIsNotNamedLikeAGpu) {
   EXPECT_EQ(lease_line(lease), "L3 on GPU 0:1 (whole), GPU 1 (whole)") << "an older daemon's index";
 }
 
-TEST(Views, DoctorShowsTheRemedyOfWhatIsWrongOnly) {
+TEST(PsDoctorText, DoctorShowsTheRemedyOfWhatIsWrongOnly) {
   const std::vector<proto::Check> checks = {
       {"driver", proto::CheckStatus::kOk, "580", "not shown"},
       {"cgroup v2", proto::CheckStatus::kWarning, "cannot be written", "run as root"}};

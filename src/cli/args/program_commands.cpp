@@ -1,4 +1,4 @@
-#include "cli/args/command_parts.h"
+#include "cli/args/program_commands.h"
 
 #include "base/byte_order_mark.h"
 #include "base/fd.h"
