@@ -31,7 +31,7 @@ int shown(std::string_view text) {
 }
 
 int done(const Context& context, std::string_view what) {
-  // What has happened has happened, also where nobody can read it.
+  // The command has succeeded, even if its message cannot be printed.
   if (!context.quiet) (void)print(fmt::format("{}\n", what));
   return kExitOk;
 }

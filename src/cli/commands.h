@@ -10,7 +10,7 @@
 
 namespace gpurota::cli {
 
-// What every command knows.
+// The context of every command.
 struct Context {
   std::optional<std::string> runtime_dir;
   bool verbose = false;

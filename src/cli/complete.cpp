@@ -103,7 +103,7 @@ void offer_models(const Context& context, Offer& offer) {
   for (const std::string& word : words) offer.add(word);
 }
 
-// What the site calls some of its GPUs.
+// The site's classes of GPUs.
 void offer_classes(const Context& context, Offer& offer) {
   const auto status = ask_daemon(context, proto::Status{});
   if (!status) return;

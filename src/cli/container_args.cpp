@@ -20,7 +20,7 @@ Engine engine_of(const std::string& format) {
   return parse_engine(format).value_or(Engine::kDocker);  // compose is docker's
 }
 
-// What a lease may have left for containers of this shell.
+// Variables that a lease may have left in this shell for containers.
 std::vector<std::string> container_variables() {
   std::vector<std::string> names;
   for (const std::string_view prefix : kContainerPrefixes) {

@@ -1,4 +1,4 @@
-// What gpurota's exit status says. Those of `run` leave room for the command's own.
+// The exit statuses of gpurota. Those of `run` do not overlap with the usual ones of the command.
 #pragma once
 
 namespace gpurota::cli {

@@ -1,5 +1,4 @@
-// What stands for a lease or a request on the command line: its id, or the name that its owner gave
-// it.
+// Handles of leases and requests on the command line: the id, or the name that the owner gave.
 #pragma once
 
 #include "base/ids.h"

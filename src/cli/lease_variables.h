@@ -1,5 +1,5 @@
-// What of an environment belongs to a lease (GPUROTA_LEASE_VARIABLES of abi/env.h), so that one
-// lease's can replace another's. Pure.
+// The variables of an environment that belong to a lease (GPUROTA_LEASE_VARIABLES of abi/env.h), so
+// that one lease's can replace another's. Pure.
 #pragma once
 
 #include <array>

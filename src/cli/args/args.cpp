@@ -152,7 +152,7 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
                   "--lease runs the command under a reservation, which already has its GPUs: only "
                   "--timeout or --until can be combined with it");
     }
-    // What was booked is a lease once it is used.
+    // A booking becomes a lease once it is used.
     const auto booking = request_handle(*raw.lease);
     const auto lease = lease_handle(*raw.lease);
     if (!lease && booking && booking->name.empty()) {
@@ -273,7 +273,7 @@ Result<Command> release_command(const Raw& raw) {
   for (const std::string& word : raw.positional) {
     auto lease = lease_handle(word);
     const auto booking = request_handle(word);
-    // What is booked is given back, too. "7" and a name stand for a lease.
+    // Release also gives back bookings. "7" and a name stand for a lease.
     if (booking && booking->name.empty() && (!lease || !lease->name.empty())) {
       release.bookings.push_back(*booking);
     } else {
@@ -294,7 +294,7 @@ Result<Command> release_command(const Raw& raw) {
   return release;
 }
 
-// What the words that were parsed into `raw` say.
+// The command that `raw`, the parsed words, stands for.
 Result<Command> simple_command(const Raw& raw, const std::string& name) {
   if (is_queue_command(name)) return queue_command(name, raw);
   if (name == "turns" || name == "set") return turns_command(name, raw);
@@ -347,7 +347,7 @@ Result<Arguments> parse_program_command(Raw& raw, const Words& words, std::size_
                                         Result<std::optional<Options>> (*parse)(const Words&)) {
   const std::string& command = words[at];
   const auto behind = words.begin() + static_cast<std::ptrdiff_t>(at);
-  // What stands in front of the command is for all of them.
+  // Options before the command are those that every command has.
   GPUROTA_TRY(parse_words(options_of_every_command(raw), command, Words(words.begin(), behind)));
   if (raw.help) return finish(raw, HelpOptions{command});
   GPUROTA_ASSIGN_OR_RETURN(auto program, parse(Words(behind + 1, words.end())));

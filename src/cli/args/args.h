@@ -25,7 +25,7 @@
 
 namespace gpurota::cli {
 
-// What a lease is to be, and how long to wait for it.
+// The options of a lease, and how long to wait for it.
 struct LeaseWishes {
   std::optional<int> gpus;
   std::vector<std::string> gpu_ids;
@@ -247,7 +247,7 @@ tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::strin
 // Whether these words are of a command that has own defaults besides those of [output].
 bool uses_defaults(const std::vector<std::string>& words);
 
-// What options of `gpurota run` say that stand without their command.
+// Parses options of `gpurota run` without the command.
 Result<RunOptions> parse_run_words(const std::vector<std::string>& options);
 
 }  // namespace gpurota::cli

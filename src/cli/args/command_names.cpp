@@ -22,7 +22,8 @@ std::string lower(std::string_view word) {
 using Pair = std::pair<std::string_view, std::string_view>;
 using Names = std::vector<std::string_view>;
 
-// What GPUMan, GPU Slice, canhazgpu, nvshare, Slurm and others call it. A word may be there twice.
+// Names of commands in GPUMan, GPU Slice, canhazgpu, nvshare, Slurm and others, each with ours. A
+// name may be there twice.
 constexpr auto kElsewhere = std::to_array<Pair>({{"proclist", "ps"},
                                                  {"nvitop", "top"},
                                                  {"nvtop", "top"},
@@ -127,7 +128,7 @@ bool is_one_of(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// What other tools call it, of what there is here.
+// Our commands that other tools call `word`, without those that are not in `names`.
 template <class Pairs>
 Names known_elsewhere(const Pairs& pairs, std::string_view word, const Names& names) {
   Names found = find_in(pairs, word);
@@ -166,7 +167,7 @@ bool is_command(std::string_view name) {
 }
 
 MeantCommands meant_commands(std::string_view word) {
-  // What other tools call a command is no slip of the fingers.
+  // The name of another tool's command is no typing error, so nothing is corrected.
   if (Names elsewhere = find_in(kElsewhere, word); !elsewhere.empty()) return {elsewhere, false};
   Names names;
   for (const CommandRow& command : all_commands()) {

@@ -1,4 +1,4 @@
-// What the words of `gpurota report`, `history` and `events` say. Pure.
+// Parses the words of `gpurota report`, `history` and `events`. Pure.
 #pragma once
 
 #include "cli/args/args.h"

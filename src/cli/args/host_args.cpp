@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kLongestHost = 255;
 constexpr std::string_view kWithLetters = "0123456789._@:%[]-";
-// What this side does itself; the rest is for gpurota there.
+// Options that this side carries out; the others are passed on to gpurota on the other machine.
 constexpr std::string_view kOfThisSide[] = {"--host",  "--hosts-file", "--json",
                                             "--csv",   "--help",       "--summary",
                                             "--color", "--format",     "--no-titles"};

@@ -16,7 +16,7 @@ inline constexpr std::size_t kMostHosts = 256;
 // mistake is found before anybody is asked.
 Result<Command> on_hosts(const std::string& name, Raw& raw, Command here);
 
-// That ssh takes it as the name of a host and as nothing else.
+// Checks that ssh takes `name` as the name of a host and as nothing else.
 Result<void> check_host(const std::string& name);
 // The hosts of a file, one on each line; # begins a comment. An error names the line; `path` is for
 // that.

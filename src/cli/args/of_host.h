@@ -1,4 +1,4 @@
-// What one of several machines has answered, for views that show them together. Pure.
+// The answer of one of several machines, for views that show them together. Pure.
 #pragma once
 
 #include <string>

@@ -45,7 +45,7 @@ std::vector<Option> options_of(std::string_view command, Raw& raw) {
 
 namespace {
 
-// What docker, podman and others call it.
+// Names that docker, podman and others have for detaching.
 bool is_detaching(std::string_view name) {
   return name == "-d" || name == "--detach" || name == "--background" || name == "--daemon";
 }

@@ -22,7 +22,7 @@ using config::Value;
 using Kind = config::Value::Kind;
 
 constexpr std::size_t kMostBytes = 64 << 10;
-// What is said of one call: it is no default.
+// Options that concern one call, and so cannot be defaults.
 constexpr std::string_view kOfOneCall[] = {
     "--lease", "--help", "--no-defaults", "--json",  "--runtime-dir", "--near", "--force",
     "--short", "--name", "--at",          "--until", "--weekly",      "--host", "--hosts-file"};

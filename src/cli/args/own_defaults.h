@@ -1,4 +1,4 @@
-// What a user wants of commands without saying it each time: ~/.config/gpurota/config.toml.
+// A user's default options of commands: ~/.config/gpurota/config.toml.
 //
 //     [run]                 # options of gpurota run, by their long names
 //     memory = "8G"
@@ -16,8 +16,8 @@
 
 namespace gpurota::cli {
 
-// What was read. Nothing of it is checked but the names of options and the kinds of values: that is
-// the command's to do.
+// The file's content. Only names of options and kinds of values have been checked; the command
+// checks the rest.
 struct OwnDefaults {
   std::string path;
   Raw run, reserve, output;
@@ -30,8 +30,9 @@ Result<OwnDefaults> parse_own_defaults(std::string_view text, const std::string&
 // is refused: it says which GPUs, and whose note, a command has.
 Result<OwnDefaults> read_own_defaults();
 
-// Adds to what was typed for `command` ("run", "reserve") what was not. An option that excludes one
-// that was typed is left out. What was added comes back as it would be typed; empty: nothing.
+// Adds to the options that were typed for `command` ("run", "reserve") the defaults that were not.
+// An option that excludes one that was typed is left out. Returns the added options as they would
+// be typed; empty: none.
 std::string add_defaults(std::string_view command, const OwnDefaults& defaults, Raw& raw);
 // Adds those of [output].
 void add_output_defaults(const OwnDefaults& defaults, Raw& raw);

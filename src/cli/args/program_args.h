@@ -1,6 +1,6 @@
-// What the command lines of `gpurota job` and `gpurota filler` share: both name programs that the
-// daemon runs. See args.h. Parsing touches nothing: variables and files that are named are read by
-// whoever carries the command out.
+// The common part of the command lines of `gpurota job` and `gpurota filler`: both name programs
+// that the daemon runs. See args.h. Parsing touches nothing: the code that carries the command out
+// reads the variables and files that are named.
 #pragma once
 
 #include "base/result.h"
@@ -36,8 +36,7 @@ struct Vocabulary {
 // The first word, one of the actions. Nothing: help is wanted.
 Result<std::optional<std::string>> parse_action(const Vocabulary& vocabulary, const Words& words);
 // `words` behind the action, up to `--`: the action's options, and as many names as the table of
-// commands says, mostly one. What was typed
-// is in `typed`, and what programs share in `program`, too.
+// commands says, mostly one. Fills `typed`, and `program` with the options that programs share.
 Result<void> parse_named(const Vocabulary& vocabulary, const Words& words, Raw& typed,
                          ProgramOptions& program);
 // Of an action that is about one program.

@@ -1,5 +1,5 @@
-// What the commands have in common that hand a program to the daemon to be run later: `gpurota job`
-// and `gpurota filler`, each in its own words.
+// The common part of the commands that give the daemon a program to run: `gpurota job` and `gpurota
+// filler`.
 #pragma once
 
 #include "base/result.h"
@@ -35,15 +35,15 @@ Result<std::vector<proto::Variable>> read_variables(const std::vector<std::strin
                                                     const std::vector<std::string>& names);
 // As given, from here on; else here.
 Result<std::string> absolute_workdir(const std::optional<std::string>& given);
-// What is executed must arrive as it is: kInvalid unless all is UTF-8.
+// Commands and variables must arrive unchanged: kInvalid unless all is UTF-8.
 Result<void> check_text(const std::vector<std::string>& words);
 Result<void> check_text(const std::vector<proto::Variable>& variables);
 std::string_view last_lines(std::string_view text, int lines);
-// What one's own program prints is one's own; what somebody else's (`user`) prints is made safe for
-// a terminal.
+// The output of one's own program is unchanged; that of another user's (`user`) is made safe for a
+// terminal.
 std::string printable_log(std::string_view text, const std::optional<std::string>& user);
 
-// What of a definition our surroundings say.
+// The part of a definition that comes from our own process.
 struct Surroundings {
   std::string workdir;
   std::vector<proto::Variable> environment;

@@ -9,7 +9,7 @@ namespace gpurota::cli {
 bool is_queue_command(const std::string& name);
 Result<Command> queue_command(const std::string& name, const Raw& raw);
 
-// What the options of a lease say, but for how long (args.cpp).
+// Reads the options of a lease, except its duration (args.cpp).
 Result<void> read_wishes(const Raw& raw, LeaseWishes& wishes);
 
 }  // namespace gpurota::cli

@@ -1,4 +1,4 @@
-// What the words of `gpurota update` say. Pure.
+// Parses the words of `gpurota update`. Pure.
 #pragma once
 
 #include "cli/args/args.h"

@@ -60,7 +60,7 @@ std::optional<std::tm> next_day(const std::tm& clock, WallTime after, Fits fits)
   return std::nullopt;
 }
 
-// What the words say, in the calendar: the clock may skip it.
+// The time that the words name, as fields of the calendar: the clock may skip this time.
 std::optional<std::tm> fields_of(const std::string& text, WallTime after) {
   std::tm fields = local_fields(after);
   if (read_clock(text, fields)) {

@@ -20,7 +20,7 @@ struct Whose {
   bool everybody() const { return !me && !user; }
 };
 
-// What was typed.
+// The user, group or everybody that was typed.
 Result<Whose> whose_of(const Raw& raw);
 // Nothing: everybody. Asks who there is. kNotFound.
 Result<std::optional<uid_t>> uid_of(const Whose& whose);

@@ -23,7 +23,7 @@ struct Contained {
   std::vector<proto::Variable> variables;  // for the engine
   std::optional<std::string> library;      // that the container loads
   std::string remark;                      // for -v
-  // What is to be done when the engine's command has ended; null: nothing.
+  // Work to do when the engine's command has ended; null: none.
   std::unique_ptr<ContainerEnd> end;
 };
 

@@ -21,7 +21,7 @@ namespace {
 constexpr std::chrono::seconds kEngineTakes{10};
 constexpr std::chrono::milliseconds kLookAgain{20};
 
-// Of an engine: hexadecimal digits. What is not could be an option.
+// Of an engine: hexadecimal digits. Anything else could be an option.
 std::optional<std::string> read_id(const std::string& path) {
   std::string id;
   std::ifstream(path) >> id;
@@ -74,7 +74,7 @@ void ContainerEnd::kill() const {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  // That it is gone already is no news.
+  // Discard the engine's output: an error that the container is gone already is expected.
   posix_spawn_file_actions_t quiet;
   ::posix_spawn_file_actions_init(&quiet);
   for (int fd = 0; fd < 3; ++fd) {

@@ -1,5 +1,5 @@
-// What a container gets (containers/parts.h) as an engine is told: by which way it gets the GPUs,
-// as options, as variables.
+// Options and variables by which an engine gives a container its parts (containers/parts.h), and by
+// which way the container gets the GPUs.
 #pragma once
 
 #include "base/result.h"
@@ -18,7 +18,7 @@ using ContainerParts = containers::Parts;
 // For --security-opt, and what compose calls security_opt.
 inline constexpr const char* kNoLabel = "label=disable";
 
-// What of this machine decides.
+// The facts of this machine that decide.
 struct ContainerHost : containers::Host {
   bool docker_toolkit = false;  // docker knows --gpus
   bool selinux = false;         // SELinux forbids what its policy does not name

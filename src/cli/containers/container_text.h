@@ -1,4 +1,4 @@
-// What a container needs for a lease, as text for scripts and compose files (`gpurota
+// The parts that a container needs for a lease, as text for scripts and compose files (`gpurota
 // container-args`). Pure.
 #pragma once
 

@@ -39,7 +39,7 @@ bool is_elsewhere(std::string_view address);
 // nullopt: no engine, or a call that makes no container ("podman ps").
 std::optional<EngineCall> engine_call(const std::vector<std::string>& command);
 
-// What to say of a command that engine_call does not know and that starts containers ("docker
+// A hint for a command that engine_call does not know and that starts containers ("docker
 // compose"); empty: it is none.
 std::string engine_hint(const std::vector<std::string>& command);
 

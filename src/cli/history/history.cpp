@@ -31,7 +31,7 @@ Result<void> print_events(const proto::Events::Reply& reply, bool json, const Lo
   return text.empty() ? Result<void>() : print(text);
 }
 
-// What is left of a stream of events when its connection ends: where to go on.
+// The state of a stream of events that outlives its connection: where to continue.
 struct Stream {
   proto::Events call;
   bool over = false;

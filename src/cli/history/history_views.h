@@ -1,4 +1,4 @@
-// What `events` and `report` show, as text. Pure.
+// The text of `events` and `report`. Pure.
 #pragma once
 
 #include "cli/args/of_host.h"

@@ -1,4 +1,4 @@
-// The answers of several machines: read, and as one JSON document. What they say is foreign. Pure.
+// The answers of several machines: read, and as one JSON document. Their text is foreign. Pure.
 #pragma once
 
 #include "cli/args/of_host.h"
@@ -13,8 +13,8 @@
 
 namespace gpurota::cli {
 
-// What `gpurota --json` of a machine printed, as the reply that it was made of; an error is one
-// line that says what is wrong.
+// Parses the output of `gpurota --json` of a machine into the reply of which it was made; an error
+// is one line that says what is wrong.
 template <class Method>
 Result<typename Method::Reply> parse_printed(std::string_view document) {
   auto answer = proto::parse_reply<Method>("{\"parameters\":" + std::string(document) + "}");

@@ -1,5 +1,5 @@
-// What machines have answered, in one table and in one document; also what none of ours would
-// answer.
+// Tests of answers of machines in one table and in one document, also of answers that no gpurota
+// would give.
 #include "cli/hosts/answers.h"
 
 #include "cli/history/history_views.h"

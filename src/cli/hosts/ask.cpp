@@ -41,7 +41,7 @@ std::string last_line(const std::string& text) {
                      end - (begin == std::string::npos ? 0 : begin + 1) + 1);
 }
 
-// What gpurota there says begins with its name.
+// Messages of gpurota on the other machine begin with its name.
 std::string first_complaint(const std::string& text) {
   constexpr std::string_view kOurs = "gpurota: ";
   const std::size_t begin = text.find(kOurs);
@@ -150,8 +150,8 @@ bool OneSsh::step(Clock::time_point now) {
     end();
     return true;
   }
-  // What goes on in the background, as a shared connection of ssh, may keep its standard error
-  // open.
+  // A process that stays in the background, such as a shared connection of ssh, may keep standard
+  // error open.
   if (!out_ && ::waitpid(pid_, &told_.status, WNOHANG) == pid_) {
     pid_ = -1;
     // All that it wrote fits a pipe.

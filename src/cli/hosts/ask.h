@@ -17,7 +17,7 @@ struct AskLimits {
   std::size_t bytes = std::size_t{4} << 20;  // of one answer
 };
 
-// What one ssh did.
+// The result of one ssh.
 struct Told {
   bool in_time = true;
   bool too_long = false;

@@ -24,7 +24,7 @@ constexpr std::string_view kScript =
     R"({ printf 'gpurota: there is no gpurota on the PATH of %s\n' "$host" >&2; exit 125; }; with=; )"
     R"([ "$terminal" = 1 ] || { setpriv --pdeathsig TERM true 2>/dev/null && )"
     R"(with='setpriv --pdeathsig TERM'; }; exec $with sh -c "$1" sh "$with" "$@")";
-// Stays to see how gpurota ends. What the terminal sends is for gpurota.
+// Stays to see how gpurota ends. Signals from the terminal are for gpurota.
 constexpr std::string_view kSecond =
     R"(with=$1; shift 2; trap : INT QUIT; $with gpurota "$@"; code=$?; )"
     R"([ "$code" -ne 255 ] || code=249; exit "$code")";

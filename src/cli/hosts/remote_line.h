@@ -12,7 +12,7 @@ namespace gpurota::cli {
 std::string remote_word(const std::string& word);
 std::string remote_line(const std::vector<std::string>& words);
 
-// What is between ssh and gpurota there.
+// The command line between ssh and gpurota on the other machine.
 struct RemoteRun {
   std::string host;                    // for messages
   std::string folder;                  // to run in; empty: where ssh begins

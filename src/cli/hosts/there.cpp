@@ -41,7 +41,7 @@ bool is_ending(int signal) {
   return signal == SIGINT || signal == SIGQUIT || signal == SIGTERM || signal == SIGHUP;
 }
 
-// What came while ssh ran.
+// Signals that came while ssh ran.
 struct Came {
   std::optional<int> ended_by;  // the first signal that was to end us
   std::set<int> passed_on;

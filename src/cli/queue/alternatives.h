@@ -1,4 +1,5 @@
-// What would let a request start at once, as the daemon says it. Pure, but for ask_alternatives.
+// Text of the changes that would let a request start at once, as the daemon offers them. Pure, but
+// for ask_alternatives.
 #pragma once
 
 #include "client/connection.h"

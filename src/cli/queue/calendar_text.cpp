@@ -37,7 +37,7 @@ std::string share_text(const std::optional<SizeSpec>& memory) {
                          : to_string(memory->bytes) + " of each";
 }
 
-// What is said of it: its trouble, its share, its note.
+// The last column of a booking: its trouble, its share, its note.
 std::string what_of(const proto::Booking& booking, WallTime now) {
   std::string text = client::reason_text(booking, now);
   const auto add = [&](const std::string& part) {

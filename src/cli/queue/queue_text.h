@@ -1,4 +1,4 @@
-// What `reserve`, `queue` and `explain` show, as text. Pure.
+// The text of `reserve`, `queue` and `explain`. Pure.
 #pragma once
 
 #include "cli/args/of_host.h"
@@ -13,16 +13,16 @@ namespace gpurota::cli {
 
 // "0,2\n".
 std::string short_text(const proto::Lease& lease);
-// What it is and what can be done with it, for people.
+// Describes a reservation and what can be done with it, for people.
 std::string reservation_text(const proto::Lease& lease, WallTime now);
-// What to evaluate in a shell: one line and no comment, which in `eval $(…)` without quotes would
-// swallow what is behind it.
-// It replaces what another lease has left in the shell, whose environment is `inherited`.
+// Text to evaluate in a shell: one line and no comment, because in `eval $(…)` without quotes a
+// comment would swallow all that is behind it. The text replaces the variables that another lease
+// has left in the shell, whose environment is `inherited`.
 std::string export_text(const proto::Acquire::Reply& reply, const char* const* inherited);
 // The same of any variables; those in `cleared` that are not among them are unset.
 std::string export_text(const std::vector<proto::Variable>& variables,
                         const std::vector<std::string>& cleared);
-// What it asks for: "2 x 8 GiB in turns".
+// The wish of a request: "2 x 8 GiB in turns".
 std::string wish_text(const proto::Request& request);
 std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look, WallTime now);
 // Of several machines: in their order, with their names in the first column.
@@ -39,7 +39,7 @@ struct Explained {
   proto::ListRequests::Reply requests;
   proto::Status::Reply status;
   proto::ListTurns::Reply turns;
-  // What would let its requests start now; empty until somebody asks for it.
+  // Changes that would let the requests start now; empty until they are asked for.
   proto::FindAlternatives::Reply alternatives{};
 };
 // kNotFound if there is no such request or lease.

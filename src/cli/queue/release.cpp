@@ -75,7 +75,8 @@ Chosen ask_which(const Leases& reservations) {
   return std::vector<LeaseId>{*id};
 }
 
-// What a `release` that names nothing ends: one reservation, so that no other is lost by it.
+// The choice of a `release` that names nothing: one reservation, so that no other is lost by
+// mistake.
 Chosen choose(const Leases& leases) {
   const Leases reservations = own_of(leases, true);
   const auto here = lease_of_shell();

@@ -28,8 +28,8 @@ using Clock = std::chrono::steady_clock;
 
 // Soon enough that a daemon's restart is hardly noticed, seldom enough to cost nothing.
 constexpr milliseconds kReconnectEvery{250};
-// systemd takes connections for a daemon that is being started. Who waits longer than a restart
-// takes is told.
+// systemd takes connections for a daemon that is being started. A wait that is longer than a
+// restart is reported to the user.
 constexpr milliseconds kSilence{3000};
 
 // A daemon that closes the connection before it answers is asked again so often.
@@ -151,7 +151,8 @@ class Waiter {
     const bool is_first = !waiting_;
     if (is_first) show_own_reservation(request);
     waiting_ = true;
-    // What it can do is told with each news, not with each minute less.
+    // Compare the text without the user's choices: they are printed with each change, not whenever
+    // a minute has passed.
     std::string text = waiting_text(request, now(), false);
     if (text == shown_) return;
     shown_ = text;
@@ -268,7 +269,7 @@ tl::expected<proto::Acquire::Reply, NoLease> obtain(const client::Location& loca
                    ? connection.call(proto::Acquire{request_of(wanted)}, kPatience)
                    : wait();
   if (!reply) return tl::unexpected(NoLease{reply.error(), cancelled});
-  // What a command prints into a file or a pipe stays alone there, unless it had to wait.
+  // Print nothing beside a command's output into a file or a pipe, unless it had to wait.
   const bool watched = !wanted.command.empty() && ::isatty(STDERR_FILENO) != 0;
   if (!wanted.quiet && (waited || watched)) complain(got_text(reply->lease, waited));
   return std::move(*reply);

@@ -47,7 +47,7 @@ void set_warning(Call& call, const EndWarning& warning) {
   if (warning.is_set()) call.warn_signal = std::string(warning_signal_name(warning.signal));
 }
 
-// What is asked for, as it is sent.
+// The request for these wishes, as it is sent.
 proto::LeaseRequest lease_request(const LeaseWishes& wishes, const char* kind);
 
 // Asks what `obtain` would be refused with whatever it waits for.

@@ -25,7 +25,7 @@ struct Exec {
         shell_arguments({"sh", command.file}),
         argv(pointers(command.arguments)),
         envp(pointers(command.variables)) {
-    // What execvp does with a script that has no "#!": the shell is given the file.
+    // As execvp does with a script that has no "#!": the shell is given the file.
     for (std::size_t i = 1; i < command.arguments.size(); ++i) {
       shell_arguments.push_back(command.arguments[i]);
     }

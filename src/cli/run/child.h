@@ -20,8 +20,8 @@ struct CommandLine {
 
 class Child {
  public:
-  // Forks. The child waits; should this process end before execute(), it ends too. It is in our
-  // process group and session, and will run with those signals blocked and ignored.
+  // Forks. The child waits; should this process end before execute(), it ends too. The child is in
+  // our process group and session, and will run with those signals blocked and ignored.
   static Result<Child> fork(const CommandLine& command, const ProgramSignals& signals);
 
   pid_t pid() const { return pid_; }

@@ -32,7 +32,7 @@ void set(std::vector<std::string>& variables, std::string_view name, std::string
   variables.push_back(fmt::format("{}={}", name, value));
 }
 
-// What was inherited, without what is of a lease; that is in `taken`.
+// The inherited variables: `kept`, and in `taken` those that belong to a lease.
 struct Inherited {
   std::vector<std::string> kept, taken;
 };

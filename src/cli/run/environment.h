@@ -18,9 +18,9 @@ struct CommandEnvironment {
       chosen_gpus{};  // that GPUs which the user had chosen are not those of the lease; or empty
 };
 
-// `inherited` is environ. What of it belongs to a lease is left out. LD_PRELOAD keeps what else it
-// had, behind the library of the reply. `outer`: what the lease of the shell says for
-// CUDA_VISIBLE_DEVICES, as far as that is known: that is nobody's choice.
+// `inherited` is environ. Variables that belong to a lease are left out. LD_PRELOAD keeps its other
+// entries, behind the library of the reply. `outer`: the value of CUDA_VISIBLE_DEVICES in the
+// shell's lease, if known: the user has not chosen that value.
 CommandEnvironment command_environment(const char* const* inherited,
                                        const proto::Acquire::Reply& reply,
                                        const std::optional<std::string>& outer = std::nullopt);

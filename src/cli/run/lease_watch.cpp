@@ -59,7 +59,8 @@ void LeaseWatch::step() {
       continue;
     }
     if (answer.error().code == Code::kNotFound) {
-      // It may have ended between two connections; its command then has too, or is ours to end.
+      // The lease may have ended between two connections; then its command has ended too, or we
+      // have to end it.
       ended_ = ending_ ? proto::Ended::kReleased : proto::Ended::kLost;
       forgotten_ = true;
       if (reason_.empty()) reason_ = "gpurotad no longer knows it";

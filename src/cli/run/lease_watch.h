@@ -40,7 +40,7 @@ class LeaseWatch {
   const std::string& reason() const { return reason_; }
   // "L72 was released by alice (administrator); ending your program": that in a sentence.
   std::string end_text() const;
-  // What the daemon had to say since it was last asked.
+  // The daemon's notices since the last call.
   std::vector<std::string> take_notices() { return std::exchange(notices_, {}); }
   // So many processes the command had left running, which the daemon has ended.
   int left_behind() const { return left_behind_; }

@@ -1,5 +1,5 @@
-// What becomes of what a command leaves to run without it: it is ended with the lease, or was never
-// in it. Pure.
+// Text about processes that a command leaves running: they end with the lease, or were never in it.
+// Pure.
 #pragma once
 
 #include <optional>

@@ -15,7 +15,7 @@
 namespace gpurota::cli {
 namespace {
 
-// What the C library searches when PATH is not set.
+// The folders that the C library searches when PATH is not set.
 constexpr const char* kDefaultPath = "/bin:/usr/bin";
 
 // 0, or the errno of trying to execute it.

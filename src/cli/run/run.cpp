@@ -58,7 +58,7 @@ struct Under {
   LeaseWatch::Clock::time_point begun = LeaseWatch::Clock::now();
 };
 
-// What is executed, and with what.
+// The command to execute, with its environment and lease.
 struct Prepared {
   proto::Acquire::Reply reply;  // its preload is for the command itself
   CommandLine command;
@@ -125,7 +125,8 @@ int finish(const Context& context, const Under& under, Supervisor& supervisor,
     return kExitTimedOut;
   }
   if (under.shared) {
-    // What ended it may have been the end of the lease, of which we hear just after.
+    // The end of the lease may have ended the command; that message can arrive just after the
+    // command's end.
     if (WIFSIGNALED(status) && !watch.ending()) supervisor.wait_for_lease(kHearsay);
     if (!watch.ending() && !watch.ended()) {
       say_what_is_left(context, prepared.command.arguments, std::nullopt, status);
@@ -177,7 +178,7 @@ int run_command(const Context& context, client::Connection& connection,
   return finish(context, under, supervisor, watch, prepared, std::move(container));
 }
 
-// What the daemon said is to be seen of it, with -v; and what would surprise, without.
+// Prints the lease with -v, and without -v only warnings about what would surprise the user.
 void describe(const Context& context, const proto::Acquire::Reply& reply,
               const CommandEnvironment& environment) {
   const auto& gpus = reply.lease.gpus;
@@ -267,7 +268,7 @@ int run_alone(const Context& context, const client::Location& location,
                      std::move(*prepared));
 }
 
-// What works in its owner's shell may not be there for a job.
+// A command that the owner's shell finds may not be in the PATH of a job.
 int not_found(const LookupError& error) {
   const bool job = std::getenv("GPUROTA_JOB") != nullptr;
   const bool missing = error.exit_code == kExitNotFound;

@@ -173,7 +173,7 @@ TEST_F(RunTest, WithoutWaitingTheDaemonIsAskedOnce) {
   EXPECT_EQ(refusals.load(), 1);
 }
 
-// What a daemon says to somebody who waits.
+// A daemon's answer to a client that waits.
 std::string waiting_answer(int position) {
   proto::Enqueue::Reply reply;
   proto::Request& request = reply.request.emplace();

@@ -15,7 +15,7 @@ struct ShellLease {
   LeaseId id;
   proto::GetEnvironment::Reply known;
 
-  // What it says for CUDA_VISIBLE_DEVICES.
+  // The lease's value of CUDA_VISIBLE_DEVICES.
   std::string visible_devices() const;
 };
 

@@ -84,9 +84,8 @@ bool is_descendant(pid_t pid, pid_t ancestor) {
 
 bool should_forward(const signalfd_siginfo& info, pid_t command) {
   if (info.ssi_signo == SIGCHLD) return false;
-  // SI_KERNEL and the like are above zero, people's are zero and below. What the terminal sends
-  // goes to the whole foreground group, but for its hangup, which goes to the session's leader
-  // only.
+  // SI_KERNEL and the like are above zero, people's are zero and below. The terminal's signals go
+  // to the whole foreground group, except its hangup, which goes to the session's leader only.
   if (info.ssi_code > 0) return info.ssi_signo == SIGHUP && ::getsid(0) == ::getpid();
   const auto sender = static_cast<pid_t>(info.ssi_pid);
   if (sender == ::getpid()) return false;

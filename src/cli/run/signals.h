@@ -20,7 +20,7 @@ class Signals {
   static Result<Signals> make();
 
   int fd() const { return fd_.get(); }
-  // What the command is to have, as if gpurota were not there.
+  // The signals that the command is to have, as if gpurota were not there.
   const ProgramSignals& inherited() const { return inherited_; }
   // The next one that has come, if any.
   std::optional<signalfd_siginfo> next() const;

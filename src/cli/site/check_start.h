@@ -19,8 +19,8 @@ struct Start {
   const std::vector<proto::Variable>& environment;
 };
 
-// What the caller should know of it, mostly nothing. kInvalid, with what to write instead, where it
-// could not begin. Reads the file system as the caller, as whom it will run.
+// A hint for the caller about this start, mostly empty. kInvalid, with the remedy, if the program
+// could not start. Reads the file system as the caller, as whom it will run.
 Result<std::string> check_start(const Start& start);
 
 }  // namespace gpurota::cli

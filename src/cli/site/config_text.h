@@ -1,4 +1,4 @@
-// What `gpurota reload` and `gpurota config` print. Pure.
+// The text of `gpurota reload` and `gpurota config`. Pure.
 #pragma once
 
 #include "cli/text/table.h"
@@ -28,7 +28,7 @@ std::string settings_text(const proto::ShowConfig::Reply& reply, bool changed, c
 // Those of the reply that differ from their defaults.
 std::vector<proto::ConfigSetting> changed_settings(const proto::ShowConfig::Reply& reply);
 
-// What a reload of `loaded` would change in what is in effect. What the reply hides is left out.
+// The changes that a reload of `loaded` would make. Settings that the reply hides are left out.
 std::vector<config::Change> changes_of(const proto::ShowConfig::Reply& reply,
                                        const config::Config& config);
 

@@ -78,7 +78,7 @@ Check check_local_driver() {
 
 Check check_libc() {
   const std::string release = ::gnu_get_libc_version();
-  // What libgpurota is built against on the oldest system it is made for.
+  // The version of libc on the oldest system that libgpurota is built for.
   const double number = std::strtod(release.c_str(), nullptr);
   if (number < 2.17) {
     return {"libc here", CheckStatus::kError, "glibc " + release + " is too old",
@@ -114,7 +114,7 @@ void add(std::vector<Check>& checks, std::optional<Check> check) {
   if (check) checks.push_back(std::move(*check));
 }
 
-// What needs no daemon.
+// Checks that need no daemon.
 void add_local(std::vector<Check>& checks) {
   checks.push_back(check_libc());
   checks.push_back(

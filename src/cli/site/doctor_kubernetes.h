@@ -1,5 +1,5 @@
-// What `gpurota doctor --kubernetes` says of this node: whether kubelet, one of gpurota's plugins
-// and the container runtime can work together, and who else gives the same GPUs away. Pure.
+// The checks of `gpurota doctor --kubernetes` on this node: whether kubelet, one of gpurota's
+// plugins and the container runtime can work together, and who else gives the same GPUs away. Pure.
 #pragma once
 
 #include "containers/kubernetes_node.h"

@@ -27,7 +27,7 @@ using proto::CheckStatus;
 constexpr std::string_view kLibrary = "/libgpurota.so";
 constexpr std::string_view kDeleted = " (deleted)";
 constexpr std::size_t kMostShown = 8;
-// What a program with an InfiniBand adapter registers at the least.
+// The least memory that a program with an InfiniBand adapter registers.
 constexpr Bytes kLeastLocked = gib(1);
 
 // The two may be of another time: what is looked at may end, and become another file.

@@ -1,5 +1,5 @@
-// What `gpurota doctor` finds out by itself: about this shell, the programs that its user may look
-// into, and the way to the daemon. Pure, but for read_stale_programs(). Called by doctor.cpp.
+// The checks of `gpurota doctor` that need no daemon: of this shell, the programs that its user may
+// look into, and the way to the daemon. Pure, but for read_stale_programs(). Called by doctor.cpp.
 #pragma once
 
 #include "base/bytes.h"
@@ -17,7 +17,7 @@
 
 namespace gpurota::cli {
 
-// What `gpurota run` leaves in the environment of its command; empty: not set.
+// Variables that `gpurota run` leaves in the environment of its command; empty: not set.
 struct ShellEnvironment {
   std::string lease;    // GPUROTA_LEASE
   std::string token;    // GPUROTA_TOKEN: the lease has a limit, which the library enforces
@@ -31,7 +31,7 @@ std::vector<proto::Check> check_shell(const ShellEnvironment& environment,
 std::optional<proto::Check> check_socket_owner(const std::string& socket, uid_t owner,
                                                std::optional<uid_t> daemon, uid_t own);
 
-// What becomes of the configuration in the files when gpurotad is started next, or reads it again.
+// The effect of the configuration files when gpurotad is started next, or reads them again.
 // `group`: whether the machine has the group that the files name. `changes`: how many settings say
 // otherwise than what is in effect; nothing where no daemon could say.
 proto::Check check_next_start(const config::Loaded& loaded, const std::string& file, bool group,

@@ -1,4 +1,4 @@
-// What `gpurota limits` shows, as text. Pure.
+// The text of `gpurota limits`. Pure.
 #pragma once
 
 #include "cli/text/table.h"

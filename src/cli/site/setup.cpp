@@ -91,7 +91,7 @@ Result<std::set<std::string_view>> answer(SetupValues& values, const Place& plac
   return answered;
 }
 
-// What the whole configuration would be with it.
+// Checks the whole configuration as it would be with the new file.
 Result<void> check(const Place& place, const std::string& text,
                    const std::set<std::string_view>& answered) {
   const config::Loaded next =

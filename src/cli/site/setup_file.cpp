@@ -127,7 +127,7 @@ std::string setup_file_text(const SetupValues& values) {
       "# Written by 'gpurota setup', which changes only what it is asked to. Other settings "
       "belong\n"
       "# into another file beside this one, or into the main file.\n";
-  // What has no section stands before the first one.
+  // A setting without a section stands before the first section.
   for (const auto& [key, value] : values) {
     if (section_of(key).empty()) text += fmt::format("{} = {}\n", key, value);
   }

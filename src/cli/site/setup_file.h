@@ -1,5 +1,5 @@
-// What `gpurota setup` asks, and the drop-in of the configuration that it writes: its own settings
-// and nothing else, so that it can be run again. Pure.
+// The questions of `gpurota setup`, and the drop-in of the configuration that it writes: its own
+// settings and nothing else, so that it can be run again. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -43,7 +43,7 @@ std::string setup_file_text(const SetupValues& values);
 // configuration's own parser.
 Result<void> put_answer(SetupValues& values, const SetupQuestion& question,
                         const std::string& answer);
-// What holds now, in the words of an answer.
+// The value in effect, in the words of an answer.
 std::string answer_now(const config::Config& config, const SetupQuestion& question);
 
 }  // namespace gpurota::cli

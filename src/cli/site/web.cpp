@@ -131,7 +131,7 @@ Result<void> open_browser(const std::string& url) {
     return fail(Code::kNotFound,
                 "XDG_RUNTIME_DIR is not set, the folder in which the link is handed over");
   }
-  // That of another user, after a su: the link would be theirs.
+  // A folder of another user, after a su, is refused: the link would be that user's.
   GPUROTA_TRY(check_own_place(folder));
   if (url.find_first_of("\"<>&") != url.npos) {
     return fail(Code::kInvalid, "its address has characters that a page cannot lead to");

@@ -49,8 +49,8 @@ struct ChosenColumns {
   bool titles = true;
 };
 
-// What of the status is asked for: a line for each machine, or some columns; else all that has
-// room.
+// The form of the status that is asked for: a line for each machine, or some columns; else all
+// columns for which there is room.
 struct StatusForm {
   bool summary = false;
   std::optional<ChosenColumns> chosen;

@@ -78,7 +78,7 @@ TEST(StatusGolden, EachFileIsOfAMachine) {
   EXPECT_EQ(files, machines);
 }
 
-// What is never cut makes a line longer than the terminal only if it is longer itself.
+// A text that is never cut makes a line longer than the terminal only if the text itself is longer.
 TEST(StatusGolden, NoLineIsWiderThanTheTerminal) {
   for (const samples::Sample& sample : samples::all()) {
     if (sample.name == "long-names") continue;

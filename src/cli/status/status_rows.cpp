@@ -21,7 +21,7 @@ constexpr Bytes kLeastRoom = mib(256);
 constexpr std::size_t kLongestCommand = 120;
 constexpr std::size_t kFirmName = 32;  // of an account, as useradd(8) has it
 
-// What there is to say of a row, the most important first.
+// Remarks about a row, the most important first.
 class Parts {
  public:
   void add(const std::string& part) {
@@ -366,7 +366,7 @@ class Rows {
     return {};
   }
 
-  // What a new slice would be given beside the leases there.
+  // The memory that a new slice would be given beside the leases there.
   static void add_room(const proto::Gpu& gpu, std::vector<Row>& rows) {
     const Bytes available = gpu.available_bytes.value_or(Bytes());
     if (available < kLeastRoom) return;

@@ -1,8 +1,8 @@
 // The rows of `gpurota status`: one for each lease on a GPU and for each use without one, one for a
 // GPU that nobody has, and one for what is left of a GPU that is shared. Pure.
 //
-// Each row has a state of its own. What needs a person is in capitals, so that it stands out
-// without colour too.
+// Each row has a state of its own. A state that needs a person is in capitals, so that it stands
+// out without colour too.
 #pragma once
 
 #include "cli/status/status_columns.h"
@@ -14,11 +14,10 @@
 
 namespace gpurota::cli {
 
-// As many cells as there are columns in each. What is said of a GPU stands in the first of its
-// rows.
+// As many cells as there are columns in each. Remarks about a GPU are in the first of its rows.
 std::vector<std::vector<Cell>> status_rows(const proto::Status::Reply& reply, WallTime now);
 
-// What people read for a state of a GPU: the list of gpurota(1), STATES.
+// The word for a state of a GPU: the list of gpurota(1), STATES.
 Cell state_cell(proto::GpuState state);
 // Drivers say "NVIDIA" of every card of theirs.
 std::string short_name(const std::string& name);

@@ -261,7 +261,7 @@ void apply_threshold(proto::Status::Reply& reply, Bytes threshold) {
         return finding.kind == proto::FindingKind::kUnreservedUse && finding.gpu_uuid == gpu.uuid;
       });
     } else if (!gpu.detail) {
-      // What the site does not call so has no finding that says whose it is.
+      // Use that the site does not report has no finding, so its user is not known.
       gpu.detail = to_string(gpu.unreserved_bytes) + " without a lease: see gpurota ps";
     }
   }

@@ -18,7 +18,7 @@ int watch_status(const Context& context, const StatusOptions& options);
 // The lines of a picture on a terminal of `height` lines: what does not fit is replaced by a last
 // line that says how much it is. Pure.
 std::vector<std::string> screen_lines(const std::string& text, std::size_t height);
-// What makes the screen that shows `before` show `after`: only the lines that differ, so that
+// The bytes that change a screen from `before` to `after`: only the lines that differ, so that
 // little is sent over a slow line. Without `before` all of them, whatever is there. Pure.
 std::string redraw_text(const std::vector<std::string>& before,
                         const std::vector<std::string>& after);

@@ -1,5 +1,5 @@
-// Bars and graphs of characters. What a part of a bar is can be seen by its character as well as by
-// its colour. Pure.
+// Bars and graphs of characters. Each part of a bar has a character of its own beside its colour.
+// Pure.
 #pragma once
 
 #include "base/bytes.h"
@@ -16,8 +16,8 @@ struct BarPart {
   Tone tone;
 };
 
-// `parts` of `whole`, from column `x` on, between brackets: `columns` in all, at least 3. What is
-// left of `whole` is dots; whatever is not zero shows at least once where there is room.
+// `parts` of `whole`, from column `x` on, between brackets: `columns` in all, at least 3. The rest
+// of `whole` is dots; a part that is not zero shows at least once where there is room.
 void draw_bar(Grid& grid, std::size_t x, std::size_t y, std::size_t columns, Bytes whole,
               const std::vector<BarPart>& parts);
 

@@ -1,4 +1,4 @@
-// What a GPU's board says of itself, as text: power, heat, clocks, errors. Pure.
+// The figures of a GPU's board, as text: power, heat, clocks, errors. Pure.
 #pragma once
 
 #include "proto/types.h"

@@ -1,4 +1,4 @@
-// What a command that changes something says of it when it is done: one line. Pure.
+// The line that a command prints when it has changed something. Pure.
 #pragma once
 
 #include "cli/args/args.h"

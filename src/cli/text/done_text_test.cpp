@@ -78,7 +78,7 @@ TEST(DoneText, ALimitBelowWhatIsHeldSaysSoAndHowToGoBack) {
       "2G");
   before.gpus.front().limit_bytes = mib(1900);
   EXPECT_TRUE(held_beyond_text(now, before).ends_with("--memory 1900M"));
-  // It held more before, too.
+  // The lease held too much before, too.
   before = now;
   EXPECT_EQ(held_beyond_text(now, before).find("to go back"), std::string::npos);
   now.gpus.front().limit_bytes.reset();

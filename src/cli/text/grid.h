@@ -10,7 +10,7 @@
 
 namespace gpurota::cli {
 
-// What a cell says; which colour that is, the terminal knows. Nothing is said by a tone alone.
+// The meaning of a cell; the terminal chooses the colour. No meaning is shown by a tone alone.
 enum class Tone : std::uint8_t {
   kPlain,
   kDim,
@@ -49,8 +49,8 @@ class Grid {
   std::size_t height() const { return height_; }
   const GridCell& at(std::size_t x, std::size_t y) const { return cells_[y * width_ + x]; }
 
-  // `text` is safe for a terminal already. What is longer than `most` columns, or the line, ends
-  // with an ellipsis. Returns the column behind it. Outside of the grid nothing happens.
+  // `text` is safe for a terminal already. A text that is longer than `most` columns, or than the
+  // line, ends with an ellipsis. Returns the column behind it. Outside of the grid nothing happens.
   std::size_t put(std::size_t x, std::size_t y, std::string_view text, Style style = {},
                   std::size_t most = SIZE_MAX);
   // A whole line: what is chosen, and titles.

@@ -1,4 +1,4 @@
-// What the CLI prints, and where: results on stdout, everything else on stderr.
+// Output of the CLI: results on stdout, everything else on stderr.
 #pragma once
 
 #include "base/result.h"
@@ -24,7 +24,7 @@ void complain(std::string_view message);
 // A message of several lines, each made safe for a terminal.
 std::string display_lines(std::string_view message);
 
-// What stdout is: how wide, and whether it takes colours.
+// The properties of stdout: how wide it is, and whether it takes colours.
 Look terminal_look();
 // Whether the locale has UTF-8 (LANG, LC_ALL).
 bool takes_utf8();
@@ -34,8 +34,8 @@ std::string host_name();
 
 // Columns of the terminal that stdout is; 0 where it is none.
 std::size_t terminal_width();
-// What --color says: "always" or "never"; else colour is for terminals whose user has not refused
-// it (NO_COLOR, TERM=dumb). Before anything is shown.
+// Sets colour by --color ("always" or "never"); else colour is for terminals whose user has not
+// refused it (NO_COLOR, TERM=dumb). Before anything is shown.
 void choose_colour(const std::optional<std::string>& when);
 bool wants_colour();
 

@@ -43,7 +43,7 @@ Cell limited_cell(const proto::Process& process) {
   return {"not known", Colour::kYellow};
 }
 
-// What nobody but us can mend.
+// Programs that are not limited: only gpurota's developers can mend that.
 std::string not_limited_lines(const proto::ListProcesses::Reply& reply) {
   std::string text;
   for (const proto::Process& process : reply.processes) {
@@ -56,7 +56,7 @@ std::string not_limited_lines(const proto::ListProcesses::Reply& reply) {
   return text;
 }
 
-// What libgpurota had to let pass: seen by nobody else until memory is missing.
+// Calls that libgpurota had to let pass: nobody else sees them until memory is missing.
 std::string unhooked_lines(const proto::ListProcesses::Reply& reply) {
   std::string text;
   for (const proto::Process& process : reply.processes) {

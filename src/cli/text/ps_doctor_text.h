@@ -1,4 +1,4 @@
-// What `ps` and `doctor` show, as text. Pure.
+// The text of `ps` and `doctor`. Pure.
 #pragma once
 
 #include "cli/text/table.h"

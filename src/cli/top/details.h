@@ -1,5 +1,5 @@
-// What `gpurota top` shows of one GPU, lease or request when Enter is pressed, with a graph of the
-// last minutes; and its help. Pure.
+// The details that `gpurota top` shows of one GPU, lease or request when Enter is pressed, with a
+// graph of the last minutes; and its help. Pure.
 #pragma once
 
 #include "cli/text/grid.h"

@@ -168,7 +168,7 @@ Action on_answer_key(State& state, const Key& key) {
              static_cast<unsigned char>(key.character.front()) >= 0x20) {
     state.typed += key.character;
   }
-  // What is looked for is seen while it is typed.
+  // Apply the filter while it is typed.
   if (state.asking == Asking::kFilter) state.choice.filter = state.typed;
   return {};
 }

@@ -1,5 +1,5 @@
-// What the keys of `gpurota top` do: a state machine. Pure: it changes the state, and says what is
-// to be done with the daemon.
+// The keys of `gpurota top`: a state machine. Pure: a key changes the state, and may return an
+// action for the daemon.
 #pragma once
 
 #include "cli/top/frame.h"
@@ -49,7 +49,7 @@ Action on_key(State& state, const Key& key, const Model& model, std::size_t page
 // Something is chosen as long as there is anything; what was chosen stays so while it is there.
 void keep_choice(State& state, const Model& model);
 
-// What the last line asks; empty: nothing.
+// The question on the last line; empty: none.
 std::string question(const State& state, const Model& model);
 
 }  // namespace gpurota::cli::topview

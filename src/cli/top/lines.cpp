@@ -29,7 +29,7 @@ std::size_t width_of(const Columns& columns) {
   return width;
 }
 
-// What of a GPU is used, by how it is held.
+// The memory of a GPU that is used, by how it is held.
 struct Use {
   Bytes sliced, promised, turns, fillers, foreign;
 };
@@ -105,7 +105,7 @@ void draw_load(Grid& grid, std::size_t x, std::size_t y, const Bars& bars, const
   if (noted > 0) grid.put(x + bars.spark - noted, y, note, {Tone::kDim}, noted);
 }
 
-// What there is to say of the GPU; in front of it what its board takes, where a graph has room
+// Remarks about the GPU; in front of them the power of its board, where there is room for a graph
 // beside that.
 std::string note_of(const Row& row, const proto::Gpu& gpu, const Bars& bars) {
   constexpr std::size_t kLeastBar = 8;

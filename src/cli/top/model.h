@@ -1,5 +1,5 @@
-// What `gpurota top` knows: the daemon's last answers, and what it has sampled itself since it
-// started. Pure.
+// The model of `gpurota top`: the daemon's last answers, and the samples since the start of
+// `gpurota top`. Pure.
 #pragma once
 
 #include "proto/methods.h"
@@ -14,7 +14,7 @@
 
 namespace gpurota::cli::topview {
 
-// Of one moment. What an older daemon does not answer is empty.
+// Of one moment. Answers that an older daemon does not have are empty.
 struct Answers {
   WallTime when;
   proto::Status::Reply status;

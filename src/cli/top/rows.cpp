@@ -82,7 +82,7 @@ class MachineRows {
     head.about.gpu = gpu.uuid;
     head.cells = {state_cell(gpu.state), Cell{}};
     if (lines.front()[kLease].text.empty()) {
-      // It is about the GPU itself.
+      // The only line is about the GPU itself.
       head.cells[1] = lines.front()[kWhat];
       head.cells[1].text = display_text(head.cells[1].text);
       if (head.cells[1].text.empty() && !lines.front()[kFor].text.empty()) {
@@ -171,7 +171,7 @@ class MachineRows {
     return used;
   }
 
-  // What has no lease stays behind those that have one.
+  // Rows without a lease stay behind those with one.
   void sort(std::vector<Row>& rows, const GpuUuid& gpu) const {
     const auto before = [&](const Row& a, const Row& b) {
       const proto::Lease* const one = lease_of(a);

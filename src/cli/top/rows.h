@@ -1,7 +1,7 @@
 // The lines of `gpurota top`, before it is known how many of them there is room for: GPUs with
 // their leases and processes, and below them the queue and fillers. Pure.
 //
-// What is said of a lease is what `gpurota status` says (cli/status_rows.h).
+// The text about a lease is that of `gpurota status` (cli/status/status_rows.h).
 #pragma once
 
 #include "cli/text/table.h"
@@ -25,7 +25,7 @@ struct Choice {
   std::string user;    // only what is of this user
 };
 
-// What a line is about. One without any cannot be chosen.
+// The subject of a line. A line without one cannot be chosen.
 struct Subject {
   std::optional<GpuUuid> gpu;
   std::optional<LeaseId> lease;

@@ -15,7 +15,7 @@ constexpr client::milliseconds kPatienceInTrouble{300};
 // Whether a change has happened is to be known.
 constexpr client::milliseconds kPatienceToChange{10000};
 
-// What an older daemon does not know is left out; that it is gone is an error.
+// A method that an older daemon does not have is left out; a lost connection is an error.
 template <class Method>
 Result<void> ask_into(client::Connection& connection, const Method& call,
                       typename Method::Reply& reply, client::milliseconds patience) {

@@ -1,5 +1,5 @@
-// What `gpurota top` asks the daemon, and has it do. Blocks for as long as an answer takes, but not
-// long: what is not answered in time is asked again with the next picture. One thread.
+// Calls of `gpurota top` to the daemon. A call blocks until the answer, but not long: a question
+// that is not answered in time is asked again for the next picture. One thread.
 #pragma once
 
 #include "cli/commands.h"
@@ -16,7 +16,7 @@ class Source {
 
   // All that a picture shows. After an error the next call connects anew.
   Result<Answers> ask();
-  // What came of it, for people; or why the daemon has refused it.
+  // The result of the action, for people; or why the daemon has refused it.
   Result<std::string> carry_out(const Action& action) const;
 
  private:

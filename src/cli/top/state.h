@@ -1,4 +1,4 @@
-// What whoever sits before `gpurota top` has chosen and typed so far. Plain data.
+// The choices and typed text of the user of `gpurota top`. Plain data.
 #pragma once
 
 #include "cli/top/rows.h"
@@ -7,7 +7,7 @@
 
 namespace gpurota::cli::topview {
 
-// What the last line asks for.
+// The input that the last line asks for.
 enum class Asking { kNothing, kFilter, kUser, kExtend, kRelease, kDrain, kUndrain };
 
 struct State {

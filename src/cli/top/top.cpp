@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kPlainWidth = 80;
 
-// What a variable such as COLUMNS says; 0: nothing.
+// The value of a variable such as COLUMNS; 0: not set.
 std::size_t size_in(const char* variable) {
   const char* const text = std::getenv(variable);
   const long value = text == nullptr ? 0 : std::strtol(text, nullptr, 10);

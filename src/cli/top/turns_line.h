@@ -1,4 +1,4 @@
-// Whose turn it is on a GPU, in few words. Pure.
+// A short text about which lease has the turn on a GPU. Pure.
 #pragma once
 
 #include "proto/methods.h"

@@ -1,4 +1,4 @@
-// What gpurota explain says of a swap lease: the other part of turns_text.cpp.
+// The text of gpurota explain about a swap lease: the other part of turns_text.cpp.
 #include "base/text.h"
 #include "cli/text/time_text.h"
 #include "cli/turns/turns_text.h"

@@ -1,4 +1,5 @@
-// What `gpurota explain` and `gpurota turns` say of swap leases, and the options about turns.
+// Tests of the text of `gpurota explain` and `gpurota turns` about swap leases, and of the options
+// about turns.
 #include "cli/args/args.h"
 #include "cli/turns/turns_text.h"
 

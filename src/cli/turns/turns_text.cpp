@@ -18,7 +18,7 @@ std::string time_text(std::int64_t ms) {
   return fmt::format("{:.1f} s", static_cast<double>(ms) / 1000);
 }
 
-// What there is to say of a GPU as a whole.
+// Remarks about a GPU as a whole.
 std::string turns_state(const proto::TurnGpu& gpu) {
   std::string text;
   if (gpu.leases.empty()) {
@@ -92,7 +92,7 @@ std::string leases_of(const proto::TurnGpu& gpu, const Look& look, WallTime now)
                {"WAITS FOR", false, 12}});
   for (const proto::TurnLease& lease : gpu.leases) {
     const bool holds = lease.phase == "holding";
-    // It waits for nothing, as it has no work.
+    // The lease waits for nothing, as it has no work.
     const bool idle =
         lease.phase.empty() || (lease.phase == "waiting" && wait_text(lease, now).empty());
     table.add({{to_string(lease.lease_id), Colour::kNone},

@@ -1,4 +1,4 @@
-// What gpurota turns prints. Pure.
+// The text of gpurota turns. Pure.
 #pragma once
 
 #include "cli/text/table.h"

@@ -1,4 +1,4 @@
-// What `gpurota turns` says of the last switches.
+// Tests of the text of `gpurota turns` about the last switches.
 #include "cli/turns/turns_text.h"
 
 #include <gmock/gmock.h>
