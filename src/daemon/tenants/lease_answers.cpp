@@ -47,8 +47,8 @@ bool LeaseAnswers::tell(TenantSession& session, const gpurota_msg_lease& answer)
   return true;
 }
 
-// What the disk has failed to keep is there, until the machine loses its power: the program need
-// not know.
+// A lease that the disk has failed to keep exists until the machine loses its power, so the program
+// need not know.
 void LeaseAnswers::on_durability(const ports::Durability::News& news) {
   std::erase_if(unsettled_, [&](const auto& lease) { return lease.second <= news.upto; });
   for (auto it = unsaid_.begin(); it != unsaid_.end();) {

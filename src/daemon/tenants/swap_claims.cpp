@@ -22,10 +22,10 @@ bool says_anything(const gpurota_msg_swap_here& said, std::size_t slots) {
 
 }  // namespace
 
-// No more than its lease may have, or might before its limit was lowered, with what others of it
-// have: a lower limit bounds what comes next, and what of it is out must come back. What moves
-// first: of contexts it says what it was once told, which may be more than they take, and memory
-// that is out must not be forgotten for that.
+// Together with the lease's other tenants no more than the lease may have, or might have before its
+// limit was lowered: a lower limit bounds later allocations, and memory that is out must come back.
+// Movable memory is bounded first, then wired memory: for contexts the tenant says what it was once
+// told, which may be more than they take, and memory that is out must not be forgotten for that.
 sched::TenantMemory SwapClaims::bounded_by_limit(const SwapTenant& tenant, std::size_t slot,
                                                  const gpurota_msg_swap_here& said,
                                                  const SwapTenant* before) const {

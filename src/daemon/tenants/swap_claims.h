@@ -1,12 +1,12 @@
-// What a process is believed to have when it connects as a tenant of a swap lease (SWAP_HERE).
-// State thread only.
+// Decides how much memory a process is believed to have when it connects as a tenant of a swap
+// lease (SWAP_HERE). State thread only.
 //
 // Nothing is believed that could not be so:
 // - a process that this daemon has had as a tenant has at most what it was granted and has not
 //   freed;
 // - one that was there before this daemon, under a lease that was there too, may have been a tenant
-//   of the last: what it says is in host memory is no more than it has of host memory, and what it
-//   says is on a GPU the next looks have to show;
+//   of the last: the memory that it reports in host memory is no more than its host memory, and the
+//   next samples have to show the memory that it reports on a GPU;
 // - every other process was never a tenant, and has nothing.
 #pragma once
 

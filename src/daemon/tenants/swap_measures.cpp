@@ -5,10 +5,10 @@
 namespace gpurota::daemon {
 namespace {
 
-// What is held beside is believed when so many looks agree: 1 s at the default period.
+// Memory held beside is believed when so many samples agree: 1 s at the default period.
 constexpr std::size_t kAgreeingSamples = 4;
-// What a program holds that it need not tell of (modules, local memory) is not taken for memory
-// that did not move.
+// Memory that a program need not report (modules, local memory) is not taken for memory that did
+// not move.
 constexpr Bytes kUnreported = mib(256);
 constexpr Duration kDoubtLasts = std::chrono::hours(1);
 // One who comes as so many users has its oldest ones believed again.
@@ -39,7 +39,7 @@ Maybe<const sched::Holding> SwapMeasures::holding(const SwapTenant& tenant,
   return slot ? all.find(tenant.id, *slot) : Maybe<const sched::Holding>();
 }
 
-// What turns take it to hold, while nothing of it is on its way.
+// The memory that turns take the tenant to hold there, while none of it is being moved.
 std::optional<Bytes> SwapMeasures::told(const SwapTenant& tenant, const SwapMemory& memory) const {
   const sched::Holding* held = holding(tenant, memory).if_there();
   if (!held || !held->coming.is_zero() || !held->leaving.is_zero()) return std::nullopt;
@@ -84,8 +84,8 @@ void SwapMeasures::measure(SwapTenant& tenant, SwapMemory& memory, const GpuSamp
   settle_beside(tenant, memory, unexplained);
 }
 
-// What it said to this daemon first: the driver shows it, or it is not there. A driver that lists
-// nobody there shows nothing.
+// Checks the first report of a tenant to this daemon: the memory is there only if the driver shows
+// it. A driver that lists no process there shows nothing.
 void SwapMeasures::check_return(const SwapTenant& tenant, SwapMemory& memory,
                                 const GpuSample& sample, Bytes told_least) {
   const GpuProcess* const process = find_process(sample, tenant.pid());
@@ -139,7 +139,7 @@ void SwapMeasures::settle_beside(SwapTenant& tenant, SwapMemory& memory, Bytes u
   looks.push_back(unexplained);
   if (looks.size() > kAgreeingSamples) looks.pop_front();
   if (looks.size() < kAgreeingSamples) return;
-  // It goes on meanwhile: what it is just allocating is granted and not held yet.
+  // The tenant continues meanwhile: memory that it is just allocating is granted and not held yet.
   if (memory.came_back) {
     return settle_contexts(tenant, memory, *std::max_element(looks.begin(), looks.end()));
   }
@@ -167,7 +167,8 @@ bool SwapMeasures::is_doubted(const SwapTenant& tenant, const SwapMemory& memory
   return books && !tenant.dead && !books->lingering.is_zero();
 }
 
-// Who has its turn has nothing out: looks between two of them count together.
+// A tenant that has its turn has nothing out, so all samples between two of its turns count
+// together.
 void SwapMeasures::check_claims(const SwapTenant& tenant, SwapMemory& memory, Bytes unexplained,
                                 TimePoint taken) {
   const sched::Holding* books = holding(tenant, memory).if_there();

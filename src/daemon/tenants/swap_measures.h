@@ -1,9 +1,10 @@
-// What the driver counts of tenants of swap leases, beside what they say: contexts, memory held
-// beside, and memory that they say has moved out. State thread only.
+// Compares the driver's figures for tenants of swap leases with their reports: contexts, memory
+// held beside, and memory that they say has moved out. State thread only.
 //
-// A tenant is believed at first: a look takes longer than a turn has time for. If looks at it at
-// rest show that what it moved out is still there, its user is doubted for an hour: whatever
-// programs of this user say is out, nobody gets the room before a look.
+// A tenant is believed at first: a sample takes longer than a turn has time for. If samples of it
+// at rest show that memory that it moved out is still there, its user is doubted for an hour:
+// memory that programs of this user report as moved out is given to nobody before a sample shows
+// it.
 #pragma once
 
 #include "base/maybe.h"
@@ -25,9 +26,9 @@ class SwapMeasures {
   SwapMeasures(TurnKeeper& turns, lease::GrantBook& grants, const config::Config& config)
       : turns_(turns), grants_(grants), config_(config) {}
 
-  // What turns know of it there; nothing: nothing yet.
+  // The tenant's holding there as turns know it; nothing: not known yet.
   Maybe<const sched::Holding> holding(const SwapTenant& tenant, const SwapMemory& memory) const;
-  // The user has been caught; what is said to have moved is to be fed as doubted.
+  // The user has been caught; memory that is said to have moved is to be fed as doubted.
   bool doubts(uid_t uid, TimePoint now) const;
   // Only a look can tell: whether it is gone, what its context takes, or whether memory that it
   // said is out has gone.
@@ -36,14 +37,14 @@ class SwapMeasures {
   void before_sample(SwapTenant& tenant, const GpuUuid& gpu) const;
   // The look, which began when it was `taken`, is over.
   void measure(SwapTenant& tenant, SwapMemory& memory, const GpuSample& sample, TimePoint taken);
-  // It owes an answer, and for as long as work may take to end the driver, which has listed it,
-  // lists no memory of it there: nothing of it is in flight. Of a process that was never listed
-  // that says nothing.
+  // The tenant owes an answer, and for as long as work may take to end, the driver, which has
+  // listed the tenant before, lists no memory of it there: no work of it is in flight. For a
+  // process that was never listed this says nothing, so the answer is false.
   bool has_vanished(const SwapTenant& tenant, SwapMemory& memory, const GpuSample& sample,
                     TimePoint taken) const;
   // Nothing of it is on the GPU.
   void take_off(const SwapTenant& tenant, const SwapMemory& memory);
-  // What was known, or seen, of the process there until it said what it has.
+  // The memory of the process there that was known, or seen, until it reported what it has.
   Bytes seen_before(const SwapTenant& tenant, const SwapTenant* before,
                     const SwapMemory& memory) const;
 

@@ -1,4 +1,4 @@
-// What is kept of a tenant of a swap lease. Plain data; state thread only.
+// The state of a tenant of a swap lease. Plain data; state thread only.
 #pragma once
 
 #include "abi/wire.h"

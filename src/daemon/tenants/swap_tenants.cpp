@@ -122,7 +122,7 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
   if (!believed) return false;
   for (std::size_t slot = 0; slot < tenant.memory.size(); ++slot) {
     Memory& memory = tenant.memory[slot];
-    // What its contexts really take the last daemon knew, or would have heard in a message that was
+    // The true cost of its contexts was known to the last daemon, or was in a message that was
     // lost.
     const Bytes of_contexts =
         memory.contexts > 0 ? believed->memory[slot].wired - memory.wired_before : Bytes();

@@ -2,13 +2,13 @@
 // on the other. State thread only; TenantServer owns the sockets and calls in with what comes over
 // them.
 //
-// Nothing a tenant says is believed further than it can be: what it says that it has is cut by
-// SwapClaims, reports of moves to what was ordered, answers to what was asked. What breaks these
-// rules ends the connection, and the process is counted with what it was last known to have until
-// the driver no longer lists it.
+// Nothing a tenant says is believed further than it can be true: SwapClaims cuts the memory that it
+// claims, reports of moves are cut to the orders, answers to the questions. A message that breaks
+// these rules ends the connection, and the process is counted with what it was last known to have
+// until the driver no longer lists it.
 //
 //   welcome ──► here (SWAP_HERE) ──► disconnected ──► superseded by the same process, or dead
-//                  └ stopped ◄► answers (looked at while an order of ours is not carried out)
+//                  └ stopped ◄► answers (watched while an order of ours is not carried out)
 //   dead ──► gone: no GPU lists the process any more
 #pragma once
 
@@ -53,7 +53,7 @@ class SwapTenants final {
   };
 
   explicit SwapTenants(Parts parts);
-  // Before the first tenant is added. It outlives this.
+  // Before the first tenant is added. `sessions` outlives this.
   void set_sessions(TenantSessions& sessions) { sessions_ = &sessions; }
 
   // Its HELLO was good, and says what it holds.
@@ -64,7 +64,7 @@ class SwapTenants final {
   void on_writable(TenantId id);
   void on_disconnect(TenantId id);
   void on_death(pid_t pid);
-  // It has said on the call socket how many contexts it has now.
+  // The tenant has reported on the call socket how many contexts it has now.
   void on_contexts(TenantId id, const GpuUuid& gpu, int contexts);
   void carry_out(const sched::Actions& actions);
   void on_lease_change(const Lease& lease);
@@ -75,7 +75,7 @@ class SwapTenants final {
   void before_sample(const GpuUuid& gpu);
   void after_sample(const GpuSample& sample, TimePoint taken);
 
-  // What a process of the lease sees as the size of the GPU, and what of that is left.
+  // The size of the GPU as a process of the lease sees it, and how much of that is left.
   struct Figures {
     Bytes limit, available;
   };
@@ -95,7 +95,7 @@ class SwapTenants final {
   Owner find_owner(std::span<const std::uint64_t, 2> key, uid_t uid) const;
   // The process is counted by turns, or about to say what it has.
   bool counts(pid_t pid) const;
-  // It has connected and not yet said what it has.
+  // The process has connected and not yet said what it has.
   bool is_about_to_tell(pid_t pid) const;
 
  private:

@@ -9,8 +9,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// What a tenant may keep is told in such steps, so that not every allocation of anybody's changes
-// it.
+// A tenant is told in such steps how much it may keep, so that not every allocation of other
+// tenants changes the figure.
 constexpr Bytes kKeptStep = mib(256);
 constexpr Bytes kLeastKept = mib(32);
 
@@ -30,8 +30,9 @@ SwapTerms::SwapTerms(Parts parts, const SwapTenantMap& tenants, TimePoint now) :
   pins_ = what_tenants_may_pin();
 }
 
-// While nothing of it is out: its part of what is reserved for its lease, and of what is reserved
-// for nobody. It is a cache: nobody is refused anything for it.
+// Host memory that a tenant may keep while none of its memory is out: its part of the memory
+// reserved for its lease, and of the memory reserved for nobody. Such memory is a cache: no request
+// is ever refused because of it.
 std::map<LeaseId, Bytes> SwapTerms::what_tenants_may_keep() const {
   const sched::Residency& residency = parts_.turns.turns().residency();
   std::map<LeaseId, Bytes> reserved = sched::HostNeeds(residency).reserved_by_lease();
@@ -108,7 +109,7 @@ gpurota_msg_swap_terms SwapTerms::of(const SwapTenant& tenant) const {
   Bytes limits;
   for (const SwapMemory& memory : tenant.memory) limits += memory.most;
   auto terms = make_message<gpurota_msg_swap_terms>(GPUROTA_MSG_SWAP_TERMS, 0);
-  // What oversize leases have is neither theirs to evict to, nor others'.
+  // Host memory of oversize leases is for no lease to evict to, not even for themselves.
   const Bytes oversize = parts_.turns.turns().residency().oversize();
   const Bytes host = std::min(parts_.turns.host_budget() - oversize, limits);
   terms.host_bytes = host.count();

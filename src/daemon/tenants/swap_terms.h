@@ -1,5 +1,5 @@
-// What tenants of swap leases are told of host memory and turns: their shares, as things are. Pure;
-// state thread only.
+// The terms that tenants of swap leases are told: their present shares of host memory, and turns.
+// Pure; state thread only.
 //
 // The pinned budget is divided by need: by what of a tenant's memory is likely to move. While memory
 // moves, the shares that were told stay.

@@ -1,4 +1,4 @@
-// What the daemon keeps of each tenant, and of each connection from one. State thread only.
+// The daemon's state of each tenant, and of each connection from one. State thread only.
 #pragma once
 
 #include "abi/wire.h"
@@ -27,7 +27,7 @@ namespace gpurota::daemon {
 
 struct TenantSession;
 
-// What a tenant counts as against the user of its lease.
+// The budgets of its lease's user that a tenant takes.
 struct TenantPlace {
   UserBudgets::Held tenant;
   UserBudgets::Held event;  // its descriptor
@@ -94,8 +94,8 @@ struct MembersQuestion {
   std::uint32_t next = 0;  // of `asked`
 };
 
-// One CALL connection. It becomes a tenant's with a good HELLO. Only TenantSessions makes and
-// destroys one.
+// One CALL connection. The connection becomes a tenant's with a good HELLO. Only TenantSessions
+// makes and destroys one.
 struct TenantSession {
   UserBudgets::Held descriptor;
   Fd fd;  // empty: it has ended

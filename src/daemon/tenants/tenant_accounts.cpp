@@ -204,13 +204,13 @@ void TenantAccounts::after_sample(const GpuSample& sample, TimePoint taken,
     by_lease[tenant->lease].push_back({id, seen});
   }
   for (const auto& [lease, measurements] : by_lease) {
-    // Who came back was taken for an outsider until this look.
+    // A tenant that came back was taken for an outsider until this sample.
     if (parts_.roster.was_complete(lease, taken)) parts_.grants.release_hold(lease, sample.uuid);
     const auto others = outsiders.find(lease);
     carry_out(parts_.grants.measure(lease, sample.uuid, measurements,
                                     others == outsiders.end() ? Bytes() : others->second,
                                     parts_.loop.now()));
-    // What was freed since its limit was lowered is not to be allocated again.
+    // Memory that was freed since the lease's limit was lowered must not be allocated again.
     carry_out(parts_.grants.recall_excess(lease));
     publish(lease);
   }

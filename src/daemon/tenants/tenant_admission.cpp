@@ -52,7 +52,7 @@ std::uint32_t TenantAdmission::admit(const TenantSession& session, const gpurota
   return may ? GPUROTA_OK : GPUROTA_REFUSED_LEASE;
 }
 
-// Who comes back is not one more.
+// A tenant that comes back does not count as one more.
 Result<TenantPlace> TenantAdmission::place_for(const TenantSession& session,
                                                const gpurota_msg_hello& hello, const Lease& lease) {
   const ports::ProcessId& process = session.peer.process;
@@ -70,9 +70,9 @@ Result<TenantPlace> TenantAdmission::place_for(const TenantSession& session,
   return place;
 }
 
-// A process that has memory under the lease is in it, however many it may have by now: it would
-// only be counted without being asked. What it says of itself is believed for as long as nobody has
-// looked.
+// A process that has memory under the lease is admitted, however many tenants there may be by now:
+// if refused, it would be counted all the same, and could not be asked. Its own report is believed
+// until a sample shows its memory.
 bool TenantAdmission::comes_back(const Lease& lease, const gpurota_msg_hello& hello,
                                  const ports::ProcessId& process) const {
   bool known = false;

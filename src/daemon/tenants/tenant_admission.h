@@ -1,4 +1,4 @@
-// Who may become a tenant of which lease (HELLO). State thread only.
+// Decides which process may become a tenant of which lease (HELLO). State thread only.
 #pragma once
 
 #include "abi/wire.h"
@@ -25,7 +25,7 @@ class TenantAdmission {
   // Which lease the connection may be in: GPUROTA_OK and `entry`, or why it may not.
   std::uint32_t admit(const TenantSession& session, const gpurota_msg_hello& hello,
                       const LeaseEntry*& entry) const;
-  // What it counts as. kLimit: the lease or its user has as many tenants as may be.
+  // The budgets that it takes. kLimit: the lease or its user has as many tenants as may be.
   Result<TenantPlace> place_for(const TenantSession& session, const gpurota_msg_hello& hello,
                                 const Lease& lease);
 

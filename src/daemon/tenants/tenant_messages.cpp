@@ -112,7 +112,7 @@ Result<TenantMessage> read_holding(std::span<const std::byte> packet) {
   return m;
 }
 
-// What an older library does not say is zero.
+// Fields that an older library does not send are zero.
 template <class Message>
 Result<Message> read_grown(std::span<const std::byte> packet, std::size_t least) {
   if (packet.size() >= sizeof(Message) || packet.size() < least) return read_as<Message>(packet);

@@ -1,4 +1,4 @@
-// What a tenant sent, judged: bytes to typed messages (abi/wire.h). Pure.
+// Checks and parses messages of tenants: bytes to typed messages (abi/wire.h). Pure.
 #pragma once
 
 #include "abi/wire.h"

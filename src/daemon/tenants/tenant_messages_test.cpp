@@ -90,7 +90,7 @@ TEST(TenantMessages, WhatNoLibrarySendsIsRefused) {
   auto holding = make_message<gpurota_msg_holding>(GPUROTA_MSG_HOLDING, 1);
   holding.kind = GPUROTA_HOLDING_END + 1;
   EXPECT_FALSE(parse_tenant_message(bytes_of(holding)));
-  // What only the daemon sends.
+  // A message that only the daemon sends is refused.
   EXPECT_FALSE(
       parse_tenant_message(bytes_of(make_message<gpurota_msg_welcome>(GPUROTA_MSG_WELCOME, 1))));
   EXPECT_FALSE(parse_tenant_message(bytes_of(gpurota_msg_header{999, 8, 1})));

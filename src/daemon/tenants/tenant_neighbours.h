@@ -1,5 +1,5 @@
-// What a tenant asks about other processes: which are of its lease, and for memory that one of them
-// shares. State thread only.
+// Answers a tenant's questions about other processes: which are of its lease, and who shares memory
+// with it. State thread only.
 #pragma once
 
 #include "daemon/leases/attribution.h"

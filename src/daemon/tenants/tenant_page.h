@@ -14,11 +14,11 @@
 
 namespace gpurota::daemon {
 
-// What a tenant may say at the most: no process has more, and sums over all tenants do not wrap.
+// The most that a tenant may report: no process has more, and sums over all tenants do not wrap.
 constexpr Bytes kMostSaid{std::uint64_t{1} << 60};
 constexpr std::uint64_t kMostCounted = std::uint64_t{1} << 40;
 
-// What a tenant says of itself on one GPU, cut to that.
+// A tenant's report of itself on one GPU, cut to that.
 struct TenantUse {
   Bytes used;
   Bytes headroom;
@@ -31,8 +31,8 @@ struct TenantUse {
 
 // Fills a fresh page: one slot for each GPU, in the order the lease has them.
 void lay_out_page(gpurota_page& page, std::span<const GpuUuid> gpus);
-// What a tenant that comes back holds: stands for its own word until it has written that, so that a
-// look meanwhile does not take all it holds for overhead.
+// Enters the memory that a tenant that comes back holds, until the tenant has written its own
+// report, so that a sample meanwhile does not take all that it holds for overhead.
 void assume_use(gpurota_page& page, std::size_t slot, Bytes used);
 void publish(gpurota_page& page, std::size_t slot, Bytes limit, Bytes available);
 TenantUse read_use(const gpurota_page& page, std::size_t slot);

@@ -1,4 +1,4 @@
-// What tenants were refused, for the record. State thread only.
+// Records refusals of tenants. State thread only.
 #pragma once
 
 #include "daemon/history/recorder.h"

@@ -87,7 +87,7 @@ bool TenantRoster::read(ports::Processes& processes, TimePoint now) {
     if (!held) return false;
     const auto handle = processes.open({member.pid, member.start_ticks});
     const bool gone = !handle && handle.error().code == Code::kGone;
-    // What was held by who is gone may not be back yet.
+    // The memory of a process that is gone may not be back yet.
     if (gone || !seen) unsettled_.insert(member.lease);
     if (!gone) awaited_[member] = std::move(*held);
   }

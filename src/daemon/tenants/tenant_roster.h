@@ -31,9 +31,10 @@ class TenantRoster {
   // `file`: where it is written; empty: nowhere.
   explicit TenantRoster(std::string file) : file_(std::move(file)) {}
 
-  // Takes up what the last daemon wrote, and removes it, so that it is believed once. What is older
-  // than five seconds is not believed: another daemon may have been there since, one that knows no
-  // roster. From `settled` on all that could come back are there, also if nothing was written.
+  // Takes up what the last daemon wrote, and removes it, so that it is believed once. A roster
+  // older than five seconds is not believed: another daemon may have been there since, one that
+  // knows no roster. From `settled` on all that could come back are there, also if nothing was
+  // written.
   void load(ports::Processes& processes, TimePoint now, TimePoint settled);
   // For the next daemon, when nobody is granted anything any more. Writes nothing while it is not
   // known who is missing.

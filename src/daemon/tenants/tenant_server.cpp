@@ -14,7 +14,7 @@ void refuse(TenantSession& session, std::uint32_t seq, std::uint32_t status) {
   (void)send_message(session.fd.get(), welcome);
 }
 
-// What it says that it holds on the GPUs of its lease.
+// Reads from HELLO the memory that a tenant holds on the GPUs of its lease.
 std::vector<lease::HeldMemory> read_held(const Tenant& tenant, const gpurota_msg_hello& hello) {
   std::vector<lease::HeldMemory> held;
   for (std::uint32_t i = 0; i < hello.held_count; ++i) {
@@ -112,7 +112,7 @@ void TenantServer::on_disconnected(Tenant& tenant) {
   }
 }
 
-// Who is refused has not said hello: its time goes on.
+// A refused connection has not said hello: its time to do so continues.
 void TenantServer::hello(TenantSession& session, const gpurota_msg_hello& message) {
   sessions_.destroy_ended();  // one of them may be its own last
   const std::uint32_t seq = message.header.seq;

@@ -5,8 +5,8 @@
 // protocol is logged once and disconnected; it is then counted in full until NVML shows that its
 // memory is back.
 //
-// Here is the life of a tenant, from its HELLO to the day when its memory is back. What it says
-// comes from TenantSessions and goes to the part that the message is for.
+// Here is the life of a tenant, from its HELLO until its memory is back. Its messages come from
+// TenantSessions and go to the part that each is for.
 #pragma once
 
 #include "daemon/leases/automatic_leases.h"

@@ -27,7 +27,7 @@ namespace gpurota::daemon {
 
 class TenantServer;
 
-// Whose message is read next: a connection's, or that of a tenant's event socket.
+// The source of the message that is read next: a connection, or a tenant's event socket.
 struct TenantTurn {
   const TenantSession* session = nullptr;
   TenantId tenant{};
@@ -52,13 +52,13 @@ class TenantSessions final : private TurnClient<TenantTurn> {
   // Makes the tenant's event socket and reads it from now on. The other end is the tenant's.
   Result<Fd> open_event_socket(Tenant& tenant);
 
-  // It has a question again, which is gone on with in its user's turn.
+  // The session has a question again, which is answered in its user's turn.
   void go_on_soon(TenantSession& session);
-  // It is over: nothing is read from it or said to it any more, and its tenant has no connection.
-  // What follows from that, and its end, comes when nobody looks at it or at any other: safe
-  // wherever sessions and tenants are gone through.
+  // The session is over: nothing is read from it or sent to it any more, and its tenant has no
+  // connection. All that follows, and its destruction, happens when no code iterates over sessions
+  // or tenants, so that end() can be called anywhere.
   void end(TenantSession& session, const std::string& why);
-  // Those that are over go now: for who looks at none of them.
+  // Destroys the sessions that are over, for callers that hold none of them.
   void destroy_ended();
 
   enum class Sent { kDone, kFull, kGone };

@@ -18,9 +18,9 @@ class TenantLeases {
  public:
   virtual ~TenantLeases() = default;
   virtual std::optional<LeaseId> lease_of(pid_t pid) const = 0;
-  // What the process says that it has of memory that others have made, of what it is charged for.
+  // The memory made by others that the process says it has, of the memory that it is charged for.
   virtual Bytes imported_by(pid_t pid, const GpuUuid& gpu) const = 0;
-  // What libgpurota counts in the process, by its own word: for where the driver has no figure.
+  // The memory that libgpurota reports for the process, for GPUs where the driver has no figure.
   virtual std::optional<Bytes> counted_in(pid_t pid, const GpuUuid& gpu) const = 0;
   // The processes with memory or a context there, by their own word: for where the driver has no
   // list.
@@ -30,11 +30,11 @@ class TenantLeases {
 class TenantTable final : public TenantLeases {
  public:
   TenantId next_id() { return TenantId{++last_id_}; }
-  // With its number, lease and process. It stays where it is until it is erased.
+  // With its number, lease and process. The tenant stays at its address until it is erased.
   Tenant& add(std::unique_ptr<Tenant> tenant);
   // Destroys it.
   void erase(Tenant& tenant);
-  // It has died, and counts until its memory is back. False: so it was before.
+  // The tenant has died, and counts until its memory is back. False: it was dead before.
   bool mark_dead(Tenant& tenant);
 
   // Null: there is none of this number.
@@ -48,7 +48,7 @@ class TenantTable final : public TenantLeases {
   Bytes imported_by(pid_t pid, const GpuUuid& gpu) const override;
   std::optional<Bytes> counted_in(pid_t pid, const GpuUuid& gpu) const override;
   std::vector<pid_t> present_on(const GpuUuid& gpu) const override;
-  // What the process says of itself on this GPU.
+  // The process's report of itself on this GPU.
   std::optional<TenantUse> use_of(pid_t pid, const GpuUuid& gpu) const;
 
  private:

@@ -106,7 +106,8 @@ void TurnKeeper::refresh() {
     const auto known = applied_.find(uuid);
     if (known != applied_.end() && known->second == wanted) continue;
     if (const auto set = turns_.set_gpu(wanted); !set) {
-      // It was promised to slices, or the site wants it so: it holds for what comes next.
+      // The memory was promised to slices, or the site wants it so: the setting applies to later
+      // leases.
       if (wanted.mode == sched::TurnsMode::kOff && known != applied_.end()) {
         wanted.mode = known->second.mode;
       }
@@ -125,7 +126,7 @@ Result<void> TurnKeeper::check(const GpuInfo& gpu, const GpuSettings& settings) 
   const Bytes promised = slices(gpu.uuid);
   const Bytes needed = need(gpu.uuid).most;
   const GpuSettings before = settings_of(gpu, parts_.config, parts_.states.of(gpu.uuid));
-  // What does not fit already is no reason against anything else that is set.
+  // Leases that do not fit already are no reason to refuse another setting.
   if (settings.capacity < before.capacity && promised + needed > settings.capacity) {
     return fail(
         Code::kLimit,
@@ -388,7 +389,7 @@ TurnKeeper::Need TurnKeeper::need(const GpuUuid& gpu) const {
     most = std::max(most, held.movable);
   }
   if (!any) return {};
-  // What is used without a lease is nobody's here: placement counts it by itself.
+  // Memory used without a lease is not counted here: placement counts it by itself.
   const auto outsiders = outsiders_.find(gpu);
   const Bytes unreserved = outsiders == outsiders_.end() ? Bytes() : outsiders->second.unreserved;
   const Bytes wired = memory.wired(*slot) - unreserved - of_fillers;

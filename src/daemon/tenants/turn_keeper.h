@@ -1,9 +1,10 @@
-// Whose turn it is on each GPU: the scheduler of sched/turns.h with what it needs of the daemon
-// around it: settings, leases, the clock, and who is told of troubles. State thread only.
+// Keeps which lease has the turn on each GPU: connects the scheduler of sched/turns.h to the rest
+// of the daemon: settings, leases, the clock, and reports of troubles. State thread only.
 //
-// Events come from SwapTenants, which carries the actions out. This is also the one place that
-// knows what slices leave of a GPU for turns, and what turns leave for slices. Nothing that turns
-// know is stored: the leases are, and tenants say what they have when they connect to a new daemon.
+// Events come from SwapTenants, which carries the actions out. TurnKeeper is also the one place
+// that knows what slices leave of a GPU for turns, and what turns leave for slices. The state of
+// turns is not stored: the leases are, and tenants say what they have when they connect to a new
+// daemon.
 #pragma once
 
 #include "config/config.h"
@@ -52,11 +53,11 @@ class TurnKeeper final : public TurnNeeds {
   };
 
   explicit TurnKeeper(Parts parts) : parts_(std::move(parts)) {}
-  // Until it is called nothing is carried out. It outlives this.
+  // Until this is called, nothing is carried out. `tenants` outlives this.
   void set_tenants(SwapTenants& tenants) { tenants_ = &tenants; }
 
-  // What holds for each GPU now. After GPUs were found, the configuration was read, a GPU was set,
-  // or a slice was made or has gone.
+  // Brings the settings of each GPU up to date. Call it after GPUs were found, the configuration
+  // was read, a GPU was set, or a slice was made or has gone.
   void refresh();
   // Whether these settings could hold for the GPU with what is there; changes nothing.
   Result<void> check(const GpuInfo& gpu, const GpuSettings& settings) const;
@@ -90,25 +91,27 @@ class TurnKeeper final : public TurnNeeds {
   void set_outsiders(const GpuUuid& gpu, Outsiders outsiders);
   // Of that what a process has; zero for one that turns know.
   Bytes seen_of(pid_t pid, const GpuUuid& gpu) const;
-  // It is about to say what it has: the last look counts the same a second time. Before it is fed.
+  // The process is about to report what it has: the last sample counts the same memory a second
+  // time. Called before its report is fed.
   void becomes_tenant(pid_t pid);
   void report(const sched::ReportTrouble& trouble);
 
-  // What turns need of a GPU. Fillers need none: what of them stays is counted where they are
-  // placed.
+  // The memory that turns need of a GPU. Fillers need none: what of them stays is counted where
+  // they are placed.
   Need need(const GpuUuid& gpu) const override;
   sched::Holding holding(LeaseId lease, const GpuUuid& gpu) const;
-  // What counts against the lease's limit there, moved out or not, and what of it was granted.
+  // The memory that counts against the lease's limit there, moved out or not, and the part of it
+  // that was granted.
   std::pair<Bytes, Bytes> charge(LeaseId lease, const GpuUuid& gpu) const;
   pid_t pid_of(TenantId id) const;
-  // What the series record of a lease's turns; nothing: it takes none.
+  // The figures of a lease's turns for the series; nothing: it takes none.
   std::optional<TurnFigures> figures_of(LeaseId lease) const;
   const sched::Turns& turns() const { return turns_; }
   // Grows with whatever may have changed.
   std::uint64_t changes() const { return changes_; }
   Bytes host_budget() const;
   Bytes pinned_budget() const;
-  // What oversize leases of a user may have in host memory.
+  // The host memory that oversize leases of a user may have.
   Bytes oversize_of(uid_t uid) const;
 
  private:
