@@ -60,7 +60,7 @@ Allowances::Standing Allowances::standing_of(uid_t uid, const lease::Holding& wa
 
 Result<void> Allowances::check(const AcquireRequest& request, bool waits,
                                const lease::Holding& waiting) const {
-  // Whose pods may have what Kubernetes decides.
+  // Kubernetes decides what pods may have, so no user's limits apply.
   if (request.kind == LeaseKind::kPod) return check_pods();
   const uid_t uid = request.uid;
   // There is at most one on a GPU, and it goes when anybody else needs that.

@@ -1,5 +1,5 @@
-// What the site allows a user, asked before a lease is made and before one is given more. State
-// thread only; changes nothing but the budget of new leases.
+// The limits that the site sets a user, checked before a lease is made and before one is given
+// more. State thread only; changes nothing but the budget of new leases.
 #pragma once
 
 #include "config/config.h"
@@ -53,7 +53,7 @@ class Allowances {
                           const lease::Holding& waiting) const;
   // One more lease, or request: not too many in an hour.
   Result<void> count_new(const AcquireRequest& request) const;
-  // What a user may have, where that comes from, and what of it they have and wait for.
+  // A user's limits, where each comes from, and what the user has and waits for.
   struct Standing {
     UserLimits limits;
     lease::LimitOrigins origins;
@@ -64,7 +64,7 @@ class Allowances {
   // Of these bookings and those that have begun: all that count for the bounds of users who are not
   // administrators.
   std::vector<lease::BookedTime> counted(std::vector<lease::BookedTime> booked) const;
-  // What bounds the bookings of this user; nothing does: every field says so.
+  // The bounds of this user's bookings; where there are none, every field says so.
   lease::BookingBounds booking_bounds(uid_t uid) const;
   UserLimits limits_of(uid_t uid) const { return parts_.users.limits_of(uid); }
 

@@ -14,7 +14,7 @@
 
 namespace gpurota::daemon {
 
-// What the leases know of their processes.
+// The leases' knowledge of their processes.
 class LeaseRoots {
  public:
   virtual ~LeaseRoots() = default;
@@ -64,7 +64,8 @@ class Attribution {
   };
   // One more; the reading of it is not counted.
   void lengthen(Path& path, const ports::ProcessInfo& info);
-  // Whose the path is, and all on it. It is whole, or ends where that is known.
+  // The lease that the path and all on it belong to. `path` is whole, or ends at a process whose
+  // lease is known.
   std::optional<LeaseId> settle(const Path& path);
   struct Walked;
   const Walked* find_walked(const ports::ProcessId& process) const;
@@ -73,8 +74,8 @@ class Attribution {
   const LeaseRoots& roots_;
   std::unordered_map<pid_t, Owner> known_;
   Owner unseen_;
-  // Who was walked over, and what came of it. A walk ends there, so that a deep tree is walked once
-  // a second, however often somebody asks about how many processes in it.
+  // Processes of earlier walks, and the result of each. A walk ends at such a process, so that a
+  // deep tree is walked once a second, however many questions are asked about its processes.
   struct Walked {
     std::uint64_t start_ticks = 0;
     std::optional<LeaseId> lease;  // empty: a stranger, as all its ancestors

@@ -45,8 +45,8 @@ AutomaticLeases::Answer AutomaticLeases::ask(const ipc::Peer& peer, const Automa
   std::size_t reads_left = kReadsAtOnce;
   if (!parts_.attribution.walk_ahead(peer.process.pid, reads_left)) return {.walks = true};
   const auto known = parts_.attribution.owner_of(peer.process.pid).lease;
-  // What was found by its number is of another process if it has ended meanwhile; that asks nothing
-  // any more.
+  // If the process has ended meanwhile, the answer found by its number is about another process,
+  // and nobody waits for it any more.
   if (!ports::is_still(parts_.processes, peer.process)) return {.status = GPUROTA_REFUSED_LEASE};
   if (const LeaseEntry* entry = known ? parts_.leases.find(*known) : nullptr) {
     return under(*entry, peer);

@@ -50,15 +50,15 @@ class AutomaticLeases {
         false;  // no answer yet: it is deep in a tree of processes. Ask in the next turn of its user
   };
   static constexpr Duration kUnreadPeriod = std::chrono::milliseconds(2);
-  // Whoever is in a lease already (by cgroup or ancestry) is told that one, whatever the policy;
-  // refused if it is another user's, or the one who asked has ended.
+  // A process that is in a lease already (by cgroup or ancestry) is told that lease, whatever the
+  // policy; refused if the lease is another user's, or the process has ended.
   Answer ask(const ipc::Peer& peer, const AutomaticWish& wish);
   // A program of a container says that it is in this lease on whole GPUs: neither its control group
   // nor its ancestors do. Which GPUs it sees, and as which numbers, is the container's. Its uid
   // says nothing: root in one container is root in all. 0: the pod's lease of this token.
   Answer join(const ipc::Peer& peer, LeaseId lease, std::string_view token);
 
-  // What is given, for doctor; empty while this is off.
+  // Describes the automatic leases, for doctor; empty while this is off.
   std::string describe() const;
   // At start and when the configuration has been read again: says to programs whether to ask, by a
   // file beside the tenant socket that is there while this is on.
@@ -68,8 +68,8 @@ class AutomaticLeases {
   Answer under(const LeaseEntry& entry, const ipc::Peer& peer) const;
   Answer make(const ipc::Peer& peer, const AutomaticWish& wish);
   Answer refuse(const ipc::Peer& peer, std::string why) const;
-  // Whose lease it is to be. In a user namespace of their own that is whoever made it, as all users
-  // in there are theirs.
+  // The owner of the new lease. For a process in a user namespace it is the user who made the
+  // namespace, as all users in there are theirs.
   uid_t owner_of(const ipc::Peer& peer) const;
   bool is_meant(const ipc::Peer& peer) const;
 

@@ -1,5 +1,5 @@
-// What a program that asks for a lease by itself wants, by its environment, and what of that the
-// site gives. Pure; used on the state thread.
+// The wish of a program that asks for a lease by itself, from its environment, and the part of it
+// that the site gives. Pure; used on the state thread.
 #pragma once
 
 #include "abi/wire.h"
@@ -25,7 +25,7 @@ struct AutomaticWish {
 
 AutomaticWish read_wish(const gpurota_msg_automatic& question);
 
-// What is not asked for is as [automatic] says. kInvalid, kLimit: names the variable and the
+// Anything not asked for is as [automatic] says. kInvalid, kLimit: names the variable and the
 // setting.
 Result<void> take_wish(const AutomaticWish& wish, const config::Automatic& site,
                        const std::vector<GpuInfo>& gpus, AcquireRequest& request);

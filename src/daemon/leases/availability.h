@@ -1,5 +1,5 @@
-// What can be had now: of each GPU, and by a request that would have to wait. State thread only;
-// changes nothing.
+// Computes what is available now: of each GPU, and for a request that would have to wait. State
+// thread only; changes nothing.
 #pragma once
 
 #include "config/config.h"
@@ -32,8 +32,8 @@ class Availability {
   std::vector<lease::Available> available() const;
   // Nothing of a GPU that is not there.
   lease::Available available_on(const GpuUuid& gpu) const;
-  // What would let it start now, of what the site allows its user: one in the queue (`entry` is one
-  // of its entries), or one that is not there.
+  // The changes that would let a request start now and that the site allows its user: for a request
+  // in the queue (`entry` is one of its entries), or for one that is not there.
   std::vector<lease::WayOut> ways_out(const QueueEntry& entry) const;
   std::vector<lease::WayOut> ways_out(const AcquireRequest& request) const;
   // The same as words of a reason. Nothing for those far back in the queue: each answer that shows

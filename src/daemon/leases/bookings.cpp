@@ -426,7 +426,7 @@ void Bookings::warn(RequestId id) {
   const auto others = booked_but(id);
   checked.asked.placement.gpus = it->kept;
   checked.asked.placement.wishes = {};
-  // Whoever waits was planned beside it.
+  // Requests that wait were planned beside it.
   const auto as_kept = place(checked, others, {});
   const auto elsewhere = as_kept ? as_kept : place(*it, others, {});
   if (elsewhere && *elsewhere != it->kept) {

@@ -1,5 +1,5 @@
-// What is booked: kept from when it is made until it begins, and then made a lease of its owner.
-// State thread only.
+// Bookings: each is kept from when it is made until it begins, and then becomes a lease of its
+// owner. State thread only.
 //
 // Whether it can be booked, and where it begins, is decided by lease/bookings.h; here it is carried
 // out. A booking is a request for a later time: it is in the store before its user hears of it, and
@@ -57,7 +57,7 @@ enum class BookingStep {
   kUnused,     // nobody used it while somebody waited
 };
 
-// What becomes of a booking that its owner asks for.
+// The result for a booking that its owner asks for.
 struct ClaimedBooking {
   std::optional<LeaseId> lease{};  // it has begun
   std::string why{};               // else what it waits for

@@ -22,7 +22,7 @@ namespace gpurota::daemon {
 namespace {
 
 constexpr std::chrono::milliseconds kFirstLookPatience{5000};
-// What all our files begin with. Vendor and class come first, as the specification says.
+// The prefix of all our files. Vendor and class come first, as the specification says.
 constexpr const char* kPrefix = "gpurota.dev-";
 
 constexpr const char* kAnyFile = "gpurota.dev-gpu.json";
@@ -75,7 +75,8 @@ void CdiSpecs::refresh() {
   if (!folder_.empty()) look(false);
 }
 
-// What is there of ours is as we would have written it, or goes.
+// Takes over our files that are there: one that is not as we would write it is rewritten or
+// removed.
 void CdiSpecs::enter(const std::string& folder) {
   const bool wanted = parts_.config.containers.cdi;
   if (const auto made = wanted ? sys::make_spec_folder(folder) : Result<void>(); !made) {
@@ -132,7 +133,7 @@ void CdiSpecs::on_lease_change(const LeaseEntry& entry, bool gone) {
   }
 }
 
-// Who comes to a lease that ends would be ended with it.
+// A container that joined a lease that ends would be ended with it.
 bool CdiSpecs::has_device(const LeaseEntry& entry) const {
   return entry.lease.kind == LeaseKind::kReservation && !entry.cause;
 }

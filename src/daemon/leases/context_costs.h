@@ -1,6 +1,6 @@
-// What a context takes on each GPU, over restarts of the daemon: a program that a new daemon takes
-// for greedier than it is would be refused what fits. Known for one version of the driver. On the
-// state thread.
+// Remembers the memory that a context takes on each GPU over restarts of the daemon: a program that
+// a new daemon takes for greedier than it is would be refused what fits. Known for one version of
+// the driver. On the state thread.
 #pragma once
 
 #include "daemon/gpus/gpu_states.h"

@@ -88,7 +88,7 @@ Bytes GpuRooms::promised_elsewhere(const GpuInfo& gpu) const {
   return promised;
 }
 
-// What takes turns there, and what programs without a lease hold.
+// Adds the memory of leases that take turns there, and of programs without a lease.
 void GpuRooms::add_use(lease::GpuRoom& room) const {
   const TurnNeeds::Need need = parts_.turns.need(room.info.uuid);
   room.swap_needed = need.most;

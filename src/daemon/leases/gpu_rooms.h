@@ -21,8 +21,8 @@ namespace gpurota::daemon {
 class LeaseManager;
 struct LeaseEntry;
 
-// What the leases that take turns need of a GPU together. Fillers need none: what of them stays is
-// counted by itself.
+// The memory that the leases that take turns need of a GPU together. Fillers need none: the part of
+// them that stays is counted by itself.
 class TurnNeeds {
  public:
   struct Need {
@@ -50,10 +50,10 @@ class GpuRooms {
     ports::Processes& processes;
     const config::Config& config;
     const TurnNeeds& turns;
-    // What of a filler stays on its GPU when it is moved out; nothing: it can only end. Empty: no
-    // filler can be moved.
+    // The memory of a filler that stays on its GPU when it is moved out; nothing: it can only end.
+    // Empty: no filler can be moved.
     std::function<std::optional<LeaseStay>(LeaseId filler)> stay_of{};
-    // What is booked and has not begun. Empty: nothing.
+    // Bookings that have not begun. Empty: none.
     std::function<std::vector<lease::Booked>()> booked{};
   };
 
@@ -61,14 +61,14 @@ class GpuRooms {
   void set_topology(Topology topology) { topology_ = std::move(topology); }
   const Topology& topology() const { return topology_; }
 
-  // What a decision is made from, at one moment.
+  // The input of a decision, at one moment.
   struct Machine {
     std::vector<lease::GpuRoom> rooms;
     std::vector<lease::Occupant> leases;
     std::vector<lease::Booked> bookings;
     const Topology& topology;
 
-    // With these requests. This, and what is given, outlive it.
+    // With these requests. The Machine and the arguments outlive the view.
     lease::QueueView view(const std::vector<lease::Request>& queue,
                           const lease::Keeping& keeping) const {
       return {queue, rooms, leases, topology, bookings, &keeping};
@@ -80,7 +80,7 @@ class GpuRooms {
   // The same if all other leases had ended, and all programs without one.
   std::vector<lease::GpuRoom> list_with(const std::vector<LeaseId>& only) const;
   std::vector<lease::Occupant> occupants() const;
-  // What swap leases may have of the GPU when nobody else is there.
+  // The memory that swap leases may have of the GPU when nobody else is there.
   Bytes turn_capacity(const GpuEntry& gpu) const;
   std::vector<lease::Booked> booked() const {
     return parts_.booked ? parts_.booked() : std::vector<lease::Booked>();
@@ -89,7 +89,7 @@ class GpuRooms {
  private:
   // Of the leases that count; `others`: and what else uses the GPUs.
   std::vector<lease::GpuRoom> list(const std::function<bool(LeaseId)>& counts, bool others) const;
-  // What slices of other GPUs that use the machine's memory were promised of it.
+  // The part of the machine's memory that is promised to slices of other GPUs that use it.
   Bytes promised_elsewhere(const GpuInfo& gpu) const;
   void add_use(lease::GpuRoom& room) const;
   void add_lease(lease::GpuRoom& room, const LeaseEntry& entry, const LeaseGpu& share) const;

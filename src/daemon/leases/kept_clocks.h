@@ -34,8 +34,8 @@ class KeptClocks {
 
   const lease::Keeping& keeping() const { return keeping_; }
   void set_rules(lease::KeepingRules rules) { keeping_.set_rules(rules); }
-  // What has passed since the last decision counts for requests that plans make wait. Now and then
-  // `store` is called for each of these.
+  // Adds the time since the last decision to the clocks of requests that plans make wait.
+  // Periodically `store` is called for each of these.
   void count(const std::function<void(RequestId)>& store);
   // A decision says this, from now on.
   void set_facts(lease::KeepingFacts facts) { facts_ = std::move(facts); }

@@ -17,7 +17,7 @@ std::optional<ports::StoredContainer> find_new_container(ports::Processes& proce
   if (entry.automatic || entry.containers.size() >= kMostContainers) return std::nullopt;
   const auto container = watch::find_container(processes.cgroups().of(process.pid));
   if (!container || !container->is_unique()) return std::nullopt;
-  // What was read by a number was the process's if it still has that.
+  // The control group that was read by number is that of `process` only if it still has the number.
   const auto info = processes.read_info(process.pid);
   if (!info || info->id() != process) return std::nullopt;
   ports::StoredContainer found{info->uid, container->group};

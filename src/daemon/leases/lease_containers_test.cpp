@@ -131,7 +131,7 @@ TEST_F(LeaseContainersTest, AGroupOfAUsersMakingIsNoContainerOfRootsEngine) {
   EXPECT_EQ(find_roots_container(processes, spawn_in(kGroup))->group, kGroup);
   processes.cgroups().set_made_by_user(kOther);
   EXPECT_FALSE(find_roots_container(processes, spawn_in(kOther)));
-  // What somebody makes in a container of root's engine leads out of it no more.
+  // A group that a user makes inside a container of root's engine still counts as inside it.
   const std::string inner = kGroup + "/libpod-" + std::string(64, 'c');
   processes.cgroups().set_made_by_user(inner);
   EXPECT_EQ(find_roots_container(processes, spawn_in(inner))->group, kGroup);

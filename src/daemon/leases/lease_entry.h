@@ -22,8 +22,8 @@ namespace gpurota::daemon {
 // kBooking: a booking of its GPUs is used.
 enum class EndCause { kFinished, kReleased, kLost, kExpired, kBooking };
 
-// Who does something to a lease or a request, of their own or of somebody else, and why they say
-// they do.
+// The user who does something to a lease or a request, of their own or of somebody else, and the
+// reason that they give.
 struct Author {
   uid_t uid = 0;
   std::string reason{};  // foreign bytes; empty: they did not say
@@ -50,8 +50,8 @@ struct LeaseEntry {
   std::optional<WallTime> unused_since;  // of a booking that nobody has used: its begin
   std::optional<EndCause> cause;         // set while ending
   std::string reason;                    // for people
-  // Who made the change that is being published; of a lease that ends, who ended it. Empty: time,
-  // or a rule of the site.
+  // The user who made the change that is being published; of a lease that ends, the user who ended
+  // it. Empty: time, or a rule of the site.
   std::optional<Author> by;
   TimePoint ask_at{};  // from when its processes are asked to end
   bool asked = false;

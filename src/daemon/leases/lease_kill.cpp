@@ -12,7 +12,7 @@ void ask_to_end(LeaseEntry& entry) {
 
 void kill_leftovers(LeaseProcesses& members, const TrackedProcess* main, Duration late) {
   if (late >= kEngineTakes || !members.kill_all_but_engine()) return members.kill();
-  // That it has just ended is no news.
+  // Ignore an error: the process may have just ended.
   if (late >= kEngineSees && main && main->alive()) (void)main->handle->send_signal(SIGKILL);
 }
 

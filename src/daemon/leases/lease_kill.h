@@ -17,7 +17,8 @@ inline constexpr Duration kEngineSees = std::chrono::seconds(1);
 // After that, everything.
 inline constexpr Duration kEngineTakes = std::chrono::seconds(4);
 
-// Once. What lives when the command has ended, of which the lease is told, was left running.
+// Call once. Counts as left running the processes that live when the command has ended, which the
+// lease's user is told.
 void ask_to_end(LeaseEntry& entry);
 // `late`: for how long they should have been dead. `main` is the first process of the command;
 // null: there is none. Call again until all have ended.

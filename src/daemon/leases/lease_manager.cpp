@@ -19,8 +19,8 @@ namespace {
 constexpr Duration kEndingPace = std::chrono::milliseconds(10);
 constexpr Duration kLongestPace = std::chrono::milliseconds(500);
 constexpr int kPaceShare = 8;  // of the time since something happened
-// What ends by itself with its command (a helper that sees its pipe closed) does so within this
-// time. What lives then was left running.
+// A process that ends by itself with its command (a helper that sees its pipe closed) does so
+// within this time. A process that lives longer was left running.
 constexpr Duration kOwnEnd = std::chrono::milliseconds(30);
 // And at least so many times as long as a look at it took.
 constexpr int kPauses = 10;
@@ -270,7 +270,7 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t number,
   if (!entry.holder) return fail(Code::kInvalid, to_string(id) + " is for no command");
   GPUROTA_ASSIGN_OR_RETURN(const pid_t pid,
                            parts_.processes.child_called(entry.holder->id, number));
-  // Who did not hear the answer of the last daemon asks the next one.
+  // A client that did not get the last daemon's answer asks the next daemon the same.
   if (entry.main && entry.main->pid() == pid) return entry.members.own_cgroup();
   if (entry.main) return fail(Code::kInvalid, to_string(id) + " runs a command already");
   GPUROTA_ASSIGN_OR_RETURN(const ports::ProcessInfo child, parts_.processes.read_info(pid));
@@ -326,7 +326,7 @@ Result<void> LeaseManager::change(Lease changed, std::optional<Author> by) {
   arm_expiry(*entry);
   entry->by = std::move(by);
   publish(*entry, false);
-  // What follows from the change may have ended it.
+  // Consequences of the change may have ended the lease.
   if (LeaseEntry* const still = find_entry(changed.id); still && !still->cause) still->by.reset();
   return {};
 }
@@ -341,7 +341,7 @@ void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason,
                        std::optional<Author> by) {
   const auto it = entries_.find(id);
   if (it == entries_.end()) return;
-  // Who asks again after its end could not be written asks for that.
+  // A second call, after the end could not be stored, tries to store it again.
   if (it->second.cause && !heard_of_end(id)) (void)save_end(id);
   if (it->second.cause) return;
   LeaseEntry& entry = it->second;
@@ -385,7 +385,7 @@ void LeaseManager::watch_endings(LeaseEntry& entry) {
   entry.expiry.reset();
   const LeaseId id = entry.lease.id;
   if (now >= entry.ask_at) ask_to_end(entry);
-  // What a reservation only covers ends with its time, not when its user gives it back.
+  // Processes that a reservation only covers end with its time, not when its user gives it back.
   if (entry.cause == EndCause::kExpired) entry.covered.ask_to_end();
   for (const auto& [pid, command] : entry.commands) commands_.stop(id, pid, "its lease is over");
   for (const LeaseGpu& gpu : entry.lease.gpus) parts_.samples.sample_soon(gpu.uuid);

@@ -36,8 +36,8 @@
 
 namespace gpurota::daemon {
 
-// What LeaseManager asks of the rest of the daemon, and how it makes changes known. Called on the
-// state thread. An empty function: nobody has anything to say.
+// The questions of LeaseManager to the rest of the daemon, and its notifications of changes. Called
+// on the state thread. An empty function: nobody has anything to say.
 struct LeaseHooks {
   // After any change of a lease, and once more with `gone` when it is no more.
   std::function<void(const LeaseEntry& entry, bool gone)> publish{};
@@ -82,8 +82,8 @@ class LeaseManager final {
   tl::expected<const LeaseEntry*, lease::Refusal> make(const AcquireRequest& request,
                                                        std::vector<LeaseGpu> gpus,
                                                        std::optional<RequestId> waited);
-  // What the holder calls `number` must be a child of it, of the lease's user, and not have
-  // executed anything yet. Returns the cgroup, if there is one.
+  // `number`, as the holder sees it, must be a child of the holder, of the lease's user, that has
+  // not executed anything yet. Returns the cgroup, if there is one.
   Result<std::optional<std::string>> start(LeaseId id, pid_t number, bool subreaper);
   // One more command under a reservation; `caller` holds it, and calls it by the number `pid`.
   Result<std::optional<std::string>> start_command(LeaseId id, const CommandStart& start);
@@ -93,19 +93,19 @@ class LeaseManager final {
   // Whether the store knows that it ends; an error if not: who is killed before there is room
   // leaves it to the next daemon.
   Result<void> heard_of_end(LeaseId id) const;
-  // It is like this from now on: limits, note, end, turns, all allowed (lease_update.h).
+  // Replaces the lease's limits, note, end and turns; all were checked by lease_update.h.
   Result<void> change(Lease changed, std::optional<Author> by = std::nullopt);
   // The connection that acquired it closed before start: nobody will start it.
   void abandon(LeaseId id);
 
   // A process of the lease has died: an automatic lease ends with the last one.
   void on_process_death(LeaseId id);
-  // It was believed to belong to the lease, and the container it is in with it. An error if it
+  // Adds a process that was found to belong to the lease, and its container with it. An error if it
   // lives and cannot be held (kLimit).
   Result<void> add_process(LeaseId id, const ports::ProcessId& process);
   // Call after each look at a GPU. Ends what is expired and holds nothing any more, too.
   void check_endings();
-  // This reservation has this process, which its user started elsewhere.
+  // Adds to a reservation a process that its user started elsewhere.
   void cover(LeaseId id, const ports::ProcessId& process);
   // Whether it has a living process or memory on a GPU, as of now.
   bool is_in_use(LeaseId id);

@@ -12,7 +12,7 @@ namespace gpurota::daemon {
 
 class LeaseMembers final : public LeaseRoots {
  public:
-  // They outlive it.
+  // `leases` outlives this.
   explicit LeaseMembers(const LeaseManager& leases) : leases_(leases) {}
 
   std::optional<LeaseId> lease_of_cgroup(const std::string& cgroup) const override;

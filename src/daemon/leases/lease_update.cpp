@@ -101,7 +101,7 @@ Result<void> LeaseUpdates::change_turns(const UpdateRequest& request, Lease& lea
   return {};
 }
 
-// What is booked is promised: nobody, administrators included, gets more at its cost.
+// A booking is a promise: nobody, administrators included, gets more at its cost.
 Result<void> LeaseUpdates::check_bookings(const Lease& before, const Lease& changed) const {
   bool more = before.ends && changed.ends && *changed.ends > *before.ends;
   for (std::size_t i = 0; i < before.gpus.size(); ++i) {

@@ -28,9 +28,9 @@ struct UpdateRequest {
   std::optional<std::string> as_name{};  // of a pod's lease: "namespace/pod/container"
 };
 
-// It has to leave by then for a booking; nothing: it may stay. Its programs are signalled ahead as
-// its owner has asked (end_warnings.h). Called whenever that is known, or changes; a lease that is
-// gone is left out.
+// Sets when a lease has to leave for a booking; nothing: it may stay. Its programs are signalled
+// ahead as its owner has asked (end_warnings.h). Called whenever that is known, or changes; a lease
+// that is gone is left out.
 void set_leaving(LeaseManager& leases, LeaseId id, std::optional<WallTime> when);
 
 class LeaseUpdates {

@@ -89,7 +89,7 @@ struct LeaseWorld {
         .holds_memory = [this](LeaseId id) { return holds_memory && holds_memory(id); }};
   }
 
-  // What a test has follow from a change, and say of a lease.
+  // Hooks of a test: called after a change, or asked about a lease.
   std::function<void(const LeaseEntry&, bool gone)> on_lease;
   std::function<void(const RequestNews&)> on_request;
   std::function<void(const BookingNews&)> on_booking;

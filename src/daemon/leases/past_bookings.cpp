@@ -58,7 +58,7 @@ std::vector<lease::BookedTime> PastBookings::booked_times() const {
   return times;
 }
 
-// What is over for longer than the bounds look back is forgotten with it.
+// Also removes bookings that ended before the time that the bounds consider.
 void PastBookings::save(const ports::StoredPastBooking& booking) {
   ports::HistoryBatch batch;
   batch.bookings.push_back(booking);

@@ -160,7 +160,7 @@ std::vector<lease::Request> Queue::requests(const AcquireRequest* newcomer) cons
     request.owner = parts_.processes.account_of(asked.uid);
     request.waited = std::max(std::chrono::milliseconds(0),
                               std::chrono::floor<std::chrono::milliseconds>(now - since));
-    // What is not enforced is no promise to others.
+    // A time limit that is not enforced is no promise to others.
     const bool enforced = parts_.config.expired_reservation != config::Expired::kKeep;
     if (asked.kind == LeaseKind::kReservation && !enforced) request.lasts.reset();
     if (!asked.lasts) request.unbooked_for = config::unbooked_for(parts_.config.bookings);
@@ -313,7 +313,7 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
   log::info("request waits", {{"request", to_string(*id)}, {"uid", request.uid}});
   settle();
   if (const QueueEntry* waiting = find(*id)) return Place{nullptr, waiting};
-  // It has been served meanwhile, or refused.
+  // The request has been served meanwhile, or refused.
   if (auto place = known(request)) return *place;
   return refuse({Code::kNoGpu, 0, "the request was dropped as soon as it was made"});
 }

@@ -1,11 +1,10 @@
-// Who gets a lease: the one way from a request to a lease, at once or after a wait. State thread
-// only.
+// The queue: the only way from a request to a lease, at once or after a wait. State thread only.
 //
 // A request is checked (allowances.h), placed or queued, and made a lease by LeaseManager, which
-// knows nothing of requests. What happens is decided by lease/request_queue.h; here it is carried
-// out. A request is in the store before its user hears of it, and becomes its lease in one
-// transaction, so that a kill -9 loses no place in the queue and makes no second lease. It ends at
-// once with the process that waits, or its connection. After a restart whoever waited comes back
+// knows nothing of requests. lease/request_queue.h decides; Queue carries the decisions out. A
+// request is in the store before its user hears of it, and becomes its lease in one transaction, so
+// that a kill -9 loses no place in the queue and makes no second lease. A request ends at once with
+// the process that waits, or its connection. After a restart each client that waited comes back
 // with its ticket and finds its place, or the lease that was made meanwhile.
 #pragma once
 
@@ -67,7 +66,7 @@ class Queue final {
     std::function<WallTime()> wall_clock;
     FairShares* shares = nullptr;  // null: the order is that of coming
     std::function<void(const RequestNews& news)> publish{};
-    // What is held for whom may have changed.
+    // Called when a GPU may now be held for another request.
     std::function<void()> on_settled{};
     // Moves a filler out of its GPU, which somebody needs; empty: fillers in the way can only end.
     std::function<void(LeaseId filler, const std::string& why)> move_out{};
@@ -88,7 +87,8 @@ class Queue final {
   };
   // The same user with the same ticket gets what they have already.
   tl::expected<Place, lease::Refusal> enqueue(const AcquireRequest& request);
-  // A lease now or not at all; nobody who waits is passed. It does not wait for fillers either.
+  // A lease now or not at all; nobody who waits is passed. The request does not wait for fillers
+  // either.
   tl::expected<const LeaseEntry*, lease::Refusal> acquire(const AcquireRequest& request);
 
   // For one that asks again by itself. True if fillers are all that is in its way: they are told to
@@ -112,7 +112,7 @@ class Queue final {
   // Whether somebody who waits would start if that lease, or that booking, were not there.
   bool would_serve_without(std::optional<LeaseId> lease, std::optional<RequestId> booking) const;
   const QueueOrder& order() const { return order_; }
-  // What the user would have of it all.
+  // The user's part of all requests in the queue, as a holding.
   lease::Holding held_by(uid_t uid) const;
   // Fillers in the way of somebody: they end, or other GPUs are found for them if that can be.
   void send_away(const std::vector<LeaseId>& evict, const std::vector<LeaseId>& move_out,

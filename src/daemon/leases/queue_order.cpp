@@ -7,7 +7,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// Who uses GPUs meanwhile falls behind so much at the most before that is seen.
+// The order is computed anew so often: the use of GPUs in between changes a user's place only then.
 constexpr Duration kOrderPeriod = std::chrono::minutes(1);
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace gpurota::daemon {
 
 struct QueueEntry;
 
-// What users have had.
+// The shares that users have had.
 class FairShares {
  public:
   virtual ~FairShares() = default;

@@ -48,9 +48,9 @@ Result<std::optional<Found>> unless_gone(Result<Found> found) {
   return tl::unexpected<Error>(std::move(found).error());
 }
 
-// Whoever has this number now. Only for a child of ours that has not been collected, whose number
-// nobody else can have; of what tells us a number again and again (the holder of a lock) it is
-// asked again afterwards.
+// Tracks the process that has this number now. Use it only for a child of ours that has not been
+// collected, whose number no other process can have; or for a number from a source that can be
+// asked repeatedly (the holder of a lock), and ask it again afterwards.
 inline Result<TrackedProcess> track_number(ports::Processes& processes, pid_t pid,
                                            std::function<void()> on_death) {
   GPUROTA_ASSIGN_OR_RETURN(const ports::ProcessInfo info, processes.read_info(pid));

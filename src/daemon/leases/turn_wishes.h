@@ -1,5 +1,5 @@
-// What may be said about a lease's turns and soft limits when it is made and when it is changed:
-// what is checked before LeaseManager and Queue hear of it. Pure; used on the state thread.
+// Checks the settings of a lease's turns and soft limits when it is made and when it is changed,
+// before LeaseManager and Queue get them. Pure; used on the state thread.
 #pragma once
 
 #include "base/result.h"

@@ -1,7 +1,6 @@
-// Which of many things (jobs, fillers) the store has not heard the last of, because it could not be
-// written: the disk was full. They go on as they are, whoever changed them is told so, and they are
-// written when there is room again. Used by Jobs and Fillers, on the state thread. It never touches
-// the store itself.
+// The set of jobs or fillers whose last change could not be stored, because the disk was full. Each
+// continues as it is, the user who changed it is told so, and it is written when there is room
+// again. Used by Jobs and Fillers, on the state thread. Unstored never touches the store itself.
 #pragma once
 
 #include "base/result.h"
@@ -18,7 +17,7 @@ class Unstored {
   // `what`: "job", for the log.
   explicit Unstored(std::string what) : what_(std::move(what)) {}
 
-  // What came of writing, or removing, the one with this id; handed on.
+  // Notes the result of writing, or removing, the one with this id, and returns it.
   Result<void> note(std::uint64_t id, Result<void> written);
   // The same where nobody is there to be told: an error goes to the log.
   void note_or_say(std::uint64_t id, const std::string& name, Result<void> written);

@@ -1,5 +1,5 @@
-// What a user has and asks for, counted from the leases: the input of lease/allowance.h. State
-// thread only; decides nothing.
+// Counts from the leases what a user has and asks for: the input of lease/allowance.h. State thread
+// only; decides nothing.
 #pragma once
 
 #include "daemon/gpus/gpu_table.h"
