@@ -1,5 +1,5 @@
-// What the calls of the control protocol work on; each group of them (*_methods.h) takes what it
-// needs. State thread only.
+// The parts of the daemon that the calls of the control protocol use; each group of calls
+// (*_methods.h) takes those that it needs. State thread only.
 #pragma once
 
 #include "daemon/control/control_server.h"
@@ -27,7 +27,7 @@ class SeriesKeeper;
 class TurnKeeper;
 class WebSessions;
 
-// What the daemon as a whole answers.
+// Questions that only the daemon as a whole can answer.
 class DaemonSelf {
  public:
   virtual ~DaemonSelf() = default;

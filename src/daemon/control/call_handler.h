@@ -1,4 +1,4 @@
-// What the control socket asks for, and what a call comes to. State thread only.
+// The interface that the control socket calls, and the outcome of a call. State thread only.
 #pragma once
 
 #include "daemon/leases/lease_manager.h"
@@ -17,7 +17,7 @@
 
 namespace gpurota::daemon {
 
-// Who calls.
+// The caller of a call.
 struct Caller {
   ports::ProcessId process;  // that connected; it may have ended since
   uid_t uid = 0;             // its effective one, when it connected; with a session its user
@@ -47,7 +47,8 @@ class LongAnswer {
   virtual bool reads_store() const { return true; }
 };
 
-// What a call comes to: the text of a reply or an error, and what the connection is to remember.
+// The outcome of a call: the text of a reply or an error, and the state that the connection is to
+// keep.
 struct Outcome {
   std::string answer;
   std::optional<LeaseId> acquired;  // ends with the connection unless it is started
@@ -68,7 +69,7 @@ struct Outcome {
   bool again_after_sample = false;
 };
 
-// What calls do, and the texts that connections are told.
+// Carries calls out, and makes the texts that connections are told.
 class CallHandler {
  public:
   virtual ~CallHandler() = default;

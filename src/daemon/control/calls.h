@@ -1,5 +1,5 @@
-// What the files of calls (*_methods.cpp) share: how a call is answered, and whom a caller means.
-// State thread only.
+// Shared by the files of calls (*_methods.cpp): how a call is answered, and which user a caller
+// means. State thread only.
 #pragma once
 
 #include "base/result.h"
@@ -41,7 +41,7 @@ inline bool is_user(const std::string& name, uid_t uid, const std::string& asked
   return name == asked || std::to_string(uid) == asked;
 }
 
-// Whose job or filler of this name is meant: the caller's, or `user`'s.
+// The job or filler that is meant: of this name, and the caller's or `user`'s.
 struct Meant {
   const char* what;  // "job"
   std::string name;  // empty: all of theirs

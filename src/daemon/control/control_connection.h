@@ -22,7 +22,7 @@ struct ControlConnection {
   Caller caller;
   ports::EventLoop::SourcePtr source;
   ipc::Framer in{proto::kMaxCallBytes};
-  // What may wait for a reader that is slow: a few full status replies.
+  // The output that may wait for a slow reader: a few full status replies.
   ipc::OutputBuffer out{std::size_t{8} << 20};
   std::optional<LeaseId> acquired;
   std::optional<LeaseId> held;
@@ -30,7 +30,7 @@ struct ControlConnection {
   std::shared_ptr<AnswerStream> stream;
   bool stream_waits = false;  // it has nothing for now
   std::shared_ptr<LongAnswer> long_answer;
-  // What is said when the disk has the changes up to `upto`, oldest first.
+  // Messages to send when the disk has the changes up to `upto`, oldest first.
   struct Unsaid {
     std::uint64_t upto;
     std::string message;

@@ -47,7 +47,7 @@ class ControlMethods final : public CallHandler {
   void on_lease_change(const LeaseEntry& entry, bool gone) { leases_.on_lease_change(entry, gone); }
 
  private:
-  // Who asks is known.
+  // Carries out a call whose caller is known.
   template <class Method>
   Outcome call_as(const Caller& caller, const Method& params);
   // The first group that knows the method; at last this class.

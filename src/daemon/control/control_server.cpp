@@ -28,7 +28,7 @@ bool is_read_only(const proto::Call& call) {
   return std::visit([](const auto& params) { return params.kReadOnly; }, call.params);
 }
 
-// It is as if it were done, until the machine loses its power.
+// The change is in effect, and may be lost only if the machine loses its power.
 std::string not_durable(const Error& why) {
   return proto::error_json(
       proto::wire_error(Error(why).context("this was done, but may not be stored")));
@@ -121,8 +121,8 @@ void ControlServer::on_ready(Connection& connection, unsigned events) {
   if (gone) end_long_answer(connection);
   if (gone && connection.blocked) connection.broken = true;  // nobody is left to read the answers
   if (gone && (connection.queued || connection.postponed || connection.held_back)) {
-    // What it asked before it left is done, in its turn; it would be told of again and again until
-    // then.
+    // Calls that the client sent before it left are carried out, in their turn. Stop watching the
+    // socket, as the hangup would be reported repeatedly until then.
     connection.hung_up = true;
     connection.source.reset();
     return;
@@ -131,7 +131,7 @@ void ControlServer::on_ready(Connection& connection, unsigned events) {
   go_on(connection);
 }
 
-// What has changed may let its next call be served, or end it.
+// After a change of the connection: its next call may now be served, or the connection ends.
 void ControlServer::go_on(Connection& connection) {
   if (connection.broken) return close(connection);
   want_turn(connection);
@@ -231,7 +231,7 @@ void ControlServer::end_long_answer(Connection& connection) {
 }
 
 void ControlServer::do_call(Connection& connection, const proto::Call& call) {
-  // It begins only while the reserve is whole, so that it can be carried out to its end.
+  // A call begins only while the reserve is whole, so that it can be carried out to its end.
   if (!memory_reserve::fill()) {
     if (!call.oneway) answer(connection, proto::error_json(no_memory()));
     return;
@@ -260,7 +260,7 @@ void ControlServer::do_call(Connection& connection, const proto::Call& call) {
     const Error error{Code::kUnavailable, 0, "logs are being read for too many users; try again"};
     return answer(connection, proto::error_json(proto::wire_error(error)));
   }
-  // Who waits may be answered later.
+  // A client that waits may be answered later.
   const std::string& reply = outcome.shared ? *outcome.shared : outcome.answer;
   if (call.oneway || reply.empty()) return;
   if (made(parts_.durability) != before && !is_read_only(call)) {

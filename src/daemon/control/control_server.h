@@ -6,10 +6,10 @@
 // time. A connection that waits for its turn is not read. A Hold call keeps its connection until
 // its lease has ended; calls sent behind it wait. So do those of a client that does not read its
 // answers: nothing more is read from it, and what is kept for it is one answer. While a user's
-// connections together have left too much unread (UserBudgets), none of their calls is served; who
-// then reads nothing for long is hung up on. So is who sends more when what its user has sent and
-// is not served yet is too much already. What is told without being asked for (Hold) is only the
-// newest for a reader that is behind.
+// connections together have left too much unread (UserBudgets), none of their calls is served; a
+// client that then reads nothing for long is disconnected. So is a client that sends more when its
+// user's calls that are not served yet are too many already. Of messages that nobody asked for
+// (Hold) a reader that is behind gets only the newest.
 //
 // A call that is refused because a GPU looks taken may be made again once the GPU has been sampled
 // (Outcome::again_after_sample): meanwhile nothing else on its connection is served.
@@ -107,12 +107,13 @@ class ControlServer final : public Owners, private TurnClient<const ControlConne
   // Sends the next answer of its stream.
   void go_on_streaming(Connection& connection);
   void go_on_answering(Connection& connection);
-  // It is answered, or nobody is left to hear it: its user's next one is made.
+  // The long answer is sent, or its client is gone: the next one of the same user is made.
   void end_long_answer(Connection& connection);
   void close(Connection& connection);
   // To somebody who has not asked just now.
   void tell(Connection& connection, std::string message);
-  // What it was not told as it was behind, once it is not.
+  // Sends a reader that was behind the newest message that it missed, once it is not behind any
+  // more.
   void tell_newest(Connection& connection);
   // After an answer that was not asked for just now: going on waits until nobody is in a call.
   void resume_soon(const Connection& connection);

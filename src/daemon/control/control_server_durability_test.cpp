@@ -69,7 +69,7 @@ class ControlServerDurability : public ::testing::Test, public QuietCalls {
               static_cast<ssize_t>(bytes.size()));
     loop_.run_until_idle();
   }
-  // What is there, a line for each answer.
+  // The output that has come, a line for each answer.
   static std::string heard(const Fd& fd) {
     char buffer[4096];
     const ssize_t got = ::recv(fd.get(), buffer, sizeof buffer, MSG_DONTWAIT);
@@ -147,7 +147,8 @@ TEST_F(ControlServerDurability, WhatSomebodyAskedBeforeTheyLeftIsDoneThen) {
   EXPECT_LT(loop_.watched_fds(), watched);
 }
 
-// What it sends meanwhile is not read, so that it is neither kept nor too much.
+// Calls that the client sends meanwhile are not read, so they are neither kept nor count as too
+// many.
 TEST_F(ControlServerDurability, OneThatSendsManyCallsBehindAChangeIsNotHungUpOn) {
   const Fd client = connect();
   std::string many = kRelease;

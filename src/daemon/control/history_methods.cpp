@@ -22,7 +22,7 @@ namespace {
 // So many in one answer: some ten kilobytes.
 constexpr std::size_t kBatch = 100;
 constexpr std::size_t kBytesInAPiece = std::size_t{32} << 10;
-// What a caller without `more` gets.
+// The most that a caller without `more` gets.
 constexpr std::size_t kMostAtOnce = 1000;
 constexpr std::size_t kMostRows = 2000;
 // Of usage, that are read at once.
@@ -46,7 +46,8 @@ class EventStream final : public AnswerStream {
   std::optional<std::string> next() override {
     if (over_) return std::nullopt;
     const bool follows = call_.follow.value_or(false);
-    // Who follows will ask again with the number of the last one, perhaps the next daemon.
+    // A client that follows will ask again with the number of the last event, and may ask the next
+    // daemon: it gets only stored events.
     const EventCursor::Batch batch = cursor_.next(
         kBatch,
         [this](const ports::StoredEvent& event) {
@@ -185,7 +186,7 @@ class ReportAnswer final : public LongAnswer {
 
  private:
   std::optional<std::string> read() {
-    // What goes on is part of the answer.
+    // Usage that has not ended is part of the answer.
     if (!reader_.has_begun()) recorder_.store_usage();
     auto rows = reader_.next(kRowsInAPiece);
     if (!rows) return proto::error_json(proto::wire_error(rows.error()));

@@ -197,7 +197,7 @@ Result<AcquireRequest> LeaseMethods::request_of(const Caller& caller,
   if (wanted.take_over.value_or(false)) request.placement.take_over = caller.uid;
   GPUROTA_TRY(read_kind(wanted, request));
   GPUROTA_TRY(read_warning(wanted, request));
-  // Whose run it is the kernel knows: nobody can say so.
+  // The kernel tells whether a job's run asks; no caller can claim that.
   const JobEntry* const job = request.kind == LeaseKind::kRun && parts_.jobs
                                   ? parts_.jobs->job_of(caller.process)
                                   : nullptr;

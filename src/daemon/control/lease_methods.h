@@ -23,7 +23,7 @@ class LeaseMethods final {
   // As CallHandler's.
   std::string describe(const Caller& caller, const LeaseEntry& entry, bool gone) const;
   std::string notice(const Caller& caller, LeaseId lease, const std::string& message) const;
-  // Whoever asks after one that is gone from now on hears how it ended.
+  // Notes the end of a lease that is gone, for clients that ask about it later.
   void on_lease_change(const LeaseEntry& entry, bool gone);
 
   // kNotFound if there is no such lease, kDenied if it is somebody else's.
@@ -36,11 +36,11 @@ class LeaseMethods final {
   // lease is not a pod's, or these are no names of Kubernetes.
   Result<std::string> name_for_pod(const Caller& caller, const LeaseEntry& entry,
                                    const proto::Pod& pod) const;
-  // What a refusal comes to, which the job is told whose run asked.
+  // The outcome of a refusal. If the run of a job asked, the job is told.
   Outcome refused_to(const Caller& caller, Outcome outcome, const std::string& why);
 
  private:
-  // What holders are told of their lease.
+  // The message to the holder of a lease.
   proto::Hold::Reply last_word(const Caller& caller, const LeaseEntry& entry, bool gone) const;
   Result<std::vector<LeaseId>> chosen_leases(const Caller& caller,
                                              const proto::Release& call) const;

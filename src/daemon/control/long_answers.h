@@ -19,8 +19,8 @@ class LongAnswers {
   void begin(ControlConnection& connection, std::shared_ptr<LongAnswer> work);
   // Whether the connection's, which has one, is the one that is being made.
   bool is_first(const ControlConnection& connection) const;
-  // It is made, or nobody is left to hear it. Whose is the first now, if that has changed; does
-  // nothing if it has none.
+  // The connection's long answer is made, or its client is gone. Returns the connection that is
+  // first now, if that has changed; does nothing if the connection has no long answer.
   const ControlConnection* end(ControlConnection& connection);
 
  private:

@@ -1,5 +1,5 @@
-// What a call comes to for which there is not enough memory: an error, where it has changed
-// nothing. Those that change something begin only with a whole reserve (base/memory_reserve.h). For
+// The outcome of a call for which there is not enough memory: an error, for a call that changes
+// nothing. Calls that change something begin only with a whole reserve (base/memory_reserve.h). For
 // control_server.cpp.
 #pragma once
 

@@ -11,7 +11,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// What channels have said and nobody has read. They may say it when the stream has gone.
+// Results of channels that are not read yet. A result may come when the stream has gone.
 struct TestAnswers {
   std::deque<proto::TestNotice::Reply> said;
   std::size_t open = 0;  // channels that have not ended
@@ -73,7 +73,7 @@ Outcome NoticeMethods::on(const Caller& caller, const proto::TestNotice& call) {
   Outcome outcome = replied<proto::TestNotice>(
       {.channel = "none",
        .detail = "nothing is sent: a test has several answers, call it with `more`"});
-  // It is sent when the first of them is asked for.
+  // The notice is sent when the first answer is asked for.
   outcome.stream =
       std::make_shared<TestStream>(*parts_.notifier, parts_.wake_streams, std::move(notice));
   return outcome;

@@ -1,5 +1,5 @@
-// What one user may see of another, in every view that the control socket has: status, ps, events,
-// report, refusals. A new view that shows a secret fails here as soon as it is asked.
+// Tests of what one user may see of another, in every view that the control socket has: status, ps,
+// events, report, refusals. A new view that shows a secret fails here as soon as it is asked.
 #include "base/log.h"
 #include "daemon/control/control_methods.h"
 #include "daemon/gpus/fake_world_test.h"

@@ -1,5 +1,5 @@
-// What the calls about jobs and those about fillers share: how a program is told and shown. State
-// thread only.
+// Shared by the calls about jobs and those about fillers: how a program is described and shown.
+// State thread only.
 #pragma once
 
 #include "base/result.h"
@@ -21,7 +21,8 @@ namespace gpurota::daemon {
 Result<jobs::Output> output_of(const std::optional<std::string>& word);
 Result<jobs::RestartPolicy> restart_of(const std::string& word);
 
-// Whose jobs or fillers (`what`) of this name, or all, a call is about. Defined there too.
+// The jobs or fillers (`what`) that a call is about: of this name, or all of a user. Defined there
+// too.
 Meant meant_by(const CallContext& parts, const Caller& caller, const char* what,
                const std::optional<std::string>& name, const std::optional<std::string>& user);
 

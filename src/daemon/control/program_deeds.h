@@ -1,5 +1,5 @@
-// What somebody else than its owner does to a job or a filler: the words for it, the event, and the
-// notice to the owner. State thread only.
+// Reports an act on a job or a filler by somebody else than its owner: the words for it, the event,
+// and the notice to the owner. State thread only.
 #pragma once
 
 #include "core/notice_kind.h"
@@ -22,8 +22,8 @@ class ProgramDeed {
 
   // "by root (administrator): \"new fan\""; empty: its owner does it.
   std::string by() const;
-  // It is done: "stopped", "changed the restart policy of". Of what owners do themselves nobody is
-  // told.
+  // Reports the act that was done: "stopped", "changed the restart policy of". Acts of owners
+  // themselves are not reported.
   void tell(const std::string& did, NoticeKind kind) const;
 
  private:

@@ -137,7 +137,7 @@ Outcome QueueMethods::place(const Caller& caller, const AcquireRequest& request)
     outcome.answer = refusal_json(refusal);
     return leases_.refused_to(caller, std::move(outcome), refusal.error.message);
   }
-  // Who waits for fillers only is told when they have gone.
+  // A client that waits only for fillers is told when they have gone.
   if (!request.at_once) outcome.answer = waits(caller, *place->entry);
   outcome.waits = place->entry->id;
   return outcome;

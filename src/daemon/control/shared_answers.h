@@ -1,8 +1,8 @@
 // Answers that are the same for many callers, kept as text until something that they show changes.
 //
-// Who changes what a view shows says so (changed()); a page that asks every second, and a thousand
-// of them, then cost one making. Kept per class of viewers, since privacy decides what each class
-// sees. State thread only.
+// Code that changes what a view shows calls changed(); a page that asks every second, and a
+// thousand of them, then cost one making. Kept per class of viewers, since privacy decides what
+// each class sees. State thread only.
 #pragma once
 
 #include <cstddef>

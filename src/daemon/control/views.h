@@ -1,7 +1,7 @@
-// What the daemon tells about its leases, GPUs and processes, to whom. State thread only.
+// The daemon's views of leases, GPUs and processes, for each viewer. State thread only.
 //
-// The one place where privacy is decided: what belongs to the owner is left out for others, in
-// every view alike.
+// The one place where privacy is decided: facts that belong to the owner are left out for others,
+// in every view alike.
 #pragma once
 
 #include "config/config.h"
@@ -57,11 +57,12 @@ class Views {
     return viewer == owner || is_administrator(viewer) ||
            parts_.config.privacy == config::Privacy::kOpen;
   }
-  // Whose views this viewer's are like: everything (nothing here), or what that user may see.
+  // The user whose views this viewer gets; nothing: the viewer sees everything.
   std::optional<uid_t> like(uid_t viewer) const {
     return sees_all(viewer, std::nullopt) ? std::nullopt : std::optional(viewer);
   }
-  // What somebody was refused is for them and administrators: a counter of theirs.
+  // Refusals of a user are shown only to that user and administrators, as they count what the user
+  // did.
   bool may_know_of(const ports::StoredEvent& stored, uid_t viewer) const;
   proto::Event event(const ports::StoredEvent& stored, uid_t viewer) const;
   proto::Lease lease(const LeaseEntry& entry, uid_t viewer) const;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kNoSessions = "this daemon signs nobody in";
 
-// What a stream says when the account database has answered, which may be after the stream has
+// The message of a stream when the account database has answered, which may be after the stream has
 // gone.
 struct Answered {
   std::optional<std::string> text;
@@ -134,7 +134,7 @@ class Vouched final : public LateAnswer {
   Answer answer_;
 };
 
-// What is printed on terminals, and opened by browsers.
+// A URL that is safe to print on terminals and to open in browsers.
 bool is_page_url(std::string_view url) {
   const bool web = url.starts_with("http://") || url.starts_with("https://");
   return web && url.ends_with('/') &&
