@@ -1,4 +1,5 @@
-// Who did what: JSON lines, append-only, mode 0600, a file for each user. State thread only.
+// The audit log of users' actions: JSON lines, append-only, mode 0600, a file for each user. State
+// thread only.
 //
 //   STATE_DIR/audit/1000.jsonl      and 1000.jsonl.1, what was before
 //   STATE_DIR/audit/daemon.jsonl    what gpurotad did of itself

@@ -1,4 +1,4 @@
-// What happens to bookings, as events. State thread only.
+// Events of bookings. State thread only.
 #pragma once
 
 #include "daemon/gpus/gpu_table.h"

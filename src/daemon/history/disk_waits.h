@@ -1,10 +1,10 @@
 // When the store waits for the disk, and what is done meanwhile: on the state thread, which never
 // waits itself.
 //
-// A worker waits until the disk has what was changed. What is changed while it waits is in its next
-// wait, so that any number of changes cost one (group commit). Each minute the store is settled,
-// which takes several waits during which nobody else may use it: then it is the worker's (is_open()
-// is false), and what changes is kept in memory, in order, and written afterwards.
+// A worker waits until the disk has what was changed. A change while it waits is in its next wait,
+// so that any number of changes cost one (group commit). Each minute the store is settled, which
+// takes several waits during which nobody else may use it: then it is the worker's (is_open() is
+// false), and what changes is kept in memory, in order, and written afterwards.
 #pragma once
 
 #include "ports/durability.h"

@@ -42,10 +42,10 @@ class EventLog {
   std::map<Owner, std::deque<std::uint64_t>> by_owner_;
 };
 
-// Where a reader is. It takes batches as fast as it can; the log does not wait for it.
+// Where a reader is. The reader takes batches as fast as it can; the log does not wait for it.
 class EventCursor {
  public:
-  // Begins with the oldest event. What is forgotten later than now counts as missed.
+  // Begins with the oldest event. Events that are forgotten later than now count as missed.
   explicit EventCursor(const EventLog& log) : log_(log), from_(log.last_id()) {}
   // Goes on behind this one; what has been forgotten since counts as missed. A number that was
   // never given (the store is a new one): begins with the oldest.

@@ -1,8 +1,8 @@
 // Events that are told to nobody and in no store yet, kept where a kill -9 of the daemon does not
 // take them: a file in the state directory, appended to and not waited for. The store has each of
 // them within a tenth of a second, and then the file is emptied; so it costs a system call where a
-// transaction of its own would cost a write to the disk. Of the recorder; state thread only. What a
-// power cut takes is lost, as ever.
+// transaction of its own would cost a write to the disk. Of the recorder; state thread only. Events
+// that a power cut takes are lost, as they always are.
 #pragma once
 
 #include "base/fd.h"
@@ -18,7 +18,8 @@ namespace gpurota::daemon {
 // Strings with their lengths, a line for each event, in the order of the fields; foreign bytes as
 // they are.
 std::string encode_event(const ports::StoredEvent& event);
-// As many as are whole: the last one may have been cut. What is left of `text` is not.
+// Decodes the events that are whole: the last one may have been cut. The rest that is not whole is
+// left in `text`.
 std::vector<ports::StoredEvent> decode_events(std::string_view& text);
 
 class EventSpill {
@@ -29,7 +30,8 @@ class EventSpill {
   // Makes the file (0600) if there is none.
   static Result<EventSpill> open(const std::string& path);
 
-  // What the last daemon left. Part of an event, which would hide what comes after it, is cut off.
+  // The events that the last daemon left. Part of an event, which would hide what comes after it,
+  // is cut off.
   Result<std::vector<ports::StoredEvent>> read();
   // Failure is not told: the event is on its way to the store.
   void add(const ports::StoredEvent& event);

@@ -1,4 +1,4 @@
-// What a kill -9 of the daemon leaves of the events that it had not stored.
+// Tests that events not yet stored outlive a kill -9 of the daemon.
 #include "daemon/history/event_spill.h"
 
 #include "daemon/gpus/fake_world_test.h"

@@ -57,7 +57,7 @@ void FairUse::read_piece() {
     return schedule(kReadRetry);
   }
   for (const ports::StoredUsage& row : *rows) {
-    // What ends from then on is counted when it does.
+    // Usage that ends later is counted at its end.
     if (!open_.contains(row.lease) && row.until <= began_) add(row);
   }
   if (!rows->empty()) return schedule(kReadPause);

@@ -1,5 +1,5 @@
-// What users have had of late, as the order of the queue counts it (docs/design/fair-share.md).
-// State thread only.
+// Recent use of each user, as the order of the queue counts it (docs/design/fair-share.md). State
+// thread only.
 //
 // Nothing is stored for it: it is added up from the usage that the history keeps anyway, once, a
 // piece at a time, and continued with what leases use from then on. Until that is done the queue is
@@ -41,7 +41,7 @@ class FairUse final : public FairShares {
   void on_lease_change(const LeaseEntry& entry, bool gone);
 
  private:
-  // What the sums depend on.
+  // The settings that the sums depend on.
   struct Basis {
     std::chrono::seconds half_life{};
     bool fillers = false;

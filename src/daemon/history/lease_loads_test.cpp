@@ -39,7 +39,7 @@ TEST_F(LeaseLoadsTest, TheOnlyOneWithProcessesHasTheWholeLoad) {
 TEST_F(LeaseLoadsTest, OfSeveralTheLoadIsDividedAsThatOfTheirProcesses) {
   gpu.figures.processes = {{10, 60}, {20, 20}};
   EXPECT_EQ(loads({{10, {1}}, {20, {2}}}), (Loads{{{{1}, 60}, {{2}, 20}}}));
-  // What belongs to nobody takes its part, too.
+  // A process without a lease takes its part of the load, too.
   EXPECT_EQ(loads({{20, {2}}}), (Loads{{{{1}, 0}, {{2}, 20}}}));
 }
 

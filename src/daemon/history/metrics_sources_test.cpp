@@ -1,4 +1,4 @@
-// What the daemon counts for metrics alone.
+// Tests of counters that only metrics have.
 #include "daemon/history/recovered_memory.h"
 #include "daemon/history/wait_times.h"
 

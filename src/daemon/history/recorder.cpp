@@ -14,7 +14,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// What is in the store is as of now.
+// Usage in the store that is younger than this counts as up to date.
 constexpr Duration kFresh = std::chrono::milliseconds(500);
 
 // Events are in the store so soon after, and then told to those who follow them.
@@ -33,7 +33,7 @@ AuditRecord audit_of(const Lease& lease, std::string_view operation) {
   return record;
 }
 
-// What has changed about its turns, if anything has.
+// Describes changes of a lease's turns; empty: there are none.
 std::string turns_text(const Lease& lease, const Lease& before) {
   std::string text;
   if (lease.priority != before.priority) text += fmt::format(", priority {}", lease.priority);
@@ -203,7 +203,8 @@ void Recorder::on_lease_change(const LeaseEntry& entry, bool gone) {
   const std::string share = describe_share(lease, parts_.gpus);
   if (made) {
     tell(entry, EventType::kLeaseMade, "made: " + share);
-    // Whoever asked may have waited, or be a policy: the call says less.
+    // The audit record is the lease's own: the call says less, as its client may have waited, or a
+    // policy may have made the lease.
     AuditRecord record = audit_of(lease, "lease_made");
     if (entry.holder) record.pid = entry.holder->pid();
     audit(record);
@@ -355,7 +356,7 @@ void Recorder::on_too_many_processes(LeaseId lease, uid_t uid, pid_t pid, const 
   record(std::move(*event));
 }
 
-// What was refused again and again, in one line each.
+// Records repeated refusals, in one line each.
 void Recorder::tell_denials() {
   const TimePoint time = parts_.loop.now();
   for (const bool grant : {false, true}) {
@@ -430,8 +431,8 @@ void Recorder::write(bool all_usage) {
   }
 }
 
-// What cannot be stored is tried again with what comes; a follower does not wait for that. The
-// usage of what goes on is counted on, and written with it.
+// Events that cannot be stored are tried again with the next ones; a client that follows does not
+// wait for that. Usage that has not ended continues to be counted, and is written with them.
 void Recorder::write_batch() {
   // Later, when the store is open: what is in the spill meanwhile is not in the store.
   if (!closing_ && parts_.durability && !parts_.durability->is_open()) return;

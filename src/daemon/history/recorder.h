@@ -1,5 +1,4 @@
-// What happens is remembered here: as events, in the audit log, and as who used how much. State
-// thread only.
+// Records what happens: as events, in the audit log, and as usage of each user. State thread only.
 //
 // Events and usage are written to the store in batches, soon after, and until then events are in a
 // file (event_spill.h); the audit log at once. A failure to write is logged once and never stops
@@ -62,9 +61,9 @@ class Recorder final {
 
   // Takes up what the last daemon left. After the leases have been restored.
   Result<void> start(const std::map<LeaseId, LeaseEntry>& leases);
-  // What is not written yet. The destructor does it too.
+  // Writes everything that is not written yet. The destructor does so too.
   void flush();
-  // There may be room again: what could not be written is.
+  // There may be room on the disk again: writes what could not be written before.
   void store_again();
   void on_durability(const ports::Durability::News& news);
 
@@ -84,7 +83,7 @@ class Recorder final {
   void audit(const AuditRecord& record);
 
   void on_lease_change(const LeaseEntry& entry, bool gone);
-  // What part of them each lease has is known now.
+  // The GPUs are known now, and so is the part of them that each lease has.
   void on_gpus_found(const std::map<LeaseId, LeaseEntry>& leases);
   void on_request(const QueueEntry& entry);  // it waits; told once
   void on_request_granted(const QueueEntry& entry, const LeaseEntry& lease);
@@ -102,8 +101,8 @@ class Recorder final {
   void on_refusal(LeaseId lease, uid_t uid, pid_t pid, const GpuUuid& gpu, Bytes asked);
   // A process was refused; `why` says of what there are too many.
   void on_too_many_processes(LeaseId lease, uid_t uid, pid_t pid, const std::string& why);
-  // What the leases with use on this GPU used at the last look; the others used nothing. `loads`:
-  // how busy they keep it (lease_loads.h).
+  // The use of leases on this GPU in the last sample; leases that are not named used nothing.
+  // `loads`: how busy they keep it (lease_loads.h).
   void on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used,
               const std::optional<std::map<LeaseId, int>>& loads = std::nullopt);
 
@@ -111,7 +110,7 @@ class Recorder final {
   // Events since the daemon started, forgotten ones included.
   const std::map<proto::EventType, std::uint64_t>& counts() const { return counts_; }
   proto::Waits waits() const { return waits_.get(); }
-  // What goes on is in the store, as of now or a moment ago; before usage is read.
+  // Stores usage that has not ended, as of now or a moment ago; call it before usage is read.
   void store_usage();
   UsageReader read_usage() { return {parts_.history, readers_}; }
   // Of the leases there are, up to now.
@@ -124,7 +123,7 @@ class Recorder final {
   // Audits that a lease gets no more, if that is news, and begins its event.
   std::optional<Event> deny(LeaseId lease, uid_t uid, pid_t pid, const char* operation,
                             std::optional<Bytes> asked);
-  // What was last said of a lease.
+  // The state of a lease that was recorded last.
   struct Told {
     bool started = false;
     bool ending = false;
@@ -132,7 +131,7 @@ class Recorder final {
   };
 
   void keep(ports::StoredEvent event);
-  // What the last daemon could not store any more.
+  // Stores the events that the last daemon could not store.
   void take_up_spill();
   Result<void> resume_usage(const std::map<LeaseId, LeaseEntry>& leases);
   void schedule(Duration delay);

@@ -1,4 +1,5 @@
-// What an event says of a call that was refused: in words, not by the names of the protocol. Pure.
+// The text of an event about a call that was refused: in words, not by the names of the protocol.
+// Pure.
 #pragma once
 
 #include <cstdint>

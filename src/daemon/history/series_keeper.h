@@ -1,9 +1,9 @@
-// Figures of GPUs and leases over time: samples what the last looks have shown each second, and
-// brings it to the disk. State thread only; the disk is a worker's.
+// Figures of GPUs and leases over time: records each second the figures of the last samples, and
+// brings them to the disk. State thread only; the disk is a worker's.
 //
 // Every 10 s at most what is new is stored in one transaction, so a kill -9 takes no more than
-// that. What cannot be stored stays in memory and is tried again; it is logged once, and nothing
-// else fails by it.
+// that. Figures that cannot be stored stay in memory and are tried again; the failure is logged
+// once, and nothing else fails because of it.
 #pragma once
 
 #include "daemon/gpus/gpu_table.h"
@@ -22,7 +22,7 @@
 
 namespace gpurota::daemon {
 
-// What turns know of a lease now.
+// The present figures of a lease's turns.
 struct TurnFigures {
   bool holds = false;  // it has the turn
   bool waits = false;  // for it

@@ -81,7 +81,7 @@ class SeriesKeeperTest : public FakeWorldTest {
     settle();
     return keeper;
   }
-  // What the worker has been given is done.
+  // Waits until the worker has done its jobs.
   void settle() {
     (void)loop.run_until([] { return false; }, 20ms);
   }

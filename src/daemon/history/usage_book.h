@@ -1,4 +1,4 @@
-// Who has how much of which GPU, added up while it goes on. Pure bookkeeping, state thread.
+// Adds up each lease's use of each GPU while it goes on. Pure bookkeeping, state thread.
 //
 // The GPU's part that a lease holds, times how long (a slice counts as its part of the memory), and
 // the memory that its processes really used, times how long; and, where it is known how busy they
@@ -30,7 +30,8 @@ class UsageBook {
   // counted.
   void update(const Lease& lease, const std::string& group, const std::vector<GpuInfo>& gpus,
               Now now);
-  // What a restart found: goes on from where it was counted to, the time without a daemon included.
+  // Continues usage that was found at a restart from where it was counted to, the time without a
+  // daemon included.
   void resume(const ports::StoredUsage& usage, const Lease& lease, const std::vector<GpuInfo>& gpus,
               Now now);
   // From here on the lease uses so much.

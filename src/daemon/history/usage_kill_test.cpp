@@ -1,4 +1,4 @@
-// What a kill -9 of the daemon, or a full disk, takes of who used how much.
+// Tests how much usage is lost by a kill -9 of the daemon, or by a full disk.
 #include "daemon/gpus/fake_world_test.h"
 #include "daemon/history/recorder.h"
 #include "testing/fake_history.h"

@@ -37,8 +37,8 @@ class UsageSums {
   UsageSums(Asked asked, std::function<bool(uid_t)> hides)
       : asked_(asked), hides_(std::move(hides)) {}
 
-  // All rows of some leases, behind those of the leases before. What reaches into the time is
-  // counted by the part that does.
+  // Adds all rows of some leases, behind those of the leases before. A row that is only partly in
+  // the time counts with that part.
   void add(const std::vector<ports::StoredUsage>& rows);
   const std::map<Key, Sum>& sums() const { return sums_; }
   // One of them, which is then no more; nothing: there are none.

@@ -32,7 +32,7 @@ class UsageTidier {
 
   // A row of this user that will not change any more is in the store.
   void on_row(uid_t uid);
-  // What ended before is to be forgotten.
+  // Usage that ended before is to be removed.
   void forget(WallTime before);
   bool is_idle() const { return !forget_ && waiting_.empty(); }
 
