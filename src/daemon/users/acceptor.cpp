@@ -24,7 +24,7 @@ Result<void> Acceptor::listen(const std::string& path, const ipc::ListenOptions&
 void Acceptor::close() {
   listening_.reset();
   listener_.reset();
-  // They try again, as those do who wait in the kernel.
+  // Clients that wait here try again, as do those that wait in the kernel.
   for (const auto& [key, waiting] : waiting_) turns_.remove(waiting.user, key);
   waiting_.clear();
 }
@@ -66,7 +66,7 @@ void Acceptor::on_connection() {
   turns_.turns().went_first(*user, begun, loop_.now());
 }
 
-// What waits counts as a connection of its user's.
+// A connection that waits counts against its user's number.
 void Acceptor::put_off(Fd fd, uid_t user) {
   const auto own = std::count_if(waiting_.begin(), waiting_.end(),
                                  [user](const auto& each) { return each.second.user == user; });

@@ -37,8 +37,8 @@ class Acceptor final : private TurnClient<std::uint64_t> {
       : loop_(loop), rules_(std::move(rules)), turns_(loop, *this) {}
 
   Result<void> listen(const std::string& path, const ipc::ListenOptions& options);
-  // Who comes from now on waits for the next daemon where systemd listens for it, and finds nobody
-  // elsewhere.
+  // A client that connects from now on waits for the next daemon where systemd listens for it, and
+  // is refused elsewhere.
   void close();
 
  private:

@@ -1,9 +1,9 @@
-// Who of those that wait is served next, so that no user has more of the state thread's time than
-// another who wants it: the user who has had least of it, and of one user's what waits longest.
-// Fair queueing by measured time. Pure; state thread only.
+// Chooses the request that is served next, so that no user has more of the state thread's time than
+// another who wants it: the user who has had least of it, and of one user's requests the one that
+// waits longest. Fair queueing by measured time. Pure; state thread only.
 //
-// Who comes, or comes back, starts beside the least served of those that wait: pauses save nothing
-// up.
+// A user who comes, or comes back, starts beside the least served of those that wait: a pause saves
+// no time up.
 #pragma once
 
 #include "core/time.h"
@@ -33,7 +33,7 @@ class FairTurns {
     waits.keys.push_back(key);
   }
 
-  // It waits no more, if it did.
+  // `key` waits no more, if it did.
   void remove(uid_t user, Key key) {
     const auto found = users_.find(user);
     if (found != users_.end()) std::erase(found->second.keys, key);
@@ -56,10 +56,10 @@ class FairTurns {
     return turn;
   }
 
-  // What the turn just taken took.
+  // Charges the time of the turn just taken.
   void charge(uid_t user, Duration took) {
     users_[user].served += took;
-    // Who has had no more than the least served has nothing to remember.
+    // A user who has had no more than the least served need not be kept.
     if (users_.size() > kMostIdle) {
       std::erase_if(users_, [this](const auto& entry) {
         return entry.second.keys.empty() && entry.second.served <= floor_;

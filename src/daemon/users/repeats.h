@@ -1,6 +1,6 @@
-// What repeats itself, told in short: the first ones of a kind as they come, the others as a number
-// when their time is up. Pure bookkeeping; one thread at a time. Bounded for each user, so that
-// nobody's flood costs others or memory.
+// Limits repeated messages: the first ones of a kind are passed as they come, the others are
+// counted, and the number is reported when their window is over. Pure bookkeeping; one thread at a
+// time. Bounded for each user, so that nobody's flood costs others or memory.
 #pragma once
 
 #include "base/ids.h"
@@ -37,7 +37,7 @@ class Repeats {
 
   // True: tell it. False: `most` of its kind have been told in this window, and it is counted.
   bool is_told(Key key, TimePoint now, std::uint64_t most = 1);
-  // What was counted in windows that are over.
+  // The numbers of windows that are over.
   std::vector<Repeated> due(TimePoint now);
   // When the next window is over; nothing: there is none.
   std::optional<TimePoint> next_due() const;

@@ -33,7 +33,7 @@ class TurnClient {
  public:
   virtual ~TurnClient() = default;
   virtual void serve(const Key& key) = 0;
-  // What it took is charged: it may wait again, or be gone.
+  // The time of the turn is charged: `key` may wait again, or be gone.
   virtual void after_turn(const Key&) {}
 };
 

@@ -1,10 +1,11 @@
-// What each user may use up of what the daemon has for everybody, over all leases, connections and
-// protocols: the one home of these limits. State thread only; decides, and does nothing else.
+// Budgets: how much each user may use of the daemon's shared resources, over all leases,
+// connections and protocols; the one home of these limits. State thread only; decides, and does
+// nothing else.
 //
-// Whoever uses something up for a user holds a `Held` for as long. Descriptors have no number in
+// Code that uses a resource for a user holds a `Held` for as long. Descriptors have no number in
 // the configuration: nobody gets more than are left, so that one user alone has half of them at the
-// most, and whoever has few always gets one. Of what is left, a part is for those who hold leases,
-// and the last for root and the daemon itself.
+// most, and a user who has few always gets one. Of what is left, a part is for those who hold
+// leases, and the last for root and the daemon itself.
 #pragma once
 
 #include "base/result.h"
@@ -47,7 +48,7 @@ class UserBudgets {
   using Used = std::map<std::pair<Budget, uid_t>, std::uint64_t>;
 
  public:
-  // Counts against a user until it goes. It may outlive the budgets.
+  // Counts against a user until it is destroyed. A Held may outlive the budgets.
   class Held {
    public:
     Held() = default;
@@ -72,18 +73,18 @@ class UserBudgets {
   // The same for what cannot be refused, as it is there already.
   Held charge(uid_t user, Budget budget, std::uint64_t amount = 1);
 
-  // One more lease, or request for one. It counts for an hour, after which a budget that was used
+  // One more lease, or request for one. Each counts for an hour, after which a budget that was used
   // up is whole again; evenly, so that there are some soon. kLimit as take(). Root and the daemon's
   // own user make as many as they like.
   Result<void> spend_lease(uid_t user);
 
   std::uint64_t used(uid_t user, Budget budget) const;
-  // What the user could have in all, as things are.
+  // The most that the user could have in all at present.
   std::uint64_t most(uid_t user, Budget budget) const;
   bool is_used_up(uid_t user, Budget budget) const {
     return used(user, budget) >= most(user, budget);
   }
-  // Who has most of it; nothing: nobody has any.
+  // The user who has most of it; nothing: nobody has any.
   std::optional<uid_t> first(Budget budget) const;
 
  private:

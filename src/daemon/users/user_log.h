@@ -1,6 +1,6 @@
-// What users can make the daemon log, kept short: of one user's lines of a kind the first twenty in
-// ten seconds are written, the others counted and told as a number. Filters log::write for as long
-// as it lives; there is one at a time. The filter runs on whatever thread logs.
+// Limits the lines that users can make the daemon log: of one user's lines of a kind the first
+// twenty in ten seconds are written, the others counted and told as a number. Filters log::write
+// for as long as it lives; there is one at a time. The filter runs on whatever thread logs.
 #pragma once
 
 #include "base/log.h"

@@ -28,7 +28,7 @@ class UserTurns {
     if (window.is_over(now)) window = {now, now, 0};
     return now >= window.rests_until && ++window.count <= kAtOnce;
   }
-  // What went first took from `begun` to `done`.
+  // The request that went first took from `begun` to `done`.
   void went_first(uid_t user, TimePoint begun, TimePoint done) {
     const Duration took = done - begun;
     if (took > kWindow / kAtOnce) windows_[user].rests_until = done + kRest * took;

@@ -11,8 +11,8 @@ constexpr uid_t kMallory = 1000, kAlice = 1001;
 
 class UserTurnsTest : public ::testing::Test {
  protected:
-  // What is ready comes up in the order of its numbers, as in a round of the loop: those of `user`
-  // from `from` on.
+  // Requests of `user` from `from` on come in the order of their numbers, as in a round of the
+  // loop.
   void come(uid_t user, int from, int count) {
     for (int key = from; key < from + count; ++key) {
       if (turns.goes_first(user, now)) {

@@ -1,9 +1,9 @@
-// Who the users are: whose groups they are in, who administers, which limits hold for whom. State
-// thread only; what may block (a name service) is done by a worker, never here.
+// The users: their groups, who administers, which limits apply to whom. State thread only; calls
+// that may block (a name service) are made by a worker, never here.
 //
 // The groups of a user are those of the account database, read when they first connect and again
 // when that is old. Until the first answer is there, the groups that the kernel told of the
-// connection stand in for them. Bounded: who has not come for longest is forgotten.
+// connection stand in for them. Bounded: the user who has not come for longest is forgotten.
 #pragma once
 
 #include "access/device_rights.h"
@@ -71,8 +71,8 @@ class Users final : public UserGroups {
 
   // Root, the daemon's own user and members of admin_group.
   bool is_administrator(uid_t uid) const;
-  // False if the account database says within a moment that it has no such name. It is not waited
-  // for while it owes such an answer.
+  // False if the account database says within a moment that it has no such name. The database is
+  // not waited for while it owes such an answer.
   bool may_exist(const std::string& name);
   UserLimits limits_of(uid_t uid) const;
   lease::LimitOrigins origins_of(uid_t uid) const;
@@ -80,12 +80,12 @@ class Users final : public UserGroups {
   const std::set<gid_t>& automatic_groups() const { return names_.automatic; }
   // Those of access.users and access.groups.
   const access::Who& device_users() const { return names_.devices; }
-  // That of containers.owner; nothing: none is named, or there is no such account.
+  // The user of containers.owner; nothing: none is named, or there is no such account.
   const std::optional<uid_t>& container_owner() const { return names_.container_owner; }
   // By name, the primary one first; for any user, connected or not. Nothing until the account
   // database has answered, which this asks.
   std::optional<std::vector<std::string>> group_names(uid_t uid) override;
-  // What the account database says now; `done` is called on the loop, when it has answered and
+  // Asks the account database; `done` is called on the loop, when it has answered and
   // is_administrator() knows it, too.
   void look_up(uid_t uid, std::function<void(const Result<ports::Account>&)> done);
   // Whether `group` in the configuration lets this user connect.
@@ -110,7 +110,7 @@ class Users final : public UserGroups {
     bool asking = false;
   };
 
-  // What of the configuration names users and groups.
+  // The settings that name users and groups.
   struct Named {
     LimitRules rules;
     std::string admin_group;

@@ -12,7 +12,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// What a secret looks like to who has it: a number to find it by, and what nobody can guess.
+// A secret as its owner presents it: a number to find the session by, and a part that nobody can
+// guess.
 struct Presented {
   std::uint32_t number = 0;
   std::string_view secret;
@@ -162,7 +163,7 @@ Result<WebSessions::Opened> WebSessions::sign_in_by_proxy(uid_t server, uid_t ui
   return open(*serving, uid, std::move(from), true);
 }
 
-// Whoever signs in once more ends their session that has been used least of late.
+// A user who signs in once more ends their session that was not used for longest.
 void WebSessions::make_room(uid_t uid) {
   std::vector<const Entry*> theirs;
   for (const auto& [id, entry] : sessions_) {
@@ -252,7 +253,7 @@ void WebSessions::sweep_later() {
                                  [this] { sweep(); });
 }
 
-// Who has no account any more, or may not connect any more, is signed in no more.
+// Signs out users who have no account any more, or may not connect any more.
 void WebSessions::sweep() {
   const auto running = std::move(timer_);
   remove_old();

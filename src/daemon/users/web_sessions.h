@@ -1,5 +1,5 @@
-// Who is signed in at the web page: links that sign somebody in once, and the sessions that come of
-// them (docs/design/web-sessions.md). State thread only; knows nothing of HTTP.
+// Sign-in at the web page: links that sign a user in once, and the sessions that follow
+// (docs/design/web-sessions.md). State thread only; knows nothing of HTTP.
 //
 // A session belongs to the program that serves the page: only that program's user can use its
 // token, and it is over when that program has gone. Nothing of this is stored: all sessions are

@@ -237,7 +237,7 @@ TEST_F(WebSessionsTest, AProxysWordIsGoodOnlyWhereTheSiteAllowsItAndNeverForAdmi
   const auto opened = sessions.sign_in_by_proxy(kServer, kAlice, "");
   ASSERT_TRUE(opened);
   EXPECT_TRUE(use(opened->token));
-  // Who becomes an administrator meanwhile is none by a proxy's word.
+  // A user who becomes an administrator meanwhile loses the session that a proxy opened.
   database->add_user("alice", kAlice, {kAlice, kAdmins});
   users.look_up(kAlice, [](const auto&) {});
   ASSERT_TRUE(loop.run_until([&] { return users.is_administrator(kAlice); }));
