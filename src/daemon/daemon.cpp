@@ -19,8 +19,8 @@ constexpr std::chrono::milliseconds kReloadPatience{50};
 
 }  // namespace
 
-// Each part knows those above it here. What those below do for it are functions, which are called
-// when all are there.
+// Each part knows those above it here. Calls to parts below are functions, which are called only
+// when all parts exist.
 Daemon::Daemon(World world, config::Loaded config, Places places)
     : world_(std::move(world)),
       site_(std::move(config), places.config_file),
@@ -115,8 +115,8 @@ LeaseHooks Daemon::lease_hooks() {
                                  const std::string& why) { jobs_.on_time_over(holder, why); }};
 }
 
-// What follows may end this lease or another one. All that follows from that end is then done
-// before the rest.
+// The calls below may end this lease or another one. All consequences of that end are then carried
+// out before the rest.
 void Daemon::publish(const LeaseEntry& entry, bool gone) {
   // Answers first: a client that is told below may ask for the lease at once.
   answers_.changed();
@@ -124,7 +124,7 @@ void Daemon::publish(const LeaseEntry& entry, bool gone) {
   // the lease.
   strict_.on_lease_change(entry, gone);
   cdi_.on_lease_change(entry, gone);
-  // What the lease covers is no unreserved use, for all below who place by that.
+  // Use that the lease covers is not unreserved: parts below place leases by that.
   watch_.on_lease_change(entry, gone);
   // A job knows why its run ends before it sees the end.
   job_leases_.on_lease_change(entry, gone);

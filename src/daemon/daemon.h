@@ -99,14 +99,14 @@ class Daemon : private Reloading {
   // `done`.
   void finish(std::function<void()> done) { end_.begin(std::move(done)); }
   // Reads the configuration again and takes it over while everything runs. A bad one changes
-  // nothing. What has changed is said, also in the log, and what waits for a restart.
+  // nothing. Reports the changes, also in the log, and those that wait for a restart.
   Result<proto::Reload::Reply> reload() override;
   proto::ShowConfig::Reply show_config(bool everything, const std::string& viewer) override;
 
  private:
   // A configuration with mistakes: logs them, and makes the error of them.
   Result<proto::Reload::Reply> refuse(const config::Loaded& loaded) const;
-  // What each of the larger parts knows.
+  // The dependencies of each of the larger parts.
   LeaseHooks lease_hooks();
   Queue::Parts queue_parts();
   Bookings::Parts bookings_parts();
@@ -120,8 +120,8 @@ class Daemon : private Reloading {
   Health::Parts health_parts();
   CallContext call_context();
   Housekeeping::Parts housekeeping_parts();
-  // What follows from a change of a lease, a request or a booking: calls all whom it concerns, in
-  // the order that is written there, with the reason for it.
+  // Notifies all parts of a change of a lease, a request or a booking, in the order that is written
+  // there, with the reason for it.
   void publish(const LeaseEntry& entry, bool gone);
   void publish(const RequestNews& news);
   void publish(const BookingNews& news);

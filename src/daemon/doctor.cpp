@@ -196,7 +196,7 @@ Check check_loop(const sys::LongestRounds& rounds) {
                  "slow or the machine is out of memory; if neither, please report it");
 }
 
-// Who uses most of each; a warning of those that are nearly used up.
+// The user who uses most of each budget; a warning for budgets that are nearly used up.
 Check check_budgets(const std::vector<Examination::Use>& budgets) {
   std::vector<std::string> all, short_of;
   for (const Examination::Use& use : budgets) {
@@ -216,7 +216,7 @@ Check check_budgets(const std::vector<Examination::Use>& budgets) {
             all.empty() ? std::string("nothing is used") : fmt::format("{}", fmt::join(all, "; ")));
 }
 
-// What any user can undo is no wall.
+// Warns of protections that any user can undo.
 std::vector<Check> check_access(const AccessReport& access) {
   const std::string name = "strict access";
   std::vector<Check> checks;

@@ -1,4 +1,5 @@
-// What would stop gpurota on this machine, as the daemon sees it, and how to mend it.
+// Finds problems that would stop gpurota on this machine, as the daemon sees it, and how to mend
+// them.
 #pragma once
 
 #include "base/result.h"
@@ -48,7 +49,7 @@ struct Examination {
   std::string group;                         // whose members may connect; empty: everybody
   std::string config;                        // "/etc/gpurota/gpurota.toml and 2 drop-ins"
   std::vector<std::string> config_warnings;  // a line each
-  // What programs without a lease get; empty: nothing.
+  // The automatic leases that programs get; empty: none.
   std::string automatic;
   bool keeps_free_gpus_for_ever = false;  // keep_free_gpus = "0s"
   std::string cdi;                        // what container engines are told; empty: nothing

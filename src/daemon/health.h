@@ -1,4 +1,5 @@
-// What the daemon says of itself: its health, and what `doctor` examines. State thread only.
+// The daemon's report of itself: its health, and the facts that `doctor` examines. State thread
+// only.
 #pragma once
 
 #include "daemon/control/control_methods.h"
@@ -58,7 +59,7 @@ class Health final : public DaemonSelf {
   // A full disk is known before the next one asks for a lease, and forgotten when there is room:
   // asks the store, unless it was asked since less than `period`.
   void check_store(Duration period);
-  // What was stored last may not be on the disk.
+  // The last changes may not be on the disk.
   void set_disk_error(const std::optional<Error>& error) { disk_error_ = error; }
 
   std::shared_ptr<LongAnswer> doctor(uid_t viewer) override;
@@ -66,7 +67,7 @@ class Health final : public DaemonSelf {
 
  private:
   class DoctorAnswer;
-  // What is known of this daemon, of a GPU, and of the machine.
+  // Adds the facts of this daemon, of a GPU, and of the machine.
   void examine_self(Examination& machine, uid_t viewer);
   void examine_gpu(Examination& machine, const GpuEntry& gpu) const;
   void examine_findings(Examination& machine) const;

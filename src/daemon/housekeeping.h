@@ -1,5 +1,5 @@
-// What the daemon does every second: looks for a driver that was missing, tries the store again,
-// follows descendants where there is no cgroup, forgets who is gone. State thread only.
+// The work of every second: looks for a driver that was missing, tries the store again, follows
+// descendants where there is no cgroup, forgets processes that are gone. State thread only.
 #pragma once
 
 #include "daemon/control/shared_answers.h"

@@ -86,7 +86,8 @@ std::string find_program(const std::string& name) {
   return {};
 }
 
-// What asks systemd for units, where we are one ourselves and may ask. Empty: nobody is asked.
+// The program that asks systemd for units, if we are a unit ourselves and may ask. Empty: units are
+// not used.
 std::string find_systemd_run() {
   if (!sys::is_service() || ::geteuid() != 0) return {};
   std::string_view folders = "/usr/bin:/bin";
@@ -113,8 +114,8 @@ void end_at_once(int /*signal*/) {
   ::_exit(0);
 }
 
-// What was begun cannot be finished: the next daemon goes on from what is stored, which no half of
-// a change is in.
+// A change that was begun cannot be finished: the next daemon continues from the store, which never
+// has half of a change.
 [[noreturn]] void end_for_want() {
   constexpr std::string_view kText =
       "gpurotad ends: something that it had begun needed more memory than there is; leases stay, "

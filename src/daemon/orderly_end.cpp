@@ -8,7 +8,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// It waits so long for answers that wait for the disk, and looks that often.
+// The end waits so long for answers that wait for the disk, and checks them that often.
 constexpr std::chrono::milliseconds kAnswerPatience{1000};
 constexpr std::chrono::milliseconds kAnswerPeriod{5};
 
@@ -23,7 +23,7 @@ void OrderlyEnd::begin(std::function<void()> done) {
 void OrderlyEnd::go_on(TimePoint deadline) {
   const auto running_timer = std::move(timer_);  // this very callback's
   const bool owes = control_.finish();
-  // Whoever has asked by now is served before the loop comes to this, as the least urgent.
+  // Calls that have come by now are served first, because this timer is the least urgent.
   timer_ = loop_.add_timer(owes ? loop_.now() + kAnswerPeriod : loop_.now(),
                            ports::Urgency::kHousekeeping, [this, deadline] {
                              if (!control_.finish() || loop_.now() >= deadline) return end();

@@ -11,7 +11,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// What programs of the machine take or give back below this is not worth planning anew.
+// A smaller change of the memory of the machine's programs is not worth planning anew.
 constexpr Bytes kMachineStep = mib(64);
 
 }  // namespace
@@ -34,7 +34,7 @@ SampleHandler::Shares SampleHandler::share_out(const watch::Reading& reading) {
     if (process.lease && process.container && !process.gone) {
       (void)parts_.leases.add_process(lease->id, {process.pid, process.start_ticks});
     }
-    // What its user started elsewhere is in a reservation too.
+    // Processes that the user started elsewhere are in a reservation too.
     if (!process.lease && !process.gone)
       parts_.leases.cover(lease->id, {process.pid, process.start_ticks});
   }
@@ -75,8 +75,8 @@ void SampleHandler::on_error(GpuEntry& entry, const std::string& error) {
   parts_.series.on_failed_sample(entry.info.uuid);
 }
 
-// What other programs have of the memory that a unified GPU uses. Whoever waits may have waited for
-// it.
+// Counts the memory that other programs have of the memory that a unified GPU uses. Requests may
+// have waited for a change of it.
 void SampleHandler::count_machine_use(GpuEntry& entry, const watch::Reading& reading) {
   if (!entry.info.unified) return;
   // Where nobody can say what is left, nothing is.
@@ -85,7 +85,7 @@ void SampleHandler::count_machine_use(GpuEntry& entry, const watch::Reading& rea
   for (const watch::SeenProcess& process : reading.processes) {
     of_leases[watch::owning_lease(process, reading)] += process.used.value_or(Bytes());
   }
-  // What a process says of itself is believed as far as its lease may have.
+  // A process's own report is believed up to the limit of its lease.
   for (const auto& [lease, used] : of_leases) {
     use -= lease && lease->limit ? std::min(used, *lease->limit) : used;
   }
@@ -112,7 +112,7 @@ void SampleHandler::on_sample(GpuSample sample, TimePoint taken) {
   }
   entry->sample = std::move(sample);
   entry->taken = taken;
-  // They are read while nobody asks, so that they are known when somebody does.
+  // Command lines are read ahead, so that they are known when somebody asks.
   for (const GpuProcess& each : entry->sample.processes) {
     (void)parts_.processes.command_of(each.pid);
   }
@@ -125,7 +125,7 @@ void SampleHandler::on_sample(GpuSample sample, TimePoint taken) {
   parts_.tenants.after_sample(entry->sample, taken, shares.outsiders);
   parts_.watch.reckon_hidden(reading);
   const GpuStates::Unreserved unreserved = parts_.watch.unreserved(reading);
-  // Whoever waits may have waited for just that.
+  // Requests may have waited for just that.
   if (!unreserved.is_as(parts_.states.unreserved(gpu))) parts_.queue.poke();
   parts_.states.set_unreserved(gpu, unreserved);
   remember_context_cost(gpu, parts_.grants, parts_.driver.info->driver_version, parts_.states);
@@ -173,7 +173,7 @@ bool SampleHandler::wants_process_loads(const GpuUuid& gpu) const {
 void SampleHandler::on_figures(const GpuUuid& gpu, GpuFigures figures) {
   GpuEntry* const entry = parts_.gpus.find(gpu);
   if (!entry) return;
-  // What was read of processes is kept until they are read again, as long as that is wanted.
+  // The loads of processes are kept until they are read again, as long as they are wanted.
   if (!figures.processes && wants_process_loads(gpu)) {
     figures.processes = std::move(entry->figures.processes);
   }

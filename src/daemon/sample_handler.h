@@ -1,5 +1,5 @@
-// What a reading of a GPU means to everybody: whose the processes are that it shows, and in which
-// order the parts of the daemon hear of it. State thread only.
+// Handles each sample of a GPU: finds the lease of each process, and notifies the parts of the
+// daemon in their order. State thread only.
 #pragma once
 
 #include "config/config.h"
@@ -64,11 +64,11 @@ class SampleHandler final : public SampleListener {
 
   // By the last reading of each GPU.
   bool holds_memory(LeaseId lease) const;
-  // That has come back from the processes of leases since the daemon started.
+  // The memory that has come back from the processes of leases since the daemon started.
   Bytes recovered() const { return recovered_.total(); }
 
  private:
-  // What the processes of a sample mean: whose they are.
+  // The memory in a sample by lease and process.
   struct Shares {
     std::map<LeaseId, Bytes> outsiders;
     std::map<LeaseId, Bytes> used;          // by all of a lease's processes

@@ -12,7 +12,7 @@ namespace {
 using proto::ConfigSetting;
 using proto::ConfigSource;
 
-// What `gpurota set` has set of a GPU, as settings of its section.
+// Settings of a GPU made by `gpurota set`, as settings of its section.
 std::vector<ConfigSetting> set_of(const GpuEntry& gpu, const ports::StoredGpuState& state) {
   const std::string name =
       gpu.info.parent.value.empty() ? std::to_string(gpu.info.index) : gpu.info.uuid.value;

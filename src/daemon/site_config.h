@@ -34,7 +34,7 @@ class SiteConfig {
   // Takes over what the files say, which have no mistakes; what has changed, or will at the next
   // restart.
   std::vector<config::Change> take_over(config::Loaded loaded);
-  // What the files say otherwise, and takes effect at the next restart.
+  // Changes in the files that take effect at the next restart.
   std::vector<config::Change> pending() const;
   // "/etc/gpurota/gpurota.toml and 2 drop-ins".
   std::string summary() const;
