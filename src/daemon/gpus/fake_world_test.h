@@ -1,4 +1,4 @@
-// What the daemon's unit tests stand on: a machine with one GPU of 24 GiB, with fake time and fake
+// The base of the daemon's unit tests: a machine with one GPU of 24 GiB, with fake time and fake
 // processes. For *_test.cpp only; one thread.
 #pragma once
 

@@ -8,8 +8,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// What a GPU without memory of its own has is the machine's, where the driver does not tell how
-// much.
+// A GPU without memory of its own has the machine's, where the driver does not report an amount.
 void take_machine_memory(std::vector<GpuInfo>& gpus) {
   const auto memory = sys::read_machine_memory();
   for (GpuInfo& gpu : gpus) {

@@ -1,5 +1,5 @@
-// What holds for one GPU: the configuration, and what an administrator has set while the daemon
-// ran, which counts before it. Pure.
+// The settings in effect for one GPU: the configuration, overridden by settings that an
+// administrator made while the daemon ran. Pure.
 #pragma once
 
 #include "config/config.h"
@@ -21,7 +21,8 @@ struct GpuSettings {
 GpuSettings settings_of(const GpuInfo& gpu, const config::Config& config,
                         const ports::StoredGpuState& set);
 
-// What the site says is used there that no process is listed for; empty: nothing is said of it.
+// The use without a listed process that the site's configuration states as normal; empty: it states
+// none.
 std::optional<Bytes> unlisted_of(const GpuInfo& gpu, const config::GpuRules& site);
 
 const char* to_string(config::Turns::Mode mode);

@@ -1,6 +1,6 @@
-// What is known of each GPU beside what the driver says: what an administrator has set, who left it
-// last, what a context takes there (all of it stored), and what was used there without a lease at
-// the last look. State thread only.
+// The state of each GPU beside the driver's: settings of an administrator, the last users, the cost
+// of a context there (all stored), and the memory that was used there without a lease in the last
+// sample. State thread only.
 #pragma once
 
 #include "base/result.h"
@@ -24,7 +24,7 @@ class GpuStates {
   // Both outlive it.
   GpuStates(ports::Store& store, GpuTable& gpus) : store_(store), gpus_(gpus) {}
 
-  // What the last daemon stored.
+  // Loads the state that the last daemon stored.
   Result<void> restore();
   // Writes what is stored already: whether the store has room. Nothing while there is nothing to
   // write.
@@ -33,9 +33,9 @@ class GpuStates {
   const ports::StoredGpuState& of(const GpuUuid& gpu) const;
   // No new lease gets a draining GPU. Stored.
   Result<void> set_draining(const GpuUuid& gpu, bool draining, const std::string& reason);
-  // What an administrator has set for it. Stored.
+  // The settings of an administrator. Stored.
   Result<void> set(const ports::StoredGpuState& state);
-  // What a context takes there with this driver. Stored, if it is new.
+  // The memory that a context takes there with this driver. Stored, if it is new.
   void set_context_cost(const GpuUuid& gpu, Bytes cost, const std::string& driver);
   // For how long plans have kept somebody from it. Stored, if it is new.
   void set_kept(const GpuUuid& gpu, std::chrono::milliseconds kept);
@@ -48,7 +48,7 @@ class GpuStates {
   // Whole GPUs that the user had last.
   std::vector<GpuUuid> last_gpus(uid_t uid) const;
 
-  // Memory of a GPU that is used without a lease, at the last look.
+  // Memory of a GPU that is used without a lease, in the last sample.
   struct Unreserved {
     Bytes all;  // by processes of no lease, and hidden memory that counts as such use
     std::map<uid_t, Bytes> by_user;

@@ -8,16 +8,17 @@
 namespace gpurota::daemon {
 namespace {
 
-// Between looks that something waits for. A look takes 20 µs (measured on an H100), so this costs a
-// hundredth of a core, and only while memory is coming back.
+// Between samples that something waits for. A sample takes 20 µs (measured on an H100), so this
+// costs a hundredth of a core, and only while memory is coming back.
 constexpr Duration kHurriedPeriod = std::chrono::milliseconds(5);
-// A look that takes longer means a driver that hangs.
+// A sample that takes longer means a driver that hangs.
 constexpr Duration kHangPatience = std::chrono::seconds(5);
 // Settings change by an administrator's hand.
 constexpr Duration kSettingsPeriod = std::chrono::seconds(2);
-// A little less than a second, so that a look each second is always followed by figures.
+// A little less than a second, so that a sample each second is always followed by figures.
 constexpr Duration kFiguresPeriod = std::chrono::milliseconds(900);
-// That of processes takes 3 ms of processor time on an H100 (tests/gpu/nvml_figures.py).
+// Reading the loads of processes takes 3 ms of processor time on an H100
+// (tests/gpu/nvml_figures.py).
 constexpr Duration kLoadsPeriod = std::chrono::seconds(10);
 
 // With what the machine has left, where that is what the GPU has.

@@ -28,7 +28,7 @@ class SampleListener {
   virtual void on_sample(GpuSample sample, TimePoint taken) = 0;
   // Whether it matters how busy each process there keeps the GPU: several have it.
   virtual bool wants_process_loads(const GpuUuid& gpu) const = 0;
-  // What the board says of itself, once a second; the processes less often, and only if they are
+  // The board's figures, once a second; the loads of processes less often, and only if they are
   // wanted.
   virtual void on_figures(const GpuUuid& gpu, GpuFigures figures) = 0;
   // The compute processes that a poll showed.

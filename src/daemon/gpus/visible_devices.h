@@ -1,4 +1,4 @@
-// What CUDA_VISIBLE_DEVICES is for the programs of a lease, together with
+// The value of CUDA_VISIBLE_DEVICES for the programs of a lease, together with
 // CUDA_DEVICE_ORDER=PCI_BUS_ID. State thread only.
 #pragma once
 
