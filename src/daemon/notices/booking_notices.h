@@ -1,4 +1,4 @@
-// What users are told of their bookings: that one begins soon, that it has begun, that it cannot,
+// Notices to users about their bookings: that one begins soon, that it has begun, that it cannot,
 // and what an administrator does to it. Nobody holds a booking, so only the channels carry it.
 // State thread only.
 #pragma once

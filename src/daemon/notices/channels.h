@@ -1,8 +1,8 @@
 // How a notice leaves the machine: by the site's program, by mail, by a webhook. Each is a program
 // with a text on standard input. Pure.
 //
-// What may be secret (the URL of a webhook, its headers) is in that text alone: curl reads it as
-// its configuration, and neither its arguments nor its environment show it.
+// Secrets (the URL of a webhook, its headers) are in that text alone: curl reads it as its
+// configuration, and neither its arguments nor its environment show it.
 #pragma once
 
 #include "base/result.h"
@@ -23,7 +23,8 @@ inline constexpr std::array kChannels = {Channel::kCommand, Channel::kMail, Chan
 const char* to_string(Channel channel);
 // Those that the site has named.
 std::vector<Channel> channels_of(const config::Notify& site);
-// What brings this notice there. An error: it cannot be brought to this user.
+// The program that sends this notice by the channel. An error: the notice cannot be sent to this
+// user.
 Result<ports::Program> program_for(Channel channel, const config::Notify& site,
                                    const proto::Notice& notice);
 

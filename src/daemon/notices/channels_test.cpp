@@ -1,4 +1,4 @@
-// What the programs are given that bring notices to users.
+// Tests of the input of the programs that send notices to users.
 #include "daemon/notices/channels.h"
 
 #include <gmock/gmock.h>

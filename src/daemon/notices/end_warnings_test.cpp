@@ -53,7 +53,7 @@ class EndWarningsTest : public FakeWorldTest, public Owners {
     EXPECT_TRUE(world->leases.start(id, command, false));
     return id;
   }
-  // That the command has had.
+  // The signals that the command has had.
   std::vector<int> signals() const {
     std::vector<int> all;
     for (const auto& [pid, signal] : processes.signals()) {

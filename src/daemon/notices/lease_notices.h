@@ -1,9 +1,8 @@
-// What users are told of their leases, requests and jobs: that a lease ends soon, and what somebody
+// Notices to users about their leases, requests and jobs: that a lease ends soon, and what somebody
 // else, or a rule of the site, does to it. On the terminals of those who hold it, and as notices
 // for the channels. State thread only.
 //
-// What users do themselves they are not told; nothing is told of fillers, which come and go by
-// themselves.
+// Users get no notice of their own acts, and none about fillers, which come and go by themselves.
 #pragma once
 
 #include "config/config.h"

@@ -1,5 +1,5 @@
-// Who is told what happens to leases and requests: on the terminals of those who hold them, and by
-// the channels.
+// Tests of notices about leases and requests: on the terminals of those who hold them, and by the
+// channels.
 #include "daemon/notices/lease_notices.h"
 
 #include "daemon/gpus/fake_world_test.h"

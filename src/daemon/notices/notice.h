@@ -1,5 +1,5 @@
-// What a user hears of their leases, requests and jobs when somebody or something else acts on
-// them. Plain data, and whoever takes it further. State thread only.
+// A notice to a user about their leases, requests and jobs when somebody or something else acts on
+// them: plain data, and the interface that takes it further. State thread only.
 #pragma once
 
 #include "base/ids.h"

@@ -1,6 +1,6 @@
 // How many notices leave the machine: of each kind so many an hour for each user, at first at once.
-// What comes beyond that is counted, and told as one when there is room. Pure bookkeeping; state
-// thread only.
+// Further notices are counted, and sent as one when there is room. Pure bookkeeping; state thread
+// only.
 //
 // By kind, so that a flood of one (a program that is found again and again) does not keep back what
 // matters (a lease that ends).
@@ -25,8 +25,8 @@ class NoticeRates {
 
   enum class Answer { kSend, kLater, kNever };
   Answer admit(const Notice& notice, TimePoint now, int most_per_hour);
-  // What was kept back and may be told now: the last of each kind, with the number of all in its
-  // text if they are several.
+  // Notices that were kept back and may be sent now: the last of each kind, with the number of all
+  // in its text if they are several.
   std::vector<Notice> due(TimePoint now, int most_per_hour);
   // When there is more of it; nothing: nothing is kept back.
   std::optional<TimePoint> next_due(int most_per_hour) const;

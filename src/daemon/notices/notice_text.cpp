@@ -51,7 +51,7 @@ std::string in_words(std::chrono::milliseconds left) {
   return lease::duration_text(seconds);
 }
 
-// What is different of a lease: what it is now, and what of it was changed.
+// The difference of a lease: the new facts, and the names of the things that were changed.
 struct Difference {
   std::vector<std::string> facts, things;
   void add(std::string fact, std::string thing) {

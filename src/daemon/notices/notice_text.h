@@ -70,8 +70,8 @@ std::string victim_text(const FoundUse& found);
 // kUnreservedUse only.
 std::string culprit_text(const FoundUse& found);
 
-// What is added for the lease that such a process is in, which has these GPUs and not that one: ";
-// it was started in L5, …".
+// The text to add for the lease of such a process, which has these GPUs and not that one: "; it was
+// started in L5, …".
 std::string elsewhere_text(LeaseId lease, const std::vector<std::string>& gpus);
 
 // Several at once: `last` is the newest of them.

@@ -42,7 +42,7 @@ class Notifier final : public NoticeListener {
 
   void on_notice(const Notice& notice) override;
 
-  // What came of a test by one channel.
+  // Called with the result of a test by one channel.
   using Tested = std::function<void(Channel channel, const ports::ProgramEnd& end)>;
   // kUnavailable: no channel is named. kLimit: this user has had enough of them.
   Result<void> check_test(const Notice& notice);
