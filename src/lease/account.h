@@ -76,9 +76,9 @@ class Account {
   // too low by what is on its way.
   void add_tenant(TenantId tenant, Bytes held, int contexts, std::optional<Bytes> overhead = {},
                   Bytes least = {});
-  // The connection ended; the process may live. It is counted in full and asked nothing.
+  // The connection ended; the process may live. The tenant is counted in full and asked nothing.
   GrantActions disconnect(TenantId tenant, TimePoint now);
-  // The process is dead. It is counted until a measurement no longer lists it.
+  // The process is dead. The tenant is counted until a measurement no longer lists its process.
   GrantActions mark_dead(TenantId tenant, TimePoint now);
   // The tenant came back as another one (same process, new connection) with its own account of
   // what it holds.
@@ -102,7 +102,8 @@ class Account {
   std::optional<Bytes> measure(TenantId tenant, const Measurement& measurement);
   // Whether the tenant is counted: true until a dead one's memory is back.
   bool counts(TenantId tenant) const { return holders_.contains(tenant); }
-  // What the lease's processes hold that are not tenants (static loaders, cleared environments).
+  // The memory of those of the lease's processes that are not tenants (static loaders, cleared
+  // environments).
   void set_outsiders(Bytes held) { outsiders_ = held; }
   // `highest`: what the limit was before it was lowered, if it was: so much may have been granted.
   void set_limit(Bytes limit, Bytes highest = {}) {

@@ -64,7 +64,7 @@ void AccountHolder::settle(const Look& look) {
   overhead = quiet ? std::clamp(overhead, least, most) : std::max(overhead, least);
 }
 
-// What it says that it returns beyond what it was granted is ignored.
+// Memory that a tenant claims to return beyond its grant is ignored.
 void AccountHolder::give_back(Bytes bytes) {
   owed += bytes;
   settle_owed();

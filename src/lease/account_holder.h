@@ -1,5 +1,5 @@
-// What one tenant is charged on one GPU: its grant, and what the driver was seen to hold beside it.
-// A part of Account. Pure.
+// The charge of one tenant on one GPU: its grant, and what the driver was seen to hold beside it. A
+// part of Account. Pure.
 #pragma once
 
 #include "base/bytes.h"
@@ -11,7 +11,7 @@
 
 namespace gpurota::lease {
 
-// What NVML says of one tenant, next to what the tenant's page says.
+// NVML's figures for one tenant, beside those of the tenant's page.
 struct Measurement {
   std::optional<Bytes> held;  // NVML's figure; empty where it has none
   bool listed = false;        // NVML lists the process on this GPU

@@ -1,9 +1,8 @@
-// What a user may have: the rules that hold for them, and whether one more request is within them.
-// Pure.
+// A user's limits, and whether one more request is within them. Pure.
 //
-// Called by the daemon when a request arrives, before it is placed or queued. What waits counts as
-// held: else ten requests that are each within the limit would pass it together once they are
-// served.
+// Called by the daemon when a request arrives, before it is placed or queued. Requests that wait
+// count as held: else ten requests that are each within the limit would pass it together once they
+// are served.
 #pragma once
 
 #include "base/result.h"
@@ -16,7 +15,7 @@
 
 namespace gpurota::lease {
 
-// What a user has now, waiting requests included.
+// The present holding of a user, waiting requests included.
 struct Holding {
   int gpus = 0;
   Bytes memory;
@@ -26,13 +25,13 @@ struct Holding {
   Bytes pinned;
 };
 
-// What is asked for on top.
+// The part that is asked for on top.
 struct Asking {
   int gpus = 0;
   Bytes memory;
   bool waits = false;                            // would join the queue
   std::optional<std::chrono::seconds> duration;  // of the lease; empty: no end is known
-  // What of that is not promised yet, where a lease that there is gets longer.
+  // The part of the duration that is not promised yet, where an existing lease gets longer.
   std::optional<std::chrono::seconds> added;
   int priority = 0;
   std::optional<double> parts;  // GPUs, a slice as its part of one; empty: all of them whole

@@ -11,9 +11,9 @@
 
 namespace gpurota::lease {
 
-// What a request without a time limit would be given at once, to the byte: beside the current
-// leases, what requests that wait have planned, what is booked, and what is in use without a lease.
-// Fillers leave for it.
+// The memory that a request without a time limit would be given at once, to the byte: beside the
+// current leases, the plans of requests that wait, bookings, and use without a lease. Fillers leave
+// for such a request.
 struct Available {
   Bytes slice;  // --memory
   Bytes turns;  // --swap --memory; zero: no lease can take turns here now

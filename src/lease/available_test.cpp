@@ -47,7 +47,7 @@ TEST(Available, CountsFillersAsIfTheyHadLeft) {
   EXPECT_EQ(only(room_of(gib(60)), {filler}).slice, gib(60));
 }
 
-// Whoever asks for what is available gets it, and whoever asks for a byte more does not.
+// A request for all that is available gets it, and a request for a byte more does not.
 TEST(Available, IsWhatTheQueueGivesToTheByte) {
   int asked = 0;
   for (std::uint64_t seed = 1; seed <= 400 && !HasFailure(); ++seed) {

@@ -13,7 +13,7 @@
 namespace gpurota::lease {
 namespace {
 
-// What a request without a stated end counts for against a new booking.
+// The length at which a request without a stated end counts against a new booking.
 constexpr std::chrono::hours kAssumedLength{24};
 
 const GpuRoom* find_room(const std::vector<GpuRoom>& rooms, const GpuUuid& uuid) {
@@ -269,7 +269,7 @@ const Booked* in_the_way_of(const QueueView& view, const Occupant& changed, Wall
           .timeline()
           .fits(wanted, now, end, GpuTimeline::Against::kAllButFillers, capacity);
     };
-    // What does not fit anyway is not the fault of a booking.
+    // A lease that does not fit anyway is not the fault of a booking.
     if (fits(true) || !fits(false)) continue;
     for (const Booked& booked : view.bookings) {
       if (!is_there(booked, share.uuid) || booked.from >= end) continue;

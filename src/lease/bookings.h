@@ -29,7 +29,7 @@ struct NotBooked {
 tl::expected<std::vector<LeaseGpu>, NotBooked> book(const QueueView& view, const Request& request,
                                                     WallTime from, WallTime now);
 
-// What happens to a booking whose time has come.
+// The result for a booking whose time has come.
 struct Beginning {
   std::vector<LeaseGpu> gpus{};     // it begins on them now
   std::vector<LeaseId> evict{};     // else fillers that end

@@ -414,7 +414,8 @@ TEST(Bookings, AreMadeBehindWaitingWorkAsIfThatTookADay) {
 class Days {
  public:
   explicit Days(std::uint64_t seed) : machine_(seed), random_(seed), now_(machine_.now) {
-    // What leases cannot move is not known ahead; without it promises are exact.
+    // The memory that leases cannot move is not known ahead; without such memory promises are
+    // exact.
     for (GpuRoom& room : machine_.rooms) room.swap_wired = Bytes();
   }
   void run() {
@@ -571,8 +572,8 @@ TEST(Bookings, BeginOnTimeOnTheirGpusWhateverIsGrantedLater) {
   EXPECT_GT(begun, booked / 2);
 }
 
-// Whoever asks for a whole GPU that would be given at once is refused for a booking alone, and only
-// for one that begins too soon.
+// A request for a whole GPU that would be given at once is refused only for a booking, and only for
+// one that begins too soon.
 TEST(Bookings, AreFilledUpToTheMomentTheyBegin) {
   int before = 0, after = 0;
   for (std::uint64_t seed = 1; seed <= 400 && !HasFailure(); ++seed) {

@@ -44,7 +44,7 @@ double decayed(double used, WallTime since, WallTime until, WallTime now,
                std::chrono::seconds half_life) {
   const double end = decayed(used, now - until, half_life);
   const double lasted = seconds_of(until - since) / seconds_of(half_life) * std::log(2.0);
-  // What took no time has no shape.
+  // Use that took no time has no shape to integrate.
   if (lasted < 1e-9) return end;
   return end * -std::expm1(-lasted) / lasted;
 }

@@ -1,5 +1,5 @@
-// Who goes first where the queue is ordered by what its users have had (docs/design/fair-share.md).
-// Pure; called by the daemon before each decision of the queue, which itself knows nothing of it.
+// The order of the queue by its users' recent use (docs/design/fair-share.md). Pure; called by the
+// daemon before each decision of the queue, which itself knows nothing of it.
 #pragma once
 
 #include "base/ids.h"
@@ -10,7 +10,7 @@
 
 namespace gpurota::lease {
 
-// What a user has had, and is meant to have beside others.
+// The use that a user has had, and is meant to have beside others.
 struct FairShare {
   std::chrono::seconds used{};  // GPU time, decayed
   int weight = 1;

@@ -11,7 +11,7 @@
 
 namespace gpurota::lease {
 
-// What goes any moment has an end that is not now: nobody can start before it has gone.
+// A lease that goes any moment has an end that is not now: nobody can start before it has gone.
 constexpr std::chrono::milliseconds kAnyMoment{1};
 
 // When it goes: in a moment, at its enforced end, or kNever.
@@ -33,9 +33,10 @@ class GpuPlan {
   // After all leases: what the swap leases cannot move is beside the largest of them.
   void add_turns();
 
-  // What the request takes of it; a filler has it to itself.
+  // The share of the GPU that the request takes; a filler has it to itself.
   GpuTimeline::Share size_of(const Request& request) const;
-  // What a request that starts later has to leave alone; of one that starts now, Planner knows.
+  // The uses that a request that starts later has to leave alone; Planner knows those of one that
+  // starts now.
   static Against against(const Request& request) {
     return request.kind == LeaseKind::kFiller ? Against::kAllButPlans : Against::kAllButFillers;
   }

@@ -1,5 +1,5 @@
-// What a user may write for one GPU (an index, a UUID or its unique prefix, a PCI address) and
-// which GPU that is; and what people are told for it. Pure.
+// Parses a user's word for one GPU (an index, a UUID or its unique prefix, a PCI address) and finds
+// the GPU; also makes the name that people are shown. Pure.
 #pragma once
 
 #include "base/result.h"

@@ -1,5 +1,5 @@
-// What is taken of one GPU, from when until when: by leases that are, and by those that the queue
-// has planned. Pure.
+// The timeline of one GPU: which shares are taken, from when until when, by current leases and by
+// those that the queue has planned. Pure.
 #pragma once
 
 #include "base/bytes.h"

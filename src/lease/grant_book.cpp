@@ -5,7 +5,7 @@
 namespace gpurota::lease {
 namespace {
 
-// What a context is reckoned at before one was seen: a little more than the 518 MiB of an H100 with
+// The assumed cost of a context before one was seen: a little more than the 518 MiB of an H100 with
 // driver 580, the largest that was measured.
 constexpr Bytes kUnseenContext = mib(600);
 
@@ -160,8 +160,8 @@ void GrantBook::tell_shared(TenantId tenant, const SharedPlace& place, Bytes ado
                         {shared_.of_tenant(tenant, place), shared_.counted_again(place), adopted});
 }
 
-// What it says to share is its own word: never more than it was granted, so that no sum becomes
-// less by it than what is held.
+// The shared memory is the tenant's own claim: never more than its grant, so that the claim makes
+// no sum less than the memory that is held.
 void GrantBook::hold_shared(TenantId tenant, const GpuUuid& gpu, MemoryKey key, Bytes bytes) {
   const auto lease = lease_of(tenant);
   if (!lease) return;

@@ -70,7 +70,7 @@ class GrantBook {
   };
   AddressedGrantActions end_shared(TenantId tenant, const GpuUuid& gpu, const EndOfShared& end,
                                    TimePoint now);
-  // What all leases together are charged on the GPU beyond each memory once.
+  // The part of all leases' charges on the GPU that counts memory again, as several have it.
   Bytes counted_by_several(const GpuUuid& gpu) const { return shared_.counted_by_several(gpu); }
 
   struct TenantMeasurement {
@@ -88,10 +88,10 @@ class GrantBook {
   AddressedGrantActions serve(TimePoint now);
   std::optional<TimePoint> next_deadline() const;
 
-  // What a context is reckoned at on this GPU: the least a first one was seen to take, since what
-  // was measured more may have loaded modules; zero while none was seen.
+  // The assumed cost of a context on this GPU: the least that a first one was seen to take, since
+  // one that took more may have loaded modules; zero while none was seen.
   Bytes context_cost(const GpuUuid& gpu) const;
-  // What a context is to be taken for before it is created: that, or more than any that was
+  // The cost to assume for a context before it is created: the above, or more than any that was
   // measured.
   Bytes context_reserve(const GpuUuid& gpu) const;
   // A first context was seen to take so much.
@@ -100,7 +100,7 @@ class GrantBook {
   // open.
   Maybe<const Account> find(LeaseId lease, const GpuUuid& gpu) const;
   std::optional<LeaseId> lease_of(TenantId tenant) const;
-  // What a tenant holds on each GPU of its lease.
+  // The memory that a tenant holds on each GPU of its lease.
   std::vector<HeldMemory> held_by(TenantId tenant) const;
   // Whether any account still counts the tenant.
   bool counts(TenantId tenant) const;

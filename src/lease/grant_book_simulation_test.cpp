@@ -112,8 +112,8 @@ class World {
     for (const TenantId id : std::exchange(unmeasured_, {})) measure_gone(id);
   }
 
-  // What was on its way is gone; tenants say what they hold, and ask again. Who died before nobody
-  // tells of.
+  // Messages on their way are lost; tenants report what they hold, and ask again. Nobody reports
+  // tenants that died before.
   void restart() {
     book_ = GrantBook();
     open();

@@ -1,5 +1,5 @@
-// What queue.md promises of idle GPUs, held by a lab in virtual time, from a seed: while somebody
-// waits for something that free GPUs or free memory could give, it is given at the latest after
+// Tests the promise of queue.md about idle GPUs with a lab in virtual time, from a seed: while a
+// request waits that free GPUs or free memory could serve, it is served at the latest after
 // `keep_free_gpus`, whatever others have asked for or booked. The second opinion on what is free
 // shares no code with the planner.
 //

@@ -30,7 +30,7 @@ struct KeepingRules {
 // A protected request starts within this time, and is protected for no longer.
 constexpr std::chrono::hours kProtectedFor{24};
 
-// What one decision says about keeping.
+// The facts of one decision that concern keeping.
 struct KeepingFacts {
   std::vector<RequestId> blocked;            // requests that would start if nobody else waited
   std::vector<GpuUuid> kept;                 // GPUs with a plan on them on which those would start

@@ -410,8 +410,8 @@ class LabSimulation {
     }
   }
 
-  // What waits and would fit now is waiting for the sake of somebody before it; fillers for
-  // nobody's.
+  // A request that waits and would fit now waits for the sake of an earlier one; a filler never
+  // does.
   void check_nothing_idle(const QueueDecision& decision) const {
     const auto leases = occupants();
     bool somebody_before = false;

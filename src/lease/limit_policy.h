@@ -1,5 +1,5 @@
-// What is done about a lease that holds more than its soft limit, or more than a hard limit that
-// was lowered. Pure: one look at one GPU in, what to say and whom to stop out. Used on the state
+// Decides about leases that hold more than their soft limit, or more than a hard limit that was
+// lowered. Pure: one sample of one GPU in, warnings and leases to stop out. Used on the state
 // thread.
 //
 // A lease is spoken to once each time it gets above its soft limit. Where the site stops such

@@ -121,7 +121,7 @@ TEST_F(LimitPolicyTest, WhoGivesBackWhatIsTooMuchInTimeStays) {
   look({lease}, rules, 1s);
   lease.charged = lease.granted = gib(3);
   look({lease}, rules, 2s);
-  // What the driver takes by itself is the watch's business.
+  // Memory that the driver takes by itself is left to the watch.
   lease.charged = gib(5);
   EXPECT_TRUE(look({lease}, rules, 120s).empty());
 }

@@ -1,5 +1,5 @@
-// What is in the way of a request on GPUs, for those who ask why it waits. Behind the planner, of
-// this module only. Pure.
+// Finds the obstacles of a request on GPUs, to explain why it waits. Behind the planner, of this
+// module only. Pure.
 #pragma once
 
 #include "lease/gpu_plan.h"

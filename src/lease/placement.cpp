@@ -34,7 +34,7 @@ Bytes room_left(const PlacementRequest& request, const GpuRoom& room) {
   return beside_slices - (request.swap ? room.swap_wired : room.swap_needed);
 }
 
-// What no amount of waiting would change, of one GPU.
+// Why waiting can never give the request this GPU, if it cannot.
 std::optional<Refusal> impossible_on(const PlacementRequest& request, const GpuRoom& room,
                                      const std::vector<GpuRoom>& rooms) {
   if (!leasable(room)) {
@@ -80,7 +80,7 @@ std::optional<Refusal> impossible_on(const PlacementRequest& request, const GpuR
 
 std::string no_such_gpu(const GpuUuid& uuid) { return "there is no GPU " + uuid.value; }
 
-// What is wrong with the words of the request, whatever the machine.
+// Mistakes in the request itself, whatever the machine.
 std::optional<Refusal> senseless(const PlacementRequest& request) {
   const auto invalid = [](std::string message) {
     return refuse(Code::kInvalid, std::move(message)).value();

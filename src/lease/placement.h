@@ -1,5 +1,4 @@
-// What a lease asks for of the GPUs, what a GPU has, and what no state of a machine could fill.
-// Pure.
+// Requests for GPUs, the room on a GPU, and requests that no state of a machine could fill. Pure.
 //
 // Whether a request fits now, or when, is the planner's to say (planner.h, admission.h).
 #pragma once
@@ -75,7 +74,7 @@ struct Refusal {
 std::optional<Refusal> impossible(const PlacementRequest& request,
                                   const std::vector<GpuRoom>& rooms);
 
-// What people call it (gpu_selector.h).
+// The name of the GPU for people (gpu_selector.h).
 std::string name_of(const GpuRoom& room, const std::vector<GpuRoom>& rooms);
 // Of one GPU, the parts that the queue plans with.
 bool leasable(const GpuRoom& room);
@@ -86,20 +85,21 @@ std::vector<const GpuRoom*> meant(const PlacementRequest& request,
                                   const std::vector<GpuRoom>& rooms);
 // Broken, draining or in unreserved use: nothing is planned on it. The words go behind "GPU 3 ".
 std::string out_of_service(const PlacementRequest& request, const GpuRoom& room);
-// What keeps the request from this GPU now, if leases or use without one do. The words go behind
-// "GPU 3 ".
+// The leases, or use without one, that keep the request from this GPU now. The words go behind "GPU
+// 3 ".
 std::string what_is_there(const PlacementRequest& request, const GpuRoom& room);
 // Whether what fits one fits the other: all is the same but the GPUs that they would rather have.
 bool asks_the_same(const PlacementRequest& a, const PlacementRequest& b);
 // Room for slices, or for swap leases, when no lease is on it.
 Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room);
-// What the request has to have there at the least; of no exclusive one. The limit of a swap lease
-// that names none, or more than a turn can have, is what slices leave it, but no less than half of
-// the GPU.
+// The least memory that the request must get there; never called for an exclusive request. The
+// limit of a swap lease that names none, or more than a turn can have, is what slices leave it, but
+// no less than half of the GPU.
 Bytes least_of(const PlacementRequest& request, const GpuRoom& room);
 // `slices`: what is promised to them when the share is taken.
 LeaseGpu make_share(const PlacementRequest& request, const GpuRoom& room, Bytes slices);
-// What others need for what they cannot move (contexts, modules) beside one that has all it may.
+// The memory that other leases need for what they cannot move (contexts, modules), beside one lease
+// that has all it may.
 Bytes residue_allowance(Bytes capacity);
 
 }  // namespace gpurota::lease

@@ -293,7 +293,7 @@ void Planner::hold_for(const Request& request, const Gpus& gpus, WallTime from, 
   }
 }
 
-// What on this GPU is in the way of the request from then on: who is before it, else the lease that
+// The obstacle of the request on this GPU from then on: an earlier request, else the lease that
 // goes last, or a booking.
 std::optional<NextFree> Planner::in_the_way(const Request& request, const GpuPlan& gpu,
                                             WallTime from) const {
@@ -312,7 +312,7 @@ std::optional<NextFree> Planner::in_the_way(const Request& request, const GpuPla
     next.expired = lease->expired;
   }
   const auto kept = kept_for_.find(gpu.room().info.uuid);
-  // Whoever came first gets it when the lease ends.
+  // The earlier request gets the GPU when the lease ends.
   if (kept != kept_for_.end() && (from == now_ || !lease)) {
     next.behind = kept->second.first;
     next.user = kept->second.second;
@@ -366,7 +366,7 @@ std::string Planner::obstacle_on(const Request& request, const GpuPlan& gpu) con
   const auto out = out_of_service(request.placement, room);
   if (out.empty() && gpu.fits(request, now_, end, others)) return {};
   if (!room.error.empty() || room.draining) return out;
-  // What is there now comes first, then what is planned, then what is booked.
+  // Name present leases first, then plans, then bookings.
   if (!gpu.fits(request, now_, now_ + kAnyMoment, Against::kLeasesAndFillers) || !out.empty()) {
     return what_is_there(request.placement, room);
   }

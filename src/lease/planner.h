@@ -34,7 +34,7 @@ class Planner {
 
   const std::vector<GpuRoom>& rooms() const { return view_.rooms; }
   const std::vector<GpuPlan>& gpus() const { return gpus_; }
-  // What the request has to leave alone if it starts now.
+  // The uses that the request has to leave alone if it starts now.
   GpuPlan::Against against_now(const Request& request) const;
   // The GPUs that the request can have from then on, behind all that is planned, as long as it
   // lasts; the best of them. Too few: what is in the way of the first that it cannot have.

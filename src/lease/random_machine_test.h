@@ -1,6 +1,6 @@
 // A machine at random for tests of what can be had: slices, leases that take turns, fillers, use
-// without a lease, GPUs out of service, and a queue. It has come about as a real one does: every
-// lease was granted when it was asked for.
+// without a lease, GPUs out of service, and a queue. The machine has come about as a real one does:
+// every lease was granted when it was asked for.
 #pragma once
 
 #include "lease/request_queue.h"
@@ -80,7 +80,7 @@ class RandomMachine {
     return static_cast<std::size_t>(pick(0, static_cast<int>(rooms.size()) - 1));
   }
 
-  // It becomes a lease, or waits.
+  // The request becomes a lease, or waits.
   void settle(const Request& request) {
     queue.push_back(request);
     const QueueDecision decision = decide(view(), now);

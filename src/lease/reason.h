@@ -35,8 +35,8 @@ Reason booking_obstacle(const NextFree& next);
 Reason impossible_reason(const Error& error);
 Reason cannot_start_reason(const Error& error);
 
-// What lets a request for such a lease start at once: "starts now with --timeout 40m or with
-// --swap"; empty: nothing helps.
+// The changes that let a request for such a lease start at once: "starts now with --timeout 40m or
+// with --swap"; empty: nothing helps.
 std::string remedy_text(const std::vector<WayOut>& ways, LeaseKind kind);
 
 }  // namespace gpurota::lease

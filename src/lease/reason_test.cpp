@@ -461,7 +461,7 @@ TEST(Remedy, NamesTheOptions) {
             "768M or with --gpus 2");
 }
 
-// What is advised starts.
+// A request that follows the advice starts.
 TEST(Remedy, IsTrueOfABookingThatBeginsTooSoon) {
   Site site(8);
   site.book({0, 1, 2, 3, 4, 5, 6, 7}, 40min, 60min);

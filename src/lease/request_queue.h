@@ -1,5 +1,6 @@
-// Who waits for which GPUs, and who gets them now. Pure: the same queue, leases and time give the
-// same decision. The daemon calls it after every change and carries out what it says.
+// The queue's decision: which requests get GPUs now, and which wait for which GPUs. Pure: the same
+// queue, leases and time give the same decision. The daemon calls it after every change and carries
+// out what it says.
 //
 // First come, first served; all or nothing. The requests are planned in their order: each gets the
 // earliest time at which it fits beside the current leases and the plans of those before it. A
@@ -15,7 +16,7 @@
 // for requests that fit beside what of it stays; for other requests, and for those that want the
 // whole GPU, it ends.
 //
-// What is booked is promised. A request with a stated end starts if it ends before. One without
+// A booking is a promise. A request with a stated end starts if it ends before. One without
 // (`unbooked_for`) starts if nothing is booked there for so long, and leaves when the booking is
 // used (bookings.h).
 #pragma once
@@ -45,8 +46,8 @@ struct Request {
   std::string user;  // as shown: "alice"
   PlacementRequest placement;
   std::optional<std::chrono::milliseconds> lasts;  // enforced from its start on; empty: unknown
-  // It leaves when a booking is used, so it starts where nothing is booked for so long; empty: it
-  // starts where nothing is booked as long as it lasts.
+  // A lease with this leaves when a booking is used, so it starts where nothing is booked for so
+  // long; empty: the lease starts where nothing is booked as long as it lasts.
   std::optional<std::chrono::milliseconds> unbooked_for{};
   uid_t owner = 0;                     // places in the plan go round by owner
   std::chrono::milliseconds waited{};  // since it came
@@ -96,7 +97,7 @@ struct Grant {
   std::vector<LeaseGpu> gpus;
 };
 
-// What a waiting request waits for next: a lease that is in its way, an earlier request, or a
+// The next obstacle of a waiting request: a lease that is in its way, an earlier request, or a
 // booking.
 struct NextFree {
   std::string gpu;             // what people call it
@@ -159,7 +160,7 @@ struct QueueDecision {
   std::vector<LeaseId> evict;         // fillers in the way of somebody whose turn it is: they end
   std::vector<LeaseId> move_out;      // and those that need not end for that
   std::map<GpuUuid, RequestId> held;  // idle GPUs and for whom they are kept
-  // What those who wait have planned on each.
+  // The plans of waiting requests on each GPU.
   std::map<GpuUuid, std::vector<GpuTimeline::Use>> plans;
   KeepingFacts keeping;
 };

@@ -62,7 +62,7 @@ struct Lab {
     for (const Grant& grant : decide().grants) ids.push_back(grant.request.value);
     return ids;
   }
-  // What the waiting request is told.
+  // The reason that the waiting request is told.
   std::string reason(std::uint64_t id) const {
     for (const Waiting& waiting : decide().waiting) {
       if (waiting.request.value != id) continue;
@@ -309,7 +309,7 @@ TEST(RequestQueue, UnreservedUseIsLeftOutUnlessItIsTheUsersOwnAndTakenOver) {
   EXPECT_THAT(lab.granted(), IsEmpty());
 }
 
-// Whoever holds it: what is held is not there for others.
+// Memory that is held is not there for others, whoever holds it.
 TEST(RequestQueue, WhatALeaseHoldsAboveItsLimitIsPlacedAround) {
   Lab lab(2);
   lab.slice(gib(40));

@@ -40,11 +40,11 @@ class SharedBook {
   std::optional<Bytes> find(const SharedPlace& place, MemoryKey key) const;
   // The same for any lease; of two that differ, the larger.
   std::optional<Bytes> size_of(const GpuUuid& gpu, MemoryKey key) const;
-  // What the leases' charges on the GPU have beyond each memory once.
+  // The part of the leases' charges on the GPU that counts memory again, as several have it.
   Bytes counted_by_several(const GpuUuid& gpu) const;
-  // What of the tenant's charges is shared memory.
+  // The part of the tenant's charges that is shared memory.
   Bytes of_tenant(TenantId tenant, const SharedPlace& place) const;
-  // What the charges of the lease have beyond each memory once.
+  // The part of the lease's charges that counts memory again, as several tenants have it.
   Bytes counted_again(const SharedPlace& place) const;
 
  private:

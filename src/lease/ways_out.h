@@ -1,5 +1,5 @@
-// What a request that has to wait could change so that it starts now: found by asking the planner,
-// so that whoever takes the advice gets what it says, as long as nothing else changes. Pure.
+// Finds changes with which a request that has to wait would start now. The planner is asked, so
+// that a user who takes the advice gets what it says, as long as nothing else changes. Pure.
 #pragma once
 
 #include "lease/request_queue.h"

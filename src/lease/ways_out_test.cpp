@@ -126,7 +126,7 @@ TEST(WaysOut, NothingHelpsWhereNothingIsLeft) {
   EXPECT_TRUE(machine.ways().empty());
 }
 
-// Whoever takes the advice starts at once, wherever they are in the queue.
+// A request that takes the advice starts at once, wherever it is in the queue.
 TEST(WaysOut, EachIsWhatTheQueueGrants) {
   std::set<Kind> seen;
   for (std::uint64_t seed = 1; seed <= 600 && !HasFailure(); ++seed) {
