@@ -1,5 +1,5 @@
-// What moving memory costs, as measured, and what follows from it: how long a turn is and how long
-// a pause must be before the turn is given up. Pure; used by Turns only.
+// The measured cost of moving memory, and its consequences: how long a turn is, and how long a
+// pause must be before the turn is given up. Pure; used by Turns only.
 #pragma once
 
 #include "sched/model.h"

@@ -1,5 +1,5 @@
-// Whose turn is next among those that wait: weighted fair by the time they have run, and how much
-// of the time higher priorities may take. Pure; used by Turns only.
+// Chooses the next turn among the leases that wait: weighted fair by the time that each has run,
+// and bounded in how much of the time higher priorities may take. Pure; used by Turns only.
 #pragma once
 
 #include "sched/model.h"

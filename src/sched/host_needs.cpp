@@ -6,7 +6,7 @@
 
 namespace gpurota::sched {
 
-// Two pieces more: orders are of whole pieces, and the last block of an order moves whole. What is
+// Two pieces more: orders are of whole pieces, and the last block of an order moves whole. Memory
 // on its way out cannot be called back.
 void HostNeeds::add_reserved(GpuSlot gpu, std::map<LeaseId, Bytes>* sums) const {
   const Bytes lacking = memory_.deficit(gpu);

@@ -1,5 +1,5 @@
-// What of host memory is needed for what leases could have out at once. Computed from a Residency;
-// keeps nothing.
+// The host memory that is needed for all that leases could have out at once. Computed from a
+// Residency; keeps nothing.
 #pragma once
 
 #include "sched/residency.h"
@@ -13,13 +13,14 @@ class HostNeeds {
  public:
   explicit HostNeeds(const Residency& memory) : memory_(memory) {}
 
-  // What has to be kept for what could be out at once: no lease has more out than the deficit, or
-  // more than it has; but for what is out, or on its way, since the deficit was larger.
+  // The host memory to keep for all that could be out at once: no lease has more out than the
+  // deficit, or than it has at all, except memory that is out, or on its way, since the deficit was
+  // larger.
   Bytes reserved() const;
   std::map<LeaseId, Bytes> reserved_by_lease() const;  // its parts
   Bytes out_now() const;
-  // How much more may be ordered out until host memory is full. Whoever evicts may do so for a
-  // block more.
+  // How much more may be ordered out until host memory is full. An eviction may move up to a block
+  // more.
   Bytes left_for_moves() const;
   Bytes left() const;  // of the budget, that is reserved for nothing
   // Of a tenant that was added: what of its memory on this GPU may have to move before long, so

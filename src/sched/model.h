@@ -1,4 +1,4 @@
-// What the turn scheduler is told and what it answers: plain data (docs/design/turns.md).
+// Events and actions of the turn scheduler: plain data (docs/design/turns.md).
 //
 // A turn belongs to a lease: the right to be wholly resident and to submit work on all its GPUs.
 // The daemon feeds events in and carries actions out; nothing here knows a socket or a driver.
@@ -69,7 +69,7 @@ struct LeaseTerms {
   bool operator==(const LeaseTerms&) const = default;
 };
 
-// What one tenant has on one GPU, in its own words: at its first contact, and when a new daemon
+// One tenant's own report of its memory on one GPU: at its first contact, and when a new daemon
 // hears of it again.
 struct TenantMemory {
   GpuUuid gpu;
@@ -126,7 +126,7 @@ struct Shrink {
   Bytes wired;
   Bytes hosted{};
 };
-// What it holds beside what it told, as the driver was seen to count it: modules, local memory.
+// The memory that a tenant holds beside its report, by the driver's count: modules, local memory.
 struct Measured {
   TenantId tenant;
   GpuUuid gpu;

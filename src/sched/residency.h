@@ -1,7 +1,7 @@
-// Who has how much where: the ledger behind turns. Pure.
+// The ledger behind turns: how much memory each lease has where. Pure.
 //
-// For each GPU it keeps used = resident + on its way in + wired, of everyone. What of that may grow
-// is judged by ResidencyRules, what of host memory it needs by HostNeeds. Used by Turns only.
+// For each GPU it keeps used = resident + on its way in + wired, of everyone. ResidencyRules judges
+// growth of that, HostNeeds the host memory that it needs. Used by Turns only.
 #pragma once
 
 #include "base/maybe.h"
@@ -84,12 +84,12 @@ class Residency {
   // How much too little there is for everybody to be resident at once.
   Bytes deficit(GpuSlot gpu) const;
   Bytes wanted(GpuSlot gpu) const;  // for everybody to be resident at once
-  // What can never move: wired of everyone, admitted or there, and outsiders.
+  // Memory that can never move: wired of everyone, admitted or there, and outsiders.
   Bytes wired(GpuSlot gpu) const;
   Holding of_lease(LeaseId lease, GpuSlot gpu) const;  // sums over its tenants
   bool shared(GpuSlot gpu) const;                      // two leases or more have a tenant there
 
-  // What every lease has on one GPU, of those that have anything.
+  // The holdings of all leases that have anything on one GPU.
   std::map<LeaseId, Holding> by_lease(GpuSlot gpu) const;
 
   // Host memory that is a lease's for good, whatever it has of it.

@@ -7,7 +7,7 @@
 namespace gpurota::sched {
 namespace {
 
-// What tenants map: less than a page of memory is not to be had.
+// The unit that tenants map: less than a page of memory cannot be had.
 constexpr Bytes kPage = mib(2);
 
 Bytes in_pages(Bytes bytes) {
@@ -32,8 +32,8 @@ GrowAnswer ResidencyRules::check_growth(TenantId tenant, GpuSlot gpu, Bytes byte
   return host_has_room_for(after) ? GrowAnswer::kGranted : GrowAnswer::kRefusedHost;
 }
 
-// Limit and capacity are sums. What host memory has room for is found by asking, which is seldom
-// needed.
+// Limit and capacity are sums. The room in host memory is found by trying check_growth, which is
+// seldom needed.
 Bytes ResidencyRules::available(LeaseId lease, GpuSlot gpu, Bytes limit) const {
   const Holding own = memory_.of_lease(lease, gpu);
   Bytes most = limit - (own.movable + own.wired + own.wired_unbacked + own.beside);
@@ -55,7 +55,7 @@ Bytes ResidencyRules::available(LeaseId lease, GpuSlot gpu, Bytes limit) const {
   return Bytes(fits * kPage.count());
 }
 
-// What takes no more of it is not what it is too small for.
+// A change that needs no more host memory is never refused for lack of it.
 bool ResidencyRules::host_has_room_for(const Residency& after) const {
   const Bytes reserved = HostNeeds(after).reserved();
   return reserved <= HostNeeds(memory_).reserved() ||
@@ -129,7 +129,7 @@ GrowAnswer ResidencyRules::check_hosted(TenantId tenant, GpuSlot gpu, Bytes byte
   return has + bytes <= most ? GrowAnswer::kGranted : GrowAnswer::kRefusedLimit;
 }
 
-// What is beyond the limit; all of it, if the rest has no room for another reason.
+// The part beyond the limit; all of it, if the rest has no room for another reason.
 Bytes ResidencyRules::to_host(TenantId tenant, GpuSlot gpu, Bytes bytes, Bytes limit,
                               Bytes most) const {
   const auto lease = memory_.lease_of(tenant);

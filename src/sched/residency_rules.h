@@ -1,5 +1,5 @@
-// What may be added to a Residency, or changed of it, so that every lease can still be resident on
-// its own and host memory holds the rest. Judges only, and keeps nothing.
+// Judges additions to a Residency, and changes of it: every lease must still be able to be resident
+// on its own, and host memory to hold the rest. Keeps nothing.
 #pragma once
 
 #include "sched/residency.h"
@@ -27,7 +27,8 @@ class ResidencyRules {
   bool would_fit(GpuSlot gpu, Bytes capacity) const;
   // Host memory could hold all that the lease has, beside what has to be kept for others.
   bool host_could_hold(LeaseId lease) const;
-  // It would fit if it were no longer aside, and host memory still hold what could be out.
+  // Whether the lease would fit if it were no longer aside, and host memory could still hold all
+  // that could be out.
   bool could_come_back(LeaseId lease) const;
 
  private:

@@ -71,8 +71,8 @@ void keep_clocks(TurnTable& table) {
   }
 }
 
-// A tenant counts as busy until it has answered an order. That says nothing about its work, so a
-// pause continues meanwhile.
+// A tenant counts as busy until it has answered an order. Being busy for an order says nothing
+// about its work, so a pause continues meanwhile.
 void keep_pauses(TurnTable& table, LeaseState& lease) {
   bool working = false;
   bool unknown = false;

@@ -1,4 +1,4 @@
-// What TurnTable keeps of each lease, tenant and GPU. Private to src/sched.
+// The state that TurnTable keeps of each lease, tenant and GPU. Private to src/sched.
 #pragma once
 
 #include "sched/cost.h"
@@ -42,8 +42,9 @@ struct TenantState {
   std::uint32_t gate_seq = 0;  // of the last order
   std::uint32_t seen_seq = 0;  // of the last one it has carried out
   bool busy = false;
-  // It may have work from before its gate was shut, by the last daemon or while it was stopped. At
-  // work with a shut gate any other may be too: captures and graphs are not submitted.
+  // The tenant may have work from before its gate was shut, by the last daemon or while the tenant
+  // was stopped. Any tenant may be at work with a shut gate, because captures and graphs are not
+  // submitted.
   bool undrained = false;
   std::uint32_t waiting = 0;
   std::uint32_t ready = 0;

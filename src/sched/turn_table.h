@@ -1,5 +1,5 @@
-// What the scheduler of turns knows: GPUs, leases, tenants and who has what memory; and the
-// questions that several of its files ask about that. Private to src/sched.
+// The state of the scheduler of turns: GPUs, leases, tenants and their memory; and the questions
+// that several of its files ask about that. Private to src/sched.
 #pragma once
 
 #include "sched/turn_state.h"
@@ -30,20 +30,20 @@ struct TurnTable {
   bool on_hold() const { return now < held_until; }
   LeaseState* lease_of(TenantId tenant);  // nullptr: nobody knows the tenant
 
-  // It has work, or is asked for memory, which needs its turn.
+  // Whether the lease has work, or is asked for memory, which needs its turn.
   bool wants(const LeaseState& lease) const;
   bool takes_turns(const LeaseState& lease, GpuSlot gpu) const;
   Slots turn_gpus(const LeaseState& lease) const;
   // Both take turns on the same GPU.
   bool conflict(const LeaseState& a, const LeaseState& b) const;
-  // Who has a turn on one of these GPUs, or has not left it yet.
+  // The leases that have a turn on one of these GPUs, or have not left it yet.
   std::vector<LeaseState*> claimants(const Slots& of, LeaseId except);
   bool waits_for_room(const LeaseState& lease, GpuSlot gpu) const;
-  // It waits for memory, and its work has not ended by itself: a capture ends only once it has what
-  // it allocates.
+  // Whether the lease waits for memory and its work has not ended by itself: a capture ends only
+  // once it has the memory that it allocates.
   bool cannot_leave(const LeaseState& lease, GpuSlot gpu) const;
   bool can_give(const TenantState& tenant) const;  // its memory to others
-  // What host memory has room for. Blocks move whole: what is ordered out may be up to one more.
+  // The room in host memory. Blocks move whole: an order may move up to one block more.
   Bytes may_go_out() const;
 
   // How long others have waited for what the lease was told to do, of whichever it is the longest.

@@ -1,8 +1,8 @@
 // The turn scheduler: which swap lease is resident and may submit, what moves where, and when.
 //
 // Events go in with `now`, actions come out; there is no clock, thread or I/O inside, so that a
-// week can be simulated, replayed and explained. Used by the daemon on its state thread. What a
-// tenant says is bounded by what is known of it; an event about somebody unknown is ignored.
+// week can be simulated, replayed and explained. Used by the daemon on its state thread. A tenant's
+// report is bounded by what is known of the tenant; an event about an unknown tenant is ignored.
 //
 // Promises, held by turns_simulation_test.cpp: memory that was asked for never exceeds a GPU's
 // capacity or the host budget; two leases never hold the same GPU while it takes turns; a lease
@@ -32,9 +32,9 @@ class Turns {
   // Whether a new lease can be added. An error when the lease could never be resident beside what
   // others have wired, or when host memory has no room for its oversize part.
   Result<void> check_lease(const LeaseTerms& terms) const;
-  // Adds a lease that check_lease() or an earlier daemon has admitted. What does not fit any more
-  // is refused as it grows. A GPU that is not there now counts as lost: what the lease has there is
-  // kept until set_gpu.
+  // Adds a lease that check_lease() or an earlier daemon has admitted. A lease that does not fit
+  // any more is refused as it grows. A GPU that is not there now counts as lost: the lease's memory
+  // there is kept in the books until set_gpu.
   void add_lease(const LeaseTerms& terms);
   bool has_lease(LeaseId lease) const { return table_.leases.contains(lease); }
   // Changes a lease that was added; of one that was not: nothing.
@@ -47,9 +47,9 @@ class Turns {
 
   // Puts a lease aside, or takes it back: it gives its turn away, all its memory that can be moved
   // is evicted, and it stays apart, whoever is there. Others are admitted as if it never came back.
-  // Whoever does either asks before whether there is room for it.
+  // The caller checks first that there is room for either.
   Actions set_aside(LeaseId lease, bool aside, TimePoint now);
-  // What a program of the lease could be granted there now, as a growth would be judged.
+  // The memory that a program of the lease could be granted there now, as a growth would be judged.
   Bytes available(LeaseId lease, const GpuUuid& gpu) const;
   // Whether host memory could take all that the lease has.
   bool could_be_aside(LeaseId lease) const;

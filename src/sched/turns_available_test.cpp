@@ -1,4 +1,4 @@
-// What a program is told is free is what it is granted, and no page more.
+// Tests that a program is granted exactly the memory that it is told is free, and no page more.
 #include "sched/turns_fixture_test.h"
 
 namespace gpurota::sched {

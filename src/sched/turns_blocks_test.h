@@ -1,5 +1,4 @@
-// What the memory of programs is made of: blocks that move whole, as the library has them. For
-// turns_world_test.cpp only.
+// Blocks of programs' memory that move whole, as in the library. For turns_world_test.cpp only.
 #pragma once
 
 #include "sched/turns_world_test.h"

@@ -1,4 +1,4 @@
-// What moved, as it is told: every byte once.
+// Tests that reports of moves count every byte once.
 #include "sched/turns_fixture_test.h"
 
 namespace gpurota::sched {

@@ -151,7 +151,7 @@ TEST_F(TurnDebtsTest, OneEvictionThatFailedIsForgivenWithTheNextThatDoesNot) {
   EXPECT_TRUE(ends().empty());
 }
 
-// It has the turn, takes the room, and brings nothing back into it.
+// Tenant A has the turn, takes the room, and brings nothing back into it.
 TEST_F(TurnDebtsTest, ATenantThatNeverComesInHasAnEnd) {
   add_two_that_do_not_fit();
   lazy.insert(kA);

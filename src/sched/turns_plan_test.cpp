@@ -317,8 +317,8 @@ double longest_wait(const Plan& plan) {
         std::max(longest_quantum, std::chrono::duration<double>(*gpu.quantum).count());
   }
   constexpr double kSwitch = 6;  // moving 80 GiB both ways, draining, letting through
-  // Whoever had more than its part because nobody else could use it makes up for four quanta at
-  // most.
+  // A lease that had more than its part because nobody else could use it makes up for four quanta
+  // at most.
   const double others = (turns + 5) * (longest_quantum + kSwitch) * 2;
   return others / (1 - plan.settings.priority_share);
 }

@@ -1,5 +1,5 @@
-// What must hold on the simulated machine of what goes on there: that something does, that nobody
-// is refused for what others are, and that what moved is counted. For turns_world_test.cpp only.
+// Checks progress on the simulated machine: that something goes on, that no tenant is refused
+// because of others, and that moved memory is counted. For turns_world_test.cpp only.
 #pragma once
 
 #include "sched/turns_movers_test.h"
@@ -23,8 +23,8 @@ class Progress : protected Movers {
     still_since_.resize(plan.leases.size(), -1);
   }
 
-  // What a lease has on a GPU, there or not, or has asked for there; and what of everyone cannot
-  // move.
+  // The movable memory of a lease on a GPU, there or not, with the memory that it has asked for
+  // there; and the memory of all tenants that cannot move.
   Bytes movable_of(std::size_t lease, std::size_t g) const {
     Bytes sum;
     for (const auto& t : tenants_) {
@@ -54,7 +54,7 @@ class Progress : protected Movers {
     return !slot || memory.is_lost(*slot);
   }
 
-  // It may be that its memory has no room, or that host memory has none for that of others.
+  // Whether the lease's memory may have no room, or host memory none for that of others.
   bool may_be_stuck(std::size_t lease) const {
     Bytes out;
     for (const auto& t : tenants_) {
@@ -132,8 +132,8 @@ class Progress : protected Movers {
     }
   }
 
-  // Who asks for what has room is given it, whoever else has none; and what would take another's
-  // room is not to be had.
+  // A request for memory that has room is granted, even if others have none; and a request that
+  // would take another's room is refused.
   void check_judgement(const Residency& before, const Grow& grow, const Actions& actions) {
     for (const Action& action : actions) {
       const auto* answer = std::get_if<AnswerGrow>(&action);

@@ -1,5 +1,5 @@
-// What must hold on the simulated machine at any time, whatever happens. For turns_world_test.cpp
-// only.
+// Checks the promises that must hold on the simulated machine at any time, whatever happens. For
+// turns_world_test.cpp only.
 #pragma once
 
 #include "sched/turns_progress_test.h"
@@ -50,7 +50,8 @@ class Promises : protected Progress {
     most_used_[g] = settling ? used : std::min(most_used_[g], used);
   }
 
-  // What is reserved in host memory for oversize leases; no lease has more there than that.
+  // The host memory that is reserved for oversize leases; checks that no lease has more there than
+  // its part.
   Bytes check_hosted() {
     Bytes reserved;
     for (const std::size_t lease : live_) {
@@ -138,7 +139,7 @@ class Promises : protected Progress {
     }
   }
 
-  // What is aside leaves, however much room there is.
+  // Checks that the memory of a lease that is put aside is moved out, however much room there is.
   void watch_aside(double dt, bool odd) {
     for (std::size_t lease = 0; lease < staying_.size(); ++lease) {
       bool stays = false;
@@ -174,7 +175,8 @@ class Promises : protected Progress {
   void pass_time(double to) {
     const double dt = to - now_;
     bool works = false, moves = false, wanted = false, odd = now_ < found_at_ + 5;
-    // What fails there is tried again and again, until a daemon is started that does not find it.
+    // A move that fails on a lost GPU is retried repeatedly, until a daemon is started that does
+    // not find the GPU.
     for (std::size_t g = 0; g < lost_.size(); ++g) odd = odd || (lost_[g] != 0 && !is_unknown(g));
     std::vector<char> runs(plan_.leases.size()), waits(plan_.leases.size());
     for (const auto& t : tenants_) {

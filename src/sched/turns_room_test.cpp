@@ -1,4 +1,5 @@
-// Who has room, and who does not any more since what cannot be moved has grown.
+// Tests of leases that have room, and of leases that lose it since memory that cannot be moved has
+// grown.
 #include "sched/host_needs.h"
 #include "sched/turns_fixture_test.h"
 

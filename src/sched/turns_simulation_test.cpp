@@ -68,7 +68,7 @@ TEST(TurnsSimulation, NorWhenLeasesArePutAsideAndTakenBack) {
 // back.
 TEST(TurnsSimulation, NorWhenGpusAreLostAndFoundAgain) { simulate_many(random_plan_with_losses); }
 
-// Who has lied once is measured before others get the room that it says it left.
+// A tenant that has lied once is measured before others get the room that it claims to have left.
 TEST(TurnsSimulation, NorWhenWhatSomebodySaysIsOutIsStillThere) {
   simulate_many(random_plan_with_doubts);
 }
@@ -78,12 +78,14 @@ TEST(TurnsSimulation, NorWhenMemoryIsInBlocksAsProgramsHaveIt) {
   simulate_many(random_plan_with_blocks);
 }
 
-// Who needs what a stopped process has waits for a bound, and that lease alone ends.
+// A lease that needs the memory of a stopped process waits for a bounded time, and only the lease
+// of that process ends.
 TEST(TurnsSimulation, NorWhenProcessesAreStoppedForGood) {
   simulate_many(random_plan_with_endless_stops);
 }
 
-// Who records a graph gives its turn back only once it has got the memory that it asks for in it.
+// A tenant that records a graph gives its turn back only once it has the memory that it asks for in
+// the capture.
 TEST(TurnsSimulation, NorWhenLeasesAllocateInCaptures) { simulate_many(random_plan_with_captures); }
 
 // Somebody may no longer fit then, and waits until it does; nobody else is the worse for it.
@@ -248,7 +250,7 @@ TEST(TurnsSimulation, AHigherOneThatComesAndGoesFasterThanMemoryMovesStarvesNobo
   EXPECT_GE(outcome.run[1], 0.25 * plan.seconds);
 }
 
-// The training's quantum is some 2 s. It is over long before the next request comes, and is no
+// The training's quantum is some 2 s, so it is over long before the next request comes, and is no
 // reason to wait.
 TEST(TurnsSimulation, ARequestThatComesRarelyWaitsForNothingButItsMemory) {
   LeasePlan server = busy_lease(1, gib(8), 1);

@@ -115,8 +115,8 @@ class Tenants : protected Timeline {
     drain_in(t, plan_of(*t).kernel * t->uniform());
   }
 
-  // It records a graph, and wants memory for that: nothing of it ends before it is told whether it
-  // has that.
+  // The tenant records a graph, and wants memory for it: none of its work ends before it is told
+  // whether it has the memory.
   void capture(Tenant* t) {
     ++t->shift;
     t->captures = true;

@@ -370,7 +370,8 @@ TEST_F(TurnsTest, ATurnIsOfAllTenantsOnAllGpus) {
   EXPECT_GT(others, 120);
 }
 
-// What it misses and what it is known to miss are not the same, until it says anew what it has.
+// The memory that a tenant lacks differs from what the scheduler knows, until the tenant reports
+// again.
 TEST_F(TurnsTest, RoomThatATenantGivesBackUnusedIsNotOfferedAgainAtOnce) {
   add_two_that_do_not_fit();
   unused.insert(kA);
@@ -419,7 +420,8 @@ TEST_F(TurnsTest, ANewDaemonLetsTheHolderGoOn) {
   EXPECT_GT(evicted[kA], Bytes());
 }
 
-// What has not come back is an outsider that cannot move; there is room when it is a tenant again.
+// A process that has not come back is an outsider that cannot move; there is room when it is a
+// tenant again.
 TEST_F(TurnsTest, ANewDaemonJudgesNoGrowthBeforeEverybodyIsBack) {
   begin_anew();
   turns.set_outsiders(kGpu0, gib(70));

@@ -18,8 +18,8 @@ class VainTurns : public TurnsTest {
   }
 };
 
-// It was granted memory, say, and has not made it: nothing is to be had of it until it says so, and
-// asking on and on would keep both sides busy with that.
+// A tenant that was granted memory, say, and has not made it, can move nothing out until it says
+// so; asking it repeatedly would keep both sides busy.
 TEST_F(VainTurns, ATenantThatHasNothingToBringOutIsNotAskedOnAndOn) {
   let_b_need_a(hollow);
   pass(seconds(1));

@@ -1,4 +1,4 @@
-// What is shown of turns: who holds, who waits and for what. Plain data, filled by Turns.
+// The view of turns for people: who holds, who waits and for what. Plain data, filled by Turns.
 #pragma once
 
 #include "sched/turn_state.h"

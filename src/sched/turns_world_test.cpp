@@ -83,7 +83,7 @@ class World : Promises {
     });
   }
 
-  // What NVML shows of processes that have not come back to this daemon.
+  // Counts the memory that NVML shows of processes that have not come back to this daemon.
   void count_outsiders() {
     for (std::size_t g = 0; g < plan_.gpus.size(); ++g) {
       Bytes held = outsiders_[g];
@@ -350,7 +350,7 @@ class World : Promises {
     take(turns_->set_aside(id, true, at(now_)));
   }
 
-  // What came meanwhile was admitted as if it never came back.
+  // Leases that came meanwhile were admitted as if this one never came back.
   void take_back(std::size_t lease) {
     if (!aside_.contains(lease)) return;
     const LeaseId id = plan_.leases[lease].terms.id;

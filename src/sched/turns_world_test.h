@@ -1,8 +1,7 @@
 // A simulated machine for Turns: tenants that submit, pause, allocate, drain, move memory piece by
 // piece, stop, die and fail, with messages that take time. Virtual time, one seed, no surprises.
 //
-// What happens from outside is a script, so that a failure can be cut down to the few lines that
-// cause it.
+// Outside events are a script, so that a failure can be cut down to the few lines that cause it.
 #pragma once
 
 #include "sched/turns.h"
@@ -78,7 +77,7 @@ struct Plan {
 
 std::string to_string(const Plan& plan);
 
-// What came of it.
+// The result of a simulation.
 struct Outcome {
   std::string failure;         // empty: all promises held
   std::vector<double> run;     // seconds each lease ran, by plan
