@@ -1,11 +1,14 @@
 // gpurota-device-plugin at work: kubelet on one side, gpurotad on the other, and the node's state
 // (node.h) between them.
 //
-//   the state thread   the loop: all state, the files of state, every decision. It waits for nobody but the disk, for a moment
-//   gRPC's threads     kubelet's questions: they ask the state thread (questions.h), and it answers from memory; what a container's start
-//                      waits for (the daemon's lease) they wait for themselves, with values that the state thread gave them
-//   workers            one each for what may block: a look at the daemon; kubelet's list of pods; sockets and registration; leases that
-//                      are named or end. What comes of it is posted to the state thread
+//   the state thread   the loop: all state, the files of state, every decision. The thread waits
+//                      for nobody but the disk, for a moment
+//   gRPC's threads     kubelet's questions: they ask the state thread (questions.h), which answers
+//                      from memory; what a container's start waits for (the daemon's lease) they
+//                      wait for themselves, with values that the state thread gave them
+//   workers            one each for calls that may block: polling the daemon; kubelet's list of
+//                      pods; sockets and registration; leases that are named or end. Results are
+//                      posted to the state thread
 #pragma once
 
 #include "client/locate.h"

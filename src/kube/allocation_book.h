@@ -2,8 +2,8 @@
 // the plugin, in one small file. State thread only.
 //
 // Kubelet asks once for a container (Allocate), keeps the answer with the token in it, and starts
-// the container with it as often as it has to. It never says that a container is gone. So an
-// allocation stays here until its devices are given to another; what ends before is its lease.
+// the container with it as often as it has to. Kubelet never says that a container is gone. So an
+// allocation stays here until its devices are given to another; its lease ends before.
 #pragma once
 
 #include "core/time.h"
@@ -26,7 +26,7 @@ struct Allocation {
   std::optional<proto::Pod> pod{};  // once kubelet has listed it
   std::string pod_uid{};            // once the daemon has seen a process of it on a GPU
 
-  // What is seen of it since the plugin runs; not stored.
+  // Its state as seen since the plugin runs; not stored.
   std::optional<LeaseId> lease{};  // as the daemon last said
   std::optional<LeaseId> had{};    // the last one that it had
   TimePoint asked{};               // when kubelet last asked for it, or the plugin has started

@@ -1,6 +1,6 @@
-// What a container is started with so that its programs are in the lease that its devices stand
-// for: the shared part of whatever starts containers of pods. Pure; what is read of this machine is
-// read before (daemon_view.h).
+// The devices, mounts and variables with which a container is started, so that its programs are in
+// the lease that its devices stand for. Shared by all programs that start containers of pods. Pure;
+// the facts of this machine are read before (daemon_view.h).
 #pragma once
 
 #include "containers/parts.h"
@@ -18,7 +18,7 @@ enum class GpuGiver { kFiles, kRuntime, kCdi };
 // "files", "runtime", "cdi".
 Result<GpuGiver> parse_gpu_giver(std::string_view word);
 
-// What the node has for its containers.
+// The node's files and folders for its containers.
 struct ContainerNode {
   std::string socket_folder;  // with the socket of programs, for containers
   std::string library;        // libgpurota.so

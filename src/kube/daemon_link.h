@@ -1,5 +1,5 @@
-// What a plugin's state thread has to do with gpurotad: looks at it, and leases that end. The calls
-// block, so workers make them; what comes of them is back on the state thread.
+// The calls of a plugin's state thread to gpurotad: polling its state, and ending leases. The calls
+// block, so workers make them; their results come back on the state thread.
 #pragma once
 
 #include "client/locate.h"
@@ -20,11 +20,10 @@ class DaemonLink {
   DaemonLink(ports::EventLoop& loop, client::Location location, std::string host_root)
       : location_(std::move(location)), host_root_(std::move(host_root)), looks_(loop, "daemon") {}
 
-  // Looks, unless a look is under way. `whose`: as read_daemon(). That the daemon has gone, and is
-  // back, is logged once.
+  // Polls the daemon, unless a poll is under way. `whose`: as read_daemon(). The loss of the
+  // daemon, and its return, are logged once.
   void look(std::vector<LeaseId> whose, std::function<void(Result<DaemonView>)> heard);
-  // `whose`: "a container". That it could not be ended is logged: a later look finds the lease
-  // again.
+  // `whose`: "a container". A failure is logged: a later poll finds the lease again.
   void end_lease_on(sys::Worker& worker, const LeaseEnding& ending, const char* whose) const;
 
  private:

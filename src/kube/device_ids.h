@@ -1,4 +1,4 @@
-// What kubelet counts: the resources of a node, and the ids of their devices. An id names its GPU.
+// The resources of a node that kubelet counts, and the ids of their devices. An id names its GPU.
 // Pure.
 //
 //   gpu      a whole GPU                      GPU-2f3c…

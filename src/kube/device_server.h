@@ -25,7 +25,7 @@ class DeviceHandler {
   // dead pods: it answers from memory, and refuses only what makes no sense.
   virtual Result<ContainerAnswer> allocate(const Ids& ids) = 0;
   virtual Ids prefer(const Ids& available, const Ids& must_include, std::size_t size) = 0;
-  // Before each start of a container. What fails here is retried, and its sentence reaches `kubectl
+  // Before each start of a container. A failure is retried, and its message reaches `kubectl
   // describe pod`.
   virtual Result<void> pre_start(const Ids& ids) = 0;
 };
@@ -38,7 +38,7 @@ class DeviceServer {
                                                       DeviceHandler& handler,
                                                       const Published<Offers>& offers);
   virtual ~DeviceServer() = default;  // hangs up on everybody
-  // That of kubelet, which are several for a moment after it has registered us again.
+  // The number of kubelet's streams: several for a moment after it has registered us again.
   virtual int streams() const = 0;
   // Kubelet removes all sockets of the folder when it starts.
   virtual bool is_there() const = 0;

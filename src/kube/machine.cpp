@@ -39,7 +39,7 @@ std::string_view token_in(std::string_view environment) {
   return {};
 }
 
-// This process is, and not the one that it reads of.
+// Whether this process is short of something, and not the process that it reads about.
 bool is_short_of_something(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM;
 }

@@ -1,4 +1,4 @@
-// What is read of this machine for its containers. Reads files; any thread but the state thread.
+// Reads the facts of this machine for its containers. Reads files; any thread but the state thread.
 #pragma once
 
 #include "base/result.h"

@@ -12,12 +12,12 @@ class Message;  // its own header is heavy
 
 namespace gpurota::kube {
 
-// That there is no file is no error: `message` stays empty. kIo: it cannot be read, or is not such
-// a message.
+// A missing file is no error: `message` stays empty. kIo: it cannot be read, or is not such a
+// message.
 Result<void> read_message(const std::string& file, google::protobuf::Message& message);
 // The old text or the new one is there at any moment. For our user only: tokens are in it.
 Result<void> store_message(const std::string& file, const google::protobuf::Message& message);
-// What a file of state that makes no sense is reported with.
+// The error for a file of state that makes no sense.
 tl::unexpected<Error> damaged_file(const std::string& file, const std::string& why);
 
 }  // namespace gpurota::kube

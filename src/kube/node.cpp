@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::string_view kOurs = "kube-";
 constexpr std::size_t kIdDigits = 16;
-// What was promised and not fetched, as its pod was gone before its container started.
+// How long devices stay promised that were never fetched, as the pod was gone before its container
+// started.
 constexpr Duration kPromise = std::chrono::minutes(2);
 // Lists of kubelet in a row that do not have it.
 constexpr int kMissingLists = 2;
@@ -26,7 +27,7 @@ std::string ids_text(Resource resource, const std::set<Device>& devices) {
   return fmt::format("{} of {}", devices.size(), to_string(resource));
 }
 
-// What will be free when it has ended.
+// Adds the memory that will be free when the lease has ended.
 void add_memory_of(const proto::Lease& lease, std::vector<NodeGpu>& gpus) {
   if (lease.share != proto::Share::kSlice) return;
   for (const proto::LeaseGpu& share : lease.gpus) {
@@ -138,7 +139,8 @@ void Node::find_leases() {
       identify(*allocation);
       if (lease.pod) named_.insert(lease.lease_id);
     } else if (lease.processes == 0) {
-      // What it is for was lost with what was stored; while it is used there is a container.
+      // The lease's allocation was lost with the stored state; while the lease is used there is a
+      // container.
       endings_.push_back({lease.lease_id, "no container is known that it is for"});
     }
   }
@@ -229,10 +231,10 @@ void Node::end(Allocation& allocation, const std::string& why) {
   allocation.had.reset();
 }
 
-// What containers have; without a lease that is so as long as kubelet lists it, and for a moment
-// after it was promised. It is counted by the daemon as long as what it said is free does not have
-// it: so nothing is offered twice, and nothing less for a moment, in which a pod that the scheduler
-// has sent would be refused for good.
+// Devices that containers have; without a lease, a container has them as long as kubelet lists it,
+// and for a moment after they were promised. The daemon counts devices as long as its free memory
+// does not contain them: so nothing is offered twice, and the offer never drops for a moment, in
+// which a pod that the scheduler has sent would be refused for good.
 std::vector<Taken> Node::taken() const {
   std::vector<Taken> taken;
   const TimePoint now = settings_.now();

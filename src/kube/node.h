@@ -1,11 +1,15 @@
-// What the plugin knows of its node, and what follows from it: the heart. State thread only;
-// touches nothing but the book's file, and returns what is to be done by others: leases to make, to
-// name, to end.
+// State and decisions of the device plugin on one node. State thread only; touches nothing but the
+// book's file, and returns work for others: leases to make, to name, to end.
 //
-//   kubelet asks (Allocate) ──► an allocation: devices, a token, stored ──► the answer, from memory
-//   it starts the container (PreStartContainer) ──► a lease order, carried out by who asked ──► the lease, or why there is none
-//   it no longer lists the container, and no process has the token ──► the lease ends; the allocation stays until its devices are given anew
-//   it lists one whose pod has no control group any more (older versions list pods that have ended) ──► so, too
+//   kubelet asks (Allocate)
+//     ──► an allocation: devices, a token, stored ──► the answer, from memory
+//   kubelet starts the container (PreStartContainer)
+//     ──► a lease order, carried out by the thread that asked ──► the lease, or why there is none
+//   kubelet no longer lists the container, and no process has the token
+//     ──► the lease ends; the allocation stays until its devices are given anew
+//   kubelet lists a container whose pod has no control group any more (older versions list pods
+//   that have ended)
+//     ──► the same
 #pragma once
 
 #include "kube/allocation_book.h"
@@ -43,7 +47,7 @@ class Node {
   std::vector<std::string> prefer(Resource resource, const std::vector<std::string>& available,
                                   const std::vector<std::string>& must_include,
                                   std::size_t size) const;
-  // What is to be ordered before the container starts.
+  // The lease to order before the container starts.
   Result<LeaseOrder> pre_start(Resource resource, const std::vector<std::string>& ids);
   void on_lease(const std::string& allocation, const proto::Lease& lease);
 
@@ -67,7 +71,7 @@ class Node {
   // Those that may be told of their leases; they point into what the daemon said last.
   std::vector<SeenPod> pods() const;
 
-  // What is to be done, each once.
+  // Leases to end and to name, each once.
   std::vector<LeaseEnding> take_endings() { return std::exchange(endings_, {}); }
   std::vector<LeaseName> take_names() { return std::exchange(names_, {}); }
 

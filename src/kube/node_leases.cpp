@@ -33,8 +33,8 @@ NodeGpu gpu_of(const proto::Gpu& shown, const std::string& host_root) {
   return gpu;
 }
 
-// The UID of the pod that the lease's processes are in; empty: the daemon does not know. It reads
-// control groups where they are not seen from a container.
+// The UID of the pod that the lease's processes are in; empty: the daemon does not know. The daemon
+// reads control groups that cannot be seen from a container.
 std::string pod_of(client::Connection& daemon, LeaseId lease) {
   proto::ListProcesses call;
   call.lease_id = lease;

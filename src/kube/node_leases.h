@@ -31,7 +31,7 @@ struct DaemonView {
 Result<DaemonView> read_daemon(const client::Location& location, const std::string& host_root,
                                const std::vector<LeaseId>& whose);
 
-// What a lease is asked for with.
+// The request for a lease.
 struct LeaseOrder {
   std::string allocation;
   std::string token;
@@ -53,7 +53,7 @@ struct LeaseEnding {
   LeaseId lease;
   std::string why;
 };
-// That it is not there is no error.
+// A lease that is not there is no error.
 Result<void> end_lease_of(const client::Location& location, const std::string& allocation,
                           const std::string& why);
 Result<void> end_lease(const client::Location& location, LeaseId lease, const std::string& why);

@@ -10,7 +10,7 @@ namespace {
 // So many ids of a GPU at most, whatever the unit: kubelet is sent all of them at each change.
 constexpr std::uint64_t kMostUnits = 1024;
 
-// What containers have of one GPU.
+// The part of one GPU that containers have.
 struct OnGpu {
   std::set<int> numbers;           // of this resource
   std::uint64_t coming_units = 0;  // of memory that the daemon does not count yet
@@ -102,7 +102,7 @@ std::vector<Offered> offer(Resource resource, const std::vector<NodeGpu>& gpus,
       add(number, had ? gpu.works : left > 0);
       if (!had && left > 0) --left;
     }
-    // What a container has does not go because the rules have changed.
+    // A container keeps its devices when the rules have changed.
     for (const int number : there.numbers) {
       if (number >= count) add(number, gpu.works);
     }

@@ -56,7 +56,7 @@ struct Rules {
   bool operator==(const Rules&) const = default;
 };
 
-// What a container has, or has been promised.
+// Devices that a container has, or has been promised.
 struct Taken {
   Resource resource;
   Device device;

@@ -19,7 +19,7 @@ TEST(Packing, WhatMustBeInItDecidesTheGpu) {
 }
 
 TEST(Packing, MoreThanAnyGpuHasIsTakenAllTheSame) {
-  // It is refused before the container starts, where that can be told.
+  // Such a wish is refused before the container starts, where kubelet shows the reason.
   EXPECT_EQ(prefer(Resource::kMemory, {"a::0", "b::0", "b::1"}, {}, 3, {}),
             (Ids{"b::0", "b::1", "a::0"}));
 }

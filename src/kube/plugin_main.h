@@ -1,5 +1,5 @@
-// What the main() of each plugin does: its options' refusals, its log, its lock, its loop and its
-// end. Only main.cpp files include it.
+// The common main() of the plugins: refusals of options, log, lock, loop and end. Only main.cpp
+// files include it.
 #pragma once
 
 #include "base/directory.h"
@@ -64,7 +64,7 @@ int run_plugin(const char* program, const Result<Options>& options, Serve serve)
   (void)std::signal(SIGPIPE, SIG_IGN);
   const auto done = serve_plugin(program, *options, serve);
   if (!done) std::fprintf(stderr, "%s: %s\n", program, done.error().message.c_str());
-  // What it left behind in a call that hangs is nobody's to wait for.
+  // Do not wait for workers that were left behind in a call that hangs.
   if (sys::Worker::left_behind() > 0) ::_exit(done ? 0 : 1);
   return done ? 0 : 1;
 }

@@ -1,5 +1,5 @@
-// What kubelet says of which container has which devices: its pod resources API. Blocks; any thread
-// but the state thread.
+// Asks kubelet which container has which devices, by its pod resources API. Blocks; any thread but
+// the state thread.
 #pragma once
 
 #include "base/result.h"

@@ -43,7 +43,7 @@ Result<void> add_pods(const std::string& tree, const std::string& group, int lev
   if (levels == 0) return {};
   auto names = folders_in(tree + group);
   if (!names) {
-    // It ended between two readings.
+    // The group ended between two readings.
     if (names.error().code == Code::kNotFound) return {};
     return tl::unexpected(std::move(names).error());
   }

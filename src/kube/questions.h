@@ -21,7 +21,7 @@ namespace gpurota::kube {
 
 class Questions {
  public:
-  // It outlives this.
+  // `loop` outlives this.
   explicit Questions(ports::EventLoop& loop) : loop_(loop) {}
 
   // On any thread but the state thread. `answer` owns what it uses. kUnavailable if the plugin

@@ -14,7 +14,7 @@
 
 namespace gpurota::kube {
 
-// What tells one kubelet.sock from another at the same place.
+// Tells one kubelet.sock from another at the same place.
 struct SocketId {
   std::uint64_t device = 0, inode = 0;
   std::int64_t changed_ns = 0;

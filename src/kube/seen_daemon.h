@@ -1,4 +1,4 @@
-// What was heard of the daemon last, and for how long it has been away. State thread only.
+// The daemon's last answer, and for how long it has been away. State thread only.
 #pragma once
 
 #include "base/result.h"
@@ -20,8 +20,8 @@ class SeenDaemon {
   explicit operator bool() const { return view_.has_value(); }
   const DaemonView* operator->() const { return &*view_; }
   const DaemonView& operator*() const { return *view_; }
-  // It was not heard for so long that nobody knows how its GPUs are, whether it has hung up or just
-  // does not answer.
+  // Whether the daemon has not answered for so long that the state of its GPUs is unknown, whether
+  // it has disconnected or just does not answer.
   bool is_away(TimePoint now) const;
   // Its GPUs, none of them in service while it is away; only if it has ever been heard.
   std::vector<NodeGpu> gpus(TimePoint now) const;

@@ -29,7 +29,7 @@ class Streams {
     std::chrono::steady_clock::time_point sent;
     while (!ending_ && !context.IsCancelled()) {
       const auto seen = published.wait(version, kLook);
-      // What nobody says any more is not repeated.
+      // A value that was withdrawn is not repeated.
       const bool is_due = again.count() > 0 && seen.said - sent >= again;
       if (!seen.value || (seen.version == version && !is_due)) continue;
       version = seen.version;
@@ -42,7 +42,7 @@ class Streams {
  private:
   // Between two looks whether a stream has been cancelled.
   static constexpr std::chrono::milliseconds kLook{500};
-  // Kubelet opens one for each registration. Who opens more is no kubelet.
+  // Kubelet opens one for each registration. A client that opens more is not kubelet.
   static constexpr int kMost = 16;
 
   class Open {

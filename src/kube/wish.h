@@ -1,4 +1,4 @@
-// What lease a container's devices stand for. Pure.
+// Decides which lease a container's devices stand for. Pure.
 #pragma once
 
 #include "kube/device_ids.h"

@@ -18,8 +18,9 @@ struct ApiOptions {
 };
 
 std::vector<Option> api_rows(ApiOptions& options);
-// What was not said: the node is called as $NODE_NAME says or as its host is, and the API server is
-// that of the cluster whose pod this is. kInvalid, kNotFound: what is missing or makes no sense.
+// Fills in options that were not given: the node's name is $NODE_NAME or the host's, and the API
+// server is that of the cluster whose pod this is. kInvalid, kNotFound: an option is missing or
+// makes no sense.
 Result<void> complete(ApiOptions& options);
 
 }  // namespace gpurota::kube

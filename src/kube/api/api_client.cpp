@@ -133,7 +133,7 @@ ApiClient::ApiClient(ApiAccess access, std::string program)
 
 ApiClient::~ApiClient() = default;
 
-// What differs between calls. `to` goes to the functions of curl's.
+// The part that differs between calls. `to` goes to the functions of curl's.
 struct ApiClient::Request {
   const char* method = "GET";
   const std::string& path;

@@ -23,7 +23,8 @@ struct ApiAccess {
   std::string ca_file;     // CA certificates for the server; empty: the system's
   bool operator==(const ApiAccess&) const = default;
 };
-// What a pod of the cluster is given. kNotFound: this is no pod, so it has to be told.
+// The access that a pod of the cluster is given. kNotFound: this is no pod, so options must name
+// the access.
 Result<ApiAccess> access_in_cluster();
 // kInvalid: no https, which only a server of this machine may lack, as the token would be readable
 // on its way.

@@ -15,7 +15,7 @@
 
 namespace gpurota::kube {
 
-// Who writes them.
+// The source of the events.
 struct EventSource {
   std::string program, node;
 };

@@ -38,7 +38,7 @@ inline const Json& list_at(const Json& json, const char* key) {
   return found.is_array() ? found : kEmpty;
 }
 
-// What JSON can hold of it, cut between two characters: at most so many bytes.
+// The part of a foreign text that JSON can hold, cut between two characters: at most `most` bytes.
 inline std::string text_of(std::string_view foreign, std::size_t most) {
   std::string text = valid_utf8(foreign);
   if (text.size() <= most) return text;

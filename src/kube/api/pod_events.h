@@ -1,6 +1,6 @@
-// What `kubectl describe pod` is to say of a pod's lease while it runs: that it waits for its turn,
-// holds more than it may, or was ended. Each is said once. State thread; touches nothing, and
-// returns what is to be written by others (event_writer.h).
+// Events about a pod's lease for `kubectl describe pod`, while the pod runs: the lease waits for
+// its turn, holds more than it may, or was ended. Each is reported once. State thread; touches
+// nothing, and returns the events for others to write (event_writer.h).
 #pragma once
 
 #include "core/time.h"
@@ -30,7 +30,7 @@ struct PodEvent {
   bool operator==(const PodEvent&) const = default;
 };
 
-// What one pod is to have a lease for, as it is now.
+// A pod that is to have a lease, as it is now.
 struct SeenPod {
   std::string key;  // a pod may have several
   PodRef ref;
@@ -44,7 +44,7 @@ class PodEvents {
  public:
   // So long a pod waits before it is said: turns are of seconds, and nobody wants a line for each.
   static constexpr Duration kPatience = std::chrono::seconds(30);
-  // What is given up has no lease for a moment, either.
+  // A pod that is being ended has no lease for a moment, either.
   static constexpr Duration kLossPatience = std::chrono::seconds(10);
   // Between two of one kind for one lease.
   static constexpr Duration kPause = std::chrono::minutes(10);

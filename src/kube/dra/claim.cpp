@@ -17,7 +17,7 @@ constexpr std::string_view kAllocation = "claim-";
 // Kubernetes' have 36; with what is before and after it, it is a name for the daemon, of 64.
 constexpr std::size_t kLongestUid = 54;
 
-// What the claim has of each GPU: two shares of one are one lease's.
+// The memory that the claim has of each GPU: two shares of one GPU are one lease's.
 std::map<GpuUuid, Bytes> memory_on(const std::vector<ClaimDevice>& devices) {
   std::map<GpuUuid, Bytes> on;
   for (const ClaimDevice& device : devices) on[device.gpu] += device.memory;

@@ -42,7 +42,7 @@ struct ClaimDevice {
   bool operator==(const ClaimDevice&) const = default;
 };
 
-// What somebody wrote for the driver, as JSON; those of the class come before those of the claim.
+// A configuration for the driver, as JSON; those of the class come before those of the claim.
 struct ClaimConfig {
   bool from_class = false;
   std::vector<std::string> requests;  // empty: all
@@ -71,7 +71,7 @@ struct ClaimTerms {
   bool operator==(const ClaimTerms&) const = default;
 };
 
-// What is stored of a claim that is prepared, for each of its leases.
+// The stored state of a claim that is prepared, for each of its leases.
 struct Claim {
   ClaimId id;
   std::string part{};  // whose lease it is: a request, or "container-1"; empty: all of the claim's

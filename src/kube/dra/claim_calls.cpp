@@ -84,8 +84,8 @@ Result<Prepared> ClaimCalls::prepare(const ClaimId& claim, Deadline deadline) {
   return prepared;
 }
 
-// So that the next call reads the claim anew, and finds nothing of this one. What fails here the
-// next look finds.
+// Forgets the claim, so that the next call reads it anew, and finds nothing of this one. The next
+// poll of the daemon finds a lease that could not be ended.
 void ClaimCalls::give_up(const std::string& uid, const std::vector<DraNode::Work>& works) {
   if (works.size() > 1) {
     for (const DraNode::Work& work : works) {

@@ -23,7 +23,7 @@ constexpr int kMostPriority = 100;
 constexpr milliseconds kUsualQuantum = std::chrono::minutes(5);
 constexpr milliseconds kMostQuantum = std::chrono::hours(1);
 
-// What configurations say so far, and how far a claim may go.
+// The terms of the configurations read so far, and the bounds of a claim's own.
 struct Said {
   RequestTerms so;
   std::optional<int> most_priority;

@@ -1,6 +1,6 @@
-// What a class of devices and a claim say of the lease beyond devices and memory: the opaque
-// parameters of `gpurota.dev` (docs/operate/ kubernetes.md). Pure; strict: what is not known is an
-// error that names it.
+// The terms of a lease beyond devices and memory, from a class of devices and a claim: the opaque
+// parameters of `gpurota.dev` (docs/operate/kubernetes.md). Pure; strict: an unknown parameter is
+// an error that names it.
 #pragma once
 
 #include "kube/dra/claim.h"

@@ -1,11 +1,11 @@
-// What the DRA driver knows of its node, and what follows from it. State thread only; touches
-// nothing but the book's file, and returns what is to be done by others: leases to make and to end,
-// devices to publish.
+// State and decisions of the DRA driver on one node. State thread only; touches nothing but the
+// book's file, and returns work for others: leases to make and to end, devices to publish.
 //
-//   Prepare ──► a claim: devices, a token ──► its lease (by who asked) ──► stored ──► its spec (by who asked) ──► kubelet
-//   the daemon no longer has the lease (somebody released it) ──► it is ordered again, as nobody else will ask for it, if the API server
-//                                                                 has the claim still
-//   Unprepare ──► the lease ends (by who asked) ──► the claim is removed
+//   Prepare ──► a claim: devices, a token ──► its lease (by the thread that asked) ──► stored
+//     ──► its spec (by the thread that asked) ──► kubelet
+//   the daemon no longer has the lease (somebody released it)
+//     ──► it is ordered again, as nobody else will ask for it, if the API server has the claim still
+//   Unprepare ──► the lease ends (by the thread that asked) ──► the claim is removed
 #pragma once
 
 #include "kube/api/pod_events.h"
@@ -35,7 +35,7 @@ class DraNode {
   DraNode(Settings settings, ClaimBook book)
       : settings_(std::move(settings)), book_(std::move(book)) {}
 
-  // What a claim is prepared with, for each of its leases.
+  // The work that prepares a claim, for each of its leases.
   struct Work {
     std::string key;
     LeaseOrder order;
@@ -71,7 +71,7 @@ class DraNode {
   // All claims, each once.
   std::vector<UsedClaim> claims() const;
 
-  // What is to be done, each once.
+  // Leases to end, each once.
   std::vector<LeaseEnding> take_endings() { return std::exchange(endings_, {}); }
   // Of claims that are prepared and have no lease now.
   struct LostLease {
@@ -87,8 +87,8 @@ class DraNode {
   Settings settings_;
   ClaimBook book_;
   SeenDaemon view_;
-  // What claims had that are over, until the daemon says that it is free: till then the capacity
-  // that is published has it.
+  // Devices of claims that are over, until the daemon reports them free: until then the published
+  // capacity still contains them.
   std::multimap<LeaseId, Held> leaving_;
   std::vector<LeaseEnding> endings_;
   std::vector<LostLease> orders_;

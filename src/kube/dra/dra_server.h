@@ -14,7 +14,7 @@
 
 namespace gpurota::kube {
 
-// What the containers of a lease of the claim are given.
+// The devices that the containers of a lease of the claim are given.
 struct PreparedLease {
   std::vector<ClaimDevice> devices;
   std::vector<std::string> cdi_devices;
@@ -33,7 +33,7 @@ class ClaimHandler {
   virtual void on_registration(const std::string& refusal) = 0;
 };
 
-// What kubelet is told of the devices of a pool.
+// The health of the devices of a pool, for kubelet.
 struct PoolHealth {
   std::string pool;
   std::vector<DeviceHealth> devices;

@@ -1,11 +1,14 @@
 // gpurota-dra at work: kubelet and the API server on one side, gpurotad on the other, and the
 // node's state (dra_node.h) between them.
 //
-//   the state thread   the loop: all state, the file of state, every decision. It waits for nobody but the disk, for a moment
-//   gRPC's threads     kubelet's questions (claim_calls.h): they ask the state thread (questions.h), and wait themselves for the API server, for
-//                      the daemon's lease and for the disk
-//   workers            one each for what may block: a look at the daemon; sockets; leases that are made again or end; claims that kubelet may
-//                      have forgotten; ResourceSlices; the watch of them
+//   the state thread   the loop: all state, the file of state, every decision. The thread waits
+//                      for nobody but the disk, for a moment
+//   gRPC's threads     kubelet's questions (claim_calls.h): they ask the state thread
+//                      (questions.h), and wait themselves for the API server, for the daemon's
+//                      lease and for the disk
+//   workers            one each for calls that may block: polling the daemon; sockets; leases that
+//                      are made again or end; claims that kubelet may have forgotten;
+//                      ResourceSlices; the watch of them
 #pragma once
 
 #include "client/locate.h"

@@ -39,7 +39,7 @@ std::string slices_of(const std::string& node) {
 Result<There> read_slices(ApiClient& api, const std::string& node) {
   const std::string path = slices_of(node);
   GPUROTA_ASSIGN_OR_RETURN(ApiAnswer answer, api.call("GET", path, {}, kCallPatience));
-  // What it remembered of the list is too old: it is asked as if for the first time.
+  // The API server's cached list is too old: ask as if for the first time.
   if (answer.status == kExpired) {
     GPUROTA_ASSIGN_OR_RETURN(answer, api.call("GET", path, {}, kCallPatience));
   }

@@ -14,8 +14,8 @@
 
 namespace gpurota::kube {
 
-// What is known to be there: our slices, by their names, with the version that the API server gave
-// them, and what is in them.
+// Our slices that are known to be published, by their names, with the version that the API server
+// gave them, and their content.
 struct PublishedSlices {
   std::map<std::string, std::string> versions;
   std::vector<SliceDevice> devices;
@@ -36,8 +36,9 @@ Result<PublishedSlices> publish_slices(ApiClient& api, const std::string& node,
                                        PublishedSlices known);
 
 // Waits until somebody else changes or removes one of them, or makes another: true. False: nobody
-// has, and the API server has ended the watch, as it does every few minutes, or `stop` was set.
-// What it does not remember any more (410) is a change. An error: it cannot be watched now.
+// has, and the API server has ended the watch, as it does every few minutes, or `stop` was set. A
+// version that the API server does not remember any more (410) counts as a change. An error: it
+// cannot be watched now.
 Result<bool> wait_for_change(ApiClient& api, const std::string& node, const PublishedSlices& known,
                              const std::atomic<bool>& stop);
 

@@ -71,7 +71,7 @@ void Publisher::on_published(Result<PublishedSlices> published,
   }
   known_ = std::move(*published);
   back_off_.reset();
-  // What has changed meanwhile.
+  // The devices have changed meanwhile.
   if (wanted_ != devices || is_due_) return look_again();
   watch();
   // Not all nodes at once.

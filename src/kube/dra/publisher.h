@@ -32,7 +32,7 @@ class Publisher {
   Publisher(const Publisher&) = delete;
   Publisher& operator=(const Publisher&) = delete;
 
-  // What is to be published from now on. The same again costs nothing.
+  // Sets the devices to publish from now on. The same again costs nothing.
   void want(std::vector<SliceDevice> devices);
   // Somebody may have removed them (kubelet does, of a driver that was away).
   void look_again();
@@ -55,8 +55,8 @@ class Publisher {
   ports::EventLoop::SourcePtr timer_;
   bool busy_ = false, is_due_ = false, is_refused_ = false, is_anew_ = false;
 
-  // One watch at a time. It knows what was published before it began, so that it ends before
-  // something else is.
+  // One watch at a time. The watch knows the slices that were published before it began, so it ends
+  // before others are published.
   std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);
   BackOff watch_back_off_;
   BackOff change_back_off_;  // of changes that others make soon after a slice was published

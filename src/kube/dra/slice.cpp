@@ -15,7 +15,7 @@ Bytes whole_units(Bytes amount, Bytes unit) {
   return Bytes(amount.count() - amount.count() % unit.count());
 }
 
-// What claims have of one GPU.
+// The part of one GPU that claims have.
 struct OfClaims {
   Bytes memory, turns;  // that the daemon counts already
   bool whole = false;   // by a claim, leased or not yet

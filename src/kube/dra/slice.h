@@ -26,7 +26,7 @@ struct SliceRules {
   bool operator==(const SliceRules&) const = default;
 };
 
-// What a claim has of a device.
+// The part of a device that a claim has.
 struct Held {
   Resource resource;
   GpuUuid gpu;
