@@ -23,7 +23,7 @@ class Fetcher {
     std::chrono::milliseconds patience{3000};
     std::size_t most_bytes = 0;  // of an answer, its head included
   };
-  // What became of the n-th URL. Called as soon as it is known, once for each.
+  // Called with the result of the n-th URL as soon as it is known, once for each.
   using OnAnswer = std::function<void(std::size_t n, Result<std::string> text)>;
 
   virtual ~Fetcher() = default;

@@ -62,7 +62,7 @@ class Fleet {
   std::size_t peers() const { return peers_.size(); }
   // Of a request for kPath: what is wrong with it. Nothing: it may be answered.
   std::optional<HttpResponse> refuse(const HttpRequest& request);
-  // What /api/machines says; `here`: this machine.
+  // The text of /api/machines; `here`: this machine.
   std::string machines_json(const Totals& here, const std::string& host, PageLevel level);
 
  private:

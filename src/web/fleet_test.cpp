@@ -109,7 +109,7 @@ TEST_F(FleetTest, EachPeerIsARowWhateverTheOthersDo) {
   EXPECT_THAT(told, HasSubstr(R"("state":"fails","error":"its answer is malformed)"));
   EXPECT_THAT(told,
               HasSubstr(R"("name":"mute","url":"http://mute/","here":false,"state":"asked")"));
-  // What a peer tells of its users is shown only where ours are.
+  // Users of a peer are shown only where ours are.
   EXPECT_EQ(told.find("alice"), told.rfind("alice"));
   EXPECT_THAT(fleet.machines_json(totals_with(1), "here", PageLevel::kNames),
               HasSubstr(R"("users":["alice"]},{"name":"bad")"));

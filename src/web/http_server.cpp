@@ -182,7 +182,8 @@ void HttpServer::accept_all(const Listener& listener) {
     newest.peer = std::move(visitor->address);
     newest.group = std::move(visitor->group);
     newest.until = Clock::now() + kPatience;
-    // Who has said all by now need not fear those who come next.
+    // A client whose whole request is there by now is served before those who come next can push it
+    // out.
     read(newest);
     if (!newest.socket) connections_.pop_back();
   }
@@ -245,7 +246,8 @@ void HttpServer::answer(Connection& connection, const HttpResponse& response) {
   write(connection);
 }
 
-// Whoever has most of it gets no more, and loses what is not taken where others need it.
+// The group that has most of the memory gets no more, and loses output that it does not read where
+// others need the memory.
 bool HttpServer::has_memory(const Connection& connection, std::size_t bytes) {
   if (bytes <= kAlwaysSent) return true;
   for (;;) {

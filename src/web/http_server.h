@@ -1,8 +1,8 @@
-// Serves HTTP to whoever connects, however they behave: one thread reads and writes for all of
-// them, nobody is waited for longer than kPatience, and when there are too many, or what they do
-// not read is too much, whoever has most of that makes room (Visitor::group): first with what has
-// taken longest to say what it wants. Who asks for a stream becomes one of the viewers, which have
-// a number and a patience of their own. Used by gpurota-web; never interprets a path.
+// Serves HTTP to all clients, however they behave: one thread reads and writes for all of them, no
+// client is waited for longer than kPatience, and when there are too many, or their unread output
+// is too much, the group with most of that makes room (Visitor::group): first with the connection
+// that has taken longest to send its request. A client that asks for a stream becomes a viewer;
+// viewers have a number and a patience of their own. Used by gpurota-web; never interprets a path.
 #pragma once
 
 #include "base/fd.h"
@@ -45,7 +45,7 @@ class HttpServer {
     // On another thread of its own, one at a time: what acts for somebody, which others need not
     // wait for. `quick` says that it is one.
     std::function<HttpResponse(const HttpRequest&)> act{};
-    // What an administrator has to hear: a certificate that cannot be used.
+    // Called with a message for the administrator: a certificate that cannot be used.
     std::function<void(const std::string&)> complain{};
   };
 

@@ -134,7 +134,7 @@ TEST_F(HttpServerTest, TheNextViewerAfterTheLastIsToldSoAndOthersAreServed) {
   EXPECT_THAT(refused, StartsWith("HTTP/1.1 503"));
   EXPECT_THAT(refused, HasSubstr("200 viewers watch already"));
   EXPECT_THAT(read_until(connect("/"), "quick"), HasSubstr("quick"));
-  // Who leaves makes room.
+  // A viewer that leaves makes room.
   viewers.pop_back();
   std::string next;
   for (int tries = 0; tries < 500 && next.find("200 OK") == next.npos; ++tries) {

@@ -1,6 +1,6 @@
 // Makes the JSON that the web page reads: an object field by field, in the order in which they are
-// added. Used by page_json.cpp and history_json.cpp. Pure. What is made here is valid UTF-8 without
-// a line end, so that it is one line of an event stream.
+// added. Used by page_json.cpp and history_json.cpp. Pure. The text is valid UTF-8 without a line
+// end, so that it is one line of an event stream.
 #pragma once
 
 #include "base/bytes.h"

@@ -20,9 +20,9 @@ struct Listener {
 // kIo, with what to do, if somebody else has the port.
 Result<Listener> listen_at(const ListenAddress& address);
 
-// What systemd has passed to this process; none elsewhere. Once, before there are threads: the
-// environment says no more of them. kInvalid, with what to do: something else than sockets that
-// listen at addresses and ports.
+// The listeners that systemd has passed to this process; none elsewhere. Once, before there are
+// threads: the environment says no more of them. kInvalid, with what to do: something else than
+// sockets that listen at addresses and ports.
 Result<std::vector<Listener>> take_passed_listeners();
 
 // Whether other users cannot have this port while nobody listens there.

@@ -1,7 +1,7 @@
 // The state of the daemon in the text format of Prometheus. Pure.
 //
 // Labels are indices of GPUs and words of the interface, so their number is bounded by the machine;
-// no user, note, command or lease is one, unless the site wants it. What a driver calls a GPU is
+// no user, note, command or lease is one, unless the site wants it. The driver's name of a GPU is
 // escaped.
 #pragma once
 

@@ -35,7 +35,7 @@ Result<Options> parse_options(const std::vector<std::string>& words);
 // without.
 Result<void> check_address(const Options& options, const ListenAddress& address);
 
-// What this machine is called.
+// The name of this machine.
 std::string machine_name();
 
 // Where people reach the page: as the options say, else where it listens.

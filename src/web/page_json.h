@@ -1,5 +1,5 @@
-// What the web page is told of the daemon's answers, as JSON. Pure. Fields are taken one by one:
-// what the protocol gains is not public before somebody adds it here. No note, command, pid, name
+// Makes the JSON of the web page from the daemon's answers. Pure. Fields are taken one by one: a
+// new field of the protocol is not public before somebody adds it here. No note, command, pid, name
 // of a lease or model is told at any level. docs/operate/web-page.md lists the fields.
 #pragma once
 
@@ -14,9 +14,9 @@
 
 namespace gpurota::web {
 
-// What everybody who can connect may see. kTotals: GPUs and sums; kNames: also each lease and
-// request, and whose it is; kSignedIn: nothing, and what is at kNames for everybody is for those
-// who have signed in.
+// The view of everybody who can connect. kTotals: GPUs and sums; kNames: also each lease and
+// request, and whose it is; kSignedIn: nothing, and the view of kNames is for users who have signed
+// in.
 enum class PageLevel { kNone, kTotals, kNames, kSignedIn };
 std::optional<PageLevel> parse_page_level(std::string_view word);
 const char* to_string(PageLevel level);

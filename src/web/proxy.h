@@ -1,6 +1,6 @@
 // A server in front of gpurota-web that has found out who its users are: which header of which peer
-// is the name of a user. Pure, but for reading the file of the secret. That gpurota-web takes such
-// a word is not enough: the daemon takes it only where the site says so
+// is the name of a user. Pure, but for reading the file of the secret. It is not enough that
+// gpurota-web accepts such a name: the daemon accepts it only where the site says so
 // (docs/design/web-sessions.md).
 #pragma once
 
@@ -29,7 +29,7 @@ class Proxy {
   static Result<Proxy> make(const Options& options);
 
   bool is_used() const { return !user_header_.empty(); }
-  // Whose request it is. Empty: it names nobody. An error: it names somebody, and may not.
+  // The user of the request. Empty: it names nobody. An error: it names somebody, and may not.
   Result<std::string> user_of(const HttpRequest& request) const;
 
  private:

@@ -10,7 +10,7 @@ namespace gpurota::web {
 
 constexpr std::size_t kLeastSecret = 16;  // characters
 
-// What the file at `path` has, without the white space at its end. An error names `option`.
+// Reads the file at `path`, without the white space at its end. An error names `option`.
 Result<std::string> read_secret(const std::string& option, const std::string& path);
 
 }  // namespace gpurota::web

@@ -102,7 +102,7 @@ const char* SignedIn::way_in() const {
   return !open_ ? "none" : proxy_.is_used() ? "proxy" : "link";
 }
 
-// What was begun before is over with the connection that it was begun by.
+// Sessions that were begun before end with the connection on which they were begun.
 void SignedIn::set_open(bool open) {
   const std::lock_guard lock(mutex_);
   open_ = open;
@@ -177,7 +177,7 @@ std::optional<HttpResponse> SignedIn::check_session(const HttpRequest& request,
   return known == by_proxy_.end() ? std::nullopt : slow_down(known->second);
 }
 
-// With the lock. What is no session of ours is over.
+// With the lock. A session that is not ours is over.
 std::optional<HttpResponse> SignedIn::slow_down(std::string_view token) {
   switch (sessions_.take_call(token, Clock::now())) {
     case KnownSessions::Call::kUnknown:

@@ -1,6 +1,6 @@
-// Who is signed in at the page, as far as gpurota-web knows: it tells the daemon that it serves the
-// page, exchanges the secrets of links for sessions, and passes on calls that come with one
-// (docs/design/web-sessions.md). What a session may do is decided by the daemon.
+// Sessions of users who are signed in at the page, as far as gpurota-web knows them: SignedIn tells
+// the daemon that it serves the page, exchanges the secrets of links for sessions, and passes on
+// calls that come with one (docs/design/web-sessions.md). The daemon decides what a session may do.
 //
 // A session's token is in two halves: one in a cookie, which no script can read, and one that the
 // page keeps for its origin and sends in a header, which no other site, and nothing else on this

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kJson = "application/json";
 
-// What the page has charts of, and for how long an answer is as good as a new one.
+// The ranges of the page's charts, and for how long an answer is as good as a new one.
 struct Range {
   std::string_view path;
   std::chrono::seconds length, age;
@@ -28,7 +28,7 @@ constexpr std::array kRanges = {
     Range{"/api/history/90d", 90 * kDay, std::chrono::seconds(300)},
 };
 
-// What the page has GPU hours of.
+// The ranges of the page's GPU hours.
 constexpr std::array kHours = {
     Range{"/api/hours/24h", kDay, std::chrono::seconds(60)},
     Range{"/api/hours/7d", 7 * kDay, std::chrono::seconds(60)},

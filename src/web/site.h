@@ -1,6 +1,6 @@
-// What gpurota-web answers to each path: metrics and health, the files of the page, and below /api/
-// what the page shows. HttpServer calls quick() on its own thread and the rest on the one that may
-// wait. Never tells more than its level allows (page_json.h).
+// The answers of gpurota-web to each path: metrics and health, the files of the page, and below
+// /api/ the page's data. HttpServer calls quick() on its own thread and the rest on the one that
+// may wait. Never tells more than its level allows (page_json.h).
 #pragma once
 
 #include "web/fleet.h"
@@ -40,7 +40,7 @@ class Site {
   // Nothing: slow() has the answer.
   std::optional<HttpResponse> quick(const HttpRequest& request) const;
   HttpResponse slow(const HttpRequest& request);
-  // What /api/live sends: /api/now as an event.
+  // The next event of /api/live: /api/now.
   std::string event();
 
  private:

@@ -1,5 +1,5 @@
-// What gpurota-web knows of the daemon: asked for when somebody wants to know, and its state not
-// more often than once in a while, so that a flood of scrapes costs this process only. Any thread.
+// The daemon's state for gpurota-web: the daemon is asked only when a client asks, and for its
+// state at most once in a while, so that a flood of scrapes costs this process only. Any thread.
 #pragma once
 
 #include "client/locate.h"

@@ -29,8 +29,8 @@ class Stream {
     socket_.reset();
   }
 
-  // As recv(2) and send(2): -1 and errno, which is EAGAIN where it would have to wait. What could
-  // not be sent is sent again the same.
+  // As recv(2) and send(2): -1 and errno, which is EAGAIN where it would have to wait. A text that
+  // could not be sent must be sent again unchanged.
   ssize_t receive(char* into, std::size_t size) {
     return tls_ ? tls_->receive(into, size) : ::recv(fd(), into, size, 0);
   }
@@ -42,7 +42,8 @@ class Stream {
     if (tls_) tls_->finish();
     (void)::shutdown(fd(), SHUT_WR);
   }
-  // What poll() has to wait for before there is something to read: TLS may have to write first.
+  // The event that poll() has to wait for before there is something to read: TLS may have to write
+  // first.
   short reads_by() const {
     return static_cast<short>(tls_ && tls_->wants_to_write() ? POLLOUT : POLLIN);
   }

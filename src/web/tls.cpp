@@ -16,7 +16,7 @@ constexpr const char* kPriorities = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 using Credentials = std::shared_ptr<gnutls_certificate_credentials_st>;
 
-// What tells one content of a file from another.
+// Tells one content of a file from another.
 struct Stamp {
   ino_t inode = 0;
   off_t size = 0;

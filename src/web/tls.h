@@ -14,7 +14,7 @@
 
 namespace gpurota::web {
 
-// One connection. What follows is as recv(2) and send(2) on a socket that does not block.
+// One connection. receive() and send() are as recv(2) and send(2) on a socket that does not block.
 class TlsSession {
  public:
   virtual ~TlsSession() = default;

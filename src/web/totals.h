@@ -1,6 +1,6 @@
-// What a machine tells of itself to the gpurota-web of another one: sums, as one JSON object. Pure.
-// An answer of another machine is not believed: it is short, its figures go together, and its text
-// is shown as text.
+// The sums of a machine for the gpurota-web of another one, as one JSON object. Pure. An answer of
+// another machine is not believed: it is short, its figures go together, and its text is shown as
+// text.
 #pragma once
 
 #include "base/bytes.h"

@@ -73,7 +73,7 @@ void Viewers::send(Viewer& viewer, Clock::time_point now) {
   }
 }
 
-// What a viewer says is nobody's concern; that it hangs up is.
+// Input of a viewer is ignored; only its hangup matters.
 void Viewers::read(Viewer& viewer) {
   std::array<char, 4096> piece{};
   const ssize_t got = viewer.socket.receive(piece.data(), piece.size());
