@@ -98,7 +98,7 @@ void CommandLines::take(pid_t pid, std::uint64_t start_ticks,
   if (known == known_.end() || known->second.start_ticks != start_ticks) return;
   known->second.reading = false;
   known->second.answered = true;
-  // What it was called still holds when it is gone.
+  // The last command line still counts when the process is gone.
   if (!words || known->second.words == words) return;
   known->second.words = std::move(words);
   ++changes_;

@@ -27,8 +27,8 @@ std::optional<std::vector<std::string>> read_command_line(pid_t pid, std::uint64
 class CommandLines {
  public:
   static constexpr std::size_t kMostProcesses = 4096;
-  // Who asks sooner again is told the same: a process may change its title or execute another
-  // program.
+  // A question that comes sooner again gets the same answer: a process may change its title or
+  // execute another program.
   static constexpr Duration kFresh = std::chrono::seconds(5);
   // A first read that takes longer is not worth waiting for.
   static constexpr Duration kPatience = std::chrono::milliseconds(100);

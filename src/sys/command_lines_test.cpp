@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using Words = std::vector<std::string>;
 
-// What /proc says, read by the workers' threads.
+// Command lines in /proc, read by the workers' threads.
 struct Proc : testing::HeldUp<pid_t> {
   std::map<pid_t, Words> commands;
   int reads = 0;

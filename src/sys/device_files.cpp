@@ -156,7 +156,7 @@ Result<Fd> watch_device_files(const std::string& root) {
   if (::inotify_add_watch(watch.get(), devices.c_str(), kChanges) < 0) {
     return fail_errno("cannot watch " + devices, errno);
   }
-  // It may come later: whoever looks now and then finds it.
+  // The folder may come later: a periodic scan finds it.
   (void)::inotify_add_watch(watch.get(), (devices + "/" + kCapabilities).c_str(), kChanges);
   return watch;
 }

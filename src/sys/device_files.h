@@ -30,8 +30,8 @@ struct DeviceFile {
 // By name below /dev: "nvidia0", "nvidia-caps/nvidia-cap30".
 using DeviceFiles = std::map<std::string, DeviceFile>;
 
-// What of the driver is in `root`: "" on a machine, where only character devices count; a test's
-// folder may have plain files.
+// The driver's device files in `root`: "" on a machine, where only character devices count; a
+// test's folder may have plain files.
 Result<DeviceFiles> read_device_files(const std::string& root);
 // In one step: nobody ever sees another state than the one before and the one after. kGone where
 // the file is not the one of this inode any more.

@@ -18,9 +18,9 @@ Result<void> write_device_memory(const std::string& path, const std::string& boo
                                  const DeviceFiles& files);
 Result<void> remove_device_memory(const std::string& path);
 
-// Gives the device files of `root` back the lists of `files`, without waiting for the disk. What
-// could not be restored stays in `files`; it is returned by name, with the reason. Of a file that
-// was made anew whoever made it has said how it shall be.
+// Gives the device files of `root` back the lists of `files`, without waiting for the disk. A list
+// that could not be restored stays in `files`; it is returned by name, with the reason. A file that
+// was made anew is left as its maker made it.
 std::map<std::string, std::string> restore_device_files(const std::string& root,
                                                         DeviceFiles& files);
 

@@ -1,8 +1,8 @@
 // Device programs of control groups (BPF_PROG_TYPE_CGROUP_DEVICE): the kernel asks them whenever a
 // process of the group opens a device file.
 //
-// Needs version 2 of control groups, Linux 5.8, CAP_BPF and CAP_NET_ADMIN. Root is held, too. What
-// is open stays open. A program lives as long as its group does, with or without us.
+// Needs version 2 of control groups, Linux 5.8, CAP_BPF and CAP_NET_ADMIN. Root is refused, too. A
+// file that is open stays open. A program lives as long as its group does, with or without us.
 #pragma once
 
 #include "base/result.h"

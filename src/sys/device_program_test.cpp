@@ -1,6 +1,6 @@
-// What a program in a control group can open. Root makes the group and the device files; of numbers
-// without a driver, which a process that may open them cannot open either (ENXIO), but for another
-// reason (EPERM).
+// Tests which device files a program in a control group can open. Root makes the group and the
+// device files; of numbers without a driver, which a process that may open them cannot open either
+// (ENXIO), but for another reason (EPERM).
 #include "sys/device_program.h"
 
 #include "base/fd.h"
@@ -164,7 +164,7 @@ class DeviceProgramInAGroup : public ::testing::Test {
     if (own.empty()) return fail(Code::kUnavailable, "no cgroup v2");
     return make_cgroup(own, name + "-" + std::to_string(::getpid()), pid);
   }
-  // What a process in the group of `pid` hears when it opens a file; 0: it is open.
+  // The error of a process in the group of `pid` when it opens a file; 0: it is open.
   int opened(pid_t pid, unsigned minor) {
     const pid_t opener = ::fork();
     if (opener == 0) {

@@ -35,7 +35,8 @@ int priority_of(log::Level level) {
   return LOG_ERR;
 }
 
-// What is searched for. The kernel's own fields begin with an underscore, so none of these is one.
+// Fields that people search for. The kernel's own fields begin with an underscore, so none of these
+// is one.
 const std::pair<std::string_view, std::string> kNames[] = {
     {"lease", "LEASE="}, {"uid", "UID="}, {"gpu", "GPU="}};
 

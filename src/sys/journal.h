@@ -12,7 +12,7 @@ namespace gpurota::sys {
 // Whether our stderr goes to the journal (JOURNAL_STREAM names the very file that stderr is).
 bool stderr_is_journal();
 
-// What the journal gets of a line, NAME=VALUE each. The fields `lease`, `uid` and `gpu` (a UUID)
+// The journal's fields of a line, NAME=VALUE each. The fields `lease`, `uid` and `gpu` (a UUID)
 // have names of their own, by which it is searched: journalctl -u gpurotad LEASE=L12.
 std::vector<std::string> journal_entry(log::Level level, const std::string& line,
                                        const log::Fields& fields);

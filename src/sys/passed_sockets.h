@@ -11,8 +11,8 @@
 namespace gpurota::sys {
 
 // The passed socket that listens at each of `paths`, in their order; none where it was not passed.
-// They are close-on-exec, and the environment says no more of them. kInvalid, with what to do, if
-// something else was passed: nobody would answer those who wait there.
+// The sockets are close-on-exec, and the environment names them no longer. kInvalid, with what to
+// do, if something else was passed: nobody would answer those who wait there.
 Result<std::vector<Fd>> take_passed_sockets(const std::vector<std::string>& paths);
 
 }  // namespace gpurota::sys

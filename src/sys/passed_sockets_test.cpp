@@ -18,8 +18,8 @@ namespace {
 
 class PassedSocketsTest : public ::testing::Test {
  protected:
-  // What systemd does between fork and exec, and then `body`, whose truth is the exit code: the
-  // descriptors have fixed numbers, which are others' in this process.
+  // Does in a child what systemd does between fork and exec, and then calls `body`, whose result is
+  // the exit code: the descriptors have fixed numbers, which are others' in this process.
   static bool in_child(const std::vector<int>& sockets, const char* names,
                        bool (*body)(const std::vector<std::string>& paths),
                        const std::vector<std::string>& paths) {

@@ -1,5 +1,5 @@
-// What another process has mapped of ours and of the driver, and what its environment told
-// libgpurota.
+// Reads another process's mappings of libgpurota and of the driver, and the variables of libgpurota
+// in its environment.
 //
 // Reading it takes the lock of that process's address space, which whoever runs in it can hold for
 // as long as they like (a page of a slow FUSE file is enough): call read_process_image on a Worker,

@@ -184,8 +184,8 @@ void SdEventLoop::run_posted() {
 
 TimePoint SdEventLoop::now() const { return monotonic_now(); }
 
-// As sd_event_run, and with a look at the clock. What comes in finds the reserve of memory full, if
-// that can be.
+// As sd_event_run, and with a look at the clock. Fills the reserve of memory before each event, if
+// possible.
 int SdEventLoop::run_round() {
   (void)memory_reserve::fill();
   int r = ::sd_event_prepare(event_);

@@ -1,4 +1,5 @@
-// What the daemon tells the service manager. Nothing happens where there is none (NOTIFY_SOCKET).
+// Notifies the service manager of the daemon's state. Nothing happens where there is none
+// (NOTIFY_SOCKET).
 #pragma once
 
 #include <string>

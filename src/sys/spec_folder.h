@@ -16,7 +16,7 @@ namespace gpurota::sys {
 // give containers what they like; kUnavailable: it is on a disk.
 Result<void> make_spec_folder(const std::string& path);
 // The old one or the new one is there at any moment. `reader` alone reads it, beside us and root;
-// nothing: everybody. It needs a file system with access lists where the reader is another user.
+// nothing: everybody. If the reader is another user, the file system must have access lists.
 Result<void> write_spec(const std::string& path, const std::string& text,
                         std::optional<uid_t> reader);
 // By name, those whose name begins with `prefix`. Drafts of write_spec() that were left are

@@ -116,7 +116,7 @@ class Death final : public EventLoop::Source {
 // Of the children of a process, who are asked what they are called: 30 us each.
 constexpr std::ptrdiff_t kMostAsked = 64;
 
-// What a process is called, from our pid namespace to its own; none of one that has ended.
+// The numbers of a process, from our pid namespace to its own; none if it has ended.
 std::vector<pid_t> numbers_of(pid_t pid) {
   std::vector<pid_t> numbers;
   std::istringstream status(read_whole(fmt::format("/proc/{}/status", pid), 65536).value_or(""));
@@ -210,9 +210,9 @@ Result<std::vector<std::string>> SystemProcesses::command_of(pid_t pid) {
   return commands_.of(*process);
 }
 
-// What the parent's first thread made, which is all that a program without other threads has. The
-// kernel lists the oldest first, and who asks has just made it: so only the newest are looked at,
-// as a user may have ten thousand.
+// Searches the children of the parent's first thread, which are all children of a program without
+// other threads. The kernel lists the oldest first, and the caller has just made the child: so only
+// the newest are examined, as a user may have ten thousand.
 Result<pid_t> SystemProcesses::child_called(const ports::ProcessId& parent, pid_t number) {
   const std::size_t depth = numbers_of(parent.pid).size();
   if (depth <= 1) return number;

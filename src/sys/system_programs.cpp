@@ -51,7 +51,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return out;
 }
 
-// What follows runs between fork and execve, beside threads that may have held any lock: it makes
+// The code below runs between fork and execve, beside threads that may have held any lock: it makes
 // system calls only.
 
 [[noreturn]] void give_up(std::string_view why) {
@@ -155,7 +155,7 @@ std::vector<std::string> SystemPrograms::words_of(const ports::Program& program)
       systemd_run_, "--quiet", "--collect", "--no-ask-password", "--pipe", "--wait",
       "--service-type=exec", "--description=gpurota: a notice to a user",
       "--property=User=" + program.user, fmt::format("--property=RuntimeMaxSec={}ms", limit),
-      // What does not end then, and whatever it leaves behind, is killed soon after.
+      // A program that does not end then, and all that it leaves behind, is killed soon after.
       "--property=TimeoutStopSec=1s", "--"};
   words.insert(words.end(), program.argv.begin(), program.argv.end());
   return words;
@@ -245,7 +245,8 @@ void SystemPrograms::on_time(std::uint64_t id) {
 void SystemPrograms::on_death(std::uint64_t id) {
   Run& run = *runs_.at(id);
   siginfo_t info = {};
-  // What it has left behind; it is not collected yet, so its number is nobody else's.
+  // Kill the processes that it has left behind; the program is not collected yet, so its number is
+  // nobody else's.
   (void)::kill(-run.pid, SIGKILL);
   if (::waitid(P_PID, static_cast<id_t>(run.pid), &info, WEXITED | WNOHANG) != 0 ||
       info.si_pid == 0) {

@@ -1,8 +1,8 @@
-// What users are called. State thread only. A name service may be a directory on the network: a
-// worker asks it, and what is known holds meanwhile.
+// Names of users. State thread only. A name service may be a directory on the network: a worker
+// asks it, and known names are used meanwhile.
 //
-// Whoever is new is waited for briefly, so that people see names and not numbers; but never while
-// an earlier question has no answer, so a service that hangs costs one such wait. Bounded.
+// The name of a new user is waited for briefly, so that people see names and not numbers; but never
+// while an earlier question has no answer, so a service that hangs costs one such wait. Bounded.
 #pragma once
 
 #include "core/time.h"

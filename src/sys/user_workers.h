@@ -1,6 +1,6 @@
 // A worker for each user, for reading what this user's processes can keep from being read for as
-// long as they like (process_image.h, command_lines.h). Whoever does that holds up what is read of
-// their own processes, and nobody else's. State thread only.
+// long as they like (process_image.h, command_lines.h). A user who does that delays only reads of
+// their own processes. State thread only.
 //
 // A read that hangs for good costs its thread. There are kMost threads at most; idle ones make way,
 // and while all of them are busy nothing is read of further users. The log says so once.

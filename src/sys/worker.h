@@ -25,7 +25,7 @@ namespace gpurota::sys {
 
 class Worker {
  public:
-  // What a job leaves to be run on the loop's thread.
+  // The part of a job that is run on the loop's thread.
   using Completion = std::function<void()>;
 
   // `loop` must outlive the worker. `name` is the thread's, for ps and gdb; 15 characters are kept.
@@ -79,7 +79,7 @@ class Worker {
   std::size_t unfinished() const { return *unfinished_; }
 
  private:
-  // What the thread uses: it may outlive the worker.
+  // The state that the thread uses: it may outlive the worker.
   struct Shared;
   void begin();
   static void work(const std::shared_ptr<Shared>& shared, const std::weak_ptr<std::size_t>& alive);
