@@ -41,7 +41,7 @@ constexpr Bytes kGiB{std::uint64_t{1} << 30};
 constexpr Bytes mib(std::uint64_t n) { return Bytes(n << 20); }
 constexpr Bytes gib(std::uint64_t n) { return Bytes(n << 30); }
 
-// What a user writes after --memory: an absolute amount, or a share of the GPU it will be taken of.
+// The value of --memory: an absolute amount, or a share of the GPU that it will be taken of.
 struct SizeSpec {
   Bytes bytes;      // meaningful when percent is 0
   int percent = 0;  // 1..100, or 0 for an absolute amount

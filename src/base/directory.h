@@ -14,15 +14,16 @@ namespace gpurota {
 // directory that is there keeps its mode.
 Result<void> make_directory(const std::string& path, mode_t mode);
 
-// That `path` itself (not a symbolic link to it) is a directory owned by `owner` which nobody else
-// may write to. kNotFound if it is not there; kDenied with the reason and the way out otherwise.
+// Checks that `path` itself (not a symbolic link to it) is a directory owned by `owner` which
+// nobody else may write to. kNotFound if it is not there; kDenied with the reason and the way out
+// otherwise.
 Result<void> check_directory(const std::string& path, uid_t owner);
 
-// That nobody but root and this process's user can put another file in the place of one in
-// `folder`: so it is of the folder, and of all that it is in. A folder for everybody is one if it
-// is sticky (/tmp); one that a group may write to is, if the group is that of this user alone, as
-// many systems make them. kDenied names the folder and the way out; else as fail_errno() does. Asks
-// the account database.
+// Checks that nobody but root and this process's user can put another file in the place of one in
+// `folder`: the folder and all folders above it are checked. A folder for everybody passes if it is
+// sticky (/tmp); a folder that a group may write to passes if the group is that of this user alone,
+// as many systems make them. kDenied names the folder and the way out; else as fail_errno() does.
+// Asks the account database.
 Result<void> check_own_place(const std::string& folder);
 
 }  // namespace gpurota

@@ -7,7 +7,7 @@
 
 namespace gpurota {
 
-// What stands for a code point: "\\u202E", and of one beyond U+FFFF the two surrogates in JSON and
+// The escape of a code point: "\\u202E", and of one beyond U+FFFF the two surrogates in JSON and
 // "\\U000E0041" in TOML.
 enum class Escapes { kJson, kToml };
 

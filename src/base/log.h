@@ -33,12 +33,12 @@ struct Field {
 
 using Fields = std::initializer_list<Field>;
 // Receives one finished line without a newline: `message key=value key="two words"`, whose values
-// have been made safe with display_text, and the fields as they were given. It runs under the lock
-// of the log and must not log itself.
+// have been made safe with display_text, and the fields as they were given. The sink runs under the
+// lock of the log and must not log itself.
 using Sink = std::function<void(Level, const std::string& line, const Fields& fields)>;
 
-// Whether a line is written that is not for debugging. It runs under the lock of the log and must
-// not log itself.
+// Whether a line is written that is not for debugging. The filter runs under the lock of the log
+// and must not log itself.
 using Filter = std::function<bool(std::string_view message, const Fields& fields)>;
 void set_filter(Filter filter);  // an empty one: all are
 

@@ -99,7 +99,7 @@ TEST(ParseLevel, KnowsItsFourNames) {
   EXPECT_THAT(bad.error().message, HasSubstr("debug, info, warning or error"));
 }
 
-// What write() sends to `target` in place of stderr with the default sink.
+// Sends to `target` in place of stderr with the default sink.
 void log_to(int target) {
   log::set_sink({});
   const Fd saved(::dup(STDERR_FILENO));

@@ -1,6 +1,6 @@
-// What a look-up has found, or nothing. Whoever looks has to ask before using it: there is no way
-// around `if_there`. It does not own what it has found, and is good for as long as that stays where
-// it is. Any thread.
+// The result of a look-up, or nothing. The caller has to check before using it: there is no way
+// around `if_there`. A Maybe does not own the object that was found, and is valid for as long as
+// the object stays at its address. Any thread.
 #pragma once
 
 namespace gpurota {

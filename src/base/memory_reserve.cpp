@@ -12,7 +12,7 @@ namespace {
 std::array<std::atomic<void*>, kBlocks> g_blocks{};
 std::atomic<bool> g_missing{false};  // a block; also while it is not known
 
-// What operator new calls when malloc has nothing; it tries again when this returns.
+// operator new calls this when malloc has nothing, and tries again when this returns.
 void give_block() {
   g_missing = true;
   for (std::atomic<void*>& block : g_blocks) {

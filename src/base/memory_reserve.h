@@ -1,9 +1,9 @@
-// Memory put aside for the day that there is none. What operator new cannot get, it takes from
-// here, so that what has been begun is finished; whoever begins something new asks before (is_full)
-// and refuses it. Any thread.
+// A reserve of memory for when there is none. Memory that operator new cannot get is taken from
+// here, so that work that has begun is finished; code that begins new work asks first (is_full) and
+// refuses it if the reserve is not full. Any thread.
 //
-// It is kept in small blocks, which are given back to malloc one by one. With the last of them gone
-// operator new throws.
+// The reserve is kept in small blocks, which are given back to malloc one by one. With the last of
+// them gone operator new throws.
 #pragma once
 
 #include <cstddef>

@@ -7,7 +7,7 @@
 
 namespace gpurota {
 
-// What execve hands on.
+// The state of signals that execve passes on.
 struct ProgramSignals {
   sigset_t blocked;
   sigset_t ignored;
@@ -19,8 +19,8 @@ struct ProgramSignals {
   static ProgramSignals current();
 };
 
-// Of this process. Only makes system calls: may be called between fork and execve. What was sent
-// meanwhile, and is not blocked or ignored any more, comes before it returns.
+// Of this process. Only makes system calls: may be called between fork and execve. A signal that
+// was sent meanwhile, and is not blocked or ignored any more, is delivered before this returns.
 void set_signals(const ProgramSignals& signals);
 
 }  // namespace gpurota

@@ -7,8 +7,8 @@
 
 namespace gpurota {
 
-// What `fd` has from where it stands, at most `limit` bytes of it; nullopt, with errno set, if it
-// cannot be read.
+// Reads `fd` from its present offset, at most `limit` bytes; nullopt, with errno set, if it cannot
+// be read.
 std::optional<std::string> read_all(int fd, std::size_t limit);
 
 }  // namespace gpurota

@@ -39,8 +39,8 @@ Result<void> write_whole(int fd, std::string_view text, mode_t mode, const std::
 
 }  // namespace
 
-// What an earlier one left by a crash goes. What is made is a new file in the folder that was
-// opened: nobody has it open who could not open it now.
+// A file that an earlier call left by a crash is removed. The new file is made in the folder that
+// was opened, so that nobody has it open who could not open it now.
 Result<void> replace_file(const std::string& path, std::string_view text, mode_t mode,
                           const PrepareFile& prepare) {
   const Place place = place_of(path);

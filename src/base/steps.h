@@ -1,7 +1,7 @@
-// What the state thread does before it gives its event loop back, counted in steps that do not
+// Counts the work of the state thread before it returns to its event loop, in steps that do not
 // depend on the machine's speed: so a test can say that no call takes more of them at a time than
-// others may wait for (docs/design/control-protocol.md). What is counted says add(); what serves
-// users' calls one at a time says begin() and end() around each. Counting is of the thread that
+// others may wait for (docs/design/control-protocol.md). Counted work calls add(); code that serves
+// users' calls one at a time calls begin() and end() around each. Counting is of the thread that
 // calls; most() may be asked on any.
 #pragma once
 
