@@ -99,7 +99,7 @@ TEST(ParseLevel, KnowsItsFourNames) {
   EXPECT_THAT(bad.error().message, HasSubstr("debug, info, warning or error"));
 }
 
-// Sends to `target` in place of stderr with the default sink.
+// Logs a line by the default sink, with `target` in place of stderr.
 void log_to(int target) {
   log::set_sink({});
   const Fd saved(::dup(STDERR_FILENO));

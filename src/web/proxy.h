@@ -1,6 +1,6 @@
 // A server in front of gpurota-web that has found out who its users are: which header of which peer
-// is the name of a user. Pure, but for reading the file of the secret. It is not enough that
-// gpurota-web accepts such a name: the daemon accepts it only where the site says so
+// is the name of a user. Pure, but for reading the file of the secret. gpurota-web's acceptance of
+// such a name is not enough: the daemon accepts it only where the site says so
 // (docs/design/web-sessions.md).
 #pragma once
 

@@ -14,7 +14,7 @@ std::string spec_device(const std::string& key);
 // In the place of the one that is there; the folder is made if it is not there.
 Result<void> write_spec(const std::string& folder, const std::string& key,
                         const ContainerAnswer& answer);
-// Removes all specifications of the claim. It is no error if there are none.
+// Removes all specifications of the claim. Having none is no error.
 Result<void> remove_specs(const std::string& folder, const std::string& uid);
 
 }  // namespace gpurota::kube
