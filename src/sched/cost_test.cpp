@@ -25,7 +25,7 @@ TEST(MoveCostTest, ASlowBusIsFoundOutSoon) {
   EXPECT_LE(cost.estimate(gib(24)), seconds(6));
 }
 
-TEST(PausesTest, WhoHasMadeNoneIsWaitedForAsLongAsMovingTakes) {
+TEST(PausesTest, ALeaseWithoutPausesIsWaitedForAsLongAsMovingTakes) {
   EXPECT_EQ(Pauses().before_release(seconds(2), kSettings), seconds(2));
   EXPECT_EQ(Pauses().before_release(milliseconds(1), kSettings), kSettings.idle_release);
 }

@@ -101,7 +101,7 @@ TEST_F(AsideTest, AllItHasGoesOutAlthoughItFitsAndNobodyElseIsThere) {
   EXPECT_EQ(evictions, 1);
 }
 
-TEST_F(AsideTest, ItComesBackWholeWhenItIsTakenBack) {
+TEST_F(AsideTest, ALeaseComesBackWholeWhenItIsTakenBack) {
   add(kFillerLease, kFiller, gib(70));
   work(kFiller);
   aside(true);
@@ -196,7 +196,7 @@ TEST_F(AsideTest, HostMemoryHasToHoldWhatOthersHaveOnItsWayOutToo) {
   EXPECT_FALSE(turns.could_be_aside(kFillerLease));
 }
 
-TEST_F(AsideTest, ItComesBackOnceItFitsBesideThoseWhoCameMeanwhile) {
+TEST_F(AsideTest, ALeaseComesBackOnceItFitsBesideNewerOnes) {
   Settings settings;
   settings.host_budget = gib(100);
   turns.set(settings);

@@ -23,7 +23,7 @@ class Captures : public TurnsTest {
   }
 };
 
-TEST_F(Captures, WhoCanDrainMakesRoomForWhoCannotAlthoughItWaitsForMemoryItself) {
+TEST_F(Captures, ALeaseThatCanDrainMakesRoomForACaptureThoughItWaitsItself) {
   begin_turns_while_a_captures();
   pass(seconds(1));
   ASSERT_FALSE(of<AnswerGrow>().empty()) << "each waits for the other";

@@ -98,7 +98,7 @@ TEST_F(TurnDebtsTest, AMachineThatWasSuspendedEndsNobody) {
   EXPECT_GT(evicted[kB], Bytes());
 }
 
-TEST_F(TurnDebtsTest, NorDoesAStoppedProcessWhileTheMachineWasSuspended) {
+TEST_F(TurnDebtsTest, AStoppedProcessOwesNoTimeForASuspensionOfTheMachine) {
   let_b_keep_its_turn();
   send(Reachable{kB, false});
   pass(minutes(2));
@@ -120,7 +120,7 @@ TEST_F(TurnDebtsTest, EvictionsThatAllFailHaveAnEnd) {
   EXPECT_GE(took, minutes(9));
 }
 
-TEST_F(TurnDebtsTest, SoHaveEvictionsThatAreAllGivenBack) {
+TEST_F(TurnDebtsTest, EvictionsThatAreAllGivenBackHaveAnEnd) {
   add_two_that_do_not_fit();
   hollow.insert(kB);
   work(kA);

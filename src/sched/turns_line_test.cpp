@@ -4,7 +4,7 @@
 namespace gpurota::sched {
 namespace {
 
-TEST_F(TurnsTest, WhoComesWhenAQuantumIsOverDoesNotWaitForAnother) {
+TEST_F(TurnsTest, ALeaseThatComesAfterAQuantumDoesNotWaitForAnother) {
   ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(10)}));
   add_two_that_do_not_fit();
   work(kA);
@@ -19,7 +19,7 @@ TEST_F(TurnsTest, WhoComesWhenAQuantumIsOverDoesNotWaitForAnother) {
 }
 
 // A program of small kernels has nothing in flight at most looks.
-TEST_F(TurnsTest, WhoComesBetweenTwoKernelsOfTheHolderBringsNoCredit) {
+TEST_F(TurnsTest, ALeaseThatComesBetweenTwoKernelsBringsNoCredit) {
   ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(10)}));
   add_two_that_do_not_fit();
   work(kA);
@@ -36,7 +36,7 @@ TEST_F(TurnsTest, WhoComesBetweenTwoKernelsOfTheHolderBringsNoCredit) {
 
 // Found on a GPU: a lease waited 2.1 s at quanta of 100 ms. The other had come for a moment while
 // it was at rest, and wanted nothing when the turn changed hands.
-TEST_F(TurnsTest, WhoIsGivenTheTurnOfAHolderAtRestBringsNoCredit) {
+TEST_F(TurnsTest, ALeaseThatGetsTheTurnOfARestingHolderBringsNoCredit) {
   ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(10)}));
   add_two_that_do_not_fit();
   work(kA);

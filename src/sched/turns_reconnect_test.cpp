@@ -38,7 +38,7 @@ class ReconnectTest : public testing::Test {
   TimePoint now{std::chrono::hours(1)};
 };
 
-TEST_F(ReconnectTest, WhoComesBackIsCountedOnceAndItsRoomIsGivenToNobody) {
+TEST_F(ReconnectTest, ATenantThatComesBackIsCountedOnceAndItsRoomIsKept) {
   send(AddTenant{kOther, kLeaseB, {}, false});
   send(Reachable{kOld, false});
   send(Grow{kOther, kGpu, 1, gib(50), false});
@@ -52,7 +52,7 @@ TEST_F(ReconnectTest, WhoComesBackIsCountedOnceAndItsRoomIsGivenToNobody) {
   EXPECT_TRUE(turns.residency().of_lease(kLeaseA, GpuSlot{0}).lingering.is_zero());
 }
 
-TEST_F(ReconnectTest, WhoDidNotHearThatItsTurnIsOverIsToldAgain) {
+TEST_F(ReconnectTest, ATenantThatMissedTheEndOfItsTurnIsToldAgain) {
   constexpr TenantId kBusy{4};
   send(AddTenant{kOther, kLeaseB, {}, false});
   send(AddTenant{kBusy, kLeaseA, {}, false});

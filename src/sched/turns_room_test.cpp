@@ -57,7 +57,7 @@ TEST_F(RoomTest, AContextOfTheSmallOneTakesNothingThatTheLargeOneWouldHaveAgain)
   EXPECT_EQ(grow(kB, gib(1), true), GrowAnswer::kGranted);
 }
 
-TEST_F(RoomTest, WhoNoLongerFitsWaitsIsToldSoOnceAndGoesOnWhenItDoes) {
+TEST_F(RoomTest, ALeaseThatNoLongerFitsIsToldOnceAndContinuesWhenItFits) {
   add_a_large_one_and_a_small_one();
   let_outsiders_have(gib(6));
   work(kB);
@@ -75,7 +75,7 @@ TEST_F(RoomTest, WhoNoLongerFitsWaitsIsToldSoOnceAndGoesOnWhenItDoes) {
   EXPECT_TRUE(holds(kLeaseA) || wait_of(kLeaseA) == Wait::kTurn);
 }
 
-TEST_F(RoomTest, WhoIsAllThereRunsWhateverHasComeBesideIt) {
+TEST_F(RoomTest, AResidentLeaseRunsWhateverHasComeBesideIt) {
   add_a_large_one_and_a_small_one();
   let_outsiders_have(gib(6));
   rest(kB);
@@ -104,7 +104,7 @@ class LittleHostMemory : public RoomTest {
 };
 
 // 10 GiB have to be out, of each in turn; once others have come there is no room to change.
-TEST_F(LittleHostMemory, WhoHasTheTurnKeepsItWhereNothingCanBeMovedOut) {
+TEST_F(LittleHostMemory, TheTurnIsKeptWhereNothingCanBeMovedOut) {
   add(kLeaseA, {kA}, gib(45));
   add(kLeaseB, {kB}, gib(45));
   let_b_begin();

@@ -60,42 +60,46 @@ TEST(TurnsSimulation, NothingIsExceededAndNobodyStarvesWhateverHappens) {
 
 // One that is aside neither has nor gets a turn, its memory goes out, and once it is back it waits
 // no longer than anybody.
-TEST(TurnsSimulation, NorWhenLeasesArePutAsideAndTakenBack) {
+TEST(TurnsSimulation, PromisesHoldWhenLeasesArePutAsideAndTakenBack) {
   simulate_many(random_plan_with_asides);
 }
 
 // A daemon that starts without a GPU serves the others, and what is on that one it knows when it is
 // back.
-TEST(TurnsSimulation, NorWhenGpusAreLostAndFoundAgain) { simulate_many(random_plan_with_losses); }
+TEST(TurnsSimulation, PromisesHoldWhenGpusAreLostAndFoundAgain) {
+  simulate_many(random_plan_with_losses);
+}
 
 // A tenant that has lied once is measured before others get the room that it claims to have left.
-TEST(TurnsSimulation, NorWhenWhatSomebodySaysIsOutIsStillThere) {
+TEST(TurnsSimulation, PromisesHoldWhenATenantFalselyReportsMemoryAsMovedOut) {
   simulate_many(random_plan_with_doubts);
 }
 
 // Blocks of any size move whole, and room that none fits in comes back.
-TEST(TurnsSimulation, NorWhenMemoryIsInBlocksAsProgramsHaveIt) {
+TEST(TurnsSimulation, PromisesHoldWhenMemoryIsInBlocksAsProgramsHaveIt) {
   simulate_many(random_plan_with_blocks);
 }
 
 // A lease that needs the memory of a stopped process waits for a bounded time, and only the lease
 // of that process ends.
-TEST(TurnsSimulation, NorWhenProcessesAreStoppedForGood) {
+TEST(TurnsSimulation, PromisesHoldWhenProcessesAreStoppedForGood) {
   simulate_many(random_plan_with_endless_stops);
 }
 
 // A tenant that records a graph gives its turn back only once it has the memory that it asks for in
 // the capture.
-TEST(TurnsSimulation, NorWhenLeasesAllocateInCaptures) { simulate_many(random_plan_with_captures); }
+TEST(TurnsSimulation, PromisesHoldWhenLeasesAllocateInCaptures) {
+  simulate_many(random_plan_with_captures);
+}
 
 // Somebody may no longer fit then, and waits until it does; nobody else is the worse for it.
-TEST(TurnsSimulation, NorWhenWhatCannotBeMovedGrowsWithoutAsking) {
+TEST(TurnsSimulation, PromisesHoldWhenUnmovableMemoryGrowsWithoutAsking) {
   simulate_many(random_plan_with_outsiders);
 }
 
 // No lease has more in host memory than was reserved for it, all of it is there for it at any time,
 // and turns have the rest.
-TEST(TurnsSimulation, NorWhenLeasesHaveMoreThanAGpuHas) {
+TEST(TurnsSimulation, PromisesHoldWhenLeasesHaveMoreMemoryThanTheirGpu) {
   simulate_many(random_plan_with_oversize);
 }
 

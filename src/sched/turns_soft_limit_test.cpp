@@ -41,7 +41,7 @@ class SoftLimitTest : public TurnsTest {
   }
 };
 
-TEST_F(SoftLimitTest, WhoIsAboveGivesItsTurnToWhoIsNotAtOnce) {
+TEST_F(SoftLimitTest, ALeaseAboveItsLimitGivesItsTurnUpAtOnce) {
   add_two_that_do_not_fit();
   let_b_begin();
   ASSERT_EQ(turns.explain(kLeaseA, now)->wait, Wait::kTurn);
@@ -51,7 +51,7 @@ TEST_F(SoftLimitTest, WhoIsAboveGivesItsTurnToWhoIsNotAtOnce) {
   EXPECT_FALSE(turns.explain(kLeaseA, now)->above_soft);
 }
 
-TEST_F(SoftLimitTest, WhoWaitsForAHigherPriorityIsToldWhenItsBudgetIsUsedUp) {
+TEST_F(SoftLimitTest, ALeaseBehindAHigherPriorityIsToldWhenThatBudgetIsUsedUp) {
   ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(1)}));
   add_two_that_do_not_fit();
   let_b_begin();
@@ -65,7 +65,7 @@ TEST_F(SoftLimitTest, WhoWaitsForAHigherPriorityIsToldWhenItsBudgetIsUsedUp) {
   EXPECT_GT(now, equal);
 }
 
-TEST_F(SoftLimitTest, WhoIsNotAboveIsAsBefore) {
+TEST_F(SoftLimitTest, ALeaseWithinItsLimitIsAsBefore) {
   add_two_that_do_not_fit();
   let_b_begin();
   set_terms(kLeaseB, gib(70));
@@ -73,7 +73,7 @@ TEST_F(SoftLimitTest, WhoIsNotAboveIsAsBefore) {
   EXPECT_FALSE(turns.explain(kLeaseB, now)->above_soft) << "70 GiB are not above 70";
 }
 
-TEST_F(SoftLimitTest, WhoIsAboveIsNotStarved) {
+TEST_F(SoftLimitTest, ALeaseAboveItsLimitIsNotStarved) {
   add_two_that_do_not_fit();
   set_terms(kLeaseA, gib(60));
   work(kA);

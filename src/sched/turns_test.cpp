@@ -82,7 +82,7 @@ TEST_F(TurnsTest, AnIdleHolderStaysResidentUntilItsMemoryIsNeeded) {
 }
 
 // A capture, or a graph that is made: no submission.
-TEST_F(TurnsTest, WhoIsAtWorkBehindAShutGateDisturbsNobody) {
+TEST_F(TurnsTest, ATenantAtWorkBehindAShutGateDisturbsNobody) {
   add_two_that_do_not_fit();
   work(kB);
   pass(milliseconds(100));

@@ -34,7 +34,7 @@ TEST_F(VainTurns, ATenantThatHasNothingToBringOutIsNotAskedOnAndOn) {
 
 // Room that a tenant does not use says nothing of what it has there: others need not wait for it to
 // be tried again.
-TEST_F(VainTurns, WhoBringsNothingBackIsNoReasonForOthersToWait) {
+TEST_F(VainTurns, ATenantThatBringsNothingBackDelaysNoOther) {
   add_two_that_do_not_fit();
   unused.insert(kA);
   work(kB);
@@ -48,7 +48,7 @@ TEST_F(VainTurns, WhoBringsNothingBackIsNoReasonForOthersToWait) {
 }
 
 // Its memory was freed while it came back: it need not be asked for again.
-TEST_F(VainTurns, WhoHasLessThanItWasGivenRoomForGoesOnAtOnceWhenItSaysSo) {
+TEST_F(VainTurns, ATenantThatReportsLessThanItsRoomContinuesAtOnce) {
   add_two_that_do_not_fit();
   rest(kB);
   unused.insert(kA);
