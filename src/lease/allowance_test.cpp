@@ -46,7 +46,7 @@ TEST(Allowance, MemoryIsCountedTogether) {
   EXPECT_FALSE(fits(limits, {}, {1, Bytes(UINT64_MAX), false, {}}));
 }
 
-TEST(Allowance, WhoDoesNotWaitIsNotHeldToTheQueueLimit) {
+TEST(Allowance, ARequestThatDoesNotWaitIgnoresTheQueueLimit) {
   UserLimits limits = default_limits();
   limits.waiting = 0;
   EXPECT_TRUE(fits(limits, {}, {1, {}, false, {}}));

@@ -91,7 +91,7 @@ TEST(Bookings, WhatEndsBeforeOneBeginsMayHaveItsGpu) {
   EXPECT_FALSE(machine.starts(machine.request({1, {}, {}, {}}, {})));
 }
 
-TEST(Bookings, WhoHasNoTimeLimitGetsAGpuThatIsNotBooked) {
+TEST(Bookings, ARequestWithoutATimeLimitGetsAGpuThatIsNotBooked) {
   Machine machine(2);
   ASSERT_TRUE(machine.book({1, {gpu(0)}, {}, {}}, 120min, 60min));
   machine.queue.push_back(machine.request({1, {}, {}, {}}, {}));
@@ -100,7 +100,7 @@ TEST(Bookings, WhoHasNoTimeLimitGetsAGpuThatIsNotBooked) {
   EXPECT_EQ(decision.grants[0].gpus[0].uuid, gpu(1));
 }
 
-TEST(Bookings, WhoWaitsReadsWhoseBookingItIsAndWhatWouldHelp) {
+TEST(Bookings, AWaitingRequestNamesTheBookingAndWhatWouldHelp) {
   Machine machine(1);
   ASSERT_TRUE(machine.book({1, {}, {}, {}}, 120min, 60min));
   machine.queue.push_back(machine.request({1, {}, {}, {}}, {}));
@@ -283,7 +283,7 @@ TEST(Bookings, EndNothingWhereAFreeGpuWouldDo) {
   EXPECT_EQ(lease::begin(machine.view(), two, both, kNow).leaving.size(), 1U);
 }
 
-TEST(Bookings, WhoWillLeaveIsKnownAhead) {
+TEST(Bookings, LeasesThatWillLeaveAreKnownAhead) {
   Machine machine(1);
   const Request wanted = machine.request({1, {gpu(0)}, SizeSpec{gib(50), 0}, {}}, 60min);
   Booked booked{wanted.id, "bob", {{gpu(0), gib(50), {}}}, kNow + 60min, kNow + 120min};

@@ -24,7 +24,7 @@ Claim of_group(Claim claim, const char* group, std::chrono::seconds used, int we
   return claim;
 }
 
-TEST(FairShare, WhoeverHasUsedLessForTheirWeightGoesFirst) {
+TEST(FairShare, TheUserWhoHasUsedLessForTheirWeightGoesFirst) {
   EXPECT_TRUE(goes_before(claim(2, 3h), claim(1, 41h)));
   EXPECT_FALSE(goes_before(claim(1, 41h), claim(2, 3h)));
   EXPECT_TRUE(goes_before(claim(2, 41h, 20), claim(1, 3h))) << "41 / 20 is less than 3";

@@ -293,7 +293,7 @@ TEST_F(GrantBookTest, AfterARestartTenantsBringWhatTheyHold) {
   EXPECT_EQ(account().charged(d), gib(8)) << "a claim is worth no more than the lease";
 }
 
-TEST_F(GrantBookTest, WhoComesBackToTheSameDaemonIsChargedForItsContextStill) {
+TEST_F(GrantBookTest, ATenantThatComesBackToTheSameDaemonIsStillChargedForItsContext) {
   GrowRequest context = want(a, mib(600));
   context.context = true;
   book.grow(kGpu, context, kStart);
@@ -310,7 +310,7 @@ TEST_F(GrantBookTest, WhoComesBackToTheSameDaemonIsChargedForItsContextStill) {
 
 // After a daemon that was killed nobody knows what its contexts take, and it allocates inside its
 // grant while it is looked at.
-TEST_F(GrantBookTest, WhoComesBackBusyIsChargedNoLessThanAContextTakes) {
+TEST_F(GrantBookTest, ABusyTenantThatComesBackIsChargedAtLeastAContext) {
   GrantBook next;
   next.open(slice(1, gib(8)));
   next.learn_context_cost(kGpu, mib(518));
@@ -328,7 +328,7 @@ TEST_F(GrantBookTest, WhoComesBackBusyIsChargedNoLessThanAContextTakes) {
   EXPECT_EQ(next.context_cost(kGpu), mib(518)) << "which says nothing of what one costs";
 }
 
-TEST_F(GrantBookTest, WhoComesBackWithMoreThanABareContextIsChargedForWhatIsSeen) {
+TEST_F(GrantBookTest, ATenantThatComesBackWithModulesIsChargedForWhatIsSeen) {
   GrantBook next;
   next.open(slice(1, gib(8)));
   next.learn_context_cost(kGpu, mib(518));
@@ -362,7 +362,7 @@ TEST_F(GrantBookTest, AfterARestartNothingIsGrantedUntilTheOthersCouldComeBack) 
   EXPECT_EQ(reply_in(book.serve(kStart + 10s))->status, GrantStatus::kGranted);
 }
 
-TEST_F(GrantBookTest, WhoIsKnownToBeBackIsServedWithTheNextLook) {
+TEST_F(GrantBookTest, ATenantThatIsBackIsServedWithTheNextSample) {
   GrantBook next;
   next.open(slice(1, gib(8)));
   next.hold_until(LeaseId{1}, kStart + 10s);

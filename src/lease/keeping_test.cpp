@@ -13,7 +13,7 @@ constexpr RequestId kKeeper{1}, kBlocked{2}, kNext{3};
 // The keeper's plan on one GPU has another request wait.
 KeepingFacts facts() { return {{kBlocked}, {kGpu}, {{kGpu, kKeeper}, {kOther, kKeeper}}, {}}; }
 
-TEST(Keeping, WhoHasBeenBlockedForSoLongIgnoresPlans) {
+TEST(Keeping, ARequestThatWasBlockedForSoLongIgnoresPlans) {
   Keeping keeping;
   EXPECT_EQ(keeping.next_change(facts()), 60min);
   keeping.pass(facts(), 59min);

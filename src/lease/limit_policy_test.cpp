@@ -58,7 +58,7 @@ TEST_F(LimitPolicyTest, WhatIsAboveItsLimitByALittleReadsAsMore) {
   EXPECT_THAT(first[0].message, HasSubstr("holds 4.02 GiB, above its soft limit of 4 GiB"));
 }
 
-TEST_F(LimitPolicyTest, WhoGivesWayIsToldSo) {
+TEST_F(LimitPolicyTest, ALeaseThatIsStoppedOutIsToldSo) {
   LimitedLease lease = holding(1, gib(5));
   lease.gives_way = true;
   const auto first = look({lease}, {}, 0s);
@@ -112,7 +112,7 @@ TEST_F(LimitPolicyTest, ALoweredLimitIsEnforcedAfterItsGraceWhereTheSiteSaysSo) 
   EXPECT_EQ(stopped(look({lease}, rules, 61s)), 1u);
 }
 
-TEST_F(LimitPolicyTest, WhoGivesBackWhatIsTooMuchInTimeStays) {
+TEST_F(LimitPolicyTest, ALeaseThatGivesBackTheExcessInTimeStays) {
   LimitedLease lease = holding(1, gib(6));
   lease.soft_limit.reset();
   const LimitRules rules{false, 0s, true, 60s};

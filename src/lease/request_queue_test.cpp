@@ -173,7 +173,7 @@ TEST(RequestQueue, AHeadThatWaitsForOneGpuBlocksNobodyOnTheOthers) {
   EXPECT_THAT(lab.granted(), ElementsAre(2));
 }
 
-TEST(RequestQueue, WhoIsBehindTheHeadIsNotPassedEither) {
+TEST(RequestQueue, ARequestBehindTheHeadIsNotPassedEither) {
   Lab lab(4);
   lab.lease({3});
   lab.lease({0});
@@ -231,7 +231,7 @@ TEST(RequestQueue, AFillerIsOnlyAskedToGoWhereNothingElseIsFree) {
   EXPECT_THAT(lab.decide().evict, IsEmpty());
 }
 
-TEST(RequestQueue, WhoHasAFillerMakeWayIsToldSo) {
+TEST(RequestQueue, ARequestThatMakesAFillerLeaveIsToldSo) {
   Lab lab(1);
   lab.lease({0}).kind = LeaseKind::kFiller;
   lab.whole(1);
@@ -285,7 +285,7 @@ TEST(RequestQueue, TheImpossibleFailsAtOnceAndHoldsNothing) {
   EXPECT_THAT(lab.granted(), ElementsAre(4));
 }
 
-TEST(RequestQueue, WhoNeedsAGpuThatIsOutOfServiceHoldsNothing) {
+TEST(RequestQueue, ARequestForAGpuOutOfServiceHoldsNothing) {
   Lab lab(2);
   lab.rooms[0].draining = true;
   lab.rooms[0].drain_reason = "fan";
