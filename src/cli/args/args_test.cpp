@@ -391,7 +391,7 @@ TEST(Arguments, TurnsAreShownAndSet) {
   EXPECT_TRUE(says(refused({"set", "--turns", "on"}), "which GPU"));
 }
 
-TEST(Arguments, WhoActsOnWhatIsSomebodyElsesSaysWhy) {
+TEST(Arguments, AnActOnOthersLeasesCarriesItsReason) {
   const auto update = parse_arguments({"update", "L7", "--for", "10m", "--reason", "maintenance"});
   EXPECT_EQ(std::get<UpdateOptions>(update->command).reason, "maintenance");
   const auto release = parse_arguments({"release", "L7", "--reason", "new fan"});

@@ -18,7 +18,7 @@ std::string refusal_of(std::vector<std::string> words) {
   return arguments ? "" : arguments.error().message;
 }
 
-TEST(UpdateArguments, ItsEndIsALengthOrATime) {
+TEST(UpdateArguments, TheNewEndIsALengthOrATime) {
   EXPECT_EQ(update_of({"L1", "--for", "2h"}).lasts, std::chrono::hours(2));
   EXPECT_EQ(update_of({"L1", "--until", "18:00"}).until, "18:00");
   EXPECT_NE(refusal_of({"L1", "--until", "18:00", "--for", "2h"}).find("give one of them"),

@@ -150,7 +150,7 @@ TEST(ContainerHost, SelinuxEnforcesWhereItsFileSaysSo) {
   std::filesystem::remove_all(root);
 }
 
-TEST(ContainerParts, WhoNamesGpusKeepsThem) {
+TEST(ContainerParts, GpusThatTheUserNamesAreKept) {
   ContainerHost host;
   host.driver.devices = {"/dev/nvidia5", "/dev/nvidiactl"};
   Words options = options_of(lease_of({"GPU-a"}), call_by(Engine::kDocker, {"all"}), host);

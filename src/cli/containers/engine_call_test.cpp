@@ -17,7 +17,7 @@ EngineCall call_of(const Words& command) {
   return call.value_or(EngineCall{});
 }
 
-TEST(EngineCall, ItsOptionsStandBehindRun) {
+TEST(EngineCall, OptionsOfAnEngineStandBehindRun) {
   EXPECT_EQ(call_of({"docker", "run", "image"}).options_at, 2u);
   EXPECT_EQ(call_of({"/usr/bin/podman", "container", "run", "image"}).options_at, 3u);
   EXPECT_EQ(call_of({"podman", "--root", "run", "--runtime=crun", "run", "image"}).options_at, 5u);

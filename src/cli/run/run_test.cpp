@@ -105,7 +105,7 @@ TEST_F(RunTest, ASignalThatEndsTheCommandEndsGpurota) {
 }
 
 // As of a parent that never collects: the kernel then tells nobody of the command's end.
-TEST_F(RunTest, ItEndsWithTheCommandAlsoWhereTheEndOfChildrenIsIgnoredAndTheCommandIgnoresItToo) {
+TEST_F(RunTest, RunEndsWithTheCommandAlsoWhereBothIgnoreTheEndOfChildren) {
   const auto before = std::signal(SIGCHLD, SIG_IGN);
   run({"grep", "SigIgn", "/proc/self/status"});
   (void)std::signal(SIGCHLD, before);
@@ -186,7 +186,7 @@ std::string waiting_answer(int position) {
   return proto::reply_json<proto::Enqueue>(reply, true);
 }
 
-TEST_F(RunTest, WhoeverWaitsSaysSoAndLeavesAtCtrlC) {
+TEST_F(RunTest, AWaitingRunSaysSoAndLeavesAtCtrlC) {
   daemon_.on_call(
       [](const proto::Call&) -> std::optional<std::string> { return waiting_answer(2); });
   run({"true"});
@@ -209,7 +209,7 @@ TEST_F(RunTest, WaitingEndsWithItsTimeLimit) {
             std::string::npos);
 }
 
-TEST_F(RunTest, WhoeverWaitsComesBackToARestartedDaemonWithTheSameTicket) {
+TEST_F(RunTest, AWaitingRunComesBackToARestartedDaemonWithTheSameTicket) {
   std::atomic<bool> restarted = false;  // read on the daemon's thread
   daemon_.on_call([&](const proto::Call& call) -> std::optional<std::string> {
     if (restarted || !std::holds_alternative<proto::Enqueue>(call.params)) return std::nullopt;
@@ -364,7 +364,7 @@ TEST_F(RunTest, WithoutADaemonTheCommandGoesOnAndEndsAsItEnds) {
   EXPECT_EQ(exit_code(), 6);
 }
 
-TEST_F(RunTest, ItWaitsForTheLeasesOtherProcesses) {
+TEST_F(RunTest, RunWaitsForTheLeasesOtherProcesses) {
   daemon_.set_ends_with_command(false);
   run({"sh", "-c", "exit 3"}, {"-v"});
   while (read_line().find("ending its lease") == std::string::npos) {

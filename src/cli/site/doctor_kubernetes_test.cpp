@@ -41,7 +41,7 @@ TEST(DoctorKubernetes, AMachineWithoutKubeletIsAnErrorWithTheWayToSayWhereItIs) 
   EXPECT_THAT(*checks[0].remedy, HasSubstr("--kubelet-dir"));
 }
 
-TEST(DoctorKubernetes, WhoMayNotLookIsToldSoInsteadOfWhatIsNotThere) {
+TEST(DoctorKubernetes, AUserWithoutAccessIsToldSoInsteadOfFalseFindings) {
   containers::KubernetesNode node;
   node.has_kubelet = node.is_closed = true;
   const auto checks = check_kubernetes(node, "/var/lib/kubelet");

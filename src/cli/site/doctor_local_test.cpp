@@ -105,7 +105,7 @@ TEST(DoctorLocal, ProgramsWithAStaleLibraryAreNamed) {
   EXPECT_EQ(check_stale_programs(std::nullopt)->status, CheckStatus::kWarning);
 }
 
-TEST(DoctorLocal, ThisProgramHasNone) {
+TEST(DoctorLocal, AFreshProgramIsNotStale) {
   const auto programs = read_stale_programs(std::chrono::seconds(30));
   ASSERT_TRUE(programs);
   EXPECT_THAT(*programs, testing::Not(testing::Contains(::getpid())));

@@ -90,7 +90,7 @@ TEST(StatusView, ANameOfTwoHundredCharactersLeavesRoomForTheOthers) {
   EXPECT_THAT(status_picture(reply, "node", form, {}, kNow), HasSubstr(std::string(190, 'u')));
 }
 
-TEST(StatusView, WhoCanShowAsciiAloneIsShownThat) {
+TEST(StatusView, ATerminalOfAsciiGetsAsciiAlone) {
   proto::Status::Reply reply = a_status();
   reply.leases[0].note = "größe → 漢字";
   Look look;

@@ -71,7 +71,7 @@ TEST(ExplainTurns, AStoppedProcessIsNamedWithWhatToDo) {
   EXPECT_THAT(explain_turns(reply, LeaseId{1}, kNow), HasSubstr("kill -CONT 4711"));
 }
 
-TEST(ExplainTurns, WhoIsHeldUpByAStoppedProcessHearsWhoseItIsAndWhenThatEnds) {
+TEST(ExplainTurns, ALeaseHeldUpByAStoppedProcessIsToldWhoseItIsAndUntilWhen) {
   auto reply = two_leases();
   proto::TurnLease& waits = reply.gpus[0].leases[0];
   waits.waits_for = "memory that a stopped process holds";
