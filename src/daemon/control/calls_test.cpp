@@ -57,7 +57,7 @@ TEST(FindMeant, WhetherSomebodyElseHasOneIsNotToldApart) {
   EXPECT_THAT(there.error().message, HasSubstr("only administrators"));
 }
 
-TEST(FindMeant, WhoNamesThemselvesIsToldOfTheirOwn) {
+TEST(FindMeant, AUserWhoNamesThemselvesIsToldOfTheirOwn) {
   EXPECT_EQ(find("hers", "bob", 1001).error().message,
             "you have no job hers ('gpurota job list' shows yours)");
 }

@@ -116,7 +116,7 @@ TEST_F(ControlServerDurability, AChangeThatTheDiskHasLostIsSaidToBeInDoubt) {
   EXPECT_EQ(heard(client), "{\"call\":2}\n");
 }
 
-TEST_F(ControlServerDurability, WhoWantsTheStoreWaitsWhileItIsTidiedUp) {
+TEST_F(ControlServerDurability, ACallThatNeedsTheStoreWaitsWhileItIsTidied) {
   const Fd changes = connect(), reads = connect(), looks = connect();
   disk_.set_open(false);
   send(changes, kRelease);

@@ -147,7 +147,7 @@ TEST_F(ControlServerTest, ACallWaitsForASampleNoLongerThanAWatchPeriod) {
   EXPECT_EQ(calls_, 2);
 }
 
-TEST_F(ControlServerTest, WhoHangsUpBeforeTheSampleIsForgotten) {
+TEST_F(ControlServerTest, AClientThatLeavesBeforeTheSampleIsForgotten) {
   const std::size_t before = loop_.watched_fds();
   Fd waits = connect();
   is_taken_ = true;
@@ -242,7 +242,7 @@ TEST_F(ControlServerTest, AnAnswerFromAFileIsDroppedWhereItsConnectionHasEnded) 
   EXPECT_EQ(answers(next), 0u);
 }
 
-TEST_F(ControlServerTest, WhoDoesNotReadCostsOneAnswerAndLosesNone) {
+TEST_F(ControlServerTest, AClientThatDoesNotReadCostsOneAnswerAndLosesNone) {
   answer_size_ = std::size_t{1} << 20;
   const Fd client = connect();
   std::string many;
@@ -254,7 +254,7 @@ TEST_F(ControlServerTest, WhoDoesNotReadCostsOneAnswerAndLosesNone) {
   EXPECT_TRUE(loop_.run_until([&] { return (got += answers(client)) == 100; }));
 }
 
-TEST_F(ControlServerTest, WhoHangsUpWithAnswersWaitingIsForgotten) {
+TEST_F(ControlServerTest, AClientThatLeavesWithAnswersWaitingIsForgotten) {
   answer_size_ = std::size_t{1} << 20;
   const std::size_t before = loop_.watched_fds();
   Fd client = connect();
@@ -302,7 +302,7 @@ TEST_F(ControlServerTest, WhatAUserSendsBehindCallsThatAreNotOverIsBounded) {
   EXPECT_EQ(budgets_.used(::getuid(), Budget::kUnserved), 0u);
 }
 
-TEST_F(ControlServerTest, WhoHangsUpWhileItsUserIsHeldBackIsServedStill) {
+TEST_F(ControlServerTest, AClientThatLeavesWhileItsUserIsHeldBackIsStillServed) {
   answer_size_ = std::size_t{1} << 20;
   std::vector<Fd> clients;
   for (int i = 0; i < 30; ++i) {
@@ -322,7 +322,7 @@ TEST_F(ControlServerTest, WhoHangsUpWhileItsUserIsHeldBackIsServedStill) {
   EXPECT_GT(calls_, served);
 }
 
-TEST_F(ControlServerTest, WhoReadsNothingForLongHoldsItsUsersOthersBackNoMore) {
+TEST_F(ControlServerTest, AClientThatReadsNothingForLongNoLongerHoldsBackItsUsersOthers) {
   answer_size_ = std::size_t{1} << 20;
   std::vector<Fd> idle;
   for (int i = 0; i < 20; ++i) {

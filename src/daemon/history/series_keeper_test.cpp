@@ -201,7 +201,7 @@ TEST_F(SeriesKeeperTest, OfALeaseWhoseGpuIsInErrorNothingIsKnown) {
   EXPECT_EQ(unknown->values[series::kSm], series::kNone);
 }
 
-TEST_F(SeriesKeeperTest, WhoHasManyLeasesLeavesRoomForOthers) {
+TEST_F(SeriesKeeperTest, AUserOfManyLeasesLeavesRoomForOthers) {
   const auto keeper = start();
   const auto make = [&](uid_t uid) {
     AcquireRequest request;

@@ -62,7 +62,7 @@ class UsageTidierTest : public ::testing::Test {
   UsageTidier tidier{{loop, *history, config, [this] { return readers; }}};
 };
 
-TEST_F(UsageTidierTest, WhoMakesManyLeasesHasFewRowsAndTheSumsStayRight) {
+TEST_F(UsageTidierTest, AUserOfManyLeasesHasFewRowsAndTheRightSums) {
   for (int i = 0; i < 1000; ++i) add_lease(kMallory, WallTime(1h + i * 7min));
   for (int i = 0; i < 50; ++i) add_lease(kAlice, WallTime(1h + i * 7min));
   const std::vector<UsageBy> all = {UsageBy::kUser, UsageBy::kGpu, UsageBy::kKind, UsageBy::kNote};

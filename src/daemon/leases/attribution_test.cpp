@@ -49,7 +49,7 @@ TEST_F(AttributionTest, ADeepTreeOfStrangersIsWalkedOnceHoweverManyAreAskedAbout
   EXPECT_EQ(processes.reads(), before + 60);
 }
 
-TEST_F(AttributionTest, SoIsOneBelowAProcessOfALease) {
+TEST_F(AttributionTest, AProcessBelowOneOfALeaseIsInTheLease) {
   const pid_t top = processes.spawn();
   roots.root = processes.id_of(top);
   const pid_t last = chain(top, 200);
@@ -81,7 +81,7 @@ TEST_F(AttributionTest, ADeepTreeIsGoneUpInPieces) {
   EXPECT_LE(processes.reads() - before, 3u);
 }
 
-TEST_F(AttributionTest, WhoBelongsToALeaseSinceItWasGoneByIsFoundStill) {
+TEST_F(AttributionTest, AProcessThatCameToALeaseAfterAWalkIsStillFound) {
   const pid_t top = processes.spawn();
   const pid_t middle = chain(top, 50);
   const pid_t last = chain(middle, 50);
@@ -102,7 +102,7 @@ TEST_F(AttributionTest, AStrangerIsOneNoLongerOnceAnAncestorBelongsToALease) {
   EXPECT_EQ(attribution.owner_of(last).lease, LeaseId{7});
 }
 
-TEST_F(AttributionTest, WhoseControlGroupOrParentHasChangedIsKnownAtTheNextLook) {
+TEST_F(AttributionTest, AChangeOfControlGroupOrParentIsKnownAtTheNextSample) {
   const pid_t top = processes.spawn();
   const pid_t last = chain(top, 5);
   EXPECT_FALSE(attribution.owner_of(last).lease);

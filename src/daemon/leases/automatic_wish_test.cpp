@@ -33,7 +33,7 @@ class AutomaticWishTest : public ::testing::Test {
   std::vector<GpuInfo> gpus;
 };
 
-TEST_F(AutomaticWishTest, WhoAsksForNothingHasWhatTheSiteSays) {
+TEST_F(AutomaticWishTest, AWishForNothingGetsTheSitesDefaults) {
   const auto request = taken({});
   ASSERT_TRUE(request);
   EXPECT_EQ(request->placement.memory, site.memory);

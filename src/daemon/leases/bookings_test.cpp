@@ -144,7 +144,7 @@ TEST_F(BookingsTest, OneIsStoredAndBecomesItsOwnersReservationInTime) {
   EXPECT_EQ(only_lease(), nullptr) << "its time is over";
 }
 
-TEST_F(BookingsTest, WhoEndsBeforeMayHaveTheGpuAndNobodyElse) {
+TEST_F(BookingsTest, OnlyALeaseThatEndsBeforeABookingMayHaveItsGpu) {
   config.bookings.open_ended = config::Bookings::OpenEnded::kWait;
   ASSERT_TRUE(book(2h, 1h));
   const auto endless = acquire(std::nullopt);
@@ -609,7 +609,7 @@ TEST_F(BookingsTest, OneThatCannotBeginTriesAgainAndSaysWhy) {
   ASSERT_TRUE(only_lease());
 }
 
-TEST_F(BookingsTest, WhoWaitsBehindOneIsNoTroubleForIt) {
+TEST_F(BookingsTest, ARequestBehindABookingIsNoTroubleForIt) {
   config.bookings.min_unbooked = 3h;
   ASSERT_TRUE(book(2h, 1h));
   AcquireRequest waits;

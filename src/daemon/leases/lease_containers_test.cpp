@@ -116,7 +116,7 @@ TEST_F(LeaseContainersTest, ALeaseKnowsABoundedNumberOfThem) {
   EXPECT_EQ(world->leases.find(id)->containers.size(), kMostContainers);
 }
 
-TEST_F(LeaseContainersTest, WhoCannotBeHeldIsNotTakenIn) {
+TEST_F(LeaseContainersTest, AProcessThatCannotBeHeldIsNotAdded) {
   const LeaseId id = make_lease();
   const pid_t pid = spawn_in(kGroup);
   processes.set_short(true);

@@ -64,7 +64,7 @@ TEST_F(LeaseManagerTest, TheHolderMayCallTheCommandByANumberOfItsOwnPidNamespace
   EXPECT_TRUE(manager->start(id, 7, false)) << "and once more";
 }
 
-TEST_F(LeaseManagerTest, ItEndsWithItsCommandAndTakesTheLeftoversWithIt) {
+TEST_F(LeaseManagerTest, ALeaseEndsWithItsCommandAndTakesTheLeftoversWithIt) {
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;
   const pid_t command = processes.spawn({.parent = cli});

@@ -58,7 +58,7 @@ class QueueOrderTest : public FakeWorldTest, public FairShares {
   LeaseWorld world{loop, store, processes, gpus, grants, config, [this] { return now; }, this};
 };
 
-TEST_F(QueueOrderTest, WhoeverHasUsedLessGetsTheGpuFirst) {
+TEST_F(QueueOrderTest, TheUserWhoHasUsedLessGetsTheGpuFirst) {
   const LeaseId first = ask(kCarol).lease->lease.id;
   ask(kBob);
   ask(kAlice);
@@ -87,7 +87,7 @@ TEST_F(QueueOrderTest, WithoutItTheOrderIsThatOfComing) {
   EXPECT_EQ(QueueOrder::passing(entries[1], entries), nullptr);
 }
 
-TEST_F(QueueOrderTest, WhoHasWaitedForTooLongIsPassedByNobodyWhoComesLater) {
+TEST_F(QueueOrderTest, ARequestThatWaitedTooLongIsPassedByNoLaterOne) {
   ask(kCarol);
   ask(kBob);
   now += config.fair_share.longest_wait;

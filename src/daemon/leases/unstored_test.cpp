@@ -33,7 +33,7 @@ TEST_F(UnstoredTest, WhatIsStoredIsNoNews) {
   EXPECT_THAT(tried(), IsEmpty());
 }
 
-TEST_F(UnstoredTest, WhoChangedItIsToldWhatIsWrong) {
+TEST_F(UnstoredTest, TheUserOfAnUnstoredChangeIsToldWhatIsWrong) {
   EXPECT_FALSE(unstored_.note(1, full()));
   const auto heard = unstored_.heard_of(1, "web");
   ASSERT_FALSE(heard);

@@ -47,7 +47,7 @@ class BookingNoticesTest : public ::testing::Test, public NoticeListener {
   std::optional<Notice> heard;
 };
 
-TEST_F(BookingNoticesTest, ItsUserHearsWhenItBeginsAndWhyItCannot) {
+TEST_F(BookingNoticesTest, TheUserIsToldWhenABookingBeginsAndWhyItCannot) {
   EXPECT_EQ(told(BookingStep::kMade), "");
   EXPECT_EQ(told(BookingStep::kSoon), "") << "booking_warnings.h";
   EXPECT_EQ(told(BookingStep::kMoved, "GPU 1 is draining"),
@@ -62,7 +62,7 @@ TEST_F(BookingNoticesTest, ItsUserHearsWhenItBeginsAndWhyItCannot) {
             "your booking R7 is over and has never begun: gpurotad did not run then");
 }
 
-TEST_F(BookingNoticesTest, ItsUserHearsOfACancellationBySomebodyElseOnly) {
+TEST_F(BookingNoticesTest, TheUserIsToldOnlyOfCancellationsByOthers) {
   EXPECT_EQ(told(BookingStep::kCancelled, "it was cancelled by alice", Author{1000, ""}), "");
   EXPECT_EQ(told(BookingStep::kCancelled, "it was cancelled by root", Author{0, "maintenance"}),
             "your booking R7 of GPU 0, at 13:00, was cancelled: it was cancelled by root");

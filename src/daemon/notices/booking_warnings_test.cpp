@@ -92,7 +92,7 @@ class BookingWarningsTest : public FakeWorldTest, public Owners, public NoticeLi
   std::vector<Notice> sent;
 };
 
-TEST_F(BookingWarningsTest, ItsOwnerIsToldADayAnHourFiveMinutesAndAMinuteBefore) {
+TEST_F(BookingWarningsTest, TheOwnerIsToldADayAnHourFiveMinutesAndAMinuteBefore) {
   book(48h);
   loop.advance(23h + 59min);
   EXPECT_THAT(sent, IsEmpty());

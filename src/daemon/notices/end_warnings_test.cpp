@@ -97,7 +97,7 @@ TEST_F(EndWarningsTest, TheProgramIsSignalledOnceAheadOfItsTimeLimit) {
   EXPECT_THAT(signals(), ElementsAre(SIGUSR1));
 }
 
-TEST_F(EndWarningsTest, WhoAskedForNoWarningGetsNone) {
+TEST_F(EndWarningsTest, ALeaseWithoutAWarningGetsNone) {
   lease(1h, {});
   loop.advance(59min);
   EXPECT_THAT(signals(), IsEmpty());

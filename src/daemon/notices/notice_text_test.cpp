@@ -87,7 +87,7 @@ TEST_F(NoticeTextTest, TheEndOfAJobNamesTheCommandThatShowsMore) {
             "your job web was cancelled: db was removed (gpurota job show web)");
 }
 
-TEST_F(NoticeTextTest, WhoeverIsConcernedByAFindingReadsASentenceOfTheirOwn) {
+TEST_F(NoticeTextTest, EachUserInAFindingReadsASentenceOfTheirOwn) {
   FoundUse found{.gpu = "GPU 1",
                  .lease = LeaseId{17},
                  .owner = "gu_alice",

@@ -83,7 +83,7 @@ TEST_F(TenantRosterTest, WhatContextsWereMeasuredAtIsKnownAgain) {
   EXPECT_FALSE(two_contexts[0].overhead);
 }
 
-TEST_F(TenantRosterTest, WhoIsBackIsLookedAtBeforeTheLeaseIsServed) {
+TEST_F(TenantRosterTest, ATenantThatIsBackIsSampledBeforeItsLeaseIsServed) {
   TenantRoster last(file);
   const auto a = process();
   last.add(kOne, a, TenantId{1}, loop.now());
@@ -95,7 +95,7 @@ TEST_F(TenantRosterTest, WhoIsBackIsLookedAtBeforeTheLeaseIsServed) {
   EXPECT_TRUE(roster.was_complete(kOne, loop.now()));
 }
 
-TEST_F(TenantRosterTest, WhoseMemoryMayNotBeBackHoldsUpItsLeaseAndNoOther) {
+TEST_F(TenantRosterTest, ATenantWhoseMemoryMayBeOutHoldsUpOnlyItsLease) {
   TenantRoster last(file);
   const auto stays = process(), dies = process(), leaves = process();
   last.add(kOne, stays, TenantId{9}, loop.now());
@@ -170,7 +170,7 @@ TEST_F(TenantRosterTest, NothingIsSaidWhileItIsNotKnownWhoIsMissing) {
   EXPECT_TRUE(roster.was_complete(kOne, loop.now() + 3s));
 }
 
-TEST_F(TenantRosterTest, WhoIsStillAwaitedIsAwaitedByTheNextOneToo) {
+TEST_F(TenantRosterTest, ATenantThatIsAwaitedIsAwaitedByTheNextDaemonToo) {
   TenantRoster last(file);
   const auto a = process();
   last.add(kOne, a, TenantId{15}, loop.now());

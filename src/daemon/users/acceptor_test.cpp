@@ -68,7 +68,7 @@ TEST_F(AcceptorTest, WhatWaitsCountsAsAConnectionOfItsUsers) {
   EXPECT_EQ(turned_away_, 20);
 }
 
-TEST_F(AcceptorTest, WhoLeavesBeforeTheTurnCostsNothing) {
+TEST_F(AcceptorTest, AClientThatLeavesBeforeItsTurnCostsNothing) {
   connect(50);
   clients_.clear();
   loop_.run_until_idle();

@@ -18,7 +18,7 @@ TEST(FairTurns, OneUsersManyAreServedInTheOrderOfComing) {
   EXPECT_TRUE(turns.empty());
 }
 
-TEST(FairTurns, WhoIsGoneHasNoTurn) {
+TEST(FairTurns, AUserWhoIsGoneHasNoTurn) {
   FairTurns<int> turns;
   for (int key = 1; key <= 3; ++key) turns.add(kAlice, key);
   turns.remove(kAlice, 2);
@@ -29,7 +29,7 @@ TEST(FairTurns, WhoIsGoneHasNoTurn) {
   EXPECT_TRUE(turns.empty());
 }
 
-TEST(FairTurns, WhoHasManyConnectionsHasNoMoreTimeThanWhoHasOne) {
+TEST(FairTurns, ManyConnectionsGetNoMoreTimeThanOne) {
   FairTurns<int> turns;
   for (int key = 0; key < 250; ++key) turns.add(kMallory, key);
   turns.add(kAlice, 1000);
@@ -46,7 +46,7 @@ TEST(FairTurns, WhoHasManyConnectionsHasNoMoreTimeThanWhoHasOne) {
   EXPECT_LE(alice, mallory + milliseconds(10));
 }
 
-TEST(FairTurns, WhoComesNowAndThenIsNextButSavesNothingUp) {
+TEST(FairTurns, AUserWhoComesRarelyIsNextButSavesNothingUp) {
   FairTurns<int> turns;
   turns.add(kMallory, 1);
   for (int i = 0; i < 1000; ++i) {

@@ -25,7 +25,7 @@ class UserBudgetsTest : public ::testing::Test {
                        [this] { return now; }}};
 };
 
-TEST_F(UserBudgetsTest, WhoFillsTheTableIsTheOneWhoIsRefused) {
+TEST_F(UserBudgetsTest, TheUserWhoFillsTheTableIsTheOneRefused) {
   const std::uint64_t filled = fill(kMallory, Budget::kDescriptors);
   EXPECT_EQ(filled, kTable * 6 / 8 / 2);
   const auto one_more = budgets.take(kMallory, Budget::kDescriptors);

@@ -49,7 +49,7 @@ TEST_F(UserLogTest, AnotherUsersLinesAreWrittenMeanwhile) {
   EXPECT_EQ(lines.back(), "the driver does not answer about a GPU gpu=0");
 }
 
-TEST_F(UserLogTest, TheyAreWrittenAgainWhenTheirTimeIsUp) {
+TEST_F(UserLogTest, LinesAreWrittenAgainWhenTheirTimeIsUp) {
   flood(100, 1000);
   now += 10s;
   user_log.tell_counts();

@@ -36,7 +36,7 @@ class UserTurnsTest : public ::testing::Test {
   TimePoint now{std::chrono::hours(1)};
 };
 
-TEST_F(UserTurnsTest, WhoSendsFromManyProgramsDelaysAnotherByAFew) {
+TEST_F(UserTurnsTest, ManyProgramsOfOneUserDelayAnotherByAFewCalls) {
   come(kMallory, 0, 250);
   come(kAlice, 1000, 1);
   EXPECT_EQ(served.size(), std::size_t{UserTurns<int>::kAtOnce + 1});
@@ -51,7 +51,7 @@ TEST_F(UserTurnsTest, WhenBothSendManyTheirTurnsAlternate) {
   EXPECT_EQ(std::count_if(served.begin(), served.end(), [](int key) { return key >= 1000; }), 6);
 }
 
-TEST_F(UserTurnsTest, WhoSendsNowAndThenNeverWaits) {
+TEST_F(UserTurnsTest, AUserWhoSendsRarelyNeverWaits) {
   for (int i = 0; i < 100; ++i) {
     come(kMallory, 1000 * i, 50);
     come(kAlice, -1 - i, 1);
@@ -60,7 +60,7 @@ TEST_F(UserTurnsTest, WhoSendsNowAndThenNeverWaits) {
   EXPECT_EQ(std::count_if(served.begin(), served.end(), [](int key) { return key < 0; }), 100);
 }
 
-TEST_F(UserTurnsTest, WhoseMessagesTakeLongDelaysAnotherByOneOfThem) {
+TEST_F(UserTurnsTest, LongMessagesOfOneUserDelayAnotherByOneOfThem) {
   // In one round of the loop, in which time goes on.
   constexpr Duration kLong = std::chrono::milliseconds(2);
   int at_once = 0;

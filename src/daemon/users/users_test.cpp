@@ -92,7 +92,7 @@ TEST_F(UsersTest, GroupsHaveNamesAsSoonAsTheDatabaseHasAnswered) {
   EXPECT_THAT(*users.group_names(2000), ::testing::IsEmpty()) << "there is no such account";
 }
 
-TEST_F(UsersTest, WhoEverConnectsIsForgottenInTheEnd) {
+TEST_F(UsersTest, EveryUserWhoConnectsIsForgottenInTheEnd) {
   Users users(loop, nullptr, config, 4711);
   users.resolve(1min);
   for (uid_t uid = 1; uid <= Users::kMostUsers + 100; ++uid) users.greet(uid, {kStudents});

@@ -101,7 +101,7 @@ TEST_F(WebSessionsTest, WithoutAPageTheReasonIsTheTrueOne) {
   EXPECT_THAT(refusal().message, HasSubstr("lets nobody sign in"));
 }
 
-TEST_F(WebSessionsTest, WhoseALinkIsCanBeAskedBeforeItIsUsed) {
+TEST_F(WebSessionsTest, TheUserOfALinkCanBeAskedBeforeItIsUsed) {
   const std::string secret = link(kAlice);
   EXPECT_EQ(sessions.user_of_link(kServer, secret).value(), kAlice);
   EXPECT_EQ(sessions.user_of_link(kServer, secret).value(), kAlice) << "it is not used up";
@@ -176,7 +176,7 @@ TEST_F(WebSessionsTest, ASessionThatIsNotUsedEndsAndSoDoesAnOldOne) {
   EXPECT_TRUE(sessions.list().empty());
 }
 
-TEST_F(WebSessionsTest, WhoIsGoneIsSignedOut) {
+TEST_F(WebSessionsTest, AUserWhoIsGoneIsSignedOut) {
   const std::string alices = token(kAlice), bobs = token(kBob);
   database->remove_user("alice");
   loop.advance(WebSessions::kSweep);

@@ -147,7 +147,7 @@ TEST_F(LibraryReaderTest, AnotherProcessWithThatPidIsReadAnew) {
   EXPECT_EQ(known(other), Library::kSilent);
 }
 
-TEST_F(LibraryReaderTest, WhoMakesTheReaderWaitIsNotKnownAndHoldsUpNobodyElse) {
+TEST_F(LibraryReaderTest, AProcessThatDelaysTheReaderIsUnknownAndDelaysNobodyElse) {
   set(10, told());
   set(11, told());
   EXPECT_EQ(known(process(10, 1000)), Library::kSilent);
