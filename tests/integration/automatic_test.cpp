@@ -86,7 +86,7 @@ TEST(Automatic, ATenantOfItKeepsItWhenTheOneThatAskedIsGone) {
   EXPECT_TRUE(eventually([&] { return leases(daemon).empty(); }));
 }
 
-TEST(Automatic, ItsReleaseEndsItsProcesses) {
+TEST(Automatic, TheReleaseOfAnAutomaticLeaseEndsItsProcesses) {
   RunningDaemon daemon(automatic());
   Asker asker(daemon);
   ASSERT_EQ(asker.child.read_line(), "0 visible 0");
@@ -97,7 +97,7 @@ TEST(Automatic, ItsReleaseEndsItsProcesses) {
   EXPECT_TRUE(eventually([&] { return leases(daemon).empty(); }));
 }
 
-TEST(Automatic, ItOutlivesTheDaemon) {
+TEST(Automatic, AnAutomaticLeaseOutlivesTheDaemon) {
   RunningDaemon daemon(automatic());
   Asker asker(daemon);
   ASSERT_EQ(asker.child.read_line(), "0 visible 0");

@@ -75,7 +75,7 @@ TEST(Control, AStartedLeaseLivesAsLongAsItsCommand) {
   EXPECT_TRUE(daemon.call(proto::Status{})->leases.empty());
 }
 
-TEST(Control, WhoAsksAfterALeaseTooLateHearsHowItEnded) {
+TEST(Control, ALateQuestionAboutALeaseIsToldHowItEnded) {
   RunningDaemon daemon;
   Child command({"sleep", "600"});
   LeaseId id;

@@ -51,7 +51,7 @@ class FillerTest : public ::testing::Test {
   GpuUuid gpu;
 };
 
-TEST_F(FillerTest, WhoWaitsForNothingElseGetsTheGpuWhenItsMemoryIsBack) {
+TEST_F(FillerTest, ARequestThatWaitsOnlyForAFillerGetsTheGpuWhenItsMemoryIsBack) {
   fill();
   auto newcomer = std::async(std::launch::async, [this] { return daemon.call(proto::Acquire{}); });
   ASSERT_TRUE(program.ended());
@@ -65,7 +65,7 @@ TEST_F(FillerTest, WhoWaitsForNothingElseGetsTheGpuWhenItsMemoryIsBack) {
   EXPECT_FALSE(is_there());
 }
 
-TEST_F(FillerTest, WhoWaitsForNothingElseIsRefusedWhenSomethingElseGetsInTheWay) {
+TEST_F(FillerTest, ARequestThatWaitsOnlyForAFillerIsRefusedWhenAnotherObstacleComes) {
   fill();
   auto newcomer = std::async(std::launch::async, [this] { return daemon.call(proto::Acquire{}); });
   ASSERT_TRUE(program.ended());

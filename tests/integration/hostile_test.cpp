@@ -145,7 +145,7 @@ class RawClient {
   Fd fd_;
 };
 
-TEST(Hostile, WhoAsksWithoutReadingIsReadNoMoreAndOthersAreServed) {
+TEST(Hostile, AClientThatAsksWithoutReadingIsReadNoMoreAndOthersAreServed) {
   RunningDaemon daemon;
   const RawClient client(daemon);
   const std::string call = std::string("{\"method\":\"dev.gpurota.GetInfo\"}") + '\0';

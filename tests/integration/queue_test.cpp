@@ -127,7 +127,7 @@ class ReservationTest : public QueueTest {
   }
 };
 
-TEST_F(QueueTest, WhoeverWaitsIsServedInTurn) {
+TEST_F(QueueTest, RequestsThatWaitAreServedInTurn) {
   const LeaseId taken = reserve();
   WaitingClient second(daemon, whole("b")), third(daemon, whole("c"));
   const auto told = second.next();
@@ -153,7 +153,7 @@ TEST_F(QueueTest, WhoeverWaitsIsServedInTurn) {
   EXPECT_EQ(position, 1) << "it moves up";
 }
 
-TEST_F(QueueTest, WhoeverDoesNotWaitPassesNobody) {
+TEST_F(QueueTest, ARequestThatDoesNotWaitPassesNobody) {
   daemon.stop();
   daemon.probe.add_gpu(gib(24));
   daemon.start();
@@ -223,7 +223,7 @@ TEST_F(QueueTest, PlacesSurviveTheDaemonAndNobodyJumpsIn) {
   second.lease();
 }
 
-TEST_F(QueueTest, WhoWasServedWhileItWasAwayGetsThatLeaseAndNoSecondOne) {
+TEST_F(QueueTest, AClientServedWhileItWasAwayGetsThatLeaseAndNoSecondOne) {
   reserve();
   WaitingClient waits(daemon, whole("b"));
   ASSERT_TRUE(waits.next().request);
@@ -244,7 +244,7 @@ TEST_F(QueueTest, WhoWasServedWhileItWasAwayGetsThatLeaseAndNoSecondOne) {
 }
 
 // The numbers of processes begin anew, so whoever has the number now is somebody else.
-TEST_F(QueueTest, WhoWaitedBeforeARebootHasNoPlaceAfterIt) {
+TEST_F(QueueTest, ARequestFromBeforeARebootHasNoPlaceAfterIt) {
   reserve();
   WaitingClient waits(daemon, whole("b")), stays(daemon, whole("c"));
   ASSERT_TRUE(waits.next().request);
@@ -287,7 +287,7 @@ TEST_F(QueueTest, ADrainedGpuIsOutAndTheReasonIsToldUntilItIsBack) {
   waits.lease();
 }
 
-TEST_F(ReservationTest, ItOutlivesItsConnectionAndADaemonAndEndsAtItsTime) {
+TEST_F(ReservationTest, AReservationOutlivesItsConnectionAndADaemonAndEndsAtItsTime) {
   {
     WaitingClient client(daemon, reservation("a", 600));
     client.lease();
@@ -302,7 +302,7 @@ TEST_F(ReservationTest, ItOutlivesItsConnectionAndADaemonAndEndsAtItsTime) {
   EXPECT_TRUE(eventually([&] { return status().leases.empty(); }));
 }
 
-TEST_F(ReservationTest, ItsUsersOtherProcessesAreCoveredAndExpiryIsVisibleUntilTheyGo) {
+TEST_F(ReservationTest, OtherProcessesOfItsUserAreCoveredAndExpiryIsVisibleUntilTheyGo) {
   reserve();
   Child program({"sleep", "600"});
   use(program);
@@ -389,7 +389,7 @@ TEST_F(ReservationTest, CommandsComeAndGoUnderIt) {
   EXPECT_EQ(status().leases[0].state, proto::LeaseState::kActive);
 }
 
-TEST_F(ReservationTest, ItsCommandsSurviveADaemonAndEndWithIt) {
+TEST_F(ReservationTest, CommandsOfAReservationSurviveADaemonAndEndWithIt) {
   const LeaseId id = reserve();
   Child command({"sleep", "600"});
   ASSERT_TRUE(daemon.call(proto::Start{id, command.pid(), {}, {}}));

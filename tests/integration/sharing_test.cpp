@@ -47,7 +47,7 @@ class SharingTest : public ::testing::Test {
   RunningDaemon daemon;
 };
 
-TEST_F(SharingTest, WhoOpensMemoryMeetsWhoSharesIt) {
+TEST_F(SharingTest, AProcessThatOpensMemoryMeetsTheOneThatSharesIt) {
   SwapClient owner(daemon.tenant_socket()), opener(daemon.tenant_socket());
   ASSERT_TRUE(join(owner, kKey));
   ASSERT_TRUE(join(opener));
@@ -63,7 +63,7 @@ TEST_F(SharingTest, WhoOpensMemoryMeetsWhoSharesIt) {
   }
 }
 
-TEST_F(SharingTest, WhoIsNotThereYetIsToBeAskedAgain) {
+TEST_F(SharingTest, AProcessThatIsNotThereYetIsToBeAskedAgain) {
   SwapClient owner(daemon.tenant_socket()), opener(daemon.tenant_socket());
   ASSERT_TRUE(join(opener));
   EXPECT_EQ(opener.open(name())->status, GPUROTA_REFUSED_BUSY) << "the daemon is young";
@@ -76,7 +76,7 @@ TEST_F(SharingTest, WhoIsNotThereYetIsToBeAskedAgain) {
 
 // Each answer may have a descriptor with it, and those that wait to be read count against the
 // daemon.
-TEST_F(SharingTest, WhoDoesNotReadAnswersIsDisconnected) {
+TEST_F(SharingTest, ATenantThatDoesNotReadAnswersIsDisconnected) {
   SwapClient owner(daemon.tenant_socket()), opener(daemon.tenant_socket());
   ASSERT_TRUE(join(owner, kKey));
   ASSERT_TRUE(join(opener));

@@ -56,7 +56,7 @@ TEST_F(ClaimsTest, AProcessThatWasNeverATenantHasNothing) {
   EXPECT_FALSE(turns().takes_turns);
 }
 
-TEST_F(ClaimsTest, NorHasItATurn) {
+TEST_F(ClaimsTest, ALeaseWithAFalseClaimHasNoTurn) {
   const std::uint64_t lied_for = make_lease(), other = make_lease();
   SwapClient honest(daemon.tenant_socket()), liar(daemon.tenant_socket());
   ASSERT_TRUE(honest.join(other));

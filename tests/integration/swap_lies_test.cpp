@@ -58,7 +58,7 @@ TEST_F(SwapTest, AClaimIsCutToTheLimitOfItsLease) {
   EXPECT_TRUE(eventually([&] { return turns().leases.at(0).resident_bytes.is_zero(); }));
 }
 
-TEST_F(SwapTest, WhoConnectsAgainIsCountedOnce) {
+TEST_F(SwapTest, ATenantThatConnectsAgainIsCountedOnce) {
   const std::uint64_t lease = make_lease();
   SwapClient first(daemon.tenant_socket()), second(daemon.tenant_socket());
   ASSERT_TRUE(first.join(lease));
@@ -103,7 +103,7 @@ class LyingTest : public SwapTest {
   SwapClient honest{daemon.tenant_socket()};
 };
 
-TEST_F(LyingTest, WhoSaysThatMemoryIsOutWhichIsNotIsFoundOutAndTheOwnerTold) {
+TEST_F(LyingTest, AFalseReportOfMovedMemoryIsFoundAndTheOwnerTold) {
   ASSERT_EQ(honest.grow(gib(16)), GPUROTA_OK) << "it is believed at first";
   EXPECT_TRUE(eventually([&] { return happened(proto::EventType::kTurnTrouble); }));
   const auto events = daemon.call(proto::Events{});
@@ -116,7 +116,7 @@ TEST_F(LyingTest, WhoSaysThatMemoryIsOutWhichIsNotIsFoundOutAndTheOwnerTold) {
   EXPECT_TRUE(eventually([&] { return wired_of_liar() >= gib(8); })) << "what is there counts";
 }
 
-TEST_F(LyingTest, AndFromThenOnNobodyGetsThatRoomBeforeALookConfirmsIt) {
+TEST_F(LyingTest, RoomOfADoubtedUserIsGivenOnlyOnceASampleConfirmsIt) {
   ASSERT_EQ(honest.grow(gib(16)), GPUROTA_OK);
   ASSERT_TRUE(eventually([&] { return happened(proto::EventType::kTurnTrouble); }));
   stays(false);
@@ -135,7 +135,7 @@ TEST_F(LyingTest, AndFromThenOnNobodyGetsThatRoomBeforeALookConfirmsIt) {
   EXPECT_TRUE(eventually([&] { return honest.turns() > told; }));
 }
 
-TEST_F(SwapTest, NorDoesConnectingAgainMakeALieGood) {
+TEST_F(SwapTest, AFalseReportStaysFalseAfterANewConnection) {
   const std::uint64_t lied_for = make_lease();
   SwapClient first(daemon.tenant_socket()), again(daemon.tenant_socket());
   ASSERT_TRUE(first.join(lied_for));

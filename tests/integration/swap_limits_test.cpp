@@ -135,7 +135,7 @@ TEST_F(SwapLimitsTest, ALeaseThatTakesNoTurnsHasNoQuantum) {
 
 // Its memory was granted: a new daemon that cut it to the new limit would never bring all of it
 // back, and open its gate to a library that waits for the rest.
-TEST_F(SwapLimitsTest, WhoNoLongerFitsBesideStrangersWaitsIsToldAndHoldsUpNobody) {
+TEST_F(SwapLimitsTest, ALeaseThatNoLongerFitsBesideStrangersIsToldAndDelaysNobody) {
   const LeaseId large = make_lease(), small = make_lease();
   SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
   ASSERT_TRUE(a.join(large.value) && b.join(small.value));
@@ -180,7 +180,7 @@ TEST_F(SwapLimitsTest, AQuantumIsSetAlsoWhereALeaseNoLongerFits) {
   EXPECT_EQ(turns().quantum_ms, 2000);
 }
 
-TEST_F(SwapLimitsTest, WhoComesBackUnderALoweredLimitKeepsWhatItHasAndIsBoundedInWhatComesNext) {
+TEST_F(SwapLimitsTest, ATenantUnderALoweredLimitKeepsItsMemoryAndIsBoundedFromThenOn) {
   const LeaseId first = make_lease(), second = make_lease();
   auto a = std::make_unique<SwapClient>(daemon.tenant_socket());
   auto b = std::make_unique<SwapClient>(daemon.tenant_socket());
@@ -272,7 +272,7 @@ class CrowdedSwapTest : public SwapLimitsTest {
   GpuUuid gpu() { return turns().uuid; }
 };
 
-TEST_F(CrowdedSwapTest, WhoHasMemoryUnderTheLeaseIsTakenBackHoweverManyItMayHaveByNow) {
+TEST_F(CrowdedSwapTest, AProcessWithMemoryUnderTheLeaseIsTakenBackWhateverTheirNumber) {
   const LeaseId id = make_lease();
   daemon.set_config_text("max_tenants_per_lease = 4\n");
   ASSERT_TRUE(daemon.call(proto::Reload{}));
@@ -313,7 +313,7 @@ class EvictingTest : public SwapLimitsTest {
   }
 };
 
-TEST_F(EvictingTest, WhoIsAboveItsSoftLimitGivesItsTurnAndItsMemoryToWhoIsNot) {
+TEST_F(EvictingTest, ALeaseAboveItsSoftLimitGivesUpItsTurnAndItsMemory) {
   const LeaseId first = make_lease(gib(20)), second = make_lease(gib(12));
   SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
   ASSERT_TRUE(a.join(first.value) && b.join(second.value));

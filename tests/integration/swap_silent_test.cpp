@@ -139,7 +139,7 @@ TEST_F(TracedTest, AProgramAtABreakpointKeepsWhatNobodyNeedsAndLosesItsLeaseForW
   EXPECT_TRUE(eventually([&] { return other.answered(more).has_value(); }));
 }
 
-TEST_F(TracedTest, AndOneThatContinuesInTimeLosesNothing) {
+TEST_F(TracedTest, AProcessThatContinuesInTimeLosesNothing) {
   const std::uint64_t kept = make_lease();
   Child traced(program(kept, nullptr));
   ASSERT_EQ(traced.read_line(), "granted");

@@ -160,7 +160,7 @@ TEST_F(SwapTest, ATenantGrowsToItsLeasesLimitAndNotBeyond) {
   EXPECT_TRUE(happened(proto::EventType::kGrantDenied));
 }
 
-TEST_F(SwapTest, WhoFreesAndAsksAtOnceSeesTheMemoryAlthoughItAsksOnAnotherSocket) {
+TEST_F(SwapTest, AFreeIsSeenByAnImmediateRequestOnAnotherSocket) {
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_TRUE(tenant.join(make_lease(gib(8))));
   for (int round = 0; round < 5; ++round) {
@@ -170,7 +170,7 @@ TEST_F(SwapTest, WhoFreesAndAsksAtOnceSeesTheMemoryAlthoughItAsksOnAnotherSocket
   }
 }
 
-TEST_F(SwapTest, WhoNeverStopsTalkingIsAnsweredNevertheless) {
+TEST_F(SwapTest, ATenantThatNeverStopsTalkingIsStillAnswered) {
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_TRUE(tenant.join(make_lease(gib(8))));
   std::atomic<bool> done = false;
@@ -425,7 +425,7 @@ class DeadlineTest : public SwapTest {
   DeadlineTest() : SwapTest(impatient()) {}
 };
 
-TEST_F(DeadlineTest, WhoDoesNotGiveItsTurnBackIsReported) {
+TEST_F(DeadlineTest, ATenantThatDoesNotGiveItsTurnBackIsReported) {
   SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
   ASSERT_TRUE(a.join(make_lease()) && b.join(make_lease()));
   a.set_busy(true);

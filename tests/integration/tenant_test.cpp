@@ -105,7 +105,7 @@ TEST_F(TenantTest, AContextIsMeasuredBeforeItsCreationReturns) {
 
 // A program that closed its descriptors, say: until the next look nothing else would tell of its
 // context.
-TEST_F(TenantTest, WhoComesBackIsChargedForItsContextAtOnce) {
+TEST_F(TenantTest, ATenantThatComesBackIsChargedForItsContextAtOnce) {
   auto first = std::make_unique<WireTenant>(daemon.tenant_socket());
   ASSERT_EQ(first->hello(id()), GPUROTA_OK);
   ASSERT_EQ(first->grow_context(0)->status, GPUROTA_OK);

@@ -197,7 +197,7 @@ TEST_F(SwapTest, AGateIsNotOpenedWhileMemoryIsOut) {
   expect_good_end(*probe);
 }
 
-TEST_F(SwapTest, WhoWaitsForADaemonThatIsGoneForGoodGetsAnError) {
+TEST_F(SwapTest, AProgramThatWaitsForAGoneDaemonGetsAnError) {
   start_swap_daemon({.opens = false});
   const auto probe = start_probe({"stand"}, "1500");
   ASSERT_TRUE(swap_->wait_for_waiting_submission());
