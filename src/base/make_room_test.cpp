@@ -13,7 +13,7 @@ int of(const std::vector<int>& owners, int newcomer) {
       owners, [](int owner) { return owner; }, newcomer);
 }
 
-TEST(MakeRoom, WhoHasMostMakesRoom) {
+TEST(MakeRoom, TheGroupWithMostMakesRoom) {
   EXPECT_EQ(of({1, 2, 2, 2, 3}, 1), 2);
   EXPECT_EQ(of({1, 2, 2, 2, 3}, 4), 2);
 }

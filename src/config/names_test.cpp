@@ -56,7 +56,7 @@ groups = ["students", "gone"]
                   "f:15: access.groups: no such group 'gone'"));
 }
 
-TEST(ConfigNames, WhoRunsTheProgramsOfNotifyIsNamedWhereThereAreAny) {
+TEST(ConfigNames, TheUserOfNotifyIsNamedWhereThereArePrograms) {
   EXPECT_THAT(told("[notify]\nuser = \"alise\"\n"), ::testing::IsEmpty());
   EXPECT_THAT(
       told("[notify]\nmail = true\nuser = \"alise\"\n"),

@@ -25,7 +25,7 @@ TEST(Topology, PairsAreGroupsOfTheirOwn) {
                           Pair(gpu("c"), gpu("c")), Pair(gpu("d"), gpu("c"))));
 }
 
-TEST(Topology, WhoIsReachedThroughOthersIsInTheGroupInWhicheverOrderTheLinksAre) {
+TEST(Topology, AGpuReachedThroughOthersIsInTheGroupInAnyOrderOfLinks) {
   EXPECT_THAT(nvlink_groups({{gpu("c"), gpu("d"), Closeness::kNvlink},
                              {gpu("a"), gpu("b"), Closeness::kNvlink},
                              {gpu("d"), gpu("b"), Closeness::kNvlink}}),

@@ -63,7 +63,7 @@ TEST(TurnTaking, TheIdleTimeCountsFromTheLastMomentSomebodyWasThere) {
   EXPECT_EQ(gpu.starts, 1);
 }
 
-TEST(TurnTaking, ItLeavesAtTheFirstSightOfAnybody) {
+TEST(TurnTaking, AFillerLeavesAtTheFirstSightOfAnybody) {
   for (const int who : {0, 1, 2, 3}) {
     Gpu gpu;
     gpu.pass(seconds(31), kNobodyThere);
@@ -77,7 +77,7 @@ TEST(TurnTaking, ItLeavesAtTheFirstSightOfAnybody) {
   }
 }
 
-TEST(TurnTaking, ItSaysOnlyOnceThatItMustLeave) {
+TEST(TurnTaking, AFillerIsToldOnlyOnceThatItMustLeave) {
   TurnTaking turns({});
   TimePoint now{seconds(1)};
   (void)turns.look(kNobodyThere, now);
@@ -91,7 +91,7 @@ TEST(TurnTaking, ItSaysOnlyOnceThatItMustLeave) {
   EXPECT_EQ(turns.why(), Why::kForeign);
 }
 
-TEST(TurnTaking, ItsOwnLoadDoesNotMakeItLeave) {
+TEST(TurnTaking, TheLoadOfAFillerDoesNotMakeItLeave) {
   Gpu gpu;
   gpu.pass(seconds(31), kNobodyThere);
   Sight busy;

@@ -63,7 +63,7 @@ class EvictionTest : public testing::Test {
   Eviction::Sight sight{false, false, false, gib(70), mib(600), std::nullopt, {}};
 };
 
-TEST_F(EvictionTest, ItIsOutWhenNothingIsLeftAndALookAfterThatShowsIt) {
+TEST_F(EvictionTest, AnEvictionIsDoneWhenALaterSampleShowsNothingLeft) {
   EXPECT_EQ(look(), Step::kGoing);
   drained(gib(70));
   EXPECT_EQ(look(), Step::kGoing);

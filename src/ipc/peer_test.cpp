@@ -95,7 +95,7 @@ TEST_F(PeerTest, ANumberThatIsAnotherUsersIsNotWhoConnected) {
   EXPECT_EQ(open_peer_pidfd(child_, ::geteuid() + 1).error().code, Code::kGone);
 }
 
-TEST_F(PeerTest, WhoHasEndedIsNobody) {
+TEST_F(PeerTest, AProcessThatHasEndedIsNoPeer) {
   start();
   kill_child();
   EXPECT_EQ(read_peer(connection_.get()).error().code, Code::kGone);

@@ -159,7 +159,7 @@ class PassedSocket : public UnixSocket {
   mode_t umask_;
 };
 
-TEST_F(PassedSocket, WhoConnectedBeforeIsAccepted) {
+TEST_F(PassedSocket, AClientThatConnectedBeforeIsAccepted) {
   const int fd = make(SOCK_STREAM);
   const auto client = connect_unix(path_, SOCK_STREAM, 1s);
   ASSERT_TRUE(client);
@@ -200,7 +200,7 @@ TEST_F(PassedSocket, OneThatIsNotWhatItShouldBeIsAnErrorThatSaysWhatToDo) {
   EXPECT_NE(deaf.find("does not listen"), std::string::npos) << deaf;
 }
 
-TEST_F(PassedSocket, WhoseFileIsGoneOrReplacedIsAnError) {
+TEST_F(PassedSocket, ASocketWhoseFileIsGoneOrReplacedIsAnError) {
   const int fd = make(SOCK_STREAM);
   ::unlink(path_.c_str());
   const std::string gone = refusal(fd);

@@ -62,7 +62,7 @@ TEST(LoginLimits, NeitherGroupsNorEverybodyMeanRoot) {
   EXPECT_THAT(limits("root - nofile 3", kRoot), ElementsAre(both(RLIMIT_NOFILE, 3)));
 }
 
-TEST(LoginLimits, WhoIsSparedHasNone) { EXPECT_THAT(limits("* - nofile 1\nalice -"), IsEmpty()); }
+TEST(LoginLimits, ASparedUserHasNone) { EXPECT_THAT(limits("* - nofile 1\nalice -"), IsEmpty()); }
 
 TEST(LoginLimits, WhatMakesNoSenseIsPassedOver) {
   EXPECT_THAT(limits("alice - nofile\nalice both nofile 3\nalice - files 3\nalice - nofile x\n"

@@ -64,7 +64,7 @@ TEST_F(Book, TheSameNumberOfAnotherResourceIsAnotherDevice) {
   EXPECT_TRUE(made->over.empty());
 }
 
-TEST_F(Book, ItsFileIsForItsOwnerOnly) {
+TEST_F(Book, TheBooksFileIsForItsOwnerOnly) {
   AllocationBook book = open();
   ASSERT_TRUE(book.add(allocation_of("kube-1", {"a::0"})));
   struct stat info;

@@ -133,7 +133,7 @@ TEST_F(CommandLinesTest, AnotherProcessWithThatPidIsReadAnew) {
   EXPECT_TRUE(becomes(process(10, 1000, 2), {"new"}));
 }
 
-TEST_F(CommandLinesTest, WhoFillsItMakesRoomForOthers) {
+TEST_F(CommandLinesTest, AUserWhoFillsTheTableMakesRoomForOthers) {
   proc->set(9999, Words{"honest"});
   EXPECT_TRUE(becomes(process(9999, 1000), {"honest"}));
   // More than a user's worker takes on at a time, so that some are not being read.

@@ -125,7 +125,7 @@ TEST_F(DeviceFilesTest, AChangeOfAFileIsToldOnce) {
   EXPECT_FALSE(watch_device_files(dir.file("nowhere")));
 }
 
-TEST_F(DeviceFilesTest, WhoHasAFileOpenIsFound) {
+TEST_F(DeviceFilesTest, AProcessWithAnOpenDeviceFileIsFound) {
   const pid_t child = ::fork();
   if (child == 0) {
     const Fd file(::open(path("nvidia1").c_str(), O_RDWR));

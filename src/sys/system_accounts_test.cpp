@@ -13,7 +13,7 @@ TEST(SystemAccounts, KnowsRootByNameAndAnybodyByNumber) {
   EXPECT_EQ(*accounts.read_gid("4711"), 4711u);
 }
 
-TEST(SystemAccounts, WhoDoesNotExistIsNotFound) {
+TEST(SystemAccounts, AnAccountThatDoesNotExistIsNotFound) {
   SystemAccounts accounts;
   EXPECT_EQ(accounts.read_uid("no such user").error().code, Code::kNotFound);
   EXPECT_EQ(accounts.read_gid("no such group\x1b").error().code, Code::kNotFound);

@@ -39,7 +39,7 @@ TEST(Worker, RunsJobsInOrderElsewhereAndTheirCompletionsHere) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
 }
 
-TEST(Worker, WhoWaitsHasTheAnswerAtOnceAndOnceOnly) {
+TEST(Worker, ACallerThatWaitsGetsTheAnswerAtOnceAndOnce) {
   FakeEventLoop loop;
   Worker worker(loop, "w");
   int answers = 0;
@@ -51,7 +51,7 @@ TEST(Worker, WhoWaitsHasTheAnswerAtOnceAndOnceOnly) {
   EXPECT_EQ(answers, 7);
 }
 
-TEST(Worker, WhoDoesNotWaitForOneThatHangsHasTheAnswerOnTheLoop) {
+TEST(Worker, TheAnswerOfAHangingJobComesOnTheLoop) {
   FakeEventLoop loop;
   Worker worker(loop, "w");
   std::promise<void> let_go;

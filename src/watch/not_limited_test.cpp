@@ -34,7 +34,7 @@ TEST_F(NotLimitedTest, WhatTheLibraryDoesNotHoldIsFoundAndStoppedHoweverLittleIt
   EXPECT_EQ(steps[0].targets[0].pid, 10);
 }
 
-TEST_F(NotLimitedTest, WhoSaysHelloInTimeIsNot) {
+TEST_F(NotLimitedTest, AProcessThatSaysHelloInTimeIsNoFinding) {
   EXPECT_THAT(see_until(3s), IsEmpty());
   reading.processes[0].library = Library::kNotAsked;
   reading.processes[0].tenant = true;

@@ -115,7 +115,7 @@ TEST_F(FleetTest, EachPeerIsARowWhateverTheOthersDo) {
               HasSubstr(R"("users":["alice"]},{"name":"bad")"));
 }
 
-TEST_F(FleetTest, ItsTotalsAreForThoseWhoKnowTheToken) {
+TEST_F(FleetTest, TotalsAreForThoseWhoKnowTheToken) {
   Fleet fleet({}, "0123456789abcdef", nullptr);
   for (const char* wrong : {"", "Bearer ", "Bearer 0123456789abcdeF", "Bearer 0123456789abcdef0",
                             "Basic 0123456789abcdef", "0123456789abcdef"}) {
@@ -129,7 +129,7 @@ TEST_F(FleetTest, ItsTotalsAreForThoseWhoKnowTheToken) {
   EXPECT_EQ(Fleet({}, "", nullptr).refuse(with("Bearer "))->status, 404);
 }
 
-TEST_F(FleetTest, WhoAsksTooOftenIsToldToWait) {
+TEST_F(FleetTest, APeerThatAsksTooOftenIsToldToWait) {
   Fleet fleet({}, "0123456789abcdef", nullptr);
   int answered = 0;
   while (!fleet.refuse(with("Bearer 0123456789abcdef")) && answered < 100000) ++answered;

@@ -187,7 +187,7 @@ TEST(Places, FollowFromTheDescriptorsThatTheProcessMayHave) {
   }
 }
 
-TEST(Viewers, WhoTakesAllPlacesMakesRoomForOthers) {
+TEST(Viewers, AGroupThatTakesAllPlacesMakesRoomForOthers) {
   Viewers viewers;
   std::vector<Fd> readers;
   const Viewers::Clock::time_point start{};

@@ -11,7 +11,7 @@ using Call = KnownSessions::Call;
 constexpr uid_t kAlice = 1001, kMallory = 1003;
 const KnownSessions::Clock::time_point kStart{1h};
 
-TEST(KnownSessions, WhoSignsInAgainAndAgainSignsNobodyElseOut) {
+TEST(KnownSessions, RepeatedSignInsOfOneUserSignNobodyElseOut) {
   KnownSessions sessions;
   sessions.add("alice's", kAlice, kStart);
   for (int i = 0; i < 10000; ++i) sessions.add(std::to_string(i), kMallory, kStart + 1s);

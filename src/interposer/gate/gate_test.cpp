@@ -140,7 +140,7 @@ TEST_F(GateTest, OnePassLetsOneThrough) {
   for (std::thread& t : program) t.join();
 }
 
-TEST_F(GateTest, WhoWaitsAndWhoComesIsRefusedWhileNobodyIsThereToOpen) {
+TEST_F(GateTest, AllCallsAreRefusedWhileNobodyCanOpenTheGate) {
   gate->set(GateState::kShut);
   std::atomic<bool> refused{false};
   std::thread program([&] {

@@ -413,7 +413,7 @@ TEST_F(Reserve, AReserveThatWasNotNeededIsGivenBackAtOnceAboveTheLimit) {
 
 // Otherwise the thread would use memory that is out, or have a context that nobody has reserved
 // for.
-TEST_F(Reserve, WhoComesForThePrimaryContextWhileAnotherMakesItGetsItWhenItIsNoted) {
+TEST_F(Reserve, AThreadThatWantsThePrimaryContextGetsItOnceAnotherHasMadeIt) {
   reset_fake_driver(0);
   primary_active = 0;
   other_is_back = noted_for_other = false;

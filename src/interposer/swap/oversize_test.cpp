@@ -21,7 +21,7 @@ class OversizeSwap : public Swap {
   }
 };
 
-TEST_F(OversizeSwap, ItsEndStaysWhereItIsAndTheRestMoves) {
+TEST_F(OversizeSwap, TheEndOfAnAllocationStaysInHostMemoryAndTheRestMoves) {
   const std::uint64_t a = add_with(200 * kMiB, 70 * kMiB);
   EXPECT_EQ(driver.physical(true), 70 * kMiB);
   EXPECT_EQ(space->resident_bytes(), 130 * kMiB);
@@ -49,7 +49,7 @@ TEST_F(OversizeSwap, AllOfItMayBeInHostMemory) {
   EXPECT_EQ(space->hosted_bytes(), 0u);
 }
 
-TEST_F(OversizeSwap, ItIsFreedWhileTheRestIsAway) {
+TEST_F(OversizeSwap, AnAllocationIsFreedWhileItsMovableRestIsAway) {
   const std::uint64_t a = add_with(100 * kMiB, 30 * kMiB);
   mover().evict(UINT64_MAX);
   const SwapFreed freed = end(a);
