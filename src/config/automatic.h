@@ -23,7 +23,7 @@ struct Automatic {
   SizeSpec memory;                     // of each GPU; always there if enabled
   std::optional<SizeSpec> soft_limit;  // of each GPU
   int gpus = 1;
-  // What a program may ask for by its environment. Nothing, zero: no more than the above.
+  // The most that a program may ask for by its environment. Nothing, zero: no more than the above.
   std::optional<SizeSpec> max_memory;
   int max_gpus = 0;
   bool swap = false;  // turns

@@ -1,4 +1,4 @@
-// What the site says of bookings: a part of config.h. Plain data.
+// Settings of bookings: a part of config.h. Plain data.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@ namespace gpurota::config {
 
 // [bookings]: GPUs that are kept for a later time (docs/design/bookings.md).
 struct Bookings {
-  // What becomes of work without a stated time on GPUs that somebody books later.
+  // The treatment of work without a stated time on GPUs that somebody books later.
   enum class OpenEnded {
     kUntilBooking,  // the work starts, and leaves when a booking of its GPUs is used
     kWait,          // the work waits until no booking of its GPUs is known

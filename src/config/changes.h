@@ -1,4 +1,4 @@
-// What a configuration says, as text, and how two of them differ: in the words of `gpurota reload`,
+// The text of a configuration, and the differences of two: in the words of `gpurota reload`,
 // `config show` and `config diff`. Pure.
 #pragma once
 

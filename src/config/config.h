@@ -1,5 +1,5 @@
-// What the site decides: gpurota.toml as plain data. Every field has the default that holds without
-// a file, so that gpurotad runs without one.
+// The site's configuration: gpurota.toml as plain data. Every field has the default that applies
+// without a file, so that gpurotad runs without one.
 #pragma once
 
 #include "base/bytes.h"
@@ -25,7 +25,7 @@ namespace gpurota::config {
 
 enum class Privacy { kOwner, kOpen };
 
-// What is done about a finding of the watch; each does what those before it do.
+// The action about a finding of the watch; each includes those before it.
 enum class WatchAction { kReport, kNotify, kStop };
 
 // A finding about these users (names or numbers) or members of these groups is handled otherwise
@@ -162,7 +162,7 @@ struct Notify {
 // [access]: who may open the GPUs' device files (docs/design/strict-access.md).
 struct Access {
   bool strict = false;  // off: no device file is touched
-  // Who may without a lease, beside root.
+  // Users who may open the devices without a lease, beside root.
   std::vector<std::string> users;
   std::vector<std::string> groups;
 
@@ -180,7 +180,7 @@ struct Containers {
   bool operator==(const Containers&) const = default;
 };
 
-// What becomes of a reservation whose time is over while its programs hold memory.
+// The treatment of a reservation whose time is over while its programs hold memory.
 enum class Expired {
   kYield,  // they run on until somebody waits for the GPUs
   kStop,   // they are ended at once
@@ -188,8 +188,8 @@ enum class Expired {
 };
 
 struct Config {
-  // Who may connect. Empty: everybody on the machine (the daemon of root), or only the daemon's own
-  // user (a daemon of anybody else).
+  // The group that may connect. Empty: everybody on the machine (the daemon of root), or only the
+  // daemon's own user (a daemon of anybody else).
   std::string group;
   // Its members are administrators, beside root and the daemon's own user.
   std::string admin_group;
@@ -201,7 +201,8 @@ struct Config {
   // Use without a lease below this is not worth leaving a GPU out for (a desktop, a monitor). Zero:
   // any process is.
   Bytes unreserved_threshold = gib(1);
-  // What leases leave of the machine's memory on a GPU that has none of its own (unified memory).
+  // The part that leases leave free of the machine's memory on a GPU that has none of its own
+  // (unified memory).
   SizeSpec unified_reserve{{}, 10};
   // Between two looks at a GPU that has leases. A look costs about 20 µs of driver time (measured).
   std::chrono::milliseconds watch_period{250};

@@ -1,4 +1,4 @@
-// What the site says of the order of the queue: a part of config.h. Plain data.
+// Settings of the order of the queue: a part of config.h. Plain data.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ struct FairShare {
 
   bool enabled = false;                                      // false: first come, first served
   std::chrono::seconds half_life = std::chrono::hours(168);  // use that old counts half
-  // Whoever has waited for so long is passed by nobody who comes later.
+  // A request that has waited for so long is passed by no later one.
   std::chrono::seconds longest_wait = std::chrono::hours(24);
   std::map<std::string, Weight> users;
   std::map<std::string, Weight> groups;

@@ -1,4 +1,4 @@
-// What the site says of its GPUs and calls some of them: a part of config.h. Plain data.
+// Settings of GPUs, and the site's names for some of them: a part of config.h. Plain data.
 #pragma once
 
 #include "base/bytes.h"
@@ -10,7 +10,8 @@
 
 namespace gpurota::config {
 
-// [gpu.class.NAME]: GPUs that the site has a name for. What is empty, or zero, says nothing.
+// [gpu.class.NAME]: GPUs that the site has a name for. A field that is empty, or zero, asks for
+// nothing.
 struct GpuClass {
   std::string type;  // words of the model's name
   Bytes min_memory;

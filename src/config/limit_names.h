@@ -1,4 +1,4 @@
-// What [limits], [limits.user.NAME] and [limits.group.NAME] may say.
+// The keys of [limits], [limits.user.NAME] and [limits.group.NAME].
 #pragma once
 
 #include <array>

@@ -70,8 +70,8 @@ std::string mistakes_text(const Loaded& loaded);
 // silently not hold.
 Loaded parse(const std::vector<Text>& texts);
 
-// Reads and parses. What cannot be read is a mistake, too; a main file that does not exist is one
-// only if it is `required`.
+// Reads and parses. A file that cannot be read is a mistake, too; a main file that does not exist
+// is one only if it is `required`.
 Loaded load(const std::string& path, bool required);
 
 // The same, as if the drop-in of this name were there with this text.

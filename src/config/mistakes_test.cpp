@@ -1,4 +1,4 @@
-// What a configuration with mistakes is told: whole texts, as people meet them.
+// Tests of the messages about mistakes in a configuration: whole texts, as people see them.
 #include "config/loaded.h"
 
 #include <gmock/gmock.h>

@@ -59,7 +59,7 @@ std::vector<NamedAccount> named_accounts(const Loaded& loaded, uid_t daemon) {
   named.add("access.users", config.access.users, false);
   named.add("access.groups", config.access.groups, true);
   named.add("containers.owner", config.containers.owner, false);
-  // It runs nothing where there is nothing to be sent by.
+  // notify.user runs nothing where no channel is set.
   const Notify& notify = config.notify;
   const bool sends = !notify.command.empty() || notify.mail || !notify.webhook.empty();
   if (sends && daemon == 0) named.add("notify.user", config.notify.user, false);

@@ -26,7 +26,7 @@ std::optional<std::vector<std::string>> texts_in(const Value& value) {
   return texts;
 }
 
-// It ends up in headers and in the configuration of curl, a line each.
+// The text goes into headers and into the configuration of curl, a line each.
 bool is_one_line(const std::string& text) {
   return std::none_of(text.begin(), text.end(),
                       [](unsigned char c) { return c < 0x20 || c == 0x7f; });

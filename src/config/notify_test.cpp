@@ -1,4 +1,4 @@
-// What is said of [notify]: what is read, and what is refused, with what to write instead.
+// Tests of [notify]: what is read, and what is refused, with what to write instead.
 #include "config/changes.h"
 #include "config/loaded.h"
 #include "config/settings.h"

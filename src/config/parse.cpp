@@ -149,7 +149,7 @@ class DocumentReader {
   const Settings known_;
 };
 
-// What no single setting can tell.
+// Checks that concern several settings together.
 std::vector<Problem> check_together(const Loaded& loaded) {
   const Config& config = loaded.config;
   const Automatic& automatic = config.automatic;

@@ -16,7 +16,7 @@
 
 namespace gpurota::config {
 
-// What is wrong with a value; `below` is what to add to the key of the setting.
+// Reports a mistake in a value; `below` is what to add to the key of the setting.
 using Complain = std::function<void(const Value& value, std::string below, std::string what)>;
 
 struct Setting {

@@ -212,7 +212,7 @@ void keep_until_restart(Config& next, const Config& current) { next.group = curr
 
 std::vector<ShownSetting> shown_settings(const Config& config) {
   Config copy = config;
-  // What no rule says.
+  // The limits where no rule names a value.
   Config fallback;
   fallback.limits.everyone = default_limits();
   fallback.turns.every = {SizeSpec{Bytes(), 100}, Turns::Mode::kAuto, ms(0)};

@@ -9,7 +9,7 @@
 
 namespace gpurota::config {
 
-// Those of the table, and of the users, groups and GPUs that `config` names. They refer to
+// Those of the table, and of the users, groups and GPUs that `config` names. The result refers to
 // `config`.
 Settings settings_of(Config& config);
 

@@ -110,7 +110,7 @@ int earlier(View text, int line) {
 
 std::string shown(View text) { return display_text(text, 60); }
 
-// What stands where a value belongs, and is none.
+// Explains a text that stands in the place of a value and is none.
 std::string explain_value(View value) {
   constexpr std::array<std::pair<View, View>, 4> kWords = {
       {{"True", "true"}, {"TRUE", "true"}, {"False", "false"}, {"FALSE", "false"}}};

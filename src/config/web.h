@@ -1,4 +1,4 @@
-// What the site says of the web page: a part of config.h. Plain data.
+// Settings of the web page: a part of config.h. Plain data.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace gpurota::config {
 // [web]: who may sign in at the web page (docs/design/web-sessions.md).
 struct Web {
   bool sign_in = true;  // by links of gpurota web
-  // Who may serve the page, beside root and the daemon's own user.
+  // The user who may serve the page, beside root and the daemon's own user.
   std::string user = "gpurota-web";
   std::chrono::milliseconds idle{3600000};      // a session that is not used for so long is over
   std::chrono::milliseconds longest{43200000};  // and so is one that is so old
