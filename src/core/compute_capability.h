@@ -1,4 +1,4 @@
-// What people write for the compute capability of a GPU. Pure.
+// The compute capability of a GPU, as people write it. Pure.
 #pragma once
 
 #include "base/result.h"

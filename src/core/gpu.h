@@ -1,4 +1,4 @@
-// What gpurota knows of GPUs: plain data, filled by the probe, read by every decision.
+// GPUs as gpurota knows them: plain data, filled by the probe, read by every decision.
 #pragma once
 
 #include "base/bytes.h"
@@ -14,7 +14,7 @@
 
 namespace gpurota {
 
-// What does not change while the driver is loaded.
+// Facts that do not change while the driver is loaded.
 struct GpuInfo {
   GpuUuid uuid;
   int index = 0;             // PCI order; MIG instances follow their parent's order
@@ -55,8 +55,8 @@ struct GpuSample {
   std::optional<int> load_percent{};  // how busy it was lately; empty where NVML cannot say
 };
 
-// What is in use of the GPU's memory, everybody's together: NVML's figure; of a unified GPU what is
-// in use of the machine's memory. Empty: nobody can say.
+// The memory in use on the GPU, by everybody together: NVML's figure; for a unified GPU the
+// machine's memory in use. Empty: nobody can say.
 std::optional<Bytes> memory_in_use(const GpuInfo& gpu, const GpuSample& sample);
 
 // Why a GPU's clocks are lower than they could be. Bits of GpuFigures::clock_limits.
@@ -69,7 +69,7 @@ enum class ClockLimit : std::uint32_t {
   kSync = 32,        // slower GPUs of a group that is kept in step
 };
 
-// What the board says of itself, and how busy it is by each process. Empty: NVML cannot say.
+// The figures of the board, and how busy each process keeps it. Empty: NVML cannot say.
 struct GpuFigures {
   std::optional<int> power_mw{};
   std::optional<int> power_limit_mw{};

@@ -19,7 +19,7 @@ namespace gpurota {
 // GPUs one lease can hold: the slots of the page it shares with each of its processes.
 constexpr int kMaxLeaseGpus = 16;
 
-// What a lease has of one GPU.
+// The part of one GPU that a lease has.
 struct LeaseGpu {
   GpuUuid uuid;
   std::optional<Bytes> limit;       // empty: the whole GPU, exclusively
@@ -36,8 +36,8 @@ struct LeaseGpu {
 // reservation is over, but its programs hold memory still. Both hold what they held.
 enum class LeaseState { kActive, kEnding, kExpired };
 
-// What ends it: `run` its command, `reservation` a time, `filler` whoever needs the GPU. The others
-// are made by parts of gpurota and end with what they stand for.
+// The kind says what ends a lease: `run` its command, `reservation` a time, `filler` anybody who
+// needs the GPU. The others are made by parts of gpurota and end with what they stand for.
 enum class LeaseKind { kRun, kReservation, kJob, kFiller, kPod, kSlurm };
 // Whether no process holds it: nobody's end is its end.
 constexpr bool stands_alone(LeaseKind kind) {

@@ -1,5 +1,5 @@
-// What a notice to the owner of a lease is about: the words of `[notify] events` in gpurota.toml
-// and of `what` in the JSON that programs are given. Pure.
+// Kinds of notices to the owner of a lease: the words of `[notify] events` in gpurota.toml and of
+// `what` in the JSON that programs are given. Pure.
 #pragma once
 
 #include <array>

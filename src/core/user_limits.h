@@ -36,7 +36,7 @@ struct UserLimits {
   bool operator==(const UserLimits&) const = default;
 };
 
-// What holds where no rule says anything. Requests wait in the daemon's memory, so their number has
+// The limits where no rule says anything. Requests wait in the daemon's memory, so their number has
 // an end; a booking keeps GPUs from others before anybody uses them; the rest a site decides.
 inline UserLimits default_limits() {
   UserLimits limits;
