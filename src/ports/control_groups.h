@@ -30,9 +30,9 @@ class ControlGroups {
   // with kCgroupPrefix: no other group is ever killed or removed, whatever path is given.
   virtual Result<std::string> make_below(pid_t pid, const std::string& name) = 0;
   // From now on its processes open the devices that the fences leave open, and no others that are
-  // fenced; none: all that they may by other rules. What is open stays open. It holds as long as
-  // the group is there, also without us. Errors as of sys::set_device_program(); kGone: the group
-  // is.
+  // fenced; none: all that they may by other rules. Files that are open stay open. The fence lasts
+  // as long as the group is there, also without us. Errors as of sys::set_device_program(); kGone:
+  // the group is.
   virtual Result<void> fence(const std::string& group, const DeviceFences& fences) = 0;
   // Those below it too. Of a group that is gone there are none.
   virtual Result<std::vector<pid_t>> members(const std::string& group) = 0;

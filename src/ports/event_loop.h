@@ -20,7 +20,7 @@ namespace gpurota::ports {
 // therefore runs after this long at the latest, and the time is compared again.
 inline constexpr Duration kLongestWallWait = std::chrono::minutes(1);
 
-// What must not wait for what: sources of a more urgent class are dispatched first.
+// Classes of urgency: sources of a more urgent class are dispatched first.
 enum class Urgency { kSafety, kSchedule, kClient, kHousekeeping };
 
 class EventLoop {

@@ -1,7 +1,7 @@
-// What the daemon remembers of what was: events, and who used how much. SQLite in production.
+// The stored history: events, and usage of each user. SQLite in production.
 //
-// Called on the state thread. Written in batches, each one transaction (as in ports/store.h): what
-// a kill -9 would take with it of the last moment its caller keeps elsewhere
+// Called on the state thread. Written in batches, each one transaction (as in ports/store.h): the
+// caller keeps elsewhere what a kill -9 would take of the last moment
 // (daemon/history/event_spill.h).
 #pragma once
 
@@ -38,7 +38,7 @@ struct StoredEvent {
   bool operator==(const StoredEvent&) const = default;
 };
 
-// What one lease had of one GPU.
+// The use of one GPU by one lease.
 struct StoredUsage {
   LeaseId lease;
   GpuUuid gpu;

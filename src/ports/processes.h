@@ -68,7 +68,8 @@ class Processes {
   // it; then only the newest children of its first thread are found. In ours it is `number`, child
   // or not. kGone: there is none.
   virtual Result<pid_t> child_called(const ProcessId& parent, pid_t number) = 0;
-  // It cannot run: stopped by a signal or a debugger, or in a frozen control group.
+  // Whether the process cannot run: stopped by a signal or a debugger, or in a frozen control
+  // group.
   virtual bool is_stopped(pid_t pid) = 0;
   // Of host memory that is nobody else's, in RAM or swapped out, as the kernel counts it: a little
   // late. kGone, kDenied (hidepid).
@@ -90,8 +91,8 @@ class Processes {
   // The account whose subordinate id this is (subuid(5)); any other number itself, also until a
   // slow name service has answered.
   virtual uid_t account_of(uid_t uid) { return uid; }
-  // Who made the outermost user namespace below ours that a process is in: all that it is inside,
-  // this user is outside. Nothing: it is in ours, or that cannot be told.
+  // The user who made the outermost user namespace below ours that a process is in: any user inside
+  // is this user outside. Nothing: it is in ours, or that cannot be told.
   virtual std::optional<uid_t> namespace_maker(pid_t /*pid*/) { return std::nullopt; }
   // The path of the program that a process runs, also where an upgrade has replaced it since; empty
   // if it cannot be told.

@@ -1,4 +1,4 @@
-// What outlives the daemon. SQLite in production (also `:memory:` in tests).
+// State that outlives the daemon. SQLite in production (also `:memory:` in tests).
 //
 // Called on the state thread; each call is one transaction, which a kill -9 does not take once it
 // has returned success; when the loss of power does not either, ports/durability.h tells.
@@ -133,14 +133,14 @@ struct StoredBaseline {
   bool operator==(const StoredBaseline&) const = default;
 };
 
-// What is known of a GPU beyond the driver's word.
+// The stored state of a GPU beyond the driver's.
 struct StoredGpuState {
   GpuUuid uuid;
   bool draining = false;
   std::string drain_reason;  // foreign bytes, kept exact
   WallTime idle_since;       // when its last lease ended; epoch: never had one
   std::optional<uid_t> last_user;
-  // What an administrator has set while the daemon ran; empty: as the configuration says.
+  // Settings by an administrator while the daemon ran; empty: as the configuration says.
   std::optional<SizeSpec> capacity{};
   std::optional<std::chrono::milliseconds> quantum{};  // zero: from the cost of moving
   std::string turns{};                                 // "auto", "on", "off"
