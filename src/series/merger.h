@@ -17,7 +17,8 @@ class Merger {
   // In the order of time.
   void add(const Entry& entry);
   bool empty() const { return sums_.empty(); }
-  // What they come to, and begins anew. No entry says that more than `most_seconds` were sampled.
+  // Returns the merged entries, and begins anew. No entry says that more than `most_seconds` were
+  // sampled.
   std::vector<Entry> take(std::uint32_t most_seconds);
 
  private:

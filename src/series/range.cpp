@@ -40,7 +40,7 @@ bool RangeReader::go_on(std::int64_t steps) {
   return false;
 }
 
-// What was read up to here, the steps before `at_`.
+// Finishes the point of the steps read so far, those before `at_`.
 void RangeReader::finish_point() {
   if (merger_.empty()) return;
   const std::int64_t number = (at_ - 1) / plan_.group;

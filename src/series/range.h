@@ -1,4 +1,5 @@
-// What is kept of a span of time, at the resolution that fits it, read a piece at a time. Pure.
+// Reads the stored figures of a span of time, at the resolution that fits it, a piece at a time.
+// Pure.
 #pragma once
 
 #include "series/merger.h"

@@ -174,8 +174,8 @@ void Rings::restore(std::vector<SeriesRow> rows, WallTime now) {
   if (last_ == INT64_MIN) last_ = second;  // the current steps are closed when time leaves them
 }
 
-// What the last daemon did not live to close, and what this one has closed before it knew all of
-// it.
+// Closes the steps that the last daemon did not live to close, and those that this one has closed
+// before it knew all of them.
 void Rings::close_open(std::int64_t second, Steps fed) {
   for (std::size_t ring = 1; ring < kShapes.size(); ++ring) {
     const std::int64_t current = floor_div(second, seconds_in(ring));

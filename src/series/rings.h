@@ -1,8 +1,8 @@
-// What GPUs and leases were like, at three resolutions, each a ring: a new step takes the place of
-// the one a round ago. Pure.
+// The figures of GPUs and leases over time, at three resolutions, each a ring: a new step takes the
+// place of the one a round ago. Pure.
 //
 // A coarser step is made of the finer ones when time has left it, so a daemon that starts goes on
-// where the last one was stopped or killed. What a machine was not sampled in (it was off,
+// where the last one was stopped or killed. Time in which a machine was not sampled (it was off,
 // suspended, or had no daemon) is a gap.
 #pragma once
 
@@ -34,7 +34,7 @@ inline constexpr std::size_t kMostLeases = 32;
 // is discarded.
 inline constexpr std::chrono::seconds kPatience{10};
 
-// What all rows come to at most, of a machine with so many GPUs.
+// The most bytes of all rows of a machine with so many GPUs.
 std::size_t most_bytes_of_rows(std::size_t gpus);
 
 class Rings {
@@ -43,8 +43,9 @@ class Rings {
 
   // A sample of a second. Times may come in any order.
   void add(WallTime now, std::vector<Entry> entries);
-  // All that is stored; what is there already counts before it. Rows that are later than `now` are
-  // discarded, also on the disk. What is here and not stored counts as changed.
+  // Takes up all that is stored; entries that are there already count before it. Rows that are
+  // later than `now` are discarded, also on the disk. Entries that are here and not stored count as
+  // changed.
   void restore(std::vector<SeriesRow> rows, WallTime now);
   // The rows that have changed since they were last taken; one without data is no more. If they
   // could not be stored, put_back().

@@ -63,7 +63,7 @@ class World {
     EXPECT_LE(rings_.bytes(), most_bytes_of_rows(1));
   }
 
-  // What was stored, read again, is what there is.
+  // Checks that stored rows, read again, equal the rows in memory.
   void check_stored() {
     store();
     Rings again;

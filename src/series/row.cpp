@@ -40,7 +40,7 @@ std::string body_of(const Entry& entry) {
     body.push_back(static_cast<char>((entry.subject.id >> (8 * i)) & 0xff));
   }
   put_number(body, entry.seconds);
-  // What is not known is 0; what is at the end of the columns is left out then.
+  // A value that is not known is 0; zeros at the end of the columns are left out.
   std::size_t columns = rules.size();
   while (columns > 0 && entry.values[columns - 1] == kNone) --columns;
   for (std::size_t i = 0; i < columns; ++i) {
