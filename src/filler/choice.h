@@ -1,7 +1,7 @@
 // Which filler goes on which GPU that is free for one, and when one that is on has to make way for
-// another. One to a GPU. What is idle is shared among users, then among the fillers of each: who is
-// on the fewest GPUs is first, then whose last start is longest ago; so fillers of which only one
-// can be on go round. Pure.
+// another. One to a GPU. Idle GPUs are shared among users, then among the fillers of each: the one
+// on the fewest GPUs is first, then the one whose last start is longest ago; so fillers of which
+// only one can be on go round. Pure.
 #pragma once
 
 #include "base/ids.h"

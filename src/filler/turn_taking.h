@@ -7,8 +7,8 @@
 // One that is moved out of the GPU instead of being ended is gone in the same sense, and its coming
 // back is a start.
 //
-// It never flaps: after it had to leave it rests, longer each time it had to leave soon after its
-// start, and the idle time counts from the last moment that anybody was there.
+// A filler never flaps: after it had to leave it rests, longer each time it had to leave soon after
+// its start, and the idle time counts from the last moment that anybody was there.
 #pragma once
 
 #include "core/time.h"
@@ -35,8 +35,8 @@ struct Rules {
   Duration least_rest = std::chrono::seconds(1);  // however short the idle time is
 };
 
-// What there is to see on the GPU. Desktop and ignored processes, fillers and what they start are
-// not foreign.
+// The state of the GPU as seen by the daemon. Desktop and ignored processes, fillers and what they
+// start are not foreign.
 struct Sight {
   bool in_service = true;  // can be seen and used
   bool leased = false;     // a lease that is no filler's has it
@@ -78,16 +78,17 @@ class TurnTaking {
   // How long nobody has been there, as far as it is known.
   Duration idle_for(TimePoint now) const { return idle_since_ ? now - *idle_since_ : Duration(0); }
 
-  // True if the filler must leave now. It says so once; the daemon sees to it and calls on_gone().
+  // True if the filler must leave now. The answer is true once; the daemon ends or moves the filler
+  // and calls on_gone().
   bool look(const Sight& sight, TimePoint now);
   // A filler has been started (only in kFree).
   void on_started(TimePoint now);
   // One is on that an earlier daemon started.
   void on_found(TimePoint now);
-  // It is off the GPU, its memory too; whether it had to leave, ended by itself or never started.
+  // The filler is off the GPU, and so is its memory; it had to leave, ended by itself or never
+  // started.
   void on_gone(TimePoint now, bool had_to_leave);
-  // It is off the GPU and has not ended; when it does, before it was started again, that is no
-  // news.
+  // The filler is off the GPU and has not ended; its end before the next start changes nothing.
   void on_moved_out(TimePoint now);
   // Its owner or an administrator pauses or removes the filler that is on, or another one's turn
   // has come (kStayOver: that one may start as soon as it is gone). True if it must leave now.

@@ -85,7 +85,7 @@ TEST(TurnTaking, AFillerIsToldOnlyOnceThatItMustLeave) {
   turns.on_started(now + seconds(30));
   EXPECT_TRUE(turns.look(foreign(), now + seconds(40)));
   EXPECT_FALSE(turns.look(foreign(), now + seconds(41)));
-  // It is still on its way out, whoever has gone meanwhile.
+  // The filler is still on its way out, whoever has gone meanwhile.
   EXPECT_FALSE(turns.look(kNobodyThere, now + seconds(42)));
   EXPECT_EQ(turns.state(), State::kLeaving);
   EXPECT_EQ(turns.why(), Why::kForeign);
@@ -111,7 +111,7 @@ TEST(TurnTaking, HiddenMemoryKeepsItAwayAndDoesNotMakeItLeaveOrWaitAnew) {
   EXPECT_EQ(gpu.starts, 1);
   gpu.pass(minutes(2), hidden);
   EXPECT_EQ(gpu.yields, 0);
-  // What the last one has not given back yet.
+  // Memory that the last one has not given back yet.
   gpu.look(foreign());
   gpu.pass(seconds(20), kNobodyThere);
   gpu.pass(seconds(5), hidden);

@@ -6,8 +6,8 @@ namespace gpurota::filler {
 
 WayOut way_out(const Yielding& yielding) {
   if (yielding.wish == OnYield::kStop) return {};
-  // Whoever removes it wants no state kept; there is one to a GPU, and a GPU out of service is to
-  // be left.
+  // A filler that is removed need not keep its state; a GPU has one filler only, and a GPU out of
+  // service is to be left.
   if (yielding.why == Why::kRemoved || yielding.why == Why::kStayOver) return {};
   if (yielding.why == Why::kOutOfService) {
     return {OnYield::kStop, "a filler is ended on a GPU that is out of service"};
@@ -34,7 +34,7 @@ Eviction::Step Eviction::look(const Sight& sight, TimePoint now) {
     return Step::kGoing;
   }
   if (!sight.drained) {
-    // It may have begun to run again only by our own order.
+    // Its work can have begun again only by our own order.
     out_since_.reset();
     if (left_) since_ = now;
     left_.reset();

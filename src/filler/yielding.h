@@ -54,7 +54,7 @@ class Eviction {
   Step look(const Sight& sight, TimePoint now);
   // When to look again if nothing happens.
   TimePoint next() const { return next_; }
-  // It waits for nothing but a look at the GPU.
+  // Whether the eviction waits only for a sample of the GPU.
   bool wants_sample() const { return out_since_.has_value(); }
   // After kFailed: "its work did not end within 2 s".
   const std::string& problem() const { return problem_; }
