@@ -51,8 +51,8 @@ Result<void> check_expiry(const std::string& name) {
   return {};
 }
 
-// Whoever is not root starts nothing that they could not start themselves, so no account is needed
-// for it; in a container there may be none.
+// A keeper that is not root starts nothing that its user could not start themselves, so no account
+// is needed for it; in a container there may be none.
 bool is_its_own(const jobs::KeeperOrders& orders) {
   return ::geteuid() != 0 && ::geteuid() == orders.uid;
 }
@@ -95,7 +95,8 @@ bool names_a_lease(const std::string& name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
-// What a login would give, and what the owner asked for. Nothing of the daemon's own.
+// The variables that a login would give, and those that the owner asked for; none of the daemon's
+// own.
 std::vector<std::string> environment_for(const Account& account, const jobs::KeeperOrders& orders) {
   std::vector<std::pair<std::string, std::string>> variables = {
       {"HOME", account.home},
@@ -168,7 +169,7 @@ std::vector<LoginLimit> limits_of(const Account& account) {
   return parse_login_limits(read_limit_files(kSecurity), user);
 }
 
-// What cannot be set (a container may not raise anything) stays as it is.
+// A limit that cannot be set (a container may not raise anything) stays as it is.
 void set_limits(const std::vector<LoginLimit>& limits) {
   for (const LoginLimit& wanted : limits) {
     const auto resource = static_cast<__rlimit_resource>(wanted.resource);

@@ -321,7 +321,7 @@ TEST_F(MachineTest, WhatHangsBeforeItsCommandBeginsKeepsNobodyFromEndingIt) {
            ::mount(accounts.c_str(), "/etc/passwd", nullptr, MS_BIND, nullptr) == 0;
   };
   if (!start_in(enter, {"true"})) GTEST_SKIP() << "needs root and a mount namespace";
-  // It reads, and nothing comes.
+  // The keeper reads, and nothing comes.
   const Fd silence(::open(accounts.c_str(), O_WRONLY | O_CLOEXEC));
   ASSERT_TRUE(silence);
   ASSERT_EQ(::kill(keeper_, SIGTERM), 0);
@@ -439,7 +439,7 @@ TEST_F(KeeperTest, TheRunEndsWithAKeeperThatIsKilled) {
   const pid_t command = std::atoi(log().c_str());
   (void)::kill(keeper_, SIGKILL);
   (void)::waitpid(keeper_, nullptr, 0);
-  // It is a zombie or gone: of init, or of whoever collects here.
+  // The command is a zombie of the process that collects here, or gone.
   for (int i = 0; i < 2'000 && ::kill(command, 0) == 0; ++i) {
     const std::string stat =
         gpurota::testing::read_file("/proc/" + std::to_string(command) + "/stat");

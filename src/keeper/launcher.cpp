@@ -22,7 +22,7 @@
 namespace gpurota::keeper {
 namespace {
 
-// What systemd-run says when it cannot.
+// The message of systemd-run when it fails.
 constexpr const char* kComplaintFile = "complaint";
 
 Result<void> make_directory(const std::string& path) {
@@ -108,9 +108,9 @@ std::vector<std::string> Launcher::command_for(std::uint64_t job, const std::str
   return {
       "systemd-run", "--quiet", "--collect", "--no-ask-password",
       fmt::format("--unit=gpurota-{}-{}-{}.service", kind_, job, run),
-      // Whoever lists units reads this: whose it is, and not what.
+      // People who list units read this: it names the owner, and not the command.
       fmt::format("--description=gpurota: a {} of {}", kind_, user), "--slice=gpurota-jobs.slice",
-      // It is there when it has its lock.
+      // The keeper notifies systemd when it has its lock.
       "--service-type=notify",
       // The cgroup of its lease is made below its own.
       "--property=Delegate=yes",

@@ -33,10 +33,10 @@ class Launcher {
         systemd_run_(std::move(systemd_run)),
         kind_(std::move(kind)) {}
 
-  // Starts a keeper: the pid of a child of ours. It is the keeper, or it asks systemd for one: when
-  // it has ended, find_holder() tells who goes on, and if nobody does, read_report() why. The last
-  // run's report is gone then. `place` is called with a keeper that is our child before it executes
-  // anything.
+  // Starts a keeper: the pid of a child of ours. The child is the keeper, or asks systemd for one:
+  // when the child has ended, find_holder() tells which process is the keeper, and if none is,
+  // read_report() why. The last run's report is gone then. `place` is called with a keeper that is
+  // our child before it executes anything.
   Result<pid_t> start(std::uint64_t job, const jobs::KeeperOrders& orders,
                       const std::function<void(pid_t)>& place = nullptr);
   // Before a start is noted: there is nothing of the last run, and none has begun.
@@ -61,7 +61,7 @@ class Launcher {
   Result<void> forget(std::uint64_t job);
   // For a daemon that starts: everything of those that are not `known` and have no keeper. The last
   // one was killed between forgetting a job and removing what it had, the values of its variables
-  // among it. What is no directory of a job stays.
+  // among it. Anything that is no directory of a job stays.
   void remove_leftovers(const std::function<bool(std::uint64_t job)>& known);
 
  private:

@@ -40,7 +40,7 @@ constexpr std::array<Item, 15> kItems = {{{"core", RLIMIT_CORE, 1024},
                                           {"nice", RLIMIT_NICE, 1},
                                           {"rtprio", RLIMIT_RTPRIO, 1}}};
 
-// Who a line is about: the nearer goes first.
+// The subject of a line: the nearer goes first.
 enum Nearness { kNobody, kEverybody, kGroup, kUser };
 
 template <class Number>

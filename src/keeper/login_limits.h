@@ -29,12 +29,11 @@ struct LoginLimit {
   bool operator==(const LoginLimit&) const = default;
 };
 
-// Of these files, in their order. What a line says of the user goes before what one says of a
-// group, and that before what is said of everybody; else the last one counts. Lines that make no
-// sense are passed over.
+// Of these files, in their order. A line about the user counts before one about a group, and that
+// before one about everybody; else the last one counts. Lines that make no sense are passed over.
 std::vector<LoginLimit> parse_login_limits(const std::vector<std::string>& files,
                                            const LoginUser& user);
-// What is there, and is a file of at most 1 MiB; limits.conf first.
+// The files that are there, each of at most 1 MiB; limits.conf first.
 std::vector<std::string> read_limit_files(const std::string& directory);
 // The limits that are, with what is said of them: the soft one is never above the hard one.
 rlimit merge(const rlimit& now, const LoginLimit& wanted);

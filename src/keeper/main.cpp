@@ -1,6 +1,6 @@
 // gpurota-keeper DIR: looks after one run of one job, for gpurotad, which starts it and may come
-// and go meanwhile. It executes `gpurota run` as the job's owner with what DIR/orders says, writes
-// what comes out into the job's bounded log, and at the end writes DIR/report: how it ended.
+// and go meanwhile. The keeper executes `gpurota run` as the job's owner with what DIR/orders says,
+// writes its output into the job's bounded log, and at the end writes DIR/report: how it ended.
 //
 // SIGTERM is passed on; SIGQUIT kills the run. Until the run begins SIGTERM ends the keeper: it
 // waits for a directory of users, perhaps, which may not answer. DIR belongs to the daemon; the
@@ -27,7 +27,7 @@
 namespace gpurota::keeper {
 namespace {
 
-// What the run leaves behind may hold its output open for as long as it likes.
+// Processes that the run leaves behind may hold its output open for as long as they like.
 constexpr int kDrainMs = 200;
 constexpr std::size_t kMostOrdersBytes = std::size_t{16} << 20;
 
