@@ -61,7 +61,7 @@ Result<std::vector<Gpu>> list_gpus(const Driver& driver);
 Result<std::vector<Gpu>> choose_gpus(const std::vector<Gpu>& all,
                                      const std::vector<std::string>& ids);
 
-// What a GPU is like, from NVML. Without NVML nothing is known, which is no error.
+// The sensors of a GPU, from NVML. Without NVML nothing is known, which is no error.
 class Sensors {
  public:
   Sensors();

@@ -22,7 +22,7 @@ enum class MemoryStep { kKeep, kTake, kGiveBack };
 
 class MemoryPlan {
  public:
-  // What is left to others, who may need a little before they can ask for more: a context.
+  // Memory that is left to others, who may need a little before they can ask for more: a context.
   static constexpr Bytes kReserve = mib(256);
   static constexpr std::chrono::seconds kFirstWait{10};
   static constexpr std::chrono::seconds kLongestWait{320};
@@ -32,7 +32,7 @@ class MemoryPlan {
   Bytes target() const { return target_; }
   Bytes chunk() const { return chunk_; }
 
-  // What to do now; one chunk at a time. Asked until it says kKeep.
+  // The next step; one chunk at a time. Asked until it says kKeep.
   MemoryStep next(const MemoryState& state, TimePoint now);
   // The driver refused a chunk that there seemed to be room for.
   void on_refused(TimePoint now);

@@ -1,5 +1,6 @@
-// What the kernels of `gpurota burn` compute, on the host: the truth that a GPU is compared with.
-// Exact to the last bit (IEEE multiply and fused multiply-add). Pure; see kernels.ptx.
+// Computes on the host the results of the kernels of `gpurota burn`: the truth that a GPU is
+// compared with. Exact to the last bit (IEEE multiply and fused multiply-add). Pure; see
+// kernels.ptx.
 #pragma once
 
 #include <array>

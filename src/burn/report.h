@@ -1,4 +1,5 @@
-// What `gpurota burn` says: a line for each GPU now and then, a summary, or one line of JSON. Pure.
+// The output of `gpurota burn`: a line for each GPU periodically, a summary, or one line of JSON.
+// Pure.
 #pragma once
 
 #include "base/bytes.h"
@@ -9,7 +10,7 @@
 
 namespace gpurota::burn {
 
-// What a GPU has done and shown so far.
+// The work and the readings of a GPU so far.
 struct Stats {
   Bytes target, held, most_held;
   std::uint64_t checked_bytes = 0;
