@@ -7,7 +7,7 @@
 namespace gpurota::ipc {
 namespace {
 
-// What an empty buffer keeps for what comes next.
+// The room that an empty buffer keeps for the next message.
 constexpr std::size_t kKeptRoom = 4096;
 
 // Drops the used front of a buffer when that moves fewer bytes than have been used: each byte is

@@ -45,7 +45,7 @@ class OutputBuffer {
   bool append(std::string_view bytes);
   // append() of a message and its NUL.
   bool append_message(std::string_view message);
-  // What is to be written next; then consume() what was.
+  // The bytes to write next; after that consume() those that were written.
   std::string_view pending() const { return std::string_view(buffer_).substr(written_); }
   void consume(std::size_t count);
   bool empty() const { return written_ == buffer_.size(); }

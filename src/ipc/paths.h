@@ -22,7 +22,8 @@ constexpr const char* kSystemRuntimeDir = GPUROTA_SYSTEM_RUNTIME_DIR;
 constexpr const char* kControlSocket = "control.sock";
 constexpr const char* kTenantSocket = GPUROTA_TENANT_SOCKET_NAME;
 
-// What decides, apart from flags. Variables that are unset, empty or relative are empty here.
+// The facts that decide, apart from flags. Variables that are unset, empty or relative are empty
+// here.
 struct Environment {
   uid_t uid = 0;                // effective
   std::string runtime_dir;      // GPUROTA_RUNTIME_DIR, made absolute

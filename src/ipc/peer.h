@@ -1,5 +1,5 @@
-// Who is at the other end of a Unix socket, as the kernel knows it. Called by the daemon for every
-// connection, and by clients that check who answers.
+// The peer at the other end of a Unix socket, as the kernel knows it. Called by the daemon for
+// every connection, and by clients that check who answers.
 #pragma once
 
 #include "base/fd.h"
@@ -33,7 +33,8 @@ Result<uid_t> read_peer_uid(int fd);
 // the kernel cannot tell.
 Result<Fd> read_peer_pidfd(int fd);  // Linux 6.5 and newer: exact
 // By pid, refused if that process started after this call began, or is not of the user who
-// connected: then it is not the one that did. What is left is a later process of the same user.
+// connected: then it is not the one that did. Only a later process of the same user can still be
+// mistaken for it.
 Result<Fd> open_peer_pidfd(pid_t pid, uid_t uid);
 // Now, as /proc tells when a process started.
 std::uint64_t ticks_since_boot();

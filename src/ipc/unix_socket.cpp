@@ -90,7 +90,7 @@ tl::unexpected<Error> bad_passed(const std::string& path, std::string_view what)
                   path, what));
 }
 
-// That it is what a listener of ours would be.
+// Checks that a passed socket is as a listener of ours would be.
 Result<void> check_passed(const std::string& path, const ListenOptions& options) {
   const int fd = options.passed;
   const char* const wanted =
@@ -164,7 +164,7 @@ Result<Listener> Listener::take_over(const std::string& path, const ListenOption
 Result<std::optional<Fd>> Listener::accept() {
   for (;;) {
     Fd peer(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    // It may have connected before this was said of the socket that it came by.
+    // The peer may have connected before this was set on the listening socket.
     if (peer && passed_) (void)refuse_descriptors(peer.get());
     if (peer) return std::optional<Fd>(std::move(peer));
     const int error_number = errno;
