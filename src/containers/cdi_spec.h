@@ -19,7 +19,7 @@ inline constexpr std::string_view kCdiGpu = "gpurota.dev/gpu";
 // The only device of kCdiGpu: an automatic lease.
 inline constexpr std::string_view kCdiAny = "any";
 
-// What a container is given.
+// The variables, mounts and devices that a container is given.
 struct CdiEdits {
   std::vector<std::pair<std::string, std::string>> variables;
   std::vector<Mount> mounts;  // read-only

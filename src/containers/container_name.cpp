@@ -106,8 +106,8 @@ std::optional<ContainerName> of_pod(const Json& bundle, const Annotations& keys)
   return ContainerName{space + "/" + pod + "/" + container, text_at(all, keys.image)};
 }
 
-// Whoever starts a container by another client of containerd's chooses its annotations, so a pod's
-// count for kubelet's containers only.
+// A user who starts a container by another client of containerd's chooses its annotations, so a
+// pod's count for kubelet's containers only.
 std::optional<ContainerName> by_containerd(const fs::path& root, std::string_view id) {
   // k3s and RKE2 bring a containerd of their own.
   for (const char* const place : {"/run/containerd", "/run/k3s/containerd"}) {

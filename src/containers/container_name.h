@@ -1,6 +1,6 @@
-// What people call a container, and its image: as the engines of root keep them in files of root's.
-// A user's own engine keeps its files in the user's home, where nobody reads for others; the name
-// of a podman container is on the command line of its monitor as well.
+// Reads the name of a container, and its image, as the engines of root keep them in files of
+// root's. A user's own engine keeps its files in the user's home, where nobody reads for others;
+// the name of a podman container is on the command line of its monitor as well.
 //
 // Sources, as found with Debian's docker 20.10, podman 4.3 and containerd 1.6: docker's
 // DATA-ROOT/containers/ID/config.v2.json (with userns-remap below UID.GID); podman's and cri-o's

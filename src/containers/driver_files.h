@@ -29,7 +29,7 @@ DriverFiles read_driver_files(const std::string& root, const std::vector<GpuUuid
 // nowhere. As the GPU operator's driver container has it, too.
 std::string find_driver_library(const std::string& root, const std::string& name);
 
-// What the container has of the machine, read-only.
+// A file of the machine in the container, read-only.
 struct Mount {
   std::string from;
   std::string to;

@@ -32,7 +32,7 @@ std::vector<std::string> listeners(const fs::path& folder) {
   return names;
 }
 
-// What each line has before a comment, without spaces: "key=value".
+// The text of each line before a comment, without spaces: "key=value".
 std::vector<std::string> settings_in(std::string_view config) {
   std::vector<std::string> settings(1);
   bool in_comment = false;

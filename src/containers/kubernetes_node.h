@@ -1,5 +1,5 @@
-// What can be seen of Kubernetes on this machine: kubelet's folder, who offers it devices, and
-// whether containers may have CDI devices.
+// Facts of Kubernetes on this machine: kubelet's folder, who offers it devices, and whether
+// containers may have CDI devices.
 #pragma once
 
 #include "base/result.h"

@@ -1,6 +1,6 @@
-// What a container gets so that its programs are in a lease: variables, files, GPUs
-// (docs/operate/containers.md). For whoever writes an engine's command (cli/containers) and for who
-// answers a kubelet (kube). Any thread; read_host() reads a few small files.
+// The parts that a container gets so that its programs are in a lease: variables, files, GPUs
+// (docs/operate/containers.md). For the code that writes an engine's command (cli/containers) and
+// the code that answers a kubelet (kube). Any thread; read_host() reads a few small files.
 #pragma once
 
 #include "base/result.h"
@@ -24,7 +24,7 @@ struct Parts {
   bool unlabelled = false;           // SELinux is not to keep it from the daemon's socket
 };
 
-// What of this machine decides.
+// The facts of this machine that decide.
 struct Host {
   DriverFiles driver;
   bool preload_file = false;  // the daemon has made it (abi/env.h)
