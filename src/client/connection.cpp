@@ -105,7 +105,7 @@ Result<std::string> Connection::receive(Clock::time_point deadline) {
 Result<std::string> Connection::ask(const std::string& json, bool read_only,
                                     Clock::time_point deadline) {
   for (int tries = 1;; ++tries) {
-    // Who is turned away is told why, and hung up on before it has asked.
+    // A client that is turned away is told why, and disconnected before it has asked.
     const auto sent = send(json, deadline);
     if (!sent && sent.error().code != Code::kGone) return tl::unexpected(sent.error());
     auto text = receive(deadline);

@@ -1,5 +1,5 @@
 // Why somebody waits, as the daemon says it, ready to print: the only place where a client of C++
-// fills the time in. What a daemon says is foreign: nothing of it can move a cursor. Pure, but for
+// fills the time in. The daemon's text is foreign: nothing in it can move a cursor. Pure, but for
 // the time zone.
 #pragma once
 
