@@ -42,7 +42,7 @@ std::optional<FileKind> kind_of(std::string_view name, const MigMinors& minors);
 std::set<std::string> files_of(const std::vector<GpuInfo>& gpus, const std::set<GpuUuid>& uuids,
                                const MigMinors& minors);
 
-// Who has which GPU.
+// A user who has a GPU.
 struct Holding {
   uid_t uid = 0;
   GpuUuid gpu;
@@ -57,9 +57,8 @@ std::map<std::string, std::set<uid_t>> holders(const std::vector<GpuInfo>& gpus,
 // mode is 0660 (0440), which is what the driver's helper looks at.
 std::string acl_text(FileKind kind, bool owner_may, const Who& who);
 
-// What a lease's processes are held to: of the files that are looked after (`numbers`, by name)
-// they can open those in `open`. A GPU or an instance that comes later is fenced, too. Without such
-// devices: none.
+// The fences of a lease's processes: of the managed files (`numbers`, by name) they can open those
+// in `open`. A GPU or an instance that comes later is fenced, too. Without such devices: none.
 DeviceFences fences(const std::map<std::string, DeviceNumber>& numbers,
                     const std::set<std::string>& open, const MigMinors& minors);
 
