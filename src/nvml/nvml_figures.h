@@ -1,4 +1,4 @@
-// What NVML says of a board (GpuFigures): power, temperature, clocks, errors, and how busy each
+// NVML's figures of a board (GpuFigures): power, temperature, clocks, errors, and how busy each
 // process keeps it. Each of these is left out where the driver does not tell. Used by NvmlProbe;
 // blocking, for one GPU and one thread.
 #pragma once
@@ -11,8 +11,8 @@
 
 namespace gpurota::nvml {
 
-// A set of events of NVML's, or none. It is freed with this, so this must go before NVML is shut
-// down; what NVML's end has taken along is let go by forget().
+// A set of events of NVML's, or none. The set is freed with this, so this must go before NVML is
+// shut down; forget() lets go a set that NVML's end has freed already.
 class EventSet {
  public:
   EventSet() = default;

@@ -1,4 +1,4 @@
-// Who is on a GPU, from NVML's three lists of it.
+// The processes on a GPU, from NVML's three lists of them.
 #pragma once
 
 #include "core/gpu.h"

@@ -12,8 +12,8 @@ namespace gpurota::nvml {
 using Device = nvmlDevice_t;
 
 // A list of processes. The driver's library has gone through three versions of each such function;
-// null where it lacks one. What they fill is an array of nvmlProcessInfo_v1_t, or _v2_t for _v2 and
-// _v3: it is passed untyped.
+// null where it lacks one. The functions fill an array of nvmlProcessInfo_v1_t, or _v2_t for _v2
+// and _v3: it is passed untyped.
 struct ProcessLister {
   using Function = nvmlReturn_t (*)(Device, unsigned* count, void* infos);
   Function v3 = nullptr;
