@@ -27,7 +27,7 @@ class FakeControlGroups final : public ports::ControlGroups {
   void set_available(bool available) { available_ = available; }
   // From now on fence fails with kDenied, as without the capability.
   void set_fences_available(bool available) { fences_available_ = available; }
-  // That group, and those below it, are of a user's making; all others are root's.
+  // Makes this group, and those below it, count as made by a user; all others are root's.
   void set_made_by_user(const std::string& group) { users_.insert(group); }
   // While it is short nobody can be looked at, as without descriptors: kLimit.
   void set_short(bool is_short) { is_short_ = is_short; }

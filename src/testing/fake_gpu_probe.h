@@ -35,7 +35,7 @@ class FakeGpuProbe final : public ports::GpuProbe {
   // it.
   void set_failure(Error error);
   void clear_failure();
-  // What is read of this GPU hangs, as a dying GPU makes the driver do, until unblock().
+  // Reads of this GPU hang, as a dying GPU makes the driver do, until unblock().
   void block(const GpuUuid& gpu);
   void block_driver();  // the same for what is read of the driver and of all GPUs
   void unblock();

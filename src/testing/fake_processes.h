@@ -62,7 +62,7 @@ class FakeProcesses final : public ports::Processes {
   const std::vector<std::pair<pid_t, int>>& signals() const { return signals_; }
 
   void set_user(uid_t uid, const std::string& name) { users_[uid] = name; }
-  // It is in a user namespace that this user made.
+  // Puts the process into a user namespace that this user made.
   void set_namespace_maker(pid_t pid, uid_t maker) { makers_[pid] = maker; }
   void set_boot_id(const std::string& id) { boot_id_ = id; }
   // `parent` calls the process `pid` so, as it has a pid namespace of its own.
