@@ -48,7 +48,7 @@ void count_unhooked(const char* name, int version) {
       version);
 }
 
-// What to hand out for `found`, which a lookup of the hooked symbol `id` gave.
+// The address to hand out in place of `found`, which a lookup of the hooked symbol `id` gave.
 void* replace(const char* name, int id, void* found) {
   if (found == g_real_functions[id]) {
     GPUROTA_DEBUG("%s: ours", name);

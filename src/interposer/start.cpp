@@ -1,5 +1,5 @@
-// What is done when the library is loaded. Other libraries' constructors may come to the hooks
-// before: nothing relies on it.
+// Runs when the library is loaded. Other libraries' constructors may call the hooks earlier:
+// nothing relies on this having run.
 #include "interposer/os/config.h"
 #include "interposer/os/socket.h"
 

@@ -66,7 +66,7 @@ void add_pointer(void* pointer, void* hook) {
   }
 }
 
-// What one look at the driver found, before it is published.
+// The result of one search of the driver, before it is published.
 struct Found {
   void* handle;
   void* functions[kFnCount];

@@ -42,7 +42,7 @@ void* hook_for_pointer(void* pointer);
 
 void* hook_address(int id);
 
-// What the list of driver functions says of a name.
+// The entry of a name in the list of driver functions.
 struct DriverName {
   bool known;          // it is in the list
   int hook;            // its hook, -1: none
@@ -53,7 +53,7 @@ DriverName find_driver_name(const char* name);
 // Whether the loaded driver exports `name` at `pointer`: other libraries have names like its own.
 bool driver_exports(const char* name, void* pointer);
 
-// What a hook returns when the driver lacks the function it stands in for.
+// The result of a hook when the driver lacks the function that it stands in for.
 CUresult missing_function(const char* name);
 
 }  // namespace gpurota::interposer

@@ -1,9 +1,10 @@
 // Everything that belongs to this process as a tenant, and the driver room's part of it.
 //
-// It lives in one mapping that the kernel wipes in a forked child (MADV_WIPEONFORK), also when the
-// fork bypasses libc. All-zero is the valid first state of every part: a child finds itself not
-// attached, with all locks free, and becomes a tenant of its own at its first allocation. Only what
-// is true of the program file and its environment (config, driver addresses) lives elsewhere.
+// That state lives in one mapping that the kernel wipes in a forked child (MADV_WIPEONFORK), also
+// when the fork bypasses libc. All-zero is the valid first state of every part: a child finds
+// itself not attached, with all locks free, and becomes a tenant of its own at its first
+// allocation. Only what is true of the program file and its environment (config, driver addresses)
+// lives elsewhere.
 //
 // Each room has a part of it, derived from the part of the room below: DriverPart, State (account),
 // GatePart, MemoryPart, Swap. A room sees its own part and those below; nothing is looked up to
@@ -82,7 +83,8 @@ inline DriverPart& driver_part() {
   return find_driver_part();
 }
 
-// Whether this process is a swap tenant. What every launch pays who is not: two loads.
+// Whether this process is a swap tenant. In a process that is none, each launch pays two loads for
+// this question.
 inline bool swapping() {
   const DriverPart* part = g_driver_part.load(std::memory_order_acquire);
   return part != nullptr && part->swaps.load(std::memory_order_relaxed) != 0;

@@ -1,8 +1,8 @@
 // Calls of the driver that libgpurota makes on its own account, beside those of the program.
 //
 // The driver refuses many calls while a stream captures, and the capture is dead then
-// (docs/design/captures.md): a question of ours would end what the program records. What each
-// function does to a capture was measured (abi/captures.tsv); the build makes a rule of it for
+// (docs/design/captures.md): a question of ours would end what the program records. The effect of
+// each function on a capture was measured (abi/captures.tsv); the build makes a rule of it for
 // each, and GPUROTA_OWN(symbol) cannot be called without the proof that its rule asks for, or at
 // all where nothing was measured. A function that the driver lacks answers
 // CUDA_ERROR_NOT_SUPPORTED. GPUROTA_REAL is for hooks, which pass on the program's own call.
@@ -47,7 +47,7 @@ class NothingCaptures {
   bool proven_;
 };
 
-// What a call is aimed at belongs to no capture. False: it does, and the call is not made.
+// Proof that the target of a call belongs to no capture. False: it does, and the call is not made.
 class Outside {
  public:
   // A stream of ours, and an event that is recorded in those alone or in streams that were outside.

@@ -102,7 +102,7 @@ CUresult begin_capture(CUstream stream, bool per_thread, Call call) {
   return result;
 }
 
-// It may end without a graph: it was invalidated, or a stream that joined did not come back.
+// A capture may end without a graph: it was invalidated, or a stream that joined did not come back.
 bool is_end_of_capture(CUresult result) {
   return result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
          result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
@@ -159,7 +159,7 @@ HostCall let_go(void* data) {
   return call;
 }
 
-// What the function calls passes the gate: whoever waited in here would wait for itself.
+// Driver calls of the function pass the gate: a call that waited in here would wait for itself.
 void run_function(void* data) {
   const HostCall call = let_go(data);
   Gate& gate = gate_of(state()).gate;

@@ -90,7 +90,7 @@ void Gate::stand(GateClass what) {
   const uint32_t turn = turn_.load();
   waiting_.fetch_add(1);
   tell_closer();
-  // What changed between the look at the gate and here has changed the turn, or does so now.
+  // A change between the reading of the gate and here has changed the turn, or does so now.
   const uint32_t state = state_.load() & ~kFence;
   const bool passes_now = state == static_cast<uint32_t>(GateState::kOpen) ||
                           (state == static_cast<uint32_t>(GateState::kShut) &&

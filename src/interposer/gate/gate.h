@@ -19,8 +19,8 @@
 
 namespace gpurota::interposer {
 
-// Column `class` of abi/driver_functions.tsv: submits; residency. What is neither does not come
-// here.
+// Column `class` of abi/driver_functions.tsv: submits; residency. A function that is neither does
+// not come here.
 enum class GateClass : uint8_t { kSubmits, kResidency };
 
 // kShut: work waits; memory is there. kAway: memory is being moved, or is out. In both orders of

@@ -243,7 +243,7 @@ TEST_F(GateTest, AForkedChildFindsItOpenAndItselfOutside) {
   wiped->set(GateState::kAway);
   const pid_t child = ::fork();
   if (child == 0) {
-    // It was inside when it forked, and leaves what it is not in any more.
+    // The thread was inside the gate when it forked, and leaves a gate that it is not in any more.
     wiped->leave(mark);
     { GateGuard guard(*wiped, GateClass::kSubmits, submits); }
     ::_exit(wiped->wait_inside(now_ms() + kSoon) ? 0 : 1);

@@ -1,8 +1,8 @@
-// A driver call's way through the gate of a swap lease (gate.h). Who is not a swap tenant pays two
-// loads.
+// A driver call's way through the gate of a swap lease (gate.h). A process that is no swap tenant
+// pays two loads.
 //
-// What is inside the gate counts as being submitted. So nobody waits for memory in here: that comes
-// first.
+// A call inside the gate counts as being submitted. So no call waits for memory in here: the wait
+// for memory comes first.
 #pragma once
 
 #include "interposer/driver/driver.h"
@@ -11,7 +11,7 @@
 
 namespace gpurota::interposer {
 
-// What a call gets that may not be made, as the daemon who would let it is gone for good.
+// The result of a call that may not be made, as the daemon that would let it pass is gone for good.
 inline constexpr CUresult kNotLet = CUDA_ERROR_DEVICE_UNAVAILABLE;
 
 class GatePass {

@@ -29,8 +29,8 @@ bool is_over(CUevent event) {
   return is_done(GPUROTA_OWN(cuEventQuery)(relaxed, Outside::ours(), event));
 }
 
-// What is not ready is in flight; an error means that nothing will come any more. A GPU that is
-// known to be busy is not asked again.
+// A stream that is not ready is in flight; an error means that nothing will come any more. A GPU
+// that is known to be busy is not asked again.
 void ask_known_streams(KnownStreams& known, const StreamAsking& asking, uint32_t* busy) {
   CUcontext current = nullptr;
   known.streams.for_each([&](uint64_t key, const KnownStream& stream) {

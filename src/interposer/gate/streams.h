@@ -1,9 +1,9 @@
-// What a swap tenant has in flight: its streams, and whether any of them captures.
+// Finds the work that a swap tenant has in flight: its streams, and whether any of them captures.
 //
-// Streams are known from their creation. They are asked (cuStreamQuery) rather than marked with
-// events at each launch; while anything captures nothing is asked, as a question may end a capture,
-// and the tenant is busy. What cannot be asked, the default streams of threads, is marked with an
-// event at each submission.
+// Streams are known from their creation. Streams are queried (cuStreamQuery) rather than marked
+// with events at each launch; while anything captures no stream is queried, as a question may end a
+// capture, and the tenant is busy. Streams that cannot be queried, the default streams of threads,
+// are marked with an event at each submission.
 #pragma once
 
 #include "interposer/gate/gate_part.h"
@@ -25,9 +25,9 @@ bool wait_for_work(State& s, int64_t deadline_ms = 0);
 // A context is gone, and with it its streams.
 void forget_streams(State& s, CUcontext context);
 
-// What names a stream among all threads.
+// The key of a stream among all threads.
 uint64_t key_of_stream(CUstream stream, bool per_thread);
-// What names the work of a context's streams that are gone, for which there is no event yet.
+// The key of the work of a context's streams that are gone, for which there is no event yet.
 uint64_t key_of_unmarked(CUcontext context);
 
 }  // namespace gpurota::interposer

@@ -1,5 +1,6 @@
-// What the environment says, copied when the library is loaded (or at the first driver lookup,
-// should that come first): a program that clears its environment later stays under its lease.
+// The settings of the environment, copied when the library is loaded (or at the first driver
+// lookup, should that come first): a program that clears its environment later stays under its
+// lease.
 //
 // Read by every thread after that, without a lock. Not wiped by fork: a child is under the same
 // lease.
@@ -27,8 +28,8 @@ struct Config {
   char socket_path[108] = {};  // as long as a Unix socket's path can be
   char debug_path[256] = {};   // "": explanations go to stderr
   bool debug = false;
-  // What it asks for, where there is no lease: as in gpurota_msg_automatic, without a NUL where it
-  // is too long.
+  // The program's wish, where there is no lease: as in gpurota_msg_automatic, without a NUL where
+  // it is too long.
   bool for_container = false;
   char memory[16] = {};
   char gpus[8] = {};

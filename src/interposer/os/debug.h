@@ -1,4 +1,4 @@
-// What GPUROTA_DEBUG shows: what is hooked, asked, granted and refused.
+// Output of GPUROTA_DEBUG: what is hooked, asked, granted and refused.
 //
 // One write(2) per line, so that the lines of threads and processes do not mix; no allocation, no
 // stdio. Silent, and one load, unless the variable is set. Any thread.

@@ -1,5 +1,5 @@
-// What libgpurota tells the user of the program, on standard error: why something was refused, each
-// reason once in a process.
+// Messages of libgpurota to the user of the program, on standard error: why something was refused,
+// each reason once in a process.
 //
 // Nothing is written unless descriptor 2 is the file that it was when the library was loaded (a
 // program may have closed it and opened a file of its own there) and takes a line at once. Silent

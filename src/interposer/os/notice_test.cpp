@@ -15,7 +15,7 @@
 namespace gpurota::interposer {
 namespace {
 
-// What a process writes to its standard error, a pipe.
+// The text that a process writes to its standard error, a pipe.
 std::string said_by(const std::function<void()>& program) {
   std::array<int, 2> pipe{};
   EXPECT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);

@@ -110,8 +110,8 @@ HeldSocket::HeldSocket(const Socket& socket) : inode_(socket.inode) {
   // Without room for it (RLIMIT_NOFILE) the number that we have does.
   if (!second_ && errno != EBADF) fd_ = socket.fd;
   if (fd_ < 0 || is_ours(fd_, inode_)) return;
-  // It was taken just now. A second number for somebody's file is not closed, for that would end
-  // their locks on it; for a socket, which has none, it is.
+  // The number was taken by another file just now. A second number for somebody's file is not
+  // closed, for that would end their locks on it; for a socket, which has none, it is.
   if (second_ && inode_of(fd_) != 0) sys_close(fd_);
   fd_ = -1;
 }

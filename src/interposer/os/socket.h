@@ -39,11 +39,11 @@ void close_if_ours(int fd, uint64_t inode);
 void shut_down(int fd, uint64_t inode);
 
 // A socket under a second number for the length of one call. Another thread of the program may
-// close ours and get its number at any time, also between the look whose it is and the use; this
-// number is in nobody's hands, and its file is looked at after it was taken. What remains: a thread
-// that closes all numbers, known or not, in that microsecond, while another has kLowestHeld files
-// open and opens one more. That is noticed afterwards (release()). Not kept over a wait: a child
-// that is forked meanwhile would have it, and nothing closes it there.
+// close ours and get its number at any time, also between the check of its owner and the use; the
+// second number is known to nobody else, and its file is checked after it was taken. One case
+// remains: a thread that closes all numbers, known or not, in that microsecond, while another has
+// kLowestHeld files open and opens one more. release() notices that case afterwards. Not kept over
+// a wait: a child that is forked meanwhile would have it, and nothing closes it there.
 class HeldSocket {
  public:
   explicit HeldSocket(const Socket& socket);
@@ -100,8 +100,8 @@ long receive_packet(const Socket& socket, void* buffer, size_t room, Descriptors
 bool send_packet(const Socket& socket, const void* data, size_t size, int64_t deadline_ms,
                  const Descriptors* fds = nullptr);
 
-// What a child inherits is its parent's voice. The numbers are remembered outside the wiped state,
-// and the child closes them when it first needs the daemon.
+// A socket that a child inherits speaks for its parent. The numbers are remembered outside the
+// wiped state, and the child closes them when it first needs the daemon.
 enum SocketRole { kCallSocket, kEventSocket, kSocketRoles };
 void remember_socket(SocketRole role, const Socket& socket);
 void close_inherited();

@@ -17,7 +17,7 @@ struct Pair {
   ~Pair() {
     for (const int end : ends) (void)::close(end);
   }
-  // What has come to the other end; empty: nothing.
+  // The text that has come to the other end; empty: nothing.
   std::string received() const {
     std::array<char, 64> text;
     const ssize_t n = ::recv(ends[1], text.data(), text.size(), MSG_DONTWAIT);

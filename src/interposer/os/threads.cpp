@@ -11,9 +11,9 @@
 namespace gpurota::interposer {
 namespace {
 
-// What a main thread has: a driver may translate PTX on it, and static TLS of large programs comes
-// out of it. Only what is used is ever there. Less where a limit of the program's (RLIMIT_AS, its
-// control group's commitments) has no room for it.
+// The stack of a main thread: a driver may translate PTX on it, and static TLS of large programs
+// comes out of it. Only pages that are used are ever in memory. Less where a limit of the program's
+// (RLIMIT_AS, its control group's commitments) has no room for it.
 constexpr size_t kStackBytes = size_t{8} << 20;
 constexpr size_t kLeastStackBytes = size_t{1} << 20;
 
