@@ -9,9 +9,9 @@
 // A call holds the driver's lock until it is destroyed. GPUROTA_SIM_STREAM_API defines a function
 // and its _ptsz (or _ptds) twin, for which a null stream is the calling thread's own.
 //
-// What captures forbid is looked up by the name of the exported function, which a call takes by
-// itself from where it stands (capture.h). A call in a helper is told it, where the helper's
-// functions are no calls that are allowed at any time.
+// The rules of captures are looked up by the name of the exported function, which a call takes by
+// itself from the function that it is in (capture.h). A call in a helper is given the name, unless
+// the functions that use the helper are allowed at any time.
 #pragma once
 
 #include "abi/cuda_abi.h"

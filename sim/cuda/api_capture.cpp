@@ -43,7 +43,7 @@ CUresult begin(CUstream handle, CUstreamCaptureMode mode, Graph* into,
   return CUDA_SUCCESS;
 }
 
-// That everything captured in other streams has come back into the one where it began.
+// Whether everything captured in other streams has come back into the one where it began.
 bool is_joined(const Capture& capture) {
   std::set<const GraphNode*> reached;
   std::vector<const GraphNode*> todo;

@@ -6,7 +6,7 @@
 namespace gpurota::sim {
 namespace {
 
-// What a kernel node answers: its arguments live in the node.
+// Reads the parameters of a kernel node: its arguments live in the node.
 void read_kernel(KernelOp& op, CUDA_KERNEL_NODE_PARAMS* out) {
   op.argument_pointers.clear();
   std::size_t offset = 0;

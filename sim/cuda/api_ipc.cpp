@@ -49,7 +49,7 @@ bool is_alive(const H& handle) {
   return gpurota::sim::process_start_time(handle.pid) == handle.start_time;
 }
 
-// What another process has open as `fd`; nothing if that process is gone.
+// The file that another process has open as `fd`; nothing if that process is gone.
 template <class H>
 Fd file_of(const H& handle) {
   if (!is_alive(handle)) return Fd();

@@ -66,7 +66,7 @@ GPUROTA_SIM_API cuMemFree_v2(CUdeviceptr address) {
                        found->kind == Kind::kPool || found->kind == Kind::kGraph ||
                        found->kind == Kind::kExternal;
   if (!is_ours) return CUDA_ERROR_INVALID_VALUE;
-  // What is pending may still use it: freeing waits, as it does on the real driver.
+  // Pending work may still use the memory: freeing waits, as it does on the real driver.
   Context* context = driver.contexts.find(found->context);
   if (context == nullptr) context = call.context();
   driver.wait_all(driver.tails(*context), call.lock());

@@ -1,6 +1,6 @@
-// Multicast objects: which memory is bound to them, and that it lives until it is unbound. They
-// cannot be mapped, so nothing is ever written through one, and the device attribute says that
-// there are none.
+// Multicast objects: which memory is bound to them, and that it lives until it is unbound. A
+// multicast object cannot be mapped, so nothing is ever written through one, and the device
+// attribute says that there are none.
 #include "sim/cuda/api.h"
 #include "sim/cuda/memory.h"
 #include "sim/cuda/vmm.h"

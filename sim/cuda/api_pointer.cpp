@@ -1,4 +1,4 @@
-// What is known of an address.
+// Answers questions about an address.
 #include "sim/cuda/api.h"
 #include "sim/cuda/memory.h"
 #include "sim/cuda/pool.h"
@@ -36,7 +36,7 @@ Range range_of(const Driver& driver, const Allocation& allocation) {
   return {allocation.base, allocation.size};
 }
 
-// What the driver has mapped at once, which small allocations share.
+// The range that the driver has mapped at once, which small allocations share.
 Range mapping_of(const Allocation& allocation) {
   if (!allocation.on_device() || !allocation.mapping) return {allocation.base, allocation.size};
   return {allocation.base - allocation.mapping_offset, allocation.mapping->size()};

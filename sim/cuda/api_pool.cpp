@@ -52,7 +52,7 @@ CUresult allocate(CUdeviceptr* out, std::size_t bytes, CUmemoryPool handle, CUst
   CUresult result =
       gpurota::sim::allocate_from_pool(driver, *pool, context, call.stream(), bytes, out);
   if (result != CUDA_ERROR_OUT_OF_MEMORY || pool->pending.empty()) return result;
-  // What was freed in other streams comes back when they have come that far.
+  // Memory that was freed in other streams comes back when they have come that far.
   std::vector<WorkPtr> points;
   for (const auto& pending : pool->pending) points.push_back(pending->point);
   driver.wait_all(points, call.lock());

@@ -28,14 +28,14 @@ struct Capture {
   std::vector<GraphNode*> left_behind;  // where streams stood that were destroyed meanwhile
 };
 
-// What a function is to captures under way.
+// The effect of a function on captures under way.
 struct CaptureKind {
   bool is_unsafe = false;         // forbidden, but for threads and captures that are relaxed
   bool ends_own_capture = false;  // when aimed at a stream that captures
   bool needs_legacy = true;  // when aimed at the legacy stream: its order with all blocking ones
 };
 
-// What a call answers because of captures under way: success, or the error after making them
+// The result of a call because of captures under way: success, or the error after making them
 // invalid. `function` is exported, or the body of such a one; other names are of calls that are
 // allowed.
 CUresult check_captures(Driver& driver, const char* function);
@@ -46,7 +46,8 @@ CUresult check_captures_in(Driver& driver, const Context& context);
 // Whether a stream that waits for the legacy stream of `context` takes part in one.
 bool is_legacy_in_use(const Driver& driver, const Context& context);
 
-// A stream that is destroyed. What it did still has to come back to where the capture began.
+// A stream that is destroyed. Its work still has to come back to the stream where the capture
+// began.
 void leave_capture(Stream& stream);
 
 // The calling thread's way with unsafe calls (cuThreadExchangeStreamCaptureMode).

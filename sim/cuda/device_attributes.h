@@ -1,5 +1,5 @@
-// What a simulated GPU answers to cuDeviceGetAttribute: from its configuration where the machine
-// file says it, else what GPUs of its architecture have in common.
+// Answers of a simulated GPU to cuDeviceGetAttribute: from its configuration where the machine file
+// says it, else what GPUs of its architecture have in common.
 #pragma once
 
 #include "abi/cuda_abi.h"

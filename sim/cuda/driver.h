@@ -74,7 +74,8 @@ class Driver {
   static Driver& get();
 
   CUresult init(unsigned flags);
-  // What every call answers with before anything else: not initialised, forked, in a host function.
+  // The result that every call checks before anything else: not initialised, forked, in a host
+  // function.
   CUresult ready() const;
 
   int machine_device(CUdevice ordinal) const;  // -1 when there is no such device
@@ -128,7 +129,7 @@ std::vector<int> visible_devices(const MachineState& machine, const char* visibl
 // The contexts that are current to the calling thread, the last one on top.
 std::vector<Context*>& context_stack();
 
-// What has to go with a context; each family of objects has its part in its own file.
+// Destroys the objects that go with a context; each family of objects has its part in its own file.
 void destroy_memory_of(Driver& driver, Context* context);
 void destroy_modules_of(Driver& driver, Context* context);
 void destroy_arrays_of(Driver& driver, Context* context);

@@ -22,7 +22,7 @@ CUresult in_steps(Driver& driver, std::size_t bytes, const Part& part) {
   return CUDA_SUCCESS;
 }
 
-// What a kernel meets at an address that is not its own.
+// The result of a kernel's access to an address that is not its own.
 inline CUresult touch(const Space::Use& use, CUdeviceptr address, std::size_t bytes) {
   const CUresult result = use.check(address, bytes, false);
   return result == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_ILLEGAL_ADDRESS : result;

@@ -1,5 +1,6 @@
-// What the driver's handles stand for. All fields are guarded by the driver's lock unless they say
-// otherwise; a handle is the object's address, valid while the driver's registry holds it.
+// The objects that the driver's handles stand for. All fields are guarded by the driver's lock
+// unless they say otherwise; a handle is the object's address, valid while the driver's registry
+// holds it.
 #pragma once
 
 #include "abi/cuda_abi.h"

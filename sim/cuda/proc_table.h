@@ -1,5 +1,5 @@
 // The functions the driver exports, generated from src/abi/driver_functions.tsv: sorted by base
-// name, then version. What is not simulated is in here as well, as a stub that counts.
+// name, then version. A function that is not simulated is in here as well, as a stub that counts.
 #pragma once
 
 #ifdef __cplusplus

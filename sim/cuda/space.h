@@ -72,8 +72,8 @@ class Space {
   class Use {
    public:
     explicit Use(Space& space) : space_(space), lock_(space.mutex_) {}
-    // That [address, address + bytes) may be touched: it is one or more adjoining allocations, or
-    // (when `allow_host`) memory of the program's own. Makes it resident.
+    // Checks that [address, address + bytes) may be touched: the range is one or more adjoining
+    // allocations, or (when `allow_host`) memory of the program's own. Makes it resident.
     CUresult check(CUdeviceptr address, std::size_t bytes, bool allow_host) const;
 
    private:

@@ -24,7 +24,7 @@ class StreamCall : public ContextCall {
 
 // The stream a handle means for the calling thread; null when it is none.
 Stream* resolve_stream(Driver& driver, Context& context, CUstream handle);
-// What new work in `stream` has to wait for; `extra` of the stream is used up.
+// The work that new work in `stream` has to wait for; `extra` of the stream is used up.
 std::vector<WorkPtr> dependencies(const Driver& driver, Stream& stream);
 // Puts a piece of work into the stream's order, without running an operation.
 WorkPtr append(Driver& driver, Stream& stream, std::function<CUresult()> body);

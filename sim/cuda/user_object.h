@@ -14,8 +14,8 @@ struct UserObject {
   std::uint64_t references = 0;  // the program's and the graphs' together
 };
 
-// What a graph refers to. A copy, of a graph that is cloned or made ready, refers to it once more
-// each.
+// The user objects that a graph refers to. A copy, of a graph that is cloned or made ready, refers
+// to it once more each.
 class UserObjects {
  public:
   UserObjects() = default;

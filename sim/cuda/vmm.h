@@ -22,7 +22,7 @@ struct Multicast {
   std::vector<Binding> bindings;
 };
 
-// What a CUmemGenericAllocationHandle stands for; `references` counts create, import and retain.
+// The object of a CUmemGenericAllocationHandle; `references` counts create, import and retain.
 struct MemoryHandle {
   std::shared_ptr<Physical> memory;      // null: a multicast object
   std::shared_ptr<Multicast> multicast;  // null: memory

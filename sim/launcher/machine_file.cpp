@@ -162,7 +162,7 @@ Result<void> read_place(const Table& table, DeviceConfig& gpu) {
   return {};
 }
 
-// What NVML says of processes.
+// Reads the settings of NVML's lists of processes.
 Result<void> read_lists(const Table& table, DeviceConfig& gpu) {
   GPUROTA_ASSIGN_OR_RETURN(const std::string lists, table.text("process_lists", "memory"));
   if (lists == "memory") {

@@ -1,4 +1,5 @@
-// NVML: power, temperature, clocks and errors of a board. They follow how busy it is.
+// NVML: power, temperature, clocks and errors of a board. Their values follow how busy the board
+// is.
 #include "sim/nvml/nvml.h"
 
 using gpurota::sim::DeviceConfig;

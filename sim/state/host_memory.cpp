@@ -45,7 +45,7 @@ std::uint64_t reclaimable(const std::string& group) {
   return 0;
 }
 
-// What the group at `path` and each group above it has left below its limit.
+// The least that the group at `path` and each group above it has left below its limit.
 std::uint64_t group_room(const std::string& root, std::string path, const char* limit,
                          const char* usage) {
   std::uint64_t room = UINT64_MAX;

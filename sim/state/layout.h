@@ -23,7 +23,7 @@ constexpr int kMaxUnsupported = 1024;
 constexpr int kActivitySlices = 16;
 constexpr std::uint64_t kActivitySliceNs = 100'000'000;
 
-// What the machine file says of one GPU or MIG instance.
+// The settings of one GPU or MIG instance in the machine file.
 struct DeviceConfig {
   char name[96];
   char uuid[48];  // "GPU-…" or "MIG-…"
@@ -53,7 +53,7 @@ struct DeviceConfig {
   std::int32_t has_pci;          // 0: NVML knows no address and no device file
 };
 
-// What can be changed while the machine runs (gpurota-sim set).
+// Settings that can be changed while the machine runs (gpurota-sim set).
 struct DeviceFaults {
   std::atomic<std::uint32_t> lost;
   std::atomic<std::int64_t> fail_after;  // allocations that still succeed before the next fault
@@ -72,7 +72,7 @@ struct Activity {
   std::atomic<std::uint64_t> slice[kActivitySlices];  // slice number << 32 | busy microseconds
 };
 
-// What one process has on one device.
+// The use of one device by one process.
 struct DeviceUse {
   std::atomic<std::uint64_t> bytes;  // contexts, modules and allocations
   std::atomic<std::uint32_t> contexts;

@@ -190,8 +190,8 @@ bool Machine::is_alive(int slot) const {
 }
 
 // Of a lock that belongs to a process the kernel says which one has it, by the number that it has
-// for who asks; a process does not see its own. What is seen from the machine's own namespace is
-// what NVML shows to all.
+// for who asks; a process does not see its own. NVML shows to all the view of the machine's own
+// namespace.
 bool Machine::container_alive(int slot) const {
   ProcessSlot& process = state_->process[slot];
   const std::uint64_t here = own_pid_namespace();

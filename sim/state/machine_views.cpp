@@ -1,4 +1,4 @@
-// What NVML and cuMemGetInfo show of the books.
+// The views of the books by NVML and cuMemGetInfo.
 #include "sim/state/machine.h"
 
 #include <algorithm>
