@@ -141,7 +141,7 @@ teardown() {
     done
 }
 
-@test "what is not simulated is counted" {
+@test "calls of functions that are not simulated are counted" {
     # shellcheck disable=SC2016 # for the inner shell
     run "$GPUROTA_SIM" demo -- sh -c '"$DRIVER_PROGRAMS/driver_list" cuTexRefCreate >/dev/null; "$GPUROTA_SIM" --show-unsupported'
     [ "$output" = "1 cuTexRefCreate" ]

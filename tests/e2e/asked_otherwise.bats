@@ -28,7 +28,7 @@ teardown() { end_test; }
   [[ $output == *"--until: 'soon' is not a time to come"* ]]
 }
 
-@test "what other tools call it gets what it is called here" {
+@test "names of other tools' commands are answered with ours" {
   run -2 gpurota run -d -- true
   [[ $output == *"gpurota job add NAME"* ]]
   run -2 gpurota run --detach -- true
@@ -120,7 +120,7 @@ job_said() { gpurota job logs web | grep -qx "$1"; }
   gpurota doctor | grep -q "notify.user: no such user 'gu-no-such-user'"
 }
 
-@test "whoever starts the daemon with umask 077, its folder is open to those it serves" {
+@test "with umask 077 the daemon's folder is still open to the users it serves" {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
   stop_daemon
   chmod 755 .

@@ -65,7 +65,7 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
   true
 }
 
-@test "who finds no room sees no GPU, or goes on without where the site says so" {
+@test "a program without room for its lease sees no GPU, or has no lease where the site says so" {
   automatic
   in_background holder gpurota run --gpus "$(value 'len(gpus)')" -- "$PROGRAM" hold 10
   wait_until says holder 'holding'

@@ -131,7 +131,7 @@ is_checked() {
   wait_until holds "len(leases) == 1 and leases[0]['gpus'][0]['label'] == '0'"
 }
 
-@test "what runs without a time limit cannot be booked away, and nothing is extended into a booking" {
+@test "a lease without a time limit cannot be booked away, and no lease is extended into a booking" {
   in_background runs gpurota run --gpu-ids 0 -- sleep 60
   wait_until holds "len(leases) == 1"
   run -1 gpurota reserve --gpu-ids 0 --at +1h --for 1h

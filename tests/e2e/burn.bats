@@ -18,7 +18,7 @@ sys.exit(0 if eval(sys.argv[1], {"d": d, "g": d["gpus"][0]}) else 1)' "$1" "$2" 
 }
 holds_something() { gpurota-sim show | grep -q "pid $1: "; }
 
-@test "it fills, checks and computes, and finds nothing wrong on a good GPU" {
+@test "burn fills, checks and computes, and finds nothing wrong on a good GPU" {
   gpurota burn --gpu-ids 0 --memory 32M --for 2s --json >out 2>err
   [ "$(wc -l <out)" = 1 ]
   is 'd["ended"] == "time" and d["errors"] == 0 and len(d["gpus"]) == 1' out
@@ -72,7 +72,7 @@ holds_something() { gpurota-sim show | grep -q "pid $1: "; }
   [[ $output == *"from 1% to 100%"* ]]
 }
 
-@test "what it holds is handed back when the GPU gets short of memory" {
+@test "burn gives memory back when the GPU gets short of it" {
   in_background out gpurota burn --hold --gpu-ids 0 --memory 88% --json
   local burning=$BACKGROUND_PID
   wait_until gpu0_has_less_than 900
@@ -88,7 +88,7 @@ gpu0_free() { CUDA_VISIBLE_DEVICES=0 "$PROGRAM" info | grep -o 'free=[0-9]*' | h
 gpu0_has_less_than() { [ $(($(gpu0_free) >> 20)) -lt "$1" ]; }
 gpu0_has_more_than() { [ $(($(gpu0_free) >> 20)) -gt $(($1 - 128)) ]; }
 
-@test "without memory to be had it says so" {
+@test "burn says so if it can have no memory" {
   CUDA_VISIBLE_DEVICES=0 in_background hold "$PROGRAM" hold 7900
   wait_until says hold hold
   run -1 gpurota burn --hold --gpu-ids 0 --for 1s
@@ -103,7 +103,7 @@ gpu0_has_more_than() { [ $(($(gpu0_free) >> 20)) -gt $(($1 - 128)) ]; }
   is 'd["ended"] == "failed" and g["error"]' "$E2E_DIR/out"
 }
 
-@test "what makes no sense is refused in words" {
+@test "options of burn that make no sense are refused in words" {
   run -2 gpurota burn --memory much
   [[ "$output" == *'--memory'* ]]
   run -1 gpurota burn --gpu-ids 7
@@ -114,7 +114,7 @@ gpu0_has_more_than() { [ $(($(gpu0_free) >> 20)) -gt $(($1 - 128)) ]; }
   gpurota burn --help | grep -q -- --self-test
 }
 
-@test "in a lease it has the lease's GPU and keeps within its limit" {
+@test "burn in a lease has the lease's GPU and keeps within its limit" {
   start_daemon
   gpurota run --gpu-ids 1 --memory 1G -- gpurota burn --memory 64M --for 2s --json >out
   is 'len(d["gpus"]) == 1 and d["errors"] == 0 and g["held_bytes"] == 64 << 20' out

@@ -40,7 +40,7 @@ SHARE=$E2E_PREFIX/share
   done
 }
 
-@test "it runs where LD_LIBRARY_PATH has an older C++ library, as of a conda environment" {
+@test "gpurota runs where LD_LIBRARY_PATH has an older C++ library, as of a conda environment" {
   mkdir conda
   cp "$E2E_PREFIX/lib/gpurota/sim/libnvidia-ml.so.1" conda/libstdc++.so.6 # with none of what a new one has
   run -0 env "LD_LIBRARY_PATH=$PWD/conda:${LD_LIBRARY_PATH:-}" gpurota run --memory 1G -- sh -c 'echo "$LD_LIBRARY_PATH"'

@@ -21,6 +21,6 @@ teardown() {
   case_closed_group
 }
 
-@test "nor by a device file that it makes itself" {
+@test "in a closed group no container opens the device by a device file that it makes itself" {
   case_closed_group_and_own_file
 }

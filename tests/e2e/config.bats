@@ -64,7 +64,7 @@ json() { python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(0 if e
   gpurota run --memory 1G -- true
 }
 
-@test "what takes a restart is said until then, and is in effect afterwards" {
+@test "a change that needs a restart is reported until then, and is in effect afterwards" {
   start_daemon
   printf 'group = "%s"\n' "$(id -gn)" >gpurota.toml
   run -0 gpurota reload

@@ -27,7 +27,7 @@ token() { sed -n 's/^GPUROTA_TOKEN=//p' "$1"; }
   cmp before web.env
 }
 
-@test "what apptainer gets is for eval" {
+@test "the output for apptainer is for eval" {
   gpurota container-args web --format apptainer >variables
   (
     eval "$(cat variables)"
@@ -43,7 +43,7 @@ token() { sed -n 's/^GPUROTA_TOKEN=//p' "$1"; }
   grep -qE "^      - '.*:/etc/ld.so.preload:ro'$" gpu.yaml
 }
 
-@test "who cannot have it is told why, and no file is written" {
+@test "a container-args call that fails says why, and writes no file" {
   run -2 gpurota container-args
   run -2 gpurota container-args web
   [[ $output = *"--env-file FILE"* ]]

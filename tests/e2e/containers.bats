@@ -60,7 +60,7 @@ held_by() { value 'leases[0]["pid"]'; }
   wait_until no_leases
 }
 
-@test "who is root in a user namespace only is the user outside, and nobody else" {
+@test "root of a user namespace counts as the user outside, and nobody else" {
   [ "$(id -u)" = 0 ] || skip "needs root: it switches users"
   as_nobody unshare --user --map-root-user --fork --pid --mount-proc true 2>/dev/null || skip "no user namespace can be made here"
   chmod 755 . run "$GPUROTA_SIM_DIR"

@@ -65,7 +65,7 @@ teardown() {
   case_ends_together
 }
 
-@test "docker: what is started in the container later (exec) is in the lease" {
+@test "docker: a process started in the container later (exec) is in the lease" {
   case_exec
 }
 

@@ -33,7 +33,7 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   wait_until list_says 'a lease has GPU 0' # with the next reading; until then, who wanted it
 }
 
-@test "it comes back when nobody needs the GPU any more" {
+@test "a filler comes back when nobody needs the GPU any more" {
   add_holder
   wait_until holds_memory
   gpurota run --gpu-ids 0 -- true
@@ -57,7 +57,7 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   is_on hold
 }
 
-@test "a process without a lease makes it leave, and it does not flap when that comes and goes" {
+@test "a process without a lease makes the filler leave, which does not flap" {
   # The filler rests longer than the stranger stays away, also on a slow machine.
   add hold --idle-after 3s -- "$(command -v gpurota)" burn --hold --memory 88%
   wait_until holds_memory
@@ -86,7 +86,7 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   holds 'sorted(l["kind"] for l in leases) == ["filler", "run"]'
 }
 
-@test "what is ignored does not make it leave" {
+@test "a process that the configuration ignores does not make the filler leave" {
   printf '[[watch.ignore]]\nexecutable = "%s"\n' "$(readlink -f "$PROGRAM")" >>gpurota.toml
   stop_daemon
   start_daemon
@@ -113,7 +113,7 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   [ "$(count_of filler_started)" = 1 ]
 }
 
-@test "one that is gone when the daemon comes back is started anew, as after a reboot" {
+@test "a filler that is gone when the daemon comes back is started anew, as after a reboot" {
   add_holder
   wait_until holds_memory
   local lease keeper
@@ -172,7 +172,7 @@ no_files() { [ -z "$(ls "$E2E_DIR/state/fillers")" ]; }
   [ -z "$(find "$E2E_DIR/state" -perm /077 -type f)" ]
 }
 
-@test "what does not listen to TERM is killed when its grace is over" {
+@test "a filler that ignores TERM is killed when its grace is over" {
   add deaf --grace 1s -- sh -c 'trap "" TERM; echo ready; while :; do sleep 0.05; done'
   wait_until deaf_is_ready
   gpurota run --gpu-ids 0 -- true
@@ -180,14 +180,14 @@ no_files() { [ -z "$(ls "$E2E_DIR/state/fillers")" ]; }
 }
 deaf_is_ready() { gpurota filler logs deaf | grep -q ready; }
 
-@test "one that fails is started again with pauses, and says how it ended" {
+@test "a filler that fails is started again with pauses, and its end is shown" {
   add broken -- sh -c 'exit 7'
   wait_until in_state broken failing
   filler_is broken 'f["detail"] == "exited 7"'
   event_is 'filler_ended.*by itself: exited 7'
 }
 
-@test "one that can have no lease says why" {
+@test "a filler that can have no lease says why" {
   gpurota drain 0 1
   add much --memory 1G -- sleep 600
   gpurota set --gpu-ids 0,1 --capacity 500M
@@ -210,7 +210,7 @@ limits = [g["limit_bytes"] for l in json.load(sys.stdin)["leases"] if l["kind"] 
 sys.exit(not limits or any(limit != 2 << 30 for limit in limits))'
 }
 
-@test "one that ends well at once is started again with longer and longer pauses" {
+@test "a filler that ends well at once is started again with longer and longer pauses" {
   add brief -- true
   wait_until started_four_times
   gpurota events --json | python3 -c '
@@ -224,7 +224,7 @@ assert gaps[1] >= 1.9 and gaps[2] >= 3.9, gaps'
 }
 started_four_times() { [ "$(count_of filler_started)" -ge 4 ]; }
 
-@test "it has its limit, and one instance is on one GPU at a time" {
+@test "a filler has its limit, and one instance is on one GPU at a time" {
   gpurota filler add one --instances 1 --idle-after 1s --memory 1G "${machine[@]}" -- "$PROGRAM" greedy 100
   wait_until one_is_on
   wait_until limited
@@ -234,7 +234,7 @@ started_four_times() { [ "$(count_of filler_started)" -ge 4 ]; }
 one_is_on() { holds 'len(leases) == 1 and leases[0]["gpus"][0]["used_bytes"] > 0'; }
 limited() { holds '0 < leases[0]["gpus"][0]["used_bytes"] <= 1 << 30 and leases[0]["share"] == "slice"'; }
 
-@test "it is in reports as a filler, and counts against no limit" {
+@test "reports show a filler as such, and it counts against no limit" {
   printf '[limits]\ngpus = 0\n' >>gpurota.toml
   stop_daemon
   start_daemon
@@ -243,7 +243,7 @@ limited() { holds '0 < leases[0]["gpus"][0]["used_bytes"] <= 1 << 30 and leases[
   gpurota report --by kind | grep -q filler
 }
 
-@test "what cannot be a filler is refused in words" {
+@test "a command that cannot be a filler is refused in words" {
   add a -- sleep 600
   run -1 gpurota filler add a -- true
   [[ "$output" == *'there is a filler a already'* ]]

@@ -36,7 +36,7 @@ newcomer() { # newcomer FILE: with 90 % of the GPU
 }
 is_back() { is_on hold && holds_memory; }
 
-@test "it is out when the newcomer's first allocation comes, and goes on later with every byte as it was" {
+@test "a filler is out before the newcomer's first allocation, and continues with every byte" {
   add check -- "$E2E_SWAP_PROBE" torture 20 1
   wait_until holds_memory
   newcomer newcomer
@@ -56,7 +56,7 @@ checked() {
   gpurota filler logs check | grep -q '^done$'
 }
 
-@test "its GPU is there for others while it is out, and several of them share it" {
+@test "the GPU of a filler that is out is there for others, and several of them share it" {
   add_holder
   gpurota run --gpu-ids 0 --memory 1G -- true
   is_evicted hold
@@ -69,7 +69,7 @@ checked() {
   kill -0 "$PID"
 }
 
-@test "who wants the whole GPU ends it, whether it is on or out" {
+@test "a request for the whole GPU ends the filler, whether it is on or out" {
   add_holder
   gpurota run --gpu-ids 0 -- "$PROGRAM" info >/dev/null
   wait_until gone "$PID"
@@ -88,7 +88,7 @@ pid_is_new() {
   [ "$pid" != "$PID" ] && PID=$pid
 }
 
-@test "so does a lease that takes turns, if it does not fit beside what stays" {
+@test "a lease that takes turns ends the filler, if it does not fit beside the memory that stays" {
   add_holder
   in_background swap gpurota run --gpu-ids 0 --swap --memory 5G -- "$PROGRAM" hold 4000
   wait_until says swap holding
@@ -98,7 +98,7 @@ pid_is_new() {
   wait_until gone "$PID"
 }
 
-@test "a process without a lease: it is out, and back when that has gone" {
+@test "a process without a lease moves the filler out, which is back when that has gone" {
   add_holder
   stranger stranger 100
   wait_until is_evicted hold
@@ -110,7 +110,7 @@ pid_is_new() {
   kill -0 "$PID"
 }
 
-@test "it does not flap when somebody comes and goes" {
+@test "a moved filler does not flap when somebody comes and goes" {
   add_holder
   local i
   for i in 1 2 3 4; do
@@ -123,7 +123,7 @@ pid_is_new() {
   kill -0 "$PID"
 }
 
-@test "a daemon that starts while it is out leaves it out, and brings it back" {
+@test "a daemon that starts while the filler is out leaves it out, and brings it back" {
   add_holder
   newcomer newcomer
   is_evicted hold
@@ -138,7 +138,7 @@ pid_is_new() {
   [ "$(count_of filler_started)" = 1 ]
 }
 
-@test "paused and resumed it keeps its state" {
+@test "a filler that is paused and resumed keeps its state" {
   add_holder
   gpurota filler pause hold
   wait_until is_out
@@ -150,7 +150,7 @@ pid_is_new() {
   wait_until gone "$PID"
 }
 
-@test "what cannot be moved is ended, and it is said why" {
+@test "a filler that cannot be moved is ended, with the reason" {
   add_holder
   stop_process "$PID"
   newcomer newcomer
@@ -158,7 +158,7 @@ pid_is_new() {
   event_is 'filler_yielded.*is ended instead of moved to host memory'
 }
 
-@test "without room in host memory it is ended, and it is said why" {
+@test "without room in host memory the filler is ended, with the reason" {
   printf '[turns]\nhost_budget = "100M"\n' >>gpurota.toml
   gpurota reload
   add_holder

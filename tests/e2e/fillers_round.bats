@@ -22,7 +22,7 @@ starts_of() { gpurota events --json | grep '"filler_started"' | grep -c "\"$1: "
 has_started() { [ "$(starts_of "$1")" -ge "$2" ]; }
 is_alone() { holds 'sum(l["kind"] == "filler" for l in leases) <= 1'; }
 
-@test "they go round, one after the other, and one that is alone stays" {
+@test "fillers take rounds, one after the other, and one that is alone stays" {
   add_hold first
   wait_until is_on first
   sleep 3 # longer than it may stay while another one waits
@@ -46,7 +46,7 @@ is_alone() { holds 'sum(l["kind"] == "filler" for l in leases) <= 1'; }
   [ "$(sed -n 7p order)" = third ]
 }
 
-@test "nobody is ended for one that fails, nor for one that cannot be there" {
+@test "no filler is ended for one that fails, nor for one that cannot be there" {
   add_filler broken -- false
   wait_until event_is 'filler_ended.*broken\|filler_ended.*by itself'
   gpurota filler add elsewhere --gpu-ids 1 --idle-after 1s "${machine[@]}" -- "$PROGRAM" hold 100
@@ -77,7 +77,7 @@ other_is_on_instead() {
   [ "$(count_of filler_resumed)" = 0 ]
 }
 
-@test "one that was moved out is ended instead of coming back when its stay is over and another one waits" {
+@test "a moved filler is ended when its stay is over and another one waits" {
   add_moved
   sleep 2 # all that it may stay; nobody waits
   newcomer
@@ -90,7 +90,7 @@ other_is_on_instead() {
   wait_until has_started moved 2
 }
 
-@test "one that is paused does not keep others off its GPU, also if the daemon was killed meanwhile" {
+@test "a paused filler does not keep others off its GPU, also if the daemon was killed meanwhile" {
   stays_last 1h
   gpurota reload
   add_moved
@@ -107,7 +107,7 @@ other_is_on_instead() {
   other_is_on_instead
 }
 
-@test "nor does one that is paused while it makes room for somebody" {
+@test "a filler that is paused while it makes room for somebody does not keep others off its GPU" {
   stays_last 1h
   gpurota reload
   add_moved --grace 60s
@@ -126,7 +126,7 @@ other_is_on_instead() {
   other_is_on_instead
 }
 
-@test "what it is out for somebody is none of its stay, also if it was paused and resumed meanwhile" {
+@test "time that a filler is out is none of its stay, also if it was paused meanwhile" {
   stays_last 1h
   gpurota reload
   local started=$SECONDS stayed

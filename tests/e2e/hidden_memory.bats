@@ -61,7 +61,7 @@ is_freeing() { holds 'gpus[0]["freeing"] is True'; }
   gpurota run --gpu-ids 0 --nonblock -- true
 }
 
-@test "it ends no running lease, and keeps fillers from starting" {
+@test "hidden memory ends no running lease, and keeps fillers from starting" {
   start_daemon
   add_filler stays --memory 1G -- "$(command -v gpurota)" burn --hold --memory 500M
   wait_until is_on stays
@@ -93,7 +93,7 @@ is_freeing() { holds 'gpus[0]["freeing"] is True'; }
   grep -qF '900 MiB in use that no listed process has' <<<"$output"
 }
 
-@test "what the site says is normal is not hidden, from the next reading after a reload on" {
+@test "memory that the site calls normal is not hidden, from the next reading after a reload on" {
   make_folders
   gpurota-sim set gpu0.hidden=5G
   start_daemon
@@ -118,7 +118,7 @@ is_freeing() { holds 'gpus[0]["freeing"] is True'; }
   lacks finding_begun <(gpurota events)
 }
 
-@test "what a killed program leaves is waited for" {
+@test "memory that a killed program leaves is waited for" {
   gpurota-sim set gpu0.hide_processes=1 release_delay_ms=4000
   start_daemon
   in_background whole gpurota run --gpu-ids 0 -- "$PROGRAM" greedy 500 6000

@@ -40,7 +40,7 @@ check_of() { gpurota doctor --json | grep -A3 '"history"' | grep -q "\"$1\""; }
   holds 'gpus[0]["temperature_celsius"] < gpus[0]["slowdown_celsius"]'
 }
 
-@test "what is two flushes old is there after a kill -9, and all of it after a stop" {
+@test "history that is two flushes old is there after a kill -9, and all of it after a stop" {
   gpurota-sim set gpu0.utilisation=30
   wait_until history_holds 'sum(p["seconds"] for p in points) >= 11' --since 10m
   wait_until history_holds 'sum(p["seconds"] for p in points) >= 22' --since 10m

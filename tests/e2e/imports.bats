@@ -60,7 +60,7 @@ let_go() {
   charged other $((850 + 128))
 }
 
-@test "what is closed, and what ends by kill -9, goes back as it was charged" {
+@test "memory that is closed, or whose process is killed, goes back as it was charged" {
   local lease
   lease=$(reserved)
   slice maker
@@ -129,7 +129,7 @@ sleep_until_charged() {
 }
 
 # Pools and external memory, too.
-@test "what is measured on a real GPU is so on a simulated one" {
+@test "figures measured on a real GPU are the same on a simulated one" {
   mkdir -p dist/bin dist/lib
   ln -s "$E2E_PREFIX/bin/gpurota" "$E2E_PREFIX/sbin/gpurotad" dist/bin
   ln -s "$E2E_PREFIX/lib/gpurota/libgpurota.so" dist/lib

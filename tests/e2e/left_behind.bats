@@ -7,7 +7,7 @@ load helpers
 setup() { start_daemon; }
 teardown() { end_test; }
 
-@test "what the command left running is ended, counted and said" {
+@test "processes that the command left running are ended, counted and reported" {
   gpurota run --memory 1G -- sh -c 'sleep 600 & sleep 600 & exit 3' 2>said || [ $? = 3 ]
   [ "$(cat said)" = 'gpurota: 2 processes that the command left running were ended, as the lease ends with the command' ]
   gpurota run --memory 1G -- sh -c 'sleep 600 & true' 2>said
@@ -16,7 +16,7 @@ teardown() { end_test; }
   [ ! -s said ]
 }
 
-@test "what ends with the command by itself was not left running" {
+@test "a process that ends with the command by itself was not left running" {
   # The child ends when the command's end closes its standard input.
   gpurota run --memory 1G -- python3 -c 'import subprocess; subprocess.Popen(["cat"], stdin=subprocess.PIPE)' 2>said
   [ ! -s said ]
@@ -90,7 +90,7 @@ no_shell_watch() {
   [[ $stderr == *'the time of L1 is over'* ]]
 }
 
-@test "who runs a program in a lease is told when it uses another GPU, whatever the site wants for others" {
+@test "a user whose program in a lease uses another GPU is told, whatever the site wants for others" {
   in_background stray gpurota run --gpu-ids 1 -- env CUDA_VISIBLE_DEVICES=0 "$PROGRAM" hold 900
   wait_until says stray 'your process [0-9]* uses GPU 0 without a lease.*it was started in L1, which has GPU 1'
 }

@@ -33,7 +33,7 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
   holds 'leases[0]["gpus"][0]["used_bytes"] <= 2**31'
 }
 
-@test "who does not want to be told why memory was refused is not told" {
+@test "a user who does not want to be told why memory was refused is not told" {
   in_background user env GPUROTA_NOTICES=0 gpurota run --memory 1G -- "$PROGRAM" greedy 64
   wait_until says user 'goes on with'
   echo 'program_notices = false' >>gpurota.toml

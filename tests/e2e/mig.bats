@@ -20,7 +20,7 @@ uuid_of() { value "[g['uuid'] for g in gpus if g['label'] == '$1'][0]"; }
   done
 }
 
-@test "who takes several instances hears that CUDA shows one" {
+@test "a lease of several instances is told that CUDA shows one" {
   run --separate-stderr -0 gpurota run --gpu-ids 0:0,0:1 --memory 1G -- "$PROGRAM" info
   # shellcheck disable=SC2154 # `run --separate-stderr` sets it
   grep -q 'MIG' <<<"$stderr"
@@ -38,7 +38,7 @@ uuid_of() { value "[g['uuid'] for g in gpus if g['label'] == '$1'][0]"; }
   gpurota run --gpu-ids 0:0,0:1,0:2,1 -- true
 }
 
-@test "what runs on an instance under a lease is no unreserved use of the whole GPU, and is listed once" {
+@test "a lease's process on an instance is no unreserved use of the whole GPU, and listed once" {
   in_background holder gpurota run --gpu-ids 0:1 --memory 2G -- "$PROGRAM" hold 1200
   wait_until says holder holding
   wait_until holds '[g for g in gpus if g["label"] == "0"][0]["used_bytes"] > 2**30'

@@ -50,7 +50,7 @@ gpurota_queue_has() { gpurota queue | grep -q "($1)"; }
   gpurota update lab --for 1h | grep 'L1 (lab)'
 }
 
-@test "what cannot be a name, and what has none, is said" {
+@test "an invalid name, and a lease without one, are reported" {
   run -2 gpurota run --name L7 -- true
   [[ $output == *"looks like the id of a lease"* ]]
   run -2 gpurota run --name 'a b' -- true

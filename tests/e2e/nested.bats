@@ -67,7 +67,7 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   "$PROGRAM" info | grep 'gpus=1'
 }
 
-@test "what a container of another lease would have found is unset too" {
+@test "variables for a container of another lease are unset too" {
   eval "$(gpurota reserve --gpu-ids 1 2>/dev/null)"
   eval "$(gpurota container-args --format apptainer "$GPUROTA_LEASE")"
   [ "$APPTAINERENV_GPUROTA_WHOLE" = 1 ]
@@ -91,7 +91,7 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   grep 'in L1 .*--note is of new leases only: no effect here' said
 }
 
-@test "what could only start when the shell has ended is refused at once" {
+@test "a request that could only start when the shell has ended is refused at once" {
   run -125 --separate-stderr gpurota run --quiet --gpu-ids 0 -- gpurota run --gpu-ids 0 -- true
   [ "$stderr" = 'gpurota: your L1, in whose shell you are, has GPU 0: leave out --gpu-ids to use it' ]
   run -125 --separate-stderr gpurota run --quiet --gpus 2 -- gpurota run --gpus 1 -- true

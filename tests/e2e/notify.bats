@@ -48,7 +48,7 @@ on_terminal() { in_background "$1" script -qfec "$2" /dev/null; }
   wait_until says tty 'L1 has ended: its time limit is over'
 }
 
-@test "who takes the advice keeps the lease, and hears of its new end" {
+@test "a user who takes the advice keeps the lease, and is told of its new end" {
   configure '[notify]' 'before_end = ["3s"]'
   start_daemon
   on_terminal tty "gpurota run --memory 1G --timeout 5s -- sleep 100"
@@ -59,7 +59,7 @@ on_terminal() { in_background "$1" script -qfec "$2" /dev/null; }
 }
 twice() { [ "$(grep -c 'L1 ends in 3 seconds' tty)" = 2 ]; }
 
-@test "what an administrator does is told at once, with who, what and why" {
+@test "an act of an administrator is reported at once, with who, what and why" {
   needs_root
   chmod 755 . run
   start_daemon
@@ -163,7 +163,7 @@ twice() { [ "$(grep -c 'L1 ends in 3 seconds' tty)" = 2 ]; }
 
 shows_of_web() { as_nobody gpurota job show web | grep -q "$1"; }
 
-@test "what owners do to their own jobs they are not told, and the events are true" {
+@test "owners get no notice of what they do to their own jobs, and the events are true" {
   # shellcheck disable=SC2016
   notifier 'cat >>"$out/told"'
   with_program

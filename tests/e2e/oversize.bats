@@ -56,7 +56,7 @@ configure() {
   run -1 grep '^line' beside
 }
 
-@test "it is refused, with the figures, if host memory cannot be reserved for it" {
+@test "an oversize lease is refused, with the figures, if host memory cannot be reserved for it" {
   configure '[turns]' 'host_budget = "1G"' 'pinned = "100%"'
   gpurota set --gpu-ids 0 --capacity 2G
   run -125 gpurota run --gpu-ids 0 --swap --oversize --memory 6G -- true
@@ -70,7 +70,7 @@ configure() {
   grep -q -e '--memory' <<<"$output"
 }
 
-@test "one that fits is an ordinary swap lease; one that does not keeps what it has over a restart" {
+@test "an oversize lease that fits is an ordinary one; one that does not outlives a restart" {
   configure '[turns]' 'host_budget = "4G"' 'pinned = "100%"'
   gpurota set --gpu-ids 0 --capacity 2G
   run gpurota run --gpu-ids 0 --swap --oversize --memory 1G -- true

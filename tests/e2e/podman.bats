@@ -69,7 +69,7 @@ teardown() {
   case_ends_together
 }
 
-@test "what is started in the container later (exec) is in the lease" {
+@test "a process started in the container later (exec) is in the lease" {
   case_exec
 }
 

@@ -133,7 +133,7 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   [ "$(gpurota queue)" = "the queue is empty" ]
 }
 
-@test "who waits is told what would start now, and that starts" {
+@test "a waiting request is told what would start now, and that starts" {
   local size
   size=$(value "gpus[0]['available_bytes'] >> 20")
   gpurota reserve --gpu-ids 0 --swap --memory "$((size * 3 / 4))M" --for 1h
@@ -159,7 +159,7 @@ END
   gpurota run --nonblock --swap --memory "$((size / 2))M" -- true
 }
 
-@test "what is refused is told the time that would do" {
+@test "a refused request is told the time that would do" {
   gpurota reserve --gpu-ids 0 --for 20m
   in_background large gpurota run --gpus "$(value 'len(gpus)')" --timeout 1h -- true
   wait_until waiting 1
@@ -216,7 +216,7 @@ END
   run -1 gpurota explain L99
 }
 
-@test "what the first one needs is held for it, and shown as held" {
+@test "the GPU that the first request needs is held for it, and shown as held" {
   gpurota reserve --gpu-ids 0 >taken
   in_background both gpurota run --gpus "$(value 'len(gpus)')" -- true
   wait_until waiting 1

@@ -15,7 +15,7 @@ teardown() { end_test; }
   holds "[l['kind'] for l in leases] == ['reservation'] * 2 and leases[0]['note'] == 'mine'"
 }
 
-@test "what it prints can be evaluated in one line, quoted or not, and by every shell" {
+@test "the output of reserve can be evaluated in one line, quoted or not, and by every shell" {
   gpurota reserve --gpu-ids 1 --memory 1G >out 2>/dev/null
   [ "$(wc -l <out)" = 1 ]
   lacks '#' out
@@ -34,7 +34,7 @@ assert (read(lease["ends"]) - read(lease["since"])).total_seconds() == 1800
 END
 }
 
-@test "it outlives the terminal and the daemon" {
+@test "a reservation outlives the terminal and the daemon" {
   gpurota reserve --gpu-ids 0 --short
   kill_daemon
   start_daemon
@@ -42,7 +42,7 @@ END
   run -75 gpurota run --nonblock --gpu-ids 0 -- true
 }
 
-@test "commands run under it, it goes on without them, and ends what is left" {
+@test "commands run under a reservation, which lasts without them, and ends what is left" {
   gpurota reserve --gpu-ids 1 >out
   # shellcheck disable=SC2016 # for the command
   [ "$(gpurota run --lease L1 -- sh -c 'echo $CUDA_VISIBLE_DEVICES')" = 1 ]
@@ -76,7 +76,7 @@ END
   holds "leases[0]['state'] == 'active'"
 }
 
-@test "it ends at its time, and can be given more" {
+@test "a reservation ends at its time, and can be given more" {
   gpurota reserve --gpu-ids 0 --for 1h >out
   gpurota update L1 --for 2h
   gpurota explain L1 | grep 'ends at'
@@ -84,7 +84,7 @@ END
   wait_until no_leases
 }
 
-@test "what its user runs on its GPUs is covered, and visible as expired after its time" {
+@test "other programs of the user are covered by a reservation, and expired after its time" {
   gpurota reserve --gpu-ids 0 --for 1h >out
   # shellcheck disable=SC2016 # for the inner shell
   in_background covered sh -c '. ./out; exec "$0" hold 2000' "$PROGRAM"
@@ -107,7 +107,7 @@ END
   wait_until gone "$pid"
 }
 
-@test "where it is kept after its time, who waits hears that it is over" {
+@test "where a reservation is kept after its time, a waiting user is told that it is over" {
   printf '%s\n' 'expired_reservation = "keep"' >"$E2E_DIR/gpurota.toml"
   gpurota reload
   gpurota reserve --gpu-ids 0 --for 1h >out

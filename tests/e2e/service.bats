@@ -101,7 +101,7 @@ serving() { grep -c 'gpurotad serves.*listens=systemd' "$E2E_DIR/gpurotad.log"; 
   grep -q 'change ListenStream=' gpurotad.log
 }
 
-@test "who is not in the group is turned away, also who came before the daemon" {
+@test "a user outside the group is turned away, also one who came before the daemon" {
   [ "$(id -u)" = 0 ] || skip "needs root"
   echo 'group = "daemon"' >gpurota.toml
   chmod 755 . run

@@ -133,7 +133,7 @@ marked_at() { gpurota status --memory-threshold "$1" | grep -q 'NO LEASE'; }
   [[ $output == *"GPU 0 "*"L1"* ]]
 }
 
-@test "who waits is in the last line, and the GPU that is kept for them is not free" {
+@test "waiting users are in the last line, and the GPU that is kept for them is not free" {
   local count
   count=$(value 'len(gpus)')
   in_background holder gpurota run --gpu-ids 0 -- "$PROGRAM" hold 100

@@ -40,7 +40,7 @@ refuses_to_start() {
   holds 'len(leases) == 1'
 }
 
-@test "nor with one whose log was lost" {
+@test "a daemon does not start with a database whose log was lost" {
   start_lease
   local holder=$BACKGROUND_PID
   kill_daemon
@@ -57,7 +57,7 @@ refuses_to_start() {
   wait_until gone "$holder"
 }
 
-@test "nor with one whose log was cut by a few bytes since a lease was confirmed" {
+@test "a daemon does not start with a database whose log lost a confirmed lease's bytes" {
   gpurota reserve --memory 1G --for 1h
   gpurota reserve --memory 1G --for 1h
   kill_daemon

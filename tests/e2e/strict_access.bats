@@ -75,7 +75,7 @@ all='root: nvidia0 nvidia1 nvidiactl | nobody: nvidia0 nvidia1 nvidiactl | other
   grep -Eq 'strict access +[0-9]+ device files are open to holders of leases only' said
 }
 
-@test "who ran out while no daemon lived has no file after it; killed, the daemon leaves all as it was" {
+@test "a lease that ended without a daemon loses its files; a killed daemon leaves all as it was" {
   strict
   start_daemon
   in_background holder "${NOBODY[@]}" gpurota run --gpu-ids 1 --quiet -- sleep 600
@@ -225,7 +225,7 @@ more_rounds() {
   run -2 mps 65533
 }
 
-@test "what somebody else changes is set right, told, and in doctor with what to do" {
+@test "a device file that others change is set right, reported, and in doctor with what to do" {
   strict
   printf '%s\n' 'ModifyDeviceFiles: 1' 'DeviceFileUID: 0' 'DeviceFileMode: 438' >machine/proc/driver/nvidia/params
   start_daemon
@@ -249,7 +249,7 @@ more_rounds() {
   lacks 'set the device files to mode' said
 }
 
-@test "who has a file open already is said" {
+@test "a process that has a device file open already is reported" {
   in_background holder "${NOBODY[@]}" sh -c 'exec 3<>machine/dev/nvidia1; echo opened; exec sleep 600'
   wait_until says holder opened
   strict

@@ -36,7 +36,7 @@ for p in processes:
   done
 }
 
-@test "so is one of a swap lease" {
+@test "a tenant of a swap lease whose page is full of garbage is shown beside the others" {
   in_background good gpurota run --gpu-ids 0 --memory 1G -- "$PROGRAM" hold 100
   wait_until says good holding
   in_background bad gpurota run --gpu-ids 0 --swap --memory 2G -- "$E2E_PAGE_WRITER" 255

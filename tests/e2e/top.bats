@@ -42,7 +42,7 @@ quit_top() {
 pid_of_top() { pgrep -P "$(terminal list-panes -F '#{pane_pid}')"; }
 reserve() { gpurota reserve --short "$@" >/dev/null; }
 
-@test "it shows GPUs, leases and the queue, and leaves the terminal as it was" {
+@test "top shows GPUs, leases and the queue, and leaves the terminal as it was" {
   reserve --gpu-ids 0 --for 1h --note "for the demo"
   reserve --gpu-ids 1 --for 1h
   in_background waits gpurota run -- "$PROGRAM" info
@@ -64,7 +64,7 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   shows '(^| )echo '
 }
 
-@test "it is as wide and high as the terminal, also when that changes" {
+@test "top is as wide and high as the terminal, also when that changes" {
   open_terminal 80 24
   open_top
   wait_until shows '^GPU 1 '
@@ -118,7 +118,7 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   quit_top
 }
 
-@test "it has as many colours as the terminal" {
+@test "top has as many colours as the terminal" {
   reserve --gpu-ids 0 --for 1h
   open_terminal 100 30 TERM=tmux-256color
   open_top
@@ -182,7 +182,7 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   quit_top
 }
 
-@test "it waits for a daemon that is restarted" {
+@test "top waits for a daemon that is restarted" {
   open_terminal
   open_top
   wait_until shows '^GPU 0 +free'
@@ -212,7 +212,7 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   kill -CONT "$DAEMON_PID"
 }
 
-@test "it can be suspended and continued" {
+@test "top can be suspended and continued" {
   open_terminal
   open_top
   wait_until shows '^GPU 0 '
@@ -225,7 +225,7 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   shows_no '^GPU 0 '
 }
 
-@test "a signal ends it with the terminal restored" {
+@test "a signal ends top with the terminal restored" {
   open_terminal
   for signal in TERM INT HUP; do
     open_top
@@ -239,7 +239,7 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   done
 }
 
-@test "it ends with its terminal" {
+@test "top ends with its terminal" {
   open_terminal
   open_top
   pid=$(pid_of_top)
@@ -247,7 +247,7 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   wait_until gone "$pid"
 }
 
-@test "it has plain forms: no colours, no UTF-8, a terminal that cannot be drawn on, a pipe" {
+@test "top has plain forms: no colours, no UTF-8, a terminal that cannot be drawn on, a pipe" {
   reserve --gpu-ids 0 --for 1h
   run gpurota top
   [ "$status" = 0 ]
@@ -269,7 +269,7 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   wait_until shows "does not know the terminal that TERM names"
 }
 
-@test "without UTF-8 and without colours it is readable" {
+@test "top is readable without UTF-8 and without colours" {
   reserve --gpu-ids 0 --for 1h
   open_terminal 100 30 NO_COLOR=1 LC_ALL=C
   open_top

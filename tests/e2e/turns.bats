@@ -92,7 +92,7 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
   [ "$(turns 'gpus[0]["leases"][0]["above_soft_limit"]')" = False ]
 }
 
-@test "what a program is told is free is what it is granted, beside what another has that cannot move" {
+@test "a program is granted the memory that it is told is free, beside unmovable memory" {
   learn_context_cost
   python3 -B "$BATS_TEST_DIRNAME/../gpu/swap_free.py" gpurota --capacity-mib 2048 --limit-mib 1700 --wired-mib 600
 }

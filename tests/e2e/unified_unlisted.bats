@@ -22,7 +22,7 @@ teardown() { end_test; }
   grep -q '"used_bytes": *[1-9]' processes
 }
 
-@test "what a whole GPU's program uses nobody can say, and it is not unused" {
+@test "the use of a whole GPU's program is unknown, and the lease is not unused" {
   printf '[watch]\nunused = "stop"\nunused_after = "1s"\nunused_grace = "1s"\n' >gpurota.toml
   gpurota reload
   in_background holder gpurota run -- env -u LD_PRELOAD "$PROGRAM" hold 100

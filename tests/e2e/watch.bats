@@ -72,7 +72,7 @@ stranger() { # stranger FILE MIB
   grep -h '"operation":"terminated"' "state/audit/$UID.jsonl" | grep "\"pid\":$STRANGER"
 }
 
-@test "who does not hear SIGTERM is killed after the grace" {
+@test "a process that ignores SIGTERM is killed after the grace" {
   make_folders
   configure '[watch]' 'unreserved_use = "stop"' 'stop_grace = "200ms"'
   start_daemon

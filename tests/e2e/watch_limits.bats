@@ -81,7 +81,7 @@ found_so_far() { gpurota events --json | grep -c '"type":"finding_begun"' || tru
   gpurota job remove --force loose
 }
 
-@test "what is not loaded is shown, charged and left to the policy of the lease's limit" {
+@test "a program without libgpurota is shown, charged and left to the policy of the lease's limit" {
   make_folders
   start_daemon
   in_background static gpurota run --gpu-ids 0 --memory 1G -- env -u LD_PRELOAD "$PROGRAM" hold 100

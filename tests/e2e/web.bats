@@ -114,7 +114,7 @@ ready_again() { get /readyz | grep -q '^200'; }
   [ "$(get /../../etc/passwd | head -n 1)" = 404 ]
 }
 
-@test "who does not say what they want costs nobody else anything" {
+@test "a client that sends no request costs nobody else anything" {
   # More than are served at once, some that say nothing and some that never come to an end.
   cat >crowd.py <<'END'
 import resource, socket, sys, time
@@ -144,7 +144,7 @@ END
   done
 }
 
-@test "what cannot be listened on is said" {
+@test "an address that cannot be listened on is reported" {
   run -2 gpurota-web --listen somewhere:1
   [[ $output == *"write 127.0.0.1:9836"* ]]
   run -1 gpurota-web --listen "${URL#http://}"

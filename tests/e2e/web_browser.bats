@@ -93,7 +93,7 @@ makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
   look_signed_in signed_in
 }
 
-@test "who is signed in reserves, extends, releases, stops jobs and signs out, by mouse and keyboard" {
+@test "a signed-in user reserves, extends, releases, stops jobs and signs out, by mouse and keyboard" {
   gpurota job add talker --memory 1G -- bash -c 'echo "said 3"; sleep 1000'
   wait_until job_talks
   start_web
@@ -153,7 +153,7 @@ makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
   [ "$(head -n 1 answer)" = 401 ]
 }
 
-@test "what users wrote is text" {
+@test "text of users is shown as text" {
   make_busy
   start_web --page names
   look text
@@ -164,7 +164,7 @@ makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
   look keys
 }
 
-@test "it says that the daemon is gone, and continues by itself" {
+@test "the page says that the daemon is gone, and continues by itself" {
   start_web
   in_background looking look restart
   wait_until says looking '^live'

@@ -54,7 +54,7 @@ says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
   grep -q '"session":"W[0-9]*".*"operation":"SignIn"' state/audit/"$(id -u)".jsonl
 }
 
-@test "whose a link is can be asked by the page, before it is used" {
+@test "the page can ask for the user of a link before it is used" {
   start_web
   python3 "$CLIENT" look "$(cat the_link)" >answer
   status_is 200

@@ -115,7 +115,7 @@ complains() {
   says web 'cert.pem and the key key.pem cannot be used: .*; the last ones are used on'
 }
 
-@test "what cannot be used at the start is said" {
+@test "a certificate that cannot be used at the start is reported" {
   start_web
   echo nonsense >wrong.pem
   run -2 gpurota-web --listen 127.0.0.1:0 --tls-certificate wrong.pem --tls-key key.pem
@@ -124,7 +124,7 @@ complains() {
   [[ $output == *"together"* ]]
 }
 
-@test "who begins a handshake and does not go on costs nobody else anything" {
+@test "a client that begins a handshake and stops costs nobody else anything" {
   start_web
   cat >crowd.py <<'END'
 import socket, ssl, sys, time

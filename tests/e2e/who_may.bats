@@ -66,7 +66,7 @@ refused_for_the_limit() { gpurota run --memory 1G -- true 2>&1 | grep -q 'allows
   [[ $output == *"allows you 0 GPUs"* ]]
 }
 
-@test "what takes a restart is said" {
+@test "a change of the group that needs a restart is reported" {
   start_daemon
   printf 'group = "%s"\n' "$(id -gn)" >gpurota.toml
   gpurota reload
@@ -80,7 +80,7 @@ as() {
   setpriv --reuid "$uid" --regid "$gid" --groups "$groups" "$@"
 }
 
-@test "who is not in the group hears which it is; its members are served" {
+@test "a user outside the group is told which it is; its members are served" {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
   printf 'group = "54321"\n' >gpurota.toml
   chmod 755 . run

@@ -18,7 +18,7 @@ teardown() {
 case_of() { timeout 60 python3 -B "$BATS_TEST_DIRNAME/budgets.py" "$1"; }
 
 
-@test "who fills the table of descriptors is refused, and says why; others and root are served" {
+@test "a user who uses up descriptors is refused, with the reason; others and root are served" {
   as_daemon() { ulimit -n 600 && exec "$@"; }
   start_daemon
   case_of descriptors
@@ -37,14 +37,14 @@ case_of() { timeout 60 python3 -B "$BATS_TEST_DIRNAME/budgets.py" "$1"; }
   case_of unread
 }
 
-@test "what one user makes the daemon log is a few lines and a number" {
+@test "one user makes the daemon log a few lines and a number" {
   start_daemon
   case_of flood
   wait_until says gpurotad.log "more of the same within ten seconds, not written.*uid=54001"
   [ "$(grep -c 'uid=54001' gpurotad.log)" -lt 150 ]
 }
 
-@test "who makes leases without end is refused after some, and may go on slowly" {
+@test "a user who makes leases without end is refused after some, and may continue slowly" {
   echo 'max_new_leases_per_hour = 20' >gpurota.toml
   start_daemon
   case_of new_leases

@@ -9,7 +9,7 @@ setup() {
 }
 teardown() { end_test; }
 
-@test "who is of a lease is told rightly, whatever else is asked at once, and however deep they are" {
+@test "processes of a lease are listed rightly, whatever is asked at once, and however deep" {
   gpurota run --gpu-ids 0 --memory 1G -- python3 -B "$BATS_TEST_DIRNAME/deep_tree.py"
 }
 

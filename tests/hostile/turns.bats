@@ -23,7 +23,7 @@ worker() { in_background "$1" gpurota run --gpu-ids 0 --swap --memory 700M -- "$
 turns() { gpurota turns --json | python3 -c "import json, sys; r = json.load(sys.stdin); gpus = r['gpus']; print($1)"; }
 of_liar() { turns "[sum(l[k] for k in ('resident_bytes', 'out_bytes', 'wired_bytes')) for l in gpus[0]['leases'] if l['lease_id'] == '$LIED_FOR'][0]"; }
 
-@test "who was never a tenant and says that its memory is in host memory is not believed" {
+@test "a new tenant that claims memory in host memory is not believed" {
   liar liar here 650 out
   wait_until says liar said
   [ "$(of_liar)" = 0 ]
@@ -33,7 +33,7 @@ of_liar() { turns "[sum(l[k] for k in ('resident_bytes', 'out_bytes', 'wired_byt
   [ "$(turns 'gpus[0]["handovers"]')" = 0 ]
 }
 
-@test "nor is who says that it has the GPU" {
+@test "a new tenant that claims memory on the GPU is not believed" {
   worker honest 6
   wait_until eval '[ "$(turns "sum(l[\"resident_bytes\"] for l in gpus[0][\"leases\"]) >> 20")" -gt 450 ]'
   liar liar here 650 resident
@@ -55,11 +55,11 @@ keeps() { # keeps HOW: who needs the room gets it, and is told nothing wrong
 }
 
 @test "a tenant that answers nothing keeps its turn for longest_drain, and its lease ends" { keeps silent; }
-@test "so it is with one that answers and says that its work goes on" { keeps busy; }
-@test "with one whose evictions all fail" { keeps fails; }
-@test "and with one that gives every eviction back" { keeps returns; }
+@test "a tenant that always claims to be at work loses its lease after longest_drain" { keeps busy; }
+@test "a tenant whose evictions all fail loses its lease after longest_drain" { keeps fails; }
+@test "a tenant that undoes every eviction loses its lease after longest_drain" { keeps returns; }
 
-@test "while nobody waits, who answers nothing keeps what it has" {
+@test "while nobody waits, a tenant that answers nothing keeps its memory" {
   liar keeper keep 500 silent
   wait_until says keeper granted
   sleep 6 # longer than longest_drain

@@ -63,7 +63,7 @@ while True:
   [[ $output = *"Address already in use"*"ss -ltnp"* ]]
 }
 
-@test "who signs in again and again signs nobody else out" {
+@test "repeated sign-ins of one user sign nobody else out" {
   [ "$(id -u)" = 0 ] || skip "needs root: it switches users"
   chmod 755 . run
   in_background web gpurota-web --listen 127.0.0.1:0
