@@ -1,5 +1,5 @@
-// Messages of the control protocol as text, in both directions. What a peer sent is judged here and
-// nowhere else: size, nesting, types and ranges. Pure; any thread; throws nothing.
+// Messages of the control protocol as text, in both directions. A peer's message is checked here
+// and nowhere else: size, nesting, types and ranges. Pure; any thread; throws nothing.
 //
 // Every message is one JSON object without its terminating NUL: ipc/framer.h adds and removes that.
 // The daemon: parse_call, then reply_json or error_json. A client: call_json, then parse_reply.
@@ -20,7 +20,7 @@ namespace gpurota::proto {
 
 // Larger than any real request; small enough that a hostile one costs nothing to refuse.
 inline constexpr std::size_t kMaxCallBytes = std::size_t{64} << 10;
-// What a client accepts of the daemon: 4096 leases with notes and commands fit.
+// The longest reply that a client accepts: 4096 leases with notes and commands fit.
 inline constexpr std::size_t kMaxReplyBytes = std::size_t{64} << 20;
 inline constexpr int kMaxDepth = 16;
 inline constexpr std::size_t kMaxSessionBytes = 128;
@@ -72,8 +72,8 @@ struct Answer {
 template <class Method>
 tl::expected<Answer<Method>, WireError> parse_reply(std::string_view text);
 
-// Only the reply's parameters, indented: what `--json` prints. Ends with a newline. What could
-// drive a terminal or reorder text on it is escaped: the same value, wherever it is printed.
+// Only the reply's parameters, indented: what `--json` prints. Ends with a newline. Characters that
+// could drive a terminal or reorder text on it are escaped: the same value, wherever it is printed.
 template <class Method>
 std::string document_json(const typename Method::Reply& reply);
 
@@ -81,7 +81,7 @@ std::string document_json(const typename Method::Reply& reply);
 // document_json is.
 std::string event_json(const Event& event);
 
-// What a program is told, as one line that ends with a newline. Escaped as document_json is.
+// A notice for a program, as one line that ends with a newline. Escaped as document_json is.
 std::string notice_json(const Notice& notice);
 
 // A command line as it may be sent: at most kMaxCommandItems and kMaxCommandBytes, valid UTF-8;

@@ -28,8 +28,8 @@ tl::expected<Json, std::string> parse_object(std::string_view text, std::size_t 
 // false if it is absent or null, nothing if it is no boolean.
 std::optional<bool> read_flag(const Json& message, const char* name);
 
-// What becomes of a number that its field has no room for. A call is refused for it. An answer is
-// not lost for it: the number is the nearest that fits; and what need not be there and cannot be
+// The treatment of a number that its field has no room for. A call is refused for it. An answer is
+// not lost for it: the number becomes the nearest that fits; and an optional field that cannot be
 // read is left out.
 enum class Misfits { kRefused, kClamped };
 

@@ -1,4 +1,4 @@
-// What `--json` prints where one reply is not all of it: parts of several, under names. Pure; any
+// Documents of `--json` that have more than one reply: parts of several, under names. Pure; any
 // thread.
 #pragma once
 

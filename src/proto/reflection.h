@@ -1,4 +1,4 @@
-// What the generated words.h and fields.h are made of.
+// The types of which the generated words.h and fields.h are made.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What gpurota says of itself to a varlink client that asks: org.varlink.service.
+// The description of gpurota for varlink clients: org.varlink.service.
 #pragma once
 
 #include "proto/error.h"
