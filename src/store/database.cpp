@@ -161,14 +161,14 @@ Result<Database> Database::open(const std::string& path) {
   //
   // synchronous = NORMAL: a commit writes to the log and does not wait for the disk; LogFile does,
   // on a thread that can. The loss of power may take the last commits then, each of them whole, and
-  // nobody has been told that they are done. What brings the log into the database, and what begins
-  // a new log, waits for the disk by itself.
+  // nobody has been told that they are done. Bringing the log into the database, and beginning a
+  // new log, wait for the disk by themselves.
   GPUROTA_TRY(
       database.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;"
                        "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;"
                        "PRAGMA trusted_schema = OFF;"));
-  // Whoever uses the database brings its log into the file; this is for one that grows beyond all
-  // measure meanwhile.
+  // The database's users bring its log into the file; the automatic checkpoint is for a log that
+  // grows beyond all measure meanwhile.
   ::sqlite3_wal_autocheckpoint(raw, kMostFrames);
   GPUROTA_TRY(check_integrity(database));
   return database;

@@ -57,7 +57,8 @@ class Database {
   // what to do; nothing is moved or repaired. Closed before accept(), it leaves its log as it has
   // found it.
   static Result<Database> open(const std::string& path);
-  // It is what it should be: from now on closing it brings the log into the file and removes it.
+  // Accepts the database as valid: from now on closing it brings the log into the file and removes
+  // the log.
   void accept();
   // Called after each change that was written to the log, with the number of the frame it ends
   // with.

@@ -2,7 +2,7 @@
 // writes it; this has a descriptor of its own, so that waiting for the disk holds up nobody who
 // uses the database meanwhile. Used by SqliteStore only.
 //
-// Who has waited is told that what was written is done. So the mark (store_mark.h) says then how
+// After sync() a client is told that its change is done. So the mark (store_mark.h) says then how
 // far the log goes: a log that was cut, or damaged, since then is found when the database is opened
 // again.
 #pragma once
@@ -33,9 +33,10 @@ class LogFile {
   // Returns when the disk has what was written before the call; by one thread at a time. Once it
   // has failed it fails: the kernel forgets what it could not write, and says so once.
   Result<void> sync();
-  // What was in it is in the database, and it is empty: what failed is of no matter any more.
+  // The log's content is in the database, and the log is empty: an earlier failure does not matter
+  // any more.
   void on_emptied();
-  // This is the mark now; from now on sync() has it say how far the log goes.
+  // Sets the mark; from now on sync() has it say how far the log goes.
   void begin_marks(const StoreMark& mark);
   // The mark says so no more, before the log is emptied: a log that is shorter is none that was
   // cut.

@@ -107,7 +107,8 @@ Result<ports::LoadedSeries> SqliteSeries::load() {
   return loaded;
 }
 
-// What is damaged is said in our own words: those of the leases' database tell to move that away.
+// Report damage in words of our own: the message of the leases' database tells the reader to move
+// that database away.
 Result<void> SqliteSeries::save(const std::vector<SeriesRow>& rows) {
   if (!database_) return fail(Code::kUnavailable, path_ + " is not open");
   auto written = write(rows);

@@ -1,11 +1,12 @@
-// What outlives the daemon, in an SQLite database below the state directory. See ports/store.h.
+// State that outlives the daemon, in an SQLite database below the state directory. See
+// ports/store.h.
 //
 //   STATE_DIR/               0700
 //     gpurota.db             0600, with gpurota.db-wal beside it while in use
 //     store.mark             shows that there is one: store_mark.h
 //     state.lock             held by the daemon that uses the directory
 //
-// What stands in which table the *_tables.h files know; here is the file they are in, from its
+// The *_tables.h files know the content of the tables; here is the file they are in, from its
 // opening to its end.
 #pragma once
 
@@ -38,9 +39,9 @@ class SqliteStore final : public ports::Store, public ports::History, public por
   // Nothing on disk: for tests.
   static Result<std::unique_ptr<SqliteStore>> open_in_memory();
 
-  // What has returned success is in the database, and a kill -9 does not take it; this waits until
-  // a loss of power does not either. May be called on another thread than the rest, by one at a
-  // time. After a failure only settle() helps.
+  // A change that has returned success is in the database, and a kill -9 does not take it; sync()
+  // waits until a loss of power does not either. May be called on another thread than the rest, by
+  // one at a time. After a failure only settle() helps.
   Result<void> sync() { return log_.sync(); }
   // Call now and then (a minute): brings what was written since into the database file, so that
   // losing the log would lose no more than that, and would be noticed. Does nothing if nothing was

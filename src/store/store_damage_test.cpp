@@ -1,5 +1,5 @@
-// What became of the files since the last daemon: whatever it is, leases are either there or it is
-// said that they are not.
+// Tests of damage to the files since the last daemon: whatever it is, leases are either there or
+// their loss is reported.
 #include "store/sqlite_store.h"
 #include "testing/temp_dir.h"
 

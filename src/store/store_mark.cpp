@@ -45,7 +45,7 @@ bool has_entries(const std::string& folder) {
   return !error && entries != std::filesystem::directory_iterator();
 }
 
-// What shows that there was a database; empty: nothing.
+// The sign that there was a database; empty: there is none.
 std::string sign_of_one(const std::string& state_dir, const std::string& database) {
   if (is_there(mark_path(state_dir))) return mark_path(state_dir);
   if (size_of(database) > 0) return database;

@@ -25,8 +25,8 @@ struct StoreMark {
 std::string mark_path(const std::string& state_dir);
 // Always of the same size, so that it can be written over.
 std::string mark_text(const StoreMark& mark);
-// Nothing: there was no database yet, or one of a gpurota that left no mark. What is no number
-// counts as 0.
+// Nothing: there was no database yet, or one of a gpurota that left no mark. A value that is no
+// number counts as 0.
 Result<std::optional<StoreMark>> read_mark(const std::string& state_dir);
 // Returns when the disk has it, whole or not at all.
 Result<void> replace_mark(const std::string& path, const StoreMark& mark);
