@@ -1,10 +1,10 @@
 // Everything that belongs to this process as a tenant, and the driver room's part of it.
 //
-// That state lives in one mapping that the kernel wipes in a forked child (MADV_WIPEONFORK), also
-// when the fork bypasses libc. All-zero is the valid first state of every part: a child finds
-// itself not attached, with all locks free, and becomes a tenant of its own at its first
-// allocation. Only what is true of the program file and its environment (config, driver addresses)
-// lives elsewhere.
+// The state of a tenant lives in one mapping that the kernel wipes in a forked child
+// (MADV_WIPEONFORK), also when the fork bypasses libc. All-zero is the valid first state of every
+// part: a child finds itself not attached, with all locks free, and becomes a tenant of its own at
+// its first allocation. Only what is true of the program file and its environment (config, driver
+// addresses) lives elsewhere.
 //
 // Each room has a part of it, derived from the part of the room below: DriverPart, State (account),
 // GatePart, MemoryPart, Swap. A room sees its own part and those below; nothing is looked up to
