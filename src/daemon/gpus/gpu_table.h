@@ -1,4 +1,4 @@
-// The GPUs of the machine and the last look at each. State thread only.
+// The GPUs of the machine and the last sample of each. State thread only.
 #pragma once
 
 #include "core/gpu.h"
@@ -16,8 +16,8 @@ struct GpuEntry {
   GpuInfo info;
   GpuSample sample;
   WallTime idle_since{};  // when its last lease ended; epoch: none since the daemon's start
-  TimePoint taken{};      // when the look of `sample` began
-  // Of a unified GPU, by that look: in use of the machine's memory, and not listed as the GPU's.
+  TimePoint taken{};      // when `sample` began
+  // Of a unified GPU, by that sample: in use of the machine's memory, and not listed as the GPU's.
   Bytes machine_use{};
   GpuFigures figures{};                   // at most some seconds old
   std::optional<GpuUuid> nvlink_group{};  // as nvlink_groups()

@@ -39,22 +39,22 @@ void Sampler::watch(const GpuInfo& gpu) {
   Watched& watched = gpus_[gpu.uuid];
   watched.info = gpu;
   watched.probe = make_probe_();
-  watched.worker = std::make_unique<sys::Worker>(loop_, "look-" + std::to_string(gpu.index));
-  look(watched);
+  watched.worker = std::make_unique<sys::Worker>(loop_, "sample-" + std::to_string(gpu.index));
+  take_sample(watched);
 }
 
 void Sampler::sample_soon(const GpuUuid& gpu) {
   const auto it = gpus_.find(gpu);
   if (it == gpus_.end()) return;
-  if (it->second.looking) {
+  if (it->second.sampling) {
     it->second.again = true;
   } else {
-    look(it->second);
+    take_sample(it->second);
   }
 }
 
-void Sampler::look(Watched& gpu) {
-  gpu.looking = true;
+void Sampler::take_sample(Watched& gpu) {
+  gpu.sampling = true;
   gpu.again = false;
   gpu.begun = loop_.now();
   listener_->before_sample(gpu.info.uuid);
@@ -63,11 +63,11 @@ void Sampler::look(Watched& gpu) {
   if (settings) gpu.settings_read = gpu.begun;
   gpu.worker->run(
       [probe = gpu.probe, info = gpu.info, settings] {
-        Look look{read_sample(*probe, info), std::nullopt};
-        if (settings && look.sample.error.empty()) look.settings = probe->read_settings(info);
-        return look;
+        Sampled sampled{read_sample(*probe, info), std::nullopt};
+        if (settings && sampled.sample.error.empty()) sampled.settings = probe->read_settings(info);
+        return sampled;
       },
-      [this, &gpu](Look look) { on_look(gpu, std::move(look)); });
+      [this, &gpu](Sampled sampled) { on_sampled(gpu, std::move(sampled)); });
   schedule(gpu, gpu.begun + std::max(period_, kHangPatience));
 }
 
@@ -76,22 +76,22 @@ std::vector<ports::GpuProbe::Setting> Sampler::settings(const GpuUuid& gpu) cons
   return it == gpus_.end() ? Settings() : it->second.settings;
 }
 
-void Sampler::on_look(Watched& gpu, Look seen) {
-  gpu.looking = false;
+void Sampler::on_sampled(Watched& gpu, Sampled seen) {
+  gpu.sampling = false;
   gpu.reported_hang = false;
   const TimePoint taken = gpu.begun;
   if (seen.settings) gpu.settings = std::move(*seen.settings);
   const bool answers = seen.sample.error.empty();
   listener_->on_sample(std::move(seen.sample), taken);
   if (answers) read_figures(gpu);
-  if (gpu.looking) return;  // somebody asked in the hook
-  if (gpu.again) return look(gpu);
+  if (gpu.sampling) return;  // somebody asked in the hook
+  if (gpu.again) return take_sample(gpu);
   const Duration period = listener_->period_of(gpu.info.uuid);
   const bool hurried = listener_->is_hurried(gpu.info.uuid);
   schedule(gpu, loop_.now() + (hurried ? std::min<Duration>(kHurriedPeriod, period) : period));
 }
 
-// Behind the look, as it takes longer; what is hurried looks at the GPU without it.
+// After the sample, as it takes longer; hurried samples go without figures.
 void Sampler::read_figures(Watched& gpu) {
   const TimePoint now = loop_.now();
   const bool fresh = gpu.figures_read != TimePoint{} && now - gpu.figures_read < kFiguresPeriod;
@@ -119,8 +119,8 @@ void Sampler::poll_processes(const GpuUuid& gpu, Duration period) {
 void Sampler::poll_processes(Watched& gpu) {
   const auto this_timer = std::move(gpu.poll_timer);
   if (gpu.poll_period <= Duration(0)) return;
-  // A look that is under way shows more; a driver that hangs is told by the looks.
-  if (!gpu.looking && !gpu.polling) {
+  // A sample that is under way shows more; samples report a driver that hangs.
+  if (!gpu.sampling && !gpu.polling) {
     gpu.polling = true;
     gpu.worker->run([probe = gpu.probe, info = gpu.info] { return probe->read_compute_pids(info); },
                     [this, &gpu](const Result<std::vector<pid_t>>& pids) {
@@ -137,7 +137,7 @@ void Sampler::schedule(Watched& gpu, TimePoint when) {
 }
 
 void Sampler::on_timer(Watched& gpu) {
-  if (!gpu.looking) return look(gpu);
+  if (!gpu.sampling) return take_sample(gpu);
   if (!gpu.reported_hang) {
     gpu.reported_hang = true;
     log::error("the driver does not answer about a GPU",

@@ -1,6 +1,5 @@
-// Looks at the GPUs: periodically, and soon when somebody asks. State thread only; the looking
-// itself is done on one worker thread for each GPU, so that a GPU whose driver hangs holds up
-// nobody else.
+// Samples the GPUs: periodically, and soon when asked to. State thread only; one worker thread for
+// each GPU takes the samples, so that a GPU whose driver hangs delays no other.
 #pragma once
 
 #include "core/gpu.h"
@@ -20,7 +19,7 @@ namespace gpurota::daemon {
 
 class Sampler final : public Samples {
  public:
-  // Each GPU is looked at through a probe of its own.
+  // Each GPU is sampled through a probe of its own.
   using MakeProbe = std::function<std::unique_ptr<ports::GpuProbe>()>;
   Sampler(ports::EventLoop& loop, MakeProbe make_probe, Duration period)
       : loop_(loop), make_probe_(std::move(make_probe)), period_(period) {}
@@ -30,7 +29,7 @@ class Sampler final : public Samples {
   void set_listener(SampleListener& listener) { listener_ = &listener; }
 
   void watch(const GpuInfo& gpu);
-  // From the next look at each GPU on.
+  // From the next sample of each GPU on.
   void set_period(Duration period) { period_ = period; }
   void sample_soon(const GpuUuid& gpu) override;
   void poll_processes(const GpuUuid& gpu, Duration period) override;
@@ -39,7 +38,7 @@ class Sampler final : public Samples {
 
  private:
   using Settings = std::vector<ports::GpuProbe::Setting>;
-  struct Look {
+  struct Sampled {
     GpuSample sample;
     std::optional<Settings> settings;
   };
@@ -54,7 +53,7 @@ class Sampler final : public Samples {
     TimePoint loads_read{};  // of processes
     bool reading_figures = false;
     ports::EventLoop::SourcePtr timer;
-    bool looking = false;
+    bool sampling = false;
     bool again = false;
     bool reported_hang = false;
     TimePoint begun{};
@@ -63,8 +62,8 @@ class Sampler final : public Samples {
     bool polling = false;
   };
 
-  void look(Watched& gpu);
-  void on_look(Watched& gpu, Look seen);
+  void take_sample(Watched& gpu);
+  void on_sampled(Watched& gpu, Sampled seen);
   void read_figures(Watched& gpu);
   void schedule(Watched& gpu, TimePoint when);
   void on_timer(Watched& gpu);
