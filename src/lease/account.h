@@ -71,8 +71,8 @@ class Account {
   static constexpr Duration kLingerPatience = std::chrono::seconds(2);
 
   // A tenant with what it already holds (after a daemon's restart; else zero). `overhead`: what the
-  // last daemon had measured of its contexts beside it; else the next look says, but no less than
-  // `least`, what one is known to take: a program that comes back is busy, and each look at it is
+  // last daemon had measured of its contexts beside it; else the next sample says, but no less than
+  // `least`, what one is known to take: a program that comes back is busy, and each sample of it is
   // too low by what is on its way.
   void add_tenant(TenantId tenant, Bytes held, int contexts, std::optional<Bytes> overhead = {},
                   Bytes least = {});
@@ -84,7 +84,7 @@ class Account {
   // what it holds.
   void forget(TenantId tenant) { holders_.erase(tenant); }
   // The same to a daemon that knew it: what the driver was seen to hold beside its grant is held
-  // still, and charged until a look says otherwise.
+  // still, and charged until a sample says otherwise.
   void replace(TenantId old, TenantId by);
 
   GrantActions grow(const GrowRequest& request, TimePoint now);
@@ -158,7 +158,7 @@ class Account {
   // Whether all that others do not need has been called back for it; else asks for more.
   bool recalled(Waiting& waiting, TimePoint now, GrantActions& actions);
   GrantReply grant(const GrowRequest& request, TimePoint now);
-  // Charged now, but the next looks at the GPU may show that it is free: what the dead held, and
+  // Charged now, but the next samples of the GPU may show that it is free: what the dead held, and
   // what is reserved for contexts beyond what they turn out to cost.
   Bytes unsettled() const;
   Maybe<AccountHolder> find(TenantId tenant);

@@ -6,7 +6,7 @@ namespace gpurota::lease {
 namespace {
 
 // A measurement of a busy tenant is too low by what is on its way: the tenant charges before the
-// driver takes, and credits after it gives. So a rise is believed when this many looks in a row
+// driver takes, and credits after it gives. So a rise is believed when this many samples in a row
 // show at least that much, and a fall only when the tenant has neither allocated nor freed all that
 // time. 1 s at the default period.
 constexpr std::size_t kAgreeingSamples = 4;
@@ -18,22 +18,23 @@ std::optional<Bytes> AccountHolder::measure(const Measurement& measurement) {
   // The hint is the tenant's own word: believed only as far as the daemon granted.
   const Bytes used = std::min(measurement.used_hint, granted);
   const Bytes imported = std::min(measurement.imported_hint, used);
-  const Look look{*measurement.held - used, used, *measurement.held - (used - imported)};
+  const Reading reading{*measurement.held - used, used, *measurement.held - (used - imported)};
   if (!unmeasured) {
-    settle(look);
+    settle(reading);
     return std::nullopt;
   }
   // A tenant is quiet while it waits for a new context to be measured: this figure is exact. Of one
-  // that came with contexts it is too low, as of any busy one; the looks to come raise it.
+  // that came with contexts it is too low, as of any busy one; later samples raise it.
   unmeasured = false;
   window.clear();
-  overhead = is_busy ? std::max(overhead, look.beside)
-                     : std::clamp(overhead + context_reserve, look.beside, look.most_beside);
+  overhead = is_busy ? std::max(overhead, reading.beside)
+                     : std::clamp(overhead + context_reserve, reading.beside, reading.most_beside);
   is_busy = false;
   context_reserve = Bytes();
-  if (contexts != 1 || context_cost_known || look.beside != look.most_beside) return std::nullopt;
+  if (contexts != 1 || context_cost_known || reading.beside != reading.most_beside)
+    return std::nullopt;
   context_cost_known = true;
-  return look.beside;
+  return reading.beside;
 }
 
 void AccountHolder::measure_dead(const Measurement& measurement) {
@@ -43,22 +44,22 @@ void AccountHolder::measure_dead(const Measurement& measurement) {
   context_reserve = Bytes();
 }
 
-void AccountHolder::settle(const Look& look) {
-  window.push_back(look);
+void AccountHolder::settle(const Reading& reading) {
+  window.push_back(reading);
   if (window.size() > kAgreeingSamples) window.pop_front();
   if (window.size() < kAgreeingSamples) return;
   const bool quiet = std::all_of(window.begin(), window.end(),
-                                 [&](const Look& other) { return other.used == look.used; });
-  Bytes least = look.beside;
-  Bytes most = look.most_beside;
+                                 [&](const Reading& other) { return other.used == reading.used; });
+  Bytes least = reading.beside;
+  Bytes most = reading.most_beside;
   bool imports = false;
-  for (const Look& other : window) {
+  for (const Reading& other : window) {
     least = std::min(least, other.beside);
     most = std::max(most, other.most_beside);
     imports = imports || other.beside != other.most_beside;
   }
   // Where nothing is imported the two are one. Else what is on the GPU beside it lies between them,
-  // as drivers differ in whom they show imported memory for; so it stays what it was. A look may
+  // as drivers differ in whom they show imported memory for; so it stays what it was. A sample may
   // have come between the two figures of an import's beginning or end.
   if (!imports) most = least;
   overhead = quiet ? std::clamp(overhead, least, most) : std::max(overhead, least);

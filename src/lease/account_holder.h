@@ -15,14 +15,14 @@ namespace gpurota::lease {
 struct Measurement {
   std::optional<Bytes> held;  // NVML's figure; empty where it has none
   bool listed = false;        // NVML lists the process on this GPU
-  Bytes used_hint;            // the page's used_bytes, the larger of before and after the look
-  TimePoint taken;            // when the look began
+  Bytes used_hint;            // the page's used_bytes, the larger of before and after the sample
+  TimePoint taken;            // when the sample began
   Bytes imported_hint{};  // of used_hint, memory that another process made: NVML may show it there
 };
 
 struct AccountHolder {
   // One measurement: what is held beside what the tenant says it uses.
-  struct Look {
+  struct Reading {
     Bytes beside;
     Bytes used;
     Bytes most_beside;  // should none of what it has imported be in NVML's figure for it
@@ -34,9 +34,9 @@ struct AccountHolder {
   Bytes context_reserve;     // for contexts not measured yet
   TimePoint reserved_since;  // measurements begun before this say nothing of the reserve
   int contexts = 0;
-  Bytes overhead;           // held beside what is hooked, as measured
-  std::deque<Look> window;  // the last looks since it was settled
-  bool unmeasured = true;   // its contexts changed since the last measurement
+  Bytes overhead;              // held beside what is hooked, as measured
+  std::deque<Reading> window;  // the last samples since it was settled
+  bool unmeasured = true;      // its contexts changed since the last measurement
   std::uint32_t last_grown = 0;
   bool connected = true;
   bool dead = false;
@@ -52,7 +52,7 @@ struct AccountHolder {
   void set_shared(Bytes bytes);
 
  private:
-  void settle(const Look& look);
+  void settle(const Reading& reading);
   void settle_owed();
 };
 

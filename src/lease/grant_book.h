@@ -77,7 +77,7 @@ class GrantBook {
     TenantId tenant;
     Measurement measurement;
   };
-  // One look at one GPU for one lease.
+  // One sample of one GPU for one lease.
   AddressedGrantActions measure(LeaseId lease, const GpuUuid& gpu,
                                 const std::vector<TenantMeasurement>& tenants, Bytes outsiders,
                                 TimePoint now);
@@ -108,7 +108,7 @@ class GrantBook {
   bool has_dead(LeaseId lease) const;
   // Grows with everything that may have changed a figure above: what was made of them is then old.
   std::uint64_t changes() const { return changes_; }
-  // Something on this GPU waits for the next measurement: look soon.
+  // Something on this GPU waits for the next measurement: sample it soon.
   bool expects_measurement(const GpuUuid& gpu) const;
 
  private:

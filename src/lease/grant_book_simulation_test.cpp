@@ -156,7 +156,7 @@ class World {
     t.headroom += size;
   }
 
-  // The tenant is replaced; its memory is gone from the GPU at the next look.
+  // The tenant is replaced; its memory is gone from the GPU at the next sample.
   void die(Tenant& t) {
     const TenantId id = t.id;
     t.dead = true;

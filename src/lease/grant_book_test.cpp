@@ -191,17 +191,17 @@ TEST_F(GrantBookTest, WhatAProcessHoldsBesideItsAllocationsIsCharged) {
   EXPECT_EQ(account().charged(), gib(2) + mib(700));
 }
 
-TEST_F(GrantBookTest, WhatIsAllocatedDuringALookNeitherHidesNorFeignsOverhead) {
+TEST_F(GrantBookTest, AnAllocationDuringASampleNeitherHidesNorFeignsOverhead) {
   book.grow(kGpu, want(a, gib(2)), kStart);
   measure(a, mib(700), Bytes(), kStart + 1ms);
   measure(a, mib(700), gib(1), kStart + 2ms);  // charged in the page, not yet taken by the driver
-  measure(a, gib(1), Bytes(), kStart + 3ms);   // taken and freed again during the look
+  measure(a, gib(1), Bytes(), kStart + 3ms);   // taken and freed again during the sample
   measure(a, mib(900), mib(100), kStart + 4ms);
   measure(a, mib(700), mib(10), kStart + 5ms);
   EXPECT_EQ(account().charged(), gib(2) + mib(700));
 }
 
-TEST_F(GrantBookTest, WhatIsOnItsWayInEveryLookDoesNotLowerTheOverhead) {
+TEST_F(GrantBookTest, PendingMemoryInEverySampleDoesNotLowerTheOverhead) {
   book.grow(kGpu, want(a, gib(2)), kStart);
   measure(a, mib(700), Bytes(), kStart);
   for (unsigned i = 1; i <= 20; ++i) {
@@ -218,7 +218,7 @@ TEST_F(GrantBookTest, WhatAQuietTenantGaveBackIsNoLongerCharged) {
   EXPECT_EQ(account().charged(), gib(2) + mib(550));
 }
 
-TEST_F(GrantBookTest, ModulesLoadedLaterAreChargedOnceSeveralLooksAgree) {
+TEST_F(GrantBookTest, ModulesLoadedLaterAreChargedOnceSeveralSamplesAgree) {
   book.grow(kGpu, want(a, gib(2)), kStart);
   measure(a, mib(518), Bytes(), kStart);
   for (int i = 1; i <= 4; ++i) {
@@ -373,7 +373,7 @@ TEST_F(GrantBookTest, ATenantThatIsBackIsServedWithTheNextSample) {
   EXPECT_EQ(next.held_by(a).at(0).overhead, gib(1));
   EXPECT_TRUE(next.grow(kGpu, want(a, gib(1)), kStart).empty());
   next.release_hold(LeaseId{1}, kGpu);
-  // The look shows what the process has taken of its 5 GiB by then, and nobody else.
+  // The sample shows what the process has taken of its 5 GiB by then, and nobody else.
   Measurement seen;
   seen.held = gib(4);
   seen.listed = true;

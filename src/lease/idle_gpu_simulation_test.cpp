@@ -110,7 +110,7 @@ class IdleLab {
     if (what >= 73 && what < 80) end_early();
     if (what >= 80 && what < 84) cancel();
     if (what >= 84 && what < 88) change_service();
-    if (what == 88 && crowded_ && !peaceful_) crowd();
+    if (what == 88 && crowded_ && !peaceful_) fill_queue();
   }
   void submit() {
     Request wanted = request(static_cast<uid_t>(pick(1, 12)));
@@ -144,7 +144,7 @@ class IdleLab {
     add(wanted);
   }
   // Three accounts with all the requests that one may have.
-  void crowd() {
+  void fill_queue() {
     for (uid_t owner = kHostile + 1; owner < kHostile + 4; ++owner) {
       for (int i = 0; i < 64; ++i) {
         Request wanted = request(owner);

@@ -57,9 +57,9 @@ void LimitPolicy::judge(const LimitedLease& lease, Seen& seen, const LimitRules&
   }
 }
 
-std::vector<LimitAction> LimitPolicy::look(const GpuUuid& gpu,
-                                           const std::vector<LimitedLease>& leases,
-                                           const LimitRules& rules, TimePoint now) {
+std::vector<LimitAction> LimitPolicy::decide(const GpuUuid& gpu,
+                                             const std::vector<LimitedLease>& leases,
+                                             const LimitRules& rules, TimePoint now) {
   std::vector<LimitAction> actions;
   const LimitedLease* first = nullptr;
   std::string reason;

@@ -50,8 +50,8 @@ struct LimitAction {
 
 class LimitPolicy {
  public:
-  std::vector<LimitAction> look(const GpuUuid& gpu, const std::vector<LimitedLease>& leases,
-                                const LimitRules& rules, TimePoint now);
+  std::vector<LimitAction> decide(const GpuUuid& gpu, const std::vector<LimitedLease>& leases,
+                                  const LimitRules& rules, TimePoint now);
   void forget(LeaseId lease);
 
  private:

@@ -27,9 +27,9 @@ LimitRules stopping() { return {true, 30s, false, 0s}; }
 
 class LimitPolicyTest : public testing::Test {
  protected:
-  std::vector<LimitAction> look(const std::vector<LimitedLease>& leases, const LimitRules& rules,
-                                Duration after) {
-    return policy.look(kGpu, leases, rules, kStart + after);
+  std::vector<LimitAction> decide(const std::vector<LimitedLease>& leases, const LimitRules& rules,
+                                  Duration after) {
+    return policy.decide(kGpu, leases, rules, kStart + after);
   }
   // The lease that is stopped; 0: none.
   static std::uint64_t stopped(const std::vector<LimitAction>& actions) {
@@ -42,18 +42,18 @@ class LimitPolicyTest : public testing::Test {
 };
 
 TEST_F(LimitPolicyTest, IsSaidOnceEachTimeALeaseGetsAbove) {
-  EXPECT_TRUE(look({holding(1, gib(4))}, {}, 0s).empty());
-  const auto first = look({holding(1, gib(5))}, {}, 1s);
+  EXPECT_TRUE(decide({holding(1, gib(4))}, {}, 0s).empty());
+  const auto first = decide({holding(1, gib(5))}, {}, 1s);
   ASSERT_EQ(first.size(), 1u);
   EXPECT_EQ(first[0].kind, LimitAction::Kind::kWarn);
   EXPECT_THAT(first[0].message, HasSubstr("holds 5 GiB, above its soft limit of 4 GiB"));
-  EXPECT_TRUE(look({holding(1, gib(6))}, {}, 1h).empty());
-  EXPECT_TRUE(look({holding(1, gib(3))}, {}, 2h).empty());
-  EXPECT_EQ(look({holding(1, gib(5))}, {}, 3h).size(), 1u);
+  EXPECT_TRUE(decide({holding(1, gib(6))}, {}, 1h).empty());
+  EXPECT_TRUE(decide({holding(1, gib(3))}, {}, 2h).empty());
+  EXPECT_EQ(decide({holding(1, gib(5))}, {}, 3h).size(), 1u);
 }
 
 TEST_F(LimitPolicyTest, WhatIsAboveItsLimitByALittleReadsAsMore) {
-  const auto first = look({holding(1, gib(4) + mib(20))}, {}, 0s);
+  const auto first = decide({holding(1, gib(4) + mib(20))}, {}, 0s);
   ASSERT_EQ(first.size(), 1u);
   EXPECT_THAT(first[0].message, HasSubstr("holds 4.02 GiB, above its soft limit of 4 GiB"));
 }
@@ -61,22 +61,22 @@ TEST_F(LimitPolicyTest, WhatIsAboveItsLimitByALittleReadsAsMore) {
 TEST_F(LimitPolicyTest, ALeaseThatIsStoppedOutIsToldSo) {
   LimitedLease lease = holding(1, gib(5));
   lease.gives_way = true;
-  const auto first = look({lease}, {}, 0s);
+  const auto first = decide({lease}, {}, 0s);
   ASSERT_EQ(first.size(), 1u);
   EXPECT_THAT(first[0].message, HasSubstr("others go first until it is below"));
 }
 
 TEST_F(LimitPolicyTest, AWarningOnlySiteNeverStopsAnybody) {
-  look({holding(1, gib(5))}, {}, 0s);
-  EXPECT_EQ(stopped(look({holding(1, gib(5))}, {}, 24h)), 0u);
+  decide({holding(1, gib(5))}, {}, 0s);
+  EXPECT_EQ(stopped(decide({holding(1, gib(5))}, {}, 24h)), 0u);
 }
 
 TEST_F(LimitPolicyTest, StopsWhoWasAboveForTheWholeGrace) {
-  EXPECT_THAT(look({holding(1, gib(5))}, stopping(), 0s)[0].message, HasSubstr("ended in 30 s"));
-  EXPECT_EQ(stopped(look({holding(1, gib(5))}, stopping(), 29s)), 0u);
-  look({holding(1, gib(4))}, stopping(), 29s);  // was below for a moment
-  EXPECT_EQ(stopped(look({holding(1, gib(5))}, stopping(), 31s)), 0u);
-  const auto actions = look({holding(1, gib(5))}, stopping(), 61s);
+  EXPECT_THAT(decide({holding(1, gib(5))}, stopping(), 0s)[0].message, HasSubstr("ended in 30 s"));
+  EXPECT_EQ(stopped(decide({holding(1, gib(5))}, stopping(), 29s)), 0u);
+  decide({holding(1, gib(4))}, stopping(), 29s);  // was below for a moment
+  EXPECT_EQ(stopped(decide({holding(1, gib(5))}, stopping(), 31s)), 0u);
+  const auto actions = decide({holding(1, gib(5))}, stopping(), 61s);
   EXPECT_EQ(stopped(actions), 1u);
   EXPECT_THAT(actions.back().message, HasSubstr("held 5 GiB for 30 s"));
 }
@@ -84,46 +84,46 @@ TEST_F(LimitPolicyTest, StopsWhoWasAboveForTheWholeGrace) {
 TEST_F(LimitPolicyTest, TheLowestPriorityGoesFirstAndTheOthersWaitForItsMemory) {
   const std::vector<LimitedLease> leases = {holding(1, gib(5), 5), holding(2, gib(5), -1),
                                             holding(3, gib(5), 0)};
-  look(leases, stopping(), 0s);
-  EXPECT_EQ(stopped(look(leases, stopping(), 30s)), 2u);
+  decide(leases, stopping(), 0s);
+  EXPECT_EQ(stopped(decide(leases, stopping(), 30s)), 2u);
   auto ending = leases;
   ending[1].ending = true;
-  EXPECT_EQ(stopped(look(ending, stopping(), 31s)), 0u);
-  EXPECT_EQ(stopped(look({leases[0], leases[2]}, stopping(), 32s)), 3u);
+  EXPECT_EQ(stopped(decide(ending, stopping(), 31s)), 0u);
+  EXPECT_EQ(stopped(decide({leases[0], leases[2]}, stopping(), 32s)), 3u);
 }
 
 TEST_F(LimitPolicyTest, OfEqualPriorityTheNewestGoesFirst) {
   const std::vector<LimitedLease> leases = {holding(1, gib(5)), holding(7, gib(5)),
                                             holding(3, gib(5))};
-  look(leases, stopping(), 0s);
-  EXPECT_EQ(stopped(look(leases, stopping(), 30s)), 7u);
+  decide(leases, stopping(), 0s);
+  EXPECT_EQ(stopped(decide(leases, stopping(), 30s)), 7u);
 }
 
 TEST_F(LimitPolicyTest, ALoweredLimitIsEnforcedAfterItsGraceWhereTheSiteSaysSo) {
   LimitedLease lease = holding(1, gib(6));
   lease.soft_limit.reset();
   const LimitRules rules{false, 0s, true, 60s};
-  EXPECT_TRUE(look({lease}, rules, 0s).empty());
+  EXPECT_TRUE(decide({lease}, rules, 0s).empty());
   lease.limit = gib(4);
-  const auto actions = look({lease}, rules, 1s);
+  const auto actions = decide({lease}, rules, 1s);
   ASSERT_EQ(actions.size(), 1u);
   EXPECT_THAT(actions[0].message, HasSubstr("its limit was lowered to 4 GiB; it is ended in 60 s"));
-  EXPECT_EQ(stopped(look({lease}, rules, 60s)), 0u);
-  EXPECT_EQ(stopped(look({lease}, rules, 61s)), 1u);
+  EXPECT_EQ(stopped(decide({lease}, rules, 60s)), 0u);
+  EXPECT_EQ(stopped(decide({lease}, rules, 61s)), 1u);
 }
 
 TEST_F(LimitPolicyTest, ALeaseThatGivesBackTheExcessInTimeStays) {
   LimitedLease lease = holding(1, gib(6));
   lease.soft_limit.reset();
   const LimitRules rules{false, 0s, true, 60s};
-  look({lease}, rules, 0s);
+  decide({lease}, rules, 0s);
   lease.limit = gib(4);
-  look({lease}, rules, 1s);
+  decide({lease}, rules, 1s);
   lease.charged = lease.granted = gib(3);
-  look({lease}, rules, 2s);
+  decide({lease}, rules, 2s);
   // Memory that the driver takes by itself is left to the watch.
   lease.charged = gib(5);
-  EXPECT_TRUE(look({lease}, rules, 120s).empty());
+  EXPECT_TRUE(decide({lease}, rules, 120s).empty());
 }
 
 TEST_F(LimitPolicyTest, ALimitLoweredBeforeTheDaemonsStartIsFoundByItsGrants) {
@@ -131,14 +131,14 @@ TEST_F(LimitPolicyTest, ALimitLoweredBeforeTheDaemonsStartIsFoundByItsGrants) {
   lease.soft_limit.reset();
   lease.granted = lease.limit;
   const LimitRules rules{false, 0s, true, 60s};
-  EXPECT_EQ(look({lease}, rules, 0s).size(), 1u);
-  EXPECT_EQ(stopped(look({lease}, rules, 60s)), 1u);
+  EXPECT_EQ(decide({lease}, rules, 0s).size(), 1u);
+  EXPECT_EQ(stopped(decide({lease}, rules, 60s)), 1u);
 }
 
 TEST_F(LimitPolicyTest, AnEndedLeaseIsForgotten) {
-  look({holding(1, gib(5))}, {}, 0s);
+  decide({holding(1, gib(5))}, {}, 0s);
   policy.forget(LeaseId{1});
-  EXPECT_EQ(look({holding(1, gib(5))}, {}, 1s).size(), 1u);
+  EXPECT_EQ(decide({holding(1, gib(5))}, {}, 1s).size(), 1u);
 }
 
 }  // namespace

@@ -103,13 +103,13 @@ TEST(Placement, GpusInUnreservedUseAreLeftOut) {
 }
 
 TEST(Placement, HiddenMemoryIsTakenFromWhatSlicesMayHaveAndOtherGpusArePreferred) {
-  auto desk = room(0);
-  desk.hidden = mib(600);
-  EXPECT_EQ(uuids(*place({}, {desk, room(1)})), (std::vector<std::string>{"GPU-1"}));
-  EXPECT_EQ(uuids(*place(slice(gib(8)), {desk, room(1)})), (std::vector<std::string>{"GPU-1"}));
-  EXPECT_TRUE(place({}, {desk})) << "so little keeps nobody from all of it";
-  EXPECT_TRUE(place(slice(gib(23)), {desk}));
-  const auto refused = place(slice(gib(24) - mib(600)), {desk});
+  auto desktop = room(0);
+  desktop.hidden = mib(600);
+  EXPECT_EQ(uuids(*place({}, {desktop, room(1)})), (std::vector<std::string>{"GPU-1"}));
+  EXPECT_EQ(uuids(*place(slice(gib(8)), {desktop, room(1)})), (std::vector<std::string>{"GPU-1"}));
+  EXPECT_TRUE(place({}, {desktop})) << "so little keeps nobody from all of it";
+  EXPECT_TRUE(place(slice(gib(23)), {desktop}));
+  const auto refused = place(slice(gib(24) - mib(600)), {desktop});
   EXPECT_THAT(refused.error().error.message,
               HasSubstr("600 MiB in use that no listed process has"));
 }

@@ -38,7 +38,7 @@ class SharedMemoryTest : public testing::Test {
     ASSERT_TRUE(grow(maker, bytes));
     book.hold_shared(maker, kGpu, kKey, bytes);
   }
-  void look(TenantId tenant, LeaseId lease, const Measurement& seen) {
+  void measure(TenantId tenant, LeaseId lease, const Measurement& seen) {
     book.measure(lease, kGpu, {{tenant, seen}}, {}, seen.taken);
   }
   Bytes charged(std::uint64_t lease) {
@@ -110,9 +110,9 @@ TEST_F(SharedMemoryTest, OfAMakerThatIsKilledIsChargedToWhoHasItStill) {
   book.join_shared(sibling, kGpu, kKey);
   book.mark_dead(maker, kStart);
   EXPECT_EQ(charged(1), gib(5));
-  look(maker, LeaseId{1}, {gib(1), true, {}, kStart + 1s});  // goes in pieces
+  measure(maker, LeaseId{1}, {gib(1), true, {}, kStart + 1s});  // goes in pieces
   EXPECT_EQ(charged(1), gib(5));
-  look(maker, LeaseId{1}, {std::nullopt, false, {}, kStart + 2s});
+  measure(maker, LeaseId{1}, {std::nullopt, false, {}, kStart + 2s});
   EXPECT_EQ(charged(1), gib(5));
   book.end_shared(sibling, kGpu, {kKey, gib(5)}, kStart + 3s);
   EXPECT_EQ(charged(1), Bytes());
@@ -126,8 +126,8 @@ TEST_F(SharedMemoryTest, OfAnImporterThatIsKilledGoesBackAsItWasCharged) {
   book.join_shared(sibling, kGpu, kKey);
   for (const auto& [tenant, lease] : {std::pair(stranger, 2), std::pair(sibling, 1)}) {
     book.mark_dead(tenant, kStart);
-    look(tenant, LeaseId(static_cast<std::uint64_t>(lease)),
-         {std::nullopt, false, {}, kStart + 1s});
+    measure(tenant, LeaseId(static_cast<std::uint64_t>(lease)),
+            {std::nullopt, false, {}, kStart + 1s});
   }
   EXPECT_EQ(charged(2), Bytes());
   EXPECT_EQ(charged(1), gib(5));
@@ -170,20 +170,21 @@ TEST_F(SharedMemoryTest, MoreThanATenantMayNameIsChargedLikeItsOwn) {
 // it nor counted with it.
 TEST_F(SharedMemoryTest, WhatIsImportedIsNotTakenForAContext) {
   book.set_contexts(stranger, kGpu, 1, kStart);
-  look(stranger, LeaseId{2}, {mib(518), true, {}, kStart + 1s});
+  measure(stranger, LeaseId{2}, {mib(518), true, {}, kStart + 1s});
   ASSERT_EQ(charged(2), mib(518));
   ASSERT_TRUE(grow(stranger, gib(5)));
   const Bytes imported = gib(5);
   for (const Bytes held : {mib(518), gib(5) + mib(518), mib(518)}) {
     for (int i = 0; i < 5; ++i) {
-      look(stranger, LeaseId{2}, {held, true, imported, kStart + 2s, imported});
+      measure(stranger, LeaseId{2}, {held, true, imported, kStart + 2s, imported});
     }
     EXPECT_EQ(charged(2), gib(5) + mib(518));
   }
-  look(stranger, LeaseId{2}, {mib(518), true, imported, kStart + 2s});  // between its two figures
+  measure(stranger, LeaseId{2},
+          {mib(518), true, imported, kStart + 2s});  // between its two figures
   EXPECT_EQ(charged(2), gib(5) + mib(518));
   for (int i = 0; i < 5; ++i) {  // a library is loaded
-    look(stranger, LeaseId{2}, {gib(5) + mib(700), true, imported, kStart + 3s, imported});
+    measure(stranger, LeaseId{2}, {gib(5) + mib(700), true, imported, kStart + 3s, imported});
   }
   EXPECT_EQ(charged(2), gib(5) + mib(700));
 }

@@ -59,7 +59,7 @@ void LimitKeeper::after_sample(const GpuUuid& gpu, TimePoint now) {
                        share->soft_limit, charged, granted, swap && gives_way(parts_.config)});
   }
   for (const lease::LimitAction& action :
-       policy_.look(gpu, limited, rules_of(parts_.config), now)) {
+       policy_.decide(gpu, limited, rules_of(parts_.config), now)) {
     if (action.kind == lease::LimitAction::Kind::kWarn) {
       warn(gpu, action);
     } else {
