@@ -1,5 +1,5 @@
 // Each reason, of a filler that was shown what it is about, compared with testdata/reasons.txt.
-// With GPUROTA_REWRITE_GOLDEN=1 the file is written anew: look at each sentence then.
+// With GPUROTA_REWRITE_GOLDEN=1 the file is written anew: check each sentence then.
 #include "filler/place_reason.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ std::optional<Reason> reason_of(const TurnTaking& turns) {
 
 std::optional<Reason> seen(const Sight& sight) {
   TurnTaking turns({});
-  (void)turns.look(sight, kBegin);
+  (void)turns.observe(sight, kBegin);
   return reason_of(turns);
 }
 
@@ -41,7 +41,7 @@ std::optional<Reason> seen(const Sight& sight) {
 TurnTaking leaving(const Sight& sight) {
   TurnTaking turns({});
   turns.on_found(kBegin);
-  (void)turns.look(sight, kBegin + 1s);
+  (void)turns.observe(sight, kBegin + 1s);
   return turns;
 }
 
@@ -55,7 +55,7 @@ TurnTaking dismissed(Why why) {
 TurnTaking resting() {
   TurnTaking turns = leaving({.foreign = true});
   turns.on_gone(kBegin + 2s, true);
-  (void)turns.look({}, kBegin + 3s);
+  (void)turns.observe({}, kBegin + 3s);
   return turns;
 }
 

@@ -68,7 +68,7 @@ std::optional<TimePoint> TurnTaking::start_at() const {
   return rest_until_ ? std::max(idle, *rest_until_) : idle;
 }
 
-bool TurnTaking::look(const Sight& sight, TimePoint now) {
+bool TurnTaking::observe(const Sight& sight, TimePoint now) {
   const bool is_on = state_ == State::kOn || state_ == State::kLeaving;
   const Why there = who_is_there(sight, rules_, is_on);
   if (there != Why::kNobody) {

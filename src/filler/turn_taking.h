@@ -22,7 +22,7 @@ namespace gpurota::filler {
 inline constexpr Duration kSampleEvery = std::chrono::milliseconds(25);
 
 // The load that NVML tells is that of its last sample period, 1/6 s to 1 s (nvmlUtilization_t); a
-// look may tell of the one before. For so long after a filler has gone it may still be that
+// sample may show the period before. For so long after a filler has gone it may still be that
 // filler's own.
 inline constexpr Duration kLoadLingers = std::chrono::seconds(2);
 
@@ -67,7 +67,7 @@ class TurnTaking {
  public:
   explicit TurnTaking(Rules rules) : rules_(rules) {}
 
-  // Hold from the next look on.
+  // In effect from the next call of observe() on.
   void set_rules(Rules rules) { rules_ = rules; }
 
   State state() const { return state_; }
@@ -80,7 +80,7 @@ class TurnTaking {
 
   // True if the filler must leave now. The answer is true once; the daemon ends or moves the filler
   // and calls on_gone().
-  bool look(const Sight& sight, TimePoint now);
+  bool observe(const Sight& sight, TimePoint now);
   // A filler has been started (only in kFree).
   void on_started(TimePoint now);
   // One is on that an earlier daemon started.

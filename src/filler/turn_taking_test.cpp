@@ -25,10 +25,10 @@ struct Gpu {
 
   // Looks every 25 ms for so long.
   void pass(Duration time, const Sight& sight) {
-    for (const TimePoint end = now + time; now < end; now += kSampleEvery) look(sight);
+    for (const TimePoint end = now + time; now < end; now += kSampleEvery) observe(sight);
   }
-  bool look(const Sight& sight) {
-    const bool leaves = turns.look(sight, now);
+  bool observe(const Sight& sight) {
+    const bool leaves = turns.observe(sight, now);
     if (leaves) {
       ++yields;
       turns.on_gone(now, true);
@@ -56,7 +56,7 @@ TEST(TurnTaking, AFillerStartsWhenNobodyHasBeenThereForTheIdleTime) {
 TEST(TurnTaking, TheIdleTimeCountsFromTheLastMomentSomebodyWasThere) {
   Gpu gpu;
   gpu.pass(seconds(20), kNobodyThere);
-  gpu.look(foreign());
+  gpu.observe(foreign());
   gpu.pass(seconds(29), kNobodyThere);
   EXPECT_EQ(gpu.starts, 0);
   gpu.pass(seconds(2), kNobodyThere);
@@ -73,20 +73,20 @@ TEST(TurnTaking, AFillerLeavesAtTheFirstSightOfAnybody) {
     sight.wanted = who == 1;
     sight.leased = who == 2;
     sight.in_service = who != 3;
-    EXPECT_TRUE(gpu.look(sight)) << who;
+    EXPECT_TRUE(gpu.observe(sight)) << who;
   }
 }
 
 TEST(TurnTaking, AFillerIsToldOnlyOnceThatItMustLeave) {
   TurnTaking turns({});
   TimePoint now{seconds(1)};
-  (void)turns.look(kNobodyThere, now);
-  (void)turns.look(kNobodyThere, now + seconds(30));
+  (void)turns.observe(kNobodyThere, now);
+  (void)turns.observe(kNobodyThere, now + seconds(30));
   turns.on_started(now + seconds(30));
-  EXPECT_TRUE(turns.look(foreign(), now + seconds(40)));
-  EXPECT_FALSE(turns.look(foreign(), now + seconds(41)));
+  EXPECT_TRUE(turns.observe(foreign(), now + seconds(40)));
+  EXPECT_FALSE(turns.observe(foreign(), now + seconds(41)));
   // The filler is still on its way out, whoever has gone meanwhile.
-  EXPECT_FALSE(turns.look(kNobodyThere, now + seconds(42)));
+  EXPECT_FALSE(turns.observe(kNobodyThere, now + seconds(42)));
   EXPECT_EQ(turns.state(), State::kLeaving);
   EXPECT_EQ(turns.why(), Why::kForeign);
 }
@@ -112,7 +112,7 @@ TEST(TurnTaking, HiddenMemoryKeepsItAwayAndDoesNotMakeItLeaveOrWaitAnew) {
   gpu.pass(minutes(2), hidden);
   EXPECT_EQ(gpu.yields, 0);
   // Memory that the last one has not given back yet.
-  gpu.look(foreign());
+  gpu.observe(foreign());
   gpu.pass(seconds(20), kNobodyThere);
   gpu.pass(seconds(5), hidden);
   EXPECT_EQ(gpu.starts, 1);
@@ -174,7 +174,7 @@ TEST(TurnTaking, ALongStayForgivesShortOnes) {
   Gpu gpu;
   for (int i = 0; i < 5; ++i) {
     gpu.pass(minutes(16), kNobodyThere);
-    gpu.look(foreign());
+    gpu.observe(foreign());
   }
   const int before = gpu.starts;
   gpu.pass(seconds(31), kNobodyThere);
@@ -184,10 +184,10 @@ TEST(TurnTaking, ALongStayForgivesShortOnes) {
 TEST(TurnTaking, OneThatEndsAtOnceAgainAndAgainKeepsOthersOffForNoLongerThanTheIdleTime) {
   TurnTaking turns{Rules{}};
   TimePoint now{seconds(1000)};
-  (void)turns.look(kNobodyThere, now);
+  (void)turns.observe(kNobodyThere, now);
   for (int i = 0; i < 10; ++i) {
     now = *turns.start_at();
-    (void)turns.look(kNobodyThere, now);
+    (void)turns.observe(kNobodyThere, now);
     ASSERT_EQ(turns.state(), State::kFree);
     turns.on_started(now);
     turns.on_gone(now, false);
@@ -218,7 +218,7 @@ TEST(TurnTaking, WhenAStayIsOverTheNextOneNeedNotWaitForTheIdleTime) {
   EXPECT_EQ(gpu.starts, 2);
   // But it does if somebody came meanwhile.
   EXPECT_TRUE(gpu.turns.dismiss(Why::kStayOver));
-  gpu.look(foreign());
+  gpu.observe(foreign());
   gpu.turns.on_gone(gpu.now, true);
   gpu.pass(seconds(29), kNobodyThere);
   EXPECT_EQ(gpu.starts, 2);
@@ -241,7 +241,7 @@ bool stay_is_over(Gpu& gpu) {
 TEST(TurnTaking, TheLoadThatOneLeavesBehindDoesNotMakeTheNextOneWaitForTheIdleTime) {
   Gpu gpu;
   ASSERT_TRUE(stay_is_over(gpu));
-  // The look that shows that it has gone tells of its load, too.
+  // The sample that shows that it has gone reports its load, too.
   gpu.pass(seconds(1), kLoad);
   EXPECT_EQ(gpu.starts, 1);
   EXPECT_EQ(gpu.turns.why(), Why::kLoad);
@@ -264,7 +264,7 @@ TEST(TurnTaking, OneThatAnEarlierDaemonStartedIsOn) {
   Gpu gpu;
   gpu.turns.on_found(gpu.now);
   EXPECT_EQ(gpu.turns.state(), State::kOn);
-  EXPECT_TRUE(gpu.look(foreign()));
+  EXPECT_TRUE(gpu.observe(foreign()));
   gpu.pass(seconds(31), kNobodyThere);
   EXPECT_EQ(gpu.starts, 1);
 }
@@ -272,19 +272,19 @@ TEST(TurnTaking, OneThatAnEarlierDaemonStartedIsOn) {
 TEST(TurnTaking, HowLongNobodyHasBeenThereIsKnown) {
   Gpu gpu;
   EXPECT_EQ(gpu.turns.idle_for(gpu.now), Duration(0));
-  gpu.look(kNobodyThere);
+  gpu.observe(kNobodyThere);
   gpu.now += seconds(7);
   EXPECT_EQ(gpu.turns.idle_for(gpu.now), seconds(7));
-  gpu.look(foreign());
+  gpu.observe(foreign());
   EXPECT_EQ(gpu.turns.idle_for(gpu.now), Duration(0));
 }
 
 TEST(TurnTaking, SaysWhenItMayStart) {
   Gpu gpu;
   const TimePoint first = gpu.now;
-  gpu.look(kNobodyThere);
+  gpu.observe(kNobodyThere);
   EXPECT_EQ(gpu.turns.start_at(), first + seconds(30));
-  gpu.look(foreign());
+  gpu.observe(foreign());
   EXPECT_FALSE(gpu.turns.start_at());
 }
 
@@ -293,15 +293,15 @@ TEST(TurnTaking, OneThatIsMovedOutRestsAsIfItHadEndedAndComesBackAsIfItStarted) 
     TurnTaking turns{Rules{}};
     TimePoint now{seconds(1000)};
     for (const int rest : {30, 60, 120}) {
-      (void)turns.look(kNobodyThere, now);
+      (void)turns.observe(kNobodyThere, now);
       now = *turns.start_at();
-      (void)turns.look(kNobodyThere, now);
+      (void)turns.observe(kNobodyThere, now);
       ASSERT_EQ(turns.state(), State::kFree);
       turns.on_started(now);
-      ASSERT_TRUE(turns.look(foreign(), now));
+      ASSERT_TRUE(turns.observe(foreign(), now));
       moved ? turns.on_moved_out(now) : turns.on_gone(now, true);
       EXPECT_EQ(turns.state(), State::kResting);
-      (void)turns.look(kNobodyThere, now);
+      (void)turns.observe(kNobodyThere, now);
       EXPECT_EQ(*turns.start_at() - now, seconds(rest));
     }
   }
@@ -310,13 +310,13 @@ TEST(TurnTaking, OneThatIsMovedOutRestsAsIfItHadEndedAndComesBackAsIfItStarted) 
 TEST(TurnTaking, OneThatEndsWhileItIsOutDoesNotRestLongerForThat) {
   TurnTaking turns{Rules{}};
   TimePoint now{seconds(1000)};
-  (void)turns.look(kNobodyThere, now);
+  (void)turns.observe(kNobodyThere, now);
   now += seconds(30);
-  (void)turns.look(kNobodyThere, now);
+  (void)turns.observe(kNobodyThere, now);
   turns.on_started(now);
-  (void)turns.look(foreign(), now);
+  (void)turns.observe(foreign(), now);
   turns.on_moved_out(now);
-  (void)turns.look(kNobodyThere, now);
+  (void)turns.observe(kNobodyThere, now);
   const auto start = turns.start_at();
   turns.on_gone(now + seconds(5), false);
   EXPECT_EQ(turns.start_at(), start);
@@ -342,7 +342,7 @@ TEST(TurnTaking, HoldsForRandomSights) {
       }
       const bool somebody = sight.foreign || sight.wanted || sight.leased || !sight.in_service;
       const int starts = gpu.starts;
-      gpu.look(sight);
+      gpu.observe(sight);
       ASSERT_FALSE(somebody && gpu.turns.state() == State::kOn) << "seed " << seed;
       if (somebody) last_somebody = gpu.now;
       if (gpu.starts > starts && last_somebody) {

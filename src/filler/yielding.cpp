@@ -24,7 +24,7 @@ Eviction::Step Eviction::fail(std::string problem) {
   return Step::kFailed;
 }
 
-Eviction::Step Eviction::look(const Sight& sight, TimePoint now) {
+Eviction::Step Eviction::observe(const Sight& sight, TimePoint now) {
   const auto seconds = [](Duration d) {
     return std::to_string(std::chrono::ceil<std::chrono::seconds>(d).count()) + " s";
   };
@@ -55,7 +55,7 @@ Eviction::Step Eviction::look(const Sight& sight, TimePoint now) {
   const TimePoint patient = *out_since_ + rules_.settle;
   const TimePoint enough = patient + 5 * rules_.settle;  // of a driver that cannot be asked
   const Bytes counted = sight.counted.value_or(Bytes());
-  const bool agrees = counted <= sight.stays + kUntoldNoise || now >= patient;
+  const bool agrees = counted <= sight.stays + kUnreportedNoise || now >= patient;
   const bool seen = sight.taken >= *out_since_;
   next_ = now < patient ? patient : enough;
   if (!(seen && agrees) && now < enough) return Step::kGoing;

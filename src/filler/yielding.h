@@ -28,7 +28,7 @@ struct WayOut {
 };
 WayOut way_out(const Yielding& yielding);
 
-// One that is being moved out. look() is called whenever something of it may have changed.
+// One that is being moved out. observe() is called whenever something of it may have changed.
 //
 //     draining ─gate shut, work done→ moving ─nothing of it left→ settling ─driver agrees→ out
 class Eviction {
@@ -45,14 +45,14 @@ class Eviction {
     Bytes left;                    // of what can be moved, on the GPU or on its way there
     Bytes stays;                   // what cannot be moved, as it has told
     std::optional<Bytes> counted;  // what the driver counted of it...
-    TimePoint taken{};             // ...in a look that began then
+    TimePoint taken{};             // ...in a sample that began then
   };
   enum class Step { kGoing, kOut, kFailed };
 
   Eviction(const Rules& rules, TimePoint now) : rules_(rules), since_(now) {}
 
-  Step look(const Sight& sight, TimePoint now);
-  // When to look again if nothing happens.
+  Step observe(const Sight& sight, TimePoint now);
+  // When to call observe() again if nothing happens.
   TimePoint next() const { return next_; }
   // Whether the eviction waits only for a sample of the GPU.
   bool wants_sample() const { return out_since_.has_value(); }
@@ -67,13 +67,13 @@ class Eviction {
   Rules rules_;
   TimePoint since_;  // of what it is doing: draining, or the last progress
   TimePoint next_{};
-  std::optional<Bytes> left_;           // at the last look; empty: it still drains
+  std::optional<Bytes> left_;           // at the last observe(); empty: it still drains
   std::optional<TimePoint> out_since_;  // nothing is left
   Bytes stays_;
   std::string problem_;
 };
 
 // A little more than was told: what modules and local memory take is learned by looks.
-inline constexpr Bytes kUntoldNoise = mib(64);
+inline constexpr Bytes kUnreportedNoise = mib(64);
 
 }  // namespace gpurota::filler

@@ -48,7 +48,7 @@ TEST(WayOut, OneThatCannotBeMovedIsEndedAndItIsSaidWhy) {
 
 class EvictionTest : public testing::Test {
  protected:
-  Step look() { return eviction.look(sight, now); }
+  Step observe() { return eviction.observe(sight, now); }
   void drained(Bytes left) {
     sight.drained = true;
     sight.left = left;
@@ -64,25 +64,25 @@ class EvictionTest : public testing::Test {
 };
 
 TEST_F(EvictionTest, AnEvictionIsDoneWhenALaterSampleShowsNothingLeft) {
-  EXPECT_EQ(look(), Step::kGoing);
+  EXPECT_EQ(observe(), Step::kGoing);
   drained(gib(70));
-  EXPECT_EQ(look(), Step::kGoing);
+  EXPECT_EQ(observe(), Step::kGoing);
   seen(gib(70));
   now += 1s;
   drained({});
-  EXPECT_EQ(look(), Step::kGoing) << "the look began before";
+  EXPECT_EQ(observe(), Step::kGoing) << "the sample began before";
   EXPECT_TRUE(eviction.wants_sample());
   now += 10ms;
   seen(mib(610));
-  EXPECT_EQ(look(), Step::kOut);
+  EXPECT_EQ(observe(), Step::kOut);
   EXPECT_EQ(eviction.stays(), mib(610));
 }
 
 TEST_F(EvictionTest, WorkThatDoesNotEndWithinTheGraceEndsIt) {
-  EXPECT_EQ(look(), Step::kGoing);
+  EXPECT_EQ(observe(), Step::kGoing);
   EXPECT_EQ(eviction.next(), now + 2s);
   now += 2s;
-  EXPECT_EQ(look(), Step::kFailed);
+  EXPECT_EQ(observe(), Step::kFailed);
   EXPECT_EQ(eviction.problem(), "its work did not end within 2 s");
 }
 
@@ -90,57 +90,57 @@ TEST_F(EvictionTest, MovingMayTakeAsLongAsItGetsOn) {
   drained(gib(70));
   for (std::uint64_t left = 70; left > 60; --left) {
     drained(gib(left));
-    EXPECT_EQ(look(), Step::kGoing);
+    EXPECT_EQ(observe(), Step::kGoing);
     now += 4s;
   }
-  EXPECT_EQ(look(), Step::kGoing);
+  EXPECT_EQ(observe(), Step::kGoing);
   now += 2s;
-  EXPECT_EQ(look(), Step::kFailed);
+  EXPECT_EQ(observe(), Step::kFailed);
   EXPECT_THAT(eviction.problem(), HasSubstr("host memory"));
 }
 
 TEST_F(EvictionTest, OneThatCannotAnswerIsNotWaitedForLongerThanItsGrace) {
   drained(gib(70));
   sight.silent = true;
-  EXPECT_EQ(look(), Step::kGoing);
+  EXPECT_EQ(observe(), Step::kGoing);
   EXPECT_EQ(eviction.next(), now + 2s);
   now += 2s;
-  EXPECT_EQ(look(), Step::kFailed);
+  EXPECT_EQ(observe(), Step::kFailed);
   EXPECT_THAT(eviction.problem(), HasSubstr("does not answer"));
 }
 
 TEST_F(EvictionTest, ADriverThatTakesItsTimeIsWaitedForButNotForLong) {
   drained({});
-  EXPECT_EQ(look(), Step::kGoing);
+  EXPECT_EQ(observe(), Step::kGoing);
   now += 10ms;
   seen(gib(30));
-  EXPECT_EQ(look(), Step::kGoing) << "the driver still counts it";
+  EXPECT_EQ(observe(), Step::kGoing) << "the driver still counts it";
   now += 1s;
   seen(gib(8));
-  EXPECT_EQ(look(), Step::kOut);
+  EXPECT_EQ(observe(), Step::kOut);
   EXPECT_EQ(eviction.stays(), gib(8))
       << "what it counts is what stays: others are placed beside that";
 }
 
 TEST_F(EvictionTest, ADriverThatCannotBeAskedKeepsNobodyWaiting) {
   drained({});
-  EXPECT_EQ(look(), Step::kGoing);
+  EXPECT_EQ(observe(), Step::kGoing);
   now += 1s;
-  EXPECT_EQ(look(), Step::kGoing);
+  EXPECT_EQ(observe(), Step::kGoing);
   EXPECT_GT(eviction.next(), now);
   now = eviction.next();
-  EXPECT_EQ(look(), Step::kOut);
+  EXPECT_EQ(observe(), Step::kOut);
   EXPECT_EQ(eviction.stays(), mib(600));
 }
 
 TEST_F(EvictionTest, ADaemonThatHasJustStartedCountsNoTimeUntilItDecides) {
   sight.on_hold = true;
-  EXPECT_EQ(look(), Step::kGoing);
+  EXPECT_EQ(observe(), Step::kGoing);
   now += 3s;
-  EXPECT_EQ(look(), Step::kGoing);
+  EXPECT_EQ(observe(), Step::kGoing);
   sight.on_hold = false;
   now += 1s;
-  EXPECT_EQ(look(), Step::kGoing);
+  EXPECT_EQ(observe(), Step::kGoing);
 }
 
 }  // namespace

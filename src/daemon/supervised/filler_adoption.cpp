@@ -81,7 +81,7 @@ void FillerAdoption::take_up_lease(FillerEntry& entry, const GpuUuid& gpu, bool 
   const bool stays_out = was_out && !ending && table_.swap_lease_of(spot);
   filler::Sight wanted;
   wanted.wanted = ending || stays_out;
-  if (wanted.wanted) (void)spot.turns.look(wanted, table_.parts.loop.now());
+  if (wanted.wanted) (void)spot.turns.observe(wanted, table_.parts.loop.now());
   spot.told_to_end = ending;
   // Out, or on its way there: it is seen to once more.
   if (stays_out) moves_.evict(gpu);

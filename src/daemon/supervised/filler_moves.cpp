@@ -54,7 +54,7 @@ void FillerMoves::step_eviction(const GpuUuid& gpu) {
   if (!spot.eviction) return;
   // Its lease has ended meanwhile, or it has: that takes its course.
   if (!table_.swap_lease_of(spot)) return;
-  switch (spot.eviction->look(eviction_sight(gpu), table_.parts.loop.now())) {
+  switch (spot.eviction->observe(eviction_sight(gpu), table_.parts.loop.now())) {
     case filler::Eviction::Step::kOut:
       return finish_eviction(gpu);
     case filler::Eviction::Step::kFailed: {

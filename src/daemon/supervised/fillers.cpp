@@ -124,7 +124,7 @@ void Fillers::on_polled(const GpuUuid& gpu, const std::vector<pid_t>& pids) {
 void Fillers::evaluate(const GpuUuid& gpu, const filler::Sight& sight) {
   FillerSpot& spot = table_.spots[gpu];
   spot.turns.set_rules(choice_.rules_for(gpu));
-  if (spot.turns.look(sight, table_.parts.loop.now())) {
+  if (spot.turns.observe(sight, table_.parts.loop.now())) {
     yield(gpu, reason_of(spot.turns.why()));
   } else if (spot.moved_out && table_.parts.states.of(gpu).draining) {
     leave(gpu, reason_of(filler::Why::kOutOfService));
@@ -237,7 +237,7 @@ void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
   if (spot.turns.state() == filler::State::kOn) {
     filler::Sight sight;
     sight.wanted = true;
-    (void)spot.turns.look(sight, table_.parts.loop.now());
+    (void)spot.turns.observe(sight, table_.parts.loop.now());
   } else if (!spot.eviction && !spot.moved_out) {
     return;
   }
@@ -344,7 +344,7 @@ void Fillers::move_out(LeaseId lease, const std::string& why) {
     if (spot.eviction || spot.moved_out) return;
     filler::Sight wanted;
     wanted.wanted = true;
-    if (spot.turns.look(wanted, table_.parts.loop.now())) return yield(gpu, why);
+    if (spot.turns.observe(wanted, table_.parts.loop.now())) return yield(gpu, why);
   }
   table_.parts.leases.end(lease, EndCause::kReleased, why);
 }
