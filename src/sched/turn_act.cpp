@@ -542,7 +542,7 @@ namespace {
 
 // An order that found nothing to move is tried again sooner than one that failed: mostly the tenant
 // has freed the memory, and is about to say so.
-constexpr int kSoonerInVain = 20;
+constexpr int kSoonerIfNothingMoved = 20;
 
 // More questions at once than a program has threads are refused.
 constexpr std::size_t kMostGrowth = 4096;
@@ -718,8 +718,8 @@ void apply(TurnTable& table, const Shrink& event) {
   if ((event.resident + event.out + event.wired + event.hosted).is_zero()) return;
   TenantState& tenant = table.tenants.at(event.tenant);
   LeaseState& lease = table.leases.at(tenant.lease);
-  if (std::exchange(tenant.in_vain, false)) tenant.retry_at = table.now;
-  if (std::exchange(lease.in_vain, false)) lease.retry_at = table.now;
+  if (std::exchange(tenant.moved_nothing, false)) tenant.retry_at = table.now;
+  if (std::exchange(lease.moved_nothing, false)) lease.retry_at = table.now;
 }
 
 void apply(TurnTable& table, const Measured& event) {
@@ -749,11 +749,12 @@ void apply(TurnTable& table, const Evicted& event) {
   // The tenant has less than it has said, and is about to say so: an order now would find nothing
   // again.
   TenantState& tenant = table.tenants.at(event.tenant);
-  tenant.in_vain =
+  tenant.moved_nothing =
       !event.failed && moved.is_zero() && !event.returned.is_zero() && !held->resident.is_zero();
   if (event.failed) tenant.retry_at = table.now + table.settings.retry;
-  if (tenant.in_vain) {
-    tenant.retry_at = std::max(tenant.retry_at, table.now + table.settings.retry / kSoonerInVain);
+  if (tenant.moved_nothing) {
+    tenant.retry_at =
+        std::max(tenant.retry_at, table.now + table.settings.retry / kSoonerIfNothingMoved);
   }
   if (event.failed) table.report(Trouble::kMoveFailed, lease.terms.id, event.tenant);
 }
@@ -775,8 +776,8 @@ void apply(TurnTable& table, const Restored& event) {
   // The same order now would change nothing. Memory that is still coming by another order counts as
   // out. Others can have the turn meanwhile, and the memory of this lease that is on the GPU.
   const Bytes enough = std::min(held->out(), table.settings.piece);
-  lease.in_vain = !event.failed && !enough.is_zero() && event.returned >= enough;
-  if (!lease.in_vain && !event.failed) return;
+  lease.moved_nothing = !event.failed && !enough.is_zero() && event.returned >= enough;
+  if (!lease.moved_nothing && !event.failed) return;
   lease.retry_at = table.now + table.settings.retry;
   if (event.failed) table.report(Trouble::kMoveFailed, lease.terms.id, event.tenant);
 }

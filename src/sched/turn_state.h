@@ -48,8 +48,8 @@ struct TenantState {
   bool undrained = false;
   std::uint32_t waiting = 0;
   std::uint32_t ready = 0;
-  TimePoint retry_at{};  // nothing of it is moved out before then
-  bool in_vain = false;  // as it had nothing to bring out; until it says that it has less
+  TimePoint retry_at{};        // nothing of it is moved out before then
+  bool moved_nothing = false;  // as it had nothing to bring out; until it says that it has less
   std::deque<PendingGrow> growth;
   std::vector<Grow> asked_on_hold;
   std::map<GpuSlot, MoveDebt> moves;
@@ -79,9 +79,9 @@ struct LeaseState {
   std::set<TenantId> tenants;
   Phase phase = Phase::kApart;
   FairClock clock;
-  bool wanted = false;                  // at the last look
-  bool takes_turns = false;             // at the last look
-  bool above_soft = false;              // its soft limit, at the last look
+  bool wanted = false;                  // at the last check
+  bool takes_turns = false;             // at the last check
+  bool above_soft = false;              // its soft limit, at the last check
   std::optional<TimePoint> idle_since;  // neither work nor anything waiting
   Pauses pauses;
   Average cost;                          // of its turns' moving, in seconds
@@ -91,7 +91,7 @@ struct LeaseState {
   Duration closed_awake{};               // the same, by TurnTable::awake
   TimePoint held_last{};                 // end of its last turn
   TimePoint retry_at{};                  // does not enter before then: memory did not come back
-  bool in_vain = false;                  // as there was none; until a tenant says that it has less
+  bool moved_nothing = false;            // as there was none; until a tenant says that it has less
   std::optional<TimePoint> waits_since;  // wants, and has no turn
   Letting letting;
   bool aside = false;     // see Turns::set_aside
@@ -99,7 +99,7 @@ struct LeaseState {
   bool reported = false;  // that it does not yield
   std::optional<TimePoint> no_room_since;  // wants, and does not fit beside what nobody can move
   bool no_room_reported = false;
-  bool is_held_up = false;  // at the last look: needs what processes have that cannot answer
+  bool is_held_up = false;  // at the last check: needs what processes have that cannot answer
   Duration held_up{};       // so long, since it last held a turn or wanted none
   Duration drain_owed{};    // that others waited for its work to end, since that last did
   DebtTold debt_told = DebtTold::kNothing;

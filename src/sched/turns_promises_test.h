@@ -125,7 +125,7 @@ class Promises : protected Progress {
       for (const LeaseView::Gpu& gpu : view->gpus) out += gpu.out;
       const bool same = turn->waits == waits && turn->holds == holds && turn->out == out &&
                         turn->takes_turns == view->takes_turns;
-      if (!same) fail("the short look at " + to_string(id) + " says something else");
+      if (!same) fail("the short view of " + to_string(id) + " says something else");
     }
   }
 

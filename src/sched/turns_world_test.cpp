@@ -101,14 +101,14 @@ class World : Promises {
       const GpuMemory& m = t->gpus[g];
       event.memory.push_back(
           {plan_.gpus[g].uuid, m.resident + m.out, m.resident, m.wired, m.hosted, m.lingering});
-      if (!m.lingering.is_zero()) look_soon(t, g);
+      if (!m.lingering.is_zero()) sample_soon(t, g);
     }
     t->known = true;
     count_outsiders();
     feed(event);
     for (std::size_t g = 0; g < t->gpus.size(); ++g) {
       if (t->gpus[g].beside.is_zero()) continue;
-      lowered_at_[g] = now_;  // it is known again only at the next look
+      lowered_at_[g] = now_;  // it is known again only at the next sample
       feed(Measured{t->id, plan_.gpus[g].uuid, t->gpus[g].beside});
     }
     say_status(t);
@@ -116,14 +116,14 @@ class World : Promises {
   }
 
   // Whether what it says is out has gone shows once it is at rest.
-  void look_soon(Tenant* t, std::size_t g) {
+  void sample_soon(Tenant* t, std::size_t g) {
     const long epoch = epoch_;
     after(5e-3, [this, t, g, epoch] {
       if (epoch != epoch_ || !t->known || t->dead) return;
       const Holding& said =
           turns_->residency().at(t->id, *turns_->residency().slot_of(plan_.gpus[g].uuid));
       if (said.lingering.is_zero()) return;
-      if (!(said.leaving + said.coming).is_zero()) return look_soon(t, g);
+      if (!(said.leaving + said.coming).is_zero()) return sample_soon(t, g);
       t->gpus[g].lingering -= said.lingering;
       feed(Measured{t->id, plan_.gpus[g].uuid, t->gpus[g].beside, true});
     });
@@ -134,7 +134,7 @@ class World : Promises {
     if (auto* const out = std::get_if<Evicted>(&event)) {
       Tenant* const t = find(out->tenant);
       out->doubted = t != nullptr && plan_of(*t).doubted;
-      if (out->doubted && !out->bytes.is_zero()) look_soon(t, gpu_index(out->gpu));
+      if (out->doubted && !out->bytes.is_zero()) sample_soon(t, gpu_index(out->gpu));
     }
     note(sched::to_string(event));
     const auto* grow = std::get_if<Grow>(&event);
