@@ -95,7 +95,7 @@ TEST(EventCursor, TellsNothingBehindTheLastThatMayBeTold) {
   EXPECT_EQ(rest.missed, 0u);
 }
 
-TEST(EventCursor, LooksAtABoundedNumberAtATimeAndMissesNone) {
+TEST(EventCursor, ReadsABoundedNumberAtATimeAndMissesNone) {
   EventLog log(10000);
   for (int i = 0; i < 3000; ++i) log.add(event_of(i == 2999 ? 7u : 1u));
   EventCursor cursor(log);

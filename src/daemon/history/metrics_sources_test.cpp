@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-GpuSample look(const char* gpu, const std::vector<pid_t>& pids) {
+GpuSample sample_of(const char* gpu, const std::vector<pid_t>& pids) {
   GpuSample sample;
   sample.uuid = {gpu};
   for (const pid_t pid : pids) sample.processes.push_back({pid, gib(1), false});
@@ -20,25 +20,25 @@ GpuSample look(const char* gpu, const std::vector<pid_t>& pids) {
 
 TEST(RecoveredMemory, ComesBackOnceAndFromLeasesOnly) {
   RecoveredMemory memory;
-  memory.on_sample(look("a", {1, 2, 3}), {{1, gib(8)}, {2, gib(4)}});
-  memory.on_sample(look("b", {1}), {{1, gib(2)}});
+  memory.on_sample(sample_of("a", {1, 2, 3}), {{1, gib(8)}, {2, gib(4)}});
+  memory.on_sample(sample_of("b", {1}), {{1, gib(2)}});
   EXPECT_TRUE(memory.total().is_zero());
   // Less in use by one that lives on is its own freeing; the other is gone, and one without a
   // lease.
-  memory.on_sample(look("a", {1}), {{1, gib(6)}});
+  memory.on_sample(sample_of("a", {1}), {{1, gib(6)}});
   EXPECT_EQ(memory.total(), gib(4));
-  memory.on_sample(look("a", {1}), {{1, gib(6)}});
+  memory.on_sample(sample_of("a", {1}), {{1, gib(6)}});
   EXPECT_EQ(memory.total(), gib(4));
-  memory.on_sample(look("a", {}), {});
-  memory.on_sample(look("b", {}), {});
+  memory.on_sample(sample_of("a", {}), {});
+  memory.on_sample(sample_of("b", {}), {});
   EXPECT_EQ(memory.total(), gib(12));
 }
 
 TEST(RecoveredMemory, WhatIsStillListedIsNotBackThoughItsLeaseIsGone) {
   RecoveredMemory memory;
-  memory.on_sample(look("a", {1}), {{1, gib(8)}});
-  memory.on_sample(look("a", {1}), {});
-  memory.on_sample(look("a", {}), {});
+  memory.on_sample(sample_of("a", {1}), {{1, gib(8)}});
+  memory.on_sample(sample_of("a", {1}), {});
+  memory.on_sample(sample_of("a", {}), {});
   EXPECT_TRUE(memory.total().is_zero()) << "it was nobody's lease any more";
 }
 

@@ -144,14 +144,14 @@ void SeriesKeeper::add_leases(std::vector<Entry>& entries) {
 }
 
 void SeriesKeeper::add_turns(const LeaseEntry& lease, Entry& entry) {
-  const auto look = parts_.turn_of(lease.lease.id);
-  if (!look) return;
+  const auto figures = parts_.turn_of(lease.lease.id);
+  if (!figures) return;
   Before& before = before_[lease.lease.id];
-  const bool grows = look->out > before.out;
+  const bool grows = figures->out > before.out;
   entry.values[series::kEvictions] = grows && !before.grew ? 1 : 0;
-  before = {look->out, grows};
-  entry.values[series::kWaited] = look->waits ? 1000 : 0;
-  if (!look->holds) return;
+  before = {figures->out, grows};
+  entry.values[series::kWaited] = figures->waits ? 1000 : 0;
+  if (!figures->holds) return;
   for (const LeaseGpu& share : lease.lease.gpus) holders_[share.uuid] = lease.lease.id;
 }
 

@@ -46,11 +46,11 @@ class SeriesKeeper {
 
   // Takes up what the last daemon left, and samples from now on.
   void start();
-  // After each look at a GPU: what leases use there, and how busy they keep it (lease_loads.h).
+  // After each sample of a GPU: what leases use there, and how busy they keep it (lease_loads.h).
   void on_sample(const GpuUuid& gpu, std::map<LeaseId, Bytes> used,
                  std::optional<std::map<LeaseId, int>> loads);
 
-  // A look at the GPU has failed: what leases do there is not known.
+  // A sample of the GPU has failed: what leases do there is not known.
   void on_failed_sample(const GpuUuid& gpu) { seen_.erase(gpu); }
 
   const series::Rings& rings() const { return rings_; }

@@ -110,7 +110,7 @@ class SeriesKeeperTest : public FakeWorldTest {
   std::vector<std::string> told;
 };
 
-TEST_F(SeriesKeeperTest, SamplesEachSecondOnceWhatTheLooksHaveShown) {
+TEST_F(SeriesKeeperTest, StoresEachSecondTheFiguresOfTheLastSamples) {
   const auto keeper = start();
   const WallTime begun = wall();
   pass(60);

@@ -64,31 +64,31 @@ Result<void> UsageTidier::do_piece() {
     return {};
   }
   if (waiting_.empty()) return {};
-  auto& [uid, crowd] = *waiting_.begin();
-  if (crowd.rows > 0) return merge(uid, crowd);
-  GPUROTA_ASSIGN_OR_RETURN(crowd.rows, parts_.history.count_usage(uid));
-  if (crowd.rows <= bound()) done(uid, crowd.rows);
+  auto& [uid, merging] = *waiting_.begin();
+  if (merging.rows > 0) return merge(uid, merging);
+  GPUROTA_ASSIGN_OR_RETURN(merging.rows, parts_.history.count_usage(uid));
+  if (merging.rows <= bound()) done(uid, merging.rows);
   return {};
 }
 
-Result<void> UsageTidier::merge(uid_t uid, Crowd& crowd) {
-  GPUROTA_ASSIGN_OR_RETURN(
-      const ports::MergedUsage merged,
-      parts_.history.merge_usage({uid, kSpans[crowd.span], crowd.after, kPiece, parts_.readers()}));
-  crowd.rows -= std::min(crowd.rows, merged.fewer);
+Result<void> UsageTidier::merge(uid_t uid, Merging& merging) {
+  GPUROTA_ASSIGN_OR_RETURN(const ports::MergedUsage merged,
+                           parts_.history.merge_usage({uid, kSpans[merging.span], merging.after,
+                                                       kPiece, parts_.readers()}));
+  merging.rows -= std::min(merging.rows, merged.fewer);
   const std::size_t wanted = bound() - bound() / kRoomPart;
-  if (crowd.rows <= wanted) {
-    done(uid, crowd.rows);
+  if (merging.rows <= wanted) {
+    done(uid, merging.rows);
     return {};
   }
   // As long as that makes it fewer it goes on at the same place: what comes next is merged with
   // what was just made.
   if (merged.fewer > 0) return {};
-  crowd.after = merged.upto;
+  merging.after = merged.upto;
   if (!merged.over) return {};
-  crowd.after = {};
+  merging.after = {};
   // Nothing more can be done: after some more of them.
-  if (++crowd.span == kSpans.size()) done(uid, wanted);
+  if (++merging.span == kSpans.size()) done(uid, wanted);
   return {};
 }
 

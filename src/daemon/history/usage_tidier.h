@@ -38,7 +38,7 @@ class UsageTidier {
 
  private:
   // A user with more rows than may be, perhaps.
-  struct Crowd {
+  struct Merging {
     std::size_t rows = 0;  // 0: not counted yet
     std::size_t span = 0;  // index
     LeaseId after{};
@@ -46,13 +46,13 @@ class UsageTidier {
   void schedule(Duration delay);
   void go_on();
   Result<void> do_piece();
-  Result<void> merge(uid_t uid, Crowd& crowd);
+  Result<void> merge(uid_t uid, Merging& merging);
   void done(uid_t uid, std::size_t rows);
   std::size_t bound() const;
 
   Parts parts_;
   std::map<uid_t, std::size_t> rows_;  // no fewer than there are; of those seen since the start
-  std::map<uid_t, Crowd> waiting_;
+  std::map<uid_t, Merging> waiting_;
   std::optional<WallTime> forget_;
   bool complained_ = false;
   ports::EventLoop::SourcePtr timer_;
