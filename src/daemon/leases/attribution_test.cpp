@@ -55,7 +55,7 @@ TEST_F(AttributionTest, AProcessBelowOneOfALeaseIsInTheLease) {
   const pid_t last = chain(top, 200);
   std::vector<pid_t> asked;
   for (int i = 0; i < 60; ++i) asked.push_back(processes.spawn({.parent = last}));
-  for (int look = 0; look < 2; ++look) {
+  for (int sample = 0; sample < 2; ++sample) {
     const std::size_t before = processes.reads();
     for (const pid_t pid : asked) EXPECT_EQ(attribution.owner_of(pid).lease, LeaseId{7});
     EXPECT_LE(processes.reads() - before, 200u + 4 * 60);

@@ -18,10 +18,10 @@
 namespace gpurota::daemon {
 namespace {
 
-// Between two looks at whether one whose time has come can begin.
+// Between two checks whether one whose time has come can begin.
 constexpr Duration kBookingRetry = std::chrono::milliseconds(250);
-// How long before it begins its GPUs are looked at where nobody is to be told.
-constexpr Duration kLookBefore = std::chrono::minutes(5);
+// How long before a booking begins its GPUs are checked where nobody is to be warned.
+constexpr Duration kWarnBefore = std::chrono::minutes(5);
 // How long before it begins leases know that they leave for it: no warning comes earlier. Bookings
 // are looked at each minute.
 constexpr WallTime::duration kLeavingKnown =
@@ -93,7 +93,7 @@ bool is_no_show(WallTime since, WallTime now, const config::Config& config) {
 
 Duration warn_before(const config::Config& config) {
   const auto& times = config.notify.before_end;
-  return times.empty() ? kLookBefore : Duration(times.front());
+  return times.empty() ? kWarnBefore : Duration(times.front());
 }
 
 lease::Booked booked_of(const BookingEntry& entry, const Bookings::Parts& parts) {
@@ -216,7 +216,7 @@ Result<void> Bookings::restore() {
     add(std::move(entry));
   }
   // Also if there is none: a lease may still be stored as leaving for one.
-  look_in(kBookingRetry);
+  review_in(kBookingRetry);
   return {};
 }
 
@@ -369,11 +369,11 @@ void Bookings::on_lease_change() {
   poked_ = true;
   parts_.loop.post([this] {
     poked_ = false;
-    look();
+    review();
   });
 }
 
-void Bookings::look() {
+void Bookings::review() {
   const WallTime now = parts_.wall_clock();
   std::vector<RequestId> soon, due, over;
   for (const BookingEntry& entry : entries_) {
@@ -646,13 +646,13 @@ void Bookings::arm() {
       wait = std::min(wait, std::max(left - warn_before(parts_.config), Duration(0)));
     }
   }
-  look_in(wait);
+  review_in(wait);
 }
 
-void Bookings::look_in(Duration wait) {
+void Bookings::review_in(Duration wait) {
   timer_ = parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kSchedule, [this] {
     const auto this_timer = std::move(timer_);
-    look();
+    review();
   });
 }
 

@@ -146,7 +146,7 @@ class Bookings final {
   void add(BookingEntry entry);
   BookingEntry take(RequestId id);
   void publish(const BookingNews& news) const;
-  void look();
+  void review();
   void warn(RequestId id);
   // Whether leases without a stated end are all that will be in its way.
   bool begins_when_used(const BookingEntry& entry, const std::vector<lease::Booked>& others) const;
@@ -163,7 +163,7 @@ class Bookings final {
   void set_trouble(RequestId id, Reason why);
   void miss(RequestId id);
   void arm();
-  void look_in(Duration wait);
+  void review_in(Duration wait);
 
   Parts parts_;
   std::vector<BookingEntry> entries_;

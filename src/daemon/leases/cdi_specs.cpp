@@ -21,7 +21,7 @@
 namespace gpurota::daemon {
 namespace {
 
-constexpr std::chrono::milliseconds kFirstLookPatience{5000};
+constexpr std::chrono::milliseconds kFirstScanPatience{5000};
 // The prefix of all our files. Vendor and class come first, as the specification says.
 constexpr const char* kPrefix = "gpurota.dev-";
 
@@ -63,7 +63,7 @@ void CdiSpecs::start() {
   enter(parts_.config.containers.cdi_folder);
   if (folder_.empty()) return;
   if (!parts_.config.containers.cdi) return leave();
-  look(true);
+  scan(true);
 }
 
 void CdiSpecs::refresh() {
@@ -72,7 +72,7 @@ void CdiSpecs::refresh() {
   if (!wanted.cdi) return trouble_.clear();
   if (!parts_.root) return note("gpurotad is not root's");
   if (folder_.empty()) enter(wanted.cdi_folder);
-  if (!folder_.empty()) look(false);
+  if (!folder_.empty()) scan(false);
 }
 
 // Takes over our files that are there: one that is not as we would write it is rewritten or
@@ -99,13 +99,13 @@ void CdiSpecs::leave() {
   timer_.reset();
 }
 
-void CdiSpecs::look(bool wait) {
-  if (looking_) return;
-  looking_ = true;
+void CdiSpecs::scan(bool wait) {
+  if (scanning_) return;
+  scanning_ = true;
   if (!worker_) worker_ = std::make_unique<sys::Worker>(parts_.loop, "cdi");
   const auto job = [root = parts_.driver_root] { return read_facts(root); };
   const auto done = [this](Facts facts) {
-    looking_ = false;
+    scanning_ = false;
     facts_ = std::move(facts);
     if (folder_.empty()) return;
     write_all();
@@ -113,14 +113,14 @@ void CdiSpecs::look(bool wait) {
   };
   if (!wait) {
     worker_->run(job, done);
-  } else if (!worker_->run_and_wait(kFirstLookPatience, job, done)) {
+  } else if (!worker_->run_and_wait(kFirstScanPatience, job, done)) {
     log::warn("the driver's files do not answer, container engines hear of leases when they do");
   }
 }
 
 void CdiSpecs::schedule() {
   timer_ = parts_.loop.add_timer(parts_.loop.now() + kPeriod, ports::Urgency::kHousekeeping,
-                                 [this] { look(false); });
+                                 [this] { scan(false); });
 }
 
 void CdiSpecs::on_lease_change(const LeaseEntry& entry, bool gone) {

@@ -69,7 +69,7 @@ class CdiSpecs final {
   };
 
   static Facts read_facts(const std::string& root);
-  void look(bool wait);
+  void scan(bool wait);
   void schedule();
   void enter(const std::string& folder);
   void leave();
@@ -89,7 +89,7 @@ class CdiSpecs final {
   std::string trouble_;
   std::unique_ptr<sys::Worker> worker_;
   ports::EventLoop::SourcePtr timer_;
-  bool looking_ = false;
+  bool scanning_ = false;
 };
 
 }  // namespace gpurota::daemon

@@ -153,7 +153,7 @@ TEST_F(LeaseManagerTest, PodmanMayCleanUpAfterItsContainerBeforeItIsKilledItself
   EXPECT_EQ(last_gone, id);
 }
 
-TEST_F(LeaseManagerTest, LooksThatTakeLongLeaveMostOfTheTimeToOthers) {
+TEST_F(LeaseManagerTest, LongWalksOfProcessesLeaveMostOfTheTimeToOthers) {
   processes.cgroups().set_available(false);
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;
@@ -291,7 +291,7 @@ TEST_F(LeaseManagerTest, ARestartLosesNothing) {
   EXPECT_EQ(last_gone, id);
 }
 
-TEST_F(LeaseManagerTest, ADaemonThatCanLookAtNobodyDoesNotBeginAndTakesNobodyForDead) {
+TEST_F(LeaseManagerTest, ADaemonThatCannotReadProcessesDoesNotStartAndTakesNoneForDead) {
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;
   const pid_t command = processes.spawn({.parent = cli});
