@@ -1,5 +1,5 @@
 // Carries out what lease/limit_policy.h decides about leases above their soft limit, or above a
-// hard limit that was lowered: after each look at a GPU. State thread only.
+// hard limit that was lowered: after each sample of a GPU. State thread only.
 #pragma once
 
 #include "config/config.h"

@@ -135,19 +135,19 @@ Bytes SwapMeasures::seen_before(const SwapTenant& tenant, const SwapTenant* befo
 }
 
 void SwapMeasures::settle_beside(SwapTenant& tenant, SwapMemory& memory, Bytes unexplained) {
-  std::deque<Bytes>& looks = memory.beside;
-  looks.push_back(unexplained);
-  if (looks.size() > kAgreeingSamples) looks.pop_front();
-  if (looks.size() < kAgreeingSamples) return;
+  std::deque<Bytes>& latest = memory.beside;
+  latest.push_back(unexplained);
+  if (latest.size() > kAgreeingSamples) latest.pop_front();
+  if (latest.size() < kAgreeingSamples) return;
   // The tenant continues meanwhile: memory that it is just allocating is granted and not held yet.
   if (memory.came_back) {
-    return settle_contexts(tenant, memory, *std::max_element(looks.begin(), looks.end()));
+    return settle_contexts(tenant, memory, *std::max_element(latest.begin(), latest.end()));
   }
   const sched::Holding* books = holding(tenant, memory).if_there();
   if (!books) return;
   const Bytes known = books->beside;
-  const Bytes least = *std::min_element(looks.begin(), looks.end());
-  const Bytes most = *std::max_element(looks.begin(), looks.end());
+  const Bytes least = *std::min_element(latest.begin(), latest.end());
+  const Bytes most = *std::max_element(latest.begin(), latest.end());
   const Bytes settled = std::clamp(known, least, most);
   if (settled != known) turns_.feed(sched::Measured{tenant.id, memory.gpu, settled});
 }

@@ -30,12 +30,12 @@ class SwapMeasures {
   Maybe<const sched::Holding> holding(const SwapTenant& tenant, const SwapMemory& memory) const;
   // The user has been caught; memory that is said to have moved is to be fed as doubted.
   bool doubts(uid_t uid, TimePoint now) const;
-  // Only a look can tell: whether it is gone, what its context takes, or whether memory that it
+  // Only a sample can tell: whether it is gone, what its context takes, or whether memory that it
   // said is out has gone.
   bool expects_sample(const SwapTenant& tenant, const SwapMemory& memory) const;
-  // A look at `gpu` is about to begin.
+  // A sample of `gpu` is about to begin.
   void before_sample(SwapTenant& tenant, const GpuUuid& gpu) const;
-  // The look, which began when it was `taken`, is over.
+  // The sample, which began when it was `taken`, is over.
   void measure(SwapTenant& tenant, SwapMemory& memory, const GpuSample& sample, TimePoint taken);
   // The tenant owes an answer, and for as long as work may take to end, the driver, which has
   // listed the tenant before, lists no memory of it there: no work of it is in flight. For a

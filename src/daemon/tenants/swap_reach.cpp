@@ -7,7 +7,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// An order that is not carried out within this may be one that cannot be: a look at the process
+// An order that is not carried out within this may be one that cannot be: a check of the process
 // costs about 10 µs, and is repeated as often while it lasts.
 constexpr Duration kPatience = std::chrono::milliseconds(20);
 
@@ -27,10 +27,10 @@ void SwapReach::expect(SwapTenant& tenant) {
   const bool watched = tenant.asked || tenant.stopped || tenant.stuck;
   if (timer_ || !watched) return;
   timer_ = parts_.loop.add_timer(parts_.loop.now() + kPatience, ports::Urgency::kSchedule,
-                                 [this] { look_for_stopped(); });
+                                 [this] { find_stopped(); });
 }
 
-void SwapReach::look_for_stopped() {
+void SwapReach::find_stopped() {
   timer_.reset();
   const TimePoint now = parts_.loop.now();
   std::vector<TenantId> asked;

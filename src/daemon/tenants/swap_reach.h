@@ -27,7 +27,7 @@ class SwapReach {
   void expect(SwapTenant& tenant);
 
  private:
-  void look_for_stopped();
+  void find_stopped();
   void set_reachable(SwapTenant& tenant, bool stopped, bool stuck);
 
   Parts parts_;

@@ -28,7 +28,7 @@ struct SwapMemory {
   std::array<Bytes, 2> ordered;  // by direction: and not yet reported
   std::array<Bytes, 2> excess;   // reported beyond that, since all was last reported
   std::array<Bytes, 2> slack;    // so much of that is fine: nothing before the first order
-  Bytes unmeasured;              // granted for contexts that no look has shown yet
+  Bytes unmeasured;              // granted for contexts that no sample has shown yet
   std::optional<TimePoint> context_since;  // it was created before
   int contexts = 0;
   Bytes wired_before;   // of HELLO: what it was granted to hold for good, beside contexts
@@ -36,13 +36,13 @@ struct SwapMemory {
   Bytes freed_out;      // as it says; what it may say that it has again (SwapSpace parks it)
   bool shown = false;   // the driver has listed the process with memory there
   std::optional<TimePoint> vanished;  // and lists none since then, while an answer is owed
-  bool unproven = false;              // it said so to this daemon first, and no look has shown it
-  std::size_t unseen = 0;             // looks in a row that should have
+  bool unproven = false;              // it said so to this daemon first, and no sample has shown it
+  std::size_t unseen = 0;             // samples in a row that should have
   bool came_back = false;             // it says of contexts what it was once told
-  std::optional<Bytes> told_before;   // before the look that is under way; empty: in motion
-  std::deque<Bytes> beside;           // the last looks at it while it was at rest
-  std::size_t contradicted = 0;       // looks in a row, of those while memory of it was out
-  bool listed = true;                 // by the last look since it died
+  std::optional<Bytes> told_before;   // before the sample that is under way; empty: in motion
+  std::deque<Bytes> beside;           // the last samples of it while it was at rest
+  std::size_t contradicted = 0;       // samples in a row, of those while memory of it was out
+  bool listed = true;                 // by the last sample since it died
 
   // From now on it may move so much more.
   void take_terms(const LeaseGpu& share);

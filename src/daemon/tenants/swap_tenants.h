@@ -81,7 +81,7 @@ class SwapTenants final {
   };
   Figures figures(LeaseId lease, const GpuUuid& gpu) const;
   bool has_dead(LeaseId lease) const;
-  // Something on this GPU waits for the next look.
+  // Something on this GPU waits for the next sample.
   bool expects_sample(const GpuUuid& gpu) const;
   pid_t pid_of(TenantId id) const;
   // Its memory may be registered with a device, and then does not move.

@@ -52,9 +52,9 @@ struct Tenant {
   // Allocations that the library has refused it, as last read off its page; nothing: its library
   // was there before this tenant.
   std::optional<std::uint64_t> refused;
-  std::vector<Bytes> used_before;  // by slot, before the look that is under way
+  std::vector<Bytes> used_before;  // by slot, before the sample that is under way
 
-  // CONTEXTS that wait for a look begun after them.
+  // CONTEXTS that wait for a sample begun after them.
   struct Awaiting {
     std::uint32_t slot = 0;
     std::uint32_t seq = 0;

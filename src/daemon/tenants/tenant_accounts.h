@@ -45,12 +45,12 @@ class TenantAccounts {
   // Writes onto the pages of the lease's tenants what they may have.
   void publish(LeaseId lease);
 
-  // Before a look at `gpu`: remembers what the tenants say they use.
+  // Before a sample of `gpu`: remembers what the tenants say they use.
   void before_sample(const GpuUuid& gpu);
   // After it: feeds the grant book. `outsiders` by lease: held by processes that are no tenants.
   void after_sample(const GpuSample& sample, TimePoint taken,
                     const std::map<LeaseId, Bytes>& outsiders);
-  // Answers those who wait for a look that was begun at `taken`.
+  // Answers those who wait for a sample that was begun at `taken`.
   void answer_measured(const GpuUuid& gpu, TimePoint taken);
 
  private:

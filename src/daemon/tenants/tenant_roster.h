@@ -1,7 +1,7 @@
 // Which processes of which lease are tenants, from one daemon to the next. State thread only.
 //
 // A new daemon grants a lease nothing while a process may still come back that holds some of its
-// memory, and has to find out by looks what the contexts of each process take. A daemon that ends
+// memory, and has to find out by samples what the contexts of each process take. A daemon that ends
 // in order writes both down. Then a lease waits no longer than until all its processes are back and
 // have been looked at once, and the accounts go on as they were. The whole reconnect_grace goes by
 // for a lease of which a process has died meanwhile, or whose memory was not all seen: a context
@@ -48,7 +48,7 @@ class TenantRoster {
   // True: it was the last one awaited.
   bool add(LeaseId lease, const ports::ProcessId& process, TenantId tenant, TimePoint now);
   void remove(LeaseId lease, const ports::ProcessId& process, TenantId tenant);
-  // Whether all that the lease's processes hold is known to a look begun at this time.
+  // Whether all that the lease's processes hold is known to a sample begun at this time.
   bool was_complete(LeaseId lease, TimePoint when) const;
 
  private:

@@ -91,7 +91,7 @@ TEST_F(TenantRosterTest, ATenantThatIsBackIsSampledBeforeItsLeaseIsServed) {
   TenantRoster roster = next();
   EXPECT_FALSE(roster.was_complete(kOne, loop.now() + 1s));
   EXPECT_TRUE(roster.add(kOne, a, TenantId{1}, loop.now()));
-  EXPECT_FALSE(roster.was_complete(kOne, loop.now() - 1ms)) << "that look had begun before";
+  EXPECT_FALSE(roster.was_complete(kOne, loop.now() - 1ms)) << "that sample had begun before";
   EXPECT_TRUE(roster.was_complete(kOne, loop.now()));
 }
 

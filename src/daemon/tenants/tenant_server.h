@@ -53,12 +53,12 @@ class TenantServer final {
   void on_lease_change(const LeaseEntry& entry, bool gone);
   bool holds_memory(LeaseId lease) const { return parts_.swap.has_dead(lease); }
 
-  // Before a look at `gpu`, and after it; `outsiders` by lease: held by processes that are no
+  // Before a sample of `gpu`, and after it; `outsiders` by lease: held by processes that are no
   // tenants.
   void before_sample(const GpuUuid& gpu) { accounts_.before_sample(gpu); }
   void after_sample(const GpuSample& sample, TimePoint taken,
                     const std::map<LeaseId, Bytes>& outsiders);
-  // The look failed: nobody is to wait for what it would have shown.
+  // The sample failed: nobody is to wait for what it would have shown.
   void after_failed_sample(const GpuUuid& gpu) { accounts_.answer_measured(gpu, TimePoint::max()); }
 
   // Tells programs of leases that the disk has now.

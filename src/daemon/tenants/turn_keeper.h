@@ -133,7 +133,7 @@ class TurnKeeper final : public TurnNeeds {
   std::uint64_t began_ =
       0;  // in ticks since boot, when the leases of the last daemon were taken up
   std::map<GpuUuid, sched::GpuSettings> applied_;
-  std::map<GpuUuid, Outsiders> outsiders_;  // of the last look
+  std::map<GpuUuid, Outsiders> outsiders_;  // of the last sample
   std::map<std::tuple<sched::Trouble, LeaseId, GpuUuid>, TimePoint> told_;
 };
 
