@@ -50,7 +50,7 @@ void EndWarnings::arm(const LeaseEntry& entry) {
   start_timer(id, at_once ? Duration(0) : std::min(left, ports::kLongestWallWait));
 }
 
-void EndWarnings::look(LeaseId id) {
+void EndWarnings::check(LeaseId id) {
   const LeaseEntry* const entry = parts_.leases.find(id);
   const auto end = entry ? end_of(*entry) : std::nullopt;
   if (!end) return;
@@ -85,7 +85,7 @@ void EndWarnings::start_timer(LeaseId id, Duration wait) {
       parts_.loop.add_timer(parts_.loop.now() + wait, ports::Urgency::kSchedule, [this, id] {
         const auto this_timer = std::move(timers_[id]);
         timers_.erase(id);
-        look(id);
+        check(id);
       });
 }
 

@@ -34,7 +34,7 @@ class EndWarnings final {
 
  private:
   void arm(const LeaseEntry& entry);
-  void look(LeaseId id);
+  void check(LeaseId id);
   void again(LeaseId id, Duration left);
   void start_timer(LeaseId id, Duration wait);
 
