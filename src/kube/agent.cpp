@@ -55,34 +55,34 @@ void Agent::arm() {
 void Agent::tick() {
   arm();
   watch_folder();
-  look_at_daemon();
-  look_at_pods();
+  poll_daemon();
+  poll_pods();
   settle();
-  for (const auto& endpoint : endpoints_) endpoint->look();
+  for (const auto& endpoint : endpoints_) endpoint->check();
 }
 
 // There may be no kubelet yet.
 void Agent::watch_folder() {
   if (watch_) return;
   auto watch = FolderWatch::make(loop_, plugins_dir_, [this] {
-    for (const auto& endpoint : endpoints_) endpoint->look();
+    for (const auto& endpoint : endpoints_) endpoint->check();
   });
   if (watch) watch_.emplace(std::move(*watch));
 }
 
-void Agent::look_at_daemon() {
-  link_.look(node_.leases_of_unknown_pods(), [this](Result<DaemonView> view) {
+void Agent::poll_daemon() {
+  link_.poll(node_.leases_of_unknown_pods(), [this](Result<DaemonView> view) {
     const bool first = !node_.knows_gpus();
     const bool is_there = view.has_value();
     node_.on_daemon(std::move(view));
-    if (event_writer_ && is_there) event_writer_->write(events_.look(node_.pods(), loop_.now()));
+    if (event_writer_ && is_there) event_writer_->write(events_.observe(node_.pods(), loop_.now()));
     settle();
     if (!first) return;
-    for (const auto& endpoint : endpoints_) endpoint->look();
+    for (const auto& endpoint : endpoints_) endpoint->check();
   });
 }
 
-void Agent::look_at_pods() {
+void Agent::poll_pods() {
   if (pods_.unfinished() > 0) return;
   const std::string socket = options_.kubelet_dir + "/pod-resources/kubelet.sock";
   pods_.run([socket] { return read_pod_devices(socket, kListPatience); },
@@ -93,13 +93,13 @@ void Agent::look_at_pods() {
               }
               if (!list) return;
               node_.on_pods(*list, asked);
-              look_for_living();
-              look_at_groups();
+              find_living();
+              read_groups();
               settle();
             });
 }
 
-void Agent::look_for_living() {
+void Agent::find_living() {
   auto tokens = node_.missing_tokens();
   if (tokens.empty() || leases_.unfinished() > 0) return;
   leases_.run([tokens] { return read_living_tokens(tokens, "/proc"); },
@@ -113,7 +113,7 @@ void Agent::look_for_living() {
               });
 }
 
-void Agent::look_at_groups() {
+void Agent::read_groups() {
   if (!node_.wants_pod_groups()) return;
   pods_.run([root = options_.host_root] { return read_pod_groups(root); },
             [this](const Result<std::set<std::string>>& uids) {

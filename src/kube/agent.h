@@ -44,10 +44,10 @@ class Agent {
   void tick();
   void arm();
   void watch_folder();
-  void look_at_daemon();
-  void look_at_pods();
-  void look_for_living();
-  void look_at_groups();
+  void poll_daemon();
+  void poll_pods();
+  void find_living();
+  void read_groups();
   // Whatever may have changed: publishes what is offered, and has done what is to be done.
   void settle();
 

@@ -33,7 +33,7 @@ struct Allocation {
   bool counted = false;            // the daemon's last view has its lease, be it one that ends
   bool used = false;               // a process on a GPU has the lease
   bool listed = false;             // kubelet's last list has it
-  int groupless = 0;               // so many looks in a row found no control group of its pod
+  int groupless = 0;               // so many polls in a row found no control group of its pod
   bool ended = false;              // its pod has, though kubelet lists it
   int missing = 0;  // so many lists in a row, that began after it was asked for, have not
 };

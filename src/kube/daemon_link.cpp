@@ -6,9 +6,9 @@
 
 namespace gpurota::kube {
 
-void DaemonLink::look(std::vector<LeaseId> whose, std::function<void(Result<DaemonView>)> heard) {
-  if (looks_.unfinished() > 0) return;
-  looks_.run(
+void DaemonLink::poll(std::vector<LeaseId> whose, std::function<void(Result<DaemonView>)> heard) {
+  if (poller_.unfinished() > 0) return;
+  poller_.run(
       [location = location_, root = host_root_, whose = std::move(whose)] {
         return read_daemon(location, root, whose);
       },

@@ -18,11 +18,11 @@ class DaemonLink {
  public:
   // `loop` outlives it. `host_root`: as read_daemon().
   DaemonLink(ports::EventLoop& loop, client::Location location, std::string host_root)
-      : location_(std::move(location)), host_root_(std::move(host_root)), looks_(loop, "daemon") {}
+      : location_(std::move(location)), host_root_(std::move(host_root)), poller_(loop, "daemon") {}
 
   // Polls the daemon, unless a poll is under way. `whose`: as read_daemon(). The loss of the
   // daemon, and its return, are logged once.
-  void look(std::vector<LeaseId> whose, std::function<void(Result<DaemonView>)> heard);
+  void poll(std::vector<LeaseId> whose, std::function<void(Result<DaemonView>)> heard);
   // `whose`: "a container". A failure is logged: a later poll finds the lease again.
   void end_lease_on(sys::Worker& worker, const LeaseEnding& ending, const char* whose) const;
 
@@ -30,7 +30,7 @@ class DaemonLink {
   const client::Location location_;
   const std::string host_root_;
   bool is_away_ = false;
-  sys::Worker looks_;  // ends first
+  sys::Worker poller_;  // ends first
 };
 
 }  // namespace gpurota::kube

@@ -33,7 +33,7 @@ Endpoint::Endpoint(Parts parts, Resource resource, std::string name)
       socket_(parts_.plugins_dir + "/" + endpoint_),
       kubelet_(parts_.plugins_dir + "/kubelet.sock") {}
 
-void Endpoint::look() {
+void Endpoint::check() {
   if (busy_ || !parts_.node.knows_gpus()) return;
   RegistrationFacts facts;
   facts.kubelet = socket_at(kubelet_);
@@ -70,7 +70,7 @@ void Endpoint::serve() {
         }
         server_ = std::move(*served);
         registration_.on_served();
-        look();
+        check();
       });
 }
 

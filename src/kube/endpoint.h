@@ -32,7 +32,7 @@ class Endpoint final : private DeviceHandler {
 
   void publish() { offers_.publish(parts_.node.offers(resource_)); }
   // Serves and registers what has to be. Call now and then, and when kubelet's folder has changed.
-  void look();
+  void check();
 
  private:
   // On gRPC's threads.

@@ -21,7 +21,7 @@ constexpr Duration kPromise = std::chrono::minutes(2);
 // Lists of kubelet in a row that do not have it.
 constexpr int kMissingLists = 2;
 // Looks in a row that found no control group of a pod.
-constexpr int kGrouplessLooks = 2;
+constexpr int kGrouplessPolls = 2;
 
 std::string ids_text(Resource resource, const std::set<Device>& devices) {
   return fmt::format("{} of {}", devices.size(), to_string(resource));
@@ -219,7 +219,7 @@ void Node::on_pod_groups(const std::set<std::string>& uids) {
     if (uids.contains(allocation.pod_uid)) allocation.ended = false;
     const bool is_without = may_have_ended(allocation) && !uids.contains(allocation.pod_uid);
     allocation.groupless = is_without ? allocation.groupless + 1 : 0;
-    if (allocation.groupless < kGrouplessLooks) continue;
+    if (allocation.groupless < kGrouplessPolls) continue;
     allocation.ended = true;
     end(allocation, "its pod has ended");
   }

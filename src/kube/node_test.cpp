@@ -175,7 +175,7 @@ TEST_F(ANode, EndsTheLeaseOfAPodThatIsListedAndHasNoControlGroupAnyMore) {
   node_->on_pod_groups({});
   node_->on_pod_groups({"pod-uid"});
   node_->on_pod_groups({});
-  EXPECT_TRUE(node_->take_endings().empty()) << "once may be a look between two";
+  EXPECT_TRUE(node_->take_endings().empty()) << "once may be a poll between two";
   node_->on_pod_groups({});
   EXPECT_EQ(node_->take_endings().size(), 1u);
   view_.pods.clear();

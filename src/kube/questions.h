@@ -42,12 +42,12 @@ class Questions {
       shared->said.notify_all();
     });
     std::unique_lock lock(shared->mutex);
-    for (auto waited = kPatience; !shared->result; waited -= kLook) {
+    for (auto waited = kPatience; !shared->result; waited -= kCheckEvery) {
       if (*ended_) return fail(Code::kUnavailable, "gpurota's plugin is stopping");
       if (waited <= kPatience.zero()) {
         return fail(Code::kTimeout, "gpurota's plugin does not answer: see its log");
       }
-      shared->said.wait_for(lock, kLook);
+      shared->said.wait_for(lock, kCheckEvery);
     }
     return std::move(*shared->result);
   }
@@ -55,7 +55,7 @@ class Questions {
   void end() { *ended_ = true; }
 
  private:
-  static constexpr std::chrono::milliseconds kPatience{10000}, kLook{100};
+  static constexpr std::chrono::milliseconds kPatience{10000}, kCheckEvery{100};
 
   ports::EventLoop& loop_;
   const std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(false);

@@ -16,7 +16,7 @@ class SeenDaemon {
   // An error: it is away, what was heard before stands, and this is false.
   bool hear(Result<DaemonView> view, TimePoint now);
 
-  // Whether it has ever been heard; only then is there something to look at.
+  // Whether it has ever been heard; only then is there a view.
   explicit operator bool() const { return view_.has_value(); }
   const DaemonView* operator->() const { return &*view_; }
   const DaemonView& operator*() const { return *view_; }

@@ -28,7 +28,7 @@ class Streams {
     std::uint64_t version = 0;
     std::chrono::steady_clock::time_point sent;
     while (!ending_ && !context.IsCancelled()) {
-      const auto seen = published.wait(version, kLook);
+      const auto seen = published.wait(version, kCheckEvery);
       // A value that was withdrawn is not repeated.
       const bool is_due = again.count() > 0 && seen.said - sent >= again;
       if (!seen.value || (seen.version == version && !is_due)) continue;
@@ -40,8 +40,8 @@ class Streams {
   }
 
  private:
-  // Between two looks whether a stream has been cancelled.
-  static constexpr std::chrono::milliseconds kLook{500};
+  // Between two checks whether a stream has been cancelled.
+  static constexpr std::chrono::milliseconds kCheckEvery{500};
   // Kubelet opens one for each registration. A client that opens more is not kubelet.
   static constexpr int kMost = 16;
 

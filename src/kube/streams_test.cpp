@@ -76,7 +76,7 @@ TEST(AStream, RepeatsOnlyWhatIsStillSaid) {
   std::thread stream([&] { streams.tell(published, context, writer, plain, milliseconds(1)); });
   published.publish(7);
   writer.wait_for_count(1);
-  std::this_thread::sleep_for(milliseconds(1200));  // two looks
+  std::this_thread::sleep_for(milliseconds(1200));  // two checks
   EXPECT_EQ(writer.count(), 1u);
   published.publish(7);
   writer.wait_for_count(2);

@@ -231,7 +231,7 @@ std::size_t take_lines(char* data, std::size_t size, std::size_t count, void* to
   return lines.ended ? 0 : size * count;
 }
 
-int look_for_stop(void* to, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+int check_for_stop(void* to, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   auto& lines = *static_cast<Lines*>(to);
   lines.ended = lines.ended || lines.stop;
   return lines.ended ? 1 : 0;
@@ -245,7 +245,7 @@ Result<ApiAnswer> ApiClient::follow(const std::string& path,
   constexpr int kOk = 200;
   Lines lines{.take = take, .stop = stop};
   auto status = perform(
-      {.path = path, .body = {}, .write = take_lines, .progress = look_for_stop, .to = &lines},
+      {.path = path, .body = {}, .write = take_lines, .progress = check_for_stop, .to = &lines},
       patience);
   if (status) return ApiAnswer{*status, std::move(lines.part)};
   if (lines.ended || (lines.any && status.error().code == Code::kTimeout))

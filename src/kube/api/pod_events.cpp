@@ -72,7 +72,7 @@ bool PodEvents::has_lost_lease(Matters& matters, const SeenPod& pod, TimePoint n
   return news;
 }
 
-std::vector<PodEvent> PodEvents::look(const std::vector<SeenPod>& pods, TimePoint now) {
+std::vector<PodEvent> PodEvents::observe(const std::vector<SeenPod>& pods, TimePoint now) {
   if (now - window_ > kPause) {
     window_ = now;
     told_in_window_ = 0;

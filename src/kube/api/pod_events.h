@@ -55,7 +55,7 @@ class PodEvents {
   // another now".
   explicit PodEvents(std::string without) : without_(std::move(without)) {}
 
-  std::vector<PodEvent> look(const std::vector<SeenPod>& pods, TimePoint now);
+  std::vector<PodEvent> observe(const std::vector<SeenPod>& pods, TimePoint now);
 
  private:
   // One thing that may be said of it.

@@ -37,7 +37,7 @@ class APod : public ::testing::Test {
   }
   std::vector<std::string> reasons() {
     std::vector<std::string> found;
-    for (const PodEvent& event : events_.look({claim()}, now_)) found.push_back(event.reason);
+    for (const PodEvent& event : events_.observe({claim()}, now_)) found.push_back(event.reason);
     return found;
   }
   void wait_in_line(int position) {
@@ -60,7 +60,7 @@ TEST_F(APod, ThatWaitsForItsTurnIsSaidOnceAndNotAtOnce) {
   wait_in_line(2);
   EXPECT_THAT(reasons(), IsEmpty());
   now_ += PodEvents::kPatience;
-  const auto events = events_.look({claim()}, now_);
+  const auto events = events_.observe({claim()}, now_);
   ASSERT_EQ(events.size(), 1U);
   EXPECT_EQ(events[0].message, "Waits for its turn on GPU 2; 1 is before it");
   EXPECT_FALSE(events[0].is_warning);
@@ -78,7 +78,7 @@ TEST_F(APod, WhoseTurnComesAndGoesIsNotSaid) {
 
 TEST_F(APod, ThatHoldsTooMuchIsSaidAtOnceAndNotAgainWithinThePause) {
   is_over_ = true;
-  const auto events = events_.look({claim()}, now_);
+  const auto events = events_.observe({claim()}, now_);
   ASSERT_EQ(events.size(), 1U);
   EXPECT_TRUE(events[0].is_warning);
   EXPECT_EQ(events[0].message, "Holds 9 GiB of GPU 2 and may hold 8 GiB");
@@ -148,7 +148,7 @@ TEST_F(APod, OneOfVeryManyIsNotSaid) {
   is_over_ = true;
   std::vector<SeenPod> many;
   for (std::size_t i = 0; i < PodEvents::kMost + 50; ++i) many.push_back(claim(std::to_string(i)));
-  EXPECT_EQ(events_.look(many, now_).size(), PodEvents::kMost);
+  EXPECT_EQ(events_.observe(many, now_).size(), PodEvents::kMost);
 }
 
 TEST(PodEventJson, IsAnEventOfThePodThatKubectlFinds) {

@@ -4,7 +4,7 @@
 
 namespace gpurota::kube {
 
-std::vector<UsedClaim> ClaimReview::look(const std::vector<UsedClaim>& claims, TimePoint now) {
+std::vector<UsedClaim> ClaimReview::due(const std::vector<UsedClaim>& claims, TimePoint now) {
   std::vector<UsedClaim> due;
   std::map<std::string, Seen> still;
   const bool is_first = !std::exchange(has_looked_, true);

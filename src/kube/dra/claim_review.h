@@ -25,7 +25,7 @@ class ClaimReview {
  public:
   // Answers in a row that it is gone, until it is given up.
   static constexpr int kAnswers = 2;
-  // Of one look: the API server is everybody's.
+  // Of one call of due(): the API server is everybody's.
   static constexpr std::size_t kMost = 8;
   // A claim that is used is asked for so many times more rarely.
   static constexpr int kUsedPauses = 10;
@@ -35,8 +35,8 @@ class ClaimReview {
 
   // The claims to ask for now. The first call returns all: they were stored by an earlier run, and
   // a start puts no question off.
-  std::vector<UsedClaim> look(const std::vector<UsedClaim>& claims, TimePoint now);
-  // Kubelet was started, and may have lost its state: all are due at the next looks.
+  std::vector<UsedClaim> due(const std::vector<UsedClaim>& claims, TimePoint now);
+  // Kubelet was started, and may have lost its state: all are due at the next calls.
   void on_kubelet();
   // The answer. True: it is to be given up.
   bool has_gone(const std::string& uid, bool is_there);
@@ -45,7 +45,7 @@ class ClaimReview {
   struct Seen {
     TimePoint asked{};     // or seen first
     bool is_due = false;   // whenever that was
-    bool is_used = false;  // at the last look
+    bool is_used = false;  // at the last call
     int gone = 0;          // answers in a row, while it was not used
   };
   const Duration pause_;

@@ -10,59 +10,59 @@ using std::chrono::seconds;
 
 class AClaimReview : public ::testing::Test {
  protected:
-  std::size_t look(bool is_used = false) {
-    return review_.look({{{"u1", "default", "train"}, "node-1", "p", is_used}}, now_).size();
+  std::size_t due(bool is_used = false) {
+    return review_.due({{{"u1", "default", "train"}, "node-1", "p", is_used}}, now_).size();
   }
   // One round: its time, the question, the answer.
   bool round(bool is_there) {
     now_ += kPause;
-    EXPECT_EQ(look(), 1u);
+    EXPECT_EQ(due(), 1u);
     return review_.has_gone("u1", is_there);
   }
 
   // Nothing was stored by an earlier run.
-  void SetUp() override { EXPECT_TRUE(review_.look({}, now_).empty()); }
+  void SetUp() override { EXPECT_TRUE(review_.due({}, now_).empty()); }
 
   static constexpr Duration kPause = minutes(1);
   ClaimReview review_{kPause};
   TimePoint now_{minutes(60)};
 };
 
-TEST_F(AClaimReview, AsksOnceAPauseAndNotAtEveryLook) {
-  EXPECT_EQ(look(), 0u);
+TEST_F(AClaimReview, AsksOnceAPauseAndNotAtEveryCall) {
+  EXPECT_EQ(due(), 0u);
   now_ += kPause;
-  EXPECT_EQ(look(), 1u);
+  EXPECT_EQ(due(), 1u);
   now_ += seconds(2);
-  EXPECT_EQ(look(), 0u);
+  EXPECT_EQ(due(), 0u);
 }
 
 TEST_F(AClaimReview, AsksAtOnceForWhatAnEarlierRunHasStored) {
   ClaimReview after_restart(kPause);
   const std::vector<UsedClaim> stored = {{{"u1", "default", "train"}, "node-1", "p", true}};
-  EXPECT_EQ(after_restart.look(stored, now_).size(), 1u);
-  EXPECT_TRUE(after_restart.look(stored, now_).empty());
+  EXPECT_EQ(after_restart.due(stored, now_).size(), 1u);
+  EXPECT_TRUE(after_restart.due(stored, now_).empty());
 }
 
 TEST_F(AClaimReview, AsksMoreRarelyForWhatIsUsedAndNeverGivesItUp) {
-  look(true);
+  due(true);
   now_ += kPause;
-  EXPECT_EQ(look(true), 0u);
+  EXPECT_EQ(due(true), 0u);
   for (int i = 0; i < 4; ++i) {
     now_ += ClaimReview::kUsedPauses * kPause;
-    EXPECT_EQ(look(true), 1u);
+    EXPECT_EQ(due(true), 1u);
     EXPECT_FALSE(review_.has_gone("u1", false));
   }
 }
 
 TEST_F(AClaimReview, AsksAtOnceWhenKubeletWasStarted) {
-  EXPECT_EQ(look(true), 0u);
+  EXPECT_EQ(due(true), 0u);
   review_.on_kubelet();
-  EXPECT_EQ(look(true), 1u);
-  EXPECT_EQ(look(true), 0u);
+  EXPECT_EQ(due(true), 1u);
+  EXPECT_EQ(due(true), 0u);
 }
 
 TEST_F(AClaimReview, GivesUpWhatIsGoneTwiceInARow) {
-  look();
+  due();
   EXPECT_FALSE(round(false));
   EXPECT_FALSE(round(true)) << "the first was a mistake of the API server's";
   EXPECT_FALSE(round(false));
@@ -70,14 +70,14 @@ TEST_F(AClaimReview, GivesUpWhatIsGoneTwiceInARow) {
 }
 
 TEST_F(AClaimReview, WhatIsUsedMeanwhileBeginsAnew) {
-  look();
+  due();
   EXPECT_FALSE(round(false));
-  look(true);
+  due(true);
   EXPECT_FALSE(round(false));
 }
 
 TEST_F(AClaimReview, AnAnswerForAClaimThatIsOverChangesNothing) {
-  look();
+  due();
   EXPECT_FALSE(review_.has_gone("u2", false));
 }
 
@@ -86,11 +86,11 @@ TEST_F(AClaimReview, AsksForAFewAtOnce) {
   for (int i = 0; i < 20; ++i) {
     many.push_back({{"u" + std::to_string(i), "default", "train"}, "node-1", "p"});
   }
-  EXPECT_TRUE(review_.look(many, now_).empty());
+  EXPECT_TRUE(review_.due(many, now_).empty());
   now_ += kPause;
-  EXPECT_EQ(review_.look(many, now_).size(), ClaimReview::kMost);
-  EXPECT_EQ(review_.look(many, now_).size(), ClaimReview::kMost);
-  EXPECT_EQ(review_.look(many, now_).size(), 20 - 2 * ClaimReview::kMost);
+  EXPECT_EQ(review_.due(many, now_).size(), ClaimReview::kMost);
+  EXPECT_EQ(review_.due(many, now_).size(), ClaimReview::kMost);
+  EXPECT_EQ(review_.due(many, now_).size(), 20 - 2 * ClaimReview::kMost);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ constexpr const char* kDriverProgram = "gpurota-dra";
 constexpr std::chrono::milliseconds kOrderPatience{5000};
 constexpr std::chrono::milliseconds kReviewPatience{5000};
 // Before a lease is made again, which does not wait for an API server that is away.
-constexpr std::chrono::milliseconds kLookPatience{2000};
+constexpr std::chrono::milliseconds kCheckPatience{2000};
 constexpr mode_t kSocketFolder = 0750;
 
 std::string driver_folder(const DraOptions& options) {
@@ -113,34 +113,34 @@ void Driver::arm() {
 void Driver::tick() {
   arm();
   watch_folder();
-  look_at_daemon();
-  look_at_sockets();
+  poll_daemon();
+  check_sockets();
   settle();
 }
 
 // There may be no kubelet yet.
 void Driver::watch_folder() {
   if (watch_) return;
-  auto watch = FolderWatch::make(loop_, registry_, [this] { look_at_sockets(); });
+  auto watch = FolderWatch::make(loop_, registry_, [this] { check_sockets(); });
   if (watch) watch_.emplace(std::move(*watch));
 }
 
-void Driver::look_at_daemon() {
-  link_.look({}, [this](Result<DaemonView> view) {
+void Driver::poll_daemon() {
+  link_.poll({}, [this](Result<DaemonView> view) {
     const bool is_there = view.has_value();
     node_.on_daemon(std::move(view));
     if (is_there) {
-      event_writer_->write(events_.look(node_.pods(), loop_.now()));
+      event_writer_->write(events_.observe(node_.pods(), loop_.now()));
       review_claims();
     }
     settle();
-    look_at_sockets();
+    check_sockets();
   });
 }
 
 // Kubelet asks as soon as it finds us: so not before there is something to answer with. A socket
 // that somebody has removed is served again.
-void Driver::look_at_sockets() {
+void Driver::check_sockets() {
   if (serving_ || !node_.knows_gpus() || (server_ && server_->is_there())) return;
   serving_ = true;
   using Listening = Result<std::unique_ptr<DraServer>>;
@@ -170,7 +170,7 @@ void Driver::on_registration(const std::string& refusal) {
   log::info("kubelet has registered the driver");
   // Kubelet removes the devices of a driver that was away, and a cluster that is brought to another
   // version starts kubelet.
-  publisher_->look_anew();
+  publisher_->check_anew();
   review_.on_kubelet();
 }
 
@@ -183,7 +183,7 @@ void Driver::settle() {
   std::erase_if(unleased_,
                 [&](const std::string& id) { return !node_.has(find_key(id).value_or("")); });
   const std::vector<DraNode::LostLease> orders = node_.take_orders();
-  if (leases_.unfinished() > 0) return;  // the next look finds them as well
+  if (leases_.unfinished() > 0) return;  // the next poll finds them as well
   for (const DraNode::LostLease& each : orders) order(each);
 }
 
@@ -195,7 +195,7 @@ void Driver::order(const DraNode::LostLease& lost) {
       [daemon = daemon_, lost, locks = locks_, api = api_]() -> Result<Ordered> {
         const auto pass = locks->lock(lost.claim.id.uid, std::chrono::steady_clock::now());
         if (!pass) return Ordered{};
-        const auto is_there = has_claim(*api, lost.claim.id, lost.claim.pool, kLookPatience);
+        const auto is_there = has_claim(*api, lost.claim.id, lost.claim.pool, kCheckPatience);
         if (is_there && !*is_there) return Ordered{.is_gone = true};
         GPUROTA_ASSIGN_OR_RETURN(const proto::Lease lease,
                                  make_lease(daemon, lost.order, kOrderPatience));
@@ -224,7 +224,7 @@ void Driver::on_ordered(const DraNode::LostLease& lost, const Result<Ordered>& o
 
 void Driver::review_claims() {
   if (reviews_.unfinished() > 0) return;
-  for (const UsedClaim& claim : review_.look(node_.claims(), loop_.now())) {
+  for (const UsedClaim& claim : review_.due(node_.claims(), loop_.now())) {
     reviews_.run(
         [api = api_, claim, root = options_.host_root] { return review_claim(*api, claim, root); },
         [this, id = claim.id](const Result<Reviewed>& found) {

@@ -43,8 +43,8 @@ class Driver {
   void tick();
   void arm();
   void watch_folder();
-  void look_at_daemon();
-  void look_at_sockets();
+  void poll_daemon();
+  void check_sockets();
   void on_registration(const std::string& refusal);
   // Whatever may have changed: publishes what there is, and has done what is to be done.
   void settle();

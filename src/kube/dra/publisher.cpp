@@ -9,7 +9,7 @@ namespace {
 
 constexpr Duration kFirstRetry = std::chrono::milliseconds(500),
                    kLongestRetry = std::chrono::seconds(30);
-// Before the next watch, or a look: who ends watches all the time is not asked more often.
+// Before the next watch, or a check: a server that ends every watch is not asked more often.
 constexpr Duration kWatchPause = std::chrono::milliseconds(500);
 // Slices that stay unchanged for so long have settled.
 constexpr Duration kSettled = std::chrono::minutes(2);
@@ -28,17 +28,17 @@ void Publisher::want(std::vector<SliceDevice> devices) {
   wanted_ = std::move(devices);
   // After a failure the pause is kept: a state that changes often does not make a server that is
   // away be asked more often.
-  if (!is_refused_) look_again();
+  if (!is_refused_) check_again();
 }
 
-void Publisher::look_again() {
+void Publisher::check_again() {
   is_due_ = true;
   feed();
 }
 
-void Publisher::look_anew() {
+void Publisher::check_anew() {
   is_anew_ = true;
-  look_again();
+  check_again();
 }
 
 void Publisher::feed() {
@@ -72,7 +72,7 @@ void Publisher::on_published(Result<PublishedSlices> published,
   known_ = std::move(*published);
   back_off_.reset();
   // The devices have changed meanwhile.
-  if (wanted_ != devices || is_due_) return look_again();
+  if (wanted_ != devices || is_due_) return check_again();
   watch();
   // Not all nodes at once.
   arm(parts_.review + parts_.review / 8 * static_cast<std::int64_t>(random_() % 8) / 8);
@@ -102,18 +102,19 @@ void Publisher::on_watched(const Result<bool>& changed) {
     watch_back_off_.reset();
   }
   if (*stop_) return watch();
-  const bool look = changed && *changed;
-  if (look && parts_.loop.now() - watch_began_ >= kSettled) change_back_off_.reset();
-  const Duration pause = look      ? change_back_off_.next(random_())
-                         : changed ? kWatchPause
-                                   : watch_back_off_.next(random_());
-  watch_timer_ = parts_.loop.add_timer(parts_.loop.now() + pause, ports::Urgency::kHousekeeping,
-                                       [this, look] { look ? look_again() : watch(); });
+  const bool has_changed = changed && *changed;
+  if (has_changed && parts_.loop.now() - watch_began_ >= kSettled) change_back_off_.reset();
+  const Duration pause = has_changed ? change_back_off_.next(random_())
+                         : changed   ? kWatchPause
+                                     : watch_back_off_.next(random_());
+  watch_timer_ =
+      parts_.loop.add_timer(parts_.loop.now() + pause, ports::Urgency::kHousekeeping,
+                            [this, has_changed] { has_changed ? check_again() : watch(); });
 }
 
 void Publisher::arm(Duration pause) {
   timer_ = parts_.loop.add_timer(parts_.loop.now() + pause, ports::Urgency::kHousekeeping,
-                                 [this] { look_again(); });
+                                 [this] { check_again(); });
 }
 
 }  // namespace gpurota::kube

@@ -25,7 +25,7 @@ class Publisher {
     sys::Worker& watcher;
     std::shared_ptr<ApiClient> api;
     std::string node;
-    Duration review;  // so long nobody looks whether they are still there
+    Duration review;  // the time between two checks whether they are still there
   };
   explicit Publisher(Parts parts);
   ~Publisher() { stop_watch(); }
@@ -35,9 +35,9 @@ class Publisher {
   // Sets the devices to publish from now on. The same again costs nothing.
   void want(std::vector<SliceDevice> devices);
   // Somebody may have removed them (kubelet does, of a driver that was away).
-  void look_again();
+  void check_again();
   // As well, and the API server may be of another version now.
-  void look_anew();
+  void check_anew();
 
  private:
   void feed();
