@@ -128,7 +128,7 @@ Result<void> Fleet::begin() {
 void Fleet::run() {
   std::unique_lock lock(mutex_);
   while (!over_) {
-    wake_.wait(lock, [this] { return over_ || is_looked_at(); });
+    wake_.wait(lock, [this] { return over_ || is_viewed(); });
     if (over_) return;
     lock.unlock();
     ask_all();
@@ -177,8 +177,8 @@ std::string Fleet::machines_json(const Totals& here, const std::string& host, Pa
   std::string rows = "[" + own.take().text;
   {
     const std::lock_guard lock(mutex_);
-    if (!is_looked_at()) rows_.assign(peers_.size(), Row());  // what was known is of long ago
-    looked_at_ = Clock::now();
+    if (!is_viewed()) rows_.assign(peers_.size(), Row());  // what was known is of long ago
+    viewed_at_ = Clock::now();
     for (std::size_t i = 0; i < peers_.size(); ++i) {
       rows += "," + row_json(peers_[i], rows_[i].answer, shows_names(level)).text;
     }

@@ -36,9 +36,9 @@ class Fleet {
  public:
   static constexpr std::size_t kMostPeers = 64;
   static constexpr std::string_view kPath = "api/totals";
-  // Between two rounds, while somebody looks; and for how long who has asked is looking.
+  // Between two rounds, while the page is viewed; and for how long a request counts as a viewer.
   static constexpr std::chrono::seconds kPeriod{5};
-  static constexpr std::chrono::seconds kLooks{20};
+  static constexpr std::chrono::seconds kViewed{20};
   // So often may our totals be fetched, after so many at once: by 64 peers every five seconds.
   static constexpr int kTotalsPerSecond = 20;
   static constexpr int kTotalsAtOnce = 100;
@@ -73,7 +73,7 @@ class Fleet {
 
   void run();
   void ask_all();
-  bool is_looked_at() const { return looked_at_ && Clock::now() - *looked_at_ < kLooks; }
+  bool is_viewed() const { return viewed_at_ && Clock::now() - *viewed_at_ < kViewed; }
 
   std::vector<Peer> peers_;
   std::string token_;
@@ -81,7 +81,7 @@ class Fleet {
   mutable std::mutex mutex_;          // guards what follows
   std::condition_variable wake_;
   std::vector<Row> rows_;
-  std::optional<Clock::time_point> looked_at_;
+  std::optional<Clock::time_point> viewed_at_;
   double calls_ = kTotalsAtOnce;
   Clock::time_point called_at_{};
   bool over_ = false;

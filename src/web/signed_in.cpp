@@ -22,7 +22,7 @@ constexpr std::string_view kCallPath = "/api/call";
 constexpr std::string_view kKeyHeader = "gpurota-session";
 constexpr std::size_t kKeyChars = 32;  // of a token, at its end: the page's half
 constexpr std::chrono::seconds kRetry{2};
-constexpr int kLookMs = 500;
+constexpr int kCheckLineMs = 500;
 
 HttpResponse refusal(int status, std::string_view why) {
   return {status, JsonObject().add("error", std::string(why)).take().text + "\n", kJsonType};
@@ -97,7 +97,7 @@ Result<void> SignedIn::begin(std::string url) {
   return {};
 }
 
-const char* SignedIn::way_in() const {
+const char* SignedIn::sign_in_way() const {
   const std::lock_guard lock(mutex_);
   return !open_ ? "none" : proxy_.is_used() ? "proxy" : "link";
 }
@@ -121,7 +121,7 @@ Result<void> SignedIn::serve_once() {
     if (answer && !answer->continues)
       return fail(Code::kUnavailable, "this daemon signs nobody in");
     pollfd entry{connection.fd(), POLLIN, 0};
-    (void)::poll(&entry, 1, kLookMs);
+    (void)::poll(&entry, 1, kCheckLineMs);
     const std::lock_guard lock(mutex_);
     if (over_) return {};
   }
@@ -205,7 +205,7 @@ Result<std::string> SignedIn::Line::ask(const std::string& call, bool read_only,
 }
 
 // For whom the link is, before the page acts by it.
-HttpResponse SignedIn::look_at_link(const proto::GetWebLink& call) {
+HttpResponse SignedIn::show_link(const proto::GetWebLink& call) {
   auto answer = actor_.ask(proto::call_json(call), true, kPatience);
   if (!answer) return refusal(503, answer.error().message);
   return {200, std::move(*answer), kJsonType};
@@ -215,7 +215,7 @@ HttpResponse SignedIn::look_at_link(const proto::GetWebLink& call) {
 HttpResponse SignedIn::sign_in(const HttpRequest& request) {
   auto call = proto::parse_call(request.body);
   const auto* const link = call ? std::get_if<proto::GetWebLink>(&call->params) : nullptr;
-  if (link) return look_at_link(*link);
+  if (link) return show_link(*link);
   auto* const secret = call ? std::get_if<proto::SignIn>(&call->params) : nullptr;
   if (!secret) return refusal(400, "this is neither a call of SignIn nor of GetWebLink");
   secret->from = request.peer;
@@ -276,7 +276,7 @@ Result<proto::SignInByProxy::Reply> SignedIn::sign_in_by_proxy(const std::string
     GPUROTA_ASSIGN_OR_RETURN(const auto answer, connection.next_answer<proto::SignInByProxy>());
     if (answer) return answer->reply;
     pollfd entry{connection.fd(), POLLIN, 0};
-    (void)::poll(&entry, 1, kLookMs);
+    (void)::poll(&entry, 1, kCheckLineMs);
   }
   return fail(Code::kTimeout, "the daemon does not answer");
 }

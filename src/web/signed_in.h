@@ -39,7 +39,7 @@ class SignedIn {
   // "no-page:…": that there is none, and why (ServeWeb). Once.
   Result<void> begin(std::string url);
   // How people sign in here now: none, link, proxy (links are good then, too). Any thread.
-  const char* way_in() const;
+  const char* sign_in_way() const;
 
   // Of a POST: what is wrong with it, as far as can be known at once. Nothing: act() has the
   // answer. Any thread.
@@ -77,7 +77,7 @@ class SignedIn {
   std::optional<HttpResponse> check_session(const HttpRequest& request, const std::string& user);
   std::optional<HttpResponse> admit_with(const std::string& token);
   HttpResponse call_with(const std::string& token, const HttpRequest& request);
-  HttpResponse look_at_link(const proto::GetWebLink& call);
+  HttpResponse show_link(const proto::GetWebLink& call);
   HttpResponse sign_in(const HttpRequest& request);
 
   client::Location location_;

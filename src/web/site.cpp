@@ -168,7 +168,7 @@ HttpResponse Site::machines() {
 }
 
 std::string Site::now() {
-  return now_json(source_.get(), site_time(), options_.level, way_in(), machine_count());
+  return now_json(source_.get(), site_time(), options_.level, sign_in_way(), machine_count());
 }
 
 HttpResponse Site::slow_api(const HttpRequest& request) {

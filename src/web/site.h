@@ -50,7 +50,7 @@ class Site {
     Clock::time_point until;
   };
 
-  const char* way_in() const { return signed_in_ ? signed_in_->way_in() : "none"; }
+  const char* sign_in_way() const { return signed_in_ ? signed_in_->sign_in_way() : "none"; }
   std::size_t machine_count() const { return 1 + (fleet_ ? fleet_->peers() : 0); }
   std::string now();
   bool has_page() const { return options_.level != PageLevel::kNone && !assets_.empty(); }

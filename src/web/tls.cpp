@@ -109,8 +109,8 @@ class GnuTls final : public Tls {
   }
 
   Result<void> refresh(std::chrono::steady_clock::time_point now) override {
-    if (now - looked_ < kLook) return {};
-    looked_ = now;
+    if (now - checked_ < kCheckEvery) return {};
+    checked_ = now;
     const auto seen = std::pair(stamp_of(certificate_), stamp_of(key_));
     return seen == stamps_ ? Result<void>() : load();
   }
@@ -138,7 +138,7 @@ class GnuTls final : public Tls {
   Credentials credentials_;
   gnutls_datum_t tickets_{};
   std::pair<Stamp, Stamp> stamps_;
-  std::chrono::steady_clock::time_point looked_{};
+  std::chrono::steady_clock::time_point checked_{};
 };
 
 }  // namespace

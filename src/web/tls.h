@@ -28,8 +28,8 @@ class TlsSession {
 // The certificate and its key.
 class Tls {
  public:
-  // How often it looks whether the files have changed, at most.
-  static constexpr std::chrono::seconds kLook{1};
+  // The files are checked for changes so often at the most.
+  static constexpr std::chrono::seconds kCheckEvery{1};
 
   virtual ~Tls() = default;
 
