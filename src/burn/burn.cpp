@@ -20,7 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kStep{100};
-constexpr milliseconds kLookEvery{500};  // at what the GPUs draw and how hot they are
+constexpr milliseconds kReadEvery{500};  // at what the GPUs draw and how hot they are
 constexpr std::chrono::seconds kReportEvery{5};
 // A thread may stand in the driver (a lost GPU, somebody else's turn); it is not waited for longer.
 constexpr std::chrono::seconds kPatience{5};
@@ -73,7 +73,7 @@ class Burner {
     const int signal = wait_for_end(signals);
     stop_.set();
     const bool ended = wait_for_threads();
-    look();
+    read_sensors();
     finish(signal);
     const int code = exit_code(reports_, options_.duration ? signal : 0);
     if (!ended) ::_exit(code);  // a thread is stuck in the driver
@@ -89,13 +89,13 @@ class Burner {
   // The signal that ended it, or 0.
   int wait_for_end(const sigset_t& signals) {
     const TimePoint started = now();
-    TimePoint look_at = started, report_at = started + kReportEvery;
+    TimePoint read_at = started, report_at = started + kReportEvery;
     while (!all_done()) {
       const TimePoint at = now();
       if (options_.duration && at - started >= *options_.duration) return 0;
-      if (at >= look_at) {
-        look();
-        look_at = at + kLookEvery;
+      if (at >= read_at) {
+        read_sensors();
+        read_at = at + kReadEvery;
       }
       if (at >= report_at) {
         report();
@@ -121,7 +121,7 @@ class Burner {
     return true;
   }
 
-  void look() {
+  void read_sensors() {
     for (std::size_t i = 0; i < loads_.size(); ++i) {
       Stats& stats = reports_[i].stats;
       const auto hottest = stats.temperature_c;
