@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kFirstRetryMs = 50;
 constexpr int64_t kLastRetryMs = 1000;
 constexpr int64_t kRefusedRetryMs = 30000;  // the lease is over; perhaps that was a mistake
-constexpr int64_t kDescriptorLookMs =
+constexpr int64_t kDescriptorCheckMs =
     60000;  // how long a descriptor that was taken away goes unnoticed
 
 void answer_recall(State& s, const Socket& event, const gpurota_msg_recall& recall) {
@@ -65,7 +65,7 @@ void serve(State& s, const Socket& event) {
   while (s.link.next_event.load() == 0 && is_ours(event)) {
     Descriptors fds;
     const long n =
-        receive_packet(event, buffer, sizeof(buffer), &fds, now_ms() + kDescriptorLookMs);
+        receive_packet(event, buffer, sizeof(buffer), &fds, now_ms() + kDescriptorCheckMs);
     if (n == kDeadline) continue;
     if (n <= 0 || !handle_event(s, event, buffer, n, &fds)) return;
   }

@@ -97,7 +97,7 @@ void ask_by_version(Found* found) {
 
 // RTLD_NOLOAD: the driver is the program's to choose and load. The reference is kept, as the
 // program may close its own while pointers of ours are in use.
-bool look(Found* found) {
+bool search_driver(Found* found) {
   using Dlopen = void*(const char*, int);
   const auto real_dlopen = reinterpret_cast<Dlopen*>(find_libc_symbol("dlopen"));
   if (real_dlopen == nullptr) return false;
@@ -135,7 +135,7 @@ bool find_driver() {
   if (g_driver_found.load(std::memory_order_acquire)) return true;
   ErrnoGuard guard;
   Found found;
-  if (look(&found)) publish(found);
+  if (search_driver(&found)) publish(found);
   return g_driver_found.load(std::memory_order_acquire);
 }
 

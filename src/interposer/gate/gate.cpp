@@ -12,7 +12,7 @@ constexpr uint32_t kMembarrier = 1;
 constexpr uint32_t kNoMembarrier = 2;
 constexpr uint32_t kBeforeLooking =
     64;  // marks in use before those of threads that are gone are looked for
-constexpr int64_t kMarkLookMs =
+constexpr int64_t kMarkCheckMs =
     1;  // at marks, while waiting: a thread that left just before may not have told
 
 bool is_alive(int32_t tid) {
@@ -28,7 +28,7 @@ GateMark* Gate::find_mark(int32_t tid) {
     if (marks_[i].tid.load(std::memory_order_relaxed) == tid) return &marks_[i];
   }
   for (uint32_t n = 0; n < used && used >= kBeforeLooking; ++n) {
-    const uint32_t i = next_look_++ % used;
+    const uint32_t i = next_check_++ % used;
     const int32_t owner = marks_[i].tid.load(std::memory_order_relaxed);
     if (owner == 0 || !is_alive(owner)) return &marks_[i];
   }
@@ -169,7 +169,7 @@ bool Gate::wait_inside(int64_t deadline_ms) {
     }
     if (!inside) return true;
     if (now_ms() >= deadline_ms) return false;
-    const timespec wait = to_timespec(kMarkLookMs);
+    const timespec wait = to_timespec(kMarkCheckMs);
     futex_wait(&changes_, seen, &wait);
   }
 }

@@ -1,15 +1,17 @@
 // The gate of a tenant: whether its threads may give the GPU work now.
 //
-// While it is open, passing costs two stores, a load and a store: the thread marks itself inside and counts, looks
-// at the gate, calls the driver, unmarks itself. Closing is the slow side's work: it shuts the gate, makes every
-// thread's marks visible (membarrier), and waits for those that are inside. So no call is in the driver once
-// wait_inside() says so, and none gets in before the gate is opened, except
-//   - what a thread does inside another gated call, or inside a callback of the driver (it would wait for
-//     itself);
+// While it is open, passing costs two stores, a load and a store: the thread marks itself inside
+// and counts, looks at the gate, calls the driver, unmarks itself. Closing is the slow side's work:
+// it shuts the gate, makes every thread's marks visible (membarrier), and waits for those that are
+// inside. So no call is in the driver once wait_inside() says so, and none gets in before the gate
+// is opened, except
+//   - what a thread does inside another gated call, or inside a callback of the driver (it would
+//     wait for itself);
 //   - what is recorded into a graph instead of submitted;
 //   - submissions that are let through one by one, because something in flight waits for them.
-// No lock is held by a thread that waits. Threads come and go unannounced: a mark belongs to a thread id, and
-// one whose thread is gone is no mark. All-zero memory is an open gate, which is what a forked child finds.
+// No lock is held by a thread that waits. Threads come and go unannounced: a mark belongs to a
+// thread id, and one whose thread is gone is no mark. All-zero memory is an open gate, which is
+// what a forked child finds.
 #pragma once
 
 #include "interposer/os/sys.h"
@@ -149,7 +151,7 @@ class Gate {
   std::atomic<uint32_t> changes_;
   std::atomic<uint32_t> used_;     // marks [0, used_) have been somebody's
   std::atomic<uint32_t> barrier_;  // 0: not registered yet, 1: membarrier, 2: there is none
-  uint32_t next_look_;             // at a mark whose thread may be gone
+  uint32_t next_check_;            // at a mark whose thread may be gone
   Mutex mutex_;                    // over who gets which mark
   GateMark overflow_;              // of all threads beyond the table
   GateMark marks_[kMarks];

@@ -170,7 +170,7 @@ struct Search {
   const char* name;
   Match matches[kLibraries];
 
-  void look_into(const Object& o) {
+  void search_in(const Object& o) {
     const int rank = rank_of(o);
     if (rank < kLibraries) search(o, name, &matches[rank]);
   }
@@ -191,7 +191,7 @@ int visit(dl_phdr_info* info, size_t, void* data) {
   }
   Object object = read_object(info->dlpi_addr, dynamic);
   if (info->dlpi_name != nullptr) object.path = info->dlpi_name;
-  static_cast<Search*>(data)->look_into(object);
+  static_cast<Search*>(data)->search_in(object);
   return 0;
 }
 
@@ -266,7 +266,7 @@ EarlyFound gpurota_early_lookup(const char* name, const char* function) {
   }
   Search libc{function, {}};
   for (const link_map* object = loaded_objects(); object != nullptr; object = object->l_next) {
-    libc.look_into(read_object(object->l_addr, object->l_ld));
+    libc.search_in(read_object(object->l_addr, object->l_ld));
   }
   found.real = libc.found();
   return found;

@@ -13,9 +13,9 @@ namespace gpurota::interposer {
 namespace {
 
 constexpr uint32_t kPiecesPerUnit = kUnitBytes / kPieceBytes;
-// Looked at by the host, of each batch; half of them of what seems not to have changed.
-constexpr int kLooks = 4;
-// Of a block all of which changes each time, 31 of 32 evictions or so go by without a look.
+// Pieces that the host checks of each batch; half of them seem not to have changed.
+constexpr int kChecks = 4;
+// Of a block all of which changes each time, 31 of 32 evictions or so go by without a check.
 constexpr uint8_t kMostChanged = 5;
 
 static_assert(kUnitBytes % kPieceBytes == 0);
@@ -111,33 +111,33 @@ void Mover::keep_sums(Block& block, const HashSum* sums) {
 
 // Whether a sum is what the host makes of the same bytes; and these what the host has, if the unit
 // seems clean.
-Mover::Look Mover::look_twice(Block& block, uint32_t piece, const HashSum& sum) {
+Mover::Verdict Mover::check_hash(Block& block, uint32_t piece, const HashSum& sum) {
   uint32_t half = 0;
   char* ring = have_ring() ? next_half(&half) : nullptr;
-  if (ring == nullptr) return Look::kUnknown;
+  if (ring == nullptr) return Verdict::kUnknown;
   space_.ring_in_doubt_ = true;
   block.undrained = true;
   last_ =
       calls_.copy_out(calls_.self, ring, block.address + piece * kPieceBytes, kPieceBytes);
   if (last_ == CUDA_SUCCESS) last_ = wait_for_copies(calls_);
-  if (last_ != CUDA_SUCCESS) return Look::kUnknown;
+  if (last_ != CUDA_SUCCESS) return Verdict::kUnknown;
   space_.ring_in_doubt_ = false;
   block.undrained = false;
   const HashSum own =
       hash_memory(ring, kPieceBytes, piece * kWordsPerPiece, space_.hash_seed_);
-  if (own != sum) return Look::kWrong;
+  if (own != sum) return Verdict::kWrong;
   const uint32_t unit = piece / kPiecesPerUnit;
-  if ((block.stale >> unit & 1) != 0) return Look::kRight;
+  if ((block.stale >> unit & 1) != 0) return Verdict::kRight;
   uint32_t in_extent = 0;
   const HostExtent& extent = block.host.extents[find_unit(block, unit, &in_extent)];
   const char* kept =
       space_.host_.address(extent) + in_extent * kUnitBytes + piece % kPiecesPerUnit * kPieceBytes;
-  return memcmp(ring, kept, kPieceBytes) == 0 ? Look::kRight : Look::kWrong;
+  return memcmp(ring, kept, kPieceBytes) == 0 ? Verdict::kRight : Verdict::kWrong;
 }
 
-Mover::Look Mover::look_twice(const Batch& batch, const HashSum* sums) {
-  for (int i = 0; i < kLooks; ++i) {
-    const bool clean = i < kLooks / 2;
+Mover::Verdict Mover::check_hash(const Batch& batch, const HashSum* sums) {
+  for (int i = 0; i < kChecks; ++i) {
+    const bool clean = i < kChecks / 2;
     const auto first = static_cast<uint32_t>(roll(batch.count));
     for (uint32_t step = 0; step < batch.count; ++step) {
       const uint32_t at = (first + step) % batch.count;
@@ -146,15 +146,15 @@ Mover::Look Mover::look_twice(const Batch& batch, const HashSum* sums) {
       auto unit = static_cast<uint32_t>(roll(units_of(block)));
       while (clean && (block.stale >> unit & 1) != 0) unit = (unit + 1) % units_of(block);
       const uint32_t piece = unit * kPiecesPerUnit + static_cast<uint32_t>(roll(kPiecesPerUnit));
-      const Look look = look_twice(block, piece, sums[batch.sums[at] + piece]);
-      if (look != Look::kRight) return look;
+      const Verdict verdict = check_hash(block, piece, sums[batch.sums[at] + piece]);
+      if (verdict != Verdict::kRight) return verdict;
       break;
     }
   }
-  return Look::kRight;
+  return Verdict::kRight;
 }
 
-void Mover::look_for_changes(Batch* batch) {
+void Mover::find_changes(Batch* batch) {
   HashSum* sums = calls_.hash_sums != nullptr ? calls_.hash_sums(calls_.self) : nullptr;
   if (!begin_hash(batch, sums)) return;
   if (wait_for_copies(calls_) != CUDA_SUCCESS)
@@ -165,12 +165,12 @@ void Mover::look_for_changes(Batch* batch) {
     block.undrained = false;
     compare(block, sums + batch->sums[i]);
   }
-  const Look look = look_twice(*batch, sums);
-  if (look == Look::kWrong) calls_.distrust_hash(calls_.self);
+  const Verdict verdict = check_hash(*batch, sums);
+  if (verdict == Verdict::kWrong) calls_.distrust_hash(calls_.self);
   for (uint32_t i = 0; i < batch->count; ++i) {
     if (batch->sums[i] == kHashSums) continue;
     Block& block = space_.blocks_[batch->blocks[i]];
-    if (look == Look::kRight) {
+    if (verdict == Verdict::kRight) {
       keep_sums(block, sums + batch->sums[i]);
     } else {
       block.stale = all_units(block);

@@ -8,7 +8,8 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr int64_t kAbsenceLookMs = 100;  // at whether the daemon has been away too long
+// Between two checks whether the daemon has been away too long
+constexpr int64_t kAbsenceCheckMs = 100;
 constexpr int64_t kMoverMs = 10000;
 constexpr int64_t kEndsMs = 200;  // ends follow each other in a program of many threads
 
@@ -27,7 +28,7 @@ bool refused_to_host(const SwapAsk& ask) { return ask.status == GPUROTA_REFUSED_
 
 Answer wait_for_answer(State& s, SwapAsk* ask) {
   for (;;) {
-    const timespec wait = to_timespec(kAbsenceLookMs);
+    const timespec wait = to_timespec(kAbsenceCheckMs);
     futex_wait(&ask->state, kAskWaits, &wait);
     if (ask->state.load(std::memory_order_acquire) == kAskAnswered) {
       return ask->status == GPUROTA_OK ? Answer::kYes : Answer::kNo;

@@ -151,7 +151,7 @@ bool Mover::gather(uint64_t bytes, Batch* batch) {
     }
   }
   if (batch->count == 0) return false;
-  look_for_changes(batch);
+  find_changes(batch);
   return true;
 }
 

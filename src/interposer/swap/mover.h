@@ -64,7 +64,7 @@ class Mover {
     bool all;  // those that are likely to be clean have been taken
     uint64_t planned;
   };
-  enum class Look { kRight, kWrong, kUnknown };
+  enum class Verdict { kRight, kWrong, kUnknown };
 
   // Marks the next block that `wanted` says yes to as being moved; 0: there is none.
   template <typename Wanted>
@@ -93,13 +93,13 @@ class Mover {
   bool begin_staged(uint32_t half, CUresult begun);
 
   // changes.cpp
-  void look_for_changes(Batch* batch);
+  void find_changes(Batch* batch);
   bool begin_hash(Batch* batch, HashSum* sums);
   HashSum sum_of_unit(const HashSum* sums, uint32_t unit) const;
   void compare(Block& block, const HashSum* sums);
   void keep_sums(Block& block, const HashSum* sums);
-  Look look_twice(const Batch& batch, const HashSum* sums);
-  Look look_twice(Block& block, uint32_t piece, const HashSum& sum);
+  Verdict check_hash(const Batch& batch, const HashSum* sums);
+  Verdict check_hash(Block& block, uint32_t piece, const HashSum& sum);
   uint64_t roll(uint64_t below);
 
   SwapSpace& space_;

@@ -27,7 +27,7 @@ bool is_rdma_device(const char* path) {
   return false;
 }
 
-bool looks_at(int directory, const Entry& entry, char* out, size_t room) {
+bool is_open_device(int directory, const Entry& entry, char* out, size_t room) {
   const long length = ::syscall(SYS_readlinkat, directory, entry.name, out, room - 1);
   if (length <= 0) return false;
   out[length] = '\0';
@@ -51,7 +51,7 @@ bool find_rdma_device(char* out, size_t room) {
     size = ::syscall(SYS_getdents64, directory, entries, sizeof(entries));
     for (long at = 0; at < size && !found;) {
       const auto* entry = reinterpret_cast<const Entry*>(entries + at);
-      found = looks_at(directory, *entry, out, room);
+      found = is_open_device(directory, *entry, out, room);
       at += entry->size;
     }
   }

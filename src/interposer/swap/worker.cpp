@@ -17,8 +17,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// How often it looks: while it drains; while turns are taken, as the end of the work gives the turn
-// away; while nobody took a turn for a while; while the gate is shut and nothing is in flight.
+// How often a round comes: while it drains; while turns are taken, as the end of the work gives the
+// turn away; while nobody took a turn for a while; while the gate is shut and nothing is in flight.
 constexpr int64_t kDrainingUs = 100;
 constexpr int64_t kSlowDrainingUs = 1000;  // once that takes longer than kQuickMs
 constexpr int64_t kQuickMs = 20;
@@ -95,7 +95,7 @@ void begin_connection(Worker& w) {
   swap_say_here();
 }
 
-// A program that submits little by little has nothing in flight at most looks, and is at work all
+// A program that submits little by little has nothing in flight in most rounds, and is at work all
 // the same.
 bool has_submitted(Worker& w) {
   const uint32_t before = w.submissions;
@@ -103,9 +103,9 @@ bool has_submitted(Worker& w) {
   return w.submissions != before && w.swap.gate.state() == GateState::kOpen;
 }
 
-// One look. True: there is more to prepare. The driver is not looked for here: that takes the
-// loader's lock, and before the program has come to it there is nothing in flight.
-bool look(Worker& w) {
+// One round. True: there is more to prepare. The driver is not searched for here: a search takes
+// the loader's lock, and before the program has come to it there is nothing in flight.
+bool run_round(Worker& w) {
   uint32_t seq = 0;
   if (!g_driver_found.load(std::memory_order_acquire)) {
     const bool done = carry_out_order(w, &seq);
@@ -135,7 +135,7 @@ void* run_worker(void* argument) {
     begin_connection(w);
     refuse_if_gone(w);
     correct_books(w);
-    const timespec wait = pause(w, look(w));
+    const timespec wait = pause(w, run_round(w));
     futex_wait(&swap_of(s).gate.changes(), seen, &wait);
   }
   return nullptr;
