@@ -240,7 +240,7 @@ void ControlServer::do_call(Connection& connection, const proto::Call& call) {
   const bool may_wait = parts_.loop.now() < connection.called + parts_.config.watch_period;
   connection.caller.may_wait_since = may_wait ? std::optional(connection.called) : std::nullopt;
   const auto serve = [&] { return calls_->call(connection.caller, call); };
-  const Outcome outcome = is_read_only(call) ? look_within_memory(serve) : serve();
+  const Outcome outcome = is_read_only(call) ? read_within_memory(serve) : serve();
   if (outcome.again_after_sample) return wait_for_sample(connection, call);
   if (outcome.acquired) connection.acquired = outcome.acquired;
   if (outcome.started && outcome.started == connection.acquired) connection.acquired.reset();

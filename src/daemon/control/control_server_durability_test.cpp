@@ -98,11 +98,11 @@ class ControlServerDurability : public ::testing::Test, public QuietCalls {
 };
 
 TEST_F(ControlServerDurability, AChangeIsAnsweredWhenTheDiskHasIt) {
-  const Fd changes = connect(), looks = connect();
+  const Fd changes = connect(), watcher = connect();
   send(changes, kRelease + kStatus);
-  send(looks, kStatus);
+  send(watcher, kStatus);
   EXPECT_EQ(heard(changes), "");
-  EXPECT_EQ(heard(looks), "{\"call\":2}\n") << "nobody else waits";
+  EXPECT_EQ(heard(watcher), "{\"call\":2}\n") << "nobody else waits";
   disk_.tell();
   EXPECT_EQ(heard(changes), "{\"call\":1}\n{\"call\":3}\n") << "in the order of the calls";
 }
@@ -117,12 +117,12 @@ TEST_F(ControlServerDurability, AChangeThatTheDiskHasLostIsSaidToBeInDoubt) {
 }
 
 TEST_F(ControlServerDurability, ACallThatNeedsTheStoreWaitsWhileItIsTidied) {
-  const Fd changes = connect(), reads = connect(), looks = connect();
+  const Fd changes = connect(), reads = connect(), watcher = connect();
   disk_.set_open(false);
   send(changes, kRelease);
   send(reads, kReport);
-  send(looks, kStatus);
-  EXPECT_EQ(heard(looks), "{\"call\":1}\n");
+  send(watcher, kStatus);
+  EXPECT_EQ(heard(watcher), "{\"call\":1}\n");
   EXPECT_EQ(calls_, 1);
   disk_.set_open(true);
   disk_.tell();

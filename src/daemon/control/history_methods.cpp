@@ -94,7 +94,7 @@ class EventsPage final : public LongAnswer {
 
   std::optional<std::string> go_on() override {
     if (looked_at_ < last_) {
-      look();
+      find_wanted();
       return std::nullopt;
     }
     choose();
@@ -113,7 +113,7 @@ class EventsPage final : public LongAnswer {
   }
 
  private:
-  void look() {
+  void find_wanted() {
     auto it = log_.events().upper_bound(looked_at_);
     for (std::size_t i = 0; i < EventCursor::kMostLookedAt; ++i, ++it) {
       if (it == log_.events().end() || it->first > last_) {

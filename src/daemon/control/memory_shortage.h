@@ -27,7 +27,7 @@ inline tl::expected<proto::Call, proto::BadCall> parse_within_memory(std::string
 
 // `serve` changes nothing.
 template <class Serve>
-Outcome look_within_memory(const Serve& serve) {
+Outcome read_within_memory(const Serve& serve) {
   try {
     return serve();
   } catch (const std::bad_alloc&) {
