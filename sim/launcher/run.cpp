@@ -25,7 +25,7 @@
 namespace gpurota::sim {
 namespace {
 
-constexpr unsigned kLookEveryUs = 200'000;
+constexpr unsigned kCheckEveryUs = 200'000;
 
 Result<std::string> make_directory() {
   const char* base = ::getenv("TMPDIR");
@@ -120,7 +120,7 @@ std::string library_directory() {
   while (mine >= 0 && ::flock(mine, LOCK_EX) != 0 && errno == EINTR) {
   }
   const auto machine = Machine::open(dir);
-  while (machine && machine->population() > 0) ::usleep(kLookEveryUs);
+  while (machine && machine->population() > 0) ::usleep(kCheckEveryUs);
   remove_machine(dir);
   ::_exit(0);
 }

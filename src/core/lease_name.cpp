@@ -14,7 +14,7 @@ bool is_number(std::string_view text) {
 }
 
 // Whether a name would be taken for the id of a lease or a request.
-bool looks_like_id(std::string_view name) {
+bool resembles_id(std::string_view name) {
   constexpr std::string_view kFirst = "LlRr";
   return kFirst.find(name.front()) != std::string_view::npos && is_number(name.substr(1));
 }
@@ -32,7 +32,7 @@ Result<void> check_lease_name(std::string_view name) {
                     "'_' and '-', with a letter first",
                     display_text(name, 40), kMostLeaseName));
   }
-  if (looks_like_id(name)) {
+  if (resembles_id(name)) {
     return fail(Code::kInvalid, fmt::format("'{}' looks like the id of a lease or a request: write "
                                             "another name",
                                             name));
