@@ -77,7 +77,7 @@ TEST_F(FillerTest, ARequestThatWaitsOnlyForAFillerIsRefusedWhenAnotherObstacleCo
   EXPECT_TRUE(daemon.call(proto::ListRequests{})->requests.empty());
 }
 
-TEST_F(FillerTest, AStrangerIsSeenBetweenTheLooks) {
+TEST_F(FillerTest, AStrangerIsSeenBetweenTheSamples) {
   fill();
   Child stranger({"sleep", "600"});
   daemon.probe.set_process(gpu, stranger.pid(), mib(300));
@@ -91,8 +91,8 @@ TEST_F(FillerTest, ADesktopDoesNotMakeItGo) {
   fill();
   Child desktop({"sleep", "600"});
   daemon.probe.set_process(gpu, desktop.pid(), mib(300), true);
-  const int looks = daemon.probe.samples_read();
-  EXPECT_TRUE(eventually([&] { return daemon.probe.samples_read() > looks + 5; }));
+  const int samples = daemon.probe.samples_read();
+  EXPECT_TRUE(eventually([&] { return daemon.probe.samples_read() > samples + 5; }));
   EXPECT_TRUE(is_there());
 }
 

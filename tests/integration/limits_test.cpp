@@ -34,7 +34,7 @@ class LimitsTest : public ::testing::Test {
   bool gone() {
     return eventually([&] { return daemon->call(proto::Status{})->leases.empty(); });
   }
-  void wait_for_looks(int count) {
+  void wait_for_samples(int count) {
     const int seen = daemon->probe.samples_read();
     EXPECT_TRUE(eventually([&] { return daemon->probe.samples_read() > seen + count; }));
   }
@@ -51,7 +51,7 @@ TEST_F(LimitsTest, AboveASoftLimitTheLeaseIsEndedAfterTheGraceWhereTheSiteSaysSo
   config.soft_limit.grace = std::chrono::milliseconds(100);
   begin(config, gib(2));
   ASSERT_EQ(grow(gib(1)), "granted");
-  wait_for_looks(10);
+  wait_for_samples(10);
   EXPECT_EQ(daemon->call(proto::Status{})->leases[0].state, proto::LeaseState::kActive);
   ASSERT_EQ(grow(gib(3)), "granted");
   EXPECT_TRUE(command->ended());
@@ -61,7 +61,7 @@ TEST_F(LimitsTest, AboveASoftLimitTheLeaseIsEndedAfterTheGraceWhereTheSiteSaysSo
 TEST_F(LimitsTest, AboveASoftLimitThatOnlyWarnsItGoesOn) {
   begin(RunningDaemon::quick(), gib(2));
   ASSERT_EQ(grow(gib(4)), "granted");
-  wait_for_looks(10);
+  wait_for_samples(10);
   EXPECT_EQ(daemon->call(proto::Status{})->leases[0].state, proto::LeaseState::kActive);
 }
 
@@ -82,7 +82,7 @@ TEST_F(LimitsTest, ALoweredLimitBoundsWhatComesNextAndLeavesWhatThereIs) {
   ASSERT_EQ(grow(gib(6)), "granted");
   ASSERT_TRUE(daemon->call(proto::Update{lease.lease_id, SizeSpec{gib(4), 0}, {}, {}}));
   EXPECT_EQ(grow(mib(1)), "refused");
-  wait_for_looks(10);
+  wait_for_samples(10);
   EXPECT_EQ(daemon->call(proto::Status{})->leases[0].state, proto::LeaseState::kActive);
 }
 
@@ -92,7 +92,7 @@ TEST_F(LimitsTest, ALoweredLimitEndsAfterItsGraceWhatStaysAboveWhereTheSiteSaysS
   config.lowered_limit.grace = std::chrono::milliseconds(100);
   begin(config);
   ASSERT_EQ(grow(gib(6)), "granted");
-  wait_for_looks(5);
+  wait_for_samples(5);
   ASSERT_TRUE(daemon->call(proto::Update{lease.lease_id, SizeSpec{gib(4), 0}, {}, {}}));
   EXPECT_TRUE(command->ended());
   EXPECT_TRUE(gone());
@@ -139,7 +139,7 @@ TEST_F(LimitsTest, AChildThatLivesOnWithoutItsParentsIsStillOfTheLease) {
   EXPECT_TRUE(eventually([&] { return daemon->granted() == gib(3); }));
   command->write_line("let go");
   EXPECT_EQ(command->read_line(), "orphaned");
-  wait_for_looks(5);
+  wait_for_samples(5);
   EXPECT_EQ(daemon->granted(), gib(3));
 }
 

@@ -36,7 +36,7 @@ class ClaimsTest : public SwapTest {
     return {SWAP_PROGRAM, daemon.tenant_socket(), std::to_string(lease),
             std::to_string(bytes.count()), mode};
   }
-  bool looks(int more) {
+  bool wait_for_samples(int more) {
     const int seen = daemon.probe.samples_read();
     return eventually([&] { return daemon.probe.samples_read() > seen + more; });
   }
@@ -66,7 +66,7 @@ TEST_F(ClaimsTest, ALeaseWithAFalseClaimHasNoTurn) {
   ASSERT_TRUE(has_joined(liar));
   EXPECT_EQ(counted(lied_for), Bytes());
   EXPECT_FALSE(turns().takes_turns);
-  ASSERT_TRUE(looks(4));
+  ASSERT_TRUE(wait_for_samples(4));
   EXPECT_EQ(honest.resident(), gib(16));
   EXPECT_EQ(honest.turns(), 1) << "its gate was never shut";
 }
@@ -113,11 +113,11 @@ TEST_F(ClaimsTest, ANewDaemonBelievesNothingOfAProcessThatIsYoungerThanIt) {
   Child old(program(lease, gib(16), "out"));
   daemon.stop();
   daemon.start();
-  ASSERT_TRUE(looks(2)) << "processes start at ticks of 10 ms";
+  ASSERT_TRUE(wait_for_samples(2)) << "processes start at ticks of 10 ms";
   Child young(program(lease, gib(16), "here"));
   young.write_line();
   ASSERT_EQ(young.read_line(), "joined");
-  ASSERT_TRUE(looks(2));
+  ASSERT_TRUE(wait_for_samples(2));
   EXPECT_EQ(counted(lease), Bytes());
   old.write_line();
   ASSERT_EQ(old.read_line(), "joined");
@@ -160,7 +160,7 @@ TEST_F(ClaimsTest, WhatIsSaidToBeOnTheGpuHasToBeSeenThereByADriverThatListsProce
   }
   EXPECT_TRUE(eventually([&] { return happened(proto::EventType::kTurnTrouble); }));
   EXPECT_TRUE(eventually([&] { return counted(lied_for).is_zero(); }));
-  ASSERT_TRUE(looks(10));
+  ASSERT_TRUE(wait_for_samples(10));
   EXPECT_EQ(turn_of(lease).resident_bytes, gib(4));
 }
 
@@ -171,7 +171,7 @@ TEST_F(ClaimsTest, OneThatListsNobodySaysNothing) {
   daemon.start();
   honest.write_line();
   ASSERT_EQ(honest.read_line(), "joined");
-  ASSERT_TRUE(looks(20));
+  ASSERT_TRUE(wait_for_samples(20));
   EXPECT_EQ(turn_of(lease).resident_bytes, gib(4));
 }
 

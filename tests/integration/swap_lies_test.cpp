@@ -86,7 +86,7 @@ class LyingTest : public SwapTest {
     if (all) return daemon.probe.set_process(gpu(), liar.pid(), gib(16));
     daemon.probe.remove_process(liar.pid());
   }
-  bool looks(int more) {
+  bool wait_for_samples(int more) {
     const int seen = daemon.probe.samples_read();
     return eventually([&] { return daemon.probe.samples_read() > seen + more; });
   }
@@ -125,10 +125,10 @@ TEST_F(LyingTest, RoomOfADoubtedUserIsGivenOnlyOnceASampleConfirmsIt) {
   const auto out = [&] { return honest.out() >= gib(8); };  // the other has its turn
   ASSERT_TRUE(eventually(out));
   stays(true);
-  ASSERT_TRUE(looks(2));
+  ASSERT_TRUE(wait_for_samples(2));
   ASSERT_TRUE(eventually(out));
   told = honest.turns();
-  ASSERT_TRUE(looks(20));
+  ASSERT_TRUE(wait_for_samples(20));
   EXPECT_EQ(honest.turns(), told);
   EXPECT_LE(honest.resident(), gib(8)) << "of 24, and the other's 16 are there";
   stays(false);

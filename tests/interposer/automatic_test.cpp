@@ -59,8 +59,8 @@ TEST_F(AutomaticTest, NothingIsAskedWhereTheSiteHasNotSwitchedItOn) {
 }
 
 TEST_F(AutomaticTest, NothingIsAskedBeforeTheDriverIsInitialised) {
-  EXPECT_EQ(run_plain("looks_only"), 0);
-  EXPECT_EQ(run_plain("looks_only", "proc2"), 0);
+  EXPECT_EQ(run_plain("queries_only"), 0);
+  EXPECT_EQ(run_plain("queries_only", "proc2"), 0);
   Program stranger({"/bin/true"}, plain());
   EXPECT_EQ(stranger.wait(), 0);
   EXPECT_EQ(daemon_->asked_for_leases(), 0);

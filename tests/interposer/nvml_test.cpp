@@ -38,7 +38,7 @@ Shown read_shown(Program& program) {
 
 class NvmlTest : public InterposerTest {
  protected:
-  std::unique_ptr<Program> look(std::vector<std::string> words,
+  std::unique_ptr<Program> show(std::vector<std::string> words,
                                 const std::map<std::string, std::string>& extra) {
     std::vector<std::string> argv = {foreign(PROBE_SIM), "--dir", dir_.file("machine"),
                                      PROBE_MACHINE,      "--",    foreign(PROBE_NVML)};
@@ -56,7 +56,7 @@ class EachNvmlLookup : public NvmlTest, public ::testing::WithParamInterface<con
 
 TEST_P(EachNvmlLookup, ShowsTheSliceToAProgramThatNeverUsesCuda) {
   const auto other = outsider();
-  const auto program = look({GetParam()}, lease());
+  const auto program = show({GetParam()}, lease());
   const Shown shown = read_shown(*program);
   EXPECT_EQ(program->wait(), 0);
   const std::vector<std::uint64_t> slice = {256 * kMiB, 256 * kMiB, 0};
@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(Nvml, EachNvmlLookup,
                          [](const auto& each) { return std::string(each.param); });
 
 TEST_F(NvmlTest, AgreesWithCudaAboutWhatIsLeft) {
-  const auto program = look({"handle", "cuda"}, lease());
+  const auto program = show({"handle", "cuda"}, lease());
   const Shown shown = read_shown(*program);
   ASSERT_EQ(shown.cuda.size(), 2u);
   EXPECT_EQ(shown.cuda[0], 256 * kMiB);
@@ -86,9 +86,9 @@ TEST_F(NvmlTest, AgreesWithCudaAboutWhatIsLeft) {
 
 TEST_F(NvmlTest, ListsTheProcessesOfTheLeaseAndNoOthers) {
   const auto other = outsider();
-  const auto first = look({"handle", "cuda"}, lease());
+  const auto first = show({"handle", "cuda"}, lease());
   read_shown(*first);
-  const auto second = look({"handle", "cuda"}, lease());
+  const auto second = show({"handle", "cuda"}, lease());
   const Shown shown = read_shown(*second);
   for (const char* list : {"0 Compute 1", "0 Compute 2", "0 Compute 3", "0 Detail 1"}) {
     const std::vector<std::uint64_t> pids = shown.pids.at(list);
@@ -106,9 +106,9 @@ TEST_F(NvmlTest, TellsTheTruthAboutGpusThatAreNotOfTheLease) {
   daemon_.reset();
   daemon_ =
       std::make_unique<FakeDaemon>(socket_path(), std::vector<FakeGpu>{{uuids_[1], 256 * kMiB}}, 0);
-  const auto program = look({"handle"}, lease());
+  const auto program = show({"handle"}, lease());
   const Shown shown = read_shown(*program);
-  const Shown bare = read_shown(*look({"handle"}, {}));
+  const Shown bare = read_shown(*show({"handle"}, {}));
   EXPECT_EQ(shown.memory.at("0 1"), bare.memory.at("0 1"));
   EXPECT_GT(shown.memory.at("0 1")[0], 4096 * kMiB);
   EXPECT_EQ(shown.pids.at("0 Compute 3"),
@@ -117,9 +117,9 @@ TEST_F(NvmlTest, TellsTheTruthAboutGpusThatAreNotOfTheLease) {
 }
 
 TEST_F(NvmlTest, OtherProcessesMemoryIsUsedMemory) {
-  const auto holder = look({"handle", "cuda"}, lease());
+  const auto holder = show({"handle", "cuda"}, lease());
   read_shown(*holder);
-  const auto program = look({"handle"}, lease());
+  const auto program = show({"handle"}, lease());
   const Shown shown = read_shown(*program);
   // The holder's 64 MiB are gone; its slack is not, as it would be called back.
   const auto& memory = shown.memory.at("0 2");
@@ -132,16 +132,16 @@ TEST_F(NvmlTest, WithoutADaemonItAnswersAtOnceAndTruly) {
   daemon_.reset();
   auto extra = lease();
   extra["GPUROTA_WAIT_MS"] = "600000";
-  const auto program = look({"handle"}, extra);
+  const auto program = show({"handle"}, extra);
   const Shown shown = read_shown(*program);
   EXPECT_EQ(program->wait(), 0);
-  EXPECT_EQ(shown.memory.at("0 1"), read_shown(*look({"handle"}, {})).memory.at("0 1"));
+  EXPECT_EQ(shown.memory.at("0 1"), read_shown(*show({"handle"}, {})).memory.at("0 1"));
 }
 
 TEST_F(NvmlTest, WithADaemonThatCannotTellAProcessSeesItself) {
   daemon_->misbehave(Mischief::kOldDaemon);
   const auto other = outsider();
-  const auto program = look({"handle", "cuda"}, lease());
+  const auto program = show({"handle", "cuda"}, lease());
   const Shown shown = read_shown(*program);
   EXPECT_EQ(shown.pids.at("0 Compute 3"),
             (std::vector<std::uint64_t>{static_cast<std::uint64_t>(program->pid())}));
@@ -153,7 +153,7 @@ TEST_F(NvmlTest, WithoutALeaseEverythingIsNvmls) {
   auto extra = lease();
   extra["GPUROTA_LEASE"] = "";
   extra["GPUROTA_SOCKET"] = "";
-  const Shown shown = read_shown(*look({"linked"}, extra));
+  const Shown shown = read_shown(*show({"linked"}, extra));
   EXPECT_GT(shown.memory.at("0 2")[0], 4096 * kMiB);
   EXPECT_EQ(shown.pids.at("0 Compute 1").size(), 1u);
   EXPECT_TRUE(daemon_->hellos().empty());

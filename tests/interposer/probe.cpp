@@ -340,7 +340,7 @@ void whole_gpu() {
 void no_gpu() { EXPECT(cu.init(0) == CUDA_ERROR_NO_DEVICE); }
 
 // A program that finds the driver's functions and never initialises it.
-void looks_only() {}
+void queries_only() {}
 
 // Refused first, then let in.
 void second_try() {
@@ -389,7 +389,7 @@ constexpr Scenario kScenarios[] = {
     {"whole_gpu", whole_gpu},
     {"uuids", uuids},
     {"no_gpu", no_gpu},
-    {"looks_only", looks_only},
+    {"queries_only", queries_only},
     {"second_try", second_try},
     {"variables", variables},
 };

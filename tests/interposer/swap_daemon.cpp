@@ -15,7 +15,7 @@
 namespace gpurota::interposer_test {
 namespace {
 
-constexpr int kLookMs = 2;
+constexpr int kPollMs = 2;
 constexpr std::uint64_t kBlock = std::uint64_t{64} << 20;
 constexpr std::uint64_t kPage = std::uint64_t{2} << 20;
 
@@ -184,7 +184,7 @@ void SwapDaemon::serve() {
       polled.push_back({t.call.get(), POLLIN, 0});
       polled.push_back({t.event ? t.event.get() : -1, POLLIN, 0});
     }
-    ::poll(polled.data(), polled.size(), kLookMs);
+    ::poll(polled.data(), polled.size(), kPollMs);
     std::lock_guard lock(mutex_);
     if (stopping_) return;
     std::size_t i = 2;

@@ -366,7 +366,7 @@ int orphan(bool frees) {
   if (frees) wait_for_line();
   {
     const WithContext with;
-    if (!frees && (!orphan.look() || !orphan.free())) return 1;
+    if (!frees && (!orphan.read_back() || !orphan.free())) return 1;
     say("looked");
     wait_for_line();
   }

@@ -106,7 +106,7 @@ void ask_of_vmm(void (*wait)());
 class Orphan {
  public:
   bool make();
-  bool look();
+  bool read_back();
   bool free();
 
  private:

@@ -64,7 +64,7 @@ class Expandable {
     segments_[i].value = random();
     OK(cuMemsetD32Async(at(i), segments_[i].value, kSegment / 4, stream_));
   }
-  bool look(Random& random) {
+  bool read_back(Random& random) {
     for (std::size_t i = 0; i < segments_.size(); ++i) {
       if (!check({at(i), kSegment, segments_[i].value}, stream_, random)) return false;
     }
@@ -198,7 +198,7 @@ void use_vmm(CUcontext context, unsigned seed) {
       const std::size_t more = std::min(range.size() + random() % 3, kSegments);
       if (grows && !range.grow(more, random)) return;
       if (!grows) range.shrink(range.size() - random() % (range.size() + 1));
-      if (!range.look(random)) return;
+      if (!range.read_back(random)) return;
       if (random() % 3 == 0) range.copy_within();
       if (range.size() > 0 && random() % 2 == 0) range.fill(random() % range.size(), random);
       if (random() % 4 == 0 && !use_aliases(stream, random)) return;
@@ -253,7 +253,7 @@ bool Orphan::make() {
          OK(cuMemsetD32_v2(range_, 0x600df00d, kSegment / 4));
 }
 
-bool Orphan::look() {
+bool Orphan::read_back() {
   Random random(1);
   return check({range_, kSegment, 0x600df00d}, nullptr, random);
 }

@@ -73,12 +73,12 @@ class Machine {
     const TimePoint begun = now();
     while (now() < end && !somebody_failed()) {
       disturb(to_seconds(now() - begun));
-      look(std::min(end, now() + std::chrono::milliseconds(20)));
+      poll_once(std::min(end, now() + std::chrono::milliseconds(20)));
     }
     for (auto& [id, p] : processes_) say(id, {Kind::kFinish, 0, 0, 0, 0, 0, 0, 0});
     // A tenant that waits at its gate finishes when its turn comes.
     const TimePoint patience = now() + to_duration(60);
-    while (alive() > 0 && now() < patience) look(patience);
+    while (alive() > 0 && now() < patience) poll_once(patience);
     return judge();
   }
 
@@ -136,7 +136,7 @@ class Machine {
                                           [](const auto& e) { return !e.second.done; }));
   }
 
-  void look(TimePoint end) {
+  void poll_once(TimePoint end) {
     TimePoint until = end;
     if (const auto next = turns_.next_deadline()) until = std::min(until, *next);
     std::vector<pollfd> fds;

@@ -54,7 +54,7 @@ class Tenant {
     // Pinned ahead of need, as the helper will do in the background.
     while (space_->host().prepare(options_.memory)) continue;
     std::thread program([this] { run_program(); });
-    while (!finished_) look();
+    while (!finished_) poll_once();
     program.join();
     say({Kind::kResult, 0, 0, 0, wrong_ ? 1u : 0u, 0, checks_, 0});
     return wrong_ ? 1 : 0;
@@ -67,7 +67,7 @@ class Tenant {
     if (::send(options_.socket, &message, sizeof(message), MSG_NOSIGNAL) < 0) finish_ = true;
   }
 
-  void look() {
+  void poll_once() {
     pollfd p{options_.socket, POLLIN, 0};
     if (::poll(&p, 1, 1) > 0) {
       Message message{};
