@@ -19,7 +19,7 @@ namespace {
 
 // An engine that hangs keeps nobody waiting for longer.
 constexpr std::chrono::seconds kEngineTakes{10};
-constexpr std::chrono::milliseconds kLookAgain{20};
+constexpr std::chrono::milliseconds kTryAgain{20};
 
 // Of an engine: hexadecimal digits. Anything else could be an option.
 std::optional<std::string> read_id(const std::string& path) {
@@ -35,7 +35,7 @@ void wait_for(pid_t pid) {
   const auto until = std::chrono::steady_clock::now() + kEngineTakes;
   while (::waitpid(pid, nullptr, WNOHANG) == 0) {
     if (std::chrono::steady_clock::now() >= until) return;
-    std::this_thread::sleep_for(kLookAgain);
+    std::this_thread::sleep_for(kTryAgain);
   }
 }
 

@@ -121,7 +121,7 @@ class Waiter {
         if (reply.request) show(*reply.request);
         continue;
       }
-      if (is_over()) return in_vain();
+      if (is_over()) return gave_up();
       pollfd polled{connection_.fd(), POLLIN, 0};
       if (::poll(&polled, 1, time_left()) == 0) say_silent();
     }
@@ -142,7 +142,7 @@ class Waiter {
     if (std::exchange(heard_, true) || wanted_.quiet) return;
     complain("gpurotad does not answer yet: it may be starting; waiting for it");
   }
-  tl::unexpected<Error> in_vain() const {
+  tl::unexpected<Error> gave_up() const {
     return fail(Code::kNoGpu,
                 fmt::format("gave up after {}: {}", duration_text(longest_), reason_));
   }
@@ -185,7 +185,7 @@ class Waiter {
         connection_ = std::move(*connection);
         return {};
       }
-      if (is_over()) return in_vain();
+      if (is_over()) return gave_up();
       std::this_thread::sleep_for(kReconnectEvery);
     }
   }

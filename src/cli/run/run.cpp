@@ -38,7 +38,7 @@ namespace {
 // Other processes of the lease are being ended; the daemon's own grace is shorter than this.
 constexpr std::chrono::milliseconds kEndTakes{10000};
 // The daemon tells of a lease's end in the same breath in which it ends its processes.
-constexpr std::chrono::milliseconds kHearsay{200};
+constexpr std::chrono::milliseconds kEndPatience{200};
 // A restart takes a second or two.
 constexpr std::chrono::seconds kComeback{20};
 constexpr std::chrono::milliseconds kStartAgain{100};
@@ -127,7 +127,7 @@ int finish(const Context& context, const Under& under, Supervisor& supervisor,
   if (under.shared) {
     // The end of the lease may have ended the command; that message can arrive just after the
     // command's end.
-    if (WIFSIGNALED(status) && !watch.ending()) supervisor.wait_for_lease(kHearsay);
+    if (WIFSIGNALED(status) && !watch.ending()) supervisor.wait_for_lease(kEndPatience);
     if (!watch.ending() && !watch.ended()) {
       say_what_is_left(context, prepared.command.arguments, std::nullopt, status);
       return exit_as(status);

@@ -34,7 +34,7 @@ using proto::Check;
 using proto::CheckStatus;
 
 // For the programs of this user; root's are all.
-constexpr std::chrono::milliseconds kLookPatience{2000};
+constexpr std::chrono::milliseconds kStalePatience{2000};
 
 Check check_daemon(const client::Location& location, const Result<proto::GetInfo::Reply>& info) {
   if (!info) {
@@ -119,7 +119,7 @@ void add_local(std::vector<Check>& checks) {
   checks.push_back(check_libc());
   checks.push_back(
       check_locked_memory(locked_memory_limit(), ::access("/dev/infiniband", F_OK) == 0));
-  add(checks, check_stale_programs(read_stale_programs(kLookPatience)));
+  add(checks, check_stale_programs(read_stale_programs(kStalePatience)));
   const ShellEnvironment environment = {variable(GPUROTA_ENV_LEASE), variable(GPUROTA_ENV_TOKEN),
                                         variable("LD_PRELOAD")};
   for (Check& check : check_shell(environment, library_in(checks))) {

@@ -46,7 +46,7 @@ std::optional<pid_t> pid_in(const std::string& name) {
 }
 
 // Of others nothing can be read, but for root.
-std::vector<pid_t> look_for_stale() {
+std::vector<pid_t> find_stale() {
   std::vector<pid_t> found;
   std::error_code error;
   for (std::filesystem::directory_iterator at("/proc", error), end; !error && at != end;
@@ -171,7 +171,7 @@ std::optional<std::string> parse_stale_library(std::string_view maps) {
 std::optional<std::vector<pid_t>> read_stale_programs(std::chrono::milliseconds patience) {
   const auto search = std::make_shared<Search>();
   auto thread = start_thread([search] {
-    std::vector<pid_t> found = look_for_stale();
+    std::vector<pid_t> found = find_stale();
     const std::lock_guard lock(search->mutex);
     search->found = std::move(found);
     search->over = true;
