@@ -45,14 +45,14 @@ int status(const Context& context, const StatusOptions& options) {
   if (!uid) return failed(uid.error());
   if (*uid) keep_only(*reply, **uid);
   if (options.json) return shown(proto::document_json<proto::Status>(*reply));
-  return shown(status_picture(*reply, host_name(), options.form, terminal_look(), now()));
+  return shown(status_picture(*reply, host_name(), options.form, terminal_layout(), now()));
 }
 
 int ps(const Context& context, const PsOptions& options) {
   const auto reply = ask_daemon(context, proto::ListProcesses{options.lease});
   if (!reply) return failed(reply.error());
   if (options.json) return shown(proto::document_json<proto::ListProcesses>(*reply));
-  return shown(ps_text(*reply, terminal_look()));
+  return shown(ps_text(*reply, terminal_layout()));
 }
 
 namespace {

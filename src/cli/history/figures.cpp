@@ -91,7 +91,7 @@ GpuSizes gpu_sizes(client::Connection& connection) {
 int history(const Context& context, const HistoryOptions& options) {
   auto call = history_call(options);
   if (!call) return misused(call.error());
-  Look style = terminal_look();
+  Layout style = terminal_layout();
   const std::size_t columns = options.json || options.steps ? 0 : graph_columns(style.width);
   if (columns > 0) {
     call->points = std::min(static_cast<std::int64_t>(columns), kMostPoints);

@@ -9,7 +9,7 @@ namespace {
 
 std::string name_of(const proto::GpuHistory& gpu) { return gpu.label.value_or(gpu.gpu_uuid.value); }
 
-std::string gpus_text(const proto::History::Reply& reply, const Look& style) {
+std::string gpus_text(const proto::History::Reply& reply, const Layout& style) {
   Table table({{"GPU", false, 8},
                {"LOAD", true},
                {"MAX", true},
@@ -36,7 +36,7 @@ std::string gpus_text(const proto::History::Reply& reply, const Look& style) {
   return table.render(style);
 }
 
-std::string leases_text(const proto::History::Reply& reply, const Look& style) {
+std::string leases_text(const proto::History::Reply& reply, const Layout& style) {
   Table table({{"LEASE", false},
                {"MEMORY", true},
                {"MAX", true},
@@ -74,7 +74,7 @@ std::string watts_of(const std::optional<int>& milliwatts) {
   return milliwatts ? fmt::format("{:.0f}", static_cast<double>(*milliwatts) / 1000) : "-";
 }
 
-std::string gpu_steps(const proto::History::Reply& reply, const Look& style) {
+std::string gpu_steps(const proto::History::Reply& reply, const Layout& style) {
   Table table({{"TIME"},
                {"GPU", false, 8},
                {"LOAD %", true},
@@ -104,7 +104,7 @@ std::string gpu_steps(const proto::History::Reply& reply, const Look& style) {
   return table.render(style);
 }
 
-std::string lease_steps(const proto::History::Reply& reply, const Look& style) {
+std::string lease_steps(const proto::History::Reply& reply, const Layout& style) {
   Table table({{"TIME"},
                {"LEASE"},
                {"USED GiB", true},
@@ -130,13 +130,13 @@ std::string lease_steps(const proto::History::Reply& reply, const Look& style) {
 
 }  // namespace
 
-std::string figures_text(const proto::History::Reply& reply, const Look& style) {
+std::string figures_text(const proto::History::Reply& reply, const Layout& style) {
   if (!has_points(reply)) return no_points_line(reply) + "\n";
   return span_line(reply) + "\n\n" +
          (reply.leases.empty() ? gpus_text(reply, style) : leases_text(reply, style));
 }
 
-std::string steps_text(const proto::History::Reply& reply, const Look& style) {
+std::string steps_text(const proto::History::Reply& reply, const Layout& style) {
   if (!has_points(reply)) return no_points_line(reply) + "\n";
   return reply.leases.empty() ? gpu_steps(reply, style) : lease_steps(reply, style);
 }

@@ -19,10 +19,10 @@ namespace {
 // Between two tries to reach a daemon that is being restarted.
 constexpr int kRetryMs = 250;
 
-Result<void> print_events(const proto::Events::Reply& reply, bool json, const Look& look) {
+Result<void> print_events(const proto::Events::Reply& reply, bool json, const Layout& layout) {
   std::string text;
   for (const proto::Event& event : reply.events) {
-    text += json ? proto::event_json(event) : event_text(event, look);
+    text += json ? proto::event_json(event) : event_text(event, layout);
   }
   if (reply.missed > 0) {
     complain(fmt::format("{} events are not shown: they came faster than they could be read",
@@ -49,21 +49,21 @@ Result<void> print_last(client::Connection& connection, const EventsOptions& opt
     events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(most));
   }
   if (!events.empty()) call.after = events.back().event_id;
-  return print_events(reply, options.json, terminal_look());
+  return print_events(reply, options.json, terminal_layout());
 }
 
 // Prints what comes until the stream is over, or the connection is.
 Result<void> read_stream(client::Connection& connection, const EventsOptions& options,
                          Stream& stream) {
   GPUROTA_TRY(connection.start_stream(stream.call));
-  const Look look = terminal_look();
+  const Layout layout = terminal_layout();
   while (!stream.over) {
     GPUROTA_ASSIGN_OR_RETURN(const auto answer, connection.next_answer<proto::Events>());
     if (!answer) {
       if (!wait_while_read(connection.fd(), -1)) return {};
       continue;
     }
-    GPUROTA_TRY(print_events(answer->reply, options.json, look));
+    GPUROTA_TRY(print_events(answer->reply, options.json, layout));
     if (!answer->reply.events.empty()) stream.call.after = answer->reply.events.back().event_id;
     stream.over = !answer->continues;
   }
@@ -170,7 +170,7 @@ int report(const Context& context, const ReportOptions& options) {
   if (named.by == "gpu") {
     if (const auto status = connection->call(proto::Status{})) name_gpus(named, status->gpus);
   }
-  return shown(report_text(named, terminal_look()));
+  return shown(report_text(named, terminal_layout()));
 }
 
 }  // namespace gpurota::cli

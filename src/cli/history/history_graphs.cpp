@@ -83,8 +83,8 @@ Graph memory_graph(const Points& points, const Sum& sum, Bytes whole,
           percentages_of(values_of(points, height, used), reply, columns), Tone::kSlice};
 }
 
-Group group_of(const proto::GpuHistory& gpu, const proto::History::Reply& reply, const Look& style,
-               const GpuSizes& sizes, std::size_t columns) {
+Group group_of(const proto::GpuHistory& gpu, const proto::History::Reply& reply,
+               const Layout& style, const GpuSizes& sizes, std::size_t columns) {
   const GpuSums sums = sums_of(gpu);
   Group group{"GPU " + display_text(gpu.label.value_or(gpu.gpu_uuid.value), 64), {}, {}};
   if (gpu.points.empty()) {
@@ -172,7 +172,7 @@ std::size_t rows_of_graph(std::size_t groups) {
 }
 
 std::string drawn(Group group, std::size_t rows, const std::vector<TimeTick>& ticks,
-                  const Look& style) {
+                  const Layout& style) {
   std::erase_if(group.graphs, [](const Graph& graph) { return !is_known(graph); });
   std::vector<std::string> pieces = group.figures;
   if (pieces.empty()) pieces.emplace_back("nothing is known but that it was there");
@@ -235,7 +235,7 @@ Bytes round_size(Bytes amount) {
   return size;
 }
 
-std::string graphs_text(const proto::History::Reply& reply, const Look& style,
+std::string graphs_text(const proto::History::Reply& reply, const Layout& style,
                         const GpuSizes& sizes) {
   std::string text;
   const bool known = has_points(reply);

@@ -21,7 +21,7 @@ std::size_t graph_columns(std::size_t width);
 
 // For a terminal that has room for graphs. The memory of a GPU whose size is not there, and of a
 // lease, is drawn up to a round amount above the highest.
-std::string graphs_text(const proto::History::Reply& reply, const Look& style,
+std::string graphs_text(const proto::History::Reply& reply, const Layout& style,
                         const GpuSizes& sizes);
 
 // One value in each column of `count` columns of time; below zero: nothing is known.

@@ -93,7 +93,7 @@ Total sum_of(const std::vector<OfHost<proto::Report>>& hosts) {
 
 }  // namespace
 
-std::string event_text(const proto::Event& event, const Look& look) {
+std::string event_text(const proto::Event& event, const Layout& layout) {
   std::string line = fmt::format(
       "{}  {:<16}  {:<10}  {}", local_time(event.time), to_string(event.type),
       event.user ? display_text(*event.user, 32) : "-", display_text(event.message, 400));
@@ -104,15 +104,16 @@ std::string event_text(const proto::Event& event, const Look& look) {
     line += fmt::format(" [pid{}]", pids);
   }
   if (event.detail) line += " | " + display_text(*event.detail, 400);
-  if (look.ascii) line = ascii_text(line);
-  return paint(line, colour_of(event.type), look) + "\n";
+  if (layout.ascii) line = ascii_text(line);
+  return paint(line, colour_of(event.type), layout) + "\n";
 }
 
-std::string report_text(const proto::Report::Reply& reply, const Look& look) {
-  return hosts_report_text(std::vector<OfHost<proto::Report>>{{"", &reply}}, look);
+std::string report_text(const proto::Report::Reply& reply, const Layout& layout) {
+  return hosts_report_text(std::vector<OfHost<proto::Report>>{{"", &reply}}, layout);
 }
 
-std::string hosts_report_text(const std::vector<OfHost<proto::Report>>& hosts, const Look& look) {
+std::string hosts_report_text(const std::vector<OfHost<proto::Report>>& hosts,
+                              const Layout& layout) {
   const proto::Report::Reply& one = *hosts.front().reply;
   const std::string time = fmt::format("{} to {}", local_time(one.since, "%Y-%m-%d %H:%M"),
                                        local_time(one.until, "%Y-%m-%d %H:%M"));
@@ -126,7 +127,7 @@ std::string hosts_report_text(const std::vector<OfHost<proto::Report>>& hosts, c
                {"USED", true},
                {"IDLE", true},
                {"GIB HOURS", true},
-               {look.width > 0 ? "" : " "}});
+               {layout.width > 0 ? "" : " "}});
   const auto add = [&](const std::string& host, const std::string& name,
                        const proto::ReportRow& row, bool bars) {
     const double part = total.row.gpu_seconds == 0 ? 0
@@ -140,14 +141,14 @@ std::string hosts_report_text(const std::vector<OfHost<proto::Report>>& hosts, c
                {optional_hours(row.used_gpu_seconds), Colour::kNone},
                {optional_hours(row.idle_gpu_seconds), Colour::kNone},
                {fmt::format("{:.2f}", gib_hours(row.mib_seconds)), Colour::kNone},
-               {bars && look.width > 0 ? bar(row.gpu_seconds, total.most) : "", Colour::kGreen}});
+               {bars && layout.width > 0 ? bar(row.gpu_seconds, total.most) : "", Colour::kGreen}});
   };
   for (const auto& each : hosts) {
     for (const proto::ReportRow& row : each.reply->rows) add(each.host, name_of(row), row, true);
   }
   add("", "total", total.row, false);
   if (!table.has_text(0)) table.drop(0);
-  return fmt::format("GPU use from {}\n\n", time) + table.render(look);
+  return fmt::format("GPU use from {}\n\n", time) + table.render(layout);
 }
 
 void name_gpus(proto::Report::Reply& reply, const std::vector<proto::Gpu>& gpus) {

@@ -149,18 +149,18 @@ int hosts(const Context& context, const HostsOptions& options) {
   if (!hosts) return misused(hosts.error());
   if (options.run) return run_on(context, options, *hosts);
   if (options.command == "top") return top_on(options, hosts->front());
-  const Look look = terminal_look();
+  const Layout layout = terminal_layout();
   if (options.command == "queue") {
     return show<proto::ListRequests>(
-        options, *hosts, [&](const auto& views) { return hosts_queue_text(views, look, now()); });
+        options, *hosts, [&](const auto& views) { return hosts_queue_text(views, layout, now()); });
   }
   if (options.command == "report") {
     return show<proto::Report>(options, *hosts, [&](const auto& views) {
-      return options.csv ? hosts_report_csv(views) : hosts_report_text(views, look);
+      return options.csv ? hosts_report_csv(views) : hosts_report_text(views, layout);
     });
   }
   return show<proto::Status>(options, *hosts, [&](const auto& views) {
-    return hosts_picture(views, options.form, look, now());
+    return hosts_picture(views, options.form, layout, now());
   });
 }
 

@@ -45,7 +45,7 @@ int filler(const Context& context, const FillerOptions& options) {
   if (options.action == "add") return add(context, options);
   if (options.action == "list") {
     return list_programs<proto::ListFillers>(context, options, [](const auto& reply) {
-      return fillers_text(reply.fillers, terminal_look(), now());
+      return fillers_text(reply.fillers, terminal_layout(), now());
     });
   }
   if (options.action == "logs") return logs(context, options);

@@ -25,7 +25,7 @@ std::string place_text(const proto::FillerPlace& place, WallTime now) {
   return state == "leaving" || state == "evicted" ? state + ": " + why : why;
 }
 
-std::string fillers_text(const std::vector<proto::Filler>& fillers, const Look& look,
+std::string fillers_text(const std::vector<proto::Filler>& fillers, const Layout& layout,
                          WallTime now) {
   if (fillers.empty()) return "no fillers\n";
   Table table(
@@ -53,7 +53,7 @@ std::string fillers_text(const std::vector<proto::Filler>& fillers, const Look& 
     }
     if (first) add("-", "-", "-");
   }
-  return table.render(look);
+  return table.render(layout);
 }
 
 }  // namespace gpurota::cli

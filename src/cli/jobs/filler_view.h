@@ -10,7 +10,8 @@
 
 namespace gpurota::cli {
 
-std::string fillers_text(const std::vector<proto::Filler>& fillers, const Look& look, WallTime now);
+std::string fillers_text(const std::vector<proto::Filler>& fillers, const Layout& layout,
+                         WallTime now);
 // "on", "leaving: wanted", "idle from 14:05 on", "busy: leased".
 std::string place_text(const proto::FillerPlace& place, WallTime now);
 

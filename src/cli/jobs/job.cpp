@@ -140,7 +140,7 @@ int update(const Context& context, const JobOptions& options) {
 int list(const Context& context, const JobOptions& options) {
   return list_programs<proto::ListJobs>(context, options, [&options](const auto& reply) {
     if (options.action == "show") return job_text(reply.jobs.at(0), now());
-    return jobs_text(reply.jobs, terminal_look(), now());
+    return jobs_text(reply.jobs, terminal_layout(), now());
   });
 }
 

@@ -189,7 +189,7 @@ TEST(JobView, SaysWhereInTheQueueItIs) {
       "waits for GPU 1: bob's program (L3) ends at 00:01:00; starts now with --swap";
   EXPECT_EQ(state_text(job, WallTime(0s)), "waiting as R7, position 2: " + why);
   EXPECT_THAT(job_text(job, WallTime(0s)), HasSubstr(why));
-  const std::string table = jobs_text({job}, Look{}, WallTime(0s));
+  const std::string table = jobs_text({job}, Layout{}, WallTime(0s));
   EXPECT_THAT(table, HasSubstr("waiting (2)"));
   EXPECT_THAT(table, HasSubstr(why));
 }

@@ -71,7 +71,7 @@ std::string run_text(const proto::JobRun& run) {
   return text;
 }
 
-std::string jobs_text(const std::vector<proto::Job>& jobs, const Look& look, WallTime now) {
+std::string jobs_text(const std::vector<proto::Job>& jobs, const Layout& layout, WallTime now) {
   if (jobs.empty()) return "no jobs\n";
   Table table({{"NAME"},
                {"USER"},
@@ -87,7 +87,7 @@ std::string jobs_text(const std::vector<proto::Job>& jobs, const Look& look, Wal
                {what_of(job, now), Colour::kNone},
                {display_command(job.command, 200)}});
   }
-  return table.render(look);
+  return table.render(layout);
 }
 
 std::string state_text(const proto::Job& job, WallTime now) {

@@ -9,7 +9,7 @@
 
 namespace gpurota::cli {
 
-std::string jobs_text(const std::vector<proto::Job>& jobs, const Look& look, WallTime now);
+std::string jobs_text(const std::vector<proto::Job>& jobs, const Layout& layout, WallTime now);
 std::string job_text(const proto::Job& job, WallTime now);
 // "waiting as R7, position 2: 1 of 2 GPUs free; …".
 std::string state_text(const proto::Job& job, WallTime now);

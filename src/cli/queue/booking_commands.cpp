@@ -86,7 +86,7 @@ int calendar(const Context& context, const CalendarOptions& options) {
   const auto reply = connection->call(proto::Status{});
   if (!reply) return failed(reply.error());
   if (options.ical) return shown(calendar_ical(*reply, host_name(), now()));
-  return shown(calendar_text(*reply, options.days, terminal_look(), now()));
+  return shown(calendar_text(*reply, options.days, terminal_layout(), now()));
 }
 
 }  // namespace gpurota::cli

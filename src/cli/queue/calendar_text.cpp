@@ -141,7 +141,7 @@ std::string ical_event(const Entry& entry, const std::string& host, WallTime now
 
 }  // namespace
 
-std::string calendar_text(const proto::Status::Reply& reply, int days, const Look& look,
+std::string calendar_text(const proto::Status::Reply& reply, int days, const Layout& layout,
                           WallTime now) {
   std::vector<Entry> entries = entries_of(reply, now);
   std::stable_sort(entries.begin(), entries.end(),
@@ -167,7 +167,7 @@ std::string calendar_text(const proto::Status::Reply& reply, int days, const Loo
     }
     if (!title.empty()) table.add({{title}, {"-"}, {}, {}, {}, {}});
   }
-  std::string text = table.render(look);
+  std::string text = table.render(layout);
   if (later > 0) {
     text += fmt::format("{} more later: gpurota calendar --days 30\n", later);
   }

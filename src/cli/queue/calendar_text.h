@@ -11,7 +11,7 @@
 namespace gpurota::cli {
 
 // A row for each booking and lease on each of so many days; a day on which nothing is has one, too.
-std::string calendar_text(const proto::Status::Reply& reply, int days, const Look& look,
+std::string calendar_text(const proto::Status::Reply& reply, int days, const Layout& layout,
                           WallTime now);
 // Bookings, and reservations that have begun; each has the same UID for ever. `host`: this machine.
 std::string calendar_ical(const proto::Status::Reply& reply, const std::string& host, WallTime now);

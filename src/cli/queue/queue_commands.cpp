@@ -91,7 +91,7 @@ int queue(const Context& context, const QueueOptions& options) {
   if (*uid) keep_only(*reply, **uid);
   if (options.json) return shown(proto::document_json<proto::ListRequests>(*reply));
   if (*uid && reply->requests.empty()) return shown(has_text(options.whose) + " no request\n");
-  return shown(queue_text(*reply, terminal_look(), now()));
+  return shown(queue_text(*reply, terminal_layout(), now()));
 }
 
 // One by one; the exit status is that of the last error.

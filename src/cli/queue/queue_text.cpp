@@ -171,12 +171,13 @@ std::string export_text(const proto::Acquire::Reply& reply, const char* const* i
   return export_text(variables, cleared);
 }
 
-std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look, WallTime now) {
-  return hosts_queue_text(std::vector<OfHost<proto::ListRequests>>{{"", &reply}}, look, now);
+std::string queue_text(const proto::ListRequests::Reply& reply, const Layout& layout,
+                       WallTime now) {
+  return hosts_queue_text(std::vector<OfHost<proto::ListRequests>>{{"", &reply}}, layout, now);
 }
 
 std::string hosts_queue_text(const std::vector<OfHost<proto::ListRequests>>& hosts,
-                             const Look& look, WallTime now) {
+                             const Layout& layout, WallTime now) {
   Table table({{"HOST"},
                {"", true},
                {"REQUEST"},
@@ -204,7 +205,7 @@ std::string hosts_queue_text(const std::vector<OfHost<proto::ListRequests>>& hos
   const bool is_named = hosts.size() > 1 || (!hosts.empty() && !hosts.front().host.empty());
   if (table.empty()) return is_named ? "the queues are empty\n" : "the queue is empty\n";
   if (!is_named) table.drop(0);
-  return table.render(look);
+  return table.render(layout);
 }
 
 Result<Explained> explained(const Explanation& what, const std::vector<proto::Request>& requests,

@@ -24,10 +24,10 @@ std::string export_text(const std::vector<proto::Variable>& variables,
                         const std::vector<std::string>& cleared);
 // The wish of a request: "2 x 8 GiB in turns".
 std::string wish_text(const proto::Request& request);
-std::string queue_text(const proto::ListRequests::Reply& reply, const Look& look, WallTime now);
+std::string queue_text(const proto::ListRequests::Reply& reply, const Layout& layout, WallTime now);
 // Of several machines: in their order, with their names in the first column.
 std::string hosts_queue_text(const std::vector<OfHost<proto::ListRequests>>& hosts,
-                             const Look& look, WallTime now);
+                             const Layout& layout, WallTime now);
 
 struct Explanation {
   std::optional<RequestId> request;

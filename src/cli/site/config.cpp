@@ -65,7 +65,7 @@ int show(const Context& context, const ConfigOptions& options) {
     return shown(proto::document_json<proto::ShowConfig>(*reply));
   }
   for (const proto::ConfigProblem& warning : reply->warnings) tell(to_string(problem_of(warning)));
-  return shown(settings_text(*reply, options.changed, terminal_look()));
+  return shown(settings_text(*reply, options.changed, terminal_layout()));
 }
 
 int diff(const Context& context, const ConfigOptions& options) {

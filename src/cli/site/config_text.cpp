@@ -62,7 +62,8 @@ std::string changes_text(const std::vector<config::Change>& changes, bool would)
   return text;
 }
 
-std::string settings_text(const proto::ShowConfig::Reply& reply, bool changed, const Look& look) {
+std::string settings_text(const proto::ShowConfig::Reply& reply, bool changed,
+                          const Layout& layout) {
   Table table({{.title = "SETTING"}, {.title = "VALUE", .least = 12}, {.title = "FROM"}});
   for (const proto::ConfigSetting& setting : reply.settings) {
     if (changed && !differs(setting)) continue;
@@ -70,7 +71,7 @@ std::string settings_text(const proto::ShowConfig::Reply& reply, bool changed, c
     if (setting.at_restart) from += fmt::format(", {} at the next restart", *setting.at_restart);
     table.add({{setting.key}, {setting.value}, {from}});
   }
-  std::string text = table.empty() ? "every setting has its default\n" : table.render(look);
+  std::string text = table.empty() ? "every setting has its default\n" : table.render(layout);
   if (reply.hidden > 0) {
     text += reply.hidden == 1
                 ? std::string("1 setting about other users is not shown\n")

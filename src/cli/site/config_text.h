@@ -23,7 +23,8 @@ proto::ConfigProblem proto_problem(const config::Problem& problem);
 std::string changes_text(const std::vector<config::Change>& changes, bool would);
 
 // A row for each setting. `changed`: only those that differ from their defaults.
-std::string settings_text(const proto::ShowConfig::Reply& reply, bool changed, const Look& look);
+std::string settings_text(const proto::ShowConfig::Reply& reply, bool changed,
+                          const Layout& layout);
 
 // Those of the reply that differ from their defaults.
 std::vector<proto::ConfigSetting> changed_settings(const proto::ShowConfig::Reply& reply);

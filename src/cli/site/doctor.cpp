@@ -209,9 +209,9 @@ int doctor(const Context& context, const DoctorOptions& options) {
   const bool bad = std::any_of(checks.begin(), checks.end(), [](const Check& check) {
     return check.status == CheckStatus::kError;
   });
-  const Look look = terminal_look();
+  const Layout layout = terminal_layout();
   const int printed = shown(options.json ? proto::document_json<proto::Doctor>({checks})
-                                         : doctor_text(checks, look));
+                                         : doctor_text(checks, layout));
   return bad ? kExitFailed : printed;
 }
 

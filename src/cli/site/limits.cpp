@@ -27,7 +27,7 @@ int limits(const Context& context, const LimitsOptions& options) {
   const auto reply = connection->call(call);
   if (!reply) return failed(reply.error());
   if (options.json) return shown(proto::document_json<proto::GetLimits>(*reply));
-  return shown(limits_text(*reply, terminal_look(), group_name));
+  return shown(limits_text(*reply, terminal_layout(), group_name));
 }
 
 }  // namespace gpurota::cli

@@ -99,7 +99,7 @@ Colour colour_of(const proto::UserLimit& limit) {
 
 }  // namespace
 
-std::string limits_text(const proto::GetLimits::Reply& reply, const Look& look,
+std::string limits_text(const proto::GetLimits::Reply& reply, const Layout& layout,
                         const GroupName& group_name) {
   const std::string user = display_text(reply.user, 32);
   Table table({{user}, {"USED", true}, {"LIMIT", true}, {"FROM", false, 12}});
@@ -111,7 +111,7 @@ std::string limits_text(const proto::GetLimits::Reply& reply, const Look& look,
                {limit.most ? amount_text(limit.name, *limit.most) : "none"},
                {limit.most ? origin_text(limit, user, group_name) : "", Colour::kDim}});
   }
-  return table.render(look) + share_line(reply);
+  return table.render(layout) + share_line(reply);
 }
 
 }  // namespace gpurota::cli

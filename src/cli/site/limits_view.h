@@ -12,7 +12,7 @@ namespace gpurota::cli {
 // The name of a group, for people; empty: it has none.
 using GroupName = std::function<std::string(gid_t)>;
 
-std::string limits_text(const proto::GetLimits::Reply& reply, const Look& look,
+std::string limits_text(const proto::GetLimits::Reply& reply, const Layout& layout,
                         const GroupName& group_name);
 
 }  // namespace gpurota::cli

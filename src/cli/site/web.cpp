@@ -153,7 +153,7 @@ std::string sessions_table(const proto::ListWebSessions::Reply& reply) {
                {span_text(time - each.used) + " ago"},
                {clock_text(each.ends, time)}});
   }
-  return table.render(terminal_look());
+  return table.render(terminal_layout());
 }
 
 int list(client::Connection& connection, bool json) {

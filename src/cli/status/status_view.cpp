@@ -152,27 +152,27 @@ std::string models_text(const Count& count) {
 }  // namespace
 
 std::string status_picture(const proto::Status::Reply& reply, const std::string& host,
-                           const StatusForm& form, const Look& look, WallTime now) {
+                           const StatusForm& form, const Layout& layout, WallTime now) {
   const bool is_named = form.summary || form.chosen;
-  return hosts_picture(Hosts{{is_named ? host : "", &reply}}, form, look, now);
+  return hosts_picture(Hosts{{is_named ? host : "", &reply}}, form, layout, now);
 }
 
-std::string hosts_picture(const Hosts& hosts, const StatusForm& form, const Look& look,
+std::string hosts_picture(const Hosts& hosts, const StatusForm& form, const Layout& layout,
                           WallTime now) {
   const bool nothing = std::all_of(hosts.begin(), hosts.end(), [](const auto& each) {
     return each.reply->gpus.empty() && each.reply->leases.empty();
   });
   if (nothing && !form.whose.everybody()) return has_text(form.whose) + " no GPU\n";
-  if (form.summary) return hosts_summary_text(hosts, look);
-  return form.chosen ? chosen_text(hosts, *form.chosen, look, now)
-                     : hosts_status_text(hosts, look, now);
+  if (form.summary) return hosts_summary_text(hosts, layout);
+  return form.chosen ? chosen_text(hosts, *form.chosen, layout, now)
+                     : hosts_status_text(hosts, layout, now);
 }
 
-std::string status_text(const proto::Status::Reply& reply, const Look& look, WallTime now) {
-  return hosts_status_text(Hosts{{"", &reply}}, look, now);
+std::string status_text(const proto::Status::Reply& reply, const Layout& layout, WallTime now) {
+  return hosts_status_text(Hosts{{"", &reply}}, layout, now);
 }
 
-std::string hosts_status_text(const Hosts& hosts, const Look& look, WallTime now) {
+std::string hosts_status_text(const Hosts& hosts, const Layout& layout, WallTime now) {
   Table table(columns());
   for (const auto& each : hosts) {
     for (std::vector<Cell>& row : status_rows(*each.reply, now)) {
@@ -185,12 +185,12 @@ std::string hosts_status_text(const Hosts& hosts, const Look& look, WallTime now
   for (std::size_t column = 0; column < kStatusColumns; ++column) {
     if (column > kWhat || !table.has_text(column)) table.drop(column);
   }
-  if (look.width > 0) drop_what_has_no_room(table, hosts, look.width);
+  if (layout.width > 0) drop_what_has_no_room(table, hosts, layout.width);
   const std::string queued = queue_line(hosts);
-  return table.render(look) + (look.ascii ? ascii_text(queued) : queued);
+  return table.render(layout) + (layout.ascii ? ascii_text(queued) : queued);
 }
 
-std::string chosen_text(const Hosts& hosts, const ChosenColumns& chosen, const Look& look,
+std::string chosen_text(const Hosts& hosts, const ChosenColumns& chosen, const Layout& layout,
                         WallTime now) {
   const std::vector<std::vector<Cell>> rows = chosen_rows(hosts, chosen.columns, now);
   if (!chosen.titles) return tab_separated(rows);
@@ -198,15 +198,15 @@ std::string chosen_text(const Hosts& hosts, const ChosenColumns& chosen, const L
   for (const StatusColumn column : chosen.columns) titles.push_back(chosen_column(column));
   Table table(std::move(titles));
   for (const std::vector<Cell>& row : rows) table.add(row);
-  return table.render(look);
+  return table.render(layout);
 }
 
 std::string summary_text(const proto::Status::Reply& reply, const std::string& host,
-                         const Look& look) {
-  return hosts_summary_text(Hosts{{host, &reply}}, look);
+                         const Layout& layout) {
+  return hosts_summary_text(Hosts{{host, &reply}}, layout);
 }
 
-std::string hosts_summary_text(const Hosts& hosts, const Look& look) {
+std::string hosts_summary_text(const Hosts& hosts, const Layout& layout) {
   std::vector<Count> counts;
   for (const auto& each : hosts) counts.push_back(count_of(each));
   std::vector<Column> heads = {{"HOST"}, {"GPUS", true}};
@@ -242,7 +242,7 @@ std::string hosts_summary_text(const Hosts& hosts, const Look& look) {
     rows[i].push_back({models_text(counts[i]), Colour::kNone});
     table.add(std::move(rows[i]));
   }
-  return table.render(look);
+  return table.render(layout);
 }
 
 void apply_threshold(proto::Status::Reply& reply, Bytes threshold) {

@@ -19,22 +19,22 @@ using Hosts = std::vector<OfHost<proto::Status>>;
 
 // Of this machine, which calls itself `host`.
 std::string status_picture(const proto::Status::Reply& reply, const std::string& host,
-                           const StatusForm& form, const Look& look, WallTime now);
+                           const StatusForm& form, const Layout& layout, WallTime now);
 // Of several machines, in their order.
-std::string hosts_picture(const Hosts& hosts, const StatusForm& form, const Look& look,
+std::string hosts_picture(const Hosts& hosts, const StatusForm& form, const Layout& layout,
                           WallTime now);
 
-std::string status_text(const proto::Status::Reply& reply, const Look& look, WallTime now);
+std::string status_text(const proto::Status::Reply& reply, const Layout& layout, WallTime now);
 // With the machines' names in the first column.
-std::string hosts_status_text(const Hosts& hosts, const Look& look, WallTime now);
+std::string hosts_status_text(const Hosts& hosts, const Layout& layout, WallTime now);
 // One line for a machine: how many GPUs, in which states, of which kinds.
 std::string summary_text(const proto::Status::Reply& reply, const std::string& host,
-                         const Look& look);
-std::string hosts_summary_text(const Hosts& hosts, const Look& look);
+                         const Layout& layout);
+std::string hosts_summary_text(const Hosts& hosts, const Layout& layout);
 // The columns that somebody chose, in that order: a row for each lease, for each use without one,
 // for a GPU that nobody has and for what is left of a shared one. Memory is in GiB. Without titles
 // there is a tab between columns.
-std::string chosen_text(const Hosts& hosts, const ChosenColumns& chosen, const Look& look,
+std::string chosen_text(const Hosts& hosts, const ChosenColumns& chosen, const Layout& layout,
                         WallTime now);
 
 // The states and findings as if the site's unreserved_threshold were `threshold`.

@@ -93,9 +93,9 @@ TEST(StatusView, ANameOfTwoHundredCharactersLeavesRoomForTheOthers) {
 TEST(StatusView, ATerminalOfAsciiGetsAsciiAlone) {
   proto::Status::Reply reply = a_status();
   reply.leases[0].note = "größe → 漢字";
-  Look look;
-  look.ascii = true;
-  const std::string text = status_text(reply, look, kNow);
+  Layout layout;
+  layout.ascii = true;
+  const std::string text = status_text(reply, layout, kNow);
   EXPECT_THAT(text, HasSubstr("gr??e > ????"));
   EXPECT_TRUE(std::all_of(text.begin(), text.end(),
                           [](char c) { return static_cast<unsigned char>(c) < 0x80; }));

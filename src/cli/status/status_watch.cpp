@@ -87,7 +87,7 @@ std::string clock_text() {
 
 std::string picture(const Result<proto::Status::Reply>& reply, const StatusOptions& options) {
   if (!reply) return display_lines(reply.error().message) + "\nwaiting for the daemon\n";
-  return status_picture(*reply, host_name(), options.form, terminal_look(), now());
+  return status_picture(*reply, host_name(), options.form, terminal_layout(), now());
 }
 
 bool same(const Result<proto::Status::Reply>& a, const Result<proto::Status::Reply>& b) {

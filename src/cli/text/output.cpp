@@ -62,7 +62,7 @@ bool takes_utf8() {
   return std::strcmp(::nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-Look terminal_look() { return {terminal_width(), wants_colour(), !takes_utf8()}; }
+Layout terminal_layout() { return {terminal_width(), wants_colour(), !takes_utf8()}; }
 
 WallTime now() {
   return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());

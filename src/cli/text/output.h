@@ -25,7 +25,7 @@ void complain(std::string_view message);
 std::string display_lines(std::string_view message);
 
 // The properties of stdout: how wide it is, and whether it takes colours.
-Look terminal_look();
+Layout terminal_layout();
 // Whether the locale has UTF-8 (LANG, LC_ALL).
 bool takes_utf8();
 // For what is shown as a duration until or since now.

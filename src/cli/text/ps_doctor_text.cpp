@@ -82,7 +82,7 @@ std::string container_text(const proto::Container& container) {
   return display_text(text, 80);
 }
 
-std::string ps_text(const proto::ListProcesses::Reply& reply, const Look& look) {
+std::string ps_text(const proto::ListProcesses::Reply& reply, const Layout& layout) {
   if (reply.processes.empty()) return "no process on any GPU\n";
   constexpr std::size_t kContainer = 9;
   Table table({{"GPU", true},
@@ -112,10 +112,10 @@ std::string ps_text(const proto::ListProcesses::Reply& reply, const Look& look) 
                {process.command ? display_command(*process.command, 160) : "", Colour::kNone}});
   }
   if (!table.has_text(kContainer)) table.drop(kContainer);
-  return table.render(look) + not_limited_lines(reply) + unhooked_lines(reply);
+  return table.render(layout) + not_limited_lines(reply) + unhooked_lines(reply);
 }
 
-std::string doctor_text(const std::vector<proto::Check>& checks, const Look& look) {
+std::string doctor_text(const std::vector<proto::Check>& checks, const Layout& layout) {
   std::size_t widest = 0;
   for (const proto::Check& check : checks) {
     widest = std::max(widest, display_width(display_text(check.name, 40)));
@@ -127,7 +127,7 @@ std::string doctor_text(const std::vector<proto::Check>& checks, const Look& loo
     const Colour colour = error ? Colour::kRed : fine ? Colour::kGreen : Colour::kYellow;
     const std::string word = fmt::format("{:<7}", to_string(check.status));
     const std::string name = display_text(check.name, 40);
-    text += fmt::format("{}  {}{}  {}\n", paint(word, colour, look), name,
+    text += fmt::format("{}  {}{}  {}\n", paint(word, colour, layout), name,
                         std::string(widest - display_width(name), ' '),
                         display_text(check.summary, 300));
     if (check.remedy && !fine)

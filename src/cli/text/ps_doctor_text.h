@@ -13,8 +13,8 @@ namespace gpurota::cli {
 // "podman web"; its short id, as `podman ps` shows it, where its name is not known.
 std::string container_text(const proto::Container& container);
 
-std::string ps_text(const proto::ListProcesses::Reply& reply, const Look& look);
-std::string doctor_text(const std::vector<proto::Check>& checks, const Look& look);
+std::string ps_text(const proto::ListProcesses::Reply& reply, const Layout& layout);
+std::string doctor_text(const std::vector<proto::Check>& checks, const Layout& layout);
 
 // "0"; a MIG instance "0:1". A daemon that says no label is asked for the index.
 std::string label_of(const proto::Gpu& gpu);

@@ -67,8 +67,8 @@ std::string ascii_text(std::string_view text) {
   return out;
 }
 
-std::string paint(const std::string& text, Colour colour, const Look& look) {
-  if (!look.colour || colour == Colour::kNone || text.empty()) return text;
+std::string paint(const std::string& text, Colour colour, const Layout& layout) {
+  if (!layout.colour || colour == Colour::kNone || text.empty()) return text;
   return code_of(colour) + text + "\033[0m";
 }
 
@@ -146,8 +146,8 @@ std::vector<std::size_t> Table::widths(std::size_t limit) const {
   return widths;
 }
 
-std::string Table::render(const Look& look) const {
-  const std::vector<std::size_t> widths_of = widths(look.width);
+std::string Table::render(const Layout& layout) const {
+  const std::vector<std::size_t> widths_of = widths(layout.width);
   const auto line = [&](auto text_of, auto colour_of) {
     std::string out;
     std::size_t owed = 0;  // spaces before the next cell that is not empty
@@ -161,7 +161,7 @@ std::string Table::render(const Look& look) const {
       if (columns_[i].right) owed += pad;
       if (!text.empty()) {
         out.append(owed, ' ');
-        out += paint(text, colour_of(i), look);
+        out += paint(text, colour_of(i), layout);
         owed = 0;
       }
       if (!columns_[i].right) owed += pad;
@@ -174,7 +174,7 @@ std::string Table::render(const Look& look) const {
     out += line([&](std::size_t i) { return row[i].text; },
                 [&](std::size_t i) { return row[i].colour; });
   }
-  return look.ascii ? ascii_text(out) : out;
+  return layout.ascii ? ascii_text(out) : out;
 }
 
 }  // namespace gpurota::cli

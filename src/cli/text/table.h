@@ -24,7 +24,8 @@ struct Column {
   std::size_t gap = 2;    // spaces in front of it
 };
 
-struct Look {
+// How text is laid out for the terminal or file that stdout is.
+struct Layout {
   std::size_t width = 0;  // of the terminal; 0: lines may be as long as they are
   bool colour = false;
   bool ascii = false;  // nothing else can be shown
@@ -44,7 +45,7 @@ class Table {
   // The width of a line on which nothing is cut but this column, where it is wider than `enough`.
   std::size_t width_with(std::size_t column, std::size_t enough) const;
   // Title line and rows, each ending with a newline. No trailing spaces.
-  std::string render(const Look& look) const;
+  std::string render(const Layout& layout) const;
 
  private:
   std::vector<std::size_t> widths(std::size_t limit) const;
@@ -63,8 +64,8 @@ class Table {
 // For who can show nothing else: each other character as one that looks like it, or as '?', and as
 // wide.
 std::string ascii_text(std::string_view text);
-// `text` in `colour` if the look has colours.
-std::string paint(const std::string& text, Colour colour, const Look& look);
+// `text` in `colour` if the layout has colours.
+std::string paint(const std::string& text, Colour colour, const Layout& layout);
 // Cut to `columns` terminal columns, the last one an ellipsis.
 std::string fit(const std::string& text, std::size_t columns);
 

@@ -15,7 +15,7 @@ int turns(const Context& context, const TurnsOptions& options) {
   const auto reply = connection->call(call);
   if (!reply) return failed(reply.error());
   if (options.json) return shown(proto::document_json<proto::ListTurns>(*reply));
-  return shown(turns_text(*reply, terminal_look(), now()));
+  return shown(turns_text(*reply, terminal_layout(), now()));
 }
 
 int set(const Context& context, const SetOptions& options) {

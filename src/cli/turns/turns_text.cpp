@@ -79,7 +79,7 @@ std::string quantum_text(const proto::TurnLease& lease) {
   return time_text(lease.quantum_ms) + (lease.own_quantum_ms ? "*" : "");
 }
 
-std::string leases_of(const proto::TurnGpu& gpu, const Look& look, WallTime now) {
+std::string leases_of(const proto::TurnGpu& gpu, const Layout& layout, WallTime now) {
   Table table({{"LEASE"},
                {"USER", false, 6},
                {"PRIORITY", true},
@@ -106,7 +106,7 @@ std::string leases_of(const proto::TurnGpu& gpu, const Look& look, WallTime now)
                {quantum_text(lease), Colour::kNone},
                {wait_text(lease, now), Colour::kDim}});
   }
-  return table.empty() ? std::string() : table.render(look);
+  return table.empty() ? std::string() : table.render(layout);
 }
 
 std::string switches_of(const proto::TurnGpu& gpu, WallTime now) {
@@ -129,7 +129,7 @@ std::string switches_of(const proto::TurnGpu& gpu, WallTime now) {
 
 }  // namespace
 
-std::string turns_text(const proto::ListTurns::Reply& reply, const Look& look, WallTime now) {
+std::string turns_text(const proto::ListTurns::Reply& reply, const Layout& layout, WallTime now) {
   std::string text;
   for (std::size_t first = 0, next = 0; first < reply.gpus.size(); first = next) {
     const proto::TurnGpu& gpu = reply.gpus[first];
@@ -141,7 +141,7 @@ std::string turns_text(const proto::ListTurns::Reply& reply, const Look& look, W
       alike.push_back(reply.gpus[next].index);
     }
     text += fmt::format("GPU {}: {}\n", ranges_text(alike), state);
-    text += leases_of(gpu, look, now) + switches_of(gpu, now);
+    text += leases_of(gpu, layout, now) + switches_of(gpu, now);
   }
   if (reply.gpus.empty()) return "no GPU ('gpurota doctor' says why)\n";
   return text + fmt::format("{} of {} of host memory for turns is in use\n",

@@ -12,6 +12,6 @@ namespace gpurota::cli {
 // for any other.
 std::string explain_turns(const proto::ListTurns::Reply& reply, LeaseId id, WallTime now);
 
-std::string turns_text(const proto::ListTurns::Reply& reply, const Look& look, WallTime now);
+std::string turns_text(const proto::ListTurns::Reply& reply, const Layout& layout, WallTime now);
 
 }  // namespace gpurota::cli
