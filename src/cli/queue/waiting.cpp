@@ -151,8 +151,8 @@ class Waiter {
     const bool is_first = !waiting_;
     if (is_first) show_own_reservation(request);
     waiting_ = true;
-    // Compare the text without the user's choices: they are printed with each change, not whenever
-    // a minute has passed.
+    // Compare the text without its remedy: a remedy is printed with each change, not whenever a
+    // minute has passed.
     std::string text = waiting_text(request, now(), false);
     if (text == shown_) return;
     shown_ = text;

@@ -44,7 +44,8 @@ class PodEvents {
  public:
   // So long a pod waits before it is said: turns are of seconds, and nobody wants a line for each.
   static constexpr Duration kPatience = std::chrono::seconds(30);
-  // A pod that is being ended has no lease for a moment, either.
+  // So long a pod is without a lease before the loss is reported: a pod that is given up has none
+  // for a moment, either.
   static constexpr Duration kLossPatience = std::chrono::seconds(10);
   // Between two of one kind for one lease.
   static constexpr Duration kPause = std::chrono::minutes(10);
