@@ -39,8 +39,8 @@ endfunction()
 # gpurota_test(NAME SOURCES … DEPS … [LABELS …] [TIMEOUT seconds] [PLAIN] [THREADS]): a gtest binary, run whole by
 # ctest. PLAIN: without precompiled headers, as its sources are compiled in their own way. THREADS: it has more than one, so that it is of
 # interest to the thread sanitizer, which has no target of that name otherwise; a test that does not say so cannot start any. The label is
-# "unit" unless told; "gpu" needs a real one, "unsanitized" cannot run under sanitizers. Its results go where tools/list_skips.py looks for
-# skipped cases.
+# "unit" unless told; "unsanitized" cannot run under sanitizers. Its part, GPUROTA_PART, is a label too (tools/check_labels.py). Its results
+# go where tools/list_skips.py looks for skipped cases.
 function(gpurota_test name)
   cmake_parse_arguments(T "PLAIN;THREADS" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT T_TIMEOUT)
@@ -65,7 +65,7 @@ function(gpurota_test name)
     gpurota_precompile(${name} test)
   endif()
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}"
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS};${GPUROTA_PART}"
     ENVIRONMENT_MODIFICATION "GTEST_OUTPUT=set:xml:${CMAKE_BINARY_DIR}/test-results/${name}.xml")
 endfunction()
 
@@ -84,6 +84,6 @@ function(gpurota_fuzzer name)
     target_link_libraries(${name}_corpus PRIVATE gpurota_flags ${F_DEPS})
     add_dependencies(tested ${name}_corpus)
     add_test(NAME ${name}_corpus COMMAND ${name}_corpus ${corpus})
-    set_tests_properties(${name}_corpus PROPERTIES TIMEOUT 300 LABELS unit)
+    set_tests_properties(${name}_corpus PROPERTIES TIMEOUT 300 LABELS "unit;${GPUROTA_PART}")
   endif()
 endfunction()

@@ -15,8 +15,7 @@ import unittest
 TOOL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "kubernetes", "make_image.py")
 BUILD = sys.argv.pop(1) if len(sys.argv) > 1 else ""
 NAME = "localhost/gpurota-kubernetes:1.2.3"
-PLUGINS = [name for name in ("gpurota-device-plugin", "gpurota-dra") if os.path.exists(os.path.join(BUILD, "bin", name))]
-PROGRAMS = PLUGINS or ["gpurota-web"]  # a build without gRPC has no plugins
+PROGRAMS = ["gpurota-device-plugin", "gpurota-dra"]
 STRIPPED = tempfile.TemporaryDirectory()  # as `./dev image` has them
 
 
