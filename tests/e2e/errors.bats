@@ -270,3 +270,10 @@ refused() {
   cmp mapped "$library"
   [ "$(find prefix -type f)" = "$library" ]
 }
+
+@test "a program of ours that is not installed is named, with where it was looked for" {
+  mkdir alone
+  cp "$E2E_PREFIX/bin/gpurota" alone
+  refused 1 'gpurota-burn.*is not installed' env PATH=/usr/bin:/bin alone/gpurota burn
+  grep -qF "$PWD/alone/gpurota-burn" <<<"$stderr"
+}

@@ -26,10 +26,15 @@ int burn(const Context&, const BurnOptions& options) {
   if (!path.empty()) (void)::execv(path.c_str(), argv.data());
   // Not beside us, when we have been started through another program (a dynamic linker).
   (void)::execvp(kProgram, argv.data());
-  return failed(
-      Error{Code::kNotFound, errno,
-            fmt::format("cannot execute {}: {}. It is installed beside gpurota",
-                        display_text(path.empty() ? kProgram : path), std::strerror(errno))});
+  const int error = errno;
+  const std::string shown = display_text(path.empty() ? kProgram : path);
+  return failed(Error{
+      Code::kNotFound, error,
+      error == ENOENT
+          ? fmt::format("gpurota-burn, the load, is not installed: it is neither {} nor in PATH. "
+                        "The package gpurota has it; a build with GPUROTA_BURN=OFF does not",
+                        shown)
+          : fmt::format("cannot execute {}: {}", shown, std::strerror(error))});
 }
 
 }  // namespace gpurota::cli

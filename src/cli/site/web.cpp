@@ -77,7 +77,8 @@ int no_link(Error error) {
   if (error.code == Code::kNotFound && !is_installed("gpurota-web")) {
     error.message =
         "gpurota-web, which serves the page, is not installed: install its package "
-        "(gpurota-web_*.deb of './dev package'), then 'systemctl start gpurota-web'";
+        "(gpurota-web_*.deb of './dev package'; a build with GPUROTA_WEB=OFF does not make it), "
+        "then 'systemctl start gpurota-web'";
   }
   return failed(error);
 }
