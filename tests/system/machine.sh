@@ -52,11 +52,13 @@ make_disk() {
     install_packages
   else
     for unit in gpurotad gpurota-web; do
+      [ -e "$prefix/lib/systemd/system/$unit.service" ] || continue # a build of the core alone
       sed "s|$prefix|$where|g" "$prefix/lib/systemd/system/$unit.service" >"$units/$unit.service"
       ln -s "../$unit.service" "$units/multi-user.target.wants/$unit.service"
     done
     mkdir -p "$units/sockets.target.wants"
     for unit in gpurotad gpurota-web; do
+      [ -e "$prefix/lib/systemd/system/$unit.socket" ] || continue
       cp "$prefix/lib/systemd/system/$unit.socket" "$units"
       ln -s "../$unit.socket" "$units/sockets.target.wants/$unit.socket"
     done
