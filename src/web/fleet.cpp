@@ -160,13 +160,8 @@ std::optional<HttpResponse> Fleet::refuse(const HttpRequest& request) {
     return HttpResponse{401, "this is told to those who show the token of the fleet\n"};
   }
   const std::lock_guard lock(mutex_);
-  const auto now = Clock::now();
-  const double passed = std::chrono::duration<double>(now - called_at_).count();
-  calls_ = std::min<double>(kTotalsAtOnce, calls_ + passed * kTotalsPerSecond);
-  called_at_ = now;
-  if (calls_ < 1) return HttpResponse{429, "too many requests: wait a moment\n"};
-  calls_ -= 1;
-  return std::nullopt;
+  if (calls_.take(Clock::now(), kTotals)) return std::nullopt;
+  return HttpResponse{429, "too many requests: wait a moment\n"};
 }
 
 std::string Fleet::machines_json(const Totals& here, const std::string& host, PageLevel level) {

@@ -4,6 +4,7 @@
 // returns at once. Any thread.
 #pragma once
 
+#include "base/token_bucket.h"
 #include "web/fetch.h"
 #include "web/http_request.h"
 #include "web/page_json.h"
@@ -39,9 +40,9 @@ class Fleet {
   // Between two rounds, while the page is viewed; and for how long a request counts as a viewer.
   static constexpr std::chrono::seconds kPeriod{5};
   static constexpr std::chrono::seconds kViewed{20};
-  // So often may our totals be fetched, after so many at once: by 64 peers every five seconds.
-  static constexpr int kTotalsPerSecond = 20;
+  // So often may our totals be fetched: by 64 peers in each of their rounds, and some more.
   static constexpr int kTotalsAtOnce = 100;
+  static constexpr TokenRate kTotals{kTotalsAtOnce, kPeriod};
 
   struct Options {
     std::vector<Peer> peers{};
@@ -82,8 +83,7 @@ class Fleet {
   std::condition_variable wake_;
   std::vector<Row> rows_;
   std::optional<Clock::time_point> viewed_at_;
-  double calls_ = kTotalsAtOnce;
-  Clock::time_point called_at_{};
+  TokenBucket calls_;
   bool over_ = false;
   std::thread thread_;
 };

@@ -16,7 +16,7 @@ void KnownSessions::add(const std::string& token, uid_t uid, Clock::time_point n
   }
   // Everybody else has one, and no more than the newcomer would.
   if (sessions_.size() >= kMost) return;
-  sessions_.insert_or_assign(token, Session{uid, kCallsAtOnce, now});
+  sessions_.insert_or_assign(token, Session{uid, now});
 }
 
 void KnownSessions::remove_oldest_of(uid_t uid) {
@@ -37,12 +37,8 @@ KnownSessions::Call KnownSessions::take_call(std::string_view token, Clock::time
   const auto found = sessions_.find(token);
   if (found == sessions_.end()) return Call::kUnknown;
   Session& session = found->second;
-  const double passed = std::chrono::duration<double>(now - session.at).count();
-  session.calls = std::min<double>(kCallsAtOnce, session.calls + passed * kCallsPerSecond);
   session.at = now;
-  if (session.calls < 1) return Call::kTooFast;
-  session.calls -= 1;
-  return Call::kTaken;
+  return session.calls.take(now, kCalls) ? Call::kTaken : Call::kTooFast;
 }
 
 }  // namespace gpurota::web

@@ -5,6 +5,8 @@
 // Bounded for each user and in all: whoever signs in again and again loses sessions of their own.
 #pragma once
 
+#include "base/token_bucket.h"
+
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -19,9 +21,9 @@ namespace gpurota::web {
 class KnownSessions {
  public:
   using Clock = std::chrono::steady_clock;
-  // So fast may a session call, after so many at once.
-  static constexpr int kCallsPerSecond = 20;
+  // So many calls at once, and then 20 each second.
   static constexpr int kCallsAtOnce = 60;
+  static constexpr TokenRate kCalls{kCallsAtOnce, std::chrono::seconds(3)};
   // The daemon has half as many of a user: those it has ended go first, as they are not used any
   // more.
   static constexpr std::size_t kMostOfUser = 32;
@@ -42,8 +44,8 @@ class KnownSessions {
  private:
   struct Session {
     uid_t uid = 0;
-    double calls = kCallsAtOnce;  // that it may make, as of `at`
-    Clock::time_point at{};       // its last call
+    Clock::time_point at{};  // its last call
+    TokenBucket calls{};
   };
   void remove_oldest_of(uid_t uid);
 
