@@ -28,12 +28,4 @@ std::array<std::uint32_t, kLanes> expected_results(std::uint32_t steps) {
   return results;
 }
 
-std::uint64_t memory_word(std::uint64_t index, std::uint64_t seed) {
-  std::uint64_t x = index * 0x9E3779B97F4A7C15U + seed;
-  x ^= x >> 29;
-  x *= 0xBF58476D1CE4E5B9U;
-  x ^= x >> 32;
-  return x;
-}
-
 }  // namespace gpurota::burn

@@ -19,7 +19,4 @@ inline constexpr std::uint64_t kFlopsPerStep = 3;
 // For each lane the hash that burn_compute must arrive at after `steps` steps.
 std::array<std::uint32_t, kLanes> expected_results(std::uint32_t steps);
 
-// The memory's word at `index` under `seed`.
-std::uint64_t memory_word(std::uint64_t index, std::uint64_t seed);
-
 }  // namespace gpurota::burn

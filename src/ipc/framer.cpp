@@ -56,13 +56,6 @@ bool OutputBuffer::append(std::string_view bytes) {
   return true;
 }
 
-bool OutputBuffer::append_message(std::string_view message) {
-  if (message.size() >= limit_ || pending().size() > limit_ - message.size() - 1) return false;
-  buffer_.append(message);
-  buffer_.push_back('\0');
-  return true;
-}
-
 void OutputBuffer::consume(std::size_t count) {
   written_ = std::min(written_ + count, buffer_.size());
   compact(buffer_, written_);

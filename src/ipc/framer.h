@@ -43,8 +43,6 @@ class OutputBuffer {
 
   // False if that would be more than the limit: nothing is taken, and the reader is to be given up.
   bool append(std::string_view bytes);
-  // append() of a message and its NUL.
-  bool append_message(std::string_view message);
   // The bytes to write next; after that consume() those that were written.
   std::string_view pending() const { return std::string_view(buffer_).substr(written_); }
   void consume(std::size_t count);

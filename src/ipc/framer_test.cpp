@@ -62,7 +62,7 @@ TEST(Framer, HoldsNoMoreThanWhatHasNotBeenTaken) {
 
 TEST(OutputBuffer, KeepsTheOrderAndTheRest) {
   OutputBuffer out(16);
-  ASSERT_TRUE(out.append_message("hello"));
+  ASSERT_TRUE(out.append("hello\0"s));
   ASSERT_TRUE(out.append("you"));
   EXPECT_EQ(out.pending(), "hello\0you"s);
   out.consume(6);
@@ -77,10 +77,9 @@ TEST(OutputBuffer, RefusesWhatASlowReaderWouldPileUpAndTakesNoPartOfIt) {
   OutputBuffer out(8);
   ASSERT_TRUE(out.append("12345678"));
   EXPECT_FALSE(out.append("9"));
-  EXPECT_FALSE(out.append_message(""));
   out.consume(4);
-  EXPECT_FALSE(out.append_message("abcd"));
-  EXPECT_TRUE(out.append_message("abc"));
+  EXPECT_FALSE(out.append("abcde"));
+  EXPECT_TRUE(out.append("abc\0"s));
   EXPECT_EQ(out.pending(), "5678abc\0"s);
 }
 

@@ -1,10 +1,9 @@
 #include "sys/service.h"
 
-#include "base/text.h"
-
 #include <systemd/sd-daemon.h>
 
 #include <cstdlib>
+#include <string>
 
 #include <unistd.h>
 
@@ -16,9 +15,5 @@ bool is_service() {
 }
 void notify_ready() { (void)::sd_notify(0, "READY=1"); }
 void notify_stopping() { (void)::sd_notify(0, "STOPPING=1"); }
-void notify_status(const std::string& line) {
-  // A newline in it would begin another assignment.
-  (void)::sd_notify(0, ("STATUS=" + display_text(line)).c_str());
-}
 
 }  // namespace gpurota::sys
