@@ -6,6 +6,7 @@
 // matters (a lease that ends).
 #pragma once
 
+#include "base/token_bucket.h"
 #include "core/time.h"
 #include "daemon/notices/notice.h"
 
@@ -32,16 +33,14 @@ class NoticeRates {
   std::optional<TimePoint> next_due(int most_per_hour) const;
 
  private:
-  struct Bucket {
-    double room = 0;  // notices that may be sent
-    TimePoint at{};   // as of then
+  struct Entry {
+    TokenBucket sent{};
     std::uint64_t kept_back = 0;
     Notice last{};
   };
-  static void refill(Bucket& bucket, TimePoint now, int most_per_hour);
   void forget_idle(TimePoint now, int most_per_hour);
 
-  std::map<std::pair<uid_t, NoticeKind>, Bucket> buckets_;
+  std::map<std::pair<uid_t, NoticeKind>, Entry> entries_;
 };
 
 }  // namespace gpurota::daemon

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kPartOfDaemon = 8;
 constexpr std::uint64_t kPartOfHolders = 8;
 // In which the budget of new leases is whole again.
-constexpr std::chrono::duration<double> kRefill = std::chrono::hours(1);
+constexpr std::chrono::hours kRefill{1};
 // Of those who have spent nothing any more; more are forgotten.
 constexpr std::size_t kMostKept = 64;
 
@@ -58,8 +58,9 @@ UserBudgets::UserBudgets(Parts parts) : parts_(std::move(parts)) {}
 
 std::uint64_t UserBudgets::used(uid_t user, Budget budget) const {
   if (budget == Budget::kNewLeases) {
-    const auto at = spent_.find(user);
-    return at == spent_.end() ? 0 : static_cast<std::uint64_t>(std::ceil(spent(at->second)));
+    const auto at = new_leases_.find(user);
+    const double spent = at == new_leases_.end() ? 0 : at->second.spent(now(), lease_rate());
+    return static_cast<std::uint64_t>(std::ceil(spent));
   }
   const auto it = used_->find({budget, user});
   return it == used_->end() ? 0 : it->second;
@@ -119,38 +120,37 @@ UserBudgets::Held UserBudgets::charge(uid_t user, Budget budget, std::uint64_t a
   return held;
 }
 
-double UserBudgets::spent(const Spent& spent) const {
-  const std::chrono::duration<double> passed = now() - spent.at;
-  return std::max(0.0, spent.leases - parts_.config.max_new_leases_per_hour * (passed / kRefill));
+TokenRate UserBudgets::lease_rate() const {
+  return {parts_.config.max_new_leases_per_hour, kRefill};
 }
 
 Result<void> UserBudgets::spend_lease(uid_t user) {
   if (is_trusted(user)) return {};
-  const int most = parts_.config.max_new_leases_per_hour;
-  const double before = spent_.contains(user) ? spent(spent_[user]) : 0;
-  constexpr double kRounding = 1e-6;
-  if (before + 1 > most + kRounding) {
-    const double wait = (before + 1 - most) * kRefill.count() / most;
+  if (new_leases_.size() > kMostKept) {
+    std::erase_if(new_leases_, [this](const auto& entry) {
+      return entry.second.spent(now(), lease_rate()) <= 0;
+    });
+  }
+  TokenBucket& bucket = new_leases_[user];
+  if (!bucket.take(now(), lease_rate())) {
+    const auto wait = std::chrono::ceil<std::chrono::seconds>(bucket.next(lease_rate()) - now());
     return fail(
         Code::kLimit,
         fmt::format("you have made {} leases or requests within an hour, and the site allows no "
                     "more just now (max_new_leases_per_hour): wait {} s for the next, or run many "
                     "short programs under one lease (gpurota reserve, then gpurota run --lease)",
-                    static_cast<int>(std::ceil(before)), static_cast<int>(std::ceil(wait))));
+                    used(user, Budget::kNewLeases), wait.count()));
   }
-  if (spent_.size() > kMostKept) {
-    std::erase_if(spent_, [this](const auto& entry) { return spent(entry.second) <= 0; });
-  }
-  spent_[user] = {before + 1, now()};
   return {};
 }
 
 std::optional<uid_t> UserBudgets::first(Budget budget) const {
   if (budget == Budget::kNewLeases) {
     const auto most = std::max_element(
-        spent_.begin(), spent_.end(),
-        [this](const auto& a, const auto& b) { return spent(a.second) < spent(b.second); });
-    return most == spent_.end() ? std::nullopt : std::optional(most->first);
+        new_leases_.begin(), new_leases_.end(), [this](const auto& a, const auto& b) {
+          return a.second.spent(now(), lease_rate()) < b.second.spent(now(), lease_rate());
+        });
+    return most == new_leases_.end() ? std::nullopt : std::optional(most->first);
   }
   const auto end = used_->upper_bound({budget, static_cast<uid_t>(-1)});
   const auto begin = used_->lower_bound({budget, 0});

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "base/token_bucket.h"
 #include "config/config.h"
 #include "core/time.h"
 
@@ -91,15 +92,11 @@ class UserBudgets {
   std::uint64_t left_of_descriptors(uid_t user) const;
   bool is_trusted(uid_t user) const { return user == 0 || user == parts_.daemon_user; }
   TimePoint now() const { return parts_.now ? parts_.now() : TimePoint{}; }
-  struct Spent {
-    double leases = 0;
-    TimePoint at{};
-  };
-  double spent(const Spent& spent) const;  // by now
+  TokenRate lease_rate() const;
 
   Parts parts_;
   std::shared_ptr<Used> used_ = std::make_shared<Used>();
-  std::map<uid_t, Spent> spent_;
+  std::map<uid_t, TokenBucket> new_leases_;
 };
 
 }  // namespace gpurota::daemon
