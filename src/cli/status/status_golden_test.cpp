@@ -28,9 +28,9 @@ std::string golden_text(const samples::Sample& sample) {
   std::string text;
   for (const std::size_t width : kWidths) {
     text += fmt::format("{}{:->{}}\n{}", text.empty() ? "" : "\n", fmt::format(" {}", width), width,
-                        status_text(sample.reply, {width, false}, samples::kNow));
+                        samples::status_text(sample.reply, {width, false}, samples::kNow));
   }
-  return text + fmt::format("\n--summary\n{}", summary_text(sample.reply, "node7", {}));
+  return text + fmt::format("\n--summary\n{}", samples::summary_text(sample.reply, "node7", {}));
 }
 
 std::vector<std::string> split(const std::string& text) {
@@ -84,7 +84,7 @@ TEST(StatusGolden, NoLineIsWiderThanTheTerminal) {
     if (sample.name == "long-names") continue;
     for (std::size_t width = 60; width <= 220; width += 4) {
       for (const std::string& line :
-           split(status_text(sample.reply, {width, false}, samples::kNow))) {
+           split(samples::status_text(sample.reply, {width, false}, samples::kNow))) {
         ASSERT_LE(display_width(line), width) << sample.name << ": " << line;
       }
     }
@@ -95,7 +95,7 @@ TEST(StatusGolden, NoLineIsWiderThanTheTerminal) {
 TEST(StatusGolden, WhatMattersIsWholeAtEachWidth) {
   for (const samples::Sample& sample : samples::all()) {
     for (std::size_t width = 40; width <= 200; width += 20) {
-      const std::string text = status_text(sample.reply, {width, false}, samples::kNow);
+      const std::string text = samples::status_text(sample.reply, {width, false}, samples::kNow);
       for (const proto::Lease& lease : sample.reply.leases) {
         EXPECT_NE(text.find(display_text(lease.user)), std::string::npos) << text;
         EXPECT_NE(text.find(to_string(lease.lease_id)), std::string::npos) << text;

@@ -1,6 +1,7 @@
 // Made-up machines for the tests of `gpurota status`.
 #pragma once
 
+#include "cli/status/status_view.h"
 #include "proto/methods.h"
 #include "proto/text_forms.h"
 
@@ -107,5 +108,14 @@ struct Sample {
 };
 
 std::vector<Sample> all();
+
+// The picture of `gpurota status` for one machine.
+inline std::string status_text(const proto::Status::Reply& reply, const Look& look, WallTime now) {
+  return hosts_status_text(Hosts{{"", &reply}}, look, now);
+}
+inline std::string summary_text(const proto::Status::Reply& reply, const std::string& host,
+                                const Look& look) {
+  return hosts_summary_text(Hosts{{host, &reply}}, look);
+}
 
 }  // namespace gpurota::cli::samples

@@ -168,10 +168,6 @@ std::string hosts_picture(const Hosts& hosts, const StatusForm& form, const Layo
                      : hosts_status_text(hosts, layout, now);
 }
 
-std::string status_text(const proto::Status::Reply& reply, const Layout& layout, WallTime now) {
-  return hosts_status_text(Hosts{{"", &reply}}, layout, now);
-}
-
 std::string hosts_status_text(const Hosts& hosts, const Layout& layout, WallTime now) {
   Table table(columns());
   for (const auto& each : hosts) {
@@ -199,11 +195,6 @@ std::string chosen_text(const Hosts& hosts, const ChosenColumns& chosen, const L
   Table table(std::move(titles));
   for (const std::vector<Cell>& row : rows) table.add(row);
   return table.render(layout);
-}
-
-std::string summary_text(const proto::Status::Reply& reply, const std::string& host,
-                         const Layout& layout) {
-  return hosts_summary_text(Hosts{{host, &reply}}, layout);
 }
 
 std::string hosts_summary_text(const Hosts& hosts, const Layout& layout) {

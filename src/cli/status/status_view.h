@@ -24,12 +24,9 @@ std::string status_picture(const proto::Status::Reply& reply, const std::string&
 std::string hosts_picture(const Hosts& hosts, const StatusForm& form, const Layout& layout,
                           WallTime now);
 
-std::string status_text(const proto::Status::Reply& reply, const Layout& layout, WallTime now);
 // With the machines' names in the first column.
 std::string hosts_status_text(const Hosts& hosts, const Layout& layout, WallTime now);
 // One line for a machine: how many GPUs, in which states, of which kinds.
-std::string summary_text(const proto::Status::Reply& reply, const std::string& host,
-                         const Layout& layout);
 std::string hosts_summary_text(const Hosts& hosts, const Layout& layout);
 // The columns that somebody chose, in that order: a row for each lease, for each use without one,
 // for a GPU that nobody has and for what is left of a shared one. Memory is in GiB. Without titles

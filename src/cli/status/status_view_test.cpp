@@ -1,6 +1,7 @@
 #include "cli/status/status_view.h"
 
 #include "base/text.h"
+#include "cli/status/status_samples_test.h"
 #include "cli/status/status_watch.h"
 #include "cli/text/time_text.h"
 #include "proto/text_forms.h"
@@ -14,6 +15,8 @@ namespace gpurota::cli {
 namespace {
 
 using namespace std::chrono_literals;
+using samples::status_text;
+using samples::summary_text;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;

@@ -158,8 +158,6 @@ std::string key_of(const Claim& claim) {
   return claim.part.empty() ? claim.id.uid : fmt::format("{}.{}", claim.id.uid, claim.number);
 }
 
-std::string uid_of_key(const std::string& key) { return key.substr(0, key.find('.')); }
-
 std::string allocation_of(const std::string& key) { return std::string(kAllocation) + key; }
 
 std::optional<std::string> find_key(std::string_view allocation) {

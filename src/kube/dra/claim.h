@@ -94,9 +94,8 @@ struct Claim {
 Result<std::vector<Claim>> leases_of(const AllocatedClaim& claim, const std::vector<NodeGpu>& gpus);
 
 // Names each lease of each claim: the claim's uid, and "." and the part's number after it, if it is
-// not all of it. A uid has no dot.
+// not all of it.
 std::string key_of(const Claim& claim);
-std::string uid_of_key(const std::string& key);
 
 // The lease's name for the daemon: "claim-" and the key. Other plugins' leases begin otherwise.
 std::string allocation_of(const std::string& key);

@@ -177,7 +177,7 @@ TEST(AClaim, HasALeaseForEachRequestIfItSaysSo) {
   EXPECT_EQ(small.request.memory, (SizeSpec{gib(1), 0}));
   EXPECT_EQ(small.pod->container, "small");
   EXPECT_EQ((*leases)[2].resource, Resource::kTurn);
-  EXPECT_EQ(uid_of_key(*find_key(small.allocation)), "uid-1");
+  EXPECT_EQ(find_key(small.allocation), "uid-1.1");
   EXPECT_NE(refusal(lease(claim_json(result("gpu-a"), config("FromClaim", R"("leasePer":"pod")"))))
                 .find("leasePer is neither"),
             std::string::npos);
