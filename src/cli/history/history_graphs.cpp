@@ -83,21 +83,29 @@ Graph memory_graph(const Points& points, const Sum& sum, Bytes whole,
           percentages_of(values_of(points, height, used), reply, columns), Tone::kSlice};
 }
 
-Group group_of(const proto::GpuHistory& gpu, const proto::History::Reply& reply,
-               const Layout& style, const GpuSizes& sizes, std::size_t columns) {
+void add_load_and_memory(Group& group, const Sum& load, const Sum& memory) {
+  if (!load.empty()) {
+    group.figures.push_back(
+        mean_and_most("load", percent_text(load, load.mean()), percent_text(load, load.most())));
+  }
+  if (!memory.empty()) {
+    group.figures.push_back(mean_and_most("memory", size_text(memory, memory.mean()),
+                                          size_text(memory, memory.most())));
+  }
+}
+
+Group group_of(const proto::GpuHistory& gpu, const proto::History::Reply& reply, const Layout& style,
+               const GpuSizes& sizes, std::size_t columns) {
   const GpuSums sums = sums_of(gpu);
   Group group{"GPU " + display_text(gpu.label.value_or(gpu.gpu_uuid.value), 64), {}, {}};
   if (gpu.points.empty()) {
     group.figures = {"nothing was sampled"};
     return group;
   }
+  add_load_and_memory(group, sums.load, sums.memory);
   const auto add = [&group](const Sum& sum, std::string text) {
     if (!sum.empty()) group.figures.push_back(std::move(text));
   };
-  add(sums.load, mean_and_most("load", percent_text(sums.load, sums.load.mean()),
-                               percent_text(sums.load, sums.load.most())));
-  add(sums.memory, mean_and_most("memory", size_text(sums.memory, sums.memory.mean()),
-                                 size_text(sums.memory, sums.memory.most())));
   add(sums.power, mean_and_most("power", watts_text(sums.power, sums.power.mean()),
                                 watts_text(sums.power, sums.power.most())));
   add(sums.heat, "hottest " + heat_text(sums.heat, sums.heat.most(), style.ascii));
@@ -121,14 +129,7 @@ Group group_of(const proto::LeaseHistory& lease, const proto::History::Reply& re
     group.figures = {"nothing was sampled"};
     return group;
   }
-  if (!sums.load.empty()) {
-    group.figures.push_back(mean_and_most("load", percent_text(sums.load, sums.load.mean()),
-                                          percent_text(sums.load, sums.load.most())));
-  }
-  if (!sums.memory.empty()) {
-    group.figures.push_back(mean_and_most("memory", size_text(sums.memory, sums.memory.mean()),
-                                          size_text(sums.memory, sums.memory.most())));
-  }
+  add_load_and_memory(group, sums.load, sums.memory);
   if (sums.evictions > 0) {
     group.figures.push_back(fmt::format("evictions {}", sums.evictions));
   }

@@ -18,35 +18,23 @@ constexpr int64_t kDrainMs = 2000;
 
 void use_no_context() { GPUROTA_OWN(cuCtxSetCurrent)(nullptr); }
 
+// Of the process's GPUs but one, if it is given.
+uint64_t host_sum(Swap& swap, uint64_t (HostMemory::*bytes)(), const SwapDevice* but = nullptr) {
+  uint64_t sum = 0;
+  for (SwapDevice& device : swap.devices) {
+    if (&device != but && device.ready.load() != 0) sum += (device.space.host().*bytes)();
+  }
+  return sum;
+}
+
 // All shares of the budget that other GPUs of the process do not use.
 void set_limits(Swap& swap, SwapDevice& device) {
   const uint64_t budget = swap.host_bytes.load();
   const uint64_t pinned = swap.pinned_bytes.load();
-  uint64_t others = 0;
-  uint64_t others_pinned = 0;
-  for (SwapDevice& other : swap.devices) {
-    if (&other == &device || other.ready.load() == 0) continue;
-    others += other.space.host().total_bytes();
-    others_pinned += other.space.host().pinned_bytes();
-  }
+  const uint64_t others = host_sum(swap, &HostMemory::total_bytes, &device);
+  const uint64_t others_pinned = host_sum(swap, &HostMemory::pinned_bytes, &device);
   device.space.host().set_limits(&device.calls, budget > others ? budget - others : 0,
                                  pinned > others_pinned ? pinned - others_pinned : 0);
-}
-
-uint64_t held_bytes(Swap& swap) {
-  uint64_t held = 0;
-  for (SwapDevice& device : swap.devices) {
-    if (device.ready.load() != 0) held += device.space.host().total_bytes();
-  }
-  return held;
-}
-
-uint64_t pinned_bytes(Swap& swap) {
-  uint64_t pinned = 0;
-  for (SwapDevice& device : swap.devices) {
-    if (device.ready.load() != 0) pinned += device.space.host().pinned_bytes();
-  }
-  return pinned;
 }
 
 // Lets go of so much of one GPU's host memory, as far as it has only copies of what is not out.
@@ -63,7 +51,7 @@ void make_host_room(Swap& swap, SwapDevice& device, uint64_t bytes) {
   const uint64_t budget = swap.host_bytes.load();
   const uint64_t needed = device.space.out_bytes() + bytes + kRegionBytes;
   for (SwapDevice& other : swap.devices) {
-    const uint64_t others = held_bytes(swap) - device.space.host().total_bytes();
+    const uint64_t others = host_sum(swap, &HostMemory::total_bytes, &device);
     if (&other == &device || other.ready.load() == 0 || others + needed <= budget) continue;
     give_host_memory(other, others + needed - budget);
   }
@@ -272,10 +260,11 @@ bool prepare_host_memory(Worker& w) {
                               w.swap.last_close_ms.load() != 0;
   if (!will_be_needed || w.swap.gate.state() != GateState::kOpen) return false;
   const uint64_t may_keep = w.swap.kept_bytes.load();
-  const uint64_t held = held_bytes(w.swap);
+  const uint64_t held = host_sum(w.swap, &HostMemory::total_bytes);
   if (may_keep != 0 && held > may_keep) return give_back_one(w.swap);
   // The share has become smaller: others may pin what this process gives back.
-  if (pinned_bytes(w.swap) > w.swap.pinned_bytes.load() && give_back_one(w.swap)) return true;
+  const uint64_t all_pinned = host_sum(w.swap, &HostMemory::pinned_bytes);
+  if (all_pinned > w.swap.pinned_bytes.load() && give_back_one(w.swap)) return true;
   if (pin_again(w)) return true;
   if (may_keep != 0 && held + kRegionBytes > may_keep) return false;
   for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {
