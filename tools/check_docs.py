@@ -175,14 +175,15 @@ def between(text, begin, end):
 # The page of a program, and where the rows of its options are. tools/command_line.py writes
 # that of gpurota.
 PROGRAMS = {
-    "man/gpurotad.8": ["src/daemon/options.cpp"],
+    "man/gpurotad.8": ["src/daemon/options.cpp", "src/base/log_option.h"],
     "man/gpurota-burn.1": ["src/burn/options.cpp"],
     "man/gpurota-web.8": ["src/web/options.cpp"],
     "man/gpurota-device-plugin.8": [
-        "src/kube/options.cpp", "src/kube/plugin_options.cpp", "src/kube/api/access_options.cpp"],
+        "src/kube/options.cpp", "src/kube/plugin_options.cpp", "src/kube/api/access_options.cpp",
+        "src/base/log_option.h"],
     "man/gpurota-dra.8": [
         "src/kube/dra/dra_options.cpp", "src/kube/plugin_options.cpp",
-        "src/kube/api/access_options.cpp"],
+        "src/kube/api/access_options.cpp", "src/base/log_option.h"],
 }
 
 

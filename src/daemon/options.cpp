@@ -1,5 +1,6 @@
 #include "daemon/options.h"
 
+#include "base/log_option.h"
 #include "base/options.h"
 #include "proto/service.h"
 
@@ -37,12 +38,7 @@ std::vector<Option> rows(Options& options) {
           {'\0', "--driver-root", &options.driver_root, "DIR",
            "where dev, proc/driver and the driver's libraries are. For a\n"
            "gpurotad in a container: where the machine's / is mounted (/)"},
-          {'\0', "--log-level",
-           [&options](const std::string& value) -> Result<void> {
-             GPUROTA_ASSIGN_OR_RETURN(options.log_level, log::parse_level(value));
-             return {};
-           },
-           "LEVEL", "debug, info, warning or error (info)"}};
+          log_level_option(options.log_level)};
 }
 
 }  // namespace

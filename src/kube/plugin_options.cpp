@@ -1,5 +1,6 @@
 #include "kube/plugin_options.h"
 
+#include "base/log_option.h"
 #include "base/text.h"
 
 #include <fmt/format.h>
@@ -58,12 +59,7 @@ std::vector<Option> plugin_rows(PluginOptions& options, Bytes& unit) {
        take_count("--interval", 50, 60000,
                   [&options](int count) { options.interval = std::chrono::milliseconds(count); }),
        "MS", "between two queries of gpurotad and kubelet (2000)"},
-      {'\0', "--log-level",
-       [&options](const std::string& value) -> Result<void> {
-         GPUROTA_ASSIGN_OR_RETURN(options.log_level, log::parse_level(value));
-         return {};
-       },
-       "LEVEL", "debug, info, warning or error (info)"}};
+      log_level_option(options.log_level)};
 }
 
 }  // namespace gpurota::kube

@@ -1,0 +1,20 @@
+// --log-level, as programs that log have it.
+#pragma once
+
+#include "base/log.h"
+#include "base/options.h"
+
+#include <string>
+
+namespace gpurota {
+
+// Its value goes to `level`.
+inline Option log_level_option(log::Level& level) {
+  const auto take = [&level](const std::string& value) -> Result<void> {
+    GPUROTA_ASSIGN_OR_RETURN(level, log::parse_level(value));
+    return {};
+  };
+  return {'\0', "--log-level", take, "LEVEL", "debug, info, warning or error (info)"};
+}
+
+}  // namespace gpurota
