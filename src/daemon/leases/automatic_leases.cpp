@@ -3,9 +3,9 @@
 #include "abi/env.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "daemon/gpus/visible_devices.h"
 #include "daemon/leases/container_folder.h"
 #include "daemon/leases/lease_containers.h"
+#include "daemon/leases/lease_environment.h"
 #include "daemon/leases/lease_members.h"
 #include "watch/container.h"
 

@@ -1,6 +1,7 @@
 // The variables by which a program is in a lease. State thread only.
 #pragma once
 
+#include "core/lease.h"
 #include "daemon/gpus/gpu_table.h"
 #include "daemon/leases/lease_entry.h"
 #include "proto/types.h"
@@ -9,6 +10,10 @@
 #include <vector>
 
 namespace gpurota::daemon {
+
+// CUDA_VISIBLE_DEVICES, together with CUDA_DEVICE_ORDER=PCI_BUS_ID: "0,2". GPUs that are not there
+// any more are left out.
+std::string visible_devices(const Lease& lease, const GpuTable& gpus);
 
 // In a container the kernel does not say that it belongs to the lease: its token does, in any case.
 std::vector<proto::Variable> lease_environment(const LeaseEntry& entry, const GpuTable& gpus,
