@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Refuses a name that two files of one module have for themselves. Runs as a test.
+"""Refuses a name that a file has for itself and that another file means otherwise. Runs as a test.
 
     tools/check_names.py [ROOT]     prints each name with its files; exits 1 if there are any
 
-Release and the sanitizers' builds compile several files of a module as one, and which ones changes with each new file: what two files
-have in their anonymous namespaces must differ, or such a build fails one day.
+Release and the sanitizers' builds compile several files of a module as one, and which ones changes
+with each new file. So what two files of a module have in their anonymous namespaces must differ,
+and none of it may have a name that a lower module has in the namespace gpurota: there it hides that
+one from all files that are compiled together (a read_all in src/cli hid base's from the others).
 """
 
 import os
@@ -51,6 +53,69 @@ def names_of(text):
     return names
 
 
+# A function as a header declares or defines it, whatever it takes.
+DECLARED = re.compile(r"^(?!return|namespace|using|typedef|template|friend)"
+                      r"[A-Za-z\[][\w:<>&*\[\], ]*?[ &*]([a-z]\w*)\(")
+NAMESPACE = re.compile(r"^namespace ([\w:]*) ?\{$")
+INCLUDED = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+
+
+def shared_names(text):
+    """What a header has in the namespace gpurota itself; functions without what they take."""
+    names = set()
+    inside = []
+    for line in text.splitlines():
+        if begins := NAMESPACE.match(line):
+            inside.append(begins.group(1))
+        elif line.startswith("}  // namespace"):
+            inside = inside[:-1]
+        elif inside == ["gpurota"]:
+            for pattern in (CONSTANT, TYPE, DECLARED):
+                if found := pattern.match(line):
+                    names.add(found.group(1))
+                    break
+    return names
+
+
+class Headers:
+    """The headers of src by their names in #include, each read once."""
+
+    def __init__(self, root):
+        self.texts = {}
+        for path in source_files(root, (".h",)):
+            path = path.replace(os.sep, "/")
+            if path.startswith("src/") and not path.endswith("_test.h"):
+                with open(os.path.join(root, path), encoding="utf-8") as file:
+                    self.texts[path[len("src/"):]] = file.read()
+        self.names = {name: shared_names(text) for name, text in self.texts.items()}
+
+    def reached(self, text):
+        """All headers that a file includes, directly or by others."""
+        seen, left = set(), INCLUDED.findall(text)
+        while left:
+            name = left.pop()
+            if name in self.texts and name not in seen:
+                seen.add(name)
+                left += INCLUDED.findall(self.texts[name])
+        return seen
+
+
+def check_hidden(module, texts, headers):
+    """`texts`: of the module's files, by path."""
+    reached = set().union(*(headers.reached(text) for text in texts.values()))
+    lower = {}
+    for header in sorted(reached):
+        if header.split("/")[0] != module.split("/")[1]:
+            for name in headers.names[header]:
+                lower.setdefault(name, header)
+    for path, text in texts.items():
+        for name in sorted(names_of(text)):
+            word = name.split("(")[0]
+            if word in lower:
+                yield "%s: %s hides that of src/%s: give it another name" % (
+                    path, word, lower[word])
+
+
 def module_of(path):
     """"src/cli" of "src/cli/run/run.cpp"; None: its files are never compiled together."""
     parts = path.replace(os.sep, "/").split("/")
@@ -60,20 +125,30 @@ def module_of(path):
 
 
 def check_tree(root):
-    files = {}
+    modules = {}
     for path in sorted(source_files(root)):
         module = module_of(path)
-        if module is None:
-            continue
-        with open(os.path.join(root, path), encoding="utf-8") as file:
-            for name in names_of(file.read()):
-                files.setdefault((module, name), []).append(path)
-    return ["%s: %s is also in %s: give one of them another name" % (paths[0], name, ", ".join(paths[1:]))
-            for (_, name), paths in sorted(files.items()) if len(paths) > 1]
+        if module is not None:
+            with open(os.path.join(root, path), encoding="utf-8") as file:
+                modules.setdefault(module, {})[path] = file.read()
+    headers = Headers(root)
+    problems = []
+    for module, texts in sorted(modules.items()):
+        files = {}
+        for path, text in texts.items():
+            for name in names_of(text):
+                files.setdefault(name, []).append(path)
+        for name, paths in sorted(files.items()):
+            if len(paths) > 1:
+                problems.append("%s: %s is also in %s: give one of them another name" % (
+                    paths[0], name, ", ".join(paths[1:])))
+        problems += check_hidden(module, texts, headers)
+    return problems
 
 
 def main(arguments):
-    return check_whole(arguments, check_tree, "names: %d that two files of a module have for themselves")
+    return check_whole(arguments, check_tree,
+                       "names: %d that a file has for itself and that mean something else as well")
 
 
 if __name__ == "__main__":

@@ -571,6 +571,31 @@ class Names(Tree):
         self.write("src/cli/c.cpp", "int f() {\n  constexpr int kMost = 1;\n}\nnamespace {\n\nint part(long whole) {\n}\n\n}  // namespace\n")
         self.assertEqual(check_names.check_tree(self.root), [])
 
+    @staticmethod
+    def own(*lines):
+        return "\n".join(("namespace gpurota::cli {", "namespace {", "", *lines, "",
+                          "}  // namespace", "}  // namespace gpurota::cli", ""))
+
+    def test_finds_what_hides_a_name_of_a_lower_module(self):
+        self.write("src/base/read.h", "namespace gpurota {\nstd::string read_all(int fd,\n"
+                   "    int limit);\nstruct Place {\n};\n}  // namespace gpurota\n")
+        self.write("src/core/a.h", '#include "base/read.h"\n')
+        self.write("src/cli/a.cpp", self.own("std::string read_all(int fd) {", "}",
+                                             "struct Place {", "};"))
+        self.assertEqual(check_names.check_tree(self.root), [], "no file of the module includes it")
+        self.write("src/cli/b.cpp", '#include "core/a.h"\n')
+        problems = check_names.check_tree(self.root)
+        self.assertEqual(len(problems), 2, problems)
+        self.assertIn("src/cli/a.cpp: read_all hides that of src/base/read.h", "\n".join(problems))
+
+    def test_takes_names_that_headers_have_elsewhere(self):
+        self.write("src/base/read.h", "namespace gpurota::log {\nvoid write(int level);\n"
+                   "}  // namespace gpurota::log\nnamespace gpurota {\nclass File {\n"
+                   "  void close(int fd);\n};\n}  // namespace gpurota\n")
+        self.write("src/cli/a.cpp", '#include "base/read.h"\n' + self.own(
+            "void write(int level) {", "}", "void close(int fd) {", "}"))
+        self.assertEqual(check_names.check_tree(self.root), [])
+
 
 class Threads(Tree):
     def test_finds_each_way_to_begin_one(self):

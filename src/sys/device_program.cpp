@@ -17,9 +17,9 @@
 namespace gpurota::sys {
 namespace {
 
-// Instructions as <linux/bpf.h> defines them. Jumps go to an end that is not known yet when they
+// As <linux/bpf.h> defines them. Jumps go to an end that is not known yet when they
 // are written.
-class Program {
+class Instructions {
  public:
   enum class End { kNext, kAllow, kRefuse };
 
@@ -116,8 +116,8 @@ Result<Fd> load(const std::vector<bpf_insn>& code) {
 }  // namespace
 
 std::vector<bpf_insn> device_program(const DeviceFences& fences) {
-  using End = Program::End;
-  Program program;
+  using End = Instructions::End;
+  Instructions program;
   // access_type: what is wanted in its upper half, the kind of device in its lower one.
   program.load(BPF_REG_2, offsetof(bpf_cgroup_dev_ctx, access_type));
   program.copy(BPF_REG_3, BPF_REG_2);

@@ -62,7 +62,7 @@ template <class Number>
 std::string number_text(const std::optional<Number>& number) {
   return number ? std::to_string(*number) : "-";
 }
-std::string gib_text(const std::optional<Bytes>& bytes) {
+std::string used_text(const std::optional<Bytes>& bytes) {
   if (!bytes) return "-";
   return fmt::format("{:.2f}", static_cast<double>(bytes->count()) / (1U << 30U));
 }
@@ -91,8 +91,8 @@ std::string gpu_steps(const proto::History::Reply& reply, const Layout& style) {
       table.add({{full_time(point.time)},
                  {name_of(gpu)},
                  {number_text(point.utilisation_percent)},
-                 {gib_text(point.used_bytes)},
-                 {gib_text(point.max_used_bytes)},
+                 {used_text(point.used_bytes)},
+                 {used_text(point.max_used_bytes)},
                  {watts_of(point.power_mw)},
                  {number_text(point.temperature_celsius)},
                  {limited ? fmt::format("{}", fmt::join(*point.clock_limits, ",")) : "-",
@@ -117,8 +117,8 @@ std::string lease_steps(const proto::History::Reply& reply, const Layout& style)
     for (const proto::LeasePoint& point : lease.points) {
       table.add({{full_time(point.time)},
                  {to_string(lease.lease_id)},
-                 {gib_text(point.used_bytes)},
-                 {gib_text(point.max_used_bytes)},
+                 {used_text(point.used_bytes)},
+                 {used_text(point.max_used_bytes)},
                  {number_text(point.sm_percent)},
                  {number_text(point.max_sm_percent)},
                  {number_text(point.evictions)},

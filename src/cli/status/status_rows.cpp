@@ -105,7 +105,7 @@ std::string found_text(const proto::Finding& finding) {
 
 // "reservation", "swap", "oversize job": nothing for a run that has its memory to itself. Where
 // turns are taken, that is said.
-std::string kind_text(const proto::Lease& lease, const proto::LeaseGpu& share) {
+std::string share_kind_text(const proto::Lease& lease, const proto::LeaseGpu& share) {
   std::string text;
   if (lease.share == proto::Share::kSwap && !share.turn) text = "swap";
   if (share.oversize_bytes) text = "oversize";
@@ -289,7 +289,7 @@ class Rows {
     } else if (unused && lease.state == proto::LeaseState::kActive) {
       parts.add("unused");
     }
-    parts.add(kind_text(lease, share));
+    parts.add(share_kind_text(lease, share));
     parts.add(purpose(lease));
     return parts.cell(share.unused_since ? Colour::kYellow : Colour::kNone);
   }

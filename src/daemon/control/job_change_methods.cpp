@@ -134,7 +134,7 @@ std::string changes_text(const jobs::JobSpec& before, const jobs::JobSpec& now) 
   return text.empty() ? text : text + " of";
 }
 
-const char* to_string(Jobs::Change change) {
+const char* change_word(Jobs::Change change) {
   switch (change) {
     case Jobs::Change::kAdded:
       return "added";
@@ -251,7 +251,7 @@ Outcome JobChangeMethods::on(const Caller& caller, const proto::ApplyJobs& call)
   if (!changes) return refused(changes.error());
   proto::ApplyJobs::Reply reply;
   for (std::size_t i = 0; i < changes->size(); ++i) {
-    reply.changes.push_back({call.jobs[i].name, to_string((*changes)[i])});
+    reply.changes.push_back({call.jobs[i].name, change_word((*changes)[i])});
   }
   return replied<proto::ApplyJobs>(reply);
 }
