@@ -73,14 +73,17 @@ bool FairUse::counts(const ports::StoredUsage& row) const {
   return basis_->fillers || row.kind != to_string(LeaseKind::kFiller);
 }
 
+WallTime::duration FairUse::age_of(const Sum& sum) const {
+  return std::chrono::duration_cast<WallTime::duration>(parts_.loop.now() - sum.at);
+}
+
 void FairUse::add(const ports::StoredUsage& row) {
   if (!counts(row)) return;
-  const WallTime now = parts_.wall_clock();
   Sum& sum = ended_[row.uid];
-  sum.ms =
-      lease::decayed(sum.ms, now - sum.at, basis_->half_life) +
-      lease::decayed(static_cast<double>(row.gpu_ms), row.since, row.until, now, basis_->half_life);
-  sum.at = now;
+  sum.ms = lease::decayed(sum.ms, age_of(sum), basis_->half_life) +
+           lease::decayed(static_cast<double>(row.gpu_ms), row.since, row.until,
+                          parts_.wall_clock(), basis_->half_life);
+  sum.at = parts_.loop.now();
 }
 
 void FairUse::on_lease_change(const LeaseEntry& entry, bool gone) {
@@ -117,7 +120,7 @@ void FairUse::refresh() {
   const WallTime now = parts_.wall_clock();
   std::map<uid_t, double> used;
   for (const auto& [uid, sum] : ended_) {
-    used[uid] = lease::decayed(sum.ms, now - sum.at, basis_->half_life);
+    used[uid] = lease::decayed(sum.ms, age_of(sum), basis_->half_life);
   }
   for (const ports::StoredUsage& row : parts_.recorder.open_usage()) {
     if (!counts(row)) continue;

@@ -49,7 +49,8 @@ class FairUse final : public FairShares {
   };
   struct Sum {
     double ms = 0;
-    WallTime at{};  // decayed up to then
+    // Decayed up to then: by the loop's clock, as the machine's may be set.
+    TimePoint at{};
   };
   struct Group {
     std::string name;  // empty: in none that has a weight
@@ -57,6 +58,7 @@ class FairUse final : public FairShares {
   };
   void read_piece();
   void schedule(Duration delay);
+  WallTime::duration age_of(const Sum& sum) const;
   void add(const ports::StoredUsage& row);
   bool counts(const ports::StoredUsage& row) const;
   void refresh();

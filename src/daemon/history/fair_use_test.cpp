@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace gpurota::daemon {
 namespace {
 
@@ -51,7 +53,8 @@ class FairUseTest : public FakeWorldTest {
     life.emplace(*this);
   }
   WallTime wall() const {
-    return std::chrono::time_point_cast<WallTime::duration>(WallTime(1000h) + (loop.now() - zero));
+    return std::chrono::time_point_cast<WallTime::duration>(WallTime(1000h) + (loop.now() - zero) +
+                                                            set_forward);
   }
   void restart() {
     life.reset();
@@ -84,6 +87,7 @@ class FairUseTest : public FakeWorldTest {
   }
 
   const TimePoint zero = loop.now();
+  std::chrono::hours set_forward{};  // the machine's clock
   std::unique_ptr<store::SqliteStore> history = std::move(*store::SqliteStore::open_in_memory());
   TwoGroups groups;
   std::map<LeaseId, LeaseEntry> leases;
@@ -98,6 +102,19 @@ TEST_F(FairUseTest, UseDecays) {
   EXPECT_EQ(hours(kBob), 0);
   loop.advance(10h);
   EXPECT_NEAR(hours(kAlice), 0.483, 0.002);
+}
+
+TEST_F(FairUseTest, AClockThatIsSetForwardAYearAndBackChangesNothing) {
+  use_it(kAlice, 1h);
+  const double before = hours(kAlice);
+  set_forward = 365 * 24h;
+  loop.advance(2s);
+  EXPECT_NEAR(hours(kAlice), before, 0.005);
+  use_it(kBob, 1h);
+  set_forward = 0h;
+  loop.advance(9h);
+  EXPECT_NEAR(hours(kAlice), before / 2, 0.01);
+  EXPECT_NEAR(hours(kBob), 0.966 * std::exp2(-0.9), 0.01);
 }
 
 TEST_F(FairUseTest, WhatGoesOnCounts) {
