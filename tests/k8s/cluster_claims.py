@@ -3,10 +3,13 @@ classes.
 """
 
 import glob
+import os
 import re
+import signal
 import subprocess
+import time
 
-from cluster_pods import COMPUTE, GREEDY, Restarts, a_released_lease, two_and_a_third
+from cluster_pods import COMPUTE, GREEDY, PODS, Restarts, a_released_lease, two_and_a_third
 from control_plane import NODE, SECOND, Answer
 from real_node import PROGRAM, say, wait_until
 from second_node import SecondNode
@@ -40,9 +43,9 @@ def all_are_available(cluster, node=NODE):
     return len(found) == 3 and all(each["attributes"]["available"]["bool"] for each in found.values())
 
 
-def make_template(cluster, name, capacity=None, kind=None):
+def make_template(cluster, name, capacity=None, kind=None, **more):
     """Of claims of the class KIND.gpurota.dev, by default that of the template's name."""
-    wanted = {"deviceClassName": (kind or name) + ".gpurota.dev"}
+    wanted = {"deviceClassName": (kind or name) + ".gpurota.dev", **more}
     if capacity:
         wanted["capacity"] = {"requests": {"memory": capacity}}
     cluster.ask("POST", TEMPLATES, {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": name},
@@ -107,6 +110,72 @@ def by_whole(cluster, pods):
     pods.wait_leases()
 
 
+def with_admin_access(cluster, pods):
+    """A claim that wants to see a device without having it is refused with a sentence."""
+    namespace = cluster.ask("GET", "/api/v1/namespaces/default")
+    namespace["metadata"]["labels"]["resource.kubernetes.io/admin-access"] = "true"
+    cluster.ask("PUT", "/api/v1/namespaces/default", namespace)
+    make_template(cluster, "admin", kind="memory", adminAccess=True)
+    claiming(pods, "admin")("admin", [PROGRAM, "hold", "100"])
+    said = wait_until(
+        lambda: [each for each in pods.has_event("admin", "FailedPrepareDynamicResources")
+                 if "adminAccess" in each], "the reason why adminAccess is refused")
+    say("pod admin:", said[0])
+    assert not pods.leases(), pods.leases()
+    pods.remove("admin")
+
+
+def restart_kubelet(cluster, meanwhile):
+    cluster.stop("kubelet", signal.SIGTERM)
+    meanwhile()
+    cluster.start_kubelet()
+    wait_until(cluster.is_ready, "the node to be ready")
+
+
+def a_claim_that_kubelet_forgets(cluster, pods):
+    """Its lease ends when the API server has the claim no more, and the GPU is offered again."""
+    add = claiming(pods, "memory")
+    add("forgotten", gib=SHARE)
+    pods.wait_held("forgotten")
+    pods.wait_leases("forgotten")
+
+    def forget():
+        os.unlink("/var/lib/kubelet/dra_manager_state")
+        cluster.ask("DELETE", "%s/forgotten?gracePeriodSeconds=0" % PODS)
+    restart_kubelet(cluster, forget)
+    wait_until(lambda: not pods.find("forgotten"), "the end of the pod")
+    # The driver believes the second answer of the API server that the claim is gone.
+    wait_until(lambda: not pods.leases(), "the end of the lease", patience=300)
+    wait_until(lambda: all_are_available(cluster), "the GPU to be offered again")
+    say("kubelet has lost what it knew of claims: the lease is gone, and the GPU is offered")
+
+
+def owner_of_slices(cluster):
+    items = cluster.ask("GET", RESOURCES + "/resourceslices")["items"]
+    return {each["metadata"]["ownerReferences"][0]["uid"] for each in items}
+
+
+def a_new_node_object(cluster):
+    """The driver owns its slices by the new one, and is then quiet."""
+    def delete():
+        cluster.ask("DELETE", "/api/v1/nodes/" + NODE)
+    restart_kubelet(cluster, delete)
+
+    def new_owner():
+        return owner_of_slices(cluster) == {cluster.find("/api/v1/nodes/" + NODE)["metadata"]["uid"]}
+    wait_until(lambda: new_owner() and all_are_available(cluster), "slices of the new node")
+    cluster.roll_out("gpurota-dra")
+    wait_until(lambda: new_owner() and all_are_available(cluster), "slices of the new node")
+
+    def versions():
+        return {each["metadata"]["name"]: each["metadata"]["resourceVersion"]
+                for each in cluster.ask("GET", RESOURCES + "/resourceslices")["items"]}
+    before = versions()
+    time.sleep(10)
+    assert versions() == before, (before, versions())
+    say("the node's object was made anew: its slices are there, and stay as they are")
+
+
 def on_two_nodes(cluster, pods):
     """A pod goes to the node that has room, and waits while none has."""
     second = SecondNode(cluster)
@@ -145,6 +214,9 @@ def try_all(cluster, pods):
     by_memory(cluster, pods)
     by_turns(cluster, pods)
     by_whole(cluster, pods)
+    with_admin_access(cluster, pods)
+    a_claim_that_kubelet_forgets(cluster, pods)
+    a_new_node_object(cluster)
     on_two_nodes(cluster, pods)
     wait_until(lambda: not cluster.ask("GET", RESOURCES + "/resourceclaims")["items"], "the end of all claims")
     wait_until(lambda: not glob.glob("/var/run/cdi/*gpurota*"), "the end of all descriptions for containerd")

@@ -23,8 +23,8 @@ def say(*words, sep=" "):
     print("[%6.1f s] " % (time.monotonic() - BEGIN) + sep.join(map(str, words)), flush=True)
 
 
-def wait_until(holds, what):
-    deadline = time.monotonic() + PATIENCE
+def wait_until(holds, what, patience=PATIENCE):
+    deadline = time.monotonic() + patience
     while True:
         found = holds()
         if found:
