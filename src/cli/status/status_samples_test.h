@@ -110,12 +110,13 @@ struct Sample {
 std::vector<Sample> all();
 
 // The picture of `gpurota status` for one machine.
-inline std::string status_text(const proto::Status::Reply& reply, const Look& look, WallTime now) {
-  return hosts_status_text(Hosts{{"", &reply}}, look, now);
+inline std::string status_text(const proto::Status::Reply& reply, const Layout& layout,
+                               WallTime now) {
+  return hosts_status_text(Hosts{{"", &reply}}, layout, now);
 }
 inline std::string summary_text(const proto::Status::Reply& reply, const std::string& host,
-                                const Look& look) {
-  return hosts_summary_text(Hosts{{host, &reply}}, look);
+                                const Layout& layout) {
+  return hosts_summary_text(Hosts{{host, &reply}}, layout);
 }
 
 }  // namespace gpurota::cli::samples
