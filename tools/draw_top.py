@@ -13,7 +13,7 @@ import re
 import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-TEXT = os.path.join(ROOT, "src", "cli", "testdata", "top", "eight-132x40.txt")
+TEXT = os.path.join(ROOT, "src", "cli", "testdata", "top", "server-132x40.txt")
 PICTURE = os.path.join(ROOT, "docs", "images", "top.svg")
 COLUMN, LINE, MARGIN = 7.2, 16, 14
 # The first that fits has its colour, as on a terminal.

@@ -5,10 +5,13 @@
 import { chromium } from "playwright-core";
 
 const [url, folder] = process.argv.slice(2);
-const NOW = "2026-11-27T09:00:00.000Z";
+const NOW = "2026-11-21T01:00:00.000Z";
 const GIB = 2 ** 30;
 const SIZES = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
 function before(minutes) { return new Date(Date.parse(NOW) - minutes * 60000).toISOString(); }
+
+// The first 8 GPUs are those of `gpurota top` in README (src/cli/status/status_samples_test.cpp,
+// "server"): both pictures show one machine at one time.
 
 // What differs from a free GPU of 80 GiB.
 function gpu(i, changes) {
@@ -45,17 +48,17 @@ function machine(count) {
   ];
   for (let i = 8; i < count; ++i) gpus.push(i < 14 ? whole(i, 74) : gpu(i, {}));
   const leases = [
-    lease("L11", "alice", "slice", 76, [[0, 20, 18]], { ends: "2026-11-27T10:19:00.000Z" }),
+    lease("L11", "alice", "slice", 76, [[0, 20, 18]], { ends: "2026-11-21T02:19:00.000Z" }),
     lease("L12", "bob", "slice", 20, [[0, 12, 10]]),
-    lease("L18", "carol", "swap", 190, [[1, 60, 60, { turn: "holding" }]]),
-    lease("L19", "dave", "swap", 181, [[1, 55, 4, { turn: "waiting", turn_position: 1, moved_out_bytes: 48 * GIB }]]),
+    lease("L18", "carol", "swap", 90, [[1, 70, 60, { turn: "holding" }]]),
+    lease("L19", "dave", "swap", 90, [[1, 70, 4, { turn: "waiting", turn_position: 1, moved_out_bytes: 48 * GIB }]]),
     lease("L21", "erin", "exclusive", 303, [[2, null, 71], [3, null, 71]]),
   ];
   if (count > 8) leases.push(lease("L30", "ml-team", "exclusive", 3000, [8, 9, 10, 11, 12, 13].map((i) => [i, null, 74])));
   return {
     time: NOW, level: "names", sign_in: "link", machines: 1, daemon: { up: true, version: "1.0", driver_version: "580.95.05", since: before(9000), driver_ok: true, store_ok: true },
     gpus, leases, bookings: [], leases_by_kind: { run: leases.length }, leases_by_share: { exclusive: leases.length - 4, slice: 2, swap: 2 }, findings: { unreserved_use: 1 },
-    queue: { waiting: 2, gpus: 3, oldest_since: before(12), requests: [] },
+    queue: { waiting: 1, gpus: 2, oldest_since: before(12), requests: [] },
   };
 }
 

@@ -48,6 +48,34 @@ Sample mixed() {
   return {"eight", machine.reply};
 }
 
+// The machine of README's pictures, which tests/web/pictures.mjs draws as well: nothing may be shown
+// that could not be.
+Sample server() {
+  Machine machine(8, "NVIDIA H100 80GB HBM3", 80);
+  proto::Lease& serve = machine.lend(11, "alice", {0}, 76min, 18, 20);
+  serve.ends = kNow + 79min;
+  serve.command = {{"python", "serve.py"}};
+  machine.lend(12, "bob", {0}, 20min, 10, 12).command = {{"jupyter-lab"}};
+  machine.gpu(0).utilisation_percent = 41;
+  machine.lend_in_turns(18, "carol", 1, "holding", 0, 60, 0).command = {{"python", "train.py"}};
+  machine.lend_in_turns(19, "dave", 1, "waiting", 1, 4, 48).command = {{"python", "finetune.py"}};
+  machine.lend(21, "erin", {2, 3}, 5h + 3min, 71).command = {
+      {"torchrun", "--nproc-per-node", "2", "train.py"}};
+  machine.gpu(4).state = GpuState::kHeld;
+  machine.gpu(4).held_for = RequestId{7};
+  machine.gpu(4).idle_since = kNow - 12min;
+  machine.gpu(5).state = GpuState::kUnreservedUse;
+  machine.gpu(5).used_bytes = machine.gpu(5).unreserved_bytes = in_gib(30);
+  machine.gpu(5).utilisation_percent = 12;
+  machine.find(FindingKind::kUnreservedUse, 5, "frank", 30,
+               {{4711, in_gib(30), {{"python", "notebook.py"}}}});
+  machine.gpu(6).state = GpuState::kDraining;
+  machine.gpu(6).detail = "new fan on Friday";
+  machine.gpu(7).idle_since = kNow - 3h;
+  machine.reply.waiting = 1;
+  return {"server", machine.reply};
+}
+
 Sample many() {
   Machine machine(16, "NVIDIA H200", 139.8);
   for (int i = 0; i < 16; ++i) machine.gpu(i).idle_since = kNow - std::chrono::minutes(7 * i + 1);
@@ -187,8 +215,9 @@ void set_available(proto::Status::Reply& reply) {
 }  // namespace
 
 std::vector<Sample> all() {
-  std::vector<Sample> samples = {idle(),  alone(), mixed(), many(),       trouble(),
-                                 turns(), mig(),   mps(),   long_names(), wide_text()};
+  std::vector<Sample> samples = {idle(),    alone(), mixed(), server(), many(),
+                                 trouble(), turns(), mig(),   mps(),    long_names(),
+                                 wide_text()};
   for (Sample& sample : samples) set_available(sample.reply);
   return samples;
 }

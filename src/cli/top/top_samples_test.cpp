@@ -57,6 +57,21 @@ void add_queue(Answers& answers) {
                         .text = "waits for GPU 0: R7 of gu_bob gets it first, when L1 ends"};
 }
 
+// Two GPUs by their numbers: one is kept, somebody uses the other without a lease.
+void add_request_for_two(Answers& answers) {
+  proto::Request& request = answers.queue.requests.emplace_back();
+  request.request_id = RequestId{7};
+  request.position = 1;
+  request.user = "bob";
+  request.since = kNow - 12min;
+  request.gpus = 2;
+  request.gpu_ids = {{answers.status.gpus.at(4).uuid, answers.status.gpus.at(5).uuid}};
+  request.wait_reason = {.code = proto::ReasonCode::kUnreservedUse,
+                         .text =
+                             "1 of 2 GPUs is free for it; 30 GiB on GPU 5 are in use without a "
+                             "lease"};
+}
+
 void add_process(Answers& answers, std::size_t lease, int pid, double used) {
   const proto::Lease& of = answers.status.leases.at(lease);
   proto::Process& process = answers.processes.processes.emplace_back();
@@ -89,6 +104,7 @@ std::vector<MachineSample> all_machines() {
     answers.when = kNow;
     answers.status = sample.reply;
     if (sample.name == "turns") add_turns(answers);
+    if (sample.name == "server") add_request_for_two(answers);
     if (sample.name == "eight") {
       add_queue(answers);
       add_filler(answers);
