@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <functional>
 #include <set>
@@ -62,6 +63,11 @@ void write_spec(Writer& out, const JobSpec& spec) {
   out.add_all("after_end", spec.after_end);
   if (spec.output != Output::kFile) out.add("output", to_string(spec.output));
   if (spec.tty) out.add("tty", "1");
+  if (!spec.is_array()) return;
+  out.add("array", to_string(spec.array)).add("at_once", spec.at_once);
+  for (const std::vector<std::string>& command : spec.each) {
+    out.add("item", "").add_all("word", command);
+  }
 }
 
 bool take_spec(JobSpec& spec, std::string_view key, std::string& value) {
@@ -81,7 +87,20 @@ bool take_spec(JobSpec& spec, std::string_view key, std::string& value) {
     spec.after_end.push_back(std::move(value));
   else if (key == "tty")
     spec.tty = value == "1";
-  else if (key == "variable") {
+  else if (key == "item")
+    spec.each.emplace_back();
+  else if (key == "word") {
+    if (spec.each.empty()) return false;
+    spec.each.back().push_back(std::move(value));
+  } else if (key == "array") {
+    auto array = Indices::parse(value);
+    if (!array) return false;
+    spec.array = std::move(*array);
+  } else if (key == "at_once") {
+    std::int64_t number = 0;
+    if (!read_number(value, number) || !check_at_once(number)) return false;
+    spec.at_once = static_cast<int>(number);
+  } else if (key == "variable") {
     const auto equals = value.find('=');
     if (equals == std::string::npos) return false;
     spec.environment.emplace_back(value.substr(0, equals), value.substr(equals + 1));
@@ -205,6 +224,35 @@ const std::string* find_twice(const std::vector<std::string>& names) {
 
 bool has_nul(const std::string& text) { return text.find('\0') != std::string::npos; }
 
+Result<void> check_array(const JobSpec& spec) {
+  if (!spec.is_array()) {
+    if (spec.each.empty() && spec.at_once == 0) return {};
+    return fail(Code::kInvalid, "only the items of an array run so many at once: give the array");
+  }
+  GPUROTA_TRY(check_at_once(spec.at_once));
+  if (spec.restart == RestartPolicy::kAlways) {
+    return fail(Code::kInvalid,
+                "an item of an array that is always started again never ends: use --restart "
+                "on-failure, or no");
+  }
+  if (spec.each.empty()) return {};
+  if (!spec.command.empty()) {
+    return fail(Code::kInvalid, "each item of this array has a command of its own: give no other");
+  }
+  if (spec.each.size() > kMostItems) {
+    return fail(Code::kLimit, fmt::format("an array has at most {} commands, these are {}",
+                                          kMostItems, spec.each.size()));
+  }
+  if (spec.array != Indices::up_to(spec.each.size())) {
+    return fail(Code::kInvalid, "the indices of an array of commands are their numbers, from 1");
+  }
+  for (std::size_t i = 0; i < spec.each.size(); ++i) {
+    if (!spec.each[i].empty() && !spec.each[i].front().empty()) continue;
+    return fail(Code::kInvalid, fmt::format("command {} of the array is empty", i + 1));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> check_spec(const JobSpec& spec) {
@@ -214,15 +262,19 @@ Result<void> check_spec(const JobSpec& spec) {
                             "digits, '.', '_' and '-', and do not begin with '.' or '-'",
                             display_text(spec.name, 40)));
   }
-  if (spec.command.empty() || spec.command.front().empty()) {
+  GPUROTA_TRY(check_array(spec));
+  if (spec.each.empty() && (spec.command.empty() || spec.command.front().empty())) {
     return fail(Code::kInvalid, "a job needs a command");
   }
   if (spec.command.size() + spec.options.size() > kMaxArguments ||
       encode(spec).size() > kMaxSpecBytes) {
     return fail(
         Code::kLimit,
-        fmt::format("the command and the variables are too long: {} words and {} KiB can be",
-                    kMaxArguments, kMaxSpecBytes / 1024));
+        fmt::format("the command and the variables are too long: {} words and {} KiB can be{}",
+                    kMaxArguments, kMaxSpecBytes / 1024,
+                    spec.each.empty() ? ""
+                                      : ". Write the commands into a script that chooses one by "
+                                        "GPUROTA_ARRAY_INDEX, and use --array"));
   }
   if (!spec.workdir.empty() && spec.workdir.front() != '/') {
     return fail(Code::kInvalid, "the working directory of a job is an absolute path");
@@ -233,8 +285,10 @@ Result<void> check_spec(const JobSpec& spec) {
                   fmt::format("'{}' is not a variable name", display_text(name, 40)));
     }
   }
-  for (const auto* words :
-       {&spec.command, &spec.options, &spec.after, &spec.after_success, &spec.after_end}) {
+  std::vector<const std::vector<std::string>*> all = {&spec.command, &spec.options, &spec.after,
+                                                      &spec.after_success, &spec.after_end};
+  for (const auto& command : spec.each) all.push_back(&command);
+  for (const auto* words : all) {
     for (const std::string& word : *words) {
       if (has_nul(word)) return fail(Code::kInvalid, "a job cannot contain a NUL byte");
     }
@@ -253,6 +307,33 @@ Result<void> check_spec(const JobSpec& spec) {
     return fail(Code::kInvalid, fmt::format("'{}' is not a job option", display_text(option, 40)));
   }
   return {};
+}
+
+JobSpec item_spec(const JobSpec& spec, std::int64_t index) {
+  JobSpec item = spec;
+  if (!spec.each.empty()) item.command = spec.each.at(static_cast<std::size_t>(index) - 1);
+  item.after.clear();
+  item.after_success.clear();
+  item.after_end.clear();
+  item.array = {};
+  item.each.clear();
+  item.at_once = 0;
+  // The last one of a name holds.
+  item.environment.emplace_back("GPUROTA_ARRAY_INDEX", std::to_string(index));
+  return item;
+}
+
+Bytes log_bound(const JobSpec& spec) {
+  if (!spec.is_array()) return kLogBound;
+  constexpr Bytes kLeast(std::uint64_t{64} << 10);
+  constexpr Bytes kAll = mib(256);
+  return std::clamp(Bytes(kAll.count() / spec.array.count()), kLeast, kLogBound);
+}
+
+Bytes logs_bound(const JobSpec& spec) {
+  if (spec.output != Output::kFile) return Bytes();
+  const std::size_t items = spec.is_array() ? spec.array.count() : 1;
+  return Bytes(items * log_bound(spec).count());
 }
 
 std::string encode(const JobSpec& spec) {
@@ -304,6 +385,7 @@ std::string encode(const KeeperOrders& orders) {
   Writer out;
   out.add("uid", orders.uid).add("user", orders.user).add("gpurota", orders.gpurota);
   out.add("runtime_dir", orders.runtime_dir);
+  out.add("log_bound", count_of(orders.log_bound));
   write_spec(out, orders.spec);
   return out.text();
 }
@@ -321,6 +403,10 @@ Result<KeeperOrders> decode_orders(std::string_view text) {
     if (key == "user") orders.user = value;
     if (key == "gpurota") orders.gpurota = value;
     if (key == "runtime_dir") orders.runtime_dir = value;
+    if (key == "log_bound") {
+      if (!read_number(value, number) || number < std::int64_t{4096}) return false;
+      orders.log_bound = Bytes(static_cast<std::uint64_t>(number));
+    }
     return take_spec(orders.spec, key, value);
   }));
   if (!has_uid) return fail(Code::kInvalid, "a job's orders do not say whose it is");

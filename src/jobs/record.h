@@ -4,6 +4,8 @@
 #pragma once
 
 #include "base/result.h"
+#include "jobs/array.h"
+#include "jobs/log_ring.h"
 #include "jobs/supervision.h"
 
 #include <string>
@@ -30,6 +32,12 @@ struct JobSpec {
   std::vector<std::string> after_success, after_end;  // jobs/chain.h
   Output output = Output::kFile;
   bool tty = false;  // it prints to a terminal
+  // An array: the indices of its items, and where each has a command of its own, those in that
+  // order; `command` is empty then.
+  Indices array{};
+  std::vector<std::vector<std::string>> each{};
+  int at_once = 0;  // so many of them at most; 0: it is no array
+  bool is_array() const { return !array.empty(); }
   bool operator==(const JobSpec&) const = default;
 };
 
@@ -37,6 +45,13 @@ struct JobSpec {
 // change them in jobs of others, and two dashes would begin the command, another daemon tell
 // libraries to load.
 Result<void> check_spec(const JobSpec& spec);
+
+// For one item of an array, with its index in GPUROTA_ARRAY_INDEX.
+JobSpec item_spec(const JobSpec& spec, std::int64_t index);
+// Of the output of a job, or of each item of an array.
+Bytes log_bound(const JobSpec& spec);
+// Of all that it prints.
+Bytes logs_bound(const JobSpec& spec);
 
 std::string encode(const JobSpec& spec);
 Result<JobSpec> decode_spec(std::string_view text);
@@ -50,6 +65,7 @@ struct KeeperOrders {
   std::string gpurota;  // the program, absolute
   std::string runtime_dir;
   JobSpec spec;
+  Bytes log_bound = kLogBound;
   bool operator==(const KeeperOrders&) const = default;
 };
 std::string encode(const KeeperOrders& orders);

@@ -161,7 +161,7 @@ Result<jobs::KeeperReport> keep(int directory) {
   GPUROTA_ASSIGN_OR_RETURN(const jobs::KeeperOrders orders, jobs::decode_orders(text));
   GPUROTA_ASSIGN_OR_RETURN(LogFd a, LogFd::open(directory, jobs::kLogFiles[0]));
   GPUROTA_ASSIGN_OR_RETURN(LogFd b, LogFd::open(directory, jobs::kLogFiles[1]));
-  jobs::LogRing log(a, b, jobs::kLogBound);
+  jobs::LogRing log(a, b, orders.log_bound);
   GPUROTA_TRY(log.open());
   sigset_t set, term;
   sigemptyset(&set);

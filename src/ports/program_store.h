@@ -32,9 +32,18 @@ struct StoredProgram {
   bool operator==(const StoredProgram&) const = default;
 };
 
-struct StoredJob : StoredProgram {
-  std::string state;    // a record of jobs/record.h
+// An item of an array that has begun, or is not to begin.
+struct StoredItem {
+  std::int64_t index = 0;
+  std::string state;    // as that of a job
   std::string boot_id;  // in which that is meant
+  bool operator==(const StoredItem&) const = default;
+};
+
+struct StoredJob : StoredProgram {
+  std::string state;                // a record of jobs/record.h
+  std::string boot_id;              // in which that is meant
+  std::vector<StoredItem> items{};  // by index; loaded with it, and saved by save_items() alone
   bool operator==(const StoredJob&) const = default;
 };
 
@@ -60,11 +69,14 @@ class ProgramStore {
   // In the order they were added.
   virtual Result<std::vector<StoredJob>> load_jobs() = 0;
   virtual Result<std::vector<StoredFiller>> load_fillers() = 0;
-  // Inserts or replaces.
-  virtual Result<void> save_job(const StoredJob& job) = 0;
-  virtual Result<void> save_jobs(const std::vector<StoredJob>& jobs) = 0;  // all or none
+  // Inserts or replaces. Of several all or none.
+  virtual Result<void> save_jobs(const std::vector<StoredJob>& jobs) = 0;
+  // `anew`: the items that the job has are removed before.
+  virtual Result<void> save_items(std::uint64_t job, const std::vector<StoredItem>& items,
+                                  bool anew) = 0;
   virtual Result<void> save_filler(const StoredFiller& filler) = 0;
 
+  // With its items.
   virtual Result<void> remove_program(ProgramKind kind, std::uint64_t id) = 0;
   virtual Result<std::uint64_t> next_program_id(ProgramKind kind) = 0;
 };

@@ -91,6 +91,10 @@ const char* sample_text<AddJob>() {
   return R"({"name":"web","command":["./a.out"],"options":["--memory","8G"],"environment":[{"name":"A","value":"b"}]})";
 }
 template <>
+const char* sample_text<ListJobItems>() {
+  return R"({"name":"sweep","from":7,"most":2,"begun":true})";
+}
+template <>
 const char* sample_text<ControlJob>() {
   return R"({"name":"web","action":"stop","user":"alice","reason":"fan"})";
 }

@@ -14,7 +14,7 @@ Result<std::vector<ports::StoredJob>> ProgramTables::load_jobs() {
   std::vector<ports::StoredJob> jobs;
   for (;;) {
     GPUROTA_ASSIGN_OR_RETURN(const bool row, rows.step());
-    if (!row) return jobs;
+    if (!row) break;
     ports::StoredJob job;
     job.id = from_integer(rows.integer(0));
     job.uid = static_cast<uid_t>(rows.integer(1));
@@ -23,6 +23,18 @@ Result<std::vector<ports::StoredJob>> ProgramTables::load_jobs() {
     job.state = rows.bytes(4);
     job.boot_id = rows.bytes(5);
     jobs.push_back(std::move(job));
+  }
+  GPUROTA_ASSIGN_OR_RETURN(auto items,
+                           database_.prepare("SELECT job, item, state, boot_id FROM job_item"
+                                             " ORDER BY job, item"));
+  for (auto job = jobs.begin();;) {
+    GPUROTA_ASSIGN_OR_RETURN(const bool row, items.step());
+    if (!row) return jobs;
+    const std::uint64_t id = from_integer(items.integer(0));
+    while (job != jobs.end() && job->id < id) ++job;
+    if (job == jobs.end() || job->id != id) continue;
+    job->items.push_back(
+        {items.integer(1), std::string(items.bytes(2)), std::string(items.bytes(3))});
   }
 }
 
@@ -39,6 +51,25 @@ Result<void> ProgramTables::save_jobs(const std::vector<ports::StoredJob>& jobs)
   GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database_));
   for (const ports::StoredJob& job : jobs) GPUROTA_TRY(save_job(job));
   return transaction.commit();
+}
+
+Result<void> ProgramTables::save_items(std::uint64_t job,
+                                       const std::vector<ports::StoredItem>& items, bool anew) {
+  GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database_));
+  if (anew) GPUROTA_TRY(remove_items(job));
+  for (const ports::StoredItem& item : items) {
+    GPUROTA_ASSIGN_OR_RETURN(auto statement,
+                             database_.prepare("INSERT OR REPLACE INTO job_item (job, item, state,"
+                                               " boot_id) VALUES (?, ?, ?, ?)"));
+    statement.bind(to_integer(job)).bind(item.index).bind_blob(item.state);
+    GPUROTA_TRY(statement.bind_text(item.boot_id).run());
+  }
+  return transaction.commit();
+}
+
+Result<void> ProgramTables::remove_items(std::uint64_t job) {
+  GPUROTA_ASSIGN_OR_RETURN(auto rows, database_.prepare("DELETE FROM job_item WHERE job = ?"));
+  return rows.bind(to_integer(job)).run();
 }
 
 Result<std::vector<ports::StoredFiller>> ProgramTables::load_fillers() {
@@ -93,9 +124,12 @@ Result<void> ProgramTables::save_filler(const ports::StoredFiller& filler) {
 }
 
 Result<void> ProgramTables::remove_program(ports::ProgramKind kind, std::uint64_t id) {
+  GPUROTA_ASSIGN_OR_RETURN(auto transaction, Transaction::begin(database_));
+  if (kind == ports::ProgramKind::kJob) GPUROTA_TRY(remove_items(id));
   const std::string statement = fmt::format("DELETE FROM {} WHERE id = ?", to_string(kind));
   GPUROTA_ASSIGN_OR_RETURN(auto row, database_.prepare(statement.c_str()));
-  return row.bind(to_integer(id)).run();
+  GPUROTA_TRY(row.bind(to_integer(id)).run());
+  return transaction.commit();
 }
 
 Result<std::uint64_t> ProgramTables::next_program_id(ports::ProgramKind kind) {

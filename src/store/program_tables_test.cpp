@@ -35,8 +35,8 @@ TEST(JobStore, KeepsAJobAsItWasOverARestart) {
   {
     auto store = SqliteStore::open(dir.path());
     ASSERT_TRUE(store);
-    ASSERT_TRUE((*store)->save_job(job(2)));
-    ASSERT_TRUE((*store)->save_job(job(1)));
+    ASSERT_TRUE((*store)->save_jobs({job(2)}));
+    ASSERT_TRUE((*store)->save_jobs({job(1)}));
   }
   auto store = SqliteStore::open(dir.path());
   ASSERT_TRUE(store);
@@ -45,10 +45,10 @@ TEST(JobStore, KeepsAJobAsItWasOverARestart) {
 
 TEST(JobStore, ReplacesAndRemoves) {
   auto store = SqliteStore::open_in_memory();
-  ASSERT_TRUE((*store)->save_job(job(1)));
+  ASSERT_TRUE((*store)->save_jobs({job(1)}));
   ports::StoredJob changed = job(1);
   changed.state = "";
-  ASSERT_TRUE((*store)->save_job(changed));
+  ASSERT_TRUE((*store)->save_jobs({changed}));
   EXPECT_EQ(*(*store)->load_jobs(), std::vector{changed});
   ASSERT_TRUE((*store)->remove_program(ports::ProgramKind::kJob, 1));
   EXPECT_TRUE((*store)->load_jobs()->empty());
@@ -58,6 +58,27 @@ TEST(JobStore, TakesSeveralAtOnce) {
   auto store = SqliteStore::open_in_memory();
   ASSERT_TRUE((*store)->save_jobs({job(1), job(3), job(2)}));
   EXPECT_EQ(*(*store)->load_jobs(), (std::vector<ports::StoredJob>{job(1), job(2), job(3)}));
+}
+
+TEST(JobStore, KeepsItemsWithTheirJob) {
+  auto store = SqliteStore::open_in_memory();
+  ASSERT_TRUE((*store)->save_jobs({job(1), job(2), job(3)}));
+  const ports::StoredItem first{1, std::string("a\0b", 3), "boot"}, second{2, "c", "boot"};
+  ASSERT_TRUE((*store)->save_items(3, {second, first}, false));
+  ASSERT_TRUE((*store)->save_items(2, {second}, false));
+  ports::StoredItem changed = second;
+  changed.state = "d";
+  ASSERT_TRUE((*store)->save_items(2, {changed}, false));
+  auto jobs = *(*store)->load_jobs();
+  EXPECT_TRUE(jobs[0].items.empty());
+  EXPECT_EQ(jobs[1].items, std::vector{changed});
+  EXPECT_EQ(jobs[2].items, (std::vector{first, second}));
+  ASSERT_TRUE((*store)->save_items(3, {}, true));
+  ASSERT_TRUE((*store)->remove_program(ports::ProgramKind::kJob, 2));
+  ASSERT_TRUE((*store)->save_jobs({job(2)}));
+  jobs = *(*store)->load_jobs();
+  EXPECT_TRUE(jobs[1].items.empty());
+  EXPECT_TRUE(jobs[2].items.empty());
 }
 
 TEST(JobStore, NeverGivesANumberTwice) {

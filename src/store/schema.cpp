@@ -286,6 +286,15 @@ CREATE TABLE watch_age (           -- since when the watch has seen what it sees
 ALTER TABLE gpu ADD COLUMN baseline_bytes INTEGER;                  -- normally used, and no process's; null: never measured
 ALTER TABLE gpu ADD COLUMN baseline_boot TEXT NOT NULL DEFAULT '';  -- the boot in which it was measured
 )sql",
+    R"sql(
+CREATE TABLE job_item (            -- an item of an array that has begun, or is not to begin
+  job INTEGER NOT NULL,
+  item INTEGER NOT NULL,           -- its index
+  state BLOB NOT NULL,             -- a record of src/jobs/record.h
+  boot_id TEXT NOT NULL,           -- the boot in which that is meant
+  PRIMARY KEY (job, item)
+) STRICT, WITHOUT ROWID;
+)sql",
 };
 
 Result<std::int64_t> read_version(Database& database) {

@@ -72,9 +72,12 @@ class SqliteStore final : public ports::Store, public ports::History, public por
   Result<void> save_gpu(const ports::StoredGpuState& gpu) override { return queue_.save_gpu(gpu); }
 
   Result<std::vector<ports::StoredJob>> load_jobs() override { return programs_.load_jobs(); }
-  Result<void> save_job(const ports::StoredJob& job) override { return programs_.save_job(job); }
   Result<void> save_jobs(const std::vector<ports::StoredJob>& jobs) override {
     return programs_.save_jobs(jobs);
+  }
+  Result<void> save_items(std::uint64_t job, const std::vector<ports::StoredItem>& items,
+                          bool anew) override {
+    return programs_.save_items(job, items, anew);
   }
   Result<std::vector<ports::StoredFiller>> load_fillers() override {
     return programs_.load_fillers();

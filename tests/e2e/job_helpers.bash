@@ -51,7 +51,7 @@ for path in glob.glob(sys.argv[1] + "/*.db") + glob.glob(sys.argv[1] + "/*.sqlit
     if path.endswith(("-wal", "-shm")):
         continue
     with sqlite3.connect(path) as store:
-        for table in ("job", "lease", "request"):
+        for table in ("job", "job_item", "lease", "request"):
             if store.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone():
                 store.execute(f"UPDATE {table} SET boot_id = 'the boot before'")
 PYTHON

@@ -233,7 +233,7 @@ TEST(Arguments, AMistypedActionIsAskedAbout) {
            {"filler", "remov", "filler remove"}}) {
     EXPECT_TRUE(says(refused({command, word}), "did you mean '" + meant + "'")) << word;
   }
-  EXPECT_TRUE(says(refused({"job", "frob"}), "use add, list"));
+  EXPECT_TRUE(says(refused({"job", "frob"}), "use add, add-each, list"));
 }
 
 TEST(Arguments, AnOptionOfAJobIsAskedAboutToo) {
@@ -440,6 +440,7 @@ TEST(CommandTable, EveryOptionOfAnActionIsTaken) {
                                         std::string(action.name.substr(space + 1)), "web",
                                         std::string(option.name)};
       if (option.flag == nullptr) words.emplace_back("no such value");
+      if (action.name.ends_with(" add-each")) words.emplace_back("commands.txt");
       if (action.name.ends_with(" add")) words.insert(words.end(), {"--", "true"});
       const auto parsed = parse_arguments(words);
       if (parsed) continue;  // else because of the value, or of what is missing beside it

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 namespace gpurota::cli {
 namespace {
@@ -40,16 +41,54 @@ class Taker {
 
 std::string name_of(const std::string& word) { return word.substr(0, word.find('=')); }
 
+// "sweep[7]" is the item 7 of sweep.
+Result<void> take_item(JobOptions& job) {
+  const auto bracket = job.name.find('[');
+  if (bracket == std::string::npos || job.action == "apply") return {};
+  const std::string number = job.name.substr(bracket + 1);
+  int index = 0;
+  const char* const end = number.data() + number.size();
+  const auto [behind, wrong] = std::from_chars(number.data(), end, index);
+  if (wrong != std::errc() || index < 0 || behind + 1 != end || *behind != ']') {
+    return fail(Code::kInvalid, fmt::format("'{}' names no item of an array: write NAME[7]",
+                                            display_text(job.name, 80)));
+  }
+  constexpr std::string_view kTakeItems[] = {"logs", "start", "stop", "restart", "cancel"};
+  if (std::find(std::begin(kTakeItems), std::end(kTakeItems), job.action) == std::end(kTakeItems)) {
+    return fail(Code::kInvalid, fmt::format("'gpurota job {}' is for whole jobs: leave out [{}]",
+                                            job.action, index));
+  }
+  job.item = index;
+  job.name.resize(bracket);
+  return {};
+}
+
+Result<void> check_each(const JobOptions& job, bool dashes) {
+  if (dashes) {
+    return fail(Code::kInvalid,
+                "each line of the file is a command: leave out what is behind '--'");
+  }
+  if (job.name.empty() || job.file.empty()) {
+    return fail(Code::kInvalid,
+                "write the name of the job and the file with its commands, one on each line (- is "
+                "standard input):\n  gpurota job add-each sweep commands.txt --memory 8G");
+  }
+  return {};
+}
+
 Result<void> check_job(const JobOptions& job, bool dashes) {
   const bool update = job.action == "update";
-  GPUROTA_TRY(check_definition(job_vocabulary(), job, update));
+  const bool each = job.action == "add-each";
+  if (each) GPUROTA_TRY(check_each(job, dashes));
+  GPUROTA_TRY(check_definition(job_vocabulary(), job, update || each));
   if (dashes && job.command.empty()) {
     return fail(Code::kInvalid, "there is no command after '--'");
   }
   const bool nothing = job.run_options.empty() && job.command.empty() && !job.workdir &&
                        !job.restart && !job.output && job.variables.empty() &&
                        job.variable_files.empty() && job.boot_after.empty() &&
-                       job.after_success.empty() && job.after_end.empty() && !job.tty;
+                       job.after_success.empty() && job.after_end.empty() && !job.tty &&
+                       !job.at_once;
   if (update && nothing) {
     return fail(Code::kInvalid, "nothing to change: give options, or a command after '--'");
   }
@@ -81,7 +120,7 @@ bool has_value_behind(const std::vector<Option>& known, const std::string& word)
   });
 }
 
-// Of add and update, which are written alike.
+// Of add, add-each and update, which are written alike.
 Result<std::optional<JobOptions>> parse_definition(const std::string& action, const Words& words) {
   JobOptions job;
   job.action = action;
@@ -90,12 +129,15 @@ Result<std::optional<JobOptions>> parse_definition(const std::string& action, co
   Raw raw;
   const std::vector<Option> known = options_of_definition(action, raw);
   Taker taker(Words(words.begin(), dashes));
+  std::optional<std::string> at_once;
   while (const std::string* word = taker.next()) {
     const std::string name = name_of(*word);
     if (name == "--help" || name == "-h") return std::optional<JobOptions>();
     std::optional<std::string>* one = name == "--workdir"                            ? &job.workdir
                                       : name == "--restart"                          ? &job.restart
                                       : name == "--output"                           ? &job.output
+                                      : name == "--array" && action == "add"         ? &job.array
+                                      : name == "--at-once"                          ? &at_once
                                       : name == "--user" && job.action == "update"   ? &job.user
                                       : name == "--reason" && job.action == "update" ? &job.reason
                                                                                      : nullptr;
@@ -123,6 +165,9 @@ Result<std::optional<JobOptions>> parse_definition(const std::string& action, co
       GPUROTA_ASSIGN_OR_RETURN(many->emplace_back(), taker.value_of(*word));
     } else if (job.name.empty() && !word->starts_with("-")) {
       job.name = *word;
+    } else if (action == "add-each" && job.file.empty() &&
+               (*word == "-" || !word->starts_with("-"))) {
+      job.file = *word;
     } else {
       GPUROTA_TRY(check_option(known, *word));
       job.run_options.push_back(*word);
@@ -130,6 +175,8 @@ Result<std::optional<JobOptions>> parse_definition(const std::string& action, co
       if (const std::string* value = taker.next()) job.run_options.push_back(*value);
     }
   }
+  GPUROTA_ASSIGN_OR_RETURN(job.at_once, number_of("--at-once", at_once, 256));
+  GPUROTA_TRY(take_item(job));
   GPUROTA_TRY(check_job(job, dashes != words.end()));
   return std::optional(std::move(job));
 }
@@ -140,7 +187,8 @@ Result<std::optional<JobOptions>> parse_job(const Words& words) {
   GPUROTA_ASSIGN_OR_RETURN(const auto action, parse_action(job_vocabulary(), words));
   if (!action) return std::optional<JobOptions>();
   const Words rest(words.begin() + 1, words.end());
-  if (*action == "add" || *action == "update") return parse_definition(*action, rest);
+  if (*action == "add" || *action == "add-each" || *action == "update")
+    return parse_definition(*action, rest);
   JobOptions job;
   job.action = *action;
   Raw typed;
@@ -149,12 +197,20 @@ Result<std::optional<JobOptions>> parse_job(const Words& words) {
   job.force = typed.force;
   job.secrets = typed.with_secrets;
   job.follow = typed.follow;
+  job.items = typed.items;
+  job.failed = typed.failed;
   GPUROTA_ASSIGN_OR_RETURN(job.most_wait, time_of("--timeout", typed.most_wait));
   if (job.name.empty() && job.action == "apply") {
     return fail(Code::kInvalid, "which file? 'gpurota job export' makes one; - is standard input");
   }
   if (job.action != "list" && job.action != "export")
     GPUROTA_TRY(check_name(job_vocabulary(), job));
+  GPUROTA_TRY(take_item(job));
+  if (job.failed && job.item) {
+    return fail(Code::kInvalid,
+                "--failed is for all items that did not end well: leave it out, or "
+                "the index");
+  }
   return std::optional(std::move(job));
 }
 

@@ -11,8 +11,9 @@
 
 namespace gpurota::cli {
 
-// Actions: add, list, show, logs, wait, update, start, stop, restart, remove, export, apply. The
-// name of apply is the file.
+// Actions: add, add-each, list, show, logs, wait, update, start, stop, restart, cancel, remove,
+// export, apply. The name of apply is the file. A name with an index, "sweep[7]", means that item
+// of an array, where there can be one.
 struct JobOptions : ProgramOptions {
   bool force = false;
   bool secrets = false;  // of export
@@ -25,6 +26,12 @@ struct JobOptions : ProgramOptions {
   std::optional<bool> tty;
   bool old_after = false;                         // --boot-after was written as --after
   std::optional<std::chrono::seconds> most_wait;  // of wait
+  std::optional<std::string> array;               // of add
+  std::string file;                               // of add-each
+  std::optional<int> at_once;
+  std::optional<int> item;  // that `name` had
+  bool items = false;       // of list and show
+  bool failed = false;      // of restart
 };
 
 // `words`: those behind `job`. Nothing: its help is wanted.

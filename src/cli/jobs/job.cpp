@@ -3,6 +3,7 @@
 #include "cli/args/option_parser.h"
 #include "cli/args/program_commands.h"
 #include "cli/exit_codes.h"
+#include "cli/jobs/command_lines.h"
 #include "cli/jobs/job_begun.h"
 #include "cli/jobs/job_update.h"
 #include "cli/jobs/job_view.h"
@@ -11,7 +12,9 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,6 +50,14 @@ bool starts_after_others(const JobOptions& options) {
 
 Result<proto::AddJob> add_call(const JobOptions& options) {
   proto::AddJob call;
+  call.array = options.array;
+  call.at_once = options.at_once;
+  if (options.action == "add-each") {
+    const std::string file = options.file == "-" ? "standard input" : options.file;
+    GPUROTA_ASSIGN_OR_RETURN(const std::string text, read_text(options.file));
+    GPUROTA_ASSIGN_OR_RETURN(call.each, parse_command_lines(text, file));
+    for (const proto::ItemCommand& each : *call.each) GPUROTA_TRY(check_text(each.words));
+  }
   call.options = options.run_options;
   call.restart = options.restart;
   call.output = options.output;
@@ -56,13 +67,34 @@ Result<proto::AddJob> add_call(const JobOptions& options) {
   return call;
 }
 
+// Whether they can be started here; of an array, each program once.
+Result<void> check_commands(const proto::AddJob& call) {
+  std::vector<std::vector<std::string>> commands = {call.command};
+  if (call.each) {
+    std::set<std::string> programs;
+    commands.clear();
+    for (const proto::ItemCommand& each : *call.each) {
+      if (programs.insert(each.words.front()).second) commands.push_back(each.words);
+    }
+  }
+  for (const auto& command : commands) {
+    GPUROTA_ASSIGN_OR_RETURN(const std::string note,
+                             check_start({"job", command, call.workdir, call.environment}));
+    if (!note.empty()) complain(note);
+  }
+  return {};
+}
+
 // What a job before it makes may not be there yet.
 Result<Begun> add_job(const Context& context, const JobOptions& options) {
   GPUROTA_ASSIGN_OR_RETURN(const proto::AddJob call, add_call(options));
-  if (!starts_after_others(options)) {
-    GPUROTA_ASSIGN_OR_RETURN(const std::string note,
-                             check_start({"job", call.command, call.workdir, call.environment}));
-    if (!note.empty()) complain(note);
+  if (!starts_after_others(options)) GPUROTA_TRY(check_commands(call));
+  if (const std::size_t bytes = proto::call_json(call).size(); bytes > proto::kMaxCallBytes) {
+    return fail(
+        Code::kLimit,
+        fmt::format("the commands and variables are too long ({} KiB of {}): write them into "
+                    "a script that chooses by GPUROTA_ARRAY_INDEX, and use --array",
+                    bytes / 1024, proto::kMaxCallBytes / 1024));
   }
   GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
   GPUROTA_TRY(check_options(connection, call.options));
@@ -89,6 +121,7 @@ Result<ChangedOptions> update_call(const proto::Job& job, const JobOptions& opti
   call.user = options.user;
   call.reason = sendable(options.reason, "the reason", proto::kMaxNoteBytes);
   call.restart = options.restart;
+  call.at_once = options.at_once;
   call.output = options.output;
   if (!options.command.empty()) call.command = options.command;
   set_what_is_before(call, options);
@@ -137,17 +170,64 @@ int update(const Context& context, const JobOptions& options) {
   return reply ? show_update(context, options, *change, *reply) : failed(reply.error());
 }
 
+// All of its items; `begun`: only those that have begun.
+Result<proto::ListJobItems::Reply> items_of(client::Connection& connection, const std::string& name,
+                                            const std::optional<std::string>& user, bool begun) {
+  proto::ListJobItems call;
+  call.name = name;
+  call.user = user;
+  if (begun) call.begun = true;
+  proto::ListJobItems::Reply all;
+  do {
+    GPUROTA_ASSIGN_OR_RETURN(auto reply, connection.call(call));
+    all.items.insert(all.items.end(), std::make_move_iterator(reply.items.begin()),
+                     std::make_move_iterator(reply.items.end()));
+    call.from = reply.next;
+  } while (call.from);
+  return all;
+}
+
+Result<std::string> items_json(const Context& context, const JobOptions& options) {
+  if (options.action == "list") {
+    return fail(Code::kInvalid,
+                "the items of one job at a time: gpurota job show NAME --items "
+                "--json");
+  }
+  GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
+  GPUROTA_ASSIGN_OR_RETURN(const auto items,
+                           items_of(connection, options.name, options.user, false));
+  return proto::document_json<proto::ListJobItems>(items);
+}
+
+Result<std::string> list_text(const Context& context, const JobOptions& options) {
+  GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
+  proto::ListJobs call;
+  call.user = options.user;
+  if (!options.name.empty()) call.name = options.name;
+  GPUROTA_ASSIGN_OR_RETURN(const auto reply, connection.call(call));
+  if (options.json) return proto::document_json<proto::ListJobs>(reply);
+  const bool show = options.action == "show";
+  std::vector<ListedJob> listed;
+  for (const proto::Job& job : reply.jobs) {
+    ListedJob& each = listed.emplace_back(ListedJob{job, {}});
+    if (!job.items || !(show || options.items)) continue;
+    // Its owner has them, whoever asks.
+    const auto items = items_of(connection, job.name, std::to_string(job.uid), true);
+    if (items) each.items = items->items;
+  }
+  return show ? job_text(listed.at(0), now()) : jobs_text(listed, terminal_layout(), now());
+}
+
 int list(const Context& context, const JobOptions& options) {
-  return list_programs<proto::ListJobs>(context, options, [&options](const auto& reply) {
-    if (options.action == "show") return job_text(reply.jobs.at(0), now());
-    return jobs_text(reply.jobs, terminal_layout(), now());
-  });
+  const auto text =
+      options.items && options.json ? items_json(context, options) : list_text(context, options);
+  return text ? shown(*text) : failed(text.error());
 }
 
 }  // namespace
 
 int job(const Context& context, const JobOptions& options) {
-  if (options.action == "add") return add(context, options);
+  if (options.action == "add" || options.action == "add-each") return add(context, options);
   if (options.action == "list" || options.action == "show") return list(context, options);
   if (options.action == "logs") return job_logs(context, options);
   if (options.action == "wait") return job_wait(context, options);
@@ -157,11 +237,21 @@ int job(const Context& context, const JobOptions& options) {
   proto::ControlJob call;
   call.name = options.name;
   call.user = options.user;
-  call.action = options.action;
+  // The daemon knows which items run, and which wait.
+  call.action = options.action == "cancel" ? "stop" : options.action;
+  call.item = options.item;
+  if (options.failed) call.unfinished = true;
   if (options.force) call.force = true;
   if (!options.others.empty()) call.others = options.others;
   call.reason = sendable(options.reason, "the reason", proto::kMaxNoteBytes);
-  return control_program(context, call, "job", options.others);
+  if (!options.item && !options.failed) {
+    return control_program(context, call, "job", options.others);
+  }
+  const auto reply = ask_daemon(context, call);
+  if (!reply) return failed(reply.error());
+  return done(context, options.item ? controlled_text(fmt::format("item {} of job", *options.item),
+                                                      call.action, call.name)
+                                    : controlled_text("items of job", call.action, call.name));
 }
 
 }  // namespace gpurota::cli

@@ -19,6 +19,7 @@ constexpr int kLooks = 100;
 constexpr std::chrono::milliseconds kBetween{20};
 
 bool is_known(const proto::Job& job) {
+  if (job.items) return true;
   if (job.state == "waiting") return job.position || job.detail;
   return job.state != "running" || job.lease_id;
 }
@@ -27,6 +28,8 @@ bool is_known(const proto::Job& job) {
 
 Begun begun_of(const proto::Job& job, const proto::Lease* lease, WallTime now) {
   const std::string name = display_text(job.name, 64);
+  const bool waits_for_others =
+      job.state == "waiting" && (job.after_success || job.after_end) && !job.lease_id;
   if (job.state == "failed" || job.state == "backing-off") {
     const proto::JobRun* const run = job.runs.empty() ? nullptr : &job.runs.back();
     const std::string see = fmt::format(" (gpurota job show {})", name);
@@ -36,6 +39,12 @@ Begun begun_of(const proto::Job& job, const proto::Lease* lease, WallTime now) {
     }
     // How a program ended that did start is its own affair, and may be known now or later.
     return {name + ", which has failed" + (run ? ": " + run_text(*run) : "") + see, false};
+  }
+  if (job.items && !waits_for_others && job.state != "cancelled") {
+    const int items = count_of(*job.items);
+    return {fmt::format("{}: {} {}, at most {} at once", name, items, items == 1 ? "item" : "items",
+                        std::min(items, job.at_once.value_or(items))),
+            false};
   }
   if (job.state == "running" && lease != nullptr) {
     return {
@@ -47,7 +56,7 @@ Begun begun_of(const proto::Job& job, const proto::Lease* lease, WallTime now) {
     const std::string why = job.detail ? ": " + client::reason_with_remedy(job, now) : "";
     return {fmt::format("{}: in the queue, position {}{}", name, *job.position, why), false};
   }
-  if (job.state == "waiting" && (job.after_success || job.after_end) && !job.lease_id) {
+  if (waits_for_others) {
     return {fmt::format("{}: {}", name, job.detail.value_or("it waits")), false};
   }
   if (job.state == "cancelled") {

@@ -40,14 +40,21 @@ std::string toml_list(const Strings& words) {
   return "[" + out + "]";
 }
 
+std::string toml_lists(const std::vector<proto::ItemCommand>& commands) {
+  std::string out = "[\n";
+  for (const proto::ItemCommand& each : commands) out += "  " + toml_list(each.words) + ",\n";
+  return out + "]";
+}
+
 class JobReader {
  public:
   JobReader(const Value& table, const std::string& file) : table_(table), file_(file) {}
 
   Result<proto::JobDefinition> read() {
     const std::set<std::string_view> known = {
-        "name",          "command",   "options", "workdir",   "restart",     "after",  "boot_after",
-        "after_success", "after_end", "start",   "variables", "environment", "output", "tty"};
+        "name",       "command",       "options",   "workdir", "restart",   "after",
+        "boot_after", "after_success", "after_end", "start",   "variables", "environment",
+        "output",     "tty",           "array",     "each",    "at_once"};
     for (const auto& [key, value] : table_.table) {
       if (!known.contains(key)) return wrong(value, key, "there is no such key");
     }
@@ -56,7 +63,8 @@ class JobReader {
     GPUROTA_TRY(text("name", job.name));
     if (job.name.empty()) return wrong(table_, "name", "a job needs a name");
     GPUROTA_TRY(strings("command", job.command));
-    if (job.command.empty()) return wrong(table_, "command", "a job needs a command");
+    GPUROTA_TRY(read_array(job));
+    if (job.command.empty() && !job.each) return wrong(table_, "command", "a job needs a command");
     GPUROTA_TRY(strings("options", job.options));
     if (const auto run = parse_run_words(job.options); !run) {
       return wrong(*table_.find("options"), "options", run.error().message);
@@ -119,6 +127,30 @@ class JobReader {
     out = value->flag;
     return {};
   }
+  Result<void> read_array(proto::JobDefinition& job) const {
+    std::string array;
+    GPUROTA_TRY(text("array", array));
+    if (table_.find("array") != nullptr) job.array = array;
+    if (const Value* const at_once = table_.find("at_once")) {
+      const bool fits =
+          at_once->is(Kind::kNumber) && at_once->number >= 1 && at_once->number <= 256;
+      if (!fits) return wrong(*at_once, "at_once", "write a number from 1 to 256");
+      job.at_once = static_cast<int>(at_once->number);
+    }
+    const Value* const each = table_.find("each");
+    if (each == nullptr) return {};
+    constexpr const char* kWanted = "write a list of commands: [[\"…\", \"…\"], [\"…\"]]";
+    if (!each->is(Kind::kList)) return wrong(*each, "each", kWanted);
+    job.each.emplace();
+    for (const Value& command : each->list) {
+      if (!command.is(Kind::kList)) return wrong(command, "each", kWanted);
+      Strings& words = job.each->emplace_back().words;
+      for (const Value& word : command.list) {
+        GPUROTA_TRY(take(word, "each", kWanted, words.emplace_back()));
+      }
+    }
+    return {};
+  }
   Result<void> read_what_is_before(proto::JobDefinition& job) const {
     const Value* const old = table_.find("after");
     if (old != nullptr && table_.find("boot_after") != nullptr) {
@@ -160,8 +192,11 @@ std::string job_file_text(const std::vector<proto::JobDefinition>& jobs) {
   std::string out =
       "# Jobs of gpurota: gpurota job apply FILE. The options are those of gpurota run.\n";
   for (const proto::JobDefinition& job : jobs) {
-    out += fmt::format("\n[[job]]\nname = {}\ncommand = {}\n", toml_string(job.name),
-                       toml_list(job.command));
+    out += fmt::format("\n[[job]]\nname = {}\n", toml_string(job.name));
+    if (!job.each) out += fmt::format("command = {}\n", toml_list(job.command));
+    if (job.array) out += fmt::format("array = {}\n", toml_string(*job.array));
+    if (job.each) out += fmt::format("each = {}\n", toml_lists(*job.each));
+    if (job.at_once) out += fmt::format("at_once = {}\n", *job.at_once);
     if (!job.options.empty()) out += fmt::format("options = {}\n", toml_list(job.options));
     if (!job.workdir.empty()) out += fmt::format("workdir = {}\n", toml_string(job.workdir));
     if (job.restart != "no") out += fmt::format("restart = {}\n", toml_string(job.restart));

@@ -4,6 +4,9 @@
 //     [[job]]
 //     name = "web"
 //     command = ["python", "serve.py"]
+//     array = "1-50"                      # an array: run once for each of these
+//     each = [["a", "b"], ["c"]]          # or, instead of the command: one for each item
+//     at_once = 4                         # of an array, else 64
 //     options = ["--memory", "8G"]        # of gpurota run
 //     workdir = "/srv/web"                # else the home directory
 //     restart = "on-failure"              # else "no"

@@ -33,6 +33,29 @@ std::string refusal(const std::string& text) {
   return jobs ? "" : jobs.error().message;
 }
 
+TEST(JobFile, KnowsArrays) {
+  proto::JobDefinition sweep;
+  sweep.name = "sweep";
+  sweep.command = {"x"};
+  sweep.restart = "no";
+  sweep.array = "1-50";
+  sweep.at_once = 4;
+  proto::JobDefinition list = sweep;
+  list.name = "list";
+  list.command.clear();
+  list.array.reset();
+  list.each.emplace();
+  list.each->push_back({{"a", "b \"c\""}});
+  list.each->push_back({{"d"}});
+  const auto read = parse_job_file(job_file_text({sweep, list}), "jobs.toml");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, (std::vector{sweep, list}));
+  const std::string head = "[[job]]\nname = \"a\"\n";
+  EXPECT_THAT(refusal(head + "each = [\"a\"]\n"), HasSubstr("write a list of commands"));
+  EXPECT_THAT(refusal(head + "command = [\"a\"]\nat_once = 0\n"), HasSubstr("from 1 to 256"));
+  EXPECT_THAT(refusal(head + "array = \"1-2\"\n"), HasSubstr("a job needs a command"));
+}
+
 TEST(JobFile, IsReadAsItWasWritten) {
   proto::JobDefinition plain;
   plain.name = "db";

@@ -24,7 +24,8 @@ class Follower {
   // Does not return before there is something wrong, or nobody reads it any more; Ctrl-C ends the
   // process.
   Result<void> follow(std::string cursor) {
-    proto::ReadJobLog call{options_.name, options_.user, kMostLog, std::move(cursor)};
+    proto::ReadJobLog call{options_.name, options_.user, kMostLog, std::move(cursor),
+                           options_.item};
     for (;;) {
       if (auto reached = reach(); !reached) {
         if (!wait_while_read(-1, kBetweenLooksMs)) return {};
@@ -74,7 +75,7 @@ class Follower {
 // All that is there, from the beginning; where it ends is the cursor.
 Result<proto::ReadJobLog::Reply> read_whole_log(client::Connection& connection,
                                                 const JobOptions& options) {
-  proto::ReadJobLog call{options.name, options.user, kMostLog, "0:0"};
+  proto::ReadJobLog call{options.name, options.user, kMostLog, "0:0", options.item};
   proto::ReadJobLog::Reply all;
   for (;;) {
     GPUROTA_ASSIGN_OR_RETURN(const proto::ReadJobLog::Reply reply, connection.call(call));

@@ -77,6 +77,33 @@ TEST(JobArguments, OfRemoveAndWaitAreSeveralNames) {
   EXPECT_THAT(refusal({"stop", "a", "b"}), HasSubstr("unexpected 'b'"));
 }
 
+TEST(JobArguments, OfAnArrayAndItsItems) {
+  const JobOptions job = parsed({"add", "sweep", "--array", "1-50%4", "--memory", "8G", "--", "x"});
+  EXPECT_EQ(job.array, "1-50%4");
+  EXPECT_THAT(job.run_options, ElementsAre("--memory", "8G"));
+  const JobOptions each = parsed(
+      {"add-each", "sweep", "-", "--at-once", "4", "--memory=8G", "--restart", "on-failure"});
+  EXPECT_EQ(each.name, "sweep");
+  EXPECT_EQ(each.file, "-");
+  EXPECT_EQ(each.at_once, 4);
+  EXPECT_THAT(each.run_options, ElementsAre("--memory=8G"));
+  EXPECT_EQ(parsed({"update", "sweep", "--at-once", "2"}).at_once, 2);
+  EXPECT_EQ(parsed({"logs", "sweep[7]"}).item, 7);
+  EXPECT_EQ(parsed({"cancel", "sweep[0]"}).name, "sweep");
+  EXPECT_TRUE(parsed({"restart", "sweep", "--failed"}).failed);
+  EXPECT_TRUE(parsed({"list", "--items"}).items);
+  EXPECT_THAT(refusal({"add-each", "sweep", "f", "--", "x"}), HasSubstr("leave out"));
+  EXPECT_THAT(refusal({"add-each", "sweep"}), HasSubstr("one on each line"));
+  EXPECT_THAT(refusal({"add-each", "sweep", "f", "--array", "1-2"}), HasSubstr("--array"));
+  EXPECT_THAT(refusal({"add", "sweep", "--array", "1-2", "--at-once", "0", "--", "x"}),
+              HasSubstr("--at-once"));
+  for (const char* name : {"sweep[", "sweep[]", "sweep[a]", "sweep[1", "sweep[1]x", "sweep[-1]"}) {
+    EXPECT_THAT(refusal({"logs", name}), HasSubstr("write NAME[7]")) << name;
+  }
+  EXPECT_THAT(refusal({"show", "sweep[1]"}), HasSubstr("for whole jobs"));
+  EXPECT_THAT(refusal({"restart", "sweep[1]", "--failed"}), HasSubstr("--failed is for all"));
+}
+
 TEST(JobArguments, MayComeBeforeTheName) {
   const JobOptions job =
       parsed({"add", "--note", "first", "-m", "1G", "--nonblock", "--gpus=2", "web", "--", "x"});
@@ -100,7 +127,7 @@ TEST(JobArguments, WithoutANameOrACommandAreRefused) {
   EXPECT_THAT(refusal({"add", "--", "x"}), HasSubstr("name of the job"));
   EXPECT_THAT(refusal({"add", "web"}), HasSubstr("command last"));
   EXPECT_THAT(refusal({"stop"}), HasSubstr("which job"));
-  EXPECT_THAT(refusal({"frobnicate"}), HasSubstr("add, list"));
+  EXPECT_THAT(refusal({"frobnicate"}), HasSubstr("add, add-each, list"));
 }
 
 TEST(JobArguments, OfTheOtherActions) {
@@ -188,8 +215,8 @@ TEST(JobView, SaysWhereInTheQueueItIs) {
   const std::string why =
       "waits for GPU 1: bob's program (L3) ends at 00:01:00; starts now with --swap";
   EXPECT_EQ(state_text(job, WallTime(0s)), "waiting as R7, position 2: " + why);
-  EXPECT_THAT(job_text(job, WallTime(0s)), HasSubstr(why));
-  const std::string table = jobs_text({job}, Layout{}, WallTime(0s));
+  EXPECT_THAT(job_text({job}, WallTime(0s)), HasSubstr(why));
+  const std::string table = jobs_text({ListedJob{job}}, Layout{}, WallTime(0s));
   EXPECT_THAT(table, HasSubstr("waiting (2)"));
   EXPECT_THAT(table, HasSubstr(why));
 }
@@ -211,7 +238,7 @@ TEST(JobView, ShowsNamesOfVariablesAndForeignTextMadeSafe) {
   job.detail = "2 of 3 GPUs\x1b[31m";
   job.command = {"a b"};
   job.variables = {"TOKEN"};
-  const std::string text = job_text(job, WallTime(0s));
+  const std::string text = job_text({job}, WallTime(0s));
   EXPECT_THAT(text, HasSubstr("TOKEN"));
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
 }
@@ -303,7 +330,7 @@ TEST(JobView, ShowsChainsTimesAndMemory) {
   job.runs.resize(2);
   job.runs[0] = {WallTime(1000s), WallTime(1090s), "exited", 0, std::nullopt, gib(3)};
   job.runs[1] = {std::nullopt, WallTime(2000s), "cannot-start", 0, std::nullopt, std::nullopt};
-  const std::string text = job_text(job, WallTime(3000s));
+  const std::string text = job_text({job}, WallTime(3000s));
   EXPECT_THAT(text, HasSubstr("state      cancelled: prepare was removed\n"));
   EXPECT_THAT(text, HasSubstr("after      the success of prepare, load\n"));
   EXPECT_THAT(text, HasSubstr("after      the end of other\n"));
@@ -311,7 +338,38 @@ TEST(JobView, ShowsChainsTimesAndMemory) {
   EXPECT_THAT(text, HasSubstr("output     a terminal\n"));
   EXPECT_THAT(text, HasSubstr(" (1 min 30 s, at most 3 GiB): exited 0\n"));
   EXPECT_THAT(text, HasSubstr("run        never to "));
-  EXPECT_THAT(jobs_text({job}, {}, WallTime(3000s)), HasSubstr("prepare was removed"));
+  EXPECT_THAT(jobs_text({ListedJob{job}}, {}, WallTime(3000s)), HasSubstr("prepare was removed"));
+}
+
+TEST(JobView, AnArrayIsFoldedAndItsItemsFollow) {
+  ListedJob listed;
+  proto::Job& job = listed.job;
+  job.name = "sweep";
+  job.state = "running";
+  job.array = "1-50";
+  job.at_once = 4;
+  job.items = proto::ItemCounts{1, 1, 0, 0, 0, 48};
+  job.detail = "1 running, 1 done, 48 wait";
+  EXPECT_EQ(count_of(*job.items), 50);
+  listed.items.resize(2);
+  listed.items[0].index = 1;
+  listed.items[0].state = "done";
+  listed.items[0].runs.push_back(
+      {WallTime(1000s), WallTime(1090s), "exited", 0, std::nullopt, std::nullopt});
+  listed.items[1].index = 2;
+  listed.items[1].state = "running";
+  listed.items[1].since = WallTime(2000s);
+  const std::string table = jobs_text({listed}, {}, WallTime(3000s));
+  EXPECT_THAT(table, HasSubstr("1 running, 1 done, 48 wait"));
+  EXPECT_THAT(table, HasSubstr("50 commands"));
+  EXPECT_THAT(table, HasSubstr("sweep[1]"));
+  EXPECT_THAT(table, HasSubstr("exited 0"));
+  const std::string text = job_text(listed, WallTime(3000s));
+  EXPECT_THAT(text, HasSubstr("array      1-50, at most 4 at once\n"));
+  EXPECT_THAT(text, HasSubstr("item       1 done: "));
+  EXPECT_THAT(text, HasSubstr("(1 min 30 s): exited 0\n"));
+  EXPECT_THAT(text, HasSubstr("item       2 running since "));
+  EXPECT_EQ(begun_of(job, nullptr, WallTime(3000s)).text, "sweep: 50 items, at most 4 at once");
 }
 
 TEST(JobWait, EndsWithTheStatusOfTheLastRun) {

@@ -39,6 +39,7 @@ Result<jobs::JobSpec> changed(jobs::JobSpec spec, const proto::UpdateJob& call) 
   if (call.after_success) spec.after_success = *call.after_success;
   if (call.after_end) spec.after_end = *call.after_end;
   if (call.tty) spec.tty = *call.tty;
+  if (call.at_once) spec.at_once = *call.at_once;
   if (call.restart) {
     GPUROTA_ASSIGN_OR_RETURN(spec.restart, restart_of(*call.restart));
   }
@@ -64,6 +65,7 @@ Result<jobs::JobSpec> spec_of(const proto::JobDefinition& told, const JobEntry* 
   spec.tty = told.tty.value_or(false);
   GPUROTA_ASSIGN_OR_RETURN(spec.restart, restart_of(told.restart));
   GPUROTA_ASSIGN_OR_RETURN(spec.output, output_of(told.output));
+  GPUROTA_TRY(take_array(told, spec));
   for (const proto::Variable& each : told.environment) {
     set_value(spec.environment, each.name, each.value);
   }
@@ -95,6 +97,12 @@ proto::JobDefinition definition_of(const JobEntry& job, bool secrets) {
   if (!job.spec.after_success.empty()) out.after_success = job.spec.after_success;
   if (!job.spec.after_end.empty()) out.after_end = job.spec.after_end;
   if (job.spec.tty) out.tty = true;
+  if (job.spec.is_array()) out.at_once = job.spec.at_once;
+  if (job.spec.is_array() && job.spec.each.empty()) out.array = to_string(job.spec.array);
+  if (!job.spec.each.empty()) {
+    out.each.emplace();
+    for (const auto& words : job.spec.each) out.each->push_back({words});
+  }
   if (job.spec.output != jobs::Output::kFile) out.output = jobs::to_string(job.spec.output);
   for (const auto& [name, value] : job.spec.environment) {
     if (secrets) {
@@ -126,6 +134,7 @@ std::string changes_text(const jobs::JobSpec& before, const jobs::JobSpec& now) 
       before.after_end != now.after_end) {
     things.emplace_back("what it starts after");
   }
+  if (before.at_once != now.at_once) things.emplace_back("how many items run at once");
   if (before.output != now.output || before.tty != now.tty) things.emplace_back("the output");
   std::string text;
   for (std::size_t i = 0; i < things.size(); ++i) {

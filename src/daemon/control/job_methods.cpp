@@ -1,5 +1,6 @@
 #include "daemon/control/job_methods.h"
 
+#include "base/text.h"
 #include "daemon/control/calls.h"
 #include "daemon/control/program_calls.h"
 #include "daemon/control/program_deeds.h"
@@ -55,7 +56,33 @@ Result<jobs::JobSpec> job_spec_of(const proto::AddJob& call) {
   spec.after_end = call.after_end.value_or(std::vector<std::string>());
   spec.tty = call.tty.value_or(false);
   GPUROTA_ASSIGN_OR_RETURN(spec.output, output_of(call.output));
+  GPUROTA_TRY(take_array(call, spec));
   return spec;
+}
+
+// `Shown`: Job or JobItem.
+template <class Shown>
+void describe_runs(const jobs::JobState& state, Shown& shown) {
+  for (const jobs::RunEnd& end : state.history) {
+    shown.runs.push_back({end.started, end.ended, jobs::to_string(end.reason), end.code,
+                          text_or_nothing(end.detail), end.most_used});
+  }
+}
+
+std::optional<std::string> pause_text(const JobEntry& job, WallTime now) {
+  const auto left = std::chrono::ceil<std::chrono::seconds>(job.next_time - now);
+  return "starts again in " + lease::duration_text(std::max(left, std::chrono::seconds(0)));
+}
+
+int number(std::size_t count) { return static_cast<int>(count); }
+
+Error no_item(const JobEntry& array, std::int64_t index) {
+  if (!array.spec.is_array()) {
+    return {Code::kInvalid, 0, fmt::format("job {} has no items: it is no array", array.spec.name)};
+  }
+  return {Code::kNotFound, 0,
+          fmt::format("job {} has no item {}: its items are {}", array.spec.name, index,
+                      display_text(to_string(array.spec.array), 200))};
 }
 
 }  // namespace
@@ -81,9 +108,7 @@ proto::Job JobMethods::describe_job(const JobEntry& job) const {
   shown.detail = text_or_nothing(state.end_detail);
   if (state.phase == jobs::Phase::kRunning && state.asking) shown.detail = "it is just starting";
   if (state.phase == jobs::Phase::kBackingOff) {
-    const auto left = std::chrono::ceil<std::chrono::seconds>(job.next_time - parts_.wall_clock());
-    shown.detail =
-        "starts again in " + lease::duration_text(std::max(left, std::chrono::seconds(0)));
+    shown.detail = pause_text(job, parts_.wall_clock());
   }
   // For everybody it waits; `detail` says what for.
   if (state.phase == jobs::Phase::kChained) {
@@ -100,22 +125,73 @@ proto::Job JobMethods::describe_job(const JobEntry& job) const {
   shown.since = state.started;
   shown.max_used_bytes = state.most_used;
   shown.failures = state.failures;
-  for (const jobs::RunEnd& end : state.history) {
-    shown.runs.push_back({end.started, end.ended, jobs::to_string(end.reason), end.code,
-                          text_or_nothing(end.detail), end.most_used});
-  }
+  describe_runs(state, shown);
+  if (job.spec.is_array()) describe_array(job, shown);
   if (job.lease && parts_.leases.find(*job.lease)) shown.lease_id = job.lease;
   // Like everybody who runs something, it waits in the queue.
+  // An array does so as long as nothing of it runs.
+  const JobEntry* const asking = job.spec.is_array() ? parts_.jobs->items().asking_of(job) : &job;
+  const QueueEntry* const request =
+      asking && job.items.on().size() <= 1 ? request_of(*asking) : nullptr;
+  if (request) {
+    shown.state = jobs::to_string(jobs::Phase::kWaiting);
+    shown.since = request->since;
+    shown.request_id = request->id;
+    shown.position = request->waiting.position;
+    shown.detail = reason_text(request->reason, parts_.wall_clock());
+    shown.wait_reason = parts_.views.wait_reason(*request, job.uid);
+  }
+  return shown;
+}
+
+const QueueEntry* JobMethods::request_of(const JobEntry& job) const {
+  if (job.life.state().phase != jobs::Phase::kRunning) return nullptr;
   for (const QueueEntry& entry : parts_.queue.entries()) {
     if (entry.asked.uid != job.uid || entry.asked.kind != LeaseKind::kJob) continue;
-    if (state.phase != jobs::Phase::kRunning) continue;
-    if (parts_.jobs->job_of(entry.holder.id) != &job) continue;
-    shown.state = jobs::to_string(jobs::Phase::kWaiting);
-    shown.since = entry.since;
-    shown.request_id = entry.id;
-    shown.position = entry.waiting.position;
-    shown.detail = reason_text(entry.reason, parts_.wall_clock());
-    shown.wait_reason = parts_.views.wait_reason(entry, job.uid);
+    if (parts_.jobs->job_of(entry.holder.id) == &job) return &entry;
+  }
+  return nullptr;
+}
+
+void JobMethods::describe_array(const JobEntry& job, proto::Job& shown) const {
+  const jobs::ItemCounts counts = parts_.jobs->items().count(job);
+  shown.array = to_string(job.spec.array);
+  shown.at_once = job.spec.at_once;
+  shown.items =
+      proto::ItemCounts{number(counts.running), number(counts.done),      number(counts.failed),
+                        number(counts.unknown), number(counts.cancelled), number(counts.waiting)};
+  // Also for whoever knows nothing of arrays.
+  if (job.life.state().phase == jobs::Phase::kChained) return;
+  shown.detail = items_text(counts) + (shown.detail ? ": " + *shown.detail : "");
+}
+
+proto::JobItem JobMethods::describe_item(const JobEntry& array, std::int64_t index) const {
+  proto::JobItem shown;
+  shown.index = static_cast<int>(index);
+  shown.state = jobs::to_string(array.items.kind(index));
+  if (!array.spec.each.empty()) {
+    shown.command = array.spec.each.at(static_cast<std::size_t>(index) - 1);
+  }
+  const JobEntry* const item = parts_.jobs->items().find(array, index);
+  const jobs::JobState* const state = item ? &item->life.state() : array.items.state_of(index);
+  if (state == nullptr) return shown;
+  shown.detail = text_or_nothing(state->end_detail);
+  describe_runs(*state, shown);
+  if (item == nullptr) return shown;
+  shown.state = jobs::to_string(state->phase);
+  shown.since = state->started;
+  shown.max_used_bytes = state->most_used;
+  if (item->lease && parts_.leases.find(*item->lease)) shown.lease_id = item->lease;
+  if (state->phase == jobs::Phase::kBackingOff) {
+    shown.detail = pause_text(*item, parts_.wall_clock());
+  }
+  if (state->asking && state->phase == jobs::Phase::kRunning) shown.detail = "it is just starting";
+  if (const QueueEntry* const request = request_of(*item)) {
+    shown.state = jobs::to_string(jobs::ItemKind::kWaiting);
+    shown.since = request->since;
+    shown.request_id = request->id;
+    shown.position = request->waiting.position;
+    shown.detail = reason_text(request->reason, parts_.wall_clock());
   }
   return shown;
 }
@@ -147,7 +223,61 @@ Outcome JobMethods::on(const Caller& caller, const proto::ListJobs& call) {
   return replied<proto::ListJobs>(reply);
 }
 
+Outcome JobMethods::on(const Caller& caller, const proto::ListJobItems& call) {
+  constexpr int kMost = 256;
+  const auto job = own_job(caller, call.name, call.user);
+  if (!job) return refused(job.error());
+  const JobEntry& array = **job;
+  if (!array.spec.is_array()) return refused(no_item(array, 0));
+  const int most = std::clamp(call.most.value_or(kMost), 1, kMost);
+  const bool begun = call.begun.value_or(false);
+  proto::ListJobItems::Reply reply;
+  auto index = array.items.indices().from(call.from.value_or(0));
+  while (index && number(reply.items.size()) < most) {
+    const bool known = array.items.on().contains(*index) || array.items.state_of(*index);
+    if (known || !begun) reply.items.push_back(describe_item(array, *index));
+    index = array.items.indices().from(*index + 1);
+  }
+  if (index) reply.next = static_cast<int>(*index);
+  return replied<proto::ListJobItems>(reply);
+}
+
+Outcome JobMethods::control_array(const Caller& caller, const proto::ControlJob& call) {
+  const auto wanted = wanted_of(call.action);
+  if (!wanted) return refused(wanted.error());
+  if (call.others) {
+    return refused({Code::kInvalid, 0, "items of one array at a time: name one job"});
+  }
+  const auto job = own_job(caller, call.name, call.user);
+  if (!job) return refused(job.error());
+  const JobEntry& array = **job;
+  const ProgramDeed deed(parts_, caller.uid, "job", array, call.reason);
+  if (!call.item) {
+    if (wanted->what != Jobs::What::kRestart) {
+      return refused({Code::kInvalid, 0, "only restart is for the items that did not end well"});
+    }
+    const auto done = parts_.jobs->items().retry(array.id);
+    if (!done) return refused(done.error());
+    deed.tell("restarted items of", NoticeKind::kReleased);
+    return replied<proto::ControlJob>({});
+  }
+  if (!array.items.indices().has(*call.item)) return refused(no_item(array, *call.item));
+  if (wanted->what == Jobs::What::kRemove) {
+    return refused(
+        {Code::kInvalid, 0, "an item cannot be removed: stop it, or remove the whole array"});
+  }
+  const auto what = wanted->what == Jobs::What::kStart  ? JobItems::What::kStart
+                    : wanted->what == Jobs::What::kStop ? JobItems::What::kStop
+                                                        : JobItems::What::kRestart;
+  const auto done = parts_.jobs->items().control(array.id, *call.item, what, deed.by());
+  if (!done) return refused(done.error());
+  deed.tell(fmt::format("{} item {} of", wanted->did, *call.item),
+            wanted->what == Jobs::What::kStart ? NoticeKind::kChanged : NoticeKind::kReleased);
+  return replied<proto::ControlJob>({});
+}
+
 Outcome JobMethods::on(const Caller& caller, const proto::ControlJob& call) {
+  if (call.item || call.unfinished.value_or(false)) return control_array(caller, call);
   const auto wanted = wanted_of(call.action);
   if (!wanted) return refused(wanted.error());
   const auto ids = jobs_in(caller, call);
@@ -224,9 +354,20 @@ Outcome JobMethods::on(const Caller& caller, const proto::ReadJobLog& call) {
   if (call.cursor && !(from = jobs::parse_log_cursor(*call.cursor))) {
     return refused({Code::kInvalid, 0, "this is not a valid position in a log"});
   }
+  std::uint64_t run = (*job)->id;
+  if (call.item) {
+    if (!(*job)->items.indices().has(*call.item)) {
+      return refused(no_item(**job, *call.item));
+    }
+    run = run_of(run, *call.item);
+  } else if ((*job)->spec.is_array()) {
+    return refused({Code::kInvalid, 0,
+                    fmt::format("each item of an array has a log of its own: 'gpurota job logs "
+                                "{}[{}]' shows that of the first",
+                                call.name, *(*job)->items.indices().from(0))});
+  }
   Outcome outcome;
-  outcome.on_worker = [folder = parts_.jobs->log_folder((*job)->id), from,
-                       most = log_bytes(call.bytes)] {
+  outcome.on_worker = [folder = parts_.jobs->log_folder(run), from, most = log_bytes(call.bytes)] {
     const auto part = keeper::read_log(folder, from, most);
     if (!part) return proto::error_json(proto::wire_error(part.error()));
     return proto::reply_json<proto::ReadJobLog>({part->text, to_string(part->next), part->missed});

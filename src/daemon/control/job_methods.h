@@ -12,6 +12,7 @@
 namespace gpurota::daemon {
 
 struct JobEntry;
+struct QueueEntry;
 
 class JobMethods {
  public:
@@ -19,6 +20,7 @@ class JobMethods {
 
   Outcome on(const Caller& caller, const proto::AddJob&);
   Outcome on(const Caller& caller, const proto::ListJobs&);
+  Outcome on(const Caller& caller, const proto::ListJobItems&);
   Outcome on(const Caller& caller, const proto::ControlJob&);
   Outcome on(const Caller& caller, const proto::ReadJobLog&);
 
@@ -28,6 +30,12 @@ class JobMethods {
                                   const std::optional<std::string>& user) const;
 
  private:
+  // Its request in the queue; nullptr: none.
+  const QueueEntry* request_of(const JobEntry& job) const;
+  void describe_array(const JobEntry& job, proto::Job& shown) const;
+  proto::JobItem describe_item(const JobEntry& array, std::int64_t index) const;
+  // Of ControlJob, what is done with a part of an array.
+  Outcome control_array(const Caller& caller, const proto::ControlJob& call);
   struct Wanted;  // what is to be done with a job, and the word for it
   static Result<Wanted> wanted_of(const std::string& action);
   // All of them, each once.

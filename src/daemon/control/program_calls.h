@@ -6,8 +6,10 @@
 #include "daemon/control/call_context.h"
 #include "daemon/control/calls.h"
 #include "daemon/supervised/supervisor.h"
-#include "jobs/job.h"
+#include "jobs/record.h"
 #include "keeper/journal.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -20,6 +22,32 @@ namespace gpurota::daemon {
 // Defined in job_methods.cpp, as restart_of().
 Result<jobs::Output> output_of(const std::optional<std::string>& word);
 Result<jobs::RestartPolicy> restart_of(const std::string& word);
+// `told`: AddJob or JobDefinition: its array, if it is one.
+template <class Told>
+Result<void> take_array(const Told& told, jobs::JobSpec& spec) {
+  if (told.array && told.each) {
+    return fail(Code::kInvalid, "an array has indices or a list of commands, not both");
+  }
+  std::optional<int> at_once = told.at_once;
+  if (told.array) {
+    GPUROTA_ASSIGN_OR_RETURN(const jobs::ArrayText text, jobs::parse_array(*told.array));
+    if (text.at_once && at_once) {
+      return fail(Code::kInvalid, fmt::format("how many run at once is said twice: %{} and {}",
+                                              *text.at_once, *at_once));
+    }
+    if (text.at_once) at_once = text.at_once;
+    spec.array = text.indices;
+  } else if (told.each) {
+    if (told.each->empty()) return fail(Code::kInvalid, "an array needs at least one command");
+    for (const proto::ItemCommand& each : *told.each) spec.each.push_back(each.words);
+    spec.array = jobs::Indices::up_to(spec.each.size());
+  } else if (!at_once) {
+    return {};
+  }
+  if (at_once) GPUROTA_TRY(jobs::check_at_once(*at_once));
+  spec.at_once = at_once.value_or(jobs::kUsualAtOnce);
+  return {};
+}
 
 // The jobs or fillers (`what`) that a call is about: of this name, or all of a user. Defined there
 // too.

@@ -62,11 +62,12 @@ Result<void> SteadyStore::save_gpu(const ports::StoredGpuState& gpu) {
   return change(&SqliteStore::save_gpu, gpu);
 }
 
-Result<void> SteadyStore::save_job(const ports::StoredJob& job) {
-  return change(&SqliteStore::save_job, job);
-}
 Result<void> SteadyStore::save_jobs(const std::vector<ports::StoredJob>& jobs) {
   return change(&SqliteStore::save_jobs, jobs);
+}
+Result<void> SteadyStore::save_items(std::uint64_t job, const std::vector<ports::StoredItem>& items,
+                                     bool anew) {
+  return change(&SqliteStore::save_items, job, items, anew);
 }
 Result<void> SteadyStore::save_filler(const ports::StoredFiller& filler) {
   return change(&SqliteStore::save_filler, filler);

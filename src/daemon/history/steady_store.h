@@ -36,8 +36,9 @@ class SteadyStore final : public ports::Store, public ports::History, public por
   Result<void> save_gpu(const ports::StoredGpuState& gpu) override;
 
   Result<std::vector<ports::StoredJob>> load_jobs() override { return store_.load_jobs(); }
-  Result<void> save_job(const ports::StoredJob& job) override;
   Result<void> save_jobs(const std::vector<ports::StoredJob>& jobs) override;
+  Result<void> save_items(std::uint64_t job, const std::vector<ports::StoredItem>& items,
+                          bool anew) override;
   Result<std::vector<ports::StoredFiller>> load_fillers() override { return store_.load_fillers(); }
   Result<void> save_filler(const ports::StoredFiller& filler) override;
   Result<void> remove_program(ports::ProgramKind kind, std::uint64_t id) override;

@@ -113,7 +113,8 @@ filler::WayOut FillerTable::way_out_of(const GpuUuid& gpu) const {
 }
 
 void FillerTable::count_logs(FillerEntry& entry) {
-  supervisor.count_logs(entry, std::max<std::size_t>(1, entry.places.size()));
+  const std::size_t logs = std::max<std::size_t>(1, entry.places.size());
+  supervisor.count_logs(entry, Bytes(logs * jobs::kLogBound.count()));
 }
 
 }  // namespace gpurota::daemon

@@ -16,6 +16,8 @@ std::string run_end_text(const jobs::JobState& state) {
   if (end.reason == jobs::EndReason::kSignalled)
     text = fmt::format("killed by signal {}", end.code);
   if (end.detail.empty()) return text;
+  // Of an array.
+  if (end.reason == jobs::EndReason::kExited) return end.detail;
   return end.reason == jobs::EndReason::kCannotStart ? end.detail : text + ": " + end.detail;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "daemon/supervised/supervisor.h"
+#include "jobs/array.h"
 #include "jobs/supervision.h"
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace gpurota::daemon {
 
-// Its id is the number of its run.
+// A job, or an item of an array while it runs. Its id is the number of its run.
 struct JobEntry : Supervised {
   jobs::Supervision life;
   std::optional<ports::ProcessId>
@@ -24,11 +25,27 @@ struct JobEntry : Supervised {
   std::optional<jobs::Phase> told{};  // its end, of which its owner has heard
   std::map<GpuUuid, Bytes> used{};    // by its lease, at the last look at each GPU
 
+  jobs::Items items{};        // of an array
+  std::uint64_t array = 0;    // of an item: the array that it is of; 0: it is none
+  std::int64_t index = 0;     // of an item
+  bool goes_on_soon = false;  // an array: its next item is about to be looked for
+
   bool is_removed() const { return life.state().removed; }
 };
 
 // Its row in the store.
 ports::StoredJob row_of(const JobEntry& job, const std::string& boot_id);
+
+// The numbers of the runs of items: those of jobs are smaller.
+inline constexpr int kItemBits = 24;
+constexpr std::uint64_t run_of(std::uint64_t array, std::int64_t index) {
+  return array << kItemBits | static_cast<std::uint64_t>(index + 1);
+}
+// Of a run; 0: it is none of an item.
+constexpr std::uint64_t array_of(std::uint64_t run) { return run >> kItemBits; }
+constexpr std::int64_t index_of(std::uint64_t run) {
+  return static_cast<std::int64_t>(run & ((std::uint64_t{1} << kItemBits) - 1)) - 1;
+}
 
 // "exit status 3", "over-limit: it holds …": why its last run ended, for its owner.
 std::string run_end_text(const jobs::JobState& state);

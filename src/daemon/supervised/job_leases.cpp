@@ -1,6 +1,17 @@
 #include "daemon/supervised/job_leases.h"
 
 namespace gpurota::daemon {
+namespace {
+
+// Whose run holds this lease; nullptr: nobody's.
+const JobEntry* holder_of(const JobEntries& jobs, LeaseId lease) {
+  for (const auto& [id, job] : jobs) {
+    if (job.lease == lease) return &job;
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 void JobLeases::restore() {
   for (const auto& [id, entry] : leases_.entries()) {
@@ -30,11 +41,10 @@ void JobLeases::on_lease_change(const LeaseEntry& entry, bool) {
 
 std::optional<std::string> JobLeases::end_of_command(const LeaseEntry& entry) const {
   if (entry.lease.kind != LeaseKind::kJob) return std::nullopt;
-  for (const auto& [id, job] : jobs_.entries()) {
-    const bool stops = job.life.state().end_reason == jobs::EndReason::kStopped;
-    if (job.lease == entry.lease.id && stops) return stopping_text(job);
-  }
-  return std::nullopt;
+  const JobEntry* job = holder_of(jobs_.entries(), entry.lease.id);
+  if (job == nullptr) job = holder_of(jobs_.items().runs(), entry.lease.id);
+  const bool stops = job && job->life.state().end_reason == jobs::EndReason::kStopped;
+  return stops ? std::optional(stopping_text(*job)) : std::nullopt;
 }
 
 void JobLeases::release(LeaseId lease, const std::string& reason) {

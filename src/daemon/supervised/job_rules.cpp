@@ -1,7 +1,6 @@
 #include "daemon/supervised/job_rules.h"
 
 #include "base/text.h"
-#include "jobs/log_ring.h"
 #include "jobs/start_order.h"
 
 #include <fmt/format.h>
@@ -65,6 +64,21 @@ Result<void> check_after(const JobEntries& entries, uid_t uid,
   return {};
 }
 
+// The states of the items of an array are those of these items.
+Result<void> check_items_stay(const JobEntries& entries, uid_t uid,
+                              const std::vector<WantedJob>& wanted) {
+  for (const WantedJob& each : wanted) {
+    const JobEntry* const job = find_job(entries, uid, each.spec.name);
+    if (job == nullptr) continue;
+    if (job->spec.array == each.spec.array && job->spec.each == each.spec.each) continue;
+    return fail(Code::kInvalid,
+                fmt::format("the items of job {0} cannot be changed: remove it first ('gpurota job "
+                            "remove {0}'), or give the new one another name",
+                            each.spec.name));
+  }
+  return {};
+}
+
 // One that is always started again never ends well.
 Result<void> check_ends(const std::vector<const jobs::JobSpec*>& specs) {
   std::set<std::string_view> endless;
@@ -115,11 +129,12 @@ Result<void> check_together(const JobEntries& entries, uid_t uid,
   std::set<std::string> names;
   for (const WantedJob& each : wanted) GPUROTA_TRY(check_alone(each.spec, names));
   GPUROTA_TRY(check_removed(entries, uid, names));
-  std::size_t bytes = 0;
+  std::size_t bytes = 0, items = 0;
   std::vector<jobs::Ordered> order, chain;
   std::vector<const jobs::JobSpec*> specs;
   const auto count = [&](const jobs::JobSpec& spec) {
     bytes += encode(spec).size();
+    items += spec.array.count();
     specs.push_back(&spec);
     order.push_back({spec.name, spec.after});
     chain.push_back({spec.name, spec.after_success});
@@ -137,6 +152,13 @@ Result<void> check_together(const JobEntries& entries, uid_t uid,
     return fail(Code::kLimit,
                 fmt::format("you can have {} jobs, this would be {}", kMostJobs, order.size()));
   }
+  if (items > kMostUserItems) {
+    return fail(Code::kLimit,
+                fmt::format("your arrays can have {} items together, these would be {}: remove "
+                            "arrays that have ended",
+                            kMostUserItems, items));
+  }
+  GPUROTA_TRY(check_items_stay(entries, uid, wanted));
   GPUROTA_TRY(check_after(entries, uid, wanted));
   GPUROTA_TRY(check_ends(specs));
   GPUROTA_TRY(jobs::start_order(order));
@@ -144,16 +166,12 @@ Result<void> check_together(const JobEntries& entries, uid_t uid,
   return {};
 }
 
-std::size_t logs_of(const jobs::JobSpec& spec) {
-  return spec.output == jobs::Output::kFile ? 1 : 0;
-}
-
 LogChange log_change(const JobEntries& entries, uid_t uid, const std::vector<WantedJob>& wanted) {
   LogChange change;
   for (const WantedJob& each : wanted) {
     const JobEntry* const job = find_job(entries, uid, each.spec.name);
     if (job != nullptr) change.freed += job->log.amount();
-    change.added += logs_of(each.spec) * jobs::kLogBound.count();
+    change.added += logs_bound(each.spec).count();
   }
   return change;
 }

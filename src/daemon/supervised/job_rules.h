@@ -13,6 +13,7 @@ namespace gpurota::daemon {
 // Of one user.
 inline constexpr std::size_t kMostJobs = 256;
 inline constexpr std::size_t kMostJobBytes = std::size_t{1} << 20;  // of what they say
+inline constexpr std::size_t kMostUserItems = 20'000;               // of their arrays
 
 struct WantedJob {
   jobs::JobSpec spec;
@@ -28,7 +29,6 @@ Result<void> check_together(const JobEntries& entries, uid_t uid,
                             const std::vector<WantedJob>& wanted);
 
 // What the logs of these come to, and those whose place they take.
-std::size_t logs_of(const jobs::JobSpec& spec);
 struct LogChange {
   std::uint64_t freed = 0, added = 0;  // bytes
 };

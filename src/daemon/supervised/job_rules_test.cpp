@@ -109,6 +109,25 @@ TEST_F(JobRulesTest, CirclesUnknownNamesAndEndlessJobsAreRefused) {
   EXPECT_THAT(refusal(always), HasSubstr("job b would wait for ever: a")) << "b waits for it";
 }
 
+TEST_F(JobRulesTest, ArraysHaveSoManyItemsTogetherAndKeepThem) {
+  jobs::JobSpec sweep = spec("sweep");
+  sweep.array = jobs::Indices::up_to(10'000);
+  sweep.at_once = 4;
+  add(sweep);
+  jobs::JobSpec other = sweep;
+  other.name = "other";
+  EXPECT_EQ(refusal(other), "");
+  add(other);
+  jobs::JobSpec third = spec("third");
+  third.array = jobs::Indices::up_to(1);
+  third.at_once = 1;
+  EXPECT_THAT(refusal(third), HasSubstr("20000 items together, these would be 20001"));
+  sweep.at_once = 8;
+  EXPECT_EQ(refusal(sweep), "");
+  sweep.array = jobs::Indices::up_to(9);
+  EXPECT_THAT(refusal(sweep), HasSubstr("the items of job sweep cannot be changed"));
+}
+
 TEST_F(JobRulesTest, OneThatIsWaitedForIsRemovedOnlyWithThoseThatWait) {
   JobEntry& a = add(spec("a"));
   JobEntry& b = add(spec("b", {"a"}));

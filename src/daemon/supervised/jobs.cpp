@@ -17,32 +17,57 @@ std::optional<NoticeKind> end_to_tell(JobEntry& job) {
   return std::nullopt;
 }
 
+// The bound of its log. Of an item its array says it.
+Bytes log_of(const JobEntries& jobs, const JobEntry& job) {
+  const auto array = jobs.find(job.array);
+  return jobs::log_bound(array == jobs.end() ? job.spec : array->second.spec);
+}
+
+// As people call it: of an item, "sweep[7]".
+std::string run_name(const JobEntry& job) {
+  return job.array == 0 ? job.spec.name : fmt::format("{}[{}]", job.spec.name, job.index);
+}
+
 }  // namespace
 
 Jobs::Jobs(Parts parts)
     : parts_(std::move(parts)),
-      supervisor_(parts_.supervisor, ports::ProgramKind::kJob, parts_.directory, *this) {}
+      supervisor_(parts_.supervisor, ports::ProgramKind::kJob, parts_.directory, *this),
+      items_({.loop = parts_.loop,
+              .processes = parts_.processes,
+              .supervisor = supervisor_,
+              .jobs = entries_,
+              .now = [this] { return now(); },
+              .policy_of = [this](const jobs::JobSpec& spec) { return policy_of(spec); },
+              .carry_out = [this](JobEntry& job,
+                                  const jobs::Actions& actions) { carry_out(job, actions); },
+              .settle = [this](std::uint64_t id) { settle(id); },
+              .take_up_run = [this](JobEntry& job) { return take_up_run(job); }}) {}
 
 jobs::Moment Jobs::now() const { return {parts_.loop.now(), parts_.wall_clock()}; }
 
 jobs::Policy Jobs::policy_of(const jobs::JobSpec& spec) const {
-  return {spec.restart, parts_.grace() + Supervisor::kKeeperGrace};
+  // The items of an array are started again, not the whole.
+  return {spec.is_array() ? jobs::RestartPolicy::kNo : spec.restart,
+          parts_.grace() + Supervisor::kKeeperGrace};
 }
 
 const JobEntry* Jobs::job_of(const ports::ProcessId& run) const {
   const auto info = parts_.processes.read_info(run.pid);
   if (!info || info->id() != run || info->parent <= 1) return nullptr;
-  for (const auto& [id, job] : entries_) {
-    // The keeper collects what loses its parent in the run: those are no runs.
-    if (job.runner && *job.runner != run) continue;
-    if (supervisor_.is_kept_by(id, info->parent)) return &job;
+  for (const JobEntries* all : {&entries_, &items_.runs()}) {
+    for (const auto& [id, job] : *all) {
+      // The keeper collects what loses its parent in the run: those are no runs.
+      if (job.runner && *job.runner != run) continue;
+      if (supervisor_.is_kept_by(id, info->parent)) return &job;
+    }
   }
   return nullptr;
 }
 
 JobEntry* Jobs::entry_of(const ports::ProcessId& run) {
   const JobEntry* job = job_of(run);
-  return job == nullptr ? nullptr : &entries_.at(job->id);
+  return job == nullptr ? nullptr : items_.entry(job->id);
 }
 
 void Jobs::on_refused(const ports::ProcessId& run, const std::string& why) {
@@ -75,11 +100,15 @@ void Jobs::on_time_over(const ports::ProcessId& run, const std::string& why) {
 
 void Jobs::on_lease_ending(LeaseId lease, LeaseEnd end, const std::string& why) {
   std::vector<std::uint64_t> ids;
-  for (const auto& [id, job] : entries_) {
-    if (job.lease == lease && is_on(job)) ids.push_back(id);
+  for (const JobEntries* all : {&entries_, &items_.runs()}) {
+    for (const auto& [id, job] : *all) {
+      if (job.lease == lease && supervisor_.is_on(id)) ids.push_back(id);
+    }
   }
   for (const std::uint64_t id : ids) {
-    jobs::Supervision& life = entries_.at(id).life;
+    JobEntry* const job = items_.entry(id);
+    if (job == nullptr) continue;
+    jobs::Supervision& life = job->life;
     switch (end) {
       case LeaseEnd::kTakenAway:
         life.on_lease_lost(now(), why);
@@ -103,8 +132,20 @@ Result<void> Jobs::control(std::uint64_t id, What what, const std::string& by) {
   const std::string name = job.spec.name;
   std::vector<std::uint64_t> others;
   bool chained = false;
-  if ((what == What::kStart || what == What::kRestart) && is_settled(job.life.state().phase)) {
+  const bool starts = what == What::kStart || what == What::kRestart;
+  const bool rests = is_settled(job.life.state().phase);
+  if (starts && rests) {
     GPUROTA_ASSIGN_OR_RETURN(chained, must_wait(entries_, job.uid, job.spec));
+  }
+  if (job.spec.is_array() && starts) {
+    if (what == What::kRestart && (!rests || is_on(job))) {
+      return fail(
+          Code::kInvalid,
+          fmt::format("job {0} has not ended, and 'restart' begins with all its items again: "
+                      "'gpurota job stop {0}' first, or restart single items, {0}[7]",
+                      name));
+    }
+    if (rests && (what == What::kRestart || job.items.is_over())) GPUROTA_TRY(items_.reset(job));
   }
   switch (what) {
     case What::kStart:
@@ -134,6 +175,7 @@ void Jobs::carry_out(JobEntry& job, const jobs::Actions& actions) {
         launch(job);
         break;
       case jobs::Action::kTerminate:
+        items_.stop(job);
         supervisor_.end(job.id);
         break;
       case jobs::Action::kKill:
@@ -151,19 +193,23 @@ void Jobs::carry_out(JobEntry& job, const jobs::Actions& actions) {
 void Jobs::launch(JobEntry& job) {
   (void)job.life.on_lease(now());
   job.adopted = false;
+  // Its items follow, as it is settled.
+  if (job.spec.is_array()) return job.life.on_held(now());
   // Before there is a process: a daemon that is killed now finds the keeper by its lock, or that
   // there was none; what the last run left is not this one's.
   supervisor_.files().clear(job.id);
   supervisor_.settle(job);
-  if (const auto launched = supervisor_.launch(job.id, job, job.spec); !launched) {
+  if (const auto launched = supervisor_.launch(job.id, job, job.spec, log_of(entries_, job));
+      !launched) {
     carry_out(job, job.life.on_cannot_start(now(), launched.error().message));
     return;
   }
-  log::info("job started", {{"job", job.spec.name}, {"uid", job.uid}});
+  log::info("job started", {{"job", run_name(job)}, {"uid", job.uid}});
 }
 
 void Jobs::on_handed_over(std::uint64_t id) {
-  if (entries_.at(id).life.state().phase == jobs::Phase::kStopping) supervisor_.end(id);
+  const JobEntry* const job = items_.entry(id);
+  if (job && job->life.state().phase == jobs::Phase::kStopping) supervisor_.end(id);
   settle(id);
 }
 
@@ -193,14 +239,16 @@ jobs::Actions Jobs::outcome(JobEntry& job) {
 }
 
 void Jobs::on_over(std::uint64_t id) {
-  JobEntry& job = entries_.at(id);
+  JobEntry* const over = items_.entry(id);
+  if (over == nullptr) return;
+  JobEntry& job = *over;
   const jobs::Actions actions = outcome(job);
   job.lease.reset();
   job.runner.reset();
   job.refusal.clear();
   job.used.clear();
   log::info("job's run is over",
-            {{"job", job.spec.name},
+            {{"job", run_name(job)},
              {"uid", job.uid},
              {"reason", job.life.state().history.empty()
                             ? "none"
@@ -217,22 +265,31 @@ void Jobs::arm(JobEntry& job) {
                   std::chrono::duration_cast<std::chrono::milliseconds>(*when - parts_.loop.now());
   const std::uint64_t id = job.id;
   job.timer = parts_.loop.add_timer(*when, ports::Urgency::kHousekeeping, [this, id] {
-    const auto it = entries_.find(id);
-    if (it == entries_.end()) return;
-    const auto this_timer = std::move(it->second.timer);
-    carry_out(it->second, it->second.life.on_time(now()));
+    JobEntry* const due = items_.entry(id);
+    if (due == nullptr) return;
+    const auto this_timer = std::move(due->timer);
+    carry_out(*due, due->life.on_time(now()));
     settle(id);
   });
 }
 
 void Jobs::settle(std::uint64_t id) {
   // Another one may have started it, or dropped it, since.
-  if (!entries_.contains(id)) return;
-  supervisor_.settle(entries_.at(id));
-  const auto it = entries_.find(id);
-  if (it == entries_.end()) return;
-  JobEntry& job = it->second;
+  const JobEntry* const changed = items_.entry(id);
+  if (changed == nullptr) return;
+  if (changed->array != 0 && is_settled(changed->life.state().phase)) return items_.put_to_rest(id);
+  supervisor_.settle(*changed);
+  JobEntry* const there = items_.entry(id);
+  if (there == nullptr) return;
+  JobEntry& job = *there;
   arm(job);
+  if (job.array != 0) {
+    if (const auto array = entries_.find(job.array); array != entries_.end()) {
+      items_.go_on_soon(array->second);
+    }
+    return;
+  }
+  if (job.spec.is_array()) items_.go_on_soon(job);
   if (const auto kind = end_to_tell(job); kind && parts_.on_end) {
     const jobs::JobState& state = job.life.state();
     parts_.on_end(job.uid, *kind, job.spec.name,
@@ -257,23 +314,27 @@ void Jobs::check_chain(std::uint64_t id) {
 }
 
 void Jobs::on_use(const GpuUuid& gpu, const std::map<LeaseId, Bytes>& used) {
-  for (auto& [id, job] : entries_) {
-    if (!job.lease) continue;
-    const auto now_used = used.find(*job.lease);
-    job.used[gpu] = now_used == used.end() ? Bytes() : now_used->second;
-    Bytes all;
-    for (const auto& [each, bytes] : job.used) all += bytes;
-    // Where nobody can say what processes use it is nothing.
-    if (!all.is_zero()) job.life.on_use(all);
+  for (JobEntries* all : {&entries_, &items_.runs()}) {
+    for (auto& [id, job] : *all) {
+      if (!job.lease) continue;
+      const auto now_used = used.find(*job.lease);
+      job.used[gpu] = now_used == used.end() ? Bytes() : now_used->second;
+      Bytes sum;
+      for (const auto& [each, bytes] : job.used) sum += bytes;
+      // Where nobody can say what processes use it is nothing.
+      if (!sum.is_zero()) job.life.on_use(sum);
+    }
   }
 }
 
 Result<void> Jobs::store(std::uint64_t id) {
+  if (array_of(id) != 0) return items_.store(id);
   const JobEntry& job = entries_.at(id);
   if (!job.is_removed() || is_on(job))
-    return supervisor_.store()->save_job(row_of(job, parts_.processes.boot_id()));
+    return supervisor_.store()->save_jobs({row_of(job, parts_.processes.boot_id())});
   GPUROTA_ASSIGN_OR_RETURN(const auto others, unname(job, false));
   GPUROTA_TRY(supervisor_.remove(job, {id}));
+  items_.forget(job);
   entries_.erase(id);
   for (const std::uint64_t other : others) settle(other);
   return {};

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/notice_kind.h"
+#include "daemon/supervised/job_items.h"
 #include "daemon/supervised/job_rules.h"
 
 #include <functional>
@@ -54,7 +55,11 @@ class Jobs final : Supervisor::Policy {
   void store_again() { supervisor_.store_again(); }
 
   const JobEntries& entries() const { return entries_; }
-  bool is_on(const JobEntry& job) const { return supervisor_.is_on(job.id); }
+  bool is_on(const JobEntry& job) const {
+    return supervisor_.is_on(job.id) || !job.items.on().empty();
+  }
+  // Of arrays.
+  JobItems& items() { return items_; }
   // The folder of its log, for keeper::read_log().
   std::string log_folder(std::uint64_t id) const { return supervisor_.files().log_folder(id); }
 
@@ -83,17 +88,16 @@ class Jobs final : Supervisor::Policy {
   void on_over(std::uint64_t id) override;
   Result<void> store(std::uint64_t id) override;
   JobEntry* entry_of(const ports::ProcessId& run);
-  // That the user may have these beside their others.
-  Result<void> check_wanted(uid_t uid, const std::vector<WantedJob>& wanted) const;
   // Takes its name out of the jobs that are started after it, and cancels those that wait for its
   // success. `is_on`: those that wait for its end go on to. The jobs that named it, to be settled.
   Result<std::vector<std::uint64_t>> unname(const JobEntry& job, bool is_on);
   // A chained job goes on, or is cancelled, if it is time.
   void check_chain(std::uint64_t id);
   JobEntry make_entry(std::uint64_t id, uid_t uid, jobs::JobSpec spec);
+  // One that may be on, in this boot.
+  Result<void> take_up_run(JobEntry& job);
   jobs::Actions outcome(JobEntry& job);
   Result<void> take_up(const ports::StoredJob& stored, std::vector<std::uint64_t>& rebooted);
-  void start_after_boot(const std::vector<std::uint64_t>& rebooted);
   void carry_out(JobEntry& job, const jobs::Actions& actions);
   void launch(JobEntry& job);
   void arm(JobEntry& job);
@@ -102,6 +106,7 @@ class Jobs final : Supervisor::Policy {
   Parts parts_;
   Supervisor supervisor_;
   JobEntries entries_;
+  JobItems items_;
   bool restored_ = false;  // before that not all jobs are there
 };
 

@@ -18,13 +18,15 @@ jobs::JobSpec without_new_names(const JobEntries& entries, uid_t uid, jobs::JobS
   return spec;
 }
 
-}  // namespace
-
-Result<void> Jobs::check_wanted(uid_t uid, const std::vector<WantedJob>& wanted) const {
-  GPUROTA_TRY(check_together(entries_, uid, wanted));
-  const LogChange logs = log_change(entries_, uid, wanted);
-  return supervisor_.check_logs(uid, logs.freed, logs.added);
+// Whether the user may have these beside their others.
+Result<void> check_wanted(const JobEntries& entries, const Supervisor& supervisor, uid_t uid,
+                          const std::vector<WantedJob>& wanted) {
+  GPUROTA_TRY(check_together(entries, uid, wanted));
+  const LogChange logs = log_change(entries, uid, wanted);
+  return supervisor.check_logs(uid, logs.freed, logs.added);
 }
+
+}  // namespace
 
 Result<std::vector<std::uint64_t>> Jobs::unname(const JobEntry& job, bool is_on) {
   const auto ids = named_by(entries_, job);
@@ -59,7 +61,8 @@ JobEntry Jobs::make_entry(std::uint64_t id, uid_t uid, jobs::JobSpec spec) {
   const jobs::Policy policy = policy_of(spec);
   JobEntry job{{id, uid, parts_.processes.user_name(uid), std::move(spec)},
                jobs::Supervision(policy)};
-  supervisor_.count_logs(job, logs_of(job.spec));
+  job.items = jobs::Items(job.spec.array);
+  supervisor_.count_logs(job, logs_bound(job.spec));
   return job;
 }
 
@@ -70,11 +73,11 @@ Result<const JobEntry*> Jobs::add(uid_t uid, jobs::JobSpec spec) {
                                             "changes it, 'gpurota job remove {0}' removes it",
                                             spec.name));
   }
-  GPUROTA_TRY(check_wanted(uid, {{spec, true}}));
+  GPUROTA_TRY(check_wanted(entries_, supervisor_, uid, {{spec, true}}));
   GPUROTA_ASSIGN_OR_RETURN(const bool chained, must_wait(entries_, uid, spec));
   GPUROTA_ASSIGN_OR_RETURN(const std::uint64_t id, supervisor_.next_id());
   JobEntry job = make_entry(id, uid, std::move(spec));
-  GPUROTA_TRY(supervisor_.store()->save_job(row_of(job, parts_.processes.boot_id())));
+  GPUROTA_TRY(supervisor_.store()->save_jobs({row_of(job, parts_.processes.boot_id())}));
   const auto [it, added] = entries_.emplace(id, std::move(job));
   log::info("job added", {{"job", it->second.spec.name}, {"uid", uid}});
   carry_out(it->second, it->second.life.start(now(), chained));
@@ -84,13 +87,14 @@ Result<const JobEntry*> Jobs::add(uid_t uid, jobs::JobSpec spec) {
 
 Result<void> Jobs::change(std::uint64_t id, jobs::JobSpec spec) {
   JobEntry& job = entries_.at(id);
-  GPUROTA_TRY(check_wanted(job.uid, {{spec, true}}));
+  GPUROTA_TRY(check_wanted(entries_, supervisor_, job.uid, {{spec, true}}));
   ports::StoredJob row = row_of(job, parts_.processes.boot_id());
   row.spec = encode(spec);
-  GPUROTA_TRY(supervisor_.store()->save_job(row));
+  GPUROTA_TRY(supervisor_.store()->save_jobs({row}));
   job.spec = std::move(spec);
-  supervisor_.count_logs(job, logs_of(job.spec));
+  supervisor_.count_logs(job, logs_bound(job.spec));
   job.life.set_policy(policy_of(job.spec));
+  items_.take_spec(job);
   log::info("job changed", {{"job", job.spec.name}, {"uid", job.uid}});
   check_chain(id);
   return {};
@@ -98,7 +102,7 @@ Result<void> Jobs::change(std::uint64_t id, jobs::JobSpec spec) {
 
 Result<std::vector<Jobs::Change>> Jobs::apply(uid_t uid, std::vector<WantedJob> wanted) {
   GPUROTA_TRY(supervisor_.check_owner(uid));
-  GPUROTA_TRY(check_wanted(uid, wanted));
+  GPUROTA_TRY(check_wanted(entries_, supervisor_, uid, wanted));
   std::vector<jobs::Ordered> told;
   for (const WantedJob& each : wanted) told.push_back({each.spec.name, each.spec.after});
   GPUROTA_ASSIGN_OR_RETURN(const std::vector<std::size_t> order, jobs::start_order(told));
@@ -133,8 +137,9 @@ Result<std::vector<Jobs::Change>> Jobs::apply(uid_t uid, std::vector<WantedJob> 
     const std::uint64_t id = find_job(entries_, uid, wanted[i].spec.name)->id;
     JobEntry& job = entries_.at(id);
     job.spec = wanted[i].spec;
-    supervisor_.count_logs(job, logs_of(job.spec));
+    supervisor_.count_logs(job, logs_bound(job.spec));
     job.life.set_policy(policy_of(job.spec));
+    items_.take_spec(job);
     if (changes[i] == Change::kChanged) changed.push_back(id);
     if (changes[i] != Change::kAdded || !wanted[i].start) continue;
     // Whatever it would wait for in vain was looked at above.

@@ -54,8 +54,8 @@ Result<void> Supervisor::check_logs(uid_t uid, std::uint64_t freed, std::uint64_
           to_string(Bytes(bytes)), to_string(Bytes(most))));
 }
 
-void Supervisor::count_logs(Supervised& entry, std::size_t logs) const {
-  entry.log = parts_.budgets.charge(entry.uid, Budget::kJobLogs, logs * jobs::kLogBound.count());
+void Supervisor::count_logs(Supervised& entry, Bytes logs) const {
+  entry.log = parts_.budgets.charge(entry.uid, Budget::kJobLogs, logs.count());
 }
 
 Result<TrackedProcess> Supervisor::watch(std::uint64_t run, pid_t keeper) {
@@ -63,11 +63,11 @@ Result<TrackedProcess> Supervisor::watch(std::uint64_t run, pid_t keeper) {
 }
 
 Result<void> Supervisor::launch(std::uint64_t run, const Supervised& entry,
-                                const jobs::JobSpec& spec) {
+                                const jobs::JobSpec& spec, Bytes log) {
   GPUROTA_ASSIGN_OR_RETURN(
       const pid_t pid,
       launcher_.start(
-          run, {entry.uid, entry.user, parts_.gpurota, parts_.runtime_dir, spec},
+          run, {entry.uid, entry.user, parts_.gpurota, parts_.runtime_dir, spec, log},
           [&](pid_t keeper) { cgroups_.make(keeper, fmt::format("{}-{}", what_, run)); }));
   Run& started = runs_[run];
   started.starting = !parts_.systemd_run.empty();

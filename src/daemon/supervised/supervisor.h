@@ -85,10 +85,12 @@ class Supervisor {
   // kLimit, unless the output of all the user's may take `freed` bytes less and `added` more than
   // now. A user who has more already, as the site has come to allow less, keeps it.
   Result<void> check_logs(uid_t uid, std::uint64_t freed, std::uint64_t added) const;
-  void count_logs(Supervised& entry, std::size_t logs) const;
+  void count_logs(Supervised& entry, Bytes logs) const;
 
   // Starts it. If its keeper cannot be watched it is ended, and on_over() follows.
-  Result<void> launch(std::uint64_t run, const Supervised& entry, const jobs::JobSpec& spec);
+  // `log`: the bound of its log.
+  Result<void> launch(std::uint64_t run, const Supervised& entry, const jobs::JobSpec& spec,
+                      Bytes log = jobs::kLogBound);
   // After a start of the daemon: whether it is on, and then it is watched. A keeper that has not
   // come to its lock will not run. An error is not that there is none: it must not be started a
   // second time.

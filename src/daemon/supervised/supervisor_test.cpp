@@ -149,7 +149,7 @@ TEST_F(SupervisorTest, WhatCannotBeStoredIsStoredLater) {
 
 TEST_F(SupervisorTest, WhatIsRemovedLeavesNothing) {
   ASSERT_EQ(*supervisor.next_id(), 1U);
-  ASSERT_TRUE(programs->save_job({{1, kAlice, "alice", encode(entry.spec)}, "", "boot"}));
+  ASSERT_TRUE(programs->save_jobs({{{1, kAlice, "alice", encode(entry.spec)}, "", "boot"}}));
   testing::write_file(dir.file("jobs/7/orders"), "TOKEN");
   ASSERT_TRUE(supervisor.remove(entry, {kRun}));
   EXPECT_TRUE(programs->load_jobs()->empty());
@@ -159,7 +159,7 @@ TEST_F(SupervisorTest, WhatIsRemovedLeavesNothing) {
 TEST_F(SupervisorTest, CountsTheLogsOfAUserTogether) {
   config.job_log_size_per_user = mib(40);
   EXPECT_TRUE(supervisor.check_logs(kAlice, 0, mib(32).count()));
-  supervisor.count_logs(entry, 2);
+  supervisor.count_logs(entry, mib(32));
   const auto more = supervisor.check_logs(kAlice, 0, mib(16).count());
   ASSERT_FALSE(more);
   EXPECT_THAT(more.error().message, HasSubstr("job_log_size_per_user"));

@@ -1,0 +1,272 @@
+#include "daemon/supervised/job_items.h"
+
+#include "base/log.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace gpurota::daemon {
+namespace {
+
+// How many of the items did not end well; empty: none.
+std::string failed_text(const jobs::Items& items) {
+  jobs::ItemCounts counts = items.counts();
+  const std::size_t all = items.indices().count();
+  const std::size_t failed = all - counts.done;
+  if (failed == 0) return {};
+  counts.done = 0;
+  return fmt::format("{} of {} items did not end well: {}", failed, all, items_text(counts));
+}
+
+bool is_under_way(jobs::Phase phase) {
+  return phase == jobs::Phase::kRunning || phase == jobs::Phase::kStopping;
+}
+
+}  // namespace
+
+JobEntry* JobItems::entry(std::uint64_t id) {
+  JobEntries& all = array_of(id) == 0 ? parts_.jobs : runs_;
+  const auto at = all.find(id);
+  return at == all.end() ? nullptr : &at->second;
+}
+
+const JobEntry* JobItems::find(const JobEntry& array, std::int64_t index) const {
+  const auto at = runs_.find(run_of(array.id, index));
+  return at == runs_.end() ? nullptr : &at->second;
+}
+
+const JobEntry* JobItems::asking_of(const JobEntry& array) const {
+  for (const std::int64_t index : array.items.on()) {
+    const JobEntry* const item = find(array, index);
+    const bool runs = item && item->life.state().phase == jobs::Phase::kRunning;
+    if (runs && item->life.state().asking) return item;
+  }
+  return nullptr;
+}
+
+jobs::ItemCounts JobItems::count(const JobEntry& array) const {
+  jobs::ItemCounts counts = array.items.counts();
+  if (asking_of(array) == nullptr) return counts;
+  --counts.running;
+  ++counts.waiting;
+  return counts;
+}
+
+JobEntry& JobItems::make(JobEntry& array, std::int64_t index) {
+  jobs::JobState state = array.items.begin(index);
+  if (state.phase == jobs::Phase::kWaiting) state.phase = jobs::Phase::kStopped;
+  jobs::JobSpec spec = item_spec(array.spec, index);
+  const jobs::Policy policy = parts_.policy_of(spec);
+  const std::uint64_t run = run_of(array.id, index);
+  JobEntry item{{run, array.uid, array.user, std::move(spec)},
+                jobs::Supervision(policy, std::move(state))};
+  item.array = array.id;
+  item.index = index;
+  return runs_.insert_or_assign(run, std::move(item)).first->second;
+}
+
+// An item that ended because its array was stopped goes on with it.
+jobs::JobState JobItems::resting_state(const JobEntry& array, jobs::JobState state) const {
+  const jobs::Phase phase = array.life.state().phase;
+  const bool stops = phase == jobs::Phase::kStopping || phase == jobs::Phase::kStopped;
+  if (!stops || state.phase != jobs::Phase::kStopped) return state;
+  state.phase = jobs::Phase::kWaiting;
+  state.end_detail.clear();
+  return state;
+}
+
+void JobItems::put_to_rest(std::uint64_t run) {
+  const auto item = runs_.extract(run);
+  const auto array = parts_.jobs.find(array_of(run));
+  if (array == parts_.jobs.end()) return;
+  array->second.items.rest(index_of(run), resting_state(array->second, item.mapped().life.state()));
+  parts_.supervisor.settle(item.mapped());
+  go_on_soon(array->second);
+  // One that is removed goes with its last item. Which that is is known when all are taken up.
+  if (restored_ && array->second.is_removed()) parts_.settle(array_of(run));
+}
+
+// Later, as each step may be followed by the next one at once.
+void JobItems::go_on_soon(JobEntry& array) {
+  if (std::exchange(array.goes_on_soon, true)) return;
+  parts_.loop.post([this, id = array.id] { go_on(id); });
+}
+
+void JobItems::go_on(std::uint64_t id) {
+  const auto at = parts_.jobs.find(id);
+  if (at == parts_.jobs.end()) return;
+  JobEntry& array = at->second;
+  array.goes_on_soon = false;
+  const jobs::Phase phase = array.life.state().phase;
+  const auto next = array.items.next();
+  const bool runs = phase == jobs::Phase::kRunning;
+  const bool has_room = array.items.on().size() < static_cast<std::size_t>(array.spec.at_once);
+  if (runs && next && has_room && asking_of(array) == nullptr) {
+    JobEntry& item = make(array, *next);
+    parts_.carry_out(item, item.life.start(parts_.now()));
+    parts_.settle(item.id);
+    return go_on_soon(array);
+  }
+  const bool over = runs ? array.items.is_over() : array.items.on().empty();
+  if (!is_under_way(phase) || !over) return;
+  parts_.carry_out(array, array.life.on_items_over(parts_.now(), failed_text(array.items)));
+  parts_.settle(id);
+}
+
+void JobItems::stop(JobEntry& array) {
+  const std::set<std::int64_t> on = array.items.on();
+  const std::string by = array.life.state().end_detail;
+  for (const std::int64_t index : on) {
+    const auto item = runs_.find(run_of(array.id, index));
+    if (item == runs_.end()) continue;
+    parts_.carry_out(item->second, item->second.life.stop(parts_.now(), by));
+    parts_.settle(item->first);
+  }
+}
+
+Result<void> JobItems::reset(JobEntry& array) {
+  GPUROTA_TRY(parts_.supervisor.store()->save_items(array.id, {}, true));
+  array.items.reset();
+  return {};
+}
+
+ports::StoredItem JobItems::row_of(std::int64_t index, const jobs::JobState& state) const {
+  return {index, encode(state), parts_.processes.boot_id()};
+}
+
+Result<void> JobItems::store(std::uint64_t run) {
+  const auto array = parts_.jobs.find(array_of(run));
+  if (array == parts_.jobs.end()) return {};
+  const std::int64_t index = index_of(run);
+  const JobEntry* const item = find(array->second, index);
+  const jobs::JobState* const state =
+      item ? &item->life.state() : array->second.items.state_of(index);
+  if (state == nullptr) return {};
+  return parts_.supervisor.store()->save_items(array->first, {row_of(index, *state)}, false);
+}
+
+// Whether it has to wait for others when it is started again; nothing where it has not ended.
+Result<std::optional<bool>> JobItems::start_of(const JobEntry& array) const {
+  if (!is_settled(array.life.state().phase)) return std::nullopt;
+  GPUROTA_ASSIGN_OR_RETURN(const bool chained, must_wait(parts_.jobs, array.uid, array.spec));
+  return std::optional(chained);
+}
+
+// Some items wait to be started that had ended.
+Result<void> JobItems::start_again(JobEntry& array, std::optional<bool> chained) {
+  const std::uint64_t id = array.id;
+  const std::string name = array.spec.name;
+  if (chained) parts_.carry_out(array, array.life.start(parts_.now(), *chained));
+  parts_.settle(id);
+  return parts_.supervisor.check_stored(id, name);
+}
+
+Result<void> JobItems::retry(std::uint64_t id) {
+  JobEntry& array = parts_.jobs.at(id);
+  if (!array.spec.is_array()) {
+    return fail(Code::kInvalid, fmt::format("job {0} is no array: 'gpurota job restart {0}' starts "
+                                            "it again",
+                                            array.spec.name));
+  }
+  jobs::Items items = array.items;
+  std::vector<ports::StoredItem> rows;
+  for (const std::int64_t index : items.retry()) {
+    rows.push_back(row_of(index, *items.state_of(index)));
+  }
+  if (rows.empty()) {
+    return fail(Code::kInvalid, fmt::format("no item of {} has failed: {}", array.spec.name,
+                                            items_text(count(array))));
+  }
+  GPUROTA_ASSIGN_OR_RETURN(const std::optional<bool> chained, start_of(array));
+  GPUROTA_TRY(parts_.supervisor.store()->save_items(array.id, rows, false));
+  array.items = std::move(items);
+  return start_again(array, chained);
+}
+
+Result<void> JobItems::control(std::uint64_t id, std::int64_t index, What what,
+                               const std::string& by) {
+  JobEntry& array = parts_.jobs.at(id);
+  const jobs::Phase phase = array.life.state().phase;
+  const std::uint64_t run = run_of(array.id, index);
+  if (const auto item = runs_.find(run); item != runs_.end()) {
+    jobs::Supervision& life = item->second.life;
+    const jobs::Actions actions = what == What::kStop      ? life.stop(parts_.now(), by)
+                                  : what == What::kRestart ? life.restart(parts_.now(), by)
+                                                           : life.start(parts_.now());
+    parts_.carry_out(item->second, actions);
+    parts_.settle(run);
+    return parts_.supervisor.check_stored(run, array.spec.name);
+  }
+  const bool waits = array.items.kind(index) == jobs::ItemKind::kWaiting;
+  // One that has ended has nothing to stop, and one that waits starts anyway.
+  if (waits != (what == What::kStop)) return {};
+  if (what != What::kStop && phase == jobs::Phase::kStopped) {
+    return fail(Code::kInvalid, fmt::format("job {0} is stopped: 'gpurota job start {0}' goes on "
+                                            "with its items",
+                                            array.spec.name));
+  }
+  std::optional<bool> chained;
+  if (!waits) {
+    GPUROTA_ASSIGN_OR_RETURN(chained, start_of(array));
+  }
+  const jobs::JobState* const known = array.items.state_of(index);
+  jobs::JobState state = known ? *known : jobs::JobState();
+  state.phase = waits ? jobs::Phase::kCancelled : jobs::Phase::kWaiting;
+  state.end_detail = waits ? by : "";
+  GPUROTA_TRY(parts_.supervisor.store()->save_items(array.id, {row_of(index, state)}, false));
+  array.items.rest(index, std::move(state));
+  return start_again(array, chained);
+}
+
+// Some at a time: each is several files, and others wait for the loop meanwhile. A daemon
+// that is killed leaves the rest to the next one.
+void JobItems::forget_runs(std::vector<std::uint64_t> runs) {
+  constexpr std::size_t kAtATime = 8;
+  for (std::size_t i = 0; i < kAtATime && !runs.empty(); ++i) {
+    if (const auto gone = parts_.supervisor.files().forget(runs.back()); !gone) {
+      log::warn("cannot remove what an item left", {{"error", gone.error().message}});
+    }
+    runs.pop_back();
+  }
+  if (runs.empty()) return;
+  parts_.loop.post([this, runs = std::move(runs)]() mutable { forget_runs(std::move(runs)); });
+}
+
+void JobItems::forget(const JobEntry& array) {
+  std::vector<std::uint64_t> runs;
+  for (const std::int64_t index : array.items.known()) runs.push_back(run_of(array.id, index));
+  forget_runs(std::move(runs));
+}
+
+Result<void> JobItems::take_up(JobEntry& array, const ports::StoredItem& stored) {
+  auto state = jobs::decode_state(stored.state);
+  if (!state || !array.items.indices().has(stored.index)) {
+    log::error("a stored item of a job cannot be read, ignoring it",
+               {{"id", array.id}, {"item", stored.index}});
+    return {};
+  }
+  const bool is_on = is_under_way(state->phase) || state->phase == jobs::Phase::kBackingOff;
+  array.items.rest(stored.index, std::move(*state));
+  if (!is_on) return {};
+  JobEntry& item = make(array, stored.index);
+  item.adopted = true;
+  const bool same_boot = !stored.boot_id.empty() && stored.boot_id == parts_.processes.boot_id();
+  if (same_boot) return parts_.take_up_run(item);
+  // Started again in its turn.
+  (void)item.life.on_boot(parts_.now());
+  put_to_rest(item.id);
+  return {};
+}
+
+void JobItems::take_spec(JobEntry& array) {
+  for (const std::int64_t index : array.items.on()) {
+    const auto item = runs_.find(run_of(array.id, index));
+    if (item == runs_.end()) continue;
+    item->second.spec = item_spec(array.spec, index);
+    item->second.life.set_policy(parts_.policy_of(item->second.spec));
+  }
+  if (array.spec.is_array()) go_on_soon(array);
+}
+
+}  // namespace gpurota::daemon
