@@ -39,7 +39,7 @@ function whole(i, used) { return gpu(i, { ...busy, used_bytes: used * GIB, slice
 function machine(count) {
   const gpus = [
     gpu(0, { ...busy, utilisation_percent: 41, power_mw: 305000, temperature_celsius: 49, clock_limits: [], leases: 2, used_bytes: 28 * GIB, slices_bytes: 28 * GIB, reserved_bytes: 32 * GIB, available_bytes: 48 * GIB }),
-    gpu(1, { ...busy, leases: 2, used_bytes: 64 * GIB, swap_bytes: 64 * GIB, available_bytes: 0, takes_turns: true, waiting_for_turn: 1, turn_holder: "L18" }),
+    gpu(1, { ...busy, leases: 2, used_bytes: 64 * GIB, swap_bytes: 64 * GIB, available_bytes: 10 * GIB, takes_turns: true, waiting_for_turn: 1, turn_holder: "L18" }),
     whole(2, 71), whole(3, 71),
     gpu(4, { state: "held", available_bytes: 0, swap_available_bytes: 0 }),
     gpu(5, { state: "unreserved_use", used_bytes: 30 * GIB, unreserved_bytes: 30 * GIB, available_bytes: 0, utilisation_percent: 12, power_mw: 160000 }),
@@ -48,9 +48,9 @@ function machine(count) {
   ];
   for (let i = 8; i < count; ++i) gpus.push(i < 14 ? whole(i, 74) : gpu(i, {}));
   const leases = [
-    lease("L11", "alice", "slice", 76, [[0, 20, 18]], { ends: "2026-11-21T02:19:00.000Z" }),
+    lease("L11", "ann", "slice", 76, [[0, 20, 18]], { ends: "2026-11-21T02:19:00.000Z" }),
     lease("L12", "bob", "slice", 20, [[0, 12, 10]]),
-    lease("L18", "carol", "swap", 90, [[1, 70, 60, { turn: "holding" }]]),
+    lease("L18", "eve", "swap", 90, [[1, 70, 60, { turn: "holding" }]]),
     lease("L19", "dave", "swap", 90, [[1, 70, 4, { turn: "waiting", turn_position: 1, moved_out_bytes: 48 * GIB }]]),
     lease("L21", "erin", "exclusive", 303, [[2, null, 71], [3, null, 71]]),
   ];

@@ -52,12 +52,12 @@ Sample mixed() {
 // that could not be.
 Sample server() {
   Machine machine(8, "NVIDIA H100 80GB HBM3", 80);
-  proto::Lease& serve = machine.lend(11, "alice", {0}, 76min, 18, 20);
+  proto::Lease& serve = machine.lend(11, "ann", {0}, 76min, 18, 20);
   serve.ends = kNow + 79min;
   serve.command = {{"python", "serve.py"}};
   machine.lend(12, "bob", {0}, 20min, 10, 12).command = {{"jupyter-lab"}};
   machine.gpu(0).utilisation_percent = 41;
-  machine.lend_in_turns(18, "carol", 1, "holding", 0, 60, 0).command = {{"python", "train.py"}};
+  machine.lend_in_turns(18, "eve", 1, "holding", 0, 60, 0).command = {{"python", "train.py"}};
   machine.lend_in_turns(19, "dave", 1, "waiting", 1, 4, 48).command = {{"python", "finetune.py"}};
   machine.lend(21, "erin", {2, 3}, 5h + 3min, 71).command = {
       {"torchrun", "--nproc-per-node", "2", "train.py"}};
@@ -67,7 +67,7 @@ Sample server() {
   machine.gpu(5).state = GpuState::kUnreservedUse;
   machine.gpu(5).used_bytes = machine.gpu(5).unreserved_bytes = in_gib(30);
   machine.gpu(5).utilisation_percent = 12;
-  machine.find(FindingKind::kUnreservedUse, 5, "frank", 30,
+  machine.find(FindingKind::kUnreservedUse, 5, "max", 30,
                {{4711, in_gib(30), {{"python", "notebook.py"}}}});
   machine.gpu(6).state = GpuState::kDraining;
   machine.gpu(6).detail = "new fan on Friday";
