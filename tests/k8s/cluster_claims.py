@@ -162,7 +162,8 @@ def a_new_node_object(cluster):
     restart_kubelet(cluster, delete)
 
     def new_owner():
-        return owner_of_slices(cluster) == {cluster.find("/api/v1/nodes/" + NODE)["metadata"]["uid"]}
+        node = cluster.find("/api/v1/nodes/" + NODE)
+        return owner_of_slices(cluster) == {node["metadata"]["uid"]}
     wait_until(lambda: new_owner() and all_are_available(cluster), "slices of the new node")
     cluster.roll_out("gpurota-dra")
     wait_until(lambda: new_owner() and all_are_available(cluster), "slices of the new node")

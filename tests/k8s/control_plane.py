@@ -144,7 +144,8 @@ class Cluster(Machine):
         machine.spawn("kubelet", "kubelet", "--config=" + machine.path("kubelet.json"),
                       "--kubeconfig=" + self.path(name + ".kubeconfig"),
                       "--root-dir=/var/lib/kubelet", "--cert-dir=/var/lib/kubelet/pki",
-                      "--hostname-override=" + name, "--node-ip=" + address, "--v=2", *flags)
+                      "--hostname-override=" + name, "--node-ip=" + address, "--v=2",
+                      "--node-labels=gpurota.dev/node=true", *flags)
 
     def is_ready(self, name=NODE):
         node = self.find("/api/v1/nodes/" + name)

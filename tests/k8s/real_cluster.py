@@ -17,7 +17,7 @@ import yaml
 
 import cluster_claims
 from cluster_pods import COMPUTE, GREEDY, Pods, Restarts, a_released_lease, allocatable, two_and_a_third
-from control_plane import NODE, Cluster
+from control_plane import Cluster
 from real_node import MEMORY, PREFIX, say, wait_until
 
 PACKAGING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "kubernetes")
@@ -71,7 +71,6 @@ def start_daemon(cluster):
     volume = {"name": "machine", "hostPath": {"path": machine}}
     cluster.kubectl("patch", "daemonset", "gpurotad", "--namespace=gpurota", "--patch",
                     json.dumps({"spec": {"template": {"spec": {"containers": [container], "volumes": [volume]}}}}))
-    cluster.kubectl("label", "node", NODE, "gpurota.dev/node=true")
     cluster.roll_out("gpurotad")
     status = cluster.gpurota("status")
     assert "gpurota Demo GPU 8GB" in status, status

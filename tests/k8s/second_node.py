@@ -76,7 +76,6 @@ class SecondNode(Machine):
         self.import_image("gpurota.tar", self.cluster.folder)
         self.cluster.start_kubelet_of(self, SECOND, OWN_ADDRESS)
         wait_until(lambda: self.cluster.is_ready(SECOND), "the second node to be ready")
-        self.cluster.kubectl("label", "node", SECOND, "gpurota.dev/node=true")
         for name in ("gpurotad", "gpurota-dra"):
             self.cluster.roll_out(name)
         say("the second node is ready")

@@ -94,8 +94,8 @@ void add_load_and_memory(Group& group, const Sum& load, const Sum& memory) {
   }
 }
 
-Group group_of(const proto::GpuHistory& gpu, const proto::History::Reply& reply, const Layout& style,
-               const GpuSizes& sizes, std::size_t columns) {
+Group group_of(const proto::GpuHistory& gpu, const proto::History::Reply& reply,
+               const Layout& style, const GpuSizes& sizes, std::size_t columns) {
   const GpuSums sums = sums_of(gpu);
   Group group{"GPU " + display_text(gpu.label.value_or(gpu.gpu_uuid.value), 64), {}, {}};
   if (gpu.points.empty()) {

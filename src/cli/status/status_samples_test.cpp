@@ -48,8 +48,8 @@ Sample mixed() {
   return {"eight", machine.reply};
 }
 
-// The machine of README's pictures, which tests/web/pictures.mjs draws as well: nothing may be shown
-// that could not be.
+// The machine of README's pictures, which tests/web/pictures.mjs draws as well. Readers take it for
+// a real one, so nothing may be shown that could not be.
 Sample server() {
   Machine machine(8, "NVIDIA H100 80GB HBM3", 80);
   proto::Lease& serve = machine.lend(11, "ann", {0}, 76min, 18, 20);

@@ -50,7 +50,7 @@ bool SwapTerms::moves_before_long(const SwapTenant& tenant) const {
   return tenant.makes_way || takes_turns_.at(tenant.lease);
 }
 
-// All of it where the tenant makes way for whoever comes.
+// All movable memory where the tenant makes way for whoever comes.
 Bytes SwapTerms::likely_to_move(const SwapTenant& tenant) const {
   const sched::Residency& residency = parts_.turns.turns().residency();
   const auto at = residency.tenants().find(tenant.id);
@@ -65,7 +65,7 @@ Bytes SwapTerms::likely_to_move(const SwapTenant& tenant) const {
   return likely;
 }
 
-// What is likely to move of each tenant, in whole steps.
+// For each tenant the part that is likely to move, in whole steps.
 std::vector<Bytes> SwapTerms::needs_to_pin(const std::vector<const SwapTenant*>& tenants) const {
   std::vector<Bytes> needs(tenants.size());
   for (std::size_t i = 0; i < tenants.size(); ++i) {

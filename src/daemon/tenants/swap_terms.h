@@ -1,8 +1,8 @@
 // The terms that tenants of swap leases are told: their present shares of host memory, and turns.
 // Pure; state thread only.
 //
-// The pinned budget is divided by need: by what of a tenant's memory is likely to move. While memory
-// moves, the shares that were told stay.
+// The pinned budget is divided by need: by what of a tenant's memory is likely to move. While
+// memory moves, the shares that were told stay.
 #pragma once
 
 #include "abi/wire.h"

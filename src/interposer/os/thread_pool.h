@@ -1,7 +1,7 @@
-// Threads of our own that share a piece of work with the thread that has it. They take no signals,
-// are never joined, and are gone when stop() returns, but for their last instructions.
+// Threads of our own that share a piece of work with the thread that has it. The threads take no
+// signals, are never joined, and are gone when stop() returns, but for their last instructions.
 //
-// All zero bytes are a pool without threads, so a fork that finds its memory wiped finds that.
+// A pool of zero bytes has no threads: that is what a forked child finds in wiped memory.
 #pragma once
 
 #include "interposer/os/sys.h"

@@ -76,10 +76,10 @@ std::vector<Json> parts_of(const Json& list, std::size_t most) {
 
 // The order for a scheduler without counters (Kubernetes 1.34 and 1.35).
 //
-// First the devices that one claim has alone. That scheduler asks, for the nth device of a request,
+// First the devices that one claim has alone. For the nth device of a request the scheduler asks
 // whether the nth device of the slice has capacity left (allocateDevice() of its structured
-// allocator). With shared devices there, a request for two GPUs fails as soon as somebody has all of
-// the slice's second device, whatever else is free.
+// allocator). With shared devices there, a request for two GPUs fails as soon as somebody has all
+// of the slice's second device, whatever else is free.
 //
 // Then the shared devices, from the last GPU to the first. The scheduler takes the first device
 // that fits, so requests for a whole GPU and for a part of one come together only where little is
