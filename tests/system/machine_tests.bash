@@ -14,9 +14,9 @@ units_of() { in_there systemctl list-units --plain --no-legend "gpurota-$1-*.ser
 no_units_of() { [ -z "$(units_of "$1")" ]; }
 
 [ -z "$(in_there systemctl list-units --failed --no-legend)" ] || fail "$(in_there systemctl --failed)"
-web=() # a build of the core alone has no page
-if in_there systemctl cat gpurota-web.service >/dev/null 2>&1; then web=(gpurota-web.socket gpurota-web.service); fi
-complaints=$(in_there systemd-analyze verify gpurotad.socket gpurotad.service "${web[@]}" 2>&1) || true
+page_units=() # a build of the core alone has no page
+if in_there systemctl cat gpurota-web.service >/dev/null 2>&1; then page_units=(gpurota-web.socket gpurota-web.service); fi
+complaints=$(in_there systemd-analyze verify gpurotad.socket gpurotad.service "${page_units[@]}" 2>&1) || true
 [ -z "$complaints" ] || fail "$complaints"
 in_there systemd-analyze security --threshold=20 gpurotad.service >/dev/null ||
   fail "the unit is less locked up than it was: systemd-analyze security gpurotad.service"
@@ -69,7 +69,7 @@ else:
     echo "ok the user of its unit may sign people in at the web page"
   fi
 }
-if [ ${#web[@]} != 0 ]; then test_web; fi
+if [ ${#page_units[@]} != 0 ]; then test_web; fi
 
 in_there sh -c 'mkdir -p /etc/gpurota; echo "no such key = 1" >/etc/gpurota/gpurota.toml'
 if in_there systemctl reload gpurotad.service 2>/dev/null; then fail "a bad configuration was taken over"; fi
@@ -269,7 +269,7 @@ if [ "$where" = /usr ]; then
   in_there dpkg --purge gpurota-web gpurotad >/dev/null || fail "dpkg --purge fails"
   ! in_there test -e /var/lib/gpurota || fail "purge leaves the state"
 else
-  in_there systemctl --quiet disable --now gpurotad.socket gpurotad.service "${web[@]}"
+  in_there systemctl --quiet disable --now gpurotad.socket gpurotad.service "${page_units[@]}"
   is_running 301 || fail "a job ended with the daemon"
   in_there systemctl stop gpurota-jobs.slice
 fi

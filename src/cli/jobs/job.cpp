@@ -89,7 +89,9 @@ Result<void> check_commands(const proto::AddJob& call) {
 Result<Begun> add_job(const Context& context, const JobOptions& options) {
   GPUROTA_ASSIGN_OR_RETURN(const proto::AddJob call, add_call(options));
   if (!starts_after_others(options)) GPUROTA_TRY(check_commands(call));
-  if (const std::size_t bytes = proto::call_json(call).size(); bytes > proto::kMaxCallBytes) {
+  // One command that is too long is refused where it is sent.
+  const std::size_t bytes = call.each ? proto::call_json(call).size() : 0;
+  if (bytes > proto::kMaxCallBytes) {
     return fail(
         Code::kLimit,
         fmt::format("the commands and variables are too long ({} KiB of {}): write them into "
