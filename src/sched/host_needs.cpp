@@ -52,11 +52,24 @@ Bytes HostNeeds::left_for_moves() const {
 
 Bytes HostNeeds::left() const { return memory_.host_budget() - memory_.oversize() - reserved(); }
 
-Bytes HostNeeds::likely_to_move(TenantId tenant, GpuSlot gpu, bool was_pinned) const {
-  const std::uint64_t tenth = memory_.capacity(gpu).count() / 10;
-  const Bytes enough(tenth * (was_pinned ? 7 : 8));
-  if (memory_.is_lost(gpu) || memory_.wanted(gpu) <= enough || !memory_.shared(gpu)) return {};
-  return std::min(memory_.at(tenant, gpu).movable, memory_.deficit(gpu) + Bytes(2 * tenth));
+LikelyToMove::LikelyToMove(const Residency& memory) : memory_(memory) {
+  for (std::uint32_t i = 0; i < memory.gpu_count(); ++i) {
+    const GpuSlot gpu(i);
+    const std::uint64_t tenth = memory.capacity(gpu).count() / 10;
+    const Bytes wanted = memory.wanted(gpu);
+    const bool goes_on = !memory.is_lost(gpu) && wanted > Bytes(7 * tenth) && memory.shared(gpu);
+    gpus_.push_back({wanted - memory.capacity(gpu) + Bytes(2 * tenth),
+                     goes_on && wanted > Bytes(8 * tenth), goes_on});
+  }
+}
+
+Bytes LikelyToMove::of(TenantId tenant, bool was_pinned) const {
+  Bytes likely;
+  for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
+    if (was_pinned ? !gpus_[i].goes_on : !gpus_[i].starts) continue;
+    likely += std::min(memory_.at(tenant, GpuSlot(i)).movable, gpus_[i].most);
+  }
+  return likely;
 }
 
 std::vector<Bytes> divide_by_need(Bytes whole, const std::vector<Bytes>& needs) {

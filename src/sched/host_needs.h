@@ -23,16 +23,32 @@ class HostNeeds {
   // more.
   Bytes left_for_moves() const;
   Bytes left() const;  // of the budget, that is reserved for nothing
-  // Of a tenant that was added: what of its memory on this GPU may have to move before long, so
-  // that host memory for it is worth pinning now. Nothing while its lease is alone on the GPU, or
-  // the leases there hold at most 80 % of its capacity together (70 % where it was pinned already);
-  // then what would have to move if they wanted a fifth of the capacity more.
-  Bytes likely_to_move(TenantId tenant, GpuSlot gpu, bool was_pinned) const;
 
  private:
   void add_reserved(GpuSlot gpu, std::map<LeaseId, Bytes>* sums) const;
 
   const Residency& memory_;
+};
+
+// What of tenants' memory may have to move before long, so that host memory for it is worth pinning
+// now. Nothing on a GPU that one lease has alone, or whose leases hold at most 80 % of its capacity
+// together (70 % for a tenant that has pinned already); else what would have to move if they wanted
+// a fifth of the capacity more. Of the ledger as it was when this was made.
+class LikelyToMove {
+ public:
+  explicit LikelyToMove(const Residency& memory);
+  // On all GPUs, of a tenant that was added.
+  Bytes of(TenantId tenant, bool was_pinned) const;
+
+ private:
+  struct Gpu {
+    Bytes most;            // of one tenant
+    bool starts = false;   // for a tenant that has pinned nothing
+    bool goes_on = false;  // for one that has
+  };
+
+  const Residency& memory_;
+  std::vector<Gpu> gpus_;  // by slot
 };
 
 // The parts of `whole`, one for each of `needs` in their order. Nobody gets less than an even part,

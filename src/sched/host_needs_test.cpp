@@ -39,21 +39,21 @@ TEST(DivideByNeed, NobodyGetsLessThanAnEvenPartOrTheirNeedAndAllTogetherNoMoreTh
 }
 
 // Two leases on a GPU of 10 GiB.
-struct LikelyToMove : testing::Test {
-  LikelyToMove() {
+struct LikelyToMoveTest : testing::Test {
+  LikelyToMoveTest() {
     gpu = memory.add_gpu(GpuUuid("GPU-0"), gib(10));
     memory.add(kOne, LeaseId(1));
     memory.add(kOther, LeaseId(2));
   }
   Bytes of(TenantId tenant, bool was_pinned = false) const {
-    return HostNeeds(memory).likely_to_move(tenant, gpu, was_pinned);
+    return LikelyToMove(memory).of(tenant, was_pinned);
   }
   static constexpr TenantId kOne{1}, kOther{2};
   Residency memory;
   GpuSlot gpu;
 };
 
-TEST_F(LikelyToMove, NothingUntilTheLeasesHoldMoreThanEightTenths) {
+TEST_F(LikelyToMoveTest, NothingUntilTheLeasesHoldMoreThanEightTenths) {
   memory.at(kOne, gpu).movable = gib(5);
   memory.at(kOther, gpu).movable = gib(3);
   EXPECT_EQ(of(kOne), Bytes());
@@ -62,7 +62,7 @@ TEST_F(LikelyToMove, NothingUntilTheLeasesHoldMoreThanEightTenths) {
   EXPECT_EQ(of(kOther), gib(2));
 }
 
-TEST_F(LikelyToMove, MemoryThatWasPinnedStaysSoAboveSevenTenths) {
+TEST_F(LikelyToMoveTest, MemoryThatWasPinnedStaysSoAboveSevenTenths) {
   memory.at(kOne, gpu).movable = gib(5);
   memory.at(kOther, gpu).movable = gib(2) + mib(1);
   EXPECT_EQ(of(kOne, true), gib(2));
@@ -71,14 +71,14 @@ TEST_F(LikelyToMove, MemoryThatWasPinnedStaysSoAboveSevenTenths) {
   EXPECT_EQ(of(kOne, true), Bytes());
 }
 
-TEST_F(LikelyToMove, WhatDoesNotFitAndAFifthOfTheGpuButNoMoreThanATenantHas) {
+TEST_F(LikelyToMoveTest, WhatDoesNotFitAndAFifthOfTheGpuButNoMoreThanATenantHas) {
   memory.at(kOne, gpu).movable = gib(9);
   memory.at(kOther, gpu).movable = gib(4);
   EXPECT_EQ(of(kOne), gib(5));
   EXPECT_EQ(of(kOther), gib(4));
 }
 
-TEST_F(LikelyToMove, NothingOfALeaseThatIsAlone) {
+TEST_F(LikelyToMoveTest, NothingOfALeaseThatIsAlone) {
   memory.at(kOne, gpu).movable = gib(10);
   EXPECT_EQ(of(kOne), Bytes());
 }

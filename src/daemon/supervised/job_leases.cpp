@@ -3,7 +3,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// Whose run holds this lease; nullptr: nobody's.
+// The job or the item whose run holds this lease; nullptr: there is none.
 const JobEntry* holder_of(const JobEntries& jobs, LeaseId lease) {
   for (const auto& [id, job] : jobs) {
     if (job.lease == lease) return &job;

@@ -27,6 +27,7 @@ SwapTerms::SwapTerms(Parts parts, const SwapTenantMap& tenants, TimePoint now) :
     takes_turns_[tenant->lease] = turn && turn->takes_turns;
   }
   keeps_ = what_tenants_may_keep();
+  likely_ = likely_to_move();
   pins_ = what_tenants_may_pin();
 }
 
@@ -51,16 +52,20 @@ bool SwapTerms::moves_before_long(const SwapTenant& tenant) const {
 }
 
 // All movable memory where the tenant makes way for whoever comes.
-Bytes SwapTerms::likely_to_move(const SwapTenant& tenant) const {
+std::map<TenantId, Bytes> SwapTerms::likely_to_move() const {
   const sched::Residency& residency = parts_.turns.turns().residency();
-  const auto at = residency.tenants().find(tenant.id);
-  if (at == residency.tenants().end()) return {};
-  const bool was_pinned = tenant.terms && tenant.terms->takes_turns != GPUROTA_TURNS_NONE;
-  Bytes likely;
-  for (std::uint32_t i = 0; i < at->second.gpus.size(); ++i) {
-    likely += tenant.makes_way ? at->second.gpus[i].movable
-                               : sched::HostNeeds(residency).likely_to_move(
-                                     tenant.id, sched::GpuSlot(i), was_pinned);
+  const sched::LikelyToMove in_turns(residency);
+  std::map<TenantId, Bytes> likely;
+  for (const SwapTenant* tenant : connected_) {
+    Bytes& bytes = likely[tenant->id];
+    const auto at = residency.tenants().find(tenant->id);
+    if (at == residency.tenants().end()) continue;
+    if (tenant->makes_way) {
+      for (const sched::Holding& held : at->second.gpus) bytes += held.movable;
+    } else {
+      const bool was_pinned = tenant->terms && tenant->terms->takes_turns != GPUROTA_TURNS_NONE;
+      bytes = in_turns.of(tenant->id, was_pinned);
+    }
   }
   return likely;
 }
@@ -69,7 +74,7 @@ Bytes SwapTerms::likely_to_move(const SwapTenant& tenant) const {
 std::vector<Bytes> SwapTerms::needs_to_pin(const std::vector<const SwapTenant*>& tenants) const {
   std::vector<Bytes> needs(tenants.size());
   for (std::size_t i = 0; i < tenants.size(); ++i) {
-    const Bytes likely = likely_to_move(*tenants[i]);
+    const Bytes likely = likely_.at(tenants[i]->id);
     if (!likely.is_zero()) needs[i] = in_steps(likely + kKeptStep);
   }
   return needs;
@@ -116,9 +121,9 @@ gpurota_msg_swap_terms SwapTerms::of(const SwapTenant& tenant) const {
   terms.pinned_bytes = std::min(host, pins_.at(tenant.id)).count();
   terms.kept_bytes = keeps_.at(tenant.lease).count();
   terms.copy_all = parts_.config.turns.clean_blocks ? 0 : 1;
-  terms.takes_turns = moves_before_long(tenant)         ? GPUROTA_TURNS_TAKEN
-                      : !likely_to_move(tenant).is_zero() ? GPUROTA_TURNS_LIKELY
-                                                          : GPUROTA_TURNS_NONE;
+  terms.takes_turns = moves_before_long(tenant)          ? GPUROTA_TURNS_TAKEN
+                      : !likely_.at(tenant.id).is_zero() ? GPUROTA_TURNS_LIKELY
+                                                         : GPUROTA_TURNS_NONE;
   return terms;
 }
 

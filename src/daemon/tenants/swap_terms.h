@@ -34,13 +34,14 @@ class SwapTerms {
   std::map<TenantId, Bytes> what_tenants_may_pin() const;
   std::vector<Bytes> needs_to_pin(const std::vector<const SwapTenant*>& tenants) const;
   bool moves_before_long(const SwapTenant& tenant) const;
-  Bytes likely_to_move(const SwapTenant& tenant) const;
+  std::map<TenantId, Bytes> likely_to_move() const;
 
   Parts parts_;
   std::vector<const SwapTenant*> connected_;
   std::map<LeaseId, std::uint64_t> of_lease_;
   std::map<LeaseId, bool> takes_turns_;
   std::map<LeaseId, Bytes> keeps_;
+  std::map<TenantId, Bytes> likely_;  // to move
   std::map<TenantId, Bytes> pins_;
 };
 
