@@ -69,6 +69,16 @@ void describe_runs(const jobs::JobState& state, Shown& shown) {
   }
 }
 
+// Like everybody who runs something, what asks for its lease waits in the queue.
+template <class Shown>
+void describe_request(const QueueEntry& request, WallTime now, Shown& shown) {
+  shown.state = jobs::to_string(jobs::Phase::kWaiting);
+  shown.since = request.since;
+  shown.request_id = request.id;
+  shown.position = request.waiting.position;
+  shown.detail = reason_text(request.reason, now);
+}
+
 std::optional<std::string> pause_text(const JobEntry& job, WallTime now) {
   const auto left = std::chrono::ceil<std::chrono::seconds>(job.next_time - now);
   return "starts again in " + lease::duration_text(std::max(left, std::chrono::seconds(0)));
@@ -128,17 +138,12 @@ proto::Job JobMethods::describe_job(const JobEntry& job) const {
   describe_runs(state, shown);
   if (job.spec.is_array()) describe_array(job, shown);
   if (job.lease && parts_.leases.find(*job.lease)) shown.lease_id = job.lease;
-  // Like everybody who runs something, it waits in the queue.
-  // An array does so as long as nothing of it runs.
+  // An array waits in the queue as long as nothing of it runs.
   const JobEntry* const asking = job.spec.is_array() ? parts_.jobs->items().asking_of(job) : &job;
   const QueueEntry* const request =
       asking && job.items.on().size() <= 1 ? request_of(*asking) : nullptr;
   if (request) {
-    shown.state = jobs::to_string(jobs::Phase::kWaiting);
-    shown.since = request->since;
-    shown.request_id = request->id;
-    shown.position = request->waiting.position;
-    shown.detail = reason_text(request->reason, parts_.wall_clock());
+    describe_request(*request, parts_.wall_clock(), shown);
     shown.wait_reason = parts_.views.wait_reason(*request, job.uid);
   }
   return shown;
@@ -187,11 +192,7 @@ proto::JobItem JobMethods::describe_item(const JobEntry& array, std::int64_t ind
   }
   if (state->asking && state->phase == jobs::Phase::kRunning) shown.detail = "it is just starting";
   if (const QueueEntry* const request = request_of(*item)) {
-    shown.state = jobs::to_string(jobs::ItemKind::kWaiting);
-    shown.since = request->since;
-    shown.request_id = request->id;
-    shown.position = request->waiting.position;
-    shown.detail = reason_text(request->reason, parts_.wall_clock());
+    describe_request(*request, parts_.wall_clock(), shown);
   }
   return shown;
 }
