@@ -23,7 +23,8 @@ SETTINGS = {"default": "", "all": 'pinned = "100%"\nhost_budget = "80%"\n'}
 SECONDS = 30
 GIB = 1 << 30
 
-bench = Bench(__doc__, PARTS, [(["--pinned"], {"default": "default,all", "help": "which settings"})])
+bench = Bench(__doc__, PARTS,
+              [(["--pinned"], {"default": "default,all", "help": "which settings"})])
 
 
 def load(name, gib, kind="dirty"):

@@ -58,8 +58,8 @@ struct gpurota_msg_swap_here {
 
 enum gpurota_turns {
   GPUROTA_TURNS_NONE = 0,
-  /* Turns are taken on the lease's GPUs, or the lease makes way for whoever comes: what it has there
-   * is evicted before long, or at once one day. */
+  /* Turns are taken on the lease's GPUs, or the lease makes way for whoever comes: what the lease
+   * has there is evicted before long, or at once one day. */
   GPUROTA_TURNS_TAKEN = 1,
   /* The lease's GPUs are nearly full: host memory is pinned ahead. Older libraries take this value
    * for GPUROTA_TURNS_TAKEN. */
