@@ -30,10 +30,11 @@ class HostNeeds {
   const Residency& memory_;
 };
 
-// What of tenants' memory may have to move before long, so that host memory for it is worth pinning
-// now. Nothing on a GPU that one lease has alone, or whose leases hold at most 80 % of its capacity
-// together (70 % for a tenant that has pinned already); else what would have to move if they wanted
-// a fifth of the capacity more. Of the ledger as it was when this was made.
+// The part of tenants' memory that may have to move before long, so that host memory for it is
+// worth pinning now. Nothing on a GPU that one lease has alone, or whose leases hold at most 80 %
+// of its capacity together (70 % for a tenant that has pinned already); else what would have to
+// move if the leases wanted a fifth of the capacity more. Of the ledger as it was when this was
+// made.
 class LikelyToMove {
  public:
   explicit LikelyToMove(const Residency& memory);
