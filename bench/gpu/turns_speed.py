@@ -4,8 +4,8 @@ usage: turns_speed.py DIST [--pinned default,all] [--out FOLDER] [--gpu N] [PART
     two        two programs of 22.5 GiB on 25 GiB, dirty
     clean      the same, and one of them only reads its memory
     three      three programs of 12 GiB on 25 GiB
-    alone      two programs of 12 GiB on 20 GiB
-    beside     the same on 30 GiB, beside twelve of 300 MiB that sleep
+    alone      two programs of 12 GiB on 16 GiB
+    beside     the same on 22 GiB, beside twelve of 300 MiB that sleep (6 GiB with their contexts)
 Programs begin 10 s after the last of them has its memory. For each part: the first switch that
 moves most of a program, the second, and the median of the next ten, in seconds and as a ratio to
 pinned copies both ways of the same run.
@@ -74,15 +74,15 @@ def three():
 
 
 def alone():
-    measure("alone", 20, [(12, "dirty")] * 2)
+    measure("alone", 16, [(12, "dirty")] * 2)
 
 
 def beside():
-    bench.set_gpu(capacity="30G", quantum="1s", turns="auto")
+    bench.set_gpu(capacity="40G", quantum="1s", turns="auto")
     small = [load(f"small_{i}", 0.3) for i in range(12)]
     for program in small:
         program.wait_ready()
-    measure("beside", 30, [(12, "dirty")] * 2)
+    measure("beside", 22, [(12, "dirty")] * 2)
 
 
 failures = 0

@@ -112,19 +112,17 @@ void Mover::keep_sums(Block& block, const HashSum* sums) {
 // Whether a sum is what the host makes of the same bytes; and these what the host has, if the unit
 // seems clean.
 Mover::Verdict Mover::check_hash(Block& block, uint32_t piece, const HashSum& sum) {
-  uint32_t half = 0;
-  char* ring = have_ring() ? next_half(&half) : nullptr;
-  if (ring == nullptr) return Verdict::kUnknown;
-  space_.ring_in_doubt_ = true;
+  PinnedPiece& check = space_.check_;
+  if (!check.have(calls_, kUnitBytes, &last_)) return Verdict::kUnknown;
+  char* copy = check.memory;
+  check.in_doubt = true;
   block.undrained = true;
-  last_ =
-      calls_.copy_out(calls_.self, ring, block.address + piece * kPieceBytes, kPieceBytes);
+  last_ = calls_.copy_out(calls_.self, copy, block.address + piece * kPieceBytes, kPieceBytes);
   if (last_ == CUDA_SUCCESS) last_ = wait_for_copies(calls_);
   if (last_ != CUDA_SUCCESS) return Verdict::kUnknown;
-  space_.ring_in_doubt_ = false;
+  check.in_doubt = false;
   block.undrained = false;
-  const HashSum own =
-      hash_memory(ring, kPieceBytes, piece * kWordsPerPiece, space_.hash_seed_);
+  const HashSum own = hash_memory(copy, kPieceBytes, piece * kWordsPerPiece, space_.hash_seed_);
   if (own != sum) return Verdict::kWrong;
   const uint32_t unit = piece / kPiecesPerUnit;
   if ((block.stale >> unit & 1) != 0) return Verdict::kRight;
@@ -132,7 +130,7 @@ Mover::Verdict Mover::check_hash(Block& block, uint32_t piece, const HashSum& su
   const HostExtent& extent = block.host.extents[find_unit(block, unit, &in_extent)];
   const char* kept =
       space_.host_.address(extent) + in_extent * kUnitBytes + piece % kPiecesPerUnit * kPieceBytes;
-  return memcmp(ring, kept, kPieceBytes) == 0 ? Verdict::kRight : Verdict::kWrong;
+  return memcmp(copy, kept, kPieceBytes) == 0 ? Verdict::kRight : Verdict::kWrong;
 }
 
 Mover::Verdict Mover::check_hash(const Batch& batch, const HashSum* sums) {

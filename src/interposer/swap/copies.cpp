@@ -1,4 +1,6 @@
-// The mover's copies: straight between GPU and pinned host memory, or through a small pinned ring.
+// The mover's copies: straight between GPU and pinned host memory, or through bounce buffers where
+// host memory is pageable. Threads copy between bounce buffers and pageable memory while the bus is
+// busy with other blocks.
 #include "interposer/swap/mover.h"
 
 #include <cstring>
@@ -6,8 +8,7 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr uint64_t kHalfBytes = 2 * kUnitBytes;
-constexpr uint64_t kRingBytes = 2 * kHalfBytes;
+constexpr uint32_t kUnitsPerBuffer = BounceBuffers::kBytes / kUnitBytes;
 
 bool is_stale(const Block& block, uint32_t unit) { return (block.stale >> unit & 1) != 0; }
 
@@ -30,150 +31,105 @@ void copy_together(ThreadPool& pool, char* to, const char* from, uint64_t size) 
   pool.divide(static_cast<uint32_t>((size + Copy::kPart - 1) / Copy::kPart), Copy::part, &copy);
 }
 
-}  // namespace
+// Units of a block that are copied together: consecutive in host memory, all stale, and if they are
+// pageable, in one bounce buffer.
+struct Run {
+  HostExtent host;
+  uint64_t offset;  // in the block
+  uint64_t bytes;
+  bool pinned;
+  uint32_t bounced;  // units of this block that come before these in its bounce buffers
+};
 
-// A copy from or to the ring that failed half way may still be under way: it must not meet the next
-// one.
-bool Mover::have_ring() {
-  if (space_.ring_ != nullptr && space_.ring_lost_pin_) {
-    calls_.unpin(calls_.self, space_.ring_);
-    calls_.pin(calls_.self, space_.ring_, kRingBytes);  // else it only takes longer
-  }
-  space_.ring_lost_pin_ = false;
-  if (space_.ring_ != nullptr) {
-    if (space_.ring_in_doubt_ && wait_for_copies(calls_) != CUDA_SUCCESS) return false;
-    space_.ring_in_doubt_ = false;
-    return true;
-  }
-  void* ring = calls_.map_host(calls_.self, kRingBytes, true);
-  if (ring == nullptr) return false;
-  if (!calls_.pin(calls_.self, ring, kRingBytes)) {
-    calls_.unmap_host(calls_.self, ring, kRingBytes);
-    return false;
-  }
-  space_.ring_ = static_cast<char*>(ring);
-  return true;
-}
-
-bool Mover::wait_for_half(uint32_t half) {
-  uint64_t& copy = space_.ring_copies_[half];
-  if (copy == 0) return true;
-  last_ = calls_.wait(calls_.self, copy);
-  copy = 0;
-  if (last_ != CUDA_SUCCESS) space_.ring_in_doubt_ = true;
-  return last_ == CUDA_SUCCESS;
-}
-
-char* Mover::next_half(uint32_t* half) {
-  *half = space_.ring_next_;
-  space_.ring_next_ ^= 1;
-  return wait_for_half(*half) ? space_.ring_ + *half * kHalfBytes : nullptr;
-}
-
-// One half is filled by the GPU while the other is emptied by threads.
-bool Mover::stage_out(const HostExtent& extent, uint64_t address, uint64_t size) {
-  char* to = space_.host_.address(extent);
-  if (!have_ring()) {
-    last_ = CUDA_ERROR_OUT_OF_MEMORY;
-    return false;
-  }
-  const char* before = nullptr;
-  uint32_t half_before = 0;
-  for (uint64_t at = 0; at < size + kHalfBytes; at += kHalfBytes) {
-    char* piece = nullptr;
-    uint32_t half = 0;
-    if (at < size) {
-      piece = next_half(&half);
-      if (piece == nullptr) return false;
-      const uint64_t part = size - at < kHalfBytes ? size - at : kHalfBytes;
-      if (!begin_staged(half, calls_.copy_out(calls_.self, piece, address + at, part))) {
-        return false;
-      }
-    }
-    if (before != nullptr) {
-      if (!wait_for_half(half_before)) return false;
-      const uint64_t done = at - kHalfBytes;
-      const uint64_t part = size - done < kHalfBytes ? size - done : kHalfBytes;
-      copy_together(space_.copiers_, to + done, before, part);
-    }
-    before = piece;
-    half_before = half;
-  }
-  return true;
-}
-
-// One half is filled by threads while the GPU reads the other. The last copies are still under way
-// at the end: the fence after the block waits for them, too.
-bool Mover::stage_in(const HostExtent& extent, uint64_t address, uint64_t size) {
-  const char* from = space_.host_.address(extent);
-  if (!have_ring()) {
-    last_ = CUDA_ERROR_OUT_OF_MEMORY;
-    return false;
-  }
-  for (uint64_t at = 0; at < size; at += kHalfBytes) {
-    uint32_t half = 0;
-    char* piece = next_half(&half);
-    if (piece == nullptr) return false;
-    const uint64_t part = size - at < kHalfBytes ? size - at : kHalfBytes;
-    copy_together(space_.copiers_, piece, from + at, part);
-    if (!begin_staged(half, calls_.copy_in(calls_.self, address + at, piece, part))) return false;
-  }
-  return true;
-}
-
-// `begun`: what the driver said of a copy from or to this half.
-bool Mover::begin_staged(uint32_t half, CUresult begun) {
-  last_ = begun;
-  if (last_ == CUDA_SUCCESS) last_ = calls_.fence(calls_.self, &space_.ring_copies_[half]);
-  if (last_ == CUDA_SUCCESS) return true;
-  space_.ring_copies_[half] = 0;
-  space_.ring_in_doubt_ = true;
-  return false;
-}
-
-// Runs of units that are to be copied.
-bool Mover::copy_out(Block& block) {
-  uint32_t done = 0;
+// Calls `each` until it is false.
+template <typename Each>
+bool for_each_run(HostMemory& host, const Block& block, bool stale_only, Each each) {
+  uint32_t before = 0;
+  uint32_t bounced = 0;
   for (uint32_t i = 0; i < block.host.count; ++i) {
     const HostExtent& extent = block.host.extents[i];
+    const bool pinned = host.pinned(extent);
     for (uint32_t unit = 0; unit < extent.count;) {
-      uint32_t run = 0;
-      while (unit + run < extent.count && is_stale(block, done + unit + run)) ++run;
-      if (run == 0) {
+      const uint32_t buffer_left = kUnitsPerBuffer - bounced % kUnitsPerBuffer;
+      const uint32_t left = extent.count - unit;
+      const uint32_t most = pinned || left < buffer_left ? left : buffer_left;
+      uint32_t count = 0;
+      while (count < most && (!stale_only || is_stale(block, before + unit + count))) ++count;
+      if (count == 0) {
         ++unit;
         continue;
       }
-      const HostExtent part = {extent.region, static_cast<uint16_t>(extent.first + unit),
-                               static_cast<uint16_t>(run)};
-      const uint64_t from = block.address + (done + unit) * kUnitBytes;
-      if (space_.host_.pinned(part)) {
-        last_ = calls_.copy_out(calls_.self, space_.host_.address(part), from, run * kUnitBytes);
-        if (last_ != CUDA_SUCCESS) return false;
-      } else if (!stage_out(part, from, run * kUnitBytes)) {
-        return false;
-      }
-      unit += run;
+      const Run run = {
+          {extent.region, static_cast<uint16_t>(extent.first + unit), static_cast<uint16_t>(count)},
+          (before + unit) * kUnitBytes,
+          count * kUnitBytes,
+          pinned,
+          bounced};
+      if (!each(run)) return false;
+      if (!pinned) bounced += count;
+      unit += count;
     }
-    done += extent.count;
+    before += extent.count;
   }
+  return true;
+}
+
+char* bounce_address(const BounceBuffers& bounce, const Block& block, const Run& run) {
+  return bounce.memory(block.bounce, run.bounced / kUnitsPerBuffer) +
+         run.bounced % kUnitsPerBuffer * kUnitBytes;
+}
+
+}  // namespace
+
+Mover::Step Mover::take_bounce(Block& block, bool stale_only) {
+  uint32_t units = 0;
+  for_each_run(space_.host_, block, stale_only, [&](const Run& run) {
+    if (!run.pinned) units += run.host.count;
+    return true;
+  });
+  if (units == 0) return Step::kDone;
+  const uint32_t buffers = (units + kUnitsPerBuffer - 1) / kUnitsPerBuffer;
+  if (space_.bounce_.take(calls_, space_.host_, buffers, &block.bounce, &last_)) {
+    return Step::kDone;
+  }
+  return last_ == CUDA_SUCCESS ? Step::kLater : Step::kFailed;
+}
+
+bool Mover::copy_out(Block& block) {
+  const bool begun = for_each_run(space_.host_, block, true, [&](const Run& run) {
+    char* to =
+        run.pinned ? space_.host_.address(run.host) : bounce_address(space_.bounce_, block, run);
+    last_ = calls_.copy_out(calls_.self, to, block.address + run.offset, run.bytes);
+    return last_ == CUDA_SUCCESS;
+  });
+  if (!begun) return false;
   last_ = calls_.fence(calls_.self, &block.token);
   return last_ == CUDA_SUCCESS;
 }
 
+// After the copies that copy_out() began.
+void Mover::empty_bounce(const Block& block) {
+  if (block.bounce == 0) return;
+  for_each_run(space_.host_, block, true, [&](const Run& run) {
+    if (run.pinned) return true;
+    copy_together(space_.copiers_, space_.host_.address(run.host),
+                  bounce_address(space_.bounce_, block, run), run.bytes);
+    return true;
+  });
+}
+
 bool Mover::copy_in(Block& block) {
-  uint64_t offset = 0;
-  for (uint32_t i = 0; i < block.host.count; ++i) {
-    const HostExtent& extent = block.host.extents[i];
-    const uint64_t bytes = extent.count * kUnitBytes;
-    if (space_.host_.pinned(extent)) {
-      last_ =
-          calls_.copy_in(calls_.self, block.address + offset, space_.host_.address(extent), bytes);
-      if (last_ != CUDA_SUCCESS) return false;
-    } else if (!stage_in(extent, block.address + offset, bytes)) {
-      return false;
+  const bool begun = for_each_run(space_.host_, block, false, [&](const Run& run) {
+    char* from = space_.host_.address(run.host);
+    if (!run.pinned) {
+      char* bounce = bounce_address(space_.bounce_, block, run);
+      copy_together(space_.copiers_, bounce, from, run.bytes);
+      from = bounce;
     }
-    offset += bytes;
-  }
+    last_ = calls_.copy_in(calls_.self, block.address + run.offset, from, run.bytes);
+    return last_ == CUDA_SUCCESS;
+  });
+  if (!begun) return false;
   last_ = calls_.fence(calls_.self, &block.token);
   return last_ == CUDA_SUCCESS;
 }

@@ -15,13 +15,13 @@ void HostMemory::set_limits(const SwapCalls* calls, uint64_t budget, uint64_t pi
   pinned_limit_ = pinned;
 }
 
-bool HostMemory::add_region(bool hurry) {
+bool HostMemory::add_region(bool hurry, bool pageable) {
   bool may_pin = false;
   {
     Lock lock(mutex_);
     if (total_ + kRegionBytes > budget_) return false;
     total_ += kRegionBytes;
-    may_pin = pinned_now_ + kRegionBytes <= pinned_limit_;
+    may_pin = !pageable && pinned_now_ + pinned_elsewhere_ + kRegionBytes <= pinned_limit_;
     if (may_pin) pinned_now_ += kRegionBytes;
   }
   auto* memory = static_cast<char*>(
@@ -70,11 +70,21 @@ void HostMemory::take_units(Region& region, uint32_t index, uint32_t first, uint
   out->extents[out->count++] = {index, static_cast<uint16_t>(first), static_cast<uint16_t>(count)};
 }
 
-// Pinned regions first. Whole runs where there are any: one copy instead of several.
-bool HostMemory::take_free(uint64_t units, HostBuffer* out) {
+// Whole runs where there are any: one copy instead of several. With `pageable` false, pinned regions
+// first; else pageable regions only.
+bool HostMemory::take_free(uint64_t units, HostBuffer* out, bool pageable) {
   Lock lock(mutex_);
   if (free_ < units * kUnitBytes) return false;
-  for (const bool pinned : {true, false}) {
+  if (pageable) {
+    uint64_t pageable_units = 0;
+    for (uint32_t i = 1; i < regions_.end(); ++i) {
+      if (!regions_.is_used(i) || regions_[i].pinned) continue;
+      pageable_units +=
+          kUnitsPerRegion - static_cast<uint32_t>(__builtin_popcount(regions_[i].used));
+    }
+    if (pageable_units < units) return false;
+  }
+  for (const bool pinned : {!pageable, false}) {
     for (uint32_t i = 1; i < regions_.end() && units > 0; ++i) {
       if (!regions_.is_used(i) || regions_[i].pinned != pinned) continue;
       while (units > 0) {
@@ -90,12 +100,17 @@ bool HostMemory::take_free(uint64_t units, HostBuffer* out) {
   return true;
 }
 
-bool HostMemory::take(uint64_t bytes, HostBuffer* out) {
+bool HostMemory::take(uint64_t bytes, HostBuffer* out, bool pageable) {
   out->count = 0;
   const uint64_t units = (bytes + kUnitBytes - 1) / kUnitBytes;
   if (units > kExtents) return false;
-  while (!take_free(units, out)) {
-    if (!add_region(true)) return false;
+  if (pageable) {
+    bool taken = take_free(units, out, true);
+    while (!taken && add_region(true, true)) taken = take_free(units, out, true);
+    if (taken) return true;
+  }
+  while (!take_free(units, out, false)) {
+    if (!add_region(true, false)) return false;
   }
   return true;
 }
@@ -114,7 +129,9 @@ void HostMemory::touch_next() {
   if (spare_ == nullptr) spare_ = calls_->map_host(calls_->self, kRegionBytes, false);
 }
 
-bool HostMemory::prepare(uint64_t bytes) { return free_bytes() < bytes && add_region(false); }
+bool HostMemory::prepare(uint64_t bytes) {
+  return free_bytes() < bytes && add_region(false, false);
+}
 
 // A region that is being given back is marked as full meanwhile.
 void HostMemory::trim(uint64_t keep) {
@@ -155,7 +172,7 @@ bool HostMemory::pin_again() {
   char* memory = nullptr;
   {
     Lock lock(mutex_);
-    if (pinned_now_ + kRegionBytes > pinned_limit_) return false;
+    if (pinned_now_ + pinned_elsewhere_ + kRegionBytes > pinned_limit_) return false;
     for (uint32_t i = 1; i < regions_.end() && index == 0; ++i) {
       if (regions_.is_used(i) && regions_[i].lost_pin) index = i;
     }
@@ -172,6 +189,11 @@ bool HostMemory::pin_again() {
   return true;
 }
 
+void HostMemory::count_pinned(uint64_t bytes) {
+  Lock lock(mutex_);
+  pinned_elsewhere_ += bytes;
+}
+
 uint64_t HostMemory::total_bytes() {
   Lock lock(mutex_);
   return total_;
@@ -180,6 +202,11 @@ uint64_t HostMemory::total_bytes() {
 uint64_t HostMemory::free_bytes() {
   Lock lock(mutex_);
   return free_;
+}
+
+uint64_t HostMemory::pinned_limit() {
+  Lock lock(mutex_);
+  return pinned_limit_;
 }
 
 uint64_t HostMemory::pinned_bytes() {

@@ -3,7 +3,7 @@
 //
 // Regions are made ahead of need by prepare() and never unpinned while they may be needed again.
 // When pinning fails, or would exceed what may be pinned, a region stays pageable, and its copies
-// go through a small pinned ring (mover.cpp). Any thread: an evicted block may be freed by the
+// go through bounce buffers (copies.cpp). Any thread: an evicted block may be freed by the
 // program.
 #pragma once
 
@@ -38,8 +38,9 @@ class HostMemory {
   // `budget`: bytes that may be had; `pinned`: and pinned, of these.
   void set_limits(const SwapCalls* calls, uint64_t budget, uint64_t pinned);
 
-  // Units for `bytes` (at most 64 MiB). False: the budget is used up, or the system has no more.
-  bool take(uint64_t bytes, HostBuffer* out);
+  // Units for `bytes` (at most 64 MiB), pinned ones first, or with `pageable` pageable ones where
+  // such can be had. False: the budget is used up, or the system has no more.
+  bool take(uint64_t bytes, HostBuffer* out, bool pageable = false);
   void give_back(HostBuffer* buffer);
 
   // Has the memory of the next region ready, which takes longer than making it one. The worker's,
@@ -56,6 +57,8 @@ class HostMemory {
   void lose_pins();
   // Pins one region that was. False: there is none.
   bool pin_again();
+  // Counts memory that was pinned for other purposes: so much less is pinned here from now on.
+  void count_pinned(uint64_t bytes);
 
   char* address(const HostExtent& extent);
   bool pinned(const HostExtent& extent);
@@ -66,6 +69,7 @@ class HostMemory {
   uint64_t total_bytes();
   uint64_t free_bytes();
   uint64_t pinned_bytes();
+  uint64_t pinned_limit();
 
  private:
   struct Region {
@@ -75,8 +79,8 @@ class HostMemory {
     HashSum sums[kUnitsPerRegion];
   };
 
-  bool add_region(bool hurry);
-  bool take_free(uint64_t units, HostBuffer* out);
+  bool add_region(bool hurry, bool pageable);
+  bool take_free(uint64_t units, HostBuffer* out, bool pageable);
   void take_units(Region& region, uint32_t index, uint32_t first, uint32_t count, HostBuffer* out);
   // The first run of at least `most` free units, or the longest there is; 0: none.
   static uint32_t find_run(const Region& region, uint32_t most, uint32_t* first);
@@ -88,6 +92,7 @@ class HostMemory {
   uint64_t total_;
   uint64_t free_;
   uint64_t pinned_now_;
+  uint64_t pinned_elsewhere_;
   Table<Region> regions_;
   void* spare_;  // of the next region; nullptr: none
 };

@@ -23,6 +23,7 @@ uint32_t Mover::pick(uint32_t* cursor, Wanted wanted) {
 
 void Mover::let_go(uint32_t index, Moved* moved) {
   Block& block = space_.blocks_[index];
+  space_.bounce_.give_back(&block.bounce, block.undrained);
   SwapSpace::Remains remains{};
   uint32_t range = 0;
   {
@@ -64,11 +65,18 @@ void Mover::reclaim_buffers(uint64_t bytes) {
   }
 }
 
+// Where not all can be pinned, pageable blocks are spread evenly among the others: threads copy them
+// while the bus is busy with pinned ones, at this eviction and all later moves.
 bool Mover::find_host(Block& block) {
   if (block.host.count != 0) return true;
-  if (space_.host_.take(block.size, &block.host)) return true;
+  const uint64_t all = space_.resident_bytes() + space_.out_bytes();
+  const uint64_t limit = space_.host_.pinned_limit();
+  if (limit < all) space_.pageable_owed_ += block.size / 256 * ((all - limit) / (all / 256 + 1));
+  const bool pageable = limit < all && space_.pageable_owed_ >= block.size;
+  if (pageable) space_.pageable_owed_ -= block.size;
+  if (space_.host_.take(block.size, &block.host, pageable)) return true;
   reclaim_buffers(block.size);
-  return space_.host_.take(block.size, &block.host);
+  return space_.host_.take(block.size, &block.host, pageable);
 }
 
 bool Mover::drain(Block& block) {
@@ -76,21 +84,27 @@ bool Mover::drain(Block& block) {
   return !block.undrained;
 }
 
-bool Mover::begin_evict(Block& block, Moved* moved) {
-  if (block.state == BlockState::kOut || block.copy_valid) return true;  // nothing to copy
+Mover::Step Mover::begin_evict(Block& block, Moved* moved) {
+  // Nothing to copy.
+  if (block.state == BlockState::kOut || block.copy_valid) return Step::kDone;
   if (block.stale == 0) {
     block.copy_valid = true;
-    return true;
+    return Step::kDone;
   }
   if (!find_host(block)) {
     moved->out_of_host = true;
-    return note(CUDA_ERROR_OUT_OF_MEMORY, moved);
+    note(CUDA_ERROR_OUT_OF_MEMORY, moved);
+    return Step::kFailed;
   }
+  const Step bounce = take_bounce(block, true);
+  if (bounce == Step::kFailed) note(last_, moved);
+  if (bounce != Step::kDone) return bounce;
   block.kept = false;
-  if (copy_out(block)) return true;
-  // A copy that may still be under way must not write into a buffer that somebody else has by then.
+  if (copy_out(block)) return Step::kDone;
+  note(last_, moved);
+  // A copy that may still be under way must not write into a buffer that another block has by then.
   if (!drain(block)) block.host.count = 0;
-  return note(last_, moved);
+  return Step::kFailed;
 }
 
 bool Mover::finish_evict(Block& block, Moved* moved) {
@@ -100,6 +114,7 @@ bool Mover::finish_evict(Block& block, Moved* moved) {
       if (!drain(block)) block.host.count = 0;
       return note(result, moved);
     }
+    empty_bounce(block);
     block.copy_valid = true;
     block.kept = block.summed;
     block.undrained = false;  // what was begun before is done too: copies are in order
@@ -163,8 +178,12 @@ Moved Mover::evict(uint64_t bytes) {
   for (;;) {
     while (going && window.count < kWindow) {
       if (batch.next == batch.count && !gather(bytes, &batch)) break;
-      const uint32_t index = batch.blocks[batch.next++];
-      going = begin_evict(space_.blocks_[index], &moved);
+      const uint32_t index = batch.blocks[batch.next];
+      const Step step = begin_evict(space_.blocks_[index], &moved);
+      if (step == Step::kLater && window.count > 0) break;
+      if (step == Step::kLater) note(CUDA_ERROR_OUT_OF_MEMORY, &moved);
+      ++batch.next;
+      going = step == Step::kDone;
       if (!going) {
         let_go(index, &moved);
         break;
@@ -202,7 +221,10 @@ bool Mover::give_up_physical(Block& block) {
   return false;
 }
 
-bool Mover::begin_restore(Block& block, Moved* moved) {
+Mover::Step Mover::begin_restore(Block& block, Moved* moved) {
+  const Step bounce = take_bounce(block, false);
+  if (bounce == Step::kFailed) note(last_, moved);
+  if (bounce != Step::kDone) return bounce;
   {
     Lock lock(space_.mutex_);
     block.state = BlockState::kComing;
@@ -216,21 +238,29 @@ bool Mover::begin_restore(Block& block, Moved* moved) {
       Lock lock(space_.mutex_);
       block.state = BlockState::kOut;
       space_.out_.fetch_add(block.size, std::memory_order_relaxed);
-      return note(result, moved);
+      note(result, moved);
+      return Step::kFailed;
     }
     space_.resident_.fetch_add(block.size, std::memory_order_relaxed);
   }
   if (!block.mapped) {
     const CUresult result = calls_.map(calls_.self, block.address, block.size, 0, block.handle);
-    if (result != CUDA_SUCCESS) return note(result, moved) || give_up_physical(block);
+    if (result != CUDA_SUCCESS) return give_up_restore(block, result, moved);
     block.mapped = true;
   }
   CUresult result = calls_.set_access(calls_.self, block.address, block.size);
   if (result == CUDA_SUCCESS) result = space_.aliases_.show(&block.first_alias, block.handle);
-  if (result != CUDA_SUCCESS) return note(result, moved) || give_up_physical(block);
-  if (copy_in(block)) return true;
+  if (result != CUDA_SUCCESS) return give_up_restore(block, result, moved);
+  if (copy_in(block)) return Step::kDone;
+  result = last_;
   drain(block);
-  return note(last_, moved) || give_up_physical(block);
+  return give_up_restore(block, result, moved);
+}
+
+Mover::Step Mover::give_up_restore(Block& block, CUresult result, Moved* moved) {
+  note(result, moved);
+  give_up_physical(block);
+  return Step::kFailed;
 }
 
 bool Mover::finish_restore(Block& block, Moved* moved) {
@@ -249,26 +279,36 @@ bool Mover::finish_restore(Block& block, Moved* moved) {
   return true;
 }
 
-Moved Mover::restore(uint64_t room) {
+Moved Mover::restore(uint64_t room, More more) {
   Moved moved{};
+  moved.room = room;
   Window window{};
   uint32_t cursor = 1;
+  uint32_t next = 0;  // picked, and not begun yet
   uint64_t planned = 0;
   bool going = true;
   for (;;) {
     while (going && window.count < kWindow) {
-      const uint32_t index = pick(&cursor, [&](const Block& b) {
-        return b.state == BlockState::kOut && planned + b.size <= room;
-      });
-      if (index == 0) break;
-      Block& block = space_.blocks_[index];
-      planned += block.size;
-      going = begin_restore(block, &moved);
-      if (!going) {
-        let_go(index, &moved);
-        break;
+      if (next == 0) {
+        next = pick(&cursor, [&](const Block& b) {
+          return b.state == BlockState::kOut && planned + b.size <= moved.room;
+        });
+        if (next != 0) planned += space_.blocks_[next].size;
       }
-      window.blocks[(window.first + window.count++) % kWindow] = index;
+      if (next == 0) {
+        const uint64_t added = more != nullptr ? more(self_) : 0;
+        if (added == 0) break;
+        moved.room += added;
+        cursor = 1;
+        continue;
+      }
+      const Step step = begin_restore(space_.blocks_[next], &moved);
+      if (step == Step::kLater && window.count > 0) break;
+      if (step == Step::kLater) note(CUDA_ERROR_OUT_OF_MEMORY, &moved);
+      going = step == Step::kDone;
+      if (!going) break;
+      window.blocks[(window.first + window.count++) % kWindow] = next;
+      next = 0;
     }
     if (window.count == 0) break;
     const uint32_t index = window.blocks[window.first];
@@ -277,6 +317,7 @@ Moved Mover::restore(uint64_t room) {
     going = finish_restore(space_.blocks_[index], &moved) && going;
     let_go(index, &moved);
   }
+  if (next != 0) let_go(next, &moved);
   space_.copiers_.stop();
   return moved;
 }

@@ -23,6 +23,7 @@ struct Moved {
   // then, and what was out.
   uint64_t freed_here;
   uint64_t freed_out;
+  uint64_t room;     // restore: in all, also what was added
   CUresult result;   // of the first step that failed
   bool out_of_host;  // it failed for want of host memory
 };
@@ -40,8 +41,10 @@ class Mover {
 
   // At least `bytes`, in whole blocks, if there are as many.
   Moved evict(uint64_t bytes);
-  // Whole blocks, no more than `room`.
-  Moved restore(uint64_t room);
+  // Whole blocks, no more than `room` and what `more` adds to it. `more(self)` is called when no
+  // block fits any more: room that has come meanwhile; 0: none.
+  using More = uint64_t (*)(void* self);
+  Moved restore(uint64_t room, More more = nullptr);
   // The program is about to run: what the host has may no longer be what the GPU has. The buffers
   // are kept, and used again, as long as nobody else needs them.
   void forget_copies();
@@ -50,7 +53,7 @@ class Mover {
   void reclaim_buffers(uint64_t bytes);
 
  private:
-  static constexpr uint32_t kWindow = 4;
+  static constexpr uint32_t kWindow = 6;
   struct Window {
     uint32_t blocks[kWindow];
     uint32_t first, count;
@@ -65,15 +68,18 @@ class Mover {
     uint64_t planned;
   };
   enum class Verdict { kRight, kWrong, kUnknown };
+  // kLater: all bounce buffers are in use by blocks that are under way.
+  enum class Step { kDone, kLater, kFailed };
 
   // Marks the next block that `wanted` says yes to as being moved; 0: there is none.
   template <typename Wanted>
   uint32_t pick(uint32_t* cursor, Wanted wanted);
   bool gather(uint64_t bytes, Batch* batch);
-  bool begin_evict(Block& block, Moved* moved);
+  Step begin_evict(Block& block, Moved* moved);
   bool finish_evict(Block& block, Moved* moved);
-  bool begin_restore(Block& block, Moved* moved);
+  Step begin_restore(Block& block, Moved* moved);
   bool finish_restore(Block& block, Moved* moved);
+  Step give_up_restore(Block& block, CUresult result, Moved* moved);
   bool copy_out(Block& block);
   bool copy_in(Block& block);
   // Waits for copies of a block that failed half way, so that its memory can be used otherwise.
@@ -83,14 +89,9 @@ class Mover {
   // The mover is done with the block; ends it if it was freed meanwhile.
   void let_go(uint32_t index, Moved* moved);
   bool note(CUresult result, Moved* moved);
-  // Copies by way of the ring.
-  bool stage_out(const HostExtent& extent, uint64_t address, uint64_t size);
-  bool stage_in(const HostExtent& extent, uint64_t address, uint64_t size);
-  bool have_ring();
-  // The half of the ring that is used next, when its last copy has ended; nullptr: that failed.
-  char* next_half(uint32_t* half);
-  bool wait_for_half(uint32_t half);
-  bool begin_staged(uint32_t half, CUresult begun);
+  // Bounce buffers for the pageable part of its host memory: of all units, or of the stale ones.
+  Step take_bounce(Block& block, bool stale_only);
+  void empty_bounce(const Block& block);
 
   // changes.cpp
   void find_changes(Batch* batch);

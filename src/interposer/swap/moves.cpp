@@ -180,11 +180,22 @@ bool park(Worker& w, int slot) {
   return true;
 }
 
-// Room that no block fits in is given back: it may be what somebody else waits for.
+// Room that the daemon has ordered to be used while a restore is under way. Nothing while another
+// GPU has orders: GPUs take turns order by order.
+uint64_t more_room(void* self) {
+  Worker& w = *static_cast<Worker*>(self);
+  for (const SwapDevice& other : w.swap.devices) {
+    if (&other == &w.swap.devices[w.moving]) continue;
+    if (other.evict.load() != 0 || other.restore.load() != 0) return 0;
+  }
+  return w.swap.devices[w.moving].restore.exchange(0);
+}
+
+// Room that no block fits in is given back: another lease may wait for it.
 void restore(Worker& w, int slot) {
   SwapDevice& device = w.swap.devices[slot];
-  const uint64_t room = device.restore.exchange(0);
   Moved moved{};
+  moved.room = device.restore.exchange(0);
   if (device.ready.load() != 0 && device.space.out_bytes() != 0 && swap_parked(slot) == 0) {
     Lock lock(w.swap.contexts_mutex);
     const CUresult can = have_stream(w.s, slot);
@@ -195,14 +206,14 @@ void restore(Worker& w, int slot) {
     } else {
       w.moving = slot;
       const int64_t begun = now_ms();
-      moved = Mover(device.space, on_restored, &w).restore(room);
+      moved = Mover(device.space, on_restored, &w).restore(moved.room, more_room);
       tell_ended(slot, device, moved);
       GPUROTA_DEBUG("slot %d: restored %llu bytes in %lld ms (result %d)", slot,
                     static_cast<unsigned long long>(moved.bytes),
                     static_cast<long long>(now_ms() - begun), moved.result);
     }
   }
-  swap_order_ended(slot, GPUROTA_SWAP_RESTORE, has_failed(moved.result), room - moved.bytes);
+  swap_order_ended(slot, GPUROTA_SWAP_RESTORE, has_failed(moved.result), moved.room - moved.bytes);
 }
 
 }  // namespace
@@ -256,8 +267,8 @@ static bool pin_again(Worker& w) {
 }
 
 bool prepare_host_memory(Worker& w) {
-  const bool will_be_needed = w.swap.takes_turns.load() != GPUROTA_TURNS_NONE ||
-                              w.swap.last_close_ms.load() != 0;
+  const bool will_be_needed =
+      w.swap.takes_turns.load() != GPUROTA_TURNS_NONE || w.swap.last_close_ms.load() != 0;
   if (!will_be_needed || w.swap.gate.state() != GateState::kOpen) return false;
   const uint64_t may_keep = w.swap.kept_bytes.load();
   const uint64_t held = host_sum(w.swap, &HostMemory::total_bytes);

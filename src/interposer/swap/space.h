@@ -14,6 +14,7 @@
 #include "interposer/os/thread_pool.h"
 #include "interposer/os/va_map.h"
 #include "interposer/swap/alias_table.h"
+#include "interposer/swap/bounce_buffers.h"
 #include "interposer/swap/driver_calls.h"
 #include "interposer/swap/host_memory.h"
 #include "interposer/swap/slabs.h"
@@ -55,6 +56,7 @@ struct Block {
   bool hosted;      // in host memory for good, and resident always
   uint32_t first_alias;
   HostBuffer host;  // count 0: none
+  uint8_t bounce;   // being moved: its bounce buffers, a bit for each
 };
 
 struct Range {
@@ -131,11 +133,11 @@ class SwapSpace {
   uint32_t handles(uint64_t address, uint32_t first, uint32_t most, uint64_t* out);
 
   HostMemory& host() { return host_; }
-  // As HostMemory's, and of the ring. While nothing is moved.
+  // As HostMemory's, and of all other memory that the mover has pinned. While nothing is moved.
   void lose_pins() {
     host_.lose_pins();
-    ring_lost_pin_ = true;
-    ring_copies_[0] = ring_copies_[1] = 0;
+    bounce_.lose_pins();
+    check_.lost_pin = check_.memory != nullptr;
   }
   // Before anything is hashed, and never again: sums are kept.
   void set_hash_seed(uint64_t seed) { hash_seed_ = seed; }
@@ -189,13 +191,10 @@ class SwapSpace {
   VaMap<uint32_t> pages_;  // address / kPageBytes to range
   AliasTable aliases_;     // its mutex is over Block::first_alias, and comes before mutex_
   HostMemory host_;
-  // Pinned memory through which pageable memory is reached, in two halves; all the mover's.
-  char* ring_;
-  uint64_t ring_copies_[2];  // the fence after the last copy of each half; 0: none
-  uint32_t ring_next_;       // the half that is used next
-  bool ring_in_doubt_;       // a copy of it may be under way that no fence tells of
-  bool ring_lost_pin_;
-  ThreadPool copiers_;  // between the ring and pageable memory, while a move lasts
+  BounceBuffers bounce_;
+  PinnedPiece check_;       // where the mover checks sums of the GPU
+  uint64_t pageable_owed_;  // bytes that are to be evicted to pageable memory
+  ThreadPool copiers_;      // between bounce buffers and pageable memory, while a move lasts
   uint64_t hash_seed_;
   uint64_t dice_;  // what is looked at twice; the mover's
   std::atomic<uint64_t> resident_;

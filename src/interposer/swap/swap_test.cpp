@@ -86,12 +86,15 @@ TEST_F(Swap, WhatDidNotRunSinceIsNotCopiedAgain) {
   check(a);
 }
 
-TEST_F(Swap, HostMemoryIsPinnedInSmallPiecesAndPageableMemoryIsReachedThroughARing) {
+// Beyond the regions: two bounce buffers of 32 MiB, and the piece in which sums are checked.
+constexpr std::size_t kOtherPins = 3;
+
+TEST_F(Swap, HostMemoryIsPinnedInSmallPiecesAndPageableMemoryIsReachedThroughBounceBuffers) {
   const std::uint64_t a = add(160 * kMiB);
   host().set_limits(&driver.calls, std::uint64_t{1} << 30, 64 * kMiB);
   EXPECT_EQ(mover().evict(UINT64_MAX).bytes, 160 * kMiB);
   EXPECT_EQ(host().pinned_bytes(), 64 * kMiB);
-  EXPECT_EQ(driver.pinned(), 3u) << "two regions and the ring";
+  EXPECT_EQ(driver.pinned(), 2 + kOtherPins);
   EXPECT_EQ(mover().restore(UINT64_MAX).bytes, 160 * kMiB);
   check(a);
 }
@@ -101,30 +104,67 @@ TEST_F(Swap, HostMemoryThatLostItsPinIsUnpinnedBeforeItIsGivenBack) {
   add(160 * kMiB);
   host().set_limits(&driver.calls, std::uint64_t{1} << 30, 64 * kMiB);
   EXPECT_EQ(mover().evict(UINT64_MAX).bytes, 160 * kMiB);
-  EXPECT_EQ(driver.pinned(), 3u) << "two regions and the ring";
+  EXPECT_EQ(driver.pinned(), 2 + kOtherPins);
   host().lose_pins();
   EXPECT_EQ(mover().restore(UINT64_MAX).bytes, 160 * kMiB);
   mover().forget_copies();
   mover().reclaim_buffers(std::uint64_t{1} << 30);
   host().trim(0);
   EXPECT_EQ(host().total_bytes(), 0u);
-  EXPECT_EQ(driver.pinned(), 1u) << "the ring";
+  EXPECT_EQ(driver.pinned(), kOtherPins);
+}
+
+TEST_F(Swap, PageableMemoryIsSpreadEvenlyWhereNotAllCanBePinned) {
+  const std::uint64_t a = add(640 * kMiB);
+  host().set_limits(&driver.calls, std::uint64_t{1} << 30, 448 * kMiB);
+  EXPECT_EQ(mover().evict(256 * kMiB).bytes, 256 * kMiB);
+  EXPECT_EQ(host().pinned_bytes(), 192 * kMiB) << "the fourth block is pageable, with room to pin";
+  EXPECT_EQ(mover().evict(UINT64_MAX).bytes, 384 * kMiB);
+  EXPECT_EQ(host().pinned_bytes(), 384 * kMiB) << "and 64 MiB of bounce buffers";
+  EXPECT_EQ(mover().restore(UINT64_MAX).bytes, 640 * kMiB);
+  check(a);
+}
+
+TEST_F(Swap, NothingIsPageableWhereAllCanBePinned) {
+  add(640 * kMiB);
+  host().set_limits(&driver.calls, std::uint64_t{1} << 30, 640 * kMiB);
+  EXPECT_EQ(mover().evict(UINT64_MAX).bytes, 640 * kMiB);
+  EXPECT_EQ(host().pinned_bytes(), 640 * kMiB);
+}
+
+// Room that the daemon gives while a restore is under way does not wait for its end.
+TEST_F(Swap, ARestoreTakesRoomThatComesWhileItIsUnderWay) {
+  const std::uint64_t a = add(640 * kMiB);
+  ASSERT_EQ(mover().evict(UINT64_MAX).bytes, 640 * kMiB);
+  std::vector<std::uint64_t> rooms = {0, 63 * kMiB, 200 * kMiB, 0, 1024 * kMiB};
+  const auto more = [](void* self) {
+    auto& left = *static_cast<std::vector<std::uint64_t>*>(self);
+    if (left.empty()) return std::uint64_t{0};
+    const std::uint64_t room = left.back();
+    left.pop_back();
+    return room;
+  };
+  Mover with_more(*space, no_progress, &rooms);
+  const Moved moved = with_more.restore(64 * kMiB, more);
+  EXPECT_EQ(moved.bytes, 640 * kMiB);
+  EXPECT_EQ(moved.room, (64 + 63 + 200 + 1024) * kMiB) << "what is left over is given back";
+  check(a);
 }
 
 // The driver undoes it with the context that it was pinned in, and says so to nobody.
 TEST_F(Swap, HostMemoryThatWasPinnedInAContextThatIsGoneIsPinnedAgain) {
-  const std::uint64_t a = add(160 * kMiB);
-  host().set_limits(&driver.calls, std::uint64_t{1} << 30, 64 * kMiB);
-  EXPECT_EQ(mover().evict(UINT64_MAX).bytes, 160 * kMiB);
+  const std::uint64_t a = add(64 * kMiB);
+  EXPECT_EQ(mover().evict(UINT64_MAX).bytes, 64 * kMiB);
   host().lose_pins();
   EXPECT_EQ(host().pinned_bytes(), 0u);
   EXPECT_TRUE(host().pin_again());
   EXPECT_EQ(host().pinned_bytes(), 32 * kMiB);
   driver.pins = false;
   EXPECT_TRUE(host().pin_again()) << "tried";
-  EXPECT_FALSE(host().pin_again()) << "and not tried on and on";
+  EXPECT_FALSE(host().pin_again()) << "and tried only once";
   EXPECT_EQ(host().pinned_bytes(), 32 * kMiB);
-  EXPECT_EQ(mover().restore(UINT64_MAX).bytes, 160 * kMiB);
+  driver.pins = true;
+  EXPECT_EQ(mover().restore(UINT64_MAX).bytes, 64 * kMiB);
   check(a);
 }
 
@@ -235,7 +275,8 @@ class SwapUnderFailures : public Swap, public testing::WithParamInterface<unsign
 };
 
 TEST_P(SwapUnderFailures, NoByteIsWrongAndNothingIsCountedTwice) {
-  host().set_limits(&driver.calls, std::uint64_t{1} << 30, std::uint64_t{512} << 20);
+  // Every other seed with memory most of which is pageable.
+  host().set_limits(&driver.calls, std::uint64_t{1} << 30, (GetParam() % 2 == 0 ? 512 : 96) * kMiB);
   driver.failing = 0.03;
   for (int i = 0; i < 400 && !HasFatalFailure(); ++i) {
     step();

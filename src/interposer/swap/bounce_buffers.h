@@ -1,0 +1,49 @@
+// Pinned memory through which copies between a GPU and pageable host memory go. The driver would
+// stage such copies itself, but on one thread and with the caller waiting.
+//
+// Called by the mover's thread alone, and by lose_pins() while nothing is moved. All-zero memory is
+// an empty set (a forked child starts so).
+#pragma once
+
+#include "interposer/swap/host_memory.h"
+
+#include <cstdint>
+
+namespace gpurota::interposer {
+
+// A piece of pinned memory of our own. Made when it is first needed, and never given back.
+struct PinnedPiece {
+  char* memory;   // nullptr: not made yet
+  bool lost_pin;  // the context is gone in which it was pinned
+  bool in_doubt;  // a copy from or to it failed half way, and may still be under way
+
+  // Has it made, pinned, and without a copy under way. False: no memory, or the driver's error is
+  // in `result`.
+  bool have(const SwapCalls& calls, uint64_t bytes, CUresult* result);
+};
+
+class BounceBuffers {
+ public:
+  static constexpr uint64_t kBytes = kRegionBytes;
+  static constexpr uint32_t kCount = 6;
+  // A block of 64 MiB needs two. More only while all of them are a sixteenth of what may be pinned.
+  static constexpr uint32_t kLeast = 2;
+
+  // Marks `count` of them as used, and sets their bits in `taken`. All or none: false, and `result`
+  // is CUDA_SUCCESS if they are only in use at the moment.
+  bool take(const SwapCalls& calls, HostMemory& host, uint32_t count, uint8_t* taken,
+            CUresult* result);
+  // `in_doubt`: a copy from or to them may still be under way.
+  void give_back(uint8_t* taken, bool in_doubt);
+  // The `number`th buffer of those in `taken`.
+  char* memory(uint8_t taken, uint32_t number) const;
+  void lose_pins();
+
+ private:
+  static uint32_t most(HostMemory& host);
+
+  PinnedPiece pieces_[kCount];
+  uint8_t used_;  // a bit for each
+};
+
+}  // namespace gpurota::interposer
