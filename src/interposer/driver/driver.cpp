@@ -26,8 +26,9 @@ struct Hook {
   void* address;
 };
 
-// Filled when the library is linked, as a constructor of another library may look driver functions
-// up before ours have run: a call in here instead of the cast would leave addresses out until then.
+// Filled at link time, because a constructor of another library may look up driver functions before
+// our constructors have run. A function call in place of the cast would leave addresses empty until
+// then.
 const Hook kHooks[kHookCount] = {
 #define GPUROTA_HOOK(symbol, base, version, flags) \
   {#symbol, base, version, flags, reinterpret_cast<void*>(&::symbol)},
@@ -41,7 +42,7 @@ const char* const kCalled[] = {
 #undef GPUROTA_NAME
 };
 
-// Pointer to hook: open addressing, at most two pointers per hook (see learn_pointers).
+// Maps a pointer to its hook: open addressing, at most two pointers per hook (see publish()).
 constexpr size_t kPointerSlots = 2048;
 static_assert(kPointerSlots >= size_t{4} * kHookCount, "the pointer table must stay sparse");
 struct PointerSlot {
@@ -74,8 +75,8 @@ struct Found {
 };
 
 // A driver may answer cuGetProcAddress with another address than the one it exports under that
-// name. So each hook is known by both: the version and flags asked for here are those of its very
-// type.
+// name, so each hook is known by both addresses. The version and flags asked for here are those of
+// the hook's exact type.
 void ask_by_version(Found* found) {
   const auto ask =
       reinterpret_cast<decltype(&::cuGetProcAddress_v2)>(found->functions[kFn_cuGetProcAddress_v2]);
@@ -95,8 +96,8 @@ void ask_by_version(Found* found) {
   }
 }
 
-// RTLD_NOLOAD: the driver is the program's to choose and load. The reference is kept, as the
-// program may close its own while pointers of ours are in use.
+// RTLD_NOLOAD: only the program chooses and loads the driver. The reference is kept, because the
+// program may close its own handle while our pointers are in use.
 bool search_driver(Found* found) {
   using Dlopen = void*(const char*, int);
   const auto real_dlopen = reinterpret_cast<Dlopen*>(find_libc_symbol("dlopen"));
@@ -114,8 +115,8 @@ bool search_driver(Found* found) {
   return true;
 }
 
-// Exported addresses first: two hooks of one address (a driver that aliases them) stay apart by
-// name.
+// Adds exported addresses first: of two hooks with one address (a driver that aliases them), the
+// hook of the exported name keeps it.
 void publish(const Found& found) {
   Lock lock(driver_part().driver_mutex);
   if (g_driver_found.load(std::memory_order_relaxed)) return;
@@ -129,8 +130,8 @@ void publish(const Found& found) {
 
 }  // namespace
 
-// No lock of ours is held while the loader's is taken: a constructor that another thread runs
-// inside dlopen may stand in this very function.
+// Holds no lock of ours while it takes the loader's: another thread may run a constructor inside
+// dlopen and be in this very function.
 bool find_driver() {
   if (g_driver_found.load(std::memory_order_acquire)) return true;
   ErrnoGuard guard;

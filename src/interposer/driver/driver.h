@@ -1,8 +1,8 @@
 // The real driver: one table of its functions, filled once from the libcuda.so.1 that the program
-// has loaded, and the way from one of its pointers to our hook.
+// has loaded, and a lookup from a driver function's address to our hook.
 //
-// Hooks call the driver through this table only, never through the dynamic linker, so they cannot
-// come back to themselves. Lock-free once filled. Not wiped by fork: addresses stay what they are.
+// Hooks call the driver through this table only, never through the dynamic linker, so a hook cannot
+// call itself. Lock-free once filled. A fork does not wipe the table, as its addresses stay valid.
 #pragma once
 
 #include "interposer/driver/driver_functions.h"
@@ -50,19 +50,21 @@ struct DriverName {
 };
 DriverName find_driver_name(const char* name);
 
-// Whether the loaded driver exports `name` at `pointer`: other libraries have names like its own.
+// Whether the loaded driver exports `name` at `pointer`. Other libraries may have functions of the
+// same name.
 bool driver_exports(const char* name, void* pointer);
 
-// The result of a hook when the driver lacks the function that it stands in for.
+// The result of a hook when the driver lacks the hooked function.
 CUresult missing_function(const char* name);
 
 }  // namespace gpurota::interposer
 
-// The driver's own `symbol`, called as it is declared.
+// The driver's own `symbol`, with its declared type.
 #define GPUROTA_REAL(symbol) \
   (::gpurota::interposer::real_function<decltype(::symbol)>(::gpurota::interposer::kFn_##symbol))
 
-// Opens a hook: `real` is the driver's function; without a lease the call goes straight there.
+// Begins the body of a hook: `real` is the driver's function. Without a lease the hook only calls
+// `real`.
 #define GPUROTA_ENTER(symbol, ...)                                              \
   const auto real = GPUROTA_REAL(symbol);                                       \
   if (real == nullptr) return ::gpurota::interposer::missing_function(#symbol); \

@@ -1,8 +1,8 @@
 // The types of the driver's functions that libgpurota stands in for, and of those it calls itself.
 //
-// Which they are says the column `use` of abi/driver_functions.tsv, of which the build makes
-// GPUROTA_HOOKED_FUNCTIONS and GPUROTA_CALLED_FUNCTIONS (driver_table.h). Each hook has a function
-// of the same name and type in this library, which is exported.
+// The column `use` of abi/driver_functions.tsv lists these functions. The build makes
+// GPUROTA_HOOKED_FUNCTIONS and GPUROTA_CALLED_FUNCTIONS (driver_table.h) of it. Each hook is an
+// exported function of this library with the same name and type.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -11,7 +11,7 @@
 
 #define GPUROTA_API __attribute__((visibility("default")))
 
-// Those that stand at the gate of a swap lease and need nothing else, made of gated_functions.txt.
+// Hooks that only wait at the gate of a swap lease, generated from gated_functions.txt.
 #include "interposer/gated_functions.h"
 
 extern "C" {
@@ -188,7 +188,7 @@ GPUROTA_API CUresult cuMemGetInfo_v2(size_t* free, size_t* total);
 GPUROTA_API CUresult cuDeviceTotalMem(unsigned int* bytes, CUdevice device);
 GPUROTA_API CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device);
 
-// Only called; these names have no definition here.
+// Only called: this library does not define these functions.
 CUresult cuCtxGetCurrent(CUcontext* out);
 CUresult cuCtxGetDevice(CUdevice* out);
 CUresult cuCtxPopCurrent_v2(CUcontext* out);

@@ -10,15 +10,15 @@ RelaxedCapture::~RelaxedCapture() {
   if (exchanged_) GPUROTA_OWN(cuThreadExchangeStreamCaptureMode)(&mode_);
 }
 
-// A swap lease knows its captures one by one; elsewhere one that did not end with success counts
-// on.
+// A swap lease counts exactly the captures under way. In any other lease, a capture whose begin or
+// end failed stays counted.
 NothingCaptures::NothingCaptures(const DriverPart& part, const Lock&)
     : proven_((part.swaps.load() != 0 ? part.streams.captures : part.captures).load() == 0) {}
 
 namespace {
 
-// Not asked where nothing has begun to capture, and nothing can have done so by a function that we
-// do not know.
+// The driver is not asked while the program has begun no capture and has no function unknown to us
+// that could begin one.
 CUresult ask(CUstream stream, bool per_thread, CUstreamCaptureStatus* status) {
   const DriverPart& part = driver_part();
   *status = CU_STREAM_CAPTURE_STATUS_NONE;

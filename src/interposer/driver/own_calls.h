@@ -1,14 +1,13 @@
-// Calls of the driver that libgpurota makes on its own account, beside those of the program.
+// Driver calls that libgpurota adds to those of the program.
 //
-// The driver refuses many calls while a stream captures, and the capture is dead then
-// (docs/design/captures.md): a question of ours would end what the program records. The effect of
-// each function on a capture was measured (abi/captures.tsv); the build makes a rule of it for
-// each, and GPUROTA_OWN(symbol) cannot be called without the proof that its rule asks for, or at
-// all where nothing was measured. A function that the driver lacks answers
+// While a stream captures, the driver refuses many calls, and such a call can end the capture
+// (docs/design/captures.md): a call of ours would destroy what the program records. The effect of
+// each function on a capture was measured (abi/captures.tsv), and the build makes a rule for each
+// function. GPUROTA_OWN(symbol) compiles only with the proof that its rule asks for, and never for
+// a function that was not measured. If the driver lacks the function, GPUROTA_OWN returns
 // CUDA_ERROR_NOT_SUPPORTED. GPUROTA_REAL is for hooks, which pass on the program's own call.
 //
-// Any thread. Cheap: what is proven by a lock that is held, or by the thread's mode, costs nothing
-// at the call.
+// Any thread. A proof by a held lock, or by the thread's mode, costs nothing at the call.
 #pragma once
 
 #include "interposer/driver/driver.h"
@@ -18,12 +17,12 @@
 
 namespace gpurota::interposer {
 
-// Up to here a handle names a default stream: nullptr, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD
-// are the current context's.
+// Handles up to this value name a default stream of the current context: nullptr, CU_STREAM_LEGACY
+// and CU_STREAM_PER_THREAD.
 inline constexpr uintptr_t kLastDefaultStream = 2;
 
-// While it lives, the driver takes the calling thread's calls as harmless for captures under way,
-// but for those that ask about what is captured. Nests. 23 ns (H100, driver 580).
+// While an object lives, the driver takes the calling thread's calls as harmless for captures under
+// way, except calls that ask about what is captured. Nests. Costs 23 ns (H100, driver 580).
 class RelaxedCapture {
  public:
   RelaxedCapture();
@@ -36,10 +35,11 @@ class RelaxedCapture {
   bool exchanged_ = false;
 };
 
-// Nothing captures, and nothing begins to while the lock is held. False: something does, or may.
+// Proof that nothing captures, and that nothing begins to capture while the lock is held. False:
+// something captures, or may.
 class NothingCaptures {
  public:
-  // `streams` is held on KnownStreams::mutex, which who begins a capture takes.
+  // `streams` holds KnownStreams::mutex, which a thread that begins a capture takes too.
   NothingCaptures(const DriverPart& part, const Lock& streams);
   explicit operator bool() const { return proven_; }
 
@@ -47,15 +47,18 @@ class NothingCaptures {
   bool proven_;
 };
 
-// Proof that the target of a call belongs to no capture. False: it does, and the call is not made.
+// Proof that the target of a call belongs to no capture. False: the target belongs to one, and the
+// call is not made.
 class Outside {
  public:
-  // A stream of ours, and an event that is recorded in those alone or in streams that were outside.
+  // For a stream of ours, and for an event recorded only in our streams or in streams that were
+  // outside of captures.
   static Outside ours() { return Outside(true); }
-  // Asks the driver, which never harms: true also of a stream that only joined a capture, and of
-  // the legacy stream where another stream that waits for it captures.
+  // Asks the driver, which never harms a capture. Also detects a stream that only joined a capture,
+  // and the legacy stream while another stream that waits for it captures.
   static Outside unless_captured(CUstream stream, bool per_thread);
-  // For a question that a stream which captures answers like any other, but not a default stream.
+  // For a query that a capturing stream answers like any other stream, but a default stream does
+  // not.
   static Outside unless_default(CUstream stream);
   Outside(const NothingCaptures& nothing)
       : proven_(nothing) {}  // NOLINT: one proof is as good as the other
@@ -66,18 +69,18 @@ class Outside {
   bool proven_;
 };
 
-// Whether what is given to the stream is recorded, or would be if its capture were not dead.
+// Whether work given to the stream is recorded, or would be if its capture were not invalidated.
 bool is_capturing(CUstream stream, bool per_thread);
 
 enum class CaptureRule : uint8_t {
   kAnytime,         // harms no capture
-  kRelaxed,         // nor this, while the thread's mode is relaxed
-  kOutside,         // nor this, if besides what it is aimed at belongs to no capture
-  kOutsideAnytime,  // it must belong to none, the thread's mode does not matter
+  kRelaxed,         // harms none while the thread's mode is relaxed
+  kOutside,         // as kRelaxed, if the call's target also belongs to no capture
+  kOutsideAnytime,  // harms none if the target belongs to none, in any mode of the thread
   kNever,           // ends every capture
 };
 
-// Declared for what was measured only.
+// Declared only for functions that were measured.
 template <Fn fn>
 struct RuleOf;
 #define GPUROTA_CAPTURE_RULE(symbol, rule)                  \
@@ -129,5 +132,5 @@ class OwnCall<fn, rule, CUresult(A...)> {
       ::gpurota::interposer::kFn_##symbol,                                       \
       ::gpurota::interposer::RuleOf<::gpurota::interposer::kFn_##symbol>::kRule, \
       decltype(::symbol)> {}
-// Whether the driver has it: to be asked before a pair of calls of which the second must not fail.
+// Whether the driver has `symbol`. Ask before a pair of calls of which the second must not fail.
 #define GPUROTA_HAS(symbol) (GPUROTA_REAL(symbol) != nullptr)

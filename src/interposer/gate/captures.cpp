@@ -1,5 +1,5 @@
-// Streams of a swap tenant from their creation to their end, captures from begin to end, and host
-// functions: what must be known to say whether the tenant has anything in flight, and whether its
+// Records the streams of a swap tenant from creation to destruction, captures from begin to end,
+// and host functions. These records tell whether the tenant has anything in flight, and whether its
 // memory may move.
 #include "interposer/account/device.h"
 #include "interposer/account/state.h"
@@ -12,7 +12,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// Of a context that came about without us the current one tells the GPU.
+// The slot of a context's GPU. For a context that was not made through our hooks, the current
+// context gives the GPU.
 int slot_of(CUcontext context) {
   const Place place = place_of_context(context);
   return place.kind == Place::Kind::kNoContext ? current_place().slot : place.slot;
@@ -31,13 +32,13 @@ CUresult stream_created(CUresult result, const CUstream* out) {
   return result;
 }
 
-// Its work goes on without it: an event of ours tells when that is done. Of a stream that belongs
-// to a capture, also one that only joined it, nothing may be asked: what it was given before that
-// is found out when nothing captures any more (nullptr). With the streams' mutex held.
+// Records an event, because the work of a destroyed stream continues. A stream that belongs to a
+// capture, or only joined one, must not be queried: the event stays nullptr, and the work that the
+// stream was given before is found once nothing captures. Called with the streams' mutex held.
 void leave_event(KnownStreams& known, CUstream stream, const KnownStream& gone) {
   const RelaxedCapture relaxed;
   const Outside outside = Outside::unless_captured(stream, false);
-  const InContext in(gone.context);  // an event of another could not be recorded there
+  const InContext in(gone.context);  // the event must be of the stream's context
   CUevent event = nullptr;
   if (outside && (GPUROTA_OWN(cuStreamQuery)(relaxed, outside, stream) != CUDA_ERROR_NOT_READY ||
                   GPUROTA_OWN(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS ||
@@ -48,7 +49,7 @@ void leave_event(KnownStreams& known, CUstream stream, const KnownStream& gone) 
   KnownEvent* entry = known.events.put(key);
   if (entry == nullptr) return;
   if (entry->event != nullptr)
-    GPUROTA_OWN(cuEventDestroy_v2)(entry->event);  // what comes says more
+    GPUROTA_OWN(cuEventDestroy_v2)(entry->event);  // the new event covers more
   *entry = {event, gone.context, gone.slot, 0};
 }
 
@@ -56,11 +57,12 @@ template <typename Real>
 CUresult destroy(CUstream stream, Real real) {
   if (!swapping()) return real(stream);
   KnownStreams& known = state().streams;
-  Lock lock(known.mutex);  // the worker asks streams under it: none may go meanwhile
+  Lock lock(known.mutex);  // the worker queries streams under it: none may be destroyed
   const KnownStream* found = known.streams.find(reinterpret_cast<uint64_t>(stream));
   const KnownStream stays = found != nullptr ? *found : KnownStream{nullptr, -1, false};
   if (found != nullptr) leave_event(known, stream, stays);
-  // Before another stream can have its handle, and with it what was freed here for its like.
+  // Before `real`, after which a new stream may get the same handle: memory freed in this stream
+  // must not pass as freed in the new one.
   g_swap.stream_gone(state(), reinterpret_cast<uint64_t>(stream));
   const CUresult result = real(stream);
   KnownStream gone{};
@@ -71,16 +73,16 @@ CUresult destroy(CUstream stream, Real real) {
   return result;
 }
 
-// Waits for who holds the proof that nothing captures. One that fails counts too: then streams are
-// asked in vain.
+// Waits while another thread holds the proof that nothing captures. A capture that fails to begin
+// is counted too; streams are then asked without need.
 void count_capture() {
   State& s = state();
   const Lock lock(s.streams.mutex);
   s.captures.fetch_add(1);
 }
 
-// With the streams' mutex held: a question of the worker's to a stream that begins to capture would
-// end that.
+// Begins the capture with the streams' mutex held: a query of the worker's to the stream meanwhile
+// would end the capture.
 template <typename Call>
 CUresult begin_capture(CUstream stream, bool per_thread, Call call) {
   count_capture();
@@ -120,7 +122,7 @@ CUresult end_capture(CUstream stream, bool per_thread, Call call) {
   if (entry == nullptr || !entry->capturing) return result;
   entry->capturing = false;
   known.captures.fetch_sub(1);
-  // A thread's own stream is no stream that others could ask: it is known while it captures only.
+  // Other threads cannot query a thread's own stream: it is recorded only while it captures.
   KnownStream gone{};
   if (key % 2 != 0) known.streams.take(key, &gone);
   return result;
@@ -139,7 +141,7 @@ struct HostCalls {
   Table<HostCall> calls;
 };
 
-// Not of the forked child's concern: the driver's threads, which use it, are not there.
+// Need not be wiped by a fork: the driver's threads, which use it, do not exist in the child.
 constinit HostCalls g_host_calls;
 
 HostCall* keep(const HostCall& call) {
@@ -159,7 +161,8 @@ HostCall let_go(void* data) {
   return call;
 }
 
-// Driver calls of the function pass the gate: a call that waited in here would wait for itself.
+// Driver calls that the host function makes pass the gate: a call that waited here would wait for
+// itself.
 void run_function(void* data) {
   const HostCall call = let_go(data);
   Gate& gate = gate_of(state()).gate;
@@ -176,7 +179,8 @@ void run_callback(CUstream stream, CUresult status, void* data) {
   gate.end_callback();
 }
 
-// A captured one becomes a node, which runs any number of times: it stays as it is.
+// A captured host function becomes a graph node, which runs any number of times, so it is passed on
+// unwrapped.
 template <typename Real>
 CUresult launch_function(CUstream stream, bool per_thread, CUhostFn function, void* data,
                          Real real) {

@@ -10,10 +10,10 @@ namespace {
 
 constexpr uint32_t kMembarrier = 1;
 constexpr uint32_t kNoMembarrier = 2;
-constexpr uint32_t kBeforeLooking =
-    64;  // marks in use before those of threads that are gone are looked for
-constexpr int64_t kMarkCheckMs =
-    1;  // at marks, while waiting: a thread that left just before may not have told
+// With this many marks in use, a new thread looks for marks of threads that have ended.
+constexpr uint32_t kBeforeLooking = 64;
+// While waiting, marks are read this often: a thread that left just before may not have notified.
+constexpr int64_t kMarkCheckMs = 1;
 
 bool is_alive(int32_t tid) {
   return ::syscall(SYS_tgkill, sys_getpid(), tid, 0) == 0 || errno != ESRCH;
@@ -21,7 +21,7 @@ bool is_alive(int32_t tid) {
 
 }  // namespace
 
-// A thread id that is used again finds the mark of its predecessor, who has no use for it any more.
+// A reused thread id finds the mark of the ended thread that had it, and takes the mark over.
 GateMark* Gate::find_mark(int32_t tid) {
   const uint32_t used = used_.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < used; ++i) {
@@ -62,8 +62,8 @@ GateMark* Gate::register_thread() {
   return mark;
 }
 
-// Fences first where membarrier does not do it for us. A submission passes when the gate is open,
-// or with one of the passes; what only needs memory to be there passes unless it is away.
+// Fences first, for kernels without membarrier. A submission passes when the gate is open, or with
+// one of the passes. A call that only needs resident memory passes unless the memory is away.
 bool Gate::may_pass(GateClass what) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const uint32_t state = state_.load() & ~kFence;
@@ -90,7 +90,8 @@ void Gate::stand(GateClass what) {
   const uint32_t turn = turn_.load();
   waiting_.fetch_add(1);
   tell_closer();
-  // A change between the reading of the gate and here has changed the turn, or does so now.
+  // Read the gate again: an earlier change shows here, and a later one changes `turn_`, which ends
+  // the wait.
   const uint32_t state = state_.load() & ~kFence;
   const bool passes_now = state == static_cast<uint32_t>(GateState::kOpen) ||
                           (state == static_cast<uint32_t>(GateState::kShut) &&
@@ -155,8 +156,8 @@ void Gate::let_one_through() {
   futex_wake(&turn_, INT32_MAX);
 }
 
-// A thread that died inside has left. The look is repeated: whoever left just before the gate was
-// shut did not tell.
+// A thread that died inside counts as having left. The marks are read repeatedly, because a thread
+// that left just before the gate was shut did not notify.
 bool Gate::wait_inside(int64_t deadline_ms) {
   ErrnoGuard guard;
   for (;;) {

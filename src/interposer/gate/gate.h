@@ -1,17 +1,18 @@
 // The gate of a tenant: whether its threads may give the GPU work now.
 //
-// While it is open, passing costs two stores, a load and a store: the thread marks itself inside
-// and counts, looks at the gate, calls the driver, unmarks itself. Closing is the slow side's work:
-// it shuts the gate, makes every thread's marks visible (membarrier), and waits for those that are
-// inside. So no call is in the driver once wait_inside() says so, and none gets in before the gate
-// is opened, except
-//   - what a thread does inside another gated call, or inside a callback of the driver (it would
-//     wait for itself);
-//   - what is recorded into a graph instead of submitted;
+// Passing the open gate costs two stores, a load and a store: the thread marks itself inside and
+// counts, reads the gate, calls the driver, and unmarks itself. Closing is the slow side's work:
+// the closing thread shuts the gate, makes every thread's marks visible (membarrier), and waits for
+// the threads inside. So no call is in the driver once wait_inside() returns true, and none gets in
+// before the gate is opened, except
+//   - calls that a thread makes inside another gated call, or inside a callback of the driver (the
+//     thread would wait for itself);
+//   - calls that are recorded into a graph instead of submitted;
 //   - submissions that are let through one by one, because something in flight waits for them.
-// No lock is held by a thread that waits. Threads come and go unannounced: a mark belongs to a
-// thread id, and one whose thread is gone is no mark. All-zero memory is an open gate, which is
-// what a forked child finds.
+//
+// A waiting thread holds no lock. Threads come and go unannounced: a mark belongs to a thread id,
+// and the mark of an ended thread does not count. All-zero memory is an open gate, which is what a
+// forked child finds.
 #pragma once
 
 #include "interposer/os/sys.h"
@@ -21,31 +22,31 @@
 
 namespace gpurota::interposer {
 
-// Column `class` of abi/driver_functions.tsv: submits; residency. A function that is neither does
-// not come here.
+// Column `class` of abi/driver_functions.tsv: submits; residency. Functions of other classes do not
+// come to the gate.
 enum class GateClass : uint8_t { kSubmits, kResidency };
 
-// kShut: work waits; memory is there. kAway: memory is being moved, or is out. In both orders of
-// growth.
+// kShut: work waits, and memory is there. kAway: memory is being moved, or is out. Each state lets
+// fewer calls pass than the one before.
 enum class GateState : uint32_t { kOpen = 0, kShut = 1, kAway = 2 };
 
 struct alignas(64) GateMark {
-  std::atomic<int32_t> tid;  // 0: nobody's
+  std::atomic<int32_t> tid;  // 0: not in use
   std::atomic<uint32_t> depth;
-  std::atomic<uint32_t> submissions;  // that passed, modulo 2^32; its thread alone writes it
-  uint32_t callbacks;                 // the driver's, that this thread is in
+  std::atomic<uint32_t> submissions;  // that passed, modulo 2^32; written only by the mark's thread
+  uint32_t callbacks;                 // callbacks of the driver that this thread is in
 };
 
-// The mark of this thread; nullptr until it first comes to a gate. One gate per process.
+// The mark of this thread; nullptr until the thread first comes to a gate. One gate per process.
 extern __thread GateMark* t_gate_mark __attribute__((tls_model("initial-exec")));
 
 class Gate {
  public:
   static constexpr uint32_t kMarks = 4096;
 
-  // For the program's threads. `captures` answers whether this call is only recorded; it is asked
-  // when the gate is not open. nullptr: refused, the call must not be made; unless it `waits`, also
-  // where it would have to.
+  // For the program's threads. `captures` answers whether this call is only recorded; it is called
+  // when the gate is not open. nullptr: refused, and the call must not be made. Without `waits`, a
+  // call that would have to wait is refused too.
   template <typename Captures>
   GateMark* enter(GateClass what, Captures captures, bool waits = true) {
     GateMark* mark = t_gate_mark;
@@ -62,7 +63,7 @@ class Gate {
       mark->submissions.store(mark->submissions.load(std::memory_order_relaxed) + 1,
                               std::memory_order_relaxed);
     }
-    std::atomic_signal_fence(std::memory_order_seq_cst);  // membarrier makes it more than that
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // a full fence through membarrier
     if (state_.load(std::memory_order_relaxed) != 0 &&
         !enter_slow(mark, depth, what, captures, waits)) {
       return nullptr;
@@ -83,34 +84,37 @@ class Gate {
     if (state_.load(std::memory_order_relaxed) != 0) tell_closer();
   }
 
-  // Around a callback of the driver's: what it calls passes, and it is not counted as inside.
+  // Around a callback of the driver's: calls made in the callback pass, and the callback does not
+  // count as inside.
   void begin_callback();
   void end_callback();
 
-  // For the helper thread. Takes effect for whoever is not inside yet.
+  // For the helper thread. Takes effect for threads that are not inside yet.
   void set(GateState state);
   GateState state() const;
-  // Nobody is there any more who would open it: while `refuse`, those that wait, and that come, get
-  // an error instead.
+  // While `refuse`, threads that wait at the gate, or come to it, get an error: nobody is left to
+  // open the gate.
   void set_refusing(bool refuse);
-  // Lets one submission that waits, or the next that comes, through.
+  // Lets one submission through: one that waits, or the next that comes.
   void let_one_through();
-  // Whether any went through since this was last asked. With the gate away and nobody inside, it is
-  // true of all that ever passed.
+  // Whether a submission was let through since the last call. With the gate away and nobody inside,
+  // the answer covers all submissions that ever passed.
   bool take_let_through() { return let_through_.exchange(0) != 0; }
   // Waits until nobody is inside; false at the deadline.
   bool wait_inside(int64_t deadline_ms);
-  // Changes with every submission that comes to the gate; of threads that share a mark some may not
-  // count.
+  // Changes with every submission that comes to the gate. Submissions of threads that share a mark
+  // may be missed.
   uint32_t submissions() const;
-  // Submissions that stand at the gate.
+  // Calls that wait at the gate.
   uint32_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
-  // Changes whenever somebody comes to the gate or leaves it while it is not open: to wait on.
+  // Changes whenever a thread comes to the gate or leaves it while it is not open. A futex to wait
+  // on.
   std::atomic<uint32_t>& changes() { return changes_; }
   void poke() { tell_closer(); }
 
  private:
-  // Without membarrier every thread has to fence for itself: the gate then never looks open.
+  // Without membarrier every thread must fence for itself: this bit keeps `state_` from ever being
+  // 0.
   static constexpr uint32_t kFence = 1u << 31;
 
   template <typename Captures>
@@ -119,7 +123,7 @@ class Gate {
     ErrnoGuard guard;
     bool asked = false;
     while (!may_pass(what)) {
-      // Asked unmarked: the answer comes from the driver.
+      // Unmarked meanwhile, because the answer comes from the driver.
       unmark(mark);
       if (!asked && captures()) {
         remark(mark);
@@ -145,19 +149,19 @@ class Gate {
   std::atomic<uint32_t> state_;
   std::atomic<uint32_t> turn_;  // futex: changes when somebody may pass
   std::atomic<uint32_t> passes_;
-  std::atomic<uint32_t> let_through_;  // one of them was used
+  std::atomic<uint32_t> let_through_;  // a pass was used
   std::atomic<uint32_t> refusing_;
   std::atomic<uint32_t> waiting_;
   std::atomic<uint32_t> changes_;
-  std::atomic<uint32_t> used_;     // marks [0, used_) have been somebody's
+  std::atomic<uint32_t> used_;     // marks [0, used_) have been in use
   std::atomic<uint32_t> barrier_;  // 0: not registered yet, 1: membarrier, 2: there is none
-  uint32_t next_check_;            // at a mark whose thread may be gone
-  Mutex mutex_;                    // over who gets which mark
-  GateMark overflow_;              // of all threads beyond the table
+  uint32_t next_check_;            // the next mark to check for an ended thread
+  Mutex mutex_;                    // guards which thread gets which mark
+  GateMark overflow_;              // shared by all threads beyond the table
   GateMark marks_[kMarks];
 };
 
-// One call's way through the gate.
+// Holds one call inside the gate.
 class GateGuard {
  public:
   template <typename Captures>

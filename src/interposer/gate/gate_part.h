@@ -13,9 +13,9 @@ namespace gpurota::interposer {
 
 struct GatePart : State {
   Gate gate;
-  // Submissions at the gate, by where they want to go.
+  // Submissions that wait at the gate, by the slot of their GPU.
   std::atomic<uint32_t> standing[GPUROTA_SLOTS];
-  // Held while contexts are used from the worker: they are not destroyed meanwhile.
+  // Held while the worker uses contexts, so that none is destroyed meanwhile.
   Mutex contexts_mutex;
 };
 

@@ -19,7 +19,7 @@ bool captured() { return true; }
 
 constexpr int64_t kSoon = 20000;
 
-// One gate per process is what the threads' marks are made for.
+// Threads' marks are made for one gate per process, so all tests share it.
 class GateTest : public testing::Test {
  protected:
   GateTest() {
@@ -243,7 +243,7 @@ TEST_F(GateTest, AForkedChildFindsItOpenAndItselfOutside) {
   wiped->set(GateState::kAway);
   const pid_t child = ::fork();
   if (child == 0) {
-    // The thread was inside the gate when it forked, and leaves a gate that it is not in any more.
+    // The forking thread was inside the gate, so it leaves a gate that it is no longer in.
     wiped->leave(mark);
     { GateGuard guard(*wiped, GateClass::kSubmits, submits); }
     ::_exit(wiped->wait_inside(now_ms() + kSoon) ? 0 : 1);

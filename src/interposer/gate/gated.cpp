@@ -7,12 +7,12 @@
 
 namespace gpurota::interposer {
 
-// A default stream of the thread's own cannot be asked by another: what goes there is marked.
+// Another thread cannot query a thread's own default stream, so its submissions are marked.
 GatePass::GatePass(GateClass what, CUstream stream, bool per_thread, bool waits) {
   if (!swapping()) return;
   GatePart& part = gate_of(state());
   int standing = -1;
-  const auto captures = [&, stream, per_thread] {  // asked only if it has to wait
+  const auto captures = [&, stream, per_thread] {  // called only if the call has to wait
     if (is_capturing(stream, per_thread)) return true;
     standing = what == GateClass::kSubmits ? place_of_stream(stream, per_thread).slot : -1;
     if (standing >= 0) part.standing[standing].fetch_add(1, std::memory_order_relaxed);

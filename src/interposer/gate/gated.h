@@ -1,7 +1,7 @@
-// A driver call's way through the gate of a swap lease (gate.h). A process that is no swap tenant
-// pays two loads.
+// Takes a driver call through the gate of a swap lease (gate.h). A process that is not a swap
+// tenant pays two loads.
 //
-// A call inside the gate counts as being submitted. So no call waits for memory in here: the wait
+// A call inside the gate counts as being submitted, so no call may wait for memory inside: a wait
 // for memory comes first.
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace gpurota::interposer {
 
-// The result of a call that may not be made, as the daemon that would let it pass is gone for good.
+// The result of a call that may not be made, because no daemon is there to let it pass.
 inline constexpr CUresult kNotLet = CUDA_ERROR_DEVICE_UNAVAILABLE;
 
 class GatePass {
  public:
-  // Refused also where it would have to wait, unless it `waits`.
+  // Without `waits`, a call that would have to wait is refused.
   GatePass(GateClass what, CUstream stream, bool per_thread, bool waits = true);
   ~GatePass();
   GatePass(const GatePass&) = delete;
@@ -30,7 +30,7 @@ class GatePass {
   bool marks_thread_stream_ = false;
 };
 
-// `call()` inside the gate.
+// Makes `call()` inside the gate.
 template <typename Call>
 CUresult gated(GateClass what, CUstream stream, bool per_thread, Call call) {
   if (!swapping()) return call();
@@ -38,8 +38,8 @@ CUresult gated(GateClass what, CUstream stream, bool per_thread, Call call) {
   return pass.refused() ? kNotLet : call();
 }
 
-// The same for a call that `flights` (may be nullptr) is of: nobody waits for a flight that stands
-// at the gate.
+// The same for a call that belongs to `flights` (may be nullptr): nobody waits for a flight while
+// its call waits at the gate.
 template <typename Call, typename Flights>
 CUresult gated(GateClass what, CUstream stream, bool per_thread, Call call, Flights* flights) {
   if (!swapping()) return call();
@@ -51,7 +51,7 @@ CUresult gated(GateClass what, CUstream stream, bool per_thread, Call call, Flig
 
 }  // namespace gpurota::interposer
 
-// The body of a hook that only waits. `arguments` in parentheses.
+// The body of a hook that only waits at the gate. `arguments` in parentheses.
 #define GPUROTA_GATED(symbol, what, stream, per_thread, arguments)                           \
   const auto real = GPUROTA_REAL(symbol);                                                    \
   if (real == nullptr) return ::gpurota::interposer::missing_function(#symbol);              \

@@ -6,14 +6,14 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr uint32_t kMostForgotten = 16;  // events that are done, ended at one look
+constexpr uint32_t kMostForgotten = 16;  // finished events destroyed in one pass
 
 bool is_done(CUresult result) { return result != CUDA_ERROR_NOT_READY; }
 
-// Work on a GPU that is not of the lease is somebody else's to wait for.
+// Work on a GPU outside the lease is not waited for.
 uint32_t bit_of(int slot) { return slot >= 0 ? 1u << slot : 0; }
 
-// With the streams' mutex held, while nothing captures: streams may be asked.
+// Queries streams, with the streams' mutex held, while nothing captures.
 struct StreamAsking {
   const RelaxedCapture relaxed;
   const NothingCaptures& nothing;
@@ -23,14 +23,14 @@ struct StreamAsking {
   }
 };
 
-// Of ours, recorded in a stream that was outside of captures: it may always be asked.
+// An event of ours may always be queried: it was recorded in a stream outside of captures.
 bool is_over(CUevent event) {
   const RelaxedCapture relaxed;
   return is_done(GPUROTA_OWN(cuEventQuery)(relaxed, Outside::ours(), event));
 }
 
-// A stream that is not ready is in flight; an error means that nothing will come any more. A GPU
-// that is known to be busy is not asked again.
+// A stream that is not ready has work in flight; after an error nothing more will come. Streams of
+// a GPU that is known to be busy are not queried.
 void ask_known_streams(KnownStreams& known, const StreamAsking& asking, uint32_t* busy) {
   CUcontext current = nullptr;
   known.streams.for_each([&](uint64_t key, const KnownStream& stream) {
@@ -55,8 +55,9 @@ void ask_default_streams(State& s, const StreamAsking& asking, uint32_t* busy) {
   GPUROTA_OWN(cuCtxSetCurrent)(nullptr);
 }
 
-// A stream that belonged to a capture went without an event: all that its context has to do now
-// takes its place. A driver that cannot say so (before CUDA 12.5) leaves it unseen.
+// A stream that was destroyed while in a capture left no event. An event behind all current work of
+// its context takes its place. A driver that cannot record such an event (before CUDA 12.5) leaves
+// the stream's work unseen.
 void mark_unmarked(KnownEvent& unmarked, const NothingCaptures& nothing) {
   if (unmarked.event != nullptr) return;
   const InContext in(unmarked.context);
@@ -66,7 +67,7 @@ void mark_unmarked(KnownEvent& unmarked, const NothingCaptures& nothing) {
   unmarked.event = event;
 }
 
-// Ends those of streams that are gone once they are done.
+// Destroys the events of destroyed streams once their work is done.
 void ask_events(KnownStreams& known, const NothingCaptures& nothing, uint32_t* busy) {
   uint64_t done[kMostForgotten];
   uint32_t count = 0;
@@ -85,8 +86,8 @@ void ask_events(KnownStreams& known, const NothingCaptures& nothing, uint32_t* b
   }
 }
 
-// Events of ours behind the work that streams have now. Waiting for them harms no capture that
-// begins meanwhile, as waiting for a stream or a context would.
+// Events of ours behind the current work of streams. Waiting for an event harms no capture that
+// begins meanwhile; waiting for a stream or a context would.
 struct Marks {
   static constexpr uint32_t kMost = 128;
   struct {
@@ -106,7 +107,7 @@ struct Marks {
     marks[count++] = {event, context};
   }
 
-  // False at the deadline (0: none). None is left either way.
+  // False at the deadline (0: none). No event is left either way.
   bool wait(int64_t deadline_ms) {
     const RelaxedCapture relaxed;
     bool in_time = true;
@@ -200,7 +201,7 @@ bool wait_for_work(State& s, int64_t deadline_ms) {
   Marks marks;
   for (;;) {
     {
-      Lock contexts(gate_of(s).contexts_mutex);  // none of them goes while it is asked
+      Lock contexts(gate_of(s).contexts_mutex);  // no context is destroyed while queried
       const Lock lock(s.streams.mutex);
       const NothingCaptures nothing(s, lock);
       if (!nothing) return false;
@@ -209,7 +210,7 @@ bool wait_for_work(State& s, int64_t deadline_ms) {
     if (!marks.wait(deadline_ms)) return false;
     if (marks.all) break;
   }
-  // Another thread's own stream cannot be marked; the event of its last submission is looked at.
+  // Another thread's own stream cannot be marked: the event of its last submission is queried.
   for (;;) {
     {
       Lock contexts(gate_of(s).contexts_mutex);
