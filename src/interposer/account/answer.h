@@ -1,4 +1,4 @@
-// How a question for memory, or a context, is answered.
+// The answer to a request for memory, or for a context.
 #pragma once
 
 namespace gpurota::interposer {

@@ -36,9 +36,9 @@ bool begins(const char* text, const char* prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-// The driver reads its variables when it is initialised, children inherit them. The new list is in
-// memory of our own, since a library must not call the program's malloc; as with setenv, a thread
-// that reads the environment meanwhile is the program's own risk.
+// Sets the driver's variables, which the driver reads when it is initialised and children inherit.
+// The new list is in memory of our own, since a library must not call the program's malloc. As with
+// setenv, a thread that reads the environment meanwhile is the program's own risk.
 bool show_only(const char* gpus) {
   size_t count = 0;
   while (environ != nullptr && environ[count] != nullptr) ++count;
@@ -65,7 +65,7 @@ bool show_only(const char* gpus) {
   return true;
 }
 
-// One attempt; false if there is no daemon that answers.
+// One attempt; false if no daemon answers.
 bool ask(gpurota_msg_lease* answer) {
   const int fd = connect_to(config().socket_path);
   Socket call;
@@ -89,7 +89,7 @@ bool ask(gpurota_msg_lease* answer) {
     n = receive_packet(call, buffer, sizeof(buffer), &unexpected, deadline);
   }
   close_socket(&call);
-  // An older daemon does not say why.
+  // An older daemon sends no reason, so its answer is shorter.
   if (n < static_cast<long>(GPUROTA_LEASE_LEAST)) return false;
   const size_t said =
       static_cast<size_t>(n) < sizeof(*answer) ? static_cast<size_t>(n) : sizeof(*answer);

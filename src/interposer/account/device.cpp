@@ -17,7 +17,7 @@ bool matches(State& s, int slot, const CUuuid& uuid) {
   return memcmp(s.slots[slot].uuid, uuid.bytes, sizeof(uuid.bytes)) == 0;
 }
 
-// The second version tells a MIG instance's own UUID; older drivers have only the first.
+// cuDeviceGetUuid_v2 returns a MIG instance's own UUID; older drivers have only cuDeviceGetUuid.
 int find_slot(State& s, CUdevice device) {
   CUuuid uuid{};
   CUresult result = GPUROTA_OWN(cuDeviceGetUuid_v2)(&uuid, device);
@@ -79,9 +79,9 @@ bool remove_entry(ContextEntry* e, ContextInfo* out) {
   return true;
 }
 
-// A tool's callback may come while the driver destroys the context. The context must not be learned
-// anew then, as it would be known for ever. Memory that is allocated in it is charged until it is
-// freed. False: the context is not being destroyed.
+// Finds a context that is being destroyed. A tool's callback may use the context while the driver
+// destroys it; recording the context anew then would keep it for ever. Memory that is allocated in
+// it is charged until it is freed. False: the context is not being destroyed.
 bool place_aside(CUcontext context, Place* out) {
   State& s = state();
   const uint32_t used = s.contexts.used.load(std::memory_order_acquire);
@@ -94,7 +94,7 @@ bool place_aside(CUcontext context, Place* out) {
   return false;
 }
 
-// A context that came about without us (through the driver's private entry points).
+// Records a context that was made without our hooks (through the driver's private entry points).
 Place learn_current(CUcontext context) {
   Place ending;
   if (place_aside(context, &ending)) return ending;
@@ -193,7 +193,7 @@ uint32_t add_context(CUcontext context, CUdevice device, int slot, bool primary,
   }
   const uint32_t serial = s.contexts.last_serial.fetch_add(1) + 1;
   ContextEntry* e = free_entry(s);
-  if (e == nullptr) return 0;  // more than we know apart: their memory is counted until it is freed
+  if (e == nullptr) return 0;  // table full: the context's memory is charged until freed
   e->serial.store(serial);
   e->slot.store(slot);
   e->green = nullptr;

@@ -1,4 +1,4 @@
-// Which slot of the lease a CUDA device or context is, and which contexts live.
+// Maps CUDA devices and contexts to the slots of the lease, and records which contexts live.
 //
 // Lookups are lock-free and cost a few nanoseconds once a context is known. Any thread.
 #pragma once
@@ -14,7 +14,7 @@ struct Place {
   enum class Kind {
     kSlot,       // on a GPU of the lease
     kForeign,    // on a GPU that is not of the lease, or the daemon is away and never answered
-    kNoContext,  // nowhere: the driver will say so itself
+    kNoContext,  // no context: the driver itself returns the error
   };
   Kind kind;
   int slot;
@@ -25,23 +25,23 @@ struct Place {
 int slot_of_device(CUdevice device);
 
 Place place_of_context(CUcontext context);
-// nullptr if it is gone.
+// nullptr if the context is gone.
 CUcontext context_of_serial(uint32_t serial);
-// nullptr: none is current.
+// nullptr: no context is current.
 CUcontext current_context();
 Place current_place();
-// The slot of the only GPU that the program sees, on which every stream is then; else -1.
+// If the program sees only one GPU, the slot of that GPU, on which every stream then is; else -1.
 int only_slot();
 Place place_of_one_of_many(CUstream stream, bool per_thread);
 // Where `stream`'s work runs; `per_thread`: the function is of the per-thread stream family.
-// Inline: a Place that a call returns goes through the stack, in pieces that the processor has to
-// wait for.
+// Inline, because a Place that a call returns goes through the stack in pieces, for which the
+// processor has to wait.
 inline Place place_of_stream(CUstream stream, bool per_thread) {
   const int only = only_slot();
   return only >= 0 ? Place{Place::Kind::kSlot, only, 0} : place_of_one_of_many(stream, per_thread);
 }
 
-// While it lives, `context` is current on this thread.
+// Makes `context` current on this thread for the lifetime of the object.
 class InContext {
  public:
   explicit InContext(CUcontext context);
@@ -53,10 +53,11 @@ class InContext {
   bool pushed_ = false;
 };
 
-// A context was created; `charged`: it is counted in Slot::contexts. Returns its serial.
+// Records a new context and returns its serial. `charged`: the context is counted in
+// Slot::contexts.
 uint32_t add_context(CUcontext context, CUdevice device, int slot, bool primary, bool charged);
 
-// Removes a context; true if it was known, with what it was.
+// Removes a context. True if the context was known; `out` then describes it.
 struct ContextInfo {
   CUcontext context;
   uint32_t serial;
@@ -65,15 +66,18 @@ struct ContextInfo {
   bool charged;
 };
 bool remove_context(CUcontext context, ContextInfo* out);
-// Around a call of the driver's that destroys it: the driver may give its handle to the next one
-// that is made before that call is back. Below zero: it is not known.
+// set_context_aside() and settle_aside() go around the driver call that destroys a context: before
+// that call returns, the driver may give the same handle to a new context. Below zero: the context
+// is not known.
 int set_context_aside(CUcontext context, ContextInfo* out);
 void settle_aside(int entry, CUcontext context, bool gone);
 // Whether any context lives, of any GPU of the lease.
 bool any_context();
-// Adds to the references of a context (cuCtxAttach); what is left, 1 if it is not known.
+// Adds `by` to the references of a context (cuCtxAttach). Returns the new count, 1 if the context
+// is not known.
 uint32_t refer(CUcontext context, int by);
-// The context as which a green context is used; what lives in it goes with the context of `serial`.
+// Records the context through which a green context is used. Memory in it ends with the context of
+// `serial`.
 void add_view(CUcontext view, CUgreenCtx green, CUdevice device, int slot, uint32_t serial);
 bool find_view(CUgreenCtx green, ContextInfo* out);
 bool remove_view(CUgreenCtx green, ContextInfo* out);

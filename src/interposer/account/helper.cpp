@@ -1,10 +1,10 @@
-// The helper thread: answers RECALL while the program is busy, and comes back to the daemon when
-// that has been restarted, whether or not the program allocates.
+// The helper thread: answers RECALL while the program is busy, and reconnects to a restarted
+// daemon, whether or not the program allocates.
 //
-// The helper takes no signals, calls no CUDA function, and takes Link::mutex only by trying: a
-// RECALL must be answered while another thread holds that lock, waiting for a GROW which waits for
-// this very answer. Bytes that an answer gives back must not be among those that HELLO says are
-// held, and the other way round: Link::recall_mutex.
+// The helper takes no signals, calls no CUDA function, and takes Link::mutex only by try_lock():
+// another thread may hold that lock while it waits for a GROW, which in turn waits for the helper's
+// answer to a RECALL. Link::recall_mutex ensures that bytes which an answer gives back are not
+// among those that HELLO says are held, and the other way round.
 #include "interposer/account/headroom.h"
 #include "interposer/account/link.h"
 #include "interposer/account/swap_table.h"
@@ -22,13 +22,13 @@ namespace {
 constexpr int64_t kFirstRetryMs = 50;
 constexpr int64_t kLastRetryMs = 1000;
 constexpr int64_t kRefusedRetryMs = 30000;  // the lease is over; perhaps that was a mistake
-constexpr int64_t kDescriptorCheckMs =
-    60000;  // how long a descriptor that was taken away goes unnoticed
+// How long the loss of the descriptor may go unnoticed.
+constexpr int64_t kDescriptorCheckMs = 60000;
 
 void answer_recall(State& s, const Socket& event, const gpurota_msg_recall& recall) {
   const int slot = static_cast<int>(recall.slot);
   Lock lock(s.link.recall_mutex);
-  if (s.link.recall_inode != event.inode) return;  // of a connection that a newer HELLO has ended
+  if (s.link.recall_inode != event.inode) return;  // a newer HELLO ended its connection
   const uint32_t grown_seq = s.slots[slot].grown_seq.load(std::memory_order_acquire);
   const int64_t bytes = surrender(s, slot);
   gpurota_msg_return answer{};
@@ -59,7 +59,7 @@ bool handle_event(State& s, const Socket& event, const void* packet, long size, 
   return true;
 }
 
-// Until the socket ends or a newer one is there.
+// Serves the socket until it ends or a newer one is there.
 void serve(State& s, const Socket& event) {
   alignas(8) unsigned char buffer[GPUROTA_WIRE_MAX];
   while (s.link.next_event.load() == 0 && is_ours(event)) {
@@ -71,7 +71,7 @@ void serve(State& s, const Socket& event) {
   }
 }
 
-// The event socket has ended: so has the connection.
+// Reconnects: when the event socket has ended, so has the connection.
 void come_back(State& s, int64_t* delay_ms) {
   const uint32_t turn = s.link.event_turn.load();
   if (s.link.next_event.load() != 0) return;
@@ -113,8 +113,8 @@ void* run(void* argument) {
 
 }  // namespace
 
-// Without the thread the program still works; its slack then waits for its next question, and the
-// daemon counts it in full.
+// Without the thread the program still works. Its slack then stays until its next question, and the
+// daemon counts the slack in full.
 void start_helper(State& s) {
   if (s.link.helper_started) return;
   s.link.helper_started = start_thread(run, &s);

@@ -26,7 +26,7 @@ bool ask_about(State& s, gpurota_msg_holding question, gpurota_msg_counted* answ
   return ask(s, &question, sizeof(question), GPUROTA_MSG_COUNTED, answer, sizeof(*answer));
 }
 
-// With Link::mutex held. False: no memory to note it in, or it is another memory of the same key.
+// With Link::mutex held. False: no memory for the entry, or the key is that of another memory.
 bool note(State& s, int slot, uint64_t key, uint64_t bytes) {
   Holding* holding = s.link.holdings.put(key);
   if (holding == nullptr) return false;
@@ -43,7 +43,7 @@ void hold_memory(int slot, uint64_t key, uint64_t bytes) {
   Lock lock(s.link.mutex);
   if (!note(s, slot, key, bytes)) return;
   gpurota_msg_counted answer;
-  // Of a daemon that is away the next one hears.
+  // If the daemon is away, tell_holdings() tells the next one.
   if (connected(s) && is_understood(s)) {
     ask_about(s, make_holding(slot, GPUROTA_HOLDING_MINE, key, bytes), &answer);
   }
@@ -92,7 +92,7 @@ void leave_memory(int slot, uint64_t key, uint64_t bytes, Left left) {
   gpurota_msg_holding message = make_holding(slot, GPUROTA_HOLDING_END, key, bytes);
   message.returned_bytes = static_cast<uint64_t>(returned);
   tell(s, &message, sizeof(message));
-  // Not said is not given: the HELLO to come counts it again.
+  // If the message was not sent, the bytes were not returned: the next HELLO counts them.
   if (!s.link.call.open) receive_grant(s, slot, returned, 0);
   if (s.slots[slot].asking.load() != 0) s.slots[slot].freed.fetch_add(1);
   s.mirror(slot);

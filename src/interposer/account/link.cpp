@@ -12,8 +12,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// A daemon that is there answers sooner, however little the program wants to wait for one that is
-// not.
+// A handshake waits at least this long, however little the program wants to wait for a daemon that
+// is away: a running daemon answers sooner.
 constexpr int64_t kLeastHandshakeMs = 500;
 
 gpurota_msg_hello make_hello(State& s) {
@@ -36,13 +36,13 @@ gpurota_msg_hello make_hello(State& s) {
   return hello;
 }
 
-// Over the old page, if there is one: its address is in the hands of other threads.
+// Maps the page over the old one, if there is one, because other threads use its address.
 bool map_page(State& s, int fd) {
   struct stat info;
   if (sys_fstat(fd, &info) != 0 || info.st_size < static_cast<off_t>(GPUROTA_PAGE_BYTES)) {
     return false;
   }
-  // Without the seal the other side could cut the file short, and reading it would be SIGBUS.
+  // Without the seal the daemon could truncate the file, and a read would raise SIGBUS.
   if ((sys_fcntl(fd, F_GET_SEALS, 0) & F_SEAL_SHRINK) == 0) return false;
   void* old = s.page.load();
   const int flags = MAP_SHARED | (old != nullptr ? MAP_FIXED : 0);
@@ -117,7 +117,7 @@ bool welcome(State& s, const gpurota_msg_welcome& message, Descriptors* fds) {
                 lease, lease);
   }
   const bool swaps = (message.features & GPUROTA_FEATURE_SWAP) != 0;
-  if (attached() && swaps != (s.swaps.load() != 0)) return false;  // what it is, it stays
+  if (attached() && swaps != (s.swaps.load() != 0)) return false;  // swap or not is for life
   if (fds->count() != 2 || !map_page(s, (*fds)[0]) || !learn_slots(s)) return false;
   s.link.no_thread = swaps && !g_swap.begin(s);
   if (s.link.no_thread) return false;
@@ -140,8 +140,8 @@ bool welcome(State& s, const gpurota_msg_welcome& message, Descriptors* fds) {
 bool handshake(State& s, const Socket& call, int64_t deadline_ms) {
   gpurota_msg_hello hello;
   {
-    // The bytes that HELLO says are held must not be given back by an answer to the last
-    // connection's daemon, nor taken up again by an answer that could not be sent.
+    // An answer to the last connection's daemon must not give back bytes that HELLO says are held,
+    // and an answer that could not be sent must not take them up again.
     Lock lock(s.link.recall_mutex);
     hello = make_hello(s);
     s.link.recall_inode = 0;
@@ -190,7 +190,7 @@ bool ensure_connected(State& s) {
   }
 }
 
-// The daemon may have to call back what others hold before it can answer.
+// The daemon may have to recall headroom of other processes before it can answer.
 static int64_t answer_ms() {
   return config().wait_ms > kHandshakeMs ? config().wait_ms : kHandshakeMs;
 }
@@ -229,7 +229,8 @@ void tell(State& s, void* message, size_t size) {
 
 void disconnect(State& s) {
   close_socket(&s.link.call);
-  // The helper owns the event socket; it wakes up, closes it and comes back to connect anew.
+  // The helper owns the event socket. When shut down, it wakes the helper, which closes it and
+  // reconnects.
   const int event = s.link.event_fd.exchange(0);
   if (event > 0) shut_down(event - 1, s.link.event_inode.load());
 }
@@ -285,7 +286,7 @@ void report_contexts(int slot) {
   State& s = state();
   ErrnoGuard guard;
   Lock lock(s.link.mutex);
-  if (!connected(s)) return;  // the HELLO to come says it
+  if (!connected(s)) return;  // the next HELLO tells it
   gpurota_msg_contexts question{};
   question.header.type = GPUROTA_MSG_CONTEXTS;
   question.slot = static_cast<uint32_t>(slot);
@@ -349,7 +350,7 @@ Answer ask_to_open(const gpurota_shared_name& name, Socket* out, bool* own_lease
   }
   if (answer.status == GPUROTA_REFUSED_BUSY) return Answer::kAway;
   if (answer.status != GPUROTA_OK) return Answer::kNo;
-  // An older daemon does not say: what is opened is then its maker's alone, as it was.
+  // An older daemon does not tell: opened memory is then charged to its maker alone.
   *own_lease = answer.own_lease != 0 || (s.link.daemon_features & GPUROTA_FEATURE_HOLDING) == 0;
   return fds.count() == 1 && adopt_socket(fds.take(0), out) ? Answer::kYes : Answer::kAway;
 }

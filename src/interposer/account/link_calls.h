@@ -10,17 +10,17 @@
 
 namespace gpurota::interposer {
 
-// Whether there is a connection; one that the program has closed is none.
+// Whether there is a connection. A socket that the program has closed does not count.
 bool connected(State& s);
-// Waits for a daemon as growth does.
+// Connects if needed, waiting for the daemon as growth does.
 bool ensure_connected(State& s);
-// Why there is none.
+// Why there is no connection.
 Answer why_not(const State& s);
-// One question and its answer, whose descriptors come to `fds`. False ends the connection; `sent`
-// says whether the daemon may have read it.
+// Sends a question and receives its answer, with descriptors in `fds`. False: the connection was
+// ended. `sent`: whether the daemon may have read the question.
 bool ask(State& s, void* question, size_t size, uint16_t answer_type, void* answer,
          size_t answer_size, Descriptors* fds = nullptr, bool* sent = nullptr);
-// A message without an answer. Its seq stays 0: it answers no RECALL.
+// Sends a message that has no answer. The seq stays 0, as the message answers no RECALL.
 void tell(State& s, void* message, size_t size);
 
 }  // namespace gpurota::interposer

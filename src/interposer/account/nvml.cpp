@@ -29,8 +29,8 @@ const NvmlHook kNvmlHooks[kNvmlHookCount] = {
 std::atomic<void*> g_functions[kNvmlFnCount];
 std::atomic<bool> g_found{false};
 
-// As for the driver: the program's own copy, kept loaded while pointers of ours are in use. Threads
-// that come here at once find the same.
+// Finds the program's own copy of NVML, as for the driver, and keeps it loaded while our pointers
+// are in use. Threads that run this at the same time find the same.
 bool find_nvml() {
   if (g_found.load(std::memory_order_acquire)) return true;
   ErrnoGuard guard;
@@ -57,7 +57,7 @@ int hex_digit(char c) {
   return -1;
 }
 
-// "GPU-" or "MIG-" and a UUID. The older form of MIG devices ("MIG-GPU-…/1/0") names no UUID of its
+// "GPU-" or "MIG-" and a UUID. The older form of MIG devices ("MIG-GPU-…/1/0") has no UUID of its
 // own.
 bool parse_uuid(const char* text, uint8_t (&out)[GPUROTA_UUID_BYTES]) {
   if (strncmp(text, "GPU-", 4) != 0 && strncmp(text, "MIG-", 4) != 0) return false;
@@ -89,7 +89,7 @@ int nvml_hook_by_name(const char* name) {
 
 void* nvml_hook_address(int id) { return kNvmlHooks[id].address; }
 
-// Asked anew each time: what a handle stands for may change between nvmlShutdown and nvmlInit.
+// Not cached: a handle may stand for another device after nvmlShutdown and nvmlInit.
 int slot_of_nvml_device(nvmlDevice_t device) {
   if (lease_pending()) return -1;
   using GetUuid = nvmlReturn_t(nvmlDevice_t, char*, unsigned);

@@ -2,9 +2,9 @@
 // functions show them the lease's memory and its processes instead of the GPU's; all else is NVML's
 // own.
 //
-// NVML needs no CUDA, so a program may come here that never calls cuInit: it becomes a tenant then,
-// at once or not at all (a daemon that is away is no reason to keep nvidia-smi waiting). Any
-// thread.
+// NVML needs no CUDA, so a program that never calls cuInit may call these functions. Such a program
+// becomes a tenant at once or not at all, because a daemon that is away must not keep nvidia-smi
+// waiting. Any thread.
 #pragma once
 
 #include "abi/nvml_abi.h"
@@ -54,15 +54,15 @@ enum NvmlFn : int {
   kNvmlHookCount = kFn_nvmlDeviceGetUUID
 };
 
-// NVML's own function; nullptr while the program has not loaded NVML, or if it does not have this
-// one.
+// NVML's own function; nullptr while the program has not loaded NVML, or if NVML lacks the
+// function.
 void* nvml_function(NvmlFn id);
 
-// For dlsym: the hook with this name, -1 if there is none, and where it is.
+// For dlsym: the id of the hook with this name (-1: none), and a hook's address.
 int nvml_hook_by_name(const char* name);
 void* nvml_hook_address(int id);
 
-// The slot of the lease that is this GPU; -1: none, or there is nobody to ask.
+// The slot of this GPU in the lease. -1: not of the lease, or no daemon answers.
 int slot_of_nvml_device(nvmlDevice_t device);
 
 }  // namespace gpurota::interposer
@@ -71,7 +71,7 @@ int slot_of_nvml_device(nvmlDevice_t device);
   (reinterpret_cast<decltype(&::symbol)>( \
       ::gpurota::interposer::nvml_function(::gpurota::interposer::kFn_##symbol)))
 
-// Opens a hook, as GPUROTA_ENTER does for the driver's.
+// Begins the body of a hook, as GPUROTA_ENTER does for the driver's.
 #define GPUROTA_NVML_ENTER(symbol, ...)                      \
   const auto real = GPUROTA_NVML_REAL(symbol);               \
   if (real == nullptr) return NVML_ERROR_FUNCTION_NOT_FOUND; \

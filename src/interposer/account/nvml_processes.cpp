@@ -1,5 +1,5 @@
-// The processes on a GPU of the lease, as NVML lists them: those of the lease. The daemon says
-// which these are; where it cannot, a process sees only itself.
+// Lists the processes on a GPU of the lease, as NVML does, but only those of the lease. The daemon
+// says which these are. If it cannot, a process sees only itself.
 #include "interposer/account/link.h"
 #include "interposer/account/nvml.h"
 #include "interposer/os/sys.h"
@@ -19,7 +19,7 @@ bool among(const int32_t* pids, int count, unsigned pid) {
   return false;
 }
 
-// Moves the lease's processes to the front of `list`; how many.
+// Moves the lease's processes to the front of `list`, and returns their number.
 template <typename Info>
 unsigned keep_ours(Info* list, unsigned count) {
   int32_t few[kUsual];
@@ -40,7 +40,7 @@ unsigned keep_ours(Info* list, unsigned count) {
   return kept;
 }
 
-// The whole list, ours moved to the front. `room` entries of memory that may have been mapped.
+// NVML's whole list. `room`: entries that fit; a long list is in mapped memory.
 template <typename Info>
 struct List {
   Info few[kUsual];
@@ -65,7 +65,7 @@ struct List {
     return true;
   }
 
-  // Processes come and go between two questions.
+  // Tries again with more room: processes may start between two calls.
   template <typename Real>
   nvmlReturn_t read(Real real, nvmlDevice_t device) {
     for (;;) {
@@ -77,7 +77,7 @@ struct List {
   }
 };
 
-// As NVML answers: with too little room the number there are, and INSUFFICIENT_SIZE.
+// Answers as NVML does: if there is too little room, the number of processes and INSUFFICIENT_SIZE.
 template <typename Real, typename Info>
 nvmlReturn_t list_ours(Real real, nvmlDevice_t device, unsigned* count, Info* out) {
   if (count == nullptr || (out == nullptr && *count > 0)) return real(device, count, out);

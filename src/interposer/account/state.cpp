@@ -4,14 +4,14 @@
 
 namespace gpurota::interposer {
 
-// The daemon compares the figures with NVML's while the program is quiet, so the last store must
-// not be of a state that another thread has changed meanwhile.
 uint64_t State::used(int slot, int64_t granted, int64_t headroom) const {
   const auto moving = static_cast<int64_t>(__atomic_load_n(&books[slot].movable, __ATOMIC_RELAXED));
   const int64_t used = granted - headroom + moving;
   return used > 0 ? static_cast<uint64_t>(used) : 0;
 }
 
+// The daemon compares the figures with NVML's while the program is quiet, so the last store must
+// not be of a state that another thread has changed meanwhile.
 void State::mirror(int slot) {
   gpurota_page* shared = page.load(std::memory_order_acquire);
   if (shared == nullptr) return;
@@ -24,7 +24,7 @@ void State::mirror(int slot) {
   int64_t granted = from.granted.load();
   for (;;) {
     store(&to.headroom_bytes, headroom > 0 ? static_cast<uint64_t>(headroom) : 0);
-    // Exchanged rather than stored: the loads below must not come first.
+    // An exchange, not a store: the loads below must not be reordered before it.
     __atomic_exchange_n(&to.used_bytes, used(slot, granted, headroom), __ATOMIC_SEQ_CST);
     const int64_t headroom_now = from.headroom.load();
     const int64_t granted_now = from.granted.load();

@@ -16,16 +16,16 @@ namespace gpurota::interposer {
 // One GPU of the lease.
 struct Slot {
   std::atomic<int64_t> headroom;  // granted and not charged; below 0 only in a pool settlement
-  std::atomic<int64_t> granted;   // what the daemon has granted and not got back
+  std::atomic<int64_t> granted;   // granted by the daemon, and not given back
   alignas(64) std::atomic<uint64_t> tickets, flights[64];  // Flight (memory/reserve.h); 0: free
-  std::atomic<uint32_t> asking, freed;  // refusals under way; changes with what is put back then
+  std::atomic<uint32_t> asking, freed;  // refusals under way; changes when bytes are put back
   std::atomic<uint64_t> allocations, refusals;
-  std::atomic<uint64_t> imported;       // of what is charged: memory that another process made
+  std::atomic<uint64_t> imported;       // the part of what is charged that another process made
   std::atomic<uint32_t> grown_seq;      // of the last GROWN whose bytes are in `granted`
-  std::atomic<uint32_t> contexts;       // live contexts that were reserved for
+  std::atomic<uint32_t> contexts;       // live contexts whose cost was reserved
   std::atomic<uint32_t> primary_maker;  // of the primary context (memory/contexts.cpp)
-  // memory/pool_charge.cpp; 0: not known yet. memory/graph_memory.cpp; + 1: whose graphs have
-  // memory here.
+  // Units: memory/pool_charge.cpp; 0: not known yet. `graph_device`: memory/graph_memory.cpp; the
+  // device whose graphs have memory here, + 1.
   std::atomic<uint32_t> pool_unit_log2, graph_unit_log2;
   std::atomic<int32_t> graph_device;
   std::atomic<CUmemoryPool> current_pool;
@@ -35,17 +35,17 @@ struct Slot {
 // The daemon's books of this process and one GPU, in a swap lease. With Swap::books_mutex held.
 struct SwapBooks {
   uint64_t movable;   // granted and not returned; here or out
-  uint64_t out;       // of these, as told
+  uint64_t out;       // the part of `movable` that the daemon knows is out
   uint64_t wired;     // contexts included
   uint64_t contexts;  // bytes, of `wired`
-  uint64_t hosted;    // in host memory for good; of nothing above
-  uint64_t parked;    // out, and of nothing above: no context lives that it could be used in
+  uint64_t hosted;    // in host memory for good; in no figure above
+  uint64_t parked;    // out, and in no figure above: no context lives that could use it
 };
 
-// Memory that other processes may have, too (holdings.h).
+// Memory that other processes may have too (holdings.h).
 struct Holding {
   uint64_t bytes;
-  uint32_t count;  // charges of this process that are this memory
+  uint32_t count;  // charges of this process for this memory
   int32_t slot;
 };
 
@@ -56,9 +56,9 @@ struct Link {
   uint32_t sequence, slot_count;
   uint64_t daemon_features;  // GPUROTA_FEATURE_…
   bool helper_started;
-  bool lease_refused;           // the daemon said so: the helper no longer tries to come back
-  bool crowded;                 // it said last that the lease has as many processes as it may
-  bool no_thread;               // a lease whose memory moves was welcome, and could not be begun
+  bool lease_refused;           // by the daemon: the helper tries again only every 30 s
+  bool crowded;                 // the daemon said last: the lease has as many processes as allowed
+  bool no_thread;               // this is a swap lease, and its worker could not be started
   int64_t away_since;           // ms; 0: not away
   std::atomic<int> next_event;  // event socket for the helper thread to take over, +1
   std::atomic<uint32_t> event_turn;  // futex: next_event has changed
@@ -72,10 +72,10 @@ struct ContextEntry {
   std::atomic<CUcontext> context;  // nullptr: free
   std::atomic<uint32_t> serial;
   std::atomic<int32_t> slot;  // -1: a GPU that is not of the lease
-  CUgreenCtx green;           // it is the view of this green context; nullptr: of none
+  CUgreenCtx green;           // the green context whose view it is, or nullptr
   uint32_t references;        // cuCtxAttach adds, cuCtxDetach takes away
   CUdevice device;
-  std::atomic<CUcontext> aside;  // being destroyed: not found, and perhaps another's handle
+  std::atomic<CUcontext> aside;  // being destroyed: not found; its handle may be reused
   bool primary, charged;         // charged: counted in Slot::contexts
 };
 
@@ -108,7 +108,7 @@ struct State : DriverPart {
 
 inline State& state() { return static_cast<State&>(driver_part()); }
 
-// For figures that are only shown: an increment that another thread's overtakes may be lost.
+// For figures that are only shown: of two increments at the same time, one may be lost.
 inline void count(std::atomic<uint64_t>* counter) {
   counter->store(counter->load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }

@@ -1,11 +1,11 @@
-// The functions that a swap lease has of its own: the one way from the rooms below to swap/, which
-// fills the table in.
+// The functions of swap/ for the rooms below, which have no other way to call them. swap/ fills the
+// table in.
 //
-// An entry is called where swapping() is true, unless it says otherwise: a process whose memory
-// does not move pays that question and nothing more. The table is filled in when the library is
-// linked, as another library's constructor may call the hooks before ours have run. Where swap/
-// declares the function of an entry's name, it says what the function does and returns
-// (register.cpp has both).
+// An entry is called only where swapping() is true, unless its comment says otherwise: any other
+// process pays for that question and nothing more. The table is filled in at link time, because
+// another library's constructor may call the hooks before our constructors have run. The
+// declaration of each entry's function in swap/ says what the function does and returns;
+// register.cpp has both names.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -24,8 +24,8 @@ struct Place;
 struct VirtualFound;
 
 struct SwapTable {
-  // The connection. `begin` makes it a swap lease, with Link::mutex held; the others are the
-  // helper's.
+  // The connection. `begin` makes this a swap tenant, with Link::mutex held; the helper calls the
+  // others.
   bool (*begin)(State& s);
   void (*connected)(State& s, int fd, uint64_t inode);
   void (*lost)(State& s);
@@ -35,14 +35,15 @@ struct SwapTable {
   Answer (*grow)(int slot, gpurota_swap_grow_kind kind, uint64_t bytes, uint64_t* granted);
   void (*shrink)(int slot, uint64_t resident, uint64_t out, uint64_t wired, uint64_t hosted);
 
-  // Contexts. The first three with GatePart::contexts_mutex held; `free_context` in every lease.
+  // Contexts. The first three are called with GatePart::contexts_mutex held, and `free_context` in
+  // every lease.
   void (*unpark)(State& s);
   void (*forget_events)(State& s);
   void (*forget_context)(CUcontext context);
   void (*free_context)(State& s, uint32_t serial);
   void (*context_returned)(int slot, uint32_t left);
 
-  // Memory that moves, as cuMemAlloc and its like give it.
+  // Memory that moves, from cuMemAlloc and similar functions.
   CUresult (*allocate)(const Place& place, uint64_t size, CUdeviceptr* out);
   CUresult (*allocate_pitch)(const Place& place, uint64_t width, uint64_t height, unsigned element,
                              CUdeviceptr* out, size_t* pitch);
@@ -56,8 +57,8 @@ struct SwapTable {
   // With KnownStreams::mutex held.
   void (*stream_gone)(State& s, uint64_t key);
 
-  // Memory that moves, as the program maps it itself. For handles and mappings that are known to be
-  // of such.
+  // Memory that moves, and that the program maps itself. Only for handles and mappings that are
+  // known to be of such memory.
   bool (*virtual_create)(const CUmemAllocationProp& prop, int slot, uint64_t size,
                          unsigned long long flags, CUmemGenericAllocationHandle* out,
                          CUresult* result);
