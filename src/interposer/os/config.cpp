@@ -16,10 +16,10 @@ namespace gpurota::interposer {
 namespace {
 
 Config g_config;
-char g_marker[128] = {};  // what is there if leases are given
+char g_marker[128] = {};  // the path that exists if the site gives leases
 std::atomic<uint32_t> g_reading{0};
 
-// Digits of `text`, all of them; false for anything else or more than 64 bits.
+// Parses `text`, which must have digits only. False for anything else or more than 64 bits.
 bool parse_number(const char* text, uint64_t* out) {
   if (*text == '\0') return false;
   uint64_t value = 0;
@@ -46,7 +46,8 @@ void read_debug(const char* value) {
       strcmp(value, "1") == 0 || copy_text(g_config.debug_path, sizeof(g_config.debug_path), value);
 }
 
-// "DIRECTORY/NAME", where a daemon for programs without a lease would be; false if it is too long.
+// "DIRECTORY/NAME", in the runtime directory of a daemon for programs without a lease. False if it
+// is too long.
 bool place_in_runtime_dir(char* out, size_t room, const char* name) {
   const char* dir = secure_getenv(GPUROTA_ENV_RUNTIME_DIR);
   if (dir == nullptr || *dir != '/') dir = GPUROTA_SYSTEM_RUNTIME_DIR;
@@ -74,22 +75,21 @@ void read_wishes() {
   g_config.for_container = container != nullptr && strcmp(container, "1") == 0;
 }
 
-// Whether the site gives leases to programs that have none is looked at later: most programs never
-// use CUDA. Never for a program with more rights than its user.
+// Whether the site gives leases to such programs is checked later, because most programs never use
+// CUDA. Never for a program with more rights than its user.
 unsigned char read_without_lease() {
   if (getauxval(AT_SECURE) != 0) return kModeInactive;
   const bool known = place_in_runtime_dir(g_config.socket_path, sizeof(g_config.socket_path),
                                           GPUROTA_TENANT_SOCKET_NAME) &&
                      place_in_runtime_dir(g_marker, sizeof(g_marker), GPUROTA_AUTOMATIC_MARKER);
   read_wishes();
-  // A container that was given the device `any` has a lease, or no GPU: also where no daemon is.
+  // A container that was given the device `any` has a lease or no GPU, even without a daemon.
   if (g_config.for_container) return kModeAutomatic;
   return known ? kModeUndecided : kModeInactive;
 }
 
-// A lease that cannot be read is still a lease: it is sent as 0. Then the token says which it is (a
-// pod's); if it does not, the daemon refuses, and so the program gets no memory instead of all of
-// it.
+// A lease that cannot be parsed is sent as 0. The token may then identify the lease (a pod's); if
+// not, the daemon refuses, and the program gets no memory instead of all of it.
 unsigned char read_lease(const char* lease) {
   if (*lease == 'L' || *lease == 'l') ++lease;
   if (!parse_number(lease, &g_config.lease)) g_config.lease = 0;
@@ -130,7 +130,7 @@ void read_once() {
   while (mode() == kModeUnread) sleep_ms(1);
 }
 
-// The program has come to the driver.
+// Called when the program first uses the driver.
 void decide() {
   ErrnoGuard guard;
   unsigned char undecided = kModeUndecided;

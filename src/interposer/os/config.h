@@ -1,8 +1,7 @@
-// The settings of the environment, copied when the library is loaded (or at the first driver
-// lookup, should that come first): a program that clears its environment later stays under its
-// lease.
+// Settings from the environment, copied when the library is loaded (or at the first driver lookup,
+// should that come first): a program that clears its environment later stays under its lease.
 //
-// Read by every thread after that, without a lock. Not wiped by fork: a child is under the same
+// Every thread reads the copy without a lock. A fork does not wipe it: a child is under the same
 // lease.
 #pragma once
 
@@ -10,8 +9,9 @@
 
 #include <cstdint>
 
-// 0: the environment is not read yet; 1: no lease, the library does nothing; 2: a lease; 3: none in
-// the environment, and the driver has not been used; 4: none yet, cuInit is to ask for one.
+// 0: the environment is not read yet; 1: no lease, the library does nothing; 2: a lease; 3: no
+// lease in the environment, and the driver has not been used; 4: cuInit must first ask for a lease,
+// or report its lease.
 extern "C" __attribute__((visibility("hidden"))) unsigned char gpurota_mode;
 
 namespace gpurota::interposer {
@@ -28,8 +28,8 @@ struct Config {
   char socket_path[108] = {};  // as long as a Unix socket's path can be
   char debug_path[256] = {};   // "": explanations go to stderr
   bool debug = false;
-  // The program's wish, where there is no lease: as in gpurota_msg_automatic, without a NUL where
-  // it is too long.
+  // The request of a program that has no lease, as in gpurota_msg_automatic. A text that is too
+  // long has no NUL.
   bool for_container = false;
   char memory[16] = {};
   char gpus[8] = {};
@@ -38,16 +38,17 @@ struct Config {
   int64_t wait_ms = 30000;  // how long growth waits for a daemon that is away
 };
 
-// Reads the environment, if that has not been done yet. Whether it names a lease.
+// Reads the environment if it has not been read yet. Whether the environment names a lease.
 bool has_lease();
-// True if there is a lease, or may be one soon: hooks are to be handed out. The first call without
-// a lease looks whether the site gives them to such programs (one system call).
+// True if there is a lease, or may be one soon: lookups must then return hooks. The first call
+// without a lease checks whether the site gives leases to such programs (one system call).
 bool active();
-// Whether the lease is still to be asked for, or the daemon to be told of (account/automatic.h).
+// Whether the daemon must still be asked for a lease, or told of it (account/automatic.h).
 inline bool lease_pending() {
   return __atomic_load_n(&gpurota_mode, __ATOMIC_ACQUIRE) == kModeAutomatic;
 }
-// The answer to the question: ends kModeAutomatic. With Link::mutex held.
+// take_lease() and go_without_lease() store the daemon's answer and end kModeAutomatic. With
+// Link::mutex held.
 void take_lease(uint64_t lease, const char (&token)[GPUROTA_TOKEN_CHARS]);
 void go_without_lease();
 

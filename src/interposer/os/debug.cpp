@@ -7,8 +7,8 @@
 
 namespace gpurota::interposer {
 
-// A file is opened anew for each line: a descriptor of ours that the program closed or reused would
-// put the line into the program's own file.
+// A file is opened for each line. If the program closed or reused a descriptor of ours, the line
+// would go into the program's own file.
 void debug_line(const char* format, ...) {
   ErrnoGuard guard;
   char line[512];

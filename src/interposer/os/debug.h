@@ -1,7 +1,7 @@
 // Output of GPUROTA_DEBUG: what is hooked, asked, granted and refused.
 //
 // One write(2) per line, so that the lines of threads and processes do not mix; no allocation, no
-// stdio. Silent, and one load, unless the variable is set. Any thread.
+// stdio. Costs one load while the variable is not set. Any thread.
 #pragma once
 
 #include "interposer/os/config.h"

@@ -31,7 +31,7 @@ const T* address(ElfW(Addr) base, ElfW(Addr) value) {
   return reinterpret_cast<const T*>(value < base ? value + base : value);
 }
 
-// Of the object that is loaded at `base`, by its dynamic section.
+// Reads the dynamic section of the object that is loaded at `base`.
 Object read_object(ElfW(Addr) base, const ElfW(Dyn) * dynamic) {
   Object o;
   o.base = base;
@@ -75,7 +75,7 @@ bool same_name(const char* a, const char* b) {
 
 constexpr uint16_t kHiddenVersion = 0x8000;
 
-// Remembers the best match so far: a default version beats a compatibility one.
+// Keeps the best match so far: a default version beats a compatibility one.
 struct Match {
   void* found = nullptr;
   bool is_default = false;
@@ -146,7 +146,7 @@ void search(const Object& o, const char* name, Match* match) {
 
 constexpr int kLibraries = 3;
 
-// musl's C library is its dynamic linker, which has no name of its own but that of the file.
+// musl's C library is its dynamic linker, which has a file name but no soname.
 bool is_musl(const char* path) {
   const char* name = path;
   for (const char* at = path; *at != '\0'; ++at) {
@@ -157,8 +157,8 @@ bool is_musl(const char* path) {
   return *prefix == '\0';
 }
 
-// Place of a library in the order in which they are believed; kLibraries: it is none of them. No
-// table of pointers, which would have to be relocated.
+// The rank of a library in the order of preference; kLibraries: none of these. A table of pointers
+// would have to be relocated.
 int rank_of(const Object& o) {
   if (*o.soname == '\0') return is_musl(o.path) ? 0 : kLibraries;
   if (same_name(o.soname, "libc.so.6")) return 0;
@@ -195,7 +195,7 @@ int visit(dl_phdr_info* info, size_t, void* data) {
   return 0;
 }
 
-// Before this library is relocated: nothing of the C library can be called.
+// The functions below run before this library is relocated and must not call the C library.
 
 long system_call(long number, long a, long b, long c, long d) {
 #if defined(__x86_64__)
@@ -217,8 +217,8 @@ long system_call(long number, long a, long b, long c, long d) {
 #endif
 }
 
-// The dynamic linker's list of what is loaded. The kernel says where the program's headers are; the
-// program's dynamic section, where that list is. nullptr: it cannot be told.
+// The dynamic linker's list of loaded objects. The kernel tells where the program's headers are;
+// the program's dynamic section tells where the list is. nullptr: not found.
 const link_map* loaded_objects() {
   ElfW(auxv_t) values[64];
   const long file =

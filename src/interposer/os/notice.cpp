@@ -12,7 +12,7 @@ namespace gpurota::interposer {
 namespace {
 
 std::atomic<bool> g_silent{true};
-std::atomic<uint32_t> g_said{0};  // a bit for each
+std::atomic<uint32_t> g_said{0};  // a bit for each notice
 dev_t g_device = 0;
 ino_t g_inode = 0;
 
@@ -21,7 +21,7 @@ bool is_the_same() {
   return sys_fstat(2, &now) == 0 && now.st_dev == g_device && now.st_ino == g_inode;
 }
 
-// A pipe that nobody reads, or a terminal that was stopped, must not stop the program.
+// Checked first: a pipe that nobody reads, or a stopped terminal, must not block the program.
 bool takes_a_line() {
   pollfd waiting{2, POLLOUT, 0};
   const timespec at_once{};

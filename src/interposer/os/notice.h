@@ -13,11 +13,11 @@ namespace gpurota::interposer {
 
 enum class Notice { kRefused, kLeaseOver, kNoLease, kAway, kCrowded, kForeign, kNoThread };
 
-// Remembers what standard error is. When the environment is read.
+// Records which file standard error is. Call when the environment is read.
 void remember_standard_error();
-// The site wants none.
+// Turns notices off, because the site wants none.
 void silence_notices();
-// "gpurota: " and the text.
+// Writes "gpurota: " and the text.
 __attribute__((format(printf, 2, 3))) void notice_once(Notice notice, const char* format, ...);
 
 // "1.5 GiB", "256 MiB", "12 KiB": for a notice.

@@ -1,4 +1,5 @@
-// Each case in a process of its own: standard error and what was said are a process's.
+// Each case runs in its own process, because standard error and the notices already written belong
+// to a process.
 #include "interposer/os/notice.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +27,7 @@ std::string said_by(const std::function<void()>& program) {
     program();
     ::_exit(0);
   }
-  // Read only afterwards: it may fill the pipe.
+  // Read only after the process has ended, because a case may fill the pipe.
   EXPECT_EQ(::waitpid(pid, nullptr, 0), pid);
   (void)::close(pipe[1]);
   std::string text;

@@ -12,7 +12,7 @@ namespace {
 
 // Above what shells and select()-based programs use; below the usual limit of 1024.
 constexpr long kLowestDescriptor = 700;
-// Above those, in the same table of 1024.
+// Above the descriptors from kLowestDescriptor on, in the same table of 1024.
 constexpr long kLowestHeld = 960;
 
 struct Remembered {
@@ -67,8 +67,8 @@ bool is_ours(int fd, uint64_t inode) { return inode != 0 && inode_of(fd) == inod
 
 void widen_descriptor_table() {
   ErrnoGuard guard;
-  // A file of our own: closing a duplicate of one of the program's would end its locks on that
-  // file.
+  // Uses a file of our own: closing a duplicate of a descriptor of the program's would drop the
+  // program's locks on that file.
   const int fd = static_cast<int>(::syscall(SYS_eventfd2, 0, EFD_CLOEXEC));
   if (fd < 0) return;
   const int high = sys_fcntl(fd, F_DUPFD_CLOEXEC, kLowestDescriptor);
@@ -107,11 +107,11 @@ HeldSocket::HeldSocket(const Socket& socket) : inode_(socket.inode) {
   if (!is_ours(socket)) return;
   fd_ = sys_fcntl(socket.fd, F_DUPFD_CLOEXEC, kLowestHeld);
   second_ = fd_ >= 0;
-  // Without room for it (RLIMIT_NOFILE) the number that we have does.
+  // If there is no room for a second number (RLIMIT_NOFILE), use the first.
   if (!second_ && errno != EBADF) fd_ = socket.fd;
   if (fd_ < 0 || is_ours(fd_, inode_)) return;
-  // The number was taken by another file just now. A second number for somebody's file is not
-  // closed, for that would end their locks on it; for a socket, which has none, it is.
+  // Another file took the number just now. If it is a socket, the second number is closed. Any
+  // other file keeps it, because closing it would drop the program's locks on that file.
   if (second_ && inode_of(fd_) != 0) sys_close(fd_);
   fd_ = -1;
 }
@@ -157,7 +157,7 @@ void Descriptors::close() {
   }
 }
 
-// Takes what is there. kBroken: errno says why; 0 there: it is not ours any more.
+// Receives without waiting. kBroken: errno has the reason, or 0 if the socket is no longer ours.
 static long receive_once(const Socket& socket, msghdr* message) {
   HeldSocket held(socket);
   errno = 0;
@@ -169,7 +169,8 @@ static long receive_once(const Socket& socket, msghdr* message) {
   return ours ? n : kBroken;
 }
 
-// Looks whose the number is each time: while poll waits, the program may close it and open its own.
+// Checks the socket's inode each time: while poll waits, the program may close the socket and reuse
+// the number.
 long receive_packet(const Socket& socket, void* buffer, size_t room, Descriptors* fds,
                     int64_t deadline_ms) {
   alignas(cmsghdr) char control[CMSG_SPACE(Descriptors::kMost * sizeof(int))];
@@ -184,7 +185,7 @@ long receive_packet(const Socket& socket, void* buffer, size_t room, Descriptors
     const long n = receive_once(socket, &message);
     if (n >= 0) {
       take_descriptors(&message, fds);
-      // Descriptors for which this process has no room are no reason to lose the daemon.
+      // Having no room for the descriptors must not end the connection.
       if ((message.msg_flags & MSG_CTRUNC) != 0) fds->close();
       if ((message.msg_flags & MSG_TRUNC) == 0) return n;
       fds->close();
@@ -207,7 +208,7 @@ bool send_packet(const Socket& socket, const void* data, size_t size, int64_t de
     errno = error;
     if (n >= 0) return static_cast<size_t>(n) == size;
     if (errno == EINTR) continue;
-    if (errno == ETOOMANYREFS && now_ms() < deadline_ms) {  // of this user's, and not received yet
+    if (errno == ETOOMANYREFS && now_ms() < deadline_ms) {  // this user's, not received yet
       sleep_ms(1);
       continue;
     }

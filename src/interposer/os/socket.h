@@ -1,9 +1,9 @@
 // Descriptors inside somebody else's program.
 //
 // A program may close all descriptors it does not know (daemons do), reuse the numbers, or fork. So
-// a socket of ours is known by its inode, looked at before each use, and used under a number that
-// the program has never seen (HeldSocket): we do not write into or read from a file that has taken
-// its number.
+// a socket of ours is identified by its inode, which is checked before each use, and is used under
+// a number that the program has never seen (HeldSocket). If a file of the program's has taken the
+// socket's number, we neither read nor write that file.
 #pragma once
 
 #include "abi/wire.h"
@@ -14,36 +14,37 @@
 
 namespace gpurota::interposer {
 
-// No GPU has that much; a figure beyond it is garbage.
+// No GPU has this much memory: a figure beyond it is garbage.
 constexpr uint64_t kSaneBytes = uint64_t{1} << 50;
-// Between two tries to reach somebody who is not there.
+// Between two attempts to connect.
 constexpr int64_t kRetryMs = 20;
 
-// Makes the process's table of descriptors large enough for ours. With several threads the kernel
-// waits for an RCU grace period with that (9 ms seen between cuInit and the first context, Linux
-// 6.18), with one it costs a microsecond: to be called while the program has not begun.
+// Makes the process's descriptor table large enough for ours. Call before the program begins: with
+// one thread this costs a microsecond, but with several threads the kernel waits for an RCU grace
+// period (9 ms seen between cuInit and the first context, Linux 6.18).
 void widen_descriptor_table();
 
-// Takes over `fd`, moved out of the range that programs use for their own. False if it is no file.
+// Takes over `fd`, and moves it out of the range that programs use. False, with `fd` closed: not a
+// socket.
 bool adopt_socket(int fd, Socket* out);
 bool is_ours(int fd, uint64_t inode);
 inline bool is_ours(const Socket& socket) {
   return socket.open && is_ours(socket.fd, socket.inode);
 }
 void close_socket(Socket* socket);
-// The same of a number that is remembered alone. Between the look and the close another thread of
-// the program may close it and get the number for a file of its own, which is closed then: there is
-// no call that does both.
+// Closes a socket that is known by number and inode only. Between the check and the close, another
+// thread of the program may close the number and open its own file under it; that file is then
+// closed, because no system call does both.
 void close_if_ours(int fd, uint64_t inode);
-// Both sides hear that it is over; whoever waits for it here goes on and closes it.
+// Shuts the socket down for both sides. A thread that waits for it here continues and closes it.
 void shut_down(int fd, uint64_t inode);
 
 // A socket under a second number for the length of one call. Another thread of the program may
-// close ours and get its number at any time, also between the check of its owner and the use; the
-// second number is known to nobody else, and its file is checked after it was taken. One case
-// remains: a thread that closes all numbers, known or not, in that microsecond, while another has
-// kLowestHeld files open and opens one more. release() notices that case afterwards. Not kept over
-// a wait: a child that is forked meanwhile would have it, and nothing closes it there.
+// close our number and reuse it at any time, also between the check and the use. Only we know the
+// second number, and its file is checked after the number was taken. One case remains: a thread
+// that closes all numbers, known or not, in that microsecond, while another thread has kLowestHeld
+// files open and opens one more. release() notices that case afterwards. Must not be kept over a
+// wait: a child that is forked meanwhile would inherit the number, and nothing closes it there.
 class HeldSocket {
  public:
   explicit HeldSocket(const Socket& socket);
@@ -51,21 +52,21 @@ class HeldSocket {
   HeldSocket(const HeldSocket&) = delete;
   HeldSocket& operator=(const HeldSocket&) = delete;
 
-  // Negative: it is not ours any more.
+  // Negative: the socket is no longer ours.
   int fd() const { return fd_; }
-  // Closes the number. Whether it was ours to the last.
+  // Closes the second number. Whether the socket was ours until now.
   bool release();
 
  private:
   int fd_ = -1;
-  bool second_ = false;  // a number of its own, to be closed
+  bool second_ = false;  // `fd_` is a second number, to be closed
   uint64_t inode_;
 };
 
 // A SOCK_SEQPACKET socket connected to `path`, or -1.
 int connect_to(const char (&path)[108]);
 
-// Descriptors that came with a packet; closed with it, but for those that were taken.
+// Descriptors that came with a packet. The destructor closes all that were not taken.
 class Descriptors {
  public:
   static constexpr uint32_t kMost = GPUROTA_SHARED_BLOCKS;
@@ -76,7 +77,7 @@ class Descriptors {
 
   uint32_t count() const { return count_; }
   int operator[](uint32_t i) const { return fds_[i]; }
-  // Its caller closes it.
+  // The caller closes the descriptor.
   int take(uint32_t i);
   void add(int fd);
   void close();
@@ -90,8 +91,8 @@ inline constexpr long kEndOfFile = 0;
 inline constexpr long kBroken = -1;  // an error, a packet longer than `room`, or no longer ours
 inline constexpr long kDeadline = -2;
 
-// One packet, no later than `deadline_ms`, with its descriptors; with none if there is no room for
-// all of them. Its bytes, or one of the above.
+// Receives one packet no later than `deadline_ms`, with its descriptors; with none if there is no
+// room for all of them. Returns the number of bytes, or one of the constants above.
 long receive_packet(const Socket& socket, void* buffer, size_t room, Descriptors* fds,
                     int64_t deadline_ms);
 
@@ -100,8 +101,8 @@ long receive_packet(const Socket& socket, void* buffer, size_t room, Descriptors
 bool send_packet(const Socket& socket, const void* data, size_t size, int64_t deadline_ms,
                  const Descriptors* fds = nullptr);
 
-// A socket that a child inherits speaks for its parent. The numbers are remembered outside the
-// wiped state, and the child closes them when it first needs the daemon.
+// A socket that a child inherits speaks for its parent. Its number is recorded outside the wiped
+// state, and the child closes it when it first needs the daemon.
 enum SocketRole { kCallSocket, kEventSocket, kSocketRoles };
 void remember_socket(SocketRole role, const Socket& socket);
 void close_inherited();

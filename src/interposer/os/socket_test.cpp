@@ -1,4 +1,4 @@
-// Descriptors of ours whose numbers the program takes for its own files, at any time.
+// The program may take the numbers of our descriptors for its own files at any time.
 #include "interposer/os/socket.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class SocketTest : public ::testing::Test {
   SocketTest() { EXPECT_TRUE(adopt_socket(::dup(daemon_.ends[0]), &socket_)); }
   ~SocketTest() override { close_socket(&socket_); }
 
-  // Of one message, if it is there.
+  // The text of one message; empty: there is none.
   std::string receive() {
     std::array<char, 64> text;
     Descriptors none;
@@ -71,7 +71,7 @@ TEST_F(SocketTest, LeavesNoNumberBehind) {
   EXPECT_EQ(::fcntl(next, F_GETFD), -1);
 }
 
-// The number is the program's and ours by turns, as fast as can be.
+// The number changes hands between the program and us as fast as possible.
 TEST_F(SocketTest, AProgramThatTakesTheNumberGetsAndLosesNoMessage) {
   constexpr int kTimes = 20000;
   ASSERT_EQ(::send(programs_.ends[1], "theirs", 6, 0), 6);

@@ -1,9 +1,9 @@
-// The kernel as libgpurota calls it, and a lock of our own.
+// System calls of libgpurota, and a mutex.
 //
-// Everything goes through syscall(2): it is in every glibc since 2.2.5, it is no cancellation point
-// (a program may cancel a thread while it is inside one of our hooks), and it lets a call that
-// glibc gave a new symbol version stay loadable by an old one. Results are -1 with errno, which
-// callers protect with ErrnoGuard. Any thread; nothing here allocates.
+// Everything goes through syscall(2): it is in every glibc since 2.2.5, it is not a cancellation
+// point (a program may cancel a thread while it is inside one of our hooks), and it needs no newer
+// symbol version than an old glibc has. A failed call returns -1 and sets errno, which callers
+// protect with ErrnoGuard. Any thread; nothing here allocates.
 #pragma once
 
 #include <atomic>
@@ -54,8 +54,8 @@ inline long sys_sendmsg(int fd, const msghdr* message, int flags) {
   return ::syscall(SYS_sendmsg, fd, message, flags);
 }
 
-// A descriptor with what identifies its file: the program may close descriptors it did not open,
-// and then the number is soon somebody else's.
+// A descriptor, and the inode that identifies its file: the program may close descriptors it did
+// not open, and soon reuse the number.
 struct Socket {
   int fd;
   uint64_t inode;
@@ -97,8 +97,8 @@ inline void futex_wake(std::atomic<uint32_t>* word, int count) {
   ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
 }
 
-// Memory of our own, zeroed; nullptr when there is none. `fork_advice` says what a forked child
-// gets.
+// Maps zeroed memory of our own; nullptr if there is none. `fork_advice`: the madvise() advice on
+// what a forked child gets; 0: none.
 inline void* map_memory(size_t bytes, int fork_advice) {
   void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) return nullptr;

@@ -1,5 +1,5 @@
-// A growing array of records with addresses that stay: segments of our own memory, and a list of
-// what is free. Not locked. All-zero memory is an empty table. Index 0 is never given out.
+// A growing array of records whose addresses never change: segments of our own memory, and a free
+// list. Not locked. All-zero memory is an empty table. Index 0 is never given out.
 #pragma once
 
 #include "interposer/os/sys.h"
@@ -33,7 +33,7 @@ class Table {
     return segment_[index / kPerSegment][index % kPerSegment].value;
   }
   bool is_used(uint32_t index) { return index != 0 && index < end() && at(index).used; }
-  // One past the last index that was ever given out.
+  // Above every index that was ever given out.
   uint32_t end() const { return segments_ * kPerSegment; }
 
  private:

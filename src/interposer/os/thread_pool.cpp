@@ -13,8 +13,8 @@ void wait_for_none(std::atomic<uint32_t>& count) {
   }
 }
 
-// The wake-up may come after the waiting thread has gone on and the counter's memory is something
-// else: waking an address where nobody waits does nothing.
+// The wake-up may come after the waiting thread has continued and the counter's memory was reused.
+// Waking an address where nobody waits does nothing.
 void one_less(std::atomic<uint32_t>* count) {
   if (count->fetch_sub(1) == 1) futex_wake(count, 1);
 }

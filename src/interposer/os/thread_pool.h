@@ -1,5 +1,5 @@
-// Threads of our own that share a piece of work with the thread that has it. The threads take no
-// signals, are never joined, and are gone when stop() returns, but for their last instructions.
+// Threads of our own that share a piece of work with the calling thread. The threads take no
+// signals, are never joined, and have ended when stop() returns, but for their last instructions.
 //
 // A pool of zero bytes has no threads: that is what a forked child finds in wiped memory.
 #pragma once
@@ -34,7 +34,7 @@ class ThreadPool {
   static void* begin(void* self);
   static void do_parts(Job& job);
   void start_threads();
-  // Until the pool is stopped.
+  // Runs on each thread until the pool is stopped.
   void work();
   void say_changed();
 
@@ -42,8 +42,8 @@ class ThreadPool {
   Job* job_ = nullptr;  // under the mutex; on the stack of divide()
   bool stopping_ = false;
   std::atomic<uint32_t> changes_{0};  // of job_ and stopping_; threads wait for the next one
-  std::atomic<uint32_t> inside_{0};   // threads that are at the job
-  std::atomic<uint32_t> threads_{0};  // that there are
+  std::atomic<uint32_t> inside_{0};   // threads that work on the job
+  std::atomic<uint32_t> threads_{0};  // threads that were started
 };
 
 }  // namespace gpurota::interposer

@@ -11,9 +11,9 @@
 namespace gpurota::interposer {
 namespace {
 
-// The stack of a main thread: a driver may translate PTX on it, and static TLS of large programs
-// comes out of it. Only pages that are used are ever in memory. Less where a limit of the program's
-// (RLIMIT_AS, its control group's commitments) has no room for it.
+// As large as a main thread's stack: a driver may translate PTX on it, and static TLS of large
+// programs comes out of it. Only pages that are used are ever in memory. Smaller where a limit of
+// the program's (RLIMIT_AS, its control group's commitments) leaves no room for it.
 constexpr size_t kStackBytes = size_t{8} << 20;
 constexpr size_t kLeastStackBytes = size_t{1} << 20;
 
@@ -38,8 +38,8 @@ bool find(F* out, std::atomic<void*>& known, const char* name) {
   return found != nullptr;
 }
 
-// A test built with the thread sanitizer must take the sanitizer's: a thread that it has not seen
-// begin crashes in it.
+// A test built with the thread sanitizer must use the sanitizer's pthread_create: a thread whose
+// start the sanitizer did not see crashes in it.
 bool find_create(decltype(&pthread_create)* out) {
 #ifdef __SANITIZE_THREAD__
   *out = &pthread_create;
@@ -49,7 +49,7 @@ bool find_create(decltype(&pthread_create)* out) {
 #endif
 }
 
-// All signals but the two that glibc uses between its own threads.
+// Blocks all signals but the two that glibc uses between its own threads.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

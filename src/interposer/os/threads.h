@@ -3,7 +3,7 @@
 
 namespace gpurota::interposer {
 
-// False if there is none to be had.
+// False if no thread can be created.
 bool start_thread(void* (*run)(void*), void* argument);
 
 }  // namespace gpurota::interposer

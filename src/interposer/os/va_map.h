@@ -22,7 +22,7 @@ class VaMap {
  public:
   size_t size() const { return count_; }
 
-  // nullptr if the key is not there. Valid until the next put or take.
+  // nullptr if the key is not in the table. Valid until the next put or take.
   Value* find(uint64_t key) {
     if (count_ == 0) return nullptr;
     for (size_t i = home(key);; i = next(i)) {
@@ -96,7 +96,8 @@ class VaMap {
     cells_[hole].key = 0;
   }
 
-  // A forked child starts with an empty table and cannot reach the old memory: it need not have it.
+  // The memory is not copied to a forked child, which starts with an empty table and cannot reach
+  // it.
   bool grow() {
     ErrnoGuard guard;
     const size_t wider = capacity_ == 0 ? 128 : capacity_ * 2;
