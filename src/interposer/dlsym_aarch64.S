@@ -1,7 +1,7 @@
 /* dlsym, dlvsym and dlmopen for AArch64; dlsym_x86_64.S explains them. */
         .text
 
-        /* The arguments and where to return to, around a call. */
+        /* Save and restore the arguments and the return address around a call. */
         .macro SAVE
         stp     x29, x30, [sp, #-48]!
         .cfi_def_cfa_offset 48
@@ -88,7 +88,7 @@
         mov     x16, x1
         RESTORE
         cbnz    x9, 6f
-        cbz     x16, 6f                         /* neither: nullptr */
+        cbz     x16, 6f                         /* not found: return nullptr */
         br      x16
 6:      mov     x0, x9
         ret
@@ -126,7 +126,7 @@
         LOOKUP  gpurota_dlvsym, gpurota_dlvsym_hook, gpurota_real_dlvsym, first_dlvsym, dlvsym
         LOOKUP  gpurota_dlmopen, gpurota_dlmopen_hook, gpurota_real_dlmopen, first_dlmopen, dlmopen
 
-        /* Its own address once it is relocated; before, what the linker left there. */
+        /* Holds its own address once relocated; before, what the linker left there. */
         .data
         .p2align 3
         .type   gpurota_relocated, %object

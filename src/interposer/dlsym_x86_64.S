@@ -1,14 +1,16 @@
-/* dlsym, dlvsym and dlmopen for x86-64. They save the arguments, ask for a hook, and if there is none *jump* to
- * the real function with the caller's return address still on the stack: RTLD_NEXT and RTLD_DEFAULT
- * are then resolved for the true caller, which a C wrapper cannot promise. Names that do not begin
- * with cu[A-Z] or nvml[A-Z] leave after a few compares, without a call, a lock or an allocation.
+/* dlsym, dlvsym and dlmopen for x86-64. Each stub saves the arguments and asks for a hook. If there
+ * is none, the stub *jumps* to the real function with the caller's return address still on the
+ * stack: RTLD_NEXT and RTLD_DEFAULT are then resolved for the true caller, which a C wrapper cannot
+ * promise. Names that do not begin with cu[A-Z] or nvml[A-Z] leave after a few compares, without a
+ * call, a lock or an allocation.
  *
- * Another library's IFUNC resolver may come here before this library is relocated. Then no word that holds an address is
- * right, and nothing outside of this file but gpurota_early_lookup may be called: gpurota_relocated tells.
+ * Another library's IFUNC resolver may call a stub before this library is relocated. No word that
+ * holds an address is right then, and nothing outside of this file but gpurota_early_lookup may be
+ * called. gpurota_relocated tells whether the library is relocated.
  */
         .text
 
-        /* The arguments, around a call; the stack is aligned between the two. */
+        /* Save and restore the arguments around a call; the stack is aligned between the two. */
         .macro SAVE
         pushq   %rdi
         .cfi_adjust_cfa_offset 8
@@ -39,7 +41,7 @@
         jne     4f
         cmpb    $1, gpurota_mode(%rip)          /* 1: no lease, do nothing at all */
         je      1f
-        .ifnc   \hook, gpurota_dlmopen_hook    /* which is asked about every file: it is rare */
+        .ifnc   \hook, gpurota_dlmopen_hook    /* dlmopen is rare: no name is compared */
         testq   %rsi, %rsi
         je      1f
         cmpb    $'n', (%rsi)
@@ -85,7 +87,7 @@
         testq   %rax, %rax
         jne     6f
         testq   %r11, %r11
-        je      6f                              /* neither: nullptr */
+        je      6f                              /* not found: return nullptr */
         jmp     *%r11
 6:      ret
         .cfi_endproc
@@ -94,7 +96,7 @@
 5:      .string "\function"
         .text
 
-        /* What \real points to until the real function has been looked for. */
+        /* \real points here until the real function has been looked up. */
         .p2align 4
         .type   \first, @function
 \first:
@@ -121,7 +123,7 @@
         LOOKUP  gpurota_dlvsym, gpurota_dlvsym_hook, gpurota_real_dlvsym, first_dlvsym, dlvsym
         LOOKUP  gpurota_dlmopen, gpurota_dlmopen_hook, gpurota_real_dlmopen, first_dlmopen, dlmopen
 
-        /* Its own address once it is relocated; before, what the linker left there. */
+        /* Holds its own address once relocated; before, what the linker left there. */
         .data
         .p2align 3
         .type   gpurota_relocated, @object

@@ -1,8 +1,8 @@
 // How a program finds driver functions, and gets ours instead: dlsym, dlvsym (called from the
 // assembly stubs) and cuGetProcAddress.
 //
-// The rule: ask the real one first, then replace by the *pointer* that came back. Versions, stream
-// flags and wrappers of other libraries are then right by construction.
+// The rule: ask the real function first, then replace the *pointer* that came back. Versions,
+// stream flags and wrappers of other libraries are then right by construction.
 #include "interposer/account/automatic.h"
 #include "interposer/account/nvml.h"
 #include "interposer/account/state.h"
@@ -33,14 +33,14 @@ void* no_dlsym(void*, const char*) { return nullptr; }
 void* no_dlvsym(void*, const char*, const char*) { return nullptr; }
 void* no_dlmopen(Lmid_t, const char*, int) { return nullptr; }
 
-// By file name: the libraries that we stand in front of.
+// Whether the file name is that of a library whose functions we hook.
 bool is_ours_to_watch(const char* file) {
   const char* slash = strrchr(file, '/');
   const char* name = slash != nullptr ? slash + 1 : file;
   return strncmp(name, "libcuda.so", 10) == 0 || strncmp(name, "libnvidia-ml.so", 15) == 0;
 }
 
-// `name` is handed out as the driver has it: what it allocates, nobody but NVML will count.
+// Counts the driver's own `name` handed out without a hook. Only NVML counts what it allocates.
 void count_unhooked(const char* name, int version) {
   state().count_unhooked(name);
   GPUROTA_DEBUG(
@@ -57,11 +57,11 @@ void* replace(const char* name, int id, void* found) {
   return hook_for_pointer(found);  // nullptr: another library's own function of that name
 }
 
-// The pseudo handles. RTLD_NEXT would have to be resolved for the caller; but whichever library
-// asks, the only function of a hooked name that it may get is the hook.
+// Whether `handle` is a pseudo handle. RTLD_NEXT would have to be resolved for the caller, but
+// whichever library asks, it may get only the hook for a hooked name.
 bool is_search(void* handle) { return handle == RTLD_NEXT || handle == RTLD_DEFAULT; }
 
-// The two below: nullptr lets the stub jump to the real function.
+// look_up_nvml() and look_up(): nullptr lets the stub jump to the real function.
 template <typename Lookup>
 void* look_up_nvml(void* handle, const char* name, Lookup lookup) {
   const int id = nvml_hook_by_name(name);
@@ -93,7 +93,7 @@ void* look_up(void* handle, const char* name, Lookup lookup) {
   return nullptr;
 }
 
-// A pointer that the driver gave out for `symbol`; replaced if it is one we stand in for.
+// Replaces the pointer that the driver returned for `symbol`, if we hook that function.
 void replace_proc_address(const char* symbol, int version, void** pfn) {
   if (symbol == nullptr || pfn == nullptr || *pfn == nullptr) return;
   void* hook = hook_for_pointer(*pfn);
@@ -131,9 +131,8 @@ void gpurota_find_real_dlsym() {
   __atomic_store_n(&gpurota_real_dlmopen, real_dlmopen, __ATOMIC_RELEASE);
 }
 
-// A namespace of its own would have a driver of its own, and no library of ours: the driver is
-// opened among the program's own libraries instead. nullptr lets the stub jump to the real
-// function.
+// In a namespace of its own the driver would be another copy, without our library: it is opened
+// among the program's own libraries instead. nullptr lets the stub jump to the real function.
 void* gpurota_dlmopen_hook(Lmid_t space, const char* file, int mode) {
   using Dlopen = void*(const char*, int);
   if (file == nullptr || space == LM_ID_BASE || !gpurota::interposer::is_ours_to_watch(file) ||

@@ -1,4 +1,4 @@
-// Runs when the library is loaded. Other libraries' constructors may call the hooks earlier:
+// Runs when the library is loaded. Constructors of other libraries may call the hooks earlier, so
 // nothing relies on this having run.
 #include "interposer/os/config.h"
 #include "interposer/os/socket.h"
