@@ -1,8 +1,8 @@
 // Arrays and mipmapped arrays: memory that the driver lays out as it likes.
 //
-// The driver is asked how much an array takes: the same array with deferred mapping has no memory,
-// and tells how much it would have. Where that cannot be asked, the most that the layout can need
-// is charged. In whole 2 MiB, as nothing tells which arrays share a step.
+// The driver tells how much memory an array takes: the same array with deferred mapping has no
+// memory, but its needs can be queried. Without that query, the most that the layout can need is
+// charged. Charges are in whole 2 MiB, as nothing tells which arrays share a step.
 #include "interposer/account/device.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
@@ -13,8 +13,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// Bytes of an element of the formats that have one size; block-compressed and planar ones have less
-// than the last line says.
+// Bytes of an element, for formats whose elements have one size. Elements of block-compressed and
+// planar formats are smaller than the last line says.
 uint64_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   const uint64_t channels = shape.NumChannels < 4 ? shape.NumChannels : 4;
   switch (shape.Format) {
@@ -36,14 +36,14 @@ uint64_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
 
 uint64_t up_to(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
-// Blocks of a layout are a power of two long, and no longer than they have to be.
+// Rounds up to blocks of a layout, which are a power of two long and no longer than needed.
 uint64_t in_blocks(uint64_t value, uint64_t smallest, uint64_t largest) {
   uint64_t block = smallest;
   while (block < value && block < largest) block *= 2;
   return up_to(value, block);
 }
 
-// Rows in 512 bytes, up to 128 rows and 32 slices to a block.
+// Rows are in units of 512 bytes; a block has up to 128 rows and 32 slices.
 uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   const uint64_t height = shape.Height != 0 ? in_blocks(shape.Height, 8, 128) : 1;
   const bool layered = (shape.Flags & CUDA_ARRAY3D_LAYERED) != 0;
@@ -104,10 +104,10 @@ CUdevice current_device() {
   return device;
 }
 
-// `levels` 0: not a mipmapped array. `call` makes it, and fills in its handle.
+// `call` makes the array and fills in its handle. `levels` 0: not a mipmapped array.
 template <typename Handle, typename Call>
 CUresult create(Handle* out, const CUDA_ARRAY3D_DESCRIPTOR& shape, unsigned levels, Call call) {
-  // Its memory comes with cuMemMapArrayAsync and is charged as that of a handle.
+  // The memory of such an array comes with cuMemMapArrayAsync, and is charged as that of a handle.
   constexpr unsigned kWithoutMemory = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
   const Place place = current_place();
   if ((shape.Flags & kWithoutMemory) != 0 || place.kind == Place::Kind::kNoContext) return call();

@@ -1,9 +1,10 @@
-// Heap and printf buffer of kernels: the one memory of a context whose size an argument tells.
+// The heap and the printf buffer of kernels: the only memory of a context whose size an argument
+// tells.
 //
 // Such memory is charged by what NVML shows, as the rest of a context is, since nothing tells when
-// the driver takes it. The hook only checks that there is room for it, and does not keep the room:
-// an allocation right behind it can have the same room, until the daemon measures again, about a
-// second later.
+// the driver takes it. The hook only checks that there is room, and does not keep the room: an
+// allocation right after it can take the same room, until the daemon measures again, about a second
+// later.
 #include "interposer/account/device.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
@@ -13,7 +14,7 @@
 namespace gpurota::interposer {
 namespace {
 
-// By how much the GPU's memory shrinks; 0 where no argument tells.
+// By how many bytes the limit grows the context's memory; 0 where no argument tells.
 uint64_t growth_of(CUlimit limit, uint64_t value) {
   if (limit != CU_LIMIT_MALLOC_HEAP_SIZE && limit != CU_LIMIT_PRINTF_FIFO_SIZE) return 0;
   size_t before = 0;

@@ -1,5 +1,6 @@
-// Contexts: each costs hundreds of megabytes that no argument tells, so the daemon reserves for it
-// before it is created, from what earlier ones on that GPU cost, and hears how many live.
+// Contexts: each costs hundreds of megabytes, and no argument tells how many. The daemon reserves
+// this cost before a context is created, by the cost of earlier ones on that GPU, and is told how
+// many live.
 #include "interposer/memory/contexts.h"
 
 #include "interposer/account/device.h"
@@ -14,11 +15,11 @@
 namespace gpurota::interposer {
 namespace {
 
-constexpr uint32_t kPrimaryIsThere = 1;  // larger: a thread that makes it, or may end it, + 1
+constexpr uint32_t kPrimaryIsThere = 1;  // larger: 1 + the id of a thread that makes or may end it
 
 uint32_t own_mark() { return static_cast<uint32_t>(sys_gettid()) + 1; }
 
-// The word when no other thread has it.
+// Waits until no other thread has the primary context; returns the value of `maker`.
 uint32_t outwait(std::atomic<uint32_t>* maker, uint32_t self) {
   for (;;) {
     const uint32_t now = maker->load();
@@ -64,7 +65,7 @@ template <typename Call>
 CUresult create(CUcontext* out, CUdevice device, Call call) {
   const int slot = reserve_context(device);
   if (slot < 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  // Creating a context takes the driver long, and the worker does not wait for that: the new
+  // The driver takes long to create a context, and the worker does not wait for that. The new
   // context may have the handle of one that has just ended, but nothing lives in it before it is
   // noted.
   CUresult result = call();
@@ -92,7 +93,7 @@ void context_is_gone(const ContextInfo& info) {
   report_contexts(info.slot);
 }
 
-// In the same moment as the driver's, or the worker would meet a context that is gone.
+// Must be one step with the driver's call: otherwise the worker would meet a context that is gone.
 bool forget_context(CUcontext context, ContextInfo* info) {
   if (swapping()) g_swap.forget_context(context);
   return remove_context(context, info);
@@ -115,7 +116,7 @@ CUresult destroy(CUcontext context, Call call) {
   return result;
 }
 
-// One less who has it; the last one ends it.
+// Removes a reference; the last one ends the context.
 template <typename Call>
 CUresult detach(CUcontext context, Call call) {
   const bool last = refer(context, -1) == 0;
@@ -156,7 +157,7 @@ bool begin_primary(int slot, CUdevice device) {
     if (now == self || primary_is_active(device)) return false;
     if (!maker.compare_exchange_strong(now, self)) continue;
     if (!primary_is_active(device)) return true;
-    end_primary(slot, true);  // another has made it since it was looked for
+    end_primary(slot, true);  // another thread has made it since the check
     return false;
   }
 }

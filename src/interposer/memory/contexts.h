@@ -1,4 +1,4 @@
-// The cost of contexts, around the calls that make and end them. Any thread.
+// Charges contexts, around the calls that make and end them. Any thread.
 #pragma once
 
 #include "interposer/account/device.h"
@@ -8,19 +8,19 @@
 
 namespace gpurota::interposer {
 
-// The slot to create a context on, reserved for; -1: refused.
+// Reserves the cost of a new context and returns its slot; -1: refused.
 int reserve_context(CUdevice device);
 
-// note_context: a context has been made; to be called within beside_worker. settle_context, after
-// that: `result` is the driver's answer for a context that was reserved for.
+// note_context() records a context that was made; call it within beside_worker(). settle_context()
+// comes after that: `result` is the driver's answer for a context whose cost was reserved.
 void note_context(CUcontext context, CUdevice device, int slot, bool primary);
 CUresult settle_context(CUresult result, int slot);
 
 bool primary_is_active(CUdevice device);
 
-// `call` ends a context, or what is used as one. The worker of a swap tenant, which copies in
-// contexts of the program's, is in none of them until it returns: what is known of the context must
-// go within it.
+// Runs `call`, which ends a context, or what is used as one. Until `call` returns, the worker of a
+// swap tenant, which copies in contexts of the program's, is in none of them. All records of the
+// context must be removed within `call`.
 template <typename Call>
 CUresult away_from_worker(Call call) {
   if (!swapping()) return call();
@@ -29,8 +29,8 @@ CUresult away_from_worker(Call call) {
   return call();
 }
 
-// `call` notes a context, or makes it too. None ends meanwhile: it may get the handle of one of
-// which not all has been forgotten yet.
+// Runs `call`, which records a context, or makes it too. No context ends meanwhile: the new one may
+// get the handle of a context whose records are not all removed yet.
 template <typename Call>
 CUresult beside_worker(Call call) {
   if (!swapping()) return call();
@@ -41,28 +41,29 @@ CUresult beside_worker(Call call) {
 // The state of a primary context after it was released or reset.
 struct PrimaryLeft {
   ContextInfo info;
-  bool gone;     // that was the last who had it
-  bool emptied;  // by a reset; somebody still has it
+  bool gone;     // the last reference was released
+  bool emptied;  // by a reset, while references remain
 };
 
-// Asks the driver, and forgets what is gone; within away_from_worker.
+// Asks the driver, and removes the records of a context that is gone. Call within
+// away_from_worker().
 PrimaryLeft primary_was_left(CUdevice device, bool is_reset);
-// Frees what lived in it; afterwards.
+// Frees what lived in the primary context. Call after primary_was_left().
 void settle_primary(const PrimaryLeft& left);
 
-// Of the threads that come while there is no primary context, one makes it. True: this thread must.
-// False: the context is there and noted, or this thread is in the middle of making it (a tool's
-// callback). A thread that comes while another makes the context waits: else it would have the
-// context before it was reserved for, or use memory that is not back yet.
+// Of the threads that want the primary context while there is none, one makes it. True: this thread
+// must make it. False: the context is there and noted, or this thread is in the middle of making it
+// (a tool's callback). A thread that comes while another makes the context waits: otherwise it
+// would have the context before its cost is reserved, or use memory that is not back yet.
 bool begin_primary(int slot, CUdevice device);
 void end_primary(int slot, bool made);
-// Before a call that may end it, to end_primary() after what is known of it has gone: who makes the
-// next one waits. The slot; -1: there is nothing to end, as the GPU is none of ours or this thread
-// is in the middle of it.
+// Call before a call that may end the primary context. A thread that makes the next one waits until
+// end_primary(), which must come after the records of the context are removed. Returns the slot;
+// -1: no end_primary() must follow, as the GPU is not of the lease or this thread is in the middle
+// of making or ending the context.
 int hold_primary(CUdevice device);
 
-// `call` retains the primary context, and creates it if it is the first to; `context` tells it
-// then.
+// `call` retains the primary context, and creates it if there is none; `context` then returns it.
 template <typename Call, typename Context>
 CUresult with_primary(CUdevice device, Call call, Context context) {
   const int slot = slot_of_device(device);

@@ -1,8 +1,9 @@
-// Memory of other processes that is neither a handle of cuMemCreate's nor opened by IPC: of an
-// imported pool, and external memory.
+// Memory of other processes that is neither a handle of cuMemCreate's nor opened by IPC: memory of
+// an imported pool, and external memory.
 //
-// External memory is charged if it has a key, as it is then a process's with libgpurota. Else it is
-// mostly of this process, made through another interface (Vulkan), and in NVML's figure for it.
+// External memory is charged if it has a key, which only a process with libgpurota gives. Other
+// external memory is mostly this process's own, made through another interface (Vulkan), and NVML
+// counts it for this process.
 #include "interposer/account/device.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
@@ -63,7 +64,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool pool, CUmemPoolPt
   return result;
 }
 
-// The descriptor is the driver's after that.
+// A successful call gives the descriptor to the driver, so its key is read before.
 CUresult cuImportExternalMemory(CUexternalMemory* out,
                                 const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* desc) {
   GPUROTA_ENTER(cuImportExternalMemory, out, desc);

@@ -11,7 +11,7 @@
 #include <map>
 #include <mutex>
 
-// The library has these from its assembly.
+// In the library, the assembly defines these.
 void* (*gpurota_real_dlsym)(void*, const char*) = nullptr;
 void* (*gpurota_real_dlvsym)(void*, const char*, const char*) = nullptr;
 void* (*gpurota_real_dlmopen)(long, const char*, int) = nullptr;
@@ -51,7 +51,7 @@ CUresult get_current(CUcontext* out) {
 CUresult get_device(CUdevice* out) { return *out = 0, CUDA_SUCCESS; }
 CUresult get_count(int* out) { return *out = 1, CUDA_SUCCESS; }
 
-// Small ones side by side, 512 bytes apart, as the driver lays them.
+// Places small allocations side by side, 512 bytes apart, as the driver does.
 CUresult mem_alloc(CUdeviceptr* out, size_t size) {
   std::lock_guard lock(fake.mutex);
   if (fake.fails()) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -120,8 +120,8 @@ CUresult trim(CUmemoryPool, size_t) {
   return CUDA_SUCCESS;
 }
 
-// Before the library's own constructor, which reads it: a lease, and a daemon that nobody waits
-// for.
+// Runs before the library's own constructor, which reads the environment. Sets a lease, and a
+// daemon for which nobody waits.
 __attribute__((constructor(101))) void set_environment() {
   ::setenv("GPUROTA_LEASE", "L1", 1);
   ::setenv("GPUROTA_SOCKET", "/nonexistent/tenant.sock", 1);

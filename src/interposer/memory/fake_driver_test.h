@@ -1,6 +1,6 @@
-// A driver of a few functions for the tests of the hooks: installed into the table of real
-// functions, in the test's own process, so that the hooks run under the sanitizers. The driver
-// hands out addresses, adds up what a GPU would lose, and remembers the highest sum.
+// A driver of a few functions for the tests of the hooks, installed into the table of real
+// functions in the test's own process, so that the hooks run under the sanitizers. The driver hands
+// out addresses, adds up what a GPU would lose, and keeps the highest sum.
 #pragma once
 
 #include "interposer/driver/driver.h"
@@ -23,7 +23,7 @@ std::int64_t physical_bytes();
 std::int64_t most_physical_bytes();
 // The bytes that libgpurota has charged.
 std::int64_t charged_bytes();
-// The next calls of the driver that allocate fail.
+// Makes the driver's next `count` allocating calls fail.
 void fail_allocations(int count);
 
 }  // namespace gpurota::interposer_test

@@ -43,13 +43,13 @@ CUresult primary_state(CUdevice, unsigned* flags, int* active) {
 }
 CUresult attach_context(CUcontext* out, unsigned) { return *out = the_context(), CUDA_SUCCESS; }
 CUresult detach_context(CUcontext) { return CUDA_SUCCESS; }
-// Another thread is given the handle before this one is back.
+// Another thread gets the same handle before this call returns.
 CUresult destroy_and_reuse(CUcontext context) {
   add_context(context, 0, 0, false, true);
   return CUDA_SUCCESS;
 }
 CUresult destroy_fails(CUcontext) { return CUDA_ERROR_UNKNOWN; }
-// A tool's callback in the middle of it allocates.
+// A tool's callback allocates while the context is destroyed.
 CUdeviceptr of_a_callback = 0;
 CUresult destroy_with_callback(CUcontext) { return cuMemAlloc_v2(&of_a_callback, 8 << 20); }
 CUresult green_destroy(CUgreenCtx) { return primary_active = 0, CUDA_SUCCESS; }
@@ -67,7 +67,7 @@ CUresult take_from_pool(CUdeviceptr* out, size_t, CUmemoryPool, CUstream) {
   return *out = 0x700000, CUDA_SUCCESS;
 }
 
-// A pool that is destroyed while another thread is at it.
+// A pool that is destroyed while another thread uses it.
 std::int64_t of_the_pool = 0;
 int taken_from_pool = 0;
 CUresult the_alloc_result = CUDA_SUCCESS;
@@ -286,7 +286,7 @@ TEST_F(Families, TheDefaultPoolOfManagedMemoryStaysWhereItIs) {
   EXPECT_FALSE(known_pool(state(), of_gpu, &foreign)->stays);
 }
 
-// Which GPU it is on no argument tells: it is charged by what NVML shows.
+// No argument tells the pool's GPU, so the pool is charged by what NVML shows.
 TEST_F(Families, APoolOfManagedMemoryWithoutAPlaceIsNotCountedHere) {
   install(kFn_cuMemPoolCreate, make_pool);
   install(kFn_cuMemAllocFromPoolAsync, take_from_pool);
@@ -320,7 +320,8 @@ TEST_F(Families, WhatWasOnItsWayWhenItsPoolWasDestroyedIsCharged) {
   EXPECT_EQ(charged_bytes(), 0);
 }
 
-// Charged by what NVML shows; but no more is asked of the driver than there is room for.
+// The heap is charged by what NVML shows, but the driver is asked for no more than there is room
+// for.
 TEST_F(Families, AHeapOfKernelsThatDoesNotFitIsRefused) {
   install(kFn_cuCtxGetLimit, get_limit);
   install(kFn_cuCtxSetLimit, set_limit);

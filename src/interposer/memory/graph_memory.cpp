@@ -1,11 +1,11 @@
 // Memory of graphs: allocation nodes, also those that cuMemAllocAsync becomes while a stream
 // captures.
 //
-// The addresses are given out with the node; memory comes behind them when the graph is uploaded or
-// launched, stays with the stream that it was launched in, and is the driver's to share between
-// graphs. So what a graph *could* need is added up when it is made ready, taken from the headroom
-// around a launch, and what the driver says it has reserved for graphs is what is charged, as for
-// pools. A graph that has its memory is launched without a question to anybody.
+// A node has its addresses from the start. Memory comes behind them when the graph is uploaded or
+// launched, stays with the stream that it was launched in, and may be shared between graphs by the
+// driver. So what a graph *could* need is added up when it is made ready, and taken from the
+// headroom around a launch. The charge is what the driver says it has reserved for graphs, as for
+// pools. A graph that has its memory is launched without asking anybody.
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
 #include "interposer/gate/gated.h"
@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kNodesOnStack = 128;
 constexpr int kDeepest = 32;  // child graphs in child graphs
 
-// The nodes of a graph, in memory that is not the program's.
+// The nodes of a graph, in memory of our own.
 class Nodes {
  public:
   explicit Nodes(CUgraph graph) {
@@ -52,7 +52,8 @@ class Nodes {
   size_t bytes_ = 0;
 };
 
-// Adds an allocation node's bytes; false if it is of no GPU of the lease: host memory, or foreign.
+// Adds an allocation node's bytes. False if they are not on a GPU of the lease: host memory, or
+// foreign.
 bool add_node(State& s, CUgraphNode node, GraphNeed* need) {
   CUDA_MEM_ALLOC_NODE_PARAMS params{};
   if (GPUROTA_OWN(cuGraphMemAllocNodeGetParams)(node, &params) != CUDA_SUCCESS) return false;
@@ -70,7 +71,7 @@ bool add_node(State& s, CUgraphNode node, GraphNeed* need) {
 
 bool add_needs(State& s, CUgraph graph, GraphNeed* need, int depth) {
   if (depth > kDeepest) {
-    need->foreign = true;  // what is in there nobody has counted
+    need->foreign = true;  // nodes in there are not counted
     return false;
   }
   bool any = false;
@@ -100,7 +101,7 @@ uint32_t trims_of(State& s, const GraphNeed& need) {
   return sum;
 }
 
-// The name of a stream for as long as it lives; 0 for one that only its thread can name.
+// Identifies a stream for as long as it lives; 0 for one that only its thread can name.
 uint64_t stream_key(CUstream stream, bool per_thread) {
   if (stream == CU_STREAM_PER_THREAD || (stream == nullptr && per_thread)) return 0;
   return stream == nullptr ? 1 : reinterpret_cast<uint64_t>(stream);
@@ -121,7 +122,7 @@ bool find_exec(State& s, CUgraphExec exec, GraphNeed* need) {
   return entry != nullptr;
 }
 
-// Inside all the pools of graphs that it needs.
+// Keeps the caller inside all graph pools in which `need` has bytes.
 class InsideAll {
  public:
   InsideAll(State& s, const GraphNeed& need) : s_(s), need_(need) { add(1); }
@@ -176,13 +177,13 @@ class Room {
       if (used_[slot]) put(slot, taken_[slot]);
     }
   }
-  // The memory that idle graphs hold is not counted on: the driver shares it between graphs as it
-  // likes. reserve() has it let go, and then the graph may grow.
+  // Does not count on memory that idle graphs hold, as the driver shares it between graphs as it
+  // likes. reserve() has the driver release that memory, and then the graph may grow.
   bool make_on(int slot, int64_t bytes) {
     Pool* pool = pool_of_slot(s_, slot);
     if (pool == nullptr) return true;
     const int64_t growth = growth_for(s_, *pool, static_cast<uint64_t>(bytes));
-    // For a moment it is charged twice if an upload has brought its memory already.
+    // If an upload has brought the graph's memory already, it is charged twice for a moment.
     flights_[slot].begin(s_.slots[slot]);
     const Answer answer = reserve(slot, growth, &flights_[slot]);
     if (answer != Answer::kYes) {
@@ -200,7 +201,7 @@ class Room {
   bool used_[GPUROTA_SLOTS] = {};
 };
 
-// `stream`: in which it has its memory after this; 0: not known.
+// `stream`: the stream that has the graph's memory afterwards; 0: not known.
 template <typename Call>
 CUresult in_room(State& s, GraphNeed* need, uint64_t stream, Call call) {
   Room room(s);
@@ -241,8 +242,8 @@ void settle_needs(const GraphNeed& need) {
 
 enum class Task { kUpload, kLaunch };
 
-// Whether an upload brings the memory or only the launch after it is the driver's to decide. A
-// launch into a capture is a node of the graph to be, and found there.
+// The driver decides whether an upload brings the memory or only the launch after it. A launch into
+// a capture becomes a node of the new graph, and is found there.
 template <typename Real>
 CUresult submit(Task task, CUgraphExec exec, CUstream stream, bool per_thread, Real real) {
   State& s = state();

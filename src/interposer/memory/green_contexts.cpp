@@ -1,5 +1,5 @@
-// Green contexts: parts of a GPU's processors, as views of the device's primary context, which each
-// of them retains. Memory that is allocated in one lives in the primary context.
+// Green contexts. Each is a part of a GPU's processors and a view of the device's primary context,
+// which it retains. Memory that is allocated in a green context lives in the primary context.
 #include "interposer/account/device.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"

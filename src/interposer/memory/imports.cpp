@@ -12,8 +12,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// Keys of descriptors are locks of one byte in [kFirstKey, 2 * kFirstKey): where nobody else has
-// any.
+// A descriptor's key is a lock of one byte in [kFirstKey, 2 * kFirstKey), where nobody else has
+// locks.
 constexpr uint64_t kFirstKey = uint64_t{1} << 61;
 
 void note_imported(State& s, const Import& import, bool begins) {
@@ -22,7 +22,7 @@ void note_imported(State& s, const Import& import, bool begins) {
   s.mirror(import.slot);
 }
 
-// "lock: 1: OFDLCK ADVISORY  READ -1 00:06:1171 FIRST LAST", of a lock of the open file.
+// Parses "lock: 1: OFDLCK ADVISORY  READ -1 00:06:1171 FIRST LAST", a lock of the open file.
 uint64_t key_in_line(const char* line) {
   const char* at = strstr(line, "OFDLCK");
   const char* const end = strchr(line, '\n');
@@ -83,7 +83,7 @@ uint64_t key_of_bytes(const void* bytes, size_t size) {
     memcpy(&word, static_cast<const char*>(bytes) + at, left < sizeof(word) ? left : sizeof(word));
     hash = mix_key(hash * 0x100000001b3u + mix_key(word + 1));
   }
-  return hash | uint64_t{1} << 63;  // none of a descriptor's, and not 0
+  return hash | uint64_t{1} << 63;  // never a descriptor's key, and not 0
 }
 
 bool charge_import(Import* import, uint64_t bytes) {
@@ -147,7 +147,7 @@ bool import_closes(State& s, uint64_t address, Import* out) {
   *out = *known;
   out->opens = 1;
   if (--known->opens != 0) {
-    out->bytes = 0;  // it is open still, and charged
+    out->bytes = 0;  // still open, and charged
     return true;
   }
   Import gone{};
@@ -180,7 +180,7 @@ void export_begins(State& s, uint64_t address, uint64_t key) {
   {
     Lock lock(shared.mutex);
     Export* entry = shared.exported.put(base);
-    if (entry == nullptr || entry->key != 0) return;  // one key for each is told
+    if (entry == nullptr || entry->key != 0) return;  // the daemon is told one key for each
     *entry = {key, bytes, allocation.context, allocation.slot};
     shared.exports.store(static_cast<uint32_t>(shared.exported.size()), std::memory_order_release);
   }

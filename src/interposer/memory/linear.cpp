@@ -17,8 +17,8 @@ PointerShard& pointer_shard(State& s, uint64_t ptr) {
   return memory_of(s).pointers[mix_key(ptr) >> 32 & (kShards - 1)];
 }
 
-// True if this was the first reference. A block that cannot be remembered counts as new each time
-// and is never credited twice: too much charged, never too little.
+// True if this was the first reference. A block for which there is no entry counts as new each time
+// and is never credited twice: too much is charged, never too little.
 bool enter_block(State& s, uint64_t block) {
   BlockShard& shard = memory_of(s).blocks[block & (kShards - 1)];
   Lock lock(shard.mutex);
@@ -26,8 +26,8 @@ bool enter_block(State& s, uint64_t block) {
   return references == nullptr || (*references)++ == 0;
 }
 
-// Credit under the lock: a later allocation in this block charges again, so a late credit would
-// charge twice.
+// Credits under the lock: a later allocation in this block charges it again, so with a late credit
+// it would be charged twice.
 bool leave_block(State& s, int slot, uint64_t block) {
   BlockShard& shard = memory_of(s).blocks[block & (kShards - 1)];
   Lock lock(shard.mutex);
@@ -39,7 +39,8 @@ bool leave_block(State& s, int slot, uint64_t block) {
   return true;
 }
 
-// Blocks that the range fills are its own; the two it may share with others go through `edge`.
+// Counts the bytes of a range's blocks. Blocks that the range fills are its own; `edge` decides
+// about the two that it may share with others.
 template <typename Edge>
 int64_t walk_blocks(uint64_t ptr, uint64_t size, Edge edge) {
   const uint64_t first = ptr / kBlockBytes;
@@ -59,7 +60,7 @@ int64_t walk_blocks(uint64_t ptr, uint64_t size, Edge edge) {
   return static_cast<int64_t>((own + counted) * kBlockBytes);
 }
 
-// A hook passes on the driver's call, which fills in address and bytes.
+// The address and bytes that the driver's call fills in.
 struct Made {
   uint64_t ptr = 0;
   uint64_t size = 0;
@@ -92,7 +93,7 @@ CUresult allocate(uint64_t estimate, Call call) {
   if (answer != Answer::kYes) {
     const RelaxedCapture relaxed;
     GPUROTA_OWN(cuMemFree_v2)(relaxed, made.ptr);
-    // Owed first: a block that another allocation has entered meanwhile stays charged.
+    // The owed bytes go first: a block that another allocation has entered meanwhile stays charged.
     put(place.slot, most - cost);
     leave_blocks(s, place.slot, made.ptr, made.size);
     return refuse(place.slot, estimate, answer);
@@ -103,7 +104,7 @@ CUresult allocate(uint64_t estimate, Call call) {
   return CUDA_SUCCESS;
 }
 
-// In a swap lease: whether `out` is filled in with memory that moves, or `result` is why not.
+// True in a swap lease: `out` has memory that moves, or `result` says why not.
 template <typename Size, typename Make>
 bool made_to_move(Size* out, CUresult* result, Make make) {
   if (!swapping()) return false;
@@ -114,7 +115,7 @@ bool made_to_move(Size* out, CUresult* result, Make make) {
   return true;
 }
 
-// The pitch is the driver's to choose; it rounds rows up to no more than this.
+// The driver chooses the pitch, and rounds rows up to no more than a multiple of this.
 constexpr uint64_t kPitchBytes = 512;
 
 uint64_t pitched_estimate(uint64_t width, uint64_t height) {
@@ -177,11 +178,11 @@ bool find_allocation(State& s, uint64_t ptr, Allocation* out) {
   return entry != nullptr;
 }
 
-// A thread that frees a pointer has it from the thread that allocated it, so it cannot miss the
-// entry that was made then.
+// A thread that frees a pointer got it from the thread that allocated it, and so cannot miss the
+// entry made then.
 bool forget(State& s, uint64_t ptr, Allocation* out) {
   PointerShard& shard = pointer_shard(s, ptr);
-  if (ptr == 0 || shard.live.load(std::memory_order_relaxed) == 0) return false;  // 0 is no key
+  if (ptr == 0 || shard.live.load(std::memory_order_relaxed) == 0) return false;  // 0 is not a key
   Lock lock(shard.mutex);
   const bool known = shard.map.take(ptr, out);
   shard.live.store(shard.map.size(), std::memory_order_relaxed);

@@ -1,10 +1,10 @@
-// Linear memory: what is charged for it, and who gives it back.
+// Linear memory: what is charged for it, and when the charge is credited.
 //
 // The driver carves small allocations out of 2 MiB blocks and gives large ones blocks of their own,
-// so neither the size asked for nor its rounding is what the GPU loses. The addresses tell: an
-// allocation is charged each 2 MiB block of addresses that it touches first, and the last one to
-// leave a block credits it. Allocation takes the most it can cost before the driver is called and
-// settles after, so the sum of charges is never below what the driver has mapped.
+// so neither the requested size nor its rounding is what the GPU loses. The addresses tell: an
+// allocation is charged for each 2 MiB block of addresses that it touches first, and the last one
+// to leave a block credits it. An allocation takes the most that it can cost before the driver is
+// called and settles after, so the sum of charges is never below what the driver has mapped.
 #pragma once
 
 #include "interposer/memory/imports.h"
@@ -16,26 +16,26 @@ namespace gpurota::interposer {
 
 inline constexpr uint64_t kBlockBytes = uint64_t{2} << 20;
 
-// Bytes of the blocks that [ptr, ptr + size) is the first to touch, which are now referenced.
+// References the blocks of [ptr, ptr + size). Returns the bytes of those that it is the first to
+// touch.
 int64_t enter_blocks(State& s, uint64_t ptr, uint64_t size);
-// Gives back what the blocks are charged that it was the last to touch.
+// Ends the references of [ptr, ptr + size), and credits the blocks that it was the last to touch.
 void leave_blocks(State& s, int slot, uint64_t ptr, uint64_t size);
 
-// The most that an allocation of `size` bytes can be charged in one piece; what it may touch beyond
-// (one more block at an odd address) is taken when it is known.
+// The bytes to take for an allocation of `size` bytes before the driver is called. One more block,
+// which the allocation may touch at an odd address, is taken once the address is known.
 int64_t most_for(uint64_t size);
 
-// Remembers an allocation. A stale one at the same address (freed where no hook sees it) is
-// credited.
+// Records an allocation. A stale one at the same address (freed where no hook sees it) is credited.
 void remember(State& s, uint64_t ptr, const Allocation& allocation);
-// Forgets and returns it; false for a pointer that is not ours.
+// Removes an allocation's record and returns it; false for a pointer that is not ours.
 bool forget(State& s, uint64_t ptr, Allocation* out);
-// Looks it up; false for a pointer that is not ours.
+// Finds an allocation's record; false for a pointer that is not ours.
 bool find_allocation(State& s, uint64_t ptr, Allocation* out);
-// Credits what has been freed.
+// Credits an allocation that was freed.
 void credit(State& s, uint64_t ptr, const Allocation& allocation);
-// Frees by `call`. The allocation is forgotten before: as soon as it is free, another thread may be
-// given its address.
+// Frees by `call`. The record is removed first: as soon as the memory is free, another thread may
+// get its address.
 template <typename Call>
 CUresult free_counted(State& s, uint64_t ptr, Call call) {
   Allocation allocation{};

@@ -16,7 +16,7 @@ namespace gpurota::interposer {
 // A live linear or managed allocation, or one from a pool that can be destroyed.
 struct Allocation {
   uint64_t size;
-  uint32_t context;  // serial of the context it dies with; 0: of none
+  uint32_t context;  // serial of the context that it ends with; 0: none
   uint16_t pool;     // index + 1 of its pool; 0: linear; kArray: an array, by its handle
   uint8_t slot;
   bool moves;  // memory of a swap lease that moves (swap/swap_allocate.h)
@@ -44,12 +44,12 @@ enum class ImportKind : uint8_t {
   kJoined,  // the lease is charged for it, and this process is not
 };
 
-// Memory of another process that this one has, by address: opened by an IPC handle, imported from a
-// pool. Or external memory, by handle.
+// Memory of another process that this one has: by address if it was opened by an IPC handle or
+// imported from a pool, by handle if it is external memory.
 struct Import {
   uint64_t key;      // 0: not known
-  uint64_t bytes;    // 0: of no GPU of the lease
-  uint32_t context;  // serial of the one that it ends with; 0: of none
+  uint64_t bytes;    // 0: not on a GPU of the lease
+  uint32_t context;  // serial of the context that it ends with; 0: none
   uint32_t opens;
   int16_t slot;
   ImportKind kind;
@@ -81,12 +81,12 @@ struct Physical {
   uint64_t key;         // by which other processes may have it; 0: none
   // Of memory that moves (swap/virtual_memory.h).
   uint32_t traits;      // as SwapCalls::create takes them
-  uint64_t home;        // where its SwapSpace has it; 0: it is the driver's
+  uint64_t home;        // its address in the SwapSpace; 0: it is the driver's
   uint64_t next_ended;  // id
 };
 
-// The memory that a handle refers to. One memory may have several handles, as it is retained by its
-// address.
+// The memory that a handle refers to. One memory may have several handles, because it can be
+// retained by address.
 struct HandleRef {
   uint64_t physical;  // id
   uint32_t count;
@@ -94,7 +94,7 @@ struct HandleRef {
 
 struct Mapping {
   uint64_t size;
-  uint64_t physical;  // id; 0: of a handle we do not know
+  uint64_t physical;  // id; 0: the handle is not known
   // Of memory that moves.
   uint64_t offset;  // in the physical memory
   uint64_t access;  // as SwapCalls::allow takes it
@@ -103,7 +103,7 @@ struct Mapping {
 // Memory that something else holds on to: a multicast object, an array whose parts are mapped.
 struct Binding {
   uint64_t owner;     // id of the multicast object's physical, or the array's handle
-  uint64_t offset;    // in the owner; of an array's part, a hash of where it is
+  uint64_t offset;    // in the owner; for an array's part, a hash of its place
   uint64_t physical;  // id
 };
 
@@ -113,13 +113,14 @@ struct Vmm {
   VaMap<HandleRef> handles;
   VaMap<Physical> physicals;
   VaMap<Mapping> mappings;
-  VaMap<Binding> bindings;  // by a hash of all that a binding is
-  // Of memory that moves: address / kPageBytes to the key of its mapping; how many pages that is;
-  // and what neither a handle nor a mapping refers to any more, the first of a list.
+  VaMap<Binding> bindings;  // by a hash of the whole binding
+  // Of memory that moves. `pages`: from address / kPageBytes to the key of the mapping.
+  // `page_count`: how many those are. `ended`: the first of a list of memory to which neither a
+  // handle nor a mapping refers any more.
   VaMap<uint64_t> pages;
   std::atomic<uint64_t> page_count;
   std::atomic<uint64_t> ended;
-  std::atomic<uint64_t> ended_shared;  // the same, of memory that other processes may have
+  std::atomic<uint64_t> ended_shared;  // as `ended`, for memory others may have
   std::atomic<uint32_t> moving;        // how many of `physicals` are memory that moves
 };
 
@@ -128,19 +129,20 @@ struct Pool {
   Mutex mutex;
   std::atomic<int64_t> charged;  // reserved bytes as last read and charged; changed under the lock
   std::atomic<int64_t> live;     // bytes of allocations that are tracked one by one
-  // Of memory that moves (pool_figures.h): what of `live` was freed and has not ended; and
-  // high-water marks.
+  // Of memory that moves (pool_figures.h). `ending`: the part of `live` that was freed and has not
+  // ended. The others are high-water marks.
   std::atomic<int64_t> ending, used_high, held_high;
   // The last request that the pool, with enough free memory, could not serve without growing beyond
-  // what could be had, and what it had in use then: it is in pieces until that gets less.
+  // what could be had, and the bytes in use then. The pool counts as fragmented until fewer are in
+  // use.
   std::atomic<int64_t> stuck_size, stuck_in_use;
-  // Counted before and after it is told to let go: who saw the same count twice has seen no memory
-  // go in between (graph_memory.cpp).
+  // Counted before and after each trim: a thread that has seen the same count twice knows that no
+  // memory was released in between (graph_memory.cpp).
   std::atomic<uint32_t> trims;
-  std::atomic<int32_t> inside, asking;  // calls that may make it grow; others with its handle
+  std::atomic<int32_t> inside, asking;  // calls that may grow it; others that use its handle
   int32_t slot;
-  bool tracked;  // can be destroyed: its allocations are in the pointer table
-  bool stays;    // it can be given to other processes, or is managed: its memory does not move
+  bool tracked;                 // can be destroyed: its allocations are in the pointer table
+  bool stays;                   // can be exported, or is managed: its memory does not move
   std::atomic<bool> destroyed;  // by the program, or about to be; set under the lock
 };
 
@@ -148,7 +150,7 @@ inline constexpr size_t kPools = 512;
 
 struct Pools {
   Mutex mutex;
-  std::atomic<uint32_t> turn;  // changes when a Slot::current_pool may have, under the lock
+  std::atomic<uint32_t> turn;  // changes when a Slot::current_pool may change, under the lock
   std::atomic<uint32_t> used;
   Pool entries[kPools];
 };
@@ -156,7 +158,7 @@ struct Pools {
 // A graph that was made ready and has allocation nodes.
 struct GraphNeed {
   int64_t bytes[GPUROTA_SLOTS];  // of its allocation nodes, each in whole 2 MiB
-  uint64_t stream;               // of the last launch, in which it has its memory
+  uint64_t stream;               // of the last launch; has the graph's memory
   uint32_t trims;                // sum over the slots at that launch
   bool launched, foreign;        // foreign: a node is of a GPU that is not of the lease
 };

@@ -1,5 +1,5 @@
-// A program is told its lease's limit as the size of a GPU. Frameworks that size themselves from it
-// then just work.
+// Shows a program its lease's limit as the size of a GPU, so that frameworks that size themselves
+// from it just work.
 #include "interposer/memory/memory_view.h"
 
 #include "interposer/account/device.h"
@@ -15,7 +15,7 @@ uint64_t load(const uint64_t* field) { return __atomic_load_n(field, __ATOMIC_RE
 
 uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-// The daemon's figures; what it last showed in the page if it is away.
+// The daemon's figures; if the daemon is away, the limit that it last showed in the page.
 void figures(State& s, int slot, uint64_t* limit, uint64_t* available) {
   if (query(slot, limit, available)) return;
   const gpurota_page* page = s.page.load(std::memory_order_acquire);
@@ -29,12 +29,12 @@ MemoryView view_of_slot(int slot, uint64_t total, uint64_t free) {
   State& s = state();
   uint64_t limit = 0;
   uint64_t available = 0;
-  settle_pools(slot);  // they let go as streams are synchronised, which nobody tells us
+  settle_pools(slot);  // pools shrink unseen as streams are synchronised
   if (swapping()) g_swap.end_freed_if_idle(s);
   figures(s, slot, &limit, &available);
   const int64_t headroom = s.slots[slot].headroom.load(std::memory_order_relaxed);
   if (headroom > 0) available += static_cast<uint64_t>(headroom);
-  // The memory of other leases makes way, so what the driver has free does not matter. An oversize
+  // Memory of other leases can be evicted, so what the driver has free does not matter. An oversize
   // lease has more than the GPU.
   if (swapping()) return {limit, smaller(available, limit)};
   const uint64_t size = smaller(total, limit);

@@ -1,5 +1,5 @@
-// The figures that a program is told of the memory of a GPU of its lease, by CUDA and NVML alike.
-// Any thread.
+// The memory figures that a program sees for a GPU of its lease, through CUDA and NVML alike. Any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@ struct MemoryView {
   uint64_t free;   // what can really be had now
 };
 
-// `total` and `free` are the driver's figures for the whole GPU; never more than these.
+// `total` and `free` are the driver's figures for the whole GPU. Except in a swap lease, the result
+// never exceeds them.
 MemoryView view_of_slot(int slot, uint64_t total, uint64_t free);
 
 }  // namespace gpurota::interposer

@@ -1,5 +1,4 @@
-// The memory of a GPU of the lease, as NVML tells it: cuMemGetInfo's figures, so that all views
-// agree.
+// NVML's memory figures for a GPU of the lease: those of cuMemGetInfo, so that all views agree.
 #include "interposer/account/nvml.h"
 #include "interposer/memory/memory_view.h"
 
@@ -18,7 +17,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* out) {
   return result;
 }
 
-// The memory that the driver keeps of the GPU for itself is no part of the slice.
+// The memory that the driver keeps for itself is not part of the slice.
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* out) {
   GPUROTA_NVML_ENTER(nvmlDeviceGetMemoryInfo_v2, device, out);
   const nvmlReturn_t result = real(device, out);

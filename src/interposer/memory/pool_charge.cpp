@@ -9,8 +9,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// Pools grow in units of 32 MiB as far as is known. Where figures are seen that 32 MiB does not
-// divide, the unit is smaller; the driver never maps less than 2 MiB.
+// Pools grow in units of 32 MiB in all known drivers. If a reading is not a multiple of 32 MiB, the
+// unit is smaller; the driver never maps less than 2 MiB.
 constexpr uint32_t kLargestUnitLog2 = 25;
 constexpr uint32_t kSmallestUnitLog2 = 21;
 
@@ -34,12 +34,12 @@ bool read_graph_attribute(CUdevice device, CUmemPool_attribute attribute, cuuint
   return GPUROTA_OWN(cuDeviceGetGraphMemAttribute)(device, which, bytes) == CUDA_SUCCESS;
 }
 
-// While it lives, the driver may be given the pool's handle, if it `may`.
+// While an object lives, the pool's handle may be passed to the driver, if may() says so.
 class Asking {
  public:
   explicit Asking(Pool& pool) : pool_(pool) {
     pool_.asking.fetch_add(1);
-    const bool ends = pool_.destroyed.load();  // before the handle, which may be another's by then
+    const bool ends = pool_.destroyed.load();  // read before the handle, which may be reused
     handle_ = pool_.pool.load();
     may_ = !ends && handle_ != nullptr && handle_ != kGone;
   }
@@ -92,7 +92,7 @@ void learn_unit(State& s, const Pool& pool, int64_t reserved) {
 int64_t read_growth(State& s, Pool& pool, bool own) {
   int64_t reserved = 0;
   const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
-  if (pool.destroyed.load() && !own) return 0;  // for who is inside that waits, for a second
+  if (pool.destroyed.load() && !own) return 0;  // only a thread inside may still read
   if (!read_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved)) return 0;
   const int64_t grown = reserved - pool.charged.load(std::memory_order_relaxed);
   if (grown > 0 && !own && pool.inside.load() > 0) return 0;
@@ -100,13 +100,13 @@ int64_t read_growth(State& s, Pool& pool, bool own) {
   return grown;
 }
 
-// Whether the driver made it by itself for `device`: the default pool.
+// Whether the pool is the default pool of `device`, which the driver made by itself.
 bool is_default_pool(CUmemoryPool handle, CUdevice device) {
   CUmemoryPool pool = nullptr;
   return GPUROTA_OWN(cuDeviceGetDefaultMemPool)(&pool, device) == CUDA_SUCCESS && pool == handle;
 }
 
-// Since CUDA 13 there is one of managed memory too.
+// Since CUDA 13 there is a default pool of managed memory too.
 bool is_managed_pool(CUmemoryPool handle, CUdevice device) {
   CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
   CUmemoryPool pool = nullptr;
@@ -115,7 +115,7 @@ bool is_managed_pool(CUmemoryPool handle, CUdevice device) {
          pool == handle;
 }
 
-// A pool nobody told us of.
+// Records a pool that the driver made by itself.
 Pool* learn_pool(State& s, CUmemoryPool handle, bool* foreign) {
   int count = 0;
   if (GPUROTA_OWN(cuDeviceGetCount)(&count) != CUDA_SUCCESS) return nullptr;
@@ -131,10 +131,10 @@ Pool* learn_pool(State& s, CUmemoryPool handle, bool* foreign) {
 
 }  // namespace
 
-// Both the reading and the charge happen under the pool's lock: charges follow each other as the
+// The reading and the charge are one step under the pool's lock: charges follow each other as the
 // readings do, and a thread that reads after this one finds what was read here in the headroom.
-// Otherwise that thread would believe a refusal while memory that the pool has let go is on its way
-// there.
+// Otherwise that thread would believe a refusal while memory that the pool has released is on its
+// way to the headroom.
 Charged charge_growth(State& s, Pool& pool, int64_t taken, bool own) {
   const Slot& slot = s.slots[pool.slot];
   Lock lock(pool.mutex);
@@ -144,10 +144,10 @@ Charged charge_growth(State& s, Pool& pool, int64_t taken, bool own) {
   return {grown, slot.headroom.load()};
 }
 
-// The caller's memory is in this reading, and so it is in a charge that is equal, unless that
-// charge is from an earlier reading. A thread that stores a charge from an earlier reading holds
-// the lock from then on, and is_free() would show that the lock is taken. The charge is stored last
-// under the lock, so it has been paid.
+// The reading includes the caller's memory, and so does a charge that is equal, unless that charge
+// is from an earlier reading. A thread that stores a charge from an earlier reading holds the lock
+// from then on, which is_free() would show. The charge is stored last under the lock, so it has
+// been paid.
 bool is_charged(const Pool& pool) {
   int64_t reserved = 0;
   const CUmemoryPool handle = pool.pool.load(std::memory_order_relaxed);
@@ -260,8 +260,8 @@ void trim(Pool& pool) {
   const CUdevice device = graph_device(asking.handle());
   pool.trims.fetch_add(1);
   if (device >= 0) {
-    // A thread that launches says that it is inside before it looks at the count, so that one of
-    // the two threads sees the other.
+    // A thread that launches marks itself inside before it reads `trims`, so that one of the two
+    // threads sees the other.
     if (pool.inside.load() == 0) GPUROTA_OWN(cuDeviceGraphMemTrim)(device);
   } else {
     GPUROTA_OWN(cuMemPoolTrimTo)(relaxed, asking.handle(), 0);
@@ -271,7 +271,7 @@ void trim(Pool& pool) {
 
 void begin_destroying(Pool& pool) {
   {
-    Lock lock(pool.mutex);  // with which it is read
+    Lock lock(pool.mutex);  // readings are made under it
     pool.destroyed.store(true);
   }
   ErrnoGuard guard;
@@ -280,8 +280,8 @@ void begin_destroying(Pool& pool) {
   }
 }
 
-// Nobody gets inside who finds it destroyed, so what is looked at does not change any more. All of
-// them look after their own change: one finds it all true. The lock lets only one of them.
+// No thread uses a pool that it finds destroyed, so the conditions below stay true. Each thread
+// checks them after its own change, so one thread finds them all true. The lock admits only one.
 void remove_if_gone(Pool& pool) {
   if (pool.pool.load() != kGone) return;
   int64_t charged = 0;
@@ -308,7 +308,7 @@ void settle_pools(int slot) {
   for (uint32_t i = 0; i < used; ++i) {
     Pool& pool = memory_of(s).pools.entries[i];
     if (pool.pool.load() == nullptr || pool.slot != slot) continue;
-    if (charge_growth(s, pool, 0, false).grown != 0) put(slot, 0);  // what goes with a change of it
+    if (charge_growth(s, pool, 0, false).grown != 0) put(slot, 0);  // the page, and excess
   }
 }
 

@@ -1,8 +1,8 @@
-// The pools that are known, and their charge: what the driver says they have *reserved*.
+// The known pools, and their charge: what the driver says they have *reserved*.
 //
-// Used by pools.cpp (stream-ordered allocation) and graph_memory.cpp: what the driver keeps for the
-// graphs of a device is a pool like others here, under a handle of our own that no driver gives
-// out. Any thread.
+// Used by pools.cpp (stream-ordered allocation) and graph_memory.cpp. The memory that the driver
+// keeps for the graphs of a device is a pool here too, under a handle of our own that no driver
+// gives out. Any thread.
 #pragma once
 
 #include "interposer/memory/memory_part.h"
@@ -16,8 +16,9 @@ inline const CUmemoryPool kGone = reinterpret_cast<CUmemoryPool>(UINTPTR_MAX);
 
 Pool* find_pool(State& s, CUmemoryPool handle);
 Pool* add_pool(State& s, CUmemoryPool handle, int slot, bool tracked, bool stays = false);
-// find_pool(), and else looks whether it is one that the driver has by itself. `foreign`: it is, of
-// a GPU that is not of the lease. `ends`: it is being destroyed at this moment, and not to be used.
+// Like find_pool(), but also finds a pool that the driver made by itself. `foreign`: such a pool,
+// of a GPU that is not of the lease. `ends`: the pool is being destroyed at this moment, and must
+// not be used.
 Pool* known_pool(State& s, CUmemoryPool handle, bool* foreign, bool* ends = nullptr);
 // The memory of graphs on a device, nullptr if the device is not of the lease.
 Pool* graph_pool(State& s, CUdevice device);
@@ -26,13 +27,14 @@ Pool* graph_pool(State& s, CUdevice device);
 int64_t growth_for(State& s, const Pool& pool, uint64_t size);
 // Whether the lease could give `bytes`, the headroom included, as the daemon last showed it.
 bool lease_may_have(State& s, int slot, int64_t bytes);
-// Whether the pool has that much that is reserved and not in use, and is not known to be in pieces.
+// Whether the pool has `size` bytes that are reserved and not in use, and is not known to be
+// fragmented.
 bool may_serve(Pool& pool, uint64_t size);
-// Remembers that it could not.
+// Records that the pool could not serve `size` bytes.
 void was_in_pieces(Pool& pool, uint64_t size);
 
-// While it lives, the pool may grow for the calling thread: what it grows by is charged by the
-// settlement of that thread and by nobody else, and memory of graphs is not let go.
+// While an object lives, the pool may grow for the calling thread. Its growth is charged by the
+// settlement of that thread and by nobody else, and memory of graphs is not released.
 class Inside {
  public:
   explicit Inside(Pool& pool) : pool_(pool) { pool_.inside.fetch_add(1); }
@@ -44,22 +46,21 @@ class Inside {
   Pool& pool_;
 };
 
-// The headroom after `taken` was put back and the pool's growth charged; `own`: by a thread that is
-// inside.
+// The growth, and the headroom after `taken` was put back and the growth charged. `own`: the
+// calling thread is inside.
 struct Charged {
   int64_t grown, headroom;
 };
 Charged charge_growth(State& s, Pool& pool, int64_t taken, bool own);
-// Whether all that this thread has made the pool grow by is charged, as in most calls it is;
-// without the lock.
+// Whether all growth that this thread caused is charged, as it is in most calls. Takes no lock.
 bool is_charged(const Pool& pool);
 
-// Lets one pool go of what it does not need.
+// Makes one pool release what it does not need.
 void trim(Pool& pool);
 
-// Reads what the pools of a slot have reserved and credits what they have let go.
+// Reads what the pools of a slot have reserved, and credits what they have released.
 void settle_pools(int slot);
-// Near the limit: lets the pools release what they keep for later, then settle_pools().
+// Near the limit: makes the pools release what they keep for later, then calls settle_pools().
 void reclaim_pools(int slot);
 
 // A tracked allocation was freed.
@@ -68,8 +69,8 @@ void credit_pool_allocation(State& s, const Allocation& allocation);
 // To be called before a pool is destroyed. Returns when no thread uses its handle any more, or
 // after a second.
 void begin_destroying(Pool& pool);
-// Credits its charge if it is gone with all its memory. For whoever may have been the last at it:
-// one that destroys it, frees of its memory, or was inside.
+// Credits a pool's charge if the pool and all its memory are gone. Called by any thread that may be
+// the last to use it: one that destroys it, frees its memory, or was inside.
 void remove_if_gone(Pool& pool);
 
 }  // namespace gpurota::interposer

@@ -6,9 +6,9 @@
 namespace gpurota::interposer {
 namespace {
 
-// Brings `excess`, by which somebody is beyond what was taken, or what the headroom is short of if
-// that is less: others that are beyond theirs bring their own, and what is freed meanwhile is as
-// good as a grant.
+// Obtains `excess`, the bytes by which the pool grew beyond what was taken, or what the headroom is
+// short of if that is less. Other threads obtain their own excess, and what is freed meanwhile is
+// as good as a grant.
 bool bring(State& s, int slot, int64_t excess, int64_t headroom, Flight* flight) {
   while (headroom < 0) {
     const int64_t need = excess < -headroom ? excess : -headroom;
@@ -22,7 +22,7 @@ bool bring(State& s, int slot, int64_t excess, int64_t headroom, Flight* flight)
   return true;
 }
 
-// As it does after reserve(), of which not all was needed.
+// Whether the page shows more than is used, as after a reserve() of which not all was needed.
 bool page_shows_too_much(State& s, int slot) {
   const gpurota_page* page = s.page.load(std::memory_order_acquire);
   if (page == nullptr) return false;
@@ -33,15 +33,15 @@ bool page_shows_too_much(State& s, int slot) {
 
 }  // namespace
 
-// The page shows what it did where nothing has changed: the daemon looks for moments in which it
-// does.
+// Does not write the page where nothing has changed: the daemon looks for moments in which the page
+// stays the same.
 bool settle(State& s, Pool& pool, int64_t taken, Flight* flight) {
   const int slot = pool.slot;
   const bool charged = is_charged(pool);
   if (charged) credit_headroom(s, slot, taken);
   const auto [grown, left] = charged ? Charged{} : charge_growth(s, pool, taken, true);
   if (taken > grown && (swapping() || above_limit(s, slot))) {
-    put(slot, 0);  // nothing of it is kept
+    put(slot, 0);  // none of it is kept
   } else if (grown != 0 || page_shows_too_much(s, slot)) {
     s.mirror(slot);
   }

@@ -22,8 +22,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// The pool that cuMemAllocAsync takes from. `ends`: it is being destroyed by another thread, and
-// another will be the current one.
+// The pool that cuMemAllocAsync takes from. `ends`: another thread is destroying this pool, and
+// another pool will become the current one.
 Pool* current_pool(State& s, int slot, CUmemoryPool* out, bool* ends) {
   std::atomic<CUmemoryPool>& known = s.slots[slot].current_pool;
   CUmemoryPool handle = known.load(std::memory_order_relaxed);
@@ -40,7 +40,7 @@ Pool* current_pool(State& s, int slot, CUmemoryPool* out, bool* ends) {
     if (memory_of(s).pools.turn.load() == turn) known.store(handle, std::memory_order_relaxed);
   }
   *out = handle;
-  bool foreign = false;  // the slot is not
+  bool foreign = false;  // stays false: the slot is of the lease
   return known_pool(s, handle, &foreign, ends);
 }
 
@@ -48,7 +48,7 @@ constexpr int64_t kSmallGrowth = int64_t{32} << 20;
 
 constexpr int kPatienceMs = 1000;
 
-// No pool is the current one only if none has become it since it was looked for.
+// Searches again if another pool may have become the current one during the search.
 Pool* settled_current_pool(State& s, int slot, CUmemoryPool* handle, bool* ends) {
   for (int i = 0;; ++i) {
     const uint32_t turn = memory_of(s).pools.turn.load();
@@ -60,7 +60,7 @@ Pool* settled_current_pool(State& s, int slot, CUmemoryPool* handle, bool* ends)
   }
 }
 
-// One allocation on its way.
+// One allocation under way.
 struct Request {
   Pool* pool;
   CUmemoryPool handle;
@@ -70,7 +70,7 @@ struct Request {
   CUstream stream;
   bool per_thread;
   bool* gone;         // whether the pool was destroyed before anything was taken from it
-  bool idle = false;  // there was nothing to do in the stream: it can be waited for
+  bool idle = false;  // the stream had no work: it can be waited for
 };
 
 void free_again(const Request& request) {
@@ -85,7 +85,8 @@ void free_again(const Request& request) {
   }
 }
 
-// All that makes the memory the pool's, while the pool cannot end: else it would be nobody's.
+// Allocates and records the memory while the pool cannot end; otherwise the memory might belong to
+// no pool.
 template <typename Call>
 CUresult attempt_inside(State& s, const Request& request, int64_t taken, Flight* flight,
                         bool* covered, const Call& call) {
@@ -122,14 +123,15 @@ CUresult attempt(State& s, const Request& request, int64_t taken, Flight* flight
   return CUDA_SUCCESS;
 }
 
-// Lets the pool go of what is wholly free, and takes that for its growth: then it may grow.
+// Makes the pool release what is wholly free, and takes that for its growth. True: the pool may
+// grow.
 bool regain(State& s, Pool& pool, int slot, int64_t growth) {
   trim(pool);
   settle_pools(slot);
   return take(s, slot, growth);
 }
 
-// Default streams are never asked: many others may have work there.
+// Default streams are never queried: many others may have work there.
 bool is_idle(const Request& request) {
   if (reinterpret_cast<uintptr_t>(request.stream) <= kLastDefaultStream) return false;
   const RelaxedCapture relaxed;
@@ -139,11 +141,11 @@ bool is_idle(const Request& request) {
               : GPUROTA_OWN(cuStreamQuery)(relaxed, outside, request.stream)) == CUDA_SUCCESS;
 }
 
-// The headroom is short of what the pool could grow by. In a pool at its limit most allocations are
-// served from what it has, which only the driver knows; so if it has enough, the driver is asked.
-// Not for a large request in an idle stream: what the pool still has after it was trimmed is then
-// in pieces. A small one is asked for at once, as trimming would map and unmap the same memory
-// again and again.
+// The headroom is short of what the pool could grow by. A pool at its limit serves most allocations
+// from what it has, and only the driver knows whether it can, so if the pool has enough, the driver
+// is asked. A large request in an idle stream is an exception: what the pool still has after it was
+// trimmed is then fragmented. A small request is tried at once, as trimming would map and unmap the
+// same memory repeatedly.
 template <typename Call>
 CUresult attempt_when_short(State& s, Request request, int64_t growth, Flight* flight,
                             const Call& call) {
@@ -177,7 +179,7 @@ CUresult allocate_from(const Request& request, const Call& call) {
   return attempt(s, request, growth, &flight, call);
 }
 
-// `pool` may be nullptr: none that is known.
+// `pool` nullptr: no known pool.
 CUresult allocate_moving(const Place& place, uint64_t size, CUstream stream, bool per_thread,
                          Pool* pool, CUmemoryPool handle, CUdeviceptr* out) {
   State& s = state();
@@ -212,7 +214,7 @@ CUresult allocate_async(CUdeviceptr* out, uint64_t size, CUstream stream, bool p
     bool gone = false;
     const CUresult result =
         allocate_from({pool, handle, place.slot, out, size, stream, per_thread, &gone}, call);
-    if (!gone || i == kPatienceMs) return result;  // and else another is the current one
+    if (!gone || i == kPatienceMs) return result;  // else another is the current one
   }
 }
 
@@ -226,7 +228,7 @@ CUresult allocate_from_pool(CUdeviceptr* out, uint64_t size, CUmemoryPool handle
   };
   if (is_capturing(stream, per_thread)) return call();
   bool foreign = false;
-  bool ends = false;  // no program that is right allocates from it any more, and the driver would
+  bool ends = false;  // a correct program no longer allocates from it
   Pool* pool =
       handle != nullptr && size != 0 ? known_pool(state(), handle, &foreign, &ends) : nullptr;
   if (foreign) {
@@ -234,7 +236,7 @@ CUresult allocate_from_pool(CUdeviceptr* out, uint64_t size, CUmemoryPool handle
     return refuse_elsewhere();
   }
   if (ends) return CUDA_ERROR_INVALID_VALUE;
-  if (pool == nullptr) return call();  // host memory, imported, or an error to be
+  if (pool == nullptr) return call();  // host memory, imported, or the driver's error
   if (swapping() && !pool->stays) {
     const Place here = current_place();
     const Place place{Place::Kind::kSlot, pool->slot, here.slot == pool->slot ? here.context : 0};
@@ -244,7 +246,7 @@ CUresult allocate_from_pool(CUdeviceptr* out, uint64_t size, CUmemoryPool handle
   return allocate_from({pool, handle, pool->slot, out, size, stream, per_thread, &gone}, call);
 }
 
-// Linear memory may be freed this way too, and tracked pools want to know.
+// Linear memory may be freed this way too, and frees to tracked pools must be counted.
 template <typename Real>
 CUresult free_async(CUdeviceptr ptr, CUstream stream, bool per_thread, Real driver) {
   State& s = state();
@@ -299,8 +301,8 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr ptr, CUstream stream) {
   return interposer::free_async(ptr, stream, true, real);
 }
 
-// One that could not be counted is not made: a stream of the lease's GPU may allocate from the pool
-// of any.
+// Refuses a pool that could not be counted: a stream of the lease's GPU may allocate from a pool of
+// any GPU.
 CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) {
   GPUROTA_ENTER(cuMemPoolCreate, out, props);
   const CUresult result = real(out, props);
@@ -349,7 +351,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
   return result;
 }
 
-// Of memory that moves the driver knows nothing.
+// The driver does not know memory that moves, so its figures are replaced.
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
   GPUROTA_ENTER(cuMemPoolGetAttribute, pool, attribute, value);
   const CUresult result = real(pool, attribute, value);

@@ -1,4 +1,4 @@
-// Pools that end, or change, while other threads are at them.
+// Pools that end, or change, while other threads use them.
 
 #include "interposer/account/state.h"
 #include "interposer/driver/driver.h"
@@ -24,8 +24,7 @@ const CUmemoryPool kSecond = handle(0xbbb000);
 const CUmemoryPool kDefault = handle(0x2000);
 CUstream a_stream() { return reinterpret_cast<CUstream>(std::uintptr_t{0x9000}); }
 
-// A driver of pools that take 32 MiB for each allocation. The calls of it go through hooks of the
-// test's.
+// A driver whose pools take 32 MiB for each allocation. Its calls run hooks that the tests set.
 std::map<CUmemoryPool, std::int64_t> pool_bytes;
 CUmemoryPool the_current = nullptr;
 CUmemoryPool next_made = nullptr;
@@ -162,7 +161,7 @@ TEST_F(EndingPools, WhatIsAllocatedWhileTheCurrentOneEndsIsOfTheNext) {
   EXPECT_EQ(charged_bytes(), 32 * kMiB);
 }
 
-// Its handle is known, and then it goes before it is taken from.
+// The current pool is destroyed after its handle is known and before anything is taken from it.
 TEST_F(EndingPools, WhatCannotBeHadOfACurrentOneThatWentIsOfTheNext) {
   made(kFirst);
   the_current = kFirst;
@@ -215,8 +214,8 @@ TEST_F(EndingPools, OneIsNotDestroyedInTheMiddleOfATrim) {
   EXPECT_TRUE(in_order);
 }
 
-// The pool has let go of as much as it then grows by for the other thread: two equal readings do
-// not mean that nothing has changed.
+// The pool has released as much as it then grows by for the other thread: two equal readings do not
+// mean that nothing has changed.
 TEST_F(EndingPools, WhatOneGrowsByAfterAnotherThreadHasReadItIsCharged) {
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAllocAsync(&p, 1 << 20, nullptr), CUDA_SUCCESS);
@@ -240,7 +239,7 @@ TEST_F(EndingPools, WhatOneGrowsByAfterAnotherThreadHasReadItIsCharged) {
   EXPECT_EQ(charged_bytes(), 64 * kMiB);
 }
 
-// The allocation may stand at the gate until others have given way.
+// The allocation may wait at the gate until other leases have had their turn.
 TEST_F(EndingPools, NobodyWaitsForAnAllocationThatStandsAtTheGate) {
   made(kFirst);
   known(kFirst)->stays = true;

@@ -26,8 +26,8 @@
 namespace gpurota::interposer {
 namespace {
 
-// How long a refusal may take: for the calls of other threads, which may be off their processor for
-// a while, and all questions included.
+// How long a refusal may take, all questions included, and waiting for calls of other threads,
+// which may be off their processor for a while.
 constexpr int kPatience = 1000;  // ms
 // The most questions for one request; each but the first is asked because something was freed
 // during the one before.
@@ -38,9 +38,9 @@ constexpr uint64_t kGrantPiece = uint64_t{64} << 20;
 // stuck cannot be asked for it.
 constexpr int64_t kExcess = int64_t{1} << 30;
 
-// While one exists, what is put back is counted in Slot::freed. A thread that puts back looks for
-// it after the headroom is changed, and a refusal looks at the headroom after it has begun: one of
-// the two has seen the other.
+// While a Refusal exists, bytes put back are counted in Slot::freed. A thread that puts bytes back
+// checks for a Refusal after it has changed the headroom, and a Refusal reads the headroom after it
+// has begun: one of the two has seen the other.
 class Refusal {
  public:
   explicit Refusal(Slot& slot) : slot_(slot) { slot_.asking.fetch_add(1); }
@@ -52,8 +52,7 @@ class Refusal {
   Slot& slot_;
 };
 
-// Whether `bytes` are more than the lease may have at all. Where the limit is not known, nothing
-// is.
+// Whether `bytes` are more than the lease may have at all. False if the limit is not known.
 bool beyond_limit(const State& s, int slot, int64_t bytes) {
   const gpurota_page* page = s.page.load(std::memory_order_acquire);
   if (page == nullptr) return false;
@@ -61,9 +60,9 @@ bool beyond_limit(const State& s, int slot, int64_t bytes) {
   return limit != 0 && bytes > 0 && static_cast<uint64_t>(bytes) > limit;
 }
 
-// A refusal is believed only if nothing was put back since before the daemon was asked: what this
-// thread's pools let go, another thread may have given back with a question of its own, and then
-// the daemon has it. `seen`: Slot::freed as the answer has seen it.
+// A refusal is believed only if nothing was put back since before the daemon was asked: another
+// thread may have returned to the daemon, with a question of its own, what this thread's pools
+// released. `seen`: Slot::freed before the last question.
 Answer ask_daemon(State& s, int slot, int64_t bytes, int64_t deadline, uint32_t* seen) {
   const std::atomic<uint32_t>& freed = s.slots[slot].freed;
   for (int i = 1;; ++i) {
@@ -79,7 +78,7 @@ Answer ask_daemon(State& s, int slot, int64_t bytes, int64_t deadline, uint32_t*
 }
 
 // Waits for the flights that began before this refusal, as they took more than they will keep.
-// `refused`: what the daemon answered last.
+// `refused`: the daemon's last answer.
 Answer outlast(State& s, int slot, int64_t bytes, int64_t deadline, Flight* own, uint32_t seen,
                Answer refused) {
   Slot& account = s.slots[slot];
@@ -129,7 +128,7 @@ bool take(State& s, int slot, int64_t bytes) {
 
 namespace {
 
-// In a swap lease the daemon gives what cannot move exactly as it was asked for.
+// In a swap lease the daemon grants exactly the requested amount of memory that cannot move.
 Answer grow_wired(State& s, int slot, gpurota_grow_kind kind, uint64_t need) {
   if (need >= kSaneBytes) return Answer::kNo;
   if (kind == GPUROTA_GROW_CONTEXT) return g_swap.grow(slot, GPUROTA_SWAP_CONTEXT, 0, nullptr);
@@ -157,9 +156,9 @@ Answer ask_to_grow(State& s, int slot, gpurota_grow_kind kind, uint64_t need) {
   const bool sane = answered && answer.slot == question.slot && answer.granted_bytes < kSaneBytes &&
                     (answer.status != GPUROTA_OK || answer.granted_bytes >= need);
   if (!sane) {
-    // The headroom that went back with a question which was sent stays back: the daemon may have
-    // given it to another process before it was lost. The next daemon takes our word for what is
-    // granted, so both processes would hold it.
+    // Headroom that went back with a question is not taken back once the question was sent: the
+    // daemon may have given it to another process before the connection was lost. The next daemon
+    // takes our word for what is granted, so both processes would hold it.
     if (answered) disconnect(s);
     if (!sent) receive_grant(s, slot, returned, 0);
     return Answer::kAway;
@@ -210,7 +209,7 @@ constexpr uint64_t kWaits = UINT64_MAX;
 
 }  // namespace
 
-// Tickets only tell whether a refusal came between two flights, so only refusals count on.
+// Tickets only tell whether a refusal came between two flights, so only refusals advance them.
 void Flight::begin(Slot& slot) {
   ticket_ = slot.tickets.load() + 1;
   for (std::atomic<uint64_t>& place : slot.flights) {
@@ -222,8 +221,8 @@ void Flight::begin(Slot& slot) {
   }
 }
 
-// release: nothing that follows matters, and a thread that finds the place empty finds all that was
-// done before: what the flight put back is in the headroom.
+// release: a thread that finds the place empty finds all that was done before, so what the flight
+// put back is in the headroom. Nothing that follows matters.
 void Flight::end() {
   if (place_ != nullptr) place_->store(0, std::memory_order_release);
   place_ = nullptr;
@@ -295,7 +294,7 @@ void put(int slot, int64_t bytes) {
 
 namespace {
 
-// "L5"; or "this container", as the user of a container knows no lease.
+// "L5"; or "this container", as the user of a container does not know the lease.
 struct WhoText {
   char text[32];
 };

@@ -29,8 +29,8 @@ namespace {
 
 using namespace gpurota::interposer;
 
-// Answers GROW from what it has, and CONTEXTS; `before_no` and `after_no` are called around a
-// refusal, in its thread.
+// Answers GROW from what it has, and CONTEXTS. `before_no` and `after_no` are called around a
+// refusal, in the thread of the Grantor.
 class Grantor {
  public:
   explicit Grantor(std::uint64_t available) : available_(available) {
@@ -49,7 +49,7 @@ class Grantor {
   }
   void give(std::int64_t bytes) { available_ += static_cast<std::uint64_t>(bytes); }
 
-  // Set by the test's thread while this one's runs.
+  // Set by the test's thread while the Grantor's thread runs.
   class Hook {
    public:
     void operator=(std::function<void()> what) {
@@ -101,7 +101,7 @@ class Grantor {
   std::thread thread_;
 };
 
-// A pool that needs 32 MiB more for whatever is asked of it: it is in pieces.
+// A fragmented pool: each request makes it grow by 32 MiB.
 std::uint64_t in_pieces = 0;
 std::function<void()> meanwhile = [] {};
 
@@ -133,7 +133,7 @@ constexpr std::uint64_t kAcross = 1001 * kBlockBytes - 512;
 CUresult alloc_across(CUdeviceptr* out, size_t) { return *out = kAcross, CUDA_SUCCESS; }
 CUresult free_across(CUdeviceptr) { return CUDA_SUCCESS; }
 
-// A primary context that one thread makes while another comes for it.
+// A primary context that one thread makes while another wants it.
 std::atomic<int> primary_active{0};
 std::atomic<bool> other_is_back{false};
 std::thread second;
@@ -162,7 +162,7 @@ CUresult retain_plainly(CUcontext* out, CUdevice) {
   return *out = the_primary(), CUDA_SUCCESS;
 }
 CUresult release_primary(CUdevice) { return primary_active = 0, CUDA_SUCCESS; }
-// Another thread comes for it before the one that released it is back.
+// Another thread wants the primary context before the releasing call returns.
 CUresult release_with_another_behind(CUdevice) {
   primary_active = 0;
   second = std::thread([] {
@@ -258,8 +258,8 @@ TEST_F(Reserve, ARefusalWithoutAnythingFreedIsBelievedAtOnce) {
   EXPECT_EQ(grantor.questions, 1);
 }
 
-// The pool lets 64 MiB go, and before this thread can take any of it another one asks the daemon
-// and gives back all headroom with its question.
+// The pool releases 64 MiB, and before this thread can take any of it another thread asks the
+// daemon and gives back all headroom with its question.
 TEST_F(Reserve, WhatPoolsLetGoIsAskedForAgainWhereAnotherThreadHasGivenItBack) {
   reset_fake_driver(64 * kMiB);
   CUdeviceptr p = 0;
@@ -275,7 +275,7 @@ TEST_F(Reserve, WhatPoolsLetGoIsAskedForAgainWhereAnotherThreadHasGivenItBack) {
   EXPECT_EQ(grantor.questions, 2);
 }
 
-// Both are beyond their reserve at once; the daemon has enough for both.
+// Both pools are beyond their reserve at once; the daemon has enough for both.
 TEST_F(Reserve, OfTwoPoolsThatGrewBeyondTheirReserveEachBringsItsOwn) {
   reset_fake_driver(32 * kMiB);
   use_pool_in_pieces();
@@ -325,7 +325,7 @@ TEST_F(Reserve, ARefusalWaitsForWhatOthersHaveUnderWayAndWillNotKeep) {
   EXPECT_EQ(reserve(0, 32 * kMiB), Answer::kYes);
 }
 
-// The flight ends before any thread could have looked whether it is under way.
+// The flight ends before any thread could check whether it is under way.
 TEST_F(Reserve, ARefusalIsNotBelievedOfOneThatEndedMeanwhile) {
   reset_fake_driver(64 * kMiB);
   ASSERT_TRUE(take(state(), 0, 64 * kMiB));
@@ -333,7 +333,7 @@ TEST_F(Reserve, ARefusalIsNotBelievedOfOneThatEndedMeanwhile) {
   Grantor grantor(0);
   grantor.before_no = [&] {
     if (grantor.questions > 1) return;
-    grantor.give(32 * kMiB);  // another thread's question had it with it
+    grantor.give(32 * kMiB);  // another thread's question returned it
     state().slots[0].freed.fetch_add(1);
     other.end();
   };
@@ -372,8 +372,7 @@ TEST_F(Reserve, ABlockThatAnotherEnteredBeforeAnAllocationWasUndoneStaysCharged)
   EXPECT_EQ(charged_bytes(), 0);
 }
 
-// Else the daemon takes what the driver holds by itself for smaller than it is, and grants as much
-// more.
+// Otherwise the daemon would underestimate what the driver holds by itself, and grant as much more.
 TEST_F(Reserve, ThePageDoesNotGoOnShowingAReserveThatWasNotNeeded) {
   reset_fake_driver(32 * kMiB);
   const Page page(1 << 30);
@@ -388,7 +387,7 @@ TEST_F(Reserve, ThePageDoesNotGoOnShowingAReserveThatWasNotNeeded) {
   EXPECT_EQ(page.used(), 32u << 20);
 }
 
-// Else the daemon would not find the page still while several threads allocate from pools.
+// Otherwise the daemon would not find the page unchanged while several threads allocate from pools.
 TEST_F(Reserve, ThePageDoesNotMoveWithAnAllocationThatAPoolServes) {
   reset_fake_driver(128 * kMiB);
   const Page page(1 << 30);
@@ -411,8 +410,8 @@ TEST_F(Reserve, AReserveThatWasNotNeededIsGivenBackAtOnceAboveTheLimit) {
   EXPECT_EQ(charged_bytes(), 32 * kMiB);
 }
 
-// Otherwise the thread would use memory that is out, or have a context that nobody has reserved
-// for.
+// Otherwise the thread would use memory that is out, or have a context whose cost nobody has
+// reserved.
 TEST_F(Reserve, AThreadThatWantsThePrimaryContextGetsItOnceAnotherHasMadeIt) {
   reset_fake_driver(0);
   primary_active = 0;

@@ -1,10 +1,10 @@
-// Which handles and mappings of the program's own virtual memory (cuMemCreate and its family) are
-// of memory that moves.
+// Finds handles and mappings of the program's own virtual memory (cuMemCreate and its family) that
+// are of memory that moves.
 //
 // The program gets a handle of ours, which no driver function ever sees, and maps it where it
-// likes; each handle and mapping is a reference in MemoryPart::vmm, as for all such memory.
-// swap/virtual_memory.h makes, maps and moves it. Any thread. Where nothing moves nothing is found,
-// at the price of a load.
+// likes. Each handle and mapping is a reference in MemoryPart::vmm, as for all such memory.
+// swap/virtual_memory.h makes, maps and moves the memory. Any thread. Where nothing moves, a search
+// costs one load.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -15,7 +15,7 @@
 
 namespace gpurota::interposer {
 
-// No address and no small number, which is what the driver's own handles are.
+// The driver's own handles are addresses or small numbers; this is neither.
 inline constexpr uint64_t kVirtualHandle = uint64_t{0xa70c} << 48;
 inline bool is_virtual(CUmemGenericAllocationHandle handle) {
   return handle >> 48 == kVirtualHandle >> 48;
@@ -39,20 +39,20 @@ struct VirtualFound {
 bool virtual_find(State& s, uint64_t address, VirtualFound* out);
 // The first address from `address` on that is mapped; `end`: none before that.
 uint64_t virtual_next(State& s, uint64_t address, uint64_t end);
-// Whether any of our mappings is in the range, or a part of one.
+// Whether the range overlaps any of our mappings.
 bool virtual_any(State& s, const AddressRange& range);
-// Whether the range has a part of a mapping, and not all of it.
+// Whether the range has only a part of one of our mappings.
 bool virtual_cuts(State& s, const AddressRange& range);
 
 // False: not an address of ours.
 bool virtual_retain(State& s, uint64_t address, CUmemGenericAllocationHandle* out,
                     CUresult* result);
 
-// With Vmm::mutex held: nothing refers to it any more; SwapTable::virtual_end ends what was so
-// marked, without the lock.
+// Marks memory to which nothing refers any more. With Vmm::mutex held. SwapTable::virtual_end ends
+// the marked memory without the lock.
 void virtual_mark_ended(Vmm& v, uint64_t id);
 
-// All that is mapped in the range; what is not ours by `rest(address, size)`.
+// Unmaps all that is mapped in the range; what is not ours by `rest(address, size)`.
 template <typename Rest>
 CUresult virtual_unmap_all(State& s, const AddressRange& range, Rest rest) {
   if (virtual_cuts(s, range)) return CUDA_ERROR_INVALID_VALUE;

@@ -38,7 +38,7 @@ void vmm_mapped(State& s, uint64_t ptr, uint64_t size, uint64_t handle) {
     *mapping = {size, id, 0, 0};  // else never credited: its end will not be seen
 }
 
-// Which memory it is the address tells: the driver may give an old number again, or a new one.
+// The address identifies the memory: the driver may give an old number again, or a new one.
 void vmm_retained(State& s, uint64_t handle, uint64_t address) {
   Lock lock(memory_of(s).vmm.mutex);
   uint64_t id = 0;
@@ -211,7 +211,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, void* ad
   GPUROTA_ENTER(cuMemRetainAllocationHandle, out, address);
   if (interposer::swapping() &&
       interposer::g_swap.moves(interposer::state(), reinterpret_cast<uint64_t>(address))) {
-    return CUDA_ERROR_INVALID_VALUE;  // as for what cuMemAlloc gave
+    return CUDA_ERROR_INVALID_VALUE;  // as for memory from cuMemAlloc
   }
   CUresult result = CUDA_SUCCESS;
   if (interposer::virtual_retain(interposer::state(), reinterpret_cast<uint64_t>(address), out,

@@ -1,4 +1,4 @@
-// Memory that is held by something else than a handle or an address: bound to a multicast object,
+// Memory that is held by something other than a handle or an address: bound to a multicast object,
 // or mapped as a part of a sparse array. Such memory lives until it is unbound or its owner is
 // gone.
 #include "interposer/account/device.h"
@@ -16,7 +16,8 @@ uint64_t key_of(const Binding& binding) {
   return key != 0 ? key : 1;
 }
 
-// Twice the same is one too many to tell apart: it stays charged. Under Vmm::mutex.
+// Two equal bindings share one entry, so memory bound twice in the same way stays charged. Under
+// Vmm::mutex.
 void bind(Vmm& v, const Binding& binding) {
   Physical* p = v.physicals.find(binding.physical);
   if (p == nullptr) return;
@@ -146,7 +147,7 @@ void vmm_owner_gone(State& s, uint64_t owner, int64_t credits[GPUROTA_SLOTS]) {
 
 namespace interposer = gpurota::interposer;
 
-// Its own memory is a few pages of tables; what counts is bound to it.
+// A multicast object's own memory is a few pages of tables; only memory bound to it counts.
 CUresult cuMulticastCreate(CUmemGenericAllocationHandle* out, const CUmulticastObjectProp* prop) {
   GPUROTA_ENTER(cuMulticastCreate, out, prop);
   const CUresult result = real(out, prop);

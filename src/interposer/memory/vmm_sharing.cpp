@@ -1,4 +1,5 @@
-// Memory made by cuMemCreate that goes to other processes as a descriptor, and comes from them.
+// Memory made by cuMemCreate that is exported to other processes as a descriptor, or imported from
+// them.
 #include "interposer/account/device.h"
 #include "interposer/driver/driver.h"
 #include "interposer/driver/own_calls.h"
@@ -13,7 +14,7 @@
 namespace gpurota::interposer {
 namespace {
 
-// Notes what to the driver is one more reference of a handle that this process has.
+// Counts one more reference of a handle that this process has. False: the handle is not known.
 bool note_again(State& s, uint64_t handle) {
   Lock lock(memory_of(s).vmm.mutex);
   HandleRef* known = memory_of(s).vmm.handles.find(handle);
@@ -24,8 +25,9 @@ bool note_again(State& s, uint64_t handle) {
   return true;
 }
 
-// No function tells the size of a handle; the driver maps no more of it than there is. Sizes beyond
-// the lease's limit are not told apart. 0: nothing of it can be mapped.
+// Finds the size of a handle's memory by mapping it, as no function tells the size and the driver
+// maps no more than there is. Sizes beyond the lease's limit are not told apart. 0: nothing can be
+// mapped.
 uint64_t size_by_mapping(State& s, int slot, uint64_t handle) {
   const gpurota_page* page = s.page.load(std::memory_order_acquire);
   const uint64_t limit = __atomic_load_n(&page->grant[slot].limit_bytes, __ATOMIC_RELAXED);
@@ -94,7 +96,7 @@ CUresult vmm_imported(State& s, uint64_t handle, uint64_t key) {
   return CUDA_SUCCESS;
 }
 
-// All descriptors of a memory have one key.
+// All descriptors of a memory get the same key.
 void vmm_exported(State& s, uint64_t handle, int fd) {
   uint64_t key = 0;
   uint64_t size = 0;
@@ -149,7 +151,7 @@ void vmm_end_shared(State& s) {
 
 namespace interposer = gpurota::interposer;
 
-// A process that imports the memory maps memory that this process cannot take away.
+// Wires the memory first: a process that imports it maps memory that this process cannot take away.
 CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType type, unsigned long long flags) {
   GPUROTA_ENTER(cuMemExportToShareableHandle, out, handle, type, flags);
