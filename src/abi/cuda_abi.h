@@ -1,5 +1,6 @@
-/* The binary interface of the CUDA driver as far as gpurota and its simulated driver need it: handles,
- * codes, flags and structs under their usual CUDA names, so that code reads as CUDA code does.
+/* The binary interface of the CUDA driver as far as gpurota and its simulated driver need it:
+ * handles, codes, flags and structs under their usual CUDA names, so that code reads as CUDA code
+ * does.
  *
  * Stands in for NVIDIA's cuda.h, which no part of the build needs; never include both. Declares no
  * functions: they are looked up at run time, by the names in driver_functions.tsv. C-compatible.

@@ -1,4 +1,5 @@
-/* Device, limit and pointer attributes: numbers a program asks the driver for. Part of cuda_abi.h. */
+/* Device, limit and pointer attributes: numbers that a program asks the driver for. Part of
+ * cuda_abi.h. */
 #pragma once
 
 typedef enum CUdevice_attribute_enum {

@@ -1,4 +1,5 @@
-/* External memory: memory of another API (Vulkan, …) or process that the driver imports by a handle and maps. */
+/* External memory: memory of another API (Vulkan, …) or process that the driver imports by a
+ * handle and maps. */
 #pragma once
 
 #include "abi/cuda_abi.h"

@@ -42,7 +42,7 @@ typedef enum nvmlReturn_enum {
 #define NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE 80
 #define NVML_INIT_FLAG_NO_GPUS 1u
 #define NVML_INIT_FLAG_NO_ATTACH 2u
-/* What usedGpuMemory says where the driver cannot tell (WDDM, some MIG queries). */
+/* The value of usedGpuMemory where the driver cannot tell (WDDM, some MIG queries). */
 #define NVML_VALUE_NOT_AVAILABLE_U64 UINT64_MAX
 /* gpuInstanceId and computeInstanceId of a process that is not on a MIG device. */
 #define NVML_NO_INSTANCE 0xffffffffu
@@ -50,7 +50,7 @@ typedef enum nvmlReturn_enum {
 typedef struct nvmlMemory_st {
   unsigned long long total;
   unsigned long long free;
-  unsigned long long used; /* what the driver reserves for itself included */
+  unsigned long long used; /* includes what the driver reserves for itself */
 } nvmlMemory_t;
 
 typedef struct nvmlMemory_v2_st {
@@ -160,9 +160,9 @@ typedef enum nvmlComputeMode_enum {
 
 enum { NVML_DEVICE_MIG_DISABLE = 0, NVML_DEVICE_MIG_ENABLE = 1 };
 enum { NVML_TEMPERATURE_GPU = 0 };
-/* Of nvmlDeviceGetTemperatureThreshold: from here on the clocks are lowered. */
+/* For nvmlDeviceGetTemperatureThreshold: the temperature from which the clocks are lowered. */
 enum { NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = 1 };
-/* Of nvmlDeviceGetTotalEccErrors: what could not be corrected, since the driver was loaded. */
+/* For nvmlDeviceGetTotalEccErrors: uncorrectable errors since the driver was loaded. */
 enum { NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1 };
 enum { NVML_VOLATILE_ECC = 0 };
 enum { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_CLOCK_VIDEO = 3 };
@@ -207,7 +207,7 @@ typedef enum nvmlGpuLevel_enum {
   NVML_TOPOLOGY_SYSTEM = 50
 } nvmlGpuTopologyLevel_t;
 
-/* Of nvmlDeviceGetP2PStatus: which way between two GPUs, and how it stands. */
+/* For nvmlDeviceGetP2PStatus: the kind of access between two GPUs, and its status. */
 enum {
   NVML_P2P_CAPS_INDEX_READ = 0,
   NVML_P2P_CAPS_INDEX_WRITE = 1,

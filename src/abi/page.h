@@ -1,9 +1,9 @@
 /* The page that gpurotad and one tenant share (docs/design/tenant-protocol.md).
  *
  * A memfd of one page, sealed against resizing, passed with the WELCOME message. Each field has one
- * writer; there is no lock in it, and nothing in it is shared between tenants. What the tenant
- * writes is a hint for display: the daemon never decides from it. All fields are read and written
- * with relaxed atomic accesses of their own size; no two fields need to agree.
+ * writer; the page has no lock, and no two tenants share one. What the tenant writes is only shown,
+ * or a hint that the daemon bounds by its ledger. All fields are read and written with relaxed
+ * atomic accesses of their own size; no two fields need to agree.
  *
  * C-compatible: libgpurota, gpurotad and tests in other languages read it.
  */
@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-/* What the memfd is called: /proc/PID/maps shows whether a process has ever been welcomed. */
+/* The memfd's name: /proc/PID/maps shows whether a process has ever been welcomed. */
 #define GPUROTA_PAGE_MEMFD "gpurota-page"
 #define GPUROTA_PAGE_MAGIC 0x41544f52u /* "ROTA" */
 #define GPUROTA_PAGE_VERSION 1u
@@ -23,8 +23,8 @@
 
 /* Written by the daemon only. One cache line. */
 struct gpurota_page_grant {
-  uint8_t uuid[GPUROTA_UUID_BYTES]; /* which GPU this slot is; all zero: slot unused */
-  uint64_t limit_bytes; /* what the program is told the GPU's size is; follows `gpurota update` */
+  uint8_t uuid[GPUROTA_UUID_BYTES]; /* the GPU of this slot; all zero: slot unused */
+  uint64_t limit_bytes;     /* the GPU's size as the program sees it; follows `gpurota update` */
   uint64_t available_bytes; /* what the lease could still give this tenant beyond its grant */
   uint32_t gate;            /* 0; not read: gates of swap leases come by message */
   uint32_t reserved[7];
@@ -37,7 +37,7 @@ struct gpurota_page_use {
   uint64_t allocations;    /* hooked allocations that succeeded */
   uint64_t refusals;       /* allocations refused because of the limit */
   uint64_t unhooked;       /* driver functions handed out that should have a hook and have none */
-  /* Of used_bytes: memory that another process made, which NVML may show there. */
+  /* The part of used_bytes that another process made, where NVML may show it. */
   uint64_t imported_bytes;
   uint64_t reserved[2];
 };
@@ -50,7 +50,7 @@ struct gpurota_page {
   uint8_t reserved[48];
   struct gpurota_page_grant grant[GPUROTA_SLOTS];
   struct gpurota_page_use use[GPUROTA_SLOTS];
-  /* Written by the tenant: names of what use[0].unhooked counts, the first few, each once. */
+  /* Written by the tenant: the first few names of what use[0].unhooked counts, each once. */
   uint32_t unhooked_names;
   uint32_t reserved2;
   char unhooked_name[GPUROTA_PAGE_NAMES][GPUROTA_PAGE_NAME_BYTES]; /* with their NUL */

@@ -1,8 +1,8 @@
 /* Messages between libgpurota and gpurotad on the tenant socket (docs/design/tenant-protocol.md).
  *
- * SOCK_SEQPACKET over AF_UNIX: one message is one packet, little-endian as the machine is, fixed
- * structs. A receiver accepts a longer message than it knows and ignores the tail, and takes a
- * shorter one as of an older version, down to the size that version 1 has; so fields are only ever
+ * SOCK_SEQPACKET over AF_UNIX: one message is one packet, a fixed struct, little-endian as the
+ * machine is. A receiver accepts a longer message than it knows and ignores the tail. A shorter
+ * message counts as one of an older version, down to its size in version 1, so fields are only ever
  * appended. Anything else (unknown type before HELLO, short packet, slot out of range) ends the
  * connection, not the daemon.
  *
@@ -19,7 +19,7 @@
  *     RETURN (call or event)  ->           headroom given back; no answer
  *                             <-  RECALL   (event) give back all headroom of a slot
  *     RETURN (event)          ->           answers the RECALL by its seq, 0 bytes if none
- *     PROCESSES (call)        ->           which of these are of the lease? (GPUROTA_FEATURE_PROCESSES)
+ *     PROCESSES (call)        ->           which are of the lease? (GPUROTA_FEATURE_PROCESSES)
  *                             <-  MEMBERS  those that are
  *     CONTEXTS (call)         ->           how many contexts live on a slot now
  *                             <-  INFO     once the daemon has measured what they take
@@ -64,23 +64,25 @@ enum gpurota_status {
   GPUROTA_REFUSED_VERSION = 3, /* the daemon does not speak this version */
   GPUROTA_REFUSED_BUSY = 4,    /* too many tenants of this user or lease */
   /* 5 is not used */
-  GPUROTA_UNMANAGED = 6, /* to AUTOMATIC: go on without a lease and without limits */
+  GPUROTA_UNMANAGED = 6, /* to AUTOMATIC: continue without a lease and without limits */
   /* To SWAP_GROW only (docs/design/turns.md): */
   GPUROTA_REFUSED_CAPACITY = 7,  /* some lease of the GPU could no longer be resident on its own */
   GPUROTA_REFUSED_HOST = 8,      /* host memory could not take what would be out at once */
-  GPUROTA_REFUSED_TURNS_OFF = 9, /* it would need turns, and they are off */
-  /* There is no room for all of it on the GPU, but for the rest if `bytes` of it are asked for as HOSTED. */
+  GPUROTA_REFUSED_TURNS_OFF = 9, /* the request would need turns, which are off */
+  /* The GPU has no room for all of it, but has room for the rest if `bytes` of it are asked for as
+   * HOSTED. */
   GPUROTA_REFUSED_TO_HOST = 10,
 };
 
 /* In the `features` of WELCOME: what the daemon understands beyond version 1. */
 #define GPUROTA_FEATURE_PROCESSES (UINT64_C(1) << 0)
-/* In HELLO: the library can move its memory. In WELCOME: the lease is a swap lease (wire_swap.h). */
+/* In HELLO: the library can move memory. In WELCOME: the lease is a swap lease (wire_swap.h). */
 #define GPUROTA_FEATURE_SWAP (UINT64_C(1) << 1)
 
-/* In WELCOME: the site wants nothing said on a program's standard error. */
+/* In WELCOME: the site wants no notices on a program's standard error. */
 #define GPUROTA_FEATURE_QUIET (UINT64_C(1) << 3)
-/* In WELCOME: the time of the lease, a reservation, is over; it goes on for as long as its programs hold memory. */
+/* In WELCOME: the time of the lease, a reservation, is over; the lease continues while its programs
+ * hold memory. */
 #define GPUROTA_FEATURE_EXPIRED (UINT64_C(1) << 5)
 
 struct gpurota_msg_header {
@@ -91,7 +93,7 @@ struct gpurota_msg_header {
 
 struct gpurota_held {
   uint8_t uuid[GPUROTA_UUID_BYTES];
-  uint64_t granted_bytes; /* used + headroom, as the tenant remembers it */
+  uint64_t granted_bytes; /* used + headroom, by the tenant's own books */
   uint32_t contexts;
   uint32_t reserved;
 };
@@ -118,7 +120,7 @@ struct gpurota_msg_welcome {
 
 enum gpurota_grow_kind {
   GPUROTA_GROW_MEMORY = 0,
-  /* Reserve for a context that is about to be created; `need_bytes` is ignored, the daemon knows
+  /* Reserve for a context that is about to be created. `need_bytes` is ignored, as the daemon knows
    * what earlier ones cost. The grant is not headroom. */
   GPUROTA_GROW_CONTEXT = 1,
 };
@@ -128,7 +130,7 @@ struct gpurota_msg_grow {
   uint32_t slot;
   uint32_t kind;           /* enum gpurota_grow_kind */
   uint64_t returned_bytes; /* headroom of this slot given back with the request */
-  uint64_t need_bytes;     /* must be granted whole */
+  uint64_t need_bytes;     /* must be granted in full */
   uint64_t want_bytes;     /* ≥ need: what would be nice to have */
 };
 
@@ -181,11 +183,12 @@ struct gpurota_msg_automatic {
   uint32_t magic;
   uint32_t version;
   uint64_t features;
-  /* The lease that the program was told to be in (GPUROTA_WHOLE), and what shows it; 0: none, or the pod's lease of this token. Not
-     sent by older libraries. */
+  /* The lease that the program's environment names (GPUROTA_WHOLE), and the token that proves it;
+   * 0: none, or the pod's lease of this token. Not sent by older libraries. */
   uint64_t lease;
   char token[GPUROTA_TOKEN_CHARS];
-  /* What the environment asks for (abi/env.h), as it stands there; "" where it says nothing, without a NUL where it is too long. */
+  /* The wishes in the environment (abi/env.h), as they stand there. "": not set. A text that is too
+   * long has no NUL. */
   uint32_t ask; /* GPUROTA_ASK_… */
   uint32_t reserved;
   char memory[16];
@@ -194,24 +197,25 @@ struct gpurota_msg_automatic {
   char priority[8];
 };
 #define GPUROTA_AUTOMATIC_LEAST 24u
-/* The lease is for its whole container, and without one the program has no GPU. */
+/* The lease is for the program's whole container, and without one the program has no GPU. */
 #define GPUROTA_ASK_CONTAINER 1u
 
 struct gpurota_msg_lease {
   struct gpurota_msg_header header;
   uint32_t version;
-  uint32_t status; /* OK, UNMANAGED, or why there is none */
+  uint32_t status; /* OK, UNMANAGED, or why there is no lease */
   uint64_t features;
   uint64_t lease;
   char token[GPUROTA_TOKEN_CHARS];
-  /* What CUDA_VISIBLE_DEVICES is to be, in PCI order, with its NUL; "" leaves it alone. */
+  /* The value for CUDA_VISIBLE_DEVICES, in PCI order, with its NUL; "": leave it alone. */
   char visible[GPUROTA_VISIBLE_BYTES];
-  /* Why there is none, for the program's user, with its NUL; "": nothing is to be said. */
+  /* Why there is no lease, for the program's user, with its NUL; "": print nothing. */
   char why[GPUROTA_WHY_BYTES];
 };
 #define GPUROTA_LEASE_LEAST 768u
 
-/* Both ways: the library asks about process ids as NVML lists them, MEMBERS repeats those of the lease. */
+/* Both ways: the library asks about process ids as NVML lists them, and MEMBERS repeats those that
+ * are of the lease. */
 #define GPUROTA_WIRE_PIDS 60u
 struct gpurota_msg_processes {
   struct gpurota_msg_header header;

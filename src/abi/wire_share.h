@@ -1,11 +1,11 @@
-/* Messages about memory that several processes have: by a handle of libgpurota's
- * (docs/design/swap-tenant.md, "Sharing between processes"), and what of it is counted for whom
+/* Messages about memory that several processes have: memory shared by a handle of libgpurota's
+ * (docs/design/swap-tenant.md, "Sharing between processes"), and for whom such memory is counted
  * (docs/design/memory.md, "Imported memory").
  *
- * Part of wire.h, under its rules. A handle of the driver's (cuIpcGetMemHandle) is not to be had of memory that
- * moves; libgpurota gives one of its own, which names the process and the allocation. Who opens it asks the daemon,
- * which brings the two together: each gets one end of a new socket, over which the owner sends descriptors of the
- * memory.
+ * Part of wire.h, under its rules. The driver gives no handle (cuIpcGetMemHandle) of memory that
+ * moves, so libgpurota gives one of its own, which names the process and the allocation. A process
+ * that opens such a handle asks the daemon, which connects the two processes: each gets one end of
+ * a new socket, over which the owner sends descriptors of the memory.
  *
  *   opener                          daemon                              owner, a swap tenant
  *     OPEN (call)             ->
@@ -13,9 +13,9 @@
  *                             <-  OPENED + socket
  *     <------------------------------------ SHARED (socket) + fds, until all blocks were sent
  *
- * Nothing comes back to the daemon: it takes no descriptor of a tenant's, as closing one may block for ever (a file on a
- * FUSE mount of the tenant's own). Only processes under leases of one user are brought together. An opener reads
- * each answer before it asks again.
+ * Nothing comes back to the daemon: it takes no descriptor of a tenant's, as closing one may block
+ * for ever (a file on a FUSE mount of the tenant's own). Only processes under leases of the same
+ * user are connected. An opener reads each answer before it asks again.
  */
 #pragma once
 
@@ -40,7 +40,7 @@ enum gpurota_share_msg_type {
 struct gpurota_shared_name {
   uint64_t owner[2]; /* gpurota_msg_swap_here::key of its process */
   uint64_t address;  /* of the allocation, in that process */
-  uint64_t number;   /* of its sharing, unique in that process: addresses come again */
+  uint64_t number;   /* of the sharing, unique in that process: addresses are reused */
 };
 
 struct gpurota_msg_open { /* OPEN, SWAP_OPEN */
@@ -52,7 +52,7 @@ struct gpurota_msg_opened {
   struct gpurota_msg_header header;
   uint32_t status; /* GPUROTA_OK; REFUSED_LEASE: there is no such process, or it is another user's;
                       REFUSED_BUSY: not now, to be asked again in a moment */
-  /* 1: its process is of the opener's lease, for which the memory is counted already. */
+  /* 1: the owner is of the opener's lease, for which the memory is counted already. */
   uint32_t own_lease;
 };
 
@@ -69,23 +69,24 @@ struct gpurota_msg_shared {
 };
 
 enum gpurota_holding_kind {
-  /* `bytes` of this tenant's grant are the memory `key`: it was exported, or imported. */
+  /* `bytes` of this tenant's grant are for the memory `key`, which was exported, or imported. */
   GPUROTA_HOLDING_MINE = 0,
-  /* It was imported: if the lease has it already, it is counted once. */
+  /* The memory was imported. If the lease has it already, it is counted once. */
   GPUROTA_HOLDING_JOIN = 1,
-  /* No longer; without an answer. */
+  /* The grant is no longer for this memory. No answer. */
   GPUROTA_HOLDING_END = 2,
 };
 
-/* HOLDING, on the call socket. `key` is the memory's: a random number that the exporter's library
- * has put onto its descriptor, or a hash of a handle's bytes. */
+/* HOLDING, on the call socket. `key` identifies the memory: a random number that the exporter's
+ * library has put onto its descriptor, or a hash of a handle's bytes. */
 struct gpurota_msg_holding {
   struct gpurota_msg_header header;
   uint32_t slot;
   uint32_t kind; /* enum gpurota_holding_kind */
   uint64_t key;
   uint64_t bytes; /* 0: not known (JOIN) */
-  /* END: headroom given back with it, so that no sum shows the memory twice, or not at all. */
+  /* END: headroom given back with the message, so that no sum shows the memory twice, or not at
+   * all. */
   uint64_t returned_bytes;
 };
 
@@ -93,8 +94,8 @@ struct gpurota_msg_holding {
 struct gpurota_msg_counted {
   struct gpurota_msg_header header;
   uint32_t slot;
-  /* OK: noted; a JOIN has added `bytes` to the grant (not in a swap lease). REFUSED_LIMIT: a JOIN of
-   * memory that the lease does not have yet: it is to be asked for like any other. */
+  /* OK: noted; a JOIN has added `bytes` to the grant (not in a swap lease). REFUSED_LIMIT: the
+   * lease does not have the memory of a JOIN yet, so it must be asked for like any other. */
   uint32_t status;
   uint64_t bytes; /* of the memory; 0: not known */
 };

@@ -1,25 +1,27 @@
-/* Messages of swap leases on the tenant socket: turns, and memory that moves (docs/design/turns.md).
+/* Messages of swap leases on the tenant socket: turns, and memory that moves
+ * (docs/design/turns.md).
  *
- * Part of wire.h, under its rules. Used when both ends said GPUROTA_FEATURE_SWAP: the library in HELLO
- * that it can, the daemon in WELCOME that the lease is one. All of these go over the EVENT socket, in
- * both directions, from any thread of the tenant; none holds up the CALL socket, where QUERY, CONTEXTS
- * and PROCESSES stay as they are. GROW, RETURN and RECALL are of slices only.
+ * Part of wire.h, under its rules. Used when both ends have set GPUROTA_FEATURE_SWAP: the library
+ * in HELLO if it can move memory, the daemon in WELCOME if the lease is a swap lease. All these
+ * messages use the EVENT socket, in both directions, from any thread of the tenant. None holds up
+ * the CALL socket, where QUERY, CONTEXTS and PROCESSES stay as they are. GROW, RETURN and RECALL
+ * are for slices only.
  *
  *   tenant                          daemon
  *     SWAP_HERE               ->           first on every new connection: what it has
- *                             <-  SWAP_TERMS     what it may use; again when that changes
- *     SWAP_GROW               ->           wants memory; it may be a turn's wait until the answer
- *                             <-  SWAP_GROWN     by its seq
+ *                             <-  SWAP_TERMS     what it may use; sent again when that changes
+ *     SWAP_GROW               ->           wants memory; the answer may take a whole turn
+ *                             <-  SWAP_GROWN     the answer, by its seq
  *     SWAP_SHRINK             ->           memory was freed; no answer
  *                             <-  SWAP_GATE      open, close, let one submission through
- *     SWAP_STATUS             ->           when it changes, and for each SWAP_GATE that it has carried out
+ *     SWAP_STATUS             ->           on a change, and for each SWAP_GATE carried out
  *                             <-  SWAP_MOVE      evict or restore, in addition to earlier orders
- *     SWAP_MOVED              ->           as it goes, until all that was ordered is moved or returned
+ *     SWAP_MOVED              ->           repeatedly, until all is moved or returned
  *
- * Numbers of the tenant are hints that the daemon bounds by what it knows. After a lost connection
- * nothing that was ordered or asked counts any more: SWAP_HERE says how things stand, whoever waits
- * for a SWAP_GROWN asks again, and orders come anew. A tenant's gate is shut until it is opened by the
- * first SWAP_GATE of its life; later a lost connection leaves it as it is.
+ * Numbers of the tenant are hints that the daemon bounds by what it knows. A lost connection
+ * cancels all orders and questions: SWAP_HERE then tells the tenant's state, a thread that waits
+ * for a SWAP_GROWN asks again, and the daemon sends new orders. A tenant's gate is shut until the
+ * first SWAP_GATE of the tenant's life opens it; later a lost connection leaves the gate as it is.
  */
 #pragma once
 
@@ -39,8 +41,8 @@ enum gpurota_swap_msg_type {
 struct gpurota_swap_memory {
   uint64_t movable_bytes;  /* that can be evicted; here or out */
   uint64_t resident_bytes; /* of these, in GPU memory now */
-  uint64_t
-      wired_bytes; /* that cannot, as far as the library sees it; contexts as they were granted */
+  /* Cannot be evicted, as far as the library sees; contexts as they were granted. */
+  uint64_t wired_bytes;
 };
 
 struct gpurota_msg_swap_here {
@@ -48,18 +50,20 @@ struct gpurota_msg_swap_here {
   uint32_t gate_open;
   uint32_t slots;
   struct gpurota_swap_memory memory[GPUROTA_SLOTS]; /* by slot of the page */
-  /* In host memory for good (GPUROTA_SWAP_HOSTED); of nothing above. Not said by older libraries: 0. */
+  /* In host memory for good (GPUROTA_SWAP_HOSTED), and in none of the figures above. Older
+   * libraries do not send it: 0. */
   uint64_t hosted_bytes[GPUROTA_SLOTS];
-  /* Random, for the life of the process: under it others open its memory (wire_share.h). 0: nobody does. */
+  /* Random, for the life of the process: other processes name its memory by this key
+   * (wire_share.h). 0: none does. */
   uint64_t key[2];
 };
-/* As it was first released. */
+/* The size in the first release. */
 #define GPUROTA_SWAP_HERE_LEAST (16u + GPUROTA_SLOTS * 24u)
 
 enum gpurota_turns {
   GPUROTA_TURNS_NONE = 0,
-  /* Turns are taken on the lease's GPUs, or the lease makes way for whoever comes: what the lease
-   * has there is evicted before long, or at once one day. */
+  /* Turns are taken on the lease's GPUs, or the lease gives way to any other: what the lease
+   * has there will be evicted before long, or may be at once one day. */
   GPUROTA_TURNS_TAKEN = 1,
   /* The lease's GPUs are nearly full: host memory is pinned ahead. Older libraries take this value
    * for GPUROTA_TURNS_TAKEN. */
@@ -70,22 +74,23 @@ struct gpurota_msg_swap_terms {
   struct gpurota_msg_header header;
   uint64_t host_bytes;   /* of host memory that evicted memory may take, this process */
   uint64_t pinned_bytes; /* of these, that may be pinned */
-  /* Not said by older daemons: 0. */
-  uint64_t
-      kept_bytes; /* that may be held while nothing is out, copies and what is pinned; 0: as before */
-  uint32_t copy_all; /* 1: what did not change is copied too */
+  /* Host memory that may be held while nothing is out: copies, and what is pinned. 0: as before
+   * this field, which older daemons do not send. */
+  uint64_t kept_bytes;
+  uint32_t copy_all;    /* 1: unchanged memory is copied too */
   uint32_t takes_turns; /* gpurota_turns */
 };
-/* As it was first released. */
+/* The size in the first release. */
 #define GPUROTA_SWAP_TERMS_LEAST 24u
 
 enum gpurota_swap_grow_kind {
   GPUROTA_SWAP_MOVABLE = 0,
   GPUROTA_SWAP_WIRED = 1,
-  /* A context that is about to be created: `bytes` is ignored, the answer says what it is taken for. Wired. */
+  /* A context that is about to be created, which is wired. `bytes` is ignored; the answer has the
+   * size that the daemon assumes for a context. */
   GPUROTA_SWAP_CONTEXT = 2,
-  /* Of an oversize lease: memory that lies in host memory and is used there, never moved. Asked for only
-   * after GPUROTA_REFUSED_TO_HOST, in whole pages of 2 MiB; answered at once. */
+  /* For an oversize lease: memory that lies in host memory and is used there, never moved. Asked
+   * for only after GPUROTA_REFUSED_TO_HOST, in whole pages of 2 MiB; answered at once. */
   GPUROTA_SWAP_HOSTED = 3,
 };
 
@@ -100,8 +105,8 @@ struct gpurota_msg_swap_grown {
   struct gpurota_msg_header header; /* seq: of the question */
   uint32_t slot;
   uint32_t status; /* GPUROTA_OK or GPUROTA_REFUSED_… */
-  uint64_t
-      bytes; /* granted: all that was asked for, or 0; with REFUSED_TO_HOST: what to ask for as HOSTED */
+  /* Granted: all that was asked for, or 0. With REFUSED_TO_HOST: what to ask for as HOSTED. */
+  uint64_t bytes;
 };
 
 struct gpurota_msg_swap_shrink {
@@ -111,9 +116,9 @@ struct gpurota_msg_swap_shrink {
   uint64_t resident_bytes; /* freed in GPU memory */
   uint64_t out_bytes;      /* freed while evicted */
   uint64_t wired_bytes;
-  uint64_t hosted_bytes; /* not said by older libraries: 0 */
+  uint64_t hosted_bytes; /* not sent by older libraries: 0 */
 };
-/* As it was first released. */
+/* The size in the first release. */
 #define GPUROTA_SWAP_SHRINK_LEAST 40u
 
 enum gpurota_swap_gate_order {
@@ -130,10 +135,10 @@ struct gpurota_msg_swap_gate {
 
 struct gpurota_msg_swap_status {
   struct gpurota_msg_header header;
-  uint32_t gate_seq; /* of the last SWAP_GATE it has carried out */
-  uint32_t busy;     /* 1: work of its is in flight, or being submitted */
-  uint32_t waiting;  /* submissions that stand at its gate */
-  uint32_t ready;    /* of these, for a GPU on which it has nothing in flight */
+  uint32_t gate_seq; /* of the last SWAP_GATE that was carried out */
+  uint32_t busy;     /* 1: the tenant's work is in flight, or being submitted */
+  uint32_t waiting;  /* calls that wait at the tenant's gate */
+  uint32_t ready;    /* of these, for a GPU on which the tenant has nothing in flight */
 };
 
 enum gpurota_swap_direction {
@@ -145,12 +150,13 @@ struct gpurota_msg_swap_move {
   struct gpurota_msg_header header;
   uint32_t slot;
   uint32_t direction; /* enum gpurota_swap_direction */
-  uint64_t bytes;     /* to bring out; or room to come back into, returned if unused */
+  uint64_t bytes;     /* to evict; or room to restore into, returned if unused */
 };
 
 enum gpurota_swap_failure {
   GPUROTA_SWAP_FAILED = 1, /* a step failed and was rolled back */
-  /* The process has a device open that may have registered its memory: nothing of it moves until that is closed. */
+  /* The process has an open device that may have registered its memory: no memory of the process
+   * moves until that device is closed. */
   GPUROTA_SWAP_RDMA = 2,
 };
 
@@ -160,11 +166,11 @@ struct gpurota_msg_swap_moved {
   struct gpurota_msg_header header;
   uint32_t slot;
   uint32_t direction;
-  uint32_t
-      failed; /* enum gpurota_swap_failure, 0: it did not; what is not known is a failure too */
-  /* Of `bytes`, in pages of GPUROTA_CLEAN_PAGE: evicted without a copy, as host memory had them already. Older libraries
-   * say 0. */
+  /* enum gpurota_swap_failure; 0: no failure. An unknown value is a failure too. */
+  uint32_t failed;
+  /* The part of `bytes`, in pages of GPUROTA_CLEAN_PAGE, that was evicted without a copy, as host
+   * memory had it already. Older libraries send 0. */
   uint32_t clean_pages;
-  uint64_t bytes;    /* since the last of these */
-  uint64_t returned; /* was ordered and will not be done */
+  uint64_t bytes;    /* moved since the last SWAP_MOVED */
+  uint64_t returned; /* ordered, and will not be done */
 };
