@@ -10,7 +10,7 @@ namespace {
 // The room that an empty buffer keeps for the next message.
 constexpr std::size_t kKeptRoom = 4096;
 
-// Drops the used front of a buffer when that moves fewer bytes than have been used: each byte is
+// Drops the used front of a buffer when no more bytes remain than were used, so that each byte is
 // moved at most once on average.
 void compact(std::string& buffer, std::size_t& used) {
   if (used < buffer.size() - used) return;
@@ -59,7 +59,8 @@ bool OutputBuffer::append(std::string_view bytes) {
 void OutputBuffer::consume(std::size_t count) {
   written_ = std::min(written_ + count, buffer_.size());
   compact(buffer_, written_);
-  // A large answer was; a thousand connections that keep its room would be a lot.
+  // Frees the room of a large answer: a thousand connections that kept such room would take a lot
+  // of memory.
   if (buffer_.empty() && buffer_.capacity() > kKeptRoom) std::string().swap(buffer_);
 }
 

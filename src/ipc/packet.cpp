@@ -56,7 +56,7 @@ Result<Received> receive_packet(int fd, std::span<std::byte> buffer, std::size_t
   message.msg_iovlen = 1;
   if (max_fds > 0) {
     message.msg_control = control.data();
-    // Not CMSG_SPACE: its padding would let one more descriptor in.
+    // CMSG_LEN, as the padding of CMSG_SPACE would let one more descriptor in.
     message.msg_controllen = CMSG_LEN(max_fds * sizeof(int));
   }
   ssize_t size = -1;

@@ -28,14 +28,15 @@ struct Received {
 };
 
 // Receives one packet (SOCK_SEQPACKET), or what is there (SOCK_STREAM), and up to `max_fds`
-// descriptors, close-on-exec. An empty packet cannot be told from the end, and is taken for it.
+// descriptors, close-on-exec. An empty packet cannot be told from the end of the connection, and
+// counts as the end.
 Result<Received> receive_packet(int fd, std::span<std::byte> buffer, std::size_t max_fds);
 
 // Sends one packet with `fds` (which stay the caller's).
 Result<IoState> send_packet(int fd, std::span<const std::byte> bytes,
                             std::span<const int> fds = {});
 
-// Whether receive_packet() would return at once, be it to say that the peer is gone.
+// Whether receive_packet() would return at once, also if only to tell that the peer is gone.
 bool has_packet(int fd);
 // Whether the peer has not read all that was sent to it.
 bool has_unread(int fd);

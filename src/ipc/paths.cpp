@@ -89,7 +89,7 @@ std::string find_runtime_dir(const std::optional<std::string>& flag,
   if (flag) return absolute(*flag);
   if (!environment.runtime_dir.empty()) return environment.runtime_dir;
   for (const std::string& dir : own_runtime_dirs(environment)) {
-    // Anybody could have made a directory of that name in /tmp, and listen in it.
+    // Any user could have made a directory of that name in /tmp, and listen in it.
     if (check_directory(dir, environment.uid) && answers(control_socket(dir), SOCK_STREAM))
       return dir;
   }

@@ -1,5 +1,5 @@
-// Where gpurota's files are, for whom. The daemon's defaults, and the order in which its clients
-// look for it (docs: `gpurota --help`, operate/configure.md):
+// Where gpurota's files are for each user: the daemon's defaults, and the order in which clients
+// look for the daemon (docs: `gpurota --help`, operate/configure.md):
 //
 //   --runtime-dir, then GPUROTA_RUNTIME_DIR, each taken as it is;
 //   for a user: $XDG_RUNTIME_DIR/gpurota, then /tmp/gpurota-UID, if the directory is the user's own
@@ -22,8 +22,8 @@ constexpr const char* kSystemRuntimeDir = GPUROTA_SYSTEM_RUNTIME_DIR;
 constexpr const char* kControlSocket = "control.sock";
 constexpr const char* kTenantSocket = GPUROTA_TENANT_SOCKET_NAME;
 
-// The facts that decide, apart from flags. Variables that are unset, empty or relative are empty
-// here.
+// The facts, apart from flags, that decide the paths. Variables that are unset, empty or relative
+// are empty here.
 struct Environment {
   uid_t uid = 0;                // effective
   std::string runtime_dir;      // GPUROTA_RUNTIME_DIR, made absolute
@@ -39,15 +39,15 @@ struct Paths {
   std::string state_dir;
   std::string config_file;
 };
-// Where a daemon keeps things unless flags say otherwise. Without a home directory, the state of a
-// user's daemon is below its runtime directory.
+// The daemon's paths unless flags say otherwise. Without a home directory, the state of a user's
+// daemon is below its runtime directory.
 Paths daemon_paths(const Environment& environment);
 
 // Where a user's own daemon may be, best first. Empty for root.
 std::vector<std::string> own_runtime_dirs(const Environment& environment);
 
-// The directory a client is to use; what is in it need not exist. Touches the OS: looks whether a
-// user's own daemon answers.
+// The directory that a client must use; what is in it need not exist. Touches the system: checks
+// whether a user's own daemon answers.
 std::string find_runtime_dir(const std::optional<std::string>& flag,
                              const Environment& environment);
 

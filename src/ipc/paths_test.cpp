@@ -74,7 +74,7 @@ TEST(Paths, ReadTheEnvironmentWithItsTrapsLeftOut) {
 TEST(FindRuntimeDir, TakesTheUsersOwnDaemonOnlyIfItIsOneAndAnswers) {
   const TempDir temp;
   Environment environment;
-  // Root has no daemon of its own besides the system's: it plays a user.
+  // Root has no daemon of its own besides the system's, so the test acts for another user.
   environment.uid = ::geteuid() == 0 ? 1000 : ::geteuid();
   environment.xdg_runtime_dir = temp.path();
   EXPECT_EQ(find_runtime_dir(std::nullopt, environment), "/run/gpurota");

@@ -112,7 +112,7 @@ Result<Peer> read_peer(int fd) {
   }
   if (!pidfd) return tl::unexpected<Error>(std::move(pidfd).error());
   const auto stat = read_proc_stat(credentials.pid);
-  // Of a process that lives now what was read by its number was its own.
+  // If the process lives now, what was read by its pid was its own.
   if (has_ended(*pidfd)) return peer_ended();
   if (stat) peer.process.start_ticks = stat->start_ticks;
   return peer;

@@ -88,7 +88,7 @@ TEST_F(PeerTest, BothWaysToThePidfdAgree) {
   EXPECT_EQ(open_peer_pidfd(gone, ::geteuid()).error().code, Code::kGone);
 }
 
-// Where the kernel has only the number, a process of another user cannot be taken for who
+// Where the kernel has only the pid, a process of another user is not mistaken for the one that
 // connected.
 TEST_F(PeerTest, ANumberThatIsAnotherUsersIsNotWhoConnected) {
   start();

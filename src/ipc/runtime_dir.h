@@ -1,5 +1,5 @@
-// The daemon's hold on its runtime directory: made, checked to be its own, and locked, so that two
-// daemons never share one.
+// The daemon's runtime directory: makes it, checks that only the daemon's user may write to it, and
+// locks it, so that two daemons never share one.
 #pragma once
 
 #include "base/fd.h"
@@ -14,9 +14,9 @@ namespace gpurota::ipc {
 
 class RuntimeDir {
  public:
-  // `mode` for a directory that is not there yet: 0755 where others connect, 0700 for a user's own.
-  // kDenied if it is not ours alone to write to; kInvalid if another gpurotad holds it and does not
-  // end within `patience`.
+  // `mode` is for a directory that does not exist yet: 0755 where others connect, 0700 for a user's
+  // own. kDenied if others than us may write to the directory; kInvalid if another gpurotad has
+  // locked it and does not end within `patience`.
   static Result<RuntimeDir> make(const std::string& path, mode_t mode,
                                  std::chrono::milliseconds patience = std::chrono::milliseconds(0));
 
@@ -26,7 +26,7 @@ class RuntimeDir {
   RuntimeDir(std::string path, Fd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
 
   std::string path_;
-  Fd lock_;  // an open file description with a lock, gone with the process however it ends
+  Fd lock_;  // an open file with a lock, which ends with the process however it ends
 };
 
 }  // namespace gpurota::ipc

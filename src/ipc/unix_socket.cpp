@@ -64,7 +64,7 @@ Result<void> remove_stale(const std::string& path, int type) {
   return {};
 }
 
-// The owner first, as changing it may clear mode bits.
+// Sets the group first, as changing it may clear mode bits.
 Result<void> set_access(const std::string& path, const ListenOptions& options) {
   if (options.group && ::chown(path.c_str(), static_cast<uid_t>(-1), *options.group) != 0) {
     return fail_errno(fmt::format("cannot give {} to group {}", path, *options.group), errno);
@@ -140,8 +140,8 @@ Result<Listener> Listener::make(const std::string& path, const ListenOptions& op
   }
   (void)refuse_descriptors(fd.get());
   Listener listener(path, std::move(fd), false);
-  // Between bind and listen the file is there, and connecting to it is refused: the time to say
-  // who may.
+  // Between bind and listen the file exists, and connecting to it is refused, so access is set
+  // here.
   GPUROTA_TRY(set_access(path, options));
   if (::listen(listener.fd(), options.backlog) != 0) {
     return fail_errno("cannot listen on " + path, errno);

@@ -135,7 +135,7 @@ class PassedSocket : public UnixSocket {
  protected:
   PassedSocket() { umask_ = ::umask(0); }
   ~PassedSocket() override { ::umask(umask_); }
-  // Its descriptor belongs to whom it is passed to.
+  // The receiver of the descriptor owns it.
   int make(int type, bool listening = true) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
