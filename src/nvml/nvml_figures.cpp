@@ -9,7 +9,7 @@
 namespace gpurota::nvml {
 namespace {
 
-// So many events are taken in one reading; more come in the next.
+// At most this many events are taken in one reading; the rest come in the next.
 constexpr int kMostEvents = 64;
 constexpr unsigned kMostSamples = 4096;
 
@@ -97,7 +97,7 @@ std::optional<std::vector<GpuFigures::ProcessLoad>> FiguresReader::read_processe
     count = static_cast<unsigned>(samples.size());
     r = table.process_utilization(device, samples.data(), &count, processes_since_us_);
   }
-  // Nobody has computed since then.
+  // No process has computed since then.
   if (r == NVML_ERROR_NOT_FOUND) return std::vector<GpuFigures::ProcessLoad>();
   if (r != NVML_SUCCESS) return std::nullopt;
   samples.resize(std::min<std::size_t>(count, samples.size()));

@@ -11,8 +11,9 @@
 
 namespace gpurota::nvml {
 
-// A set of events of NVML's, or none. The set is freed with this, so this must go before NVML is
-// shut down; forget() lets go a set that NVML's end has freed already.
+// A set of events of NVML's, or none. The destructor frees the set, so an EventSet must be
+// destroyed before NVML is shut down. forget() drops a set that the shutdown of NVML has freed
+// already.
 class EventSet {
  public:
   EventSet() = default;
@@ -33,7 +34,7 @@ class FiguresReader {
  public:
   // `device` is the same GPU in every call.
   GpuFigures read(const NvmlTable& table, Device device, bool processes);
-  // NVML was shut down by somebody else: what this has asked for has ended with it.
+  // Call when other code has shut NVML down, which ends what this object has asked for.
   void forget() { set_.forget(); }
 
  private:
@@ -45,7 +46,7 @@ class FiguresReader {
   Events events_ = Events::kNotAsked;
   EventSet set_;
   std::uint64_t xid_errors_ = 0;
-  unsigned long long processes_since_us_ = 0;  // samples behind this one are new
+  unsigned long long processes_since_us_ = 0;  // later samples are new
 };
 
 }  // namespace gpurota::nvml

@@ -174,7 +174,7 @@ TEST(NvmlOnSim, ALostGpuIsAnErrorOfItsSample) {
   EXPECT_EQ(probe.read_sample(gpus[4]).error, "");
 }
 
-// On another machine, a100x8-pcie: ctest runs it there alone.
+// Needs another machine, a100x8-pcie, on which ctest runs only this test.
 TEST(NvmlOnSim, DISABLED_ReadsTheLinksOfPairsOnTwoNodes) {
   NvmlProbe probe;
   const auto gpus = read_gpus(probe);

@@ -147,7 +147,8 @@ void NvmlProbe::add_mig_instances(Device parent, GpuInfo& parent_info,
   int number = 0;
   for (unsigned i = 0; i < count; ++i) {
     Device device = nullptr;
-    // `count` is how many there could be; the places of those that are not made are NOT_FOUND.
+    // `count` is how many there could be. For instances that were not made the driver returns
+    // NOT_FOUND.
     if (table_->mig_by_index(parent, i, &device) != NVML_SUCCESS) continue;
     GpuInfo instance = parent_info;
     instance.mig_enabled = false;
@@ -197,7 +198,7 @@ Result<std::vector<GpuInfo>> NvmlProbe::read_gpus() {
     Found gpu;
     if (table_->device_by_index(i, &gpu.device) != NVML_SUCCESS ||
         read_gpu(gpu.device, gpu.info) != NVML_SUCCESS) {
-      continue;  // told by read_driver
+      continue;  // read_driver() reports it
     }
     // A GPU that is on no PCI bus has no such address.
     gpu.has_pci = table_->pci_info(gpu.device, &gpu.pci) == NVML_SUCCESS;
@@ -210,7 +211,7 @@ Result<std::vector<GpuInfo>> NvmlProbe::read_gpus() {
     }
     found.push_back(std::move(gpu));
   }
-  // Those without an address last, in the driver's order.
+  // GPUs without an address come last, in the driver's order.
   const auto place = [](const Found& gpu) {
     return std::tuple(!gpu.has_pci, gpu.pci.domain, gpu.pci.bus, gpu.pci.device);
   };
@@ -255,7 +256,7 @@ GpuSample NvmlProbe::read_sample(const GpuInfo& gpu) {
   if (r == NVML_SUCCESS) {
     what = "cannot read its memory";
     r = read_memory(device, memory);
-    // Of one that has told it: what it had is not free.
+    // A GPU with memory of its own must tell it: memory that is not told is not free.
     if (r == NVML_SUCCESS && !memory && !gpu.unified) r = NVML_ERROR_NOT_SUPPORTED;
   }
   if (r == NVML_SUCCESS) {

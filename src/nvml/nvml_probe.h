@@ -2,8 +2,8 @@
 // time per probe, while any number of probes may be used at once.
 //
 // The driver is loaded and initialised by the first call that finds it, so the daemon may be
-// started before the driver. Memory sizes are without what the driver reserves for itself (0.4 GiB
-// of an H100): what can be promised, and what CUDA says the GPU has.
+// started before the driver. Memory sizes exclude what the driver reserves for itself (0.4 GiB of
+// an H100), so each is what can be promised, and what CUDA says the GPU has.
 #pragma once
 
 #include "nvml/nvml_figures.h"
@@ -27,7 +27,7 @@ class NvmlProbe final : public ports::GpuProbe {
   NvmlProbe& operator=(const NvmlProbe&) = delete;
 
   // All fail with kUnavailable (no driver, driver and library of different versions) or kDenied (no
-  // access to the devices), and what to do.
+  // access to the devices); the error says what to do.
   Result<ports::DriverInfo> read_driver() override;
   // The index of a MIG instance is its number within its parent.
   Result<std::vector<GpuInfo>> read_gpus() override;
@@ -38,7 +38,7 @@ class NvmlProbe final : public ports::GpuProbe {
   std::vector<Setting> read_settings(const GpuInfo& gpu) override;
 
  private:
-  // Empty: the GPU has none of its own, or the driver does not tell.
+  // Empty: the GPU has no memory of its own, or the driver does not tell.
   struct Memory {
     Bytes total;
     Bytes used;

@@ -10,8 +10,8 @@
 namespace gpurota::nvml {
 namespace {
 
-// The driver that the functions below play. Plain functions know no object: it is global, and made
-// anew for each test.
+// The driver that the functions below play. Plain functions have no object, so the driver is
+// global, and made anew for each test.
 struct FakeDevice {
   std::string uuid, name = "Fake H100";
   unsigned bus = 1, instance = 0;
@@ -29,7 +29,7 @@ struct FakeDriver {
   nvmlReturn_t memory_v1 = NVML_SUCCESS;
   nvmlReturn_t lists = NVML_SUCCESS;
   std::string version = "580.159.04";
-  int size_errors = 0;  // so many lists are too long for the caller's buffer, whatever it is
+  int size_errors = 0;  // this many lists are too long for any buffer of the caller's
 };
 FakeDriver fake;
 
@@ -298,7 +298,8 @@ TEST_F(NvmlProbeTest, WithoutTheNewMemoryQueryTheOldOneServes) {
   EXPECT_EQ(sample.used, gib(11));
 }
 
-// GB10: what a GPU without memory of its own has is not told, which is not nothing.
+// GB10: a driver that does not tell the memory of a GPU without memory of its own does not mean
+// zero.
 TEST_F(NvmlProbeTest, MemoryThatIsNotToldIsTheMachines) {
   fake.memory_v2 = fake.memory_v1 = NVML_ERROR_NOT_SUPPORTED;
   fake.devices[0].compute = {{10, kGiB64, 0, 0}};

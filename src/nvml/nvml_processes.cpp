@@ -35,7 +35,7 @@ nvmlReturn_t list(ProcessLister::Function function, Device device, Figures& figu
   std::vector<unsigned char> buffer;
   nvmlReturn_t r = NVML_ERROR_INSUFFICIENT_SIZE;
   unsigned count = kFirstGuess;
-  // Processes come while we make room for them.
+  // Processes may start while we make room for them.
   for (int i = 0; i < kTries && r == NVML_ERROR_INSUFFICIENT_SIZE; ++i) {
     const unsigned room = count + count / 4;
     buffer.resize(room * kMostEntryBytes);

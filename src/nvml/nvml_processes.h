@@ -11,20 +11,19 @@
 
 namespace gpurota::nvml {
 
-// The driver has no such list, or none of this GPU.
+// Whether `r` means that the driver has no such list, or none of this GPU.
 bool is_not_there(nvmlReturn_t r);
 
 // One entry per pid, ordered by pid. A process in several lists (compute and graphics, or compute
-// and MPS) is the same memory told twice, so the largest figure counts; in several MIG instances of
-// one GPU, their sum. `graphics` is set for those that do graphics only.
+// and MPS) has the same memory in each, so its largest figure counts. A process in several MIG
+// instances of one GPU counts with the sum. `graphics` is set for those that do graphics only.
 //
-// NVML_SUCCESS, or the reason why there is no list of compute processes; a driver without the other
-// two lists is no error. `driver_version` is known for one line of drivers that must be asked
-// otherwise.
+// NVML_SUCCESS, or the reason why there is no list of compute processes. A driver without the other
+// two lists is not an error. One line of drivers, known by `driver_version`, needs another call.
 nvmlReturn_t read_processes(const NvmlTable& table, Device device,
                             const std::string& driver_version, std::vector<GpuProcess>& processes);
 
-// The pids of its compute processes alone.
+// Only the pids of the GPU's compute processes.
 nvmlReturn_t read_compute_pids(const NvmlTable& table, Device device,
                                const std::string& driver_version, std::vector<pid_t>& pids);
 

@@ -12,8 +12,8 @@ namespace gpurota::nvml {
 using Device = nvmlDevice_t;
 
 // A list of processes. The driver's library has gone through three versions of each such function;
-// null where it lacks one. The functions fill an array of nvmlProcessInfo_v1_t, or _v2_t for _v2
-// and _v3: it is passed untyped.
+// null where it lacks one. The functions fill an array of nvmlProcessInfo_v1_t, or of _v2_t for _v2
+// and _v3, so the array is passed untyped.
 struct ProcessLister {
   using Function = nvmlReturn_t (*)(Device, unsigned* count, void* infos);
   Function v3 = nullptr;
@@ -21,7 +21,7 @@ struct ProcessLister {
   Function v1 = nullptr;
 };
 
-// Events of GPUs: all four are there, or none is of use.
+// Functions for events of GPUs, of use only if all four are there.
 struct EventFunctions {
   nvmlReturn_t (*create)(nvmlEventSet_t*) = nullptr;
   nvmlReturn_t (*free)(nvmlEventSet_t) = nullptr;
@@ -31,7 +31,7 @@ struct EventFunctions {
   bool all() const { return create && free && add && wait; }
 };
 
-// All may be null but those in the first group, which every driver since Pascal's days has.
+// All functions may be null except the first group, which every driver since Pascal's days has.
 struct NvmlTable {
   nvmlReturn_t (*init)() = nullptr;
   nvmlReturn_t (*shutdown)() = nullptr;
@@ -76,8 +76,8 @@ struct NvmlTable {
 
 inline constexpr const char* kLibrary = "libnvidia-ml.so.1";
 
-// From the driver's library, which is never unloaded; `path` empty: where the loader finds it.
-// kUnavailable, with what to install, if it is not there or too old.
+// Loads the functions from the driver's library, which is never unloaded; `path` empty: where the
+// loader finds it. kUnavailable, with what to install, if the library is missing or too old.
 Result<NvmlTable> load_nvml(const std::string& path = {});
 
 }  // namespace gpurota::nvml

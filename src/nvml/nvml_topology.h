@@ -9,8 +9,9 @@
 
 namespace gpurota::nvml {
 
-// One link for each pair of `gpus`, whole GPUs. NVLink, through a bridge or a switch, counts before
-// the way over PCIe. A driver that cannot tell makes them kUnknown: all the same to placement.
+// One link for each pair of `gpus`, whole GPUs. NVLink, through a bridge or a switch, takes
+// precedence over PCIe. If the driver cannot tell, all links are kUnknown, and placement treats
+// them alike.
 std::vector<GpuLink> read_links(const NvmlTable& table,
                                 const std::vector<std::pair<GpuUuid, Device>>& gpus);
 
