@@ -21,28 +21,28 @@ class ControlGroups {
 
   // The group of a process, absolute, or empty.
   virtual std::string of(pid_t pid) = 0;
-  // Whether nobody but root can have made this group. Anybody can make one with an engine's name
-  // for it, below what systemd leaves to each user; so whoever decides by a group's name asks this,
-  // too. False where that cannot be told.
+  // Whether only root can have made this group. Any user can make a group with an engine's name for
+  // it, below the group that systemd leaves to each user, so code that decides by a group's name
+  // must ask this too. False where that cannot be told.
   virtual bool is_made_by_root(const std::string& group) = 0;
-  // Makes the group `name` below the one that `pid` is in and moves `pid` into it: the process
-  // leaves no limit it was under. kUnavailable where there is no writable cgroup v2. `name` begins
-  // with kCgroupPrefix: no other group is ever killed or removed, whatever path is given.
+  // Makes the group `name` below the one that `pid` is in and moves `pid` into it, so the process
+  // leaves no limit that it was under. kUnavailable where there is no writable cgroup v2. `name`
+  // begins with kCgroupPrefix: no other group is ever killed or removed, whatever path is given.
   virtual Result<std::string> make_below(pid_t pid, const std::string& name) = 0;
-  // From now on its processes open the devices that the fences leave open, and no others that are
-  // fenced; none: all that they may by other rules. Files that are open stay open. The fence lasts
-  // as long as the group is there, also without us. Errors as of sys::set_device_program(); kGone:
-  // the group is.
+  // From now on the group's processes can open those fenced devices that the fences leave open, and
+  // no other fenced ones. No fences: all that other rules allow. Files that are open stay open. The
+  // fence lasts as long as the group, also without the daemon. Errors as of
+  // sys::set_device_program(); kGone: the group is gone.
   virtual Result<void> fence(const std::string& group, const DeviceFences& fences) = 0;
-  // Those below it too. Of a group that is gone there are none.
+  // The processes in the group and in those below it; none if the group is gone.
   virtual Result<std::vector<pid_t>> members(const std::string& group) = 0;
-  // Kills everything in it with cgroup.kill (or one by one before Linux 5.14).
+  // Kills everything in the group with cgroup.kill (or one by one before Linux 5.14).
   virtual Result<void> kill(const std::string& group) = 0;
-  // Removes it if empty; not an error if it is gone already.
+  // Removes the group if it is empty; not an error if it is gone already.
   virtual Result<void> remove(const std::string& group) = 0;
 };
 
-// `path` is the group `group`, or below it. Not for a group without a name.
+// Whether `path` is the group `group`, or below it. False for a group without a name.
 inline bool is_in_cgroup(const std::string& path, const std::string& group) {
   return !group.empty() && path.starts_with(group) &&
          (path.size() == group.size() || path[group.size()] == '/');

@@ -16,7 +16,7 @@
 
 namespace gpurota::ports {
 
-// The loop does not hear of it when the wall clock is set. A timer for a far time of the wall clock
+// The loop does not notice when the wall clock is set. A timer for a distant time of the wall clock
 // therefore runs after this long at the latest, and the time is compared again.
 inline constexpr Duration kLongestWallWait = std::chrono::minutes(1);
 
@@ -29,8 +29,8 @@ class EventLoop {
   class Source {
    public:
     virtual ~Source() = default;
-    // Of watch_fd: whether to call back while the descriptor is writable too, and whether while it
-    // is readable (at first: yes). Hang-ups are told always.
+    // For watch_fd(): whether to call back also while the descriptor is writable, and whether while
+    // it is readable (initially: yes). Hang-ups always call back.
     virtual void set_writable(bool /*writable*/) {}
     virtual void set_readable(bool /*readable*/) {}
   };
@@ -39,8 +39,8 @@ class EventLoop {
   virtual ~EventLoop() = default;
 
   // Calls back while `fd` is readable (level-triggered), hung up or in error, and, if `writable`,
-  // also while it is writable. `events` are EPOLLIN, EPOLLOUT, EPOLLHUP, EPOLLERR. Does not own fd:
-  // destroy the handle before closing it.
+  // also while it is writable. `events` are EPOLLIN, EPOLLOUT, EPOLLHUP, EPOLLERR. Does not own
+  // `fd`: destroy the handle before closing `fd`.
   virtual Result<SourcePtr> watch_fd(int fd, bool writable, Urgency urgency,
                                      std::function<void(unsigned events)> callback) = 0;
   // Calls back once, at or up to 1 ms after `when` (sd-event's default accuracy would be 250 ms).

@@ -20,7 +20,7 @@ struct DriverInfo {
   std::string cuda_text() const {
     return std::to_string(cuda_version / 1000) + "." + std::to_string(cuda_version % 1000 / 10);
   }
-  // GPUs that the driver counts but cannot tell about, and why: they are not in read_gpus.
+  // GPUs that the driver counts but cannot describe, and why. read_gpus() leaves these out.
   std::vector<std::string> problems;
 };
 
@@ -31,16 +31,17 @@ class GpuProbe {
   virtual Result<DriverInfo> read_driver() = 0;
   // All GPUs in PCI order; a GPU in MIG mode is followed by its instances.
   virtual Result<std::vector<GpuInfo>> read_gpus() = 0;
-  // How close each two of them are; MIG instances are left out. Empty: the driver does not tell.
+  // How close each two of `gpus` are; MIG instances are left out. Empty: the driver does not tell.
   virtual std::vector<GpuLink> read_links(const std::vector<GpuInfo>& gpus) = 0;
   // A failing GPU is a sample with `error` set, not an error of the call.
   virtual GpuSample read_sample(const GpuInfo& gpu) = 0;
-  // Takes longer than a sample: for once a second; with `processes` 3 ms of processor time (on an
-  // H100): for now and then. Of a GPU that fails everything is empty.
+  // Takes longer than a sample: suited for once a second. With `processes` it takes 3 ms of
+  // processor time (on an H100): suited for now and then. For a GPU that fails, everything is
+  // empty.
   virtual GpuFigures read_figures(const GpuInfo& gpu, bool processes) = 0;
-  // The pids of its compute processes and nothing else: for looks that must cost little.
+  // Only the pids of the GPU's compute processes, for checks that must cost little.
   virtual Result<std::vector<pid_t>> read_compute_pids(const GpuInfo& gpu) = 0;
-  // Settings that matter to gpurota and how they stand: "mps", "compute_mode", "mig", … for doctor.
+  // Settings that matter to gpurota, with their values: "mps", "compute_mode", "mig", … for doctor.
   struct Setting {
     std::string name;
     std::string value;

@@ -1,7 +1,7 @@
 // The stored history: events, and usage of each user. SQLite in production.
 //
-// Called on the state thread. Written in batches, each one transaction (as in ports/store.h): the
-// caller keeps elsewhere what a kill -9 would take of the last moment
+// Called on the state thread. Written in batches, each one transaction (as in ports/store.h). The
+// caller keeps elsewhere what a kill -9 would lose of the last moment
 // (daemon/history/event_spill.h).
 #pragma once
 
@@ -27,7 +27,7 @@ struct StoredEvent {
   std::string type;  // the word of the control protocol
   std::optional<LeaseId> lease;
   std::optional<int> gpu_index;  // as it was then
-  GpuUuid gpu;                   // empty: of no GPU
+  GpuUuid gpu;                   // empty: about no GPU
   std::optional<uid_t> uid;      // on whose account
   std::string finding;           // its kind, or empty
   std::optional<Bytes> bytes;
@@ -43,20 +43,20 @@ struct StoredUsage {
   LeaseId lease;
   GpuUuid gpu;
   uid_t uid = 0;
-  std::string group;  // primary group of the user, then
+  std::string group;  // the user's primary group at that time
   std::string kind;
   std::string note;  // foreign bytes
   WallTime since;
   WallTime until;     // counted so far
-  bool open = false;  // goes on
+  bool open = false;  // still counting
   std::uint64_t gpu_ms = 0;
   std::uint64_t mib_ms = 0;
-  // GPU time in which its programs computed, and of gpu_ms that in which none did; counted where
-  // the driver tells.
+  // GPU time in which the lease's programs computed, and the part of gpu_ms in which none did.
+  // Counted where the driver tells.
   std::uint64_t busy_ms = 0;
   std::uint64_t idle_ms = 0;
-  // Of a row that was made of those of several leases: how many had this GPU, and how many of these
-  // no other row counts.
+  // For a row merged from several leases: how many leases had this GPU, and how many of these
+  // leases no other row counts.
   std::uint64_t merged = 0;
   std::uint64_t merged_first = 0;
   bool operator==(const StoredUsage&) const = default;
@@ -74,27 +74,28 @@ struct UsageSum {
   bool operator==(const UsageSum&) const = default;
 };
 
-// Rows to be merged: of the next leases of this user behind `after` that have ended, about `most`.
-// Those that began and ended in the same span of time become one for each GPU, kind and group.
+// Rows to be merged: about `most` rows of this user's next leases after `after` that have ended.
+// Rows of leases that began and ended in the same span of time become one for each GPU, kind and
+// group.
 struct UsageMerge {
   uid_t uid = 0;
   WallTime::duration span{};
   LeaseId after{};
   std::size_t most = 0;
-  // Up to here readers have come (read_usage): what they have read is not merged with what they
-  // have not.
+  // The leases up to which readers have come (read_usage): rows that they have read are not merged
+  // with rows that they have not.
   std::vector<LeaseId> readers;
 };
 struct MergedUsage {
-  LeaseId upto{};         // looked at up to here
-  bool over = false;      // there are no more behind
+  LeaseId upto{};         // the last lease that was examined
+  bool over = false;      // no more leases follow
   std::size_t fewer = 0;  // rows
 };
 
-// A booking that has begun: what it has had of the machine's time.
+// A booking that has begun, and its share of the machine's time.
 struct StoredPastBooking {
   RequestId id;
-  LeaseId lease;  // that it became
+  LeaseId lease;  // the lease that it became
   uid_t uid = 0;
   WallTime from;
   WallTime until;
@@ -104,9 +105,9 @@ struct StoredPastBooking {
 
 struct HistoryBatch {
   std::vector<StoredEvent> events;
-  std::vector<std::uint64_t> forgotten;         // ids of events
-  std::vector<StoredUsage> usage;               // each replaces what was known of its lease and GPU
-  std::vector<StoredPastBooking> bookings{};    // each replaces what was known of it
+  std::vector<std::uint64_t> forgotten;         // ids of events to remove
+  std::vector<StoredUsage> usage;               // each replaces the row of its lease and GPU
+  std::vector<StoredPastBooking> bookings{};    // each replaces its row
   std::vector<RequestId> forgotten_bookings{};  //
   bool empty() const {
     return events.empty() && forgotten.empty() && usage.empty() && bookings.empty() &&
@@ -122,15 +123,15 @@ class History {
   virtual Result<std::vector<StoredEvent>> load_events() = 0;  // oldest first
   virtual Result<std::vector<StoredUsage>> load_open_usage() = 0;
   virtual Result<std::vector<StoredPastBooking>> load_past_bookings() = 0;
-  // Usage, a piece at a time: all rows of the next leases behind `after`, in the order of their
+  // Usage, a piece at a time: all rows of the next leases after `after`, in the order of lease
   // numbers, about `most` rows. Empty: there are no more.
   virtual Result<std::vector<StoredUsage>> read_usage(LeaseId after, std::size_t most) = 0;
-  // Of one user, by kind of lease; the keys are kinds.
+  // Sums of one user, by kind of lease; the keys are kinds.
   virtual Result<std::vector<UsageSum>> sum_usage_of(uid_t uid, WallTime since, WallTime until) = 0;
-  // Rows of a user.
+  // How many rows a user has.
   virtual Result<std::size_t> count_usage(uid_t uid) = 0;
   virtual Result<MergedUsage> merge_usage(const UsageMerge& merge) = 0;
-  // Forgets what ended before, up to so many rows. Whether there may be more.
+  // Removes usage that ended before `before`, at most `most` rows. Whether there may be more.
   virtual Result<bool> prune_usage(WallTime before, std::size_t most) = 0;
 };
 

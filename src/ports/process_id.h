@@ -1,4 +1,4 @@
-// Which process: by what outlives the reuse of its number.
+// Identifies a process, also after its pid is reused.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace gpurota::ports {
 
-// One process of this boot, and no later one that has its number: what decisions are made about,
-// and what is stored. A bare pid_t is what the kernel or the driver lists at this moment, what a
-// tenant says, or for people.
+// One process of this boot, and no later one with the same pid. Decisions are made about a
+// ProcessId, and a ProcessId is stored. A bare pid_t is what the kernel or the driver lists at this
+// moment, what a tenant says, or for people.
 struct ProcessId {
-  pid_t pid = 0;                  // 0: none that can be seen from here
+  pid_t pid = 0;                  // 0: none that is visible to us
   std::uint64_t start_ticks = 0;  // since boot, as /proc tells; 0: not known
   bool operator==(const ProcessId&) const = default;
 };

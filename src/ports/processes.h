@@ -3,10 +3,10 @@
 //
 // Called on the state thread; every call returns within microseconds to a few milliseconds,
 // whatever the processes do. So nothing here opens /proc/PID/cmdline, environ, auxv, maps, smaps,
-// pagemap, mem: the kernel reads them under the lock of the address space, which mapping a file of
-// a slow file system holds, or opens them under that of its execve (fs/proc/base.c, task_mmu.c).
-// stat, status, children, comm (array.c), cgroup, ns/user (namespaces.c) and the link exe
-// (get_mm_exe_file, RCU) need neither.
+// pagemap, mem: the kernel reads these under the lock of the address space, which is held while a
+// file of a slow file system is mapped, or opens these under the lock of execve (fs/proc/base.c,
+// task_mmu.c). stat, status, children, comm (array.c), cgroup, ns/user (namespaces.c) and the link
+// exe (get_mm_exe_file, RCU) need neither lock.
 #pragma once
 
 #include "base/bytes.h"
@@ -45,18 +45,18 @@ class Processes {
     virtual ~Handle() = default;
     virtual pid_t pid() const = 0;
     virtual bool alive() const = 0;  // false once it is dead, zombies included
-    // ESRCH is success: the process is gone, which is what a signal is for.
+    // ESRCH is success: the process is gone already.
     virtual Result<void> send_signal(int signal) = 0;
   };
   using HandlePtr = std::unique_ptr<Handle>;
 
   virtual ~Processes() = default;
 
-  // kGone if it has ended, also if its number is another's now; kDenied if its start is not known
-  // or hidden (hidepid); kLimit without a descriptor for it.
+  // kGone if the process has ended, even if its pid is in use again; kDenied if its start is not
+  // known or hidden (hidepid); kLimit if there is no descriptor for it.
   virtual Result<HandlePtr> open(const ProcessId& process) = 0;
-  // Asked by open() for each handle, with the process's real user, and kept with it; an error of it
-  // is open()'s.
+  // open() calls the admission for each handle, with the process's real user, and keeps the result
+  // with the handle. open() returns an error of the admission.
   using Admission = std::function<Result<std::shared_ptr<void>>(uid_t)>;
   virtual void set_admission(Admission /*admission*/) {}
   // Calls back once when the process dies (soon, if it is dead already). Several may be registered.
@@ -64,46 +64,46 @@ class Processes {
                                                 std::function<void()> callback) = 0;
 
   virtual Result<ProcessInfo> read_info(pid_t pid) = 0;  // kGone, kDenied (hidepid)
-  // The child that `parent` calls `number`. In a pid namespace of its own that is not our number of
-  // it; then only the newest children of its first thread are found. In ours it is `number`, child
-  // or not. kGone: there is none.
+  // The child that `parent` knows as `number`. If `parent` is in a pid namespace of its own, our
+  // pid of the child differs; then only the newest children of the parent's first thread are found.
+  // If `parent` is in our namespace, the result is `number`, child or not. kGone: there is none.
   virtual Result<pid_t> child_called(const ProcessId& parent, pid_t number) = 0;
   // Whether the process cannot run: stopped by a signal or a debugger, or in a frozen control
   // group.
   virtual bool is_stopped(pid_t pid) = 0;
-  // Of host memory that is nobody else's, in RAM or swapped out, as the kernel counts it: a little
-  // late. kGone, kDenied (hidepid).
+  // Host memory that the process shares with no other, in RAM or swapped out, as the kernel counts
+  // it: a little late. kGone, kDenied (hidepid).
   virtual Result<Bytes> private_memory(pid_t pid) = 0;
-  // Whether a signal runs a handler of its, or waits for it to be taken (it is blocked); false also
-  // if that cannot be told.
+  // Whether the process handles the signal, or blocks it and may take it later; false also if that
+  // cannot be told.
   virtual bool handles_signal(pid_t pid, int signal) = 0;
-  // The arguments of a process as they were read last, elsewhere: a process can keep whoever reads
-  // them waiting. On the way has them read again. kGone, kDenied (hidepid); kUnavailable: they are
+  // The arguments of a process as another thread read them last, because a process can keep the
+  // reader waiting. Each call has them read again. kGone, kDenied (hidepid); kUnavailable: they are
   // being read, ask again in some milliseconds; kTimeout: they cannot be read for now.
   virtual Result<std::vector<std::string>> command_of(pid_t pid) = 0;
-  // Counts up whenever command_of would say something else than before of some process.
+  // Grows whenever command_of() would return something else than before for some process.
   virtual std::uint64_t changes() const = 0;
   // A snapshot for ancestry: all of them, or an error.
   virtual Result<std::vector<ProcessInfo>> read_all() = 0;
   virtual std::string boot_id() = 0;
   // "alice"; the number where there is no such account, and until a slow name service has answered.
   virtual std::string user_name(uid_t uid) = 0;
-  // The account whose subordinate id this is (subuid(5)); any other number itself, also until a
-  // slow name service has answered.
+  // The account whose subordinate id this is (subuid(5)). Any other uid is returned as it is, as is
+  // any uid until a slow name service has answered.
   virtual uid_t account_of(uid_t uid) { return uid; }
   // The user who made the outermost user namespace below ours that a process is in: any user inside
-  // is this user outside. Nothing: it is in ours, or that cannot be told.
+  // is this user outside. Nothing: the process is in our namespace, or that cannot be told.
   virtual std::optional<uid_t> namespace_maker(pid_t /*pid*/) { return std::nullopt; }
   // The path of the program that a process runs, also where an upgrade has replaced it since; empty
   // if it cannot be told.
   virtual std::string executable_of(pid_t pid) = 0;
 
-  // As long as this lives.
+  // Valid as long as this object lives.
   virtual ControlGroups& cgroups() = 0;
 };
 
-// Whether what was just read of a process by its number was of this one: it was if it still has
-// that number.
+// Whether what was just read by the pid of a process belongs to this process, which it does if the
+// process still has that pid.
 inline bool is_still(Processes& processes, const ProcessId& process) {
   const auto info = processes.read_info(process.pid);
   return info && info->id() == process;

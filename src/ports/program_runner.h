@@ -1,5 +1,5 @@
-// Programs that are run for a moment, with a text on standard input, and whose end is heard: those
-// of [notify]. Behind an interface so that tests need no processes. State thread only.
+// Runs short programs with a text on standard input, and reports their end: the programs of
+// [notify]. Behind an interface so that tests need no processes. State thread only.
 #pragma once
 
 #include "core/time.h"
@@ -13,15 +13,15 @@ namespace gpurota::ports {
 struct Program {
   std::vector<std::string> argv;  // argv[0] is an absolute path; no shell sees them
   std::string input;              // all of its standard input
-  std::string user;               // who runs it, by name, where we are root; else we do
-  Duration time_limit{};          // it is killed then
+  std::string user;               // the user that runs it, by name, if we are root; else our own
+  Duration time_limit{};          // it is killed after this time
 };
 
 struct ProgramEnd {
   bool started = true;     // else `complaint` says why not
-  int code = 0;            // of its exit
+  int code = 0;            // exit code
   int signal = 0;          // that ended it
-  bool timed_out = false;  // and was killed for that
+  bool timed_out = false;  // killed at its time limit
   std::string complaint;   // the first line that it wrote to standard error, foreign bytes
   Duration took{};
 

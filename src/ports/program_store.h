@@ -1,8 +1,8 @@
-// Jobs and fillers as they outlive the daemon: the manifest, which nobody else writes. SQLite in
+// Jobs and fillers, which outlive the daemon: the manifest, which nobody else writes. SQLite in
 // production.
 //
-// Called on the state thread; each call is one transaction, which a kill -9 does not take once it
-// has returned success; when the loss of power does not either, ports/durability.h tells.
+// Called on the state thread. Each call is one transaction. Once a call has returned success, a
+// kill -9 does not lose its change; ports/durability.h tells when a loss of power does not either.
 #pragma once
 
 #include "base/bytes.h"
@@ -25,14 +25,14 @@ inline const char* to_string(ProgramKind kind) {
 }
 
 struct StoredProgram {
-  std::uint64_t id = 0;  // grows; of its kind never given twice
+  std::uint64_t id = 0;  // grows; never given twice within a kind
   uid_t uid = 0;
   std::string user;  // its name when the program was added
   std::string spec;  // name, command, workdir, environment, …: a record of jobs/record.h
   bool operator==(const StoredProgram&) const = default;
 };
 
-// An item of an array that has begun, or is not to begin.
+// An item of an array that has begun, or must not begin.
 struct StoredItem {
   std::int64_t index = 0;
   std::string state;    // as that of a job
@@ -51,14 +51,14 @@ struct StoredFiller : StoredProgram {
   std::vector<GpuUuid> gpus;  // that it may use; empty: all
   std::optional<int> instances;
   std::optional<SizeSpec> memory;
-  std::optional<int> of_free{};  // per cent of what is free when it starts
+  std::optional<int> of_free{};  // percent of the memory that is free when it starts
   std::chrono::milliseconds idle_after{0};
   std::chrono::milliseconds grace{0};
   std::string state;            // active, paused, removed
-  std::string paused_by{};      // by whom and why, where that is not the owner
-  std::vector<GpuUuid> places;  // where it has ever been: their positions number its runs
-  bool evicts = false;          // moved out and back, rather than ended, where that can be
-  std::vector<GpuUuid> out;     // of these it is moved out now
+  std::string paused_by{};      // who paused it and why, if not the owner
+  std::vector<GpuUuid> places;  // GPUs it has ever run on: their positions number its runs
+  bool evicts = false;          // evicted and restored, rather than ended, where possible
+  std::vector<GpuUuid> out;     // GPUs from which it is evicted now
   bool operator==(const StoredFiller&) const = default;
 };
 
@@ -69,14 +69,14 @@ class ProgramStore {
   // In the order they were added.
   virtual Result<std::vector<StoredJob>> load_jobs() = 0;
   virtual Result<std::vector<StoredFiller>> load_fillers() = 0;
-  // Inserts or replaces. Of several all or none.
+  // Inserts or replaces all of them or none.
   virtual Result<void> save_jobs(const std::vector<StoredJob>& jobs) = 0;
-  // `anew`: the items that the job has are removed before.
+  // `anew`: the items that the job already has are removed first.
   virtual Result<void> save_items(std::uint64_t job, const std::vector<StoredItem>& items,
                                   bool anew) = 0;
   virtual Result<void> save_filler(const StoredFiller& filler) = 0;
 
-  // With its items.
+  // Removes the program and its items.
   virtual Result<void> remove_program(ProgramKind kind, std::uint64_t id) = 0;
   virtual Result<std::uint64_t> next_program_id(ProgramKind kind) = 0;
 };

@@ -1,7 +1,7 @@
 // State that outlives the daemon. SQLite in production (also `:memory:` in tests).
 //
-// Called on the state thread; each call is one transaction, which a kill -9 does not take once it
-// has returned success; when the loss of power does not either, ports/durability.h tells.
+// Called on the state thread. Each call is one transaction. Once a call has returned success, a
+// kill -9 does not lose its change; ports/durability.h tells when a loss of power does not either.
 #pragma once
 
 #include "base/bytes.h"
@@ -66,17 +66,17 @@ struct StoredLease {
   std::string ticket{};            // of the request it was made for; empty: none waited for it
   std::vector<StoredCommand> commands{};
   int priority = 0;
-  std::optional<std::chrono::milliseconds> quantum{};  // of its turns; zero: by what moving costs
+  std::optional<std::chrono::milliseconds> quantum{};  // of its turns; zero: by the cost of moving
   std::string name{};                                  // what its owner calls it; empty: nothing
-  std::optional<RequestId> booking{};                  // that it was before it began
+  std::optional<RequestId> booking{};                  // the booking it was before it began
   std::optional<WallTime> unused_since{};  // of a booking that nobody has used: its begin
   EndWarning warning{};
-  std::optional<WallTime> leaves{};  // by then, for a booking
+  std::optional<WallTime> leaves{};  // when it must leave for a booking
   bool warned = false;
   bool operator==(const StoredLease&) const = default;
 };
 
-// Somebody who waits for a lease, or has booked one.
+// A request that waits for a lease, or a booking.
 struct StoredRequest {
   RequestId id;
   uid_t uid = 0;
@@ -92,7 +92,7 @@ struct StoredRequest {
   std::string as_name;               // foreign bytes, kept exact
   std::string note;                  // foreign bytes, kept exact
   std::vector<std::string> command;  // foreign bytes, kept exact
-  ProcessId holder;                  // who waits
+  ProcessId holder;                  // the process that waits
   std::string boot_id;
   std::optional<Bytes> threshold{};  // of unreserved use
   bool swap = false;
@@ -101,14 +101,15 @@ struct StoredRequest {
   bool oversize = false;
   GpuWishes wishes{};  // the type: foreign bytes, kept exact
   std::string name{};  // what its owner calls it; empty: nothing
-  // Of a booking, which is a request for a later time; nobody waits for it: no holder, no ticket.
+  // For a booking, which is a request for a later time. No process waits for it, so it has no
+  // holder and no ticket.
   std::optional<WallTime> begins{};
   std::vector<GpuUuid> kept{};       // the GPUs that are kept for it
-  std::optional<WallTime> placed{};  // when they were chosen; empty: with the booking
+  std::optional<WallTime> placed{};  // when `kept` was chosen; empty: with the booking
   bool on_time = false;              // leases without a stated end leave when it begins
-  bool used = false;                 // they leave, as its owner has asked for it
-  // Of a request that waits: for how long plans of others have made it wait, and its own have bound
-  // others.
+  bool used = false;                 // its owner has asked for it, so they leave
+  // For a request that waits: how long plans of others have made it wait, and how long its own
+  // plans have bound others.
   std::chrono::milliseconds blocked{};
   std::chrono::milliseconds protected_for{};
   EndWarning warning{};
@@ -121,12 +122,12 @@ struct StoredAge {
   std::optional<uid_t> uid;
   std::optional<LeaseId> lease;
   WallTime since;
-  std::optional<ProcessId> process{};  // one that it is about
+  std::optional<ProcessId> process{};  // the process that it is about
   std::string boot_id{};               // of the boot in which process is meaningful
   bool operator==(const StoredAge&) const = default;
 };
 
-// The memory that is normally used on a GPU and is no process's (watch/hidden_memory.h).
+// The memory that is normally in use on a GPU and belongs to no process (watch/hidden_memory.h).
 struct StoredBaseline {
   Bytes bytes;
   std::string boot_id;  // of the boot in which it was measured
@@ -145,8 +146,8 @@ struct StoredGpuState {
   std::optional<std::chrono::milliseconds> quantum{};  // zero: from the cost of moving
   std::string turns{};                                 // "auto", "on", "off"
   Bytes context_cost{};              // what a context was seen to take; zero: never seen
-  std::string context_driver{};      // the version of the driver with which it was
-  std::chrono::milliseconds kept{};  // for how long plans have kept somebody from it (keeping.h)
+  std::string context_driver{};      // the driver's version at that time
+  std::chrono::milliseconds kept{};  // how long plans have kept requests from it (keeping.h)
   std::vector<StoredAge> ages{};
   std::optional<StoredBaseline> baseline{};  // empty: never measured
   bool operator==(const StoredGpuState&) const = default;
