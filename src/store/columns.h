@@ -1,6 +1,6 @@
-// How the values of the ledger stand in SQLite's columns: integers are signed 64-bit (an unsigned
-// number keeps its bits), times are milliseconds since 1970, a process is two columns (number and
-// start), a list is text with commas. Pure.
+// How values are stored in SQLite's columns: integers are signed 64-bit (an unsigned number keeps
+// its bits), times are milliseconds since 1970, a process is two columns (number and start), a list
+// is text with commas. Pure.
 #pragma once
 
 #include "base/bytes.h"
@@ -43,11 +43,11 @@ inline std::optional<Bytes> bytes_at(const Statement& row, int column) {
   return Bytes(from_integer(row.integer(column)));
 }
 
-// Its two columns hold one process, which must be there.
+// Reads one process from two columns, which must not be NULL.
 inline ports::ProcessId process_at(const Statement& row, int column) {
   return {static_cast<pid_t>(row.integer(column)), from_integer(row.integer(column + 1))};
 }
-// The same where both may be NULL.
+// The same for columns that may both be NULL.
 inline std::optional<ports::ProcessId> optional_process_at(const Statement& row, int column) {
   if (row.is_null(column)) return std::nullopt;
   return process_at(row, column);
@@ -60,12 +60,12 @@ inline void bind_process(Statement& statement, const std::optional<ports::Proces
 std::string join_gpus(const std::vector<GpuUuid>& gpus);
 std::vector<GpuUuid> split_gpus(const std::string& text);
 std::string join_pids(const std::vector<pid_t>& pids);
-// Up to the first that is no number.
+// Stops at the first part that is not a number.
 std::vector<pid_t> split_pids(const std::string& text);
 
 // "1000 PATH", a line each: the kernel allows no line break in the path of a control group.
 std::string join_containers(const std::vector<ports::StoredContainer>& containers);
-// Without those that are damaged.
+// Leaves out damaged lines.
 std::vector<ports::StoredContainer> split_containers(const std::string& text);
 
 }  // namespace gpurota::store

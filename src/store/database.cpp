@@ -20,7 +20,8 @@ constexpr int kMostFrames = 10000;
 
 Error make_error(sqlite3* db, int result, const std::string& path) {
   Error error{Code::kIo, db == nullptr ? result : ::sqlite3_extended_errcode(db), ""};
-  // Not every error is the connection's: a value that cannot be bound for want of memory is not.
+  // Not every error is recorded on the connection: a value that cannot be bound for lack of memory
+  // is not.
   const bool told = db != nullptr && ::sqlite3_errcode(db) != SQLITE_OK;
   const char* reason = told ? ::sqlite3_errmsg(db) : ::sqlite3_errstr(result);
   switch (result & 0xff) {
@@ -59,7 +60,8 @@ tl::unexpected<Error> fail_sqlite(sqlite3* db, int result, const std::string& pa
   return tl::unexpected<Error>(make_error(db, result, path));
 }
 
-// SQLite would make it readable for others; the log beside it gets the same mode as the file.
+// Makes the file first, as SQLite would make it readable for others. SQLite gives the log beside it
+// the same mode.
 Result<void> make_file(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return fail_errno("cannot open " + path, errno);
@@ -160,15 +162,15 @@ Result<Database> Database::open(const std::string& path) {
   // are.
   //
   // synchronous = NORMAL: a commit writes to the log and does not wait for the disk; LogFile does,
-  // on a thread that can. The loss of power may take the last commits then, each of them whole, and
-  // nobody has been told that they are done. Bringing the log into the database, and beginning a
-  // new log, wait for the disk by themselves.
+  // on a thread that can. A loss of power may then lose the last commits, each of them whole, but
+  // nobody has been told that these are done. A checkpoint, and the beginning of a new log, wait
+  // for the disk by themselves.
   GPUROTA_TRY(
       database.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;"
                        "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;"
                        "PRAGMA trusted_schema = OFF;"));
-  // The database's users bring its log into the file; the automatic checkpoint is for a log that
-  // grows beyond all measure meanwhile.
+  // The database's users checkpoint its log; the automatic checkpoint is only for a log that grows
+  // far too large meanwhile.
   ::sqlite3_wal_autocheckpoint(raw, kMostFrames);
   GPUROTA_TRY(check_integrity(database));
   return database;
@@ -178,7 +180,8 @@ void Database::accept() {
   ::sqlite3_db_config(db_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
 }
 
-// There is one such hook, and SQLite's own, of sqlite3_wal_autocheckpoint, would be it.
+// SQLite has only one such hook, so this hook replaces that of sqlite3_wal_autocheckpoint, and does
+// its work.
 void Database::watch_commits(std::function<void(std::uint64_t frames)> on_commit) {
   on_commit_ = std::make_unique<OnCommit>(std::move(on_commit));
   const auto hook = [](void* self, sqlite3* db, const char* name, int frames) {
@@ -220,7 +223,7 @@ Transaction::Transaction(Transaction&& other) noexcept
     : database_(std::exchange(other.database_, nullptr)) {}
 
 Transaction::~Transaction() {
-  // SQLite may have rolled back by itself (a full disk); then this is refused, which is as good.
+  // SQLite may have rolled back by itself (a full disk); it then refuses this, which does no harm.
   if (database_ != nullptr) (void)database_->execute("ROLLBACK");
 }
 

@@ -22,10 +22,10 @@ class Statement {
   // The next parameter; nullopt is NULL.
   Statement& bind(std::optional<std::int64_t> value);
   Statement& bind_text(std::string_view value);
-  Statement& bind_blob(std::string_view value);  // foreign bytes: any, exactly
+  Statement& bind_blob(std::string_view value);  // foreign bytes, kept exactly
 
-  // True while there is a row; false at the end, and then (or on error) it may be bound and run
-  // again.
+  // True while there is a row; false at the end. After the end, or an error, the statement may be
+  // bound and run again.
   Result<bool> step();
   // For statements that give no row.
   Result<void> run();
@@ -52,18 +52,18 @@ class Statement {
 
 class Database {
  public:
-  // Opens or makes the file (mode 0600), or ":memory:", with a write-ahead log of which nobody has
-  // waited that the disk has it; held for this process alone. A damaged file is an error that says
-  // what to do; nothing is moved or repaired. Closed before accept(), it leaves its log as it has
-  // found it.
+  // Opens or makes the file (mode 0600), or ":memory:", for this process alone. Its write-ahead log
+  // is written without waiting for the disk. A damaged file is an error that says what to do;
+  // nothing is moved or repaired. A database that is closed before accept() leaves its log as it
+  // was found.
   static Result<Database> open(const std::string& path);
-  // Accepts the database as valid: from now on closing it brings the log into the file and removes
+  // Accepts the database as valid: from now on closing it writes the log into the file and removes
   // the log.
   void accept();
-  // Called after each change that was written to the log, with the number of the frame it ends
-  // with.
+  // Calls `on_commit` after each change that was written to the log, with the number of the
+  // change's last frame.
   void watch_commits(std::function<void(std::uint64_t frames)> on_commit);
-  // Brings the log into the file, and empties it. Returns when the disk has it.
+  // Writes the log into the file, and empties the log. Returns when the disk has the file.
   Result<void> checkpoint();
   // Rows changed since it was opened.
   std::int64_t changes() const;
@@ -85,7 +85,7 @@ class Database {
   std::unique_ptr<OnCommit> on_commit_;  // SQLite points to it
 };
 
-// All or nothing: what was done since is undone unless commit() succeeded.
+// All or nothing: the destructor undoes what was done since begin(), unless commit() succeeded.
 class Transaction {
  public:
   static Result<Transaction> begin(Database& database);

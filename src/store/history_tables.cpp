@@ -143,7 +143,8 @@ Result<std::vector<StoredUsage>> HistoryTables::load_open_usage() {
   }
 }
 
-// A lease is read whole: whoever counts leases then need not remember which ones they were.
+// All rows of a lease are read together, so a reader that counts leases need not remember which
+// ones it has counted.
 Result<std::vector<StoredUsage>> HistoryTables::read_usage(LeaseId after, std::size_t most) {
   std::vector<StoredUsage> all;
   GPUROTA_ASSIGN_OR_RETURN(
@@ -160,7 +161,7 @@ Result<std::vector<StoredUsage>> HistoryTables::read_usage(LeaseId after, std::s
 
 Result<std::vector<ports::UsageSum>> HistoryTables::sum_usage_of(uid_t uid, WallTime since,
                                                                  WallTime until) {
-  // One that took no time counts whole: its lease was there.
+  // A row that took no time counts in full: its lease was there.
   constexpr const char* kPart =
       "(MIN(until_ms, ?3) - MAX(since_ms, ?2) + (until_ms = since_ms))"
       " / CAST(until_ms - since_ms + (until_ms = since_ms) AS REAL)";

@@ -11,7 +11,7 @@ namespace gpurota::store {
 
 class HistoryTables {
  public:
-  // Outlives it.
+  // `database` must outlive this object.
   explicit HistoryTables(Database& database) : database_(database) {}
 
   Result<void> save(const ports::HistoryBatch& batch);
@@ -25,7 +25,7 @@ class HistoryTables {
   Result<bool> prune_usage(WallTime before, std::size_t most);
 
  private:
-  // Within a transaction.
+  // Call within a transaction.
   Result<void> save_usage(const std::vector<ports::StoredUsage>& usage);
   Result<void> save_bookings(const ports::HistoryBatch& batch);
 

@@ -10,7 +10,7 @@ namespace gpurota::store {
 
 class LeaseTables {
  public:
-  // Outlives it.
+  // `database` must outlive this object.
   explicit LeaseTables(Database& database) : database_(database) {}
 
   Result<std::vector<ports::StoredLease>> load();

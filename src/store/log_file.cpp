@@ -19,7 +19,8 @@ Result<void> LogFile::open() {
   return {};
 }
 
-// In a log that began anew the first change ends before the last of the log that was there.
+// A frame number that does not grow means that the log began anew: the first change of the new log
+// ends before the last one of the old log.
 void LogFile::on_commit(std::uint64_t frames) {
   if (path_.empty()) return;
   const std::lock_guard lock(mutex_);
@@ -49,9 +50,9 @@ Result<void> LogFile::sync() {
   return {};
 }
 
-// Over what is there, which needs no room on the disk. The disk, which has the log already, is not
-// waited for: should the power fail, an older mark finds less. A mark that cannot be written stays
-// as it is.
+// Overwrites the mark in place, which needs no room on the disk. Does not wait for the disk, which
+// has the log already: after a loss of power an older mark only detects less. A mark that cannot be
+// written stays as it is.
 void LogFile::write_mark(const LogPosition& position) {
   if (!settled_ || position.frames == 0 || !open_mark()) return;
   const std::string text = mark_text({*settled_, position});

@@ -1,10 +1,10 @@
-// The write-ahead log beside the database, as a file whose contents the disk is to have. SQLite
-// writes it; this has a descriptor of its own, so that waiting for the disk holds up nobody who
-// uses the database meanwhile. Used by SqliteStore only.
+// The write-ahead log beside the database, as a file whose contents must reach the disk. SQLite
+// writes the log. LogFile has a descriptor of its own, so that waiting for the disk holds up nobody
+// who uses the database meanwhile. Used by SqliteStore only.
 //
-// After sync() a client is told that its change is done. So the mark (store_mark.h) says then how
-// far the log goes: a log that was cut, or damaged, since then is found when the database is opened
-// again.
+// After sync() a client is told that its change is done. The mark (store_mark.h) then records how
+// far the log goes, so that a log that was cut, or damaged, since then is found when the database
+// is opened again.
 #pragma once
 
 #include "base/fd.h"
@@ -23,23 +23,24 @@ class LogFile {
  public:
   // `database`: its path; empty: in memory. `mark`: the path of the mark.
   LogFile(const std::string& database, std::string mark);
-  // The mark says no more how far the log goes: closing the database removes it.
+  // Removes the log's position from the mark, because closing the database removes the log.
   ~LogFile();
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
-  // A change was written, which ends with this frame.
+  // A change was written that ends with frame `frames`.
   void on_commit(std::uint64_t frames);
-  // Returns when the disk has what was written before the call; by one thread at a time. Once it
-  // has failed it fails: the kernel forgets what it could not write, and says so once.
+  // Returns when the disk has what was written before the call. Called by one thread at a time.
+  // After a failure every call fails, as the kernel drops what it could not write and reports that
+  // only once.
   Result<void> sync();
-  // The log's content is in the database, and the log is empty: an earlier failure does not matter
-  // any more.
+  // The log's content is in the database, and the log is empty: an earlier failure no longer
+  // matters.
   void on_emptied();
-  // Sets the mark; from now on sync() has it say how far the log goes.
+  // Sets the mark. From now on sync() records in it how far the log goes.
   void begin_marks(const StoreMark& mark);
-  // The mark says so no more, before the log is emptied: a log that is shorter is none that was
-  // cut.
+  // Removes the log's position from the mark. Call before the log is emptied: the shorter log must
+  // not pass for one that was cut.
   Result<void> end_marks();
 
  private:
@@ -50,9 +51,9 @@ class LogFile {
   std::string path_, mark_path_;
   Fd fd_, mark_fd_;
   bool failed_ = false;
-  std::optional<std::uint64_t> settled_;  // of the mark; nothing: it is left as it is
-  bool marked_ = false;                   // it says how far the log goes
-  std::mutex mutex_;                      // over what follows
+  std::optional<std::uint64_t> settled_;  // of the mark; nothing: the mark is left as it is
+  bool marked_ = false;                   // the mark says how far the log goes
+  std::mutex mutex_;                      // guards what follows
   LogPosition position_;
 };
 

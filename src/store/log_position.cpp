@@ -87,7 +87,7 @@ Result<LogPosition> read_log(const std::string& path) {
     sum = add(sum, frame.substr(kFrameHeadBytes), head->big);
     if (sum != Sum{big_endian(frame, 16), big_endian(frame, 20)}) break;
     ++frames;
-    if (big_endian(frame, 4) != 0) position.frames = frames;  // the last of a change
+    if (big_endian(frame, 4) != 0) position.frames = frames;  // the last frame of a change
   }
   return position;
 }

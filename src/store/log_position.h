@@ -11,7 +11,7 @@
 namespace gpurota::store {
 
 struct LogPosition {
-  std::uint32_t number = 0;             // of the log: one more each time that it begins anew
+  std::uint32_t number = 0;             // of the log; grows by one each time the log begins anew
   std::array<std::uint32_t, 2> salt{};  // of this log, in each of its frames
   std::uint64_t frames = 0;             // up to the end of the last change; 0: there is no log
 
@@ -21,11 +21,11 @@ struct LogPosition {
   bool operator==(const LogPosition&) const = default;
 };
 
-// Of the whole changes in it, as SQLite would read them. One that is not there, or is not a log,
-// has none.
+// The position after the last whole change in the log, as SQLite would read it. A file that is not
+// there, or is not a log, has no frames.
 Result<LogPosition> read_log(const std::string& path);
-// Which log it is, by its head alone; `frames` is 0. Number and salt are 0 where it has no good
-// head.
+// Identifies the log by its head alone; `frames` is 0. Number and salt are 0 if the head is not
+// valid.
 LogPosition read_log_head(int fd);
 
 }  // namespace gpurota::store

@@ -11,7 +11,7 @@ namespace gpurota::store {
 
 class ProgramTables {
  public:
-  // Outlives it.
+  // `database` must outlive this object.
   explicit ProgramTables(Database& database) : database_(database) {}
 
   Result<std::vector<ports::StoredJob>> load_jobs();

@@ -1,4 +1,4 @@
-// Requests, what is known of GPUs, and since when the watch has seen what it sees. Used by
+// Requests, the stored state of GPUs, and since when the watch has seen its findings. Used by
 // SqliteStore only.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace gpurota::store {
 
 class QueueTables {
  public:
-  // Outlives it.
+  // `database` must outlive this object.
   explicit QueueTables(Database& database) : database_(database) {}
 
   Result<std::vector<ports::StoredRequest>> load_requests();

@@ -1,4 +1,4 @@
-// Requests, commands under reservations and what is known of GPUs, in the store.
+// Requests, commands under reservations and the state of GPUs, in the store.
 #include "store/sqlite_store.h"
 #include "testing/temp_dir.h"
 

@@ -88,7 +88,7 @@ CREATE TABLE usage (               -- what a lease had of a GPU; outlives the le
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX usage_until ON usage (until_ms);
 )sql",
-    // Every holder was taken for a subreaper before.
+    // Before this step every holder counted as a subreaper.
     "ALTER TABLE lease ADD COLUMN subreaper INTEGER NOT NULL DEFAULT 1;",
     R"sql(
 ALTER TABLE lease ADD COLUMN ends_ms INTEGER;   -- null: it has no enforced end
@@ -303,19 +303,19 @@ Result<std::int64_t> read_version(Database& database) {
   return statement.integer(0);
 }
 
-// Returns when the disk has it.
+// Returns when the disk has the file.
 Result<void> sync(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd || ::fsync(fd.get()) != 0) return fail_errno("cannot write " + path, errno);
   return {};
 }
 
-// With what is in the log, whole or not at all. One that an earlier upgrade left, and which failed
-// then, is replaced.
+// Writes a copy that includes the log, whole or not at all. A copy that an earlier, failed upgrade
+// left is replaced.
 Result<void> write_copy(Database& database, const std::string& copy) {
   const std::string unfinished = copy + ".new";
   (void)::unlink(unfinished.c_str());
-  // Made here, as SQLite would make it readable for others.
+  // Made here, as SQLite would make the file readable for others.
   const Fd made(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!made) return fail_errno("cannot make " + unfinished, errno);
   GPUROTA_ASSIGN_OR_RETURN(auto statement, database.prepare("VACUUM INTO ?"));

@@ -15,7 +15,7 @@ Result<std::uint64_t> next_number(Database& database, const char* sequence) {
     return fail(Code::kInternal, fmt::format("{} has no {} sequence", database.path(), sequence));
   }
   const std::uint64_t next = from_integer(statement.integer(0));
-  GPUROTA_TRY(statement.run());  // to the end: only then is it committed
+  GPUROTA_TRY(statement.run());  // runs to the end, which commits
   return next;
 }
 

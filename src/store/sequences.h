@@ -8,9 +8,9 @@
 
 namespace gpurota::store {
 
-// The next one, which is in the database when this returns.
+// The next number. The database has it when this returns.
 Result<std::uint64_t> next_number(Database& database, const char* sequence);
-// The last that was given; 0: none.
+// The last number that was given; 0: none.
 Result<std::uint64_t> last_number(Database& database, const char* sequence);
 
 }  // namespace gpurota::store

@@ -13,10 +13,10 @@ namespace gpurota::store {
 namespace {
 
 constexpr std::int64_t kVersion = 1;
-// Some megabytes of log.
+// A log of some megabytes.
 constexpr int kSavesInLog = 30;
 
-// The place of a row is its id, so that the row a round ago is replaced.
+// A row's id is its place in its ring, so that it replaces the row of one round ago.
 constexpr const char* kTables = R"sql(
 CREATE TABLE step (
   id INTEGER PRIMARY KEY,          -- ring << 32 | place in it
@@ -31,7 +31,7 @@ std::int64_t id_of(const SeriesRow& row) { return (std::int64_t{row.ring} << 32)
 bool is_damage(const Error& error) {
   if (error.code != Code::kIo) return false;
   const int result = error.native & 0xff;
-  // An error of SQL: it is not the table that it was.
+  // SQLITE_ERROR: the table is not what it was.
   return result == SQLITE_CORRUPT || result == SQLITE_NOTADB || result == SQLITE_ERROR;
 }
 
@@ -107,7 +107,7 @@ Result<ports::LoadedSeries> SqliteSeries::load() {
   return loaded;
 }
 
-// Report damage in words of our own: the message of the leases' database tells the reader to move
+// Reports damage in its own words: the message of the leases' database tells the reader to move
 // that database away.
 Result<void> SqliteSeries::save(const std::vector<SeriesRow>& rows) {
   if (!database_) return fail(Code::kUnavailable, path_ + " is not open");

@@ -1,9 +1,8 @@
 // The rings of figures over time in a file of their own, STATE_DIR/history.db. See
 // ports/series_store.h: for a worker thread.
 //
-// A file that is damaged is put aside (history.db.damaged, in place of an earlier one) and a new
-// one begun; one of a newer gpurota is left alone. Neither has anything to do with the leases'
-// database.
+// A damaged file is renamed (history.db.damaged, in place of an earlier one) and a new one begun. A
+// file of a newer gpurota is left alone. Neither affects the leases' database.
 #pragma once
 
 #include "ports/series_store.h"
@@ -29,7 +28,7 @@ class SqliteSeries final : public ports::SeriesStore {
 
   std::string path_;
   std::optional<Database> database_;
-  int saves_ = 0;  // since the log was brought into the file
+  int saves_ = 0;  // since the last checkpoint
 };
 
 }  // namespace gpurota::store

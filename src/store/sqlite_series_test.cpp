@@ -71,8 +71,8 @@ TEST_F(SqliteSeriesTest, DoesSoWithAnotherDatabaseOfItsVersion) {
   EXPECT_THAT(trouble, HasSubstr("was damaged"));
 }
 
-// The message of the leases' database about damage would have an administrator move that database
-// away.
+// The message of the leases' database about damage would tell an administrator to move that
+// database away.
 TEST_F(SqliteSeriesTest, DamageWhileItIsOpenIsSaidOfThisFileOnly) {
   std::vector<SeriesRow> rows;  // more than is kept in memory
   for (int i = 0; i < 2000; ++i) rows.push_back(row(0, i, i, std::string(4000, 'a')));

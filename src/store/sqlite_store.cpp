@@ -16,7 +16,7 @@
 namespace gpurota::store {
 namespace {
 
-// 0: never, or it is not a database of ours yet.
+// How often the database was settled; 0: never, or not a database of ours yet.
 Result<std::uint64_t> times_settled(Database& database) {
   GPUROTA_ASSIGN_OR_RETURN(auto table,
                            database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'sequence'"));
@@ -54,8 +54,8 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::make(Fd lock, const std::strin
       new SqliteStore(std::move(lock), state_dir, std::move(database)));
   if (mark) store->log_.begin_marks({settled, mark->log});
   GPUROTA_TRY(upgrade_schema(store->database_));
-  // With a full disk it serves all the same, as before; gpurota doctor says that it is full, and
-  // this is tried again.
+  // With a full disk the store works all the same, as before. `gpurota doctor` says that the disk
+  // is full, and settling is tried again.
   (void)store->settle();
   return store;
 }
@@ -64,8 +64,8 @@ bool SqliteStore::needs_settling() const {
   return !state_dir_.empty() && database_.changes() != settled_changes_;
 }
 
-// The count first in the new log, and on the disk, then the mark: whatever happens in between, the
-// database knows as much as the mark.
+// First the count goes into the new log and onto the disk, then into the mark: whatever happens in
+// between, the database knows as much as the mark.
 Result<void> SqliteStore::settle() {
   if (!needs_settling()) return {};
   GPUROTA_TRY(log_.end_marks());

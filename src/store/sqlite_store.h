@@ -3,11 +3,11 @@
 //
 //   STATE_DIR/               0700
 //     gpurota.db             0600, with gpurota.db-wal beside it while in use
-//     store.mark             shows that there is one: store_mark.h
+//     store.mark             shows that there is a database: store_mark.h
 //     state.lock             held by the daemon that uses the directory
 //
-// The *_tables.h files know the content of the tables; here is the file they are in, from its
-// opening to its end.
+// The *_tables.h files know the content of the tables. SqliteStore manages the database that they
+// are in, from opening to closing.
 #pragma once
 
 #include "base/fd.h"
@@ -30,26 +30,27 @@ namespace gpurota::store {
 
 class SqliteStore final : public ports::Store, public ports::History, public ports::ProgramStore {
  public:
-  // Makes the directory if it is not there. kInvalid if another gpurotad uses it or a newer gpurota
-  // wrote it; kDenied if others could write to it; kIo if the database is damaged, or there was one
-  // that is gone or older now: the message says what to do, and nothing was changed.
+  // Makes the directory if it does not exist. kInvalid if another gpurotad uses it or a newer
+  // gpurota wrote it; kDenied if others could write to it; kIo if the database is damaged, or there
+  // was one that is gone or older now. The message says what to do, and nothing was changed.
   static Result<std::unique_ptr<SqliteStore>> open(
       const std::string& state_dir,
       std::chrono::milliseconds patience = std::chrono::milliseconds(0));
   // Nothing on disk: for tests.
   static Result<std::unique_ptr<SqliteStore>> open_in_memory();
 
-  // A change that has returned success is in the database, and a kill -9 does not take it; sync()
+  // A change that has returned success is in the database, and a kill -9 does not lose it; sync()
   // waits until a loss of power does not either. May be called on another thread than the rest, by
-  // one at a time. After a failure only settle() helps.
+  // one thread at a time. After a failure only settle() helps.
   Result<void> sync() { return log_.sync(); }
-  // Call now and then (a minute): brings what was written since into the database file, so that
-  // losing the log would lose no more than that, and would be noticed. Does nothing if nothing was
-  // written. A few waits for the disk: nothing else but this may be called meanwhile.
+  // Brings what was written since the last call into the database file. Call now and then (each
+  // minute): losing the log then loses only what was written since, and the loss is noticed. Does
+  // nothing if nothing was written. Waits for the disk a few times; no other function may be called
+  // meanwhile.
   Result<void> settle();
   bool needs_settling() const;
 
-  // The last of each kind that was given.
+  // The last number of each kind that was given.
   struct Numbers {
     std::uint64_t lease = 0, request = 0, job = 0, filler = 0;
   };
@@ -133,7 +134,7 @@ class SqliteStore final : public ports::Store, public ports::History, public por
   QueueTables queue_{database_};
   ProgramTables programs_{database_};
   HistoryTables history_{database_};
-  std::int64_t settled_changes_ = -1;  // Database::changes when it was settled
+  std::int64_t settled_changes_ = -1;  // Database::changes() at the last settle()
 };
 
 }  // namespace gpurota::store

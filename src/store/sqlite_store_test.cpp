@@ -124,8 +124,8 @@ TEST(SqliteStore, IsUsedByOneDaemon) {
 
 constexpr std::uint64_t kRemoved = std::uint64_t{1} << 63;
 
-// Writes leases until it is killed, and removes every third. Tells `out` what is stored: an id once
-// its lease is, with kRemoved once it is removed again.
+// Writes leases until it is killed, and removes every third. Writes to `out` what is stored: a
+// lease's id once the lease is stored, and the id with kRemoved once the lease is removed again.
 [[noreturn]] void write_until_killed(const std::string& dir, int out) {
   auto store = SqliteStore::open(dir);
   const auto tell = [out](std::uint64_t what) {

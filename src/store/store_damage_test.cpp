@@ -1,4 +1,4 @@
-// Tests of damage to the files since the last daemon: whatever it is, leases are either there or
+// Tests of damage to the files since the last daemon: after any damage, leases are either there or
 // their loss is reported.
 #include "store/sqlite_store.h"
 #include "testing/temp_dir.h"
@@ -34,7 +34,7 @@ class StoreDamage : public ::testing::Test {
   std::string wal() const { return db() + "-wal"; }
   std::string mark() const { return dir() + "/store.mark"; }
 
-  // A daemon that stores leases up to this id, and is killed.
+  // Runs a daemon that stores the leases from `from` to `to`, and is killed.
   void store_and_die(std::uint64_t from, std::uint64_t to) const {
     in_a_daemon([&](SqliteStore& store) {
       for (std::uint64_t id = from; id <= to; ++id) {
@@ -42,7 +42,7 @@ class StoreDamage : public ::testing::Test {
       }
     });
   }
-  // Somebody has waited for each of them.
+  // The same, but a client has waited for each lease.
   void confirm_and_die(std::uint64_t from, std::uint64_t to) const {
     in_a_daemon([&](SqliteStore& store) {
       for (std::uint64_t id = from; id <= to; ++id) {
@@ -69,7 +69,7 @@ class StoreDamage : public ::testing::Test {
     return store ? (*store)->load_leases()->size() : 0;
   }
 
-  // Refused, with the files as they were, again and again.
+  // Opening is refused, repeatedly, and the files stay as they were.
   void expect_refused(const std::string& word) const {
     const std::string before = contents();
     for (int i = 0; i < 2; ++i) {
@@ -81,7 +81,7 @@ class StoreDamage : public ::testing::Test {
       EXPECT_TRUE(contents() == before) << "something was changed: " << store.error().message;
     }
   }
-  // A log of 0 bytes says no more than none.
+  // A log of 0 bytes counts as no log.
   std::string contents() const {
     std::string all;
     for (const std::string& file : {db(), wal(), mark()}) {

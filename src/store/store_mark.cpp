@@ -20,10 +20,10 @@ constexpr const char* kWhatThen =
     "leases are forgotten, so gpurota run ends its commands, and GPU memory that other programs "
     "hold is unreserved use, which gpurota status shows";
 
-// The smallest page that SQLite has: it takes a file with less for a new one, and writes over it.
+// SQLite's smallest page. SQLite takes a smaller file for a new one, and writes over it.
 constexpr off_t kLeastDatabase = 512;
 
-// 0: it is not there.
+// 0: there is no such file.
 off_t size_of(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0 ? info.st_size : 0;
@@ -45,7 +45,7 @@ bool has_entries(const std::string& folder) {
   return !error && entries != std::filesystem::directory_iterator();
 }
 
-// The sign that there was a database; empty: there is none.
+// The path that shows that there was a database; empty: none does.
 std::string sign_of_one(const std::string& state_dir, const std::string& database) {
   if (is_there(mark_path(state_dir))) return mark_path(state_dir);
   if (size_of(database) > 0) return database;
@@ -115,14 +115,14 @@ Result<void> check_is_whole(const std::string& state_dir, const std::string& dat
                     "{1} away and start gpurotad again. Of leases made since then: {2}",
                     database, mark_path(state_dir), kWhatThen));
   }
-  // A log that began anew since then began with all in the database. So it is where the database
-  // was settled since.
+  // A log that began anew since the mark was written began with all changes in the database. The
+  // same holds for a database that was settled since.
   const bool began_anew = settled > mark.settled || (log && log->number > mark.log.number);
   const bool is_same = log && log->is_same_log(mark.log);
   const bool has_all = is_same && log->frames >= mark.log.frames;
-  // Another SQLite that has the database open takes the whole log into it when it closes, and
-  // removes the log: sqlite3, or a copy. A log that was lost before has the settling with it, see
-  // above.
+  // Another SQLite that has the database open (sqlite3, or a copy) takes the whole log into it when
+  // it closes, and removes the log. If the log was lost instead, the count of the settling is lost
+  // with it, which the check above finds.
   if (mark.log.frames == 0 || began_anew || has_all || !log) return {};
   return fail(
       Code::kIo,

@@ -1,11 +1,11 @@
-// Whether the database is the one that was there: a file beside it says so, STATE_DIR/store.mark.
-// Else one that was emptied, or whose log was lost, would be taken for one that never had a lease
-// in it. Used by SqliteStore only; errors say what to do.
+// A file beside the database, STATE_DIR/store.mark, shows whether the database is the one that was
+// there. Without it, a database that was emptied, or whose log was lost, would pass for one that
+// never had a lease in it. Used by SqliteStore only; errors say what to do.
 //
-// In the file is how often the database was settled. The database counts that too, first of all in
-// its new log: as long as it is the same database with the same log, it knows of at least as many
-// times as the mark. On a second line stands how far that log went when somebody was last told that
-// something is done (LogFile): the log has at least as much.
+// The file has the number of times that the database was settled. The database counts this too, as
+// the first change in its new log: as long as it is the same database with the same log, its count
+// is at least that of the mark. The second line has how far that log went when a client was last
+// told that a change is done (LogFile): the log goes at least as far.
 #pragma once
 
 #include "base/result.h"
@@ -19,25 +19,25 @@ namespace gpurota::store {
 
 struct StoreMark {
   std::uint64_t settled = 0;
-  LogPosition log;  // of no frames: not said
+  LogPosition log;  // no frames: not in the mark
 };
 
 std::string mark_path(const std::string& state_dir);
-// Always of the same size, so that it can be written over.
+// Always of the same size, so that the mark can be overwritten in place.
 std::string mark_text(const StoreMark& mark);
-// Nothing: there was no database yet, or one of a gpurota that left no mark. A value that is no
+// Nothing: there was no database yet, or one of a gpurota that left no mark. A value that is not a
 // number counts as 0.
 Result<std::optional<StoreMark>> read_mark(const std::string& state_dir);
-// Returns when the disk has it, whole or not at all.
+// Replaces the mark whole or not at all. Returns when the disk has it.
 Result<void> replace_mark(const std::string& path, const StoreMark& mark);
 
-// Before the database is opened, which would make it. kIo: it is not there, empty or cut short, and
-// there was one: the mark, its log, or folders of jobs and fillers say so.
+// Call before the database is opened, which would make it. kIo: the database is missing, empty or
+// cut short, but the mark, its log, or folders of jobs and fillers show that there was one.
 Result<void> check_is_there(const std::string& state_dir, const std::string& database);
-// Once it is open and before it is changed: how often it was settled, by its own count, and its log
-// as it was found. kIo: less often, or less far, than the mark says. No `log`: there was none. If
-// the database was settled as often all the same, the log has been taken into the database by
-// another SQLite.
+// Call once the database is open and before it is changed. `settled`: how often the database was
+// settled, by its own count. `log`: the log as it was found; empty: there was none. kIo: settled
+// less often, or a log that goes less far, than the mark says. If there is no log but the database
+// was settled as often, another SQLite has taken the log into the database.
 Result<void> check_is_whole(const std::string& state_dir, const std::string& database,
                             const StoreMark& mark, std::uint64_t settled,
                             const std::optional<LogPosition>& log);

@@ -34,7 +34,7 @@ void add(StoredUsage& into, const StoredUsage& row) {
   into.merged_first += row.merged_first;
 }
 
-// The end of the lease that begins at `row`.
+// The end of the rows of the lease that begins at `row`.
 Rows::const_iterator end_of_lease(Rows::const_iterator row, Rows::const_iterator end) {
   return std::find_if(row, end, [&](const StoredUsage& each) { return each.lease != row->lease; });
 }
@@ -46,8 +46,8 @@ Rows merge_usage(const Rows& rows, WallTime::duration span, const std::vector<Le
   std::map<Group, std::size_t> groups;
   for (auto lease = rows.begin(); lease != rows.end();) {
     const auto end = end_of_lease(lease, rows.end());
-    // All rows of a lease or none: else it would be counted by one that is merged and by one that
-    // is not.
+    // Merges all rows of a lease or none: otherwise a merged row and another one would both count
+    // the lease.
     const bool fits =
         std::all_of(lease, end, [&](const StoredUsage& row) { return is_within(row, span); });
     for (auto row = lease; row != end; ++row) {

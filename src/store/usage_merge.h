@@ -1,10 +1,10 @@
-// Many rows of one user's usage become few, so that the sums of reports stay right. Pure; used by
-// SqliteStore.
+// Merges many rows of one user's usage into few, so that the sums of reports stay right. Pure; used
+// by SqliteStore.
 //
 // Leases that began and ended in the same span of time (an hour, a day) are merged by kind and
-// group of the user, for each GPU. Notes that differ are forgotten. Of leases that are merged only
-// their number is known, as these have several GPUs: `merged` of a row is how many leases had this
-// GPU, `merged_first` how many of them no other row counts.
+// group of the user, for each GPU. Notes that differ are dropped. Of merged leases only their
+// number is known. A lease may have several GPUs, so a row has two numbers: `merged` is how many
+// leases had this GPU, `merged_first` how many of these no other row counts.
 #pragma once
 
 #include "ports/history.h"
@@ -13,9 +13,9 @@
 
 namespace gpurota::store {
 
-// `rows`: all of their leases, ended ones, in the order of their numbers and GPUs. A merged row has
-// the number and GPU of one of those it is made of. Leases with one of `apart` (sorted) between
-// their numbers are not merged: a lease of that number belongs to those before.
+// `rows`: all rows of ended leases, in the order of lease numbers and GPUs. A merged row has the
+// number and GPU of one of the rows it is made of. Leases with a number of `apart` (sorted) between
+// theirs are not merged; a lease with such a number belongs to those before.
 std::vector<ports::StoredUsage> merge_usage(const std::vector<ports::StoredUsage>& rows,
                                             WallTime::duration span,
                                             const std::vector<LeaseId>& apart);
