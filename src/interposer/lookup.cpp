@@ -131,8 +131,9 @@ void gpurota_find_real_dlsym() {
   __atomic_store_n(&gpurota_real_dlmopen, real_dlmopen, __ATOMIC_RELEASE);
 }
 
-// In a namespace of its own the driver would be another copy, without our library: it is opened
-// among the program's own libraries instead. nullptr lets the stub jump to the real function.
+// In a namespace of its own the driver would be another copy, without our library. So the driver is
+// opened among the program's own libraries instead. nullptr lets the stub jump to the real
+// function.
 void* gpurota_dlmopen_hook(Lmid_t space, const char* file, int mode) {
   using Dlopen = void*(const char*, int);
   if (file == nullptr || space == LM_ID_BASE || !gpurota::interposer::is_ours_to_watch(file) ||

@@ -53,8 +53,8 @@ class InContext {
   bool pushed_ = false;
 };
 
-// Records a new context and returns its serial. `charged`: the context is counted in
-// Slot::contexts.
+// Records a new context and returns its serial; 0: the table is full. `charged`: the context is
+// counted in Slot::contexts.
 uint32_t add_context(CUcontext context, CUdevice device, int slot, bool primary, bool charged);
 
 // Removes a context. True if the context was known; `out` then describes it.

@@ -14,8 +14,8 @@ namespace gpurota::interposer {
 
 // From now on, `bytes` of what is charged are for this memory.
 void hold_memory(int slot, uint64_t key, uint64_t bytes);
-// To be called when this process has imported the memory. kYes: the lease has the memory already,
-// and `bytes` of it are charged now (not in a swap lease). Else the memory must be asked for like
+// Call when this process has imported the memory. kYes: the lease has the memory already, and
+// `bytes` of it are charged now (not in a swap lease). Otherwise the memory must be asked for like
 // any other; `bytes` is its size if the daemon knows the size, and 0 if not.
 Answer join_memory(int slot, uint64_t key, uint64_t* bytes);
 // Where the charge for a memory is when the process leaves the memory.

@@ -117,7 +117,7 @@ bool welcome(State& s, const gpurota_msg_welcome& message, Descriptors* fds) {
                 lease, lease);
   }
   const bool swaps = (message.features & GPUROTA_FEATURE_SWAP) != 0;
-  if (attached() && swaps != (s.swaps.load() != 0)) return false;  // swap or not is for life
+  if (attached() && swaps != (s.swaps.load() != 0)) return false;  // a tenant's kind never changes
   if (fds->count() != 2 || !map_page(s, (*fds)[0]) || !learn_slots(s)) return false;
   s.link.no_thread = swaps && !g_swap.begin(s);
   if (s.link.no_thread) return false;
@@ -229,7 +229,7 @@ void tell(State& s, void* message, size_t size) {
 
 void disconnect(State& s) {
   close_socket(&s.link.call);
-  // The helper owns the event socket. When shut down, it wakes the helper, which closes it and
+  // The helper owns the event socket. Shutting it down wakes the helper, which closes it and
   // reconnects.
   const int event = s.link.event_fd.exchange(0);
   if (event > 0) shut_down(event - 1, s.link.event_inode.load());

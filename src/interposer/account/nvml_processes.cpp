@@ -1,5 +1,5 @@
 // Lists the processes on a GPU of the lease, as NVML does, but only those of the lease. The daemon
-// says which these are. If it cannot, a process sees only itself.
+// tells which these are. If the daemon cannot tell, a process sees only itself.
 #include "interposer/account/link.h"
 #include "interposer/account/nvml.h"
 #include "interposer/os/sys.h"

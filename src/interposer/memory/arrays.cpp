@@ -14,7 +14,7 @@ namespace gpurota::interposer {
 namespace {
 
 // Bytes of an element, for formats whose elements have one size. Elements of block-compressed and
-// planar formats are smaller than the last line says.
+// planar formats are smaller than what the last line returns.
 uint64_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   const uint64_t channels = shape.NumChannels < 4 ? shape.NumChannels : 4;
   switch (shape.Format) {

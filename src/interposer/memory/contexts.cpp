@@ -1,6 +1,5 @@
-// Contexts: each costs hundreds of megabytes, and no argument tells how many. The daemon reserves
-// this cost before a context is created, by the cost of earlier ones on that GPU, and is told how
-// many live.
+// Contexts: each costs hundreds of megabytes, and no argument tells how many. Before a context is
+// created the daemon reserves what earlier ones on that GPU cost, and it is told how many live.
 #include "interposer/memory/contexts.h"
 
 #include "interposer/account/device.h"

@@ -1,12 +1,12 @@
 // Memory that several processes have: what is charged here for memory of others, and what others
 // may have of ours.
 //
-// An import is charged to its importer like an allocation, unless its lease is charged for that
-// memory already. A key identifies the memory: a random number that the exporter's libgpurota puts
-// onto each descriptor (as a lock, which belongs to the open file and so travels with it;
-// /proc/self/fdinfo shows the lock to any process that has the file), or a hash of the bytes of a
-// handle. Memory without a key belongs to a process without libgpurota, and is always charged. Any
-// thread.
+// An import is charged to its importer like an allocation, unless the importer's lease is charged
+// for that memory already. A key identifies the memory: a random number that the exporter's
+// libgpurota puts onto each descriptor (as a lock, which belongs to the open file and so travels
+// with it; /proc/self/fdinfo shows the lock to any process that has the file), or a hash of the
+// bytes of a handle. Memory without a key belongs to a process without libgpurota, and is always
+// charged. Any thread.
 #pragma once
 
 #include "interposer/account/holdings.h"

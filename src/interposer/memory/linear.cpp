@@ -115,7 +115,7 @@ bool made_to_move(Size* out, CUresult* result, Make make) {
   return true;
 }
 
-// The driver chooses the pitch, and rounds rows up to no more than a multiple of this.
+// The driver chooses the pitch, and rounds rows up to a multiple of at most this.
 constexpr uint64_t kPitchBytes = 512;
 
 uint64_t pitched_estimate(uint64_t width, uint64_t height) {

@@ -308,7 +308,7 @@ void settle_pools(int slot) {
   for (uint32_t i = 0; i < used; ++i) {
     Pool& pool = memory_of(s).pools.entries[i];
     if (pool.pool.load() == nullptr || pool.slot != slot) continue;
-    if (charge_growth(s, pool, 0, false).grown != 0) put(slot, 0);  // the page, and excess
+    if (charge_growth(s, pool, 0, false).grown != 0) put(slot, 0);  // shows it in the page
   }
 }
 

@@ -1,10 +1,11 @@
 // A program asks for N bytes. From top to bottom:
 //
 //   1. reserve() takes the bytes from the headroom, which mostly is all that happens: take().
-//   2. Else the daemon is asked: grow(), which sends GROW. After a refusal idle pools let go of
-//      their memory. The refusal is believed only if nothing was put back meanwhile: ask_daemon().
-//   3. Else the request waits for calls under way that took more than they will keep: outlast(),
-//      Flight.
+//   2. If the headroom is too small, the daemon is asked: grow(), which sends GROW. After a refusal
+//      idle pools release memory. The refusal is believed only if nothing was put back meanwhile:
+//      ask_daemon().
+//   3. If the answer is still no, the request waits for calls under way that took more than they
+//      will keep: outlast(), Flight.
 //   4. If the driver then refuses, the bytes are put back, as they are when memory is freed: put().
 //   5. If the bytes cannot be had, the program is refused, with the reason: refuse().
 //

@@ -70,7 +70,7 @@ bool above_limit(const State& s, int slot);
 CUresult refuse(int slot, uint64_t bytes, Answer why);
 // Refuses memory of another process.
 CUresult refuse_import(int slot, uint64_t bytes, Answer why);
-// Refuses memory on a GPU that is not of the lease, or of which nobody can say whether it is.
+// Refuses memory on a GPU that is not of the lease, or not known to be.
 CUresult refuse_elsewhere();
 
 }  // namespace gpurota::interposer

@@ -1,7 +1,7 @@
 // Memory of the virtual memory management family (cuMemCreate and its mappings).
 //
-// Physical memory lives until its last handle is released *and* its last mapping is gone; crediting
-// it at cuMemRelease would let create, map, release walk past the limit. Only memory on a GPU of
+// Physical memory lives until its last handle is released *and* its last mapping is gone: with a
+// credit at cuMemRelease, create, map, release would walk past the limit. Only memory on a GPU of
 // the lease is charged: host memory is not. Imported memory is charged as imports.h says.
 #pragma once
 

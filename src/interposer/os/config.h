@@ -43,7 +43,8 @@ bool has_lease();
 // True if there is a lease, or may be one soon: lookups must then return hooks. The first call
 // without a lease checks whether the site gives leases to such programs (one system call).
 bool active();
-// Whether the daemon must still be asked for a lease, or told of it (account/automatic.h).
+// Whether the daemon must still be asked for a lease, or be told of the lease
+// (account/automatic.h).
 inline bool lease_pending() {
   return __atomic_load_n(&gpurota_mode, __ATOMIC_ACQUIRE) == kModeAutomatic;
 }
