@@ -19,7 +19,7 @@ std::optional<int> number_after(std::string_view text, std::string_view prefix) 
   return number;
 }
 
-// Calls take(key, rest) for each line: the key ends where `separator` is.
+// Calls take(key, rest) for each line that has a `separator`, which ends the key.
 template <class Take>
 void for_each_line(std::string_view text, char separator, Take take) {
   while (!text.empty()) {
@@ -34,11 +34,13 @@ void for_each_line(std::string_view text, char separator, Take take) {
   }
 }
 
-// The driver's other files of the same major number (nvidia-modeset, nvidiactl) are above:
-// NV_MINOR_DEVICE_NUMBER_REGULAR_MAX of NVIDIA's open kernel modules.
+// The highest minor number of a GPU: NV_MINOR_DEVICE_NUMBER_REGULAR_MAX of NVIDIA's open kernel
+// modules. The driver's other files of the same major number (nvidia-modeset, nvidiactl) have
+// higher ones.
 constexpr unsigned kLastGpuMinor = 247;
 
-// Those of capabilities that are no instance's (config, monitor) are below.
+// The least and the highest minor number of the MIG instances' capabilities. The capabilities of no
+// instance (config, monitor) have lower numbers.
 std::pair<unsigned, unsigned> instance_minors(const MigMinors& minors) {
   const auto [least, most] =
       std::minmax_element(minors.begin(), minors.end(),
@@ -54,7 +56,7 @@ const GpuInfo* find(const std::vector<GpuInfo>& gpus, const GpuUuid& uuid) {
   return it == gpus.end() ? nullptr : &*it;
 }
 
-// The capabilities of an instance: those of the slice, and of what computes in it.
+// The files of both capabilities of an instance: of its GPU instance and of its compute instance.
 std::set<std::string> capability_files(const GpuInfo& parent, const GpuInfo& instance,
                                        const MigMinors& minors) {
   std::set<std::string> files;
@@ -119,7 +121,7 @@ std::map<std::string, std::set<uid_t>> holders(const std::vector<GpuInfo>& gpus,
 
 DeviceFences fences(const std::map<std::string, DeviceNumber>& numbers,
                     const std::set<std::string>& open, const MigMinors& minors) {
-  // One for all devices of a kind, which have one major number.
+  // One fence for all devices of a kind: they have one major number.
   std::map<unsigned, DeviceFence> by_major;
   for (const auto& [name, number] : numbers) {
     const auto kind = kind_of(name, minors);

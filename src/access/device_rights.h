@@ -1,7 +1,7 @@
 // Strict access: who may open which of the driver's device files (docs/design/strict-access.md).
 // Pure; StrictAccess of the daemon carries it out.
 //
-// Two kinds of files are looked after: one for each GPU (nvidia0), and two for each MIG instance
+// Two kinds of files are managed: one for each GPU (nvidia0), and two for each MIG instance
 // (nvidia-caps/nvidia-cap30). All others (nvidiactl, nvidia-uvm, nvidia-modeset, the capabilities
 // of administrators) stay as the driver makes them.
 #pragma once
@@ -29,16 +29,16 @@ struct Who {
 
 enum class FileKind { kGpu, kCapability };
 
-// Of MIG instances: "gpu0/gi1/access", "gpu0/gi1/ci0/access" and the number of the file; others are
-// left out.
+// The capabilities of MIG instances: the name ("gpu0/gi1/access", "gpu0/gi1/ci0/access") and the
+// number of its file. Other capabilities are left out.
 using MigMinors = std::map<std::string, int>;
 // The driver's /proc/driver/nvidia-caps/mig-minors.
 MigMinors parse_mig_minors(std::string_view text);
 
-// Of a file by its name below /dev; nothing: it is not looked after.
+// The kind of a file, by its name below /dev; nothing: the file is not managed.
 std::optional<FileKind> kind_of(std::string_view name, const MigMinors& minors);
 
-// The files by which some GPUs are used. A MIG instance has that of its GPU, too.
+// The files that a process opens to use these GPUs. A MIG instance needs the file of its GPU, too.
 std::set<std::string> files_of(const std::vector<GpuInfo>& gpus, const std::set<GpuUuid>& uuids,
                                const MigMinors& minors);
 
@@ -47,26 +47,28 @@ struct Holding {
   uid_t uid = 0;
   GpuUuid gpu;
 };
-// The holders of leases, by the name of the file.
+// The users who hold each file's GPUs, by the name of the file.
 std::map<std::string, std::set<uid_t>> holders(const std::vector<GpuInfo>& gpus,
                                                const std::vector<Holding>& holdings,
                                                const MigMinors& minors);
 
-// The whole access list of a file, numbers for names, as acl_to_any_text() prints it:
-// "user::rw-,user:1001:rw-,…". The group of the file has nothing, but its place shows the mask: the
-// mode is 0660 (0440), which is what the driver's helper looks at.
+// The whole access list of a file, with numbers for names, as acl_to_any_text() prints it:
+// "user::rw-,user:1001:rw-,…". The file's group has no rights. The group bits of the mode show the
+// mask, so the mode is 0660 (0440), which is what the driver's helper compares.
 std::string acl_text(FileKind kind, bool owner_may, const Who& who);
 
-// The fences of a lease's processes: of the managed files (`numbers`, by name) they can open those
-// in `open`. A GPU or an instance that comes later is fenced, too. Without such devices: none.
+// The fences of a lease's processes. Of the managed files (`numbers`, by name) the processes can
+// open only those in `open`. A GPU or an instance that is added later is fenced, too. No fences
+// where `numbers` has no managed files.
 DeviceFences fences(const std::map<std::string, DeviceNumber>& numbers,
                     const std::set<std::string>& open, const MigMinors& minors);
 
-// How the driver's helper (nvidia-modprobe), which any user can run, sets the mode of device files:
-// /proc/driver/nvidia/params. Nothing: it leaves them alone, or there are no such parameters.
+// The mode that the driver's helper (nvidia-modprobe), which any user can run, sets on device
+// files, from /proc/driver/nvidia/params. Nothing: the helper does not change them, or the text has
+// no such parameters.
 std::optional<mode_t> mode_of_helper(std::string_view params);
-// Mode 0660 changes nothing of what acl_text() says; any other would open the files, or shut
-// holders out.
+// The only mode of the helper that changes nothing of what acl_text() says. Any other would give
+// everybody access, or take it from holders.
 constexpr mode_t kHarmlessMode = 0660;
 
 }  // namespace gpurota::access
