@@ -34,7 +34,7 @@ const SeenLease* covering_lease(const SeenProcess& process, const Reading& readi
 }
 
 bool is_not_limited(const SeenProcess& process, const SeenLease& lease, const Reading& reading) {
-  // Without a figure from the driver, that it lists the process says that it has a context.
+  // If the driver gives no figure for a listed process, the process has a context.
   const bool uses = !process.graphics && process.used != Bytes();
   return uses && process.library == Library::kSilent && process.start_ticks != 0 && lease.limit &&
          owning_lease(process, reading) == &lease;

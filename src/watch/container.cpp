@@ -18,7 +18,7 @@ bool is_of(Text signs, Text text) { return text.find_first_not_of(signs) == Text
 
 bool is_id(Text text) { return text.size() == kIdLength && is_of(kHex, text); }
 
-// "docker-ID.scope" by systemd, "libpod-ID" below a group of the engine's.
+// "docker-ID.scope" by systemd, "libpod-ID" below a group of the engine.
 std::optional<Container> by_prefix(Text name) {
   constexpr std::array<std::pair<Text, Text>, 6> kPrefixes = {{{"docker-", "docker"},
                                                                {"libpod-", "podman"},
@@ -41,7 +41,7 @@ std::optional<Container> of_lxc(Text name) {
   return Container{"lxc", std::string(name.substr(kPrefix.size())), {}, {}};
 }
 
-// The engine of a group whose name is an id alone: docker in its own place, else a client of
+// The engine of a group whose name is only an id: docker below "docker", else a client of
 // containerd (docker with --cgroup-parent, nerdctl).
 const char* engine_above(Text above) { return above == "docker" ? "docker" : "containerd"; }
 

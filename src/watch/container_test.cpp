@@ -65,7 +65,7 @@ TEST(FindContainer, FindsNoneWhereThereIsNone) {
   // A user who may make control groups may give them any name.
   EXPECT_FALSE(find_container("/lxc.payload.\xff"));
   EXPECT_FALSE(find_container("/kubepods/pod\x1b[31m"));
-  // podman's monitor is outside.
+  // podman's monitor is not in the container.
   EXPECT_FALSE(find_container("/machine.slice/libpod-conmon-" + kId + ".scope"));
 }
 

@@ -8,22 +8,22 @@ namespace gpurota::watch {
 namespace {
 
 constexpr Duration kBaselineStep = std::chrono::minutes(1);
-// Use that was found goes on until clearly below where it began, as with other findings.
+// Use that was found continues until clearly below where it began, as with other findings.
 constexpr std::uint64_t kSlack = 8;  // an eighth
 
 Bytes most_baseline(Bytes size) { return std::max(mib(512), Bytes(size.count() / 100)); }
 
-// The driver's figure for a process, without memory that another one has made. A driver that shows
-// less than what is imported does not show that memory here.
+// The driver's figure for a process, without memory that another process allocated. A driver whose
+// figure is less than what is imported does not include imports.
 Bytes own_memory(const SeenProcess& process) {
   const Bytes used = process.used.value_or(Bytes());
   return used >= process.imported ? used - process.imported : used;
 }
 
-// The reading itself, without what leases are charged.
+// Sums over the processes of a reading, without the charges of leases.
 struct Sums {
   Bytes listed;   // by all processes together
-  Bytes outside;  // of that by processes of no lease
+  Bytes outside;  // of `listed`: by processes of no lease
   std::map<LeaseId, Bytes> of_leases;
   bool all_known = true;  // each process has a figure
   bool computes = false;  // one of the processes does more than draw
@@ -54,7 +54,7 @@ Bytes listed_of(const Sums& sums, LeaseId lease) {
 // The memory that leases explain, each piece once.
 struct OfLeases {
   Bytes bytes;
-  bool changed = false;  // a charge is not that of the last reading
+  bool changed = false;  // a charge differs from that of the last reading
   bool moving = false;
 };
 
@@ -71,7 +71,7 @@ OfLeases explained_by(const Reading& reading, const Sums& sums,
     listed += listed_of(sums, lease.id);
   }
   sum.changed |= reading.counted_again != counted_again_before;
-  // Only charges have a memory twice: what is listed stays explained.
+  // Only charges count memory twice. Listed memory stays explained.
   const Bytes again = std::min(reading.counted_again, counted_again_before);
   sum.bytes = std::max(sum.bytes - again, listed);
   return sum;
@@ -147,8 +147,9 @@ Hidden HiddenMemory::judge(Gpu& gpu, const Reading& reading, const HiddenRules& 
   const OfLeases leases = explained_by(reading, sums, gpu.charges, gpu.counted_again);
   const Bytes reckoned = *reading.used - leases.bytes - sums.outside - normal;
   if (leases.moving || leases.changed) {
-    // Not computed: the last figure stays, as far as no process is listed for it. Use beyond the
-    // most that the leases may have had is hidden all the same: a lease that has gone has left it.
+    // Not computed: the last figure stays, but at most what no listed process explains. If nothing
+    // is moving, use beyond the most that the leases may have had is hidden all the same: an ended
+    // lease has left it.
     const Bytes most = *reading.used - sums.listed - normal;
     const Bytes least = leases.moving ? Bytes() : reckoned;
     gpu.bytes = std::max(least, std::min(gpu.bytes, most));

@@ -25,7 +25,7 @@ class HiddenMemoryTest : public ::testing::Test {
     for (Duration passed{}; passed < time; passed += step) hidden = read(step);
     return hidden;
   }
-  // As a machine that has stood idle: what is normal there is known.
+  // A machine that has been idle for long: its normal use is known.
   void idle_with(Bytes used) {
     reading.used = used;
     read_for(11min, 1s);
@@ -72,7 +72,7 @@ TEST_F(HiddenMemoryTest, TheLittleThatTheDriverHasBesideEachProcessIsNobodysUse)
 }
 
 TEST_F(HiddenMemoryTest, AReadingThatCatchesAProcessBetweenTwoAllocationsIsNoUse) {
-  // The driver is asked for what is used and for its processes one after the other.
+  // The driver answers two separate queries: for the memory in use, and for the processes.
   idle_with(Bytes());
   std::mt19937 random(3);
   for (int i = 0; i < 1000; ++i) {
@@ -129,12 +129,12 @@ TEST_F(HiddenMemoryTest, WhatAnOldDriverCountsAsUsedIsNormalBesideLeasesToo) {
 }
 
 TEST_F(HiddenMemoryTest, ClientsOfMpsAreChargedAndTheirServerIsListedOrNormal) {
-  // The driver lists the server alone, and what its clients have as the server's.
+  // The driver lists only the server, and counts its clients' memory as the server's.
   reading.leases = {charged(kLease, gib(20), gib(9))};
   reading.processes = {process(99, 0, gib(9) + mib(400))};
   reading.used = gib(9) + mib(400);
   EXPECT_EQ(read_for(20s).bytes, Bytes());
-  // One whose server is not listed.
+  // A server that is not listed.
   reading.leases.clear();
   reading.processes.clear();
   idle_with(mib(420));
@@ -150,7 +150,7 @@ TEST_F(HiddenMemoryTest, AKilledProcessOfSeventyGibibytesLeaves) {
   reading.processes = {process(10, kAlice, gib(70), kLease)};
   reading.used = gib(70);
   read();
-  // Dead: the driver lists it no more, and has not taken its memory back. Its lease is gone.
+  // The process is dead: the driver no longer lists it, and has not freed its memory yet.
   reading.processes.clear();
   EXPECT_EQ(read().bytes, Bytes()) << "its lease is still charged for it";
   reading.leases.clear();
@@ -174,12 +174,12 @@ TEST_F(HiddenMemoryTest, AfterAWholeGpuLeaseWhatIsLeftLeavesToo) {
 
 TEST_F(HiddenMemoryTest, ADaemonInAPidNamespaceOfItsOwnAccusesNobody) {
   idle_with(Bytes());
-  // No process is listed: grants and what is reserved for contexts are all there is.
+  // No process is listed: there are only grants, and what is reserved for contexts.
   reading.leases = {charged(kLease, gib(20), gib(12) + mib(600)),
                     charged(LeaseId{2}, gib(20), gib(5))};
   reading.used = gib(17) + mib(518);
   EXPECT_EQ(read_for(1min).bytes, Bytes());
-  // Processes are listed by numbers that are nobody's here.
+  // The listed pids belong to no process here.
   SeenProcess stranger = process(4000000, std::nullopt, gib(12) + mib(518));
   stranger.gone = true;
   reading.processes = {stranger};
@@ -199,7 +199,7 @@ TEST_F(HiddenMemoryTest, WhileChargesChangeOrMemoryMovesItStaysAsItWas) {
   reading.leases = {charged(kLease, gib(40), gib(10))};
   reading.used = gib(40);
   EXPECT_EQ(read_for(12s).bytes, gib(30));
-  reading.leases[0].charge = gib(2);  // it has freed what the reading still shows
+  reading.leases[0].charge = gib(2);  // the lease has freed what the reading still shows
   EXPECT_EQ(read().bytes, gib(30));
   EXPECT_EQ(read().bytes, gib(38)) << "now it is still there";
   reading.leases[0].moving = true;
@@ -231,7 +231,7 @@ TEST_F(HiddenMemoryTest, ALeaseThatAllocatesAllTheTimeHidesNothingForGood) {
   }
 }
 
-// Alice's lease has made 4 GiB of the 5 that it is charged for, and lease 2 has imported these.
+// Alice's lease has allocated 4 GiB of the 5 that it is charged for, and lease 2 has imported them.
 class ImportedMemoryTest : public HiddenMemoryTest {
  protected:
   ImportedMemoryTest() {
@@ -267,7 +267,7 @@ TEST_F(ImportedMemoryTest, OfAnExporterThatIsGoneIsCountedAtOneImporter) {
   EXPECT_EQ(read().bytes, Bytes());
   *reading.used += gib(4);
   EXPECT_EQ(read().bytes, gib(4));
-  // And then the other: one importer is left.
+  // Then the other lease ends: one importer is left.
   reading.leases.erase(reading.leases.begin());
   reading.processes.erase(reading.processes.begin());
   reading.counted_again = Bytes();
@@ -293,7 +293,7 @@ TEST_F(ImportedMemoryTest, WithinOneLeaseIsInItsChargeOnce) {
 }
 
 TEST_F(ImportedMemoryTest, ThatBeginsOrEndsBetweenTwoReadingsIsNoUse) {
-  reading.counted_again = Bytes();  // the lease has told of its charge, and not yet of its memory
+  reading.counted_again = Bytes();  // the lease has reported its charge, but not yet its memory
   EXPECT_EQ(read().bytes, Bytes());
   reading.counted_again = gib(4);
   EXPECT_EQ(memory.after_change(reading, rules, now).bytes, Bytes());

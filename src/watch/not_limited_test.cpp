@@ -1,4 +1,5 @@
-// A program that libgpurota should limit and does not: what is found, when, and what never is.
+// Programs that libgpurota should limit and does not: what is found and when, and what is never
+// found.
 #include "watch/watcher_test.h"
 
 #include <gmock/gmock.h>
@@ -97,7 +98,7 @@ TEST_F(NotLimitedTest, OneThatComesLaterHasItsOwnTime) {
   EXPECT_EQ(steps[0].targets[0].pid, 11);
 }
 
-// Its numbers are those of another pid namespace: ours with that number is somebody else.
+// Its pids are of another pid namespace: the same pid is another process here.
 TEST_F(NotLimitedTest, NobodyIsMeantByANumberWhereTheDriverHasOthersThanWe) {
   SeenProcess hidden = process(12, std::nullopt, gib(2));
   hidden.gone = true;

@@ -8,8 +8,8 @@
 namespace gpurota::watch {
 namespace {
 
-// A finding of unreserved use goes on until clearly below the threshold, so that a program that
-// breathes around it is reported once.
+// A finding of unreserved use continues until clearly below the threshold, so that a program whose
+// use varies around the threshold is reported once.
 constexpr std::uint64_t kHysteresis = 8;  // an eighth
 
 constexpr std::array kKindNames = {"unreserved_use", "foreign_use", "over_limit", "unused",
@@ -83,7 +83,7 @@ std::vector<Age> Watcher::ages(TimePoint now) const {
       continue;
     }
     Age age{finding.kind, finding.gpu, finding.uid, finding.lease, finding.since};
-    // The oldest: it is the last one that another takes the place of.
+    // Store the oldest process: a replacement is always younger.
     for (const SeenProcess& process : finding.processes) {
       const bool older = age.process.second == 0 || process.start_ticks < age.process.second;
       if (process.start_ticks != 0 && older) age.process = identity(process);
@@ -142,8 +142,8 @@ Watcher::Strays Watcher::sort_out(const Reading& reading, const Policy& policy, 
   for (const SeenProcess& process : reading.processes) {
     if (is_ignored(process, policy) || covering_lease(process, reading)) continue;
     if (process.gone) {
-      // Ended between the driver's list and ours: its memory is on its way back. One that stays is
-      // a process that we cannot see.
+      // The process ended between the driver's list and ours, and its memory is being freed. If it
+      // stays listed, it is a process that we cannot see.
       const TimePoint since =
           gone_since_.try_emplace({reading.gpu, process.pid}, now).first->second;
       if (now - since < policy.gone_patience) continue;
@@ -156,7 +156,7 @@ Watcher::Strays Watcher::sort_out(const Reading& reading, const Policy& policy, 
 void Watcher::add_unreserved(const Reading& reading, const Policy& policy,
                              const std::vector<SeenProcess>& processes, Candidates& out) const {
   const Bytes accounted = sum_of(reading.processes);
-  // Where NVML gives no figures for processes, the rest of what is used is theirs.
+  // Where NVML gives no figures for processes, they have the rest of what is used.
   const bool figures = !any_unknown(reading.processes);
   const Bytes rest =
       figures || !reading.leases.empty() ? Bytes() : reading.used.value_or(Bytes()) - accounted;
@@ -176,7 +176,7 @@ void Watcher::add_unreserved(const Reading& reading, const Policy& policy,
       add(uid, theirs);
     }
   }
-  // Nobody alone, but all together.
+  // No user alone is above the threshold, but all together are.
   if (out.empty() && is_much(processes, {})) {
     for (const auto& [uid, theirs] : users) add(uid, theirs);
   }
@@ -210,7 +210,7 @@ void Watcher::add_over_limit(const Reading& reading, const Policy& policy, Candi
     }
     const Bytes used = sum_of(members);
     if (used <= *lease.limit + policy.tolerance) continue;
-    // Those that dodge the library first: the others were granted what they hold.
+    // First those that evade the library: the others were granted what they hold.
     const bool enough = used - sum_of(outsiders) <= *lease.limit + policy.tolerance;
     const Key key{reading.gpu, FindingKind::kOverLimit, lease.uid, lease.id};
     out[key] = {make(FindingKind::kOverLimit, reading, lease.uid, lease.id, members),
@@ -221,7 +221,7 @@ void Watcher::add_over_limit(const Reading& reading, const Policy& policy, Candi
 void Watcher::add_not_limited(const Reading& reading, const Policy& policy, TimePoint now,
                               Candidates& out) {
   std::set<std::pair<pid_t, std::uint64_t>> silent;
-  // The driver's numbers are not those of our pid namespace: who is meant by one cannot be told.
+  // The driver's pids are not of our pid namespace: they cannot be matched to processes.
   const bool strange_pids =
       std::any_of(reading.processes.begin(), reading.processes.end(), [&](const SeenProcess& p) {
         const auto gone = gone_since_.find({reading.gpu, p.pid});
@@ -266,7 +266,7 @@ void Watcher::add_unused(const Reading& reading, const Policy& policy, TimePoint
     const bool used = std::any_of(
         reading.processes.begin(), reading.processes.end(),
         [&](const SeenProcess& process) { return covering_lease(process, reading) == &lease; });
-    // Where nobody can say who is there, nobody is known to be idle.
+    // Where the list of processes may be incomplete, no lease counts as idle.
     if (used || !reading.lists_processes) last = now;
     if (lease.ending || lease.filler || policy.unused_after == Duration::zero()) continue;
     if (now - last < policy.unused_after) continue;
@@ -336,7 +336,7 @@ void Watcher::stop(Open& open, const Policy& policy, TimePoint now, std::vector<
 
 void Watcher::release_unused(const Reading& reading, const Policy& policy, TimePoint now,
                              std::vector<Step>& steps) {
-  // Of what ran meanwhile the daemon may not have heard yet.
+  // The daemon may not know yet what ran while it was away.
   if (!policy.may_release) return;
   for (const SeenLease& lease : reading.leases) {
     // A lease that uses one of its GPUs is in use.

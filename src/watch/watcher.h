@@ -2,9 +2,9 @@
 //
 // Used by the daemon on its state thread, after every reading of a GPU. A finding begins at the
 // first reading that shows it and ends when it has not been seen for a while, so that what flickers
-// is reported once. Nothing is stopped on the word of a single reading, and never a process that is
-// within its lease while that is within its limit, unless libgpurota is loaded there and does not
-// hold it.
+// is reported once. Nothing is stopped because of a single reading. A process within a lease is
+// never stopped while the lease is within its limit, unless libgpurota is loaded in the process and
+// does not enforce the limit.
 #pragma once
 
 #include "watch/ages.h"
@@ -20,20 +20,20 @@ namespace gpurota::watch {
 
 class Watcher {
  public:
-  // After each reading. A GPU that did not answer gives no reading: nothing begins or ends then.
+  // Call after each reading. A GPU that did not answer has no reading: nothing begins or ends then.
   std::vector<Step> decide(const Reading& reading, const Policy& policy, TimePoint now);
 
-  // Findings that have not ended, in the order of their begin: for a moment also those that the
-  // last readings did not show.
+  // Findings that have not ended, in the order of their begin. For a moment they include some that
+  // the last readings did not show.
   std::vector<Finding> open() const { return findings(false); }
-  // Of these the findings that the last reading of the GPU showed: people see them beside what else
-  // that reading showed.
+  // The open findings that the last reading of the GPU showed. People see them together with the
+  // rest of that reading.
   std::vector<Finding> seen() const { return findings(true); }
   bool has_open(const GpuUuid& gpu) const;
 
-  // Uses without a lease, and leases that are not used, for the next daemon.
+  // Uses without a lease, and unused leases, for the next daemon.
   std::vector<Age> ages(TimePoint now) const;
-  // Takes up the ages that the last daemon knew. Before the first reading.
+  // Takes over the ages that the last daemon knew. Call before the first reading.
   void restore(std::vector<Age> ages, TimePoint now);
 
  private:
@@ -43,12 +43,12 @@ class Watcher {
     TimePoint last_seen{};
     int readings = 0;
     bool seen = false;                                          // at the last reading
-    std::map<std::pair<pid_t, std::uint64_t>, TimePoint> told;  // to end
+    std::map<std::pair<pid_t, std::uint64_t>, TimePoint> told;  // when it was asked to end
     std::set<std::pair<pid_t, std::uint64_t>> killed;
     std::vector<SeenProcess> targets;  // as of the last reading
     bool released = false;
   };
-  // A finding of one reading, before it is compared with those that are open.
+  // A finding of one reading, before it is compared with the open findings.
   struct Candidate {
     Finding finding;
     std::vector<SeenProcess> targets;
@@ -73,7 +73,7 @@ class Watcher {
   void merge(const Reading& reading, const Policy& policy, Candidates found, TimePoint now,
              std::vector<Step>& steps);
   std::vector<Finding> findings(bool seen_only) const;
-  // Since when this was seen by the last daemon; each answer is given once.
+  // Since when the last daemon saw this; each age is used once.
   std::optional<TimePoint> take_restored(const Age& like, const std::vector<SeenProcess>& processes,
                                          TimePoint now);
   void stop(Open& open, const Policy& policy, TimePoint now, std::vector<Step>& steps);

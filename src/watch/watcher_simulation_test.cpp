@@ -1,8 +1,7 @@
-// A machine with users who keep and break the rules, at random from a seed. Whatever happens: every
-// finding begins and ends once, what breaks the rules is found at the next reading, what keeps them
-// is never in a finding and never stopped, and nothing is stopped that policy does not stop. A
-// program that is not limited although libgpurota is there is found when it has been so for a
-// while.
+// A machine with users who keep and break the rules, at random from a seed. Always: every finding
+// begins and ends once; what breaks the rules is found at the next reading; what keeps them is
+// never in a finding and never stopped; nothing is stopped that the policy does not stop. A program
+// that is not limited although libgpurota is loaded is found after a while.
 #include "watch/classify.h"
 #include "watch/watcher.h"
 
@@ -80,7 +79,7 @@ class Machine {
 
   void add_process() {
     SeenProcess process;
-    process.pid = static_cast<pid_t>(100 + pick(40));  // pids are used again
+    process.pid = static_cast<pid_t>(100 + pick(40));  // pids are reused
     std::erase_if(processes_, [&](const SeenProcess& p) { return p.pid == process.pid; });
     process.start_ticks = ++ticks_;
     process.uid = static_cast<uid_t>(pick(6));
@@ -126,7 +125,7 @@ class Machine {
     }
     return sum;
   }
-  // Since when each process has not been limited without a break, as this test sees it.
+  // Since when each process has been unlimited without a break, as seen by this test.
   void count_silent(const Reading& reading) {
     std::map<std::uint64_t, TimePoint> before = std::move(silent_);
     silent_.clear();
@@ -142,7 +141,7 @@ class Machine {
     const auto since = silent_.find(process.start_ticks);
     return since != silent_.end() && now_ - since->second >= policy_.silent_patience;
   }
-  // Within its lease, which is within its limit, and held to it.
+  // Within its lease, which is within its limit, and limited by the library.
   bool is_innocent(const SeenProcess& process, const Reading& reading) const {
     const SeenLease* lease = covering_lease(process, reading);
     if (!lease) return is_ignored(process, policy_);
@@ -188,7 +187,7 @@ class Machine {
     }
   }
 
-  // Each process that a rule forbids is in a finding now.
+  // Each process that breaks a rule is in a finding now.
   void check_all_found(const Reading& reading) {
     const std::vector<Finding> open = watcher_.open();
     const auto found = [&](FindingKind kind, const SeenProcess& process) {

@@ -43,7 +43,7 @@ TEST_F(WatcherTest, AFillerIsWithinItsLeaseAndNeverUnused) {
   EXPECT_THAT(see_until(5min), IsEmpty());
 }
 
-// The filler makes way for it: it is not the one who is where they should not be.
+// The filler leaves for the process, so the process is not in the wrong place.
 TEST_F(WatcherTest, AProcessBesideAFillerIsNotForeignUseNotEvenItsUsers) {
   reading.leases = {filler(kLease, kAlice)};
   reading.processes = {process(10, kAlice, gib(70), kLease), process(11, kAlice, gib(3))};
@@ -115,7 +115,7 @@ TEST_F(WatcherTest, OneWhoUsesLittleBesideOneWhoUsesMuchIsNotAccused) {
   EXPECT_EQ(steps[0].finding.uid, kBob);
 }
 
-// canhazgpu: bob's process on alice's GPU was shown as alice's, validated.
+// canhazgpu's mistake: bob's process on alice's GPU was shown as alice's, validated.
 TEST_F(WatcherTest, AProcessOnSomebodyElsesGpuIsForeignWhateverItsSize) {
   reading.leases = {exclusive(kLease, kAlice)};
   reading.processes = {process(10, kAlice, gib(8), kLease), process(11, kBob, mib(300))};
@@ -336,7 +336,7 @@ TEST_F(WatcherTest, AFindingOfALeaseEndsWithTheLease) {
   EXPECT_EQ(steps[0].what, Step::What::kEnded);
 }
 
-// The ages that a daemon knew at its end, and the next daemon's use of them.
+// The ages that a daemon stores at its end, and what the next daemon does with them.
 TEST_F(WatcherTest, TheAgeOfAnUnusedLeaseGoesOnAfterARestart) {
   policy.unused_after = 10min;
   reading.leases = {exclusive(kLease, kAlice)};
