@@ -6,7 +6,8 @@
 namespace gpurota::filler {
 namespace {
 
-// Of what one that failed is passed over for; unless a stay is longer.
+// How long a filler whose run failed is passed over: at least and at most this, unless a stay is
+// longer.
 constexpr Duration kLeastPassedOver = std::chrono::minutes(10);
 constexpr Duration kMostPassedOver = std::chrono::hours(24);
 
@@ -17,7 +18,7 @@ bool may_use(const Candidate& candidate, const FreeGpu& gpu) {
          std::find(candidate.gpus.begin(), candidate.gpus.end(), gpu.gpu) != candidate.gpus.end();
 }
 
-// The least goes first.
+// The least claim comes first.
 using Claim = std::tuple<int, int, TimePoint, TimePoint>;
 
 Claim claim_of(const std::vector<Candidate>& candidates, const Candidate& candidate) {

@@ -64,7 +64,7 @@ TEST(Choice, TakesTheOneWhoseLastStartIsLongestAgo) {
   EXPECT_THAT(choose({of(1, "a", 0, 20), of(1, "b", 0, 10)}, {kFree}),
               ElementsAre(Placement{1, kA}));
   EXPECT_THAT(choose({of(1, "a", 0, 20), of(1, "new")}, {kFree}), ElementsAre(Placement{1, kA}));
-  // Her other filler has just been on; his has not.
+  // Her other filler ran lately; his has not.
   EXPECT_THAT(choose({of(1, "a", 0, 5), of(1, "b", 0, 30), of(2, "c", 0, 20)}, {kFree}),
               ElementsAre(Placement{2, kA}));
 }
@@ -107,7 +107,7 @@ TEST(Choice, OneThatFailedIsPassedOverForLongerWithEachFailureButNotForGood) {
   EXPECT_EQ(passed_over_for(9, hours(48)), hours(48));
 }
 
-// As the daemon does it: each time that one has been on for long enough it asks.
+// Like the daemon, this asks each time that a filler has been on for long enough.
 TEST(Choice, FillersOfWhichOneFitsGoRoundAndEachUserHasTheSameTime) {
   std::vector<Candidate> fillers = {of(1, "a"), of(1, "b"), of(2, "c"), of(2, "d"), of(3, "e")};
   std::vector<int> hours(fillers.size());
@@ -128,7 +128,7 @@ TEST(Choice, FillersOfWhichOneFitsGoRoundAndEachUserHasTheSameTime) {
 }
 
 TEST(Choice, WhatIsLeftOverGoesRoundToo) {
-  // Two users, three GPUs: each has one, and the third in turn.
+  // Two users, three GPUs: each has one, and they take turns on the third.
   std::vector<Candidate> fillers = {of(1, "a"), of(2, "b")};
   const std::vector<GpuUuid> gpus = {kA, kB, kC};
   std::vector<std::optional<std::size_t>> on(gpus.size());

@@ -1,4 +1,4 @@
-// Why a filler is not on a GPU, or leaves it, as its user reads it. Pure.
+// Why a filler is not on a GPU, or leaves it, as text for its user. Pure.
 #pragma once
 
 #include "core/reason.h"
@@ -9,13 +9,13 @@
 
 namespace gpurota::filler {
 
-// `gpu`: what people call it. `start_at`: when a filler may start there, or go on, if nobody comes.
-// Nothing: it is there, or it may start.
+// `gpu`: its name for people. `start_at`: when a filler may start there, or continue, if nobody
+// needs the GPU. Nothing: the filler is there, or may start.
 std::optional<Reason> place_reason(const TurnTaking& turns, std::string_view gpu,
                                    std::optional<WallTime> start_at);
-// Of a GPU where another filler is.
+// The reason on a GPU where another filler runs.
 Reason other_filler_reason(std::string_view gpu);
-// Of any GPU.
+// The reason on every GPU.
 Reason paused_reason();
 
 }  // namespace gpurota::filler

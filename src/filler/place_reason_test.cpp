@@ -1,5 +1,5 @@
-// Each reason, of a filler that was shown what it is about, compared with testdata/reasons.txt.
-// With GPUROTA_REWRITE_GOLDEN=1 the file is written anew: check each sentence then.
+// Each reason, for a filler that saw its cause, compared with testdata/reasons.txt. With
+// GPUROTA_REWRITE_GOLDEN=1 the file is rewritten: check each sentence then.
 #include "filler/place_reason.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ std::optional<Reason> seen(const Sight& sight) {
   return reason_of(turns);
 }
 
-// On, and then told to leave for this.
+// A filler that runs, and then must leave for this reason.
 TurnTaking leaving(const Sight& sight) {
   TurnTaking turns({});
   turns.on_found(kBegin);

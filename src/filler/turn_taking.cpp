@@ -72,8 +72,8 @@ bool TurnTaking::observe(const Sight& sight, TimePoint now) {
   const bool is_on = state_ == State::kOn || state_ == State::kLeaving;
   const Why there = who_is_there(sight, rules_, is_on);
   if (there != Why::kNobody) {
-    // Load or memory that may be the last filler's keeps the next one off, and the idle time goes
-    // on.
+    // Load or memory that may be the last filler's delays the next one, but does not reset the idle
+    // time.
     const bool lingers = there == Why::kHidden ||
                          (there == Why::kLoad && off_since_ && now - *off_since_ < kLoadLingers);
     if (!lingers) idle_since_.reset();
@@ -128,7 +128,7 @@ void TurnTaking::rest(TimePoint now, bool had_to_leave) {
   off_since_ = now;
   const bool by_order =
       had_to_leave && (why_ == Why::kPaused || why_ == Why::kRemoved || why_ == Why::kStayOver);
-  // One that ends by itself says nothing of the GPU: another one may do well there.
+  // A filler that ends by itself shows nothing about the GPU: another one may run well there.
   const bool yielded = had_to_leave && !by_order;
   if (yielded) short_stays_ = was_long ? 0 : std::min(short_stays_ + 1, 30);
   Duration rest = std::max(rules_.idle_after, rules_.least_rest);

@@ -1,14 +1,15 @@
-// When a filler may be on a GPU, and when it must be gone: a program that uses what nobody needs.
-// One of these for each GPU that fillers may use; the daemon shows it what it sees there, at least
-// every kSampleEvery while a filler is on, and at once when a lease is wanted. Pure.
+// When a filler may be on a GPU, and when it must leave. A filler is a program that uses what
+// nobody needs. There is one TurnTaking for each GPU that fillers may use. The daemon calls it with
+// what it sees there, at least every kSampleEvery while a filler is on, and at once when a lease is
+// wanted. Pure.
 //
 //     busy ─nobody there for the idle time→ free ─start→ on ─somebody comes→ leaving ─gone→ resting …
 //
-// One that is moved out of the GPU instead of being ended is gone in the same sense, and its coming
-// back is a start.
+// A filler that is moved out of the GPU instead of being ended counts as gone, and its return
+// counts as a start.
 //
-// A filler never flaps: after it had to leave it rests, longer each time it had to leave soon after
-// its start, and the idle time counts from the last moment that anybody was there.
+// A filler never flaps. After it had to leave, it rests, and longer each time that it had to leave
+// soon after its start. The idle time counts from the last moment that anybody was there.
 #pragma once
 
 #include "core/time.h"
@@ -18,32 +19,32 @@
 
 namespace gpurota::filler {
 
-// Off the GPU within 100 ms of a foreign process's appearance needs to see it in time.
+// A filler must leave within 100 ms of a foreign process's start, so the sample must come in time.
 inline constexpr Duration kSampleEvery = std::chrono::milliseconds(25);
 
-// The load that NVML tells is that of its last sample period, 1/6 s to 1 s (nvmlUtilization_t); a
-// sample may show the period before. For so long after a filler has gone it may still be that
-// filler's own.
+// NVML reports the load of its last sample period, 1/6 s to 1 s (nvmlUtilization_t), and a sample
+// may show the period before. For this long after a filler has left, the load may be that filler's
+// own.
 inline constexpr Duration kLoadLingers = std::chrono::seconds(2);
 
 struct Rules {
   Duration idle_after = std::chrono::seconds(30);
-  int load_percent = 10;  // from here on somebody is there, without a process that we could see
+  int load_percent = 10;  // from here on the GPU is used, even without a visible process
   // A filler that was on for less than this, and had to leave, rests twice as long the next time.
   Duration good_stay = std::chrono::minutes(5);
   Duration longest_rest = std::chrono::minutes(15);
   Duration least_rest = std::chrono::seconds(1);  // however short the idle time is
 };
 
-// The state of the GPU as seen by the daemon. Desktop and ignored processes, fillers and what they
-// start are not foreign.
+// The state of the GPU as seen by the daemon. Not foreign: desktop and ignored processes, fillers
+// and the processes that fillers start.
 struct Sight {
-  bool in_service = true;  // can be seen and used
-  bool leased = false;     // a lease that is no filler's has it
-  bool wanted = false;     // somebody's turn for it has come, or it is kept for somebody
-  bool foreign = false;    // a process of nobody's lease is on it
-  bool hidden = false;     // much memory is in use that no listed process has; as load_percent
-  int load_percent = 0;    // meaningful only while no filler is on
+  bool in_service = true;  // NVML answers for it, and it may be used
+  bool leased = false;     // a lease other than a filler's has it
+  bool wanted = false;     // a request's turn has come, or it is kept for a request
+  bool foreign = false;    // a process of no lease is on it
+  bool hidden = false;     // much memory that no listed process has; only while no filler is on
+  int load_percent = 0;    // only while no filler is on
 };
 
 enum class Why {
@@ -71,27 +72,29 @@ class TurnTaking {
   void set_rules(Rules rules) { rules_ = rules; }
 
   State state() const { return state_; }
-  // Why it is not on, or has to leave.
+  // Why no filler is on, or why the one that is on has to leave.
   Why why() const { return why_; }
-  // When a filler may start if all stays as it is; only in kBusy and kResting, and only if it can.
+  // When a filler may start if nothing changes; only in kBusy and kResting, and only if it can.
   std::optional<TimePoint> start_at() const;
-  // How long nobody has been there, as far as it is known.
+  // For how long the GPU has been seen idle.
   Duration idle_for(TimePoint now) const { return idle_since_ ? now - *idle_since_ : Duration(0); }
 
-  // True if the filler must leave now. The answer is true once; the daemon ends or moves the filler
-  // and calls on_gone().
+  // Call with each sample. Returns true once when the filler must leave now. The daemon then ends
+  // or moves the filler and calls on_gone() or on_moved_out().
   bool observe(const Sight& sight, TimePoint now);
-  // A filler has been started (only in kFree).
+  // Call when a filler has been started (only in kFree).
   void on_started(TimePoint now);
-  // One is on that an earlier daemon started.
+  // Call when a filler is on that an earlier daemon started.
   void on_found(TimePoint now);
-  // The filler is off the GPU, and so is its memory; it had to leave, ended by itself or never
-  // started.
+  // Call when the filler and its memory are off the GPU. `had_to_leave`: false if it ended by
+  // itself or never started.
   void on_gone(TimePoint now, bool had_to_leave);
-  // The filler is off the GPU and has not ended; its end before the next start changes nothing.
+  // Call when the filler is off the GPU and has not ended. Its end before the next start changes
+  // nothing.
   void on_moved_out(TimePoint now);
-  // Its owner or an administrator pauses or removes the filler that is on, or another one's turn
-  // has come (kStayOver: that one may start as soon as it is gone). True if it must leave now.
+  // Makes the filler that is on leave: its owner or an administrator pauses or removes it, or
+  // another filler's turn has come (kStayOver: the other may start as soon as it is gone). Returns
+  // true if the filler must leave now.
   bool dismiss(Why why);
 
  private:
@@ -101,9 +104,9 @@ class TurnTaking {
   Rules rules_;
   State state_ = State::kBusy;
   Why why_ = Why::kNobody;
-  std::optional<TimePoint> idle_since_;  // nobody has been seen since; empty: somebody is there
+  std::optional<TimePoint> idle_since_;  // the GPU has been idle since; empty: it is not idle
   std::optional<TimePoint> on_since_;
-  std::optional<TimePoint> off_since_;  // when the last one went
+  std::optional<TimePoint> off_since_;  // when the last filler left
   std::optional<TimePoint> rest_until_;
   int short_stays_ = 0;  // in a row
   bool moved_out_ = false;

@@ -19,11 +19,11 @@ Sight foreign() {
   return sight;
 }
 
-// One GPU with a filler that starts and leaves as it is told, as the daemon would have it.
+// One GPU with a filler that starts and leaves when it should, as the daemon would do it.
 struct Gpu {
   explicit Gpu(Rules rules = {}) : turns(rules) {}
 
-  // Looks every 25 ms for so long.
+  // Samples every 25 ms for this long.
   void pass(Duration time, const Sight& sight) {
     for (const TimePoint end = now + time; now < end; now += kSampleEvery) observe(sight);
   }
@@ -85,7 +85,7 @@ TEST(TurnTaking, AFillerIsToldOnlyOnceThatItMustLeave) {
   turns.on_started(now + seconds(30));
   EXPECT_TRUE(turns.observe(foreign(), now + seconds(40)));
   EXPECT_FALSE(turns.observe(foreign(), now + seconds(41)));
-  // The filler is still on its way out, whoever has gone meanwhile.
+  // The filler is still leaving, although the other process has ended.
   EXPECT_FALSE(turns.observe(kNobodyThere, now + seconds(42)));
   EXPECT_EQ(turns.state(), State::kLeaving);
   EXPECT_EQ(turns.why(), Why::kForeign);
@@ -111,7 +111,7 @@ TEST(TurnTaking, HiddenMemoryKeepsItAwayAndDoesNotMakeItLeaveOrWaitAnew) {
   EXPECT_EQ(gpu.starts, 1);
   gpu.pass(minutes(2), hidden);
   EXPECT_EQ(gpu.yields, 0);
-  // Memory that the last one has not given back yet.
+  // The last process's memory is not freed yet.
   gpu.observe(foreign());
   gpu.pass(seconds(20), kNobodyThere);
   gpu.pass(seconds(5), hidden);
@@ -216,7 +216,7 @@ TEST(TurnTaking, WhenAStayIsOverTheNextOneNeedNotWaitForTheIdleTime) {
   gpu.turns.on_gone(gpu.now, true);
   gpu.pass(milliseconds(50), kNobodyThere);
   EXPECT_EQ(gpu.starts, 2);
-  // But it does if somebody came meanwhile.
+  // But the idle time starts again if somebody came meanwhile.
   EXPECT_TRUE(gpu.turns.dismiss(Why::kStayOver));
   gpu.observe(foreign());
   gpu.turns.on_gone(gpu.now, true);
@@ -230,7 +230,7 @@ const Sight kLoad = [] {
   return sight;
 }();
 
-// One has been on, and has made way for another. False: it could not be made to.
+// A filler has run, and has left for another. False: it could not be made to leave.
 bool stay_is_over(Gpu& gpu) {
   gpu.pass(seconds(31), kNobodyThere);
   if (!gpu.turns.dismiss(Why::kStayOver)) return false;
@@ -241,7 +241,7 @@ bool stay_is_over(Gpu& gpu) {
 TEST(TurnTaking, TheLoadThatOneLeavesBehindDoesNotMakeTheNextOneWaitForTheIdleTime) {
   Gpu gpu;
   ASSERT_TRUE(stay_is_over(gpu));
-  // The sample that shows that it has gone reports its load, too.
+  // The sample that shows that the filler has gone still reports its load.
   gpu.pass(seconds(1), kLoad);
   EXPECT_EQ(gpu.starts, 1);
   EXPECT_EQ(gpu.turns.why(), Why::kLoad);
@@ -322,8 +322,8 @@ TEST(TurnTaking, OneThatEndsWhileItIsOutDoesNotRestLongerForThat) {
   EXPECT_EQ(turns.start_at(), start);
 }
 
-// Whatever is seen, in whatever order: never on while somebody is there, always on in the end when
-// nobody is, and never more starts than the rests between them allow.
+// Whatever is seen, in any order: a filler is never on while anybody is there, is always on in the
+// end when nobody is, and never starts more often than its rests allow.
 TEST(TurnTaking, HoldsForRandomSights) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);

@@ -6,8 +6,8 @@ namespace gpurota::filler {
 
 WayOut way_out(const Yielding& yielding) {
   if (yielding.wish == OnYield::kStop) return {};
-  // A filler that is removed need not keep its state; a GPU has one filler only, and a GPU out of
-  // service is to be left.
+  // A removed filler need not keep its state. A GPU has only one filler. A GPU out of service must
+  // be left.
   if (yielding.why == Why::kRemoved || yielding.why == Why::kStayOver) return {};
   if (yielding.why == Why::kOutOfService) {
     return {OnYield::kStop, "a filler is ended on a GPU that is out of service"};
@@ -34,7 +34,7 @@ Eviction::Step Eviction::observe(const Sight& sight, TimePoint now) {
     return Step::kGoing;
   }
   if (!sight.drained) {
-    // Its work can have begun again only by our own order.
+    // Only our own order can have let its work begin again.
     out_since_.reset();
     if (left_) since_ = now;
     left_.reset();
@@ -53,7 +53,7 @@ Eviction::Step Eviction::observe(const Sight& sight, TimePoint now) {
   }
   if (!out_since_) out_since_ = now;
   const TimePoint patient = *out_since_ + rules_.settle;
-  const TimePoint enough = patient + 5 * rules_.settle;  // of a driver that cannot be asked
+  const TimePoint enough = patient + 5 * rules_.settle;  // for a driver that cannot be queried
   const Bytes counted = sight.counted.value_or(Bytes());
   const bool agrees = counted <= sight.stays + kUnreportedNoise || now >= patient;
   const bool seen = sight.taken >= *out_since_;

@@ -1,5 +1,5 @@
-// How a filler gets off a GPU: whether it is moved out and keeps its state, or ended; and whether
-// moving it goes on as it should. The daemon asks and carries out
+// How a filler leaves a GPU: whether it is moved out and keeps its state, or is ended; and whether
+// a move makes progress. The daemon calls this and carries it out
 // (daemon/supervised/filler_moves.cpp). Pure.
 #pragma once
 
@@ -13,38 +13,38 @@
 
 namespace gpurota::filler {
 
-// kStop: the default, whatever else is said. kEvict: moved out, if it can be.
+// kStop: end it, the default. kEvict: move it out if possible.
 enum class OnYield { kStop, kEvict };
 
 struct Yielding {
   OnYield wish = OnYield::kStop;
   Why why = Why::kNobody;
-  bool can_be_moved = false;   // it has its lease, and that takes turns
-  bool host_has_room = false;  // for all that it has
+  bool can_be_moved = false;   // it has its lease, which takes turns
+  bool host_has_room = false;  // for all its memory
 };
 struct WayOut {
   OnYield how = OnYield::kStop;
-  std::string because;  // why it is ended although it was to be moved out; empty: it was not
+  std::string because;  // why it is ended instead of moved out; empty: no move was wished
 };
 WayOut way_out(const Yielding& yielding);
 
-// One that is being moved out. observe() is called whenever something of it may have changed.
+// A filler that is being moved out. Call observe() whenever something about it may have changed.
 //
 //     draining ─gate shut, work done→ moving ─nothing of it left→ settling ─driver agrees→ out
 class Eviction {
  public:
   struct Rules {
     Duration drain{std::chrono::seconds(2)};   // for its work to end: the filler's grace
-    Duration stall{std::chrono::seconds(15)};  // as long as it may move nothing
-    Duration settle{std::chrono::seconds(1)};  // as long as the driver may count more than is left
+    Duration stall{std::chrono::seconds(15)};  // the longest time without progress
+    Duration settle{std::chrono::seconds(1)};  // the driver may count more than is left this long
   };
   struct Sight {
-    bool on_hold = false;          // nobody is told anything: a daemon that has just started
-    bool silent = false;           // a process of it is stopped, or not connected
+    bool on_hold = false;          // a daemon that has just started gives no orders yet
+    bool silent = false;           // one of its processes is stopped, or not connected
     bool drained = false;          // its gate is shut and its work done
     Bytes left;                    // of what can be moved, on the GPU or on its way there
-    Bytes stays;                   // what cannot be moved, as it has told
-    std::optional<Bytes> counted;  // what the driver counted of it...
+    Bytes stays;                   // what cannot be moved, as the filler reports
+    std::optional<Bytes> counted;  // what the driver counted for it...
     TimePoint taken{};             // ...in a sample that began then
   };
   enum class Step { kGoing, kOut, kFailed };
@@ -65,15 +65,15 @@ class Eviction {
   Step fail(std::string problem);
 
   Rules rules_;
-  TimePoint since_;  // of what it is doing: draining, or the last progress
+  TimePoint since_;  // start of draining, or the last progress
   TimePoint next_{};
-  std::optional<Bytes> left_;           // at the last observe(); empty: it still drains
-  std::optional<TimePoint> out_since_;  // nothing is left
+  std::optional<Bytes> left_;           // at the last observe(); empty: still draining
+  std::optional<TimePoint> out_since_;  // since when nothing is left
   Bytes stays_;
   std::string problem_;
 };
 
-// A little more than was told: what modules and local memory take is learned by looks.
+// The tolerance over what was reported: memory of modules and local memory is found by sampling.
 inline constexpr Bytes kUnreportedNoise = mib(64);
 
 }  // namespace gpurota::filler
