@@ -1,8 +1,8 @@
-// The figures that are kept of a GPU and of a lease in each step of time, and how those of several
-// steps become one. Pure.
+// The figures that are kept of a GPU and of a lease in each time step, and how the figures of
+// several steps are merged. Pure.
 //
-// A column is never removed and never changes its meaning, as rows on the disk have them by their
-// places; new ones go to the end.
+// A column is never removed and never changes its meaning, because rows on disk identify columns by
+// position. New columns go to the end.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@ namespace gpurota::series {
 
 enum class Kind : std::uint8_t { kGpu, kLease };
 
-// Of a GPU. Loads are per mille, memory is MiB, power is tenths of a watt, heat is tenths of a
-// degree.
+// Columns of a GPU. Loads are per mille, memory is in MiB, power in tenths of a watt, temperature
+// in tenths of a degree.
 enum GpuColumn : std::size_t {
   kLoad,
   kMaxLoad,
@@ -29,7 +29,7 @@ enum GpuColumn : std::size_t {
   kLimits,  // bits of ClockLimit
   kEcc,     // since the driver was loaded
   kXid,     // in the step
-  kHolder,  // whose turn it was at its end: a lease's number
+  kHolder,  // the lease (its number) that had the turn at the end of the step
   kGpuColumns
 };
 
@@ -46,7 +46,7 @@ enum LeaseColumn : std::size_t {
 enum class Rule { kMean, kMost, kBits, kLast, kSum };
 struct Column {
   Rule rule;
-  std::uint64_t most;  // more is kept as this
+  std::uint64_t most;  // a higher value is stored as this
 };
 
 inline constexpr std::array<Column, kGpuColumns> kGpuRules = {{{Rule::kMean, 1000},

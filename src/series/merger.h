@@ -1,5 +1,5 @@
-// Makes one step of time of several: averages, each weighted by the seconds that were sampled, the
-// highest, sums. Pure.
+// Merges several time steps into one: averages (weighted by the seconds that were sampled), maxima
+// and sums. Pure.
 #pragma once
 
 #include "series/row.h"
@@ -14,11 +14,11 @@ namespace gpurota::series {
 
 class Merger {
  public:
-  // In the order of time.
+  // Call in the order of time.
   void add(const Entry& entry);
   bool empty() const { return sums_.empty(); }
-  // Returns the merged entries, and begins anew. No entry says that more than `most_seconds` were
-  // sampled.
+  // Returns the merged entries, and resets the merger. No entry has more than `most_seconds`
+  // sampled seconds.
   std::vector<Entry> take(std::uint32_t most_seconds);
 
  private:

@@ -1,4 +1,4 @@
-// Reads the stored figures of a span of time, at the resolution that fits it, a piece at a time.
+// Reads the stored figures of a span of time, at the finest resolution that covers it, in pieces.
 // Pure.
 #pragma once
 
@@ -14,17 +14,17 @@
 
 namespace gpurota::series {
 
-// Which steps of which ring, and how many of them become one point.
+// Which steps of which ring to read, and how many of them become one point.
 struct Plan {
   std::size_t ring = 0;
-  std::int64_t first = 0, end = 0;  // steps of the ring; `end` is the first that is left out
+  std::int64_t first = 0, end = 0;  // steps of the ring; `end` is exclusive
   std::int64_t group = 1;
   std::chrono::seconds step() const { return kShapes[ring].step * group; }
   bool operator==(const Plan&) const = default;
 };
-// The finest ring that reaches back to `since`, and at most so many points, of which there are two
-// at least. A ring that lacks less at the beginning than a step of the next one reaches back: the
-// question took some time to come.
+// The finest ring that reaches back to `since`, grouped into at most `most_points` points (at least
+// two). A ring that lacks less at the beginning than one step of the next ring still reaches back,
+// because a query takes some time to arrive.
 Plan plan(WallTime since, WallTime until, WallTime now, std::size_t most_points);
 
 struct Point {
@@ -34,11 +34,11 @@ struct Point {
 
 class RangeReader {
  public:
-  // `rings` outlives it; what changes in them meanwhile may be read or not.
+  // `rings` must outlive the reader; changes to it meanwhile may be read or not.
   RangeReader(const Rings& rings, const Plan& plan, std::set<Subject> wanted)
       : rings_(rings), plan_(plan), wanted_(std::move(wanted)), at_(plan.first) {}
 
-  // Looks at so many steps more. Whether there may be more behind them.
+  // Reads this many more steps. Returns whether there may be more after them.
   bool go_on(std::int64_t steps);
   const std::vector<Point>& points(const Subject& subject) const;
 

@@ -20,7 +20,7 @@ std::int64_t place_of(std::size_t ring, std::int64_t number) {
   return number - floor_div(number, rows) * rows;
 }
 
-// The step of the next coarser ring that a step is in.
+// The step of the next coarser ring that contains a step.
 std::int64_t step_above(std::size_t ring, std::int64_t number) {
   return floor_div(number, seconds_in(ring + 1) / seconds_in(ring));
 }
@@ -80,7 +80,7 @@ std::size_t Rings::bytes() const {
 
 void Rings::put(std::size_t ring, std::int64_t number, std::string data) {
   Slot& slot = this->slot(ring, number);
-  // The row a round ago gives its place up on the disk, too.
+  // The row of one round ago loses its place on the disk, too.
   if (slot.number != number) changed_[ring].erase(slot.number);
   slot = {number, std::move(data)};
   changed_[ring].insert(number);
@@ -106,7 +106,7 @@ void Rings::add(WallTime now, std::vector<Entry> entries) {
   put(0, second, encode(entries));
 }
 
-// Time has come to this second: the steps that it has left are complete.
+// Time has reached this second: closes the steps that it has left, which are complete.
 void Rings::close_left(std::int64_t second) {
   for (std::size_t ring = 1; ring < kShapes.size(); ++ring) {
     const std::int64_t left = floor_div(last_, seconds_in(ring));
@@ -141,8 +141,8 @@ void Rings::discard_from(std::int64_t second) {
 
 void Rings::restore(std::vector<SeriesRow> rows, WallTime now) {
   const std::int64_t second = step_of(now, kShapes[0].step);
-  Steps fed;  // coarser steps of which finer ones have come
-  std::array<std::vector<bool>, kShapes.size()> stored;  // by place: the disk has that step
+  Steps fed;                                             // coarser steps for which finer ones came
+  std::array<std::vector<bool>, kShapes.size()> stored;  // by place: whether the disk has that step
   for (std::size_t ring = 0; ring < kShapes.size(); ++ring)
     stored[ring].resize(slots_[ring].size());
   for (SeriesRow& row : rows) {
@@ -151,7 +151,7 @@ void Rings::restore(std::vector<SeriesRow> rows, WallTime now) {
     Slot& slot = this->slot(ring, row.number);
     const bool is_newer = slot.data.empty() || slot.number < row.number;
     if (row.number > floor_div(second, seconds_in(ring))) {
-      // A row that is here has its place on the disk, too.
+      // The row that is in memory has its place on the disk, too.
       if (!slot.data.empty()) continue;
       slot.number = row.number;
       changed_[ring].insert(row.number);
@@ -174,8 +174,8 @@ void Rings::restore(std::vector<SeriesRow> rows, WallTime now) {
   if (last_ == INT64_MIN) last_ = second;  // the current steps are closed when time leaves them
 }
 
-// Closes the steps that the last daemon did not live to close, and those that this one has closed
-// before it knew all of them.
+// Closes the steps that the last daemon had not closed when it ended, and closes again those that
+// this daemon closed before it knew all of their finer steps.
 void Rings::close_open(std::int64_t second, Steps fed) {
   for (std::size_t ring = 1; ring < kShapes.size(); ++ring) {
     const std::int64_t current = floor_div(second, seconds_in(ring));

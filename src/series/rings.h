@@ -1,7 +1,7 @@
-// The figures of GPUs and leases over time, at three resolutions, each a ring: a new step takes the
-// place of the one a round ago. Pure.
+// The figures of GPUs and leases over time, at three resolutions. Each is a ring: a new step
+// replaces the one of a round ago. Pure.
 //
-// A coarser step is made of the finer ones when time has left it, so a daemon that starts goes on
+// A coarser step is made of the finer ones when time has left it. So a daemon that starts continues
 // where the last one was stopped or killed. Time in which a machine was not sampled (it was off,
 // suspended, or had no daemon) is a gap.
 #pragma once
@@ -27,50 +27,49 @@ struct Shape {
 inline constexpr std::array<Shape, 3> kShapes = {{{std::chrono::seconds(1), 900},    // 15 minutes
                                                   {std::chrono::seconds(10), 8640},  // 24 hours
                                                   {std::chrono::seconds(300), 25920}}};  // 90 days
-// Leases in one row: those that were there longest, of these the oldest. So a row, and all rings,
-// have a bound.
+// The most leases in one row: those that were there longest, and among equals the oldest. The limit
+// bounds the size of a row, and so of all rings.
 inline constexpr std::size_t kMostLeases = 32;
-// A clock that is set back by so much or less is waited for; by more, what it leaves in the future
-// is discarded.
+// If the clock is set back by at most this, samples are dropped until it has caught up. If by more,
+// the steps that are now in the future are discarded.
 inline constexpr std::chrono::seconds kPatience{10};
 
-// The most bytes of all rows of a machine with so many GPUs.
+// The most bytes that all rows of a machine with this many GPUs take.
 std::size_t most_bytes_of_rows(std::size_t gpus);
 
 class Rings {
  public:
   Rings();
 
-  // A sample of a second. Times may come in any order.
+  // Adds a sample of one second. Times may come in any order.
   void add(WallTime now, std::vector<Entry> entries);
-  // Takes up all that is stored; entries that are there already count before it. Rows that are
-  // later than `now` are discarded, also on the disk. Entries that are here and not stored count as
-  // changed.
+  // Takes over the stored rows; entries already in memory take precedence. Rows later than `now`
+  // are discarded, also on the disk. Entries in memory that are not stored count as changed.
   void restore(std::vector<SeriesRow> rows, WallTime now);
-  // The rows that have changed since they were last taken; one without data is no more. If they
-  // could not be stored, put_back().
+  // The rows that have changed since the last call; a row without data is to be deleted. If storing
+  // them fails, call put_back().
   std::vector<SeriesRow> take_changed();
   void put_back(const std::vector<SeriesRow>& rows);
 
-  // Of a step, counted from 1970; null: nothing was sampled in it, or it is too long ago.
+  // The row of a step, counted from 1970; null: nothing was sampled in it, or it is too long ago.
   const std::string* find(std::size_t ring, std::int64_t number) const;
   std::size_t bytes() const;  // of all rows
 
  private:
   struct Slot {
     std::int64_t number = 0;
-    std::string data;  // empty: there is none
+    std::string data;  // empty: no row
   };
   Slot& slot(std::size_t ring, std::int64_t number);
   const Slot& slot(std::size_t ring, std::int64_t number) const;
   void put(std::size_t ring, std::int64_t number, std::string data);
-  // Makes a step of those of the finer ring.
+  // Makes a step from its steps in the finer ring.
   void close(std::size_t ring, std::int64_t number);
   void close_left(std::int64_t second);
   using Steps = std::array<std::set<std::int64_t>, kShapes.size()>;  // by ring: numbers of steps
   void close_open(std::int64_t second, Steps fed);
-  // Discards what is at or behind this second; of a coarser step that it is in, what the finer ring
-  // does not have any more.
+  // Discards all steps that end after this second. A coarser step that contains it is lost where
+  // the finer ring no longer has its steps.
   void discard_from(std::int64_t second);
 
   std::array<std::vector<Slot>, kShapes.size()> slots_;

@@ -32,8 +32,8 @@ class World {
     }
   }
 
-  // Each step that has been closed is what its samples come to, as long as they are in the finer
-  // ring; nothing is in the future.
+  // Each closed step equals the merge of its samples, while these are still in the finer ring.
+  // Nothing is in the future.
   void check() const {
     const std::int64_t end = last_ / 10;
     for (std::int64_t number = end - 80; number < end; ++number) {
@@ -99,7 +99,7 @@ class World {
       both.most = std::max(both.most, load);
       both.load = (both.load + load + 1) / 2;
     } else {
-      // The finer steps of the step that the clock was set back into are gone by then.
+      // The finer steps of the step into which the clock was set back are already gone.
       if (last_ - time_ > 880) cut_.insert(time_ / 10);
       samples_.erase(samples_.lower_bound(time_), samples_.end());
       samples_[time_] = {load, load};

@@ -80,7 +80,7 @@ TEST(Rings, DiscardWhatAClockThatWasWrongLeavesInTheFuture) {
   EXPECT_EQ(read(rings, 1, kStart).values[kLoad], 100u);
   EXPECT_EQ(read(rings, 1, kStart + seconds(30)).values[kLoad], 200u);
   EXPECT_EQ(rings.find(2, step_of(kStart + hours(24 * 365 + 5), seconds(300))), nullptr);
-  // The disk hears of it, too, but of slots that were used again.
+  // The disk gets the removal, too, except for slots that were used again.
   const auto rows = rings.take_changed();
   EXPECT_TRUE(
       std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.data.empty(); }));
@@ -112,7 +112,7 @@ TEST(Rings, GoOnInTheSameStepsAfterARestart) {
   EXPECT_EQ(step.values[kMaxLoad], 200u);
 }
 
-// A disk that answers late.
+// The disk answers late.
 TEST(Rings, MakeAStepAnewThatWasLeftBeforeTheDiskToldTheRestOfIt) {
   Rings first;
   run(first, kStart, 297, 100);
@@ -148,12 +148,12 @@ TEST(Rings, WhatIsStoredOfTheFutureIsRemoved) {
     EXPECT_EQ(rows[i].number, stored[i].number);
     EXPECT_EQ(rows[i].data, "");
   }
-  rings.restore(stored, kStart + hours(2));  // as if nothing had come to the disk
+  rings.restore(stored, kStart + hours(2));  // as if nothing had reached the disk
   EXPECT_NE(rings.find(0, stored.front().number), nullptr);
 }
 
-// A round of ten-second steps lies between: the seconds of the old one are there still, its step is
-// not.
+// A whole round of ten-second steps is between them: the old seconds are still there, but their
+// step is not.
 TEST(Rings, AStepIsNotReplacedByOneOfTheRoundBefore) {
   Rings rings;
   run(rings, kStart, 10, 100);

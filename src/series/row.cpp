@@ -32,7 +32,7 @@ std::size_t number_bytes(std::uint64_t value) {
   return text.size();
 }
 
-// The rest of an entry, whose length goes in front of it, so that it can be skipped.
+// The body of an entry. Its length precedes it, so that it can be skipped.
 std::string body_of(const Entry& entry) {
   const auto rules = rules_of(entry.subject.kind);
   std::string body;
@@ -40,7 +40,7 @@ std::string body_of(const Entry& entry) {
     body.push_back(static_cast<char>((entry.subject.id >> (8 * i)) & 0xff));
   }
   put_number(body, entry.seconds);
-  // A value that is not known is 0; zeros at the end of the columns are left out.
+  // An unknown value is 0; zeros at the end of the columns are left out.
   std::size_t columns = rules.size();
   while (columns > 0 && entry.values[columns - 1] == kNone) --columns;
   for (std::size_t i = 0; i < columns; ++i) {
@@ -52,8 +52,7 @@ std::string body_of(const Entry& entry) {
 
 }  // namespace
 
-// FNV-1a: two GPUs of a machine that get the same number are less likely than two that get the same
-// UUID.
+// FNV-1a: a collision between two GPUs of a machine is less likely than two equal UUIDs.
 Subject subject_of(const GpuUuid& gpu) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char c : gpu.value) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;

@@ -1,6 +1,6 @@
-// A row of a ring: what is known of all GPUs and leases in one step of time, as few bytes. Pure.
+// A row of a ring: the figures of all GPUs and leases in one time step, encoded compactly. Pure.
 //
-// Numbers are written as LEB128, so that small ones are short; a row of a newer gpurota may have
+// Numbers are written as LEB128, so that small ones are short. A row of a newer gpurota may have
 // more columns, which are skipped.
 #pragma once
 
@@ -23,7 +23,7 @@ struct Subject {
   std::uint64_t id = 0;
   auto operator<=>(const Subject&) const = default;
 };
-// A GPU is known by a number that is made of its UUID: the same in every daemon.
+// A GPU is identified by a hash of its UUID: the same in every daemon.
 Subject subject_of(const GpuUuid& gpu);
 Subject subject_of(LeaseId lease);
 
@@ -32,7 +32,7 @@ inline constexpr std::uint64_t kNone = UINT64_MAX;  // not known
 
 struct Entry {
   Subject subject;
-  std::uint32_t seconds = 1;                                  // that were sampled
+  std::uint32_t seconds = 1;                                  // how many were sampled
   std::array<std::uint64_t, kMostColumns> values = filled();  // by GpuColumn or LeaseColumn
   bool operator==(const Entry&) const = default;
 
@@ -48,9 +48,9 @@ struct Entry {
   }
 };
 
-// More than a column may hold is written as the most.
+// A value above its column's maximum is written as the maximum.
 std::string encode(const std::vector<Entry>& entries);
-// Those that `wanted` is true of; what is damaged ends the row.
+// The entries for whose subject `wanted` is true. Damaged data ends the row.
 template <class Wanted>
 std::vector<Entry> decode(std::string_view row, const Wanted& wanted);
 std::vector<Entry> decode(std::string_view row);
@@ -61,13 +61,13 @@ std::size_t most_bytes(Kind kind);
 class RowReader {
  public:
   explicit RowReader(std::string_view row) : left_(row) {}
-  // The next one's subject; nothing: there are no more, or the rest is damaged.
+  // The next entry's subject; nothing: there are no more, or the rest is damaged.
   std::optional<Subject> next();
-  // Of the entry that next() has found; nothing: it is damaged.
+  // The entry whose subject next() returned; nothing: it is damaged.
   std::optional<Entry> entry();
 
  private:
-  std::string_view left_;  // behind the current entry
+  std::string_view left_;  // after the current entry
   std::string_view body_;  // of the current entry
   Subject subject_;
 };

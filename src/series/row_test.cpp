@@ -42,7 +42,7 @@ TEST(Row, SkipsWhatIsNotWanted) {
 
 TEST(Row, OfANewerGpurotaIsReadAsFarAsItIsKnown) {
   std::string row = encode({a_gpu()});
-  row[1] = static_cast<char>(row[1] + 3);  // three columns more
+  row[1] = static_cast<char>(row[1] + 3);  // three more columns
   row += "\x05\x06\x07";
   row += std::string("\x09\x08", 2) + "12345678";  // a kind that we do not know
   row += encode({a_gpu()});
