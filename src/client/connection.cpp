@@ -14,9 +14,9 @@
 namespace gpurota::client {
 namespace {
 
-// A daemon that hangs up each time is not being restarted.
+// A daemon that closes the connection each time is not being restarted.
 constexpr int kTries = 3;
-// `native`: ECONNRESET or EPIPE if it has not read what was sent.
+// `native`: ECONNRESET or EPIPE if the daemon has not read what was sent.
 tl::unexpected<Error> hung_up(int native = 0) {
   return fail(Code::kGone,
               "gpurotad closed the connection before it answered: it was stopped, or "
@@ -105,7 +105,7 @@ Result<std::string> Connection::receive(Clock::time_point deadline) {
 Result<std::string> Connection::ask(const std::string& json, bool read_only,
                                     Clock::time_point deadline) {
   for (int tries = 1;; ++tries) {
-    // A client that is turned away is told why, and disconnected before it has asked.
+    // The daemon gives a client that it refuses the reason, and disconnects it before its call.
     const auto sent = send(json, deadline);
     if (!sent && sent.error().code != Code::kGone) return tl::unexpected(sent.error());
     auto text = receive(deadline);

@@ -1,10 +1,11 @@
 // A blocking connection to gpurotad: one call at a time, or one stream of answers.
 //
-// Used by the CLI and the other edges, by one thread at a time. Never raises SIGPIPE. After an
-// error that is not the daemon's own answer the connection is of no more use.
+// Used by the CLI and other clients, by one thread at a time. Never raises SIGPIPE. After any error
+// other than the daemon's own answer the connection must not be used again.
 //
-// A daemon that is being restarted may hang up on a call. The call is sent to the next daemon where
-// that cannot do anything twice: it only reads, or the last daemon has not read it.
+// A daemon that is being restarted may close the connection during a call. The call is then sent to
+// the next daemon if that cannot do anything twice: the call only reads, or the last daemon has not
+// read it.
 #pragma once
 
 #include "base/fd.h"
@@ -20,8 +21,8 @@ namespace gpurota::client {
 
 using std::chrono::milliseconds;
 
-// How long a daemon that is there may take: it answers every call from memory or with one look at
-// the driver, but a driver that is loading its GPUs' state has been seen to take seconds.
+// How long a running daemon may take to answer. Every call is answered from memory or with one
+// query of the driver, but a driver that is loading its GPUs' state has been seen to take seconds.
 inline constexpr milliseconds kAnswerTimeout{30000};
 inline constexpr milliseconds kConnectTimeout{5000};
 
@@ -34,15 +35,15 @@ class Connection {
   template <class Method>
   Result<typename Method::Reply> call(const Method& params, milliseconds timeout = kAnswerTimeout);
 
-  // A call that is text already, and the answer as the daemon has written it, which may be an error
-  // of it.
+  // Sends a call that is already JSON, and returns the daemon's answer unchanged, which may be an
+  // error.
   Result<std::string> forward(const std::string& json, bool read_only,
                               milliseconds timeout = kAnswerTimeout);
 
-  // Asks for a stream (`more`). Its answers come from next_answer(); nothing else may be called.
+  // Asks for a stream (`more`). next_answer() returns its answers; no other call may follow.
   template <class Method>
   Result<void> start_stream(const Method& params, milliseconds timeout = kAnswerTimeout);
-  // The next answer if one is here already: never waits. To wait, poll fd() for input.
+  // The next answer if it has arrived; never waits. To wait, poll fd() for input.
   template <class Method>
   Result<std::optional<proto::Answer<Method>>> next_answer();
 
@@ -58,14 +59,14 @@ class Connection {
   Result<void> come_back(Clock::time_point deadline);
   Result<void> send(std::string json, Clock::time_point deadline);
   Result<std::string> receive(Clock::time_point deadline);
-  // Reads what is there. False: nothing was.
+  // Reads what has arrived. False: nothing.
   Result<bool> fill();
   Result<void> wait(short events, Clock::time_point deadline) const;
 
   std::string socket_;
   Fd fd_;
   ipc::Framer framer_;
-  bool bound_ = false;  // something may end with this connection: it is not replaced
+  bool bound_ = false;  // true: something may end with this connection, so it is not replaced
 };
 
 }  // namespace gpurota::client

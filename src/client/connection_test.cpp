@@ -99,7 +99,7 @@ TEST_F(ConnectionTest, ADaemonThatGoesAwayIsGone) {
   EXPECT_EQ(reply.error().code, Code::kGone);
 }
 
-// A daemon that is killed in the middle of a call, and its successor.
+// A daemon is killed in the middle of a call, and the next daemon gets the call.
 TEST_F(ConnectionTest, ACallThatOnlyReadsIsSentToTheNextDaemon) {
   std::atomic<int> calls{0};
   daemon_.on_call([&](const proto::Call&) -> std::optional<std::string> {
@@ -135,8 +135,8 @@ TEST_F(ConnectionTest, ADaemonThatAlwaysHangsUpIsNotAskedForEver) {
   EXPECT_EQ(calls, 3);
 }
 
-// A lease that the connection held has gone with it, so the next call must not be answered as if
-// the lease were there.
+// The lease that the connection held has ended with it, so the next call must not be answered as if
+// the lease still existed.
 TEST_F(ConnectionTest, AConnectionThatALeaseHangsOnIsNotReplaced) {
   Connection connection = open();
   ASSERT_TRUE(connection.call(proto::Acquire{}));
@@ -146,7 +146,7 @@ TEST_F(ConnectionTest, AConnectionThatALeaseHangsOnIsNotReplaced) {
   EXPECT_EQ(daemon_.calls().size(), 2u);
 }
 
-// Accepted, and closed with the call unread: nobody has done anything.
+// The daemon accepts and closes with the call unread, so nothing has been done.
 TEST_F(ConnectionTest, ACallThatWasNotReadIsSentToTheNextDaemon) {
   const std::string path = dir_.file("dying.sock");
   auto listener = ipc::Listener::make(path, {.type = SOCK_STREAM, .group = std::nullopt});

@@ -178,7 +178,7 @@ std::vector<std::string> FakeDaemon::answer(const std::string& text, Peer& peer)
     if (auto special = handler_(*call)) return {*special};
   }
   std::vector<std::string> answers = {default_answer(*call, peer)};
-  // A holder that comes after the end learns of it at once.
+  // A holder that connects after the end gets the end at once.
   if (std::holds_alternative<proto::Hold>(call->params) && ended_) {
     answers = {proto::reply_json<proto::Hold>(*ended_)};
   }
@@ -226,7 +226,7 @@ void FakeDaemon::tell_holders(const proto::Hold::Reply& reply, bool continues) {
 }
 
 void FakeDaemon::finish(proto::Ended ended, const std::string& reason) {
-  if (ended_) return;  // its command goes too then
+  if (ended_) return;  // its command ends then, too
   ended_ = {acquire_reply_.lease, ended, reason};
   tell_holders(*ended_, false);
 }

@@ -1,6 +1,6 @@
-// A daemon of the tests' own: speaks the control protocol on a socket, keeps at most one lease, and
-// lets a test say what it answers. Never part of a product. Every method may be called from the
-// test's thread; the daemon serves on one of its own.
+// A daemon for tests: speaks the control protocol on a socket, keeps at most one lease, and lets a
+// test set its answers. Never part of a product. Every method may be called from the test's thread;
+// the daemon serves on a thread of its own.
 #pragma once
 
 #include "base/fd.h"
@@ -21,8 +21,8 @@ namespace gpurota::client {
 
 class FakeDaemon {
  public:
-  // Returns the answer to a call. Nothing: the default answer. Empty text: the connection is
-  // closed, as by a daemon that is killed.
+  // Returns the answer to a call. Nothing: the default answer. Empty text: the daemon closes the
+  // connection, as if killed.
   using Handler = std::function<std::optional<std::string>(const proto::Call&)>;
 
   // Listens in `runtime_dir` until destroyed.
@@ -31,17 +31,17 @@ class FakeDaemon {
   FakeDaemon(const FakeDaemon&) = delete;
   FakeDaemon& operator=(const FakeDaemon&) = delete;
 
-  // For the next calls. Called on the daemon's thread.
+  // Sets the handler of the next calls, which runs on the daemon's thread.
   void on_call(Handler handler);
-  // Of the lease that Acquire gives out. Before the call.
+  // Sets the reply to Acquire. Call before Acquire.
   void set_acquire_reply(proto::Acquire::Reply reply);
   void set_cgroup(std::optional<std::string> cgroup);
-  // While false the lease outlives its command, as when other processes of it live on.
+  // While false, the lease outlives its command, as if other processes of the lease still ran.
   void set_ends_with_command(bool ends);
 
-  // Ends the lease: its command gets SIGTERM if it lives, the holders are told.
+  // Ends the lease: its command gets SIGTERM if it is alive, and the holders get the reason.
   void end_lease(proto::Ended ended, const std::string& reason);
-  // Hangs up on everybody and stops listening; start_again() is the daemon's restart.
+  // Closes all connections and stops listening; start_again() restarts the daemon.
   void stop();
   void start_again();
 

@@ -1,4 +1,4 @@
-// Finds the daemon that this user is to talk to, and explains itself when there is none.
+// Finds the daemon for this user, and explains what to do if there is none.
 #pragma once
 
 #include "base/result.h"
@@ -19,7 +19,7 @@ struct Location {
 };
 Location locate(const std::optional<std::string>& runtime_dir_flag);
 
-// The main file of the configuration of the daemon there, as far as can be known without it.
+// The main configuration file of the daemon at this location; a guess, as the daemon is not asked.
 std::string default_config_file(const Location& location);
 
 // Connects; the error says what was tried and what to do: start a daemon, join a group.

@@ -58,7 +58,7 @@ TEST(Connect, NoDaemonAnywhereNamesEveryPlaceLookedAt) {
   EXPECT_NE(connection.error().message.find("systemctl start gpurotad"), std::string::npos);
 }
 
-// Connects as an ordinary user and exits with 0 if it is told which group to join.
+// Connects as an ordinary user and exits with 0 if the error names the group to join.
 [[noreturn]] void connect_as_nobody(const Location& location) {
   constexpr id_t kNobody = 65534;
   if (::geteuid() == 0) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kLongestReason = 900;
 
-// `older`: what a daemon says that knows no such reasons.
+// `older`: the text of an older daemon, which sends no such reasons.
 std::string sentence(const std::optional<proto::Reason>& reason, const std::string& older,
                      WallTime now) {
   return reason ? reason_text(*reason, now) : display_text(older, kLongestReason);
