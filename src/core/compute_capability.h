@@ -7,7 +7,7 @@
 
 namespace gpurota {
 
-// "8.0" is 80, and so is "8". kInvalid without an example, which is its caller's.
+// "8.0" is 80, and so is "8". kInvalid; the caller adds an example to the message.
 Result<int> parse_compute_capability(std::string_view text);
 
 }  // namespace gpurota

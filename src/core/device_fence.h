@@ -1,5 +1,5 @@
 // Which device files the processes of a control group can open, by number. Plain data;
-// sys/device_program.h has the kernel hold it.
+// sys/device_program.h has the kernel enforce it.
 #pragma once
 
 #include <set>
@@ -8,7 +8,7 @@
 namespace gpurota {
 
 // Of the character devices from `major`:`first` to `major`:`last` only those with a minor number in
-// `open` can be opened. All others are not concerned.
+// `open` can be opened. Other devices are not restricted.
 struct DeviceFence {
   unsigned major = 0;
   unsigned first = 0;

@@ -16,7 +16,7 @@
 
 namespace gpurota {
 
-// GPUs one lease can hold: the slots of the page it shares with each of its processes.
+// The most GPUs of one lease: the slots of the page that it shares with each of its processes.
 constexpr int kMaxLeaseGpus = 16;
 
 // The part of one GPU that a lease has.
@@ -24,22 +24,23 @@ struct LeaseGpu {
   GpuUuid uuid;
   std::optional<Bytes> limit;       // empty: the whole GPU, exclusively
   std::optional<Bytes> soft_limit;  // never above the limit
-  bool swap = false;  // the limit is no share of its own: swap leases take turns with it
-  Bytes oversize{};   // of swap: what it may have beyond the limit, in host memory
-  // The highest limit that it has had, if it has been lowered: what was granted under that may be
-  // held still.
+  bool swap = false;                // the limit is not reserved: swap leases take turns with it
+  Bytes oversize{};  // of swap: how much beyond the limit it may have, in host memory
+  // The highest limit that it has had, if the limit has been lowered: what was granted under the
+  // highest one may still be held.
   Bytes highest_limit{};
   bool operator==(const LeaseGpu&) const = default;
 };
 
-// kEnding: its processes are being ended, or its memory is not back yet. kExpired: the time of a
-// reservation is over, but its programs hold memory still. Both hold what they held.
+// kEnding: its processes are being ended, or its memory is not free yet. kExpired: the time of a
+// reservation is over, but its programs still hold memory. Both keep their GPUs and memory.
 enum class LeaseState { kActive, kEnding, kExpired };
 
-// The kind says what ends a lease: `run` its command, `reservation` a time, `filler` anybody who
-// needs the GPU. The others are made by parts of gpurota and end with what they stand for.
+// The kind decides what ends a lease: `run`: the end of its command; `reservation`: a time;
+// `filler`: anybody who needs the GPU. Parts of gpurota make the others, which end with what they
+// stand for.
 enum class LeaseKind { kRun, kReservation, kJob, kFiller, kPod, kSlurm };
-// Whether no process holds it: nobody's end is its end.
+// Whether no process holds it, so that the end of a process does not end it.
 constexpr bool stands_alone(LeaseKind kind) {
   return kind == LeaseKind::kReservation || kind == LeaseKind::kPod;
 }
@@ -51,22 +52,23 @@ std::optional<LeaseKind> parse_lease_kind(std::string_view word);
 struct Lease {
   LeaseId id;
   LeaseKind kind = LeaseKind::kRun;
-  uid_t uid = 0;  // from the kernel, never from what a client says
+  uid_t uid = 0;  // as reported by the kernel, never by a client
   LeaseState state = LeaseState::kActive;
   WallTime since;
-  std::optional<WallTime> ends;  // its enforced end; empty: when what it is for has ended
+  std::optional<WallTime> ends;  // its enforced end; empty: it ends with its command, pod or job
   std::vector<LeaseGpu> gpus;
-  int priority = 0;  // higher goes first: turns, and who is stopped last
-  // Of its turns; zero: by what moving costs; empty: as its GPUs say.
+  int priority = 0;  // higher goes first in turns, and is stopped last
+  // The length of its turns; zero: by what moving costs; empty: as set for its GPUs.
   std::optional<std::chrono::milliseconds> quantum;
-  // Foreign bytes, shown beside the uid: who of a shared account; of a pod NAMESPACE/POD/CONTAINER.
+  // Untrusted bytes, shown beside the uid: the person of a shared account; for a pod
+  // NAMESPACE/POD/CONTAINER.
   std::string as_name;
-  std::string name;                  // what its owner calls it (lease_name.h); empty: nothing
-  std::string note;                  // foreign bytes
-  std::vector<std::string> command;  // foreign bytes
-  EndWarning warning{};              // that its programs get
-  std::optional<WallTime> leaves{};  // by then, for a booking; empty: it is not known to leave
-  bool warned = false;               // of `ends` or `leaves`, whichever comes first
+  std::string name;                  // its owner's name for it (lease_name.h); empty: none
+  std::string note;                  // untrusted bytes
+  std::vector<std::string> command;  // untrusted bytes
+  EndWarning warning{};              // for its programs
+  std::optional<WallTime> leaves{};  // by then, for a booking; empty: not known to leave
+  bool warned = false;               // about `ends` or `leaves`, whichever comes first
 
   bool exclusive() const { return !gpus.empty() && !gpus.front().limit; }
   bool swap() const { return !gpus.empty() && gpus.front().swap; }

@@ -13,7 +13,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Whether a name would be taken for the id of a lease or a request.
+// Whether a name could be mistaken for the id of a lease or a request.
 bool resembles_id(std::string_view name) {
   constexpr std::string_view kFirst = "LlRr";
   return kFirst.find(name.front()) != std::string_view::npos && is_number(name.substr(1));

@@ -1,4 +1,4 @@
-// The name that a user gives a lease, to write it wherever an id can stand: "train7". Pure.
+// The name that a user gives a lease, for use wherever an id is accepted: "train7". Pure.
 #pragma once
 
 #include "base/result.h"
@@ -10,8 +10,8 @@ namespace gpurota {
 
 inline constexpr std::size_t kMostLeaseName = 64;
 
-// Letters, digits, '.', '_' and '-', with a letter first, and not like an id (L7, r12). An error
-// says which of these.
+// Letters, digits, '.', '_' and '-', starting with a letter, and not like an id (L7, r12). The
+// error says which rule is broken.
 Result<void> check_lease_name(std::string_view name);
 
 }  // namespace gpurota

@@ -1,4 +1,4 @@
-// A time as people of this machine read it. Pure, but for the time zone.
+// A time in this machine's time zone, for people. Pure, but for the time zone.
 #pragma once
 
 #include "core/time.h"

@@ -24,7 +24,7 @@ std::optional<std::string> pretrained_of(std::string_view arguments) {
   return std::nullopt;
 }
 
-// The value of `option` at argv[i]: behind '=' or the next word.
+// The value of `option` at argv[i]: after '=', or the next word.
 std::optional<std::string_view> value_of(const std::vector<std::string>& argv, std::size_t i,
                                          std::string_view option) {
   const std::string_view word = argv[i];
@@ -54,7 +54,7 @@ std::optional<std::string> model_of(const std::vector<std::string>& argv) {
       if (auto name = pretrained_of(*value)) return name;
     }
   }
-  // Behind the others: lm_eval's own --model is the kind of backend ("hf").
+  // Tried last: lm_eval's own --model is the kind of backend ("hf").
   for (std::size_t i = 0; i < argv.size(); ++i) {
     if (const auto value = value_of(argv, i, "--model")) {
       if (auto name = name_of(*value)) return name;

@@ -1,5 +1,5 @@
-// Which model a command serves or trains, read off its command line: `vllm serve MODEL`, `--model
-// MODEL`, lm_eval's `--model_args pretrained=MODEL`. Pure. The result is foreign text.
+// Finds the model that a command serves or trains in its command line: `vllm serve MODEL`, `--model
+// MODEL`, lm_eval's `--model_args pretrained=MODEL`. Pure. The result is untrusted text.
 #pragma once
 
 #include <optional>

@@ -8,7 +8,7 @@
 namespace gpurota {
 namespace {
 
-// A minute is too coarse for what is nearer than this.
+// A time nearer than this is shown with seconds.
 constexpr std::chrono::minutes kNear{2};
 
 std::string time_text(WallTime time, WallTime now) {
@@ -78,7 +78,7 @@ const char* to_string(ReasonCode code) {
 
 std::string reason_text(std::string_view text, std::optional<WallTime> time, WallTime now) {
   std::string filled(text);
-  // Without a time the braces are somebody's own words, such as the reason of a drain.
+  // Without a time, the braces are part of untrusted text, such as the reason of a drain.
   const std::size_t place = time ? filled.find(kTimePlace) : std::string::npos;
   if (place == std::string::npos) return filled;
   return filled.replace(place, kTimePlace.size(), time_text(*time, now));

@@ -37,7 +37,7 @@ TEST_F(ReasonText, IsTheSentenceWhereNoTimeIsKnown) {
             "L7 has no time limit");
 }
 
-// A reason of a drain is foreign text.
+// The reason of a drain is untrusted text.
 TEST_F(ReasonText, LeavesBracesAloneThatSomebodyElseWrote) {
   EXPECT_EQ(reason_text({ReasonCode::kOutOfService, "GPU 0 is draining: {time}"}, now_),
             "GPU 0 is draining: {time}");

@@ -8,7 +8,7 @@ namespace gpurota {
 // Monotonic: for deadlines and durations. Not comparable across reboots.
 using TimePoint = std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;
 using Duration = std::chrono::nanoseconds;
-// Wall clock: for what people read and what outlives a restart.
+// Wall clock: for people, and for what is kept over a restart.
 using WallTime = std::chrono::time_point<std::chrono::system_clock, std::chrono::milliseconds>;
 
 }  // namespace gpurota

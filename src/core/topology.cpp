@@ -4,7 +4,7 @@
 
 namespace gpurota {
 
-// Each GPU leads to one of its group, or to itself: the first of all.
+// Maps each GPU to another of its group, or to itself if it is the first of the group.
 std::map<GpuUuid, GpuUuid> nvlink_groups(const std::vector<GpuLink>& links) {
   std::map<GpuUuid, GpuUuid> towards;
   const auto first_of = [&](GpuUuid gpu) {

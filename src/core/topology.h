@@ -9,7 +9,7 @@
 
 namespace gpurota {
 
-// Smaller is closer. The steps between are what the driver tells apart; only their order matters.
+// Smaller is closer. The steps are those that the driver distinguishes; only their order matters.
 enum class Closeness : int {
   kNvlink = 0,
   kSameBoard = 1,
@@ -28,8 +28,8 @@ struct GpuLink {
   bool operator==(const GpuLink&) const = default;
 };
 
-// The group of each GPU that NVLink joins with others, directly or through them: the smallest UUID
-// in it, the same for all its members.
+// The NVLink group of each GPU that has links, direct or through other GPUs: the smallest UUID in
+// the group, the same for all members.
 std::map<GpuUuid, GpuUuid> nvlink_groups(const std::vector<GpuLink>& links);
 
 class Topology {

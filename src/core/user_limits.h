@@ -1,7 +1,7 @@
 // How much of the machine one user may have: plain data from the configuration.
 //
-// Filled by config, resolved to ids by the daemon's Accounts, read by lease/allowance.h. An empty
-// field says nothing: the next rule counts. kUnlimited lifts what a broader rule set.
+// Filled by config, resolved to ids by the daemon's Accounts, read by lease/allowance.h. Where a
+// field is empty, the next broader rule applies. kUnlimited removes what a broader rule set.
 #pragma once
 
 #include "base/bytes.h"
@@ -27,17 +27,18 @@ struct UserLimits {
   std::optional<int> hours;     // GPU hours within the last `hours_window`
   std::optional<int> waiting;   // requests in the queue
   std::optional<std::chrono::seconds> duration;  // of one lease
-  std::optional<int> priority;                   // the highest that a lease of theirs has
-  std::optional<int> weight;                     // of their turns, beside others
-  std::optional<Bytes> pinned;  // host RAM that evicted memory of theirs may be pinned in
+  std::optional<int> priority;                   // the highest allowed for a lease of theirs
+  std::optional<int> weight;                     // of their turns, relative to others
+  std::optional<Bytes> pinned;  // host RAM in which their evicted memory may be pinned
   std::optional<std::chrono::seconds> book_ahead;  // how far ahead a booking may begin
-  std::optional<int> bookings;                     // that have not begun
+  std::optional<int> bookings;                     // of those that have not begun
 
   bool operator==(const UserLimits&) const = default;
 };
 
-// The limits where no rule says anything. Requests wait in the daemon's memory, so their number has
-// an end; a booking keeps GPUs from others before anybody uses them; the rest a site decides.
+// The limits where no rule sets one. The number of requests is limited because they wait in the
+// daemon's memory, and that of bookings because they keep GPUs from others before anybody uses
+// them. The rest is for the site to decide.
 inline UserLimits default_limits() {
   UserLimits limits;
   limits.gpus = UserLimits::kUnlimited;
@@ -53,7 +54,7 @@ inline UserLimits default_limits() {
   return limits;
 }
 
-// As written: by names, which may be numbers.
+// As written, with names, which may be numbers.
 struct LimitRules {
   UserLimits everyone;
   std::map<std::string, UserLimits> groups;
@@ -61,7 +62,7 @@ struct LimitRules {
   bool operator==(const LimitRules&) const = default;
 };
 
-// The same with the ids of those that exist.
+// The same with ids, without the names that do not exist.
 struct ResolvedRules {
   UserLimits everyone;
   std::map<gid_t, UserLimits> groups;
