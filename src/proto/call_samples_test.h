@@ -1,4 +1,4 @@
-// Parameters of each method that does not do without. For codec_test.cpp.
+// Parameters of each method that needs some. For codec_test.cpp.
 #pragma once
 
 #include "proto/methods.h"

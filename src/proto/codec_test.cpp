@@ -180,7 +180,7 @@ TEST(Call, DepthAndSizeAreLimited) {
   const std::string deep = std::string(kMaxDepth, '[') + std::string(kMaxDepth, ']');
   EXPECT_EQ(refusal(call("dev.gpurota.Status", deep)).name, kInvalidRequest);
   EXPECT_EQ(refusal(std::string(60000, '[')).name, kInvalidRequest);
-  const std::string brackets(100, '[');  // in a string they are text
+  const std::string brackets(100, '[');  // in a string, brackets are text
   EXPECT_TRUE(parse_call(call("dev.gpurota.Status", R"({"x":"\")" + brackets + "\"}")));
   EXPECT_NE(refusal(std::string(kMaxCallBytes + 1, ' ')).message.find("longer"), std::string::npos);
 }
@@ -292,7 +292,7 @@ TEST(Reply, TextThatIsNotUtf8IsReplaced) {
   EXPECT_EQ(got->reply.lease.note, "a\uFFFD\uFFFDz");
 }
 
-// A tenant's page may say anything: one number must not cost the whole answer.
+// A tenant's page may contain anything: one wrong number must not invalidate the whole answer.
 TEST(Reply, ANumberThatIsTooLargeIsTheLargestThereIs) {
   ListProcesses::Reply sent;
   Process& process = sent.processes.emplace_back();

@@ -4,7 +4,7 @@
 namespace gpurota::proto {
 namespace {
 
-// Counted before parsing: the parser itself follows any nesting.
+// Checked before parsing, because the parser itself has no limit of nesting.
 bool too_deep(std::string_view text) {
   int depth = 0;
   bool in_string = false;

@@ -1,5 +1,4 @@
-// Reads the structs of the protocol from JSON: what parse_call.cpp and parse_reply.cpp share. Any
-// thread.
+// Reads the structs of the protocol from JSON, for parse_call.cpp and parse_reply.cpp. Any thread.
 #pragma once
 
 #include "proto/fields.h"
@@ -22,18 +21,18 @@ namespace gpurota::proto {
 
 using Json = nlohmann::json;
 
-// A message of at most `max` bytes as an object; or why it is none.
+// A message of at most `max` bytes as an object; or why it is not one.
 tl::expected<Json, std::string> parse_object(std::string_view text, std::size_t max);
 
-// false if it is absent or null, nothing if it is no boolean.
+// false if it is absent or null; nothing if it is not a boolean.
 std::optional<bool> read_flag(const Json& message, const char* name);
 
-// The treatment of a number that its field has no room for. A call is refused for it. An answer is
-// not lost for it: the number becomes the nearest that fits; and an optional field that cannot be
-// read is left out.
+// The treatment of a number that does not fit its field. A call with one is refused. An answer is
+// not lost: the number becomes the nearest that fits, and an optional field that cannot be read is
+// left out.
 enum class Misfits { kRefused, kClamped };
 
-// Fills structs from an object. The first field that does not fit ends it; `bad` names it
+// Fills structs from an object. Stops at the first field that is wrong; `bad` names it
 // ("memory.percent", "gpu_ids[3]").
 class Decoder {
  public:
@@ -144,7 +143,7 @@ class Decoder {
     std::string at(const char* name) const { return path.empty() ? name : path + "." + name; }
   };
 
-  // Of text that has a form of its own.
+  // For text in a form of its own.
   template <class T>
   bool read_form(const Json& json, T& out, const std::string& path,
                  std::optional<T> (*parse)(std::string_view)) {

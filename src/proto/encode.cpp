@@ -13,7 +13,7 @@
 namespace gpurota::proto {
 namespace {
 
-// Ordered: the fields come in the order of the interface, which is the order people read.
+// Ordered: fields keep the order of the interface, which is the order for people.
 using OrderedJson = nlohmann::ordered_json;
 
 enum class Nulls { kShown, kLeftOut };
@@ -78,7 +78,7 @@ struct Encoder {
   };
 };
 
-// Cut before a code point, not inside one.
+// Cuts between code points, never inside one.
 std::string shortened(const std::string& text, std::size_t max) {
   if (text.size() <= max) return text;
   std::size_t cut = max;
@@ -172,8 +172,8 @@ std::string_view error_word(std::string_view message) {
 }
 
 std::vector<std::string> sendable_command(const std::vector<std::string>& argv) {
-  // An escape in JSON is six bytes for one and U+FFFD is three, so that the call stays far below
-  // kMaxCallBytes only if each argument is bounded too.
+  // A byte takes up to six in JSON (an escape), and U+FFFD takes three. So the call stays far below
+  // kMaxCallBytes only if each argument is bounded, too.
   constexpr std::size_t kMaxArgument = 512;
   std::vector<std::string> out;
   std::size_t bytes = 0;

@@ -9,7 +9,7 @@ struct Pair {
   Code code;
   std::string_view name;
 };
-// The first pair of a name is its way back.
+// For the way back from a name to a code the first pair with the name counts.
 constexpr Pair kPairs[] = {
     {Code::kInvalid, kInvalidRequest},
     {Code::kInvalid, kInvalidParameter},

@@ -1,8 +1,7 @@
-// Writes the structs of the protocol as JSON text, in one pass and without a tree between: for
-// answers, of which a busy daemon makes thousands a second. Used by encode.cpp alone; any thread.
+// Writes the structs of the protocol as JSON text, in one pass and without building a tree: for
+// answers, of which a busy daemon makes thousands a second. Used only by encode.cpp; any thread.
 //
-// The text is what nlohmann-json would print: UTF-8 as it is, each invalid byte as U+FFFD, no
-// spaces.
+// The text is the same as nlohmann-json's: UTF-8 unchanged, each invalid byte as U+FFFD, no spaces.
 #pragma once
 
 #include "base/bytes.h"
@@ -31,7 +30,7 @@ class JsonWriter {
   void raw(std::string_view text) { out_ += text; }
 
   void value(bool flag) { out_ += flag ? "true" : "false"; }
-  // No number is larger than readers have room for.
+  // A number above INT64_MAX is written as INT64_MAX, the largest that readers can hold.
   template <std::integral T>
   requires(!std::same_as<T, bool>) void value(T number) {
     if (std::cmp_greater(number, INT64_MAX)) return value(INT64_MAX);
@@ -97,7 +96,7 @@ class JsonWriter {
         writer.out_ += "null";
       }
     }
-    // Names are ours: nothing in them needs escaping.
+    // Field names are ours: nothing in them needs escaping.
     void begin(const char* name) {
       if (!first) writer.out_ += ',';
       first = false;

@@ -17,7 +17,7 @@ WireError not_a_call(const std::string& why) {
           .subject = {}};
 }
 
-// Nothing: it is not a text, or too long for one.
+// Nothing: it is not a string, or is too long.
 std::optional<std::string> read_session(const Json& message) {
   const auto found = message.find("session");
   if (found == message.end() || found->is_null()) return std::string();

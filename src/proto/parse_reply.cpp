@@ -10,7 +10,7 @@ WireError malformed(const std::string& what) {
           .subject = {}};
 }
 
-// The parameters of an error, as far as they are what they should be.
+// The parameters of an error, as far as they have the right types.
 WireError read_error(const Json& name, const Json* parameters) {
   if (!name.is_string()) return malformed("its 'error' is not a string");
   WireError error{.name = name.get<std::string>(), .message = {}, .subject = {}};

@@ -1,4 +1,4 @@
-// The types of which the generated words.h and fields.h are made.
+// Types that the generated words.h and fields.h use.
 #pragma once
 
 #include <array>
@@ -17,8 +17,7 @@ namespace gpurota::proto {
 template <class X, class T>
 concept Like = std::same_as<std::remove_const_t<X>, T>;
 
-// kAll: the words of an enum of the protocol, by enumerator; [0] is what an unknown one is written
-// as.
+// kAll: the words of an enum of the protocol, by enumerator; [0] is written for an unknown value.
 template <class Enum>
 struct Words;
 
@@ -36,7 +35,8 @@ constexpr Enum enum_of(std::string_view word) {
   return static_cast<Enum>(0);
 }
 
-// How large a field of a call may be. Bytes of a list: its texts together, each with an end.
+// How large a field of a call may be. For a list the bytes are those of its texts, each with a
+// terminator.
 struct Limit {
   std::size_t least = 0;
   std::size_t items = SIZE_MAX;

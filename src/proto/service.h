@@ -10,9 +10,9 @@
 
 namespace gpurota::proto {
 
-// The version of CMakeLists.txt that this was built as: "1.2.3".
+// The version in CMakeLists.txt at build time: "1.2.3".
 std::string_view version();
-// The Varlink file of an interface as it was when this was built; empty for another.
+// The Varlink file of an interface at build time; empty for any other interface.
 std::string_view interface_text(std::string_view interface);
 
 ServiceInfo::Reply service_info();

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr std::size_t kMaxLeaseDigits = 19;  // below 2^63, as everything countable in JSON
+constexpr std::size_t kMaxLeaseDigits = 19;  // below 2^63, like every count in JSON
 
 std::optional<int> digits(std::string_view text, std::size_t at, std::size_t count) {
   int value = 0;
