@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-// The oldest that has hostPath of a device node.
+// The oldest version that has hostPath of a device node.
 constexpr const char* kVersion = "0.5.0";
 
 bool is_letter_or_digit(char c) {
@@ -29,7 +29,7 @@ json json_of(const CdiEdits& edits) {
   for (const Mount& device : edits.devices) {
     devices.push_back({{"path", device.to}, {"hostPath", device.from}, {"permissions", "rw"}});
   }
-  // The schema has no empty lists.
+  // The schema allows no empty lists.
   json whole = json::object();
   if (!variables.empty()) whole["env"] = std::move(variables);
   if (!mounts.empty()) whole["mounts"] = std::move(mounts);
@@ -61,7 +61,7 @@ std::string cdi_text(std::string_view kind, const std::vector<std::string>& name
     devices.push_back({{"name", name}, {"containerEdits", given}});
   }
   const json spec = {{"cdiVersion", kVersion}, {"kind", kind}, {"devices", std::move(devices)}};
-  // Paths are foreign bytes.
+  // Paths are untrusted bytes.
   return spec.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

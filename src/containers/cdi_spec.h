@@ -1,7 +1,7 @@
 // Descriptions of devices for container engines: specs of the Container Device Interface (CDI),
-// version 0.5, which later engines read too. Pure: structs in, text out. The daemon writes them
-// (daemon/leases/cdi_specs.h), engines read them: docker 25, podman 4.1, containerd 1.7, CRI-O, and
-// what is built on them.
+// version 0.5, which later engines read, too. Pure: structs in, text out. The daemon writes the
+// specs (daemon/leases/cdi_specs.h). Engines read them: docker 25, podman 4.1, containerd 1.7,
+// CRI-O, and what is built on them.
 #pragma once
 
 #include "containers/driver_files.h"
@@ -13,13 +13,13 @@
 
 namespace gpurota::containers {
 
-// Vendor and class, as before the '=' of `--device gpurota.dev/lease=L12`.
+// Vendor and class: the part before the '=' of `--device gpurota.dev/lease=L12`.
 inline constexpr std::string_view kCdiLease = "gpurota.dev/lease";
 inline constexpr std::string_view kCdiGpu = "gpurota.dev/gpu";
 // The only device of kCdiGpu: an automatic lease.
 inline constexpr std::string_view kCdiAny = "any";
 
-// The variables, mounts and devices that a container is given.
+// The variables, mounts and devices that a container gets.
 struct CdiEdits {
   std::vector<std::pair<std::string, std::string>> variables;
   std::vector<Mount> mounts;  // read-only
@@ -27,12 +27,13 @@ struct CdiEdits {
 };
 
 // Letters, digits, '.', '_', '-' and ':', with a letter or a digit at both ends: an engine refuses
-// all of a file for one that is not.
+// a whole file for one invalid name.
 bool is_cdi_name(std::string_view name);
 
-// "alice.web": what a user calls a lease of theirs. Names of leases are each user's own, so no two
-// users may come to one name: a '.' of the user's is doubled ("first..last.web"), and a lease's
-// name begins with a letter, so the first odd run of dots ends the user's part.
+// "alice.web": the name of a user's lease as a device. Each user names leases freely, so the names
+// of two users must never collide: a '.' in the user's name is doubled ("first..last.web"), and a
+// lease's name begins with a letter, so the first run of an odd number of dots ends the user's
+// part.
 std::string own_cdi_name(std::string_view user, std::string_view lease);
 
 // Each of `names` is a device with these edits. JSON.

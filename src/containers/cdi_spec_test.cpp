@@ -43,7 +43,7 @@ TEST(CdiSpec, NoTwoUsersComeToOneName) {
   EXPECT_EQ(own_cdi_name("alice", "web"), "alice.web");
   EXPECT_EQ(own_cdi_name("first.last", "web"), "first..last.web");
   EXPECT_NE(own_cdi_name("mal", "lory.web"), own_cdi_name("mal.lory", "web"));
-  // Every user of up to four signs, and every lease's name, which begins with a letter.
+  // Every user name of up to four characters, and every lease name, which begins with a letter.
   std::vector<std::string> texts = {""};
   for (std::size_t at = 0; at < texts.size() && texts[at].size() < 4; ++at) {
     for (const char sign : {'a', '.', '-'}) texts.push_back(texts[at] + sign);

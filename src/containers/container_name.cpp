@@ -22,12 +22,12 @@ std::string plain(std::string text, std::size_t longest) {
   return is_plain ? text : "";
 }
 
-// Discarded: it cannot be read, or is no JSON.
+// Discarded (Json's state): the file cannot be read, or is not JSON.
 Json json_in(const fs::path& root, const fs::path& path) {
   return Json::parse(file_text(root, path).value_or(""), nullptr, false);
 }
 
-// Null where it is not there.
+// Null if it is not there.
 const Json& part_of(const Json& object, const char* key) {
   static const Json nothing;
   const auto* const all = object.get_ptr<const Json::object_t*>();
@@ -41,7 +41,7 @@ std::string text_at(const Json& object, const char* key) {
   return text == nullptr ? "" : *text;
 }
 
-// "100000.100000": the folder of a range of users that the containers' are.
+// "100000.100000": the folder for containers with a remapped range of users.
 bool is_of_remapped_users(const std::string& name) {
   return name.find_first_not_of("0123456789.") == std::string::npos;
 }
@@ -63,7 +63,7 @@ std::optional<ContainerName> by_docker(const fs::path& root, std::string_view id
   return std::nullopt;
 }
 
-// Of a list of containers/storage: what podman and cri-o know of each is text in it.
+// In a list of containers/storage: podman and cri-o store what they know of each container as text.
 std::optional<ContainerName> in_list(const Json& list, std::string_view id) {
   if (!list.is_array()) return std::nullopt;
   for (const Json& entry : list) {
@@ -106,10 +106,10 @@ std::optional<ContainerName> of_pod(const Json& bundle, const Annotations& keys)
   return ContainerName{space + "/" + pod + "/" + container, text_at(all, keys.image)};
 }
 
-// A user who starts a container by another client of containerd's chooses its annotations, so a
-// pod's count for kubelet's containers only.
+// A user who starts a container by another client of containerd chooses its annotations, so a pod's
+// annotations count only for kubelet's containers.
 std::optional<ContainerName> by_containerd(const fs::path& root, std::string_view id) {
-  // k3s and RKE2 bring a containerd of their own.
+  // k3s and RKE2 have a containerd of their own.
   for (const char* const place : {"/run/containerd", "/run/k3s/containerd"}) {
     const fs::path tasks = fs::path(place) / "io.containerd.runtime.v2.task";
     for (const std::string& space : names_below(root, tasks)) {
@@ -134,8 +134,8 @@ std::optional<ContainerName> by_crio(const fs::path& root, std::string_view id) 
 ContainerName read_container_name(const fs::path& root, std::string_view id) {
   auto found = by_docker(root, id);
   if (!found) found = by_containerd(root, id);
-  // podman's list has its containers; cri-o's has its own by names for itself, and their bundles
-  // have those that people know.
+  // podman's list has the containers' names. cri-o's list has internal names; the names for people
+  // are in the bundles.
   if (!found) found = by_storage(root, id);
   if (!found || found->name.starts_with("k8s_")) {
     if (auto pod = by_crio(root, id)) found = std::move(pod);
@@ -151,7 +151,7 @@ std::string name_by_monitor(const std::vector<std::string>& command, std::string
     return found == command.end() || found + 1 == command.end() ? "" : *(found + 1);
   };
   const std::string name = plain(after("-n"), kLongestName);
-  // A pod's container has '/' in its name, podman's none.
+  // The name of a pod's container has '/', podman's never.
   return after("-c") == id && name.find('/') == std::string::npos ? name : "";
 }
 

@@ -1,6 +1,6 @@
-// Reads the name of a container, and its image, as the engines of root keep them in files of
-// root's. A user's own engine keeps its files in the user's home, where nobody reads for others;
-// the name of a podman container is on the command line of its monitor as well.
+// Reads the name and the image of a container from files that engines of root keep. A user's own
+// engine keeps its files in the user's home, which the daemon does not read. The name of a podman
+// container is also on the command line of its monitor.
 //
 // Sources, as found with Debian's docker 20.10, podman 4.3 and containerd 1.6: docker's
 // DATA-ROOT/containers/ID/config.v2.json (with userns-remap below UID.GID); podman's and cri-o's
@@ -15,22 +15,23 @@
 
 namespace gpurota::containers {
 
-// Letters, digits and -_./:@ only, so that it can be shown anywhere. Only a pod's container has '/'
-// in its name.
+// Letters, digits and -_./:@ only, so that they can be shown anywhere. Only the name of a pod's
+// container has '/'.
 struct ContainerName {
-  std::string name;   // of a pod's container NAMESPACE/POD/CONTAINER; empty: not known
-  std::string image;  // as whoever started it called the image; empty: not known
+  std::string name;   // for a pod's container NAMESPACE/POD/CONTAINER; empty: not known
+  std::string image;  // as given to the engine at the start; empty: not known
   friend bool operator==(const ContainerName&, const ContainerName&) = default;
 };
 
 inline constexpr std::size_t kLongestName = 3 * 253 + 2;
 inline constexpr std::size_t kLongestImage = 512;
 
-// Of the container with this id (64 hex digits). `root`: what "/" is. Reads files: on a worker.
+// The name of the container with this id (64 hex digits). `root`: the folder used as "/". Reads
+// files: call on a worker.
 ContainerName read_container_name(const std::filesystem::path& root, std::string_view id);
 
-// Of the command line of podman's monitor (conmon); empty: it is another container's, or does not
-// say it. Pure.
+// The name on the command line of podman's monitor (conmon); empty: the line is another
+// container's, or has no name. Pure.
 std::string name_by_monitor(const std::vector<std::string>& command, std::string_view id);
 
 }  // namespace gpurota::containers

@@ -23,7 +23,7 @@ constexpr auto kDescriptions = std::to_array<const char*>({"/etc/cdi", "/var/run
 constexpr auto kLibraryFolders =
     std::to_array<const char*>({"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
                                 "/usr/lib64", "/usr/local/nvidia/lib64", "/usr/lib"});
-// The driver's libraries for computing, as NVIDIA's container toolkit gives them to a container
+// The driver's libraries that NVIDIA's container toolkit gives to a container for computing
 // ("compute" and "utility").
 constexpr auto kLibraries = std::to_array<std::string_view>(
     {"libcuda.so.1", "libcudadebugger.so.1", "libnvidia-ml.so.1", "libnvidia-cfg.so.1",
@@ -31,7 +31,7 @@ constexpr auto kLibraries = std::to_array<std::string_view>(
      "libnvidia-gpucomp.so.", "libnvidia-nvvm70.so.", "libnvidia-allocator.so.1",
      "libnvidia-tileiras.so."});
 
-// Where the loader of Debian's relatives and of Red Hat's looks without being told.
+// The default folders of the loader of Debian's relatives and of Red Hat's.
 #if defined(__aarch64__)
 constexpr auto kLoaderFolders =
     std::to_array<const char*>({"/usr/lib/aarch64-linux-gnu", "/usr/lib64"});

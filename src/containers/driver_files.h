@@ -1,5 +1,5 @@
-// The files by which a program in a container comes to the driver: device files of chosen GPUs, and
-// the driver's libraries.
+// The files that a program in a container needs to reach the driver: device files of chosen GPUs,
+// and the driver's libraries.
 #pragma once
 
 #include "base/ids.h"
@@ -10,23 +10,24 @@
 namespace gpurota::containers {
 
 struct DriverFiles {
-  // Of these GPUs and of all; none where no NVIDIA driver is (a simulated machine, or WSL).
+  // Device files of these GPUs and of all GPUs; none where there is no NVIDIA driver (a simulated
+  // machine, or WSL).
   std::vector<std::string> devices;
-  // libcuda.so.1 and what it loads, and nvidia-smi, by their names here.
+  // Paths of libcuda.so.1, of what it loads, and of nvidia-smi on this machine.
   std::vector<std::string> programs;
-  // NVIDIA's description of its devices for container engines (CDI) is there.
+  // Whether NVIDIA's description of its devices for container engines (CDI) exists.
   bool described = false;
-  // GPUs of which no device file was found: MIG instances, or a driver without /proc/driver/nvidia.
+  // GPUs without a device file: MIG instances, or a driver without /proc/driver/nvidia.
   std::vector<std::string> missing;
   bool operator==(const DriverFiles&) const = default;
 };
 
-// `root` stands before every path ("" but in tests). Reads a few small files and folders: waits for
-// the disk.
+// `root` is put before every path ("" except in tests). Reads a few small files and folders, and
+// waits for the disk.
 DriverFiles read_driver_files(const std::string& root, const std::vector<GpuUuid>& gpus);
 
-// Where a library of the driver is below `root`: the path of the file itself, for us. Empty:
-// nowhere. As the GPU operator's driver container has it, too.
+// The path of a driver library below `root`, with all links resolved, for us. Also finds it where
+// the GPU operator's driver container has it. Empty: not found.
 std::string find_driver_library(const std::string& root, const std::string& name);
 
 // A file of the machine in the container, read-only.
@@ -35,8 +36,8 @@ struct Mount {
   std::string to;
   bool operator==(const Mount&) const = default;
 };
-// Those of `programs`: each library where the loaders of Debian's relatives and of Red Hat's look
-// without being told.
+// The mounts for `programs`: each library goes into the default folders of the loaders of Debian's
+// relatives and of Red Hat's.
 std::vector<Mount> driver_mounts(const DriverFiles& files);
 
 }  // namespace gpurota::containers

@@ -58,7 +58,7 @@ TEST_F(Driver, ALibraryIsFoundBelowARootAlsoInTheGpuOperatorsContainer) {
   std::filesystem::create_directories(dir_.path() + "/usr/lib/x86_64-linux-gnu");
   EXPECT_EQ(find_driver_library(dir_.path(), "libnvidia-ml.so.1"),
             dir_.path() + "/usr/lib64/libnvidia-ml.so.1");
-  // As Debian's packages have it: absolute links, which are the machine's.
+  // As in Debian's packages: absolute links, relative to the machine's root.
   std::filesystem::create_directories(dir_.path() + "/etc/alternatives");
   std::filesystem::create_symlink("/etc/alternatives/ml",
                                   dir_.path() + "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1");

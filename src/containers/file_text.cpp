@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// `path` may begin with '/', which is `root`. Invalid, with errno set: it cannot be opened. Does
-// not wait for who should write into a pipe.
+// `path` may begin with '/', which is `root`. Invalid, with errno set: it cannot be opened. Never
+// waits for the writer of a pipe.
 Fd open_below(const fs::path& root, const fs::path& path, int flags) {
   flags |= O_CLOEXEC;
   if ((flags & O_PATH) == 0) flags |= O_NONBLOCK;  // openat2 refuses the two together
@@ -31,7 +31,7 @@ Fd open_below(const fs::path& root, const fs::path& path, int flags) {
   how.resolve = RESOLVE_IN_ROOT;
   const long opened = ::syscall(SYS_openat2, top.get(), path.c_str(), &how, sizeof how);
   if (opened >= 0) return Fd(static_cast<int>(opened));
-  // Linux before 5.6, or a sandbox that does not know the call.
+  // Linux before 5.6, or a sandbox that refuses the call.
   if (errno != ENOSYS && errno != EPERM) return Fd();
   return Fd(::open((root / path.relative_path()).c_str(), flags));
 }

@@ -1,5 +1,5 @@
-// Files of the machine below a root: "/", or where a container has the machine's. Links there are
-// followed as the machine follows them.
+// Files of the machine below a root: "/", or where a container sees the machine's. Links are
+// resolved relative to that root.
 #pragma once
 
 #include <filesystem>
@@ -9,20 +9,22 @@
 
 namespace gpurota::containers {
 
-// Lists of containers, and kubelet's file of devices, have some KiB for each.
+// The largest files read are lists of containers and kubelet's file of devices, with some KiB for
+// each entry.
 inline constexpr std::size_t kLargestFile = 16U << 20U;
 
 // Each `path` may begin with '/', which is `root`.
 
-// Whole; nothing: it cannot be read.
+// The whole file; nothing: it cannot be read.
 std::optional<std::string> file_text(const std::filesystem::path& root,
                                      const std::filesystem::path& path);
 
-// Of a folder, sorted; empty: it cannot be read.
+// The names in a folder, sorted; empty: it cannot be read.
 std::vector<std::string> names_below(const std::filesystem::path& root,
                                      const std::filesystem::path& path);
 
-// Where a file really is, for those outside of the root; empty: nowhere.
+// The path of a file with all links resolved, for processes outside the root; empty: there is no
+// such file.
 std::string real_path_below(const std::filesystem::path& root, const std::filesystem::path& path);
 
 }  // namespace gpurota::containers

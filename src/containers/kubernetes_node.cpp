@@ -32,7 +32,7 @@ std::vector<std::string> listeners(const fs::path& folder) {
   return names;
 }
 
-// The text of each line before a comment, without spaces: "key=value".
+// The lines of a file without comments and without spaces: "key=value".
 std::vector<std::string> settings_in(std::string_view config) {
   std::vector<std::string> settings(1);
   bool in_comment = false;
@@ -46,7 +46,7 @@ std::vector<std::string> settings_in(std::string_view config) {
   return settings;
 }
 
-// As Docker's package has it.
+// Whether CRI is disabled, as in the configuration of Docker's package.
 bool is_not_for_kubelet(std::string_view config) {
   const std::vector<std::string> settings = settings_in(config);
   return std::any_of(settings.begin(), settings.end(), [](const std::string& setting) {
@@ -55,7 +55,7 @@ bool is_not_for_kubelet(std::string_view config) {
 }
 
 std::string without_cdi(const fs::path& root) {
-  // A distribution that brings its own containerd uses no other that is there.
+  // A distribution with its own containerd does not use another one.
   for (const char* const path :
        {"var/lib/rancher/k3s/agent/etc/containerd/config.toml",
         "var/lib/rancher/rke2/agent/etc/containerd/config.toml", "etc/containerd/config.toml"}) {
@@ -66,7 +66,7 @@ std::string without_cdi(const fs::path& root) {
   return "";
 }
 
-// Kubelet makes its socket when it starts.
+// Compares with kubelet's socket, which kubelet makes when it starts.
 bool plugin_has_given(const fs::path& kubelet_socket, const fs::path& root) {
   std::error_code error;
   const auto given = fs::last_write_time(root / kPluginsState, error);

@@ -1,5 +1,5 @@
-// Facts of Kubernetes on this machine: kubelet's folder, who offers it devices, and whether
-// containers may have CDI devices.
+// Facts about Kubernetes on this machine: kubelet's folder, which plugins offer devices, and
+// whether containers may have CDI devices.
 #pragma once
 
 #include "base/result.h"
@@ -14,32 +14,31 @@
 namespace gpurota::containers {
 
 struct KubernetesNode {
-  bool is_closed = false;  // this user may not look into kubelet's folder
+  bool is_closed = false;  // this user may not read kubelet's folder
   bool has_kubelet = false;
-  bool kubelet_listens = false;      // for device plugins
-  std::vector<std::string> plugins;  // files of sockets of device plugins that somebody listens at
-  std::vector<std::string> drivers;  // the same, for dynamic resources
-  std::map<std::string, std::size_t> known;  // what kubelet has been offered, and how many
+  bool kubelet_listens = false;              // for device plugins
+  std::vector<std::string> plugins;          // socket files of device plugins that listen
+  std::vector<std::string> drivers;          // the same, for dynamic resources
+  std::map<std::string, std::size_t> known;  // resources offered to kubelet, and how many of each
   bool plugin_has_given = false;  // gpurota's device plugin gave devices since kubelet was started
-  // Kubelet's file of the claims that it has prepared, which has their uids; nothing: it cannot be
-  // read.
+  // Kubelet's file of the claims that it has prepared, with their uids; nothing: it cannot be read.
   std::optional<std::string> claims;
-  // A configuration of containerd in which containers may not have CDI devices, though a driver
-  // needs it; empty: there is none.
+  // The path of a containerd configuration that denies CDI devices to containers, although a driver
+  // needs them; empty: there is none.
   std::string without_cdi;
 };
 
-// `kubelet_dir`: as kubelet's --root-dir. `root`: what "/" is, for containerd's configuration.
-// Waits for nobody.
+// `kubelet_dir`: kubelet's --root-dir. `root`: the folder used as "/", for containerd's
+// configuration. Never waits for another process.
 KubernetesNode read_kubernetes_node(const std::filesystem::path& kubelet_dir,
                                     const std::filesystem::path& root);
 
-// Of kubelet's file kubelet_internal_checkpoint: how many devices of each resource were offered.
+// From kubelet's file kubelet_internal_checkpoint: how many devices of each resource were offered.
 // kInvalid: it is another file.
 Result<std::map<std::string, std::size_t>> parse_checkpoint(std::string_view text);
 
-// Of containerd's configuration: whether containers may have CDI devices. Version 3 is of
-// containerd 2, where they may unless it says no; before that they may if it says so.
+// Whether a containerd configuration allows CDI devices in containers. In version 3, of containerd
+// 2, they are allowed unless it forbids them; in earlier ones only if it allows them.
 bool allows_cdi(std::string_view config);
 
 }  // namespace gpurota::containers

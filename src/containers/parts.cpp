@@ -22,7 +22,8 @@ std::string find_variable(const proto::GetEnvironment::Reply& lease, std::string
   return at == lease.environment.end() ? std::string() : at->value;
 }
 
-// The tenant socket's: a socket that is mounted itself is dead after the daemon's next start.
+// The folder of the tenant socket. The folder is mounted, because a socket that is mounted itself
+// is dead after the daemon's next start.
 std::string socket_folder(const proto::GetEnvironment::Reply& lease) {
   const std::string socket = find_variable(lease, GPUROTA_ENV_SOCKET);
   return socket.substr(0, socket.rfind('/'));
