@@ -42,7 +42,7 @@ constexpr long kSecondsADay = 86400;
 constexpr const char* kSecurity = "/etc/security";
 
 Result<void> check_expiry(const std::string& name) {
-  // Only root may look, and only root starts commands of others.
+  // Only root can read the shadow file, and only root starts commands of others.
   const spwd* shadow = ::getspnam(name.c_str());
   if (shadow != nullptr && shadow->sp_expire > 0 &&
       shadow->sp_expire <= ::time(nullptr) / kSecondsADay) {
@@ -51,8 +51,8 @@ Result<void> check_expiry(const std::string& name) {
   return {};
 }
 
-// A keeper that is not root starts nothing that its user could not start themselves, so no account
-// is needed for it; in a container there may be none.
+// A keeper that is not root starts only what its user could start, so it needs no account. In a
+// container there may be none.
 bool is_its_own(const jobs::KeeperOrders& orders) {
   return ::geteuid() != 0 && ::geteuid() == orders.uid;
 }
@@ -88,15 +88,15 @@ Result<Account> find_account(const jobs::KeeperOrders& orders) {
   return account;
 }
 
-// A run of a job has a lease of its own, whatever lease the shell had in which its owner added it.
+// A run of a job has its own lease, so variables of a lease in whose shell the job was added are
+// left out.
 bool names_a_lease(const std::string& name) {
   constexpr const char* kNames[] = {GPUROTA_ENV_LEASE, GPUROTA_ENV_TOKEN, GPUROTA_ENV_SOCKET,
                                     GPUROTA_ENV_WHOLE};
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
-// The variables that a login would give, and those that the owner asked for; none of the daemon's
-// own.
+// The variables of a login, and those that the owner asked for; none of the daemon's.
 std::vector<std::string> environment_for(const Account& account, const jobs::KeeperOrders& orders) {
   std::vector<std::pair<std::string, std::string>> variables = {
       {"HOME", account.home},
@@ -104,7 +104,7 @@ std::vector<std::string> environment_for(const Account& account, const jobs::Kee
       {"USER", account.name},
       {"SHELL", account.shell},
       {"PATH", kLoginPath},
-      // Into a pipe Python would write nothing before it has 8 KiB.
+      // On a pipe, Python writes nothing before it has 8 KiB.
       {"PYTHONUNBUFFERED", "1"},
       {"GPUROTA_RUNTIME_DIR", orders.runtime_dir},
       {"GPUROTA_JOB", orders.spec.name}};
@@ -150,7 +150,7 @@ void write_once(const char* path, const char* text) {
 }
 
 void forget_our_limits() {
-  // The daemon is spared when memory runs out and has many files open; a job is like any program.
+  // Undoes the daemon's own settings (few OOM kills, many open files): a job is like any program.
   write_once("/proc/self/oom_score_adj", "0");
   rlimit files = {};
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -169,7 +169,7 @@ std::vector<LoginLimit> limits_of(const Account& account) {
   return parse_login_limits(read_limit_files(kSecurity), user);
 }
 
-// A limit that cannot be set (a container may not raise anything) stays as it is.
+// A limit that cannot be set stays as it is: a container may not raise any.
 void set_limits(const std::vector<LoginLimit>& limits) {
   for (const LoginLimit& wanted : limits) {
     const auto resource = static_cast<__rlimit_resource>(wanted.resource);
@@ -197,8 +197,8 @@ Result<Pair> make_pipe() {
   return Pair{Fd(ends[0]), Fd(ends[1])};
 }
 
-// A terminal of the owner's, as a login has one. Lines arrive as they are written ("\n"), and
-// nothing is echoed, as nobody types there.
+// A terminal of the owner's, as after a login. Lines arrive as they are written ("\n"), and nothing
+// is echoed, because nobody types there.
 Result<Pair> make_terminal(const Account& account) {
   Pair pair{Fd(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)), Fd()};
   char name[64];
@@ -217,12 +217,13 @@ Result<Pair> make_terminal(const Account& account) {
       ::ioctl(pair.its.get(), TIOCSWINSZ, &kTerminalSize) != 0) {
     return fail_errno("cannot set a terminal", errno);
   }
-  // So that the job can open it by its name. A daemon that is not root has made it as its owner.
+  // So that the job can open the terminal by its name. A daemon that is not root has made it as the
+  // owner already.
   (void)!::fchown(pair.its.get(), account.uid, static_cast<gid_t>(-1));
   return pair;
 }
 
-// In the child, until it executes. Returns what failed; errno says how.
+// Runs in the child until exec. Returns what failed, with errno set.
 const char* become(const Plan& plan, int output, pid_t keeper) {
   forget_our_limits();
   const int nothing = ::open("/dev/null", O_RDONLY);
@@ -238,9 +239,9 @@ const char* become(const Plan& plan, int output, pid_t keeper) {
     if (::setresgid(account.gid, account.gid, account.gid) != 0) return "setting its group";
     if (::setresuid(account.uid, account.uid, account.uid) != 0) return "becoming its user";
   }
-  // A keeper that is killed leaves nobody to report to: the run ends with it.
+  // Without its keeper a run has nobody to report to, so it ends with the keeper.
   if (::prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || ::getppid() != keeper) return "its keeper ended";
-  // With the owner's rights, not with ours.
+  // Opened with the owner's rights, not with ours.
   if (plan.journal) {
     const auto stream = open_journal(*plan.journal);
     if (!stream || ::dup2(stream->get(), 1) < 0 || ::dup2(stream->get(), 2) < 0) {
@@ -265,7 +266,7 @@ Result<Command> start_command(const jobs::KeeperOrders& orders) {
   GPUROTA_ASSIGN_OR_RETURN(plan.account, find_account(orders));
   plan.change_user = ::geteuid() != orders.uid;
   plan.program = orders.gpurota;
-  // One that is not root's has them from its own login.
+  // A keeper that is not root has its own login's limits already.
   if (::geteuid() == 0) plan.limits = limits_of(plan.account);
   if (orders.spec.output == jobs::Output::kJournal) plan.journal = orders.spec.name;
   plan.tty = orders.spec.tty;

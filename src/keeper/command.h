@@ -1,5 +1,5 @@
-// Starts the command of a job as its owner: who they are, where, with what environment. Everything
-// that could be wrong is found out in the child, with the owner's rights, and told in words.
+// Starts the command of a job as its owner: account, working directory and environment. Everything
+// is checked in the child, with the owner's rights, and a failure is returned as text.
 #pragma once
 
 #include "base/fd.h"
@@ -10,13 +10,13 @@ namespace gpurota::keeper {
 
 struct Command {
   pid_t pid = 0;
-  Fd output;  // what it writes, to both streams
+  Fd output;  // the read end of its stdout and stderr
 };
 
-// kDenied for an account that is gone, has another name than when the job was added, or has expired
-// (where we are not root we start our own commands only, which needs no account); kNotFound for a
-// working directory that is not there; and whatever else stopped it. When it returns, `gpurota run`
-// is executing.
+// kDenied for an account that is gone, has another name than when the job was added, or has
+// expired. (A keeper that is not root starts only its own user's commands, which need no account.)
+// kNotFound for a working directory that does not exist. Other errors for whatever else failed. On
+// success `gpurota run` is executing.
 Result<Command> start_command(const jobs::KeeperOrders& orders);
 
 }  // namespace gpurota::keeper

@@ -1,5 +1,5 @@
-// The journal as the place where a job's output goes. Used by the keeper, in the child that becomes
-// the command, and by the daemon, which refuses what cannot be.
+// The journal as the destination of a job's output. Used by the keeper, in the child that becomes
+// the command, and by the daemon, which refuses a job if there is no journal.
 #pragma once
 
 #include "base/fd.h"
@@ -9,11 +9,11 @@
 
 namespace gpurota::keeper {
 
-// By which its lines are found: journalctl -t.
+// The name for finding its lines: journalctl -t.
 std::string journal_name(const std::string& job);
 // kUnavailable if no journal runs here.
 Result<void> check_journal();
-// Opened with the rights of whoever calls: the lines are that user's.
+// Opened with the caller's rights: the lines belong to that user.
 Result<Fd> open_journal(const std::string& job);
 
 }  // namespace gpurota::keeper

@@ -55,7 +55,7 @@ class KeeperTest : public ::testing::Test {
       ::_exit(126);
     }
   }
-  // As the child of a daemon that was started so.
+  // Like the child of a daemon that was started with SIGCHLD ignored.
   void start_where_the_end_of_children_is_ignored(std::vector<std::string> command) {
     const auto before = std::signal(SIGCHLD, SIG_IGN);
     start(std::move(command));
@@ -224,7 +224,7 @@ TEST_F(KeeperTest, AFullDiskCostsOutputAndNothingElse) {
   EXPECT_EQ(*report, (jobs::KeeperReport{false, 7, ""}));
 }
 
-// /run has nothing but `listener` where journald would be, or nothing at all.
+// Mounts an empty /run, with `listener` as journald's socket if there is one.
 bool make_journal(int listener) {
   if (::mount("tmpfs", "/run", "tmpfs", 0, "mode=755") != 0) return false;
   if (listener < 0) return true;
@@ -237,10 +237,10 @@ bool make_journal(int listener) {
          ::chmod(address.sun_path, 0666) == 0 && ::listen(listener, 1) == 0;
 }
 
-// With a machine of its own: what others see is not touched.
+// With mounts of its own: other processes are not affected.
 class MachineTest : public KeeperTest {
  protected:
-  // False: this cannot be tried here.
+  // False: cannot be tried here.
   bool start_in(const std::function<bool()>& enter, std::vector<std::string> command) {
     if (::geteuid() != 0 || ::getpwnam("nobody") == nullptr) return false;
     orders_.uid = ::getpwnam("nobody")->pw_uid;
@@ -297,7 +297,7 @@ TEST_F(MachineTest, WithoutAJournalItDoesNotStartAndSaysWhy) {
   EXPECT_THAT(wait().cannot_start, HasSubstr("the journal"));
 }
 
-// The file of this name has this text.
+// Makes the file of this name have this text.
 bool put_text(const char* path, const std::string& text) {
   if (::mount("tmpfs", "/mnt", "tmpfs", 0, "mode=755") != 0) return false;
   gpurota::testing::write_file("/mnt/file", text);
@@ -314,14 +314,14 @@ TEST_F(MachineTest, WhatHangsBeforeItsCommandBeginsKeepsNobodyFromEndingIt) {
   const std::string accounts = dir_.file("accounts");
   ASSERT_EQ(::mkfifo(accounts.c_str(), 0600), 0);
   const auto enter = [&] {
-    sigset_t term;  // as the daemon starts it
+    sigset_t term;  // blocked, as the daemon starts it
     sigemptyset(&term);
     sigaddset(&term, SIGTERM);
     return ::sigprocmask(SIG_BLOCK, &term, nullptr) == 0 &&
            ::mount(accounts.c_str(), "/etc/passwd", nullptr, MS_BIND, nullptr) == 0;
   };
   if (!start_in(enter, {"true"})) GTEST_SKIP() << "needs root and a mount namespace";
-  // The keeper reads, and nothing comes.
+  // The keeper reads, and gets nothing.
   const Fd silence(::open(accounts.c_str(), O_WRONLY | O_CLOEXEC));
   ASSERT_TRUE(silence);
   ASSERT_EQ(::kill(keeper_, SIGTERM), 0);
@@ -403,11 +403,11 @@ TEST_F(KeeperTest, OneThatIsNotRootNeedsNoAccountForItsOwn) {
   EXPECT_EQ(run_as_it("/tmp"), (jobs::KeeperReport{false, 0, ""}));
   EXPECT_THAT(gpurota::testing::read_file(place + "/log.a"),
               HasSubstr("\n3999999998\n3999999998\n/tmp 3999999998\n"));
-  // An account may turn up later, with a name: it is the same user.
+  // An account may appear later, with a name: it is the same user.
   orders_.user = "somebody";
   EXPECT_EQ(run_as_it("relative"), (jobs::KeeperReport{false, 0, ""}));
   EXPECT_THAT(gpurota::testing::read_file(place + "/log.a"), HasSubstr("\n/ somebody\n"));
-  // But it is nobody else.
+  // But another uid is another user.
   orders_.uid = kNobodysUid - 1;
   EXPECT_THAT(run_as_it("/tmp").cannot_start, HasSubstr("no longer an account"));
 }

@@ -22,7 +22,7 @@
 namespace gpurota::keeper {
 namespace {
 
-// The message of systemd-run when it fails.
+// The file with systemd-run's error message.
 constexpr const char* kComplaintFile = "complaint";
 
 Result<void> make_directory(const std::string& path) {
@@ -79,18 +79,18 @@ Result<pid_t> Launcher::start(std::uint64_t job, const jobs::KeeperOrders& order
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno("cannot fork", errno);
   if (pid == 0) {
-    // Until the other end is closed.
+    // Waits until the other end is closed.
     ready_write.reset();
     char nothing_comes = 0;
     (void)!::read(ready_read.get(), &nothing_comes, 1);
-    // A session of its own: what a terminal sends the daemon is not for the job.
+    // A session of its own: the job gets no signals of the daemon's terminal.
     (void)::setsid();
     const int nothing = ::open("/dev/null", O_RDWR);
     const int complaint = ::openat(directory.get(), kComplaintFile, O_WRONLY | O_NOFOLLOW);
     for (const int fd : {0, 1, 2}) (void)::dup2(nothing, fd);
     if (complaint >= 0) (void)::dup2(complaint, 2);
     set_signals(ProgramSignals::none());
-    // Whatever a library of the daemon's has opened is not for the job.
+    // The job gets no files that a library of the daemon has opened.
     close_from(3);
     (void)::execv((systemd_run_.empty() ? program_ : systemd_run_).c_str(), argv.data());
     ::_exit(127);
@@ -102,23 +102,23 @@ Result<pid_t> Launcher::start(std::uint64_t job, const jobs::KeeperOrders& order
 std::vector<std::string> Launcher::command_for(std::uint64_t job, const std::string& user) const {
   const std::string place = place_of(job);
   if (systemd_run_.empty()) return {"gpurota-keeper", place};
-  // A unit of another run may not be gone yet.
+  // A unit of an earlier run may still exist.
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto run = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
   return {
       "systemd-run", "--quiet", "--collect", "--no-ask-password",
       fmt::format("--unit=gpurota-{}-{}-{}.service", kind_, job, run),
-      // People who list units read this: it names the owner, and not the command.
+      // Everybody can list units, so the description names the owner and not the command.
       fmt::format("--description=gpurota: a {} of {}", kind_, user), "--slice=gpurota-jobs.slice",
       // The keeper notifies systemd when it has its lock.
       "--service-type=notify",
-      // The cgroup of its lease is made below its own.
+      // The cgroup of the job's lease is made below the unit's own.
       "--property=Delegate=yes",
-      // The keeper passes the request to end on; what is left behind is killed.
+      // The keeper passes on the request to end; systemd kills what is left.
       "--property=KillMode=mixed", "--property=TimeoutStopSec=30s",
-      // The kernel ends a process that takes too much memory; the job is told by its command.
+      // The kernel ends a process that takes too much memory; the job learns it from its command.
       "--property=OOMPolicy=continue",
-      // When the machine goes down the daemon stops first, and takes no job for one that has ended.
+      // At shutdown the daemon stops first, so that it takes no job for one that has ended.
       "--property=Before=gpurotad.service", "--", program_, place};
 }
 
@@ -127,7 +127,8 @@ void Launcher::clear(std::uint64_t job) {
   const auto directory = open_directory(place_of(job));
   if (!directory) return;
   (void)::unlinkat(directory->get(), jobs::kReportFile, 0);
-  // Without it (the disk is full) a start that was only noted counts as one that ended unseen.
+  // If that fails (the disk is full), a start that was only recorded counts as a run that ended
+  // unseen.
   (void)write_file(directory->get(), jobs::kUnbegunFile, "");
 }
 

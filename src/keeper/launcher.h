@@ -1,11 +1,12 @@
-// The daemon's side of keepers: one directory for each job below the state directory, in it what
-// its keeper is told and reports, and its log. State thread only; starting one takes a fork.
+// The daemon's side of keepers: a directory for each job below the state directory, with its
+// keeper's orders, the keeper's report, and the log. State thread only; starting a keeper takes a
+// fork.
 //
 //   STATE_DIR/jobs/ID/   0700: orders, report, lock, log.a, log.b   (jobs/record.h)
 //
-// Where systemd started the daemon, keepers are units of their own, which systemd is asked for: in
-// a cgroup outside of the daemon's, with nothing of its sandbox, and stopped after it when the
-// machine goes down. Elsewhere they are children of the daemon.
+// Where systemd started the daemon, keepers are units of their own, requested from systemd: in a
+// cgroup outside the daemon's, without its sandbox, and stopped after the daemon at shutdown.
+// Elsewhere they are children of the daemon.
 #pragma once
 
 #include "base/result.h"
@@ -24,8 +25,9 @@ namespace gpurota::keeper {
 
 class Launcher {
  public:
-  // `program`: gpurota-keeper, absolute. `systemd_run`: the program that asks systemd for units;
-  // empty: keepers are our children. `kind`: "job" or "filler", for the names of those units.
+  // `program`: gpurota-keeper, absolute. `systemd_run`: the program that requests units from
+  // systemd; empty: keepers are our children. `kind`: "job" or "filler", for the names of the
+  // units.
   Launcher(std::string directory, std::string program, std::string systemd_run = "",
            std::string kind = "job")
       : directory_(std::move(directory)),
@@ -33,35 +35,38 @@ class Launcher {
         systemd_run_(std::move(systemd_run)),
         kind_(std::move(kind)) {}
 
-  // Starts a keeper: the pid of a child of ours. The child is the keeper, or asks systemd for one:
-  // when the child has ended, find_holder() tells which process is the keeper, and if none is,
-  // read_report() why. The last run's report is gone then. `place` is called with a keeper that is
-  // our child before it executes anything.
+  // Starts a keeper and returns the pid of a child of ours: the keeper, or a program that requests
+  // it from systemd. When the child has ended, find_holder() returns the keeper, or read_report()
+  // the reason why there is none. The last run's report is removed. `place` is called with a keeper
+  // that is our child before the keeper executes anything.
   Result<pid_t> start(std::uint64_t job, const jobs::KeeperOrders& orders,
                       const std::function<void(pid_t)>& place = nullptr);
-  // Before a start is noted: there is nothing of the last run, and none has begun.
+  // Call before a start is recorded: removes the traces of the last run, so that none counts as
+  // begun.
   void clear(std::uint64_t job);
-  // Whether a keeper has come to its lock since clear(), or may have.
+  // Whether a keeper has taken its lock since clear(), or may have.
   bool began(std::uint64_t job) const;
-  // A keeper that has not read its orders yet will not run. Then ask find_holder() once more.
+  // Prevents a keeper that has not read its orders yet from running. Call find_holder() once more
+  // after this.
   void withdraw(std::uint64_t job);
-  // The keeper that lives, whoever started it; the kernel knows. An error is not that there is
-  // none.
+  // The living keeper, whoever started it, as the kernel reports it. An error does not mean that
+  // there is none.
   Result<std::optional<pid_t>> find_holder(std::uint64_t job) const;
   bool is_held_by(std::uint64_t job, pid_t keeper) const;
-  // Collects a keeper that has ended, if it is ours to collect.
+  // Reaps a keeper that has ended, if it is our child.
   void collect(pid_t keeper);
-  // kNotFound where a keeper ended without a word.
+  // kNotFound if a keeper ended without a report.
   Result<jobs::KeeperReport> read_report(std::uint64_t job) const;
-  // The folder of its log, for read_log().
+  // The folder of the job's log, for read_log().
   std::string log_folder(std::uint64_t job) const { return place_of(job); }
-  // Of what was printed, for people; empty if there is nothing.
+  // The last line of the output, for people; empty if there is none.
   std::string last_line(std::uint64_t job) const;
-  // Everything of a job that does not run.
+  // Removes everything of a job that is not running.
   Result<void> forget(std::uint64_t job);
-  // For a daemon that starts: everything of those that are not `known` and have no keeper. The last
-  // one was killed between forgetting a job and removing what it had, the values of its variables
-  // among it. Anything that is no directory of a job stays.
+  // Call when the daemon starts. Removes everything of jobs that are not `known` and have no
+  // keeper: the last daemon may have been killed after it forgot a job and before it removed the
+  // job's files, which have the values of its variables. Anything that is not the directory of a
+  // job stays.
   void remove_leftovers(const std::function<bool(std::uint64_t job)>& known);
 
  private:
@@ -74,8 +79,8 @@ class Launcher {
   std::string kind_;
 };
 
-// The end of the log in `folder`, at most so many bytes in whole lines, or what came since a place
-// in it. Empty if nothing ever ran there. Any thread; may wait for the disk.
+// The end of the log in `folder`, at most this many bytes in whole lines, or what was added since a
+// place in it. Empty if nothing ever ran there. Any thread; may wait for the disk.
 Result<jobs::LogPart> read_log(const std::string& folder, std::optional<jobs::LogCursor> from,
                                std::size_t most);
 

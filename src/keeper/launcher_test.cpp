@@ -1,4 +1,4 @@
-// Keepers that systemd is asked for; a program stands in for systemd-run.
+// Keepers that are requested from systemd; a test program replaces systemd-run.
 #include "keeper/launcher.h"
 
 #include "base/fd.h"
@@ -97,7 +97,7 @@ TEST_F(LauncherTest, AsksForAUnitOfItsOwnAndTellsNoSecrets) {
   const std::string asked = gpurota::testing::read_file(dir_.file("asked"));
   EXPECT_THAT(asked, HasSubstr("--slice=gpurota-jobs.slice"));
   EXPECT_THAT(asked, HasSubstr("--unit=gpurota-job-7-"));
-  // Everybody may list units: what it is called is its owner's.
+  // Everybody may list units: the name that the owner gave the job is not shown.
   EXPECT_THAT(asked, HasSubstr("--description=gpurota: a job of " + orders_.user));
   EXPECT_THAT(asked, HasSubstr("--property=Delegate=yes"));
   EXPECT_THAT(asked, HasSubstr("--property=Before=gpurotad.service"));
@@ -113,7 +113,7 @@ TEST_F(LauncherTest, SaysWhySystemdDidNot) {
             "systemd did not start it: Failed to connect to bus");
 }
 
-// A program that tells how the kernel has its signals, in place of systemd-run and of a keeper.
+// A program that prints its signal settings replaces systemd-run and the keeper.
 TEST_F(LauncherTest, WhatItStartsMayBeToldToEnd) {
   const std::string told = dir_.file("told"), script = dir_.file("tells");
   gpurota::testing::write_file(

@@ -8,7 +8,7 @@ namespace gpurota::keeper {
 
 class LogFd final : public jobs::LogFile {
  public:
-  // Made if it is not there, mode 0600. Never through a symbolic link.
+  // Created with mode 0600 if it does not exist. Never follows a symbolic link.
   static Result<LogFd> open(int directory, const char* name);
 
   Result<std::uint64_t> size() override;

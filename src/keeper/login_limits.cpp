@@ -22,7 +22,7 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 struct Item {
   std::string_view name;
   int resource;
-  rlim_t unit;  // of what is written
+  rlim_t unit;  // of the number in the file
 };
 constexpr std::array<Item, 15> kItems = {{{"core", RLIMIT_CORE, 1024},
                                           {"data", RLIMIT_DATA, 1024},
@@ -40,7 +40,7 @@ constexpr std::array<Item, 15> kItems = {{{"core", RLIMIT_CORE, 1024},
                                           {"nice", RLIMIT_NICE, 1},
                                           {"rtprio", RLIMIT_RTPRIO, 1}}};
 
-// The subject of a line: the nearer goes first.
+// Whom a line is about; the closer match counts.
 enum Nearness { kNobody, kEverybody, kGroup, kUser };
 
 template <class Number>
@@ -63,7 +63,7 @@ bool in_range(std::string_view text, std::uint32_t id) {
 
 Nearness nearness(std::string_view domain, const LoginUser& user) {
   if (domain == user.name || in_range(domain, user.uid)) return kUser;
-  // Neither groups nor everybody mean root.
+  // Lines about groups and about everybody do not apply to root.
   if (user.uid == 0) return kNobody;
   if (domain == "*") return kEverybody;
   if (!domain.starts_with("@")) return kNobody;
@@ -110,7 +110,7 @@ class Collector {
     if (words.size() < 2) return;
     const Nearness near = nearness(words[0], user_);
     if (near == kNobody) return;
-    // "alice -": no limits for her.
+    // "alice -": alice has no limits.
     if (words.size() == 2 && words[1] == "-" && near == kUser) spared_ = true;
     if (words.size() != 4) return;
     const auto item = std::find_if(kItems.begin(), kItems.end(),
@@ -192,7 +192,7 @@ rlimit merge(const rlimit& now, const LoginLimit& wanted) {
   rlimit limit = now;
   if (wanted.hard) limit.rlim_max = *wanted.hard;
   if (wanted.soft) limit.rlim_cur = *wanted.soft;
-  // A soft limit alone raises nothing above what is.
+  // A soft limit alone does not raise the hard limit.
   limit.rlim_cur = std::min(limit.rlim_cur, limit.rlim_max);
   return limit;
 }

@@ -1,8 +1,7 @@
-// The resource limits that a login gives a user: /etc/security/limits.conf and limits.d, as
-// pam_limits reads them (limits.conf(5)). Used by the keeper for the commands of others. The
-// reading of text is pure.
+// The resource limits that a login gives a user: /etc/security/limits.conf and limits.d, read like
+// pam_limits (limits.conf(5)). Used by the keeper for commands of others. Parsing is pure.
 //
-// Not applied, as they are none of a process: maxlogins, maxsyslogins, chroot, priority,
+// Not applied, because they are not limits of a process: maxlogins, maxsyslogins, chroot, priority,
 // nonewprivs.
 #pragma once
 
@@ -19,7 +18,7 @@ namespace gpurota::keeper {
 struct LoginUser {
   std::string name;
   uid_t uid = 0;
-  std::vector<gid_t> groups;  // the first of them too
+  std::vector<gid_t> groups;  // including the primary group
   std::vector<std::string> group_names;
 };
 
@@ -29,13 +28,14 @@ struct LoginLimit {
   bool operator==(const LoginLimit&) const = default;
 };
 
-// Of these files, in their order. A line about the user counts before one about a group, and that
-// before one about everybody; else the last one counts. Lines that make no sense are passed over.
+// The limits in these files, which are in the order of reading. A line about the user takes
+// precedence over one about a group, and that over one about everybody; among equals the last
+// counts. Invalid lines are skipped.
 std::vector<LoginLimit> parse_login_limits(const std::vector<std::string>& files,
                                            const LoginUser& user);
-// The files that are there, each of at most 1 MiB; limits.conf first.
+// The existing files, of at most 1 MiB each; limits.conf first.
 std::vector<std::string> read_limit_files(const std::string& directory);
-// The limits that are, with what is said of them: the soft one is never above the hard one.
+// The current limits, changed by `wanted`: the soft limit is never above the hard one.
 rlimit merge(const rlimit& now, const LoginLimit& wanted);
 
 }  // namespace gpurota::keeper

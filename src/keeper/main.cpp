@@ -1,10 +1,11 @@
-// gpurota-keeper DIR: looks after one run of one job, for gpurotad, which starts it and may come
-// and go meanwhile. The keeper executes `gpurota run` as the job's owner with what DIR/orders says,
-// writes its output into the job's bounded log, and at the end writes DIR/report: how it ended.
+// gpurota-keeper DIR: runs beside one run of one job. gpurotad starts the keeper, and may stop and
+// restart meanwhile. The keeper executes `gpurota run` as the job's owner, according to DIR/orders,
+// and writes the output into the job's bounded log. At the end the keeper writes DIR/report: how
+// the run ended.
 //
-// SIGTERM is passed on; SIGQUIT kills the run. Until the run begins SIGTERM ends the keeper: it
-// waits for a directory of users, perhaps, which may not answer. DIR belongs to the daemon; the
-// owner's files are touched by the command alone, with the owner's rights.
+// SIGTERM is passed on; SIGQUIT kills the run. Until the run begins SIGTERM ends the keeper,
+// because it may be waiting for a directory of users that does not answer. DIR belongs to the
+// daemon. Only the command touches the owner's files, with the owner's rights.
 #include "base/read_all.h"
 #include "keeper/command.h"
 #include "keeper/log_fd.h"
@@ -41,8 +42,8 @@ Result<std::string> read_file(int directory, const char* name) {
   return std::move(*text);
 }
 
-// Room on the disk for the report, taken before the run: what it prints may fill the disk. There
-// may be none even now, and some later.
+// Reserves disk space for the report before the run, whose output may fill the disk. If there is no
+// space now, there may be some later.
 constexpr const char* kNewReport = "report.new";
 constexpr off_t kReportRoom = 4096;
 
@@ -52,7 +53,7 @@ Fd make_room(int directory) {
   return fd;
 }
 
-// Whole or not at all.
+// Writes all of the report, or nothing.
 Result<void> write_report(int directory, const Fd& fd, const jobs::KeeperReport& report) {
   const std::string text = encode(report);
   const auto size = static_cast<ssize_t>(text.size());
@@ -109,7 +110,7 @@ class Keeper {
       command_.output.reset();
       return false;
     }
-    // A full disk costs output, never the job; the log says how much.
+    // A full disk loses output, but never the job; the log says how much.
     (void)log_.write({buffer, static_cast<std::size_t>(count)});
     return true;
   }
@@ -129,7 +130,8 @@ class Keeper {
   jobs::KeeperReport report_;
 };
 
-// Held until this process ends; whoever asks for it is told our pid by the kernel.
+// Held until this process ends. The kernel tells our pid to everybody who asks for the lock's
+// holder.
 Result<Fd> take_lock(int directory) {
   Fd fd(::openat(directory, jobs::kLockFile, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return fail_errno("cannot open the lock of a job", errno);
@@ -140,8 +142,7 @@ Result<Fd> take_lock(int directory) {
   return fd;
 }
 
-// Where systemd started us, it tells the daemon now that we are there. Nothing of it is for the
-// command.
+// Notifies systemd that we run, if it started us. The command never gets NOTIFY_SOCKET.
 void say_that_it_is_there() {
   const char* const place = std::getenv("NOTIFY_SOCKET");
   sockaddr_un address = {};
@@ -170,12 +171,12 @@ Result<jobs::KeeperReport> keep(int directory) {
   sigaddset(&term, SIGTERM);
   (void)::sigprocmask(SIG_BLOCK, &set, nullptr);
   for (const int signal : {SIGHUP, SIGINT, SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_IGN);
-  (void)std::signal(SIGCHLD, SIG_DFL);  // of a daemon that ignores it we would not hear the end
+  (void)std::signal(SIGCHLD, SIG_DFL);  // inherited as ignored, we would not learn of the end
   const Fd signals(::signalfd(-1, &set, SFD_CLOEXEC));
   if (!signals) return fail_errno("cannot wait for signals", errno);
-  // Whatever loses its parent in the run is ours to collect.
+  // Orphans of the run become our children, and we reap them.
   (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  (void)std::signal(SIGTERM, SIG_DFL);  // the daemon has its own way with it, and we are its child
+  (void)std::signal(SIGTERM, SIG_DFL);  // we inherit the daemon's own handling
   (void)::sigprocmask(SIG_UNBLOCK, &term, nullptr);
   auto command = start_command(orders);
   (void)::sigprocmask(SIG_BLOCK, &term, nullptr);
@@ -195,7 +196,7 @@ int main(int argc, char** argv) {
   const Fd directory(::open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return 1;
   const auto lock = keeper::take_lock(directory.get());
-  if (!lock) return 1;  // the other one reports
+  if (!lock) return 1;  // the other keeper reports
   (void)::unlinkat(directory.get(), jobs::kUnbegunFile, 0);
   keeper::say_that_it_is_there();
   const Fd room = keeper::make_room(directory.get());
