@@ -9,21 +9,21 @@
 
 namespace gpurota::config {
 
-// [automatic]: leases for programs that preload libgpurota.so and have none
+// [automatic]: leases for programs that preload libgpurota.so and have no lease
 // (docs/design/automatic-leases.md).
 struct Automatic {
   enum class WhenFull {
     kRefuse,     // the program sees no GPU
-    kUnmanaged,  // it sees all of them, and holds what it holds without a lease
+    kUnmanaged,  // the program sees all GPUs, and holds memory without a lease
   };
 
   bool enabled = false;
-  // Account names, uids, or "@group". Empty: everybody. Others go on without a lease.
+  // Account names, uids, or "@group". Empty: everybody. Other users' programs run without a lease.
   std::vector<std::string> users;
-  SizeSpec memory;                     // of each GPU; always there if enabled
+  SizeSpec memory;                     // of each GPU; always set if enabled
   std::optional<SizeSpec> soft_limit;  // of each GPU
   int gpus = 1;
-  // The most that a program may ask for by its environment. Nothing, zero: no more than the above.
+  // The most that a program may request in its environment. Nothing, zero: no more than the above.
   std::optional<SizeSpec> max_memory;
   int max_gpus = 0;
   bool swap = false;  // turns

@@ -1,5 +1,5 @@
-// The text of a configuration, and the differences of two: in the words of `gpurota reload`,
-// `config show` and `config diff`. Pure.
+// The text of a configuration, and the differences between two, as `gpurota reload`, `config show`
+// and `config diff` print them. Pure.
 #pragma once
 
 #include "config/config.h"
@@ -13,13 +13,13 @@ namespace gpurota::config {
 
 struct ShownSetting {
   std::string key;                   // "limits.user.alice.memory"
-  std::string value;                 // as a file would say it, without quotes: "16G"
-  std::optional<std::string> usual;  // its default; nothing: it is there only if it is set
+  std::string value;                 // as in a file, without quotes: "16G"
+  std::optional<std::string> usual;  // its default; nothing: it exists only if set
   bool takes_restart = false;
 
   bool operator==(const ShownSetting&) const = default;
 };
-// In the order of the keys.
+// Sorted by key.
 std::vector<ShownSetting> shown_settings(const Config& config);
 
 struct Change {
@@ -35,10 +35,10 @@ std::vector<Change> changes(const std::vector<ShownSetting>& before,
 // "limits.gpus: 2 → 4", "group: a → b: takes effect at the next restart". Safe for a terminal.
 std::string to_string(const Change& change);
 
-// Settings that take a restart are as they are in effect.
+// Settings that take a restart keep their current values.
 void keep_until_restart(Config& next, const Config& current);
 
-// A setting that is about users by their names: others need not see it.
+// Whether the setting names users, so that other users need not see it.
 bool names_users(std::string_view key);
 
 }  // namespace gpurota::config

@@ -7,17 +7,17 @@
 
 #define TOML_EXCEPTIONS 0
 #include <toml++/impl/preprocessor.h>
-// toml++ 3.3 asserts that a key begins as one may, also of "[.a]", before its parser answers with
-// an error; without assertions it tells some compilers that nothing else can come. Its parser is to
-// decide, in every build.
+// toml++ 3.3 asserts that a key begins with a valid character, also for "[.a]", before its parser
+// returns an error. Without assertions it tells some compilers that nothing else is possible. In
+// every build the parser must decide.
 #undef TOML_ASSERT
 #undef TOML_ASSUME
 #undef TOML_ASSERT_ASSUME
 #define TOML_ASSERT(condition) static_assert(true)
 #define TOML_ASSUME(...) static_assert(true)
 #define TOML_ASSERT_ASSUME(condition) static_assert(true)
-// And whether a character outside of a string is a blank is asked of letters such as U+031E too,
-// for which its table has no answer.
+// toml++ also tests letters such as U+031E, outside of strings, for being blanks. Its table has no
+// entry for them.
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false
@@ -29,10 +29,9 @@
 namespace gpurota::config {
 namespace {
 
-// A key a.a.a… becomes as many tables, each inside the other: no line may make more of them than
-// the stack has room for.
+// A key a.a.a… becomes that many nested tables. The limit keeps them from overflowing the stack.
 constexpr std::size_t kLongestLine = 16384;
-// No setting is deeper.
+// No setting is nested deeper.
 constexpr int kDeepest = 16;
 
 Value value_of(const toml::node& node, int depth) {

@@ -1,5 +1,5 @@
-// One TOML text as plain values that know their lines: a part of a configuration, a file of jobs, a
-// user's own defaults. Pure. Nothing else sees TOML.
+// A TOML text as plain values with their line numbers: a part of a configuration, a file of jobs, a
+// user's own defaults. Pure. No other code uses the TOML library.
 #pragma once
 
 #include "config/loaded.h"
@@ -27,7 +27,7 @@ struct Value {
   std::vector<Member> table;
 
   bool is(Kind other) const { return kind == other; }
-  // Of a table; null: it has none.
+  // The member of a table with this key; null: none.
   const Value* find(std::string_view key) const;
 };
 
@@ -36,10 +36,10 @@ struct Member {
   Value value;
 };
 
-// "'8 G'", "8", "true", "a list": for a message.
+// "'8 G'", "8", "true", "a list": for messages.
 std::string quoted(const Value& value);
 
-// A table, or what is wrong with its form. The library stops at the first such mistake.
+// The table, or the first mistake in its syntax: the library stops at the first one.
 tl::expected<Value, Problem> parse_document(const Text& text);
 
 }  // namespace gpurota::config

@@ -1,4 +1,4 @@
-// [[watch.rule]] and [[watch.ignore]]: lists of tables, of which each has its own keys.
+// [[watch.rule]] and [[watch.ignore]]: lists of tables, each with keys of its own.
 #include "base/nearest.h"
 #include "config/setting.h"
 
@@ -14,7 +14,7 @@ using Kind = Value::Kind;
 constexpr std::array<std::string_view, 5> kFindings = {"unreserved_use", "foreign_use",
                                                        "over_limit", "unused", "not_limited"};
 
-// Reads one table: complains of a member, or (with an empty key) of the table.
+// Reads one table. Complains about a member, or, with an empty key, about the table.
 template <class Entry>
 using TakeEntry = void (*)(const Value& table, Entry& entry, const Complain& complain);
 template <class Entry>

@@ -7,9 +7,9 @@
 
 namespace gpurota::config {
 
-// [fair_share]: whoever has used less goes first (docs/design/fair-share.md).
+// [fair_share]: users who have used less come first (docs/design/fair-share.md).
 struct FairShare {
-  // How much of the machine a user, or the members of a group together, are meant to have beside
+  // How much of the machine a user, or the members of a group together, should have in relation to
   // others.
   struct Weight {
     int weight = 1;
@@ -17,8 +17,8 @@ struct FairShare {
   };
 
   bool enabled = false;                                      // false: first come, first served
-  std::chrono::seconds half_life = std::chrono::hours(168);  // use that old counts half
-  // A request that has waited for so long is passed by no later one.
+  std::chrono::seconds half_life = std::chrono::hours(168);  // use this old counts half
+  // Later requests never overtake a request that has waited for this long.
   std::chrono::seconds longest_wait = std::chrono::hours(24);
   std::map<std::string, Weight> users;
   std::map<std::string, Weight> groups;

@@ -24,7 +24,7 @@ std::string why(int error_number) {
   return reason + ": only its owner and administrators of the machine can read it";
 }
 
-// Not waiting for anybody: a pipe in the file's place would hold the daemon up.
+// Never blocks: a pipe in the file's place would block the daemon.
 File open_at_once(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   return {fd < 0 ? nullptr : ::fdopen(fd, "r"), &std::fclose};

@@ -10,8 +10,7 @@
 
 namespace gpurota::config {
 
-// [gpu.class.NAME]: GPUs that the site has a name for. A field that is empty, or zero, asks for
-// nothing.
+// [gpu.class.NAME]: the site's name for some GPUs. A field that is empty or zero requires nothing.
 struct GpuClass {
   std::string type;  // words of the model's name
   Bytes min_memory;
@@ -20,9 +19,9 @@ struct GpuClass {
   bool operator==(const GpuClass&) const = default;
 };
 
-// [gpu.0]: of one GPU.
+// [gpu.0]: settings of one GPU.
 struct GpuRule {
-  // Memory in use on the GPU that no listed process has; empty: the daemon measures what is normal.
+  // The normal use of the GPU's memory by unlisted processes; empty: the daemon measures it.
   std::optional<Bytes> unlisted;
   bool operator==(const GpuRule&) const = default;
 };

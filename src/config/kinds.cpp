@@ -1,4 +1,4 @@
-// The kinds of values: what of setting.h reads one and shows it.
+// The kinds of values: the functions of setting.h that read and show one.
 #include "base/nearest.h"
 #include "base/text.h"
 #include "config/setting.h"
@@ -24,7 +24,7 @@ struct Unit {
 constexpr std::array kUnits = {Unit{"d", 86400000}, Unit{"h", 3600000}, Unit{"m", 60000},
                                Unit{"s", 1000}, Unit{"ms", 1}};
 
-// "2.5h"; nothing: it is no such time.
+// "2.5h" in ms; nothing: not a time.
 std::optional<double> milliseconds_in(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -59,7 +59,7 @@ std::string take_duration(const Value& value, Milliseconds least, Milliseconds m
   return {};
 }
 
-// Nobody means so few bytes: a unit was forgotten.
+// Nobody means so few bytes: a unit is missing.
 std::string forgotten_unit(std::int64_t number) {
   const char* const unit = number <= 256 ? "G" : number <= 262144 ? "M" : "K";
   return fmt::format("'{0}' is {0} bytes; did you mean {0}{1}?", number, unit);

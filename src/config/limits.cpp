@@ -7,7 +7,7 @@
 namespace gpurota::config {
 namespace {
 
-// `plain` reads the value; "unlimited" is one, too.
+// Accepts "unlimited", and what `plain` reads.
 template <class T, class Take, class Text>
 Setting unlimited_or(std::optional<T>& into, T unlimited, Take plain, Text text) {
   return optional_setting(

@@ -12,7 +12,7 @@ namespace {
 struct Case {
   const char* name;
   const char* text;
-  const char* told;  // every mistake, a line each
+  const char* told;  // every mistake, one per line
 };
 
 void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }

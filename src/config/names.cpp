@@ -59,7 +59,7 @@ std::vector<NamedAccount> named_accounts(const Loaded& loaded, uid_t daemon) {
   named.add("access.users", config.access.users, false);
   named.add("access.groups", config.access.groups, true);
   named.add("containers.owner", config.containers.owner, false);
-  // notify.user runs nothing where no channel is set.
+  // notify.user is not used if no channel is set.
   const Notify& notify = config.notify;
   const bool sends = !notify.command.empty() || notify.mail || !notify.webhook.empty();
   if (sends && daemon == 0) named.add("notify.user", config.notify.user, false);
@@ -75,7 +75,7 @@ std::vector<Problem> unknown_accounts(const std::vector<NamedAccount>& accounts,
     const auto found = ask.find(account);
     if (found) continue;
     const char* const kind = account.is_group ? "group" : "user";
-    // Of a list the key does not say which.
+    // The key of a list does not contain the name.
     const bool in_key = account.key.ends_with("." + account.name);
     const std::string subject =
         in_key ? std::string(kind) : fmt::format("{} '{}'", kind, display_text(account.name, 60));

@@ -1,5 +1,5 @@
-// The users and groups that a configuration names: all of them, and those that the machine does not
-// know. Pure: the caller looks them up, as that may take as long as a name service does.
+// The users and groups that a configuration names: all of them, and those unknown to the machine.
+// Pure: the caller looks them up, because a lookup may take as long as a name service does.
 #pragma once
 
 #include "config/loaded.h"
@@ -20,14 +20,14 @@ struct NamedAccount {
 
   bool operator==(const NamedAccount&) const = default;
 };
-// `daemon`: the uid that gpurotad runs as. Only root becomes the user of [notify].
+// `daemon`: the uid of gpurotad. Only a daemon of root needs the user of [notify].
 std::vector<NamedAccount> named_accounts(const Loaded& loaded, uid_t daemon);
 
-// How the machine's accounts are asked.
+// The functions that look up the machine's accounts.
 struct AccountQuestions {
-  // kNotFound: there is none of this name.
+  // kNotFound: there is no account of this name.
   std::function<Result<void>(const NamedAccount& account)> find;
-  // Names that may be proposed.
+  // Names for suggestions.
   std::function<std::vector<std::string>(bool groups)> list;
 };
 // "limits.user.alicce: no such user; did you mean alice?", at most kMostMistakes.

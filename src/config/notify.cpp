@@ -15,7 +15,7 @@ using Milliseconds = std::chrono::milliseconds;
 constexpr std::size_t kMostTimes = 8;
 constexpr std::size_t kMostWords = 64;
 
-// Nothing: it is not a list of texts, or a long one.
+// Nothing: the value is not a list of texts, or is too long.
 std::optional<std::vector<std::string>> texts_in(const Value& value) {
   if (!value.is(Kind::kList) || value.list.size() > kMostWords) return std::nullopt;
   std::vector<std::string> texts;
@@ -26,14 +26,14 @@ std::optional<std::vector<std::string>> texts_in(const Value& value) {
   return texts;
 }
 
-// The text goes into headers and into the configuration of curl, a line each.
+// Headers and curl's configuration take the text as one line.
 bool is_one_line(const std::string& text) {
   return std::none_of(text.begin(), text.end(),
                       [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
-// A secret is never shown, also not to who may see the configuration, nor in the log; that it is
-// another one is.
+// A secret is never shown, neither to people who may see the configuration nor in the log. Its hash
+// shows that it has changed.
 std::string secret_text(const std::string& secret) {
   if (secret.empty()) return "";
   return fmt::format("(secret, {:04x})", std::hash<std::string>()(secret) & 0xffff);

@@ -1,4 +1,4 @@
-// Tests of [notify]: what is read, and what is refused, with what to write instead.
+// Tests of [notify]: what is accepted, and what is refused, with the suggestion in the message.
 #include "config/changes.h"
 #include "config/loaded.h"
 #include "config/settings.h"

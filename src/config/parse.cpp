@@ -1,4 +1,4 @@
-// Taking the texts over into a Config: parse() of loaded.h.
+// Applies the texts to a Config: parse() of loaded.h.
 #include "base/nearest.h"
 #include "config/document.h"
 #include "config/loaded.h"
@@ -15,7 +15,7 @@ namespace {
 
 using Kind = Value::Kind;
 
-// Looking for what was meant takes its time: not for a file that is no gpurota.toml.
+// Suggestions take time to find: none for a file that is clearly not a gpurota.toml.
 constexpr std::size_t kMostProposals = 1000;
 
 const Value* find(const Value& table, std::string_view key) {
@@ -25,7 +25,7 @@ const Value* find(const Value& table, std::string_view key) {
   return nullptr;
 }
 
-// Names behind these sections are the site's.
+// The site chooses the names after these sections.
 constexpr std::array<std::string_view, 6> kNamed = {
     "limits.user", "limits.group", "fair_share.user", "fair_share.group", "turns.gpu", "gpu.class"};
 
@@ -37,7 +37,8 @@ void meet(const Value& document, std::string_view section, std::string_view kind
   for (const Member& member : names->table) named[member.key];
 }
 
-// [gpu.0] and [gpu.GPU-6f1f…] are of one GPU; another name behind "gpu." is mistyped, or a class.
+// [gpu.0] and [gpu.GPU-6f1f…] are settings of one GPU. Another name after "gpu." is a mistyped one,
+// or a class.
 void meet_gpus(const Value& document, GpuRules& gpus) {
   const Value* const outer = find(document, "gpu");
   if (!outer) return;
@@ -54,7 +55,7 @@ std::string leaf_of(std::string_view path) {
   return std::string(dot == std::string_view::npos ? path : path.substr(dot + 1));
 }
 
-// One file, taken over after those before it.
+// Applies one file on top of those before it.
 class DocumentReader {
  public:
   DocumentReader(const std::string& file, const Value& document, Loaded& into)
@@ -119,7 +120,7 @@ class DocumentReader {
     }
   }
 
-  // A mistyped key of this section, else a key of another one.
+  // Suggests a key of this section that is spelt like it, else the same key in another section.
   std::string unknown(const std::string& path, const Value& value) const {
     const std::string leaf = leaf_of(path);
     const std::string prefix = path.substr(0, path.size() - leaf.size());

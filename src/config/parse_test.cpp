@@ -52,7 +52,7 @@ program_notices = false
   EXPECT_FALSE(config->program_notices);
 }
 
-// Nobody is to be surprised; why these are the defaults is in docs/design/queue.md.
+// No surprises by default; docs/design/queue.md gives the reasons for the defaults.
 TEST(Config, ByDefaultNothingIsLimitedButWhatKeepsGpusFromOthersWithoutUse) {
   const UserLimits limits = default_limits();
   EXPECT_EQ(limits.gpus, UserLimits::kUnlimited);

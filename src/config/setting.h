@@ -1,5 +1,5 @@
-// One setting: how its value is taken over from a file, and how it is shown. A row of the table in
-// settings.cpp is made of one function of this header. Pure. Inside the module only.
+// One setting: how its value is read from a file, and how it is shown. Each row of the table in
+// settings.cpp calls one function of this header. Pure. Only for this module.
 #pragma once
 
 #include "base/bytes.h"
@@ -16,32 +16,32 @@
 
 namespace gpurota::config {
 
-// Reports a mistake in a value; `below` is what to add to the key of the setting.
+// Reports a mistake in a value; `below` is appended to the key of the setting.
 using Complain = std::function<void(const Value& value, std::string below, std::string what)>;
 
 struct Setting {
-  // Takes the value over, or says what is wrong with it.
+  // Reads the value, or reports what is wrong with it.
   std::function<void(const Value&, const Complain&)> take;
-  // As a file would say it, without quotes. Empty: not set. Several: of a list of tables, one of
-  // each.
+  // The value as in a file, without quotes. Empty: not set. For a list of tables: one text for each
+  // table.
   std::function<std::vector<std::string>()> texts;
-  bool is_list = false;        // of tables
-  bool takes_restart = false;  // its value is kept until then
+  bool is_list = false;        // a list of tables
+  bool takes_restart = false;  // a reload does not change its value
 };
-// By key; those in a [table] have its name and a dot in front.
+// By key; the key of a setting in a [table] begins with the table's name and a dot.
 using Settings = std::map<std::string, Setting, std::less<>>;
 
-// One that is in effect after a restart only.
+// Marks a setting that takes effect only after a restart.
 Setting restart(Setting setting);
 
-// Kinds of values. `into` outlives the setting.
+// Kinds of values. `into` must outlive the setting.
 Setting bytes(Bytes& into);
-Setting bytes(std::optional<Bytes>& into);    // that may be left out
+Setting bytes(std::optional<Bytes>& into);    // optional
 Setting size(SizeSpec& into);                 // "8G" or "50%"
-Setting size(std::optional<SizeSpec>& into);  // that may be left out
+Setting size(std::optional<SizeSpec>& into);  // optional
 Setting duration(std::chrono::milliseconds& into, std::chrono::milliseconds least,
                  std::chrono::milliseconds most = std::chrono::hours(24));
-// Up to a year.
+// At most a year.
 Setting long_duration(std::chrono::seconds& into,
                       std::chrono::seconds least = std::chrono::seconds(1));
 Setting count(int& into, int least, int most);
@@ -63,24 +63,24 @@ Setting turns_capacity(Turns::Gpu& into);
 Setting turns_mode(Turns::Gpu& into);
 Setting turns_quantum(Turns::Gpu& into);
 
-// Of [notify].
-Setting program(std::vector<std::string>& into);  // by its absolute path, with its arguments
+// For [notify].
+Setting program(std::vector<std::string>& into);  // its absolute path, and its arguments
 Setting absolute_path(std::string& into);
 Setting mail_domain(std::string& into);
-Setting account(std::string& into);     // the name of one
-Setting secret_url(std::string& into);  // what it is is never shown
+Setting account(std::string& into);     // an account's name
+Setting secret_url(std::string& into);  // never shown
 Setting secret_headers(std::vector<std::string>& into);
 Setting events(std::vector<NoticeKind>& into);
-Setting times(std::vector<std::chrono::milliseconds>& into);  // the longest first
+Setting times(std::vector<std::chrono::milliseconds>& into);  // longest first
 
-// Of [limits] and its tables: `name` is one of kLimitNames.
+// For [limits] and its tables: `name` is one of kLimitNames.
 Setting limit(UserLimits& into, std::string_view name);
 
-// Of several files, for messages.
+// Used by several files, for messages.
 std::string text_of(Bytes amount);
 std::string text_of(const SizeSpec& size);
 std::string text_of(std::chrono::milliseconds time);
-// "", or what is wrong.
+// Return "", or what is wrong.
 std::string take_bytes(const Value& value, Bytes& into);
 std::string take_long_duration(const Value& value, std::chrono::seconds& into,
                                std::chrono::seconds least = std::chrono::seconds(1));
@@ -90,13 +90,13 @@ std::string names_text(const std::vector<std::string>& names);
 std::string take_action(const Value& value, WatchAction& into);
 const char* action_text(WatchAction action);
 
-// Of one value: `take` returns "", or what is wrong.
+// For one value: `take` returns "", or what is wrong.
 Setting simple(std::function<std::string(const Value&)> take, std::function<std::string()> text);
-// The same of one that may be left out: `text` gives nothing then.
+// For one optional value: `text` returns nothing if it is not set.
 Setting optional_setting(std::function<std::string(const Value&)> take,
                          std::function<std::optional<std::string>()> text);
 
-// "no such setting; did you mean limits.gpus?": `name` is what was meant; empty: nothing is near.
+// "no such setting; did you mean limits.gpus?": `meant` is the suggestion; empty: none.
 std::string no_such(std::string_view what, const std::string& meant);
 
 }  // namespace gpurota::config

@@ -9,7 +9,7 @@ namespace {
 
 using ms = std::chrono::milliseconds;
 
-// Of an answer that a program waits for: far below its patience for a daemon.
+// Delays an answer that a program waits for, so it must be far below the program's timeout.
 Setting throttle(ms& into) { return duration(into, ms(1), ms(2000)); }
 
 Settings fixed_settings(Config& config) {
@@ -212,7 +212,7 @@ void keep_until_restart(Config& next, const Config& current) { next.group = curr
 
 std::vector<ShownSetting> shown_settings(const Config& config) {
   Config copy = config;
-  // The limits where no rule names a value.
+  // The defaults of limits for which no rule has a value.
   Config fallback;
   fallback.limits.everyone = default_limits();
   fallback.turns.every = {SizeSpec{Bytes(), 100}, Turns::Mode::kAuto, ms(0)};

@@ -1,4 +1,5 @@
-// All settings by key: what parse() takes over, and what is shown of a configuration. Pure.
+// All settings by key: parse() reads them, and the commands that show a configuration use them.
+// Pure.
 #pragma once
 
 #include "config/setting.h"
@@ -9,8 +10,8 @@
 
 namespace gpurota::config {
 
-// Those of the table, and of the users, groups and GPUs that `config` names. The result refers to
-// `config`.
+// The fixed settings, and those of the users, groups and GPUs that `config` names. The result
+// refers to `config`, which must outlive it.
 Settings settings_of(Config& config);
 
 }  // namespace gpurota::config

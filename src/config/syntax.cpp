@@ -22,12 +22,12 @@ View trimmed(View text) {
   return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
 }
 
-// The lines of a text, from its first on.
+// The lines of a text, from the first on.
 class Lines {
  public:
   explicit Lines(View text) : rest_(text) {}
 
-  // The next, whose number is line() then; nothing: there are no more.
+  // The next line, whose number line() then returns; nothing: there are no more.
   std::optional<View> next() {
     if (ended_) return std::nullopt;
     const std::size_t end = rest_.find('\n');
@@ -53,7 +53,7 @@ View line_at(View text, int line) {
   return {};
 }
 
-// Up to a comment that is not within quotes.
+// The line up to a comment; a '#' within quotes does not begin one.
 View without_comment(View line) {
   char quote = '\0';
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -91,7 +91,7 @@ View section_at(View text, int line) {
   return section;
 }
 
-// The line above `line` with the same header, or the same key in the same section; 0: none.
+// The earlier line with the same header, or with the same key in the same section; 0: none.
 int earlier(View text, int line) {
   const View here = line_at(text, line);
   const auto header = header_of(here);
@@ -110,7 +110,7 @@ int earlier(View text, int line) {
 
 std::string shown(View text) { return display_text(text, 60); }
 
-// Explains a text that stands in the place of a value and is none.
+// Explains a text in the place of a value that is not a valid value.
 std::string explain_value(View value) {
   constexpr std::array<std::pair<View, View>, 4> kWords = {
       {{"True", "true"}, {"TRUE", "true"}, {"False", "false"}, {"FALSE", "false"}}};

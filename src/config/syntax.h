@@ -1,5 +1,5 @@
-// A text that is not TOML: what is wrong with it, in our words. The library's own words name its
-// grammar; most mistakes are a few that everybody makes. Pure.
+// Explains in our words what is wrong with a text that is not TOML. The library's own messages use
+// terms of its grammar; most mistakes are a few common ones. Pure.
 #pragma once
 
 #include "config/loaded.h"
@@ -8,7 +8,7 @@
 
 namespace gpurota::config {
 
-// `line` and `description` are those of the library. The place has no file.
+// `line` and `description` come from the library. The resulting place has no file.
 Problem explain_syntax(std::string_view text, int line, std::string_view description);
 
 }  // namespace gpurota::config

@@ -6,14 +6,14 @@
 
 namespace gpurota::config {
 
-// [web]: who may sign in at the web page (docs/design/web-sessions.md).
+// [web]: who may sign in to the web page (docs/design/web-sessions.md).
 struct Web {
   bool sign_in = true;  // by links of gpurota web
   // The user who may serve the page, beside root and the daemon's own user.
   std::string user = "gpurota-web";
-  std::chrono::milliseconds idle{3600000};      // a session that is not used for so long is over
-  std::chrono::milliseconds longest{43200000};  // and so is one that is so old
-  bool accept_proxy_users = false;  // a server in front of the page says who its users are
+  std::chrono::milliseconds idle{3600000};      // a session that is unused for this long ends
+  std::chrono::milliseconds longest{43200000};  // a session of this age ends
+  bool accept_proxy_users = false;              // a proxy in front of the page names its users
 
   bool operator==(const Web&) const = default;
 };
