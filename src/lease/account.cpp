@@ -5,8 +5,8 @@
 namespace gpurota::lease {
 namespace {
 
-// With less than this left after a grant, grants are exact: slack would soon have to be called
-// back.
+// If a grant would leave less than this, only what is needed is granted: slack would soon have to
+// be recalled.
 constexpr Bytes kPlenty = mib(512);
 
 }  // namespace
@@ -134,9 +134,9 @@ bool Account::answer(Waiting& waiting, TimePoint now, GrantActions& actions) {
   return true;
 }
 
-// Tenants answer at different times: one may free what another has just taken out of its headroom,
-// and both would be counted. Such a sum is seen through by asking all again, so of several tenants
-// nothing is believed that only one round says.
+// Tenants answer at different times: one may free memory that another has just taken out of its
+// headroom, and both would be counted. Asking all again reveals such a sum. So with several tenants
+// a shortage is believed only after two rounds that bring nothing.
 bool Account::recalled(Waiting& waiting, TimePoint now, GrantActions& actions) {
   if (!waiting.recall_deadline) {
     waiting.recall_deadline = now + kRecallPatience;
@@ -153,7 +153,7 @@ bool Account::recalled(Waiting& waiting, TimePoint now, GrantActions& actions) {
 
 GrantActions Account::recall_excess() {
   GrantActions actions;
-  // With requests waiting a round is under way, or the next one begins when it is their turn.
+  // If requests wait, a round is under way, or the next one begins at their turn.
   if (charged() > limit_ && waiting_.empty()) recall_all(actions);
   return actions;
 }
@@ -162,7 +162,8 @@ void Account::recall_all(GrantActions& actions) {
   awaited_.clear();
   ++round_;
   round_brought_ = false;
-  // The asker too: its other threads may have freed something since it gave its headroom back.
+  // Also the tenant that asks: its other threads may have freed memory since it returned its
+  // headroom.
   for (const auto& [tenant, holder] : holders_) {
     if (!holder.connected || holder.dead || holder.granted.is_zero()) continue;
     awaited_.insert(tenant);

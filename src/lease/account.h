@@ -1,12 +1,12 @@
-// The account of one slice lease on one GPU: who of its processes may hold how much. Pure.
+// The account of one slice lease on one GPU: how much each of its processes may hold. Pure.
 //
-// A tenant allocates inside its grant without asking; the account only sees grants. The sum of all
-// grants and of what the driver holds beside them (contexts, modules) stays within the limit, so
-// the sum of what is allocated does too, whatever the timing. Slack (granted, not used) never makes
-// the account refuse: it is called back first.
+// A tenant allocates inside its grant without asking; the account sees only grants. The sum of all
+// grants, and of what the driver holds beside them (contexts, modules), stays within the limit. So
+// the sum of allocations does, too, whatever the timing. Slack (granted, not used) never makes the
+// account refuse: it is recalled first.
 //
-// Used by GrantBook on the daemon's state thread. Never does I/O: what has to be said to tenants
-// comes back as GrantActions.
+// Used by GrantBook on the daemon's state thread. Never does I/O: messages to tenants are returned
+// as GrantActions.
 #pragma once
 
 #include "base/bytes.h"
@@ -54,7 +54,7 @@ struct GrowRequest {
   std::uint32_t seq = 0;
   bool context = false;  // reserve for a context instead of granting memory
   Bytes returned;        // headroom given back with the request
-  Bytes need;            // granted whole or not at all; for a context, what one costs
+  Bytes need;            // all or nothing; for a context, what one costs
   Bytes want;            // at least need
 };
 
@@ -62,74 +62,76 @@ class Account {
  public:
   explicit Account(Bytes limit) : limit_(limit), most_(limit) {}
 
-  // How long a shortage waits for tenants that were asked for their slack. A machine with eight
-  // programs for each CPU may take some 100 ms until a helper thread runs; only a refusal beside a
-  // tenant that does not answer (stopped, traced) takes as long as this.
+  // How long a shortage waits for tenants to return their slack. On a machine with eight programs
+  // for each CPU a helper thread may run only after some 100 ms. A refusal takes this long only if
+  // a tenant does not answer (stopped, traced).
   static constexpr Duration kRecallPatience = std::chrono::seconds(1);
-  // How long a request waits for the memory of a dead sibling to come back, or a new context to be
+  // How long a request waits until the memory of a dead sibling is free, or a new context is
   // measured. Drivers took 0.6 s for 20 GiB after a kill -9 (measured on an H100).
   static constexpr Duration kLingerPatience = std::chrono::seconds(2);
 
-  // A tenant with what it already holds (after a daemon's restart; else zero). `overhead`: what the
-  // last daemon had measured of its contexts beside it; else the next sample says, but no less than
-  // `least`, what one is known to take: a program that comes back is busy, and each sample of it is
-  // too low by what is on its way.
+  // Adds a tenant with what it already holds (after a daemon's restart; else zero). `overhead`:
+  // what the last daemon measured of its contexts beside that. Without it the next sample decides,
+  // but the overhead is at least `least`, the known cost of a context: a returning program is busy,
+  // and each sample of it is too low by the allocations that are under way.
   void add_tenant(TenantId tenant, Bytes held, int contexts, std::optional<Bytes> overhead = {},
                   Bytes least = {});
-  // The connection ended; the process may live. The tenant is counted in full and asked nothing.
+  // Call when the connection has ended; the process may live. The tenant is still counted in full,
+  // and is asked nothing.
   GrantActions disconnect(TenantId tenant, TimePoint now);
-  // The process is dead. The tenant is counted until a measurement no longer lists its process.
+  // Call when the process is dead. The tenant is counted until a measurement no longer lists its
+  // process.
   GrantActions mark_dead(TenantId tenant, TimePoint now);
-  // The tenant came back as another one (same process, new connection) with its own account of
-  // what it holds.
+  // Call when the tenant has returned as another one (same process, new connection), with its own
+  // account of what it holds.
   void forget(TenantId tenant) { holders_.erase(tenant); }
-  // The same to a daemon that knew it: what the driver was seen to hold beside its grant is held
-  // still, and charged until a sample says otherwise.
+  // The same for a daemon that knew the tenant: what the driver was seen to hold beside its grant
+  // is still charged, until a sample shows otherwise.
   void replace(TenantId old, TenantId by);
 
   GrantActions grow(const GrowRequest& request, TimePoint now);
-  // `recall` is the seq of the recall that it answers, 0 for none; `grown_seq` as in wire.h.
+  // `recall` is the seq of the recall that this answers, 0 for none; `grown_seq` as in wire.h.
   GrantActions give_back(TenantId tenant, Bytes bytes, std::uint32_t recall,
                          std::uint32_t grown_seq, TimePoint now);
   void set_contexts(TenantId tenant, int contexts, TimePoint now);
   struct SharedNow {
-    Bytes of_tenant;      // of its grant, memory that other processes may have, too
-    Bytes counted_again;  // by all tenants together, beyond each memory once
-    Bytes adopted;        // it has just imported so much that the lease is charged for already
+    Bytes of_tenant;      // of its grant: memory that other processes may have, too
+    Bytes counted_again;  // by all tenants together, beyond once for each memory
+    Bytes adopted;        // imported just now: the lease is already charged for it
   };
   void set_shared(TenantId tenant, const SharedNow& now);
-  // Returns what a first context cost, when this measurement shows it.
+  // Returns the cost of a first context, if this measurement shows it.
   std::optional<Bytes> measure(TenantId tenant, const Measurement& measurement);
-  // Whether the tenant is counted: true until a dead one's memory is back.
+  // Whether the tenant is counted: true until the memory of a dead one is free.
   bool counts(TenantId tenant) const { return holders_.contains(tenant); }
-  // The memory of those of the lease's processes that are not tenants (static loaders, cleared
+  // Sets the memory of the lease's processes that are not tenants (static loaders, cleared
   // environments).
   void set_outsiders(Bytes held) { outsiders_ = held; }
-  // `highest`: what the limit was before it was lowered, if it was: so much may have been granted.
+  // `highest`: the limit before it was lowered, if it was: up to that may have been granted.
   void set_limit(Bytes limit, Bytes highest = {}) {
     limit_ = limit;
     most_ = std::max(limit, highest);
   }
   void set_soft_limit(std::optional<Bytes> soft) { soft_.limit = soft; }
-  // Above the soft limit each grant is exact and comes `throttle` after the last one; zero: at
+  // Above the soft limit each grant is exact, and comes `throttle` after the last one; zero: at
   // once.
   void set_throttle(Duration throttle) { soft_.throttle = throttle; }
-  // Calls back all headroom if more is charged than the limit, which has then been lowered: what
-  // was granted before must not become memory now.
+  // Recalls all headroom if the charge is above a lowered limit: what was granted before must not
+  // become allocated memory now.
   GrantActions recall_excess();
-  // Until then nothing is granted: processes of the lease that the last daemon knew come back
+  // Grants nothing until then, so that processes of the lease that the last daemon knew reconnect
   // first.
   void hold_until(TimePoint when) { held_until_ = when; }
 
-  // Serves what can be served now. Call after any change that may have freed something, and at
-  // next_deadline().
+  // Serves the requests that can be served now. Call after any change that may have freed memory,
+  // and at next_deadline().
   GrantActions serve(TimePoint now);
   std::optional<TimePoint> next_deadline() const;
 
   Bytes limit() const { return limit_; }
-  Bytes most() const { return most_; }  // that may have been granted
+  Bytes most() const { return most_; }  // the most that may have been granted
   Bytes charged() const;
-  Bytes granted() const;  // all tenants' memory, without contexts and what else the driver holds
+  Bytes granted() const;  // all tenants' memory, without contexts and the driver's other memory
   Bytes available() const { return limit_ - charged(); }
   Bytes charged(TenantId tenant) const;
   struct Holding {
@@ -141,37 +143,37 @@ class Account {
   };
   Holding holding(TenantId tenant) const;
   bool has_dead() const;
-  bool expects_measurement() const;  // a dead tenant, or a context not yet measured
+  bool expects_measurement() const;  // of a dead tenant, or of an unmeasured context
 
  private:
   struct Waiting {
     GrowRequest request;
     TimePoint arrived;
     std::optional<TimePoint> recall_deadline;  // set when its first round of recalls began
-    int empty_rounds = 0;                      // of recalls in a row that brought nothing
+    int empty_rounds = 0;                      // rounds in a row that brought nothing
     std::optional<TimePoint> throttled_until;
   };
 
-  // False while the request has to wait; else its answer is in `actions`.
+  // False: the request has to wait; else its answer is in `actions`.
   bool answer(Waiting& waiting, TimePoint now, GrantActions& actions);
   void recall_all(GrantActions& actions);
-  // Whether all that others do not need has been called back for it; else asks for more.
+  // Whether all slack of the others has been recalled for it; else asks for more.
   bool recalled(Waiting& waiting, TimePoint now, GrantActions& actions);
   GrantReply grant(const GrowRequest& request, TimePoint now);
-  // Charged now, but the next samples of the GPU may show that it is free: what the dead held, and
-  // what is reserved for contexts beyond what they turn out to cost.
+  // Charged now, but the next samples of the GPU may show it as free: what dead tenants held, and
+  // what is reserved for contexts beyond their cost.
   Bytes unsettled() const;
   Maybe<AccountHolder> find(TenantId tenant);
 
   Bytes limit_, most_;
   Bytes outsiders_;
-  Bytes counted_again_;  // in several grants, and one memory
+  Bytes counted_again_;  // in several grants, although it is one memory
   std::map<TenantId, AccountHolder> holders_;
   std::deque<Waiting> waiting_;
   std::set<TenantId> awaited_;  // not yet answered in the current round
   std::uint32_t round_ = 0;
-  std::size_t round_size_ = 0;  // tenants that were asked in it
-  bool round_brought_ = false;  // anything
+  std::size_t round_size_ = 0;  // how many tenants were asked in it
+  bool round_brought_ = false;  // something was returned in it
   TimePoint held_until_{};
   SoftLimit soft_;
 };

@@ -5,17 +5,17 @@
 namespace gpurota::lease {
 namespace {
 
-// A measurement of a busy tenant is too low by what is on its way: the tenant charges before the
-// driver takes, and credits after it gives. So a rise is believed when this many samples in a row
-// show at least that much, and a fall only when the tenant has neither allocated nor freed all that
-// time. 1 s at the default period.
+// A measurement of a busy tenant is too low by the allocations that are under way: the tenant
+// charges before the driver takes, and credits after the driver frees. So a rise is believed if
+// this many samples in a row show at least that much. A fall is believed only if the tenant has
+// neither allocated nor freed in that time. 1 s at the default period.
 constexpr std::size_t kAgreeingSamples = 4;
 
 }  // namespace
 
 std::optional<Bytes> AccountHolder::measure(const Measurement& measurement) {
   if (!measurement.held || measurement.taken < reserved_since) return std::nullopt;
-  // The hint is the tenant's own word: believed only as far as the daemon granted.
+  // The tenant reports the hint itself, so it counts only up to what the daemon granted.
   const Bytes used = std::min(measurement.used_hint, granted);
   const Bytes imported = std::min(measurement.imported_hint, used);
   const Reading reading{*measurement.held - used, used, *measurement.held - (used - imported)};
@@ -23,8 +23,9 @@ std::optional<Bytes> AccountHolder::measure(const Measurement& measurement) {
     settle(reading);
     return std::nullopt;
   }
-  // A tenant is quiet while it waits for a new context to be measured: this figure is exact. Of one
-  // that came with contexts it is too low, as of any busy one; later samples raise it.
+  // A tenant is quiet while it waits for a new context to be measured: this figure is exact. For a
+  // tenant that came with contexts the figure is too low, as for any busy one; later samples raise
+  // it.
   unmeasured = false;
   window.clear();
   overhead = is_busy ? std::max(overhead, reading.beside)
@@ -58,9 +59,9 @@ void AccountHolder::settle(const Reading& reading) {
     most = std::max(most, other.most_beside);
     imports = imports || other.beside != other.most_beside;
   }
-  // Where nothing is imported the two are one. Else what is on the GPU beside it lies between them,
-  // as drivers differ in whom they show imported memory for; so it stays what it was. A sample may
-  // have come between the two figures of an import's beginning or end.
+  // Where nothing is imported, the two bounds are equal. Else the memory beside it lies between
+  // them, because drivers differ in which process they show imported memory for; so the overhead
+  // stays as it was where it can. A sample may have come while an import began or ended.
   if (!imports) most = least;
   overhead = quiet ? std::clamp(overhead, least, most) : std::max(overhead, least);
 }

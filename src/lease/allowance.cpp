@@ -34,7 +34,7 @@ void take_larger(UserLimits& limits, const UserLimits& other) {
   });
 }
 
-// The first rule that says something of this field, the most specific first.
+// The first rule that has this field, the most specific first.
 template <class Field>
 LimitOrigin origin_of(Field UserLimits::*field, const ResolvedRules& rules, uid_t uid,
                       const std::set<gid_t>& groups) {
@@ -130,14 +130,14 @@ LimitOrigins origins_of(const ResolvedRules& rules, uid_t uid, const std::set<gi
 
 Result<void> check_allowance(const UserLimits& limits, const Holding& held, const Asking& asked,
                              std::chrono::seconds window) {
-  // First what nothing that they give back would change.
+  // First the limits that do not depend on what the user holds.
   if (asked.priority > *limits.priority) {
     return fail(Code::kLimit, fmt::format("the site allows you priorities up to {}, {} was asked "
                                           "for: ask for less, or ask your administrator",
                                           *limits.priority, asked.priority));
   }
   GPUROTA_TRY(check_duration(limits, asked));
-  // Widened: a client's count may be as large as an int.
+  // As 64 bits: a client's count may be as large as an int.
   if (std::int64_t{held.gpus} + asked.gpus > *limits.gpus) {
     return refusal(gpus_text(*limits.gpus), std::to_string(held.gpus), std::to_string(asked.gpus),
                    kRemedy);

@@ -5,7 +5,8 @@
 namespace gpurota::lease {
 namespace {
 
-// Of such a request; what cannot hold the driver's own context is of no use to anybody.
+// The most for such a request. Less than the driver's own context is of no use, so it counts as
+// none.
 Bytes most_of(const GpuPlan& gpu, bool swap,
               std::optional<std::chrono::milliseconds> unbooked_for) {
   Request request;

@@ -1,5 +1,5 @@
-// How much of each GPU can be had now. Everything that tells people so asks here: status, JSON,
-// metrics. Pure.
+// How much of each GPU is available now. Everything that shows this uses it: status, JSON, metrics.
+// Pure.
 #pragma once
 
 #include "lease/gpu_timeline.h"
@@ -11,9 +11,9 @@
 
 namespace gpurota::lease {
 
-// The memory that a request without a time limit would be given at once, to the byte: beside the
-// current leases, the plans of requests that wait, bookings, and use without a lease. Fillers leave
-// for such a request.
+// The memory that a request without a time limit would get at once, to the byte: beside the current
+// leases, the plans of waiting requests, bookings, and use without a lease. Fillers leave for such
+// a request.
 struct Available {
   Bytes slice;  // --memory
   Bytes turns;  // --swap --memory; zero: no lease can take turns here now
@@ -22,7 +22,7 @@ struct Available {
 
 using Plans = std::map<GpuUuid, std::vector<GpuTimeline::Use>>;
 
-// In the order of `rooms`. `plans`: of the last decision. `unbooked_for`: as of such a request.
+// In the order of `rooms`. `plans`: of the last decision. `unbooked_for`: of such a request.
 std::vector<Available> available(const std::vector<GpuRoom>& rooms,
                                  const std::vector<Occupant>& leases, const Plans& plans,
                                  WallTime now, std::span<const Booked> bookings = {},

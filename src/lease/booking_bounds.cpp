@@ -13,7 +13,7 @@
 namespace gpurota::lease {
 namespace {
 
-// Below this two sums of GPU seconds are the same.
+// Sums of GPU seconds that differ by less than this are equal.
 constexpr double kRounding = 1;
 
 double gpu_seconds(const std::vector<BookedTime>& booked, WallTime from) {
@@ -26,8 +26,8 @@ double gpu_seconds(const std::vector<BookedTime>& booked, WallTime from) {
   return sum;
 }
 
-// The sum over a window changes evenly between the times at which an edge of the window meets an
-// edge of a booking. So the fullest window begins, or ends, at one of these.
+// The sum over a window changes linearly between the times at which an edge of the window meets an
+// edge of a booking. So the fullest window begins, or ends, at an edge.
 std::vector<WallTime> window_beginnings(const std::vector<BookedTime>& booked) {
   std::vector<WallTime> beginnings;
   for (const BookedTime& each : booked) {
@@ -47,7 +47,7 @@ struct Fullest {
   double asked = 0;
 };
 
-// Of the windows that the new bookings are in: the others are as they were.
+// Among the windows that contain the new bookings: the others have not changed.
 Fullest fullest(const std::vector<BookedTime>& booked, const std::vector<BookedTime>& asked) {
   std::vector<BookedTime> all = booked;
   all.insert(all.end(), asked.begin(), asked.end());
@@ -61,7 +61,7 @@ Fullest fullest(const std::vector<BookedTime>& booked, const std::vector<BookedT
   return found;
 }
 
-// "42", "10.5": rounded down, as more would be refused.
+// "42", "10.5": rounded down, because more would be refused.
 std::string hours_text(double seconds) {
   const double tenths = std::floor(std::max(seconds, 0.0) / 360 + 1e-6);
   return std::fmod(tenths, 10) == 0 ? fmt::format("{:.0f}", tenths / 10)

@@ -1,7 +1,7 @@
-// How much of the machine users may have booked, in GPU hours. Pure.
+// Limits how much of the machine users may have booked, in GPU hours. Pure.
 //
 // Called by the daemon before a booking of a user who is not an administrator is placed. Bookings
-// of administrators are neither bounded nor counted, so the caller leaves them out.
+// of administrators are neither limited nor counted, so the caller leaves them out.
 #pragma once
 
 #include "base/result.h"
@@ -15,17 +15,17 @@
 
 namespace gpurota::lease {
 
-// The shares below are of the GPU hours of any so many days.
+// The percentages below are of the GPU hours of any period of this length.
 inline constexpr std::chrono::hours kBookingWindow{7 * 24};
 
 struct BookingBounds {
-  std::chrono::seconds longest{0};  // of one booking; zero: no bound
-  int user_percent = 100;           // of the window's GPU hours; 100: no bound
+  std::chrono::seconds longest{0};  // of one booking; zero: no limit
+  int user_percent = 100;           // of the window's GPU hours; 100: no limit
   int all_percent = 100;
   double gpus = 0;  // of the machine
 };
 
-// A booking that was made: one to come, or what one that is over has had.
+// A booking that was made: one still to come, or the time that a past one had.
 struct BookedTime {
   uid_t uid = 0;
   WallTime from;
@@ -42,15 +42,15 @@ struct BookingsAsked {
   double gpus = 0;
 };
 
-// kLimit with a sentence that names the bound that is met, what is left of it and what to do.
+// kLimit, with a sentence that names the limit, what is left of it and what to do.
 Result<void> check_booking_bounds(const BookingBounds& bounds,
                                   const std::vector<BookedTime>& booked, const BookingsAsked& asked,
                                   WallTime now);
 
-// The GPU time that the window may have of bookings; nothing that counts: the percentage is 100.
+// The booked GPU time that the window may have. Of no meaning for 100 percent, which is no limit.
 std::chrono::seconds most_booked(const BookingBounds& bounds, int percent);
 
-// The GPU time booked in the fullest window that is not over.
+// The GPU time booked in the fullest window that has not ended.
 std::chrono::seconds fullest_window(const std::vector<BookedTime>& booked, WallTime now);
 
 }  // namespace gpurota::lease

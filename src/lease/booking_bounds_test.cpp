@@ -65,7 +65,7 @@ TEST(BookingBounds, AnyWeekCountsAlsoOneThatHasBegun) {
   const std::vector<BookedTime> yesterday = {had(-44h, 42h)};
   EXPECT_THAT(refusal(of_gpus(1), yesterday, {kDay}, 1h), HasSubstr("booked 42 of 42"));
   EXPECT_EQ(refusal(of_gpus(1), yesterday, {168h - 2h}, 42h), "") << "the next week";
-  // Two halves on both sides of any calendar's border.
+  // Two halves on both sides of any calendar week's border.
   EXPECT_THAT(refusal(of_gpus(1), {had(3 * kDay, 21h)}, {9 * kDay}, 22h), HasSubstr("21 of 42"));
   EXPECT_EQ(refusal(of_gpus(1), {had(3 * kDay, 21h)}, {11 * kDay}, 42h), "");
 }
@@ -97,8 +97,8 @@ TEST(BookingBounds, TheFullestWindowThatIsNotOverIsShown) {
   EXPECT_EQ(most_booked(of_gpus(1), 25), 42h);
 }
 
-// Whatever is accepted, no window of seven days holds more: each is looked at, minute by minute of
-// a coarse grid.
+// Whatever is accepted, no window of seven days has more: each window is checked on a coarse grid
+// of times.
 TEST(BookingBounds, NoWindowEverHoldsMoreThanIsAllowed) {
   std::mt19937 random(7);
   const BookingBounds bounds = of_gpus(2);

@@ -13,7 +13,7 @@
 namespace gpurota::lease {
 namespace {
 
-// The length at which a request without a stated end counts against a new booking.
+// A request without a stated end counts this long against a new booking.
 constexpr std::chrono::hours kAssumedLength{24};
 
 const GpuRoom* find_room(const std::vector<GpuRoom>& rooms, const GpuUuid& uuid) {
@@ -22,7 +22,7 @@ const GpuRoom* find_room(const std::vector<GpuRoom>& rooms, const GpuUuid& uuid)
   return it == rooms.end() ? nullptr : &*it;
 }
 
-// Alone on the machine but for leases and bookings.
+// The result with no other request in the queue, beside the leases and bookings.
 Beginning try_now(const QueueView& view, const Request& request, WallTime now) {
   Planner planner(view, now);
   planner.plan(request, 1);
@@ -48,13 +48,13 @@ bool is_there(const Booked& booked, const GpuUuid& gpu) {
                      [&](const LeaseGpu& share) { return share.uuid == gpu; });
 }
 
-// How leases make way for a booking.
+// How leases leave for a booking.
 struct WayMade {
   std::set<LeaseId> ended;
   std::set<LeaseId> aside;  // in host memory; only leases that have `stays`
 };
 
-// Its memory is in host memory: as much of each GPU as it keeps.
+// The lease when it is moved to host memory: it has only `stays` of each GPU.
 Occupant in_host_memory(Occupant lease) {
   for (LeaseGpu& share : lease.gpus) {
     share.swap = {};
@@ -63,7 +63,7 @@ Occupant in_host_memory(Occupant lease) {
   return lease;
 }
 
-// The machine when some of its leases have made way.
+// The machine after some of its leases have left.
 struct Rest {
   Rest(const QueueView& view, const WayMade& way) : view_(view), rooms(view.rooms) {
     std::map<GpuUuid, Bytes> before, after;  // the largest swap lease on each GPU
@@ -90,7 +90,7 @@ struct Rest {
   std::vector<Occupant> leases;
 };
 
-// The leases on these GPUs that would leave if the booking were used.
+// The leases on these GPUs that leave if the booking is used.
 std::vector<const Occupant*> who_would_leave(const QueueView& view,
                                              const std::vector<GpuUuid>& gpus,
                                              const Booked& booked) {
@@ -110,8 +110,8 @@ bool begins_after(const QueueView& view, const Request& request, const WayMade& 
   return !try_now(rest_view, request, now).why;
 }
 
-// As few as let the booking begin, the youngest first, and in host memory rather than ended;
-// nothing: not even all of them do.
+// The fewest leases whose leaving lets the booking begin: the youngest first, and moved to host
+// memory rather than ended. Nothing: it cannot begin even if all leave.
 std::optional<WayMade> least_way(const QueueView& view, const Request& request,
                                  const Booked& booked, WallTime now) {
   auto leases = who_would_leave(view, request.placement.gpus, booked);
@@ -120,7 +120,7 @@ std::optional<WayMade> least_way(const QueueView& view, const Request& request,
   if (leases.empty() || !begins_after(view, request, way, now)) return std::nullopt;
   std::stable_sort(leases.begin(), leases.end(),
                    [](const Occupant* a, const Occupant* b) { return a->since < b->since; });
-  // Each change that still lets the booking begin is kept.
+  // Keep each change that still lets the booking begin.
   const auto keep_if_it_begins = [&](const WayMade& changed) {
     if (begins_after(view, request, changed, now)) way = changed;
   };
@@ -140,8 +140,8 @@ std::optional<WayMade> least_way(const QueueView& view, const Request& request,
   return way;
 }
 
-// The GPUs on which fewest leases leave for a booking that named none: those of its own that are
-// free, then others that are free, then those of its own on which somebody would leave.
+// The GPUs on which the fewest leases leave for a booking that named none: its own free ones, then
+// other free ones, then its own ones on which leases would leave.
 std::vector<GpuUuid> targets(const QueueView& view, const Request& request, const Booked& booked,
                              WallTime now) {
   std::vector<GpuUuid> own_free, other_free, own_taken;
@@ -164,7 +164,7 @@ std::vector<GpuUuid> targets(const QueueView& view, const Request& request, cons
   return gpus;
 }
 
-// As the GPU is used by the others.
+// The plan of the GPU with the others' leases, and with bookings if wanted.
 GpuPlan plan_of(const GpuRoom& room, const QueueView& view, bool bookings, WallTime now) {
   GpuPlan plan(room, now);
   for (const Occupant& lease : view.leases) {
@@ -227,7 +227,7 @@ Beginning begin(const QueueView& machine, const Request& request, const Booked& 
   Beginning beginning = try_now(view, own, now);
   if (!beginning.why) return beginning;
   if (request.placement.gpus.empty()) {
-    // Its own cannot be had: others that can do as well.
+    // The booked GPUs are not available: look for others.
     Beginning elsewhere = try_now(view, request, now);
     if (!elsewhere.why) return elsewhere;
     own.placement.gpus = targets(view, request, booked, now);
@@ -269,7 +269,7 @@ const Booked* in_the_way_of(const QueueView& view, const Occupant& changed, Wall
           .timeline()
           .fits(wanted, now, end, GpuTimeline::Against::kAllButFillers, capacity);
     };
-    // A lease that does not fit anyway is not the fault of a booking.
+    // A lease that does not fit anyway is not in the way of a booking.
     if (fits(true) || !fits(false)) continue;
     for (const Booked& booked : view.bookings) {
       if (!is_there(booked, share.uuid) || booked.from >= end) continue;

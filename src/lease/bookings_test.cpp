@@ -18,7 +18,7 @@ const WallTime kNow{100h};
 
 GpuUuid gpu(int index) { return GpuUuid{"GPU-" + std::to_string(index)}; }
 
-// A machine of whole days, with bookings.
+// A machine of GPUs of 80 GiB, with bookings.
 struct Machine {
   explicit Machine(int gpus = 2) {
     for (int i = 0; i < gpus; ++i) {
@@ -50,14 +50,14 @@ struct Machine {
     return !decide({requests, rooms, leases, topology, bookings}, kNow).grants.empty();
   }
 
-  // Of bob, kept on this GPU since an hour ago.
+  // A booking of bob's, whose GPU was chosen an hour ago.
   Beginning begin(const Request& wanted, const GpuUuid& kept) const {
     Booked booked{wanted.id, "bob", {{kept, std::nullopt, {}}}, kNow, kNow + 60min};
     booked.uid = 7;
     booked.placed = kNow - 60min;
     return lease::begin(view(), wanted, booked, kNow);
   }
-  // Of somebody else, without a stated end.
+  // A lease of another user, without a stated end.
   Occupant& open_ended(std::vector<int> gpus, WallTime since, std::optional<Bytes> limit = {}) {
     Occupant lease;
     lease.id = LeaseId{++last};
@@ -275,7 +275,7 @@ TEST(Bookings, EndNothingWhereAFreeGpuWouldDo) {
   const Beginning moved = machine.begin(any, gpu(0));
   ASSERT_EQ(moved.gpus.size(), 1U);
   EXPECT_NE(moved.gpus[0].uuid, gpu(0));
-  // Of two GPUs only one is free elsewhere.
+  // Elsewhere only one GPU is free, and two are wanted.
   machine.open_ended({1}, kNow - 20min);
   Booked both{RequestId{9}, "bob", {{gpu(0), {}, {}}, {gpu(1), {}, {}}}, kNow, kNow + 60min};
   both.placed = kNow - 60min;
@@ -298,7 +298,7 @@ TEST(Bookings, LeasesThatWillLeaveAreKnownAhead) {
   machine.leases.front().ends = kNow + 60min;
   machine.leases.front().leaves_for_bookings = false;
   EXPECT_THAT(leaving(), ::testing::IsEmpty()) << "that will be over";
-  // So will a booking that ends before.
+  // Another user's booking that ends before then will be over, too.
   Booked before{RequestId{9}, "carol", {{gpu(0), {}, {}}}, kNow + 10min, kNow + 60min};
   machine.bookings.push_back(before);
   EXPECT_THAT(leaving(), ::testing::IsEmpty());
@@ -333,7 +333,7 @@ TEST(Bookings, EndTheYoungestAndNoMoreThanTheyNeed) {
       << "the middle one can stay beside it";
 }
 
-// A swap lease of each of these GPUs, which keeps 1 GiB where it is moved to host memory.
+// A swap lease on each of these GPUs, which keeps 1 GiB there when it is moved to host memory.
 Occupant& swap_lease(Machine& machine, std::vector<int> gpus, WallTime since, Bytes limit) {
   Occupant& lease = machine.open_ended(std::move(gpus), since, limit);
   lease.stays = gib(1);
@@ -366,7 +366,7 @@ TEST(Bookings, OfASliceMoveASwapLeaseToHostMemoryAndEndNone) {
   machine.leases[0].moved_out = true;
   now = slice(gib(50));
   EXPECT_THAT(now.gpus, ::testing::SizeIs(1));
-  // A new slice of somebody else does not take the room to which the lease comes back.
+  // A new slice of another user does not take the room that the lease needs when it returns.
   machine.queue.push_back(machine.request({1, {}, SizeSpec{gib(5), 0}, {}}, 60min));
   EXPECT_THAT(decide(machine.view(), kNow).grants, ::testing::IsEmpty());
 }
@@ -409,12 +409,12 @@ TEST(Bookings, AreMadeBehindWaitingWorkAsIfThatTookADay) {
   EXPECT_TRUE(machine.queue.size() == 1U) << "nobody knows when it starts";
 }
 
-// A machine at random with a clock: leases come and end, on time or early, bookings are made and
+// A random machine with a clock: leases begin and end, on time or early; bookings are made and
 // begin.
 class Days {
  public:
   explicit Days(std::uint64_t seed) : machine_(seed), random_(seed), now_(machine_.now) {
-    // The memory that leases cannot move is not known ahead; without such memory promises are
+    // The memory that leases cannot move is not known in advance. Without such memory promises are
     // exact.
     for (GpuRoom& room : machine_.rooms) room.swap_wired = Bytes();
   }
@@ -447,7 +447,7 @@ class Days {
   }
   void ask() {
     Request wanted = machine_.random_request();
-    // One that has what it leaves others.
+    // A swap lease without a limit, which gets what is left.
     if (wanted.placement.swap && chance(50)) wanted.placement.memory.reset();
     machine_.queue.push_back(wanted);
   }
@@ -494,7 +494,7 @@ class Days {
     machine_.leases.push_back({LeaseId{1000 + ++last_}, request.kind, request.user, gpus, ends});
     count_swap();
   }
-  // Of each GPU, what the largest swap lease has.
+  // Computes what the largest swap lease has on each GPU.
   void count_swap() {
     for (GpuRoom& room : machine_.rooms) {
       room.swap_needed = Bytes();
@@ -572,8 +572,8 @@ TEST(Bookings, BeginOnTimeOnTheirGpusWhateverIsGrantedLater) {
   EXPECT_GT(begun, booked / 2);
 }
 
-// A request for a whole GPU that would be given at once is refused only for a booking, and only for
-// one that begins too soon.
+// A request for a whole GPU that would otherwise start at once is refused only because of a
+// booking, and only of one that begins too soon.
 TEST(Bookings, AreFilledUpToTheMomentTheyBegin) {
   int before = 0, after = 0;
   for (std::uint64_t seed = 1; seed <= 400 && !HasFailure(); ++seed) {

@@ -1,5 +1,5 @@
-// Users who always want more, in virtual time, from a seed: what the fair share promises of order,
-// of proportion, and of the longest wait.
+// Users who always want more, in virtual time, from a seed: tests what the fair share promises
+// about order, proportion and the longest wait.
 #include "lease/fair_share.h"
 #include "lease/request_queue.h"
 #include "testing/effort.h"
@@ -33,7 +33,7 @@ class FairLab {
     }
   }
 
-  // Each user has a few requests waiting at all times; the first, `greedy` ones want many GPUs.
+  // Each user always has a few waiting requests. The first `greedy` users want many GPUs.
   void run(WallTime end, std::size_t greedy) {
     while (now_ < end && !::testing::Test::HasFailure()) {
       const minutes passed(pick(1, 60));
@@ -56,7 +56,7 @@ class FairLab {
     Request request;
     std::size_t user;
     WallTime since;
-    std::optional<WallTime> bound;  // of its start, once it is overdue
+    std::optional<WallTime> bound;  // for its start, once it is overdue
   };
   int pick(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
 
@@ -100,8 +100,8 @@ class FairLab {
     std::sort(wishes_.begin(), wishes_.end(), [&](const Wish& a, const Wish& b) {
       return goes_before(claim_of(a, all), claim_of(b, all));
     });
-    // From then on it is first come, first served, and the first of the queue is protected: it
-    // starts at the latest when all has ended that runs when it becomes the first.
+    // From then on the order is first come, first served, and the first request is protected. The
+    // latest start is when all leases have ended that run when the request becomes the first.
     int ahead = 0;
     for (Wish& wish : wishes_) {
       if (now_ - wish.since < kLongestWait) break;
@@ -185,7 +185,8 @@ TEST(FairLab, UsersWhoAlwaysWantMoreGetByWeight) {
 TEST(FairLab, NobodyStarves) {
   for (std::uint64_t seed = 1; seed <= testing::effort(10U); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    // Two want up to the whole machine and weigh little, beside many who want one GPU each.
+    // Two users want up to the whole machine and have a low weight, beside many who want one GPU
+    // each.
     FairLab lab(seed, {1, 1, 100, 100, 100, 100, 100, 100, 100, 100});
     lab.run(WallTime(24h * 20), 2);
     EXPECT_GT(lab.gpu_hours[0], 0);

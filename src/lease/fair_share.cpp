@@ -10,7 +10,7 @@ namespace {
 
 double seconds_of(std::chrono::duration<double> time) { return time.count(); }
 
-// Use of each weight, as a fraction that needs no division.
+// Use per weight, as a fraction that needs no division.
 struct Ratio {
   std::int64_t used;
   std::int64_t weight;
@@ -44,7 +44,7 @@ double decayed(double used, WallTime since, WallTime until, WallTime now,
                std::chrono::seconds half_life) {
   const double end = decayed(used, now - until, half_life);
   const double lasted = seconds_of(until - since) / seconds_of(half_life) * std::log(2.0);
-  // Use that took no time has no shape to integrate.
+  // Use of zero duration has nothing to integrate.
   if (lasted < 1e-9) return end;
   return end * -std::expm1(-lasted) / lasted;
 }

@@ -1,5 +1,5 @@
-// The order of the queue by its users' recent use (docs/design/fair-share.md). Pure; called by the
-// daemon before each decision of the queue, which itself knows nothing of it.
+// The order of the queue by its users' recent use (docs/design/fair-share.md). Pure. The daemon
+// calls it before each decision of the queue, which does not depend on it.
 #pragma once
 
 #include "base/ids.h"
@@ -10,11 +10,11 @@
 
 namespace gpurota::lease {
 
-// The use that a user has had, and is meant to have beside others.
+// The use that a user has had, and the user's weight in relation to others.
 struct FairShare {
   std::chrono::seconds used{};  // GPU time, decayed
   int weight = 1;
-  std::string group;  // whose use counts before that of the user; empty: the user stands alone
+  std::string group;  // its use counts before the user's; empty: none
   std::chrono::seconds group_used{};
   int group_weight = 1;
   bool operator==(const FairShare&) const = default;
@@ -24,18 +24,18 @@ struct FairShare {
 struct Claim {
   RequestId id;
   FairShare share;
-  bool overdue = false;  // it has waited for so long that nobody who comes later passes it
-  WallTime since{};      // a job that left for a booking has its old place
+  bool overdue = false;  // it has waited so long that no later request overtakes it
+  WallTime since{};      // a job that left for a booking keeps its old place
 };
 
-// A strict order. Overdue ones first; then whose group has had less for its weight; then which user
-// has; then who came first.
+// A strict order. Overdue requests come first; then those whose group has used less for its weight;
+// then those whose user has; then the older ones.
 bool goes_before(const Claim& a, const Claim& b);
 
-// How much of what was used evenly from `since` to `until` still counts `now`.
+// How much of a use that was even from `since` to `until` still counts `now`.
 double decayed(double used, WallTime since, WallTime until, WallTime now,
                std::chrono::seconds half_life);
-// How much still counts after so long.
+// How much of a use still counts after that time.
 double decayed(double used, WallTime::duration passed, std::chrono::seconds half_life);
 
 }  // namespace gpurota::lease

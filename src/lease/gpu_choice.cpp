@@ -6,7 +6,7 @@
 namespace gpurota::lease {
 namespace {
 
-// A card of another model costs more than the longest way: ranks of one job wait for the slowest.
+// A GPU of another model costs more than the longest path: ranks of one job wait for the slowest.
 constexpr int kOtherModel = 100;
 // Closer than any link.
 constexpr int kSameGpu = -1;
@@ -16,8 +16,7 @@ bool is_preferred(const PlacementRequest& request, const GpuRoom& room) {
          request.preferred.end();
 }
 
-// How far it is from the closest of those that the request wants to be near; 0: nowhere is asked
-// for.
+// The distance to the closest of the GPUs that the request wants to be near; 0: no such wish.
 int way_to_near(const PlacementRequest& request, const GpuRoom& room, const Topology& topology) {
   std::optional<int> shortest;
   for (const GpuUuid& near : request.wishes.near) {
@@ -33,13 +32,13 @@ bool better(const PlacementRequest& request, const Topology& topology, const Can
   const int a_way = way_to_near(request, *a.room, topology);
   const int b_way = way_to_near(request, *b.room, topology);
   if (a_way != b_way) return a_way < b_way;
-  // Strangers may take more at any time, also what has been promised.
+  // Processes without a lease may take more memory at any time, even promised memory.
   if (!request.exclusive() && a.room->in_unreserved_use != b.room->in_unreserved_use) {
     return b.room->in_unreserved_use;
   }
   if (a.room->hidden.is_zero() != b.room->hidden.is_zero()) return a.room->hidden.is_zero();
   if (request.swap) {
-    // Beside as few others as can be, and where it gets most.
+    // Beside as few others as possible; then where it gets most memory.
     if (a.room->swap_leases != b.room->swap_leases) {
       return a.room->swap_leases < b.room->swap_leases;
     }
@@ -59,8 +58,8 @@ int cost_between(const GpuRoom& a, const GpuRoom& b, const Topology& topology) {
   return way + (a.info.name == b.info.name ? 0 : kOtherModel);
 }
 
-// Grows a set from candidates[seed], each time by the one that is closest to all in it; the first
-// of equals. Returns what the set costs.
+// Grows a set from candidates[seed], each time by the candidate that is closest to all in the set;
+// among equals by the first. Returns the cost of the set.
 int grow(const PlacementRequest& request, const std::vector<Candidate>& candidates,
          std::size_t seed, std::size_t count, const Topology& topology,
          std::vector<const GpuRoom*>& set) {
@@ -104,7 +103,7 @@ std::vector<const GpuRoom*> choose_gpus(const PlacementRequest& request,
     }
     if (count == 1) break;  // the first is the best
   }
-  // The program sees them in PCI order, as on a machine that has just these.
+  // The program sees the GPUs in PCI order, as on a machine with only these.
   std::sort(best.begin(), best.end(),
             [](const GpuRoom* a, const GpuRoom* b) { return a->info.index < b->info.index; });
   return best;

@@ -1,9 +1,9 @@
-// Which GPUs are taken when more would do than are asked for. Pure.
+// Chooses among the GPUs that are suitable, when there are more than the request wants. Pure.
 //
-// A slice goes where it fits best: least room left over. A swap lease goes where fewest others take
-// turns. Whole GPUs: the user's own last one first
-// (its files may still be cached there), then the one idle longest. Several are chosen close
-// together and of one model; the order above decides between sets that are equally close.
+// A slice goes where it fits best: where the least room is left over. A swap lease goes where the
+// fewest others take turns. Whole GPUs: first the user's own last one (its files may still be
+// cached there), then the one that has been idle longest. Several are chosen close together and of
+// one model; the order above decides between sets that are equally close.
 #pragma once
 
 #include "core/topology.h"
@@ -15,7 +15,7 @@ namespace gpurota::lease {
 
 struct Candidate {
   const GpuRoom* room = nullptr;
-  Bytes left;  // room for slices before this one
+  Bytes left;  // room for slices before this lease
 };
 
 // `count` of the candidates, in PCI order. There must be at least as many.

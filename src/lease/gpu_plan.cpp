@@ -5,7 +5,7 @@
 namespace gpurota::lease {
 namespace {
 
-// Nobody shares a GPU with a filler that is there.
+// A filler that is on a GPU never shares it.
 GpuTimeline::Share share_of_filler(const Occupant& filler) {
   if (filler.moved_out && filler.stays && !filler.ending) return {filler.stays, false};
   return {};
@@ -27,7 +27,7 @@ void GpuPlan::add(const Occupant& lease, const LeaseGpu& share) {
   timeline_.add({now_, end, {share.limit, share.swap}, Source::kLease});
 }
 
-// One whose time has come has its GPUs as if it had begun.
+// A booking whose time has come has its GPUs as if it had begun.
 void GpuPlan::add(const Booked& booked, const LeaseGpu& share) {
   const WallTime until = std::max(booked.until, now_ + kAnyMoment);
   timeline_.add({std::max(booked.from, now_), until, {share.limit, share.swap}, Source::kBooking});
@@ -41,7 +41,7 @@ void GpuPlan::add_turns() {
     largest = std::max(largest, *use.share.bytes);
     turns.push_back(use);
   }
-  // When the largest has ended, that is beside the next.
+  // When the largest lease has ended, the rest is beside the next largest.
   const Bytes beside = room_->swap_needed - largest;
   if (beside.is_zero()) return;
   for (GpuTimeline::Use& use : turns) {
@@ -58,7 +58,7 @@ GpuTimeline::Share GpuPlan::size_of(const Request& request) const {
 bool GpuPlan::fits(const Request& request, WallTime from, WallTime until, Against against) const {
   const Bytes capacity = capacity_for(request.placement, *room_);
   const GpuTimeline::Share share = size_of(request);
-  // Beside what the swap leases there cannot move; what that will be later, nobody knows.
+  // Beside what the swap leases there cannot move; for a later time nobody knows that.
   const bool beside = !share.swap || from > now_ ||
                       timeline_.slices(from, from + kAnyMoment, against) + *share.bytes <=
                           capacity - room_->swap_wired;
@@ -112,7 +112,7 @@ WallTime GpuPlan::free_from(const Request& request) const {
 
 std::optional<WallTime> GpuPlan::free_until(const Request& request, Against against) const {
   if (!fits(request, now_, now_ + kAnyMoment, against)) return std::nullopt;
-  // Less fits only where something else begins.
+  // The request can stop fitting only where another use begins.
   WallTime until = kNever;
   for (const GpuTimeline::Use& use : timeline_.uses()) {
     if (use.from <= now_ || use.from >= until) continue;

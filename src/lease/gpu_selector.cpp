@@ -21,7 +21,7 @@ bool starts_with_ignoring_case(std::string_view text, std::string_view prefix) {
   return text.size() >= prefix.size() && equal_ignoring_case(text.substr(0, prefix.size()), prefix);
 }
 
-// "1:00.0", "0000:01:00.0" and "00000000:01:00.0" all name the same slot: the domain may be short.
+// "1:00.0", "0000:01:00.0" and "00000000:01:00.0" are the same slot: the domain may be short.
 bool same_pci_address(std::string_view wanted, std::string_view pci) {
   if (wanted.find('.') == std::string_view::npos || wanted.find(':') == std::string_view::npos) {
     return false;
@@ -94,7 +94,7 @@ Result<GpuUuid> select_gpu(std::string_view text, const std::vector<GpuInfo>& gp
                          (uuid.size() > 4 && starts_with_ignoring_case(uuid.substr(4), text))));
     if (named) found.push_back(&gpu);
   }
-  // A PCI address or index names the card; its MIG instances have names of their own.
+  // A PCI address or an index means the card; its MIG instances have names of their own.
   if (found.size() > 1) {
     std::erase_if(found, [](const GpuInfo* gpu) { return !gpu->parent.value.empty(); });
   }

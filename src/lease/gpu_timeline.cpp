@@ -30,8 +30,8 @@ bool GpuTimeline::Sums::leave(const Share& share, Bytes capacity) const {
 template <class Visit>
 void GpuTimeline::for_each_moment(WallTime from, WallTime until, Against against,
                                   Visit visit) const {
-  // The sums only grow where a use begins, so it is enough to look there, and at the beginning,
-  // where most is decided.
+  // Sums grow only where a use begins. So it is enough to check these times, and first the
+  // beginning, which decides most cases.
   for (std::size_t i = 0; i <= uses_.size(); ++i) {
     const WallTime at = i == 0 ? from : uses_[i - 1].from;
     if (at >= until || (i > 0 && at <= from)) continue;
@@ -84,8 +84,8 @@ bool GpuTimeline::may_fit(const Share& share, WallTime now, bool endless, Agains
   Sums sums;
   for (const Use& use : uses_) {
     if (use.until != kNever || !counts(use, against)) continue;
-    // Before one that begins later, what ends could be done; and a request without an end may leave
-    // when a booking begins.
+    // A request could end before a use that begins later. A request without an end may leave when a
+    // booking begins.
     if (use.from > now && (!endless || use.source == Source::kBooking)) continue;
     if (!share.bytes) return false;
     sums.add(use.share);

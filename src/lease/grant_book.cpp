@@ -5,8 +5,8 @@
 namespace gpurota::lease {
 namespace {
 
-// The assumed cost of a context before one was seen: a little more than the 518 MiB of an H100 with
-// driver 580, the largest that was measured.
+// The assumed cost of a context before one was measured: a little more than the 518 MiB of an H100
+// with driver 580, the largest that was measured.
 constexpr Bytes kUnseenContext = mib(600);
 
 }  // namespace
@@ -70,7 +70,8 @@ void GrantBook::add_tenant(TenantId tenant, LeaseId lease, const std::vector<Hel
     const auto it =
         std::find_if(held.begin(), held.end(), [&](const HeldMemory& h) { return h.gpu == gpu; });
     const bool found = it != held.end();
-    // A claim beyond the limit could only hurt the claimant's own lease, but figures stay sane.
+    // A claim beyond the limit could only harm the claimant's own lease, but it must not distort
+    // figures.
     account.add_tenant(tenant, found ? std::min(it->granted, account.most()) : Bytes(),
                        found ? it->contexts : 0, found ? it->overhead : std::nullopt,
                        context_cost(gpu));
@@ -160,8 +161,8 @@ void GrantBook::tell_shared(TenantId tenant, const SharedPlace& place, Bytes ado
                         {shared_.of_tenant(tenant, place), shared_.counted_again(place), adopted});
 }
 
-// The shared memory is the tenant's own claim: never more than its grant, so that the claim makes
-// no sum less than the memory that is held.
+// The tenant itself claims what is shared. The claim counts at most up to the tenant's grant, so
+// that it makes no sum less than the memory that is held.
 void GrantBook::hold_shared(TenantId tenant, const GpuUuid& gpu, MemoryKey key, Bytes bytes) {
   const auto lease = lease_of(tenant);
   if (!lease) return;

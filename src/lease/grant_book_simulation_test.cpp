@@ -1,6 +1,6 @@
-// Seeded runs of one account against tenants that behave as libgpurota does, with messages that
-// cross, a GPU that is lost and found again, and daemons that are started anew, also while it is
-// lost: whatever the order, the limit holds, and what fits is not refused.
+// Seeded runs of one account against tenants that behave like libgpurota, with messages that cross,
+// a GPU that is lost and found again, and daemons that restart, also while it is lost. In any order
+// the limit is never exceeded, and what fits is not refused.
 #include "lease/grant_book.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ class World {
   void end_all() {
     if (lost_) find_again();
     settle();
-    // By index: a death may add its successor.
+    // By index, because a death may add a successor.
     for (std::size_t i = 0; i < tenants_.size(); ++i) {
       if (!tenants_[i].dead) die(tenants_[i]);
     }
@@ -105,14 +105,14 @@ class World {
     return found ? *found : kNone;
   }
 
-  // Nothing is measured there, and nothing can be had there.
+  // On a lost GPU nothing is measured, and no memory can be allocated.
   void lose() { lost_ = true; }
   void find_again() {
     lost_ = false;
     for (const TenantId id : std::exchange(unmeasured_, {})) measure_gone(id);
   }
 
-  // Messages on their way are lost; tenants report what they hold, and ask again. Nobody reports
+  // Messages under way are lost; tenants report what they hold, and ask again. Nobody reports
   // tenants that died before.
   void restart() {
     book_ = GrantBook();
@@ -156,7 +156,7 @@ class World {
     t.headroom += size;
   }
 
-  // The tenant is replaced; its memory is gone from the GPU at the next sample.
+  // The tenant gets a successor; its memory is gone from the GPU at the next sample.
   void die(Tenant& t) {
     const TenantId id = t.id;
     t.dead = true;
@@ -206,7 +206,7 @@ class World {
       return;
     }
     ++granted_;
-    // The driver fails on a GPU that is lost: what was granted is not used.
+    // The driver fails on a lost GPU: the grant is not used.
     const Bytes used = lost_ ? Bytes() : need;
     t.headroom += reply.granted - used;
     t.used += used;
@@ -228,7 +228,7 @@ class World {
   std::deque<Tenant> tenants_;
   std::deque<AddressedGrantAction> inbox_;
   bool lost_ = false;                 // the GPU
-  std::vector<TenantId> unmeasured_;  // who died meanwhile
+  std::vector<TenantId> unmeasured_;  // which tenants died meanwhile
   std::uint64_t last_id_ = 0;
   std::uint32_t seq_ = 0;
   TimePoint now_{};
@@ -251,7 +251,7 @@ TEST_P(GrantBookSimulation, TheLimitHoldsIsReachedAndEverythingComesBack) {
 INSTANTIATE_TEST_SUITE_P(Seeds, GrantBookSimulation, testing::Range(1u, 9u));
 
 TEST(GrantBookFit, SlackInFlightNeverMakesWhatFitsBeRefused) {
-  // a's grant is on its way with slack in it while b asks for all the rest and that slack.
+  // a's grant is under way with slack in it, while b asks for all the rest and that slack.
   GrantBook book;
   Lease lease;
   lease.id = kLease;

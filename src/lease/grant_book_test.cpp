@@ -72,7 +72,7 @@ TEST_F(GrantBookTest, OthersSlackIsCalledBackBeforeAnythingIsRefused) {
   EXPECT_FALSE(reply_in(actions));
   const GrantRecall* recall = recall_in(actions, a);
   ASSERT_TRUE(recall);
-  // a has freed everything meanwhile and gives its 4 GiB back.
+  // a has freed everything meanwhile and returns its 4 GiB.
   actions = book.give_back(a, kGpu, gib(4), recall->seq, 0, kStart);
   ASSERT_TRUE(reply_in(actions));
   EXPECT_EQ(reply_in(actions)->tenant, b);
@@ -89,8 +89,7 @@ TEST_F(GrantBookTest, WhatOneFreesWhileAnotherUsesItsHeadroomIsNotCountedTwice) 
   auto actions = book.grow(kGpu, want(c, gib(1)), kStart);
   std::uint32_t round = recall_in(actions, a)->seq;
   EXPECT_FALSE(reply_in(book.give_back(a, kGpu, {}, round, of_a.seq, kStart)));
-  // Now a frees 1 GiB, and then b allocates its last one, before it answers: never more than 7 in
-  // use.
+  // Now a frees 1 GiB, and then b allocates its last one before it answers: at most 7 are in use.
   actions = book.give_back(b, kGpu, {}, round, of_b.seq, kStart);
   ASSERT_FALSE(reply_in(actions));
   ASSERT_TRUE(recall_in(actions, a));
@@ -178,7 +177,7 @@ TEST_F(GrantBookTest, AContextIsReservedForAndThenChargedAsMeasured) {
   ASSERT_EQ(reply_in(book.grow(kGpu, context, kStart))->status, GrantStatus::kGranted);
   EXPECT_EQ(account().charged(), mib(600));
   book.set_contexts(a, kGpu, 1, kStart + 1ms);
-  measure(a, mib(100), Bytes(), kStart);  // begun before the context was there
+  measure(a, mib(100), Bytes(), kStart);  // begun before the context existed
   EXPECT_GE(account().charged(), mib(600));
   measure(a, mib(518), Bytes(), kStart + 2ms);
   EXPECT_EQ(account().charged(), mib(518));
@@ -205,7 +204,7 @@ TEST_F(GrantBookTest, PendingMemoryInEverySampleDoesNotLowerTheOverhead) {
   book.grow(kGpu, want(a, gib(2)), kStart);
   measure(a, mib(700), Bytes(), kStart);
   for (unsigned i = 1; i <= 20; ++i) {
-    // Always 50 MiB charged that the driver has not taken yet.
+    // Always 50 MiB are charged that the driver has not taken yet.
     measure(a, mib(700 + 10 * i), mib(10 * i + 50), kStart + std::chrono::milliseconds(i));
   }
   EXPECT_EQ(account().charged(), gib(2) + mib(700));
@@ -308,8 +307,8 @@ TEST_F(GrantBookTest, ATenantThatComesBackToTheSameDaemonIsStillChargedForItsCon
   EXPECT_EQ(book.lease_of(a), std::nullopt);
 }
 
-// After a daemon that was killed nobody knows what its contexts take, and it allocates inside its
-// grant while it is looked at.
+// After a daemon was killed, nobody knows the cost of the tenant's contexts, and the tenant
+// allocates inside its grant during the samples.
 TEST_F(GrantBookTest, ABusyTenantThatComesBackIsChargedAtLeastAContext) {
   GrantBook next;
   next.open(slice(1, gib(8)));
@@ -366,14 +365,14 @@ TEST_F(GrantBookTest, ATenantThatIsBackIsServedWithTheNextSample) {
   GrantBook next;
   next.open(slice(1, gib(8)));
   next.hold_until(LeaseId{1}, kStart + 10s);
-  next.measure(LeaseId{1}, kGpu, {}, gib(6), kStart);  // it is not back yet
+  next.measure(LeaseId{1}, kGpu, {}, gib(6), kStart);  // it has not reconnected yet
   next.add_tenant(a, LeaseId{1}, {{kGpu, gib(5), 1, gib(1)}});
   const Account& all = *next.find(LeaseId{1}, kGpu).if_there();
   EXPECT_EQ(all.charged() - gib(6), gib(6)) << "what its context takes is known";
   EXPECT_EQ(next.held_by(a).at(0).overhead, gib(1));
   EXPECT_TRUE(next.grow(kGpu, want(a, gib(1)), kStart).empty());
   next.release_hold(LeaseId{1}, kGpu);
-  // The sample shows what the process has taken of its 5 GiB by then, and nobody else.
+  // The sample shows what the process has taken of its 5 GiB by then, and no other process.
   Measurement seen;
   seen.held = gib(4);
   seen.listed = true;
@@ -403,14 +402,14 @@ TEST_F(GrantBookTest, AboveAThrottledSoftLimitGrantsAreExactAndTakeTheirTime) {
   lease.gpus[0].soft_limit = gib(2);
   book.set_throttle(100ms);
   book.open(lease);
-  EXPECT_TRUE(reply_in(book.grow(kGpu, want(a, gib(2)), kStart)));  // up to it: at once
+  EXPECT_TRUE(reply_in(book.grow(kGpu, want(a, gib(2)), kStart)));  // up to the soft limit: at once
   EXPECT_FALSE(reply_in(book.grow(kGpu, want(a, mib(2), mib(64)), kStart)));
   EXPECT_EQ(book.next_deadline(), kStart + 100ms);
   EXPECT_FALSE(reply_in(book.serve(kStart + 99ms)));
   const auto actions = book.serve(kStart + 100ms);
   ASSERT_TRUE(reply_in(actions));
   EXPECT_EQ(reply_in(actions)->granted, mib(2));
-  // One that comes at the same time as another waits for its own turn.
+  // Of two that come at the same time, the second waits for its own turn.
   book.grow(kGpu, want(a, mib(2)), kStart + 100ms);
   book.grow(kGpu, want(b, mib(2)), kStart + 100ms);
   EXPECT_TRUE(reply_in(book.serve(kStart + 200ms)));

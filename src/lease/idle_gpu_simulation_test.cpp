@@ -1,10 +1,10 @@
 // Tests the promise of queue.md about idle GPUs with a lab in virtual time, from a seed: while a
-// request waits that free GPUs or free memory could serve, it is served at the latest after
-// `keep_free_gpus`, whatever others have asked for or booked. The second opinion on what is free
-// shares no code with the planner.
+// request waits that free GPUs or free memory could serve, it starts at the latest after
+// `keep_free_gpus`, whatever others have requested or booked. The check of what is free shares no
+// code with the planner.
 //
-// GPUROTA_LAB_SEEDS=N runs N seeds instead of the usual few; a failure names its seed, and
-// GPUROTA_LAB_SEED=S runs that one alone. GPUROTA_LAB_TABLE=1 prints the longest waits.
+// GPUROTA_LAB_SEEDS=N runs N seeds instead of the usual few. A failure names its seed;
+// GPUROTA_LAB_SEED=S runs only that one. GPUROTA_LAB_TABLE=1 prints the longest waits.
 #include "lease/bookings.h"
 #include "lease/request_queue.h"
 #include "testing/effort.h"
@@ -32,7 +32,7 @@ constexpr milliseconds kNoShow = 30min;
 constexpr WallTime kEnd{24h * 12};
 const Bytes kLabSize = gib(80);
 
-// By the number of GPUs asked for: the longest wait of requests that started.
+// By the number of requested GPUs: the longest wait of requests that started.
 using LongestWaits = std::map<int, milliseconds>;
 
 class IdleLab {
@@ -52,7 +52,7 @@ class IdleLab {
   }
 
   void run() {
-    // A lease that never ends, for hostile requests to wait behind.
+    // A lease that never ends, which hostile requests wait for.
     if (!peaceful_ && chance(60)) {
       Request own = request(kHostile);
       own.placement.gpus = {rooms_[0].info.uuid};
@@ -79,12 +79,12 @@ class IdleLab {
   struct Running {
     Occupant occupant;
     WallTime leaves;
-    std::optional<WallTime> unused_since;  // of a booking that nobody uses
+    std::optional<WallTime> unused_since;  // if it is a booking that nobody uses
   };
   struct Promise {
     Request request;
     Booked booked;
-    bool is_used = false;  // its owner comes
+    bool is_used = false;  // whether its owner comes
     WallTime comes;        // and when
   };
 
@@ -127,7 +127,7 @@ class IdleLab {
     }
     add(wanted);
   }
-  // Requests that can never start, or that come and go, and slices that are in the way of
+  // Requests that can never start, or that come and leave, and slices that are in the way of
   // everything.
   void attack() {
     Request wanted = request(kHostile);
@@ -143,7 +143,7 @@ class IdleLab {
     wanted.unbooked_for = kMinUnbooked;
     add(wanted);
   }
-  // Three accounts with all the requests that one may have.
+  // Three accounts with the most requests that one account may have.
   void fill_queue() {
     for (uid_t owner = kHostile + 1; owner < kHostile + 4; ++owner) {
       for (int i = 0; i < 64; ++i) {
@@ -200,7 +200,7 @@ class IdleLab {
     const int what = out ? 3 : pick(0, 2);
     room.draining = what == 0;
     room.in_unreserved_use = what == 1;
-    // Memory that no listed process has is taken from what slices may have.
+    // Memory of no listed process reduces what slices may have.
     room.unreserved_use = what == 3 || what == 0 ? Bytes() : gib(what == 1 ? 10 : 1);
   }
   GpuUuid any_gpu() { return rooms_[static_cast<std::size_t>(pick(0, kLabGpus - 1))].info.uuid; }
@@ -276,7 +276,7 @@ class IdleLab {
       if (now.why) return;
     }
   }
-  // No lease ends for a booking that is younger than itself, and none where a free GPU would do.
+  // No lease ends for a booking that is younger than the lease, or where a free GPU would do.
   void check_leaving(const Promise& promise, const std::vector<LeaseId>& leaving,
                      const std::vector<Booked>& others) const {
     if (leaving.empty()) return;
@@ -369,7 +369,7 @@ class IdleLab {
     return running_.back();
   }
   void note_wait(const Request& request) {
-    // A GPU that is named can be somebody's for days.
+    // A named GPU may be taken for days.
     const bool counts = peaceful_ && request.placement.gpus.empty();
     if (request.kind == LeaseKind::kFiller || !counts) return;
     milliseconds& longest = waits_[wanted(request)];
@@ -383,8 +383,8 @@ class IdleLab {
 
   // --- the second opinion
 
-  // Whether this GPU can give it all the time until then: beside leases, but for fillers, and what
-  // is booked.
+  // Whether this GPU can serve the request until then, beside leases other than fillers, and beside
+  // bookings.
   bool fits_on(const GpuRoom& room, const PlacementRequest& placement, WallTime until,
                const std::vector<Booked>& booked) const {
     const auto& named = placement.gpus;
@@ -417,7 +417,7 @@ class IdleLab {
     });
     return fitting >= wanted(request);
   }
-  // The listed exception: one request is protected, for a day at most.
+  // The documented exception: one request is protected, for a day at most.
   void count_idle(milliseconds passed) {
     const auto booked = bookings();
     for (const Request& request : queue_) {

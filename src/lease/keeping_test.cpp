@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 const GpuUuid kGpu{"GPU-0"}, kOther{"GPU-1"};
 constexpr RequestId kKeeper{1}, kBlocked{2}, kNext{3};
 
-// The keeper's plan on one GPU has another request wait.
+// The keeper's plan on one GPU makes another request wait.
 KeepingFacts facts() { return {{kBlocked}, {kGpu}, {{kGpu, kKeeper}, {kOther, kKeeper}}, {}}; }
 
 TEST(Keeping, ARequestThatWasBlockedForSoLongIgnoresPlans) {
@@ -36,7 +36,7 @@ TEST(Keeping, OnlyTheTimeCountsInWhichItMakesSomebodyWait) {
   EXPECT_EQ(keeping.kept(kGpu), 0min);
 }
 
-// Requests that relieve each other, one after the other.
+// Requests that take over from each other.
 TEST(Keeping, TheClockOfAGpuGoesOnWhoeverIsBlocked) {
   Keeping keeping;
   keeping.pass(facts(), 40min);
@@ -75,7 +75,7 @@ TEST(Keeping, ASiteMayKeepThemForEver) {
   EXPECT_FALSE(keeping.next_change(facts()));
 }
 
-// A reload of the configuration.
+// After a reload of the configuration.
 TEST(Keeping, ABoundThatIsTakenAwayHoldsNoLonger) {
   Keeping keeping;
   keeping.pass(facts(), 60min);

@@ -1,9 +1,9 @@
-// A month in a lab of 20 users and 8 GPUs, in virtual time, from a seed: what the queue promises is
-// held against a second opinion that shares no code with it. GPUs are lost, missing after a
-// restart, and back again with another number, and are cut into MIG instances and made whole again.
+// A month in a lab of 20 users and 8 GPUs, in virtual time, from a seed. The queue's promises are
+// checked by code that shares nothing with the queue. GPUs are lost, missing after a restart, and
+// back with another index; they are split into MIG instances and made whole again.
 //
-// GPUROTA_LAB_SEEDS=N runs N seeds instead of the usual few; a failure names its seed, and
-// GPUROTA_LAB_SEED=S runs that one alone.
+// GPUROTA_LAB_SEEDS=N runs N seeds instead of the usual few. A failure names its seed;
+// GPUROTA_LAB_SEED=S runs only that one.
 #include "lease/request_queue.h"
 #include "testing/effort.h"
 
@@ -29,12 +29,12 @@ const Bytes kSize = gib(80);
 
 struct Running {
   Occupant occupant;
-  WallTime leaves;  // when its program really ends; never after an enforced end
+  WallTime leaves;  // the real end of its program; never after an enforced end
 };
 
 class LabSimulation {
  public:
-  // `timed`: everything has an enforced end, so every wait has a bound.
+  // `timed`: everything has an enforced end, so every wait has a limit.
   LabSimulation(std::uint64_t seed, bool timed) : random_(seed), timed_(timed) {
     for (int i = 0; i < kGpus; ++i) {
       GpuRoom room;
@@ -105,7 +105,8 @@ class LabSimulation {
     queue_.push_back(std::move(request));
   }
 
-  // With all ends known: everybody before it one after the other, each for as long as it may.
+  // If all ends are known: all requests before it run one after the other, each for as long as it
+  // may.
   WallTime bound_now(const Request& request) const {
     WallTime last = now_;
     for (const Running& running : running_) {
@@ -138,15 +139,14 @@ class LabSimulation {
     disturb();
   }
 
-  // Promises do not outlive the GPUs they were made on.
+  // Promises end with the GPUs that they were made for.
   void disturb() {
     promised_.clear();
     disturbed_ = true;
   }
   int gpus() const { return static_cast<int>(rooms_.size()); }
 
-  // One that is lost is in error, and is not there any more for a daemon that starts then. At least
-  // two stay.
+  // A lost GPU is in error, and a daemon that starts then does not find it. At least two stay.
   void lose_or_find() {
     const int what = pick(0, 2);
     if (what == 0) rooms_[static_cast<std::size_t>(pick(0, gpus() - 1))].error = "GPU is lost";
@@ -177,9 +177,8 @@ class LabSimulation {
     });
   }
 
-  // An administrator changes a GPU that nobody is on. Its instances have names that there were
-  // never before, like those that the driver makes. Four GPUs stay whole, for requests that need
-  // one.
+  // An administrator splits or joins a GPU that nobody uses. Its instances have new UUIDs each
+  // time, as the driver makes them. Four GPUs stay whole, for requests that need a whole one.
   void cut_or_join() {
     const auto at = static_cast<std::size_t>(pick(0, gpus() - 1));
     const GpuRoom room = rooms_[at];
@@ -209,8 +208,8 @@ class LabSimulation {
     disturb();
   }
 
-  // Refused for good is only what names a GPU that is not there, or too small, or more GPUs than
-  // there are.
+  // Only requests that name a missing GPU or one that is too small, or that want more GPUs than
+  // exist, are refused for good.
   void drop_impossible(const QueueDecision& decision) {
     for (const auto& [id, error] : decision.impossible) {
       const auto request =
@@ -232,7 +231,7 @@ class LabSimulation {
     return list;
   }
 
-  // Asks until nothing changes any more, as the daemon does.
+  // Decides until nothing changes any more, like the daemon.
   void settle() {
     for (int round = 0; round < 20; ++round) {
       const auto leases = occupants();
@@ -287,7 +286,7 @@ class LabSimulation {
     }
   }
 
-  // The second opinion: no timelines, only what leases hold and when they end.
+  // The independent check: no timelines, only what leases hold and when they end.
 
   struct Load {
     int whole = 0;
@@ -324,7 +323,7 @@ class LabSimulation {
       }
     }
   }
-  // Several that nobody has named are all whole, or all instances.
+  // Several unnamed GPUs are all whole, or all instances.
   bool is_of_their_kind(const Request& request, const GpuRoom& room) const {
     if (!request.placement.gpus.empty() || request.placement.count < 2) return true;
     int whole = 0, instances = 0;
@@ -355,7 +354,7 @@ class LabSimulation {
       return would_fit(request, room, leases, at, fillers);
     }));
   }
-  // In a machine on which nobody is, and in which nothing is broken.
+  // On an idle machine in which nothing is broken.
   int fitting_ever(const Request& request) const {
     const auto fits = [&](const GpuRoom& room) {
       const bool large =
@@ -371,7 +370,7 @@ class LabSimulation {
     return request.placement.gpus.empty() ? request.placement.count
                                           : static_cast<int>(request.placement.gpus.size());
   }
-  // When the request could start if nobody but these leases were there; max: nobody knows.
+  // When the request could start beside only these leases; max: unknown.
   WallTime earliest(const Request& request, const std::vector<Occupant>& leases) const {
     std::set<WallTime> times = {now_};
     for (const Occupant& lease : leases) {
@@ -383,7 +382,7 @@ class LabSimulation {
     return WallTime::max();
   }
 
-  // Nobody who came later makes the first of the queue wait longer, or takes what is free for it.
+  // No later request makes the first of the queue wait longer, or takes what is free for it.
   void check_order(const QueueDecision& decision, const std::vector<Occupant>& before) const {
     const auto head = std::find_if(queue_.begin(), queue_.end(), [&](const Request& request) {
       return request.kind != LeaseKind::kFiller &&
@@ -391,7 +390,7 @@ class LabSimulation {
                           [&](const Grant& grant) { return grant.request == request.id; });
     });
     if (head == queue_.end()) return;
-    // Those before the head have been granted rightly; what counts is who came after it.
+    // Requests before the head were granted rightly; only those after it matter.
     std::vector<Occupant> first = before, all = before;
     for (const Grant& grant : decision.grants) {
       const auto request = std::find_if(queue_.begin(), queue_.end(),
@@ -410,8 +409,7 @@ class LabSimulation {
     }
   }
 
-  // A request that waits and would fit now waits for the sake of an earlier one; a filler never
-  // does.
+  // A waiting request that would fit now waits because of an earlier one; a filler never does.
   void check_nothing_idle(const QueueDecision& decision) const {
     const auto leases = occupants();
     bool somebody_before = false;
@@ -424,7 +422,7 @@ class LabSimulation {
         continue;
       }
       ASSERT_FALSE(fits && !somebody_before) << "an idle GPU was not given to the first who waits";
-      // Only who has a plan may keep others waiting.
+      // Only a request with a plan may make others wait.
       const auto waiting = std::find_if(decision.waiting.begin(), decision.waiting.end(),
                                         [&](const Waiting& w) { return w.request == request.id; });
       ASSERT_NE(waiting, decision.waiting.end());
@@ -432,7 +430,7 @@ class LabSimulation {
     }
   }
 
-  // Once the first of the queue has been told a time, it never becomes later.
+  // A time once promised to the first of the queue never becomes later.
   void check_promises(const QueueDecision& decision) {
     const auto first = std::find_if(queue_.begin(), queue_.end(), [](const Request& request) {
       return request.kind != LeaseKind::kFiller;
@@ -469,7 +467,7 @@ class LabSimulation {
   bool disturbed_ = false;
   WallTime now_{};
   std::vector<GpuRoom> rooms_;
-  std::vector<GpuRoom> away_;  // what the daemon does not find
+  std::vector<GpuRoom> away_;  // GPUs that the daemon does not find
   std::vector<Request> queue_;
   std::vector<Running> running_;
   std::map<RequestId, WallTime> promised_;

@@ -11,7 +11,7 @@ std::string in_seconds(Duration time) {
   return fmt::format("{} s", std::chrono::duration_cast<std::chrono::seconds>(time).count());
 }
 
-// Why the lease is to be stopped now; empty: it is not.
+// Why the lease must be ended now; empty: it need not.
 std::string due(const LimitedLease& lease, std::optional<TimePoint> above_soft,
                 std::optional<TimePoint> above_lowered, const LimitRules& rules, TimePoint now) {
   if (rules.stop_above_soft && above_soft && now - *above_soft >= rules.soft_grace) {
@@ -42,8 +42,8 @@ void LimitPolicy::judge(const LimitedLease& lease, Seen& seen, const LimitRules&
     if (rules.stop_above_soft) message += "; it is ended in " + in_seconds(rules.soft_grace);
     actions.push_back({LimitAction::Kind::kWarn, lease.lease, std::move(message)});
   }
-  // Grants alone reach the limit only if it was lowered after they were given: so one that was
-  // lowered before the daemon's start is found too.
+  // Grants reach the limit only if it was lowered after they were given. So a limit that was
+  // lowered before the daemon's start is found, too.
   const bool lowered = lease.limit < seen.limit || lease.granted >= lease.limit;
   seen.limit = lease.limit;
   if (lease.charged <= lease.limit) {

@@ -1,10 +1,10 @@
-// Decides about leases that hold more than their soft limit, or more than a hard limit that was
-// lowered. Pure: one sample of one GPU in, warnings and leases to stop out. Used on the state
-// thread.
+// Decides about leases that hold more than their soft limit, or more than a lowered hard limit.
+// Pure: one sample of one GPU in, warnings and leases to stop out. Used on the state thread.
 //
-// A lease is spoken to once each time it gets above its soft limit. Where the site stops such
-// leases, each has its grace; when several have had theirs, the one of lowest priority (of these
-// the newest) goes first, and the others are judged anew once its memory is back.
+// A lease gets one warning each time that it goes above its soft limit. Where the site stops such
+// leases, each gets its grace period. If several have used theirs up, the one of lowest priority
+// (among equals the newest) is stopped first, and the others are judged again once its memory is
+// free.
 #pragma once
 
 #include "base/bytes.h"
@@ -26,7 +26,7 @@ struct LimitRules {
   Duration lowered_grace{};
 };
 
-// A lease with a limit on the GPU that was looked at.
+// A lease with a limit on the sampled GPU.
 struct LimitedLease {
   LeaseId lease;
   int priority = 0;
@@ -35,12 +35,12 @@ struct LimitedLease {
   std::optional<Bytes> soft_limit;
   Bytes charged;
   Bytes granted;           // the part of it that was granted to tenants
-  bool gives_way = false;  // what is above the soft limit is moved out first
+  bool gives_way = false;  // memory above the soft limit is moved out first
 };
 
 struct LimitAction {
   enum class Kind {
-    kWarn,  // say it, to the log and the owner
+    kWarn,  // log it, and notify the owner
     kStop,  // end the lease; `message` is the reason
   };
   Kind kind = Kind::kWarn;

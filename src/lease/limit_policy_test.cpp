@@ -74,7 +74,7 @@ TEST_F(LimitPolicyTest, AWarningOnlySiteNeverStopsAnybody) {
 TEST_F(LimitPolicyTest, StopsWhoWasAboveForTheWholeGrace) {
   EXPECT_THAT(decide({holding(1, gib(5))}, stopping(), 0s)[0].message, HasSubstr("ended in 30 s"));
   EXPECT_EQ(stopped(decide({holding(1, gib(5))}, stopping(), 29s)), 0u);
-  decide({holding(1, gib(4))}, stopping(), 29s);  // was below for a moment
+  decide({holding(1, gib(4))}, stopping(), 29s);  // it was below for a moment
   EXPECT_EQ(stopped(decide({holding(1, gib(5))}, stopping(), 31s)), 0u);
   const auto actions = decide({holding(1, gib(5))}, stopping(), 61s);
   EXPECT_EQ(stopped(actions), 1u);
@@ -121,7 +121,7 @@ TEST_F(LimitPolicyTest, ALeaseThatGivesBackTheExcessInTimeStays) {
   decide({lease}, rules, 1s);
   lease.charged = lease.granted = gib(3);
   decide({lease}, rules, 2s);
-  // Memory that the driver takes by itself is left to the watch.
+  // Memory that the driver takes by itself is the watch's business.
   lease.charged = gib(5);
   EXPECT_TRUE(decide({lease}, rules, 120s).empty());
 }

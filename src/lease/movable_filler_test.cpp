@@ -1,4 +1,4 @@
-// Fillers that can be moved out of their GPU, as the queue sees them.
+// Fillers that can be moved out of their GPU, in the queue.
 #include "lease/request_queue.h"
 
 #include <gmock/gmock.h>

@@ -34,7 +34,7 @@ const Occupant* lease_in_the_way(const Request& request, const GpuPlan& gpu,
   for (const auto& [end, lease] : there) {
     if (end != kNever && fits_at(request, gpu, end, against)) return lease;
   }
-  // Of several that nobody knows the end of, the first.
+  // Among several leases without a known end, the first.
   const WallTime last = there.back().first;
   return std::find_if(there.begin(), there.end(),
                       [last](const auto& each) { return each.first == last; })
@@ -91,7 +91,7 @@ std::optional<Crowded> crowded(const Request& request, const GpuPlan& gpu, GpuPl
                 .outside = {},
                 .machine = room.machine_use};
   if (found.promised > found.capacity) return found;
-  // In the way of what would fit without it.
+  // Outside use is in the way only if the request would fit without it.
   found.outside = found.capacity - capacity_for(request.placement, room);
   const bool fits_without = gpu.timeline().fits(share, now, then, against, found.capacity);
   if (found.outside.is_zero() || !fits_without) return std::nullopt;

@@ -1,5 +1,5 @@
-// Finds the obstacles of a request on GPUs, to explain why it waits. Behind the planner, of this
-// module only. Pure.
+// Finds what keeps a request off GPUs, to explain why it waits. Used by the planner; only for this
+// module. Pure.
 #pragma once
 
 #include "lease/gpu_plan.h"
@@ -13,19 +13,19 @@
 
 namespace gpurota::lease {
 
-// `against`, in all of them: what the request has to leave alone.
+// `against` in all functions: the uses that the request must not disturb.
 
-// By UUID: for whom each GPU is kept first.
+// By UUID: the first request for which each GPU is kept.
 using KeptFor = std::map<GpuUuid, std::pair<RequestId, std::string>>;
 
-// The lease after whose end the request fits there from `from` on, beside the others; else the one
-// that ends last. Null: no lease is there then.
+// The lease after whose end the request fits there from `from` on, beside the others; else the
+// lease that ends last. Null: no lease is there then.
 const Occupant* lease_in_the_way(const Request& request, const GpuPlan& gpu,
                                  GpuPlan::Against against, std::span<const Occupant> leases,
                                  WallTime from, WallTime now);
 
-// Until when as many of the GPUs are free for the request as it wants, and what happens then.
-// Nothing: too few are free, or nothing is to happen.
+// Until when as many of the GPUs are free as the request wants, and what happens then. Nothing: too
+// few are free, or nothing will happen.
 std::optional<FreeUntil> free_until(const Request& request, GpuPlan::Against against,
                                     std::span<GpuPlan* const> gpus, const QueueView& view,
                                     const KeptFor& kept_for, WallTime now);
@@ -34,7 +34,7 @@ std::optional<FreeUntil> free_until(const Request& request, GpuPlan::Against aga
 int free_now(const Request& request, GpuPlan::Against against, std::span<GpuPlan* const> gpus,
              WallTime now);
 
-// Whether something else than the size of the leases there is in the way.
+// Set if the obstacle is something other than the size of the leases there.
 std::optional<Crowded> crowded(const Request& request, const GpuPlan& gpu, GpuPlan::Against against,
                                const std::vector<GpuRoom>& rooms, WallTime now);
 

@@ -1,5 +1,5 @@
-// For tests of placement: what somebody would get who comes now, on GPUs of which it is only known
-// what leases have of them.
+// For tests of placement: what a new request would get, on GPUs for which only the leases' shares
+// are known.
 #pragma once
 
 #include "lease/admission.h"
@@ -9,7 +9,7 @@
 
 namespace gpurota::lease::testing {
 
-// A lease that has this of the GPU, without an end.
+// A lease with this share of the GPU, without an end.
 inline Occupant occupant(const GpuRoom& room, std::optional<Bytes> limit, bool swap) {
   Occupant lease;
   lease.id = LeaseId{static_cast<std::uint64_t>(room.info.index) * 10 + (swap ? 4 : 3)};
@@ -21,7 +21,7 @@ inline Occupant occupant(const GpuRoom& room, std::optional<Bytes> limit, bool s
   return lease;
 }
 
-// Alone in the queue; an empty queue is what planning sees in most tests of placement.
+// The result with no other request in the queue, as in most tests of placement.
 inline tl::expected<std::vector<LeaseGpu>, Refusal> place(const PlacementRequest& request,
                                                           const std::vector<GpuRoom>& rooms,
                                                           const Topology& topology = {}) {

@@ -15,26 +15,26 @@ tl::unexpected<Refusal> refuse(Code code, std::string message, int free = 0, int
   return tl::unexpected<Refusal>(Refusal{Error{code, 0, std::move(message)}, free, total});
 }
 
-// Held without a lease, but for what the request takes over.
+// Memory that is held without a lease, except by processes that the request takes over.
 Bytes foreign_use(const PlacementRequest& request, const GpuRoom& room) {
   if (!request.take_over) return room.unreserved_use;
   const auto own = room.unreserved_by.find(*request.take_over);
   return own == room.unreserved_by.end() ? room.unreserved_use : room.unreserved_use - own->second;
 }
 
-// Memory that no listed process has and that is not use without a lease.
+// Memory of no listed process that is not use without a lease.
 std::string hidden_text(const GpuRoom& room) {
   if (!room.is_freeing) return to_string(room.hidden) + " in use that no listed process has";
   return fmt::format("memory of an ended program is being freed ({})", to_string(room.hidden));
 }
 
-// The most that this request could be given now.
+// The most that this request could get now.
 Bytes room_left(const PlacementRequest& request, const GpuRoom& room) {
   const Bytes beside_slices = capacity_for(request, room) - room.reserved;
   return beside_slices - (request.swap ? room.swap_wired : room.swap_needed);
 }
 
-// Why waiting can never give the request this GPU, if it cannot.
+// Why waiting can never give the request this GPU; nothing: it may.
 std::optional<Refusal> impossible_on(const PlacementRequest& request, const GpuRoom& room,
                                      const std::vector<GpuRoom>& rooms) {
   if (!leasable(room)) {
@@ -80,7 +80,7 @@ std::optional<Refusal> impossible_on(const PlacementRequest& request, const GpuR
 
 std::string no_such_gpu(const GpuUuid& uuid) { return "there is no GPU " + uuid.value; }
 
-// Mistakes in the request itself, whatever the machine.
+// Mistakes in the request itself, independent of the machine.
 std::optional<Refusal> senseless(const PlacementRequest& request) {
   const auto invalid = [](std::string message) {
     return refuse(Code::kInvalid, std::move(message)).value();
@@ -110,7 +110,7 @@ std::optional<Refusal> senseless(const PlacementRequest& request) {
   return std::nullopt;
 }
 
-// Whatever waits, the machine will not have them.
+// The machine will never have enough such GPUs, however long the request waits.
 std::optional<Refusal> too_few_of_kind(const PlacementRequest& request,
                                        const std::vector<GpuRoom>& rooms, int total) {
   std::set<std::string> models;
@@ -138,7 +138,7 @@ std::optional<Refusal> too_few(const PlacementRequest& request, const std::vecto
 std::optional<Refusal> soft_limit_above(const PlacementRequest& request, const GpuRoom& room) {
   if (!request.soft_limit) return std::nullopt;
   const Bytes soft = request.soft_limit->of(room.info.memory);
-  // A swap lease without a limit of its own has what there is when it is made.
+  // A swap lease without a limit of its own gets what is available when it is made.
   const Bytes limit = request.memory ? request.memory->of(room.info.memory) : room.swap_capacity;
   if (soft <= limit) return std::nullopt;
   return refuse(Code::kInvalid, fmt::format("the soft limit {} is above the limit {}",
@@ -159,7 +159,7 @@ std::vector<const GpuRoom*> meant(const PlacementRequest& request,
                                   const std::vector<GpuRoom>& rooms) {
   const auto& named = request.gpus;
   std::vector<const GpuRoom*> all, whole, instances;
-  // Where there are others, turns are taken there.
+  // If there are other GPUs, turns use those.
   const bool avoids_unified =
       request.swap && std::any_of(rooms.begin(), rooms.end(), [](const GpuRoom& room) {
         return leasable(room) && !room.info.unified;
@@ -188,7 +188,7 @@ Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room) {
 }
 
 Bytes residue_allowance(Bytes capacity) {
-  // Five processes on a large GPU (0.5 to 0.7 GiB each on an H100), or a part of a small one.
+  // Five processes on a large GPU (0.5 to 0.7 GiB each on an H100); a smaller part of a small GPU.
   return std::min(gib(3), Bytes(capacity.count() / 16));
 }
 
@@ -211,7 +211,7 @@ std::string out_of_service(const PlacementRequest& request, const GpuRoom& room)
   const bool matters = !request.threshold || room.hidden > *request.threshold;
   if (room.is_freeing && matters) return "is not free yet: " + hidden_text(room);
   if (!in_use) return {};
-  // With all of it the user's own, nobody else is in the way.
+  // If all of it belongs to the user, nobody else is in the way.
   if (request.take_over && foreign_use(request, room).is_zero()) return {};
   return fmt::format("is in use without a lease ({})", to_string(room.unreserved_use));
 }

@@ -1,6 +1,6 @@
 // Requests for GPUs, the room on a GPU, and requests that no state of a machine could fill. Pure.
 //
-// Whether a request fits now, or when, is the planner's to say (planner.h, admission.h).
+// Only the planner decides whether a request fits now, and when (planner.h, admission.h).
 #pragma once
 
 #include "base/bytes.h"
@@ -18,45 +18,45 @@
 
 namespace gpurota::lease {
 
-// One GPU as placement sees it.
+// One GPU for placement.
 struct GpuRoom {
   GpuInfo info;
   Bytes capacity;        // size less what the driver keeps
-  Bytes reserved;        // promised to slices; a lease that has it whole: all
+  Bytes reserved;        // promised to slices; all, if a lease has the whole GPU
   Bytes unreserved_use;  // held by processes of no lease
-  Bytes machine_use{};   // of a unified GPU: in use of the machine's memory by other programs
+  Bytes machine_use{};   // of a unified GPU: the machine's memory in use by other programs
   Bytes above_limits{};  // held by slices beyond what was promised to them, as NVML shows it
   int leases = 0;
-  Bytes swap_capacity;     // what swap leases may have of `capacity` when nobody else is there
-  Bytes swap_needed;       // the largest of them, with what the others cannot move; zero: none
-  Bytes swap_wired;        // what they have and cannot move
+  Bytes swap_capacity;     // for swap leases, of `capacity`, if nobody else is there
+  Bytes swap_needed;       // the largest of them, plus what the others cannot move; zero: none
+  Bytes swap_wired;        // what they hold and cannot move
   int swap_leases = 0;     // of `leases`
-  bool exclusive = false;  // one of the leases has it whole
+  bool exclusive = false;  // a lease has the whole GPU
   bool in_unreserved_use = false;        // unreserved_use is above the site's threshold
-  std::map<uid_t, Bytes> unreserved_by;  // whose it is, as far as that is known
-  Bytes context_cost;        // what a context was last seen to cost here; zero: not known
+  std::map<uid_t, Bytes> unreserved_by;  // by user, as far as known
+  Bytes context_cost;        // the cost of a context here, as last measured; zero: unknown
   WallTime idle_since;       // when the last lease left; epoch: never used
   std::string error;         // not empty: the GPU is broken
   bool draining = false;     // an administrator takes it out of service
-  std::string drain_reason;  // foreign bytes
+  std::string drain_reason;  // untrusted bytes
   std::string holders;       // "alice (L3, 8 GiB), bob (L4, 8 GiB)": for refusals
-  // Memory in use that no listed process has, and that is not in unreserved_use.
+  // Memory in use that no listed process has, and that does not count as unreserved use.
   Bytes hidden{};
-  // There is so much of that that it is taken for memory of an ended program.
+  // So much is hidden that it is taken for the memory of an ended program.
   bool is_freeing = false;
 };
 
 struct PlacementRequest {
   int count = 1;                   // used when `gpus` is empty
   std::vector<GpuUuid> gpus;       // these, in this order
-  std::optional<SizeSpec> memory;  // empty: exclusive; of swap: all that a turn can have
+  std::optional<SizeSpec> memory;  // empty: exclusive; with swap: all that a turn can have
   std::optional<SizeSpec> soft_limit;
-  std::vector<GpuUuid> preferred{};  // what the user had last: taken first, if whole and free
-  // Use without a lease counts above so much; empty: above the site's threshold.
+  std::vector<GpuUuid> preferred{};  // what the user had last: used first, if whole and free
+  // Use without a lease counts above this; empty: above the site's threshold.
   std::optional<Bytes> threshold{};
-  std::optional<uid_t> take_over{};  // use without a lease by this user's processes is no obstacle
+  std::optional<uid_t> take_over{};  // use without a lease by this user is no obstacle
   bool swap = false;                 // in turns with other swap leases
-  bool oversize = false;             // what of `memory` a turn cannot have lies in host memory
+  bool oversize = false;             // memory beyond what a turn can have stays on the host
   GpuWishes wishes{};                // used when `gpus` is empty
 
   bool exclusive() const { return !memory && !swap; }
@@ -65,38 +65,41 @@ struct PlacementRequest {
 
 struct Refusal {
   Error error;                     // kInvalid, kLimit or kNoGpu, with a message for the user
-  int free = 0;                    // GPUs that would have done
+  int free = 0;                    // GPUs that would have been suitable
   int total = 0;                   // GPUs that can be leased
-  std::optional<Reason> reason{};  // of kNoGpu: what it would wait for
+  std::optional<Reason> reason{};  // for kNoGpu: what it would wait for
 };
 
-// Why no state of this machine could ever fill the request, if none could.
+// Why no state of this machine could ever fill the request; nothing: one could.
 std::optional<Refusal> impossible(const PlacementRequest& request,
                                   const std::vector<GpuRoom>& rooms);
 
 // The name of the GPU for people (gpu_selector.h).
 std::string name_of(const GpuRoom& room, const std::vector<GpuRoom>& rooms);
-// Of one GPU, the parts that the queue plans with.
+// Whether the GPU can be leased: not if it is split into MIG instances, which can be leased
+// instead.
 bool leasable(const GpuRoom& room);
-// The GPUs that the request is for, whoever has them: those that it names; else those of its kind
-// that can be leased. Several are all whole GPUs, or all MIG instances where there are too few of
-// those: together only if they are named.
+// The GPUs that the request is for, whoever has them: the named ones, else those of its kind that
+// can be leased. For several GPUs these are all whole GPUs, or all MIG instances if whole GPUs are
+// too few and instances are more. Both are mixed only if named.
 std::vector<const GpuRoom*> meant(const PlacementRequest& request,
                                   const std::vector<GpuRoom>& rooms);
-// Broken, draining or in unreserved use: nothing is planned on it. The words go behind "GPU 3 ".
+// Why nothing is planned on the GPU for this request: the GPU is broken or draining; or, for a
+// request for whole GPUs, in unreserved use or still being freed. Empty: it is in service. The text
+// follows "GPU 3 ".
 std::string out_of_service(const PlacementRequest& request, const GpuRoom& room);
-// The leases, or use without one, that keep the request from this GPU now. The words go behind "GPU
-// 3 ".
+// The leases, or the use without one, that keep the request from this GPU now. The text follows
+// "GPU 3 ".
 std::string what_is_there(const PlacementRequest& request, const GpuRoom& room);
-// Whether what fits one fits the other: all is the same but the GPUs that they would rather have.
+// Whether a GPU that fits one fits the other: all is equal but the preferred GPUs.
 bool asks_the_same(const PlacementRequest& a, const PlacementRequest& b);
-// Room for slices, or for swap leases, when no lease is on it.
+// The room for slices, or for swap leases, without any lease on the GPU.
 Bytes capacity_for(const PlacementRequest& request, const GpuRoom& room);
-// The least memory that the request must get there; never called for an exclusive request. The
-// limit of a swap lease that names none, or more than a turn can have, is what slices leave it, but
-// no less than half of the GPU.
+// The least memory that the request must get there; never called for an exclusive request. A swap
+// lease without a limit, or with one above what a turn can have, gets what slices leave, but at
+// least half of the GPU.
 Bytes least_of(const PlacementRequest& request, const GpuRoom& room);
-// `slices`: what is promised to them when the share is taken.
+// `slices`: what is promised to slices when the share is taken.
 LeaseGpu make_share(const PlacementRequest& request, const GpuRoom& room, Bytes slices);
 // The memory that other leases need for what they cannot move (contexts, modules), beside one lease
 // that has all it may.

@@ -98,7 +98,7 @@ TEST(Placement, GpusInUnreservedUseAreLeftOut) {
   EXPECT_THAT(place({}, {busy}).error().error.message, HasSubstr("without a lease"));
   EXPECT_TRUE(place(slice(gib(8)), {busy}));  // beside it there is room
   EXPECT_FALSE(place(slice(gib(20)), {busy}));
-  // But only if nothing better is free, however well it would fit.
+  // But only if nothing better is free, however well this one would fit.
   EXPECT_EQ(uuids(*place(slice(gib(8)), {busy, room(1)})), (std::vector<std::string>{"GPU-1"}));
 }
 
@@ -215,7 +215,7 @@ TEST(Placement, ASoftLimitLiesBelowALimit) {
 
 TEST(Placement, ARequestMaySayFromWhenOnUseWithoutALeaseCounts) {
   auto used = room(0);
-  used.unreserved_use = mib(700);  // below what the site has set
+  used.unreserved_use = mib(700);  // below the site's threshold
   PlacementRequest request;
   EXPECT_TRUE(place(request, {used}));
   request.threshold = mib(500);
@@ -227,7 +227,7 @@ TEST(Placement, ARequestMaySayFromWhenOnUseWithoutALeaseCounts) {
   EXPECT_TRUE(place(request, {used}));
 }
 
-// Two GPUs of different kinds, and one that is cut into two instances.
+// Two GPUs of different kinds, and one that is split into two instances.
 std::vector<GpuRoom> kinds() {
   auto rooms = std::vector{room(0), room(1), room(2), room(3), room(4)};
   rooms[0].info.name = "NVIDIA A100-SXM4-40GB";

@@ -12,15 +12,15 @@
 namespace gpurota::lease {
 namespace {
 
-// Of a request that waits, and binding.
+// Whether the use is a binding plan of a waiting request.
 bool is_plan(const GpuTimeline::Use& use) {
   using Source = GpuTimeline::Source;
   return use.source == Source::kPlan || use.source == Source::kProtected ||
          use.source == Source::kDue;
 }
 
-// So many of the GPUs, those with the least key first; of equals the first. A key is dear, and
-// asked for once.
+// The `count` GPUs with the least key; among equals the first. A key is expensive, and computed
+// once.
 template <class Key>
 std::vector<GpuPlan*> least_first(const std::vector<GpuPlan*>& gpus, std::size_t count, Key key) {
   std::vector<std::pair<decltype(key(*gpus.front())), GpuPlan*>> order;
@@ -98,7 +98,7 @@ Planner::Gpus Planner::usable(const Request& request, Waiting& waiting) {
 
 std::vector<WallTime> Planner::possible_starts(const Request& request, const Gpus& gpus) const {
   std::set<WallTime> times = {now_};
-  // A filler has no right to a GPU before it has one: now or not at all.
+  // A filler has no claim to a GPU: it starts now or is not planned.
   if (request.kind == LeaseKind::kFiller) return {now_};
   for (const GpuPlan* gpu : gpus) {
     for (const GpuTimeline::Use& use : gpu->timeline().uses()) {
@@ -113,7 +113,7 @@ Planner::Gpus Planner::choose(const Request& request, const Gpus& fitting, WallT
     return a->room().info.index < b->room().info.index;
   };
   if (from > now_) {
-    // Those that are free first, so that it starts early if others end early.
+    // First the GPUs that are free earliest, so that the request starts early if leases end early.
     Gpus chosen = least_first(fitting, wanted_gpus(request),
                               [&](const GpuPlan& gpu) { return gpu.free_from(request); });
     std::sort(chosen.begin(), chosen.end(), by_index);
@@ -134,8 +134,8 @@ std::vector<Candidate> Planner::candidates(const Request& request, const Gpus& f
   Gpus considered = fitting;
   const std::size_t wanted = wanted_gpus(request);
   if (request.unbooked_for && considered.size() > wanted) {
-    // Those that are booked latest, as the request lasts until the first of their bookings at
-    // least.
+    // The GPUs that are booked latest, because the request lasts at least until the first of their
+    // bookings.
     std::vector<WallTime> booked;
     for (const GpuPlan* gpu : considered) booked.push_back(gpu->booked_from());
     std::sort(booked.begin(), booked.end(), std::greater<>());
@@ -144,7 +144,7 @@ std::vector<Candidate> Planner::candidates(const Request& request, const Gpus& f
   }
   const WallTime end = until(request, from);
   std::vector<Candidate> candidates;
-  for (const bool clear : {true, false}) {  // with fillers on them only if there are too few others
+  for (const bool clear : {true, false}) {  // GPUs with fillers only if there are too few others
     for (const GpuPlan* gpu : considered) {
       if (gpu->fits(request, from, end, Against::kAllButPlans) != clear) continue;
       const auto others = against(request, from);
@@ -177,7 +177,7 @@ bool Planner::plan_at(const Request& request, const Gpus& gpus, WallTime from, W
   return true;
 }
 
-// At the earliest end of something at which it fits.
+// Plans the request at the earliest end of a use at which it fits.
 bool Planner::plan_later(const Request& request, const Gpus& gpus, Waiting& waiting) {
   Gpus later = gpus;
   std::erase_if(later, [&](const GpuPlan* gpu) { return !gpu->may_fit_later(request); });
@@ -188,9 +188,9 @@ bool Planner::plan_later(const Request& request, const Gpus& gpus, Waiting& wait
   return false;
 }
 
-// Nobody knows when. Kept are the GPUs that are likely to be free first: those that are, those
-// whose time is known, then those with the fewest on them. As nobody new gets onto what is kept,
-// that sum never grows, and the request's turn comes when those on it have ended.
+// The start is unknown. The GPUs that are likely to be free first are kept: those that are free,
+// those whose time is known, then those with the fewest leases. As no new lease starts on a kept
+// GPU, that number never grows, and the request's turn comes when those leases have ended.
 void Planner::plan_for_some_day(const Request& request, const Gpus& gpus, Waiting& waiting) {
   const auto key = [&](const GpuPlan& gpu) {
     const auto endless = std::count_if(
@@ -221,12 +221,12 @@ void Planner::start(const Request& request, const Gpus& gpus, Waiting& waiting) 
   }
   Grant grant{request.id, {}};
   const auto source = request.kind == LeaseKind::kFiller ? Source::kFiller : Source::kLease;
-  // Leases are there now; what is booked comes later, and is left alone as well.
+  // Leases are there now; bookings come later, and must not be disturbed either.
   const auto share_on = [&](const GpuPlan& gpu) {
     return make_share(request.placement, gpu.room(),
                       gpu.slices(request, now_, end, Against::kPromised));
   };
-  // Named GPUs keep the order they were named in.
+  // Named GPUs keep the order of the names.
   for (const GpuUuid& uuid : request.placement.gpus) {
     if (const GpuPlan* gpu = find(uuid)) {
       grant.gpus.push_back(share_on(*gpu));
@@ -245,7 +245,7 @@ void Planner::start(const Request& request, const Gpus& gpus, Waiting& waiting) 
   decision_.grants.push_back(std::move(grant));
 }
 
-// The filler in the way ends, unless it is enough that it is moved out.
+// The filler in the way ends, unless it is enough to move it to host memory.
 void Planner::make_way(const Request& request, const GpuPlan& gpu) {
   const auto add = [](std::vector<LeaseId>& leases, LeaseId id) {
     if (std::find(leases.begin(), leases.end(), id) == leases.end()) leases.push_back(id);
@@ -294,7 +294,7 @@ void Planner::hold_for(const Request& request, const Gpus& gpus, WallTime from, 
 }
 
 // The obstacle of the request on this GPU from then on: an earlier request, else the lease that
-// goes last, or a booking.
+// ends last, or a booking.
 std::optional<NextFree> Planner::in_the_way(const Request& request, const GpuPlan& gpu,
                                             WallTime from) const {
   const auto others = against(request, from);
@@ -350,7 +350,7 @@ void Planner::explain(const Request& request, const Gpus& gpus, Waiting& waiting
       ++waiting.free;
       continue;
     }
-    // The first of them that is expected to go; one with a known time rather than one without.
+    // The obstacle that is expected to end first; one with a known time before one without.
     const auto rank = [](const NextFree& n) { return n.behind ? kNever : n.at.value_or(kNever); };
     if (waiting.next && rank(*obstacle) >= rank(*waiting.next)) continue;
     waiting.next = obstacle;
@@ -414,7 +414,7 @@ std::vector<bool> Planner::planned_places(bool fillers) const {
   left = std::min<std::size_t>(left, kMaxPlanned);
   std::vector<bool> planned(view_.queue.size(), false);
   for (std::size_t round = 0; left > 0; ++round) {
-    // One place for each owner, in the order of their requests of this round.
+    // One place for each owner, in the order of their requests in this round.
     std::vector<std::size_t> places;
     for (const auto& [owner, own] : by_owner) {
       if (round < own.size()) places.push_back(own[round]);
@@ -441,7 +441,7 @@ void Planner::plan_queue(std::size_t end, bool fillers) {
   }
 }
 
-// Nothing is taken back while the queue is planned, so what did not fit one does not fit its like.
+// Planning never frees anything, so if one request did not fit, an equal one does not fit either.
 void Planner::try_unplanned(const Request& request, int position) {
   const auto is_alike = [&](const Request* other) {
     return other->kind == request.kind && other->lasts == request.lasts &&
@@ -497,7 +497,7 @@ void Planner::mark_held() {
     const auto& uses = gpu->timeline().uses();
     WallTime first = kNever;
     for (const auto& use : uses) first = is_plan(use) ? std::min(first, use.from) : first;
-    // One that waits until a booking is over holds nothing before it.
+    // A plan that begins after a booking holds nothing before the booking.
     const bool idle = std::all_of(uses.begin(), uses.end(), [&](const auto& use) {
       return is_plan(use) || (use.source == Source::kBooking && use.from > first);
     });
@@ -540,7 +540,7 @@ Planner::Later Planner::later(const Request& request, WallTime from) {
   for (const GpuRoom* room : choose_gpus(request.placement, candidates, view_.topology, wanted)) {
     later.gpus.push_back(room->info.uuid);
   }
-  // Named GPUs keep the order they were named in.
+  // Named GPUs keep the order of the names.
   if (!request.placement.gpus.empty()) later.gpus = request.placement.gpus;
   return later;
 }

@@ -1,6 +1,6 @@
-// Plans requests on the GPUs, one after the other. Behind the decision (request_queue.h), what else
-// could be had (ways_out.h) and what is available (available.h), so that all three say the same. Of
-// this module only. Pure.
+// Plans requests on the GPUs, one after the other. Used for the decision (request_queue.h), for
+// alternatives (ways_out.h) and for what is available (available.h), so that all three agree. Only
+// for this module. Pure.
 #pragma once
 
 #include "lease/gpu_choice.h"
@@ -14,43 +14,43 @@
 
 namespace gpurota::lease {
 
-// How many GPUs the request is for.
+// How many GPUs the request wants.
 std::size_t wanted_gpus(const Request& request);
 
 class Planner {
  public:
-  // Which requests that wait have plans: all, or those whose start is known.
+  // Which waiting requests get plans: all, or those whose start is known.
   enum class Plans { kAll, kKnown };
 
-  // `view` outlives it. Of its queue nothing is planned yet.
+  // `view` must outlive the planner. The constructor plans nothing of its queue.
   Planner(const QueueView& view, WallTime now, Plans plans = Plans::kAll);
 
-  // Those of the queue before this place, in their order: the fillers among them, or all others.
-  // Fillers come last, as they take what is left.
+  // Plans the requests of the queue before this place, in order: only the fillers, or all others.
+  // Call it for the fillers last, because they take what is left.
   void plan_queue(std::size_t end, bool fillers = false);
-  // One that stands alone: a request that is in no queue.
+  // Plans a single request that is in no queue.
   void plan(const Request& request, int position);
   QueueDecision take();
 
   const std::vector<GpuRoom>& rooms() const { return view_.rooms; }
   const std::vector<GpuPlan>& gpus() const { return gpus_; }
-  // The uses that the request has to leave alone if it starts now.
+  // The uses that the request must not disturb if it starts now.
   GpuPlan::Against against_now(const Request& request) const;
-  // The GPUs that the request can have from then on, behind all that is planned, as long as it
-  // lasts; the best of them. Too few: what is in the way of the first that it cannot have.
+  // The best GPUs that the request can have from then on, after all that is planned, for as long as
+  // it lasts. If too few: what is in the way on the first GPU that it cannot have.
   struct Later {
     std::vector<GpuUuid> gpus;
     std::size_t fitting = 0;
     std::optional<NextFree> obstacle;
-    std::string out_of_service;  // as Waiting's
+    std::string out_of_service;  // as in Waiting
   };
   Later later(const Request& request, WallTime from);
   // Where the request would start if it came now; fillers there would leave. Empty: it would wait.
   // Changes nothing.
   std::vector<GpuUuid> start_of(const Request& request) const;
-  // The same beside all that is planned, fillers or not, and cheaper: no trial is made.
+  // The same beside all that is planned, including fillers. Cheaper: it makes no copy.
   std::vector<GpuUuid> free_for(const Request& request);
-  // Of each GPU that the request could have, why it cannot start there now; empty: it can.
+  // For each GPU that the request could have: why it cannot start there now; empty: it can.
   std::vector<std::pair<const GpuRoom*, std::string>> obstacles(const Request& request) const;
 
  private:
@@ -69,11 +69,11 @@ class Planner {
     return from == now_ ? against_now(request) : GpuPlan::against(request);
   }
 
-  // The GPUs that can be planned with. Too few: `waiting` says why.
+  // The GPUs that can be planned with. If too few: `waiting` gets the reason.
   Gpus usable(const Request& request, Waiting& waiting);
-  // Which places of the queue are planned, of fillers or of all others.
+  // Which places of the queue are planned, among fillers or among all others.
   std::vector<bool> planned_places(bool fillers) const;
-  // Beyond what is planned: it starts now if that delays nobody.
+  // For a request beyond kMaxPlanned: it starts now if that delays nobody.
   void try_unplanned(const Request& request, int position);
   std::vector<WallTime> possible_starts(const Request& request, const Gpus& gpus) const;
   std::vector<Candidate> candidates(const Request& request, const Gpus& fitting,
@@ -104,8 +104,8 @@ class Planner {
   Plans plans_ = Plans::kAll;
   std::vector<GpuPlan> gpus_;
   QueueDecision decision_;
-  std::map<GpuUuid, std::pair<RequestId, std::string>> kept_for_;  // by whom first
-  std::vector<const Request*> unfit_;  // beyond what is planned, and nothing fits them now
+  std::map<GpuUuid, std::pair<RequestId, std::string>> kept_for_;  // the first one that keeps it
+  std::vector<const Request*> unfit_;  // beyond kMaxPlanned, and fitting nowhere now
 };
 
 }  // namespace gpurota::lease

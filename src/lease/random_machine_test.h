@@ -1,6 +1,6 @@
-// A machine at random for tests of what can be had: slices, leases that take turns, fillers, use
-// without a lease, GPUs out of service, and a queue. The machine has come about as a real one does:
-// every lease was granted when it was asked for.
+// A random machine for tests of what is available: slices, leases that take turns, fillers, use
+// without a lease, GPUs out of service, and a queue. The machine has developed like a real one:
+// every lease was granted when it was requested.
 #pragma once
 
 #include "lease/request_queue.h"
@@ -57,7 +57,7 @@ class RandomMachine {
   QueueDecision decide_with(std::vector<Request> requests) const {
     return decide({requests, rooms, leases, topology}, now);
   }
-  // Whether the request at this place of them starts at once, or as soon as fillers have gone.
+  // Whether the request at this place starts at once, or as soon as fillers have left.
   bool starts(const std::vector<Request>& requests, std::size_t place) const {
     const QueueDecision decision = decide_with(requests);
     const RequestId id = requests[place].id;

@@ -31,8 +31,8 @@ std::string booking_words(RequestId id, const std::string& user) {
   return fmt::format("{}'s booking {}", display_text(user, 32), to_string(id));
 }
 
-// Of one GPU alone the sentence begins with it; of several it begins with how many are free, and a
-// clause follows.
+// For one wanted GPU the sentence begins with the GPU. For several it begins with how many are
+// free, and a clause follows.
 struct Sentence {
   std::string gpu;
   std::string counted;  // "3 of 8 GPUs are free for it; "; empty: one GPU is wanted
@@ -96,7 +96,7 @@ Reason behind_lease(const Waiting& waiting, const NextFree& next) {
   return {ReasonCode::kLeasedOpenEnded, sentence.waits_for(lease, "has no time limit")};
 }
 
-// As many as are wanted are free, but not for long enough.
+// As many GPUs as wanted are free, but not for long enough.
 Reason free_for_a_while(const Waiting& waiting) {
   const FreeUntil& until = *waiting.free_until;
   const std::string what = waiting.wanted == 1 ? fmt::format("GPU {} is", until.gpu)
@@ -108,7 +108,7 @@ Reason free_for_a_while(const Waiting& waiting) {
           until.at};
 }
 
-// No lease need end for it to start, or not that lease alone.
+// The request does not wait for the end of a lease, or not only for that.
 std::optional<Reason> too_full(const Waiting& waiting) {
   const bool ends = waiting.next && (waiting.next->at || waiting.next->ending);
   if (!waiting.crowded || ends) return std::nullopt;
@@ -134,7 +134,7 @@ std::optional<Reason> too_full(const Waiting& waiting) {
                 sentence.waits_for(to_string(crowded.outside), "are in use without a lease")};
 }
 
-// As --timeout takes it.
+// In the format of --timeout.
 std::string time_option(std::chrono::seconds lasts) {
   const std::int64_t minutes = lasts.count() / 60;
   if (minutes < 60) return fmt::format("{}m", minutes);
@@ -183,7 +183,7 @@ Reason waiting_reason(const Waiting& waiting) {
 
 Reason refusal_reason(const Waiting& waiting, std::string_view obstacles) {
   Reason reason = waiting_reason(waiting);
-  // Until when GPUs are free is no time at which one will be.
+  // The time until which GPUs are free is not a time at which one becomes free.
   if (obstacles.empty() || reason.code == ReasonCode::kFreeUntil) return reason;
   reason.text = obstacles;
   if (reason.time) reason.text += fmt::format("; the next is expected at {}", kTimePlace);

@@ -1,5 +1,5 @@
-// Each reason, of a real decision, compared with testdata/reasons.txt. With
-// GPUROTA_REWRITE_GOLDEN=1 the file is written anew: look at each sentence then.
+// Each reason, from a real decision, compared with testdata/reasons.txt. With
+// GPUROTA_REWRITE_GOLDEN=1 the file is rewritten: check each sentence then.
 #include "lease/reason.h"
 
 #include "lease/bookings.h"
@@ -44,7 +44,7 @@ struct Site {
     return wait({count, {}, {}, {}}, lasts);
   }
   Request& slice(Bytes size) { return wait({1, {}, SizeSpec{size, 0}, {}}); }
-  // Of bob: a program without an end, or a reservation.
+  // A lease of bob's: a program without an end, or a reservation.
   Occupant& lease(const std::vector<int>& gpus, std::optional<std::chrono::minutes> left = {},
                   std::optional<Bytes> limit = {}) {
     Occupant occupant;
@@ -56,7 +56,7 @@ struct Site {
     leases.push_back(occupant);
     return leases.back();
   }
-  // Of carol, whole GPUs.
+  // A booking of carol's, of whole GPUs.
   Booked& book(const std::vector<int>& gpus, std::chrono::minutes in,
                std::optional<std::chrono::minutes> lasts) {
     Booked booked{.id = RequestId{++last}, .user = "carol", .gpus = {}, .from = kNow + in};
@@ -66,7 +66,7 @@ struct Site {
     return bookings.back();
   }
   QueueView view() const { return {queue, rooms, leases, topology, bookings, &keeping}; }
-  // Of the last that waits.
+  // The last waiting request.
   Waiting waiting() const {
     const QueueDecision decision = decide(view(), kNow);
     return decision.waiting.empty() ? Waiting() : decision.waiting.back();
@@ -347,8 +347,7 @@ TEST(WaitingReason, IsTheSentenceInItsFile) {
   EXPECT_EQ(file.str(), now) << kGolden << " differs; GPUROTA_REWRITE_GOLDEN=1 writes it anew";
 }
 
-// A time is in the text where there is one, and only there; no sentence has another end than its
-// last word.
+// The text has a place for a time if and only if there is a time. No sentence has a full stop.
 TEST(WaitingReason, HasAPlaceForATimeJustWhereOneIsKnown) {
   for (const Case& each : kCases) {
     const Reason reason = each.make();
@@ -371,7 +370,7 @@ TEST(WaitingReason, OfEachCodeOfRequestsComesFromADecision) {
   }
 }
 
-// Three GPUs are free: who wants eight is not told that none is.
+// Three GPUs are free, so a request for eight must not say that none is.
 TEST(WaitingReason, CountsWhatIsFreeAlsoWhereItIsBooked) {
   Site site(8);
   site.lease({3, 4, 5, 6, 7}, 40min);
@@ -461,7 +460,7 @@ TEST(Remedy, NamesTheOptions) {
             "768M or with --gpus 2");
 }
 
-// A request that follows the advice starts.
+// A request that follows the remedy starts.
 TEST(Remedy, IsTrueOfABookingThatBeginsTooSoon) {
   Site site(8);
   site.book({0, 1, 2, 3, 4, 5, 6, 7}, 40min, 60min);

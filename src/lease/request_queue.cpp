@@ -19,7 +19,7 @@ std::set<RequestId> starting(const QueueDecision& decision) {
   return requests;
 }
 
-// The requests that would start if nobody else waited, and do not: keeping.h counts the time.
+// The requests that would start if nobody else waited, and do not; keeping.h measures the time.
 void find_blocked(const QueueView& view, WallTime now, QueueDecision& decision) {
   KeepingFacts& facts = decision.keeping;
   if (facts.planned_for.empty()) return;
@@ -47,7 +47,7 @@ QueueDecision decide(const QueueView& view, WallTime now) {
   find_blocked(view, now, decision);
   std::sort(decision.waiting.begin(), decision.waiting.end(),
             [](const Waiting& a, const Waiting& b) { return a.position < b.position; });
-  // Positions count those who still wait.
+  // Positions count only requests that still wait.
   for (std::size_t i = 0; i < decision.waiting.size(); ++i) {
     decision.waiting[i].position = static_cast<int>(i) + 1;
   }

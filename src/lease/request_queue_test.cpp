@@ -62,7 +62,7 @@ struct Lab {
     for (const Grant& grant : decide().grants) ids.push_back(grant.request.value);
     return ids;
   }
-  // The reason that the waiting request is told.
+  // The reason that the waiting request gets.
   std::string reason(std::uint64_t id) const {
     for (const Waiting& waiting : decide().waiting) {
       if (waiting.request.value != id) continue;
@@ -105,7 +105,7 @@ TEST(RequestQueue, WhatTheHeadNeedsIsHeldForItAndShownAsHeld) {
   EXPECT_EQ(decision.waiting.front().free, 2);
 }
 
-// The request keeps its place: what it needs goes to it first whenever all of it is free.
+// The request keeps its place: it is first to get what it needs whenever all of that is free.
 TEST(RequestQueue, WhatHasBeenKeptForLongEnoughAnybodyMayHave) {
   Lab lab(3);
   lab.lease({0});
@@ -124,8 +124,8 @@ TEST(RequestQueue, WhatHasBeenKeptForLongEnoughAnybodyMayHave) {
   EXPECT_THAT(lab.granted(), ElementsAre(1));
 }
 
-// The clock belongs to those who are blocked, and to the GPU: two who relieve each other gain
-// nothing.
+// The clocks belong to the blocked requests and to the GPU: two requests that take over from each
+// other gain nothing.
 TEST(RequestQueue, RequestsThatCanNeverStartKeepAGpuForAnHourTogether) {
   Lab lab(3);
   lab.lease({0});
@@ -150,12 +150,12 @@ TEST(RequestQueue, TheFirstIsProtectedOnceItHasWaitedLongAndItsStartIsKnown) {
   lab.queue.front().waited = std::chrono::hours(24);
   EXPECT_THAT(lab.granted(), IsEmpty());
   EXPECT_EQ(lab.decide().keeping.protected_request, RequestId{1});
-  // For a day, in which it was to start.
+  // For a day, in which it should have started.
   lab.keeping.pass(lab.decide().keeping, std::chrono::hours(24));
   EXPECT_THAT(lab.granted(), ElementsAre(2));
 }
 
-// canhazgpu tried an immediate allocation first, without looking at the queue.
+// canhazgpu's mistake: it tried an immediate allocation first, without checking the queue.
 TEST(RequestQueue, ANewcomerDoesNotTakeWhatTheHeadWaitsFor) {
   Lab lab(2);
   lab.lease({0});
@@ -164,7 +164,7 @@ TEST(RequestQueue, ANewcomerDoesNotTakeWhatTheHeadWaitsFor) {
   EXPECT_THAT(lab.granted(), IsEmpty());
 }
 
-// canhazgpu: a head that waits for one id blocked all others.
+// canhazgpu's mistake: a head that waited for one id blocked all others.
 TEST(RequestQueue, AHeadThatWaitsForOneGpuBlocksNobodyOnTheOthers) {
   Lab lab(3);
   lab.lease({1});
@@ -178,7 +178,7 @@ TEST(RequestQueue, ARequestBehindTheHeadIsNotPassedEither) {
   lab.lease({3});
   lab.lease({0});
   lab.named({gpu(3)});  // the head waits for one GPU
-  lab.whole(3);         // and this one for all others, of which two are free
+  lab.whole(3);         // and this one for all others, two of which are free
   lab.whole(1);
   EXPECT_THAT(lab.granted(), IsEmpty());
 }
@@ -272,7 +272,8 @@ TEST(RequestQueue, SlicesShareWhatIsLeft) {
   EXPECT_THAT(lab.granted(), ElementsAre(1)) << "the third would take what the second waits for";
 }
 
-// canhazgpu queued "GPU ID 99 is out of range" for ever, and `--gpus 100` took all eight.
+// canhazgpu's mistake: it queued "GPU ID 99 is out of range" for ever, and `--gpus 100` took all
+// eight.
 TEST(RequestQueue, TheImpossibleFailsAtOnceAndHoldsNothing) {
   Lab lab;
   lab.whole(9);
@@ -305,11 +306,11 @@ TEST(RequestQueue, UnreservedUseIsLeftOutUnlessItIsTheUsersOwnAndTakenOver) {
   EXPECT_THAT(lab.reason(1), HasSubstr("in use without a lease"));
   lab.queue[0].placement.take_over = 1000;
   EXPECT_THAT(lab.granted(), ElementsAre(1));
-  lab.rooms[0].unreserved_use = gib(21);  // 1 GiB of somebody else's
+  lab.rooms[0].unreserved_use = gib(21);  // 1 GiB of another user's
   EXPECT_THAT(lab.granted(), IsEmpty());
 }
 
-// Memory that is held is not there for others, whoever holds it.
+// Memory that is held is not available to others, whoever holds it.
 TEST(RequestQueue, WhatALeaseHoldsAboveItsLimitIsPlacedAround) {
   Lab lab(2);
   lab.slice(gib(40));

@@ -1,8 +1,8 @@
-// Which memory several processes of a lease have: what each of them is charged for it is one
-// memory, and counted once. Pure.
+// Which memory several processes of a lease share: each is charged for it, but it is one memory and
+// counted once. Pure.
 //
-// A memory is known by its key, which its exporter's library has chosen. Part of GrantBook; state
-// thread only.
+// A memory is identified by its key, chosen by the library of its exporter. Part of GrantBook;
+// state thread only.
 #pragma once
 
 #include "base/bytes.h"
@@ -23,34 +23,34 @@ using SharedPlace = std::pair<LeaseId, GpuUuid>;
 
 class SharedBook {
  public:
-  // A tenant's next one is refused: it is then charged like memory of its own.
+  // Beyond this, a tenant's memory is charged like its own.
   static constexpr std::size_t kMostOfTenant = 4096;
 
-  // One more of the tenant's charges is this memory. False: it is not noted, as the tenant has too
-  // many, or the lease knows this memory as of another size.
+  // Adds one charge of the tenant for this memory. False: it is not recorded, because the tenant
+  // has too many, or the lease has this memory with another size.
   bool hold(TenantId tenant, const SharedPlace& place, MemoryKey key, Bytes bytes);
-  // One less. False: it has none.
+  // Removes one charge. False: there is none.
   bool drop(TenantId tenant, const SharedPlace& place, MemoryKey key);
-  // All that the tenant has there.
+  // Removes all that the tenant has there.
   void forget(TenantId tenant, const SharedPlace& place);
   void forget(TenantId tenant, LeaseId lease);  // on all GPUs
   void close(LeaseId lease);
 
-  // Its size, if a process of the lease has it.
+  // The memory's size, if a process of the lease has it.
   std::optional<Bytes> find(const SharedPlace& place, MemoryKey key) const;
-  // The same for any lease; of two that differ, the larger.
+  // The size for any lease; if two differ, the larger.
   std::optional<Bytes> size_of(const GpuUuid& gpu, MemoryKey key) const;
-  // The part of the leases' charges on the GPU that counts memory again, as several have it.
+  // The part of the leases' charges on the GPU that counts memory more than once.
   Bytes counted_by_several(const GpuUuid& gpu) const;
   // The part of the tenant's charges that is shared memory.
   Bytes of_tenant(TenantId tenant, const SharedPlace& place) const;
-  // The part of the lease's charges that counts memory again, as several tenants have it.
+  // The part of the lease's charges that counts memory more than once.
   Bytes counted_again(const SharedPlace& place) const;
 
  private:
   struct Memory {
     Bytes bytes;
-    std::map<TenantId, int> holders;  // with how many charges each
+    std::map<TenantId, int> holders;  // and how many charges each has
     int charges = 0;
   };
   struct Shared {

@@ -1,4 +1,4 @@
-// Memory that several processes have: charged to each lease that has it, and to each once.
+// Memory that several processes share: charged to each lease that has it, and only once to each.
 #include "lease/grant_book.h"
 
 #include <gtest/gtest.h>
@@ -93,7 +93,8 @@ TEST_F(SharedMemoryTest, StaysChargedUntilTheLastOneHasEnded) {
   EXPECT_EQ(charged(1), Bytes());
 }
 
-// A free that is told before its end: else others were granted what the memory still takes.
+// A grant returned before the memory's end still counts: else others would get memory that is in
+// use.
 TEST_F(SharedMemoryTest, IsNotCountedLessBecauseItsGrantIsGivenBackBeforeItEnds) {
   make_shared(gib(5));
   book.join_shared(sibling, kGpu, kKey);
@@ -110,7 +111,7 @@ TEST_F(SharedMemoryTest, OfAMakerThatIsKilledIsChargedToWhoHasItStill) {
   book.join_shared(sibling, kGpu, kKey);
   book.mark_dead(maker, kStart);
   EXPECT_EQ(charged(1), gib(5));
-  measure(maker, LeaseId{1}, {gib(1), true, {}, kStart + 1s});  // goes in pieces
+  measure(maker, LeaseId{1}, {gib(1), true, {}, kStart + 1s});  // is freed in pieces
   EXPECT_EQ(charged(1), gib(5));
   measure(maker, LeaseId{1}, {std::nullopt, false, {}, kStart + 2s});
   EXPECT_EQ(charged(1), gib(5));
@@ -166,8 +167,8 @@ TEST_F(SharedMemoryTest, MoreThanATenantMayNameIsChargedLikeItsOwn) {
   EXPECT_FALSE(book.join_shared(sibling, kGpu, SharedBook::kMostOfTenant + 1).is_counted);
 }
 
-// Drivers differ in whom they show imported memory for; what its context takes is neither hidden by
-// it nor counted with it.
+// Drivers differ in which process they show imported memory for. The cost of the importer's context
+// is neither hidden by imports nor added to them.
 TEST_F(SharedMemoryTest, WhatIsImportedIsNotTakenForAContext) {
   book.set_contexts(stranger, kGpu, 1, kStart);
   measure(stranger, LeaseId{2}, {mib(518), true, {}, kStart + 1s});
@@ -181,7 +182,7 @@ TEST_F(SharedMemoryTest, WhatIsImportedIsNotTakenForAContext) {
     EXPECT_EQ(charged(2), gib(5) + mib(518));
   }
   measure(stranger, LeaseId{2},
-          {mib(518), true, imported, kStart + 2s});  // between its two figures
+          {mib(518), true, imported, kStart + 2s});  // between the two figures
   EXPECT_EQ(charged(2), gib(5) + mib(518));
   for (int i = 0; i < 5; ++i) {  // a library is loaded
     measure(stranger, LeaseId{2}, {gib(5) + mib(700), true, imported, kStart + 3s, imported});

@@ -11,14 +11,14 @@ namespace gpurota::lease {
 
 struct SoftLimit {
   std::optional<Bytes> limit;
-  Duration throttle{};     // between two grants above it; zero: they come at once
-  TimePoint next_grant{};  // above it, at the soonest
+  Duration throttle{};     // between two grants above it; zero: none
+  TimePoint next_grant{};  // above it, at the earliest
 
-  // Whether grants that bring the charge to this are exact, and come one after the other.
+  // Whether grants that bring the charge to this value are exact and delayed.
   bool is_throttled(Bytes charge) const {
     return throttle != Duration::zero() && limit && charge > *limit;
   }
-  // Of a request that is throttled: when its grant may come, fixed at its first look.
+  // For a throttled request: whether it must wait. The first call sets when its grant may come.
   bool has_to_wait(std::optional<TimePoint>& until, TimePoint arrived, TimePoint now) {
     if (!until) until = std::max(arrived + throttle, next_grant);
     if (now < *until) return true;

@@ -36,7 +36,7 @@ PlacementRequest slice(Bytes memory) {
   return request;
 }
 
-// A GPU with leases on it, as the queue sees them.
+// A GPU with leases on it, for the queue.
 struct Machine {
   explicit Machine(int count) {
     for (int i = 0; i < count; ++i) rooms.push_back(room(i));

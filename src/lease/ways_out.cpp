@@ -12,10 +12,10 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-// Less is of no use to a program.
+// Less memory is of no use to a program.
 constexpr Bytes kLeastMemory = mib(256);
 
-// As people would write it.
+// A round number, as people would write it.
 Bytes rounded_down(Bytes bytes) {
   const Bytes unit = bytes < gib(1) ? kLeastMemory : gib(1);
   return Bytes(bytes.count() / unit.count() * unit.count());
@@ -68,7 +68,7 @@ class Search {
   std::vector<WayOut> take() { return std::move(found_); }
 
  private:
-  // The best that as many GPUs have as are wanted; nothing: there are too few.
+  // The best value that enough GPUs have; nothing: there are too few.
   template <class Value>
   std::optional<Value> nth_best(const std::function<Value(const GpuPlan&)>& value) const {
     const auto rooms = meant(request_.placement, planner_.rooms());
@@ -133,7 +133,7 @@ PlacementRequest changed(PlacementRequest placement, const WayOut& way) {
 std::vector<WayOut> ways_out(const QueueView& view, std::size_t place, bool end_is_kept,
                              WallTime now) {
   const Request& request = view.queue[place];
-  // A filler has no right to anything.
+  // A filler has no claim to a GPU.
   if (request.kind == LeaseKind::kFiller) return {};
   Planner planner(view, now);
   planner.plan_queue(place);

@@ -1,5 +1,5 @@
-// Finds changes with which a request that has to wait would start now. The planner is asked, so
-// that a user who takes the advice gets what it says, as long as nothing else changes. Pure.
+// Finds changes that would let a waiting request start now. The planner decides, so that a user who
+// follows the advice gets what it promises, if nothing else changes. Pure.
 #pragma once
 
 #include "lease/request_queue.h"
@@ -9,11 +9,11 @@
 
 namespace gpurota::lease {
 
-// One change; all else stays as it was asked for.
+// One change; everything else stays as requested.
 struct WayOut {
   enum class Kind {
-    kTime,       // ends after `lasts`: before somebody else needs the GPUs
-    kOtherGpus,  // not those that were named
+    kTime,       // ends after `lasts`: before anybody else needs the GPUs
+    kOtherGpus,  // other GPUs than the named ones
     kMemory,     // a slice, or a swap lease, of `memory`
     kSwap,       // takes turns
     kCount,      // `count` GPUs
@@ -31,7 +31,7 @@ struct WayOut {
 std::vector<WayOut> ways_out(const QueueView& view, std::size_t place, bool end_is_kept,
                              WallTime now);
 
-// The request, changed so.
+// The request with this change.
 PlacementRequest changed(PlacementRequest placement, const WayOut& way);
 
 }  // namespace gpurota::lease

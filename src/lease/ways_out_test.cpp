@@ -26,7 +26,7 @@ struct Machine {
       rooms.push_back(room);
     }
   }
-  // A slice of bob's, or a whole GPU.
+  // A slice of bob's, or a whole GPU of bob's.
   void lease(int gpu, std::optional<Bytes> limit, std::optional<std::chrono::minutes> left = {}) {
     Occupant occupant;
     occupant.id = LeaseId{leases.size() + 1};
@@ -40,7 +40,7 @@ struct Machine {
         {RequestId{queue.size() + 1}, LeaseKind::kRun, "alice", std::move(placement), lasts});
     return queue.back();
   }
-  // Of the last who waits.
+  // The ways out for the last waiting request.
   std::vector<WayOut> ways(bool end_is_kept = true) const {
     return ways_out({queue, rooms, leases, topology}, queue.size() - 1, end_is_kept, kNow);
   }
@@ -126,7 +126,7 @@ TEST(WaysOut, NothingHelpsWhereNothingIsLeft) {
   EXPECT_TRUE(machine.ways().empty());
 }
 
-// A request that takes the advice starts at once, wherever it is in the queue.
+// A request that follows the advice starts at once, wherever it is in the queue.
 TEST(WaysOut, EachIsWhatTheQueueGrants) {
   std::set<Kind> seen;
   for (std::uint64_t seed = 1; seed <= 600 && !HasFailure(); ++seed) {
