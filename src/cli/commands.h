@@ -14,7 +14,7 @@ namespace gpurota::cli {
 struct Context {
   std::optional<std::string> runtime_dir;
   bool verbose = false;
-  bool quiet = false;  // says nothing of what was done
+  bool quiet = false;  // prints nothing about what was done
 
   client::Location location() const { return client::locate(runtime_dir); }
   Result<client::Connection> connect() const { return client::connect(location()); }
@@ -54,19 +54,18 @@ int job_wait(const Context& context, const JobOptions& options);
 int job_export(const Context& context, const JobOptions& options);
 int job_apply(const Context& context, const JobOptions& options);
 int filler(const Context& context, const FillerOptions& options);
-// Becomes gpurota-burn.
+// Executes gpurota-burn.
 int burn(const Context& context, const BurnOptions& options);
-// Names for the shell's completion, one a line; says nothing at all when there is no daemon.
+// Prints names for the shell's completion, one per line; prints nothing if there is no daemon.
 int complete(const Context& context, const CompleteOptions& options);
 
-// Shows the error and gives the exit status for it (of commands other than run).
+// Prints the error and returns its exit status (for commands other than run).
 int failed(const Error& error);
-// The same for a mistake on the command line that its parser did not see.
+// The same for a mistake on the command line that the parser did not find.
 int misused(const Error& error);
-// Shows a result; its exit status.
+// Prints a result and returns the exit status.
 int shown(std::string_view text);
-// Says on standard output, in a line or several, what a command has changed, unless it is to be
-// quiet: kExitOk.
+// Prints on standard output what a command has changed, unless `context` is quiet. Returns kExitOk.
 int done(const Context& context, std::string_view what);
 
 }  // namespace gpurota::cli

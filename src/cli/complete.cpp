@@ -1,4 +1,4 @@
-// gpurota __complete: what the completions of shells offer. Silent when no daemon answers.
+// gpurota __complete: the names that the shells' completions offer. Silent when no daemon answers.
 #include "cli/args/program_commands.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -16,7 +16,7 @@
 namespace gpurota::cli {
 namespace {
 
-// Only what can be typed as it is: a driver's strings are foreign too.
+// Only names that need no quotes: a driver's strings are untrusted, too.
 bool is_plain(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
@@ -24,7 +24,7 @@ bool is_plain(std::string_view text) {
   });
 }
 
-// Their own, and of administrators everybody's.
+// Offers the user's own leases and jobs; to administrators those of everybody.
 class Offer {
  public:
   explicit Offer(const Context& context) {
@@ -87,7 +87,7 @@ void offer_gpus(const Context& context, Offer& offer) {
   offer.add("all");
 }
 
-// The words of the models that are here: each chooses.
+// The words of this machine's model names; each word selects GPUs.
 void offer_models(const Context& context, Offer& offer) {
   const auto status = ask_daemon(context, proto::Status{});
   if (!status) return;

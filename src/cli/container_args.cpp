@@ -17,10 +17,10 @@ namespace {
 
 Engine engine_of(const std::string& format) {
   if (format == "ctr") return Engine::kCtr;
-  return parse_engine(format).value_or(Engine::kDocker);  // compose is docker's
+  return parse_engine(format).value_or(Engine::kDocker);  // compose belongs to docker
 }
 
-// Variables that a lease may have left in this shell for containers.
+// Variables for containers that the lease of this shell may have set.
 std::vector<std::string> container_variables() {
   std::vector<std::string> names;
   for (const std::string_view prefix : kContainerPrefixes) {
@@ -41,7 +41,7 @@ Result<std::string> args_text(const ContainerArgsOptions& options, const Contain
                                ? compose_text(parts, file, options.service)
                                : options_text(engine_of(options.format), parts, file));
   GPUROTA_ASSIGN_OR_RETURN(const std::string variables, env_file_text(parts));
-  // The token is the lease: nobody else reads it, nor puts variables of their own in its place.
+  // The token gives access to the lease: nobody else may read the file, or replace it.
   if (auto own = check_own_place(std::filesystem::path(file).parent_path().string()); !own) {
     own.error().message = "cannot write " + file + ": " + own.error().message;
     return tl::unexpected(std::move(own).error());
@@ -51,7 +51,7 @@ Result<std::string> args_text(const ContainerArgsOptions& options, const Contain
   return text;
 }
 
-// Where NVIDIA's description is, ours has no libraries: theirs come from it.
+// Where NVIDIA's description exists, ours has no libraries: the container gets them from NVIDIA's.
 Result<std::string> device_text(const proto::GetEnvironment::Reply& lease, bool described) {
   if (!lease.cdi_device) {
     return fail(

@@ -9,7 +9,7 @@
 namespace gpurota::cli {
 namespace {
 
-// "12" and "l12" are plainly meant for L12.
+// "12" and "l12" mean L12.
 std::string spelled(std::string text, char letter) {
   const char small = static_cast<char>(letter - 'A' + 'a');
   if (!text.empty() && text.front() == small) text.front() = letter;

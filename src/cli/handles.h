@@ -1,4 +1,4 @@
-// Handles of leases and requests on the command line: the id, or the name that the owner gave.
+// Handles of leases and requests on the command line: the id, or the owner's name for it.
 #pragma once
 
 #include "base/ids.h"
@@ -8,7 +8,7 @@
 
 namespace gpurota::cli {
 
-// As typed: the id, or a name. Of a name the id is known when find_named() has looked it up.
+// As typed: the id, or a name. The id of a name is known after find_named().
 struct LeaseHandle : LeaseId {
   std::string name;
 };
@@ -16,11 +16,11 @@ struct RequestHandle : RequestId {
   std::string name;
 };
 
-// Pure: an id ("12" and "l12" are plainly meant for L12), or something that can be a name.
+// Pure: an id ("12" and "l12" mean L12), or a valid name.
 Result<LeaseHandle> lease_handle(const std::string& text);
 Result<RequestHandle> request_handle(const std::string& text);
 
-// Of a word that is, or names, neither: where to look for what was meant.
+// The error for a word that matches neither a request nor a lease: says where to look.
 Error neither_request_nor_lease(const std::string& word);
 
 }  // namespace gpurota::cli

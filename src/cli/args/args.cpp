@@ -31,7 +31,7 @@ std::string line_of(const Words& words) { return display_command(words, 1000); }
 
 }  // namespace
 
-// Zero is the way to see every process.
+// Zero shows every process.
 Result<std::optional<Bytes>> threshold_of(const Raw& raw) {
   if (!raw.memory_threshold) return std::optional<Bytes>();
   if (*raw.memory_threshold == "0") return std::optional(Bytes());
@@ -61,7 +61,7 @@ Result<std::optional<int>> min_cc_of(const std::optional<std::string>& text) {
               fmt::format("--min-cc: {}: write it as --min-cc 8.0", version.error().message));
 }
 
-// Which kind of GPU, and near which.
+// Reads the kind of GPU, and which GPUs it should be near.
 Result<void> read_kind(const Raw& raw, LeaseWishes& run) {
   run.gpu_type = raw.gpu_type;
   run.gpu_class = raw.gpu_class;
@@ -152,7 +152,7 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
                   "--lease runs the command under a reservation, which already has its GPUs: only "
                   "--timeout or --until can be combined with it");
     }
-    // A booking becomes a lease once it is used.
+    // A booking becomes a lease when it is used.
     const auto booking = request_handle(*raw.lease);
     const auto lease = lease_handle(*raw.lease);
     if (!lease && booking && booking->name.empty()) {
@@ -167,7 +167,7 @@ Result<RunOptions> run_options(const Raw& raw, Words command) {
   return run;
 }
 
-// The words before the command have been parsed; `rest` is what did not belong to an option.
+// The words before the command have been parsed; `rest` are those that belong to no option.
 Result<void> check_run_words(const Words& before, const Words& rest, bool dashes,
                              const Words& command) {
   if (!rest.empty()) {
@@ -192,7 +192,7 @@ Arguments finish(const Raw& raw, Command command) {
   return {raw.runtime_dir, raw.verbose, raw.quiet, raw.color, std::move(command), {}};
 }
 
-// Parses what was typed and the user's defaults together. An error says what of it was not typed.
+// Parses the typed words and the user's defaults together. An error names the defaults involved.
 template <class Parse>
 Result<Arguments> with_defaults(std::string_view command, const OwnDefaults& defaults, Raw& raw,
                                 Parse parse) {
@@ -273,7 +273,7 @@ Result<Command> release_command(const Raw& raw) {
   for (const std::string& word : raw.positional) {
     auto lease = lease_handle(word);
     const auto booking = request_handle(word);
-    // Release also gives back bookings. "7" and a name stand for a lease.
+    // Release also accepts bookings. "7" and a name mean a lease.
     if (booking && booking->name.empty() && (!lease || !lease->name.empty())) {
       release.bookings.push_back(*booking);
     } else {
@@ -294,7 +294,7 @@ Result<Command> release_command(const Raw& raw) {
   return release;
 }
 
-// The command that `raw`, the parsed words, stands for.
+// The command for the parsed words in `raw`.
 Result<Command> simple_command(const Raw& raw, const std::string& name) {
   if (is_queue_command(name)) return queue_command(name, raw);
   if (name == "turns" || name == "set") return turns_command(name, raw);
@@ -318,7 +318,7 @@ Result<Command> simple_command(const Raw& raw, const std::string& name) {
   return ps;
 }
 
-// Where the command's name is: the first word that is neither an option nor its value.
+// The index of the command's name: the first word that is neither an option nor a value.
 std::size_t command_at(const Words& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "--runtime-dir" || words[i] == "--color") {
@@ -347,7 +347,7 @@ Result<Arguments> parse_program_command(Raw& raw, const Words& words, std::size_
                                         Result<std::optional<Options>> (*parse)(const Words&)) {
   const std::string& command = words[at];
   const auto behind = words.begin() + static_cast<std::ptrdiff_t>(at);
-  // Options before the command are those that every command has.
+  // Before the command only the options of every command are allowed.
   GPUROTA_TRY(parse_words(options_of_every_command(raw), command, Words(words.begin(), behind)));
   if (raw.help) return finish(raw, HelpOptions{command});
   GPUROTA_ASSIGN_OR_RETURN(auto program, parse(Words(behind + 1, words.end())));
@@ -356,7 +356,7 @@ Result<Arguments> parse_program_command(Raw& raw, const Words& words, std::size_
   return finish(raw, std::move(*program));
 }
 
-// A word that is no command: a slip of the finger, or a program whose 'run --' was left out.
+// An unknown command: a typing error, or a program whose 'run --' was left out.
 tl::unexpected<Error> no_such_command(const Words& words, std::size_t at) {
   const std::string& name = words[at];
   const auto begin = words.begin() + static_cast<std::ptrdiff_t>(at);
@@ -371,7 +371,7 @@ tl::unexpected<Error> no_such_command(const Words& words, std::size_t at) {
   const MeantCommands meant = meant_commands(name);
   Words line = {"gpurota"};
   line.insert(line.end(), before.begin(), before.end());
-  // With a '--' of its own it is no program, but something like 'run'.
+  // With a '--' of its own the word is not a program, but something like 'run'.
   const bool has_dashes = name != "--" && std::find(begin, words.end(), "--") != words.end();
   line.emplace_back(meant.slip ? meant.names.front() : "run");
   if (!meant.slip && !has_dashes && name != "--") line.emplace_back("--");

@@ -25,7 +25,7 @@
 
 namespace gpurota::cli {
 
-// The options of a lease, and how long to wait for it.
+// The options of a lease, including how long to wait for it.
 struct LeaseWishes {
   std::optional<int> gpus;
   std::vector<std::string> gpu_ids;
@@ -33,36 +33,36 @@ struct LeaseWishes {
   std::optional<SizeSpec> soft_limit;
   std::optional<std::string> note;
   std::optional<std::string> as_name;
-  std::optional<std::string> name;  // what it is to be called; checked
+  std::optional<std::string> name;  // its name; checked
   bool swap = false;                // in turns with others
-  bool oversize = false;            // what of `memory` the GPU has no room for lies in host memory
+  bool oversize = false;            // memory without room on the GPU stays in host memory
   std::optional<int> priority;
   std::optional<std::string> quantum;  // as written
   std::optional<EndWarning> warning;
   std::optional<std::chrono::seconds> lasts;  // --timeout, --for
   std::optional<std::string> until;           // as written; instead of `lasts`
   bool nonblock = false;
-  std::optional<std::chrono::seconds> wait;  // not longer than that
+  std::optional<std::chrono::seconds> wait;  // at most this long
   std::optional<Bytes> memory_threshold;     // of unreserved use
   std::optional<std::string> gpu_type;
-  std::optional<std::string> gpu_class;  // the site's name
+  std::optional<std::string> gpu_class;  // a class of the site
   std::optional<Bytes> min_memory;
   std::optional<int> min_cc;  // 10 * major + minor
   std::optional<LeaseHandle> near;
 };
 struct RunOptions : LeaseWishes {
   std::optional<LeaseHandle> lease;    // under this reservation: then no wishes but `lasts`
-  std::optional<RequestId> booking{};  // of which `lease` is to be, once it is used
-  bool filler = false;                 // makes way for whoever needs the GPU
+  std::optional<RequestId> booking{};  // becomes `lease` when it is used
+  bool filler = false;                 // leaves when somebody needs the GPU
   TypedOptions typed;
   std::vector<std::string> command;  // never empty
 };
 struct ReserveOptions : LeaseWishes {
-  std::optional<std::string> at;  // as written: it begins then
-  std::optional<int> weekly;      // so many times, with `at`
-  bool on_time = false;           // with `at`: others leave when it begins, used or not
+  std::optional<std::string> at;  // as written: the beginning
+  std::optional<int> weekly;      // how many times, with `at`
+  bool on_time = false;           // with `at`: others leave when it begins, even if unused
   bool take_over = false;
-  bool is_short = false;  // print just the ids
+  bool is_short = false;  // print only the ids
   bool json = false;
 };
 struct CalendarOptions {
@@ -83,18 +83,18 @@ struct CancelOptions {
   std::optional<std::string> reason;
 };
 struct LimitsOptions {
-  std::optional<std::string> user;  // name or uid; empty: one's own
+  std::optional<std::string> user;  // name or uid; empty: the caller
   bool json = false;
 };
 
 struct ExplainOptions {
   std::optional<RequestId> request;
   std::optional<LeaseId> lease;
-  std::string name;  // of a request or a lease; nothing of the three: whatever the caller has
+  std::string name;  // of a request or a lease; none of the three: all of the caller's
   bool json = false;
 };
 struct DrainOptions {
-  bool drain = true;  // else undrain
+  bool drain = true;  // false: undrain
   std::vector<std::string> gpu_ids;
   std::optional<std::string> reason;
 };
@@ -107,16 +107,16 @@ struct StatusOptions {
 inline constexpr std::size_t kMostTopSize = 1000;
 struct TopOptions {
   bool once = false;
-  std::size_t width = 0, height = 0;  // at most kMostTopSize; 0: as the terminal is
+  std::size_t width = 0, height = 0;  // at most kMostTopSize; 0: the terminal's
 };
 struct PsOptions {
   bool json = false;
   std::optional<LeaseHandle> lease;
 };
 struct ContainerArgsOptions {
-  std::optional<LeaseHandle> lease;  // always there
+  std::optional<LeaseHandle> lease;  // always set
   std::string format;                // docker, podman, nerdctl, compose, apptainer, ctr, cdi
-  std::string env_file;              // empty for apptainer and cdi, and for no other
+  std::string env_file;              // empty for apptainer and cdi only
   std::string service;
 };
 struct ReleaseOptions {
@@ -124,7 +124,7 @@ struct ReleaseOptions {
   std::vector<RequestHandle> bookings;
   std::vector<std::string> gpu_ids;
   bool all = false;
-  bool all_users = false;  // of these four at most one is given; none: a reservation of the caller
+  bool all_users = false;  // at most one of these four; none: a reservation of the caller
   bool yes = false;        // do not ask
   std::optional<std::string> reason;
 };
@@ -137,7 +137,7 @@ struct UpdateOptions {
   std::optional<std::string> until;           // as written; instead of `lasts`
   std::optional<int> priority;
   std::optional<std::string> quantum;  // as written
-  std::optional<EndWarning> warning;   // at least one of the seven
+  std::optional<EndWarning> warning;   // at least one of the seven is set
   std::optional<std::string> reason;
 };
 struct TurnsOptions {
@@ -148,7 +148,7 @@ struct SetOptions {
   std::vector<std::string> gpu_ids;
   std::optional<SizeSpec> capacity;
   std::optional<std::string> quantum, turns;  // as written
-  bool reset = false;                         // at least one of the four
+  bool reset = false;                         // at least one of the four is set
 };
 struct VersionOptions {
   bool client_only = false;  // --version
@@ -157,14 +157,14 @@ struct VersionOptions {
 struct DoctorOptions {
   bool json = false;
   bool kubernetes = false;
-  std::optional<std::string> kubelet_dir;  // empty: where kubelet usually is
+  std::optional<std::string> kubelet_dir;  // empty: the usual folder
 };
 struct EventsOptions {
   bool json = false;
   bool follow = false;
   std::optional<std::string> since;  // as written
   std::optional<LeaseHandle> lease;
-  std::optional<int> lines;  // the last ones
+  std::optional<int> lines;  // only the last ones
   Whose whose;
 };
 struct ReportOptions {
@@ -178,30 +178,30 @@ struct HistoryOptions {
   std::optional<std::string> since;  // as written
   std::vector<std::string> gpu_ids;  // empty: all
   std::optional<LeaseHandle> lease;  // instead of GPUs
-  bool steps = false;                // a row for each, not a picture
+  bool steps = false;                // one row per step, no picture
 };
 struct NotifyOptions {
-  std::optional<std::string> user;  // whom to send a test; empty: the caller
+  std::optional<std::string> user;  // who gets a test; empty: the caller
 };
 struct WebOptions {
   bool no_open = false;
   bool list = false;
   bool json = false;
-  std::optional<std::string> end;  // a session, or "all"
+  std::optional<std::string> end;  // a session to end, or "all"
 };
 struct SetupOptions {
   std::map<std::string, std::string, std::less<>> answers;  // by option, as written
-  bool yes = false;                                         // asks nothing
+  bool yes = false;                                         // ask nothing
   bool no_start = false;
 };
 struct ReloadOptions {
   bool json = false;
 };
-// A command for other machines: on its hosts, one after another in what is shown.
+// A command for other machines. Output is in the order of the hosts.
 struct HostsOptions {
   std::string command;               // status, top, queue, report or run
-  std::vector<std::string> hosts;    // as given, each a name that ssh may be given
-  std::optional<std::string> file;   // more of them, behind these; at least one of the two is given
+  std::vector<std::string> hosts;    // as given, each safe as a host name for ssh
+  std::optional<std::string> file;   // has more hosts; at least one of the two is given
   std::vector<std::string> options;  // for gpurota there
   bool json = false, csv = false;
   StatusForm form;                // of status
@@ -232,8 +232,7 @@ struct Arguments {
   bool quiet = false;
   std::optional<std::string> color;  // auto, always or never
   Command command;
-  std::string
-      defaults;  // "--memory 8G": what was not typed but is the user's own default; empty: nothing
+  std::string defaults;  // "--memory 8G": the user's own defaults that were not typed; empty: none
 };
 
 struct UsageError {
@@ -244,7 +243,7 @@ struct UsageError {
 // `words`: argv without argv[0].
 tl::expected<Arguments, UsageError> parse_arguments(const std::vector<std::string>& words,
                                                     const OwnDefaults& defaults = {});
-// Whether these words are of a command that has own defaults besides those of [output].
+// Whether these words are a command that has own defaults besides those of [output].
 bool uses_defaults(const std::vector<std::string>& words);
 
 // Parses options of `gpurota run` without the command.

@@ -429,8 +429,8 @@ TEST(Help, FitsATerminalAndExplainsEveryCommand) {
   }
 }
 
-// The actions of job and filler are parsed by code of their own, which must know what the table
-// says.
+// The actions of job and filler are parsed by their own code, which must accept every option in the
+// table.
 TEST(CommandTable, EveryOptionOfAnActionIsTaken) {
   for (const CommandRow& action : all_commands()) {
     const auto space = action.name.find(' ');

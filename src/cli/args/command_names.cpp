@@ -23,7 +23,7 @@ using Pair = std::pair<std::string_view, std::string_view>;
 using Names = std::vector<std::string_view>;
 
 // Names of commands in GPUMan, GPU Slice, canhazgpu, nvshare, Slurm and others, each with ours. A
-// name may be there twice.
+// name may be listed twice.
 constexpr auto kElsewhere = std::to_array<Pair>({{"proclist", "ps"},
                                                  {"nvitop", "top"},
                                                  {"nvtop", "top"},
@@ -128,7 +128,7 @@ bool is_one_of(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Our commands that other tools call `word`, without those that are not in `names`.
+// Our commands for `word` of other tools, without those that are not in `names`.
 template <class Pairs>
 Names known_elsewhere(const Pairs& pairs, std::string_view word, const Names& names) {
   Names found = find_in(pairs, word);
@@ -136,7 +136,7 @@ Names known_elsewhere(const Pairs& pairs, std::string_view word, const Names& na
   return found;
 }
 
-// A word that is meant for one of these; empty: for none, or for several.
+// The only one of `names` that `word` resembles; empty: none, or several.
 std::string_view nearest_word(std::string_view word, const Names& names) {
   constexpr std::size_t kLongest = 16;
   if (word.size() < 2 || word.size() > kLongest) return {};
@@ -167,7 +167,7 @@ bool is_command(std::string_view name) {
 }
 
 MeantCommands meant_commands(std::string_view word) {
-  // The name of another tool's command is no typing error, so nothing is corrected.
+  // The name of another tool's command is not a typing error, so nothing is corrected.
   if (Names elsewhere = find_in(kElsewhere, word); !elsewhere.empty()) return {elsewhere, false};
   Names names;
   for (const CommandRow& command : all_commands()) {

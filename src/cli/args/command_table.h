@@ -1,4 +1,5 @@
-// The commands of gpurota as rows: made from commands.toml by tools/command_line.py. Any thread.
+// The commands of gpurota as rows, generated from commands.toml by tools/command_line.py. Any
+// thread.
 #pragma once
 
 #include "cli/raw.h"
@@ -15,17 +16,17 @@ namespace gpurota::cli {
 struct OptionRow {
   char letter;            // '\0': none
   std::string_view name;  // "--memory"
-  bool Raw::*flag;        // one of the three
+  bool Raw::*flag;        // one of the three is set
   std::optional<std::string> Raw::*value;
   std::vector<std::string> Raw::*values;
-  std::string_view words;  // that its value may be, between spaces; empty: any
+  std::string_view words;  // allowed values, between spaces; empty: any
 };
 
 struct CommandRow {
   std::string_view name;   // "run", "job", "job add"
-  std::size_t most_words;  // that are no options
+  std::size_t most_words;  // without options
   std::span<const OptionRow> options;
-  std::string_view help;  // empty: of an action, or of a command that has it elsewhere
+  std::string_view help;  // empty for actions, and for commands whose help is elsewhere
 };
 
 std::span<const CommandRow> all_commands();
@@ -33,9 +34,9 @@ std::span<const OptionRow> options_of_every_command();
 std::span<const OptionRow> options_without_command();
 std::string_view general_help();
 
-// Null: there is none. "job add" is one, too.
+// Null: none. "job add" is a command, too.
 const CommandRow* find_command(std::string_view name);
-// Of a command; else the general one.
+// The help of a command; else the general help.
 std::string_view help_text(std::string_view topic);
 
 }  // namespace gpurota::cli

@@ -11,13 +11,13 @@ namespace gpurota::cli {
 
 struct ConfigOptions {
   std::string action;               // check, show or diff
-  std::optional<std::string> file;  // of check and diff; nothing: the daemon's
+  std::optional<std::string> file;  // for check and diff; nothing: the daemon's
   bool changed = false;             // show: only what differs from the default
   bool json = false;
   bool quiet = false;
 };
 
-// `words`: those behind `config`. Nothing: its help is wanted.
+// `words`: those after `config`. Nothing: help is wanted.
 Result<std::optional<ConfigOptions>> parse_config(const std::vector<std::string>& words);
 
 }  // namespace gpurota::cli

@@ -14,7 +14,7 @@ namespace gpurota::cli {
 
 // Actions: add, list, logs, pause, resume, remove.
 struct FillerOptions : ProgramOptions {
-  // Of add:
+  // For add:
   std::vector<std::string> gpu_ids;
   std::optional<int> instances;
   std::optional<SizeSpec> memory;
@@ -23,7 +23,7 @@ struct FillerOptions : ProgramOptions {
   std::optional<std::string> on_yield;
 };
 
-// `words`: those behind `filler`. Nothing: its help is wanted.
+// `words`: those after `filler`. Nothing: help is wanted.
 Result<std::optional<FillerOptions>> parse_filler(const std::vector<std::string>& words);
 
 }  // namespace gpurota::cli

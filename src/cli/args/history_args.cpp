@@ -23,7 +23,7 @@ Result<Command> history_command(const Raw& raw, const std::string& name) {
   }
   EventsOptions events{raw.json, raw.follow, raw.since, std::nullopt, std::nullopt, {}};
   GPUROTA_ASSIGN_OR_RETURN(events.whose, whose_of(raw));
-  constexpr int kMostLines = 1000;  // of one answer
+  constexpr int kMostLines = 1000;  // in one answer
   GPUROTA_ASSIGN_OR_RETURN(events.lines, number_of("--lines", raw.lines, kMostLines));
   if (raw.lease) {
     GPUROTA_ASSIGN_OR_RETURN(events.lease, lease_handle(*raw.lease));

@@ -12,16 +12,16 @@ namespace gpurota::cli {
 
 inline constexpr std::size_t kMostHosts = 256;
 
-// `here`: what the same words without hosts mean, which is what comes back if `raw` has none. So a
-// mistake is found before anybody is asked.
+// `here`: the meaning of the same words without hosts, which is returned if `raw` has no hosts. So
+// a mistake is found before any host is asked.
 Result<Command> on_hosts(const std::string& name, Raw& raw, Command here);
 
-// Checks that ssh takes `name` as the name of a host and as nothing else.
+// Checks that ssh takes `name` only as the name of a host.
 Result<void> check_host(const std::string& name);
-// The hosts of a file, one on each line; # begins a comment. An error names the line; `path` is for
-// that.
+// The hosts of a file, one on each line; # begins a comment. An error names the line, and the file
+// by `path`.
 Result<std::vector<std::string>> parse_hosts(std::string_view text, const std::string& path);
-// Without those that are there already; kInvalid if they are more than kMostHosts.
+// Removes repetitions; kInvalid if more than kMostHosts are left.
 Result<std::vector<std::string>> distinct_hosts(const std::vector<std::string>& hosts);
 
 }  // namespace gpurota::cli

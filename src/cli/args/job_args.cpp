@@ -17,14 +17,14 @@ const Vocabulary& job_vocabulary() {
   return words;
 }
 
-// Takes options that begin with `--` out of words; `take` gets the name and how to get its value.
+// Takes options that begin with `--` out of words; `take` gets the name and a way to get the value.
 class Taker {
  public:
   explicit Taker(Words words) : words_(std::move(words)) {}
 
   // The next word; nothing at the end.
   const std::string* next() { return at_ < words_.size() ? &words_[at_++] : nullptr; }
-  // Behind "=" or the next word.
+  // The value after "=", or the next word.
   Result<std::string> value_of(const std::string& word) {
     const auto equals = word.find('=');
     if (equals != std::string::npos) return word.substr(equals + 1);
@@ -41,7 +41,7 @@ class Taker {
 
 std::string name_of(const std::string& word) { return word.substr(0, word.find('=')); }
 
-// "sweep[7]" is the item 7 of sweep.
+// "sweep[7]" is item 7 of sweep.
 Result<void> take_item(JobOptions& job) {
   const auto bracket = job.name.find('[');
   if (bracket == std::string::npos || job.action == "apply") return {};
@@ -96,7 +96,7 @@ Result<void> check_job(const JobOptions& job, bool dashes) {
   return {};
 }
 
-// Those of `gpurota run` and those of the action itself.
+// The options of `gpurota run`, and those of the action itself.
 std::vector<Option> options_of_definition(const std::string& action, Raw& raw) {
   std::vector<Option> known = options_of("run", raw);
   const std::vector<Option> own = action_options("job " + action, raw);
@@ -112,7 +112,7 @@ Result<void> check_option(const std::vector<Option>& known, const std::string& w
   return no_option(known, word, name, "job");
 }
 
-// Whether the value of this option is the next word: that is no name of a job.
+// Whether the next word is this option's value, and so not the name of a job.
 bool has_value_behind(const std::vector<Option>& known, const std::string& word) {
   return std::any_of(known.begin(), known.end(), [&word](const Option& option) {
     const bool is_letter = word.size() == 2 && option.letter != '\0' && word[1] == option.letter;
@@ -120,7 +120,7 @@ bool has_value_behind(const std::vector<Option>& known, const std::string& word)
   });
 }
 
-// Of add, add-each and update, which are written alike.
+// For add, add-each and update, which have the same form.
 Result<std::optional<JobOptions>> parse_definition(const std::string& action, const Words& words) {
   JobOptions job;
   job.action = action;

@@ -7,7 +7,7 @@ namespace gpurota::cli {
 
 template <class Method>
 struct OfHost {
-  std::string host;                               // empty: there is one machine, which is not named
+  std::string host;                               // empty: a single machine, which is not named
   const typename Method::Reply* reply = nullptr;  // outlives this
 };
 

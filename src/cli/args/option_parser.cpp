@@ -45,7 +45,7 @@ std::vector<Option> options_of(std::string_view command, Raw& raw) {
 
 namespace {
 
-// Names that docker, podman and others have for detaching.
+// Names of docker, podman and others for detaching.
 bool is_detaching(std::string_view name) {
   return name == "-d" || name == "--detach" || name == "--background" || name == "--daemon";
 }
@@ -79,7 +79,7 @@ Result<Words> parse_words(const std::vector<Option>& options, const std::string&
 Result<void> check_amount(const char* option, const std::string& text, Bytes amount) {
   if (amount >= mib(1)) return {};
   const std::string number = text.substr(0, text.find_first_not_of("0123456789"));
-  // A large number was thought of as MiB, as other tools have it.
+  // A large number was probably meant in MiB, as in other tools.
   const char* const unit = number.size() > 2 ? "M" : "G";
   return fail(Code::kInvalid, fmt::format("{}: '{}' is less than 1 MiB: did you mean {}{}?", option,
                                           display_text(text, 40), number, unit));
@@ -124,7 +124,7 @@ Result<std::optional<std::chrono::seconds>> time_of(const char* option,
   return Time(*time);
 }
 
-// "0,1" and repeated options alike.
+// "0,1" and repeated options are equivalent.
 Words split_commas(const Words& given) {
   Words parts;
   for (const std::string& text : given) {

@@ -18,26 +18,26 @@ namespace gpurota::cli {
 
 using Words = std::vector<std::string>;
 
-// Those of a command of command_table.h ("run", "job list") and of every command, writing into
-// `raw`; of an empty name those that stand without a command. The rows' names outlive everything;
-// `raw` must outlive the options.
+// The options of a command in command_table.h ("run", "job list") and those of every command, which
+// write into `raw`; for an empty name those without a command. The rows' names are static; `raw`
+// must outlive the options.
 std::vector<Option> options_of(std::string_view command, Raw& raw);
-// Of an action ("job list"), --help and --quiet: the other options of every command stand before
-// the command there.
+// The options of an action ("job list"), with --help and --quiet. The other options of every
+// command must come before the command.
 std::vector<Option> action_options(std::string_view action, Raw& raw);
-// Those of every command alone.
+// Only the options of every command.
 std::vector<Option> options_of_every_command(Raw& raw);
 
-// Sets the options of `command` ("run", "job"; empty: none), as read_options() does.
+// Sets the options of `command` ("run", "job"; empty: none), like read_options().
 Result<Words> parse_words(const std::vector<Option>& options, const std::string& command,
                           const Words& words, bool stop_at_word = false);
 
-// `word`, whose option is called `name`, is none of `options`: what it may have been meant for.
+// The error for `word`, whose option `name` is none of `options`, with suggestions.
 tl::unexpected<Error> no_option(const std::vector<Option>& options, const std::string& word,
                                 std::string_view name, const std::string& command);
 
 // Values that several commands take.
-// Nobody means less than 1 MiB: a unit was forgotten.
+// Nobody means less than 1 MiB: the unit is missing.
 Result<void> check_amount(const char* option, const std::string& text, Bytes amount);
 Result<std::optional<SizeSpec>> size_of(const char* option, const std::optional<std::string>& text);
 // "80%": 1 to 100.
@@ -48,9 +48,9 @@ Result<std::optional<std::chrono::seconds>> time_of(const char* option,
                                                     const std::optional<std::string>& text);
 // "10m", "10m:USR1"; "0": no warning.
 Result<std::optional<EndWarning>> warning_of(const std::optional<std::string>& text);
-// The parts between commas, of repeated options alike; some may be empty.
+// The parts between commas, also of repeated options; a part may be empty.
 Words split_commas(const Words& given);
-// "0,1": none of them empty.
+// "0,1": no part may be empty.
 Result<Words> split_ids(const Words& given);
 
 }  // namespace gpurota::cli

@@ -22,11 +22,11 @@ using config::Value;
 using Kind = config::Value::Kind;
 
 constexpr std::size_t kMostBytes = 64 << 10;
-// Options that concern one call, and so cannot be defaults.
+// Options that apply to a single call, and so cannot be defaults.
 constexpr std::string_view kOfOneCall[] = {
     "--lease", "--help", "--no-defaults", "--json",  "--runtime-dir", "--near", "--force",
     "--short", "--name", "--at",          "--until", "--weekly",      "--host", "--hosts-file"};
-// Of these only one can be meant, so a typed one takes the place of the other.
+// Options that exclude each other: a typed one replaces the default of the other.
 constexpr std::string_view kExcluding[][2] = {
     {"--gpus", "--gpu-ids"},   {"--wait", "--nonblock"},     {"--timeout", "--until"},
     {"--for", "--until"},      {"--gpu-ids", "--gpu-type"},  {"--gpu-ids", "--min-memory"},
@@ -127,7 +127,7 @@ void add_typed(const Option& option, std::string& typed) {
   }
 }
 
-// Both are the same row, of two that were typed.
+// Both are the same option, parsed twice.
 void copy(const Option& from, const Option& to) {
   if (bool* const flag = to.flag()) *flag = true;
   const auto* const text = from.text();
@@ -170,10 +170,10 @@ std::string own_path() {
   return {};
 }
 
-// Empty without a file.
+// Empty if there is no file.
 Result<std::string> text_of(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  // A home directory that is not there, or not for this process, has no defaults.
+  // A missing home directory, or one that this process cannot read, has no defaults.
   if (fd < 0) return std::string();
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(::fdopen(fd, "r"), &std::fclose);
   struct stat about {};
@@ -222,7 +222,7 @@ Result<OwnDefaults> read_own_defaults() {
 }
 
 std::string add_defaults(std::string_view command, const OwnDefaults& defaults, Raw& raw) {
-  // On other machines those of the user there apply.
+  // On other machines the user's defaults there apply.
   if (raw.no_defaults || raw.lease || !raw.host.empty() || raw.hosts_file) return {};
   if (command == "run") return add("run", defaults.run, raw);
   if (command == "reserve") return add("reserve", defaults.reserve, raw);

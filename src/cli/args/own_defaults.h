@@ -16,7 +16,7 @@
 
 namespace gpurota::cli {
 
-// The file's content. Only names of options and kinds of values have been checked; the command
+// The content of the file. Only option names and kinds of values have been checked; the command
 // checks the rest.
 struct OwnDefaults {
   std::string path;
@@ -26,15 +26,15 @@ struct OwnDefaults {
 // Pure. An error names the file and the line.
 Result<OwnDefaults> parse_own_defaults(std::string_view text, const std::string& path);
 
-// Those of the user who calls; none if there is no such file. A file that somebody else can write
-// is refused: it says which GPUs, and whose note, a command has.
+// The caller's defaults; none if there is no such file. A file that another user can write is
+// refused, because it decides the GPUs and the note of commands.
 Result<OwnDefaults> read_own_defaults();
 
 // Adds to the options that were typed for `command` ("run", "reserve") the defaults that were not.
-// An option that excludes one that was typed is left out. Returns the added options as they would
-// be typed; empty: none.
+// A default that excludes a typed option is left out. Returns the added options as they would be
+// typed; empty: none.
 std::string add_defaults(std::string_view command, const OwnDefaults& defaults, Raw& raw);
-// Adds those of [output].
+// Adds the defaults of [output].
 void add_output_defaults(const OwnDefaults& defaults, Raw& raw);
 
 }  // namespace gpurota::cli

@@ -1,4 +1,4 @@
-// The user's own defaults: what they may say, and how they go together with what is typed.
+// The user's own defaults: what is allowed, and how they combine with typed options.
 #include "cli/args/own_defaults.h"
 
 #include "cli/args/args.h"

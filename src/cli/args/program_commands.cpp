@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kMostFile = std::size_t{1} << 20;
 
-// "A=1": no blanks in the name, so that "export A=1" is not a variable of a strange name.
+// "A=1": no blanks in the name, so that "export A=1" is not taken for a strange variable.
 bool is_variable(std::string_view line) {
   const auto equals = line.find('=');
   return equals != std::string_view::npos && equals > 0 &&
@@ -31,7 +31,7 @@ bool is_variable(std::string_view line) {
                       [](unsigned char c) { return c <= ' '; });
 }
 
-// Says where, and nothing of what is there: it may be a secret.
+// An error names the place, never the content, which may be a secret.
 Result<void> add_variables(const std::string& path, std::vector<proto::Variable>& out) {
   GPUROTA_ASSIGN_OR_RETURN(const std::string text, read_text(path));
   int number = 1;

@@ -1,4 +1,4 @@
-// The common part of the commands that give the daemon a program to run: `gpurota job` and `gpurota
+// The common part of the commands that define programs for the daemon: `gpurota job` and `gpurota
 // filler`.
 #pragma once
 
@@ -16,39 +16,39 @@
 
 namespace gpurota::cli {
 
-// Connects, calls, and hands the answer on.
+// Connects, calls, and returns the answer.
 template <class Method>
 Result<typename Method::Reply> ask_daemon(const Context& context, const Method& params) {
   GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, context.connect());
   return connection.call(params);
 }
 
-// Refuses options of `gpurota run` that every start of the job would refuse. `known`: the job that
-// there is; options that it has already are not refused.
+// Refuses options of `gpurota run` that would be refused at every start of the job. `known`: the
+// existing job, whose options are accepted.
 Result<void> check_options(client::Connection& connection, const std::vector<std::string>& options,
                            const proto::Job* known = nullptr);
 // A file of at most 1 MiB; "-" is standard input.
 Result<std::string> read_text(const std::string& path);
-// The variables of these files ("NAME=VALUE" on each line; empty lines and those that begin with #
-// mean nothing; no quotes), then those of our environment with these names.
+// The variables in these files ("NAME=VALUE" on each line; empty lines and lines that begin with #
+// are ignored; no quotes), then the variables of our environment with these names.
 Result<std::vector<proto::Variable>> read_variables(const std::vector<std::string>& files,
                                                     const std::vector<std::string>& names);
-// As given, from here on; else here.
+// `given`, made absolute; without it the current directory.
 Result<std::string> absolute_workdir(const std::optional<std::string>& given);
-// Commands and variables must arrive unchanged: kInvalid unless all is UTF-8.
+// Commands and variables must arrive unchanged: kInvalid unless all are UTF-8.
 Result<void> check_text(const std::vector<std::string>& words);
 Result<void> check_text(const std::vector<proto::Variable>& variables);
 std::string_view last_lines(std::string_view text, int lines);
-// The output of one's own program is unchanged; that of another user's (`user`) is made safe for a
-// terminal.
+// The output of the caller's own program is unchanged; that of another user's (`user`) is made safe
+// for a terminal.
 std::string printable_log(std::string_view text, const std::optional<std::string>& user);
 
-// The part of a definition that comes from our own process.
+// The part of a definition that comes from the caller's process.
 struct Surroundings {
   std::string workdir;
   std::vector<proto::Variable> environment;
 };
-// kInvalid, too, where what is executed could not arrive as it is.
+// kInvalid also if the program's command or variables could not arrive unchanged.
 Result<Surroundings> read_surroundings(const ProgramOptions& options);
 
 // `Call`: AddJob or AddFiller.
@@ -62,7 +62,7 @@ Result<void> define(Call& call, const ProgramOptions& options) {
   return {};
 }
 
-// `Method`: ListJobs or ListFillers. `text`: makes the text of its reply.
+// `Method`: ListJobs or ListFillers. `text` makes the text of the reply.
 template <class Method, class Text>
 int list_programs(const Context& context, const ProgramOptions& options, const Text& text) {
   Method call;
@@ -73,7 +73,8 @@ int list_programs(const Context& context, const ProgramOptions& options, const T
   return shown(options.json ? proto::document_json<Method>(*reply) : text(*reply));
 }
 
-// ControlJob or ControlFiller; `what`: "job", "filler"; `others`: that the call names, too.
+// `Method`: ControlJob or ControlFiller. `what`: "job", "filler". `others`: further names in the
+// call.
 template <class Method>
 int control_program(const Context& context, const Method& call, std::string_view what,
                     const std::vector<std::string>& others = {}) {
@@ -86,7 +87,7 @@ int control_program(const Context& context, const Method& call, std::string_view
   return done(context, text);
 }
 
-// All of a log, or its last lines. Of one without output it says so on standard error; `see`: the
+// Prints all of a log, or its last lines. Reports an empty log on standard error; `see`: the
 // command that shows the state of the program.
 int show_log(const ProgramOptions& options, std::string_view text, const char* see);
 

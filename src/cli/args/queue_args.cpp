@@ -7,10 +7,10 @@
 namespace gpurota::cli {
 namespace {
 
-// As many as the daemon makes at once.
+// The most that the daemon makes at once.
 constexpr int kMostWeeks = 60;
 
-// For a later time: nothing is waited for, and nobody is there yet.
+// A booking for a later time: nothing is waited for, and no user is present yet.
 Result<void> read_booking(const Raw& raw, ReserveOptions& reserve) {
   reserve.at = raw.at;
   GPUROTA_ASSIGN_OR_RETURN(reserve.weekly, number_of("--weekly", raw.weekly, kMostWeeks));
@@ -102,7 +102,7 @@ Result<Command> explain_command(const Raw& raw) {
   explain.json = raw.json;
   if (raw.positional.empty()) return explain;
   const std::string& word = raw.positional.front();
-  // A bare number is taken for a request: whoever asks waits more often.
+  // A bare number means a request: users ask more often why they wait.
   const auto request = request_handle(word);
   const auto lease = lease_handle(word);
   if (request && request->name.empty()) {

@@ -20,7 +20,7 @@ std::optional<WallTime> ago(std::string_view text, WallTime now) {
                                : unit == "h" ? 3600
                                : unit == "d" ? 86400
                                              : 0;
-  // A hundred years are enough for anybody.
+  // A hundred years are the maximum.
   if (error != std::errc() || seconds == 0 || number < 0 || number > 3'200'000'000 / seconds) {
     return std::nullopt;
   }

@@ -1,5 +1,4 @@
-// "--since 2h", "--since 2026-11-21": a time in the past as people write it. Pure but for the time
-// zone.
+// "--since 2h", "--since 2026-11-21": a past time, written by people. Pure, but for the time zone.
 #pragma once
 
 #include "base/result.h"

@@ -1,4 +1,4 @@
-// The options of `gpurota top` as typed, made into what they mean. Pure.
+// The options of `gpurota top`: from their text to values. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -8,7 +8,7 @@ namespace gpurota::cli {
 
 struct Raw;
 
-// kInvalid: a size that is none.
+// kInvalid: not a size.
 Result<TopOptions> parse_top(const Raw& raw);
 
 }  // namespace gpurota::cli

@@ -1,5 +1,5 @@
-// The command lines of turns and set, and the options of a lease that have to do with turns: part
-// of args.cpp. Pure.
+// The command lines of turns and set, and the options of a lease about turns: part of args.cpp.
+// Pure.
 #pragma once
 
 #include "cli/args/args.h"

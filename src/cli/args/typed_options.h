@@ -1,5 +1,5 @@
-// Which options of `gpurota run` a user has typed: in a shell that has a lease they decide, and the
-// user's defaults do not. Pure.
+// Which options of `gpurota run` the user typed: in a shell that has a lease, only typed options
+// decide, not the user's defaults. Pure.
 #pragma once
 
 #include "cli/raw.h"
@@ -10,11 +10,11 @@
 namespace gpurota::cli {
 
 struct TypedOptions {
-  std::vector<std::string> placement;  // which say what GPUs, and how much of them: "--gpus"
-  std::vector<std::string> of_lease;   // which are about a new lease otherwise: "--note"
+  std::vector<std::string> placement;  // options that choose GPUs and memory: "--gpus"
+  std::vector<std::string> of_lease;   // other options of a new lease: "--note"
   bool timeout = false, until = false;
 };
-// Of what was typed, before the user's defaults are added.
+// The typed options, before the user's defaults are added.
 TypedOptions typed_options(const Raw& raw);
 
 }  // namespace gpurota::cli

@@ -1,4 +1,4 @@
-// The options of `gpurota web` as typed, made into what they mean. Pure.
+// The options of `gpurota web`: from their text to values. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -8,7 +8,7 @@ namespace gpurota::cli {
 
 struct Raw;
 
-// kInvalid: options that do not go together.
+// kInvalid: the options exclude each other.
 Result<WebOptions> parse_web(const Raw& raw);
 
 }  // namespace gpurota::cli

@@ -24,14 +24,14 @@ std::optional<WallTime> time_of_fields(std::tm fields) {
   return WallTime(std::chrono::seconds(seconds));
 }
 
-// "09:00", and nothing behind it.
+// "09:00", with nothing after it.
 bool read_clock(const std::string& text, std::tm& into) {
   const char* const end = ::strptime(text.c_str(), "%H:%M", &into);
   into.tm_sec = 0;
   return end != nullptr && *end == '\0';
 }
 
-// 0 to 6 from Sunday on; nothing: it is no day.
+// 0 to 6, from Sunday on; nothing: not a day.
 std::optional<int> weekday_of(std::string word) {
   constexpr std::array<std::string_view, kDaysOfWeek> kNames = {
       "sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"};
@@ -44,7 +44,7 @@ std::optional<int> weekday_of(std::string word) {
   return std::nullopt;
 }
 
-// Clock times of the next days, of which `fits` says which are meant.
+// The clock time on the first of the next days for which `fits` is true.
 template <class Fits>
 std::optional<std::tm> next_day(const std::tm& clock, WallTime after, Fits fits) {
   for (int days = 0; days <= kDaysOfWeek; ++days) {
@@ -60,7 +60,7 @@ std::optional<std::tm> next_day(const std::tm& clock, WallTime after, Fits fits)
   return std::nullopt;
 }
 
-// The time that the words name, as fields of the calendar: the clock may skip this time.
+// The time that the text names, as calendar fields: the clock may skip this time.
 std::optional<std::tm> fields_of(const std::string& text, WallTime after) {
   std::tm fields = local_fields(after);
   if (read_clock(text, fields)) {

@@ -1,4 +1,4 @@
-// Times to come, as people write them. Pure, but for the time zone.
+// Future times, as people write them. Pure, but for the time zone.
 #pragma once
 
 #include "base/result.h"
@@ -10,16 +10,16 @@
 
 namespace gpurota::cli {
 
-// The first such time later than `after`: "18:00", "Mon 09:00", "tomorrow 09:00", "2026-11-30
-// 09:00", "+2h". kInvalid with what to write, also of a time that the clock skips on that day.
+// The first such time after `after`: "18:00", "Mon 09:00", "tomorrow 09:00", "2026-11-30 09:00",
+// "+2h". kInvalid says what to write, also for a time that the clock skips on that day.
 Result<WallTime> parse_when(const char* option, const std::string& text, WallTime after);
 
-// `count` of them, a week apart, each at the same time of day, also after the clock is changed.
+// `count` times, a week apart, each at the same time of day, also over a clock change.
 std::vector<WallTime> weekly(WallTime first, int count);
 
 // "Mon 23 Nov".
 std::string day_text(WallTime time);
-// Midnight of its day, `days` later.
+// Midnight at the beginning of its day, `days` later.
 WallTime day_of(WallTime time, int days = 0);
 
 }  // namespace gpurota::cli

@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-// Monday, 23 November 2026, 12:30 in winter time of Berlin; summer time ends on 25 October and
+// Monday, 23 November 2026, 12:30 in Berlin's winter time. Summer time ends on 25 October and
 // begins on 28 March.
 const WallTime kMonday{std::chrono::seconds(1795433400)};
 

@@ -1,4 +1,5 @@
-// Of whom something is shown: --me and --user of status, queue, report and events.
+// The users whose leases and requests are shown: --me and --user of status, queue, report and
+// events.
 #pragma once
 
 #include "base/result.h"
@@ -14,22 +15,20 @@ namespace gpurota::cli {
 
 struct Whose {
   bool me = false;
-  std::optional<std::string>
-      user;  // a name or a uid; at most one of the two, and neither: everybody
+  std::optional<std::string> user;  // a name or a uid; at most one of the two; neither: everybody
 
   bool everybody() const { return !me && !user; }
 };
 
 // The user, group or everybody that was typed.
 Result<Whose> whose_of(const Raw& raw);
-// Nothing: everybody. Asks who there is. kNotFound.
+// Nothing: everybody. Looks up the account. kNotFound.
 Result<std::optional<uid_t>> uid_of(const Whose& whose);
 // "you have", "alice has".
 std::string has_text(const Whose& whose);
 
-// Leaves of an answer what concerns this user. Pure. Of a status: the user's leases and bookings,
-// the GPUs of these, what the watch found of the user or on these GPUs; how many wait is not known
-// then.
+// Keeps only what concerns this user. Pure. In a status: the user's leases and bookings, their
+// GPUs, and findings about the user or these GPUs. The number of waiting requests is then unknown.
 void keep_only(proto::Status::Reply& reply, uid_t uid);
 void keep_only(proto::ListRequests::Reply& reply, uid_t uid);
 

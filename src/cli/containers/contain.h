@@ -1,4 +1,4 @@
-// Makes of an engine's command (docker run …) one whose container is in a lease.
+// Changes an engine's command (docker run …) so that its container is in a lease.
 #pragma once
 
 #include "base/result.h"
@@ -14,20 +14,20 @@
 
 namespace gpurota::cli {
 
-// kInvalid: an engine's command that cannot be run under a lease, and what to write instead.
-// `reserved`: the lease goes on without it.
+// kInvalid: an engine's command that cannot run under a lease, with what to write instead.
+// `reserved`: the lease continues without the command.
 Result<void> check_engine_call(const std::vector<std::string>& command, bool reserved);
 
 struct Contained {
   std::vector<std::string> words;          // argv
   std::vector<proto::Variable> variables;  // for the engine
-  std::optional<std::string> library;      // that the container loads
+  std::optional<std::string> library;      // the one that the container loads
   std::string remark;                      // for -v
-  // Work to do when the engine's command has ended; null: none.
+  // Called when the engine's command has ended; null: nothing to do.
   std::unique_ptr<ContainerEnd> end;
 };
 
-// Asks the daemon for what the lease's containers need, and looks at the driver's files.
+// Asks the daemon for what the lease's containers need, and reads the driver's files.
 Result<Contained> contain(client::Connection& connection, LeaseId lease, const EngineCall& call,
                           const std::vector<std::string>& command);
 

@@ -17,11 +17,11 @@
 namespace gpurota::cli {
 namespace {
 
-// An engine that hangs keeps nobody waiting for longer.
+// The most time that a hanging engine may take.
 constexpr std::chrono::seconds kEngineTakes{10};
 constexpr std::chrono::milliseconds kTryAgain{20};
 
-// Of an engine: hexadecimal digits. Anything else could be an option.
+// Accepts only hexadecimal digits, which engines write. Anything else could be an option.
 std::optional<std::string> read_id(const std::string& path) {
   std::string id;
   std::ifstream(path) >> id;
@@ -74,7 +74,7 @@ void ContainerEnd::kill() const {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  // Discard the engine's output: an error that the container is gone already is expected.
+  // Discards the engine's output: an error that the container has ended already is normal.
   posix_spawn_file_actions_t quiet;
   ::posix_spawn_file_actions_init(&quiet);
   for (int fd = 0; fd < 3; ++fd) {

@@ -1,5 +1,5 @@
-// The end of a container whose engine's command has ended before it: nobody else ends it, as the
-// engine, not the command, is its parent.
+// Ends a container whose engine's command has ended before it. Nobody else does: the container's
+// parent is the engine, not the command.
 #pragma once
 
 #include "base/result.h"
@@ -12,19 +12,19 @@ namespace gpurota::cli {
 
 class ContainerEnd {
  public:
-  // `engine` is the engine and the options before its subcommand. `id_file`, in which it writes the
-  // container's id, is the user's, or empty: then it is in a folder that is made for it.
+  // `engine` is the engine and the options before its subcommand. `id_file`: the user's own file to
+  // which the engine writes the container's id; empty: a file in a new folder.
   static Result<std::unique_ptr<ContainerEnd>> make(std::vector<std::string> engine,
                                                     std::string id_file);
   ~ContainerEnd();  // removes the folder
   ContainerEnd(const ContainerEnd&) = delete;
   ContainerEnd& operator=(const ContainerEnd&) = delete;
 
-  // For --cidfile; not there until the engine has made the container.
+  // For --cidfile. The file does not exist until the engine has made the container.
   const std::string& id_file() const { return id_file_; }
-  // Has the engine kill it, if there is one. Nothing where the user's file was there before: the
-  // engine makes no container then, and the id in it is another's. Waits for that, some seconds at
-  // most.
+  // Makes the engine kill the container, if there is one. Does nothing if the user's file existed
+  // before: then the engine makes no container, and the id is another's. Waits for the engine, some
+  // seconds at most.
   void kill() const;
 
  private:
@@ -33,8 +33,8 @@ class ContainerEnd {
 
   std::vector<std::string> engine_;
   std::string id_file_;
-  std::string folder_;   // empty: the file is the user's
-  bool is_old_ = false;  // it was there before
+  std::string folder_;   // empty: the file is the user's own
+  bool is_old_ = false;  // the file existed before
 };
 
 }  // namespace gpurota::cli

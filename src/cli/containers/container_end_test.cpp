@@ -15,7 +15,7 @@ namespace {
 
 class ContainerEndTest : public ::testing::Test {
  protected:
-  // An engine that writes down what it is told.
+  // An engine that records its arguments.
   std::vector<std::string> engine() {
     const std::string path = dir_.file("engine"), said = dir_.file("said");
     testing::write_file(path, "#!/bin/sh\nprintf '%s ' \"$@\" >" + said + "\n");
@@ -73,7 +73,7 @@ TEST_F(ContainerEndTest, NothingOfItStays) {
   ASSERT_TRUE(end);
   const std::string file = (*end)->id_file();
   testing::write_file(file, "0a");
-  (*end)->kill();  // by an engine that is not there
+  (*end)->kill();  // by an engine that does not exist
   end->reset();
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(file).parent_path()));
 }

@@ -36,7 +36,7 @@ Result<Way> way_of(const EngineCall& call, const ContainerHost& host) {
   if (driver.devices.empty() && driver.missing.empty()) return Way{};
   const Seen seen = call.all_devices ? Seen::kAsOutside : Seen::kFromZero;
   const bool toolkit = call.engine == Engine::kDocker && host.docker_toolkit;
-  // ctr knows descriptions from 1.7 on.
+  // ctr supports CDI descriptions from 1.7 on.
   const bool describes = call.engine == Engine::kPodman || call.engine == Engine::kNerdctl;
   if (toolkit) return Way{Giver::kToolkit, seen};
   if (describes && driver.described) return Way{Giver::kDescription, seen};
@@ -89,7 +89,7 @@ std::vector<std::string> file_options(const ContainerParts& parts) {
   }
   if (parts.unlabelled) options.insert(options.end(), {"--security-opt", kNoLabel});
   if (!parts.gpu_ids.empty()) {
-    // Quotes, as docker reads a list of fields separated by commas.
+    // The quotes are for docker, which reads fields separated by commas.
     const std::string ids = fmt::format("\"device={}\"", fmt::join(parts.gpu_ids, ","));
     options.insert(options.end(), {"--gpus", ids});
   }

@@ -11,8 +11,8 @@
 namespace gpurota::cli {
 namespace {
 
-// Signs that stand for themselves for shells, compose and readers of files of variables. The quotes
-// are those of docker's --gpus, which come out of a $(…) as they are.
+// Characters that shells, compose and readers of variable files take literally. The quotes are
+// those of docker's --gpus, which an unquoted $(…) leaves as they are.
 constexpr std::string_view kPlain =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:=@%+-\"";
 

@@ -9,16 +9,15 @@
 
 namespace gpurota::cli {
 
-// Each is kInvalid with a path in it that would need quotes, which these readers take in different
-// ways.
+// Each returns kInvalid if a path would need quotes, because the readers treat quotes differently.
 
 // The variables and the token, NAME=VALUE on each line: for --env-file of docker and podman, and
 // env_file of compose.
 Result<std::string> env_file_text(const ContainerParts& parts);
-// Options behind `run`, on one line, for an unquoted $(…) in a shell.
+// Options after `run`, on one line, for an unquoted $(…) in a shell.
 Result<std::string> options_text(Engine engine, const ContainerParts& parts,
                                  const std::string& env_file);
-// A file for compose that adds to `service` what it needs.
+// A compose file that adds to `service` what it needs.
 Result<std::string> compose_text(const ContainerParts& parts, const std::string& env_file,
                                  const std::string& service);
 

@@ -8,8 +8,8 @@ namespace {
 
 using WordSpan = std::span<const std::string>;
 
-// Lists of words, with a space on each side of each. Options before the subcommand that take the
-// next word: docker(1), podman(1) 4.3 to 5, nerdctl(1). Others are switches.
+// Lists of words, each with a space on both sides. Options before the subcommand that take the next
+// word: docker(1), podman(1) 4.3 to 5, nerdctl(1). All others are switches.
 constexpr std::string_view kValued =
     " --config -c --context -H --host -l --log-level --tlscacert --tlscert --tlskey "
     "--cgroup-manager "
@@ -19,14 +19,13 @@ constexpr std::string_view kValued =
     "-n "
     "--cdi-spec-dirs --cni-netconfpath --cni-path --data-root --host-gateway-ip --hosts-dir "
     "--snapshotter ";
-// Options of `run` that are switches; all others take the next word, unless it is in the same one
-// behind '='.
+// Options of `run` that are switches. All others take the next word, unless the value follows '='.
 constexpr std::string_view kSwitches =
     " --detach --disable-content-trust --env-host --help --http-proxy --init --interactive "
     "--no-healthcheck --no-hostname --no-hosts --oom-kill-disable --passwd --privileged "
     "--publish-all --quiet --read-only --read-only-tmpfs --replace --rm --rmi --rootfs --sig-proxy "
     "--tls-verify --tty --unsetenv-all --use-api-socket ";
-// Subcommands that start containers in other ways, and other programs that do.
+// Subcommands, and other programs, that start containers in other ways.
 constexpr std::string_view kStarting =
     " compose kube play pod restart unpause stack swarm service ";
 constexpr std::string_view kOthers =
@@ -41,13 +40,13 @@ std::string_view name_of(std::string_view word) { return word.substr(0, word.fin
 
 bool is_option(std::string_view word) { return word.size() > 1 && word.front() == '-'; }
 
-// A switch, of which some write `=false`, as pflag(3) of the engines takes it.
+// Whether a switch is on: some users write `=false`, which pflag(3) of the engines accepts.
 bool is_true(std::string_view word) {
   const std::size_t sign = word.find('=');
   return sign == std::string_view::npos || !has(" false False FALSE f F 0 ", word.substr(sign + 1));
 }
 
-// "-it", "-d", "-dp", "-d=false": up to the first letter that takes a value.
+// "-it", "-d", "-dp", "-d=false": the letters up to the first that takes a value.
 struct Letters {
   bool detach = false;
   bool value_follows = false;
@@ -79,7 +78,7 @@ void note_value(EngineCall& call, std::string_view option, std::string_view valu
   if (volume && value.starts_with("/dev:")) call.all_devices = true;
 }
 
-// The options up to the image, whose name is the first word that is neither one nor a value.
+// Reads the options up to the image, which is the first word that is neither an option nor a value.
 void read_run_options(EngineCall& call, WordSpan words) {
   for (std::size_t i = call.options_at; i < words.size() && is_option(words[i]); ++i) {
     const std::string_view word = words[i];
@@ -153,7 +152,7 @@ std::optional<EngineCall> engine_call(const std::vector<std::string>& command) {
   EngineCall call;
   call.engine = *engine;
   call.elsewhere = base_name(command.front()) == "podman-remote";
-  if (*engine == Engine::kApptainer) {  // it is told by variables, wherever it stands
+  if (*engine == Engine::kApptainer) {  // configured by variables, so any position will do
     call.outlives = is_instance(command);
     return call;
   }

@@ -118,7 +118,7 @@ bool has_points(const proto::History::Reply& reply) {
 
 std::string no_points_line(const proto::History::Reply& reply) {
   std::string line = "nothing was sampled " + from_to(reply);
-  // A long step does not have the newest figures yet.
+  // A long step does not include the newest figures yet.
   if (reply.until - reply.since > kEachSecond) {
     line += fmt::format(" in a whole step of {}, see --since 15m", step_text(reply.step_seconds));
   }

@@ -9,8 +9,8 @@
 
 namespace gpurota::cli {
 
-// The average of what is known, each point weighted by the seconds that were sampled, and the
-// highest.
+// The average of the known values, each point weighted by the seconds that were sampled; and the
+// maximum.
 class Sum {
  public:
   void add(std::optional<std::int64_t> value, std::optional<std::int64_t> most,
@@ -39,11 +39,11 @@ struct LeaseSums {
 };
 LeaseSums sums_of(const proto::LeaseHistory& lease);
 
-// Of a mean() or a most() of this sum; "-": nothing is known.
+// For a mean() or a most() of this sum; "-": nothing is known.
 std::string percent_text(const Sum& sum, double value);
 std::string watts_text(const Sum& sum, double milliwatts);
 std::string size_text(const Sum& sum, double bytes);
-// `ascii`: without the sign for degrees.
+// `ascii`: without the degree sign.
 std::string heat_text(const Sum& sum, double celsius, bool ascii);
 std::string waited_text(std::int64_t milliseconds);
 
@@ -52,7 +52,7 @@ std::string full_time(WallTime time);
 // "from … to …, in steps of 10 s".
 std::string span_line(const proto::History::Reply& reply);
 bool has_points(const proto::History::Reply& reply);
-// "nothing was sampled from … to …"; of more than 15 minutes also where newer figures are.
+// "nothing was sampled from … to …"; for more than 15 minutes also where to find newer figures.
 std::string no_points_line(const proto::History::Reply& reply);
 
 }  // namespace gpurota::cli

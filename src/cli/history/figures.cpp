@@ -19,12 +19,13 @@
 namespace gpurota::cli {
 namespace {
 
-// How far back figures are kept: in all, and each second. The longest steps lack what is newest.
+// How far back figures are kept: in all, and for each second. The longest steps lack the newest
+// figures.
 constexpr auto kKept =
     std::to_array<std::chrono::minutes>({std::chrono::hours(24 * 90), std::chrono::minutes(15)});
-constexpr std::int64_t kMostPoints = 1000;  // that the daemon gives of one series
+constexpr std::int64_t kMostPoints = 1000;  // per series, from the daemon
 
-// The font of a console has no blocks of different heights, and nothing is known of a terminal
+// The fonts of consoles have no blocks of different heights, and nothing is known about a terminal
 // without a name.
 bool has_block_characters() {
   const char* const name = std::getenv("TERM");
@@ -45,15 +46,15 @@ Result<proto::History> history_call(const HistoryOptions& options) {
   return call;
 }
 
-// Whether this lease is there; then it has just begun.
+// Whether the lease exists; without figures it has just begun.
 Result<bool> is_current(client::Connection& connection, LeaseId id) {
   GPUROTA_ASSIGN_OR_RETURN(const auto status, connection.call(proto::Status{}));
   return std::any_of(status.leases.begin(), status.leases.end(),
                      [id](const proto::Lease& lease) { return lease.lease_id == id; });
 }
 
-// Of a lease without figures in the time that was asked for: since when it has some; empty: it has
-// just begun. kNotFound: there is no such lease.
+// For a lease without figures in the requested time: since when it has figures; empty: it has just
+// begun. kNotFound: there is no such lease.
 Result<std::optional<WallTime>> first_figures(client::Connection& connection, LeaseId id) {
   for (const auto& kept : kKept) {
     proto::History all;

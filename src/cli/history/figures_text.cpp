@@ -57,7 +57,7 @@ std::string leases_text(const proto::History::Reply& reply, const Layout& style)
   return table.render(style);
 }
 
-// Of a step: what is not known is a dash, and the unit is in the title.
+// For a step: a dash if unknown; the unit is in the title.
 template <class Number>
 std::string number_text(const std::optional<Number>& number) {
   return number ? std::to_string(*number) : "-";

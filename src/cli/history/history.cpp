@@ -16,7 +16,7 @@
 namespace gpurota::cli {
 namespace {
 
-// Between two tries to reach a daemon that is being restarted.
+// Between two attempts to reach a daemon that is being restarted.
 constexpr int kRetryMs = 250;
 
 Result<void> print_events(const proto::Events::Reply& reply, bool json, const Layout& layout) {
@@ -31,13 +31,13 @@ Result<void> print_events(const proto::Events::Reply& reply, bool json, const La
   return text.empty() ? Result<void>() : print(text);
 }
 
-// The state of a stream of events that outlives its connection: where to continue.
+// The state of a stream of events, kept over reconnections: where to continue.
 struct Stream {
   proto::Events call;
   bool over = false;
 };
 
-// The last of the events that there are; `call` asks for those behind them then.
+// Prints the last events so far; `call` then continues after them.
 Result<void> print_last(client::Connection& connection, const EventsOptions& options,
                         proto::Events& call) {
   proto::Events once = call;
@@ -52,7 +52,7 @@ Result<void> print_last(client::Connection& connection, const EventsOptions& opt
   return print_events(reply, options.json, terminal_layout());
 }
 
-// Prints what comes until the stream is over, or the connection is.
+// Prints events until the stream or the connection ends.
 Result<void> read_stream(client::Connection& connection, const EventsOptions& options,
                          Stream& stream) {
   GPUROTA_TRY(connection.start_stream(stream.call));
@@ -74,7 +74,7 @@ bool is_away(const Error& error) {
   return error.code == Code::kGone || error.code == Code::kUnavailable;
 }
 
-// As long as it takes; nothing: nobody reads it any more.
+// Waits as long as needed; nothing: nobody reads the output any more.
 Result<std::optional<client::Connection>> connect_again(const Context& context) {
   complain("gpurotad is gone; waiting for it to come back");
   while (wait_while_read(-1, kRetryMs)) {
@@ -92,7 +92,7 @@ Result<proto::Events> events_call(const EventsOptions& options) {
   if (options.since) {
     GPUROTA_ASSIGN_OR_RETURN(call.since, parse_since("--since", *options.since, now()));
   } else if (options.follow && !options.lease && !options.lines) {
-    call.since = now();  // what comes, not what was
+    call.since = now();  // only new events
   }
   if (options.follow) call.follow = true;
   return call;
@@ -143,7 +143,7 @@ Result<proto::Report> report_call(const ReportOptions& options) {
   return call;
 }
 
-// A mistake of the command line, or a user that the machine does not know.
+// The exit status for a mistake on the command line, or an unknown user.
 int not_asked(const Error& error) {
   return error.code == Code::kInvalid ? misused(error) : failed(error);
 }

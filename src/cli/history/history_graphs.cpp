@@ -21,12 +21,12 @@ constexpr std::size_t kLeastColumns = 20;
 
 struct Graph {
   const char* name;
-  std::string top, bottom;  // of its scale
+  std::string top, bottom;  // labels of its scale
   std::vector<int> percentages;
   Tone tone;
 };
 
-// A GPU or a lease, as it is drawn.
+// A GPU or a lease with its graphs.
 struct Group {
   std::string title;
   std::vector<std::string> figures;
@@ -38,7 +38,7 @@ bool is_known(const Graph& graph) {
                      [](int each) { return each >= 0; });
 }
 
-// Lines of whole pieces; those after the first are indented.
+// Lines of whole pieces; all but the first are indented.
 std::vector<std::string> wrapped(const std::vector<std::string>& pieces, const char* between,
                                  std::size_t width) {
   std::vector<std::string> lines;
@@ -165,7 +165,7 @@ void draw_times(Grid& grid, std::size_t y, const std::vector<TimeTick>& ticks) {
   }
 }
 
-// As high as a screen has room for: of one GPU or lease more than of many.
+// Sized for one screen: higher for one GPU or lease than for many.
 std::size_t rows_of_graph(std::size_t groups) {
   if (groups == 1) return 6;
   if (groups == 2) return 4;
@@ -184,7 +184,7 @@ std::string drawn(Group group, std::size_t rows, const std::vector<TimeTick>& ti
   std::size_t y = 0;
   for (const std::string& line : lines) grid.put(0, y++, display_text(line, 1000), {Tone::kHead});
   for (const Graph& graph : group.graphs) {
-    if (&graph != &group.graphs.front()) ++y;  // so that what is full does not touch the next
+    if (&graph != &group.graphs.front()) ++y;  // a gap, so that full graphs do not touch
     draw_scale(grid, y, rows, graph);
     draw_graph(grid, kGutter, y, graph.percentages.size(), rows, graph.percentages, graph.tone);
     y += rows;
@@ -194,7 +194,7 @@ std::string drawn(Group group, std::size_t rows, const std::vector<TimeTick>& ti
   return style.colour ? coloured_text(grid) : plain_text(grid);
 }
 
-// The words before a comma, and what is behind it as one.
+// The words before the first comma, and the rest as one piece.
 std::vector<std::string> pieces_of(const std::string& line) {
   const std::size_t comma = line.find(", ");
   std::istringstream stream(line.substr(0, comma == line.npos ? comma : comma + 1));

@@ -1,5 +1,5 @@
 // The picture that `gpurota history` draws on a terminal: for each GPU or lease its figures, and
-// graphs of its load and its memory over time. Pure.
+// graphs of load and memory over time. Pure.
 #pragma once
 
 #include "cli/text/table.h"
@@ -13,26 +13,26 @@
 
 namespace gpurota::cli {
 
-// How much memory GPUs have, which is as high as their graphs of memory are.
+// The memory sizes of GPUs, which are the heights of their memory graphs.
 using GpuSizes = std::map<std::string, Bytes>;
 
-// How wide the graphs are on a terminal of this width; 0: there is no room for any.
+// The width of the graphs on a terminal of this width; 0: there is no room.
 std::size_t graph_columns(std::size_t width);
 
-// For a terminal that has room for graphs. The memory of a GPU whose size is not there, and of a
-// lease, is drawn up to a round amount above the highest.
+// For a terminal with room for graphs. For a lease, and for a GPU without a known size, the memory
+// graph's height is a round amount above the maximum.
 std::string graphs_text(const proto::History::Reply& reply, const Layout& style,
                         const GpuSizes& sizes);
 
-// One value in each column of `count` columns of time; below zero: nothing is known.
+// One value for each of `count` columns of time; below zero: unknown.
 struct TimedValue {
   WallTime begins;
-  std::optional<double> share;  // of the height: 1 is all of it
+  std::optional<double> share;  // of the height: 1 is full
 };
 std::vector<int> percentages_of(const std::vector<TimedValue>& values,
                                 const proto::History::Reply& reply, std::size_t count);
 
-// 1, 2, 4, … MiB: the first that is not below `amount`.
+// 1, 2, 4, … MiB: the first that is at least `amount`.
 Bytes round_size(Bytes amount);
 
 }  // namespace gpurota::cli

@@ -33,7 +33,7 @@ class HistoryGraphs : public ::testing::Test {
   }
 };
 
-// Ten minutes in steps of one: nothing is known of the third.
+// Ten minutes in steps of one; the third is unknown.
 proto::History::Reply ten_minutes() {
   proto::History::Reply reply;
   reply.since = kNoon;
@@ -165,7 +165,7 @@ TEST_F(HistoryGraphs, AStepFillsItsTimeAndSharesAreHeld) {
   const auto at = [](std::chrono::seconds time, std::optional<double> share) {
     return TimedValue{kNoon + time, share};
   };
-  // The first step has begun before the time that was asked for, the last one ends after it.
+  // The first step begins before the requested time, and the last one ends after it.
   EXPECT_THAT(percentages_of({at(-10s, 0.25), at(50s, std::nullopt), at(80s, 2.0)}, reply, 10),
               ElementsAre(25, 25, -1, -1, -1, -1, -1, -1, 100, 100));
   EXPECT_THAT(percentages_of({at(0s, 0.1), at(30s, 0.3), at(60s, 0.2)}, reply, 2),
@@ -188,7 +188,7 @@ std::string ticks_text(WallTime::duration span, std::size_t columns, WallTime si
 }
 
 TEST_F(HistoryGraphs, TimesAreRoundAndFit) {
-  // There is no room for the last label.
+  // The last label has no room.
   EXPECT_EQ(ticks_text(15min, 60),
             "0 12:00|8 12:02|16 12:04|24 12:06|32 12:08|40 12:10|48 12:12|56 ");
   EXPECT_EQ(ticks_text(20s, 40), "0 12:00:00|10 12:00:05|20 12:00:10|30 12:00:15");

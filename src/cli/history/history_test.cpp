@@ -45,8 +45,8 @@ TEST(ReportText, CallsAGpuByItsIndexAndName) {
   EXPECT_THAT(report_text(reply, {}), HasSubstr("GPU-gone"));
 }
 
-// canhazgpu: an empty report divided by zero.
-// An older gpurotad does not count how long programs computed.
+// canhazgpu's mistake: an empty report divided by zero.
+// An older gpurotad does not measure how long programs computed.
 TEST(ReportText, WhatIsNotCountedIsNotZero) {
   proto::Report::Reply reply = a_report();
   const std::string text = report_text(reply, {});

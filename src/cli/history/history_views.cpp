@@ -67,7 +67,7 @@ struct Total {
   std::uint64_t most = 0;  // GPU time of the largest row
 };
 
-// Not known as long as no row says: an older gpurotad does not count it.
+// Stays unknown until a row has a value: an older gpurotad does not measure it.
 void add_known(std::optional<std::uint64_t>& sum, std::optional<std::uint64_t> more) {
   if (more) sum = sum.value_or(0) + *more;
 }

@@ -15,12 +15,12 @@ std::string event_text(const proto::Event& event, const Layout& layout);
 
 // With bars on a terminal.
 std::string report_text(const proto::Report::Reply& reply, const Layout& layout);
-// Of several machines, at least one: in their order, with their names in the first column.
+// For several machines, at least one: in their order, with their names in the first column.
 std::string hosts_report_text(const std::vector<OfHost<proto::Report>>& hosts,
                               const Layout& layout);
-// GPUs that are there are called by their index and name: "0 NVIDIA H200".
+// Names GPUs that exist by index and model: "0 NVIDIA H200".
 void name_gpus(proto::Report::Reply& reply, const std::vector<proto::Gpu>& gpus);
-// RFC 4180. Text is made safe, and never begins as a spreadsheet's formula does.
+// RFC 4180. Text is made safe, and never begins like a spreadsheet's formula.
 std::string report_csv(const proto::Report::Reply& reply);
 std::string hosts_report_csv(const std::vector<OfHost<proto::Report>>& hosts);
 

@@ -51,7 +51,7 @@ std::vector<TimeTick> time_ticks(WallTime since, WallTime until, std::size_t col
   const std::int64_t span = end - begin;
   if (span <= 0 || columns == 0) return ticks;
   const std::int64_t step = step_of(since, span, columns);
-  // Round in local time.
+  // Rounds in local time.
   const std::int64_t offset = local_fields(since).tm_gmtoff;
   const std::int64_t first = (begin + offset + step - 1) / step * step - offset;
   for (std::int64_t at = first; at < end; at += step) {

@@ -1,4 +1,4 @@
-// The answers of several machines: read, and as one JSON document. Their text is foreign. Pure.
+// The answers of several machines: parsed, and as one JSON document. Their text is untrusted. Pure.
 #pragma once
 
 #include "cli/args/of_host.h"
@@ -13,8 +13,8 @@
 
 namespace gpurota::cli {
 
-// Parses the output of `gpurota --json` of a machine into the reply of which it was made; an error
-// is one line that says what is wrong.
+// Parses a machine's output of `gpurota --json` back into the reply. An error is one line that says
+// what is wrong.
 template <class Method>
 Result<typename Method::Reply> parse_printed(std::string_view document) {
   auto answer = proto::parse_reply<Method>("{\"parameters\":" + std::string(document) + "}");
@@ -25,7 +25,7 @@ Result<typename Method::Reply> parse_printed(std::string_view document) {
       "or is its gpurota older?");
 }
 
-// The machines that have answered with a reply of `Method`; `answers` of the others become errors.
+// The machines that answered with a reply of `Method`; the other `answers` become errors.
 template <class Method>
 std::vector<std::pair<std::string, typename Method::Reply>> parse_all(
     std::vector<HostAnswer>& answers) {
@@ -50,8 +50,8 @@ std::vector<OfHost<Method>> views_of(
   return views;
 }
 
-// {"hosts": [{"host": "gpu1", WHAT: {…}}, {"host": "gpu2", "error": "…"}]}: the documents as they
-// came, so that fields which this program does not know stay.
+// {"hosts": [{"host": "gpu1", WHAT: {…}}, {"host": "gpu2", "error": "…"}]}: the documents
+// unchanged, so that fields unknown to this program are kept.
 std::string answers_json(std::string_view what, const std::vector<HostAnswer>& answers);
 
 // "gpu2: no answer within 5 s": safe to print.

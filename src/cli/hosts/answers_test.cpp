@@ -1,5 +1,5 @@
-// Tests of answers of machines in one table and in one document, also of answers that no gpurota
-// would give.
+// Tests of several machines' answers in one table and in one document, including answers that no
+// gpurota would give.
 #include "cli/hosts/answers.h"
 
 #include "cli/history/history_views.h"

@@ -29,10 +29,10 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kMostErrors = 4096;
 constexpr int kNotFound = 127;
-// An ssh that has closed its output ends at once, which nothing tells us.
+// An ssh that has closed its output will end at once, but poll() does not report its end.
 constexpr milliseconds kTick{10};
 
-// The last line that says something.
+// The last line that is not empty.
 std::string last_line(const std::string& text) {
   const std::size_t end = text.find_last_not_of(" \t\r\n");
   if (end == std::string::npos) return {};
@@ -41,7 +41,7 @@ std::string last_line(const std::string& text) {
                      end - (begin == std::string::npos ? 0 : begin + 1) + 1);
 }
 
-// Messages of gpurota on the other machine begin with its name.
+// Messages of gpurota on the other machine begin with "gpurota: ".
 std::string first_complaint(const std::string& text) {
   constexpr std::string_view kOurs = "gpurota: ";
   const std::size_t begin = text.find(kOurs);
@@ -69,13 +69,13 @@ class OneSsh {
   std::array<int, 2> fds() const { return {out_.get(), errors_.get()}; }
   Clock::time_point until() const { return until_; }
   bool is_closing() const { return !out_; }
-  // Reads what is there. Whether it is over.
+  // Reads what has arrived. Returns whether ssh is over.
   bool step(Clock::time_point now);
   const Told& told() const { return told_; }
 
  private:
   OneSsh() = default;
-  // False: there will be no more.
+  // False: end of file.
   bool read_some(int fd, std::string& into, std::size_t most, bool keep_end);
   void end();
 
@@ -88,7 +88,7 @@ class OneSsh {
 
 [[noreturn]] void become_asking_ssh(std::vector<char*> argv, int nothing, int out, int errors,
                                     pid_t parent) {
-  // Its helpers are to end with it, and it with us.
+  // The helpers of ssh must end with it, and ssh with us.
   (void)::setpgid(0, 0);
   (void)::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(kNotFound);
@@ -131,7 +131,7 @@ Result<OneSsh> OneSsh::start(const std::vector<std::string>& words, const AskLim
 
 bool OneSsh::read_some(int fd, std::string& into, std::size_t most, bool keep_end) {
   std::array<char, 65536> buffer;
-  // A machine that never stops must not keep the others waiting: one piece at a time.
+  // A machine that sends without end must not delay the others: one piece at a time.
   const ssize_t got = ::read(fd, buffer.data(), buffer.size());
   if (got == 0) return false;
   if (got < 0) return errno == EAGAIN || errno == EINTR;
@@ -150,11 +150,10 @@ bool OneSsh::step(Clock::time_point now) {
     end();
     return true;
   }
-  // A process that stays in the background, such as a shared connection of ssh, may keep standard
-  // error open.
+  // A background process, such as a shared connection of ssh, may keep standard error open.
   if (!out_ && ::waitpid(pid_, &told_.status, WNOHANG) == pid_) {
     pid_ = -1;
-    // All that it wrote fits a pipe.
+    // Everything that ssh wrote fits a pipe.
     if (errors_) (void)read_some(errors_.get(), told_.errors, kMostErrors, true);
     return true;
   }
@@ -173,7 +172,7 @@ void OneSsh::end() {
   pid_ = -1;
 }
 
-// Waits for something to read, or for the first end of time.
+// Waits until something is readable, or until the first time limit.
 void wait_for(const std::vector<std::optional<OneSsh>>& all) {
   std::vector<pollfd> polled;
   Clock::time_point until = Clock::now() + milliseconds(1000);
@@ -222,7 +221,7 @@ Result<std::string> read_told(const Told& told, const AskLimits& limits) {
 
 std::vector<HostAnswer> ask_hosts(const std::vector<std::string>& hosts, const std::string& line,
                                   const AskLimits& limits) {
-  (void)std::signal(SIGCHLD, SIG_DFL);  // ignored, it would keep from us how they end
+  (void)std::signal(SIGCHLD, SIG_DFL);  // if ignored, the exit statuses would be lost
   std::vector<HostAnswer> answers;
   for (const std::string& host : hosts) answers.push_back({host, std::string()});
   std::vector<std::optional<OneSsh>> all(hosts.size());

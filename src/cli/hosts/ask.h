@@ -1,5 +1,5 @@
-// Asks many machines the same question at once, each by an ssh of its own. Starts processes and
-// waits for all of them; one thread.
+// Asks many machines the same question at once, each through an ssh process. Starts the processes
+// and waits for all of them; one thread.
 #pragma once
 
 #include "base/result.h"
@@ -13,7 +13,7 @@ namespace gpurota::cli {
 
 struct AskLimits {
   std::chrono::milliseconds each{5000};      // from the start of its ssh
-  std::size_t at_once = 32;                  // ssh at a time
+  std::size_t at_once = 32;                  // ssh processes at a time
   std::size_t bytes = std::size_t{4} << 20;  // of one answer
 };
 
@@ -21,21 +21,21 @@ struct AskLimits {
 struct Told {
   bool in_time = true;
   bool too_long = false;
-  int status = 0;      // as of waitpid, if it ended by itself
+  int status = 0;      // from waitpid, if it ended by itself
   std::string out;     // at most `bytes`
-  std::string errors;  // the end of what it printed on standard error
+  std::string errors;  // the end of its standard error
 };
 
-// An answer, or why there is none: one line, which may hold foreign text.
+// An answer, or why there is none: one line, which may contain untrusted text.
 struct HostAnswer {
   std::string host;
   Result<std::string> text;
 };
 
-// Pure: what `told` means for a person.
+// The meaning of `told` for a person. Pure.
 Result<std::string> read_told(const Told& told, const AskLimits& limits);
 
-// In the order of `hosts`. `line`: for the shell there.
+// In the order of `hosts`. `line`: the command line for the shell there.
 std::vector<HostAnswer> ask_hosts(const std::vector<std::string>& hosts, const std::string& line,
                                   const AskLimits& limits = {});
 

@@ -1,5 +1,5 @@
-// Many machines are asked at once; one that hangs, refuses or talks without end harms no other. A
-// script stands for ssh.
+// Many machines are asked at once; one that hangs, refuses or sends without end harms no other. A
+// script replaces ssh.
 #include "cli/hosts/ask.h"
 
 #include <fmt/format.h>
@@ -17,8 +17,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A process that nobody reaps, as in a container without an init, is over, too. One that was killed
-// may take a moment.
+// A zombie that nobody reaps, as in a container without an init, is over, too. A killed process may
+// take a moment.
 bool is_over(pid_t pid) {
   for (int i = 0; i < 500; ++i) {
     std::ifstream in(fmt::format("/proc/{}/stat", pid));
@@ -35,7 +35,7 @@ class AskHosts : public ::testing::Test {
   void SetUp() override {
     folder_ = ::testing::TempDir() + "ask_hosts." + std::to_string(::getpid());
     std::filesystem::create_directories(folder_);
-    // The host is what stands behind "--"; each does what its name says.
+    // The host is the word after "--"; each behaves according to its name.
     std::ofstream(folder_ + "/ssh") << R"(#!/bin/sh
 while [ "$1" != -- ]; do shift; done
 case $2 in
@@ -100,7 +100,7 @@ TEST_F(AskHosts, OneThatHangsIsGivenUpAndKeepsNobodyWaiting) {
   EXPECT_EQ(answers[0].text.error().message, "no answer within 1 s");
   EXPECT_EQ(*answers[1].text, "answer of good to what?");
   EXPECT_FALSE(answers[2].text);
-  // Nothing of them is left.
+  // No process of them is left.
   std::ifstream pids(folder_ + "/pids");
   int left = 0;
   for (pid_t pid = 0; pids >> pid; ++left) EXPECT_TRUE(is_over(pid)) << pid;

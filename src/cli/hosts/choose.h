@@ -1,5 +1,4 @@
-// On which of several machines a program would start first. Pure: from what `gpurota status` shows
-// of each.
+// Chooses the machine on which a program would start first, from `gpurota status` of each. Pure.
 #pragma once
 
 #include "cli/args/args.h"
@@ -12,15 +11,14 @@
 
 namespace gpurota::cli {
 
-// How many of its GPUs could be had now, and how many there are that fit at all: of the kind and
-// the size that is asked for.
+// How many GPUs are available now, and how many would ever fit: those of the wanted kind and size.
 struct Room {
   int now = 0, ever = 0;
 };
 Room room_for(const LeaseWishes& wishes, const proto::Status::Reply& status);
 
-// The first that has room now; else, of those that fit, the one where the fewest wait, the first of
-// them. Nothing: none fits.
+// The first host with room now; else, among those that fit, the first with the fewest waiting
+// requests. Nothing: none fits.
 std::optional<std::string> choose_host(const LeaseWishes& wishes,
                                        const std::vector<OfHost<proto::Status>>& hosts);
 

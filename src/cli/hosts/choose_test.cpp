@@ -11,7 +11,7 @@ namespace {
 using samples::in_gib;
 using samples::Machine;
 
-// All of its GPUs are taken whole.
+// A machine whose GPUs are all taken whole.
 Machine busy(int gpus, std::uint64_t waiting) {
   Machine machine(gpus);
   for (int i = 0; i < gpus; ++i) {
@@ -57,7 +57,7 @@ TEST(ChooseHost, SlicesAndTurnsGoWhereTheirMemoryIsLeft) {
   slice.memory = SizeSpec{in_gib(8), 0};
   EXPECT_EQ(chosen(slice, {&turns, &sliced}), "b");
   slice.memory = SizeSpec{in_gib(9), 0};
-  EXPECT_EQ(chosen(slice, {&turns, &sliced}), "a");  // neither has room; it comes first
+  EXPECT_EQ(chosen(slice, {&turns, &sliced}), "a");  // neither has room; a is listed first
   slice.swap = true;
   EXPECT_EQ(chosen(slice, {&sliced, &turns}), "b");
   slice.memory = SizeSpec{in_gib(500), 0};

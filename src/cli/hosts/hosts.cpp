@@ -1,5 +1,5 @@
-// Commands for other machines: status, queue and report of many of them in one table, run and top
-// on one.
+// Commands for other machines: status, queue and report of several in one table; run and top on
+// one.
 #include "base/fd.h"
 #include "base/read_all.h"
 #include "base/text.h"
@@ -38,7 +38,7 @@ Result<std::vector<std::string>> read_hosts_file(const std::string& path) {
   return parse_hosts(*text, path);
 }
 
-// Those that were named, then those of the file.
+// The named hosts, then those of the file.
 Result<std::vector<std::string>> all_hosts(const HostsOptions& options) {
   std::vector<std::string> hosts = options.hosts;
   if (options.file) {
@@ -51,7 +51,7 @@ Result<std::vector<std::string>> all_hosts(const HostsOptions& options) {
                                           display_text(options.file.value_or(""))));
 }
 
-// `gpurota COMMAND --json` on each.
+// Runs `gpurota COMMAND --json` on each host.
 std::vector<HostAnswer> ask(const std::vector<std::string>& hosts, const std::string& command,
                             const std::vector<std::string>& options) {
   std::vector<std::string> words = {"gpurota", command, "--json"};
@@ -59,7 +59,7 @@ std::vector<HostAnswer> ask(const std::vector<std::string>& hosts, const std::st
   return ask_hosts(hosts, remote_line(words));
 }
 
-// Says which machines have not answered: kExitFailed if there is one.
+// Prints which machines have not answered: kExitFailed if there is one.
 int complain_of(const std::vector<HostAnswer>& answers) {
   int code = kExitOk;
   for (const HostAnswer& each : answers) {
@@ -73,7 +73,7 @@ int complain_of(const std::vector<HostAnswer>& answers) {
 template <class Method>
 using Replies = std::vector<std::pair<std::string, typename Method::Reply>>;
 
-// `text`: of the views of those that have answered.
+// `text` makes the text from the answers of the machines that answered.
 template <class Method, class Text>
 int show(const HostsOptions& options, const std::vector<std::string>& hosts, const Text& text) {
   std::vector<HostAnswer> answers = ask(hosts, options.command, options.options);
@@ -95,7 +95,7 @@ Result<std::string> working_folder() {
                              "): start in one that both machines have");
 }
 
-// Where it would start first.
+// The host where the program would start first.
 Result<std::string> choose(const Context& context, const LeaseWishes& wishes,
                            const std::vector<std::string>& hosts) {
   std::vector<HostAnswer> answers = ask(hosts, "status", {});

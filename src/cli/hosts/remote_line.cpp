@@ -24,7 +24,7 @@ constexpr std::string_view kScript =
     R"({ printf 'gpurota: there is no gpurota on the PATH of %s\n' "$host" >&2; exit 125; }; with=; )"
     R"([ "$terminal" = 1 ] || { setpriv --pdeathsig TERM true 2>/dev/null && )"
     R"(with='setpriv --pdeathsig TERM'; }; exec $with sh -c "$1" sh "$with" "$@")";
-// Stays to see how gpurota ends. Signals from the terminal are for gpurota.
+// Waits for the end of gpurota. Signals from the terminal are left to gpurota.
 constexpr std::string_view kSecond =
     R"(with=$1; shift 2; trap : INT QUIT; $with gpurota "$@"; code=$?; )"
     R"([ "$code" -ne 255 ] || code=249; exit "$code")";
@@ -35,7 +35,7 @@ std::string remote_word(const std::string& word) {
   if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
   std::string out = "'";
   for (const char c : word) {
-    // Between quotes fish takes a backslash for more than itself, so it stands outside.
+    // In quotes, fish also interprets a backslash, so it is put outside of quotes.
     if (c == '\'' || c == '\\') {
       out += std::string("'\\") + c + "'";
     } else {

@@ -1,4 +1,4 @@
-// Words arrive at the shell of another machine as they are.
+// Words arrive unchanged at the shell of another machine.
 #include "cli/hosts/remote_line.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct Ran {
   int code = 0;
 };
 
-// By this shell, as sshd does it.
+// Runs the line in this shell, like sshd.
 Ran run_by(const std::string& shell, const std::string& line) {
   int ends[2];
   if (::pipe(ends) != 0) return {"no pipe", -1};
@@ -78,7 +78,7 @@ TEST(RemoteLine, PlainWordsStayReadable) {
   EXPECT_EQ(remote_word(""), "''");
 }
 
-// A gpurota of the test's own, first on the PATH there.
+// A fake gpurota, first on the PATH there.
 class RunLine : public ::testing::Test {
  protected:
   void SetUp() override {

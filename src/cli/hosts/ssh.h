@@ -6,14 +6,14 @@
 
 namespace gpurota::cli {
 
-// $GPUROTA_SSH, the path of another program that takes what ssh takes; else ssh.
+// $GPUROTA_SSH, the path of another program with the same arguments as ssh; else ssh.
 std::string ssh_program();
 
-// To ask a question: nobody is at hand to type a password, and only the answer is wanted. `line`:
-// for the shell there.
+// For a question: without prompts, because nobody can type a password, and with only the answer as
+// output. `line`: for the shell there.
 std::vector<std::string> asking_words(const std::string& host, const std::string& line);
-// To run a program with our standard streams. Without a terminal it has a connection of its own,
-// not one that is shared: only its end tells the program that we are gone.
+// For a program with our standard streams. Without a terminal it needs a connection of its own, not
+// a shared one: only the end of the connection tells the program that we are gone.
 std::vector<std::string> running_words(const std::string& host, const std::string& line,
                                        bool terminal);
 

@@ -36,7 +36,7 @@ namespace {
   ::_exit(kExitOfSsh);
 }
 
-// Those after which a program is to end; ssh makes an exit status of them that says nothing.
+// Signals that should end a program; ssh exits on them with a status that says nothing.
 bool is_ending(int signal) {
   return signal == SIGINT || signal == SIGQUIT || signal == SIGTERM || signal == SIGHUP;
 }
@@ -47,7 +47,7 @@ struct Came {
   std::set<int> passed_on;
 };
 
-// Until ssh has ended: its wait status.
+// Waits until ssh has ended, and returns its wait status.
 int wait_for_ssh(pid_t pid, const Signals& signals, Came& came) {
   for (int status = 0;;) {
     if (::waitpid(pid, &status, WNOHANG | WUNTRACED) == pid) {

@@ -1,5 +1,5 @@
-// Text of the changes that would let a request start at once, as the daemon offers them. Pure, but
-// for ask_alternatives.
+// Text of the changes that would let a request start at once, as the daemon suggests them. Pure,
+// but for ask_alternatives.
 #pragma once
 
 #include "client/connection.h"
@@ -10,10 +10,10 @@
 
 namespace gpurota::cli {
 
-// "starts now with --timeout 9m, on GPU 1", a line each, indented.
+// "starts now with --timeout 9m, on GPU 1": one per line, indented.
 std::string alternatives_lines(const std::vector<proto::Alternative>& alternatives);
 
-// Empty too where the daemon does not tell: they are advice, and nothing depends on them.
+// Empty also after an error: alternatives are only advice.
 std::vector<proto::Alternative> ask_alternatives(client::Connection& connection,
                                                  const proto::FindAlternatives& call);
 

@@ -45,7 +45,7 @@ int book(const Context& context, const ReserveOptions& options) {
 }
 
 Result<LeaseId> claim_booking(client::Connection& connection, RequestId booking, bool quiet) {
-  // Leases that leave have some seconds to do so, and a job with much to store has more.
+  // Leases that leave have some seconds for it, and a job with much to store has more.
   constexpr auto kAskAgain = std::chrono::milliseconds(250);
   std::string said;
   for (;;) {

@@ -1,4 +1,4 @@
-// Commands about bookings, and the times of day that others take (--until).
+// Commands about bookings, and the times of day for --until of other commands.
 #pragma once
 
 #include "cli/commands.h"
@@ -13,11 +13,10 @@ namespace gpurota::cli {
 
 // `reserve --at`.
 int book(const Context& context, const ReserveOptions& options);
-// Uses a booking of the caller's, and waits until its GPUs are free: the lease that it is then. An
-// error if its time has not come, or it is over. Unless it is quiet, it says on standard error what
-// it waits for.
+// Uses a booking of the caller's, waits until its GPUs are free, and returns its lease. An error if
+// its time has not come, or is over. Unless `quiet`, prints on standard error what it waits for.
 Result<LeaseId> claim_booking(client::Connection& connection, RequestId booking, bool quiet);
-// From the beginning on; nothing: no such time was given.
+// The duration from `begin` until that time; nothing: no time was given.
 Result<std::optional<std::chrono::seconds>> time_until(const std::optional<std::string>& until,
                                                        WallTime begin);
 

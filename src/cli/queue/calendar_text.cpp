@@ -15,7 +15,7 @@
 namespace gpurota::cli {
 namespace {
 
-// A booking or a lease, alike.
+// A booking or a lease, in the same form.
 struct Entry {
   WallTime begins;
   std::optional<WallTime> ends;
@@ -37,7 +37,7 @@ std::string share_text(const std::optional<SizeSpec>& memory) {
                          : to_string(memory->bytes) + " of each";
 }
 
-// The last column of a booking: its trouble, its share, its note.
+// The last column of a booking: its problem, its share, its note.
 std::string what_of(const proto::Booking& booking, WallTime now) {
   std::string text = client::reason_text(booking, now);
   const auto add = [&](const std::string& part) {
@@ -76,7 +76,7 @@ Entry entry_of(const proto::Lease& lease) {
 
 std::string clock_of(WallTime time) { return local_time_text(time, time); }
 
-// Of an entry on the day that begins at `day`.
+// The hours of an entry on the day that begins at `day`.
 std::string hours_text(const Entry& entry, WallTime day, WallTime next, WallTime now) {
   const bool runs = !entry.booked && day <= now;
   const std::string from = runs ? "now" : entry.begins <= day ? "00:00" : clock_of(entry.begins);
@@ -113,7 +113,7 @@ std::string ical_time(WallTime time) {
   return std::string(text, std::strftime(text, sizeof text, "%Y%m%dT%H%M%SZ", &fields));
 }
 
-// A content line, folded: no more than 75 bytes each, and no character is cut.
+// A content line, folded: at most 75 bytes each, cut only between characters.
 std::string ical_line(std::string line) {
   constexpr std::size_t kMost = 75;
   std::string out;
@@ -153,7 +153,7 @@ std::string calendar_text(const proto::Status::Reply& reply, int days, const Lay
     const WallTime day = day_of(now, i), next = day_of(now, i + 1);
     std::string title = day_text(day);
     for (const Entry& entry : entries) {
-      // Of what has no end, nobody knows about tomorrow.
+      // An entry without an end is shown only on the first day: the future is unknown.
       const bool here =
           entry.begins < next && (entry.ends ? *entry.ends > std::max(day, now) : i == 0);
       if (!here) continue;

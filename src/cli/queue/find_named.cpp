@@ -39,7 +39,7 @@ auto find_one(const std::vector<Item>& items, const std::string& name, uid_t min
 template <class Type>
 concept IsHandle = std::is_same_v<Type, LeaseHandle> || std::is_same_v<Type, RequestHandle>;
 
-// All that was typed as a name.
+// All names that were typed.
 struct Names {
   std::vector<LeaseHandle*> leases;
   std::vector<RequestHandle*> requests;

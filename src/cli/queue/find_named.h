@@ -1,4 +1,4 @@
-// Which lease or request has the name that was typed.
+// Finds the lease or request with the typed name.
 #pragma once
 
 #include "cli/args/args.h"
@@ -9,14 +9,14 @@
 
 namespace gpurota::cli {
 
-// Pure: one's own before others', whose names only administrators see. An error says which could be
-// meant.
+// Pure. The caller's own come before those of others, whose names only administrators see. An error
+// lists what could be meant.
 Result<LeaseId> find_named(const std::vector<proto::Lease>& leases, const std::string& name,
                            uid_t mine);
 Result<RequestId> find_named(const std::vector<proto::Request>& requests, const std::string& name,
                              uid_t mine);
 
-// Puts the ids of all names that the command has into it; asks the daemon only if there are any.
+// Replaces all names in the command by ids; asks the daemon only if there are names.
 Result<void> find_all_named(const Context& context, Command& command);
 
 }  // namespace gpurota::cli

@@ -22,7 +22,7 @@
 namespace gpurota::cli {
 namespace {
 
-// `what`: what it has done then.
+// `what`: the text about what was done.
 template <class Method>
 int call_once(const Context& context, const Method& call, const std::string& what) {
   auto connection = context.connect();
@@ -31,7 +31,7 @@ int call_once(const Context& context, const Method& call, const std::string& wha
   return reply ? done(context, what) : failed(reply.error());
 }
 
-// As `explained` chooses requests.
+// Chooses bookings as `explained` chooses requests.
 std::vector<proto::Booking> explained_bookings(const Explanation& what,
                                                const proto::Status::Reply& status) {
   std::vector<proto::Booking> chosen = status.bookings.value_or(std::vector<proto::Booking>());
@@ -42,7 +42,7 @@ std::vector<proto::Booking> explained_bookings(const Explanation& what,
   return chosen;
 }
 
-// A lease that is over is in the events.
+// A lease that has ended is still in the events.
 int explain_ended(client::Connection& connection, const ExplainOptions& options,
                   const Error& not_found) {
   if (!options.lease || options.json) return failed(not_found);

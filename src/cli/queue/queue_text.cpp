@@ -24,7 +24,7 @@ namespace {
 std::string indices_of(const proto::Lease& lease) {
   std::string text;
   for (const proto::LeaseGpu& gpu : lease.gpus) {
-    // A MIG instance is known to programs by its UUID alone.
+    // Programs identify a MIG instance only by its UUID.
     const bool is_mig = gpu.label && gpu.label->find(':') != std::string::npos;
     text += (text.empty() ? "" : ",") + (is_mig ? gpu.uuid.value : std::to_string(gpu.index));
   }
@@ -43,7 +43,7 @@ std::vector<std::string> planned_names(const proto::Request& request) {
   return names;
 }
 
-// For a POSIX shell, whatever is in it.
+// The text in quotes for a POSIX shell, whatever it contains.
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
@@ -164,7 +164,7 @@ std::string export_text(const proto::Acquire::Reply& reply, const char* const* i
   if (reply.preload) {
     variables.push_back({"LD_PRELOAD", *reply.preload + (others.empty() ? "" : ":" + others)});
   } else if (before && others != *before && find_variable(inherited, GPUROTA_ENV_LEASE)) {
-    // The library of the lease that the shell had.
+    // Removes the library of the shell's last lease.
     if (others.empty()) cleared.emplace_back("LD_PRELOAD");
     if (!others.empty()) variables.push_back({"LD_PRELOAD", others});
   }
@@ -277,11 +277,11 @@ std::string ended_text(LeaseId lease, const std::vector<proto::Event>& events, W
   for (const proto::Event& event : events) {
     const bool ends =
         event.type == proto::EventType::kLeaseEnding || event.type == proto::EventType::kLeaseGone;
-    // Why it was ended tells more than that it is gone then.
+    // The reason of the end says more than the event that the lease is gone.
     if (ends && (!last || last->type != proto::EventType::kLeaseEnding)) last = &event;
   }
   if (!last) return {};
-  // The event names its lease and what happened; the reason stands behind that.
+  // The event names its lease and what happened; the reason follows.
   const std::size_t colon = last->message.find(": ");
   const std::string why =
       colon == std::string::npos ? last->message : last->message.substr(colon + 2);

@@ -15,17 +15,17 @@ namespace gpurota::cli {
 std::string short_text(const proto::Lease& lease);
 // Describes a reservation and what can be done with it, for people.
 std::string reservation_text(const proto::Lease& lease, WallTime now);
-// Text to evaluate in a shell: one line and no comment, because in `eval $(…)` without quotes a
-// comment would swallow all that is behind it. The text replaces the variables that another lease
-// has left in the shell, whose environment is `inherited`.
+// Text for a shell to evaluate: one line without a comment, because in `eval $(…)` without quotes a
+// comment would hide all that follows. The text replaces the variables that another lease has left
+// in the shell, whose environment is `inherited`.
 std::string export_text(const proto::Acquire::Reply& reply, const char* const* inherited);
-// The same of any variables; those in `cleared` that are not among them are unset.
+// The same for any variables; variables in `cleared` that are not among them are unset.
 std::string export_text(const std::vector<proto::Variable>& variables,
                         const std::vector<std::string>& cleared);
-// The wish of a request: "2 x 8 GiB in turns".
+// The wish of a request as text: "2 x 8 GiB in turns".
 std::string wish_text(const proto::Request& request);
 std::string queue_text(const proto::ListRequests::Reply& reply, const Layout& layout, WallTime now);
-// Of several machines: in their order, with their names in the first column.
+// For several machines: in their order, with their names in the first column.
 std::string hosts_queue_text(const std::vector<OfHost<proto::ListRequests>>& hosts,
                              const Layout& layout, WallTime now);
 
@@ -34,12 +34,12 @@ struct Explanation {
   std::optional<LeaseId> lease;  // neither: all that `uid` waits for and has
   uid_t uid = 0;
 };
-// Only what is asked about: its requests, leases, and the GPUs where they take turns.
+// Only what the question is about: its requests, leases, and the GPUs where they take turns.
 struct Explained {
   proto::ListRequests::Reply requests;
   proto::Status::Reply status;
   proto::ListTurns::Reply turns;
-  // Changes that would let the requests start now; empty until they are asked for.
+  // Changes that would let the requests start now; empty until they are requested.
   proto::FindAlternatives::Reply alternatives{};
 };
 // kNotFound if there is no such request or lease.
@@ -47,10 +47,10 @@ Result<Explained> explained(const Explanation& what, const std::vector<proto::Re
                             const proto::Status::Reply& status,
                             const proto::ListTurns::Reply& turns);
 std::string explained_json(const Explained& what);
-// `requests`: of everybody; some may wait for what is explained.
+// `requests`: of all users; some may be waiting for what is explained.
 std::string explain_text(const Explained& what, const std::vector<proto::Request>& requests,
                          uid_t reader, WallTime now);
-// Of a lease that is over, how it ended; empty: the events tell nothing of that.
+// How an ended lease ended; empty: the events do not say.
 std::string ended_text(LeaseId lease, const std::vector<proto::Event>& events, WallTime now);
 
 }  // namespace gpurota::cli

@@ -1,4 +1,4 @@
-// gpurota release: which leases, and what became of them.
+// gpurota release: chooses the leases, and reports the results.
 #include "abi/env.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -31,7 +31,7 @@ Leases own_of(const Leases& leases, bool reservations) {
   return own;
 }
 
-// Each with the line that ends it.
+// Each lease with the command that ends it.
 std::string lines_of(const Leases& leases) {
   std::string text;
   for (const proto::Lease& lease : leases) {
@@ -41,14 +41,14 @@ std::string lines_of(const Leases& leases) {
   return text + "\n  gpurota release --all   # all your leases, also of running programs";
 }
 
-// Null: there is none.
+// Null: none.
 const proto::Lease* find(const Leases& leases, LeaseId id) {
   const auto found = std::find_if(leases.begin(), leases.end(),
                                   [id](const proto::Lease& lease) { return lease.lease_id == id; });
   return found == leases.end() ? nullptr : &*found;
 }
 
-// The lease that this shell is under, or was.
+// The lease that this shell is in, or was in.
 std::optional<LeaseId> lease_of_shell() {
   const char* const variable = std::getenv(GPUROTA_ENV_LEASE);
   if (variable == nullptr) return std::nullopt;
@@ -75,7 +75,7 @@ Chosen ask_which(const Leases& reservations) {
   return std::vector<LeaseId>{*id};
 }
 
-// The choice of a `release` that names nothing: one reservation, so that no other is lost by
+// The choice of a `release` without arguments: the only reservation, so that no other is lost by
 // mistake.
 Chosen choose(const Leases& leases) {
   const Leases reservations = own_of(leases, true);
@@ -102,7 +102,7 @@ Chosen choose(const Leases& leases) {
       UsageError{"you have no reservation: name the lease to end" + lines_of(own), kExitUsage});
 }
 
-// Whether an administrator really means everybody.
+// Asks an administrator to confirm that the leases of all users are meant.
 bool confirm_all(std::size_t leases) {
   if (::isatty(STDIN_FILENO) == 0) {
     complain(

@@ -26,15 +26,15 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-// Soon enough that a daemon's restart is hardly noticed, seldom enough to cost nothing.
+// Short enough that a daemon's restart is hardly noticed, long enough to cost nothing.
 constexpr milliseconds kReconnectEvery{250};
-// systemd takes connections for a daemon that is being started. A wait that is longer than a
-// restart is reported to the user.
+// systemd accepts connections for a daemon that is starting. A wait longer than a restart is
+// reported to the user.
 constexpr milliseconds kSilence{3000};
 
-// A daemon that closes the connection before it answers is asked again so often.
+// How often a daemon that closes the connection before it answers is tried.
 constexpr int kTries = 4;
-// A filler may have to make way, and its memory to come back.
+// A filler may have to leave first, and its memory to be freed.
 constexpr milliseconds kPatience{120000};
 
 std::string new_ticket() {
@@ -44,7 +44,7 @@ std::string new_ticket() {
   return ticket;
 }
 
-// Without what only names it.
+// The wishes, without options that only name the lease.
 proto::LeaseRequest request_of(const LeaseWishes& wishes) {
   proto::LeaseRequest request;
   request.gpus = wishes.gpus;
@@ -94,7 +94,7 @@ class Waiter {
   }
 
   bool cancelled() const { return cancelled_; }
-  // Nothing: it did not have to wait.
+  // Nothing: there was no wait.
   std::optional<std::chrono::seconds> waited() const {
     if (!waiting_) return std::nullopt;
     return std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begun_);
@@ -105,7 +105,7 @@ class Waiter {
     for (;;) {
       auto answer = connection_.next_answer<proto::Enqueue>();
       // The daemon's own refusals have other codes.
-      // One that hangs up on whoever comes (too many connections) is not asked for ever.
+      // A daemon that closes every connection (too many connections) is tried only a few times.
       if (!answer && answer.error().code == Code::kGone && (waiting_ || ++hung_up_ < kTries)) {
         GPUROTA_TRY(come_back());
         continue;
@@ -137,7 +137,7 @@ class Waiter {
     const auto left = std::chrono::ceil<milliseconds>(*until_ - Clock::now()).count();
     return static_cast<int>(std::clamp<std::int64_t>(left, 0, heard_ ? 60000 : kSilence.count()));
   }
-  // Once.
+  // Prints this once.
   void say_silent() {
     if (std::exchange(heard_, true) || wanted_.quiet) return;
     complain("gpurotad does not answer yet: it may be starting; waiting for it");
@@ -151,8 +151,8 @@ class Waiter {
     const bool is_first = !waiting_;
     if (is_first) show_own_reservation(request);
     waiting_ = true;
-    // Compare the text without its remedy: a remedy is printed with each change, not whenever a
-    // minute has passed.
+    // Compares the text without its remedy: a remedy is printed with each change, not each time
+    // that a minute has passed.
     std::string text = waiting_text(request, now(), false);
     if (text == shown_) return;
     shown_ = text;
@@ -160,7 +160,7 @@ class Waiter {
     if (!wanted_.quiet) complain("waiting as " + waiting_text(request, now(), true));
   }
 
-  // A reservation of one's own is used by naming it.
+  // A reservation of the user's own is used by naming it.
   void show_own_reservation(const proto::Request& request) const {
     if (wanted_.quiet || request.kind != proto::LeaseKind::kRun) return;
     auto connection = client::connect(location_, kReconnectEvery);
@@ -171,7 +171,7 @@ class Waiter {
     if (!text.empty()) complain(text);
   }
 
-  // Until there is a daemon again.
+  // Waits until there is a daemon again.
   Result<void> come_back() {
     if (waiting_) {
       complain("gpurotad has gone away; waiting for it to come back");
@@ -198,8 +198,8 @@ class Waiter {
   std::chrono::seconds longest_{};
   std::optional<Clock::time_point> until_;
   bool waiting_ = false, cancelled_ = false;
-  bool heard_ = false;  // an answer, or we have said that there is none
-  int hung_up_ = 0;     // before the first answer
+  bool heard_ = false;  // true: an answer came, or the silence was reported
+  int hung_up_ = 0;     // connections closed before the first answer
   std::string shown_, reason_ = "gpurotad has not answered";
 };
 
@@ -269,7 +269,7 @@ tl::expected<proto::Acquire::Reply, NoLease> obtain(const client::Location& loca
                    ? connection.call(proto::Acquire{request_of(wanted)}, kPatience)
                    : wait();
   if (!reply) return tl::unexpected(NoLease{reply.error(), cancelled});
-  // Print nothing beside a command's output into a file or a pipe, unless it had to wait.
+  // Prints nothing beside a command's output to a file or a pipe, unless the command had to wait.
   const bool watched = !wanted.command.empty() && ::isatty(STDERR_FILENO) != 0;
   if (!wanted.quiet && (waited || watched)) complain(got_text(reply->lease, waited));
   return std::move(*reply);

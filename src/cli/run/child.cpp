@@ -18,14 +18,14 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return out;
 }
 
-// Made before the fork: the child only makes system calls.
+// Prepared before the fork, because the child may make only system calls.
 struct Exec {
   explicit Exec(const CommandLine& command)
       : file(command.file.c_str()),
         shell_arguments({"sh", command.file}),
         argv(pointers(command.arguments)),
         envp(pointers(command.variables)) {
-    // As execvp does with a script that has no "#!": the shell is given the file.
+    // Like execvp for a script without "#!": the shell gets the file.
     for (std::size_t i = 1; i < command.arguments.size(); ++i) {
       shell_arguments.push_back(command.arguments[i]);
     }
@@ -69,7 +69,7 @@ Result<Child> Child::fork(const CommandLine& command, const ProgramSignals& sign
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno("cannot start a process", errno);
   if (pid == 0) {
-    gate_in.reset();  // else our own copy would keep the gate from ending
+    gate_in.reset();  // else our own copy would keep the gate open
     run_child(exec, gate_out.get(), report_in.get(), signals);
   }
   return Child(pid, std::move(gate_in), std::move(report_out));
@@ -77,7 +77,7 @@ Result<Child> Child::fork(const CommandLine& command, const ProgramSignals& sign
 
 int Child::execute() {
   const char go = 1;
-  // A child that was killed meanwhile leaves a broken pipe; waiting for it tells. SIGPIPE is
+  // If the child was killed meanwhile, the pipe is broken; waitpid() will report it. SIGPIPE is
   // blocked.
   (void)!::write(gate_.get(), &go, 1);
   gate_.reset();

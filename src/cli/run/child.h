@@ -20,14 +20,14 @@ struct CommandLine {
 
 class Child {
  public:
-  // Forks. The child waits; should this process end before execute(), it ends too. The child is in
-  // our process group and session, and will run with those signals blocked and ignored.
+  // Forks. The child waits, and ends if this process ends before execute(). The child stays in our
+  // process group and session, and will run with the signals in `signals` blocked and ignored.
   static Result<Child> fork(const CommandLine& command, const ProgramSignals& signals);
 
   pid_t pid() const { return pid_; }
-  // Lets it execute the command. 0, or the errno of execve.
+  // Lets the child execute the command. Returns 0, or the errno of execve.
   int execute();
-  // Instead of execute(): ends and reaps it.
+  // Instead of execute(): ends and reaps the child.
   void abandon();
 
  private:
@@ -35,8 +35,8 @@ class Child {
       : pid_(pid), gate_(std::move(gate)), report_(std::move(report)) {}
 
   pid_t pid_;
-  Fd gate_;    // a byte: go; end of file: do not
-  Fd report_;  // errno of a failed execve; end of file: it went well
+  Fd gate_;    // a byte: execute; end of file: exit
+  Fd report_;  // errno of a failed execve; end of file: success
 };
 
 }  // namespace gpurota::cli

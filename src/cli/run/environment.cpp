@@ -32,14 +32,14 @@ void set(std::vector<std::string>& variables, std::string_view name, std::string
   variables.push_back(fmt::format("{}={}", name, value));
 }
 
-// The inherited variables: `kept`, and in `taken` those that belong to a lease.
+// The inherited variables: in `taken` those that belong to a lease, in `kept` the others.
 struct Inherited {
   std::vector<std::string> kept, taken;
 };
 
 Inherited split(const char* const* inherited) {
   Inherited out;
-  // The library of a site that gives leases to programs which have none stays.
+  // If the shell is in no lease, the library of a site with automatic leases stays preloaded.
   const bool in_lease = find_variable(inherited, GPUROTA_ENV_LEASE).has_value();
   for (; inherited != nullptr && *inherited != nullptr; ++inherited) {
     const std::string_view entry = *inherited;
@@ -59,7 +59,7 @@ Inherited split(const char* const* inherited) {
   return out;
 }
 
-// Whether a value of CUDA_VISIBLE_DEVICES names just these GPUs, in this order.
+// Whether a value of CUDA_VISIBLE_DEVICES names exactly these GPUs, in this order.
 bool names_gpus(std::string_view value, const std::vector<proto::LeaseGpu>& gpus) {
   std::size_t at = 0;
   for (const proto::LeaseGpu& gpu : gpus) {
@@ -73,7 +73,7 @@ bool names_gpus(std::string_view value, const std::vector<proto::LeaseGpu>& gpus
   return at == value.size() + 1;
 }
 
-// Whether a list as the dynamic linker reads it (colons or spaces) has `library`.
+// Whether an LD_PRELOAD list (separated by colons or spaces) contains `library`.
 bool lists(std::string_view list, std::string_view library) {
   for (std::size_t at = 0; at < list.size();) {
     const std::size_t end = std::min(list.find_first_of(": ", at), list.size());

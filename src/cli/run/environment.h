@@ -1,5 +1,5 @@
-// The environment of the command: what was inherited, with what belongs to a lease replaced by what
-// the daemon wants set.
+// The environment of the command: the inherited one, with the variables of a lease replaced by
+// those from the daemon.
 #pragma once
 
 #include "base/result.h"
@@ -13,20 +13,19 @@ namespace gpurota::cli {
 
 struct CommandEnvironment {
   std::vector<std::string> variables;  // "NAME=value", byte-exact
-  std::vector<std::string> remarks;    // for -v: what was overridden or added to
-  std::string
-      chosen_gpus{};  // that GPUs which the user had chosen are not those of the lease; or empty
+  std::vector<std::string> remarks;    // for -v: what was overridden or extended
+  std::string chosen_gpus{};  // warning: the user's own choice of GPUs is not the lease's; or empty
 };
 
 // `inherited` is environ. Variables that belong to a lease are left out. LD_PRELOAD keeps its other
-// entries, behind the library of the reply. `outer`: the value of CUDA_VISIBLE_DEVICES in the
-// shell's lease, if known: the user has not chosen that value.
+// entries, after the library of the reply. `outer`: the value of CUDA_VISIBLE_DEVICES in the
+// shell's lease, if known; that value is not the user's own choice.
 CommandEnvironment command_environment(const char* const* inherited,
                                        const proto::Acquire::Reply& reply,
                                        const std::optional<std::string>& outer = std::nullopt);
 
-// Whether the dynamic linker will really load it into programs that we start: without it they would
-// have no limit.
+// Checks that the dynamic linker will load the library into programs that we start: without it they
+// would not be limited.
 Result<void> check_preload(const std::string& library);
 
 }  // namespace gpurota::cli

@@ -7,9 +7,9 @@
 namespace gpurota::cli {
 namespace {
 
-// Soon enough that a daemon's restart is hardly noticed, seldom enough to cost nothing.
+// Short enough that a daemon's restart is hardly noticed, long enough to cost nothing.
 constexpr std::chrono::milliseconds kRetry{250};
-// Reconnecting happens while signals wait to be passed on.
+// While reconnecting, signals wait to be passed on.
 constexpr std::chrono::milliseconds kReconnectTimeout{100};
 
 }  // namespace
@@ -59,7 +59,7 @@ void LeaseWatch::step() {
       continue;
     }
     if (answer.error().code == Code::kNotFound) {
-      // The lease may have ended between two connections; then its command has ended too, or we
+      // The lease may have ended between two connections. Then its command has ended, too, or we
       // have to end it.
       ended_ = ending_ ? proto::Ended::kReleased : proto::Ended::kLost;
       forgotten_ = true;

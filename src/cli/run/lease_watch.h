@@ -1,7 +1,7 @@
-// Holds a lease over a connection of its own (Hold), and says when it has ended. One thread.
+// Holds a lease over a connection of its own (Hold), and reports its end. One thread.
 //
-// A daemon that goes away is waited for and asked again, quietly: the lease is in its store, and
-// the command runs on meanwhile.
+// If the daemon goes down, this silently reconnects until it is back: the lease is in the daemon's
+// store, and the command continues meanwhile.
 #pragma once
 
 #include "client/locate.h"
@@ -22,29 +22,30 @@ class LeaseWatch {
   LeaseWatch(client::Location location, LeaseId lease)
       : location_(std::move(location)), lease_(lease) {}
 
-  // Connects and asks; waits for neither answer nor daemon.
+  // Connects and sends the call; does not wait for an answer or a daemon.
   Result<void> begin();
-  // A daemon that went away is to be tried again at the next step.
+  // Makes the next step try to reconnect at once.
   void hurry() { retry_at_ = {}; }
   // Call when fd() is readable or retry_at() is past.
   void step();
 
   int fd() const { return connection_ ? connection_->fd() : -1; }
-  // When to try to reach a daemon that went away; nothing while connected or ended.
+  // When to try to reconnect next; nothing while connected or ended.
   std::optional<Clock::time_point> retry_at() const;
 
-  // Set once, when the lease has ended for good. A lease that the daemon does not know is lost.
+  // Set once, when the lease has ended for good. A lease that the daemon does not know counts as
+  // lost.
   const std::optional<proto::Ended>& ended() const { return ended_; }
-  // The lease is being ended, although its command may still run; and in the end, why.
+  // Whether the lease is being ended, although its command may still run. reason() says why.
   bool ending() const { return ending_; }
   const std::string& reason() const { return reason_; }
-  // "L72 was released by alice (administrator); ending your program": that in a sentence.
+  // The reason as a sentence: "L72 was released by alice (administrator); ending your program".
   std::string end_text() const;
   // The daemon's notices since the last call.
   std::vector<std::string> take_notices() { return std::exchange(notices_, {}); }
-  // So many processes the command had left running, which the daemon has ended.
+  // The number of processes that the command had left running and the daemon has ended.
   int left_behind() const { return left_behind_; }
-  // No daemon knows it, so nobody but us will end the command.
+  // No daemon knows the lease, so only we can end the command.
   bool forgotten() const { return forgotten_; }
 
  private:

@@ -8,9 +8,9 @@
 
 namespace gpurota::cli {
 
-// "2 processes that the command left running were ended", with how to do it instead where the
-// command hands work to a server. Empty: nothing is to be said. `left`: as the daemon has counted
-// them; nothing: it has not. `succeeded`: the command ended with 0.
+// "2 processes that the command left running were ended", with a better way if the command hands
+// work to a server. Empty: nothing to report. `left`: the daemon's count; nothing: not counted.
+// `succeeded`: the command ended with 0.
 std::string left_behind_text(const std::vector<std::string>& command, std::optional<int> left,
                              bool succeeded);
 

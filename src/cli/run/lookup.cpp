@@ -18,7 +18,7 @@ namespace {
 // The folders that the C library searches when PATH is not set.
 constexpr const char* kDefaultPath = "/bin:/usr/bin";
 
-// 0, or the errno of trying to execute it.
+// 0, or the errno that executing the file would give.
 int why_not(const std::string& file) {
   struct stat info {};
   if (::stat(file.c_str(), &info) != 0) return errno;
@@ -27,7 +27,7 @@ int why_not(const std::string& file) {
   return ::access(file.c_str(), X_OK) == 0 ? 0 : errno;
 }
 
-// A folder that may not be searched holds nothing, as far as its user is concerned.
+// A folder that may not be searched counts as empty for the user.
 bool exists(const std::string& file) {
   struct stat info {};
   return ::stat(file.c_str(), &info) == 0;

@@ -1,4 +1,4 @@
-// Finds a command as a shell would, before anything is held for it.
+// Finds a command like a shell, before anything is reserved for it.
 #pragma once
 
 #include <tl/expected.hpp>
@@ -12,11 +12,11 @@ struct LookupError {
   std::string message;  // names the command
 };
 
-// The file that `name` is: itself if it has a slash, else the first executable one of the folders
-// of `path` ($PATH; nullptr: unset).
+// The file for `name`: `name` itself if it has a slash, else the first executable file of that name
+// in the folders of `path` ($PATH; nullptr: unset).
 tl::expected<std::string, LookupError> find_command(const std::string& name, const char* path);
 
-// The path that a program beside this one has; empty: this one's own cannot be told.
+// The path of a program in this program's folder; empty: that folder is unknown.
 std::string beside_us(const std::string& program);
 
 }  // namespace gpurota::cli

@@ -155,7 +155,7 @@ TEST(CommandEnvironmentTest, GpusThatSomebodyHasChosenAreSaidToBeOthersThanTheLe
   for (const char* same : {"CUDA_VISIBLE_DEVICES=1", "CUDA_VISIBLE_DEVICES=GPU-abc", "A=2"}) {
     EXPECT_EQ(said(same, "A=1", {}), "") << same;
   }
-  // Set by the lease of the shell, or by hand in it.
+  // Set by the lease of the shell, or by the user in that shell.
   EXPECT_EQ(said("CUDA_VISIBLE_DEVICES=0", "GPUROTA_LEASE=L1", {}), "");
   EXPECT_EQ(said("CUDA_VISIBLE_DEVICES=0", "GPUROTA_LEASE=L1", "0"), "");
   EXPECT_NE(said("CUDA_VISIBLE_DEVICES=2", "GPUROTA_LEASE=L1", "0"), "");
@@ -252,7 +252,7 @@ TEST(ForwardedSignals, ThoseOfOtherProcessesAre) {
 TEST(ForwardedSignals, ThoseOfTheTerminalOfOurselvesAndOfTheCommandAreNot) {
   EXPECT_FALSE(should_forward(signal_of(SIGCHLD, CLD_EXITED, 1), 1 << 29));
   EXPECT_FALSE(should_forward(signal_of(SIGPIPE, SI_USER, ::getpid()), 1 << 29));
-  // Ourselves in the part of the command: what we or a child of ours sends is the command's own.
+  // Here this process is the command: signals from the command or a child of it are its own.
   EXPECT_FALSE(should_forward(signal_of(SIGTERM, SI_USER, ::getpid()), ::getppid()));
   if (::getsid(0) != ::getpid()) {
     EXPECT_FALSE(should_forward(signal_of(SIGINT, SI_KERNEL, 0), 1 << 29));

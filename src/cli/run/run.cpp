@@ -1,4 +1,5 @@
-// gpurota run: lookup, lease, fork, start, supervise, end as the command ended.
+// gpurota run: finds the command, gets a lease, forks, executes, supervises, and ends like the
+// command.
 #include "abi/env.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -35,9 +36,9 @@
 namespace gpurota::cli {
 namespace {
 
-// Other processes of the lease are being ended; the daemon's own grace is shorter than this.
+// The time to end other processes of the lease; the daemon's own grace is shorter.
 constexpr std::chrono::milliseconds kEndTakes{10000};
-// The daemon tells of a lease's end in the same breath in which it ends its processes.
+// The daemon reports a lease's end at the moment at which it ends the processes.
 constexpr std::chrono::milliseconds kEndPatience{200};
 // A restart takes a second or two.
 constexpr std::chrono::seconds kComeback{20};
@@ -51,10 +52,10 @@ int run_failed(const Error& error) {
 // The lease that the command runs under.
 struct Under {
   LeaseId lease;
-  std::optional<std::chrono::seconds> lasts;  // of the command, if it has a limit of its own
-  bool shared = false;                        // the lease goes on without the command
-  std::string said{};                         // when the command starts; empty: nothing
-  // Not after the daemon begins to count.
+  std::optional<std::chrono::seconds> lasts;  // the command's own limit, if it has one
+  bool shared = false;                        // the lease continues without the command
+  std::string said{};                         // text to print when the command starts; empty: none
+  // At the latest when the daemon begins to count.
   LeaseWatch::Clock::time_point begun = LeaseWatch::Clock::now();
 };
 
@@ -63,11 +64,11 @@ struct Prepared {
   proto::Acquire::Reply reply;  // its preload is for the command itself
   CommandLine command;
   CommandEnvironment environment;
-  std::unique_ptr<ContainerEnd> container;  // whose engine the command is; null: none
+  std::unique_ptr<ContainerEnd> container;  // if the command is an engine's; null: none
 };
 
-// A daemon that is being restarted has the lease in its store: it is asked again, as nobody knows
-// whether the last one heard. Not for ever: signals wait meanwhile.
+// A daemon that is being restarted has the lease in its store. The call is repeated, because the
+// last daemon may not have received it. The time is limited, because signals wait meanwhile.
 Result<proto::Start::Reply> call_start(const client::Location& location,
                                        client::Connection& connection, const proto::Start& call) {
   const auto until = LeaseWatch::Clock::now() + kComeback;
@@ -84,8 +85,8 @@ Result<proto::Start::Reply> call_start(const client::Location& location,
   }
 }
 
-// Tells the daemon whose the lease is. Processes that lose their parent become our children, so
-// that none is lost where there is no cgroup to hold them.
+// Tells the daemon which process runs under the lease. Orphaned processes become our children, so
+// that none is lost where no cgroup holds them.
 Result<void> start(const client::Location& location, client::Connection& connection,
                    const Under& under, pid_t pid) {
   const bool subreaper = ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
@@ -104,7 +105,7 @@ int exit_as(int status) {
   return WEXITSTATUS(status);
 }
 
-// Once the command has ended by itself.
+// Call when the command has ended by itself.
 void say_what_is_left(const Context& context, const std::vector<std::string>& command,
                       std::optional<int> left, int status) {
   if (context.quiet) return;
@@ -118,14 +119,14 @@ int finish(const Context& context, const Under& under, Supervisor& supervisor,
            std::unique_ptr<ContainerEnd> container) {
   const int status = supervisor.wait_for_command();
   if (container) container->kill();
-  container.reset();  // as we may end by a signal
+  container.reset();  // before we may end by a signal
   if (under.lasts && WIFSIGNALED(status) &&
       LeaseWatch::Clock::now() - under.begun >= *under.lasts) {
     complain("the time limit (--timeout) is over");
     return kExitTimedOut;
   }
   if (under.shared) {
-    // The end of the lease may have ended the command; that message can arrive just after the
+    // The end of the lease may have ended the command; the message may arrive just after the
     // command's end.
     if (WIFSIGNALED(status) && !watch.ending()) supervisor.wait_for_lease(kEndPatience);
     if (!watch.ending() && !watch.ended()) {
@@ -135,19 +136,19 @@ int finish(const Context& context, const Under& under, Supervisor& supervisor,
   }
   if (context.verbose && !watch.ended()) complain("the command has ended; ending its lease");
   supervisor.wait_for_lease(kEndTakes);
-  // A daemon that does not know the lease may only have been quicker than we to see the end.
+  // A daemon that does not know the lease may only have seen the end of the command before us.
   const bool lost = watch.ended() && *watch.ended() != proto::Ended::kFinished;
   if (!lost || (watch.forgotten() && !supervisor.lease_ended_first())) {
     say_what_is_left(context, prepared.command.arguments, watch.left_behind(), status);
     return exit_as(status);
   }
-  // The end of the command may be seen before that of the lease, which caused it.
+  // We may see the end of the command before the end of the lease, which caused it.
   if (!supervisor.lease_ended_first()) complain(watch.end_text());
   const bool timed_out = !under.shared && watch.ended() == proto::Ended::kExpired;
   return timed_out ? kExitTimedOut : kExitLeaseLost;
 }
 
-// With the lease taken: everything from the fork on.
+// Everything from the fork on, with the lease taken.
 int run_command(const Context& context, client::Connection& connection,
                 const client::Location& location, const Under& under, Prepared prepared) {
   if (prepared.reply.preload) {
@@ -157,7 +158,7 @@ int run_command(const Context& context, client::Connection& connection,
   const auto signals = Signals::make();
   if (!signals) return run_failed(signals.error());
   LeaseWatch watch(location, under.lease);
-  // One that is just being restarted is asked again later.
+  // If the daemon is just restarting, the watch tries again later.
   (void)watch.begin();
   const CommandLine& command = prepared.command;
   auto child = Child::fork(command, signals->inherited());
@@ -178,7 +179,7 @@ int run_command(const Context& context, client::Connection& connection,
   return finish(context, under, supervisor, watch, prepared, std::move(container));
 }
 
-// Prints the lease with -v, and without -v only warnings about what would surprise the user.
+// Prints the lease with -v; without -v only warnings about surprises.
 void describe(const Context& context, const proto::Acquire::Reply& reply,
               const CommandEnvironment& environment) {
   const auto& gpus = reply.lease.gpus;
@@ -199,7 +200,7 @@ void describe(const Context& context, const proto::Acquire::Reply& reply,
   for (const std::string& remark : environment.remarks) complain(remark);
 }
 
-// A container engine gives what a program would inherit on to its containers.
+// A container engine passes to its containers what a program would inherit.
 Result<Prepared> prepare(client::Connection& connection, const proto::Acquire::Reply& reply,
                          const RunOptions& options, const std::string& file,
                          const std::optional<ShellLease>& shell) {
@@ -220,7 +221,7 @@ Result<Prepared> prepare(client::Connection& connection, const proto::Acquire::R
   return Prepared{own, std::move(command), std::move(environment), std::move(contained.end)};
 }
 
-// Under a lease that goes on without the command: of `--lease`, or the shell's.
+// Runs under a lease that continues without the command: that of `--lease`, or the shell's.
 int run_under(const Context& context, const client::Location& location,
               client::Connection& connection, const RunOptions& options, const std::string& file,
               const std::optional<ShellLease>& shell) {
@@ -236,7 +237,8 @@ int run_under(const Context& context, const client::Location& location,
   return run_command(context, connection, location, under, std::move(*prepared));
 }
 
-// In the lease of the shell, as of what was typed: the user's defaults are for leases of their own.
+// Runs in the lease of the shell, with the typed options only: the user's defaults are for new
+// leases.
 int run_in_shell(const Context& context, const client::Location& location,
                  client::Connection& connection, RunOptions options, const std::string& file,
                  const ShellLease& shell) {
@@ -248,10 +250,10 @@ int run_in_shell(const Context& context, const client::Location& location,
   return run_under(context, location, connection, options, file, shell);
 }
 
-// Under a lease of its own, also in a shell that has one.
+// Runs under a lease of its own, also in a shell that has one.
 int run_alone(const Context& context, const client::Location& location,
               client::Connection& connection, const RunOptions& options, const std::string& file) {
-  // One that is over, or another's, is in nobody's way.
+  // A shell's lease that has ended, or is another user's, does not matter.
   const auto found = find_shell_lease(connection, ::environ);
   const std::optional<ShellLease> shell = found ? *found : std::nullopt;
   const auto reply = obtain(location, connection,
@@ -268,7 +270,7 @@ int run_alone(const Context& context, const client::Location& location,
                      std::move(*prepared));
 }
 
-// A command that the owner's shell finds may not be in the PATH of a job.
+// A command that the owner's shell finds may be missing from the PATH of a job.
 int not_found(const LookupError& error) {
   const bool job = std::getenv("GPUROTA_JOB") != nullptr;
   const bool missing = error.exit_code == kExitNotFound;

@@ -1,4 +1,4 @@
-// `gpurota run` as a process of its own, against a daemon of the tests'.
+// `gpurota run` as a process of its own, against a fake daemon.
 #include "cli/exit_codes.h"
 #include "client/fake_daemon.h"
 #include "proto/codec.h"
@@ -30,7 +30,7 @@ class RunTest : public ::testing::Test {
     }
   }
 
-  // Starts gpurota with these words; what it and its command print comes from read_line().
+  // Starts gpurota with these words; read_line() returns what it and its command print.
   void start(Words words) {
     words.insert(words.begin(), {GPUROTA_BINARY, "--runtime-dir", dir_.path()});
     int ends[2];
@@ -64,7 +64,7 @@ class RunTest : public ::testing::Test {
     }
     return line;
   }
-  // All the rest, once every writer is gone.
+  // All remaining output, once every writer has ended.
   std::string read_rest() {
     std::string text;
     char buffer[4096];
@@ -104,7 +104,7 @@ TEST_F(RunTest, ASignalThatEndsTheCommandEndsGpurota) {
   EXPECT_EQ(WTERMSIG(status), SIGUSR1);
 }
 
-// As of a parent that never collects: the kernel then tells nobody of the command's end.
+// As if started by a parent that ignores SIGCHLD: the kernel then reports no end of the command.
 TEST_F(RunTest, RunEndsWithTheCommandAlsoWhereBothIgnoreTheEndOfChildren) {
   const auto before = std::signal(SIGCHLD, SIG_IGN);
   run({"grep", "SigIgn", "/proc/self/status"});
@@ -173,7 +173,7 @@ TEST_F(RunTest, WithoutWaitingTheDaemonIsAskedOnce) {
   EXPECT_EQ(refusals.load(), 1);
 }
 
-// A daemon's answer to a client that waits.
+// A daemon's answer to a waiting client.
 std::string waiting_answer(int position) {
   proto::Enqueue::Reply reply;
   proto::Request& request = reply.request.emplace();
@@ -232,7 +232,7 @@ TEST_F(RunTest, AWaitingRunComesBackToARestartedDaemonWithTheSameTicket) {
   EXPECT_FALSE(tickets[0].empty());
 }
 
-// The first call of this kind is heard, and then the daemon is killed.
+// The daemon receives the first call of this kind, and then is killed.
 template <class Method>
 client::FakeDaemon::Handler killed_at(std::atomic<int>& calls, int times = 1) {
   return [&calls, times](const proto::Call& call) -> std::optional<std::string> {
@@ -274,7 +274,7 @@ TEST_F(RunTest, ADaemonThatIsKilledWhenTheCommandIsToStartIsAskedAgain) {
 TEST_F(RunTest, ATimeLimitThatIsOverIs124) {
   run({"sleep", "600"}, {"--timeout", "2h"});
   ASSERT_TRUE(daemon_.wait_for(proto::Start::kMethod));
-  // Whether the end of the lease is seen first, or that of the command.
+  // Whichever is seen first: the end of the lease, or that of the command.
   daemon_.end_lease(proto::Ended::kExpired, "its time limit is over");
   EXPECT_NE(read_rest().find("has ended: its time limit is over"), std::string::npos);
   EXPECT_EQ(exit_code(), kExitTimedOut);

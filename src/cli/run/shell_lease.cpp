@@ -45,7 +45,7 @@ Result<std::optional<ShellLease>> find_shell_lease(client::Connection& connectio
     return not_ours(Code::kDenied, to_string(LeaseId(*handle)) + " is another user's");
   }
   if (!known) return tl::unexpected(known.error());
-  // Ids begin anew with the daemon's state.
+  // Ids start again if the daemon's state is deleted, so the token is compared, too.
   const std::string token = find_variable(environment, GPUROTA_ENV_TOKEN).value_or("");
   const std::string real = value_of(*known, GPUROTA_ENV_TOKEN);
   if (known->lease.state == proto::LeaseState::kEnding || (!token.empty() && token != real)) {

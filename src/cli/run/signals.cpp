@@ -14,8 +14,8 @@
 namespace gpurota::cli {
 namespace {
 
-// The parent from /proc/PID/stat: the second field after the name, which may hold anything but ends
-// at the last parenthesis. 0 if there is none to be seen.
+// The parent's pid from /proc/PID/stat: the second field after the name. The name may contain
+// anything, and ends at the last parenthesis. 0: none visible.
 pid_t parent_of(pid_t pid) {
   const Fd fd(::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
   char buffer[512];
@@ -68,13 +68,13 @@ void Signals::stop_self(int signal) const {
   (void)::sigemptyset(&one);
   (void)::sigaddset(&one, signal);
   (void)::raise(signal);
-  (void)::sigprocmask(SIG_UNBLOCK, &one, nullptr);  // here it stops, and goes on
+  (void)::sigprocmask(SIG_UNBLOCK, &one, nullptr);  // this process stops here, and continues here
   (void)::sigprocmask(SIG_BLOCK, &one, nullptr);
   (void)::sigaction(signal, &before, nullptr);
 }
 
 bool is_descendant(pid_t pid, pid_t ancestor) {
-  constexpr int kDeepest = 1000;  // a loop cannot be: the tree may change while we climb
+  constexpr int kDeepest = 1000;  // no endless loop: the tree may change meanwhile
   for (int depth = 0; pid > 1 && depth < kDeepest; ++depth) {
     if (pid == ancestor) return true;
     pid = parent_of(pid);
@@ -84,8 +84,9 @@ bool is_descendant(pid_t pid, pid_t ancestor) {
 
 bool should_forward(const signalfd_siginfo& info, pid_t command) {
   if (info.ssi_signo == SIGCHLD) return false;
-  // SI_KERNEL and the like are above zero, people's are zero and below. The terminal's signals go
-  // to the whole foreground group, except its hangup, which goes to the session's leader only.
+  // The kernel's codes (SI_KERNEL, …) are above zero, those of user processes zero or below. The
+  // terminal's signals go to the whole foreground group, but its hangup goes only to the session's
+  // leader.
   if (info.ssi_code > 0) return info.ssi_signo == SIGHUP && ::getsid(0) == ::getpid();
   const auto sender = static_cast<pid_t>(info.ssi_pid);
   if (sender == ::getpid()) return false;

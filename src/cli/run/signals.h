@@ -1,6 +1,6 @@
-// Signals of `gpurota run`: taken from a descriptor while the command runs, so that each can be
-// judged by who sent it. Changes the signal mask of the process, and SIGCHLD if it was ignored:
-// then nobody would hear of the command's end.
+// Signals of `gpurota run`: read from a descriptor while the command runs, so that each can be
+// judged by its sender. Changes the signal mask of the process, and SIGCHLD if it was ignored: else
+// the command's end would not be reported.
 #pragma once
 
 #include "base/fd.h"
@@ -16,17 +16,17 @@ namespace gpurota::cli {
 
 class Signals {
  public:
-  // Blocks all but those that a fault of our own raises.
+  // Blocks all signals but those of our own faults.
   static Result<Signals> make();
 
   int fd() const { return fd_.get(); }
-  // The signals that the command is to have, as if gpurota were not there.
+  // The signal settings for the command, as if gpurota were not there.
   const ProgramSignals& inherited() const { return inherited_; }
-  // The next one that has come, if any.
+  // The next pending signal, if any.
   std::optional<signalfd_siginfo> next() const;
 
-  // Stops this process as `signal` (SIGTSTP, SIGTTIN, SIGTTOU) would have, and returns when it is
-  // continued. At once where the shell does no job control (an orphaned process group).
+  // Stops this process like `signal` (SIGTSTP, SIGTTIN, SIGTTOU), and returns when it is continued.
+  // Returns at once in an orphaned process group, where the shell has no job control.
   void stop_self(int signal) const;
 
  private:
@@ -36,17 +36,17 @@ class Signals {
   ProgramSignals inherited_;
 };
 
-// Whether a signal that came to us is to go on to the command. Not: what the terminal or the kernel
-// sent (the command's process group has it already; but a hangup that only the leader of the
-// session gets, if that is us, does go on), what the command or a child of its sent, and what
-// concerns only us.
+// Whether to pass on a signal that we received to the command. Not passed on: signals from the
+// terminal or the kernel, which the command's process group has already (except a hangup that only
+// we get, as the session's leader); signals from the command or its children; and signals that
+// concern only us.
 bool should_forward(const signalfd_siginfo& info, pid_t command);
 
-// Whether `pid` is `ancestor` or below it.
+// Whether `pid` is `ancestor` or a descendant of it.
 bool is_descendant(pid_t pid, pid_t ancestor);
 
-// Ends this process as `signal` ended the command, without a core of our own; if the signal does
-// not, with 128 + signal.
+// Ends this process by `signal`, like the command, without a core dump of our own. If that does not
+// end it: with 128 + signal.
 [[noreturn]] void die_of(int signal);
 
 }  // namespace gpurota::cli

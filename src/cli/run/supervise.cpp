@@ -16,12 +16,12 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = LeaseWatch::Clock;
 
-// Between SIGTERM and SIGKILL for a command that nobody but us can end.
+// Between SIGTERM and SIGKILL for a command that only we can end.
 constexpr milliseconds kGrace{10000};
-// In which a service manager has a daemon running again.
+// The time in which a service manager restarts a daemon.
 constexpr milliseconds kRestart{2000};
 
-// As the daemon ends the processes of a lease that is over.
+// Whether the command ended as the processes of an ended lease do: by the daemon's signals.
 bool ended_from_outside(int status) {
   return WIFSIGNALED(status) && (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL);
 }
@@ -53,7 +53,8 @@ void Supervisor::on_signals() {
     if (info->ssi_signo == SIGCHLD) {
       children = true;
     } else if (status_) {
-      // Nothing left to pass it on to. The terminal's counts too: somebody wants to be done.
+      // The command has ended already. A signal from the terminal counts, too: somebody wants to
+      // finish.
       const bool harmless = info->ssi_signo == SIGWINCH || info->ssi_signo == SIGCONT ||
                             info->ssi_signo == SIGURG || info->ssi_signo == SIGPIPE;
       interrupted_ = interrupted_ || !harmless;
@@ -67,7 +68,7 @@ void Supervisor::on_signals() {
 void Supervisor::reap() {
   int status = 0;
   for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) {
-    if (pid != command_) continue;  // a stray of the lease that became our child
+    if (pid != command_) continue;  // an orphan of the lease that became our child
     if (WIFSTOPPED(status)) {
       on_stopped(WSTOPSIG(status));
     } else {
@@ -78,8 +79,9 @@ void Supervisor::reap() {
 }
 
 void Supervisor::on_stopped(int signal) {
-  // Stopped from the terminal: the shell must see its job stop, which is us. One that somebody
-  // stopped with SIGSTOP will be continued by the same somebody, who does not know of us.
+  // Stopped from the terminal: the shell must see its job stop, which is this process. A command
+  // stopped by SIGSTOP is left to its sender, who will continue the command and does not know of
+  // us.
   if (signal != SIGTSTP && signal != SIGTTIN && signal != SIGTTOU) return;
   signals_.stop_self(signal);
   (void)::kill(command_, SIGCONT);
@@ -104,7 +106,7 @@ void Supervisor::on_lease() {
 }
 
 int Supervisor::wait_for_command() {
-  reap();  // it may have ended before SIGCHLD was looked for
+  reap();  // the command may have ended before SIGCHLD was blocked
   while (!status_) poll_once(std::nullopt);
   return *status_;
 }

@@ -1,4 +1,4 @@
-// Waits for the command: passes signals on, stops and goes on with it, watches the lease.
+// Waits for the command: passes signals on, stops and continues with it, watches the lease.
 #pragma once
 
 #include "cli/run/lease_watch.h"
@@ -16,12 +16,12 @@ class Supervisor {
   Supervisor(pid_t command, LeaseWatch& watch, const Signals& signals)
       : command_(command), watch_(watch), signals_(signals) {}
 
-  // Returns when the command has ended: its wait status.
+  // Returns the wait status when the command has ended.
   int wait_for_command();
-  // Then, until the daemon says that the lease has ended: its other processes are being ended. Not
-  // longer than `patience`, and not after a signal to us. Where there is no daemon, not at all,
-  // unless the command was ended as a daemon does it: one that is just being started again knows
-  // why.
+  // Then waits until the daemon reports the end of the lease, whose other processes are being
+  // ended. Waits at most `patience`, and not after a signal to us. Without a daemon it does not
+  // wait, unless the command was ended by the daemon's signals: a daemon that is just restarting
+  // knows the reason.
   void wait_for_lease(std::chrono::milliseconds patience);
   // Whether the lease was seen to end while the command still ran.
   bool lease_ended_first() const { return told_; }
@@ -37,7 +37,7 @@ class Supervisor {
   LeaseWatch& watch_;
   const Signals& signals_;
   std::optional<int> status_;  // of the command, when it has ended
-  bool told_ = false;          // that the lease is ending
+  bool told_ = false;          // the user was told that the lease is ending
   bool interrupted_ = false;   // a signal came after the command had ended
   std::optional<LeaseWatch::Clock::time_point> kill_at_;
 };

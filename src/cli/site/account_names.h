@@ -1,5 +1,5 @@
-// Accounts that users name. The daemon takes numbers: looking a name up may take a while, which is
-// the user's own.
+// Accounts that users name. The daemon takes only numbers: looking up a name may take a while, for
+// which only the user should wait.
 #pragma once
 
 #include "base/result.h"
@@ -11,7 +11,7 @@
 
 namespace gpurota::cli {
 
-// Of an option that takes the name of an account, or a uid as text; nothing where it is not given.
+// For an option that takes the name of an account, or a uid as text; nothing if it is not given.
 // kNotFound.
 Result<std::optional<uid_t>> uid_of(const std::optional<std::string>& user);
 

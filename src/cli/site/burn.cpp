@@ -1,4 +1,4 @@
-// `gpurota burn` becomes gpurota-burn, so that this program never touches a GPU.
+// `gpurota burn` executes gpurota-burn, so that this program never touches a GPU.
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run/lookup.h"
@@ -24,7 +24,7 @@ int burn(const Context&, const BurnOptions& options) {
   argv.push_back(nullptr);
   const std::string path = beside_us(kProgram);
   if (!path.empty()) (void)::execv(path.c_str(), argv.data());
-  // Not beside us, when we have been started through another program (a dynamic linker).
+  // The folder is another one if we were started through another program (a dynamic linker).
   (void)::execvp(kProgram, argv.data());
   const int error = errno;
   const std::string shown = display_text(path.empty() ? kProgram : path);

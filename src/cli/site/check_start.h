@@ -1,5 +1,5 @@
-// Whether a job or a filler could begin at all, checked as the daemon will start it: by its own
-// PATH, in its own folder.
+// Checks whether a job or a filler could start at all, as the daemon will start it: with the
+// daemon's PATH, in the job's folder.
 #pragma once
 
 #include "base/result.h"
@@ -15,12 +15,13 @@ namespace gpurota::cli {
 struct Start {
   const char* what = "job";  // or "filler"
   const std::vector<std::string>& command;
-  const std::optional<std::string>& workdir;  // none: here
+  const std::optional<std::string>& workdir;  // nothing: the current folder
   const std::vector<proto::Variable>& environment;
 };
 
-// A hint for the caller about this start, mostly empty. kInvalid, with the remedy, if the program
-// could not start. Reads the file system as the caller, as whom it will run.
+// Returns a hint for the caller about this start, mostly empty. kInvalid, with the remedy, if the
+// program could not start. Reads the file system as the caller, who is also the user of the
+// program.
 Result<std::string> check_start(const Start& start);
 
 }  // namespace gpurota::cli

@@ -1,4 +1,4 @@
-// reload and config: what becomes of the files.
+// reload and config: the effect of the configuration files.
 #include "base/text.h"
 #include "cli/args/program_commands.h"
 #include "cli/exit_codes.h"
@@ -15,8 +15,7 @@
 namespace gpurota::cli {
 namespace {
 
-// Without the name of this program: editors and scripts take FILE:LINE from the beginning of a
-// line.
+// Without the prefix "gpurota: ": editors and scripts expect FILE:LINE at the beginning of a line.
 void tell(std::string_view lines) {
   std::string text(lines);
   text += '\n';
@@ -105,7 +104,7 @@ int reload(const Context& context, const ReloadOptions& options) {
        reply->warnings.value_or(std::vector<proto::ConfigProblem>())) {
     tell(to_string(problem_of(each)));
   }
-  // A daemon of an older version does not say what has changed.
+  // An older daemon does not say what has changed.
   if (!reply->changes) return done(context, "the daemon has read its configuration again");
   std::vector<config::Change> changes;
   for (const proto::ConfigChange& each : *reply->changes) changes.push_back(change_of(each));

@@ -90,7 +90,7 @@ std::vector<config::Change> changes_of(const proto::ShowConfig::Reply& reply,
                                        const config::Config& config) {
   std::vector<config::ShownSetting> after = config::shown_settings(config);
   std::vector<config::ShownSetting> before;
-  std::vector<std::string> kept;  // what `gpurota set` has set stays, whatever a file says
+  std::vector<std::string> kept;  // values of `gpurota set` stay in effect, whatever a file says
   for (const proto::ConfigSetting& setting : reply.settings) {
     if (setting.source == proto::ConfigSource::kSet) {
       kept.push_back(setting.key);

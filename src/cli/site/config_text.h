@@ -11,22 +11,22 @@
 
 namespace gpurota::cli {
 
-// As the daemon tells them.
+// From the daemon's form.
 config::Problem problem_of(const proto::ConfigProblem& problem);
 config::Change change_of(const proto::ConfigChange& change);
-// As they are written as JSON.
+// To the form for JSON.
 proto::ConfigChange proto_change(const config::Change& change);
 proto::ConfigProblem proto_problem(const config::Problem& problem);
 
-// A line each, without a newline at the end; "nothing has changed" if there are none. `would`:
-// nothing has happened yet.
+// One line each, without a newline at the end; "nothing has changed" if there are none. `would`:
+// nothing has been changed yet.
 std::string changes_text(const std::vector<config::Change>& changes, bool would);
 
-// A row for each setting. `changed`: only those that differ from their defaults.
+// A row for each setting. `changed`: only settings that differ from their defaults.
 std::string settings_text(const proto::ShowConfig::Reply& reply, bool changed,
                           const Layout& layout);
 
-// Those of the reply that differ from their defaults.
+// The settings that differ from their defaults.
 std::vector<proto::ConfigSetting> changed_settings(const proto::ShowConfig::Reply& reply);
 
 // The changes that a reload of `loaded` would make. Settings that the reply hides are left out.

@@ -1,4 +1,4 @@
-// doctor: what can be seen from here, then what the daemon sees.
+// doctor: checks what can be seen from here, then asks the daemon for its checks.
 #include "abi/env.h"
 #include "base/account_names.h"
 #include "base/text.h"
@@ -33,7 +33,7 @@ namespace {
 using proto::Check;
 using proto::CheckStatus;
 
-// For the programs of this user; root's are all.
+// Enough for the programs of this user; for root that means all programs.
 constexpr std::chrono::milliseconds kStalePatience{2000};
 
 Check check_daemon(const client::Location& location, const Result<proto::GetInfo::Reply>& info) {
@@ -62,7 +62,7 @@ Check check_tenant_socket(const proto::GetInfo::Reply& info) {
           "programs cannot get GPU memory; in a container, mount the socket's directory"};
 }
 
-// The kernel module and the device, when no daemon can be asked.
+// Checks the kernel module and the device if there is no daemon to ask.
 Check check_local_driver() {
   if (::access("/proc/driver/nvidia/version", R_OK) != 0) {
     return {"driver", CheckStatus::kWarning, "the NVIDIA kernel module is not loaded here",
@@ -92,7 +92,7 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// The path that the daemon gives to programs, as its own check says it.
+// The path that the daemon gives to programs, from its own check.
 std::optional<std::string> library_in(const std::vector<Check>& checks) {
   for (const Check& check : checks) {
     if (check.name == "library" && check.summary.starts_with('/')) {
@@ -135,7 +135,7 @@ std::optional<Check> check_owner(const client::Location& location,
                             info ? std::optional(info->uid) : std::nullopt, ::geteuid());
 }
 
-// Of those of the distributions the one that is there.
+// The folder among those of the distributions that exists.
 std::string kubelet_dir() {
   constexpr const char* kUsual = "/var/lib/kubelet";
   for (const char* const dir :
@@ -156,7 +156,7 @@ void add_kubernetes(std::vector<Check>& checks, const DoctorOptions& options,
   }
 }
 
-// Whom the files are closed to sees nothing of them, and need not.
+// A user who may not read the files need not see them.
 bool may_read(const config::Loaded& loaded, const std::string& file) {
   if (::access(file.c_str(), R_OK) != 0 && errno == EACCES) return false;
   const std::string folder = config::drop_in_folder(file);

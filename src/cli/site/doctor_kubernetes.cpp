@@ -48,8 +48,8 @@ Check check_kubelet(const KubernetesNode& node, const std::string& kubelet_dir) 
           std::nullopt};
 }
 
-// "gpurota.dev/gpu (8), gpurota.dev/memory (640)": what is offered by other names (--turn-resource)
-// is not there.
+// "gpurota.dev/gpu (8), gpurota.dev/memory (640)". Resources with other names (--turn-resource) are
+// not included.
 std::string offered_text(const KubernetesNode& node) {
   std::string text;
   for (const auto& [resource, devices] : node.known) {
@@ -59,8 +59,8 @@ std::string offered_text(const KubernetesNode& node) {
   return text;
 }
 
-// Kubelet takes a resource for a plugin's, until it is restarted, though the plugin is gone and
-// pods get it by claims.
+// Until its restart, kubelet keeps a plugin's resource, although the plugin is gone and pods get
+// GPUs by claims.
 bool remembers_plugin(const KubernetesNode& node) {
   return node.plugin_has_given || !offered_text(node).empty();
 }
@@ -110,7 +110,7 @@ Check check_driver(const KubernetesNode& node) {
       "containerd"};
 }
 
-// NVIDIA's own plugin counts whole GPUs, and knows nothing of leases.
+// NVIDIA's own plugin counts whole GPUs, independent of leases.
 std::optional<Check> check_others(const KubernetesNode& node) {
   std::string others;
   for (const std::string& socket : node.plugins) {
@@ -141,8 +141,8 @@ std::vector<Check> check_kubernetes(const KubernetesNode& node, const std::strin
 
 namespace {
 
-// A lease of gpurota-dra's (src/kube/dra/claim.h) whose claim kubelet has not prepared, or does not
-// remember.
+// A lease of gpurota-dra's (src/kube/dra/claim.h) whose claim kubelet has not prepared, or has
+// forgotten.
 bool is_orphan(const proto::Lease& lease, const KubernetesNode& node) {
   constexpr std::string_view kClaims = "claim-";
   const std::string allocation = lease.allocation.value_or("");

@@ -1,5 +1,5 @@
 // The checks of `gpurota doctor --kubernetes` on this node: whether kubelet, one of gpurota's
-// plugins and the container runtime can work together, and who else gives the same GPUs away. Pure.
+// plugins and the container runtime work together, and who else offers the same GPUs. Pure.
 #pragma once
 
 #include "containers/kubernetes_node.h"
@@ -10,12 +10,12 @@
 
 namespace gpurota::cli {
 
-// `kubelet_dir`: where it was looked for.
+// `kubelet_dir`: the folder that was read.
 std::vector<proto::Check> check_kubernetes(const containers::KubernetesNode& node,
                                            const std::string& kubelet_dir);
 
-// Of the daemon's leases, if it answers: containers that have one, whether it is known which they
-// are, and leases of claims that kubelet does not know.
+// For the daemon's leases, if it answers: whether containers with a lease are identified, and
+// whether leases belong to claims that kubelet does not have.
 proto::Check check_pods(const std::vector<proto::Lease>& leases,
                         const containers::KubernetesNode& node);
 

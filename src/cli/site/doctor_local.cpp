@@ -30,7 +30,7 @@ constexpr std::size_t kMostShown = 8;
 // The least memory that a program with an InfiniBand adapter registers.
 constexpr Bytes kLeastLocked = gib(1);
 
-// The two may be of another time: what is looked at may end, and become another file.
+// Shared by the caller and the thread that searches, which may outlive the caller.
 struct Search {
   std::mutex mutex;
   std::condition_variable done;
@@ -45,7 +45,7 @@ std::optional<pid_t> pid_in(const std::string& name) {
   return pid;
 }
 
-// Of others nothing can be read, but for root.
+// Without root only the user's own processes can be read.
 std::vector<pid_t> find_stale() {
   std::vector<pid_t> found;
   std::error_code error;
@@ -160,7 +160,7 @@ std::optional<std::string> parse_stale_library(std::string_view maps) {
     maps.remove_prefix(std::min(end + 1, maps.size()));
     if (!line.ends_with(kDeleted)) continue;
     line.remove_suffix(kDeleted.size());
-    // A file that is being replaced has another name for a moment, and what is removed by a rename
+    // A file that is being replaced has another name for a moment; a file that a rename removed
     // keeps its own.
     const std::size_t begin = line.find('/');
     if (begin != line.npos && line.ends_with(kLibrary)) return std::string(line.substr(begin));
@@ -178,7 +178,7 @@ std::optional<std::vector<pid_t>> read_stale_programs(std::chrono::milliseconds 
     search->done.notify_all();
   });
   if (!thread) return std::nullopt;
-  thread->detach();  // it may hang for longer than we are there
+  thread->detach();  // the thread may hang for longer than this program runs
   std::unique_lock lock(search->mutex);
   if (!search->done.wait_for(lock, patience, [&] { return search->over; })) return std::nullopt;
   return search->found;

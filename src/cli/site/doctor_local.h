@@ -1,5 +1,5 @@
-// The checks of `gpurota doctor` that need no daemon: of this shell, the programs that its user may
-// look into, and the way to the daemon. Pure, but for read_stale_programs(). Called by doctor.cpp.
+// The checks of `gpurota doctor` that need no daemon: of this shell, the programs that the user may
+// inspect, and the path to the daemon. Pure, but for read_stale_programs(). Called by doctor.cpp.
 #pragma once
 
 #include "base/bytes.h"
@@ -17,7 +17,7 @@
 
 namespace gpurota::cli {
 
-// Variables that `gpurota run` leaves in the environment of its command; empty: not set.
+// Variables that `gpurota run` sets for its command; empty: not set.
 struct ShellEnvironment {
   std::string lease;    // GPUROTA_LEASE
   std::string token;    // GPUROTA_TOKEN: the lease has a limit, which the library enforces
@@ -31,22 +31,21 @@ std::vector<proto::Check> check_shell(const ShellEnvironment& environment,
 std::optional<proto::Check> check_socket_owner(const std::string& socket, uid_t owner,
                                                std::optional<uid_t> daemon, uid_t own);
 
-// The effect of the configuration files when gpurotad is started next, or reads them again.
-// `group`: whether the machine has the group that the files name. `changes`: how many settings say
-// otherwise than what is in effect; nothing where no daemon could say.
+// The effect of the configuration files when gpurotad next starts, or reads them again. `group`:
+// whether the machine has the group that the files name. `changes`: how many settings differ from
+// those in effect; nothing if no daemon could say.
 proto::Check check_next_start(const config::Loaded& loaded, const std::string& file, bool group,
                               std::optional<std::size_t> changes);
 
-// `limit`: what a process of this user may lock in memory (ulimit -l); nothing: all. Only those who
-// register memory with a network adapter need it.
+// `limit`: how much memory a process of this user may lock (ulimit -l); nothing: no limit. Only
+// users who register memory with a network adapter need it.
 proto::Check check_locked_memory(std::optional<Bytes> limit, bool has_rdma);
 
-// Of /proc/PID/maps: the libgpurota.so that is mapped there and is not the file at its path any
-// more.
+// In /proc/PID/maps: the mapped libgpurota.so that is no longer the file at its path.
 std::optional<std::string> parse_stale_library(std::string_view maps);
 
-// Programs with such a library. Nothing: they cannot be told within `patience`, as a process makes
-// whoever reads it wait.
+// Programs with such a library. Nothing: not known within `patience`, because a process can make
+// its reader wait.
 std::optional<std::vector<pid_t>> read_stale_programs(std::chrono::milliseconds patience);
 std::optional<proto::Check> check_stale_programs(const std::optional<std::vector<pid_t>>& programs);
 

@@ -90,7 +90,7 @@ std::string origin_text(const proto::UserLimit& limit, const std::string& user,
   return "?";
 }
 
-// Nothing more can be had of it, or nearly.
+// The limit is used up, or nearly.
 Colour colour_of(const proto::UserLimit& limit) {
   if (!limit.most || !limit.used) return Colour::kNone;
   if (*limit.used >= *limit.most) return Colour::kRed;

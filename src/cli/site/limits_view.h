@@ -9,7 +9,7 @@
 
 namespace gpurota::cli {
 
-// The name of a group, for people; empty: it has none.
+// The name of a group, for people; empty: no name.
 using GroupName = std::function<std::string(gid_t)>;
 
 std::string limits_text(const proto::GetLimits::Reply& reply, const Layout& layout,

@@ -1,4 +1,4 @@
-// The main file of the daemon's configuration, as the CLI finds it.
+// Finds the main file of the daemon's configuration for the CLI.
 #pragma once
 
 #include "cli/commands.h"
@@ -15,11 +15,11 @@ struct MainFile {
   bool required = false;
 };
 
-// The one that is named; else the daemon's, which is asked if it is there. Only the usual one need
-// not exist.
+// The named file; else the daemon's, from the daemon if it is running. Only the usual file may be
+// missing.
 MainFile find_main_file(const Context& context, const std::optional<std::string>& named = {});
 
-// Users and groups that a configuration names, and the machine does not know. May take as long as a
+// Users and groups that a configuration names and the machine does not know. May take as long as a
 // name service does.
 std::vector<config::Problem> read_unknown_accounts(const config::Loaded& loaded);
 

@@ -18,7 +18,7 @@ std::string result_text(const proto::TestNotice::Reply& reply) {
                      display_text(reply.detail.value_or("no reason given"), 300), reply.took_ms);
 }
 
-// Prints what each channel did, as it does it. Whether all of them have sent it.
+// Prints the result of each channel as it comes. Returns whether all channels succeeded.
 Result<bool> read_results(client::Connection& connection, const proto::TestNotice& call) {
   GPUROTA_TRY(connection.start_stream(call));
   bool all_sent = true;

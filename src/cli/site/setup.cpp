@@ -1,4 +1,5 @@
-// gpurota setup: asks what a site decides first, writes it down, and has the daemon take it over.
+// gpurota setup: asks for a site's first decisions, writes them to a file, and makes the daemon use
+// it.
 #include "base/directory.h"
 #include "base/fd.h"
 #include "base/read_all.h"
@@ -28,11 +29,11 @@
 namespace gpurota::cli {
 namespace {
 
-// The drop-in that is written, and what is there.
+// The drop-in to write, and its present content.
 struct Place {
   MainFile main;
   std::string folder, path;
-  config::Text before;  // empty: it is not there
+  config::Text before;  // empty: the file does not exist
   config::Loaded loaded;
 };
 
@@ -67,7 +68,7 @@ Result<Place> find_place(const Context& context) {
   return place;
 }
 
-// The keys that were answered.
+// The keys of the questions that were answered.
 Result<std::set<std::string_view>> answer(SetupValues& values, const Place& place,
                                           const SetupOptions& options) {
   std::set<std::string_view> answered;
@@ -91,7 +92,7 @@ Result<std::set<std::string_view>> answer(SetupValues& values, const Place& plac
   return answered;
 }
 
-// Checks the whole configuration as it would be with the new file.
+// Checks the whole configuration as it will be with the new file.
 Result<void> check(const Place& place, const std::string& text,
                    const std::set<std::string_view>& answered) {
   const config::Loaded next =
@@ -113,11 +114,11 @@ Result<void> check(const Place& place, const std::string& text,
   return {};
 }
 
-// All of it or nothing, also when the disk is full.
+// Writes all of the file or nothing, also on a full disk.
 Result<void> write_file(const Place& place, const std::string& text) {
   const bool made = ::mkdir(place.folder.c_str(), 0755) == 0;
   if (!made && errno != EEXIST) return tl::unexpected(not_writable(place.folder, errno));
-  // Whatever our umask is.
+  // Independent of our umask.
   if (made) (void)::chmod(place.folder.c_str(), 0755);
   GPUROTA_TRY(check_own_place(place.folder));
   const auto replaced = replace_file(place.path, text, 0644);
@@ -138,7 +139,7 @@ bool run_systemctl() {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// The daemon that runs reads it; else it is started, where systemd can.
+// A running daemon reads the configuration; else systemd, where it can, starts one.
 int take_over(const Context& context, const SetupOptions& options) {
   if (options.no_start) return kExitOk;
   if (context.connect()) return reload(context, {});

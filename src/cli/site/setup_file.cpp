@@ -58,7 +58,7 @@ tl::unexpected<Error> not_an_answer(const SetupQuestion& question, const std::st
                                           display_text(answer, 40)));
 }
 
-// Empty: the setting is taken out.
+// Empty: the setting is removed.
 Result<std::string> toml_of(const SetupQuestion& question, const std::string& answer) {
   const bool nothing = answer == question.nothing;
   switch (question.kind) {
@@ -78,7 +78,7 @@ Result<std::string> toml_of(const SetupQuestion& question, const std::string& an
   return std::string();
 }
 
-// By their keys, what stands in the file.
+// Collects the values of the file by their keys.
 Result<void> flatten(const Value& table, const std::string& prefix, const std::string& file,
                      SetupValues& values) {
   for (const auto& [name, value] : table.table) {
@@ -127,7 +127,7 @@ std::string setup_file_text(const SetupValues& values) {
       "# Written by 'gpurota setup', which changes only what it is asked to. Other settings "
       "belong\n"
       "# into another file beside this one, or into the main file.\n";
-  // A setting without a section stands before the first section.
+  // A setting without a section must come before the first section.
   for (const auto& [key, value] : values) {
     if (section_of(key).empty()) text += fmt::format("{} = {}\n", key, value);
   }

@@ -1,5 +1,5 @@
-// The questions of `gpurota setup`, and the drop-in of the configuration that it writes: its own
-// settings and nothing else, so that it can be run again. Pure.
+// The questions of `gpurota setup`, and the drop-in that it writes: only its own settings, so that
+// it can be run again. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -24,26 +24,27 @@ enum class SetupKind {
 };
 
 struct SetupQuestion {
-  std::string_view option;    // "--group", which answers it
+  std::string_view option;    // "--group", which answers the question
   std::string_view key;       // "group"
-  std::string_view question;  // of a person
-  std::string_view nothing;   // the answer that limits nothing: "everybody"
+  std::string_view question;  // for a person
+  std::string_view nothing;   // the answer without a restriction: "everybody"
   SetupKind kind = SetupKind::kName;
 };
 std::span<const SetupQuestion> setup_questions();
 
-// By key the values, as TOML writes them.
+// Values by key, as written in TOML.
 using SetupValues = std::map<std::string, std::string, std::less<>>;
 
-// Of the file as it is. kInvalid if it has what setup did not write: nothing of that is lost.
+// The values of the existing file. kInvalid if it has anything that setup did not write, so that
+// nothing is lost.
 Result<SetupValues> parse_setup_file(const config::Text& text);
 std::string setup_file_text(const SetupValues& values);
 
-// Takes an answer over. kInvalid with what to write; whether the setting itself can be so says the
-// configuration's own parser.
+// Takes an answer. kInvalid says what to write. Whether the setting accepts the value is decided by
+// the parser of the configuration.
 Result<void> put_answer(SetupValues& values, const SetupQuestion& question,
                         const std::string& answer);
-// The value in effect, in the words of an answer.
+// The value in effect, in the form of an answer.
 std::string answer_now(const config::Config& config, const SetupQuestion& question);
 
 }  // namespace gpurota::cli

@@ -25,7 +25,7 @@ std::string over_text(LeaseId lease, const std::string& reason) {
                      to_string(lease), why.empty() ? "" : ": ", why);
 }
 
-// Until the lease or the shell has ended.
+// Runs until the lease or the shell has ended.
 void watch(const client::Location& location, LeaseId lease, const Fd& shell) {
   LeaseWatch watched(location, lease);
   (void)watched.begin();
@@ -51,7 +51,7 @@ void watch_for_shell(const client::Location& location, LeaseId lease) {
   if (::isatty(STDERR_FILENO) == 0 || ::isatty(STDOUT_FILENO) != 0) return;
   const Fd shell(static_cast<int>(::syscall(SYS_pidfd_open, ::getppid(), 0)));
   if (!shell || ::fork() != 0) return;
-  // The shell waits for the end of what it reads, and nobody types for us.
+  // The shell waits for the end of file of our output, and nobody types for us.
   const Fd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!nothing || ::dup2(nothing.get(), 0) < 0 || ::dup2(nothing.get(), 1) < 0 || ::setsid() < 0) {
     ::_exit(1);

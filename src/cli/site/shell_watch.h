@@ -1,6 +1,6 @@
-// A shell that has the variables of a reservation (`eval "$(gpurota reserve)"`) is told on its
-// terminal what happens to it, and once when it is over: nothing else of gpurota runs in such a
-// shell.
+// Reports on the terminal of a shell with the variables of a reservation (`eval "$(gpurota
+// reserve)"`) what happens to the reservation, and once when it is over: nothing else of gpurota
+// runs in such a shell.
 #pragma once
 
 #include "base/ids.h"
@@ -8,9 +8,9 @@
 
 namespace gpurota::cli {
 
-// Forks a process of a session of its own that says so on standard error, and lives as long as the
-// reservation and the calling shell, our parent. Does nothing unless standard error is a terminal
-// and standard output is not, so that a shell takes in what is printed.
+// Forks a process in a session of its own that reports on standard error. The process lives as long
+// as the reservation and the calling shell, our parent. Does nothing unless standard error is a
+// terminal and standard output is not, as when a shell evaluates the output.
 void watch_for_shell(const client::Location& location, LeaseId lease);
 
 }  // namespace gpurota::cli

@@ -1,4 +1,4 @@
-// gpurota web: links that sign in at the web page, and the sessions that come of them.
+// gpurota web: links for signing in to the web page, and the sessions that they begin.
 #include "base/directory.h"
 #include "base/replace_file.h"
 #include "base/text.h"
@@ -44,7 +44,7 @@ bool is_loopback(std::string_view authority) {
          authority.starts_with("[::1]");
 }
 
-// For a user who sits at another machine, from which a page on a loopback address is not reached.
+// For a user at another machine, who cannot reach a page on a loopback address.
 std::string ssh_hint(std::string_view url) {
   const std::string_view authority = authority_of(url);
   const std::size_t colon = authority.rfind(':');
@@ -57,8 +57,8 @@ std::string ssh_hint(std::string_view url) {
       authority.substr(colon + 1), authority, host_name());
 }
 
-// A page that leads on to the link: arguments of a program can be seen by every user of the
-// machine, this file only by its owner.
+// A page that redirects to the link: every user of the machine can see the arguments of a program,
+// but only the owner can read this file.
 std::string leading_page(const std::string& url) {
   return fmt::format(
       "<!doctype html><meta charset=utf-8><title>gpurota</title>\n"
@@ -72,7 +72,7 @@ bool is_installed(const std::string& program) {
          find_command(program, std::getenv("PATH")).has_value();
 }
 
-// The daemon says that gpurota-web does not run; it may not be installed either.
+// The daemon says that gpurota-web does not run; perhaps it is not installed.
 int no_link(Error error) {
   if (error.code == Code::kNotFound && !is_installed("gpurota-web")) {
     error.message =
@@ -83,7 +83,7 @@ int no_link(Error error) {
   return failed(error);
 }
 
-// How xdg-open ended. While it runs, the browser does.
+// The result of xdg-open. If it keeps running, a browser runs.
 Result<void> wait_for_opener(pid_t child) {
   constexpr int kPollMs = 20, kPolls = 75;
   int status = 0;
@@ -121,7 +121,7 @@ Result<void> start_opener(std::string file) {
   return wait_for_opener(child);
 }
 
-// Asks a browser to open the link; else why none could be asked.
+// Asks a browser to open the link; the error says why that was impossible.
 Result<void> open_browser(const std::string& url) {
   if (!is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY")) {
     return fail(Code::kNotFound,
@@ -132,7 +132,7 @@ Result<void> open_browser(const std::string& url) {
     return fail(Code::kNotFound,
                 "XDG_RUNTIME_DIR is not set, the folder in which the link is handed over");
   }
-  // A folder of another user, after a su, is refused: the link would be that user's.
+  // A folder of another user, after a su, is refused: that user could read the link.
   GPUROTA_TRY(check_own_place(folder));
   if (url.find_first_of("\"<>&") != url.npos) {
     return fail(Code::kInvalid, "its address has characters that a page cannot lead to");

@@ -11,13 +11,13 @@
 namespace gpurota::cli {
 namespace {
 
-// A line longer than this has no terminal, and nobody reads it.
+// No terminal shows more columns, and nobody reads them.
 constexpr std::size_t kMostColumns = 64;
 
 struct NamedColumn {
   const char* name;
   Column shown;
-  const char* alone = nullptr;  // its title when it is chosen, if that is another
+  const char* alone = nullptr;  // its title when chosen, if different
 };
 
 const NamedColumn& named(std::size_t column) {
@@ -25,7 +25,7 @@ const NamedColumn& named(std::size_t column) {
       {"host", {.title = "HOST"}},
       {"gpu", {.title = "GPU", .right = true}},
       {"state", {.title = "STATE", .gap = 1}},
-      {"user", {.title = "USER", .least = 4}},  // names are firm; what is said beside them is not
+      {"user", {.title = "USER", .least = 4}},  // names are never cut; the rest of the cell may be
       {"lease", {.title = "LEASE"}},
       {"memory", {.title = "MEMORY", .right = true}},
       {"size", {.title = "GiB", .gap = 1}, "SIZE"},

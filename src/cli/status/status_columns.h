@@ -1,5 +1,5 @@
-// The columns of `gpurota status`: which there are, what people call them, which of them a table
-// shows that nobody chose. Pure.
+// The columns of `gpurota status`: all of them, their names, and those that a table shows by
+// default. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -15,7 +15,7 @@
 namespace gpurota::cli {
 
 enum StatusColumn : std::size_t {
-  kHost,  // empty, as there is one machine
+  kHost,  // empty: only one machine
   kGpu,
   kState,
   kUser,
@@ -27,7 +27,7 @@ enum StatusColumn : std::size_t {
   kLoad,
   kModel,
   kWhat,
-  // Only where they are asked for by name.
+  // Shown only if named.
   kUuid,
   kFree,
   kKind,
@@ -38,29 +38,29 @@ enum StatusColumn : std::size_t {
   kStatusColumns
 };
 
-// As `status` shows it by itself; only those up to kWhat are shown so.
+// The column in the default table, which has only those up to kWhat.
 const Column& column_of(StatusColumn column);
-// As it is when chosen: with a title that stands alone, and cut where the terminal is too narrow.
+// The column when chosen: its title is complete, and it is cut if the terminal is too narrow.
 Column chosen_column(StatusColumn column);
 
-// Of `status --format`.
+// For `status --format`.
 struct ChosenColumns {
   std::vector<StatusColumn> columns;  // not empty
   bool titles = true;
 };
 
-// The form of the status that is asked for: a line for each machine, or some columns; else all
-// columns for which there is room.
+// The form of the status: a line for each machine, or some columns; else all columns for which
+// there is room.
 struct StatusForm {
   bool summary = false;
   std::optional<ChosenColumns> chosen;
   Whose whose;
 };
 
-// "gpu,user,memory": the columns, as often and in the order in which they are named. An error lists
-// the names.
+// "gpu,user,memory": the columns in the order of the names, which may repeat. An error lists all
+// names.
 Result<std::vector<StatusColumn>> parse_status_columns(std::string_view names);
-// "host, gpu, state, …": all that can be named.
+// "host, gpu, state, …": all names of columns.
 std::string status_column_names();
 
 }  // namespace gpurota::cli

@@ -1,6 +1,5 @@
-// `gpurota status` of made-up machines on terminals of five widths, compared with the files in
-// testdata/status. With GPUROTA_REWRITE_GOLDEN=1 the files are written anew: look at each of them
-// then.
+// `gpurota status` of simulated machines on terminals of five widths, compared with the files in
+// testdata/status. With GPUROTA_REWRITE_GOLDEN=1 the files are rewritten: check each of them then.
 #include "base/text.h"
 #include "cli/status/status_samples_test.h"
 #include "cli/status/status_view.h"
@@ -40,7 +39,7 @@ std::vector<std::string> split(const std::string& text) {
   return lines;
 }
 
-// The lines that differ: "-" is in the file, "+" is what is shown now.
+// The lines that differ: "-" is the file's, "+" is the new one.
 std::string difference(const std::string& file, const std::string& now) {
   const std::vector<std::string> old_lines = split(file), new_lines = split(now);
   std::string text;
@@ -78,7 +77,8 @@ TEST(StatusGolden, EachFileIsOfAMachine) {
   EXPECT_EQ(files, machines);
 }
 
-// A text that is never cut makes a line longer than the terminal only if the text itself is longer.
+// A text that is never cut may make a line longer than the terminal only if the text alone is
+// longer.
 TEST(StatusGolden, NoLineIsWiderThanTheTerminal) {
   for (const samples::Sample& sample : samples::all()) {
     if (sample.name == "long-names") continue;
@@ -91,7 +91,7 @@ TEST(StatusGolden, NoLineIsWiderThanTheTerminal) {
   }
 }
 
-// Users, leases, and when leases end can be read on every terminal.
+// Users, leases, and the ends of leases are readable on every terminal.
 TEST(StatusGolden, WhatMattersIsWholeAtEachWidth) {
   for (const samples::Sample& sample : samples::all()) {
     for (std::size_t width = 40; width <= 200; width += 20) {

@@ -16,10 +16,10 @@ namespace {
 using Row = std::vector<Cell>;
 using Found = std::vector<proto::FoundProcess>;
 
-// Less than this is not worth a row.
+// Less room than this gets no row.
 constexpr Bytes kLeastRoom = mib(256);
 constexpr std::size_t kLongestCommand = 120;
-constexpr std::size_t kFirmName = 32;  // of an account, as useradd(8) has it
+constexpr std::size_t kFirmName = 32;  // longest account name of useradd(8)
 
 // Remarks about a row, the most important first.
 class Parts {
@@ -27,7 +27,7 @@ class Parts {
   void add(const std::string& part) {
     if (!part.empty()) text_ += (text_.empty() ? "" : ", ") + part;
   }
-  // Never cut, as all before it.
+  // Never cut, nor are the parts before it.
   void add_firm(const std::string& part) {
     add(part);
     firm_ = display_width(text_);
@@ -55,7 +55,7 @@ bool is_filler(const proto::Lease& lease) {
   return lease.kind == proto::LeaseKind::kFiller && !is_expired(lease);
 }
 
-// The name, the note, the model, the command: what the owner recognises it by.
+// The name, the note, the model, the command: so that the owner recognizes the lease.
 std::string purpose(const proto::Lease& lease) {
   std::string text = lease.name ? display_text(*lease.name, 64) : "";
   if (lease.note && !lease.note->empty()) {
@@ -69,7 +69,7 @@ std::string purpose(const proto::Lease& lease) {
   return text.empty() ? command : fmt::format("{} ({})", text, command);
 }
 
-// The program by its last name: where it is installed says little.
+// The program without its folder, which says little.
 std::string short_command(std::vector<std::string> command) {
   if (command.empty()) return "";
   const std::size_t slash = command.front().rfind('/');
@@ -81,7 +81,7 @@ std::string processes_text(int count) {
   return fmt::format("{} process{}", count, count == 1 ? "" : "es");
 }
 
-// "podman web", "podman web and others"; "a container" where it is not for this user to know.
+// "podman web", "podman web and others"; "a container" if this user may not know more.
 std::string containers_text(const proto::Finding& finding) {
   std::set<std::string> names;
   for (const proto::FoundProcess& process : finding.processes.value_or(Found())) {
@@ -91,7 +91,7 @@ std::string containers_text(const proto::Finding& finding) {
   return *names.begin() + (names.size() > 1 ? " and others" : "");
 }
 
-// "pid 28919 (python3 train.py) and 2 more", or how many there are, of others.
+// "pid 28919 (python3 train.py) and 2 more", or only the number for other users' processes.
 std::string found_text(const proto::Finding& finding) {
   if (!finding.processes || finding.processes->empty()) {
     return finding.process_count > 0 ? processes_text(finding.process_count) : "no listed process";
@@ -103,8 +103,7 @@ std::string found_text(const proto::Finding& finding) {
   return others == 0 ? text : text + fmt::format(" and {} more", others);
 }
 
-// "reservation", "swap", "oversize job": nothing for a run that has its memory to itself. Where
-// turns are taken, that is said.
+// "reservation", "swap", "oversize job"; nothing for a run with memory of its own. Mentions turns.
 std::string share_kind_text(const proto::Lease& lease, const proto::LeaseGpu& share) {
   std::string text;
   if (lease.share == proto::Share::kSwap && !share.turn) text = "swap";
@@ -114,7 +113,7 @@ std::string share_kind_text(const proto::Lease& lease, const proto::LeaseGpu& sh
   return text;
 }
 
-// Of a lease whose GPU takes turns: "now", "next", "3rd", or "-" while it wants none.
+// For a lease whose GPU takes turns: "now", "next", "3rd", or "-" while it wants no turn.
 Cell turn_cell(const proto::LeaseGpu& share) {
   if (!share.turn) return {};
   if (*share.turn == "holding" || *share.turn == "entering") return {"now", Colour::kGreen};
@@ -132,7 +131,7 @@ Cell turn_cell(const proto::LeaseGpu& share) {
           Colour::kNone};
 }
 
-// `beside`: what else is said of it in the row.
+// `beside`: another amount in the row, from which `used` must look different.
 void set_memory(Row& row, std::optional<Bytes> used, Bytes size,
                 std::optional<Bytes> beside = std::nullopt) {
   row[kUsed].text = used ? gib_text(*used, beside.value_or(size)) : "?";
@@ -143,14 +142,14 @@ bool is_above_soft_limit(const proto::LeaseGpu& share) {
   return share.soft_limit_bytes && share.used_bytes && *share.used_bytes > *share.soft_limit_bytes;
 }
 
-// An account's name is not cut, unless it is longer than names of accounts are; who of a shared
-// account it is may be.
+// An account's name is cut only if it is longer than usual names; the person of a shared account
+// may be cut.
 Cell user_cell(const std::string& user, const std::optional<std::string>& as_name, Colour colour) {
   return {as_name ? fmt::format("{} ({})", user, *as_name) : user, colour,
           std::min(display_width(display_text(user)), kFirmName)};
 }
 
-// Of a MIG instance what its GPU's row does not say.
+// For a MIG instance only what the row of its GPU does not say.
 std::string model_text(const proto::Gpu& gpu) {
   const std::size_t mig = gpu.parent ? gpu.name.find("MIG ") : std::string::npos;
   return mig == std::string::npos ? short_name(gpu.name) : gpu.name.substr(mig);
@@ -158,7 +157,7 @@ std::string model_text(const proto::Gpu& gpu) {
 
 Bytes hidden_of(const proto::Gpu& gpu) { return gpu.hidden_bytes.value_or(Bytes()); }
 
-// An administrator has set its capacity: the driver keeps less than this for itself.
+// An administrator has lowered its capacity: the driver keeps less than this for itself.
 bool has_less(const proto::Gpu& gpu) {
   const Bytes margin(gpu.memory_bytes.count() / 16);
   return gpu.available_bytes && *gpu.available_bytes + margin < gpu.memory_bytes;
@@ -202,7 +201,7 @@ class Rows {
     return rows;
   }
 
-  // Of GPUs that the driver no longer shows: what is leased of them all the same.
+  // Rows for GPUs that the driver no longer shows but that still have leases.
   std::vector<Row> of_lost() const {
     std::vector<Row> rows;
     for (const proto::Lease& lease : reply_.leases) {
@@ -244,7 +243,7 @@ class Rows {
     return row;
   }
 
-  // The worst of what there is.
+  // The worst state that applies.
   Cell lease_state(const proto::Lease& lease, const proto::LeaseGpu& share) const {
     const auto is_found = [&](proto::FindingKind kind) {
       return find(reply_, kind, lease.lease_id, share.uuid) != nullptr;
@@ -257,7 +256,7 @@ class Rows {
     return {"in use", Colour::kNone};
   }
 
-  // When it ends, or that it should have.
+  // When the lease ends, or should have ended.
   Parts end_parts(const proto::Lease& lease) const {
     Parts parts;
     if (is_expired(lease)) {
@@ -313,8 +312,7 @@ class Rows {
     return row;
   }
 
-  // Above the threshold that was asked for, and below that of the site: whose it is was not found
-  // out.
+  // Use above the requested threshold and below the site's: its user is unknown.
   static Row unexplained_row(const proto::Gpu& gpu) {
     Row row(kStatusColumns);
     row[kState] = state_cell(proto::GpuState::kUnreservedUse);
@@ -353,7 +351,7 @@ class Rows {
     return row;
   }
 
-  // "booked from Mon 09:00 by bob": the first one.
+  // "booked from Mon 09:00 by bob": the first booking.
   std::string booked_part(const proto::Gpu& gpu) const {
     if (!reply_.bookings) return {};
     for (const proto::Booking& each : *reply_.bookings) {
@@ -366,7 +364,7 @@ class Rows {
     return {};
   }
 
-  // The memory that a new slice would be given beside the leases there.
+  // Adds a row with the memory that a new slice would get beside the leases there.
   static void add_room(const proto::Gpu& gpu, std::vector<Row>& rows) {
     const Bytes available = gpu.available_bytes.value_or(Bytes());
     if (available < kLeastRoom) return;

@@ -1,8 +1,8 @@
-// The rows of `gpurota status`: one for each lease on a GPU and for each use without one, one for a
-// GPU that nobody has, and one for what is left of a GPU that is shared. Pure.
+// The rows of `gpurota status`: one for each lease on a GPU, for each use without one, for each
+// free GPU, and for the rest of each shared GPU. Pure.
 //
-// Each row has a state of its own. A state that needs a person is in capitals, so that it stands
-// out without colour too.
+// Each row has a state of its own. A state that needs a person's attention is in capitals, to be
+// visible without colour.
 #pragma once
 
 #include "cli/status/status_columns.h"
@@ -14,14 +14,14 @@
 
 namespace gpurota::cli {
 
-// As many cells as there are columns in each. Remarks about a GPU are in the first of its rows.
+// Each row has one cell per column. Remarks about a GPU are in the first of its rows.
 std::vector<std::vector<Cell>> status_rows(const proto::Status::Reply& reply, WallTime now);
 
-// The word for a state of a GPU: the list of gpurota(1), STATES.
+// The word for a state of a GPU, as listed in gpurota(1), STATES.
 Cell state_cell(proto::GpuState state);
-// Drivers say "NVIDIA" of every card of theirs.
+// Without "NVIDIA", with which the driver begins every name.
 std::string short_name(const std::string& name);
-// Whether nobody has it but fillers: they go the moment somebody needs it.
+// Whether only fillers have the GPU: they leave as soon as somebody needs it.
 bool only_fillers(const proto::Gpu& gpu, const proto::Status::Reply& reply);
 
 }  // namespace gpurota::cli

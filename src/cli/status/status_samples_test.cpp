@@ -48,8 +48,8 @@ Sample mixed() {
   return {"eight", machine.reply};
 }
 
-// The machine of README's pictures, which tests/web/pictures.mjs draws as well. Readers take it for
-// a real one, so nothing may be shown that could not be.
+// The machine of README's pictures, which tests/web/pictures.mjs draws, too. Readers may take it
+// for a real one, so it must be plausible.
 Sample server() {
   Machine machine(8, "NVIDIA H100 80GB HBM3", 80);
   proto::Lease& serve = machine.lend(11, "ann", {0}, 76min, 18, 20);
@@ -157,7 +157,8 @@ Sample mig() {
   return {"mig", machine.reply};
 }
 
-// Its clients are in their leases; the server is its user's, and one client has no lease.
+// The MPS clients are in their leases. The server belongs to their user, and one client has no
+// lease.
 Sample mps() {
   Machine machine(1);
   machine.lend(41, "alice", {0}, 3h, 9.1, 16).gpus[0].processes = 4;
@@ -196,8 +197,8 @@ Sample wide_text() {
   return {"wide-text", machine.reply};
 }
 
-// As the daemon counts it: beside slices, what is used without a lease, and the largest of those
-// who take turns.
+// Like the daemon: the room beside slices, use without a lease, and the largest lease that takes
+// turns.
 void set_available(proto::Status::Reply& reply) {
   for (proto::Gpu& gpu : reply.gpus) {
     Bytes largest;
@@ -215,9 +216,8 @@ void set_available(proto::Status::Reply& reply) {
 }  // namespace
 
 std::vector<Sample> all() {
-  std::vector<Sample> samples = {idle(),    alone(), mixed(), server(), many(),
-                                 trouble(), turns(), mig(),   mps(),    long_names(),
-                                 wide_text()};
+  std::vector<Sample> samples = {idle(),  alone(), mixed(), server(),     many(),     trouble(),
+                                 turns(), mig(),   mps(),   long_names(), wide_text()};
   for (Sample& sample : samples) set_available(sample.reply);
   return samples;
 }

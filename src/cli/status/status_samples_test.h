@@ -1,4 +1,4 @@
-// Made-up machines for the tests of `gpurota status`.
+// Simulated machines for the tests of `gpurota status`.
 #pragma once
 
 #include "cli/status/status_view.h"
@@ -46,7 +46,7 @@ class Machine {
     return reply.leases.emplace_back();
   }
 
-  // The whole of each, or `limit` GiB of it.
+  // The whole of each GPU, or `limit` GiB of each.
   proto::Lease& lend(std::uint64_t id, const std::string& user, std::vector<int> gpus,
                      std::chrono::minutes age, double used, double limit = 0) {
     proto::Lease& lease = reply.leases.emplace_back();
@@ -109,7 +109,7 @@ struct Sample {
 
 std::vector<Sample> all();
 
-// The picture of `gpurota status` for one machine.
+// The output of `gpurota status` for one machine.
 inline std::string status_text(const proto::Status::Reply& reply, const Layout& layout,
                                WallTime now) {
   return hosts_status_text(Hosts{{"", &reply}}, layout, now);

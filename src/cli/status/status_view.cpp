@@ -12,12 +12,11 @@
 namespace gpurota::cli {
 namespace {
 
-// Names of accounts are at most 32 characters where useradd(8) makes them; a directory may have
-// longer ones.
+// useradd(8) makes account names of at most 32 characters; a directory may have longer ones.
 constexpr std::size_t kWidestName = 44;
 
-// With the account's name cut, for all others to have room; not who of a shared account it is,
-// which the table may cut.
+// The text with the account's name cut, so that other columns have room. The person of a shared
+// account is left to the table, which may cut it.
 std::string narrow_user(const std::string& text) {
   const std::size_t end = std::min(text.find(" ("), text.size());
   const std::string name = display_text(text.substr(0, end));
@@ -42,12 +41,12 @@ bool are_all_alike(const Hosts& hosts) {
   return models.size() < 2;
 }
 
-// Where the terminal is too narrow for all of it: these go, in this order, before so much of WHAT
-// is cut. The rest never goes.
+// On a terminal that is too narrow, columns are dropped in this order before more than that of WHAT
+// is cut. Others are never dropped.
 void drop_what_has_no_room(Table& table, const Hosts& hosts, std::size_t width) {
   struct Step {
     StatusColumn column;
-    std::size_t enough;  // of WHAT
+    std::size_t enough;  // width of WHAT
   };
   std::vector<Step> steps = {{kModel, 40}, {kLoad, 40}, {kFor, 24}};
   if (!are_all_alike(hosts)) steps = {{kLoad, 40}, {kModel, 28}, {kFor, 24}};
@@ -56,8 +55,8 @@ void drop_what_has_no_room(Table& table, const Hosts& hosts, std::size_t width) 
   }
 }
 
-// Every row says all, as a program may read only one of them; and nothing is empty, so that fields
-// can be counted.
+// Every row is complete, because a program may read only one of them. No cell is empty, so that
+// fields can be counted.
 Cell chosen_cell(StatusColumn column, const std::vector<Cell>& row, const std::vector<Cell>& gpu,
                  const std::string& host) {
   const bool of_gpu =
@@ -74,7 +73,7 @@ std::vector<std::vector<Cell>> chosen_rows(const Hosts& hosts,
                                            const std::vector<StatusColumn>& columns, WallTime now) {
   std::vector<std::vector<Cell>> rows;
   for (const auto& each : hosts) {
-    std::vector<Cell> gpu;  // the row that says what is of the whole GPU
+    std::vector<Cell> gpu;  // the row with the values of the whole GPU
     for (const std::vector<Cell>& row : status_rows(*each.reply, now)) {
       if (!row[kGpu].text.empty()) gpu = row;
       std::vector<Cell>& cells = rows.emplace_back();
@@ -86,7 +85,7 @@ std::vector<std::vector<Cell>> chosen_rows(const Hosts& hosts,
   return rows;
 }
 
-// For programs: cells have spaces, and no tab, as that is escaped.
+// For programs: cells may contain spaces, but no tabs, which are escaped.
 std::string tab_separated(const std::vector<std::vector<Cell>>& rows) {
   constexpr std::size_t kLongest = 4096;
   std::string text;
@@ -119,7 +118,7 @@ std::string queue_line(const Hosts& hosts) {
   return text;
 }
 
-// How many GPUs of one machine are in which states, and of which kinds.
+// The number of GPUs of one machine by state and by model.
 struct Count {
   std::string host;
   int all = 0;
@@ -252,7 +251,7 @@ void apply_threshold(proto::Status::Reply& reply, Bytes threshold) {
         return finding.kind == proto::FindingKind::kUnreservedUse && finding.gpu_uuid == gpu.uuid;
       });
     } else if (!gpu.detail) {
-      // Use that the site does not report has no finding, so its user is not known.
+      // Use that the site does not report has no finding, so its user is unknown.
       gpu.detail = to_string(gpu.unreserved_bytes) + " without a lease: see gpurota ps";
     }
   }

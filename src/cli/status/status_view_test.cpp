@@ -87,7 +87,7 @@ TEST(StatusView, ANameOfTwoHundredCharactersLeavesRoomForTheOthers) {
   EXPECT_THAT(text, Not(HasSubstr(std::string(44, 'u'))));
   reply.leases[0].as_name = "carol";
   EXPECT_THAT(status_text(reply, {}, kNow), HasSubstr("u… (carol)  L12"));
-  // A program is given all of it.
+  // Programs get the whole name.
   StatusForm form;
   form.chosen = ChosenColumns{{kUser}, false};
   EXPECT_THAT(status_picture(reply, "node", form, {}, kNow), HasSubstr(std::string(190, 'u')));

@@ -22,7 +22,7 @@ constexpr int kPeriodMs = 1000;
 constexpr const char* kEnter = "\033[?1049h\033[?25l";
 constexpr const char* kLeave = "\033[?25h\033[?1049l";
 
-// SIGINT and its like as something to wait for; as they were when this goes.
+// Makes SIGINT and similar signals readable; restores their settings when destroyed.
 class Interrupts {
  public:
   Interrupts() {
@@ -36,8 +36,8 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  // True: go on. Returns early when the terminal's size changes, and when nobody is there any more
-  // to read what is printed.
+  // True: continue. Returns early when the terminal's size changes, and when the reader of the
+  // output has gone.
   bool wait(int milliseconds) {
     if (!wait_while_read(fd_.get(), milliseconds)) return false;
     signalfd_siginfo got{};
@@ -52,7 +52,7 @@ class Interrupts {
   Fd fd_;
 };
 
-// One connection for as long as it lasts.
+// One connection, kept until it fails.
 class Source {
  public:
   explicit Source(const Context& context) : context_(context) {}
@@ -115,7 +115,7 @@ std::string redraw_text(const std::vector<std::string>& before,
   std::string out = before.empty() ? "\033[H\033[J" : "";
   for (std::size_t i = 0; i < after.size(); ++i) {
     if (i < before.size() && before[i] == after[i]) continue;
-    // To its place, not by a newline: behind the last line of the screen that would scroll.
+    // Moves to the line, because a newline after the last line of the screen would scroll.
     out += fmt::format("\033[{};1H{}\033[K", i + 1, after[i]);
   }
   if (before.size() > after.size()) {
@@ -131,8 +131,8 @@ int watch_status(const Context& context, const StatusOptions& options) {
   const auto uid = uid_of(options.form.whose);
   if (!uid) return failed(uid.error());
   std::optional<Result<proto::Status::Reply>> last;
-  winsize drawn{};                 // for which
-  std::vector<std::string> shown;  // is on the screen
+  winsize drawn{};                 // the size that was drawn
+  std::vector<std::string> shown;  // on the screen
   Result<void> printed = terminal ? print(kEnter) : Result<void>();
   do {
     Result<proto::Status::Reply> reply = source.ask();

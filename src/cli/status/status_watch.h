@@ -1,8 +1,8 @@
-// `gpurota status --watch`: the status again and again until it is interrupted.
+// `gpurota status --watch`: repeats the status until it is interrupted.
 //
-// On a terminal it is redrawn in place, on the alternate screen, which is left as it was found
-// however the watching ends. Into a pipe or a file goes a new picture whenever something has
-// changed; it ends when nobody reads the pipe any more. A daemon that goes away is waited for.
+// On a terminal the picture is redrawn in place on the alternate screen, and the screen is restored
+// however the watch ends. To a pipe or a file a new picture is written after each change; the watch
+// ends when nobody reads the pipe any more. If the daemon goes down, the watch waits for it.
 #pragma once
 
 #include "cli/commands.h"
@@ -15,11 +15,11 @@ namespace gpurota::cli {
 
 int watch_status(const Context& context, const StatusOptions& options);
 
-// The lines of a picture on a terminal of `height` lines: what does not fit is replaced by a last
-// line that says how much it is. Pure.
+// The lines of a picture on a terminal of `height` lines. A last line replaces those without room,
+// and counts them. Pure.
 std::vector<std::string> screen_lines(const std::string& text, std::size_t height);
-// The bytes that change a screen from `before` to `after`: only the lines that differ, so that
-// little is sent over a slow line. Without `before` all of them, whatever is there. Pure.
+// The bytes that change a screen from `before` to `after`: only the lines that differ, to send
+// little over a slow line. Without `before`: all lines, whatever the screen shows. Pure.
 std::string redraw_text(const std::vector<std::string>& before,
                         const std::vector<std::string>& after);
 

@@ -1,14 +1,14 @@
-// Questions to whoever sits at the terminal.
+// Questions to the person at the terminal.
 #pragma once
 
 #include <string>
 
 namespace gpurota::cli {
 
-// Whether there is a terminal to ask on and to read from.
+// Whether there is a terminal for questions and answers.
 bool can_ask();
-// Puts the question on standard error, and gives what was typed in answer: at most 255 bytes, empty
-// also at the end of the input.
+// Prints the question on standard error and returns the typed answer: at most 255 bytes; empty also
+// at the end of the input.
 std::string ask_person(const std::string& question);
 
 }  // namespace gpurota::cli

@@ -41,7 +41,7 @@ void draw_graph(Grid& grid, std::size_t x, std::size_t y, std::size_t columns, s
     const int percent = percentages[first + i];
     if (percent < 0) continue;
     const int levels = kLevels * static_cast<int>(rows);
-    // Even an idle moment has a mark: that it was sampled.
+    // A sample without load has a mark, too, to show that it was taken.
     const int high = std::clamp((percent * levels + 50) / 100, 1, levels);
     for (std::size_t row = 0; row < rows; ++row) {
       const int below = kLevels * static_cast<int>(rows - 1 - row);

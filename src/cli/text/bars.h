@@ -1,4 +1,4 @@
-// Bars and graphs of characters. Each part of a bar has a character of its own beside its colour.
+// Bars and graphs of characters. Each part of a bar has a character of its own, not only a colour.
 // Pure.
 #pragma once
 
@@ -16,13 +16,13 @@ struct BarPart {
   Tone tone;
 };
 
-// `parts` of `whole`, from column `x` on, between brackets: `columns` in all, at least 3. The rest
-// of `whole` is dots; a part that is not zero shows at least once where there is room.
+// Draws `parts` of `whole` from column `x` on, between brackets: `columns` in all, at least 3. Dots
+// fill the rest. A part that is not zero has at least one column where there is room.
 void draw_bar(Grid& grid, std::size_t x, std::size_t y, std::size_t columns, Bytes whole,
               const std::vector<BarPart>& parts);
 
-// Percentages, newest last, at the right end; below zero: not known. `rows` high, `y` is the
-// highest of them.
+// Percentages, newest last, aligned to the right; below zero: not known. `rows` high; `y` is the
+// top row.
 void draw_graph(Grid& grid, std::size_t x, std::size_t y, std::size_t columns, std::size_t rows,
                 const std::vector<int>& percentages, Tone tone);
 

@@ -1,4 +1,4 @@
-// The figures of a GPU's board, as text: power, heat, clocks, errors. Pure.
+// The figures of a GPU's board as text: power, temperature, clocks, errors. Pure.
 #pragma once
 
 #include "proto/types.h"
@@ -7,13 +7,13 @@
 
 namespace gpurota::cli {
 
-// "312/700 W", with the limit where it is known; empty: the driver does not tell. So the others.
+// "312/700 W", with the limit if known; empty: the driver does not report it. So are the others.
 std::string power_text(const proto::Gpu& gpu);
-// "61/87 °C": the second is where it lowers its clocks.
+// "61/87 °C": at the second temperature the GPU lowers its clocks.
 std::string heat_text(const proto::Gpu& gpu);
 // "1755 MHz, limited by power".
 std::string clock_rate_text(const proto::Gpu& gpu);
-// "2 Xid errors, 1 uncorrected ECC error"; empty, too, if there are none.
+// "2 Xid errors, 1 uncorrected ECC error"; empty also if there are none.
 std::string board_errors_text(const proto::Gpu& gpu);
 
 }  // namespace gpurota::cli

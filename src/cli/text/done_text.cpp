@@ -14,7 +14,7 @@
 namespace gpurota::cli {
 namespace {
 
-// Long enough to know a note or a command again.
+// Long enough to recognize a note or a command.
 constexpr std::size_t kColumns = 40;
 
 using Pair = std::pair<std::string_view, std::string_view>;

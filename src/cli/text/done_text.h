@@ -22,14 +22,14 @@ std::string gpus_text(const std::vector<std::string>& ids);
 // "got GPU 0,1 as L6 after 45 s".
 std::string got_text(const proto::Lease& lease, std::optional<std::chrono::seconds> waited);
 
-// `L10 (GPU 0, "for the demo")`: so that its owner recognizes it; somebody else's says whose it is.
-// `reader`: the uid of the one who reads it.
+// `L10 (GPU 0, "for the demo")`, so that the owner recognizes the lease; for another user's lease
+// it names the owner. `reader`: the uid of the user who reads it.
 std::string recognizable(const proto::Lease& lease, uid_t reader);
 
 // "L10 on GPU 0 (8 GiB), until 18:40".
 std::string updated_text(const proto::Lease& lease, WallTime now);
-// Of an update by which the lease may have less than it holds: that, and how to go back to what it
-// had `before`. Empty: it fits.
+// After an update that makes the limit less than the lease holds: says so, and how to return to the
+// limit that it had `before`. Empty: the limit suffices.
 std::string held_beyond_text(const proto::Lease& lease, const proto::Lease& before);
 std::string set_text(const SetOptions& options);
 // "stopped job web": `what` is job or filler.

@@ -11,7 +11,7 @@
 namespace gpurota::cli {
 namespace {
 
-// The first character of `text`, with what combines with it.
+// The first character of `text`, with its combining characters.
 std::string_view first_character(std::string_view text) {
   std::size_t end = 0;
   while (end < text.size()) {
@@ -52,7 +52,7 @@ std::string code_of_style(const Style& style) {
   return code.empty() ? "" : "\033[" + code + "m";
 }
 
-// The column behind the last cell that shows something.
+// The column after the last visible cell.
 std::size_t line_end(const Grid& grid, std::size_t y, bool styled) {
   std::size_t end = grid.width();
   while (end > 0 && grid.at(end - 1, y).text == " " &&
@@ -72,8 +72,8 @@ std::size_t Grid::put(std::size_t x, std::size_t y, std::string_view text, Style
     const std::string_view character = first_character(rest);
     const std::size_t columns = display_width(character);
     rest.remove_prefix(character.size());
-    if (columns == 0) continue;  // it combines with nothing
-    // Half of a wide character is none.
+    if (columns == 0) continue;  // a combining character without a base
+    // Half of a wide character cannot stay.
     const std::size_t at = y * width_ + x;
     if (x > 0 && cells_[at].text.empty()) cells_[at - 1].text = " ";
     if (x + columns < width_ && cells_[at + columns].text.empty()) cells_[at + columns].text = " ";

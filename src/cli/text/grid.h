@@ -1,5 +1,5 @@
-// A picture for a terminal (`gpurota top`, `gpurota history`): cells of text with a style each.
-// Pure: drawn on by the layout, shown by the terminal, compared by tests.
+// A screen of cells for a terminal (`gpurota top`, `gpurota history`): text with a style each.
+// Pure: the layout draws on it, the terminal shows it, tests compare it.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 namespace gpurota::cli {
 
-// The meaning of a cell; the terminal chooses the colour. No meaning is shown by a tone alone.
+// The meaning of a cell, for which the terminal chooses a colour. Every meaning is also visible
+// without colour.
 enum class Tone : std::uint8_t {
   kPlain,
   kDim,
@@ -35,7 +36,7 @@ struct Style {
 
 struct GridCell {
   std::string text =
-      " ";  // one character with what combines with it; empty: the second half of a wide one
+      " ";  // one character with its combining ones; empty: the second half of a wide one
   Style style{};
   bool operator==(const GridCell&) const = default;
 };
@@ -49,14 +50,13 @@ class Grid {
   std::size_t height() const { return height_; }
   const GridCell& at(std::size_t x, std::size_t y) const { return cells_[y * width_ + x]; }
 
-  // `text` is safe for a terminal already. A text that is longer than `most` columns, or than the
-  // line, ends with an ellipsis. Returns the column behind it. Outside of the grid nothing happens.
+  // `text` must be safe for a terminal already. A text longer than `most` columns, or than the
+  // line, is cut with an ellipsis. Returns the column after it. Does nothing outside of the grid.
   std::size_t put(std::size_t x, std::size_t y, std::string_view text, Style style = {},
                   std::size_t most = SIZE_MAX);
-  // A whole line: what is chosen, and titles.
+  // Reverses a whole line: for the selected line, and for titles.
   void reverse_line(std::size_t y);
-  // For terminals whose characters are not UTF-8: other characters for ours, and '?' for everybody
-  // else's.
+  // For terminals without UTF-8: replaces our special characters by ASCII, and all others by '?'.
   void make_ascii();
 
  private:
@@ -65,9 +65,9 @@ class Grid {
   std::vector<GridCell> cells_;
 };
 
-// Lines without the spaces at their ends.
+// The lines, without trailing spaces.
 std::string plain_text(const Grid& grid);
-// The same with the codes of a terminal of eight colours.
+// The same, with the escape codes of a terminal of eight colours.
 std::string coloured_text(const Grid& grid);
 
 }  // namespace gpurota::cli

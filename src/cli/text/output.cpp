@@ -35,14 +35,14 @@ Result<void> write_all(int fd, std::string_view text) {
 Result<void> print(std::string_view text) { return write_all(STDOUT_FILENO, text); }
 
 bool wait_while_read(int fd, int milliseconds) {
-  // Errors and hang-ups are told unasked.
+  // poll() always reports errors and hang-ups.
   std::array<pollfd, 2> ready{{{fd, POLLIN, 0}, {STDOUT_FILENO, 0, 0}}};
   (void)::poll(ready.data(), ready.size(), milliseconds);
   return (ready[1].revents & (POLLERR | POLLHUP)) == 0;
 }
 
 void complain(std::string_view message) {
-  // One write, so that lines of several processes do not mix.
+  // A single write, so that lines of several processes do not mix.
   (void)write_all(STDERR_FILENO, "gpurota: " + std::string(message) + "\n");
 }
 

@@ -26,7 +26,7 @@ std::string count(const std::optional<std::uint64_t>& number) {
   return number ? std::to_string(*number) : "-";
 }
 
-// Whether libgpurota holds it to its limit, and if not, why.
+// Whether libgpurota limits the process, and if not, why.
 Cell limited_cell(const proto::Process& process) {
   if (process.tenant) return {"yes", Colour::kNone};
   if (!process.library) return {"-", Colour::kNone};
@@ -43,7 +43,7 @@ Cell limited_cell(const proto::Process& process) {
   return {"not known", Colour::kYellow};
 }
 
-// Programs that are not limited: only gpurota's developers can mend that.
+// Programs that are not limited: only gpurota's developers can fix that.
 std::string not_limited_lines(const proto::ListProcesses::Reply& reply) {
   std::string text;
   for (const proto::Process& process : reply.processes) {
@@ -56,7 +56,7 @@ std::string not_limited_lines(const proto::ListProcesses::Reply& reply) {
   return text;
 }
 
-// Calls that libgpurota had to let pass: nobody else sees them until memory is missing.
+// Calls that libgpurota had to let pass: nobody notices them otherwise until memory is missing.
 std::string unhooked_lines(const proto::ListProcesses::Reply& reply) {
   std::string text;
   for (const proto::Process& process : reply.processes) {

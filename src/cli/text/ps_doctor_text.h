@@ -10,22 +10,22 @@
 
 namespace gpurota::cli {
 
-// "podman web"; its short id, as `podman ps` shows it, where its name is not known.
+// "podman web"; if the name is unknown the short id, as in `podman ps`.
 std::string container_text(const proto::Container& container);
 
 std::string ps_text(const proto::ListProcesses::Reply& reply, const Layout& layout);
 std::string doctor_text(const std::vector<proto::Check>& checks, const Layout& layout);
 
-// "0"; a MIG instance "0:1". A daemon that says no label is asked for the index.
+// "0"; for a MIG instance "0:1". For a daemon that sends no label: the index.
 std::string label_of(const proto::Gpu& gpu);
 std::string label_of(const proto::LeaseGpu& gpu);
 
-// "alice", "lab (carol)": the account, and who of those who share it.
+// "alice", "lab (carol)": the account, and the person if it is shared.
 std::string person_text(const std::string& user, const std::optional<std::string>& as_name);
 
-// "8 GiB on GPU 0", "GPUs 0 and 1": what a lease has, for one line.
+// "8 GiB on GPU 0", "GPUs 0 and 1": what a lease has, as part of a line.
 std::string lease_line(const proto::Lease& lease);
-// For who asked for it; empty: the lease is not oversize.
+// For the user who requested the lease; empty: the lease is not oversize.
 std::string oversize_warning(const proto::Lease& lease);
 
 }  // namespace gpurota::cli

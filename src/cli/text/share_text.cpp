@@ -22,7 +22,7 @@ std::string used_by_text(const std::string& who, std::int64_t used, std::int64_t
   return fmt::format("{} {}{}", who, gpu_time_text(used), of_weight);
 }
 
-// The share that was compared: the group's, unless both users are in the same group.
+// The share that decided: the group's, unless both users are in the same group.
 std::string compared_text(const std::string& user, const proto::FairShare& share,
                           const std::optional<std::string>& other_group) {
   if (!share.group || share.group == other_group) {

@@ -23,7 +23,7 @@ proto::FairShare in_group(proto::FairShare share, const char* group, std::int64_
   return share;
 }
 
-// Of bob, behind alice's.
+// A request of bob's, behind one of alice's.
 proto::Request behind(proto::FairShare own, proto::FairShare other) {
   proto::Request request;
   request.request_id = {7};

@@ -98,7 +98,7 @@ std::size_t Table::least(std::size_t column) const {
   std::size_t least = columns_[column].least;
   for (const auto& row : rows_) {
     const Cell& cell = row[column];
-    // One more for the ellipsis, where there is more of it.
+    // One column more for the ellipsis if the text is longer.
     const std::size_t width = display_width(display_text(cell.text, kLongestCell));
     if (cell.firm > 0) least = std::max(least, std::min(width, cell.firm + 1));
   }
@@ -133,7 +133,7 @@ std::vector<std::size_t> Table::widths(std::size_t limit) const {
     widths.push_back(width);
     least_of.push_back(columns_[i].least > 0 ? least(i) : width);
   }
-  // The widest of those that may shrink gives first.
+  // The widest column that may shrink shrinks first.
   for (std::size_t total = line_width(widths); limit > 0 && total > limit; --total) {
     std::size_t widest = columns_.size();
     for (std::size_t i = 0; i < columns_.size(); ++i) {

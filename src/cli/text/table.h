@@ -14,7 +14,7 @@ enum class Colour { kNone, kGreen, kYellow, kRed, kDim };
 struct Cell {
   std::string text;  // made safe with display_text by the table
   Colour colour = Colour::kNone;
-  std::size_t firm = 0;  // so many columns of it are never cut
+  std::size_t firm = 0;  // this many columns are never cut
 };
 
 struct Column {
@@ -35,23 +35,23 @@ class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // As many cells as there are columns.
+  // Takes one cell per column.
   void add(std::vector<Cell> cells) { rows_.push_back(std::move(cells)); }
   bool empty() const { return rows_.empty(); }
-  // Whether any row has something in this column; what is dropped has not.
+  // Whether any row has text in this column; false for a dropped column.
   bool has_text(std::size_t column) const;
   // Leaves a column out. Columns keep their numbers.
   void drop(std::size_t column) { dropped_.insert(column); }
-  // The width of a line on which nothing is cut but this column, where it is wider than `enough`.
+  // The width of a line on which only this column is cut, if it is wider than `enough`.
   std::size_t width_with(std::size_t column, std::size_t enough) const;
   // Title line and rows, each ending with a newline. No trailing spaces.
   std::string render(const Layout& layout) const;
 
  private:
   std::vector<std::size_t> widths(std::size_t limit) const;
-  // Of a column that may be cut.
+  // The least width of a column that may be cut.
   std::size_t least(std::size_t column) const;
-  // Of a whole line, of columns of these widths.
+  // The width of a line with columns of these widths.
   std::size_t line_width(const std::vector<std::size_t>& widths) const;
 
   bool shows(std::size_t column) const { return !dropped_.contains(column); }
@@ -61,12 +61,12 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-// For who can show nothing else: each other character as one that looks like it, or as '?', and as
-// wide.
+// For terminals without UTF-8: replaces each other character by a similar one or by '?', of the
+// same width.
 std::string ascii_text(std::string_view text);
 // `text` in `colour` if the layout has colours.
 std::string paint(const std::string& text, Colour colour, const Layout& layout);
-// Cut to `columns` terminal columns, the last one an ellipsis.
+// `text` cut to `columns` terminal columns, with an ellipsis in the last one.
 std::string fit(const std::string& text, std::size_t columns);
 
 }  // namespace gpurota::cli

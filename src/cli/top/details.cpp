@@ -24,7 +24,7 @@ constexpr std::size_t kLeastGraph = 2;  // lines, without its title
 constexpr std::size_t kMostGraph = 12;
 constexpr std::size_t kScale = 5;  // columns of "100% "
 
-// Writes line after line, and knows how many are left.
+// Writes line by line, and counts the lines that are left.
 class Lines {
  public:
   Lines(Grid& grid, std::size_t y, std::size_t room) : grid_(grid), y_(y), room_(room) {}
@@ -34,7 +34,7 @@ class Lines {
     grid_.put(0, y_, display_text(text, 1000), style);
     next(1);
   }
-  // A sentence, whole, on as many lines as it takes.
+  // A whole sentence, wrapped to as many lines as it needs.
   void add_wrapped(const std::string& text) {
     std::istringstream words(text);
     std::string line;
@@ -47,7 +47,7 @@ class Lines {
     }
     add(line);
   }
-  // "name: value", unless there is none.
+  // "name: value"; nothing if there is no value.
   void add(const char* name, const std::string& value) {
     if (value.empty() || room_ == 0) return;
     const std::size_t x = grid_.put(2, y_, fmt::format("{:<10}", name), {Tone::kHead});
@@ -69,7 +69,7 @@ class Lines {
     draw_graph(grid_, kScale + 2, y_, wide, rows, values, Tone::kGraph);
     next(rows);
   }
-  // How high each of so many graphs can be; 0: there is no room.
+  // The height of each of this many graphs; 0: there is no room.
   std::size_t graph_rows(std::size_t graphs) const {
     const std::size_t each = room_ / graphs;
     return each < kLeastGraph + 1 ? 0 : std::min(each - 1, kMostGraph);

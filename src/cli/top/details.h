@@ -1,5 +1,5 @@
-// The details that `gpurota top` shows of one GPU, lease or request when Enter is pressed, with a
-// graph of the last minutes; and its help. Pure.
+// The details that `gpurota top` shows of one GPU, lease or request after Enter, with a graph of
+// the last minutes; and its help. Pure.
 #pragma once
 
 #include "cli/text/grid.h"
@@ -7,7 +7,7 @@
 
 namespace gpurota::cli::topview {
 
-// From line `y` on, in `room` lines.
+// Draws from line `y` on, in `room` lines.
 void draw_details(Grid& grid, std::size_t y, std::size_t room, const Model& model,
                   const Subject& about);
 void draw_help(Grid& grid, std::size_t y, std::size_t room);

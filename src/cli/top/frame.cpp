@@ -62,7 +62,7 @@ void draw_title(Grid& grid, const Model& model, const State& state, const Frame&
   }
 }
 
-// The first of `rows` to be shown in `room` lines, so that the chosen one is among them.
+// The first of `rows` to show in `room` lines, so that the chosen row is visible.
 std::size_t first_shown(const std::vector<Row>& rows, const Subject& chosen, std::size_t room) {
   if (rows.size() <= room) return 0;
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) {
@@ -73,8 +73,8 @@ std::size_t first_shown(const std::vector<Row>& rows, const Subject& chosen, std
   return std::min(at > room / 2 ? at - room / 2 : 0, rows.size() - room);
 }
 
-// `rows` from line `y` on, in `room` lines; what has no room is counted in the last of them, or
-// above it.
+// Draws `rows` from line `y` on, in `room` lines. The last line, or the one above the rows, counts
+// the rows without room.
 void draw_rows(Grid& grid, std::size_t y, std::size_t room, const std::vector<Row>& rows,
                const Columns& columns, const Model& model, const Subject* chosen) {
   if (room == 0) return;
@@ -92,7 +92,8 @@ void draw_rows(Grid& grid, std::size_t y, std::size_t room, const std::vector<Ro
   }
 }
 
-// Of the lower part of the picture: at most a third of it, but all of it where there is room.
+// The lines for the lower part of the picture: at most a third of it, or more if the upper part
+// leaves room.
 std::size_t queue_room(const Rows& rows, std::size_t room) {
   const std::size_t wanted = rows.queue.size();
   const std::size_t left = room > rows.machine.size() ? room - rows.machine.size() : 0;
@@ -111,7 +112,7 @@ void draw_nothing(Grid& grid, const Model& model, const State& state) {
 
 void draw_lists(Grid& grid, std::size_t room, const Model& model, const State& state, bool live) {
   const Rows rows = make_rows(model, state.choice);
-  // An empty line is between the two parts.
+  // An empty line separates the two parts.
   const std::size_t gap = rows.queue.empty() || room < 6 ? 0 : 1;
   const std::size_t below = queue_room(rows, room - std::min(room, gap));
   const std::size_t above = room - below - (below > 0 ? gap : 0);
@@ -147,7 +148,7 @@ std::vector<Subject> subjects(const Rows& rows) {
   std::vector<Subject> found;
   for (const auto* const part : {&rows.machine, &rows.queue}) {
     for (const Row& row : *part) {
-      // A lease on two GPUs that are lost has two lines about the same.
+      // A lease on two lost GPUs has two lines with the same subject.
       const bool again = !found.empty() && found.back() == row.about;
       if (row.about.is_something() && !again) found.push_back(row.about);
     }

@@ -1,4 +1,4 @@
-// One picture of `gpurota top`, of any size. Pure.
+// Draws the picture of `gpurota top`, of any size. Pure.
 #pragma once
 
 #include "cli/text/grid.h"
@@ -13,13 +13,13 @@ struct Frame {
   std::size_t height = 24;
   WallTime now{};
   std::string host{};
-  bool live = false;  // with keys, and a line that is chosen
+  bool live = false;  // with keys, and a chosen line
 };
 
 Grid draw(const Model& model, const State& state, const Frame& frame);
-// So many lines that everything fits.
+// The number of lines in which everything fits.
 std::size_t whole_height(const Model& model, const State& state);
-// The lines that can be chosen, in order.
+// The subjects of the lines that can be chosen, in order.
 std::vector<Subject> subjects(const Rows& rows);
 
 }  // namespace gpurota::cli::topview

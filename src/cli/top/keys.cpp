@@ -64,7 +64,7 @@ void ask_about_lease(State& state, const Model& model, Asking what) {
 void ask_about_gpu(State& state, const Model& model) {
   const proto::Gpu* const gpu = gpu_about(model, state.chosen);
   if (gpu == nullptr) return say(state, "choose a GPU first, with the arrow keys", true);
-  // Another may do the same before the answer: it is about what was asked.
+  // Another administrator may do the same before the answer, so the question keeps what was asked.
   const bool drained = gpu->state == proto::GpuState::kDraining;
   ask(state, drained ? Asking::kUndrain : Asking::kDrain);
 }
@@ -109,7 +109,7 @@ Action extend(State& state) {
   return {Action::kExtend, state.about, lasts->count()};
 }
 
-// The answer to a question that "y" agrees to.
+// The action for the answer to a question; "y" agrees.
 Action decided(State& state, Asking asked) {
   if (state.typed != "y" && state.typed != "Y" && state.typed != "yes") {
     say(state, "nothing is changed");
@@ -168,7 +168,7 @@ Action on_answer_key(State& state, const Key& key) {
              static_cast<unsigned char>(key.character.front()) >= 0x20) {
     state.typed += key.character;
   }
-  // Apply the filter while it is typed.
+  // Apply the filter while it is being typed.
   if (state.asking == Asking::kFilter) state.choice.filter = state.typed;
   return {};
 }
@@ -214,7 +214,7 @@ void keep_choice(State& state, const Model& model) {
   const std::vector<Subject> all = subjects(make_rows(model, state.choice));
   if (std::find(all.begin(), all.end(), state.chosen) != all.end()) return;
   state.details = false;
-  // A lease that has ended leaves the choice at its GPU.
+  // When the chosen lease has ended, the choice stays at its GPU.
   const auto same_gpu = std::find_if(all.begin(), all.end(), [&](const Subject& each) {
     return state.chosen.gpu && each.gpu == state.chosen.gpu;
   });

@@ -21,7 +21,7 @@ struct Key {
     kEnter,
     kEscape,
     kBackspace,
-    kClear  // all that was typed
+    kClear  // all typed text
   };
   Name name = kCharacter;
   std::string character{};  // UTF-8
@@ -40,13 +40,13 @@ struct Action {
   };
   Kind kind = kNothing;
   Subject about{};
-  std::int64_t seconds = 0;  // of kExtend: until its end, from now
+  std::int64_t seconds = 0;  // for kExtend: from now until its end
 };
 
-// `page`: how many lines a page is.
+// `page`: the number of lines of a page.
 Action on_key(State& state, const Key& key, const Model& model, std::size_t page);
 
-// Something is chosen as long as there is anything; what was chosen stays so while it is there.
+// Keeps the choice while its subject is there; else chooses another, if there is any.
 void keep_choice(State& state, const Model& model);
 
 // The question on the last line; empty: none.

@@ -153,7 +153,7 @@ TEST_F(TopKeys, WhatIsAgreedToIsWhatWasAskedWhateverOthersDoMeanwhile) {
   choose(LeaseId{15});
   press("d");
   const Model before = std::exchange(model_, samples::machine("trouble"));
-  state_.about.gpu = GpuUuid{"GPU-1"};  // drained there
+  state_.about.gpu = GpuUuid{"GPU-1"};  // drained on that machine
   EXPECT_EQ(press("y").kind, Action::kDrain);
 }
 
@@ -194,7 +194,7 @@ TEST_F(TopKeys, TheChoiceStaysAtTheGpuOfALeaseThatEnds) {
   EXPECT_FALSE(state_.chosen.lease);
 }
 
-// Whatever is typed while leases come and go, the chosen lease is there, and nothing is done
+// Whatever is typed while leases begin and end, the chosen lease exists, and nothing is done
 // without a question.
 TEST_F(TopKeys, AnyKeysInAnyOrderDoNoHarm) {
   const std::string letters = "qjkgG?h/ustTerdynY1 \f\x01";

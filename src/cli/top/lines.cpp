@@ -29,7 +29,7 @@ std::size_t width_of(const Columns& columns) {
   return width;
 }
 
-// The memory of a GPU that is used, by how it is held.
+// The memory in use of a GPU, by the way it is held.
 struct Use {
   Bytes sliced, promised, turns, fillers, foreign;
 };
@@ -73,7 +73,7 @@ void draw_memory(Grid& grid, std::size_t x, std::size_t y, std::size_t columns,
             {use.promised, "░", Tone::kSlice}});
 }
 
-// Columns of a GPU's line, from the width that is left of it.
+// The widths in a GPU's line, from the width that is left for the bars.
 struct Bars {
   std::size_t memory, load, spark;
 };
@@ -88,8 +88,8 @@ Bars bars_for(std::size_t left) {
   return bars;
 }
 
-// The load, and behind it what else there is to say of the GPU; the graph has the room that is
-// left. `history` is empty, or unknown at its end, of a GPU that tells no load.
+// Draws the load, and after it the remarks about the GPU; the graph gets the remaining room.
+// `history` is empty, or unknown at its end, for a GPU that reports no load.
 void draw_load(Grid& grid, std::size_t x, std::size_t y, const Bars& bars, const std::string& note,
                const std::vector<int>& history) {
   const int percent = history.empty() ? -1 : history.back();
@@ -105,8 +105,8 @@ void draw_load(Grid& grid, std::size_t x, std::size_t y, const Bars& bars, const
   if (noted > 0) grid.put(x + bars.spark - noted, y, note, {Tone::kDim}, noted);
 }
 
-// Remarks about the GPU; in front of them the power of its board, where there is room for a graph
-// beside that.
+// Remarks about the GPU. The board's power and temperature precede them while a graph still has
+// room.
 std::string note_of(const Row& row, const proto::Gpu& gpu, const Bars& bars) {
   constexpr std::size_t kLeastBar = 8;
   std::string note = row.cells[1].text;
@@ -178,7 +178,7 @@ Columns columns_for(const std::vector<Row>& rows, std::size_t width) {
 }
 
 void draw_titles(Grid& grid, std::size_t y, const Columns& columns) {
-  if (columns[kLeaseOf] == 0) return;  // there are none
+  if (columns[kLeaseOf] == 0) return;  // no leases
   std::size_t x = kIndent;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (columns[i] == 0) continue;

@@ -1,4 +1,4 @@
-// How single lines of `gpurota top` are drawn: a GPU with its bars, and leases in columns. Pure.
+// Draws single lines of `gpurota top`: a GPU with its bars, and leases in columns. Pure.
 #pragma once
 
 #include "cli/text/grid.h"
@@ -11,7 +11,7 @@ namespace gpurota::cli::topview {
 
 Tone tone_of(Colour colour);
 
-// How wide each column of the leases is; 0: there is no room for it, or nothing in it.
+// The width of each column for leases; 0: no room, or nothing to show.
 using Columns = std::array<std::size_t, kLeaseColumns>;
 Columns columns_for(const std::vector<Row>& rows, std::size_t width);
 

@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kSamplePeriod{1000};
 
 enum class Woken { kForNothing, kByKeys, kToResize, kToSuspend, kToContinue, kToEnd };
 
-// Signals as something to wait for; as they were when this goes.
+// Makes signals readable from a descriptor; restores their settings when destroyed.
 class TerminalSignals {
  public:
   TerminalSignals() {
@@ -51,7 +51,7 @@ class TerminalSignals {
     return (ready[0].revents & POLLIN) != 0 ? Woken::kByKeys : Woken::kForNothing;
   }
 
-  // Stops this process as the terminal's user asked; returns when it continues.
+  // Stops this process, as the user asked on the terminal; returns when it is continued.
   void stop_here() {
     struct sigaction usual {};
     usual.sa_handler = SIG_DFL;
@@ -61,7 +61,7 @@ class TerminalSignals {
     sigset_t stop;
     (void)::sigemptyset(&stop);
     (void)::sigaddset(&stop, SIGTSTP);
-    (void)::sigprocmask(SIG_UNBLOCK, &stop, nullptr);  // here it stops
+    (void)::sigprocmask(SIG_UNBLOCK, &stop, nullptr);  // this process stops here
     (void)::sigprocmask(SIG_BLOCK, &stop, nullptr);
     (void)::sigaction(SIGTSTP, &before, nullptr);
   }
@@ -131,7 +131,7 @@ class Live {
     terminal_.show(grid);
   }
 
-  // False: it is to end.
+  // False: the user has quit.
   bool take_keys() {
     while (const auto key = terminal_.read_key()) {
       const std::size_t page = terminal_.height() / 2;
@@ -168,7 +168,7 @@ int run_live(const Context& context, bool ascii) {
   Source source(context);
   auto first = source.ask();
   if (!first) return failed(first.error());
-  // Before there is anything to restore, and until it is restored.
+  // Set up before the terminal changes, and kept until it is restored.
   TerminalSignals signals;
   auto terminal = Terminal::open(wants_colour());
   if (!terminal) return failed(terminal.error());

@@ -11,7 +11,7 @@ int percent_of(Bytes part, Bytes whole) {
   return static_cast<int>(std::min(share, 1.0) * 100 + 0.5);
 }
 
-// Of what nobody can say: -1.
+// -1 if unknown.
 int percent_of(std::optional<Bytes> part, Bytes whole) {
   return part ? percent_of(*part, whole) : -1;
 }

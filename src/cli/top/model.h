@@ -1,5 +1,5 @@
-// The model of `gpurota top`: the daemon's last answers, and the samples since the start of
-// `gpurota top`. Pure.
+// The data of `gpurota top`: the daemon's last answers, and the samples since the start of `gpurota
+// top`. Pure.
 #pragma once
 
 #include "proto/methods.h"
@@ -14,7 +14,7 @@
 
 namespace gpurota::cli::topview {
 
-// Of one moment. Answers that an older daemon does not have are empty.
+// The answers of one moment. Those that an older daemon does not give are empty.
 struct Answers {
   WallTime when;
   proto::Status::Reply status;
@@ -32,27 +32,27 @@ struct History {
 
 class Model {
  public:
-  // For so many samples, one a second.
+  // The most samples that are kept, one per second.
   static constexpr std::size_t kMostSamples = 600;
 
   void take(Answers answers);
-  // The daemon does not answer: what it last said stays.
+  // Call when the daemon does not answer: its last answers stay.
   void lose(std::string why) { trouble_ = std::move(why); }
 
   // Whether the daemon has ever answered.
   bool has_answers() const { return round_ > 0; }
   const Answers& answers() const { return answers_; }
-  // Why the daemon does not answer; empty: it does.
+  // Why the daemon does not answer; empty: it answers.
   const std::string& trouble() const { return trouble_; }
 
   const proto::Gpu* find_gpu(const GpuUuid& uuid) const;
   const proto::Lease* find_lease(LeaseId id) const;
-  // Null: no turns are taken there.
+  // Null: no turns are taken on the GPU.
   const proto::TurnGpu* find_turns(const GpuUuid& uuid) const;
 
-  // Of a GPU.
+  // The history of a GPU.
   History history(const GpuUuid& uuid) const;
-  // Of a lease on a GPU: the memory alone, of its limit or of the GPU.
+  // The history of a lease on a GPU: only its memory, as a part of its limit or of the GPU.
   History history(LeaseId lease, const GpuUuid& uuid) const;
 
  private:
@@ -60,7 +60,7 @@ class Model {
     int load;
     int memory;
   };
-  // Adds it to those of `key`; a key without a sample of this round is removed by tidy().
+  // Adds a sample to those of `key`; tidy() removes a key without a sample in this round.
   void sample(const std::string& key, Sample sample);
   History history_of(const std::string& key) const;
 

@@ -26,7 +26,7 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-// Whether a line is to be shown: what it says has the filter's text.
+// Whether a line is shown: its text contains the filter's text.
 bool passes(const std::vector<Cell>& cells, const std::string& filter) {
   if (filter.empty()) return true;
   std::string all;
@@ -50,7 +50,7 @@ std::string process_text(const proto::Process& process, bool last) {
                      process.command ? display_command(*process.command, 160) : std::string());
 }
 
-// The GPUs and what is on each. status_rows() has a row for each lease, and names the GPU in the
+// The GPUs and what runs on each. status_rows() has a row for each lease, and names the GPU in the
 // first of its rows.
 class MachineRows {
  public:
@@ -82,7 +82,7 @@ class MachineRows {
     head.about.gpu = gpu.uuid;
     head.cells = {state_cell(gpu.state), Cell{}};
     if (lines.front()[kLease].text.empty()) {
-      // The only line is about the GPU itself.
+      // The only line is the GPU's own.
       head.cells[1] = lines.front()[kWhat];
       head.cells[1].text = display_text(head.cells[1].text);
       if (head.cells[1].text.empty() && !lines.front()[kFor].text.empty()) {
@@ -152,12 +152,12 @@ class MachineRows {
     return std::nullopt;
   }
 
-  // Null: what runs there has none.
+  // Null: the row has no lease.
   const proto::Lease* lease_of(const Row& row) const {
     return row.about.lease ? model_.find_lease(*row.about.lease) : nullptr;
   }
 
-  // Of what runs without a lease, the name in its line.
+  // For a row without a lease: the name in its line.
   std::string user_of(const Row& row) const {
     const proto::Lease* const lease = lease_of(row);
     return lease != nullptr ? lease->user : row.cells[kUserOf].text;
@@ -171,7 +171,7 @@ class MachineRows {
     return used;
   }
 
-  // Rows without a lease stay behind those with one.
+  // Rows without a lease stay after those with one.
   void sort(std::vector<Row>& rows, const GpuUuid& gpu) const {
     const auto before = [&](const Row& a, const Row& b) {
       const proto::Lease* const one = lease_of(a);

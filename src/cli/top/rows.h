@@ -1,7 +1,7 @@
-// The lines of `gpurota top`, before it is known how many of them there is room for: GPUs with
-// their leases and processes, and below them the queue and fillers. Pure.
+// All lines of `gpurota top`, regardless of the room: GPUs with their leases and processes, and
+// below them the queue and fillers. Pure.
 //
-// The text about a lease is that of `gpurota status` (cli/status/status_rows.h).
+// The text about a lease is the same as in `gpurota status` (cli/status/status_rows.h).
 #pragma once
 
 #include "cli/text/table.h"
@@ -17,12 +17,12 @@ enum class Sort { kLease, kUser, kMemory, kTime };
 // "lease", "user", …
 const char* sort_name(Sort sort);
 
-// Which of it is shown, and in which order.
+// Which lines are shown, and in which order.
 struct Choice {
   Sort sort = Sort::kLease;
   bool processes = false;
-  std::string filter;  // only what has this text
-  std::string user;    // only what is of this user
+  std::string filter;  // only lines with this text
+  std::string user;    // only lines of this user
 };
 
 // The subject of a line. A line without one cannot be chosen.
@@ -51,14 +51,14 @@ enum LeaseColumn : std::size_t {
 struct Row {
   RowKind kind = RowKind::kText;
   Subject about{};
-  // Safe for a terminal. Of a GPU: its state, and what else there is to say. Of a lease: as many as
-  // it has columns. Else: the text.
+  // Safe for a terminal. For a GPU: its state, and remarks. For a lease: one cell per column.
+  // Otherwise: the text.
   std::vector<Cell> cells{};
 };
 
 struct Rows {
-  std::vector<Row> machine;  // GPUs with what is on them
-  std::vector<Row> queue;    // requests, bookings and fillers that wait
+  std::vector<Row> machine;  // GPUs, with what runs on them
+  std::vector<Row> queue;    // waiting requests, bookings and fillers
 };
 
 Rows make_rows(const Model& model, const Choice& choice);

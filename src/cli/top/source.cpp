@@ -8,14 +8,13 @@
 namespace gpurota::cli::topview {
 namespace {
 
-// Keys wait for it: a daemon that is slower is shown as one that does not answer, and then keys
-// wait less.
+// Keys wait for the answer. A slower daemon is shown as not answering, and then keys wait less.
 constexpr client::milliseconds kPatienceToAsk{2000};
 constexpr client::milliseconds kPatienceInTrouble{300};
-// Whether a change has happened is to be known.
+// A change must be waited for, to know whether it happened.
 constexpr client::milliseconds kPatienceToChange{10000};
 
-// A method that an older daemon does not have is left out; a lost connection is an error.
+// A method that an older daemon does not have is skipped; a lost connection is an error.
 template <class Method>
 Result<void> ask_into(client::Connection& connection, const Method& call,
                       typename Method::Reply& reply, client::milliseconds patience) {

@@ -1,5 +1,5 @@
-// Calls of `gpurota top` to the daemon. A call blocks until the answer, but not long: a question
-// that is not answered in time is asked again for the next picture. One thread.
+// Calls of `gpurota top` to the daemon. A call blocks until the answer, but only for a limited
+// time; it is repeated for the next picture. One thread.
 #pragma once
 
 #include "cli/commands.h"
@@ -14,9 +14,9 @@ class Source {
  public:
   explicit Source(const Context& context);
 
-  // All that a picture shows. After an error the next call connects anew.
+  // Gets all that a picture shows. After an error the next call reconnects.
   Result<Answers> ask();
-  // The result of the action, for people; or why the daemon has refused it.
+  // The result of the action, as text; or why the daemon refused it.
   Result<std::string> carry_out(const Action& action) const;
 
  private:

@@ -1,4 +1,4 @@
-// The choices and typed text of the user of `gpurota top`. Plain data.
+// The choices and the typed text of the user of `gpurota top`. Plain data.
 #pragma once
 
 #include "cli/top/rows.h"
@@ -7,20 +7,20 @@
 
 namespace gpurota::cli::topview {
 
-// The input that the last line asks for.
+// The input that the last line wants.
 enum class Asking { kNothing, kFilter, kUser, kExtend, kRelease, kDrain, kUndrain };
 
 struct State {
   Choice choice{};
-  Subject chosen{};  // the line that keys are about
+  Subject chosen{};  // the line on which keys act
   bool help = false;
   bool details = false;
   Asking asking = Asking::kNothing;
-  Subject about{};        // what is asked about
+  Subject about{};        // the subject of the question
   std::string typed{};    // UTF-8
-  std::string before{};   // the filter, while another is typed
-  std::string message{};  // what came of the last action; until the next key
-  bool refused = false;   // the message says why it did not happen
+  std::string before{};   // the old filter, while a new one is typed
+  std::string message{};  // the result of the last action; until the next key
+  bool refused = false;   // the message is a refusal
 };
 
 }  // namespace gpurota::cli::topview

@@ -12,11 +12,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-// Its macros have names such as move and clear.
+// The macros of ncurses have names such as move and clear.
 #define NCURSES_NOMACROS 1
 #include <ncurses.h>
 
-// Of <term.h>, whose macros have names such as lines and columns.
+// Declared here, because the macros of <term.h> have names such as lines and columns.
 extern "C" int setupterm(const char* term, int fd, int* error);
 
 namespace gpurota::cli::topview {
@@ -26,8 +26,8 @@ constexpr int kEscapeDelayMs = 25;
 constexpr int kManyColours = 256;
 constexpr int kAllColours = 1 << 24;
 
-// Of a tone: a colour of the first eight (-1: the terminal's own), of 256, and of all. Orange,
-// blue, sky and vermilion can be told apart by those who see few colours.
+// The colour of a tone: one of the first eight (-1: the terminal's own), one of 256, and an RGB
+// value. Colour-blind people can tell orange, blue, sky and vermilion apart.
 struct Shade {
   int few, many, all;
 };
@@ -67,7 +67,7 @@ attr_t attributes_of(const Style& style, bool colour) {
   return attributes;
 }
 
-// At most as many as a cell of ncurses takes.
+// At most as many characters as a cell of ncurses holds.
 std::array<wchar_t, CCHARW_MAX + 1> wide_text(const std::string& text) {
   std::array<wchar_t, CCHARW_MAX + 1> wide{};
   std::mbstate_t state{};
@@ -104,7 +104,7 @@ Key key_of_code(wint_t code) {
     case KEY_BACKSPACE:
     case KEY_DC:
       return {Key::kBackspace};
-    // As htop has them.
+    // As in htop.
     case KEY_F(1):
       return {Key::kCharacter, "?"};
     case KEY_F(3):
@@ -117,7 +117,7 @@ Key key_of_code(wint_t code) {
     case KEY_F(10):
       return {Key::kCharacter, "q"};
     default:
-      return {Key::kCharacter, ""};  // means nothing here
+      return {Key::kCharacter, ""};  // no meaning here
   }
 }
 
@@ -130,7 +130,7 @@ Key key_of_character(wint_t character) {
   return {Key::kCharacter, narrow_text(character)};
 }
 
-// Of an exception that nobody expects, such as no memory.
+// For an unexpected exception, such as lack of memory.
 [[noreturn]] void end_with_terminal_restored() {
   (void)endwin();
   std::abort();

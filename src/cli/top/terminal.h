@@ -1,7 +1,6 @@
-// The terminal of `gpurota top`, by ncurses, which sends only what has changed. One thread, one
-// object.
+// The terminal of `gpurota top`, through ncurses, which sends only changes. One thread, one object.
 //
-// The terminal is as it was found when this goes, also while it is suspended.
+// The destructor restores the terminal, also while this is suspended.
 #pragma once
 
 #include "base/result.h"
@@ -13,12 +12,12 @@
 
 namespace gpurota::cli::topview {
 
-// Whether the machine knows how to draw on the terminal that TERM names.
+// Whether ncurses knows the terminal that TERM names.
 bool knows_terminal();
 
 class Terminal {
  public:
-  // Of standard input and output. kUnavailable: TERM names nothing that can be drawn on.
+  // Opens standard input and output. kUnavailable: TERM names no terminal that can be drawn on.
   static Result<std::unique_ptr<Terminal>> open(bool colour);
   ~Terminal();
   Terminal(const Terminal&) = delete;
@@ -26,21 +25,21 @@ class Terminal {
 
   std::size_t width() const;
   std::size_t height() const;
-  // Takes over the size that the kernel knows.
+  // Uses the size that the kernel reports.
   void resize();
-  // The next show() sends everything.
+  // Makes the next show() send everything.
   void redraw();
   void show(const Grid& grid);
   // Empty: no key was pressed.
   std::optional<Key> read_key();
-  // Gives the terminal back, and takes it again.
+  // leave() restores the terminal for other programs; enter() takes it again.
   void leave();
   void enter();
 
  private:
   Terminal(void* screen, bool colour) : screen_(screen), colour_(colour) {}
 
-  void* screen_;  // ncurses' own
+  void* screen_;  // of ncurses
   bool colour_;
 };
 

@@ -26,8 +26,8 @@ std::size_t size_in(const char* variable) {
                                                                : 0;
 }
 
-// As asked for; else of the terminal, or as watch(1) and others say who read what we print. A
-// height of 0: all lines.
+// The size from the options; else the terminal's, or COLUMNS and LINES, which watch(1) and others
+// set. A height of 0: all lines.
 Frame frame_for(const TopOptions& options) {
   Frame frame{
       .width = size_in("COLUMNS"), .height = size_in("LINES"), .now = now(), .host = host_name()};
@@ -44,7 +44,7 @@ Frame frame_for(const TopOptions& options) {
   return frame;
 }
 
-// Whether the terminal is one that can be drawn on, and somebody is there to press keys.
+// Whether the terminal can be drawn on, and standard input is a terminal, too.
 bool can_draw() {
   const char* const name = std::getenv("TERM");
   return ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0 && name != nullptr &&

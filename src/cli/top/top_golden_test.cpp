@@ -1,5 +1,5 @@
-// Pictures of `gpurota top` of made-up machines, compared with the files in testdata/top. With
-// GPUROTA_REWRITE_GOLDEN=1 the files are written anew: look at each of them then.
+// Pictures of `gpurota top` for simulated machines, compared with the files in testdata/top. With
+// GPUROTA_REWRITE_GOLDEN=1 the files are rewritten: check each of them then.
 #include "base/text.h"
 #include "cli/status/status_samples_test.h"
 #include "cli/top/frame.h"

@@ -23,7 +23,7 @@ proto::TurnLease turn(const proto::Lease& lease, const std::string& phase, int p
   return turn;
 }
 
-// Those of GPU 0 take turns.
+// The leases of GPU 0 take turns.
 void add_turns(Answers& answers) {
   proto::TurnGpu& gpu = answers.turns.gpus.emplace_back();
   gpu.uuid = answers.status.gpus.at(0).uuid;
@@ -57,7 +57,7 @@ void add_queue(Answers& answers) {
                         .text = "waits for GPU 0: R7 of gu_bob gets it first, when L1 ends"};
 }
 
-// Two GPUs by their numbers: one is kept, somebody uses the other without a lease.
+// A request for two GPUs by their numbers: one is kept, the other is in use without a lease.
 void add_request_for_two(Answers& answers) {
   proto::Request& request = answers.queue.requests.emplace_back();
   request.request_id = RequestId{7};

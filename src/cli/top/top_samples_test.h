@@ -1,5 +1,5 @@
-// Made-up machines for the tests of `gpurota top`: those of `gpurota status`, with turns, a queue,
-// processes and fillers.
+// Simulated machines for the tests of `gpurota top`: those of `gpurota status`, with turns, a
+// queue, processes and fillers.
 #pragma once
 
 #include "cli/top/model.h"
@@ -15,7 +15,7 @@ struct MachineSample {
 };
 
 std::vector<MachineSample> all_machines();
-// By its name; with a past of two minutes.
+// The machine of this name, with a history of two minutes.
 Model machine(const std::string& name);
 
 }  // namespace gpurota::cli::topview::samples

@@ -27,7 +27,7 @@ bool has_turn(const proto::TurnLease& lease) {
   return lease.phase == "holding" || lease.phase == "entering";
 }
 
-// Those that wait, in order.
+// The waiting leases, in order.
 std::vector<const proto::TurnLease*> waiting_of(const proto::TurnGpu& gpu) {
   std::vector<const proto::TurnLease*> waiting;
   for (const proto::TurnLease& lease : gpu.leases) {
@@ -38,7 +38,7 @@ std::vector<const proto::TurnLease*> waiting_of(const proto::TurnGpu& gpu) {
   return waiting;
 }
 
-// When the turn of its holder is over, at the latest: the next one's begins then.
+// The latest end of its holder's turn, at which the next turn begins.
 std::optional<std::string> left_of_turn(const proto::TurnGpu& gpu, WallTime now) {
   const auto waiting = waiting_of(gpu);
   return waiting.empty() ? std::nullopt : time_until(waiting.front()->earliest, now);

@@ -10,7 +10,7 @@
 namespace gpurota::cli {
 namespace {
 
-// Of a GPU's switches, so many are shown; --json has all that are known.
+// The number of a GPU's switches that are shown; --json has all known ones.
 constexpr std::size_t kShownSwitches = 3;
 
 std::string time_text(std::int64_t ms) {
@@ -35,7 +35,7 @@ std::string turns_state(const proto::TurnGpu& gpu) {
   return text;
 }
 
-// Whether nobody takes turns there, and nobody has.
+// Whether no lease takes turns there, now or lately.
 bool is_plain(const proto::TurnGpu& gpu) { return gpu.leases.empty() && gpu.switches.empty(); }
 
 // "0-3, 5".
@@ -74,7 +74,7 @@ std::string wait_text(const proto::TurnLease& lease, WallTime now) {
   return text;
 }
 
-// With a star where it was set for this lease alone.
+// A star marks a value that was set for this lease alone.
 std::string quantum_text(const proto::TurnLease& lease) {
   return time_text(lease.quantum_ms) + (lease.own_quantum_ms ? "*" : "");
 }
@@ -92,7 +92,7 @@ std::string leases_of(const proto::TurnGpu& gpu, const Layout& layout, WallTime 
                {"WAITS FOR", false, 12}});
   for (const proto::TurnLease& lease : gpu.leases) {
     const bool holds = lease.phase == "holding";
-    // The lease waits for nothing, as it has no work.
+    // The lease waits for nothing, because it has no work.
     const bool idle =
         lease.phase.empty() || (lease.phase == "waiting" && wait_text(lease, now).empty());
     table.add({{to_string(lease.lease_id), Colour::kNone},
@@ -134,7 +134,7 @@ std::string turns_text(const proto::ListTurns::Reply& reply, const Layout& layou
   for (std::size_t first = 0, next = 0; first < reply.gpus.size(); first = next) {
     const proto::TurnGpu& gpu = reply.gpus[first];
     const std::string state = turns_state(gpu);
-    // One line for all that are alike, one after another.
+    // One line for equal GPUs that follow each other.
     std::vector<int> alike = {gpu.index};
     for (next = first + 1; next < reply.gpus.size() && is_plain(gpu); ++next) {
       if (!is_plain(reply.gpus[next]) || turns_state(reply.gpus[next]) != state) break;

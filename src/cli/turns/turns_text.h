@@ -8,8 +8,8 @@
 
 namespace gpurota::cli {
 
-// Of one swap lease on each of its GPUs: whose turn it is, why it waits, where its memory is. Empty
-// for any other.
+// For one swap lease, on each of its GPUs: which lease has the turn, why this one waits, and where
+// its memory is. Empty for any other lease.
 std::string explain_turns(const proto::ListTurns::Reply& reply, LeaseId id, WallTime now);
 
 std::string turns_text(const proto::ListTurns::Reply& reply, const Layout& layout, WallTime now);

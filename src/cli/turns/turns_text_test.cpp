@@ -39,7 +39,7 @@ TEST(TurnsText, GpusWithoutASwapLeaseShareALine) {
     gpu.capacity_bytes = gib(8);
   }
   EXPECT_THAT(turns_text(reply, {}, {}), StartsWith("GPU 0-7: no swap lease; 0 B of 8 GiB held\n"));
-  // One that is set otherwise, or has leases, has a line of its own.
+  // A GPU that is set differently, or has leases, has a line of its own.
   reply.gpus[2].mode = "off";
   reply.gpus[5].leases.emplace_back();
   const std::string text = turns_text(reply, {}, {});
