@@ -1,10 +1,10 @@
-// What copies between a GPU and pinned host memory take while the GPU's memory changes hands.
+// Measures copies between a GPU and pinned host memory while the GPU's memory changes hands.
 //
 // usage: changing_hands [SECONDS]
-// Two processes copy at the same time, one out of the GPU, one into it, in blocks of 64 MiB of which
-// six are under way. "changing": the first unmaps and releases each block when it has been copied,
-// the second creates and maps each block before its copy, as programs in turns have to. Prints GiB/s
-// of both for each combination.
+// Two processes copy at the same time, one out of the GPU, one into it, in blocks of 64 MiB of
+// which six are under way. In the cells "is released", the first process unmaps and releases each
+// block when it has been copied. In the cells "is made", the second process creates and maps each
+// block before its copy. Programs in turns have to do both. Prints GiB/s of both processes.
 //
 //     nvcc -O2 -o changing_hands changing_hands.cu -lcuda
 #include <chrono>

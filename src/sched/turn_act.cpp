@@ -184,14 +184,17 @@ void set_gate(TurnTable& table, TenantId id, GateOrder order) {
 
 // The first move since turns began finds no host memory ready, so it is not measured: later moves
 // are faster.
-bool measure_move(TurnTable& table, const LeaseState& lease) {
+bool measure_move(TurnTable& table, LeaseState& lease) {
   bool measured = false;
   for (GpuSlot slot : table.turn_gpus(lease)) {
     GpuState& gpu = table.gpus[slot.value];
     const Bytes moved = gpu.since_entering.in + gpu.since_entering.out;
     const bool is_switch = lease.phase == Phase::kHolding && gpu.last_holder != lease.terms.id;
     if (gpu.last_holder == LeaseId{} || (!is_switch && !MoveCost::tells_rate(moved))) continue;
-    gpu.cost.measure(moved, table.now - lease.entering_since);
+    const Duration took = table.now - lease.entering_since;
+    if (!lease.speed) lease.speed = gpu.cost;
+    lease.speed->measure(moved, took);
+    gpu.cost.measure(moved, took);
     measured = true;
   }
   return measured;

@@ -67,12 +67,15 @@ Duration part_of(Duration whole, double part) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(whole) * part);
 }
 
+// By the speed of the lease's own switches, where one was measured: how much of its memory is pinned,
+// and whether it changes, is different from lease to lease.
 Duration move_estimate(const TurnTable& table, const LeaseState& lease) {
   Duration most{};
   for (GpuSlot gpu : table.turn_gpus(lease)) {
     const Bytes one_way =
         std::min(table.memory.of_lease(lease.terms.id, gpu).movable, table.memory.deficit(gpu));
-    most = std::max(most, table.gpus[gpu.value].cost.estimate(one_way + one_way));
+    const MoveCost& speed = lease.speed ? *lease.speed : table.gpus[gpu.value].cost;
+    most = std::max(most, speed.estimate(one_way + one_way));
   }
   return most;
 }

@@ -85,6 +85,7 @@ struct LeaseState {
   std::optional<TimePoint> idle_since;  // neither work nor anything waiting
   Pauses pauses;
   Average cost;                          // of its turns' moving, in seconds
+  std::optional<MoveCost> speed;         // of switches to it, once one was measured
   TimePoint entering_since{};            // and since its predecessors have drained
   TimePoint turn_since{};                // of the current quantum
   TimePoint closed_at{};                 // the first close of this leaving

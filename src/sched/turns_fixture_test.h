@@ -89,7 +89,7 @@ class TurnsTest : public testing::Test {
       if (const auto* gate = std::get_if<SetGate>(&action)) on_gate(*gate);
       if (const auto* e = std::get_if<Evict>(&action)) on_evict(*e);
       if (const auto* r = std::get_if<Restore>(&action); r && !lazy.contains(r->tenant)) {
-        now += restoring_takes;
+        now += restoring_takes + slow[r->tenant];
         const Bytes used = unused.contains(r->tenant) ? Bytes() : r->bytes;
         send(Restored{r->tenant, r->gpu, used, r->bytes - used, false});
       }
@@ -137,6 +137,7 @@ class TurnsTest : public testing::Test {
   Turns turns;
   TimePoint now{seconds(100)};
   Duration restoring_takes{};
+  std::map<TenantId, Duration> slow;  // how much longer it takes for some
   std::uint32_t seq = 0;
   std::vector<Action> done, queue;
   bool carrying_out = false;

@@ -115,6 +115,22 @@ TEST_F(TurnsTest, APauseThatATurnIsTakenAwayInIsOnePause) {
   EXPECT_FALSE(holds(kLeaseA)) << "its pauses are long, and it need not wait to know that";
 }
 
+// Of three that move as much, one has unpinned host memory: its turns are longer, not those of all.
+TEST_F(TurnsTest, ALeaseWhoseMemoryMovesSlowlyHasLongerTurns) {
+  restoring_takes = milliseconds(500);
+  slow[kC] = milliseconds(1500);
+  for (const auto& [lease, tenant] : {std::pair{kLeaseA, kA}, {kLeaseB, kB}, {kLeaseC, kC}}) {
+    add(lease, {tenant}, gib(50));
+    work(tenant);
+  }
+  pass(seconds(1000));
+  const auto quantum_of = [&](LeaseId lease) {
+    return std::chrono::duration<double>(turns.explain(lease, now)->quantum).count();
+  };
+  EXPECT_NEAR(quantum_of(kLeaseC) / quantum_of(kLeaseA), 4, 0.8);
+  EXPECT_NEAR(quantum_of(kLeaseB) / quantum_of(kLeaseA), 1, 0.2);
+}
+
 TEST_F(TurnsTest, APauseThatIsShorterThanMovingCostsKeepsTheTurn) {
   restoring_takes = seconds(2);
   add_two_that_do_not_fit();

@@ -70,8 +70,8 @@ void HostMemory::take_units(Region& region, uint32_t index, uint32_t first, uint
   out->extents[out->count++] = {index, static_cast<uint16_t>(first), static_cast<uint16_t>(count)};
 }
 
-// Whole runs where there are any: one copy instead of several. With `pageable` false, pinned regions
-// first; else pageable regions only.
+// Takes whole runs where there are any: one copy instead of several. Without `pageable`, pinned
+// regions come first; with it, only pageable regions are used.
 bool HostMemory::take_free(uint64_t units, HostBuffer* out, bool pageable) {
   Lock lock(mutex_);
   if (free_ < units * kUnitBytes) return false;

@@ -65,8 +65,8 @@ void Mover::reclaim_buffers(uint64_t bytes) {
   }
 }
 
-// Where not all can be pinned, pageable blocks are spread evenly among the others: threads copy them
-// while the bus is busy with pinned ones, at this eviction and all later moves.
+// Where not all can be pinned, pageable blocks are spread evenly among the pinned ones: at this and
+// all later moves, threads copy pageable blocks while the bus is busy with pinned ones.
 bool Mover::find_host(Block& block) {
   if (block.host.count != 0) return true;
   const uint64_t all = space_.resident_bytes() + space_.out_bytes();
