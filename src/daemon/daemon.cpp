@@ -14,13 +14,14 @@
 namespace gpurota::daemon {
 namespace {
 
-// A reload waits so long for the account database, so that it holds at once where that answers.
+// How long a reload waits for the account database. Where the database answers in this time, the
+// new configuration takes effect at once.
 constexpr std::chrono::milliseconds kReloadPatience{50};
 
 }  // namespace
 
-// Each part knows those above it here. Calls to parts below are functions, which are called only
-// when all parts exist.
+// Each part may refer to the parts above it here. Calls to parts below go through functions, which
+// are called only when all parts exist.
 Daemon::Daemon(World world, config::Loaded config, Places places)
     : world_(std::move(world)),
       site_(std::move(config), places.config_file),
@@ -115,37 +116,37 @@ LeaseHooks Daemon::lease_hooks() {
                                  const std::string& why) { jobs_.on_time_over(holder, why); }};
 }
 
-// The calls below may end this lease or another one. All consequences of that end are then carried
-// out before the rest.
+// The calls below may end this lease or another one. All consequences of such an end are carried
+// out before the remaining calls.
 void Daemon::publish(const LeaseEntry& entry, bool gone) {
-  // Answers first: a client that is told below may ask for the lease at once.
+  // Answers first: a client that is notified below may ask for the lease at once.
   answers_.changed();
-  // Its device files can be opened, and an engine finds its specification, before anybody hears of
-  // the lease.
+  // Before anybody is notified of the lease, its device files can be opened, and container engines
+  // find its specification.
   strict_.on_lease_change(entry, gone);
   cdi_.on_lease_change(entry, gone);
-  // Use that the lease covers is not unreserved: parts below place leases by that.
+  // Use that the lease covers stops counting as unreserved before parts below place leases.
   watch_.on_lease_change(entry, gone);
-  // A job knows why its run ends before it sees the end.
+  // A job gets the reason for the end of its run before it sees the end.
   job_leases_.on_lease_change(entry, gone);
-  // Fair share reads the lease's use while the recorder has it as open.
+  // Fair share reads the use of the lease before the recorder closes the lease.
   fair_use_.on_lease_change(entry, gone);
   // The event of the change comes before the events that follow from it.
   recorder_.on_lease_change(entry, gone);
-  // Turns decide on the lease's memory before its tenants are told their limits.
+  // Turns decide on the lease's memory before its tenants get their limits.
   turns_.on_lease_change(entry, gone);
-  // Its tenants know their limits before anybody else is given the memory.
+  // The lease's tenants get their limits before anybody else gets the memory.
   tenants_.on_lease_change(entry, gone);
-  // Clients that ask about the lease find its end before its holders are told.
+  // Clients that ask about the lease find its end before its holders are notified.
   methods_.on_lease_change(entry, gone);
   limits_.on_lease_change(entry, gone);
-  // Its holders are told what it is, then who did that.
+  // The lease's holders get its new state first, and then who changed it.
   control_.on_lease_change(entry, gone);
   end_warnings_.on_lease_change(entry, gone);
   notices_.on_lease_change(entry, gone);
-  // A filler may start, or has gone.
+  // A filler may now start, or has ended.
   fillers_.on_lease_change(entry, gone);
-  // Queue and bookings decide later, when all above have let go of what they had.
+  // Queue and bookings decide later, when all parts above have released what they had.
   queue_.poke();
   bookings_.on_lease_change();
   past_bookings_.on_lease_change(entry, gone);
@@ -153,7 +154,7 @@ void Daemon::publish(const LeaseEntry& entry, bool gone) {
 
 void Daemon::publish(const RequestNews& news) {
   const QueueEntry& request = news.request;
-  // The recorder first: a client that is told may ask for the event at once.
+  // The recorder first: a client that is notified may ask for the event at once.
   switch (news.step) {
     case RequestStep::kWaits:
       recorder_.on_request(request);
@@ -172,7 +173,7 @@ void Daemon::publish(const RequestNews& news) {
 }
 
 void Daemon::publish(const BookingNews& news) {
-  // Answers first: a client that is told below may ask for the booking at once.
+  // Answers first: a client that is notified below may ask for the booking at once.
   answers_.changed();
   past_bookings_.on_booking(news);
   booking_events_.on_booking(news);
@@ -502,8 +503,8 @@ Result<void> Daemon::restore() {
     world_.durability->on_news(
         [this](const ports::Durability::News& news) { on_durability(news); });
   }
-  // Programs that held memory under the last daemon come back within the grace; until then nobody
-  // of their lease is granted what they may hold already.
+  // Programs that held memory under the last daemon connect again within reconnect_grace. Until
+  // then no other process of their lease is granted memory that they may still hold.
   const TimePoint now = world_.loop.now();
   const TimePoint settled = leases_.entries().empty() ? now : now + config_.reconnect_grace;
   roster_.load(world_.processes, now, settled);

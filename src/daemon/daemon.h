@@ -1,5 +1,5 @@
-// gpurotad, put together: the parts, what follows from each change, and the life of the process.
-// State thread only.
+// The whole daemon: makes its parts, notifies them of each change, and starts and ends them. State
+// thread only.
 #pragma once
 
 #include "config/loaded.h"
@@ -41,7 +41,7 @@ namespace gpurota::daemon {
 
 class Daemon : private Reloading {
  public:
-  // The world, as adapters. All must outlive the daemon.
+  // The adapters to everything outside the daemon. All must outlive the daemon.
   struct World {
     ports::EventLoop& loop;
     Sampler::MakeProbe make_probe;
@@ -51,19 +51,19 @@ class Daemon : private Reloading {
     std::function<std::string()> make_token;
     std::shared_ptr<ports::Accounts> accounts;         // empty: nobody is in any group
     std::function<config::Loaded()> load_config = {};  // for reload()
-    ports::History* history = nullptr;        // null: what was is forgotten with the daemon
-    ports::ProgramStore* programs = nullptr;  // null: there are no jobs, no fillers
+    ports::History* history = nullptr;                 // null: no history is stored
+    ports::ProgramStore* programs = nullptr;           // null: there are no jobs and no fillers
     ports::Durability* durability =
-        nullptr;  // of all three; null: what is stored is on the disk at once
-    std::function<sys::LongestRounds()> longest_rounds = {};  // of the loop; empty: not told
-    // ask() waits so long for the driver, and for the account database, and then fails: a daemon
-    // that does not know whose limits hold, or that takes GPUs which it does not see yet for none,
-    // must not answer anybody.
+        nullptr;  // of the three stores; null: each write is on the disk at once
+    std::function<sys::LongestRounds()> longest_rounds = {};  // of the loop; empty: not reported
+    // How long ask() waits for the account database, and then for the driver, before it fails.
+    // Without them the daemon must not answer anybody: it would not know which limits apply to
+    // whom, or would report GPUs that it has not seen yet as missing.
     std::chrono::milliseconds patience = std::chrono::minutes(5);
-    std::uint64_t descriptors = 65536;  // that this process may have
+    std::uint64_t descriptors = 65536;  // how many this process may have
     ports::ProgramRunner* runner =
-        nullptr;  // of [notify]; null: users hear on their terminals only
-    std::shared_ptr<ports::SeriesStore> series = {};  // empty: figures end with the daemon
+        nullptr;  // of [notify]; null: users get notices on their terminals only
+    std::shared_ptr<ports::SeriesStore> series = {};  // empty: figures are lost with the daemon
   };
   struct Places {
     std::string control_socket;
@@ -71,40 +71,41 @@ class Daemon : private Reloading {
     std::string preload;        // libgpurota.so; empty: not found
     mode_t socket_mode = 0600;  // 0666 where everybody may connect; 0660 for the configured group
     std::string audit_directory{};  // empty: no audit log
-    std::string runtime_dir{};      // what follows is for jobs
+    std::string runtime_dir{};      // for jobs and fillers
     std::string jobs{};             // directory of their files
-    std::string systemd_run{};      // where systemd started us
+    std::string systemd_run{};      // path; empty: jobs are not units
     std::string keeper{};           // gpurota-keeper; empty: not found
-    std::string gpurota{};          // the same
+    std::string gpurota{};          // the command; empty: not found
     std::string fillers{};          // directory of their files
     std::string event_spill{};      // file of events that are not stored yet; empty: none
     std::string config_file{};      // the main one
-    std::string driver_root{};      // of the driver's dev and proc/driver; empty: the machine's
-    std::string device_memory{};    // file: how device files were; empty: they are never touched
-    std::string roster{};       // file of who was connected when the last daemon ended; empty: none
-    int control_listener = -1;  // listens there already, on behalf of systemd
-    int tenant_listener = -1;   // the same
+    std::string driver_root{};      // with the driver's dev and proc/driver; empty: "/"
+    std::string device_memory{};    // file of original device ACLs; empty: they are never changed
+    std::string roster{};           // file of tenants that the last daemon had; empty: none
+    int control_listener = -1;      // listening socket that systemd passed; -1: none
+    int tenant_listener = -1;       // the same
   };
 
-  // `config`: without mistakes.
+  // `config` must have no mistakes.
   Daemon(World world, config::Loaded config, Places places);
   ~Daemon() override;
 
-  // Asks for whom the configuration names, and for the GPUs, and waits for both. Nothing has begun
-  // that a daemon which is ended meanwhile would leave undone.
+  // Asks the account database for the accounts that the configuration names, and the driver for the
+  // GPUs, and waits for both. The process may be ended meanwhile: there is nothing to clean up yet.
   Result<void> ask();
-  // Then: takes up what is stored, opens the sockets. After it the loop may run.
+  // Call after ask(): restores what is stored and opens the sockets. The loop may run afterwards.
   Result<void> start();
-  // Takes nobody in any more, answers what it has been asked, for a moment at most, then calls
-  // `done`.
+  // Accepts no more connections, answers the calls that have come, then calls `done`: after a
+  // second at the latest.
   void finish(std::function<void()> done) { end_.begin(std::move(done)); }
-  // Reads the configuration again and takes it over while everything runs. A bad one changes
-  // nothing. Reports the changes, also in the log, and those that wait for a restart.
+  // Reads the configuration again and puts it into effect while everything runs. A configuration
+  // with mistakes changes nothing. Returns and logs the changes, with those that take effect at the
+  // next restart.
   Result<proto::Reload::Reply> reload() override;
   proto::ShowConfig::Reply show_config(bool everything, const std::string& viewer) override;
 
  private:
-  // A configuration with mistakes: logs them, and makes the error of them.
+  // Logs the mistakes of a configuration and makes an error of them.
   Result<proto::Reload::Reply> refuse(const config::Loaded& loaded) const;
   // The dependencies of each of the larger parts.
   LeaseHooks lease_hooks();
@@ -120,8 +121,8 @@ class Daemon : private Reloading {
   Health::Parts health_parts();
   CallContext call_context();
   Housekeeping::Parts housekeeping_parts();
-  // Notifies all parts of a change of a lease, a request or a booking, in the order that is written
-  // there, with the reason for it.
+  // Notify all parts of a change of a lease, a request or a booking. The order matters: the
+  // definitions give the reasons.
   void publish(const LeaseEntry& entry, bool gone);
   void publish(const RequestNews& news);
   void publish(const BookingNews& news);
@@ -131,7 +132,7 @@ class Daemon : private Reloading {
   Result<void> open_sockets();
   ipc::ListenOptions listen_options(int type, int passed) const;
   Supervisor::Parts supervisor_parts();
-  // The configuration, or what is known of those whom it names.
+  // The configuration has changed, or the accounts that the configuration names.
   void on_rules_change();
   void on_gpus_found(const std::vector<GpuInfo>& gpus, const std::vector<GpuLink>& links);
   void on_durability(const ports::Durability::News& news);
@@ -146,7 +147,7 @@ class Daemon : private Reloading {
   UserBudgets budgets_;
   Users users_;
   WebSessions
-      sessions_;  // ends after the connections of control_, which tell it that a server is gone
+      sessions_;  // outlives control_, whose connections remove their web servers as they end
   GpuTable gpus_;
   GpuStates states_;
   GpuFinder finder_;
@@ -194,7 +195,7 @@ class Daemon : private Reloading {
   ControlMethods methods_;
   Housekeeping house_;
   OrderlyEnd end_;
-  bool serves_ = false;  // start() went well
+  bool serves_ = false;  // start() succeeded
 };
 
 }  // namespace gpurota::daemon

@@ -29,12 +29,12 @@ Check error(std::string name, std::string summary, std::string remedy) {
 }
 
 // cuDeviceGetUuid_v2, the newest function that libgpurota calls itself, came with CUDA 11.4 (driver
-// 470); a test holds this against the list of driver functions.
+// 470); a test compares this with the list of driver functions.
 constexpr int kOldestCuda = 11040;
 constexpr int kOldestMajor = 6;  // Pascal
-// Of the loop: people notice.
+// Users notice a round of the loop that takes this long.
 constexpr Duration kLongRound = std::chrono::seconds(1);
-// Of a budget: so much of it is left at the least where nobody needs to look.
+// A budget is nearly used up when no more than 1/kNearlyPart of it is left.
 constexpr std::uint64_t kNearlyPart = 10;
 
 Check check_driver(const Examination& machine) {
@@ -100,7 +100,7 @@ std::vector<Check> check_gpu(const Examination::Gpu& gpu) {
   return checks;
 }
 
-// Memory of a GPU that the watch cannot give to anybody.
+// Memory of a GPU that the watch cannot attribute to any process.
 std::vector<Check> check_unaccounted(const Examination& machine) {
   std::vector<Check> checks;
   for (const auto& [gpu, memory] : machine.unaccounted) {
@@ -267,7 +267,7 @@ std::vector<Check> check_access(const AccessReport& access) {
   return checks;
 }
 
-// Each by itself: the key tells them apart.
+// One check for each warning, whose text names the setting.
 std::vector<Check> check_config(const Examination& machine) {
   if (machine.config_warnings.empty()) return {ok("configuration", machine.config)};
   std::vector<Check> checks;
@@ -279,7 +279,7 @@ std::vector<Check> check_config(const Examination& machine) {
   return checks;
 }
 
-// No idle GPU is promised to anybody then (docs/design/queue.md).
+// With keep_free_gpus = "0s" the queue does not promise to use idle GPUs (docs/design/queue.md).
 Check kept_for_ever() {
   return warning(
       "queue",
@@ -302,7 +302,8 @@ Check check_history(const Examination& machine) {
   return ok("history", "figures over time are recorded");
 }
 
-// The first folder on the way to `file`, or the file, that others may not use; empty: none.
+// The first folder on the path of `file` that others may not search, or `file` if others may not
+// read it; empty: none.
 std::string closed_to_others(const std::string& file) {
   for (std::size_t end = 0; end != std::string::npos;) {
     end = file.find('/', end + 1);

@@ -1,5 +1,5 @@
-// Finds problems that would stop gpurota on this machine, as the daemon sees it, and how to mend
-// them.
+// Finds problems that would stop gpurota on this machine, as the daemon sees it, with a remedy for
+// each.
 #pragma once
 
 #include "base/result.h"
@@ -19,22 +19,22 @@
 
 namespace gpurota::daemon {
 
-// Everything the checks look at, gathered before: the checks themselves are pure.
+// Everything that the checks need, gathered in advance, so that the checks are pure.
 struct Examination {
   std::optional<ports::DriverInfo> driver;
   std::optional<Error> driver_error;
   std::optional<Error> store_error;
   std::optional<Error> history_error{};  // why figures over time are not stored
-  std::string history_trouble{};         // what was wrong with the file that there was
+  std::string history_trouble{};         // what happened to an earlier file that was unusable
   struct Gpu {
     GpuInfo info;
     std::string name;  // "0", "0:1"
     GpuSample sample;
-    Bytes reserve{};  // of unified memory, what leases leave
+    Bytes reserve{};  // of unified memory: the part that leases cannot have
     std::vector<ports::GpuProbe::Setting> settings;
   };
   std::vector<Gpu> gpus;
-  // By the name of the GPU: what is used there, by nobody that can be seen.
+  // By the name of the GPU: memory in use that belongs to no visible process.
   std::map<std::string, Bytes> unaccounted{};
   bool root = false;
   std::string cgroup;  // the daemon's own cgroup v2; empty: there is none
@@ -42,22 +42,23 @@ struct Examination {
   bool hidden_processes = false;  // /proc is mounted with hidepid
   Bytes host_memory;
   Bytes host_memory_available;
-  std::string libc;                          // "glibc 2.36"
-  std::string preload;                       // path of libgpurota.so, empty if missing
-  std::string preload_problem;               // why programs cannot load it; empty: they can
-  std::string preload_closed;                // what keeps other users from it; empty: nothing
-  std::string group;                         // whose members may connect; empty: everybody
-  std::string config;                        // "/etc/gpurota/gpurota.toml and 2 drop-ins"
+  std::string libc;             // "glibc 2.36"
+  std::string preload;          // path of libgpurota.so, empty if missing
+  std::string preload_problem;  // why programs cannot load it; empty: they can
+  std::string preload_closed;   // the file or folder that other users may not use; empty: none
+  std::string group;            // whose members may connect; empty: everybody
+  std::string config;           // "/etc/gpurota/gpurota.toml and 2 drop-ins"
   std::vector<std::string> config_warnings;  // a line each
   // The automatic leases that programs get; empty: none.
   std::string automatic;
   bool keeps_free_gpus_for_ever = false;  // keep_free_gpus = "0s"
-  std::string cdi;                        // what container engines are told; empty: nothing
-  std::string cdi_trouble;                // why not all of it; empty: it is
-  // Driver functions handed out that libgpurota has no hook for and should have.
+  std::string cdi;                        // the CDI files that there are, in words; empty: none
+  std::string cdi_trouble;                // why CDI files are missing; empty: none is
+  // Driver functions that programs got although libgpurota should have a hook for them and has
+  // none.
   std::uint64_t unhooked = 0;
   std::set<std::string> unhooked_names;
-  std::set<pid_t> counted{};  // whose functions these are: a process may be on several GPUs
+  std::set<pid_t> counted{};  // processes in `unhooked`, once each: a process may use several GPUs
   std::optional<sys::LongestRounds> rounds;  // of the daemon's loop
   struct Use {
     std::string what;  // "descriptors"
@@ -67,8 +68,9 @@ struct Examination {
     bool bytes = false;
   };
   std::vector<Use> budgets;
-  std::optional<AccessReport> access;  // strict access; of others' openers the pid is zero
-  int times_not_limited = 0;           // programs with libgpurota that it did not limit, so far
+  std::optional<AccessReport>
+      access;                 // strict access; the pid of an opener is 0 if others may not see it
+  int times_not_limited = 0;  // programs with libgpurota that it did not limit, so far
 };
 
 std::vector<proto::Check> examine(const Examination& machine);

@@ -55,7 +55,7 @@ void Health::examine_self(Examination& machine, uid_t viewer) {
   machine.budgets = budgets(viewer);
   machine.driver = parts_.driver.info;
   machine.driver_error = parts_.driver.error;
-  // Tried now, but nobody makes us write all the time.
+  // Checked at most once a second, so that no client can make the daemon write all the time.
   check_store(std::chrono::seconds(1));
   machine.store_error = store_error();
   machine.history_error = parts_.series.error();
@@ -68,7 +68,7 @@ void Health::examine_self(Examination& machine, uid_t viewer) {
   machine.group = parts_.site.config().group;
   machine.config = parts_.site.summary();
   for (const config::Problem& problem : parts_.users.unknown()) {
-    if (!parts_.views.sees_all(viewer, std::nullopt)) break;  // it may be about others
+    if (!parts_.views.sees_all(viewer, std::nullopt)) break;  // a problem may name others
     machine.config_warnings.push_back(to_string(problem));
   }
   for (const config::Change& change : parts_.site.pending()) {

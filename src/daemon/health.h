@@ -28,7 +28,7 @@ namespace gpurota::daemon {
 
 class Health final : public DaemonSelf {
  public:
-  // All outlive it.
+  // All must outlive the Health.
   struct Parts {
     ports::EventLoop& loop;
     ports::Processes& processes;
@@ -56,10 +56,10 @@ class Health final : public DaemonSelf {
   explicit Health(Parts parts) : parts_(std::move(parts)) {}
 
   void on_start(WallTime now) { since_ = now; }
-  // A full disk is known before the next one asks for a lease, and forgotten when there is room:
-  // asks the store, unless it was asked since less than `period`.
+  // Checks whether the store can write, unless the last check is more recent than `period`. A full
+  // disk is thus noticed before the next request for a lease, and so is its end.
   void check_store(Duration period);
-  // The last changes may not be on the disk.
+  // `error`: why the last changes may not be on the disk; empty: they are.
   void set_disk_error(const std::optional<Error>& error) { disk_error_ = error; }
 
   std::shared_ptr<LongAnswer> doctor(uid_t viewer) override;
@@ -67,13 +67,13 @@ class Health final : public DaemonSelf {
 
  private:
   class DoctorAnswer;
-  // Adds the facts of this daemon, of a GPU, and of the machine.
+  // Add the facts of this daemon, of a GPU, and of what the watch found.
   void examine_self(Examination& machine, uid_t viewer);
   void examine_gpu(Examination& machine, const GpuEntry& gpu) const;
   void examine_findings(Examination& machine) const;
   std::optional<Error> store_error() const;
-  // Of each budget, by the user who uses most of it; to others than administrators only what they
-  // use.
+  // For each budget, the use of the user who uses most of it. A viewer who may not see others gets
+  // only their own use.
   std::vector<Examination::Use> budgets(uid_t viewer);
 
   Parts parts_;

@@ -1,5 +1,5 @@
-// The work of every second: looks for a driver that was missing, tries the store again, follows
-// descendants where there is no cgroup, forgets processes that are gone. State thread only.
+// The work of every second: asks again for a driver that was missing, retries the store, follows
+// descendants where there is no cgroup, and discards data about ended processes. State thread only.
 #pragma once
 
 #include "daemon/control/shared_answers.h"
@@ -17,7 +17,7 @@ namespace gpurota::daemon {
 
 class Housekeeping {
  public:
-  // All outlive it.
+  // All must outlive the Housekeeping.
   struct Parts {
     ports::EventLoop& loop;
     UserLog& log;
@@ -35,7 +35,7 @@ class Housekeeping {
 
   explicit Housekeeping(Parts parts) : parts_(std::move(parts)) {}
 
-  // Now, and from now on.
+  // Does the work now, and then every second.
   void run();
 
  private:

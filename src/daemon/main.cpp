@@ -49,8 +49,9 @@
 namespace gpurota::daemon {
 namespace {
 
-// A daemon that was killed a moment ago may still be in the kernel's hands, longer if its driver is
-// slow to let go; one that serves is not waited for in earnest.
+// How long to wait for the locks of an earlier daemon. A killed daemon keeps them until the kernel
+// has removed the process, which takes longer if the driver is slow. The wait is too short for a
+// daemon that still serves.
 constexpr std::chrono::milliseconds kPredecessorPatience{2000};
 
 // libgpurota.so beside this program: as installed, else as built.
@@ -71,7 +72,7 @@ std::string find_preload() {
   return {};
 }
 
-// A program of ours: beside this one, else where programs for users are. Empty if it is not there.
+// A program of gpurota: beside this one, else in ../bin. Empty if it is not there.
 std::string find_program(const std::string& name) {
   char self[4096];
   const ssize_t size = ::readlink("/proc/self/exe", self, sizeof self - 1);
@@ -86,8 +87,8 @@ std::string find_program(const std::string& name) {
   return {};
 }
 
-// The program that asks systemd for units, if we are a unit ourselves and may ask. Empty: units are
-// not used.
+// The path of systemd-run, if this process is a service of systemd and runs as root. Empty: jobs
+// are not units.
 std::string find_systemd_run() {
   if (!sys::is_service() || ::geteuid() != 0) return {};
   std::string_view folders = "/usr/bin:/bin";
@@ -107,15 +108,16 @@ std::uint64_t read_descriptor_limit() {
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
 }
 
-// For as long as nothing has begun that has to be ended: whatever is waited for may hang.
+// Handles SIGTERM and SIGINT until Daemon::ask() has returned: a wait for the driver or the account
+// database may hang, and there is nothing to clean up yet.
 void end_at_once(int /*signal*/) {
   constexpr std::string_view kText = "gpurotad was told to stop before it served\n";
   (void)!::write(STDERR_FILENO, kText.data(), kText.size());
   ::_exit(0);
 }
 
-// A change that was begun cannot be finished: the next daemon continues from the store, which never
-// has half of a change.
+// The terminate handler. Memory ran out within a change, which cannot be finished: the next daemon
+// continues from the store, which never has half of a change.
 [[noreturn]] void end_for_want() {
   constexpr std::string_view kText =
       "gpurotad ends: something that it had begun needed more memory than there is; leases stay, "
@@ -130,8 +132,8 @@ std::string driver_root(const Options& options) {
   return root == "/" ? std::string() : root;
 }
 
-// Its library is looked for below the driver's root whenever there was none: the driver may come
-// later.
+// The probe searches for NVML below the driver's root each time that it has none: the driver may be
+// installed later.
 std::unique_ptr<ports::GpuProbe> make_probe(const std::string& root) {
   return std::make_unique<nvml::NvmlProbe>([root] {
     return nvml::load_nvml(root.empty() ? ""
@@ -164,7 +166,8 @@ Result<Daemon::Places> places_of(const ipc::Paths& paths, const Options& options
   return places;
 }
 
-// While no other daemon of this state runs, whose programs the library would be for.
+// Publishes libgpurota.so if --publish-library is given. Call with the store open: its lock keeps
+// out another daemon, whose programs would load the library.
 Result<void> publish(const Options& options, const config::Config& config, Daemon::Places& places) {
   if (!options.publish_library) return {};
   if (config.access.strict) {
@@ -181,7 +184,8 @@ config::Loaded load_config(const Options& options, const ipc::Paths& paths) {
   return config::load(paths.config_file, options.config.has_value());
 }
 
-// Says what is wrong with the files, and what the machine does not know.
+// Prints which users and groups of the configuration the machine does not know. An unknown `group`
+// is an error.
 Result<void> check_config(const config::Loaded& loaded, const std::string& file) {
   sys::SystemAccounts accounts;
   if (!loaded.config.group.empty()) {
@@ -196,7 +200,7 @@ Result<void> check_config(const config::Loaded& loaded, const std::string& file)
   return {};
 }
 
-// Keeps little in the log of the database: what is only there is lost with it.
+// Keeps the write-ahead log of the database short: a loss of the log loses what is only there.
 class StoreSettler {
  public:
   StoreSettler(ports::EventLoop& loop, SteadyStore& store) : loop_(loop), store_(store) { wait(); }
@@ -216,8 +220,8 @@ class StoreSettler {
   ports::EventLoop::SourcePtr timer_;
 };
 
-// A directory in somebody else's folder can be moved away, and another one put in its place. No
-// error: in a container or a user namespace the folders above often belong to an unknown user.
+// Warns of directories in a folder of another user, who can replace them. Not an error: in a
+// container or a user namespace the folders above often belong to an unknown user.
 void warn_of_shared_places(const ipc::Paths& paths) {
   const std::string config = paths.config_file.substr(0, paths.config_file.rfind('/'));
   for (const std::string& folder : {paths.runtime_dir, paths.state_dir, config}) {
@@ -285,7 +289,7 @@ Result<void> serve(const Options& options, const ipc::Paths& paths, const config
   return {};
 }
 
-// For when there will be no daemon any more.
+// Undoes the changes of access.strict, for a machine where no daemon will run any more.
 Result<void> restore_devices(const std::string& root, const std::string& state_dir) {
   const std::string memory = state_dir + "/device-files";
   if (::access(memory.c_str(), F_OK) != 0) return {};
@@ -332,11 +336,11 @@ int main(int argc, char** argv) {
   if (!options->print.empty()) return std::fputs(options->print.c_str(), stdout) < 0;
   log::set_level(options->log_level);
   if (sys::stderr_is_journal()) log::set_sink(sys::journal_sink());
-  // A file that may not grow is as a full disk.
+  // With SIGXFSZ ignored, a write beyond the limit on file size fails, like one to a full disk.
   for (const int signal : {SIGPIPE, SIGXFSZ}) (void)std::signal(signal, SIG_IGN);
   const auto done = daemon::run(*options);
   if (!done) std::fprintf(stderr, "gpurotad: %s\n", done.error().message.c_str());
-  // Destructors of the driver's library would wait for the call that hangs in it.
+  // Skip destructors: those of the driver's library would wait for the call that hangs in it.
   if (sys::Worker::left_behind() > 0) ::_exit(done ? 0 : 1);
   return done ? 0 : 1;
 }

@@ -8,7 +8,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// The end waits so long for answers that wait for the disk, and checks them that often.
+// How long the end waits for answers that wait for the disk, and how often it checks for them.
 constexpr std::chrono::milliseconds kAnswerPatience{1000};
 constexpr std::chrono::milliseconds kAnswerPeriod{5};
 
@@ -21,7 +21,7 @@ void OrderlyEnd::begin(std::function<void()> done) {
 }
 
 void OrderlyEnd::go_on(TimePoint deadline) {
-  const auto running_timer = std::move(timer_);  // this very callback's
+  const auto running_timer = std::move(timer_);  // keeps this callback alive while it runs
   const bool owes = control_.finish();
   // Calls that have come by now are served first, because this timer is the least urgent.
   timer_ = loop_.add_timer(owes ? loop_.now() + kAnswerPeriod : loop_.now(),

@@ -1,5 +1,5 @@
-// How a daemon ends that is told to: it takes nobody in any more, answers what it has been asked,
-// and leaves the next one a note of who was there. State thread only.
+// Ends the daemon on request: accepts no more connections, answers the calls that have come, and
+// stores for the next daemon which tenants were connected. State thread only.
 #pragma once
 
 #include "core/time.h"
@@ -14,13 +14,13 @@ namespace gpurota::daemon {
 
 class OrderlyEnd {
  public:
-  // All outlive it.
+  // All must outlive the OrderlyEnd.
   OrderlyEnd(ports::EventLoop& loop, ControlServer& control, const TenantRoster& roster,
              const lease::GrantBook& grants)
       : loop_(loop), control_(control), roster_(roster), grants_(grants) {}
 
-  // Calls `done` when all have their answers, or after a second; at once if it is told twice:
-  // somebody is in a hurry.
+  // Calls `done` when all calls are answered, or after a second. A second begin() calls its `done`
+  // at once: the administrator is in a hurry.
   void begin(std::function<void()> done);
 
  private:

@@ -19,7 +19,7 @@ constexpr std::size_t kLargestLibrary = std::size_t{256} << 20U;
 Result<void> make_library_folder(const std::string& folder) {
   const bool is_there = ::access(folder.c_str(), F_OK) == 0;
   GPUROTA_TRY(make_directory(folder, kForAll));
-  // Whatever our umask is.
+  // The mode must not depend on the umask of this process.
   if (!is_there && ::chmod(folder.c_str(), kForAll) != 0) {
     return fail_errno("cannot let everybody into " + folder, errno);
   }
@@ -44,7 +44,7 @@ Result<std::string> publish_library(const std::string& library, const std::strin
   if (!bytes) return fail_errno("cannot read " + library, errno);
   GPUROTA_TRY(make_library_folder(folder));
   const std::string copy = folder + "/libgpurota.so";
-  // An equal one stays, with what has it mapped.
+  // Leave an equal copy in place.
   if (sys::read_whole(copy, kLargestLibrary) != bytes) {
     GPUROTA_TRY(replace_file(copy, *bytes, kForAll));
   } else if (::chmod(copy.c_str(), kForAll) != 0) {

@@ -46,7 +46,7 @@ TEST_F(PublishedLibraryTest, AnEqualOneStaysAndAnotherIsReplacedNotWrittenOver) 
   const auto inode = state_of(*first).st_ino;
   ASSERT_TRUE(publish_library(path("own.so"), path("a")));
   EXPECT_EQ(state_of(*first).st_ino, inode);
-  std::ifstream loaded(*first);  // who has it mapped
+  std::ifstream loaded(*first);  // like a program that has it mapped
   testing::write_file(path("own.so"), "newer");
   ASSERT_TRUE(publish_library(path("own.so"), path("a")));
   EXPECT_EQ(text_of(*first), "newer");

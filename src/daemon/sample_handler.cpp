@@ -11,7 +11,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// A smaller change of the memory of the machine's programs is not worth planning anew.
+// A smaller change of GpuEntry::machine_use is not worth a new plan of the queue.
 constexpr Bytes kMachineStep = mib(64);
 
 }  // namespace
@@ -30,11 +30,11 @@ SampleHandler::Shares SampleHandler::share_out(const watch::Reading& reading) {
       if (entry && entry->lease.swap())
         shares.swap_outsiders[process.pid] += process.used.value_or(Bytes());
     }
-    // Its container is: from now on it is one of the processes that end with the lease.
+    // A process of the lease's container ends with the lease from now on.
     if (process.lease && process.container && !process.gone) {
       (void)parts_.leases.add_process(lease->id, {process.pid, process.start_ticks});
     }
-    // Processes that the user started elsewhere are in a reservation too.
+    // A reservation also covers processes that its user started outside it.
     if (!process.lease && !process.gone)
       parts_.leases.cover(lease->id, {process.pid, process.start_ticks});
   }
@@ -61,25 +61,25 @@ Duration SampleHandler::period_of(const GpuUuid& gpu) const {
       parts_.fillers.is_of_interest(gpu) ||
       std::any_of(leases.begin(), leases.end(),
                   [&](const auto& each) { return each.second.lease.find_gpu(gpu) != nullptr; });
-  // Nothing there: an occasional sample finds what comes.
+  // An unused GPU is sampled less often: that is enough to find new use.
   const std::chrono::milliseconds period = parts_.config.watch_period;
   return busy ? period : std::max(period, parts_.config.watch.idle_period);
 }
 
-// The rest of what is known keeps the last good reading.
+// Sets only the error: everything else in the entry stays as in the last good sample.
 void SampleHandler::on_error(GpuEntry& entry, const std::string& error) {
   entry.sample.error = error;
   parts_.tenants.after_failed_sample(entry.info.uuid);
   parts_.fillers.on_failed_sample(entry.info.uuid);
-  parts_.recorder.on_use(entry.info.uuid, holders_[entry.info.uuid]);  // how busy is not known
+  parts_.recorder.on_use(entry.info.uuid, holders_[entry.info.uuid]);  // the loads are unknown
   parts_.series.on_failed_sample(entry.info.uuid);
 }
 
-// Counts the memory that other programs have of the memory that a unified GPU uses. Requests may
-// have waited for a change of it.
+// For a unified GPU, counts the memory in use that does not belong to the processes of the sample.
+// Requests may be waiting for a change of this memory.
 void SampleHandler::count_machine_use(GpuEntry& entry, const watch::Reading& reading) {
   if (!entry.info.unified) return;
-  // Where nobody can say what is left, nothing is.
+  // If the memory in use is unknown, all memory of the GPU counts as used.
   Bytes use = memory_in_use(entry.info, entry.sample).value_or(entry.info.memory);
   std::map<const watch::SeenLease*, Bytes> of_leases;
   for (const watch::SeenProcess& process : reading.processes) {
@@ -125,7 +125,7 @@ void SampleHandler::on_sample(GpuSample sample, TimePoint taken) {
   parts_.tenants.after_sample(entry->sample, taken, shares.outsiders);
   parts_.watch.reckon_hidden(reading);
   const GpuStates::Unreserved unreserved = parts_.watch.unreserved(reading);
-  // Requests may have waited for just that.
+  // Requests may be waiting for a change of unreserved use.
   if (!unreserved.is_as(parts_.states.unreserved(gpu))) parts_.queue.poke();
   parts_.states.set_unreserved(gpu, unreserved);
   remember_context_cost(gpu, parts_.grants, parts_.driver.info->driver_version, parts_.states);
@@ -135,15 +135,15 @@ void SampleHandler::on_sample(GpuSample sample, TimePoint taken) {
   parts_.recorder.on_use(gpu, shares.used, loads);
   parts_.series.on_sample(gpu, shares.used, std::move(loads));
   parts_.jobs.on_use(gpu, shares.used);
-  // The parents of MIG instances list the processes of all of them: those are looked at there.
+  // A GPU with MIG lists the processes of all its instances: each is watched on its instance.
   if (!entry->info.mig_enabled) parts_.watch.on_sample(reading);
-  // Last: what is found is told of leases that are still there.
+  // After the watch: a finding needs the lease that it is about.
   parts_.leases.check_endings();
   parts_.fillers.on_sample(gpu, parts_.watch.has_foreign(reading), shares.used);
 }
 
-// Whether a reading can show what a context takes: not where a unified GPU's processes have no
-// figures.
+// Whether a sample can show the memory that a context takes: not on a unified GPU whose processes
+// have no figures.
 bool SampleHandler::measures(const GpuUuid& gpu) const {
   const GpuEntry* const entry = parts_.gpus.find(gpu);
   if (!entry || !entry->info.unified) return true;

@@ -1,5 +1,5 @@
 // Handles each sample of a GPU: finds the lease of each process, and notifies the parts of the
-// daemon in their order. State thread only.
+// daemon in a fixed order. State thread only.
 #pragma once
 
 #include "config/config.h"
@@ -28,7 +28,7 @@ namespace gpurota::daemon {
 
 class SampleHandler final : public SampleListener {
  public:
-  // All outlive it.
+  // All must outlive the SampleHandler.
   struct Parts {
     ports::EventLoop& loop;
     ports::Processes& processes;
@@ -62,7 +62,7 @@ class SampleHandler final : public SampleListener {
   bool is_hurried(const GpuUuid& gpu) const override;
   Duration period_of(const GpuUuid& gpu) const override;
 
-  // By the last reading of each GPU.
+  // Whether the lease had memory in the last sample of any GPU.
   bool holds_memory(LeaseId lease) const;
   // The memory that has come back from the processes of leases since the daemon started.
   Bytes recovered() const { return recovered_.total(); }
@@ -72,9 +72,9 @@ class SampleHandler final : public SampleListener {
   struct Shares {
     std::map<LeaseId, Bytes> outsiders;
     std::map<LeaseId, Bytes> used;          // by all of a lease's processes
-    std::map<pid_t, Bytes> by_process;      // of leases
-    std::map<pid_t, LeaseId> owners;        // of these
-    std::map<pid_t, Bytes> swap_outsiders;  // of `outsiders`, of swap leases
+    std::map<pid_t, Bytes> by_process;      // of processes of leases
+    std::map<pid_t, LeaseId> owners;        // the lease of each process in `by_process`
+    std::map<pid_t, Bytes> swap_outsiders;  // the part of `outsiders` in swap leases
   };
   void count_machine_use(GpuEntry& entry, const watch::Reading& reading);
   bool measures(const GpuUuid& gpu) const;

@@ -12,7 +12,8 @@ namespace {
 using proto::ConfigSetting;
 using proto::ConfigSource;
 
-// Settings of a GPU made by `gpurota set`, as settings of its section.
+// Settings that `gpurota set` has made for a GPU, as settings of the GPU's section of the
+// configuration.
 std::vector<ConfigSetting> set_of(const GpuEntry& gpu, const ports::StoredGpuState& state) {
   const std::string name =
       gpu.info.parent.value.empty() ? std::to_string(gpu.info.index) : gpu.info.uuid.value;

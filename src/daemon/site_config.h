@@ -1,5 +1,5 @@
-// The configuration in effect, where each value comes from, and what a reload makes of the files.
-// State thread only; reads no file.
+// The configuration in effect, where each value comes from, and what a reload changes. State thread
+// only; reads no file.
 #pragma once
 
 #include "config/changes.h"
@@ -18,29 +18,29 @@ namespace gpurota::daemon {
 
 class SiteConfig {
  public:
-  // `loaded`: without mistakes. `file`: the main one, which need not be there.
+  // `loaded` must have no mistakes. `file`: the main file, which need not exist.
   SiteConfig(config::Loaded loaded, std::string file);
-  // Parts of the daemon refer to config().
+  // No copies and no moves: parts of the daemon keep references to config().
   SiteConfig(const SiteConfig&) = delete;
   SiteConfig& operator=(const SiteConfig&) = delete;
 
-  // In effect; at the same place for as long as this lives.
+  // The configuration in effect. The reference stays valid as long as this object lives.
   const config::Config& config() const { return config_; }
   // The users and groups that the files name.
   std::vector<config::NamedAccount> named() const {
     return config::named_accounts(files_, ::geteuid());
   }
 
-  // Takes over what the files say, which have no mistakes; what has changed, or will at the next
-  // restart.
+  // Puts `loaded` into effect, which must have no mistakes. Settings that take a restart stay as
+  // they are. Returns all changes, with those that wait for the restart.
   std::vector<config::Change> take_over(config::Loaded loaded);
   // Changes in the files that take effect at the next restart.
   std::vector<config::Change> pending() const;
   // "/etc/gpurota/gpurota.toml and 2 drop-ins".
   std::string summary() const;
 
-  // With what administrators have set of GPUs. Without `everything`, what names users other than
-  // `viewer` is left out.
+  // All settings, with those that administrators have set of GPUs. Without `everything`, settings
+  // that name users other than `viewer` are left out, and counted.
   proto::ShowConfig::Reply show(const GpuTable& gpus, const GpuStates& states, bool everything,
                                 const std::string& viewer) const;
 

@@ -18,7 +18,7 @@ Outcome BookingMethods::on(const Caller& caller, const proto::Book& call) {
   if (!request->name.empty()) {
     return refused({Code::kInvalid, 0, "a booking has an id, as R7, and no name"});
   }
-  // Nobody knows yet which users and processes will be on the GPUs then.
+  // Which users and processes will be on the GPUs at the time of the booking is not known yet.
   request->placement.take_over.reset();
   request->command.clear();
   const bool free = parts_.views.is_administrator(caller.uid);

@@ -14,7 +14,7 @@ class BookingMethods {
   Outcome on(const Caller& caller, const proto::Book&);
   Outcome on(const Caller& caller, const proto::Claim&);
   Outcome on(const Caller& caller, const proto::ListBookings&);
-  // Of a request that is a booking; nothing: it is none.
+  // Cancels a booking. Empty: the request is not a booking.
   std::optional<Outcome> cancel(const Caller& caller, const proto::Cancel&);
 
  private:

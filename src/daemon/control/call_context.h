@@ -31,7 +31,7 @@ class WebSessions;
 class DaemonSelf {
  public:
   virtual ~DaemonSelf() = default;
-  // Looks at a GPU, or at the machine, in a piece.
+  // Each piece examines one GPU, or the machine.
   virtual std::shared_ptr<LongAnswer> doctor(uid_t viewer) = 0;
   virtual proto::Health::Reply health() const = 0;
 };
@@ -42,11 +42,11 @@ class Reloading {
   virtual ~Reloading() = default;
   // kInvalid has all mistakes, a line each.
   virtual Result<proto::Reload::Reply> reload() = 0;
-  // To a viewer who does not see everything, what names other users is left out, and counted.
+  // Without `everything`, settings that name users other than `viewer` are left out, and counted.
   virtual proto::ShowConfig::Reply show_config(bool everything, const std::string& viewer) = 0;
 };
 
-// All outlive whoever has them.
+// Everything here must outlive the objects that refer to it.
 struct CallContext {
   LeaseManager& leases;
   Queue& queue;
@@ -59,7 +59,7 @@ struct CallContext {
   const DriverState& driver;
   DaemonSelf& self;
   Reloading& reloading;
-  Samples& samples;  // the caller will ask again
+  Samples& samples;  // for a caller that will ask again
   Recorder& recorder;
   GpuStates& states;
   const GpuRooms& rooms;
@@ -71,17 +71,16 @@ struct CallContext {
   Jobs* jobs = nullptr;
   ports::Processes* processes = nullptr;
   Fillers* fillers = nullptr;
-  SharedAnswers* answers =
-      nullptr;  // empty: each answer is made anew; with `processes` and `turns`
+  SharedAnswers* answers = nullptr;  // null: no answer is shared; needs `processes` and `turns`
   TurnKeeper* turns = nullptr;
   const config::Config* config = nullptr;
   Bookings* bookings = nullptr;
   const CdiSpecs* cdi = nullptr;
   Notifier* notifier = nullptr;
   const SeriesKeeper* series = nullptr;
-  // A stream has an answer. With `notifier` and `sessions`.
+  // Called when a stream has an answer. Required with `notifier` and `sessions`.
   std::function<void()> wake_streams{};
-  WebSessions* sessions = nullptr;  // with `wake_streams` and `config`; null: nobody can sign in
+  WebSessions* sessions = nullptr;  // needs `wake_streams` and `config`; null: nobody can sign in
 };
 
 }  // namespace gpurota::daemon

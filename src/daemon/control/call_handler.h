@@ -20,30 +20,30 @@ namespace gpurota::daemon {
 // The caller of a call.
 struct Caller {
   ports::ProcessId process;  // that connected; it may have ended since
-  uid_t uid = 0;             // its effective one, when it connected; with a session its user
-  std::optional<std::uint32_t> session{};  // by which web session; empty: by none
-  // When the call came, as long as it may be made again after the next samples of the GPUs
+  uid_t uid = 0;             // effective, as it connected; in a session: the session's user
+  std::optional<std::uint32_t> session{};  // the web session of the call; empty: none
+  // When the call came. Set only while the call may be repeated after the next sample of a GPU
   // (Outcome::again_after_sample). Empty: the outcome is final.
   std::optional<TimePoint> may_wait_since{};
 };
 
-// More answers to one call, made as fast as the reader takes them: never ahead of it.
+// Several answers to one call. Each is made only when the client has read the answers before it.
 class AnswerStream {
  public:
   virtual ~AnswerStream() = default;
-  // The next answer; nothing for now, or for good if it is over.
+  // The next answer. Empty: there is none now, or, if over(), there will be none.
   virtual std::optional<std::string> next() = 0;
   virtual bool over() const = 0;
 };
 
-// An answer that may take longer than a turn: it is made a piece at a time, each in a turn of its
+// An answer that may take longer than a turn, and is thus made in pieces, each in a turn of its
 // user.
 class LongAnswer {
  public:
   virtual ~LongAnswer() = default;
-  // One more piece, of a fraction of a millisecond. The answer, with the last one.
+  // Makes one more piece, in a fraction of a millisecond. The last piece returns the answer.
   virtual std::optional<std::string> go_on() = 0;
-  // While the store is not open one that reads it waits.
+  // Whether the answer reads the store, and thus waits while the store is not open.
   virtual bool reads_store() const { return true; }
 };
 
@@ -59,33 +59,35 @@ struct Outcome {
   std::shared_ptr<AnswerStream> stream{};
   // Instead of `answer`.
   std::shared_ptr<LongAnswer> long_answer{};
-  // Instead of `answer`: a text that is the same for many.
+  // Instead of `answer`: a text that many callers share.
   std::shared_ptr<const std::string> shared{};
-  // Instead of `answer`: makes it on a worker's thread, as it may wait for a disk or takes long to
-  // encode. Uses nothing of the state thread's. Only of calls that change nothing.
+  // Instead of `answer`: makes the answer on a worker thread, as it may wait for a disk or takes
+  // long to encode. Must not use data of the state thread. Only for calls that change nothing.
   std::function<std::string()> on_worker{};
-  // Instead of `answer`: the call is made again after the next sample of a GPU, at the latest a
-  // watch_period after it came. Only where Caller::may_wait_since is set.
+  // Instead of `answer`: the call is repeated after the next sample of a GPU, and at the latest a
+  // watch_period after the call came. Only where Caller::may_wait_since is set.
   bool again_after_sample = false;
 };
 
-// Carries calls out, and makes the texts that connections are told.
+// Carries out calls, and makes the messages to connections.
 class CallHandler {
  public:
   virtual ~CallHandler() = default;
   virtual Outcome call(const Caller& caller, const proto::Call& call) = 0;
-  // Somebody has connected; `groups` as the kernel tells them.
+  // A user has connected; `groups` come from the kernel.
   virtual void greet(uid_t user, const std::vector<gid_t>& groups) = 0;
-  // A connection has ended that had acquired this lease and not started it, or waited for this
-  // request.
+  // A connection has ended that had acquired this lease and not started it.
   virtual void abandon(LeaseId lease) = 0;
+  // A connection has ended that waited for this request.
   virtual void leave(RequestId request) = 0;
-  // To the holder of a lease, after a change; and beside that. Empty: the lease is gone.
+  // The message to a holder of the lease after a change of it.
   virtual std::string describe(const Caller& caller, const LeaseEntry& entry, bool gone) const = 0;
+  // Another message to a holder of the lease. Empty: the lease is gone.
   virtual std::string notice(const Caller& caller, LeaseId lease,
                              const std::string& message) const = 0;
-  // To who waits: on a change, and the lease at last.
+  // The message to a client that waits, after a change of its request.
   virtual std::string waits(const Caller& caller, const QueueEntry& entry) const = 0;
+  // The message to a client that has waited and gets its lease.
   virtual std::string granted(const Caller& caller, const LeaseEntry& lease) const = 0;
 };
 

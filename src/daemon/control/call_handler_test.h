@@ -1,5 +1,5 @@
-// A handler of calls that tells nobody anything, for tests of the control socket: they say what a
-// call is answered. One thread.
+// A CallHandler that sends no messages, for tests of the control socket: each test defines the
+// answer to a call. One thread.
 #pragma once
 
 #include "daemon/control/control_server.h"

@@ -18,7 +18,8 @@
 
 namespace gpurota::daemon {
 
-// Of a log in one answer: that is kept in memory until it is read, and a byte may become six in it.
+// The most of a log in one answer, which is kept in memory until it is read. A byte of the log may
+// become six in JSON.
 inline constexpr std::size_t kMostLogBytes = std::size_t{1} << 20;
 
 inline Outcome refused(const Error& error) {
@@ -41,7 +42,7 @@ inline bool is_user(const std::string& name, uid_t uid, const std::string& asked
   return name == asked || std::to_string(uid) == asked;
 }
 
-// The job or filler that is meant: of this name, and the caller's or `user`'s.
+// Which jobs or fillers a call is about: the name, and the owner, who is the caller or `user`.
 struct Meant {
   const char* what;  // "job"
   std::string name;  // empty: all of theirs
@@ -73,14 +74,14 @@ inline Error not_found(const Meant& meant) {
   return {Code::kNotFound, 0, std::move(text)};
 }
 
-// Of a list of what is meant: to have none is no error, but others are for administrators, and must
-// be there.
+// For a list: an empty list is no error. A list of another user is only for administrators, and
+// that user must exist.
 inline Result<void> check_meant(const Meant& meant, bool found) {
   if (meant.own() || (meant.administrator && (found || meant.may_exist(*meant.user)))) return {};
   return tl::unexpected(not_found(meant));
 }
 
-// Of a map of entries by their id.
+// Finds the entry that is meant in a map of entries by id. kNotFound: see not_found().
 template <class Entries>
 Result<const typename Entries::mapped_type*> find_meant(const Entries& entries,
                                                         const Meant& meant) {
@@ -93,8 +94,8 @@ Result<const typename Entries::mapped_type*> find_meant(const Entries& entries,
   return tl::unexpected(not_found(meant));
 }
 
-// Of a list: the one with that name, or all that the caller sees; `show` says whether an entry of
-// these is shown.
+// For a list: calls `show` for the entry of that name, or for each entry that is meant and that the
+// caller may see. `show` returns whether it shows the entry.
 template <class Entries, class Show>
 Result<void> for_all_meant(const Entries& entries, const Meant& meant, const Show& show) {
   if (!meant.name.empty()) {

@@ -1,4 +1,4 @@
-// A connection of the control socket. Of control_server.cpp and its parts only.
+// A connection of the control socket. For control_server.cpp and its parts only.
 #pragma once
 
 #include "base/fd.h"
@@ -28,29 +28,29 @@ struct ControlConnection {
   std::optional<LeaseId> held;
   std::optional<RequestId> waits;
   std::shared_ptr<AnswerStream> stream;
-  bool stream_waits = false;  // it has nothing for now
+  bool stream_waits = false;  // the stream has no answer now
   std::shared_ptr<LongAnswer> long_answer;
-  // Messages to send when the disk has the changes up to `upto`, oldest first.
+  // Messages to send when the changes up to `upto` are on the disk, oldest first.
   struct Unsaid {
     std::uint64_t upto;
     std::string message;
   };
   std::deque<Unsaid> unsaid;
-  // While its answer is made on a worker (Outcome::on_worker): whoever has a weak pointer to this
-  // knows whether the connection is still there.
+  // Set while an answer is made on a worker (Outcome::on_worker). A weak pointer to this expires
+  // with the connection.
   std::shared_ptr<ControlConnection*> on_worker;
   std::optional<proto::Call> postponed;  // until the store is open, or a GPU has been sampled
   bool waits_for_sample = false;
-  TimePoint called{};    // when the call that is served came
-  bool blocked = false;  // watched for writable instead of readable: what comes next waits for that
-  bool queued = false;   // a call of it waits for its turn: nothing is read
-  bool hung_up = false;  // nothing more will come than what it has sent, and it is not watched
-  bool broken = false;   // to be closed by whoever holds it on the stack
-  bool held_back = false;  // until its user's connections have read more
-  std::string newest;      // told when `out` has been taken, instead of what came before it
-  TimePoint read_at{};     // when it last took something of `out`
+  TimePoint called{};      // when the call that is served came
+  bool blocked = false;    // watched for writable, not for readable: the client has to read first
+  bool queued = false;     // a call waits for its turn; nothing is read meanwhile
+  bool hung_up = false;    // the client has left: only calls already sent are served; not watched
+  bool broken = false;     // must be closed by the function that is using it
+  bool held_back = false;  // not served until the user's connections have read more
+  std::string newest;      // sent when `out` is empty, instead of earlier messages
+  TimePoint read_at{};     // when the client last read some of `out`
   UserBudgets::Held unread;
-  UserBudgets::Held unserved;  // what is in `in`
+  UserBudgets::Held unserved;  // the bytes in `in`
 };
 
 }  // namespace gpurota::daemon

@@ -1,5 +1,5 @@
-// Which group of calls answers each call of the control protocol (*_methods.h), and what holds of
-// all of them: who may, the audit log, the answers that are kept. State thread only.
+// Passes each call of the control protocol to the group that answers it (*_methods.h), and does
+// what all calls need: permissions, the audit log, shared answers. State thread only.
 #pragma once
 
 #include "daemon/control/booking_methods.h"
@@ -50,12 +50,12 @@ class ControlMethods final : public CallHandler {
   // Carries out a call whose caller is known.
   template <class Method>
   Outcome call_as(const Caller& caller, const Method& params);
-  // The first group that knows the method; at last this class.
+  // Passes the call to the first group that has the method, else to this class.
   template <class Method>
   Outcome answer(const Caller& caller, const Method& params);
-  // Of what shared answers show beside what their makers are told: grows with each.
+  // A count that grows with each change that shared answers show without SharedAnswers::changed().
   std::uint64_t changes() const;
-  // The answer `Method` makes of what the views give, or the one that was made before.
+  // The answer of `Method` with the result of `view`, or the kept text of an earlier answer.
   template <class Method, class View>
   Outcome shared(const Caller& caller, SharedAnswers::About about, const View& view);
   Outcome on(const Caller& caller, const proto::GetInfo&);

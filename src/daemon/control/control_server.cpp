@@ -21,14 +21,15 @@
 namespace gpurota::daemon {
 namespace {
 
-// Of what is told without being asked for; of more only the newest is kept.
+// The most unread output behind which messages that answer no call are queued. Beyond it only the
+// newest is kept.
 constexpr std::size_t kMostNews = std::size_t{64} << 10;
 
 bool is_read_only(const proto::Call& call) {
   return std::visit([](const auto& params) { return params.kReadOnly; }, call.params);
 }
 
-// The change is in effect, and may be lost only if the machine loses its power.
+// The answer for a change that is in effect, but may be lost if the machine loses power.
 std::string not_durable(const Error& why) {
   return proto::error_json(
       proto::wire_error(Error(why).context("this was done, but may not be stored")));
@@ -38,19 +39,20 @@ std::uint64_t made(const ports::Durability* durability) {
   return durability ? durability->made() : 0;
 }
 
-// The answer to the call that it is about to send.
+// Sends a new client an error, as the answer to the call that it is about to send.
 void turn_away(const Fd& fd, const Error& why) {
   const std::string text = proto::error_json(proto::wire_error(why));
   (void)ipc::send_some(fd.get(), {text.c_str(), text.size() + 1});
 }
 
-// Report reads the store. Calls without a reply (oneway) may wait as well.
+// Whether the call waits for the store: calls that may change it, and Report, which reads it. Calls
+// without a reply (oneway) may wait as well.
 bool must_wait(const proto::Call& call, const ports::Durability* durability) {
   if (!durability || durability->is_open()) return false;
   return !is_read_only(call) || std::holds_alternative<proto::Report>(call.params);
 }
 
-// Asks the loop for what the connection can use now.
+// Asks the loop for the events that the connection can use now.
 void watch(ControlConnection& connection) {
   if (!connection.source) return;
   connection.source->set_writable(connection.blocked);
@@ -168,7 +170,7 @@ void ControlServer::read(Connection& connection) {
     return;
   }
   const std::string_view bytes(reinterpret_cast<const char*>(buffer.data()), received->size);
-  // While a lease is held, calls may wait behind it, but not without end.
+  // While a lease is held, later calls wait in the buffer, which is bounded.
   if (!connection.in.feed(bytes) || connection.in.buffered() > 2 * proto::kMaxCallBytes) {
     log::warn("a call is too long, closing the connection", {{"uid", connection.caller.uid}});
     connection.broken = true;
@@ -260,7 +262,7 @@ void ControlServer::do_call(Connection& connection, const proto::Call& call) {
     const Error error{Code::kUnavailable, 0, "logs are being read for too many users; try again"};
     return answer(connection, proto::error_json(proto::wire_error(error)));
   }
-  // A client that waits may be answered later.
+  // The reply is empty if the client waits and is answered later.
   const std::string& reply = outcome.shared ? *outcome.shared : outcome.answer;
   if (call.oneway || reply.empty()) return;
   if (made(parts_.durability) != before && !is_read_only(call)) {
@@ -274,7 +276,7 @@ void ControlServer::wait_for_sample(Connection& connection, const proto::Call& c
   connection.postponed = call;
   connection.waits_for_sample = true;
   sample_waiters_.push_back(&connection);
-  // A GPU whose driver hangs gives no sample.
+  // A timer repeats the calls, too: a GPU whose driver hangs gives no sample.
   if (sample_timer_) return;
   sample_timer_ = parts_.loop.add_timer(connection.called + parts_.config.watch_period,
                                         ports::Urgency::kClient, [this] { on_sample(); });
@@ -327,10 +329,10 @@ void ControlServer::on_durability(const ports::Durability::News& news) {
 }
 
 void ControlServer::send(Connection& connection, const std::string& message) {
-  // With the NUL that ends it, which every string has.
+  // A message ends with a NUL: send the one that ends the string.
   std::string_view rest(message.c_str(), message.size() + 1);
   if (connection.out.empty()) {
-    // Straight to the socket: only what does not fit there is kept.
+    // Write to the socket at once, and keep only what does not fit there.
     const auto sent = ipc::send_some(connection.fd.get(), rest);
     connection.broken |= !sent || sent->state == ipc::IoState::kClosed;
     if (connection.broken) return;
@@ -359,7 +361,7 @@ void ControlServer::flush(Connection& connection) {
   }
   tell_newest(connection);
   bounds_.count(connection);
-  // Until the client takes what is there for it nothing is read.
+  // Nothing is read from a client until it has read its answers.
   const bool blocked = !connection.out.empty();
   if (connection.blocked == blocked) return;
   connection.blocked = blocked;
@@ -408,7 +410,7 @@ void ControlServer::close(Connection& connection) {
 void ControlServer::on_event() {
   if (news_posted_) return;
   news_posted_ = true;
-  // Not here: this may run inside a call, and several news come together.
+  // Later: this function may run inside a call, and one pass serves several events.
   parts_.loop.post([this, alive = std::weak_ptr<int>(alive_)] {
     if (alive.expired()) return;
     news_posted_ = false;
@@ -435,7 +437,7 @@ void ControlServer::on_lease_change(const LeaseEntry& entry, bool gone) {
 }
 
 void ControlServer::resume_soon(const Connection& connection) {
-  // Not now: this may run inside a call of that very connection.
+  // Later: this function may run inside a call of the same connection.
   parts_.loop.post([this, key = &connection] { resume(key); });
 }
 
@@ -453,7 +455,7 @@ void ControlServer::on_request_granted(const QueueEntry& entry, const LeaseEntry
     if (connection->waits != entry.id) continue;
     connection->waits.reset();
     if (lease.holder) connection->acquired = lease.lease.id;
-    connection->newest.clear();  // how it waited
+    connection->newest.clear();  // a message about the wait
     answer_durably(*connection, calls_->granted(connection->caller, lease),
                    made(parts_.durability));
     resume_soon(*connection);

@@ -1,24 +1,26 @@
 // The control socket: connections, their limits, and the varlink calls on them. State thread only.
 //
-// One call at a time on a connection, answered in order. Calls are served by user: each user who
-// has some gets the same part of the state thread's time (fair_turns.h), in pieces that others do
-// not feel: a stream gives one answer in a turn, and of the long answers of a user one is made at a
-// time. A connection that waits for its turn is not read. A Hold call keeps its connection until
-// its lease has ended; calls sent behind it wait. So do those of a client that does not read its
-// answers: nothing more is read from it, and what is kept for it is one answer. While a user's
-// connections together have left too much unread (UserBudgets), none of their calls is served; a
-// client that then reads nothing for long is disconnected. So is a client that sends more when its
-// user's calls that are not served yet are too many already. Of messages that nobody asked for
-// (Hold) a reader that is behind gets only the newest.
+// A connection has one call at a time, and its calls are answered in order. Each user with calls
+// gets the same part of the state thread's time (fair_turns.h), in pieces that others do not
+// notice: a stream gives one answer in a turn, and a user's long answers are made one at a time. A
+// connection that waits for its turn is not read.
 //
-// A call that is refused because a GPU looks taken may be made again once the GPU has been sampled
-// (Outcome::again_after_sample): meanwhile nothing else on its connection is served.
+// A Hold call occupies its connection until the lease has ended: later calls on that connection
+// wait. Calls also wait while their client does not read its answers: nothing more is read from
+// such a client, and only one answer is kept for it. While a user's connections together have left
+// too much unread (UserBudgets), none of that user's calls is served, and a client that reads
+// nothing for long (reader_bounds.h) is disconnected. A client that sends more while its user
+// already has too many unserved calls is disconnected, too. A client that is behind with reading
+// gets only the newest of the messages that it did not ask for (Hold).
 //
-// An answer that is read from a file is made on a worker of its user (Outcome::on_worker), and
-// nothing else on its connection is served until then.
+// A call that is refused because a GPU looks taken may be repeated once the GPU has been sampled
+// (Outcome::again_after_sample). Meanwhile nothing else on the connection is served.
 //
-// A call that has changed the store is answered when the disk has that, and while the store is not
-// open a call that may change it, or reads it, waits (ports/durability.h). Others do not notice.
+// An answer that is read from a file is made on a worker of its user (Outcome::on_worker).
+// Meanwhile nothing else on the connection is served.
+//
+// A call that has changed the store is answered when the change is on the disk. While the store is
+// not open, calls that may change or read it wait (ports/durability.h), and other calls do not.
 #pragma once
 
 #include "config/config.h"
@@ -52,33 +54,33 @@ class ControlServer final : public Owners, private TurnClient<const ControlConne
     ports::EventLoop& loop;
     const config::Config& config;
     UserBudgets& budgets;
-    // Null: what is stored is on the disk at once.
+    // Null: each write is on the disk at once.
     ports::Durability* durability = nullptr;
   };
 
   explicit ControlServer(Parts parts);
   ~ControlServer() override;
 
-  // `calls` outlives the last connection.
+  // `calls` must outlive the last connection.
   Result<void> listen(CallHandler& calls, const std::string& path,
                       const ipc::ListenOptions& options);
-  // Takes nobody in any more. Whether somebody who has asked is not answered yet; those who only
-  // listen do not count.
+  // Accepts no more connections. Returns whether a call is not answered yet; a client that only
+  // waits for messages does not count.
   bool finish();
-  // Tells those who hold it.
+  // Notifies the holders of the lease.
   void on_lease_change(const LeaseEntry& entry, bool gone);
-  // Tells those who wait.
+  // Notify the clients that wait for the request.
   void on_request(const QueueEntry& entry);
   void on_request_granted(const QueueEntry& entry, const LeaseEntry& lease);
   void on_request_gone(const QueueEntry& entry, const Error& why);
-  // Says something else to those who hold it.
+  // Sends another message to the holders of the lease.
   void tell_owner(LeaseId lease, const std::string& message) override;
-  // There may be more answers in the streams.
+  // Streams may have more answers: asks them again.
   void on_event();
-  // Makes the calls again that wait for a sample of a GPU (Outcome::again_after_sample), once the
-  // loop has handled the sample.
+  // Repeats the calls that wait for a sample of a GPU (Outcome::again_after_sample), once the loop
+  // has handled the sample.
   void on_sample();
-  // Says what was held back until the disk has it, and serves the calls that waited for the store.
+  // Sends the answers that waited for the disk, and serves the calls that waited for the store.
   void on_durability(const ports::Durability::News& news);
 
  private:
@@ -87,37 +89,38 @@ class ControlServer final : public Owners, private TurnClient<const ControlConne
   void welcome(Fd fd, const ipc::Peer& peer, UserBudgets::Held descriptor);
   void on_ready(Connection& connection, unsigned events);
   void read(Connection& connection);
-  // Serves its next call in its user's turn, if there is one and it may be served.
+  // Asks for a turn to serve the connection's next call, if there is a call that may be served.
   void want_turn(Connection& connection);
   void serve(const Connection* const& key) override;
   void after_turn(const Connection* const& key) override;
   void serve_one(Connection& connection);
   void go_on(Connection& connection);
-  // In the order of its answers: behind those that are held back.
+  // Sends an answer, after those that still wait for the disk.
   void answer(Connection& connection, const std::string& message);
-  // When the disk has the changes up to this one; an error instead if it has not.
+  // Sends an answer when the changes up to `upto` are on the disk; an error if they cannot be.
   void answer_durably(Connection& connection, const std::string& message, std::uint64_t upto);
   void send(Connection& connection, const std::string& message);
   void do_call(Connection& connection, const proto::Call& call);
-  // Makes the call again after the next sample.
+  // Repeats the call after the next sample.
   void wait_for_sample(Connection& connection, const proto::Call& call);
   void flush(Connection& connection);
-  // Whether there is something to be done for it in a turn.
+  // Whether the connection has something to do in a turn.
   bool has_work(const Connection& connection) const;
-  // Sends the next answer of its stream.
+  // Sends the next answer of the connection's stream.
   void go_on_streaming(Connection& connection);
   void go_on_answering(Connection& connection);
-  // The long answer is sent, or its client is gone: the next one of the same user is made.
+  // The long answer is made, or its client has left: begins the next one of the same user.
   void end_long_answer(Connection& connection);
   void close(Connection& connection);
-  // To somebody who has not asked just now.
+  // Sends a message that answers no call. A client that is behind gets it later, if it is the
+  // newest.
   void tell(Connection& connection, std::string message);
-  // Sends a reader that was behind the newest message that it missed, once it is not behind any
-  // more.
+  // Sends the newest message that a client missed, once the client has read everything else.
   void tell_newest(Connection& connection);
-  // After an answer that was not asked for just now: going on waits until nobody is in a call.
+  // Resumes a connection from the loop, when no call is in progress. For use after a message that
+  // answers no call.
   void resume_soon(const Connection& connection);
-  // Goes on with a connection, if it is still there: it held a lease that is gone, or is broken.
+  // Continues with a connection, if it still exists.
   void resume(const Connection* key);
 
   Parts parts_;
@@ -126,9 +129,9 @@ class ControlServer final : public Owners, private TurnClient<const ControlConne
   ServedTurns<const Connection*, FairTurns<const Connection*>> turns_;
   LongAnswers long_answers_;
   bool news_posted_ = false;
-  std::vector<const Connection*> sample_waiters_;  // some may be gone
+  std::vector<const Connection*> sample_waiters_;  // some may have ended
   ports::EventLoop::SourcePtr sample_timer_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>();  // what is posted may come too late
+  std::shared_ptr<int> alive_ = std::make_shared<int>();  // expires with this: for posted functions
   WorkerAnswers worker_answers_;
   Acceptor acceptor_;
   ReaderBounds bounds_;

@@ -1,4 +1,4 @@
-// Calls that change the store, with a disk that the test says the word for.
+// Calls that change the store, with a disk that writes when the test says so.
 #include "base/log.h"
 #include "daemon/control/call_handler_test.h"
 #include "daemon/control/control_server.h"
@@ -147,8 +147,8 @@ TEST_F(ControlServerDurability, WhatSomebodyAskedBeforeTheyLeftIsDoneThen) {
   EXPECT_LT(loop_.watched_fds(), watched);
 }
 
-// Calls that the client sends meanwhile are not read, so they are neither kept nor count as too
-// many.
+// While a change waits for the disk, further calls of the client are not read, so they are neither
+// kept nor count as too many.
 TEST_F(ControlServerDurability, OneThatSendsManyCallsBehindAChangeIsNotHungUpOn) {
   const Fd client = connect();
   std::string many = kRelease;

@@ -42,7 +42,7 @@ class ControlServerTest : public ::testing::Test, public QuietCalls {
     ASSERT_EQ(::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
-  // The answers that are there.
+  // How many answers have come.
   static std::size_t answers(const Fd& fd) {
     std::size_t count = 0;
     char buffer[65536];
@@ -52,7 +52,7 @@ class ControlServerTest : public ::testing::Test, public QuietCalls {
     return count;
   }
   static constexpr int kPieces = 400;
-  // Says of each piece which call it was made for.
+  // Records for each piece which call it was made for.
   struct Pieces final : LongAnswer {
     Pieces(std::vector<int>& made, int call) : made_(made), call_(call) {}
     std::optional<std::string> go_on() override {
@@ -97,7 +97,7 @@ class ControlServerTest : public ::testing::Test, public QuietCalls {
   std::optional<LeaseId> holds_;
   bool makes_long_ = false;
   bool is_taken_ = false;  // a GPU, by its last sample
-  // Set: answers are read from a file, which can be read when the promise is kept.
+  // If set, answers are read from a file, which can be read when the promise is fulfilled.
   std::optional<std::shared_future<void>> file_;
   std::vector<int> made_;
   std::weak_ptr<LongAnswer> last_long_;

@@ -1,6 +1,6 @@
-// How the leases that ended last did, for holders that come back too late: their connection was
-// cut, by a restart or by chance, when their lease ended. State thread only; forgotten with the
-// daemon. Bounded: whoever ends many loses what was told of their own.
+// How the most recent leases ended, for holders that connect again too late: their connection was
+// cut, by a restart or by chance, when the lease ended. State thread only; lost with the daemon.
+// Bounded: a user who ends many leases displaces only their own.
 #pragma once
 
 #include "base/ids.h"
@@ -28,7 +28,7 @@ class EndedLeases {
     }
     last_words_.push_back(std::move(last_word));
   }
-  // Null for one that never was, or is long gone.
+  // Null: the lease has never existed, or ended too long ago.
   const proto::Hold::Reply* find(LeaseId id) const {
     for (const proto::Hold::Reply& each : last_words_) {
       if (each.lease.lease_id == id) return &each;

@@ -69,7 +69,7 @@ Result<FillerWishes> wishes_of(const proto::AddFiller& call, const GpuTable& gpu
   return wishes;
 }
 
-// A filler that would be refused wherever it may be, at every start.
+// Refuses a filler that every GPU that it may use would refuse at every start.
 Result<void> check_possible(const FillerWishes& wishes, const std::vector<lease::GpuRoom>& rooms) {
   lease::PlacementRequest request;
   request.memory = wishes.memory;
@@ -86,7 +86,7 @@ Result<void> check_possible(const FillerWishes& wishes, const std::vector<lease:
   return never ? tl::unexpected(never->error) : Result<void>();
 }
 
-// Nothing of one that is on there and may stay.
+// Why the filler is not on that GPU or cannot stay there. Empty: it is there and may stay.
 std::optional<Reason> reason_there(const Fillers& fillers, const FillerEntry& filler,
                                    const FillerSpot& spot, const std::string& gpu) {
   const bool there = spot.filler == filler.id && !spot.moved_out;

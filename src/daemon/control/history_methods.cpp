@@ -19,13 +19,13 @@
 namespace gpurota::daemon {
 namespace {
 
-// So many in one answer: some ten kilobytes.
+// Events in one answer: some ten kilobytes.
 constexpr std::size_t kBatch = 100;
 constexpr std::size_t kBytesInAPiece = std::size_t{32} << 10;
 // The most that a caller without `more` gets.
 constexpr std::size_t kMostAtOnce = 1000;
 constexpr std::size_t kMostRows = 2000;
-// Of usage, that are read at once.
+// Rows of usage that a piece reads.
 constexpr std::size_t kRowsInAPiece = 256;
 constexpr auto kUsualTime = std::chrono::hours(24 * 30);
 
@@ -46,8 +46,8 @@ class EventStream final : public AnswerStream {
   std::optional<std::string> next() override {
     if (over_) return std::nullopt;
     const bool follows = call_.follow.value_or(false);
-    // A client that follows will ask again with the number of the last event, and may ask the next
-    // daemon: it gets only stored events.
+    // A client that follows gets only stored events, as it will ask again with the number of the
+    // last event, perhaps the next daemon.
     const EventCursor::Batch batch = cursor_.next(
         kBatch,
         [this](const ports::StoredEvent& event) {
@@ -55,8 +55,8 @@ class EventStream final : public AnswerStream {
         },
         follows ? log_.stored_id() : log_.last_id());
     over_ = cursor_.at_end() && !follows;
-    // Of those that were looked at none is wanted: an answer without any, so that this goes on in
-    // the next turn.
+    // If no event of this batch is wanted and there are more, an empty answer makes the stream
+    // continue in the next turn.
     const bool has_more = !cursor_.is_at(follows ? log_.stored_id() : log_.last_id());
     if (batch.events.empty() && batch.missed == 0 && !over_ && begun_ && !has_more) {
       return std::nullopt;
@@ -81,7 +81,8 @@ class EventStream final : public AnswerStream {
   bool over_ = false;
 };
 
-// The last ones, or the first behind the one that was named, for who takes a single answer.
+// A single answer, for a client that takes no stream: the newest events, or the first events after
+// the one that the call names.
 class EventsPage final : public LongAnswer {
  public:
   EventsPage(const EventLog& log, const Views& views, uid_t viewer, const proto::Events& call)
@@ -100,7 +101,7 @@ class EventsPage final : public LongAnswer {
     choose();
     for (std::size_t made = 0; made < kBytesInAPiece && at_ < wanted_.size(); ++at_) {
       const auto event = log_.events().find(wanted_[at_]);
-      // Forgotten in this very moment.
+      // The log has discarded the event meanwhile.
       if (event == log_.events().end()) continue;
       const std::string item = proto::item_json(views_.event(event->second, viewer_));
       if (!items_.empty()) items_ += ',';
@@ -195,7 +196,8 @@ class ReportAnswer final : public LongAnswer {
     sums_.add(*rows);
     return std::nullopt;
   }
-  // The same for users of one group, and the like. Notes of others have no key.
+  // Adds up the sums with the same name in the report, as of the users of a group. Notes of others
+  // have no key.
   void name() {
     for (std::size_t i = 0; i < kRowsInAPiece; ++i) {
       auto next = sums_.take();
@@ -211,7 +213,7 @@ class ReportAnswer final : public LongAnswer {
                                         whole(sum.busy_ms), whole(sum.idle_ms)});
     }
   }
-  // The largest; the rest is in the row without a key, so that nothing is missing from the sum.
+  // Chooses the largest rows. The rest goes into the row without a key, so that the total is right.
   void choose() {
     for (std::size_t i = 0; i < kRowsInAPiece && next_ != rows_.end(); ++i) {
       const auto row = next_++;
@@ -252,12 +254,12 @@ class ReportAnswer final : public LongAnswer {
   const Views& views_;
   proto::Report::Reply reply_;
   ports::UsageBy by_;
-  std::optional<uid_t> of_;  // empty: of everybody
+  std::optional<uid_t> of_;  // empty: of all users
   UsageSums sums_;
   UsageReader reader_ = recorder_.read_usage();
   Step step_ = Step::kRead;
   Rows rows_;
-  Rows::iterator next_;                                                   // to be chosen from
+  Rows::iterator next_;  // the next row for choose()
   std::multimap<std::uint64_t, Rows::iterator, std::greater<>> largest_;  // by GPU seconds
 };
 

@@ -1,5 +1,5 @@
-// The calls about what was: events, figures over time, and the report. All may be long, and are
-// made a piece at a time (LongAnswer). State thread only.
+// The calls about the past: events, figures over time, and the report. All answers may be long, and
+// are made in pieces (LongAnswer). State thread only.
 #pragma once
 
 #include "daemon/control/call_context.h"

@@ -52,7 +52,7 @@ Result<jobs::JobSpec> changed(jobs::JobSpec spec, const proto::UpdateJob& call) 
   return spec;
 }
 
-// `known`: the job of this name that there is; null: none.
+// `known`: the existing job of this name; null: none.
 Result<jobs::JobSpec> spec_of(const proto::JobDefinition& told, const JobEntry* known) {
   jobs::JobSpec spec;
   spec.name = told.name;
@@ -115,7 +115,7 @@ proto::JobDefinition definition_of(const JobEntry& job, bool secrets) {
   return out;
 }
 
-// Root can read them in the store.
+// The owner, and root, who can read the secrets in the store anyway.
 bool may_have_secrets(const Caller& caller, const JobEntry& job) {
   return caller.uid == job.uid || caller.uid == 0;
 }
@@ -157,7 +157,8 @@ const char* change_word(Jobs::Change change) {
 
 }  // namespace
 
-// Within the limits of its owner, whoever changes it: its next start will be its owner's.
+// The limits of the job's owner apply, even if an administrator changes the job: the next start is
+// the owner's.
 Result<bool> JobChangeMethods::update_lease_of(const Caller& caller, const JobEntry& job,
                                                const proto::UpdateJob& call) {
   proto::Update update{{}, call.memory, call.soft_limit, call.note, call.seconds};
@@ -170,7 +171,7 @@ Result<bool> JobChangeMethods::update_lease_of(const Caller& caller, const JobEn
            update.quantum || update.warn_seconds || update.warn_signal;
   };
   const LeaseEntry* lease = job.lease ? parts_.leases.find(*job.lease) : nullptr;
-  // A reservation is not the job's.
+  // A reservation does not belong to the job.
   if (!lease || lease->cause || lease->lease.kind != LeaseKind::kJob) return false;
   update.lease_id = *job.lease;
   // Whole GPUs have no limit that could be changed, and only swap leases take turns.
@@ -209,7 +210,7 @@ Outcome JobChangeMethods::on(const Caller& caller, const proto::UpdateJob& call)
   if (call.seconds && (*call.seconds < 1 || *call.seconds > kMostSeconds)) {
     return refused({Code::kInvalid, 0, "a time is from 1 s to 100000 h"});
   }
-  // Else the command of its owner would be somebody else's.
+  // Otherwise somebody else would choose what runs as the owner.
   if ((*job)->uid != caller.uid && (call.command || call.environment || call.workdir)) {
     return refused({Code::kDenied, 0,
                     "only its owner can change what a job executes; administrators can change its "

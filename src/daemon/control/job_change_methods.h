@@ -1,4 +1,4 @@
-// The calls that change jobs, and that write them out and read them in. State thread only.
+// The calls that change, export and apply jobs. State thread only.
 #pragma once
 
 #include "daemon/control/job_methods.h"
@@ -16,7 +16,8 @@ class JobChangeMethods {
   Outcome on(const Caller& caller, const proto::ApplyJobs&);
 
  private:
-  // Of its lease, if it has one of its own that can be changed: that it has been.
+  // Updates the job's own lease, if there is one that can change. Returns whether the lease has
+  // taken all changes.
   Result<bool> update_lease_of(const Caller& caller, const JobEntry& job,
                                const proto::UpdateJob& call);
 

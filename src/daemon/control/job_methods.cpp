@@ -69,7 +69,7 @@ void describe_runs(const jobs::JobState& state, Shown& shown) {
   }
 }
 
-// Like everybody who runs something, what asks for its lease waits in the queue.
+// A job whose request waits in the queue is shown as waiting, like any other request.
 template <class Shown>
 void describe_request(const QueueEntry& request, WallTime now, Shown& shown) {
   shown.state = jobs::to_string(jobs::Phase::kWaiting);
@@ -120,7 +120,7 @@ proto::Job JobMethods::describe_job(const JobEntry& job) const {
   if (state.phase == jobs::Phase::kBackingOff) {
     shown.detail = pause_text(job, parts_.wall_clock());
   }
-  // For everybody it waits; `detail` says what for.
+  // Shown as waiting; `detail` says for what.
   if (state.phase == jobs::Phase::kChained) {
     shown.state = jobs::to_string(jobs::Phase::kWaiting);
     shown.detail = chain_of(parts_.jobs->entries(), job.uid, job.spec).text;
@@ -165,7 +165,7 @@ void JobMethods::describe_array(const JobEntry& job, proto::Job& shown) const {
   shown.items =
       proto::ItemCounts{number(counts.running), number(counts.done),      number(counts.failed),
                         number(counts.unknown), number(counts.cancelled), number(counts.waiting)};
-  // Also for whoever knows nothing of arrays.
+  // The counts are in `detail` as well, for clients that do not know arrays.
   if (job.life.state().phase == jobs::Phase::kChained) return;
   shown.detail = items_text(counts) + (shown.detail ? ": " + *shown.detail : "");
 }
@@ -215,7 +215,7 @@ Outcome JobMethods::on(const Caller& caller, const proto::ListJobs& call) {
   const auto listed =
       for_all_meant(parts_.jobs->entries(), meant_by(parts_, caller, "job", call.name, call.user),
                     [&](const JobEntry& job) {
-                      // But for the store it is gone.
+                      // Removed: only the store still has the job.
                       if (job.is_removed() && !parts_.jobs->is_on(job)) return false;
                       reply.jobs.push_back(describe_job(job));
                       return true;
@@ -317,7 +317,7 @@ Result<std::vector<std::uint64_t>> JobMethods::jobs_in(const Caller& caller,
 Result<void> JobMethods::control(const Caller& caller, std::uint64_t id, const Wanted& wanted,
                                  const std::optional<std::string>& reason) {
   const auto entry = parts_.jobs->entries().find(id);
-  // Gone with one before it.
+  // The job was removed together with an earlier one of these jobs.
   if (entry == parts_.jobs->entries().end()) return {};
   const JobEntry& job = entry->second;
   const ProgramDeed deed(parts_, caller.uid, "job", job, reason);
@@ -328,12 +328,12 @@ Result<void> JobMethods::control(const Caller& caller, std::uint64_t id, const W
   const auto now = parts_.jobs->entries().find(id);
   const jobs::JobState* const state =
       now == parts_.jobs->entries().end() ? nullptr : &now->second.life.state();
-  // Its request would else end with its process, and say no more than that.
+  // Cancel the request with the reason. Otherwise it ends with its process, without a reason.
   if (request && state && state->phase == jobs::Phase::kStopping) {
     parts_.queue.leave(*request, Error{Code::kGone, 0, stopping_text(now->second)});
   }
   if (!done) return done;
-  // To stop a stopped job changes nothing, so nobody is told.
+  // Stopping a stopped job changes nothing, so nobody is notified.
   const bool changed = wanted.what == Jobs::What::kRemove || !state || state->phase != before ||
                        state->start_again != was_to_return;
   if (changed) {

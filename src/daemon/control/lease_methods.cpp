@@ -36,7 +36,7 @@ proto::Ended ended(EndCause cause) {
   return proto::Ended::kUnknown;
 }
 
-// An end that comes sooner than the warning would be warned of before the program is there.
+// Refuses a warning that would come before the start: the program could not receive it.
 Result<void> read_warning(const proto::LeaseRequest& wanted, AcquireRequest& request) {
   if (!wanted.warn_seconds && wanted.warn_signal) {
     return fail(Code::kInvalid, "say how long before the end the signal comes: --warn 10m:USR1");
@@ -57,9 +57,9 @@ Result<void> read_warning(const proto::LeaseRequest& wanted, AcquireRequest& req
                   lease::duration_text(request.warning.before)));
 }
 
-// A reservation that nobody thinks of any more is over soon.
+// Short, so that a forgotten reservation ends soon.
 constexpr std::chrono::minutes kDefaultReservation{30};
-// Some years: so that no sum of times overflows.
+// Some years, so that no sum of times overflows.
 constexpr std::int64_t kMostSeconds = std::int64_t{100000} * 3600;
 
 Result<std::optional<std::chrono::milliseconds>> time_of(std::optional<std::int64_t> seconds) {
@@ -83,7 +83,7 @@ Result<void> read_kind(const proto::LeaseRequest& wanted, AcquireRequest& reques
   return {};
 }
 
-// Which kind of GPU, and near which.
+// Which kind of GPU the request wants, and near which GPUs.
 Result<GpuWishes> wishes_of(const proto::LeaseRequest& wanted, const LeaseManager& leases,
                             const GpuClasses& classes, const GpuTable& gpus) {
   GpuWishes wishes;
@@ -104,9 +104,9 @@ Result<GpuWishes> wishes_of(const proto::LeaseRequest& wanted, const LeaseManage
   return wishes;
 }
 
-// Whether this caller starts one more command in the lease, not the one that it was asked for:
-// under a reservation, or from a shell of a lease that has its first command. A lease that its
-// processes hold, or a pod, is for no command.
+// Whether this caller starts another command in the lease than the one that the lease was acquired
+// for: in a reservation, or from a shell of a lease whose first command runs. A lease that its
+// processes or a pod hold takes no commands.
 bool takes_commands(const LeaseEntry& entry, const ports::ProcessId& caller) {
   if (entry.lease.kind == LeaseKind::kReservation) return true;
   const bool first = entry.holder && entry.holder->id == caller;
@@ -197,7 +197,7 @@ Result<AcquireRequest> LeaseMethods::request_of(const Caller& caller,
   if (wanted.take_over.value_or(false)) request.placement.take_over = caller.uid;
   GPUROTA_TRY(read_kind(wanted, request));
   GPUROTA_TRY(read_warning(wanted, request));
-  // The kernel tells whether a job's run asks; no caller can claim that.
+  // The kernel's credentials show whether a run of a job asks: no caller can claim to be one.
   const JobEntry* const job = request.kind == LeaseKind::kRun && parts_.jobs
                                   ? parts_.jobs->job_of(caller.process)
                                   : nullptr;
@@ -291,7 +291,7 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::Release& call) {
   const Author by{caller.uid, call.reason.value_or("")};
   const std::string why = "it was released by " + parts_.views.user_name(caller.uid);
   for (const LeaseId id : *chosen) {
-    // Each by its name, though the call named none.
+    // Record each lease by its id, although the call named none.
     if (!call.lease_id)
       parts_.recorder.on_call({caller.uid, caller.process.pid, caller.session}, "Release", id, {});
     const LeaseEntry* const entry = parts_.leases.find(id);
@@ -344,7 +344,8 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::Update& call) {
   if (!quantum) return refused(quantum.error());
   const auto priority = read_priority(call.priority);
   if (!priority) return refused(priority.error());
-  // One's own leases are within one's limits, an administrator's too; others are given more.
+  // The limits of the owner apply to the owner's own changes, also to those of an administrator.
+  // Only a change of somebody else's lease may exceed them.
   const bool given = (*entry)->lease.uid != caller.uid;
   UpdateRequest request{call.memory, call.soft_limit, call.note, *lasts, given};
   if (call.priority) request.priority = *priority;

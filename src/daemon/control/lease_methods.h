@@ -1,4 +1,4 @@
-// The calls about leases that there are, and what all calls ask of a lease and of a wish for one.
+// The calls about existing leases, and what other calls need of a lease or of a request for one.
 // State thread only.
 #pragma once
 
@@ -20,23 +20,23 @@ class LeaseMethods final {
   Outcome on(const Caller& caller, const proto::Update&);
   Outcome on(const Caller& caller, const proto::GetEnvironment&);
 
-  // As CallHandler's.
+  // As in CallHandler.
   std::string describe(const Caller& caller, const LeaseEntry& entry, bool gone) const;
   std::string notice(const Caller& caller, LeaseId lease, const std::string& message) const;
-  // Notes the end of a lease that is gone, for clients that ask about it later.
+  // Keeps how a lease ended, for clients that ask about the lease later.
   void on_lease_change(const LeaseEntry& entry, bool gone);
 
   // kNotFound if there is no such lease, kDenied if it is somebody else's.
   Result<const LeaseEntry*> own_lease(const Caller& caller, LeaseId id) const;
   Result<AcquireRequest> request_of(const Caller& caller, const proto::LeaseRequest& wanted) const;
-  // kLimit if what is asked for would be at the cost of somebody who waits.
+  // kLimit: a request waits for a GPU of the lease, and the update asks for more time or memory.
   Result<void> check_update(const Caller& caller, const LeaseEntry& entry,
                             const proto::Update& call) const;
-  // The name of the lease for people. kDenied: the caller may not say so; kInvalid: the
-  // lease is not a pod's, or these are no names of Kubernetes.
+  // The name under which the lease of a pod is shown. kDenied: the caller may not set it; kInvalid:
+  // the lease is not of a pod, or a name is not valid in Kubernetes.
   Result<std::string> name_for_pod(const Caller& caller, const LeaseEntry& entry,
                                    const proto::Pod& pod) const;
-  // The outcome of a refusal. If the run of a job asked, the job is told.
+  // The outcome of a refusal. If the caller is a run of a job, the job gets the reason.
   Outcome refused_to(const Caller& caller, Outcome outcome, const std::string& why);
 
  private:

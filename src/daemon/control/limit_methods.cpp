@@ -12,7 +12,7 @@ namespace {
 using Name = proto::UserLimitName;
 using Value = std::optional<std::int64_t>;
 
-// No limit is a null.
+// Null means: no limit.
 Value value_of(std::optional<int> limit) {
   return !limit || *limit == UserLimits::kUnlimited ? Value() : Value(*limit);
 }

@@ -1,4 +1,4 @@
-// The call that tells users what they may have. State thread only.
+// The call about the limits of a user. State thread only.
 #pragma once
 
 #include "daemon/control/call_context.h"

@@ -1,5 +1,5 @@
-// Answers that are made a piece at a time: of those of a user one at a time, in the order of their
-// calls. State thread only.
+// Answers that are made in pieces. The answers of a user are made one after the other, in the order
+// of the calls. State thread only.
 #pragma once
 
 #include "daemon/control/call_handler.h"
@@ -17,10 +17,10 @@ struct ControlConnection;
 class LongAnswers {
  public:
   void begin(ControlConnection& connection, std::shared_ptr<LongAnswer> work);
-  // Whether the connection's, which has one, is the one that is being made.
+  // Whether the long answer of the connection, which must have one, is being made now.
   bool is_first(const ControlConnection& connection) const;
-  // The connection's long answer is made, or its client is gone. Returns the connection that is
-  // first now, if that has changed; does nothing if the connection has no long answer.
+  // The connection's long answer is made, or its client has left. Returns the connection whose
+  // answer is next, if that has changed. Does nothing if the connection has no long answer.
   const ControlConnection* end(ControlConnection& connection);
 
  private:

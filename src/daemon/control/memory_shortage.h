@@ -1,5 +1,5 @@
-// The outcome of a call for which there is not enough memory: an error, for a call that changes
-// nothing. Calls that change something begin only with a whole reserve (base/memory_reserve.h). For
+// The outcome when memory runs out during a call: a call that changes nothing is answered with an
+// error. Calls that change something begin only with a whole reserve (base/memory_reserve.h). For
 // control_server.cpp.
 #pragma once
 
@@ -16,7 +16,7 @@ inline proto::WireError no_memory() {
       {Code::kUnavailable, 0, "gpurotad is short of memory: nothing was done, try again"});
 }
 
-// A text may be short, and what it says large.
+// A short text may describe a call that needs much memory.
 inline tl::expected<proto::Call, proto::BadCall> parse_within_memory(std::string_view text) {
   try {
     return proto::parse_call(text);
@@ -25,7 +25,7 @@ inline tl::expected<proto::Call, proto::BadCall> parse_within_memory(std::string
   }
 }
 
-// `serve` changes nothing.
+// `serve` must not change anything.
 template <class Serve>
 Outcome read_within_memory(const Serve& serve) {
   try {
@@ -35,7 +35,7 @@ Outcome read_within_memory(const Serve& serve) {
   }
 }
 
-// `make` changes nothing.
+// `make` must not change anything.
 template <class Make>
 std::string answer_within_memory(const Make& make) {
   try {

@@ -11,7 +11,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// Results of channels that are not read yet. A result may come when the stream has gone.
+// Results of channels that the stream has not sent yet. A result may come after the stream has
+// ended.
 struct TestAnswers {
   std::deque<proto::TestNotice::Reply> said;
   std::size_t open = 0;  // channels that have not ended
@@ -43,7 +44,7 @@ class TestStream final : public AnswerStream {
       --answers->open;
       wake();
     });
-    // The configuration was read again in this very moment.
+    // A reload has removed all channels since the call.
     if (answers_->open == 0) {
       answers_->said.push_back({.channel = "none", .detail = "no channel is named any more"});
     }

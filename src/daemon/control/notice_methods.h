@@ -9,7 +9,7 @@ class NoticeMethods {
  public:
   explicit NoticeMethods(const CallContext& parts) : parts_(parts) {}
 
-  // Its answers are what each channel did, as it ends.
+  // A stream: the result of each channel, as soon as the channel has ended.
   Outcome on(const Caller& caller, const proto::TestNotice&);
 
  private:

@@ -15,8 +15,8 @@ class PodMethods {
 
  private:
   Result<AcquireRequest> request_of(const Caller& caller, const proto::AcquireForPod& call) const;
-  // The lease that this was asked for already; with the pod's name, if that is new. kUnavailable
-  // while it ends.
+  // The lease that an earlier call for the same allocation made; null: none. kUnavailable: that
+  // lease is ending; kDenied: that lease has another token.
   Result<const LeaseEntry*> find_made(const Caller& caller, const AcquireRequest& request);
 
   const CallContext& parts_;

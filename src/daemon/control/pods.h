@@ -1,5 +1,5 @@
-// The name of a pod's container as a lease has it: NAMESPACE/POD/CONTAINER, beside its user
-// wherever that is shown. No name in Kubernetes has a '/'. Pure.
+// The name of a pod's container in a lease: NAMESPACE/POD/CONTAINER, shown wherever the lease's
+// user is shown. No name in Kubernetes has a '/'. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -11,9 +11,9 @@
 
 namespace gpurota::daemon {
 
-// kInvalid: not names as Kubernetes has them.
+// kInvalid: a name is not valid in Kubernetes.
 Result<std::string> pod_text(const proto::Pod& pod);
-// Nothing: it is not known yet.
+// Empty: the pod is not known yet.
 std::optional<proto::Pod> pod_of(std::string_view text);
 
 }  // namespace gpurota::daemon

@@ -251,7 +251,7 @@ TEST_F(PrivacyTest, WhatSomebodyWasRefusedIsForThemAndAdministrators) {
   EXPECT_THAT(ask(kRoot, proto::Events{}), HasSubstr("the release of a lease was refused"));
 }
 
-// The refusal tells what they have.
+// A refusal would show what the user has.
 TEST_F(PrivacyTest, WhatSomebodyMayHaveIsForThemAndAdministratorsToAsk) {
   proto::CheckRequest check;
   check.uid = kAlice;

@@ -18,11 +18,11 @@
 
 namespace gpurota::daemon {
 
-// Where the output of a job goes. Not told: a file. kUnavailable: the journal, where none runs.
-// Defined in job_methods.cpp, as restart_of().
+// Where the output of a job goes; empty `word`: a file. kUnavailable: the journal is wanted and
+// none runs. Defined in job_methods.cpp, like restart_of().
 Result<jobs::Output> output_of(const std::optional<std::string>& word);
 Result<jobs::RestartPolicy> restart_of(const std::string& word);
-// `told`: AddJob or JobDefinition: its array, if it is one.
+// Reads the array of `told` (AddJob or JobDefinition) into `spec`, if there is one.
 template <class Told>
 Result<void> take_array(const Told& told, jobs::JobSpec& spec) {
   if (told.array && told.each) {
@@ -49,8 +49,8 @@ Result<void> take_array(const Told& told, jobs::JobSpec& spec) {
   return {};
 }
 
-// The jobs or fillers (`what`) that a call is about: of this name, or all of a user. Defined there
-// too.
+// The jobs or fillers (`what`) that a call is about: of this name, or all of a user. Defined in
+// job_methods.cpp.
 Meant meant_by(const CallContext& parts, const Caller& caller, const char* what,
                const std::optional<std::string>& name, const std::optional<std::string>& user);
 
@@ -67,7 +67,7 @@ jobs::JobSpec spec_of_program(const Call& call) {
   return spec;
 }
 
-// `Shown`: Job or Filler. Of variables the names only.
+// `Shown`: Job or Filler. Shows only the names of variables.
 template <class Shown>
 void describe_program(const Supervised& program, Shown& shown) {
   shown.name = program.spec.name;
@@ -78,7 +78,7 @@ void describe_program(const Supervised& program, Shown& shown) {
   for (const auto& [name, value] : program.spec.environment) shown.variables.push_back(name);
 }
 
-// How many bytes of a log an answer has, when so many are asked for.
+// How many bytes of a log an answer has when the client asks for `asked`.
 inline std::size_t log_bytes(std::optional<int> asked) {
   const auto most = static_cast<std::size_t>(std::max(asked.value_or(1 << 20), 0));
   return std::min(most, kMostLogBytes);

@@ -1,5 +1,5 @@
-// Reports an act on a job or a filler by somebody else than its owner: the words for it, the event,
-// and the notice to the owner. State thread only.
+// Reports a change of a job or a filler by somebody other than its owner: the text, the event, and
+// the notice to the owner. State thread only.
 #pragma once
 
 #include "core/notice_kind.h"
@@ -13,17 +13,17 @@
 
 namespace gpurota::daemon {
 
-// Made before it is done, as the job or the filler may be gone then.
+// Make this before the change, as the job or the filler may not exist afterwards.
 class ProgramDeed {
  public:
   // `what`: "job" or "filler". `reason`: as the caller gave it.
   ProgramDeed(const CallContext& parts, uid_t caller, const char* what, const Supervised& program,
               const std::optional<std::string>& reason);
 
-  // "by root (administrator): \"new fan\""; empty: its owner does it.
+  // "by root (administrator): \"new fan\""; empty: the caller is the owner.
   std::string by() const;
-  // Reports the act that was done: "stopped", "changed the restart policy of". Acts of owners
-  // themselves are not reported.
+  // Reports what was done: "stopped", "changed the restart policy of". Changes by the owner are
+  // not reported.
   void tell(const std::string& did, NoticeKind kind) const;
 
  private:

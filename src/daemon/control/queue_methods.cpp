@@ -31,8 +31,8 @@ Error no_such_request(RequestId id) {
       fmt::format("there is no request {}: it may have been served or cancelled", to_string(id))};
 }
 
-// Those of `gpurota run` by which a request wants more than the lease of a shell: "--gpus and
-// --memory".
+// The options of `gpurota run` with which a request wants more than the lease of a shell has:
+// "--gpus and --memory".
 std::string placement_options(const proto::LeaseRequest& wanted) {
   std::vector<std::string> options;
   const auto add = [&](bool given, const char* name) {
@@ -56,7 +56,7 @@ std::string placement_options(const proto::LeaseRequest& wanted) {
 std::string QueueMethods::granted(const Caller& caller, const LeaseEntry& lease) const {
   proto::Enqueue::Reply reply;
   reply.lease = parts_.views.lease(lease, caller.uid);
-  // The page gets no token of a lease.
+  // The web page must not get the token of a lease.
   if (caller.uid == lease.lease.uid && !caller.session) {
     reply.environment = lease_environment(lease, parts_.gpus, parts_.tenant_socket, false);
   }
@@ -74,7 +74,7 @@ Outcome QueueMethods::on(const Caller& caller, const proto::Acquire& call) {
   if (caller.session && call.request.kind != "reservation") {
     return refused({Code::kDenied, 0, "the web page can make reservations only"});
   }
-  // Like no other, of this daemon or of an earlier one.
+  // Unique, also among the tickets of earlier daemons.
   std::string ticket = fmt::format("acquire-{}-{}-{}", caller.process.pid,
                                    parts_.wall_clock().time_since_epoch().count(), ++last_acquire_);
   return ask(caller, call.request, std::move(ticket), Waiting::kForFillersOnly);
@@ -118,7 +118,7 @@ Outcome QueueMethods::place(const Caller& caller, const AcquireRequest& request)
     if (place->lease->holder && !place->lease->main) outcome.acquired = place->lease->lease.id;
     return outcome;
   }
-  // A GPU may look taken only because it was not sampled since it was left.
+  // A GPU may look taken only because it was not sampled since its last program ended.
   if (place || place.error().error.code == Code::kNoGpu) {
     for (const GpuEntry& gpu : parts_.gpus.entries()) parts_.samples.sample_soon(gpu.info.uuid);
   }
@@ -137,7 +137,7 @@ Outcome QueueMethods::place(const Caller& caller, const AcquireRequest& request)
     outcome.answer = refusal_json(refusal);
     return leases_.refused_to(caller, std::move(outcome), refusal.error.message);
   }
-  // A client that waits only for fillers is told when they have gone.
+  // A client that waits only for fillers gets its answer when the fillers have left.
   if (!request.at_once) outcome.answer = waits(caller, *place->entry);
   outcome.waits = place->entry->id;
   return outcome;

@@ -1,4 +1,4 @@
-// The calls about waiting, and about GPUs out of service. State thread only.
+// The calls about requests in the queue, and about draining GPUs. State thread only.
 #pragma once
 
 #include "daemon/control/booking_methods.h"
@@ -23,17 +23,18 @@ class QueueMethods {
   Outcome on(const Caller& caller, const proto::Drain&);
   Outcome on(const Caller& caller, const proto::Undrain&);
 
-  // The lease, or a place in the queue; what is refused is told to the job whose run asked.
+  // Gives a lease, or a place in the queue. If the caller is a run of a job, the job gets the
+  // reason of a refusal.
   Outcome place(const Caller& caller, const AcquireRequest& request);
 
-  // As CallHandler's.
+  // As in CallHandler.
   std::string granted(const Caller& caller, const LeaseEntry& lease) const;
   std::string waits(const Caller& caller, const QueueEntry& entry) const;
 
  private:
   enum class Waiting { kForFillersOnly, kInTheQueue };
   bool may_change(const Caller& caller, const lease::Refusal& refusal) const;
-  // Acquire and Enqueue: the lease, or a place in the queue.
+  // For Acquire and Enqueue: gives a lease, or a place in the queue.
   Outcome ask(const Caller& caller, const proto::LeaseRequest& wanted, std::string ticket,
               Waiting waiting);
   struct Ways {

@@ -9,7 +9,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// So long does a reader hold its user's other calls back.
+// A client that does not read holds back its user's calls for at most this long.
 constexpr Duration kReaderPatience = std::chrono::seconds(10);
 
 }  // namespace
@@ -60,7 +60,7 @@ void ReaderBounds::wait_for_readers() {
 }
 
 void ReaderBounds::end_idle_readers() {
-  const auto running_timer = std::move(patience_);  // this very callback's
+  const auto running_timer = std::move(patience_);  // keeps this callback alive while it runs
   const TimePoint now = parts_.loop.now();
   bool waits = false;
   for (const auto& [key, connection] : parts_.connections) {

@@ -1,8 +1,8 @@
-// How much of what a user is told may lie unread, and of what it has sent unserved, over all its
-// connections. State thread only.
+// Bounds the unread output and the unserved calls of a user, over all the user's connections. State
+// thread only.
 //
-// While too much lies unread none of the user's calls is served; who then reads nothing for long is
-// hung up on.
+// While a user has too much unread output, none of the user's calls is served. A client that then
+// reads nothing for 10 seconds is disconnected.
 #pragma once
 
 #include "daemon/users/user_budgets.h"
@@ -26,19 +26,20 @@ class ReaderBounds {
     ports::EventLoop& loop;
     UserBudgets& budgets;
     const Connections& connections;
-    // Goes on with a connection when nobody is in a call: it may be served now, or is broken.
+    // Resumes a connection when no call is in progress: it may be served now, or is broken.
     std::function<void(const ControlConnection&)> resume_soon;
   };
 
   explicit ReaderBounds(Parts parts) : parts_(std::move(parts)) {}
 
-  // Counts what is kept for it against its user.
+  // Counts the unread output of the connection against its user.
   void count(ControlConnection& connection);
-  // The same of what it has sent and is not served yet. False if that is too much.
+  // Counts the unserved calls of the connection against its user. False: the user has too many.
   bool count_unserved(ControlConnection& connection);
-  // Whether its user has left too much unread; it is then gone on with when there is less.
+  // Whether the connection waits because its user has too much unread output; on_less()
+  // resumes the connection.
   bool holds_back(ControlConnection& connection);
-  // Less of this user's may lie unread than before.
+  // The user may have less unread output than before.
   void on_less(uid_t user);
 
  private:
@@ -46,7 +47,7 @@ class ReaderBounds {
   void end_idle_readers();
 
   Parts parts_;
-  ports::EventLoop::SourcePtr patience_;  // while somebody is held back
+  ports::EventLoop::SourcePtr patience_;  // set while a connection is held back
 };
 
 }  // namespace gpurota::daemon

@@ -22,12 +22,12 @@ using series::Entry;
 constexpr auto kUsualSpan = std::chrono::minutes(15);
 constexpr std::int64_t kUsualPoints = 600;
 constexpr std::int64_t kFewestPoints =
-    2;  // they begin at multiples of their length, so one is not enough for any span
+    2;  // points begin at multiples of their length, so one cannot cover every span
 constexpr std::int64_t kMostPoints = 1000;
-// Of all series together: some megabytes of text.
+// Points of all series together: some megabytes of text.
 constexpr std::size_t kMostInAll = 6000;
 constexpr std::size_t kMostSeries = 32;
-// A piece: steps that are read, or points that are written.
+// Steps that a piece reads, or points that a piece writes.
 constexpr std::int64_t kStepsInAPiece = 100;
 
 std::optional<int> whole(const Entry& entry, std::size_t column, std::uint64_t divisor = 1,
@@ -109,7 +109,7 @@ class SeriesAnswer final : public LongAnswer {
   }
 
  private:
-  // Some more points of this series; all of it, with the last ones, goes to `list`.
+  // Writes some more points of this series. After the last point, adds the series to `list`.
   template <class Series, class Make>
   void add(const Series& of, const std::vector<series::Point>& points, Make make,
            std::string& list) {
@@ -138,9 +138,9 @@ class SeriesAnswer final : public LongAnswer {
   series::RangeReader reader_;
   bool reading_ = true;
   std::size_t at_ = 0;             // the series that is next: GPUs, then leases
-  std::size_t next_ = 0;           // of its points
-  std::string items_{};            // those before it
-  std::string gpus_{}, leases_{};  // what is made
+  std::size_t next_ = 0;           // the next point of that series
+  std::string items_{};            // the points before it, as JSON
+  std::string gpus_{}, leases_{};  // finished series, as JSON
 };
 
 Result<void> check(const proto::History& call, const proto::History::Reply& reply) {
@@ -183,7 +183,7 @@ Result<std::shared_ptr<LongAnswer>> make_series_answer(const proto::History& cal
   if (call.gpu_ids && !call.gpu_ids->empty()) {
     GPUROTA_ASSIGN_OR_RETURN(chosen, lease::select_gpus(*call.gpu_ids, gpus.infos()));
   }
-  // MIG instances, which have little to tell, only where they are named or there is room.
+  // MIG instances, which have few figures, are included only if they are named or there is room.
   const bool all = !call.gpu_ids && !call.lease_ids;
   const bool crowded = gpus.entries().size() > kMostSeries;
   for (const GpuEntry& gpu : gpus.entries()) {

@@ -11,8 +11,8 @@
 
 namespace gpurota::daemon {
 
-// kInvalid: times or a number of points that make no sense, or too many series. The rest outlives
-// the answer.
+// kInvalid: times or a number of points that make no sense, or too many series. `gpus` and `keeper`
+// must outlive the answer.
 Result<std::shared_ptr<LongAnswer>> make_series_answer(const proto::History& call,
                                                        const GpuTable& gpus,
                                                        const SeriesKeeper& keeper, WallTime now);

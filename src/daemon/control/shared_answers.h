@@ -1,8 +1,8 @@
 // Answers that are the same for many callers, kept as text until something that they show changes.
 //
-// Code that changes what a view shows calls changed(); a page that asks every second, and a
-// thousand of them, then cost one making. Kept per class of viewers, since privacy decides what
-// each class sees. State thread only.
+// Code that changes what a view shows calls changed(). A thousand pages that ask every second then
+// share one text. Texts are kept per class of viewers, since privacy decides what each class sees.
+// State thread only.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +21,14 @@ class SharedAnswers final {
  public:
   using Text = std::shared_ptr<const std::string>;
   enum class About { kStatus, kProcesses };
-  // Users that are not administrators, at a time; each text may be some hundred kilobytes.
+  // Texts that are kept at a time; each may have some hundred kilobytes.
   static constexpr std::size_t kMost = 64;
 
   void changed() { ++version_; }
 
-  // `viewer`: empty for those who see everything. `grants`: the grant book's count of changes,
-  // which is part of what must not have changed. `make` returns the text.
+  // `viewer`: empty for those who see everything. `grants`: a count of the changes that do not call
+  // changed(), such as those of the grant book: a text is reused only at the same count. `make`
+  // returns the text.
   template <class Make>
   Text get(About about, std::optional<uid_t> viewer, std::uint64_t grants, const Make& make) {
     const Version now{version_, grants};

@@ -1,4 +1,4 @@
-// With the views of turns: another part of views.cpp.
+// Also defines the views of turns, a part of views.h.
 #include "daemon/control/turns_methods.h"
 
 #include "daemon/control/calls.h"

@@ -18,7 +18,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// Processes of a lease whose command lines are read for the model: its launcher is among the first.
+// Processes of a lease whose command lines are searched for the model. The launcher is among the
+// first.
 constexpr std::ptrdiff_t kMostAsked = 2;
 
 std::optional<proto::LibraryState> library_state(watch::Library library) {
@@ -64,7 +65,7 @@ std::optional<Bytes> Views::used_by(const GpuProcess& process, const GpuUuid& gp
 
 std::optional<Bytes> Views::used_by(LeaseId lease, const LeaseGpu& share,
                                     const GpuEntry& gpu) const {
-  // Programs of a whole GPU need not say that they are there.
+  // Programs that have a whole GPU need not be connected, so the sum would miss some.
   if (!gpu.sample.lists_processes && !share.limit) return std::nullopt;
   std::optional<Bytes> sum{Bytes()};
   for (const GpuProcess& process : gpu.sample.processes) {
@@ -83,7 +84,7 @@ std::optional<LeaseId> Views::lease_of(pid_t pid, const GpuUuid& gpu) const {
 }
 
 proto::LeaseGpu Views::lease_gpu(LeaseId id, const LeaseGpu& share, std::set<pid_t>& pids) const {
-  proto::LeaseGpu shown{.index = -1, .label = "lost"};  // unless it is there
+  proto::LeaseGpu shown{.index = -1, .label = "lost"};  // replaced if the GPU is there
   shown.uuid = share.uuid;
   shown.limit_bytes = share.limit;
   if (!share.oversize.is_zero()) {
@@ -185,7 +186,7 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
   const std::string strangers = strangers_on(entry.info.uuid);
   gpu.unreserved_bytes = unreserved;
   gpu.held_for = parts_.queue.held_for(entry.info.uuid);
-  // Fillers go the moment somebody needs it.
+  // Fillers do not count as use: they leave as soon as somebody needs the GPU.
   gpu.state = taken                    ? proto::GpuState::kInUse
               : entry.info.mig_enabled ? proto::GpuState::kSplit
               : gpu.held_for           ? proto::GpuState::kHeld
@@ -468,7 +469,8 @@ proto::Process Views::process(const GpuEntry& gpu, const GpuProcess& process, ui
   return shown;
 }
 
-// The driver lists what runs on a MIG instance at the whole GPU too: once is enough.
+// Whether a process of `whole` runs on one of its MIG instances. The driver lists such a process at
+// the whole GPU too, and views show it only once.
 bool Views::is_on_instance(pid_t pid, const GpuEntry& whole) const {
   const std::vector<GpuEntry>& gpus = parts_.gpus.entries();
   if (!whole.info.mig_enabled) return false;

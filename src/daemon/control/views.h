@@ -51,13 +51,13 @@ class Views {
   explicit Views(Parts parts) : parts_(std::move(parts)) {}
 
   bool is_administrator(uid_t viewer) const { return parts_.users.is_administrator(viewer); }
-  // Whether `viewer` may see what is for the owner only. Nobody but administrators owns what has no
-  // owner. Every view asks this and nothing else.
+  // Whether `viewer` may see what is for `owner` only. Without an owner, it is for administrators
+  // only. Every view decides by this function alone.
   bool sees_all(uid_t viewer, std::optional<uid_t> owner) const {
     return viewer == owner || is_administrator(viewer) ||
            parts_.config.privacy == config::Privacy::kOpen;
   }
-  // The user whose views this viewer gets; nothing: the viewer sees everything.
+  // The user whose views this viewer gets. Empty: the viewer sees everything.
   std::optional<uid_t> like(uid_t viewer) const {
     return sees_all(viewer, std::nullopt) ? std::nullopt : std::optional(viewer);
   }
@@ -67,10 +67,10 @@ class Views {
   proto::Event event(const ports::StoredEvent& stored, uid_t viewer) const;
   proto::Lease lease(const LeaseEntry& entry, uid_t viewer) const;
   proto::TurnGpu turns(const GpuEntry& gpu, uid_t viewer) const;
-  // Nothing where the queue is in the order of coming.
+  // Empty where the queue is in the order of arrival.
   std::optional<proto::FairShare> share(uid_t uid) const;
   proto::Request request(const QueueEntry& entry, uid_t viewer) const;
-  // Why it waits; what it can do now is for those who see all of it.
+  // Why the request waits. Only viewers who see all of the request get the remedy.
   proto::Reason wait_reason(const QueueEntry& entry, uid_t viewer) const;
   proto::Booking booking(const BookingEntry& entry, uid_t viewer) const;
   proto::Status::Reply status(uid_t viewer) const;
@@ -78,10 +78,10 @@ class Views {
   proto::ListProcesses::Reply processes(uid_t viewer, std::optional<LeaseId> lease) const;
 
  private:
-  // Why it is where it is, if that is not the order of coming.
+  // Adds why the request is at its place, where the queue is not in the order of arrival.
   void show_order(const QueueEntry& entry, proto::Request& request) const;
   proto::Gpu gpu(const GpuEntry& entry) const;
-  // Adds the lease's processes there to `pids`.
+  // Adds the lease's processes on that GPU to `pids`.
   proto::LeaseGpu lease_gpu(LeaseId id, const LeaseGpu& share, std::set<pid_t>& pids) const;
   bool is_on_instance(pid_t pid, const GpuEntry& whole) const;
   proto::Finding finding(const watch::Finding& found, uid_t viewer) const;
@@ -89,17 +89,17 @@ class Views {
   std::string strangers_on(const GpuUuid& gpu) const;
   proto::Process process(const GpuEntry& gpu, const GpuProcess& process, uid_t viewer) const;
   proto::TurnLease turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t viewer) const;
-  // The same each time it is asked, unless the clock is set: so that what is listed again can be
-  // known again.
+  // Gives the same time for a moment at each call, unless the clock is set, so that clients
+  // recognize an item that is listed again.
   WallTime wall_time_of(TimePoint moment) const;
-  // NVML's figure, else what libgpurota counts there; empty: nobody can say.
+  // NVML's figure, else what libgpurota counts on that GPU. Empty: neither is known.
   std::optional<Bytes> used_by(const GpuProcess& process, const GpuUuid& gpu) const;
   std::optional<Bytes> used_by(LeaseId lease, const LeaseGpu& share, const GpuEntry& gpu) const;
   // The process's own lease, or the reservation of its user that covers it on this GPU.
   std::optional<LeaseId> lease_of(pid_t pid, const GpuUuid& gpu) const;
 
   Parts parts_;
-  mutable std::optional<WallTime::duration> since_boot_;  // wall time less the time of the loop
+  mutable std::optional<WallTime::duration> since_boot_;  // wall time minus loop time
 };
 
 }  // namespace gpurota::daemon

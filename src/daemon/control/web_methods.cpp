@@ -15,14 +15,14 @@ namespace {
 
 constexpr const char* kNoSessions = "this daemon signs nobody in";
 
-// The message of a stream when the account database has answered, which may be after the stream has
-// gone.
+// The message of a stream, set when the account database has answered. The stream may have ended by
+// then.
 struct Answered {
   std::optional<std::string> text;
   bool gone = false;
 };
 
-// One answer, as soon as it is known.
+// A stream of one answer, which is sent as soon as it is known.
 class LateAnswer : public AnswerStream {
  public:
   explicit LateAnswer(std::function<void()> wake_streams)
@@ -38,7 +38,8 @@ class LateAnswer : public AnswerStream {
 
  protected:
   virtual void begin() = 0;
-  // `answer`: called when the account is known, unless this is gone. Its text is told.
+  // Calls `answer` when the account is known, and sends the text that it returns. Does neither if
+  // this stream has ended by then.
   void look_up(Users& users, uid_t uid,
                std::function<std::string(const Result<ports::Account>&)> answer) {
     users.look_up(uid, [answered = answered_, wake = wake_streams_,
@@ -58,8 +59,8 @@ class LateAnswer : public AnswerStream {
 
 std::string error_text(const Error& error) { return proto::error_json(proto::wire_error(error)); }
 
-// A gpurota-web without a page sends one of these in place of its address; the sentence is for
-// users.
+// A gpurota-web without a page sends one of these words in place of its address. The sentence is
+// for users.
 constexpr std::pair<std::string_view, const char*> kWithoutPage[] = {
     {"no-page:not-built",
      "gpurota-web runs, but was built without the page, so there is nothing to sign in at: install "
@@ -74,7 +75,7 @@ const char* why_without_page(std::string_view url) {
   return nullptr;
 }
 
-// Somebody serves the page, or runs without one, for as long as this stream is there.
+// As long as this stream exists, its client serves the page, or runs without one.
 class Serving final : public LateAnswer {
  public:
   struct Parts {
@@ -119,7 +120,7 @@ class Serving final : public LateAnswer {
   std::optional<std::uint32_t> server_;
 };
 
-// A user whom the server vouches for, once it is known what that user is.
+// Answers for a user whom the server vouches for, once the account of that user is known.
 class Vouched final : public LateAnswer {
  public:
   using Answer = std::function<std::string(const Result<ports::Account>&)>;

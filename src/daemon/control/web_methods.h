@@ -1,4 +1,4 @@
-// The calls about the web page: who serves it, links that sign somebody in, and sessions
+// The calls about the web page: its servers, links for signing in, and sessions
 // (docs/design/web-sessions.md). State thread only.
 #pragma once
 
@@ -23,7 +23,7 @@ class WebMethods {
   Outcome on(const Caller& caller, const proto::ListWebSessions&);
   Outcome on(const Caller& caller, const proto::EndWebSessions&);
 
-  // As whom a call with this token is made. Nothing: nobody is signed in with it.
+  // The caller of a call with this token. Empty: the token belongs to no session.
   std::optional<Caller> caller_of(const Caller& server, std::string_view token) const;
 
  private:

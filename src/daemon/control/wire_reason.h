@@ -1,4 +1,4 @@
-// Why somebody waits, as it travels. State thread only.
+// The reason why a request waits, for the control protocol. State thread only.
 #pragma once
 
 #include "core/reason.h"
@@ -11,7 +11,7 @@ namespace gpurota::daemon {
 
 proto::Reason wire_reason(const Reason& reason);
 
-// NoGpu. Its message ends with the remedy, which clients that know no wait_reason show, too.
+// The error NoGpu. The message ends with the remedy, for clients that do not know wait_reason.
 proto::WireError no_gpu_error(const std::string& message, int free, int total,
                               const std::optional<Reason>& reason);
 

@@ -1,5 +1,5 @@
-// Answers that are made on a worker of the user who asked (Outcome::on_worker): one that takes long
-// delays that user's others, and nobody else. State thread only.
+// Answers that are made on a worker of the user who asked (Outcome::on_worker). A slow answer
+// delays only other answers to the same user. State thread only.
 #pragma once
 
 #include "ports/event_loop.h"
@@ -14,15 +14,15 @@ struct ControlConnection;
 
 class WorkerAnswers {
  public:
-  // Has the answer to a connection that is still there. May end the connection.
+  // Called with the answer if the connection still exists. May end the connection.
   using Done = std::function<void(ControlConnection& connection, const std::string& answer)>;
 
-  // `loop` outlives this.
+  // `loop` must outlive this.
   WorkerAnswers(ports::EventLoop& loop, Done done);
 
-  // Has `make` called on the worker of the connection's user, and `done` with what it returns.
-  // Until then `connection.on_worker` is set. False: too many users have such answers made, and
-  // nothing was begun.
+  // Calls `make` on the worker of the connection's user, and then `done` with the result. Until
+  // then `connection.on_worker` is set. False: nothing was begun, as too many users have answers
+  // made.
   bool begin(ControlConnection& connection, std::function<std::string()> make);
 
  private:

@@ -22,7 +22,7 @@ namespace gpurota::daemon {
 
 class FairUse final : public FairShares {
  public:
-  // All outlive it.
+  // All must outlive the FairUse.
   struct Parts {
     ports::EventLoop& loop;
     ports::Processes& processes;

@@ -13,7 +13,7 @@ namespace gpurota::daemon {
 
 class UsedGpuTime final {
  public:
-  // All outlive it.
+  // All must outlive the UsedGpuTime.
   UsedGpuTime(Recorder& recorder, const config::Config& config,
               std::function<WallTime()> wall_clock)
       : recorder_(recorder), config_(config), wall_clock_(std::move(wall_clock)) {}

@@ -13,7 +13,7 @@ namespace gpurota::daemon {
 
 class BookingNotices final {
  public:
-  // All outlive it.
+  // All must outlive the BookingNotices.
   struct Parts {
     const GpuTable& gpus;
     NoticeListener& listener;

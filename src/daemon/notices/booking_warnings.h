@@ -21,7 +21,7 @@ namespace gpurota::daemon {
 class BookingWarnings final {
  public:
   using InTheWay = std::function<std::vector<LeaseId>(const BookingEntry&)>;
-  // All outlive it.
+  // All must outlive the BookingWarnings.
   struct Parts {
     ports::EventLoop& loop;
     ports::Processes& processes;  // for names

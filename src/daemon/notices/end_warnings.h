@@ -18,7 +18,7 @@ namespace gpurota::daemon {
 
 class EndWarnings final {
  public:
-  // All outlive it.
+  // All must outlive the EndWarnings.
   struct Parts {
     ports::EventLoop& loop;
     LeaseManager& leases;

@@ -24,7 +24,7 @@ namespace gpurota::daemon {
 
 class LeaseNotices final {
  public:
-  // All outlive it.
+  // All must outlive the LeaseNotices.
   struct Parts {
     ports::EventLoop& loop;
     ports::Processes& processes;  // for names

@@ -29,7 +29,7 @@ class Notifier final : public NoticeListener {
   // Between two lines of the log about a channel that goes on failing.
   static constexpr Duration kLogPause = std::chrono::minutes(10);
 
-  // All outlive it.
+  // All must outlive the Notifier.
   struct Parts {
     ports::EventLoop& loop;
     ports::ProgramRunner* runner;  // null: nothing is brought anywhere

@@ -21,7 +21,7 @@ namespace gpurota::daemon {
 
 class SwapClaims {
  public:
-  // All outlive it.
+  // All must outlive the SwapClaims.
   SwapClaims(ports::Processes& processes, const TurnKeeper& turns, const SwapMeasures& measures)
       : processes_(processes), turns_(turns), measures_(measures) {}
 

@@ -19,7 +19,7 @@ class SwapReach {
     const config::Config& config;
   };
 
-  // All outlive it.
+  // All must outlive the SwapReach.
   SwapReach(Parts parts, SwapTenantMap& tenants) : parts_(parts), tenants_(tenants) {}
 
   // Remembers since when it owes us something, and sees to it that it is looked at. After each

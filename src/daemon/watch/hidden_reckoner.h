@@ -21,7 +21,7 @@ class HiddenReckoner {
   // The part of all charges on the GPU that counts memory again, as several leases have it
   // (GrantBook).
   using CountedAgain = std::function<Bytes(const GpuUuid&)>;
-  // All outlive it.
+  // All must outlive the HiddenReckoner.
   struct Parts {
     const config::Config& config;
     const GpuTable& gpus;

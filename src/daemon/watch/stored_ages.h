@@ -13,7 +13,7 @@ namespace gpurota::daemon {
 
 class StoredAges {
  public:
-  // All outlive it.
+  // All must outlive the StoredAges.
   struct Parts {
     const GpuTable& gpus;
     GpuStates& states;

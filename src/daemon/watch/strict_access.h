@@ -52,7 +52,7 @@ class StrictAccess final {
   // An event tells of a file that is changed repeatedly so often at the most.
   static constexpr Duration kToldAgain = std::chrono::minutes(10);
 
-  // All outlive it.
+  // All must outlive the StrictAccess.
   struct Parts {
     ports::EventLoop& loop;
     const config::Config& config;
