@@ -1,4 +1,4 @@
-// The driver, as it answered last. Plain data.
+// The last answer of the driver. Plain data.
 #pragma once
 
 #include "base/result.h"
@@ -10,7 +10,7 @@ namespace gpurota::daemon {
 
 struct DriverState {
   std::optional<ports::DriverInfo> info;
-  std::optional<Error> error;  // why there are no GPUs, if there are none because of that
+  std::optional<Error> error;  // why the driver reports no GPUs; empty: no error
 };
 
 }  // namespace gpurota::daemon

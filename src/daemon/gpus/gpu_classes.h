@@ -14,11 +14,11 @@ namespace gpurota::daemon {
 
 using GpuClasses = std::map<std::string, config::GpuClass>;
 
-// Never empty. kInvalid: there is no such class, with those there are, or this machine has no GPU
-// of it.
+// The GPUs of a class; never empty. kInvalid: there is no such class (the message lists all), or
+// this machine has no GPU of the class.
 Result<std::vector<GpuUuid>> gpus_of_class(const GpuClasses& classes, const std::string& name,
                                            const std::vector<GpuInfo>& gpus);
-// The names of those that it is in.
+// The names of the classes that the GPU is in.
 std::vector<std::string> classes_of(const GpuClasses& classes, const GpuInfo& gpu,
                                     const std::vector<GpuInfo>& gpus);
 

@@ -8,7 +8,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// A GPU without memory of its own has the machine's, where the driver does not report an amount.
+// A GPU without memory of its own gets the size of the machine's memory, where the driver reports
+// no size.
 void take_machine_memory(std::vector<GpuInfo>& gpus) {
   const auto memory = sys::read_machine_memory();
   for (GpuInfo& gpu : gpus) {

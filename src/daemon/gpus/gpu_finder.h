@@ -22,8 +22,8 @@ class GpuFinder {
       "the NVIDIA driver has been asked for its GPUs and does not answer: if it goes on so, see "
       "the kernel's log (`dmesg`) and reboot";
 
-  // The worker alone uses the probe, which may outlive us. `patience`: of ask(), and then it is
-  // said that the driver hangs.
+  // Only the worker uses the probe, which may outlive this. `patience`: how long ask() waits before
+  // it reports that the driver hangs.
   GpuFinder(ports::EventLoop& loop, std::shared_ptr<ports::GpuProbe> probe,
             std::chrono::milliseconds patience, OnFound on_found)
       : loop_(loop),
@@ -34,7 +34,7 @@ class GpuFinder {
 
   // Asks, and waits. False: the driver has not answered within the patience; it may later.
   bool ask() { return ask(patience_); }
-  // While it has not answered well: asks again, unless it is being asked.
+  // Asks the driver again if it has not answered successfully, unless it is being asked now.
   void ask_again();
   const DriverState& driver() const { return driver_; }
 

@@ -5,12 +5,12 @@
 namespace gpurota::daemon {
 namespace {
 
-// Moving maps and unmaps all the time, and a driver out of memory fails what it does not have to:
-// of a whole GPU this much stays free.
+// How much of a whole GPU stays free. Moving memory maps and unmaps all the time, and a driver
+// without free memory fails calls that need not fail.
 Bytes margin(Bytes memory) { return std::min(mib(512), Bytes(memory.count() / 64)); }
 
-// Takes the sections of the GPU: the one of its index, then the one of its UUID, which counts
-// before that. A MIG instance has an index within its parent: only its UUID names it.
+// Applies the section with the GPU's index, then the section with its UUID, which takes precedence.
+// The index of a MIG instance counts within its parent, so only the UUID names an instance.
 template <class Rules, class Take>
 void take_named(const GpuInfo& gpu, const Rules& rules, const Take& take) {
   if (gpu.parent.value.empty()) {

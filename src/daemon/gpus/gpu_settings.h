@@ -13,7 +13,7 @@ namespace gpurota::daemon {
 
 struct GpuSettings {
   Bytes capacity;       // what leases of all kinds may have of it
-  Bytes turn_capacity;  // what of that swap leases may have, when there are no slices
+  Bytes turn_capacity;  // the part of it that swap leases may have without slices
   config::Turns::Mode mode = config::Turns::Mode::kAuto;
   std::optional<std::chrono::milliseconds> quantum;  // empty: from the cost of moving
 };
@@ -21,8 +21,8 @@ struct GpuSettings {
 GpuSettings settings_of(const GpuInfo& gpu, const config::Config& config,
                         const ports::StoredGpuState& set);
 
-// The use without a listed process that the site's configuration states as normal; empty: it states
-// none.
+// The use without a listed process that the site's configuration states as normal; empty: not
+// configured.
 std::optional<Bytes> unlisted_of(const GpuInfo& gpu, const config::GpuRules& site);
 
 const char* to_string(config::Turns::Mode mode);

@@ -42,7 +42,7 @@ const GpuStates::Unreserved& GpuStates::unreserved(const GpuUuid& gpu) const {
 }
 
 std::vector<GpuUuid> GpuStates::last_gpus(uid_t uid) const {
-  // All those of their latest lease: they were left at the same time.
+  // The GPUs of the latest lease were all left at the same time.
   WallTime last{};
   std::vector<GpuUuid> gpus;
   for (const auto& [uuid, state] : states_) {
@@ -55,7 +55,7 @@ std::vector<GpuUuid> GpuStates::last_gpus(uid_t uid) const {
 }
 
 void GpuStates::remember_use(const Lease& lease, WallTime now) {
-  // For everybody else the GPU was idle meanwhile.
+  // A GPU with only a filler counts as idle.
   if (lease.kind == LeaseKind::kFiller) return;
   for (const LeaseGpu& gpu : lease.gpus) {
     if (GpuEntry* known = gpus_.find(gpu.uuid)) known->idle_since = now;
@@ -107,7 +107,7 @@ void GpuStates::set_baseline(const GpuUuid& gpu, ports::StoredBaseline baseline)
 Result<void> GpuStates::set_draining(const GpuUuid& gpu, bool draining, const std::string& reason) {
   ports::StoredGpuState state = of(gpu);
   state.uuid = gpu;
-  // Draining it once more without a reason takes nobody's reason away.
+  // Draining the GPU once more without a reason keeps the earlier reason.
   const bool keeps = draining && state.draining && reason.empty();
   if (!keeps) state.drain_reason = draining ? reason : "";
   state.draining = draining;

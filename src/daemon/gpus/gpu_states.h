@@ -1,4 +1,4 @@
-// The state of each GPU beside the driver's: settings of an administrator, the last users, the cost
+// The daemon's own state of each GPU: settings of an administrator, the last users, the cost
 // of a context there (all stored), and the memory that was used there without a lease in the last
 // sample. State thread only.
 #pragma once
@@ -21,12 +21,12 @@ namespace gpurota::daemon {
 
 class GpuStates {
  public:
-  // Both outlive it.
+  // Both must outlive the GpuStates.
   GpuStates(ports::Store& store, GpuTable& gpus) : store_(store), gpus_(gpus) {}
 
   // Loads the state that the last daemon stored.
   Result<void> restore();
-  // Writes what is stored already: whether the store has room. Nothing while there is nothing to
+  // Writes stored state again, to check whether the store has room. Empty: there is nothing to
   // write.
   std::optional<Result<void>> try_store();
 
@@ -37,15 +37,15 @@ class GpuStates {
   Result<void> set(const ports::StoredGpuState& state);
   // The memory that a context takes there with this driver. Stored, if it is new.
   void set_context_cost(const GpuUuid& gpu, Bytes cost, const std::string& driver);
-  // For how long plans have kept somebody from it. Stored, if it is new.
+  // For how long plans have kept the GPU from waiting requests. Stored, if it is new.
   void set_kept(const GpuUuid& gpu, std::chrono::milliseconds kept);
   // Since when the watch has seen what it sees there. Stored.
   void set_ages(const GpuUuid& gpu, std::vector<ports::StoredAge> ages);
-  // The memory that is normally used there and is no process's. Stored.
+  // The memory that is normally used there and belongs to no process. Stored.
   void set_baseline(const GpuUuid& gpu, ports::StoredBaseline baseline);
-  // The lease is gone from its GPUs. Stored; a filler leaves no trace.
+  // The lease no longer has its GPUs. Stored, except for a filler.
   void remember_use(const Lease& lease, WallTime now);
-  // Whole GPUs that the user had last.
+  // The whole GPUs of the user's latest lease.
   std::vector<GpuUuid> last_gpus(uid_t uid) const;
 
   // Memory of a GPU that is used without a lease, in the last sample.
@@ -62,7 +62,7 @@ class GpuStates {
   const Unreserved& unreserved(const GpuUuid& gpu) const;
 
  private:
-  // A change that cannot be stored is logged, as `what`, and holds until the daemon ends.
+  // A change that cannot be stored is logged, as `what`, and stays in effect until the daemon ends.
   template <class Change>
   void store_change(const GpuUuid& gpu, const char* what, Change change);
 

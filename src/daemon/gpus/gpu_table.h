@@ -17,7 +17,7 @@ struct GpuEntry {
   GpuSample sample;
   WallTime idle_since{};  // when its last lease ended; epoch: none since the daemon's start
   TimePoint taken{};      // when `sample` began
-  // Of a unified GPU, by that sample: in use of the machine's memory, and not listed as the GPU's.
+  // Of a unified GPU, by `sample`: memory of the machine in use that is not listed as the GPU's.
   Bytes machine_use{};
   GpuFigures figures{};                   // at most some seconds old
   std::optional<GpuUuid> nvlink_group{};  // as nvlink_groups()
@@ -44,7 +44,7 @@ class GpuTable {
   const GpuEntry* find(const GpuUuid& uuid) const {
     return const_cast<GpuTable*>(this)->find(uuid);
   }
-  // What people call it: "0", a MIG instance "0:1"; "?" for one that is gone.
+  // The GPU's name for people: "0", or "0:1" for a MIG instance; "?": there is no such GPU.
   std::string name_of(const GpuUuid& uuid) const {
     const GpuEntry* const entry = find(uuid);
     if (!entry) return "?";

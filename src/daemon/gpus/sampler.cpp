@@ -8,12 +8,12 @@
 namespace gpurota::daemon {
 namespace {
 
-// Between samples that something waits for. A sample takes 20 µs (measured on an H100), so this
-// costs a hundredth of a core, and only while memory is coming back.
+// The period of samples that something waits for. A sample takes 20 µs (measured on an H100), so
+// this costs a hundredth of a core, and only while memory is coming back.
 constexpr Duration kHurriedPeriod = std::chrono::milliseconds(5);
 // A sample that takes longer means a driver that hangs.
 constexpr Duration kHangPatience = std::chrono::seconds(5);
-// Settings change by an administrator's hand.
+// Settings change rarely: an administrator changes them by hand.
 constexpr Duration kSettingsPeriod = std::chrono::seconds(2);
 // A little less than a second, so that a sample each second is always followed by figures.
 constexpr Duration kFiguresPeriod = std::chrono::milliseconds(900);
@@ -21,7 +21,7 @@ constexpr Duration kFiguresPeriod = std::chrono::milliseconds(900);
 // (tests/gpu/nvml_figures.py).
 constexpr Duration kLoadsPeriod = std::chrono::seconds(10);
 
-// With what the machine has left, where that is what the GPU has.
+// For a unified GPU, adds the available memory of the machine, which the GPU shares.
 GpuSample read_sample(ports::GpuProbe& probe, const GpuInfo& gpu) {
   GpuSample sample = probe.read_sample(gpu);
   if (!gpu.unified || sample.machine_available) return sample;
@@ -84,14 +84,14 @@ void Sampler::on_sampled(Watched& gpu, Sampled seen) {
   const bool answers = seen.sample.error.empty();
   listener_->on_sample(std::move(seen.sample), taken);
   if (answers) read_figures(gpu);
-  if (gpu.sampling) return;  // somebody asked in the hook
+  if (gpu.sampling) return;  // the listener has asked for a sample
   if (gpu.again) return take_sample(gpu);
   const Duration period = listener_->period_of(gpu.info.uuid);
   const bool hurried = listener_->is_hurried(gpu.info.uuid);
   schedule(gpu, loop_.now() + (hurried ? std::min<Duration>(kHurriedPeriod, period) : period));
 }
 
-// After the sample, as it takes longer; hurried samples go without figures.
+// Called after the sample, as reading figures takes longer. Hurried samples have no figures.
 void Sampler::read_figures(Watched& gpu) {
   const TimePoint now = loop_.now();
   const bool fresh = gpu.figures_read != TimePoint{} && now - gpu.figures_read < kFiguresPeriod;

@@ -25,11 +25,11 @@ class Sampler final : public Samples {
       : loop_(loop), make_probe_(std::move(make_probe)), period_(period) {}
   ~Sampler() override;
 
-  // Before the first GPU is watched; it outlives this, or nothing is watched any more.
+  // Call before the first watch(). The listener must exist as long as a GPU is watched.
   void set_listener(SampleListener& listener) { listener_ = &listener; }
 
   void watch(const GpuInfo& gpu);
-  // From the next sample of each GPU on.
+  // Takes effect with the next sample of each GPU.
   void set_period(Duration period) { period_ = period; }
   void sample_soon(const GpuUuid& gpu) override;
   void poll_processes(const GpuUuid& gpu, Duration period) override;
@@ -45,7 +45,7 @@ class Sampler final : public Samples {
   struct Watched {
     GpuInfo info;
     std::shared_ptr<ports::GpuProbe>
-        probe;  // also the worker's, which may outlive us in a hung call
+        probe;  // shared with the worker, which may outlive this in a hung call
     std::unique_ptr<sys::Worker> worker;
     Settings settings;
     TimePoint settings_read{};

@@ -13,9 +13,9 @@ namespace gpurota::daemon {
 class Samples {
  public:
   virtual ~Samples() = default;
-  // Takes a sample as soon as the one under way, if there is one, is over.
+  // Takes a sample at once, or as soon as the current sample is over.
   virtual void sample_soon(const GpuUuid& gpu) = 0;
-  // Between samples, polls only which processes compute there, this often. Zero: no more.
+  // Between samples, polls only which compute processes there are, once per `period`. Zero: stops.
   virtual void poll_processes(const GpuUuid& gpu, Duration period) = 0;
 };
 
@@ -26,7 +26,7 @@ class SampleListener {
   virtual void before_sample(const GpuUuid& gpu) = 0;
   // `taken`: when it began.
   virtual void on_sample(GpuSample sample, TimePoint taken) = 0;
-  // Whether it matters how busy each process there keeps the GPU: several have it.
+  // Whether the load of each process is needed, as the GPU is not used by a single lease.
   virtual bool wants_process_loads(const GpuUuid& gpu) const = 0;
   // The board's figures, once a second; the loads of processes less often, and only if they are
   // wanted.
