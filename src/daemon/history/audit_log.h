@@ -1,11 +1,11 @@
 // The audit log of users' actions: JSON lines, append-only, mode 0600, a file for each user. State
 // thread only.
 //
-//   STATE_DIR/audit/1000.jsonl      and 1000.jsonl.1, what was before
-//   STATE_DIR/audit/daemon.jsonl    what gpurotad did of itself
+//   STATE_DIR/audit/1000.jsonl      and 1000.jsonl.1, the older records
+//   STATE_DIR/audit/daemon.jsonl    actions of gpurotad itself
 //
 // A file for each user, so that what one user does never pushes out what others did. Every line
-// begins with its time: `sort` merges them. Nothing in a line is foreign text.
+// begins with its time: `sort` merges them. No line has text from users.
 #pragma once
 
 #include "base/bytes.h"
@@ -31,7 +31,7 @@ struct AuditRecord {
   std::optional<Bytes> bytes;
   std::string_view error_code;  // empty: it was done
   std::uint64_t count = 1;
-  std::optional<std::uint32_t> session{};  // of the web page, by which it was asked
+  std::optional<std::uint32_t> session{};  // of the web page, if it asked
 };
 
 // One line with its newline.
@@ -39,7 +39,7 @@ std::string audit_line(const AuditRecord& record, WallTime time);
 
 class AuditLog {
  public:
-  // Makes the directory (0700). `budget`: what is kept for each user, at most.
+  // Makes the directory (0700). `budget`: the most that is kept for each user.
   static Result<AuditLog> open(const std::string& directory, Bytes budget);
 
   // An error leaves the log as it was; the next record is tried again.

@@ -53,7 +53,7 @@ TEST(AuditLog, IsForTheAdministratorAlone) {
   EXPECT_EQ(info.st_mode & 0777, 0700u);
 }
 
-// GPU Slice: an audit log was promised and never written; here no user can even shorten another's.
+// No user can shorten the log of another.
 TEST(AuditLog, AFloodOfOneUserShortensNobodyElsesAndStaysWithinItsBudget) {
   const TempDir dir;
   auto log = AuditLog::open(dir.file("audit"), Bytes(64 << 10));

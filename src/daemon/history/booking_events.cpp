@@ -43,7 +43,7 @@ void BookingEvents::on_booking(const BookingNews& news) {
     case BookingStep::kSoon:
     case BookingStep::kReady:
     case BookingStep::kTrouble:
-      return;  // a state, and for its user
+      return;  // a state, and only for its user
   }
   recorder_.record(std::move(event));
 }

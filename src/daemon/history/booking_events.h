@@ -9,7 +9,7 @@ namespace gpurota::daemon {
 
 class BookingEvents final {
  public:
-  // Both outlive it.
+  // Both must outlive the BookingEvents.
   BookingEvents(Recorder& recorder, const GpuTable& gpus) : recorder_(recorder), gpus_(gpus) {}
   void on_booking(const BookingNews& news);
 

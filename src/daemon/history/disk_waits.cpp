@@ -41,7 +41,7 @@ void DiskWaits::settle() {
   begin_soon();
 }
 
-// Not at once: what is changed in the same call is in the same wait.
+// Later, so that all changes of a call share a wait.
 void DiskWaits::begin_soon() {
   if (posted_ || running_.valid()) return;
   posted_ = true;
@@ -81,14 +81,14 @@ void DiskWaits::run(bool settle) {
 void DiskWaits::finish(bool settled, std::uint64_t upto, const Result<void>& done) {
   running_ = {};
   settling_ = false;
-  if (settled) (void)catch_up();  // what cannot be written now begin() tells of
+  if (settled) (void)catch_up();  // begin() reports what cannot be written now
   if (settled && !done) {
-    // The daemon tries to write by itself, and says what is wrong if it cannot.
+    // The daemon also tries to write by itself, and reports an error if that fails.
     log::debug("the state cannot be settled now, trying again", {{"error", done.error().message}});
     tell(told_, std::nullopt);  // it is open again
   } else if (!done) {
-    // Nobody knows what of the log is on the disk: it is brought into the database as soon as that
-    // can be.
+    // Which part of the log is on the disk is unknown, so the log is moved into the database as
+    // soon as possible.
     wants_settling_ = true;
     log::error("changes are stored, but the disk may not have them",
                {{"error", done.error().message}});

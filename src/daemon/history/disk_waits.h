@@ -1,10 +1,9 @@
-// When the store waits for the disk, and what is done meanwhile: on the state thread, which never
-// waits itself.
+// Waits for the disk on behalf of the store. For the state thread, which never waits itself.
 //
-// A worker waits until the disk has what was changed. A change while it waits is in its next wait,
-// so that any number of changes cost one (group commit). Each minute the store is settled, which
-// takes several waits during which nobody else may use it: then it is the worker's (is_open() is
-// false), and what changes is kept in memory, in order, and written afterwards.
+// A worker waits until the changes are on the disk. All changes during a wait share the next wait
+// (group commit). Each minute the store is settled, which takes several waits. Only the worker may
+// use the store meanwhile (is_open() is false): changes are kept in memory, in order, and written
+// afterwards.
 #pragma once
 
 #include "ports/durability.h"
@@ -25,20 +24,20 @@ class DiskWaits final : public ports::Durability {
  public:
   using Change = std::function<Result<void>()>;
 
-  // Both must outlive it.
+  // Both must outlive the DiskWaits.
   DiskWaits(ports::EventLoop& loop, store::SqliteStore& store);
-  // Waits for the disk: what was changed is in the store then.
+  // Waits for the disk, so that all changes are in the store.
   ~DiskWaits() override;
 
-  // Something was changed.
+  // Call after each change.
   void on_change();
-  // Is made when the store is open again. For while it is not.
+  // Keeps a change while the store is not open. The change is made when the store is open again.
   void keep(Change change);
-  // Makes the changes that were kept: before any other.
+  // Makes the changes that were kept. Call before any other change.
   Result<void> catch_up();
   // store::SqliteStore::settle, as soon as nothing else waits for the disk.
   void settle();
-  // The last numbers that are given, while the store is not open.
+  // The last numbers that were given while the store is not open.
   store::SqliteStore::Numbers& numbers() { return numbers_; }
 
   std::uint64_t made() const override { return made_; }
@@ -62,8 +61,8 @@ class DiskWaits final : public ports::Durability {
   store::SqliteStore::Numbers numbers_;
   std::uint64_t made_ = 0;
   std::uint64_t told_ = 0;
-  bool posted_ = false;    // begin() is on its way
-  bool settling_ = false;  // the database is the worker's
+  bool posted_ = false;    // begin() is posted
+  bool settling_ = false;  // only the worker may use the database
   bool wants_settling_ = false;
   std::shared_future<void> running_;  // valid while the worker is at work
   std::shared_ptr<int> alive_ = std::make_shared<int>();

@@ -19,15 +19,15 @@ class EventLog {
  public:
   explicit EventLog(std::size_t most) : most_(most) {}
 
-  // From the store, oldest first; before anything is added.
+  // Takes the events of the store, oldest first. Call before the first add().
   void load(std::vector<ports::StoredEvent> events);
-  // Gives it its number. Returns the ids that had to go for it.
+  // Gives the event a number. Returns the ids of the events that were discarded to make room.
   std::vector<std::uint64_t> add(ports::StoredEvent event);
 
   const std::map<std::uint64_t, ports::StoredEvent>& events() const { return events_; }
   std::uint64_t last_id() const { return last_id_; }
-  // Up to here they are in the store: a number that was told from there is never used again, even
-  // if the daemon is killed. The recorder says so.
+  // Called by the recorder: events up to `id` are in the store. Their numbers are never used again,
+  // even if the daemon is killed.
   void set_stored(std::uint64_t id) { stored_id_ = id; }
   std::uint64_t stored_id() const { return stored_id_; }
 
@@ -45,10 +45,10 @@ class EventLog {
 // Where a reader is. The reader takes batches as fast as it can; the log does not wait for it.
 class EventCursor {
  public:
-  // Begins with the oldest event. Events that are forgotten later than now count as missed.
+  // Begins with the oldest event. Events that are discarded from now on count as missed.
   explicit EventCursor(const EventLog& log) : log_(log), from_(log.last_id()) {}
-  // Goes on behind this one; what has been forgotten since counts as missed. A number that was
-  // never given (the store is a new one): begins with the oldest.
+  // Continues after the event `after`; events discarded since then count as missed. If `after` was
+  // never given (the store is a new one), begins with the oldest event.
   EventCursor(const EventLog& log, std::uint64_t after) : EventCursor(log) {
     if (after <= log.last_id()) from_ = at_ = after;
   }
@@ -57,10 +57,10 @@ class EventCursor {
     std::vector<const ports::StoredEvent*> events;
     std::uint64_t missed = 0;
   };
-  // So many are looked at, at a time.
+  // The most events that one next() looks at.
   static constexpr std::size_t kMostLookedAt = 500;
-  // The next events that `wanted` likes, up to `most`, none behind `last`. Empty: of those that
-  // were looked at none is wanted, or the reader has seen all.
+  // The next events that `wanted` accepts: at most `most`, and none after `last`. Empty: none of
+  // the events that were looked at is wanted, or the reader has seen all.
   Batch next(std::size_t most, const std::function<bool(const ports::StoredEvent&)>& wanted,
              std::uint64_t last = UINT64_MAX);
   bool at_end() const { return is_at(log_.last_id()); }
@@ -68,8 +68,8 @@ class EventCursor {
 
  private:
   const EventLog& log_;
-  std::uint64_t from_;    // later ones are all to be seen
-  std::uint64_t at_ = 0;  // the last one that was looked at
+  std::uint64_t from_;    // discarded events after this one are missed
+  std::uint64_t at_ = 0;  // the last event that was looked at
 };
 
 }  // namespace gpurota::daemon

@@ -29,7 +29,7 @@ std::optional<Number> perhaps(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(number<Number>(text));
 }
 
-// One string off the front of `text`; empty: it is not whole.
+// Takes one string from the front of `text`. Empty: the string is incomplete.
 std::optional<std::string> take(std::string_view& text) {
   std::size_t size = 0;
   const char* const end = text.data() + text.size();
@@ -134,7 +134,7 @@ void EventSpill::add(const ports::StoredEvent& event) {
   if (count == static_cast<ssize_t>(text.size())) {
     size_ += text.size();
   } else {
-    // Part of one would hide what comes after it.
+    // An incomplete event would hide the events after it.
     (void)!::ftruncate(fd_.get(), static_cast<off_t>(size_));
   }
 }

@@ -1,8 +1,8 @@
-// Events that are told to nobody and in no store yet, kept where a kill -9 of the daemon does not
-// take them: a file in the state directory, appended to and not waited for. The store has each of
-// them within a tenth of a second, and then the file is emptied; so it costs a system call where a
-// transaction of its own would cost a write to the disk. Of the recorder; state thread only. Events
-// that a power cut takes are lost, as they always are.
+// A file for events that are neither shown to anybody nor in the store yet, so that they survive a
+// kill -9 of the daemon. The file is in the state directory, and is appended to without waiting for
+// the disk. The store has each event within a tenth of a second, and then the file is emptied. An
+// event thus costs a system call, while its own transaction would cost a write to the disk. A power
+// cut loses these events, as it always does. For the recorder; state thread only.
 #pragma once
 
 #include "base/fd.h"
@@ -15,27 +15,27 @@
 
 namespace gpurota::daemon {
 
-// Strings with their lengths, a line for each event, in the order of the fields; foreign bytes as
-// they are.
+// One line for each event: its fields in order, as strings with their lengths. Bytes from outside
+// stay as they are.
 std::string encode_event(const ports::StoredEvent& event);
-// Decodes the events that are whole: the last one may have been cut. The rest that is not whole is
-// left in `text`.
+// Decodes the complete events. The last event may have been cut off: an incomplete rest is left in
+// `text`.
 std::vector<ports::StoredEvent> decode_events(std::string_view& text);
 
 class EventSpill {
  public:
-  // A daemon that cannot store makes this grow: then there is no more in it.
+  // The bound of the file, which grows as long as the daemon cannot store events.
   static constexpr std::size_t kMostBytes = std::size_t{8} << 20;
 
   // Makes the file (0600) if there is none.
   static Result<EventSpill> open(const std::string& path);
 
-  // The events that the last daemon left. Part of an event, which would hide what comes after it,
-  // is cut off.
+  // The events that the last daemon left. An incomplete event at the end is cut off, as it would
+  // hide the events after it.
   Result<std::vector<ports::StoredEvent>> read();
-  // Failure is not told: the event is on its way to the store.
+  // Failures are not reported: the event will be in the store soon.
   void add(const ports::StoredEvent& event);
-  // All of them are in the store.
+  // Call when all events are in the store.
   void clear();
 
  private:

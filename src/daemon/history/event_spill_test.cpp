@@ -72,8 +72,7 @@ class SpilledEventsTest : public FakeWorldTest {
     for (const auto& event : history.events) all.push_back(event.message);
     return all;
   }
-  // The next daemon begins on what the last one left there. The number of events that it can tell
-  // of at once.
+  // Starts the next daemon with what the last one left. Returns how many events it knows at once.
   std::uint64_t begin_again(FakeHistory& history, const std::string& spill) {
     Recorder next(parts(history, spill));
     EXPECT_TRUE(next.start({}));
@@ -93,7 +92,7 @@ TEST_F(SpilledEventsTest, TheNextDaemonStoresThemOnceAndInOrder) {
   loop.advance(1s);
   tell(first, "a");
   tell(first, "b");
-  // As it is at this moment, for a daemon that is killed now.
+  // A copy of the present state, as a kill -9 would leave it.
   FakeHistory after = before;
   testing::write_file(dir_.file("left"), testing::read_file(dir_.file("events")));
   ASSERT_THAT(messages(after), ElementsAre("stored"));

@@ -7,12 +7,12 @@
 namespace gpurota::daemon {
 namespace {
 
-// Of rows: a fraction of a millisecond of the loop.
+// Rows in a piece: a fraction of a millisecond of the loop.
 constexpr std::size_t kRowsAtOnce = 64;
 constexpr Duration kReadPause = std::chrono::milliseconds(1);
-// When the store cannot be read just now.
+// The pause when the store cannot be read.
 constexpr Duration kReadRetry = std::chrono::seconds(1);
-// Use changes by seconds, groups of users rarely.
+// Use changes each second, the groups of users change rarely.
 constexpr Duration kUseFresh = std::chrono::seconds(1);
 constexpr Duration kGroupFresh = std::chrono::minutes(10);
 
@@ -41,7 +41,7 @@ void FairUse::start() {
 
 void FairUse::schedule(Duration delay) {
   timer_ = parts_.loop.add_timer(parts_.loop.now() + delay, ports::Urgency::kSchedule, [this] {
-    const auto running = std::move(timer_);  // this very callback's
+    const auto running = std::move(timer_);  // keeps this callback alive while it runs
     read_piece();
   });
 }

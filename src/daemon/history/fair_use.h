@@ -1,9 +1,9 @@
 // Recent use of each user, as the order of the queue counts it (docs/design/fair-share.md). State
 // thread only.
 //
-// Nothing is stored for it: it is added up from the usage that the history keeps anyway, once, a
-// piece at a time, and continued with what leases use from then on. Until that is done the queue is
-// in the order of coming.
+// Nothing is stored for this. The sums are made once, in pieces, from the usage in the history, and
+// continued with what leases use from then on. Until the sums are complete, the queue is in the
+// order of arrival.
 #pragma once
 
 #include "config/config.h"
@@ -30,14 +30,14 @@ class FairUse final : public FairShares {
     const config::Config& config;
     UserGroups& groups;
     std::function<WallTime()> wall_clock;
-    std::function<void()> on_ready = {};  // what users have had is known now
+    std::function<void()> on_ready = {};  // the sums are complete
   };
   explicit FairUse(Parts parts) : parts_(std::move(parts)) {}
 
-  // After the recorder, and after each change of the configuration.
+  // Call after Recorder::start(), and after each change of the configuration.
   void start();
   std::optional<lease::FairShare> share_of(uid_t uid) override;
-  // Before the recorder hears of it.
+  // Call before Recorder::on_lease_change().
   void on_lease_change(const LeaseEntry& entry, bool gone);
 
  private:
@@ -49,11 +49,11 @@ class FairUse final : public FairShares {
   };
   struct Sum {
     double ms = 0;
-    // Decayed up to then: by the loop's clock, as the machine's may be set.
+    // When `ms` was last decayed, by the loop's clock, as the machine's clock may be set.
     TimePoint at{};
   };
   struct Group {
-    std::string name;  // empty: in none that has a weight
+    std::string name;  // empty: the user is in no group with a weight
     TimePoint at{};
   };
   void read_piece();
@@ -66,16 +66,16 @@ class FairUse final : public FairShares {
   int weight_of(uid_t uid) const;
 
   Parts parts_;
-  std::optional<Basis> basis_;  // nothing: nothing is counted
-  WallTime began_{};            // with reading
+  std::optional<Basis> basis_;  // empty: no use is counted
+  WallTime began_{};            // when reading began
   bool ready_ = false;
   std::optional<UsageReader> reader_;
-  std::set<LeaseId> open_;      // when reading began: counted when they end
+  std::set<LeaseId> open_;      // not ended when reading began: counted when they end
   std::map<uid_t, Sum> ended_;  // by leases that have ended
   std::map<uid_t, Group> groups_;
   std::map<uid_t, std::chrono::seconds> used_;
   std::map<std::string, std::chrono::seconds> group_used_;
-  std::optional<TimePoint> fresh_;  // when these two were made
+  std::optional<TimePoint> fresh_;  // when `used_` and `group_used_` were made
   bool complained_ = false;
   ports::EventLoop::SourcePtr timer_;
 };

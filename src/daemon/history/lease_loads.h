@@ -12,9 +12,9 @@
 
 namespace gpurota::daemon {
 
-// Percent of the GPU, of each lease that has it; empty: it is not known. `owners`: of the processes
-// there, those of leases. Where one lease's processes are the only ones they are as busy as the
-// GPU; else the GPU's load is divided as that of the processes was when that was last read.
+// The load by each lease of the GPU, in percent; empty: unknown. `owners`: the lease of each
+// process there that has one. If all processes belong to one lease, its load is the GPU's. Else the
+// GPU's load is divided in proportion to the loads of the processes when these were last read.
 std::optional<std::map<LeaseId, int>> lease_loads(const GpuEntry& gpu,
                                                   const std::map<LeaseId, LeaseEntry>& leases,
                                                   const std::map<pid_t, LeaseId>& owners);

@@ -23,8 +23,8 @@ TEST(RecoveredMemory, ComesBackOnceAndFromLeasesOnly) {
   memory.on_sample(sample_of("a", {1, 2, 3}), {{1, gib(8)}, {2, gib(4)}});
   memory.on_sample(sample_of("b", {1}), {{1, gib(2)}});
   EXPECT_TRUE(memory.total().is_zero());
-  // Less in use by one that lives on is its own freeing; the other is gone, and one without a
-  // lease.
+  // Memory that a living process has freed does not count. Two processes have ended, one of them
+  // without a lease.
   memory.on_sample(sample_of("a", {1}), {{1, gib(6)}});
   EXPECT_EQ(memory.total(), gib(4));
   memory.on_sample(sample_of("a", {1}), {{1, gib(6)}});

@@ -17,7 +17,7 @@ namespace {
 // Usage in the store that is younger than this counts as up to date.
 constexpr Duration kFresh = std::chrono::milliseconds(500);
 
-// Events are in the store so soon after, and then told to those who follow them.
+// Events are written to the store after this delay, and then given to followers.
 constexpr Duration kEventDelay = std::chrono::milliseconds(100);
 constexpr Duration kFlushDelay = std::chrono::milliseconds(500);
 // While leases go on, what they used is written this often.
@@ -92,7 +92,7 @@ Result<void> Recorder::start(const std::map<LeaseId, LeaseEntry>& leases) {
   started_ = true;
   for (const auto& [id, entry] : leases) {
     told_[id] = {entry.main.has_value(), false, entry.lease};
-    // Those that ended while there was no daemon.
+    // The lease ended while there was no daemon.
     if (entry.cause) on_lease_change(entry, false);
   }
   return {};
@@ -106,12 +106,12 @@ Result<void> Recorder::resume_usage(const std::map<LeaseId, LeaseEntry>& leases)
       usage_.resume(each, lease->second.lease, parts_.gpus.infos(),
                     Now{parts_.loop.now(), parts_.wall_clock()});
     } else {
-      // Ended with the daemon: it is counted as far as it is known.
+      // The lease has ended since: its usage is counted as far as it is known.
       each.open = false;
       batch_.usage.push_back(std::move(each));
     }
   }
-  // One that was made a moment before the last daemon was killed is counted from its beginning.
+  // A lease that was made just before the last daemon was killed is counted from its beginning.
   for (const auto& [id, entry] : leases) {
     usage_.update(entry.lease, primary_group(parts_.groups, entry.lease.uid), parts_.gpus.infos(),
                   Now{parts_.loop.now(), parts_.wall_clock()});
@@ -313,7 +313,7 @@ void Recorder::on_call(const Who& who, std::string_view method, std::optional<Le
   }
 }
 
-// Empty: one like it has been told, and this one is counted.
+// Empty: a similar refusal has been recorded, and this one is only counted.
 std::optional<Recorder::Event> Recorder::deny(LeaseId lease, uid_t uid, pid_t pid,
                                               const char* operation, std::optional<Bytes> asked) {
   constexpr const char* kCode = "LimitExceeded";
@@ -347,7 +347,7 @@ void Recorder::on_refusal(LeaseId lease, uid_t uid, pid_t pid, const GpuUuid& gp
   record(std::move(*event));
 }
 
-// In the log too: the program can only say that it has no memory.
+// Also logged, as the program itself can report only that it has no memory.
 void Recorder::on_too_many_processes(LeaseId lease, uid_t uid, pid_t pid, const std::string& why) {
   auto event = deny(lease, uid, pid, "process", std::nullopt);
   if (!event) return;
@@ -431,10 +431,10 @@ void Recorder::write(bool all_usage) {
   }
 }
 
-// Events that cannot be stored are tried again with the next ones; a client that follows does not
-// wait for that. Usage that has not ended continues to be counted, and is written with them.
+// Events that cannot be stored are tried again with the next events, and followers do not wait for
+// that. Usage that has not ended continues to be counted, and is written with the next events.
 void Recorder::write_batch() {
-  // Later, when the store is open: what is in the spill meanwhile is not in the store.
+  // Wait until the store is open: meanwhile the events are only in the spill.
   if (!closing_ && parts_.durability && !parts_.durability->is_open()) return;
   constexpr std::size_t kMostTriedAgain = 10000;
   const bool news = !batch_.events.empty();
@@ -447,7 +447,7 @@ void Recorder::write_batch() {
     std::vector<ports::StoredUsage>& usage = batch_.usage;
     usage.erase(std::remove_if(usage.begin(), usage.end(), [](const auto& u) { return u.open; }),
                 usage.end());
-    // Those that are forgotten: of each user the oldest, by how many there are of each.
+    // Drop the events that the log has discarded: the oldest, of users who have many.
     std::erase_if(batch_.events,
                   [&](const auto& event) { return !events_.events().contains(event.id); });
     if (usage.size() > kMostTriedAgain) usage.clear();
@@ -482,7 +482,7 @@ void Recorder::on_durability(const ports::Durability::News& news) {
   if (!batch_.empty()) schedule(kEventDelay);
 }
 
-// Not for every call: it is a write.
+// Not at every call, as storing is a write.
 void Recorder::store_usage() {
   if (parts_.loop.now() - usage_written_ >= kFresh || closed_usage_) write(true);
 }

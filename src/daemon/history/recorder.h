@@ -1,8 +1,8 @@
 // Records what happens: as events, in the audit log, and as usage of each user. State thread only.
 //
-// Events and usage are written to the store in batches, soon after, and until then events are in a
-// file (event_spill.h); the audit log at once. A failure to write is logged once and never stops
-// what it should have recorded.
+// Events and usage are written to the store in batches, a moment later. Until then events are in a
+// file (event_spill.h). The audit log is written at once. A failure to write is logged once, and
+// never stops the action that should have been recorded.
 #pragma once
 
 #include "config/config.h"
@@ -51,15 +51,15 @@ class Recorder final {
     std::function<void()> on_event{};  // there are new events to be read, and stored if they can be
     UserGroups* groups = nullptr;      // null: nobody is in any
     std::string spill = {};  // file of events that are not stored yet; empty: a kill -9 takes them
-    // Null: what is stored is on the disk at once. Else who follows events hears of them when the
-    // disk has them.
+    // Null: each write is on the disk at once. Else followers get events when these are on the
+    // disk.
     const ports::Durability* durability = nullptr;
   };
 
   explicit Recorder(Parts parts);
   ~Recorder();
 
-  // Takes up what the last daemon left. After the leases have been restored.
+  // Restores what the last daemon left. Call after the leases have been restored.
   Result<void> start(const std::map<LeaseId, LeaseEntry>& leases);
   // Writes everything that is not written yet. The destructor does so too.
   void flush();
@@ -85,7 +85,7 @@ class Recorder final {
   void on_lease_change(const LeaseEntry& entry, bool gone);
   // The GPUs are known now, and so is the part of them that each lease has.
   void on_gpus_found(const std::map<LeaseId, LeaseEntry>& leases);
-  void on_request(const QueueEntry& entry);  // it waits; told once
+  void on_request(const QueueEntry& entry);  // the request waits; recorded once
   void on_request_granted(const QueueEntry& entry, const LeaseEntry& lease);
   void on_request_gone(const QueueEntry& entry, const Error& why);
   struct Who {
@@ -113,17 +113,18 @@ class Recorder final {
   // Stores usage that has not ended, as of now or a moment ago; call it before usage is read.
   void store_usage();
   UsageReader read_usage() { return {parts_.history, readers_}; }
-  // Of the leases there are, up to now.
+  // The usage of the current leases, up to now.
   std::vector<ports::StoredUsage> open_usage() {
     return usage_.open({parts_.loop.now(), parts_.wall_clock()});
   }
   Result<std::vector<ports::UsageSum>> usage_of(uid_t uid, WallTime since, WallTime until);
 
  private:
-  // Audits that a lease gets no more, if that is news, and begins its event.
+  // Audits that a lease was refused more, and begins the event of it. Empty: a repetition, which is
+  // only counted.
   std::optional<Event> deny(LeaseId lease, uid_t uid, pid_t pid, const char* operation,
                             std::optional<Bytes> asked);
-  // The state of a lease that was recorded last.
+  // The state of a lease as it was recorded last.
   struct Told {
     bool started = false;
     bool ending = false;
@@ -138,7 +139,7 @@ class Recorder final {
   void on_timer();
   void write(bool all_usage);
   void write_batch();
-  // Tells followers of the events in changes of the store up to this one.
+  // Gives followers the events that were written with changes of the store up to `upto`.
   void tell_stored(std::uint64_t upto);
   void tell_denials();
   void tell(const LeaseEntry& entry, proto::EventType type, const std::string& what);
@@ -167,7 +168,8 @@ class Recorder final {
   WallTime pruned_{};
   ports::EventLoop::SourcePtr timer_;
   TimePoint timer_at_{};
-  // Written, and not on the disk yet: with which change, up to which event. Oldest first.
+  // Events up to `last_event` were written with `change`, which is not on the disk yet. Oldest
+  // first.
   struct Stored {
     std::uint64_t change, last_event;
   };

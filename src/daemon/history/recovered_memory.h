@@ -1,5 +1,5 @@
 // How much GPU memory has come back from the processes of leases: what each held in the last sample
-// that listed it, counted once it is listed no more. State thread only.
+// that listed it, counted when it is no longer listed. State thread only.
 #pragma once
 
 #include "core/gpu.h"
@@ -10,7 +10,7 @@ namespace gpurota::daemon {
 
 class RecoveredMemory {
  public:
-  // One sample of one GPU. `of_leases`: what those of its processes hold that belong to a lease.
+  // One sample of one GPU. `of_leases`: the memory of the processes that belong to a lease.
   void on_sample(const GpuSample& sample, std::map<pid_t, Bytes> of_leases) {
     std::map<pid_t, Bytes>& last = last_[sample.uuid];
     for (const GpuProcess& process : sample.processes) last.erase(process.pid);

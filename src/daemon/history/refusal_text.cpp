@@ -50,7 +50,7 @@ constexpr auto kErrors = std::to_array<Pair>({{"LimitExceeded", "it is above a l
                                               {"Unavailable", "it is not available now"},
                                               {"Failed", "it failed"}});
 
-// A name that has no words here is of a newer protocol: it stands for itself.
+// A name without words here is from a newer protocol, and is shown as it is.
 template <class Pairs>
 std::string_view words_of(const Pairs& pairs, std::string_view name) {
   const auto* const known = std::find_if(pairs.begin(), pairs.end(),

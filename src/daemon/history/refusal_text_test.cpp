@@ -21,7 +21,7 @@ TEST(RefusalText, ANewNameStandsForItself) {
   EXPECT_EQ(refusal_text("Dance", "TooTired"), "Dance was refused: TooTired");
 }
 
-// Whatever changes something, or tells secrets, is told of when it is refused.
+// A refused call is recorded if it would change something or return secrets.
 TEST(RefusalText, EveryCallThatIsToldHasWords) {
 #define GPUROTA_CHECK_WORDS(M)                                                              \
   if (!proto::is_read_only(proto::M::kMethod) || proto::tells_secrets(proto::M::kMethod)) { \

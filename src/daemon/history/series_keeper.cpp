@@ -14,7 +14,7 @@ using Clock = std::chrono::milliseconds;
 
 // A little less than 10 s, as a sample is due each second.
 constexpr Duration kFlushPeriod = std::chrono::milliseconds(8500);
-// Samples are taken so long after the second has begun.
+// Samples are taken this long after a second has begun.
 constexpr Clock kOffset{100};
 constexpr std::chrono::milliseconds kLastPatience{2000};
 
@@ -24,7 +24,7 @@ void put(Entry& entry, std::size_t column, std::optional<std::int64_t> value) {
   if (value && *value >= 0) entry.values[column] = static_cast<std::uint64_t>(*value);
 }
 
-// An average and the most of a single sample.
+// Puts the value into two columns: the average, and the most of a single sample.
 void put_level(Entry& entry, std::size_t column, std::optional<std::int64_t> value) {
   put(entry, column, value);
   put(entry, column + 1, value);
@@ -133,8 +133,7 @@ void SeriesKeeper::add_leases(std::vector<Entry>& entries) {
     add_turns(lease, entry);
     ranked.emplace_back(of_user[lease.lease.uid]++, entry);
   }
-  // A row has room for so many: whoever has many leases has the newest of them left out, not
-  // others' leases.
+  // A row has room for kMostLeases. The newest leases of users with many leases are left out first.
   if (ranked.size() > series::kMostLeases) {
     std::stable_sort(ranked.begin(), ranked.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -191,7 +190,7 @@ void SeriesKeeper::on_stored(const std::vector<SeriesRow>& rows, const Result<vo
     return;
   }
   rings_.put_back(rows);
-  loaded_ = false;  // the file may be another one by then
+  loaded_ = false;  // the file may be replaced before the next attempt
   set_error(stored.error());
 }
 

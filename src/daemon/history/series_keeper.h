@@ -1,9 +1,9 @@
 // Figures of GPUs and leases over time: records each second the figures of the last samples, and
-// brings them to the disk. State thread only; the disk is a worker's.
+// stores them. State thread only; a worker uses the disk.
 //
-// Every 10 s at most what is new is stored in one transaction, so a kill -9 takes no more than
-// that. Figures that cannot be stored stay in memory and are tried again; the failure is logged
-// once, and nothing else fails because of it.
+// New figures are stored in one transaction after at most 10 s, so a kill -9 loses no more than
+// those of 10 s. Figures that cannot be stored stay in memory and are tried again. The failure is
+// logged once, and nothing else fails because of it.
 #pragma once
 
 #include "daemon/gpus/gpu_table.h"
@@ -24,9 +24,9 @@ namespace gpurota::daemon {
 
 // The present figures of a lease's turns.
 struct TurnFigures {
-  bool holds = false;  // it has the turn
-  bool waits = false;  // for it
-  Bytes out;           // moved out of its GPUs
+  bool holds = false;  // the lease has the turn
+  bool waits = false;  // the lease waits for the turn
+  Bytes out;           // memory moved from its GPUs to the host
 };
 
 class SeriesKeeper {
@@ -35,26 +35,26 @@ class SeriesKeeper {
     ports::EventLoop& loop;
     const GpuTable& gpus;
     const LeaseManager& leases;
-    std::function<std::optional<TurnFigures>(LeaseId lease)> turn_of;  // nothing: it takes no turns
+    std::function<std::optional<TurnFigures>(LeaseId lease)> turn_of;  // empty: takes no turns
     std::function<WallTime()> wall_clock;
-    std::shared_ptr<ports::SeriesStore> store;  // empty: nothing outlives the daemon
+    std::shared_ptr<ports::SeriesStore> store;  // empty: figures are lost with the daemon
   };
 
   explicit SeriesKeeper(Parts parts);
   // Stores what is not stored yet, and waits for the disk a moment.
   ~SeriesKeeper();
 
-  // Takes up what the last daemon left, and samples from now on.
+  // Restores what the last daemon left, and samples from now on.
   void start();
   // After each sample of a GPU: what leases use there, and how busy they keep it (lease_loads.h).
   void on_sample(const GpuUuid& gpu, std::map<LeaseId, Bytes> used,
                  std::optional<std::map<LeaseId, int>> loads);
 
-  // A sample of the GPU has failed: what leases do there is not known.
+  // A sample of the GPU has failed: the use by leases is unknown.
   void on_failed_sample(const GpuUuid& gpu) { seen_.erase(gpu); }
 
   const series::Rings& rings() const { return rings_; }
-  // Why nothing is stored now; and what was wrong with the file that there was.
+  // Why nothing is stored now, and what happened to an earlier file that was unusable.
   const std::optional<Error>& error() const { return error_; }
   const std::string& trouble() const { return trouble_; }
 
@@ -63,7 +63,7 @@ class SeriesKeeper {
     std::map<LeaseId, Bytes> used;
     std::optional<std::map<LeaseId, int>> loads;
   };
-  // Of a lease, for what is counted since the last sample.
+  // The state of a lease at its last sample, to count changes since then.
   struct Before {
     Bytes out;
     bool grew = false;

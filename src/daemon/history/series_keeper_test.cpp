@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A disk as a test wants it.
+// A disk that the test controls.
 class FakeSeriesStore final : public ports::SeriesStore {
  public:
   Result<ports::LoadedSeries> load() override {
@@ -85,7 +85,7 @@ class SeriesKeeperTest : public FakeWorldTest {
   void settle() {
     (void)loop.run_until([] { return false; }, 20ms);
   }
-  // So many seconds, one at a time, as the worker works in real time.
+  // Lets `seconds` pass, one at a time, as the worker works in real time.
   void pass(int seconds) {
     for (int i = 0; i < seconds; ++i) loop.advance(1s);
     settle();
@@ -158,7 +158,7 @@ TEST_F(SeriesKeeperTest, ALeaseHasItsMemoryAndWhatItWaitedAndHowOftenItWasMovedO
   keeper->on_sample(kGpu, {{id, gib(2)}}, {});
   turn = TurnFigures{.holds = false, .waits = true, .out = gib(1)};
   pass(2);
-  turn->out = gib(2);  // goes on
+  turn->out = gib(2);  // the eviction continues
   pass(2);
   pass(2);
   turn = TurnFigures{.holds = true, .waits = false, .out = Bytes()};

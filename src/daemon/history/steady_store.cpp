@@ -16,8 +16,8 @@ Result<void> SteadyStore::change(Call call, const Arguments&... arguments) {
   return {};
 }
 
-// An id that is given while the database is not ours is the same that the database will give when
-// it is asked afterwards.
+// An id that is given while only the worker may use the database is the id that the database will
+// give when it is asked afterwards.
 template <class Id, class... Arguments>
 Result<Id> SteadyStore::next(std::uint64_t& last, Result<Id> (SqliteStore::*call)(Arguments...),
                              Arguments... arguments) {

@@ -1,9 +1,10 @@
-// The store as the state thread has it: it never waits for the disk.
+// The store for the state thread: no call waits for the disk.
 //
-// A change is written to the database's log at once, which is a write to the kernel's memory: it is
-// there after a kill -9, and a full disk is an error of the call, as ever. When the disk has it,
-// ports::Durability tells (disk_waits.h). Calls wait while the store is being settled
-// (ControlServer); so that is for what happens of itself: a lease whose program ended.
+// A change is written at once to the database's log, in the kernel's memory, and survives a kill
+// -9. A full disk is an error of the call, as usual. ports::Durability reports when the change is
+// on the disk (disk_waits.h). While the store is being settled, changes are kept in memory. Calls
+// of clients wait meanwhile (ControlServer), so only changes without a call are kept, as when the
+// program of a lease has ended.
 #pragma once
 
 #include "daemon/history/disk_waits.h"
@@ -15,12 +16,12 @@ namespace gpurota::daemon {
 
 class SteadyStore final : public ports::Store, public ports::History, public ports::ProgramStore {
  public:
-  // Both must outlive it. From here on nothing else uses `store`.
+  // Both must outlive the SteadyStore. Nothing else may use `store` from here on.
   SteadyStore(ports::EventLoop& loop, store::SqliteStore& store)
       : store_(store), waits_(loop, store) {}
 
   ports::Durability& durability() { return waits_; }
-  // Call now and then (a minute).
+  // Call about once a minute.
   void settle() { waits_.settle(); }
 
   Result<std::vector<ports::StoredLease>> load_leases() override { return store_.load_leases(); }
@@ -50,7 +51,7 @@ class SteadyStore final : public ports::Store, public ports::History, public por
   Result<std::vector<ports::StoredPastBooking>> load_past_bookings() override {
     return store_.load_past_bookings();
   }
-  // kUnavailable while it is not open, as what follows.
+  // read_usage() and the calls below return kUnavailable while the store is not open.
   Result<std::vector<ports::StoredUsage>> read_usage(LeaseId after, std::size_t most) override;
   Result<std::vector<ports::UsageSum>> sum_usage_of(uid_t uid, WallTime since,
                                                     WallTime until) override;

@@ -1,5 +1,5 @@
-// The store on a disk that stands still until the test lets it go on: fsync and fdatasync are this
-// file's, SQLite's as well.
+// The store on a disk that blocks until the test lets it continue: fsync and fdatasync are replaced
+// here, also for SQLite.
 #include "daemon/history/steady_store.h"
 
 #include "base/log.h"
@@ -91,7 +91,7 @@ class SteadyStoreTest : public ::testing::Test {
     for (const auto& row : *leases) ids.push_back(row.id.value);
     return ids;
   }
-  // The database is the worker's, which waits for the disk.
+  // Only the worker may use the database now, and it waits for the disk.
   void tidy_up() {
     ASSERT_TRUE(store_->save_lease(lease(1)));
     run_until_told();

@@ -15,7 +15,7 @@ std::optional<double> part_of(const LeaseGpu& share, const std::vector<GpuInfo>&
   return std::nullopt;
 }
 
-// A time of the wall clock, which an earlier daemon may have read, on ours.
+// Converts a time of the wall clock, which an earlier daemon may have read, to the loop's clock.
 TimePoint since(WallTime then, Now now) {
   return now.mono - std::max<Duration>(Duration(0), now.wall - then);
 }

@@ -1,8 +1,8 @@
-// Adds up each lease's use of each GPU while it goes on. Pure bookkeeping, state thread.
+// Adds up each lease's use of each GPU while the lease lasts. Pure bookkeeping, state thread.
 //
-// The GPU's part that a lease holds, times how long (a slice counts as its part of the memory), and
-// the memory that its processes really used, times how long; and, where it is known how busy they
-// keep the GPU, how long that is.
+// Three things are integrated over time: the part of the GPU that the lease holds (a slice counts
+// as its part of the memory), the memory that its processes really used, and, where it is known,
+// how busy they kept the GPU.
 #pragma once
 
 #include "core/gpu.h"
@@ -25,25 +25,23 @@ struct Now {
 
 class UsageBook {
  public:
-  // A lease that was made, or has changed: counted from here on as it is now. One that is new here
-  // is counted from its beginning. While it is not known how large its GPU is, it waits to be
-  // counted.
+  // The lease was made or has changed, and is counted as it is now from here on. A new lease is
+  // counted from its beginning. While the size of its GPU is unknown, counting waits.
   void update(const Lease& lease, const std::string& group, const std::vector<GpuInfo>& gpus,
               Now now);
-  // Continues usage that was found at a restart from where it was counted to, the time without a
-  // daemon included.
+  // Continues usage that was found at a restart. The time without a daemon is counted, too.
   void resume(const ports::StoredUsage& usage, const Lease& lease, const std::vector<GpuInfo>& gpus,
               Now now);
-  // From here on the lease uses so much.
+  // From here on the lease uses this much.
   void on_use(LeaseId lease, const GpuUuid& gpu, Bytes used, Now now);
-  // From here on the leases on this GPU keep it so busy, in percent; those that are not named, or
-  // all if there is nothing: it is not known.
+  // From here on the leases on this GPU keep it this busy, in percent. The load of a lease that is
+  // not named, or of all if `loads` is empty, is unknown.
   void on_loads(const GpuUuid& gpu, const std::optional<std::map<LeaseId, int>>& loads, Now now);
   void close(LeaseId lease, Now now);
 
-  // Counts all up to now, and gives what has changed since it was last asked.
+  // Counts everything up to now, and returns the usage that has changed since the last call.
   std::vector<ports::StoredUsage> take(Now now);
-  // Counts all up to now, and gives what goes on.
+  // Counts everything up to now, and returns the usage that has not ended.
   std::vector<ports::StoredUsage> open(Now now);
   bool empty() const { return entries_.empty(); }
 
@@ -53,7 +51,7 @@ class UsageBook {
     std::optional<double> part;  // of the GPU; empty: not known
     Bytes used;
     TimePoint at{};     // counted up to here
-    double gpu_ms = 0;  // what is not a whole millisecond yet included
+    double gpu_ms = 0;  // with fractions of a millisecond
     double mib_ms = 0;
     std::optional<int> load;  // percent
     double busy_ms = 0;

@@ -43,7 +43,7 @@ TEST_F(UsageBookTest, ASliceCountsAsItsPartOfTheGpuAndMemoryAsItIsUsed) {
   book.close(lease.id, now);
   const auto usage = book.take(now);
   ASSERT_EQ(usage.size(), 1u);
-  EXPECT_EQ(usage[0].gpu_ms, 900000u);  // an hour of a quarter
+  EXPECT_EQ(usage[0].gpu_ms, 900000u);  // a quarter of the GPU for an hour
   EXPECT_EQ(usage[0].mib_ms, 2048u * 1800000u);
   EXPECT_EQ(usage[0].until - usage[0].since, 1h);
   EXPECT_EQ(usage[0].group, "staff");

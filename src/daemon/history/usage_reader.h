@@ -1,4 +1,4 @@
-// Reads all usage, a piece at a time; what changes meanwhile is counted once. State thread only.
+// Reads all usage in pieces. Usage that changes meanwhile is counted once. State thread only.
 #pragma once
 
 #include "base/result.h"
@@ -10,7 +10,7 @@
 
 namespace gpurota::daemon {
 
-// Up to where those who read usage have come.
+// Up to which lease each reader of usage has come.
 class UsageReaders {
  public:
   std::shared_ptr<LeaseId> add();
@@ -22,7 +22,7 @@ class UsageReaders {
 
 class UsageReader {
  public:
-  // As ports::History; null: there is nothing to be read.
+  // `history`: null: there is nothing to read.
   UsageReader(ports::History* history, UsageReaders& readers)
       : history_(history), upto_(readers.add()) {}
 

@@ -5,7 +5,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// One that took no time counts whole: its lease was there.
+// A row of no duration counts whole, as its lease existed.
 double part_of(const ports::StoredUsage& row, const UsageSums::Asked& asked) {
   const auto whole = row.until - row.since;
   if (whole.count() <= 0) return 1;

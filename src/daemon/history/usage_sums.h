@@ -28,20 +28,20 @@ class UsageSums {
     double mib_ms = 0;
     double busy_ms = 0;
     double idle_ms = 0;
-    LeaseId last{};  // that was counted
+    LeaseId last{};  // the lease that was counted last
   };
-  // A user and what the report is by; kUser: empty; a note that is hidden: nothing.
+  // A user, and the value that the report is grouped by: "" for kUser, nullopt for a hidden note.
   using Key = std::pair<uid_t, std::optional<std::string>>;
 
   // `hides`: whether the reader may not see this user's notes.
   UsageSums(Asked asked, std::function<bool(uid_t)> hides)
       : asked_(asked), hides_(std::move(hides)) {}
 
-  // Adds all rows of some leases, behind those of the leases before. A row that is only partly in
-  // the time counts with that part.
+  // Adds all rows of some leases, which must come after the leases of earlier calls. A row that is
+  // only partly within the time counts with that part.
   void add(const std::vector<ports::StoredUsage>& rows);
   const std::map<Key, Sum>& sums() const { return sums_; }
-  // One of them, which is then no more; nothing: there are none.
+  // Removes one of the sums and returns it. Empty: there are none.
   std::optional<std::pair<Key, Sum>> take();
 
  private:

@@ -12,12 +12,12 @@ namespace {
 using std::chrono::hours;
 
 constexpr std::array<WallTime::duration, 3> kSpans = {hours(1), hours(24), hours(24 * 30)};
-// Of rows: a fraction of a millisecond of the loop.
+// Rows in a piece: a fraction of a millisecond of the loop.
 constexpr std::size_t kPiece = 64;
 constexpr Duration kPause = std::chrono::milliseconds(10);
-// When the store cannot be used just now.
+// The pause when the store cannot be used.
 constexpr Duration kRetry = std::chrono::seconds(1);
-// So much room is made at once: a part of the bound.
+// Room for this part of the bound is made at once.
 constexpr std::size_t kRoomPart = 8;
 
 }  // namespace
@@ -81,13 +81,13 @@ Result<void> UsageTidier::merge(uid_t uid, Merging& merging) {
     done(uid, merging.rows);
     return {};
   }
-  // As long as that makes it fewer it goes on at the same place: what comes next is merged with
-  // what was just made.
+  // As long as merging reduces the number of rows, continue at the same place: the next rows are
+  // merged with the row that was just made.
   if (merged.fewer > 0) return {};
   merging.after = merged.upto;
   if (!merged.over) return {};
   merging.after = {};
-  // Nothing more can be done: after some more of them.
+  // Nothing more can be merged: try again after some more rows.
   if (++merging.span == kSpans.size()) done(uid, wanted);
   return {};
 }

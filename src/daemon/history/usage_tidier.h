@@ -1,7 +1,7 @@
-// Keeps the rows of usage in the store within bounds: what is too old is forgotten, and of a user
-// with too many rows (max_usage_rows_per_user) the oldest are merged, by hour, then by day, then by
-// thirty days, so that sums stay right. Of the recorder; state thread only. A piece at a time, so
-// that nobody waits for it.
+// Keeps the rows of usage in the store within bounds. Rows that are too old are removed. The oldest
+// rows of a user with too many rows (max_usage_rows_per_user) are merged by hour, then by day, then
+// by thirty days, so that sums stay right. Works in pieces, so that nobody waits for it. For the
+// recorder; state thread only.
 #pragma once
 
 #include "config/config.h"
@@ -25,19 +25,19 @@ class UsageTidier {
     ports::EventLoop& loop;
     ports::History& history;
     const config::Config& config;
-    // Up to which lease each who reads usage piece by piece has come.
+    // Up to which lease each reader of usage has come.
     std::function<std::vector<LeaseId>()> readers;
   };
   explicit UsageTidier(Parts parts) : parts_(std::move(parts)) {}
 
   // A row of this user that will not change any more is in the store.
   void on_row(uid_t uid);
-  // Usage that ended before is to be removed.
+  // Removes usage that ended before `before`.
   void forget(WallTime before);
   bool is_idle() const { return !forget_ && waiting_.empty(); }
 
  private:
-  // A user with more rows than may be, perhaps.
+  // A user who may have too many rows.
   struct Merging {
     std::size_t rows = 0;  // 0: not counted yet
     std::size_t span = 0;  // index
@@ -51,7 +51,7 @@ class UsageTidier {
   std::size_t bound() const;
 
   Parts parts_;
-  std::map<uid_t, std::size_t> rows_;  // no fewer than there are; of those seen since the start
+  std::map<uid_t, std::size_t> rows_;  // upper bounds, for users seen since the start
   std::map<uid_t, Merging> waiting_;
   std::optional<WallTime> forget_;
   bool complained_ = false;

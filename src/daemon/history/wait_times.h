@@ -1,4 +1,4 @@
-// How long those waited that got their lease from the queue, counted in a few steps: for metrics.
+// How long requests waited that got a lease from the queue, counted in a few steps, for metrics.
 // Waits that ended otherwise are not counted. State thread only.
 #pragma once
 
