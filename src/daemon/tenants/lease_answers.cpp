@@ -13,7 +13,7 @@ bool LeaseAnswers::answer(TenantSession& session, const gpurota_msg_automatic& q
           : parts_.automatic.join(session.peer, LeaseId{question.lease},
                                   {question.token, sizeof question.token});
   if (found.later) {
-    // The library asks again, for as long as it is told to wait for a daemon.
+    // The library asks again, for as long as it is configured to wait for a daemon.
     parts_.sessions.end(session, "");
     return true;
   }
@@ -32,13 +32,13 @@ bool LeaseAnswers::answer(TenantSession& session, const gpurota_msg_automatic& q
   answer.status = found.status;
   answer.lease = found.lease.value;
   found.token.copy(answer.token, sizeof answer.token);
-  // Zeros are behind it already.
+  // The rest of the fields is zero already.
   found.visible.copy(answer.visible, sizeof answer.visible - 1);
   found.why.copy(answer.why, sizeof answer.why - 1);
   return tell(session, answer);
 }
 
-// As every other lease: not before a loss of power leaves it there.
+// The program gets its lease only when a loss of power cannot undo the lease, as for every lease.
 bool LeaseAnswers::tell(TenantSession& session, const gpurota_msg_lease& answer) {
   const auto unsettled = unsettled_.find(LeaseId{answer.lease});
   if (unsettled == unsettled_.end()) return send_message(session.fd.get(), answer);
@@ -47,8 +47,8 @@ bool LeaseAnswers::tell(TenantSession& session, const gpurota_msg_lease& answer)
   return true;
 }
 
-// A lease that the disk has failed to keep exists until the machine loses its power, so the program
-// need not know.
+// A lease that the disk failed to store exists until the machine loses power, so the program need
+// not know of the failure.
 void LeaseAnswers::on_durability(const ports::Durability::News& news) {
   std::erase_if(unsettled_, [&](const auto& lease) { return lease.second <= news.upto; });
   for (auto it = unsaid_.begin(); it != unsaid_.end();) {
@@ -72,7 +72,7 @@ bool LeaseAnswers::go_on(TenantSession& session) {
   return session.tenant || answer(session, question);
 }
 
-// In a turn of its user, as whatever a program asks.
+// The repeated check takes a turn of the user, like every question of a program.
 void LeaseAnswers::check_again(TenantSession& session, const gpurota_msg_automatic& question) {
   session.asking = parts_.loop.add_timer(parts_.loop.now() + AutomaticLeases::kUnreadPeriod,
                                          ports::Urgency::kClient, [this, &session, question] {

@@ -1,5 +1,5 @@
-// Which lease a program is in that was started without one, or that knows its lease by a token only
-// (AUTOMATIC). State thread only.
+// Answers AUTOMATIC: finds the lease of a program that was started without one, or that knows only
+// the token of its lease. State thread only.
 #pragma once
 
 #include "daemon/leases/automatic_leases.h"
@@ -18,17 +18,17 @@ class LeaseAnswers {
     ports::EventLoop& loop;
     AutomaticLeases& automatic;
     TenantSessions& sessions;
-    // Null: what is stored is on the disk at once.
+    // Null: each write is on the disk at once.
     const ports::Durability* durability;
   };
 
   explicit LeaseAnswers(Parts parts) : parts_(parts) {}
 
-  // False: it breaks the protocol, or does not take its answer.
+  // False: the client breaks the protocol, or does not take its answer.
   bool answer(TenantSession& session, const gpurota_msg_automatic& question);
-  // The same of a session's `unsettled`.
+  // The same for the session's `unsettled`.
   bool go_on(TenantSession& session);
-  // Tells programs of leases that the disk has now.
+  // Sends the answers about leases that are on the disk now.
   void on_durability(const ports::Durability::News& news);
   // The connection ends.
   void forget(TenantSession& session) { unsaid_.erase(&session); }
@@ -38,8 +38,8 @@ class LeaseAnswers {
   void check_again(TenantSession& session, const gpurota_msg_automatic& question);
 
   Parts parts_;
-  std::set<TenantSession*> unsaid_;             // who wait for a lease until the disk has it
-  std::map<LeaseId, std::uint64_t> unsettled_;  // automatic ones: with which change of the store
+  std::set<TenantSession*> unsaid_;  // sessions that wait until their lease is on the disk
+  std::map<LeaseId, std::uint64_t> unsettled_;  // automatic leases: the change that stores each
 };
 
 }  // namespace gpurota::daemon

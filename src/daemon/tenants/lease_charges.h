@@ -10,17 +10,17 @@ namespace gpurota::daemon {
 
 struct LeaseCharge {
   Bytes bytes;
-  bool moving = false;  // its memory is on its way to the GPU, or from it
+  bool moving = false;  // memory is being moved to or from the GPU
 };
 
 class LeaseCharges {
  public:
-  // Both outlive it.
+  // Both must outlive the LeaseCharges.
   LeaseCharges(const lease::GrantBook& grants, const TurnKeeper& turns)
       : grants_(grants), turns_(turns) {}
 
-  // Zero of a whole GPU. Without what is evicted; with what the lease has imported from another,
-  // which GrantBook::counted_by_several tells of all leases together.
+  // Zero for a whole GPU. Does not include evicted memory. Includes memory imported from another
+  // lease, of which GrantBook::counted_by_several() has the total of all leases.
   LeaseCharge operator()(LeaseId lease, const LeaseGpu& share) const;
 
  private:

@@ -9,7 +9,7 @@ namespace {
 
 using Soft = config::SoftLimit::Policy;
 
-// Fillers are there for as long as nobody else needs anything.
+// Fillers have the lowest priority: they run only while nobody else needs the GPU.
 int priority_of(const Lease& lease) {
   return lease.kind == LeaseKind::kFiller ? INT_MIN : lease.priority;
 }
@@ -52,8 +52,8 @@ void LimitKeeper::after_sample(const GpuUuid& gpu, TimePoint now) {
     if (!share || !share->limit || (!account && !swap)) continue;
     const auto [charged, granted] =
         swap ? parts_.turns.charge(id, gpu) : std::pair(account->charged(), account->granted());
-    // An oversize lease uses its part of the GPU up by design; what it holds beside that is no sign
-    // of a lowered limit.
+    // An oversize lease uses up its part of the GPU by design. Memory that it holds beyond that
+    // part is no sign of a lowered limit.
     const Bytes limit = *share->limit + share->oversize;
     limited.push_back({id, priority_of(entry.lease), entry.cause.has_value(), limit,
                        share->soft_limit, charged, granted, swap && gives_way(parts_.config)});

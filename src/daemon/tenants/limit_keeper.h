@@ -1,5 +1,5 @@
-// Carries out what lease/limit_policy.h decides about leases above their soft limit, or above a
-// hard limit that was lowered: after each sample of a GPU. State thread only.
+// After each sample of a GPU, carries out what lease/limit_policy.h decides about leases above
+// their soft limit, or above a hard limit that was lowered. State thread only.
 #pragma once
 
 #include "config/config.h"
@@ -25,7 +25,7 @@ class LimitKeeper final {
 
   void after_sample(const GpuUuid& gpu, TimePoint now);
   void on_lease_change(const LeaseEntry& entry, bool gone);
-  // How long each grant above a soft limit is to take.
+  // How long each grant above a soft limit takes.
   static Duration throttle(const config::Config& config);
 
  private:

@@ -22,10 +22,11 @@ bool says_anything(const gpurota_msg_swap_here& said, std::size_t slots) {
 
 }  // namespace
 
-// Together with the lease's other tenants no more than the lease may have, or might have before its
-// limit was lowered: a lower limit bounds later allocations, and memory that is out must come back.
-// Movable memory is bounded first, then wired memory: for contexts the tenant says what it was once
-// told, which may be more than they take, and memory that is out must not be forgotten for that.
+// Bounds a claim: together with the lease's other tenants, no more than the limit of the lease, or
+// the limit before it was lowered. A lower limit bounds only later allocations, and evicted memory
+// must come back. Movable memory is bounded first, then wired memory: for contexts the tenant
+// claims the size that it was once told, which may be more than they take, and this must not
+// displace evicted memory.
 sched::TenantMemory SwapClaims::bounded_by_limit(const SwapTenant& tenant, std::size_t slot,
                                                  const gpurota_msg_swap_here& said,
                                                  const SwapTenant* before) const {
@@ -63,7 +64,7 @@ Result<sched::AddTenant> SwapClaims::believe(SwapTenant& tenant, const gpurota_m
               {{"pid", tenant.pid()}, {"lease", to_string(tenant.lease)}});
   }
   event.gate_open = may_have_been && said.gate_open != 0;
-  std::optional<Bytes> host;  // that it may have more than was known; read where that decides
+  std::optional<Bytes> host;  // the process's host memory; read only where it decides
   for (std::size_t slot = 0; slot < tenant.memory.size(); ++slot) {
     SwapMemory& memory = tenant.memory[slot];
     sched::TenantMemory believed{memory.gpu, {}, {}, {}};

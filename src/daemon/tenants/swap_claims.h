@@ -1,13 +1,12 @@
 // Decides how much memory a process is believed to have when it connects as a tenant of a swap
 // lease (SWAP_HERE). State thread only.
 //
-// Nothing is believed that could not be so:
-// - a process that this daemon has had as a tenant has at most what it was granted and has not
-//   freed;
-// - one that was there before this daemon, under a lease that was there too, may have been a tenant
-//   of the last: the memory that it reports in host memory is no more than its host memory, and the
-//   next samples have to show the memory that it reports on a GPU;
-// - every other process was never a tenant, and has nothing.
+// No process is believed to have more than is possible:
+// - a process that was a tenant of this daemon has at most what it was granted and has not freed;
+// - a process that is older than this daemon, under a lease that is older too, may have been a
+//   tenant of the last daemon: the memory that it reports in host memory is bounded by its host
+//   memory, and the next samples must show the memory that it reports on a GPU;
+// - any other process was never a tenant, and has nothing.
 #pragma once
 
 #include "base/result.h"
@@ -25,8 +24,8 @@ class SwapClaims {
   SwapClaims(ports::Processes& processes, const TurnKeeper& turns, const SwapMeasures& measures)
       : processes_(processes), turns_(turns), measures_(measures) {}
 
-  // `before`: the same process on an earlier connection, if this daemon has had it. Remembers with
-  // `tenant` what was believed. An error: the process cannot be looked at now.
+  // `before`: the same process on an earlier connection to this daemon, if there was one. Stores in
+  // `tenant` what is believed. An error: the process cannot be inspected now.
   Result<sched::AddTenant> believe(SwapTenant& tenant, const gpurota_msg_swap_here& said,
                                    const SwapTenant* before, TimePoint now) const;
 

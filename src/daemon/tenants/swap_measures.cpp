@@ -5,16 +5,16 @@
 namespace gpurota::daemon {
 namespace {
 
-// Memory held beside is believed when so many samples agree: 1 s at the default period.
+// How many samples must agree on memory held beside the reports: 1 s at the default period.
 constexpr std::size_t kAgreeingSamples = 4;
 // Memory that a program need not report (modules, local memory) is not taken for memory that did
 // not move.
 constexpr Bytes kUnreported = mib(256);
 constexpr Duration kDoubtLasts = std::chrono::hours(1);
-// One who comes as so many users has its oldest ones believed again.
+// Bounds the doubted users: with more of them, the oldest are believed again.
 constexpr std::size_t kMostDoubted = 4096;
 
-// Whether so much more, or less, than it told is most of what it said.
+// Whether a difference of `apart` from the reports is most of what was said.
 bool contradicts(Bytes apart, Bytes said) {
   return apart >= std::max(Bytes(said.count() / 2), kUnreported);
 }
@@ -56,7 +56,7 @@ void SwapMeasures::measure(SwapTenant& tenant, SwapMemory& memory, const GpuSamp
                            TimePoint taken) {
   const GpuProcess* const process = find_process(sample, tenant.pid());
   const bool listed = process != nullptr;
-  // Of a process that is listed without a figure, nothing is known.
+  // A process that is listed without a figure has an unknown amount.
   const bool is_known = listed && process->used.has_value();
   const Bytes held = is_known ? process->used.value_or(Bytes()) : Bytes();
   memory.shown = memory.shown || !held.is_zero();
@@ -65,7 +65,7 @@ void SwapMeasures::measure(SwapTenant& tenant, SwapMemory& memory, const GpuSamp
     return;
   }
   if (!tenant.here) return;
-  // Only while it is at rest: what is in motion is counted as if it were there already.
+  // Only while the tenant is at rest: memory in motion is counted as if it had arrived.
   const auto now = told(tenant, memory);
   if (!now || !memory.told_before) return;
   const Bytes told_most = std::max(*now, *memory.told_before);
@@ -203,7 +203,8 @@ void SwapMeasures::doubt(const SwapTenant& tenant, const SwapMemory& memory, Tim
   turns_.report({sched::Trouble::kStillThere, tenant.lease, tenant.id, false, memory.gpu, {}});
 }
 
-// A context was granted what one may take; this is what it takes. The program waits meanwhile.
+// Replaces the amount that was granted for a context by the measured size. The program waits
+// meanwhile.
 void SwapMeasures::measure_context(SwapTenant& tenant, SwapMemory& memory, Bytes held) {
   const sched::Holding* books = holding(tenant, memory).if_there();
   if (!books) return;

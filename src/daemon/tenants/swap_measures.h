@@ -1,10 +1,10 @@
 // Compares the driver's figures for tenants of swap leases with their reports: contexts, memory
-// held beside, and memory that they say has moved out. State thread only.
+// held beside the reported memory, and memory that they report as moved out. State thread only.
 //
-// A tenant is believed at first: a sample takes longer than a turn has time for. If samples of it
-// at rest show that memory that it moved out is still there, its user is doubted for an hour:
-// memory that programs of this user report as moved out is given to nobody before a sample shows
-// it.
+// A tenant is believed at first, because a turn has no time to wait for a sample. If samples of a
+// tenant at rest show that memory that it reported as moved out is still there, its user is doubted
+// for an hour: memory that programs of this user report as moved out is given to nobody before a
+// sample shows that it has gone.
 #pragma once
 
 #include "base/maybe.h"
@@ -22,29 +22,29 @@ namespace gpurota::daemon {
 
 class SwapMeasures {
  public:
-  // All outlive it. `grants`: for what contexts cost.
+  // All must outlive the SwapMeasures. `grants`: for the costs of contexts.
   SwapMeasures(TurnKeeper& turns, lease::GrantBook& grants, const config::Config& config)
       : turns_(turns), grants_(grants), config_(config) {}
 
-  // The tenant's holding there as turns know it; nothing: not known yet.
+  // The tenant's holding on that GPU as turns know it. Empty: not known yet.
   Maybe<const sched::Holding> holding(const SwapTenant& tenant, const SwapMemory& memory) const;
-  // The user has been caught; memory that is said to have moved is to be fed as doubted.
+  // Whether the user is doubted: then memory that is reported as moved must be fed as doubted.
   bool doubts(uid_t uid, TimePoint now) const;
-  // Only a sample can tell: whether it is gone, what its context takes, or whether memory that it
-  // said is out has gone.
+  // Whether something about the tenant waits for a sample: whether its process has gone, the size
+  // of its context, or whether memory that it reported as moved out has gone.
   bool expects_sample(const SwapTenant& tenant, const SwapMemory& memory) const;
   // A sample of `gpu` is about to begin.
   void before_sample(SwapTenant& tenant, const GpuUuid& gpu) const;
-  // The sample, which began when it was `taken`, is over.
+  // The sample, which began at `taken`, is over.
   void measure(SwapTenant& tenant, SwapMemory& memory, const GpuSample& sample, TimePoint taken);
-  // The tenant owes an answer, and for as long as work may take to end, the driver, which has
-  // listed the tenant before, lists no memory of it there: no work of it is in flight. For a
-  // process that was never listed this says nothing, so the answer is false.
+  // Whether a tenant that owes an answer has no work in flight on the GPU: the driver listed it
+  // before, and has listed no memory of it for as long as work may take to end. False for a process
+  // that was never listed, as the list then proves nothing.
   bool has_vanished(const SwapTenant& tenant, SwapMemory& memory, const GpuSample& sample,
                     TimePoint taken) const;
-  // Nothing of it is on the GPU.
+  // Nothing of the tenant is on the GPU any more.
   void take_off(const SwapTenant& tenant, const SwapMemory& memory);
-  // The memory of the process there that was known, or seen, until it reported what it has.
+  // The memory of the process on that GPU as known or sampled before the process reported it.
   Bytes seen_before(const SwapTenant& tenant, const SwapTenant* before,
                     const SwapMemory& memory) const;
 
@@ -64,7 +64,7 @@ class SwapMeasures {
   TurnKeeper& turns_;
   lease::GrantBook& grants_;
   const config::Config& config_;
-  std::map<uid_t, TimePoint> doubted_;  // until then
+  std::map<uid_t, TimePoint> doubted_;  // until this time
 };
 
 }  // namespace gpurota::daemon

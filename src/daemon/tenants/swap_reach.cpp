@@ -7,8 +7,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// An order that is not carried out within this may be one that cannot be: a check of the process
-// costs about 10 µs, and is repeated as often while it lasts.
+// After this time a tenant may be unable to carry out an order, and its process is checked. A check
+// costs about 10 µs, and is repeated at this period as long as the order is open.
 constexpr Duration kPatience = std::chrono::milliseconds(20);
 
 bool owes(const SwapTenant& tenant) {

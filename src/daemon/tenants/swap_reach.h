@@ -1,5 +1,5 @@
-// Whether tenants of swap leases can be reached: who owes an answer to an order is looked at,
-// whether it is stopped or does not get on. State thread only.
+// Finds out whether tenants of swap leases can be reached: checks whether a tenant that owes an
+// answer to an order is stopped or makes no progress. State thread only.
 #pragma once
 
 #include "config/config.h"
@@ -22,8 +22,8 @@ class SwapReach {
   // All must outlive the SwapReach.
   SwapReach(Parts parts, SwapTenantMap& tenants) : parts_(parts), tenants_(tenants) {}
 
-  // Remembers since when it owes us something, and sees to it that it is looked at. After each
-  // order and each message.
+  // Stores since when the tenant owes an answer, and schedules checks of it. Call after each order
+  // and each message.
   void expect(SwapTenant& tenant);
 
  private:

@@ -5,7 +5,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// Of what a library moves at a time.
+// The largest block that a library moves at a time.
 constexpr Bytes kLargestBlock = mib(64);
 
 }  // namespace
@@ -23,8 +23,8 @@ void SwapMemory::take_terms(const LeaseGpu& share) {
   most = std::max(limit, share.highest_limit);
 }
 
-// Blocks move whole, and a tenant takes orders one by one or several together: what it moves may be
-// up to one block more for each of them; one for the last of the orders that came before.
+// Blocks move whole, and a tenant takes orders singly or together. So it may move up to one block
+// more than ordered for each order, and one block more for the last earlier order.
 void SwapMemory::allow(std::uint32_t direction, Bytes bytes) {
   if (ordered[direction].is_zero()) {
     excess[direction] = Bytes();

@@ -25,27 +25,27 @@ struct SwapMemory {
   std::optional<Bytes> soft_limit;
   Bytes oversize;                // beside the limit, in host memory
   Bytes most;                    // the limit, or what it was before it was lowered
-  std::array<Bytes, 2> ordered;  // by direction: and not yet reported
-  std::array<Bytes, 2> excess;   // reported beyond that, since all was last reported
-  std::array<Bytes, 2> slack;    // so much of that is fine: nothing before the first order
+  std::array<Bytes, 2> ordered;  // by direction: ordered and not yet reported
+  std::array<Bytes, 2> excess;   // reported beyond `ordered`, since that was last zero
+  std::array<Bytes, 2> slack;    // how much `excess` is allowed: none before the first order
   Bytes unmeasured;              // granted for contexts that no sample has shown yet
-  std::optional<TimePoint> context_since;  // it was created before
+  std::optional<TimePoint> context_since;  // the context was created before this
   int contexts = 0;
-  Bytes wired_before;   // of HELLO: what it was granted to hold for good, beside contexts
-  Bytes wired_granted;  // of what cannot move: granted, and not freed, as it has been told
-  Bytes freed_out;      // as it says; what it may say that it has again (SwapSpace parks it)
+  Bytes wired_before;   // by HELLO: wired memory it was granted, beside contexts
+  Bytes wired_granted;  // wired memory that it was granted and has not freed
+  Bytes freed_out;      // reported as freed while out; may be reported again (SwapSpace parks it)
   bool shown = false;   // the driver has listed the process with memory there
-  std::optional<TimePoint> vanished;  // and lists none since then, while an answer is owed
-  bool unproven = false;              // it said so to this daemon first, and no sample has shown it
-  std::size_t unseen = 0;             // samples in a row that should have
-  bool came_back = false;             // it says of contexts what it was once told
+  std::optional<TimePoint> vanished;  // listed no more since then, while an answer is owed
+  bool unproven = false;              // its first report to this daemon; no sample has shown it
+  std::size_t unseen = 0;             // samples in a row that should have shown it and did not
+  bool came_back = false;             // for contexts it reports what it was once told
   std::optional<Bytes> told_before;   // before the sample that is under way; empty: in motion
   std::deque<Bytes> beside;           // the last samples of it while it was at rest
-  std::size_t contradicted = 0;       // samples in a row, of those while memory of it was out
+  std::size_t contradicted = 0;       // samples in a row that contradict it, with memory of it out
   bool listed = true;                 // by the last sample since it died
 
-  // From now on it may move so much more.
   void take_terms(const LeaseGpu& share);
+  // From now on the tenant may move so many bytes more.
   void allow(std::uint32_t direction, Bytes bytes);
 };
 struct SwapQuestion {
@@ -59,20 +59,21 @@ struct SwapTenant {
   uid_t uid = 0;
   ports::ProcessId process;
   std::array<std::uint64_t, 2> key{};
-  bool makes_way = false;          // a filler, which is moved out for whoever comes
+  bool makes_way = false;          // a filler, which is evicted for any other lease
   std::vector<SwapMemory> memory;  // by slot
   std::map<std::uint32_t, SwapQuestion> questions;
-  std::map<std::uint32_t, ports::EventLoop::SourcePtr> delayed;  // questions, by their soft limit
-  std::deque<std::vector<std::byte>> outbox;                     // the socket was full
+  std::map<std::uint32_t, ports::EventLoop::SourcePtr>
+      delayed;                                // questions delayed by the soft limit
+  std::deque<std::vector<std::byte>> outbox;  // messages for which the socket was full
   std::uint32_t gate_sent = 0, gate_seen = 0;
   std::optional<TimePoint> asked;  // an order is open since then, without a sign of life
   std::optional<gpurota_msg_swap_terms> terms;
   bool here = false;  // turns know it
   bool connected = true;
   bool stopped = false;
-  bool rdma = false;   // the last order was not carried out as it has such a device open
-  bool stuck = false;  // has moved nothing of what was ordered for longer than it may
-  std::optional<TimePoint> moving;  // something is ordered, and since then it has not got on
+  bool rdma = false;                // did not carry out the last order, as an RDMA device is open
+  bool stuck = false;               // has moved nothing of an order for too long
+  std::optional<TimePoint> moving;  // an order is open, without progress since then
   bool dead = false;
   TimePoint died{};
 

@@ -10,9 +10,9 @@
 namespace gpurota::daemon {
 namespace {
 
-// A program with more threads that wait for memory at once is not served better.
+// The most questions of a tenant that are open at once.
 constexpr std::size_t kMostQuestions = 4096;
-// Of messages that its socket had no room for: a tenant that reads nothing any more.
+// The most messages that wait for room in a tenant's socket. A tenant with more reads nothing.
 constexpr std::size_t kMostOutbox = 4096;
 
 std::uint32_t wire_status(sched::GrowAnswer answer) {
@@ -98,7 +98,7 @@ bool SwapTenants::take(TenantId id, const TenantMessage& message) {
   Tenant* const tenant = find(id);
   if (!tenant) return false;
   const bool first = std::holds_alternative<gpurota_msg_swap_here>(message);
-  if (first == tenant->here) return false;  // once, and before everything else
+  if (first == tenant->here) return false;  // SWAP_HERE comes once, before everything else
   tenant->asked.reset();
   const bool good = std::visit(
       [&]<class Message>(const Message& m) {
@@ -122,8 +122,7 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_here& message) {
   if (!believed) return false;
   for (std::size_t slot = 0; slot < tenant.memory.size(); ++slot) {
     Memory& memory = tenant.memory[slot];
-    // The true cost of its contexts was known to the last daemon, or was in a message that was
-    // lost.
+    // Only the last daemon knew the true cost of the contexts, or a message with it was lost.
     const Bytes of_contexts =
         memory.contexts > 0 ? believed->memory[slot].wired - memory.wired_before : Bytes();
     if (of_contexts.is_zero()) continue;
@@ -164,7 +163,8 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_grow& message) {
         parts_.loop.add_timer(parts_.loop.now() + delay, ports::Urgency::kSchedule, [this, growth] {
           Tenant* const asks = find(growth.tenant);
           if (!asks) return;
-          const auto running_timer = asks->delayed.extract(growth.seq);  // this very callback's
+          const auto running_timer =
+              asks->delayed.extract(growth.seq);  // keeps this callback alive while it runs
           parts_.turns.feed(growth);
         });
     return true;
@@ -173,7 +173,7 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_grow& message) {
   return true;
 }
 
-// Growth above a soft limit takes its time, where the site wants it so.
+// Growth above a soft limit is delayed where the site's configuration says so.
 Duration SwapTenants::delay_of(const Tenant& tenant, const Memory& memory,
                                const Question& question) const {
   const bool is_hosted = question.kind == GPUROTA_SWAP_HOSTED;
@@ -222,7 +222,7 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_moved& message) {
   }
   ordered -= bytes + returned;
   tenant.rdma = message.failed == GPUROTA_SWAP_RDMA;
-  // Only what moves, or is given back, is a sign that it gets on.
+  // Only memory that is moved or given back is progress.
   if (!(bytes + returned).is_zero() || !tenant.moves()) tenant.moving.reset();
   if (tenant.moves() && !tenant.moving) tenant.moving = parts_.loop.now();
   if (message.direction == GPUROTA_SWAP_EVICT) {
@@ -334,7 +334,7 @@ void SwapTenants::on_writable(TenantId id) {
   if (tenant) sessions_->wait_writable(id, false);
 }
 
-// Not at once: whoever sends may be in the middle of a decision of several steps.
+// Later, as the sender may be in the middle of a decision of several steps.
 void SwapTenants::hang_up_soon(TenantId id, const std::string& why) {
   parts_.loop.post([this, id, why] { sessions_->hang_up(id, why); });
 }

@@ -2,10 +2,10 @@
 // on the other. State thread only; TenantServer owns the sockets and calls in with what comes over
 // them.
 //
-// Nothing a tenant says is believed further than it can be true: SwapClaims cuts the memory that it
-// claims, reports of moves are cut to the orders, answers to the questions. A message that breaks
-// these rules ends the connection, and the process is counted with what it was last known to have
-// until the driver no longer lists it.
+// A tenant is believed only as far as its reports can be true: SwapClaims bounds the memory that it
+// claims, reports of moves are bounded by the orders, and answers by the questions. A message that
+// breaks these rules ends the connection. The process is then counted with what it was last known
+// to have until the driver no longer lists it.
 //
 //   welcome ──► here (SWAP_HERE) ──► disconnected ──► superseded by the same process, or dead
 //                  └ stopped ◄► answers (watched while an order of ours is not carried out)
@@ -45,7 +45,7 @@ class SwapTenants final {
     ports::EventLoop& loop;
     ports::Processes& processes;
     TurnKeeper& turns;
-    lease::GrantBook& grants;  // for what contexts cost
+    lease::GrantBook& grants;  // for the costs of contexts
     const config::Config& config;
     const Users& users;
     Samples& samples;
@@ -53,13 +53,13 @@ class SwapTenants final {
   };
 
   explicit SwapTenants(Parts parts);
-  // Before the first tenant is added. `sessions` outlives this.
+  // Call before the first tenant is added. `sessions` must outlive the SwapTenants.
   void set_sessions(TenantSessions& sessions) { sessions_ = &sessions; }
 
-  // Its HELLO was good, and says what it holds.
+  // Adds a tenant whose HELLO was valid. `held`: the memory that it holds, as HELLO says.
   void add(TenantId id, const Lease& lease, const ports::ProcessId& process,
            const std::vector<lease::HeldMemory>& held);
-  // One message from its event socket. False: it breaks the protocol.
+  // One message from the tenant's event socket. False: the message breaks the protocol.
   bool take(TenantId id, const TenantMessage& message);
   void on_writable(TenantId id);
   void on_disconnect(TenantId id);
@@ -84,18 +84,18 @@ class SwapTenants final {
   // Something on this GPU waits for the next sample.
   bool expects_sample(const GpuUuid& gpu) const;
   pid_t pid_of(TenantId id) const;
-  // Its memory may be registered with a device, and then does not move.
+  // Whether the tenant's memory may be registered with an RDMA device, and then cannot move.
   bool has_rdma_device(TenantId id) const;
-  // The process of the user's that has said this key (gpurota_msg_swap_here). `away`: it lives, and
-  // its connection has ended.
+  // The user's process that has sent this key (gpurota_msg_swap_here). `away`: the process lives,
+  // and its connection has ended.
   struct Owner {
     std::optional<TenantId> tenant;
     bool away = false;
   };
   Owner find_owner(std::span<const std::uint64_t, 2> key, uid_t uid) const;
-  // The process is counted by turns, or about to say what it has.
+  // Whether turns count the process, or it is about to report what it has.
   bool counts(pid_t pid) const;
-  // The process has connected and not yet said what it has.
+  // Whether the process has connected and not yet reported what it has.
   bool is_about_to_tell(pid_t pid) const;
 
  private:

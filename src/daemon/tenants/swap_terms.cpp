@@ -9,8 +9,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// A tenant is told in such steps how much it may keep, so that not every allocation of other
-// tenants changes the figure.
+// The amount that a tenant may keep is sent in such steps, so that not every allocation of other
+// tenants changes it.
 constexpr Bytes kKeptStep = mib(256);
 constexpr Bytes kLeastKept = mib(32);
 
@@ -31,9 +31,9 @@ SwapTerms::SwapTerms(Parts parts, const SwapTenantMap& tenants, TimePoint now) :
   pins_ = what_tenants_may_pin();
 }
 
-// Host memory that a tenant may keep while none of its memory is out: its part of the memory
-// reserved for its lease, and of the memory reserved for nobody. Such memory is a cache: no request
-// is ever refused because of it.
+// Host memory that a tenant may keep while none of its memory is evicted: its part of the memory
+// reserved for its lease, and of the unreserved memory. Such memory is a cache: no request is ever
+// refused because of it.
 std::map<LeaseId, Bytes> SwapTerms::what_tenants_may_keep() const {
   const sched::Residency& residency = parts_.turns.turns().residency();
   std::map<LeaseId, Bytes> reserved = sched::HostNeeds(residency).reserved_by_lease();
@@ -51,7 +51,7 @@ bool SwapTerms::moves_before_long(const SwapTenant& tenant) const {
   return tenant.makes_way || takes_turns_.at(tenant.lease);
 }
 
-// All movable memory where the tenant makes way for whoever comes.
+// For a filler, which is evicted for any other lease, all movable memory.
 std::map<TenantId, Bytes> SwapTerms::likely_to_move() const {
   const sched::Residency& residency = parts_.turns.turns().residency();
   const sched::LikelyToMove in_turns(residency);
@@ -114,7 +114,7 @@ gpurota_msg_swap_terms SwapTerms::of(const SwapTenant& tenant) const {
   Bytes limits;
   for (const SwapMemory& memory : tenant.memory) limits += memory.most;
   auto terms = make_message<gpurota_msg_swap_terms>(GPUROTA_MSG_SWAP_TERMS, 0);
-  // Host memory of oversize leases is for no lease to evict to, not even for themselves.
+  // No lease may evict to the host memory of oversize leases, not even those leases themselves.
   const Bytes oversize = parts_.turns.turns().residency().oversize();
   const Bytes host = std::min(parts_.turns.host_budget() - oversize, limits);
   terms.host_bytes = host.count();

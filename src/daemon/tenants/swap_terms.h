@@ -1,8 +1,8 @@
-// The terms that tenants of swap leases are told: their present shares of host memory, and turns.
-// Pure; state thread only.
+// The terms that are sent to tenants of swap leases: their present shares of host memory, and
+// turns. Pure; state thread only.
 //
-// The pinned budget is divided by need: by what of a tenant's memory is likely to move. While
-// memory moves, the shares that were told stay.
+// The pinned budget is divided by need, which is the part of a tenant's memory that is likely to
+// move. While memory moves, the shares that were sent stay.
 #pragma once
 
 #include "abi/wire.h"
@@ -24,9 +24,9 @@ class SwapTerms {
     const Users& users;
   };
 
-  // For the tenants there are now; all outlive it.
+  // For the present tenants. All must outlive the SwapTerms.
   SwapTerms(Parts parts, const SwapTenantMap& tenants, TimePoint now);
-  // Of one that is here and connected.
+  // `tenant` must be known to turns and connected.
   gpurota_msg_swap_terms of(const SwapTenant& tenant) const;
 
  private:

@@ -27,13 +27,13 @@ namespace gpurota::daemon {
 
 struct TenantSession;
 
-// The budgets of its lease's user that a tenant takes.
+// The part of the budgets of its lease's user that a tenant takes.
 struct TenantPlace {
   UserBudgets::Held tenant;
   UserBudgets::Held event;  // its descriptor
 };
 
-// A process of a lease with a limit, through libgpurota.
+// A process of a lease with a limit, connected through libgpurota.
 struct Tenant {
   TenantId id;
   LeaseId lease;
@@ -41,7 +41,7 @@ struct Tenant {
   std::vector<GpuUuid> slots;  // as laid out in its page
   TrackedProcess process;
   std::optional<sys::SharedPage> page;  // always set once it is in the table
-  uid_t user = 0;                       // its process's
+  uid_t user = 0;                       // the user of the process
   bool event_queued = false;
   Fd event;
   ports::EventLoop::SourcePtr event_source;
@@ -49,8 +49,8 @@ struct Tenant {
   bool dead = false;
   bool swap = false;  // of a swap lease
   Bytes last_asked;   // by its last GROW
-  // Allocations that the library has refused it, as last read off its page; nothing: its library
-  // was there before this tenant.
+  // Allocations that the library has refused, as last read from the page. Empty: the library is
+  // older than this tenant.
   std::optional<std::uint64_t> refused;
   std::vector<Bytes> used_before;  // by slot, before the sample that is under way
 
@@ -62,19 +62,19 @@ struct Tenant {
   };
   std::vector<Awaiting> awaiting;
 
-  // A QUERY that waits for what was said on the event socket before it.
+  // A QUERY that waits until earlier messages on the event socket have been read.
   struct Asked {
     std::uint32_t slot = 0;
     std::uint32_t seq = 0;
-    int patience = 0;  // messages that it still waits for
+    int patience = 0;  // for how many more messages it waits at most
   };
   std::optional<Asked> asked;
 
   gpurota_page& shared() const { return **page; }
-  // Allocations refused since it was last asked.
+  // Allocations refused since the last call.
   std::uint64_t newly_refused() {
     const auto [allocations, said] = read_counts(shared(), slots.size());
-    // A library that was there before has not written its counts onto the new page yet.
+    // A library older than this tenant has not written its counts to the new page yet.
     if (!refused && said + allocations == 0) return 0;
     const std::uint64_t known = std::max(refused.value_or(said), said);
     return known - std::exchange(refused, known).value_or(said);
@@ -87,7 +87,7 @@ struct Tenant {
   }
 };
 
-// A PROCESSES that is answered in pieces.
+// A PROCESSES message that is answered in pieces.
 struct MembersQuestion {
   gpurota_msg_processes asked;
   gpurota_msg_processes answer;
@@ -102,22 +102,22 @@ struct TenantSession {
   ipc::Peer peer;
   ports::EventLoop::SourcePtr source;
   ports::EventLoop::SourcePtr hello_deadline;
-  ports::EventLoop::SourcePtr asking;  // an AUTOMATIC without an answer is looked at again then
+  ports::EventLoop::SourcePtr asking;  // when to check an AUTOMATIC without an answer again
   Tenant* tenant = nullptr;
   bool queued = false;  // waits for its turn
-  // Its lease, said when the disk has the changes up to `upto`.
+  // The answer with the lease, to be sent when the changes up to `upto` are on the disk.
   struct Unsaid {
     std::uint64_t upto = 0;
     gpurota_msg_lease answer;
   };
   std::optional<Unsaid> unsaid;
-  // While one of these is there nothing more is read.
+  // While one of these is set, nothing more is read.
   std::optional<MembersQuestion> unanswered;
-  std::optional<gpurota_msg_automatic> unsettled;  // an AUTOMATIC that is gone on with
+  std::optional<gpurota_msg_automatic> unsettled;  // an AUTOMATIC to be continued
   bool has_question() const { return unanswered || unsettled; }
 };
 
-// Why a connection is ended whose socket is full.
+// The reason for ending a connection whose socket is full.
 inline constexpr const char* kDoesNotRead = "it does not read its answers";
 
 // False if the peer is gone or does not read.

@@ -8,8 +8,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// More than a socket of the kernel's default size holds (277 small packets): who keeps it full, on
-// and on, has its answer without them.
+// How many earlier messages an answer waits for. More than a socket of the default size holds (277
+// small packets): a tenant that always keeps its socket full gets its answer without them.
 constexpr int kMostBeforeAnswer = 512;
 
 // A hint, bounded by what was granted.
@@ -41,8 +41,8 @@ bool TenantAccounts::give_back(Tenant& tenant, const gpurota_msg_return& message
   return true;
 }
 
-// A program that frees and then asks says it on two sockets: what it freed is in the one before the
-// question is in the other, and is to be counted in the answer.
+// A program that frees and then asks uses two sockets. The freed memory is reported on one socket
+// before the question is on the other, and must be counted in the answer.
 bool TenantAccounts::ask(Tenant& tenant, const gpurota_msg_query& message) {
   if (message.slot >= tenant.slots.size() || tenant.asked) return false;  // one at a time
   if (!tenant.swap) return query(tenant, message.slot, message.header.seq);
@@ -51,7 +51,7 @@ bool TenantAccounts::ask(Tenant& tenant, const gpurota_msg_query& message) {
   return true;
 }
 
-// As the loop comes back for each message, a tenant with many of them holds up nobody but itself.
+// The loop returns after each message, so a tenant with many messages delays only itself.
 void TenantAccounts::answer_asked(TenantId id) {
   Tenant* const tenant = parts_.table.find(id);
   if (!tenant || !tenant->session || !tenant->asked) return;
@@ -154,7 +154,7 @@ void TenantAccounts::carry_out(const lease::AddressedGrantActions& actions) {
       auto recall = make_message<gpurota_msg_recall>(GPUROTA_MSG_RECALL,
                                                      std::get<lease::GrantRecall>(action).seq);
       recall.slot = static_cast<std::uint32_t>(*slot);
-      // A full socket is a tenant that is stopped: it is counted in full after the patience.
+      // A full socket means a stopped tenant, which is counted in full when the patience is over.
       (void)send_message(tenant->event.get(), recall);
     }
   }
@@ -204,7 +204,7 @@ void TenantAccounts::after_sample(const GpuSample& sample, TimePoint taken,
     by_lease[tenant->lease].push_back({id, seen});
   }
   for (const auto& [lease, measurements] : by_lease) {
-    // A tenant that came back was taken for an outsider until this sample.
+    // A tenant that has connected again counted as an outsider until this sample.
     if (parts_.roster.was_complete(lease, taken)) parts_.grants.release_hold(lease, sample.uuid);
     const auto others = outsiders.find(lease);
     carry_out(parts_.grants.measure(lease, sample.uuid, measurements,

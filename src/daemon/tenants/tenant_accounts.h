@@ -1,5 +1,5 @@
-// The tenants' side of the grant book: what they ask, what it decided, what NVML shows. State
-// thread only.
+// Connects tenants to the grant book: passes on their questions, its decisions, and what NVML
+// shows. State thread only.
 #pragma once
 
 #include "daemon/gpus/samples.h"
@@ -29,33 +29,35 @@ class TenantAccounts {
 
   explicit TenantAccounts(Parts parts) : parts_(parts) {}
 
-  // Messages of a tenant. False: it breaks the protocol, or does not read its answers.
+  // Messages of a tenant. False: the tenant breaks the protocol, or does not read its answers.
   bool grow(Tenant& tenant, const gpurota_msg_grow& message);
   bool give_back(Tenant& tenant, const gpurota_msg_return& message);
   bool ask(Tenant& tenant, const gpurota_msg_query& message);
   bool contexts(Tenant& tenant, const gpurota_msg_contexts& message);
   bool holding(Tenant& tenant, const gpurota_msg_holding& message);
-  // Something was read from its event socket: what it has asked before may be answered now.
+  // Call after reading from the tenant's event socket: an earlier QUERY may be answered now.
   void answer_asked(TenantId id);
 
-  // Says to tenants what the grant book decided.
+  // Sends the decisions of the grant book to the tenants.
   void carry_out(const lease::AddressedGrantActions& actions);
-  // Asks the grant book again when it wants to be asked.
+  // Asks the grant book again at the time that it names.
   void schedule();
-  // Writes onto the pages of the lease's tenants what they may have.
+  // Writes to the pages of the lease's tenants what they may have.
   void publish(LeaseId lease);
 
-  // Before a sample of `gpu`: remembers what the tenants say they use.
+  // Call before a sample of `gpu`: stores the use that tenants report.
   void before_sample(const GpuUuid& gpu);
-  // After it: feeds the grant book. `outsiders` by lease: held by processes that are no tenants.
+  // Call after the sample: feeds the grant book. `outsiders`: by lease, the memory of processes
+  // that are not tenants.
   void after_sample(const GpuSample& sample, TimePoint taken,
                     const std::map<LeaseId, Bytes>& outsiders);
-  // Answers those who wait for a sample that was begun at `taken`.
+  // Answers the tenants that have waited since before the sample that began at `taken`.
   void answer_measured(const GpuUuid& gpu, TimePoint taken);
 
  private:
   bool query(Tenant& tenant, std::uint32_t slot, std::uint32_t seq);
-  // The slack that others of the lease hold and the lease could call back; but of nobody: all have.
+  // The headroom of the lease's other tenants, which the lease could recall. With a `but` that is
+  // no tenant: of all tenants.
   Bytes slack(LeaseId lease, const GpuUuid& gpu, TenantId but) const;
 
   Parts parts_;

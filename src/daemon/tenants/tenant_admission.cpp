@@ -12,10 +12,11 @@ namespace gpurota::daemon {
 namespace {
 
 constexpr std::uint32_t kOldestVersion = 1;
-// Of one lease: who starts and kills processes without end waits for their memory to be back.
+// The most dead tenants of a lease. A user who keeps starting and killing processes must wait until
+// their memory is back.
 constexpr int kMostDead = 1024;
 
-// Whether the driver counts memory of the lease's GPUs for the process; nothing: not looked yet.
+// Whether the driver counts memory of the lease's GPUs for the process. Empty: not sampled yet.
 std::optional<bool> lists(const GpuTable& gpus, const Lease& lease, pid_t pid) {
   bool looked = true;
   for (const LeaseGpu& share : lease.gpus) {
@@ -36,23 +37,24 @@ std::optional<bool> lists(const GpuTable& gpus, const Lease& lease, pid_t pid) {
 
 std::uint32_t TenantAdmission::admit(const TenantSession& session, const gpurota_msg_hello& hello,
                                      const LeaseEntry*& entry) const {
-  // A newer library speaks as an older one where nothing newer was agreed on (features).
+  // A newer library uses the older protocol unless newer features were negotiated.
   if (hello.version < kOldestVersion) return GPUROTA_REFUSED_VERSION;
   const std::string_view token(hello.token, sizeof hello.token);
   entry = find_told_lease(parts_.leases, LeaseId{hello.lease}, token);
   if (!entry || entry->lease.exclusive()) return GPUROTA_REFUSED_LEASE;
-  // Another library's memory cannot be moved: it is charged by what the driver counts.
+  // The memory of a library without this feature cannot be moved, and is charged by the driver's
+  // figures.
   if (entry->lease.swap() && (hello.features & GPUROTA_FEATURE_SWAP) == 0) {
     return GPUROTA_REFUSED_VERSION;
   }
-  // The owner's own processes need no token: the kernel says whose they are. But root in one pod is
-  // root in all.
+  // Processes of the owner need no token, as the kernel reports their user. Processes of pods need
+  // one, as root in one pod is root in all.
   const bool own = session.peer.uid == entry->lease.uid && entry->lease.kind != LeaseKind::kPod;
   const bool may = own || has_token(*entry, token);
   return may ? GPUROTA_OK : GPUROTA_REFUSED_LEASE;
 }
 
-// A tenant that comes back does not count as one more.
+// A tenant that connects again does not count as another one.
 Result<TenantPlace> TenantAdmission::place_for(const TenantSession& session,
                                                const gpurota_msg_hello& hello, const Lease& lease) {
   const ports::ProcessId& process = session.peer.process;
@@ -70,9 +72,9 @@ Result<TenantPlace> TenantAdmission::place_for(const TenantSession& session,
   return place;
 }
 
-// A process that has memory under the lease is admitted, however many tenants there may be by now:
-// if refused, it would be counted all the same, and could not be asked. Its own report is believed
-// until a sample shows its memory.
+// A process that has memory under the lease is admitted, whatever the number of tenants. Without
+// admission, it would be counted all the same, and could not be recalled. Its own report is
+// believed until a sample shows its memory.
 bool TenantAdmission::comes_back(const Lease& lease, const gpurota_msg_hello& hello,
                                  const ports::ProcessId& process) const {
   bool known = false;
@@ -84,8 +86,8 @@ bool TenantAdmission::comes_back(const Lease& lease, const gpurota_msg_hello& he
   return known || lists(parts_.gpus, lease, process.pid).value_or(hello.held_count != 0);
 }
 
-// The dead whose memory is not back yet take nobody's place, up to a bound of their own; nor does
-// what the newcomer itself was on an earlier connection.
+// Dead tenants whose memory is not back yet have a bound of their own, and do not count against
+// that of living tenants. An earlier connection of the newcomer does not count either.
 bool TenantAdmission::crowded(LeaseId lease, const ports::ProcessId& newcomer) const {
   int alive = 0, dead = 0;
   for (const auto& [id, tenant] : parts_.table.of_lease(lease)) {

@@ -22,10 +22,10 @@ class TenantAdmission {
 
   explicit TenantAdmission(Parts parts) : parts_(parts) {}
 
-  // Which lease the connection may be in: GPUROTA_OK and `entry`, or why it may not.
+  // Which lease the connection may be in: GPUROTA_OK and `entry`, or the code of a refusal.
   std::uint32_t admit(const TenantSession& session, const gpurota_msg_hello& hello,
                       const LeaseEntry*& entry) const;
-  // The budgets that it takes. kLimit: the lease or its user has as many tenants as may be.
+  // The budgets that the tenant takes. kLimit: the lease or its user has the most tenants allowed.
   Result<TenantPlace> place_for(const TenantSession& session, const gpurota_msg_hello& hello,
                                 const Lease& lease);
 

@@ -17,11 +17,12 @@ using TenantMessage =
                  gpurota_msg_swap_grow, gpurota_msg_swap_shrink, gpurota_msg_swap_status,
                  gpurota_msg_swap_moved>;
 
-// kInvalid for what no released library sends: too short for its type, unknown type, a slot or
-// count out of range. Longer than known is a newer library, its tail is ignored.
+// kInvalid for what no released library sends: a message too short for its type, an unknown type, a
+// slot or count out of range. A message that is longer than known comes from a newer library: its
+// tail is ignored.
 Result<TenantMessage> parse_tenant_message(std::span<const std::byte> packet);
 
-// Of those, that only a tenant of a swap lease sends, on its event socket.
+// Whether only a tenant of a swap lease sends this message, on its event socket.
 bool is_swap_message(const TenantMessage& message);
 
 // The bytes of a message to be sent, with its header filled in.

@@ -103,7 +103,7 @@ bool is_read_with_slot(std::uint16_t type, std::uint32_t slot) {
   return parse_tenant_message(bytes_of(message)).has_value();
 }
 
-// The daemon indexes its tables and the shared page by it.
+// The daemon indexes its tables and the shared page by the slot.
 TEST(TenantMessages, ASlotThatIsNotThereIsRefusedInEveryMessageThatNamesOne) {
   for (const std::uint32_t slot : {0u, GPUROTA_SLOTS - 1u, GPUROTA_SLOTS + 0u, ~0u}) {
     const bool there = slot < GPUROTA_SLOTS;

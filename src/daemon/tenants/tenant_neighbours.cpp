@@ -12,11 +12,11 @@
 namespace gpurota::daemon {
 namespace {
 
-// A new daemon has heard of all processes within this.
+// All processes have connected to a new daemon after this time.
 constexpr Duration kAllAreBack = std::chrono::seconds(10);
-// Of a question about many processes, at a time.
+// How long one piece of an answer about many processes may take.
 constexpr Duration kPieceOfAnswer = std::chrono::microseconds(500);
-// Ancestors that are looked up in a piece; whose a process is then takes two more reads of it.
+// Ancestors that are looked up in a piece. The owner of a process takes two more reads.
 constexpr std::size_t kReadsInAPiece = 20;
 
 }  // namespace
@@ -46,9 +46,9 @@ bool TenantNeighbours::go_on(Tenant& tenant) {
   return send_message(tenant.session->fd.get(), answer);
 }
 
-// A descriptor that waits to be read counts against us, so no connection has two: who asks again
-// before it has read its answer ends its connection, and an owner that has something unread is
-// asked later.
+// A descriptor that waits to be read counts against the daemon, so no connection may have two. A
+// client that asks again before it has read its answer loses its connection, and an owner with an
+// unread message is asked later.
 bool TenantNeighbours::open(Tenant& tenant, const gpurota_msg_open& message) {
   const int call = tenant.session->fd.get();
   if (ipc::has_unread(call)) return false;

@@ -1,5 +1,5 @@
-// Answers a tenant's questions about other processes: which are of its lease, and who shares memory
-// with it. State thread only.
+// Answers a tenant's questions about other processes: which of them are in its lease, and which
+// share memory with it. State thread only.
 #pragma once
 
 #include "daemon/leases/attribution.h"
@@ -22,9 +22,9 @@ class TenantNeighbours {
 
   explicit TenantNeighbours(Parts parts) : parts_(parts), since_(parts_.loop.now()) {}
 
-  // Messages of a tenant. False: it breaks the protocol, or does not read its answers. A process
-  // that nobody has asked about yet costs several reads of /proc, so this one is answered in
-  // pieces: what is left is in the session's `unanswered`, for go_on().
+  // Messages of a tenant. False: the tenant breaks the protocol, or does not read its answers. A
+  // process that nobody has asked about yet costs several reads of /proc, so members() answers in
+  // pieces: the rest is in the session's `unanswered`, for go_on().
   bool members(Tenant& tenant, const gpurota_msg_processes& message);
   bool go_on(Tenant& tenant);
   bool open(Tenant& tenant, const gpurota_msg_open& message);

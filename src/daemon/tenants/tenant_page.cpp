@@ -14,7 +14,7 @@ void store(std::uint64_t& field, std::uint64_t value) {
   __atomic_store_n(&field, value, __ATOMIC_RELAXED);
 }
 
-// Function names and nothing else: what a tenant writes is shown to people.
+// Accepts only function names, as people are shown what a tenant writes.
 bool is_function_name(std::string_view name) {
   return name.starts_with("cu") && name.size() < GPUROTA_PAGE_NAME_BYTES &&
          std::all_of(name.begin(), name.end(), [](char c) {
@@ -28,7 +28,7 @@ std::vector<std::string> read_names(const gpurota_page& page) {
   std::vector<std::string> names;
   for (std::uint32_t i = 0; i < std::min(said, GPUROTA_PAGE_NAMES); ++i) {
     char copy[GPUROTA_PAGE_NAME_BYTES];
-    // The tenant may write meanwhile: whole or torn, the characters are checked below.
+    // The tenant may write meanwhile. The characters are checked below, also if the name is torn.
     for (std::size_t at = 0; at < sizeof copy; ++at) {
       copy[at] = __atomic_load_n(&page.unhooked_name[i][at], __ATOMIC_RELAXED);
     }
@@ -66,7 +66,7 @@ void publish(gpurota_page& page, std::size_t slot, Bytes limit, Bytes available)
 TenantUse read_use(const gpurota_page& page, std::size_t slot) {
   if (slot >= GPUROTA_SLOTS) return {};
   const gpurota_page_use& use = page.use[slot];
-  // The library counts what is missing on the first slot, for all of them.
+  // The library counts missing hooks of all slots in the first slot.
   return {.used = load_bytes(use.used_bytes),
           .headroom = load_bytes(use.headroom_bytes),
           .imported = load_bytes(use.imported_bytes),

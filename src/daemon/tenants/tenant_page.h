@@ -1,7 +1,7 @@
 // The daemon's end of the page it shares with one tenant (abi/page.h). State thread only.
 //
-// The other side may write anything at any time: everything is read once, atomically, and used only
-// to be shown or as a hint that the ledger bounds.
+// The tenant may write anything at any time. Everything is read once, atomically, and used only for
+// display, or as a hint that the grant book bounds.
 #pragma once
 
 #include "abi/page.h"
@@ -18,7 +18,7 @@ namespace gpurota::daemon {
 constexpr Bytes kMostSaid{std::uint64_t{1} << 60};
 constexpr std::uint64_t kMostCounted = std::uint64_t{1} << 40;
 
-// A tenant's report of itself on one GPU, cut to that.
+// A tenant's report of itself on one GPU, bounded by kMostSaid and kMostCounted.
 struct TenantUse {
   Bytes used;
   Bytes headroom;
@@ -31,12 +31,12 @@ struct TenantUse {
 
 // Fills a fresh page: one slot for each GPU, in the order the lease has them.
 void lay_out_page(gpurota_page& page, std::span<const GpuUuid> gpus);
-// Enters the memory that a tenant that comes back holds, until the tenant has written its own
-// report, so that a sample meanwhile does not take all that it holds for overhead.
+// Enters the memory of a tenant that has connected again, until the tenant writes its own report. A
+// sample meanwhile thus does not count all of the tenant's memory as overhead.
 void assume_use(gpurota_page& page, std::size_t slot, Bytes used);
 void publish(gpurota_page& page, std::size_t slot, Bytes limit, Bytes available);
 TenantUse read_use(const gpurota_page& page, std::size_t slot);
-// Of all slots together, without the rest.
+// The counts of all slots together.
 struct TenantCounts {
   std::uint64_t allocations = 0;
   std::uint64_t refusals = 0;

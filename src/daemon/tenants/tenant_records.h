@@ -11,7 +11,7 @@ namespace gpurota::daemon {
 
 class TenantRecords {
  public:
-  // Both outlive it.
+  // Both must outlive the TenantRecords.
   TenantRecords(const LeaseManager& leases, Recorder& recorder)
       : leases_(leases), recorder_(recorder) {}
 
@@ -20,13 +20,14 @@ class TenantRecords {
     const LeaseEntry* const entry = leases_.find(lease);
     if (entry) recorder_.on_refusal(lease, entry->lease.uid, pid, gpu, asked);
   }
-  // A process was refused, as its lease or the lease's user has as many as may be; `why` is what
-  // they have.
+  // A process was refused, as its lease or the lease's user has the most processes allowed; `why`
+  // says how many these are.
   void on_too_many_processes(const Lease& lease, pid_t pid, const std::string& why) {
     recorder_.on_too_many_processes(lease.id, lease.uid, pid, why);
   }
 
-  // Libraries have refused so many allocations. The daemon itself is asked more often than that.
+  // Libraries have refused `count` allocations. The count is smaller than the number of refusals by
+  // the daemon, which is asked more often.
   void on_refused_allocations(std::uint64_t count) { refused_ += count; }
   // Since the daemon started.
   std::uint64_t refused_allocations() const { return refused_; }

@@ -20,16 +20,16 @@ namespace {
 
 constexpr const char* kFirstLine = "gpurota tenants 1";
 constexpr const char* kLastLine = "end";
-// More than all tenants that there may be take.
+// Bounds the file: more than the most tenants take.
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 constexpr std::chrono::milliseconds kBelievedFor = std::chrono::seconds(5);
 
-// Of the clock that all processes have, since the machine was booted.
+// Milliseconds of the monotonic clock, which all processes share since the machine was booted.
 std::int64_t milliseconds(TimePoint when) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(when.time_since_epoch()).count();
 }
 
-// "GPU CONTEXTS OVERHEAD" for each; empty where a figure is no figure.
+// Reads "GPU CONTEXTS OVERHEAD" for each GPU. Empty: a figure is not a number.
 std::optional<std::vector<lease::HeldMemory>> read_held(std::istringstream& words) {
   std::vector<lease::HeldMemory> held;
   for (lease::HeldMemory memory; words >> memory.gpu.value;) {
@@ -64,7 +64,7 @@ void TenantRoster::load(ports::Processes& processes, TimePoint now, TimePoint se
   ::unlink(file_.c_str());
 }
 
-// False if it is not there, or not whole.
+// False: the file does not exist, or is incomplete.
 bool TenantRoster::read(ports::Processes& processes, TimePoint now) {
   const Fd fd(::open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd) return false;
@@ -87,7 +87,7 @@ bool TenantRoster::read(ports::Processes& processes, TimePoint now) {
     if (!held) return false;
     const auto handle = processes.open({member.pid, member.start_ticks});
     const bool gone = !handle && handle.error().code == Code::kGone;
-    // The memory of a process that is gone may not be back yet.
+    // The memory of a process that has ended may not be back yet.
     if (gone || !seen) unsettled_.insert(member.lease);
     if (!gone) awaited_[member] = std::move(*held);
   }

@@ -1,12 +1,13 @@
-// Which processes of which lease are tenants, from one daemon to the next. State thread only.
+// Passes on, from one daemon to the next, which processes are tenants of which lease. State thread
+// only.
 //
-// A new daemon grants a lease nothing while a process may still come back that holds some of its
-// memory, and has to find out by samples what the contexts of each process take. A daemon that ends
-// in order writes both down. Then a lease waits no longer than until all its processes are back and
-// have been looked at once, and the accounts go on as they were. The whole reconnect_grace goes by
-// for a lease of which a process has died meanwhile, or whose memory was not all seen: a context
-// that is being made, memory of the dead that is coming back. And for all after a daemon that was
-// killed, which leaves nothing.
+// A new daemon grants a lease nothing while a process that holds memory of the lease may still
+// connect again, and has to measure the contexts of each process by samples. A daemon that ends in
+// order stores the processes and the sizes of their contexts. A lease then waits only until all its
+// processes have connected and been sampled once, and its accounts continue as they were. A lease
+// waits for the whole reconnect_grace if one of its processes has died meanwhile, or if not all of
+// its memory was known (a context that is being made, memory of the dead that is coming back). All
+// leases wait that long after a daemon that was killed, which stores nothing.
 #pragma once
 
 #include "base/ids.h"
@@ -28,27 +29,26 @@ namespace gpurota::daemon {
 
 class TenantRoster {
  public:
-  // `file`: where it is written; empty: nowhere.
+  // `file`: where the roster is stored; empty: nowhere.
   explicit TenantRoster(std::string file) : file_(std::move(file)) {}
 
-  // Takes up what the last daemon wrote, and removes it, so that it is believed once. A roster
-  // older than five seconds is not believed: another daemon may have been there since, one that
-  // knows no roster. From `settled` on all that could come back are there, also if nothing was
-  // written.
+  // Reads the file of the last daemon and removes it, so that it is used only once. A roster older
+  // than five seconds is ignored: a daemon that does not write rosters may have run since. From
+  // `settled` on no more processes are awaited, also if there was no file.
   void load(ports::Processes& processes, TimePoint now, TimePoint settled);
-  // For the next daemon, when nobody is granted anything any more. Writes nothing while it is not
-  // known who is missing.
+  // Stores the roster for the next daemon. Call when nothing is granted any more. Writes nothing
+  // while the processes that are still awaited are unknown.
   Result<void> save(const lease::GrantBook& grants, TimePoint now) const;
-  // Adds to what a process that comes back says that it holds what the last daemon had measured of
-  // its contexts.
+  // Adds the sizes of contexts that the last daemon measured to the memory that a process reports
+  // when it connects again.
   void recall(LeaseId lease, const ports::ProcessId& process,
               std::vector<lease::HeldMemory>& held) const;
 
-  // A process is a tenant of the lease; for a moment it may be two, if it has connected again.
-  // True: it was the last one awaited.
+  // A process is a tenant of the lease, and for a moment two, if it connects again. True: no other
+  // process of the lease is awaited any more.
   bool add(LeaseId lease, const ports::ProcessId& process, TenantId tenant, TimePoint now);
   void remove(LeaseId lease, const ports::ProcessId& process, TenantId tenant);
-  // Whether all that the lease's processes hold is known to a sample begun at this time.
+  // Whether a sample begun at `when` knows all that the lease's processes hold.
   bool was_complete(LeaseId lease, TimePoint when) const;
 
  private:
@@ -63,11 +63,11 @@ class TenantRoster {
 
   std::string file_;
   TimePoint loaded_at_{}, settled_{};
-  bool loaded_ = false;  // what is awaited is known
+  bool loaded_ = false;  // `awaited_` is known
   std::map<Member, std::vector<lease::HeldMemory>> awaited_;
   std::set<LeaseId> unsettled_;
   std::map<LeaseId, TimePoint> completed_;
-  std::map<Member, std::vector<TenantId>> tenants_;  // the last connection last
+  std::map<Member, std::vector<TenantId>> tenants_;  // the latest connection is last
 };
 
 }  // namespace gpurota::daemon

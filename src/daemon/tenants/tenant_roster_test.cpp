@@ -106,7 +106,7 @@ TEST_F(TenantRosterTest, ATenantWhoseMemoryMayBeOutHoldsUpOnlyItsLease) {
   last.remove(kOne, leaves, TenantId{12});
   ASSERT_TRUE(last.save(grants, loop.now()));
   processes.die(dies.pid);
-  processes.spawn({.pid = dies.pid});  // its number is somebody else's
+  processes.spawn({.pid = dies.pid});  // another process has its pid
   for (int again = 0; again < 2; ++again) {
     TenantRoster roster = next();
     EXPECT_TRUE(roster.add(kOne, stays, TenantId{13}, loop.now()));

@@ -112,7 +112,7 @@ void TenantServer::on_disconnected(Tenant& tenant) {
   }
 }
 
-// A refused connection has not said hello: its time to do so continues.
+// A refused connection has not sent a valid HELLO: its time to do so continues.
 void TenantServer::hello(TenantSession& session, const gpurota_msg_hello& message) {
   sessions_.destroy_ended();  // one of them may be its own last
   const std::uint32_t seq = message.header.seq;
@@ -130,7 +130,7 @@ void TenantServer::hello(TenantSession& session, const gpurota_msg_hello& messag
     return refuse(session, seq, GPUROTA_REFUSED_BUSY);
   }
   if (!added) {
-    // To the library that is a daemon which is away: it tries again.
+    // To the library, this looks like a daemon that is away, so it tries again.
     return sessions_.end(session, "it cannot be admitted: " + added.error().message);
   }
   session.hello_deadline.reset();
@@ -192,7 +192,7 @@ Result<Tenant*> TenantServer::add_tenant(TenantSession& session, const gpurota_m
   return &table_.add(std::move(tenant));
 }
 
-// A process that connects again brings its own account of what it holds: the old one is void.
+// A process that connects again reports what it holds, which replaces the old account.
 void TenantServer::supersede_by(Tenant& newcomer) {
   std::vector<Tenant*> old;
   for (const auto& [id, tenant] : table_.of_lease(newcomer.lease)) {
@@ -219,7 +219,7 @@ void TenantServer::on_death(TenantId id) {
   parts_.leases.on_process_death(lease);
 }
 
-// The dead whose memory is back on all GPUs.
+// Erases dead tenants whose memory is back on all GPUs.
 void TenantServer::forget_settled() {
   for (Tenant* const tenant : table_.dead()) {
     const bool moves = tenant->swap && parts_.swap.counts(tenant->process.pid());

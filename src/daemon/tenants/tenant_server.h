@@ -1,12 +1,12 @@
 // The tenants: processes of leases with a limit, connected through libgpurota. State thread only.
 //
-// Speaks abi/wire.h, keeps each tenant's sockets, page and pidfd, and turns what they ask into
-// calls of the grant book; those of swap leases it hands to SwapTenants. A tenant that breaks the
-// protocol is logged once and disconnected; it is then counted in full until NVML shows that its
-// memory is back.
+// Speaks abi/wire.h, keeps each tenant's sockets, page and pidfd, and turns requests of tenants
+// into calls of the grant book. Tenants of swap leases are handed to SwapTenants. A tenant that
+// breaks the protocol is logged once and disconnected, and is then counted in full until NVML shows
+// that its memory is back.
 //
-// Here is the life of a tenant, from its HELLO until its memory is back. Its messages come from
-// TenantSessions and go to the part that each is for.
+// TenantServer handles the life of a tenant, from HELLO until the tenant's memory is back. Messages
+// come from TenantSessions and are passed to the part that each is for.
 #pragma once
 
 #include "daemon/leases/automatic_leases.h"
@@ -38,7 +38,7 @@ class TenantServer final {
     Attribution& attribution;
     TenantRecords& records;
     TenantRoster& roster;
-    // Null: what is stored is on the disk at once.
+    // Null: each write is on the disk at once.
     const ports::Durability* durability = nullptr;
   };
 
@@ -49,34 +49,34 @@ class TenantServer final {
   }
   const TenantTable& table() const { return table_; }
 
-  // A lease has changed or is gone: the pages, and the connections.
+  // A lease has changed or is gone: updates the pages and the connections.
   void on_lease_change(const LeaseEntry& entry, bool gone);
   bool holds_memory(LeaseId lease) const { return parts_.swap.has_dead(lease); }
 
-  // Before a sample of `gpu`, and after it; `outsiders` by lease: held by processes that are no
-  // tenants.
+  // Call before and after a sample of `gpu`. `outsiders`: by lease, the memory of processes that
+  // are not tenants.
   void before_sample(const GpuUuid& gpu) { accounts_.before_sample(gpu); }
   void after_sample(const GpuSample& sample, TimePoint taken,
                     const std::map<LeaseId, Bytes>& outsiders);
-  // The sample failed: nobody is to wait for what it would have shown.
+  // The sample failed: answers those who wait for it.
   void after_failed_sample(const GpuUuid& gpu) { accounts_.answer_measured(gpu, TimePoint::max()); }
 
-  // Tells programs of leases that the disk has now.
+  // Sends the answers about leases that are on the disk now.
   void on_durability(const ports::Durability::News& news) { answers_.on_durability(news); }
 
   // For TenantSessions, which reads the sockets.
-  // One message of a CALL connection. False: it breaks the protocol.
+  // One message of a CALL connection. False: the message breaks the protocol.
   bool on_call(TenantSession& session, const TenantMessage& message);
-  // One message of a tenant's event socket. False: it breaks the protocol.
+  // One message of a tenant's event socket. False: the message breaks the protocol.
   bool on_event(Tenant& tenant, const TenantMessage& message);
-  // One more piece of the answer to a session's question (has_question()). False: it does not read
-  // it.
+  // One more piece of the answer to a session's question (has_question()). False: the client does
+  // not read the answer.
   bool go_on(TenantSession& session) {
     return session.unsettled ? answers_.go_on(session) : neighbours_.go_on(*session.tenant);
   }
   // The connection ends now.
   void on_closing(TenantSession& session) { answers_.forget(session); }
-  // The tenant's connection has ended, and it has not come back on another.
+  // The tenant's connection has ended, and the tenant has not connected again.
   void on_disconnected(Tenant& tenant);
 
  private:

@@ -16,12 +16,12 @@
 namespace gpurota::daemon {
 namespace {
 
-// A library sends HELLO at once; who does not within this is no library.
+// A library sends HELLO at once. A client that takes longer than this is not libgpurota.
 constexpr Duration kHelloPatience = std::chrono::seconds(10);
 
 bool has_gone(unsigned events) { return (events & (EPOLLHUP | EPOLLERR)) != 0; }
 
-// One that has gone would be told of again and again.
+// A hangup would be reported repeatedly, so a closed socket is not watched any more.
 void pause(ports::EventLoop::SourcePtr& source, bool gone) {
   if (gone) source.reset();
   if (source) source->set_readable(false);
@@ -181,7 +181,7 @@ void TenantSessions::read_event(TenantId id) {
                            ? parse_tenant_message(std::span(buffer).first(received->size))
                            : fail(Code::kGone, "");
   if (message && parts_.server.on_event(*tenant, *message)) return;
-  // The helper thread is gone or broken: the tenant is served, but can no longer be asked.
+  // The library's helper thread is gone or broken: the tenant is served, but cannot be recalled.
   hang_up(id, message ? "it broke the protocol" : "");
 }
 

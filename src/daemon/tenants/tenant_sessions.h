@@ -1,8 +1,8 @@
-// The sockets of tenants: who comes, whose message is read next, and the end of a connection. State
-// thread only.
+// The sockets of tenants: accepts connections, chooses which message is read next, and ends
+// connections. State thread only.
 //
-// A tenant has two: CALL, which it asks on, and its event socket, which it is told and reports on.
-// Messages are read by user: each user who has some gets the same part of the state thread's time
+// A tenant has two sockets: CALL for its requests, and an event socket for the daemon's messages
+// and the tenant's reports. Each user with messages gets the same part of the state thread's time
 // (user_turns.h). A connection that waits for its turn is not read.
 #pragma once
 
@@ -42,27 +42,27 @@ class TenantSessions final : private TurnClient<TenantTurn> {
     UserBudgets& budgets;
     SwapTenants& swap;
     TenantTable& table;
-    TenantServer& server;  // does what tenants ask
+    TenantServer& server;  // handles the messages
   };
 
   explicit TenantSessions(Parts parts);
   ~TenantSessions() override;
 
   Result<void> listen(const std::string& path, const ipc::ListenOptions& options);
-  // Makes the tenant's event socket and reads it from now on. The other end is the tenant's.
+  // Makes the tenant's event socket, and reads it from now on. Returns the tenant's end.
   Result<Fd> open_event_socket(Tenant& tenant);
 
   // The session has a question again, which is answered in its user's turn.
   void go_on_soon(TenantSession& session);
-  // The session is over: nothing is read from it or sent to it any more, and its tenant has no
-  // connection. All that follows, and its destruction, happens when no code iterates over sessions
-  // or tenants, so that end() can be called anywhere.
+  // Ends the session: nothing more is read from it or sent to it, and its tenant has no connection.
+  // All consequences, and the destruction of the session, come later, when no code iterates over
+  // sessions or tenants, so that end() can be called anywhere.
   void end(TenantSession& session, const std::string& why);
   // Destroys the sessions that are over, for callers that hold none of them.
   void destroy_ended();
 
   enum class Sent { kDone, kFull, kGone };
-  // Over the tenant's event socket.
+  // Sends a packet over the tenant's event socket.
   Sent send(TenantId id, std::span<const std::byte> packet);
   // Whether SwapTenants::on_writable() is to be called when there is room.
   void wait_writable(TenantId id, bool wait);
@@ -76,10 +76,10 @@ class TenantSessions final : private TurnClient<TenantTurn> {
   void welcome(Fd fd, ipc::Peer peer, UserBudgets::Held descriptor);
   void on_session(TenantSession& session, unsigned events);
   void on_event_socket(TenantId id, unsigned events);
-  // Whether it is its user's turn just now, and it was read.
+  // Whether the user has the turn now, and the message was read.
   template <class Read>
   bool serve_at_once(uid_t user, Read read);
-  // One message, or a piece of what the last one asked.
+  // Reads one message, or makes a piece of the answer to the last one.
   void read_session(TenantSession& session);
   void read_event(TenantId id);
   void want_turn(TenantSession& session);
@@ -91,7 +91,7 @@ class TenantSessions final : private TurnClient<TenantTurn> {
   Parts parts_;
   std::map<const TenantSession*, std::unique_ptr<TenantSession>> sessions_;
   std::vector<Ended> ended_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>();  // what is posted may come too late
+  std::shared_ptr<int> alive_ = std::make_shared<int>();  // expires with this: for posted functions
   ServedTurns<TenantTurn, UserTurns<TenantTurn>> turns_;
   Acceptor acceptor_;
 };

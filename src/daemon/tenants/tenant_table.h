@@ -18,11 +18,11 @@ class TenantLeases {
  public:
   virtual ~TenantLeases() = default;
   virtual std::optional<LeaseId> lease_of(pid_t pid) const = 0;
-  // The memory made by others that the process says it has, of the memory that it is charged for.
+  // The part of the memory charged to the process that it reports as made by another process.
   virtual Bytes imported_by(pid_t pid, const GpuUuid& gpu) const = 0;
   // The memory that libgpurota reports for the process, for GPUs where the driver has no figure.
   virtual std::optional<Bytes> counted_in(pid_t pid, const GpuUuid& gpu) const = 0;
-  // The processes with memory or a context there, by their own word: for where the driver has no
+  // The processes that report memory or a context on the GPU, for GPUs where the driver has no
   // list.
   virtual std::vector<pid_t> present_on(const GpuUuid& gpu) const = 0;
 };
@@ -30,11 +30,11 @@ class TenantLeases {
 class TenantTable final : public TenantLeases {
  public:
   TenantId next_id() { return TenantId{++last_id_}; }
-  // With its number, lease and process. The tenant stays at its address until it is erased.
+  // Adds a tenant whose number, lease and process are set. The reference is valid until erase().
   Tenant& add(std::unique_ptr<Tenant> tenant);
-  // Destroys it.
+  // Destroys the tenant.
   void erase(Tenant& tenant);
-  // The tenant has died, and counts until its memory is back. False: it was dead before.
+  // The tenant has died, and counts until its memory is back. False: the tenant was dead before.
   bool mark_dead(Tenant& tenant);
 
   // Null: there is none of this number.

@@ -15,7 +15,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// A move that fails is tried again every second: it is said so often.
+// How often the same trouble is reported: a move that fails is tried again every second.
 constexpr Duration kSayAgain = std::chrono::minutes(1);
 
 Bytes machine_memory() {
@@ -106,7 +106,7 @@ void TurnKeeper::refresh() {
     const auto known = applied_.find(uuid);
     if (known != applied_.end() && known->second == wanted) continue;
     if (const auto set = turns_.set_gpu(wanted); !set) {
-      // The memory was promised to slices, or the site wants it so: the setting applies to later
+      // Slices have the memory, or the site's configuration says so: the setting applies to later
       // leases.
       if (wanted.mode == sched::TurnsMode::kOff && known != applied_.end()) {
         wanted.mode = known->second.mode;
@@ -126,7 +126,7 @@ Result<void> TurnKeeper::check(const GpuInfo& gpu, const GpuSettings& settings) 
   const Bytes promised = slices(gpu.uuid);
   const Bytes needed = need(gpu.uuid).most;
   const GpuSettings before = settings_of(gpu, parts_.config, parts_.states.of(gpu.uuid));
-  // Leases that do not fit already are no reason to refuse another setting.
+  // If the leases do not fit under the present setting either, another setting is not refused.
   if (settings.capacity < before.capacity && promised + needed > settings.capacity) {
     return fail(
         Code::kLimit,
@@ -153,7 +153,7 @@ Bytes TurnKeeper::oversize_of(uid_t uid) const {
   return sum;
 }
 
-// All of it is pinned, by the driver.
+// The driver pins all of an oversize lease's host memory.
 Result<void> TurnKeeper::check_pinned(const Lease& lease) const {
   const Bytes wanted = lease.oversize();
   if (wanted.is_zero()) return {};
@@ -214,7 +214,8 @@ std::optional<LeaseStay> TurnKeeper::stay_of(LeaseId lease) const {
     return std::nullopt;
   const TimePoint now = parts_.loop.now();
   const auto view = turns_.explain(lease, now);
-  // Before its programs have come back to a new daemon, nobody knows where their memory is.
+  // Until the lease's programs have connected to a new daemon, the place of their memory is
+  // unknown.
   bool is_out = is_aside && !turns_.on_hold(now) && (!view || view->phase == sched::Phase::kApart);
   Bytes stays;
   for (const LeaseGpu& gpu : entry->lease.gpus) {
@@ -364,7 +365,7 @@ void TurnKeeper::report(const sched::ReportTrouble& trouble) {
   if (pid > 0) event.pids = {pid};
   parts_.recorder.record(std::move(event));
   if (!trouble.stop || !entry) return;
-  // Not from within what may just be walking through the leases.
+  // Later, as the caller may be iterating over the leases.
   const char* const why = trouble.trouble == sched::Trouble::kUnreachable
                               ? "others needed its memory, and one of its processes stayed stopped"
                               : "it did not give its turn back in time";

@@ -1,10 +1,10 @@
-// Keeps which lease has the turn on each GPU: connects the scheduler of sched/turns.h to the rest
+// Keeps which lease has the turn on each GPU. Connects the scheduler of sched/turns.h to the rest
 // of the daemon: settings, leases, the clock, and reports of troubles. State thread only.
 //
-// Events come from SwapTenants, which carries the actions out. TurnKeeper is also the one place
+// Events come from SwapTenants, which also carries out the actions. TurnKeeper is the one place
 // that knows what slices leave of a GPU for turns, and what turns leave for slices. The state of
-// turns is not stored: the leases are, and tenants say what they have when they connect to a new
-// daemon.
+// turns is not stored: leases are stored, and tenants report what they have when they connect to a
+// new daemon.
 #pragma once
 
 #include "config/config.h"
@@ -53,61 +53,62 @@ class TurnKeeper final : public TurnNeeds {
   };
 
   explicit TurnKeeper(Parts parts) : parts_(std::move(parts)) {}
-  // Until this is called, nothing is carried out. `tenants` outlives this.
+  // Until this is called, no action is carried out. `tenants` must outlive the TurnKeeper.
   void set_tenants(SwapTenants& tenants) { tenants_ = &tenants; }
 
   // Brings the settings of each GPU up to date. Call it after GPUs were found, the configuration
   // was read, a GPU was set, or a slice was made or has gone.
   void refresh();
-  // Whether these settings could hold for the GPU with what is there; changes nothing.
+  // Whether these settings could take effect for the GPU with its present leases; changes nothing.
   Result<void> check(const GpuInfo& gpu, const GpuSettings& settings) const;
 
-  // Whether the lease can be made. An error if it is a swap lease that could never be resident
-  // beside what others cannot move, or if host memory has no room for its oversize part.
+  // Whether the lease can be made. An error: a swap lease could never be resident beside the wired
+  // memory of others, or host memory has no room for its oversize part.
   Result<void> check_new(const Lease& lease) const;
-  // Once, at the start: the leases that the last daemon left. Nothing is decided before `until`.
+  // Takes over the leases of the last daemon. Call once, at the start. Nothing is decided before
+  // `until`.
   void restore(TimePoint until);
   void on_lease_change(const LeaseEntry& entry, bool gone);
-  // The process may have been a tenant of the lease under the last daemon: both are older than this
-  // one.
+  // Whether the process may have been a tenant of the lease under the last daemon: both are older
+  // than this daemon.
   bool may_have_known(LeaseId lease, const ports::ProcessId& process) const;
 
-  // A filler, or a lease that makes way for a booking: moved to host memory, and back
+  // Moves a filler, or a lease that leaves for a booking, to host memory, or lets it return
   // (sched/turns.h).
   void set_aside(LeaseId lease, bool aside);
-  // The memory that a swap lease keeps on its GPUs where it is put aside. Nothing: host memory has
-  // no room.
+  // The memory that a swap lease keeps on its GPUs if set_aside() moves it to host memory. Empty:
+  // host memory has no room.
   std::optional<LeaseStay> stay_of(LeaseId lease) const;
 
   void feed(const sched::Event& event);
-  // Held on the GPU by whom turns do not know.
+  // Memory on the GPU held by processes that turns do not know.
   struct Outsiders {
     std::map<pid_t, Bytes> of_leases;  // of processes of swap leases that are no tenants
-    Bytes unreserved;                  // of such of no lease
+    Bytes unreserved;                  // of processes of no lease
 
     Bytes all() const;
     bool operator==(const Outsiders&) const = default;
   };
   void set_outsiders(const GpuUuid& gpu, Outsiders outsiders);
-  // Of that what a process has; zero for one that turns know.
+  // The part of it that a process has. Zero for a process that turns know.
   Bytes seen_of(pid_t pid, const GpuUuid& gpu) const;
-  // The process is about to report what it has: the last sample counts the same memory a second
-  // time. Called before its report is fed.
+  // The process is about to report memory that the last sample has counted already: stops counting
+  // it as an outsider's. Call before its report is fed.
   void becomes_tenant(pid_t pid);
   void report(const sched::ReportTrouble& trouble);
 
-  // The memory that turns need of a GPU. Fillers need none: what of them stays is counted where
-  // they are placed.
+  // The memory that turns need of a GPU. Fillers need none here: the part of them that stays is
+  // counted at their placement.
   Need need(const GpuUuid& gpu) const override;
   sched::Holding holding(LeaseId lease, const GpuUuid& gpu) const;
-  // The memory that counts against the lease's limit there, moved out or not, and the part of it
-  // that was granted.
+  // The memory on that GPU that counts against the lease's limit, evicted or not, and the part of
+  // it that was granted.
   std::pair<Bytes, Bytes> charge(LeaseId lease, const GpuUuid& gpu) const;
   pid_t pid_of(TenantId id) const;
-  // The figures of a lease's turns for the series; nothing: it takes none.
+  // The figures of a lease's turns for the series. Empty: the lease takes no turns.
   std::optional<TurnFigures> figures_of(LeaseId lease) const;
   const sched::Turns& turns() const { return turns_; }
-  // Grows with whatever may have changed.
+  // A count that grows with each possible change.
   std::uint64_t changes() const { return changes_; }
   Bytes host_budget() const;
   Bytes pinned_budget() const;
