@@ -1,6 +1,6 @@
-// Notices to users about their bookings: that one begins soon, that it has begun, that it cannot,
-// and what an administrator does to it. Nobody holds a booking, so only the channels carry it.
-// State thread only.
+// Notices to users about their bookings: a booking begins soon, has begun, cannot begin, or an
+// administrator has changed it. Nobody holds a booking on a terminal, so these notices are sent
+// only by the channels. State thread only.
 #pragma once
 
 #include "daemon/gpus/gpu_table.h"

@@ -8,8 +8,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// All of the lease if there are none: the booking will have others than those that are kept for it
-// now.
+// The GPUs of the lease that are kept for the booking. All GPUs of the lease if there are none, as
+// the booking will then get other GPUs than those that are kept for it now.
 std::vector<GpuUuid> common_gpus(const Lease& lease, const BookingEntry& booking) {
   std::vector<GpuUuid> common, all;
   for (const GpuUuid& gpu : booking.kept) {
@@ -86,7 +86,7 @@ void BookingWarnings::warn_in_time() {
     const auto next = next_of(booking, told);
     if (!next || *next > now) continue;
     told = now;
-    // Past its beginning there is nothing to be warned of.
+    // After the beginning of a booking it is too late for a warning.
     if (now < booking.begins) due.push_back(booking);
   }
   for (const BookingEntry& booking : due) warn(booking, now);

@@ -1,5 +1,5 @@
-// Before a booking begins: its owner, and the owners of open-ended leases that would have to leave
-// for it, are told some times ahead (before_booking of [notify]). State thread only.
+// Notices before a booking begins, to its owner and to the owners of open-ended leases that would
+// have to leave for it, at the times before_booking of [notify]. State thread only.
 #pragma once
 
 #include "config/config.h"
@@ -37,14 +37,14 @@ class BookingWarnings final {
 
   explicit BookingWarnings(Parts parts) : parts_(std::move(parts)) {}
 
-  // The bookings that the last daemon left: what was due until now is not told again.
+  // Takes over the bookings of the last daemon. Notices that were due until now are not sent again.
   void restore();
-  // How long before they begin bookings are told of may have changed.
+  // The times of the notices may have changed.
   void on_config_change() { arm(); }
   void on_booking(const BookingNews& news);
 
  private:
-  // Of what is due for this booking after `told`, the first.
+  // The first notice for this booking that is due after `told`.
   std::optional<WallTime> next_of(const BookingEntry& booking, WallTime told) const;
   void warn_in_time();
   void warn(const BookingEntry& booking, WallTime now);
@@ -52,7 +52,7 @@ class BookingWarnings final {
   void arm();
 
   Parts parts_;
-  std::map<RequestId, WallTime> told_;  // what was due until then
+  std::map<RequestId, WallTime> told_;  // notices due until then were sent
   ports::EventLoop::SourcePtr timer_;
 };
 

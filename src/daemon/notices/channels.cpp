@@ -11,8 +11,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// A name that a mail program cannot take for an option or for several addresses. A number stands
-// for a name that is not known.
+// Whether a mail program cannot take the name for an option or for several addresses. A number
+// stands for an unknown name, and is refused.
 bool is_plain_name(const std::string& name) {
   const bool is_number = name.find_first_not_of("0123456789") == name.npos;
   return !is_number && name.front() != '-' &&
@@ -32,7 +32,7 @@ Result<ports::Program> mail_for(const config::Notify& site, const proto::Notice&
   std::string subject = notice.what;
   std::replace(subject.begin(), subject.end(), '_', ' ');
   if (notice.lease) subject = fmt::format("{}: {}", to_string(*notice.lease), subject);
-  // Auto-Submitted (RFC 3834): nobody's holiday answers it.
+  // Auto-Submitted (RFC 3834) prevents automatic replies.
   std::string text = fmt::format(
       "To: {}\nSubject: gpurota: {}\nAuto-Submitted: auto-generated\nMIME-Version: 1.0\n"
       "Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\n{}\n",
@@ -63,7 +63,7 @@ ports::Program webhook_for(const config::Notify& site, const proto::Notice& noti
   text += "header = " + quoted("Content-Type: application/json");
   for (const std::string& header : site.webhook_headers) text += "header = " + quoted(header);
   text += "data-raw = " + quoted(proto::notice_json(notice));
-  // -q: nobody's .curlrc is read.
+  // -q: do not read a .curlrc.
   return {{"/usr/bin/curl", "-q", "--config", "-"}, std::move(text), site.user, site.time_limit};
 }
 

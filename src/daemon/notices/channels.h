@@ -1,8 +1,8 @@
 // How a notice leaves the machine: by the site's program, by mail, by a webhook. Each is a program
 // with a text on standard input. Pure.
 //
-// Secrets (the URL of a webhook, its headers) are in that text alone: curl reads it as its
-// configuration, and neither its arguments nor its environment show it.
+// Secrets (the URL of a webhook, its headers) are only in that text. curl reads the text as its
+// configuration, so neither its arguments nor its environment show them.
 #pragma once
 
 #include "base/result.h"
@@ -21,7 +21,7 @@ inline constexpr std::array kChannels = {Channel::kCommand, Channel::kMail, Chan
 
 // "command", "mail", "webhook": stable.
 const char* to_string(Channel channel);
-// Those that the site has named.
+// The channels that the configuration names.
 std::vector<Channel> channels_of(const config::Notify& site);
 // The program that sends this notice by the channel. An error: the notice cannot be sent to this
 // user.

@@ -33,7 +33,8 @@ void EndWarnings::on_lease_change(const LeaseEntry& entry, bool gone) {
   }
 }
 
-// Also what is due now is done by the timer: other listeners still have to hear of the change.
+// A warning that is due now is also left to the timer, as other listeners still have to be notified
+// of the change.
 void EndWarnings::arm(const LeaseEntry& entry) {
   const LeaseId id = entry.lease.id;
   const auto end = end_of(entry);
@@ -58,7 +59,7 @@ void EndWarnings::check(LeaseId id) {
   const bool due = left <= Duration(entry->lease.warning.before);
   if (due == entry->lease.warned) return arm(*entry);
   Lease changed = entry->lease;
-  // An end that has moved away is warned of again.
+  // A lease whose end has moved to a later time is warned again.
   changed.warned = due;
   const EndWarning warning = changed.warning;
   if (auto stored = parts_.leases.change(std::move(changed)); !stored) {

@@ -1,9 +1,9 @@
-// Programs that asked for it (gpurota run --warn) are signalled ahead of the end of their lease.
-// State thread only.
+// Signals programs before the end of their lease, if they asked for it (gpurota run --warn). State
+// thread only.
 //
-// The end is the earlier one of the lease's own and of the time by which it has to leave for a
-// booking. An end that is known late is signalled at once. A lease that is warned is changed to
-// that, and LeaseManager sends the signal.
+// The end is the lease's own end, or the time by which the lease has to leave for a booking,
+// whichever is earlier. An end that becomes known late is signalled at once. EndWarnings marks the
+// lease as warned, and LeaseManager sends the signal.
 #pragma once
 
 #include "daemon/leases/lease_manager.h"
@@ -28,7 +28,7 @@ class EndWarnings final {
 
   explicit EndWarnings(Parts parts) : parts_(std::move(parts)) {}
 
-  // The leases that the last daemon left, once.
+  // Takes over the leases of the last daemon. Call once.
   void restore();
   void on_lease_change(const LeaseEntry& entry, bool gone);
 

@@ -45,7 +45,7 @@ void LeaseNotices::on_lease_change(const LeaseEntry& entry, bool gone) {
   const bool ends_now = entry.cause && !std::exchange(known.ending, entry.cause.has_value());
   if (gone) known_.erase(at);
   if (timed) arm();
-  // Last: who is told may do something to the lease.
+  // Last, as a listener may change the lease.
   if (ends_now) return on_end(entry);
   if (!made && !gone && !entry.cause) on_change(entry, before);
 }
@@ -65,7 +65,7 @@ void LeaseNotices::on_change(const LeaseEntry& entry, const Lease& before) {
   parts_.listener.on_notice(about(lease, NoticeKind::kChanged, text, entry.by));
 }
 
-// Those who hold it hear of its end, and why, in any case.
+// Holders of the lease get its end and the reason in any case.
 void LeaseNotices::on_end(const LeaseEntry& entry) {
   const Lease& lease = entry.lease;
   if (entry.cause == EndCause::kFinished || entry.cause == EndCause::kLost) return;
@@ -113,7 +113,7 @@ void LeaseNotices::warn(Known& known, WallTime now) {
   const bool first = !std::exchange(known.warned, true);
   const std::string text = ends_soon_text(lease.id, *lease.ends - now);
   parts_.owners.tell_owner(lease.id, text);
-  // On a terminal it is worth a second line; a second letter it is not.
+  // A terminal gets a line for each warning, but the channels only the first warning.
   if (first) parts_.listener.on_notice(about(lease, NoticeKind::kEndsSoon, text));
 }
 
@@ -127,7 +127,7 @@ void LeaseNotices::warn_in_time() {
   for (const LeaseId id : due) {
     const auto at = known_.find(id);
     if (at == known_.end()) continue;
-    // Past its end there is nothing to be warned of.
+    // After the end of a lease it is too late for a warning.
     if (now < *at->second.lease.ends) warn(at->second, now);
     at->second.told = now;
   }

@@ -1,6 +1,6 @@
-// Notices to users about their leases, requests and jobs: that a lease ends soon, and what somebody
-// else, or a rule of the site, does to it. On the terminals of those who hold it, and as notices
-// for the channels. State thread only.
+// Notices to users about their leases, requests and jobs: a lease ends soon, or somebody else, or a
+// rule of the site, has changed it. Notices appear on the terminals that hold the lease, and are
+// sent by the channels. State thread only.
 //
 // Users get no notice of their own acts, and none about fillers, which come and go by themselves.
 #pragma once
@@ -37,21 +37,21 @@ class LeaseNotices final {
 
   explicit LeaseNotices(Parts parts) : parts_(std::move(parts)) {}
 
-  // The leases that the last daemon left: what it has told of them is not told again.
+  // Takes over the leases of the last daemon. Notices that were due until now are not sent again.
   void restore(const std::map<LeaseId, LeaseEntry>& leases);
-  // How long before the end leases are told of may have changed.
+  // The times of notices before the end may have changed.
   void on_config_change() { arm(); }
 
   void on_lease_change(const LeaseEntry& entry, bool gone);
   void on_request_gone(const QueueEntry& entry, const Error& why);
-  // `kind`: kJobFailed, kJobFinished or kJobCancelled; `why`: empty for one that has finished.
+  // `kind`: kJobFailed, kJobFinished or kJobCancelled; `why`: empty for kJobFinished.
   void on_job_end(uid_t owner, NoticeKind kind, const std::string& job, const std::string& why);
 
  private:
   struct Known {
     Lease lease;
     bool ending = false;
-    WallTime told{};      // what was due until then is told, or was not there to be told
+    WallTime told{};      // notices due until then were sent or skipped
     bool warned = false;  // of this end
   };
 
@@ -59,7 +59,7 @@ class LeaseNotices final {
   void on_end(const LeaseEntry& entry);
   void warn_in_time();
   void warn(Known& known, WallTime now);
-  // Of what is due for this lease after `known.told`, the first.
+  // The first notice for this lease that is due after `known.told`.
   std::optional<WallTime> next_of(const Known& known) const;
   void arm();
   Notice about(const Lease& lease, NoticeKind kind, std::string text,
@@ -70,7 +70,7 @@ class LeaseNotices final {
   ports::EventLoop::SourcePtr timer_;
 };
 
-// "root (administrator)": only administrators do anything to what is somebody else's.
+// "root (administrator)": only administrators can change what belongs to somebody else.
 std::string author_text(ports::Processes& processes, uid_t uid);
 
 }  // namespace gpurota::daemon

@@ -1,5 +1,5 @@
 // A notice to a user about their leases, requests and jobs when somebody or something else acts on
-// them: plain data, and the interface that takes it further. State thread only.
+// them: plain data, and the interface for its receiver. State thread only.
 #pragma once
 
 #include "base/ids.h"
@@ -19,7 +19,7 @@ struct Notice {
   std::optional<LeaseId> lease{};
   std::vector<std::string> gpus{};  // what people call them
   std::string text{};               // one sentence, harmless where it is shown
-  std::string reason{};             // foreign bytes: what somebody said for what they did; or empty
+  std::string reason{};             // bytes from a user: the reason given; empty: none
   std::optional<uid_t> by{};        // who did it
 };
 

@@ -1,9 +1,9 @@
-// How many notices leave the machine: of each kind so many an hour for each user, at first at once.
-// Further notices are counted, and sent as one when there is room. Pure bookkeeping; state thread
-// only.
+// Bounds how many notices leave the machine: so many an hour of each kind for each user, and that
+// many at once in the beginning. Further notices are counted, and sent as one when there is room.
+// Pure bookkeeping; state thread only.
 //
-// By kind, so that a flood of one (a program that is found again and again) does not keep back what
-// matters (a lease that ends).
+// The bound is per kind, so that a flood of one kind (a program that is found repeatedly) does not
+// keep back a kind that matters (a lease that ends).
 #pragma once
 
 #include "base/token_bucket.h"
@@ -21,15 +21,16 @@ namespace gpurota::daemon {
 
 class NoticeRates {
  public:
-  // Users times kinds; of further users nothing is sent, which the caller counts.
+  // The most pairs of a user and a kind. Notices beyond it are not sent, and the caller counts
+  // them.
   static constexpr std::size_t kMost = 4096;
 
   enum class Answer { kSend, kLater, kNever };
   Answer admit(const Notice& notice, TimePoint now, int most_per_hour);
-  // Notices that were kept back and may be sent now: the last of each kind, with the number of all
-  // in its text if they are several.
+  // Notices that were kept back and may be sent now: the last of each kind, whose text has the
+  // number of all if there are several.
   std::vector<Notice> due(TimePoint now, int most_per_hour);
-  // When there is more of it; nothing: nothing is kept back.
+  // When due() has notices next. Empty: nothing is kept back.
   std::optional<TimePoint> next_due(int most_per_hour) const;
 
  private:

@@ -194,7 +194,7 @@ std::string job_end_text(NoticeKind kind, const std::string& job, const std::str
   return fmt::format("your job {0} has failed{1} (gpurota job logs {0})", name, reason);
 }
 
-// ": 3 GiB"; nothing where nobody can say how much.
+// ": 3 GiB"; empty if the amount is unknown.
 std::string amount(const FoundUse& found) {
   return found.used ? ": " + to_string(*found.used) : std::string();
 }

@@ -110,7 +110,7 @@ void Notifier::drop(Channel channel, const Letter& letter) {
     log::warn("notices come faster than they can be sent, dropping some",
               {{"channel", to_string(channel)}, {"uid", letter.notice.uid}});
   }
-  // Later, as all that is told of a test.
+  // Later, like every result of a test.
   if (letter.tested) {
     parts_.loop.post([tested = letter.tested, channel] {
       tested(channel, {.started = false, .complaint = "too many notices wait for this channel"});
@@ -151,8 +151,8 @@ void Notifier::over(Channel channel, const Letter& letter, const ports::ProgramE
   go_on(channel);
 }
 
-// A channel that is broken is broken for everybody: the first failure is told, then how many there
-// were.
+// A broken channel is broken for everybody, so only the first failure is logged, and then their
+// number.
 void Notifier::log_end(Channel channel, const ports::ProgramEnd& end) {
   Line& line = lines_[channel];
   if (end.is_good()) {

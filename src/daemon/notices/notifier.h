@@ -1,5 +1,5 @@
-// Brings notices to users by the channels that [notify] names: chooses by kind, bounds what each
-// user gets, keeps a short queue for each channel, and logs what fails. Never waits. State thread
+// Sends notices to users by the channels that [notify] names: selects kinds, bounds how much each
+// user gets, keeps a short queue for each channel, and logs failures. Never waits. State thread
 // only.
 #pragma once
 
@@ -24,15 +24,15 @@ namespace gpurota::daemon {
 class Notifier final : public NoticeListener {
  public:
   static constexpr int kMostAtOnce = 2;            // programs of a channel
-  static constexpr std::size_t kMostWaiting = 64;  // beyond that the user with most has one dropped
+  static constexpr std::size_t kMostWaiting = 64;  // beyond it, the user with most loses one
   static constexpr std::size_t kMostWaitingOfUser = 16;
-  // Between two lines of the log about a channel that goes on failing.
+  // The time between two lines of the log about a channel that keeps failing.
   static constexpr Duration kLogPause = std::chrono::minutes(10);
 
   // All must outlive the Notifier.
   struct Parts {
     ports::EventLoop& loop;
-    ports::ProgramRunner* runner;  // null: nothing is brought anywhere
+    ports::ProgramRunner* runner;  // null: nothing is sent
     ports::Processes& processes;   // for names
     const config::Config& config;
     std::function<WallTime()> wall_clock;
@@ -44,9 +44,10 @@ class Notifier final : public NoticeListener {
 
   // Called with the result of a test by one channel.
   using Tested = std::function<void(Channel channel, const ports::ProgramEnd& end)>;
-  // kUnavailable: no channel is named. kLimit: this user has had enough of them.
+  // kUnavailable: no channel is named. kLimit: the user has had the most tests allowed.
   Result<void> check_test(const Notice& notice);
-  // By each channel; how many there are. `tested` is called for each of them, later.
+  // Sends the notice by each channel, and returns the number of channels. `tested` is called for
+  // each channel, later.
   std::size_t test(const Notice& notice, const Tested& tested);
 
  private:
@@ -58,7 +59,7 @@ class Notifier final : public NoticeListener {
     std::deque<Letter> waiting;
     int running = 0;
     std::uint64_t failures = 0;  // in a row
-    std::uint64_t untold = 0;    // of them, since the log was told
+    std::uint64_t untold = 0;    // failures since the last line of the log
     std::uint64_t dropped = 0;   // since the queue was empty
     TimePoint told_at{};
   };
@@ -76,7 +77,7 @@ class Notifier final : public NoticeListener {
   Parts parts_;
   NoticeRates rates_;
   std::map<Channel, Line> lines_;
-  ports::EventLoop::SourcePtr timer_;  // for what was kept back
+  ports::EventLoop::SourcePtr timer_;  // for notices that were kept back
 };
 
 // "exit status 3 after 12 ms: cannot open …": how a program ended, for people.
