@@ -11,7 +11,7 @@ namespace {
 constexpr Duration kNameFresh = std::chrono::seconds(30);
 constexpr Duration kNameUnwanted = std::chrono::minutes(2);
 constexpr Duration kTidyPause = std::chrono::seconds(1);
-// From a program in a container to its engine's monitor.
+// The most ancestors between a program in a container and the engine's monitor.
 constexpr int kMostAncestors = 64;
 
 ContainerFiles read_files(const std::string& root, const watch::Container& container) {
@@ -67,7 +67,7 @@ void ContainerNames::take(const watch::Container& container, ContainerFiles file
   known.files = std::move(files);
 }
 
-// Until it has answered what was known stays.
+// The known name stays until the new one has been read.
 void ContainerNames::ask_monitor(const watch::Container& container, pid_t pid, Known& known) {
   if (!known.monitor) known.monitor = find_monitor(pid, known.files.owner);
   containers::ContainerName name = known.files.name;
@@ -100,8 +100,8 @@ void ContainerNames::forget_unwanted() {
   const TimePoint now = loop_.now();
   if (now - tidied_ < kTidyPause) return;
   tidied_ = now;
-  // An entry that is being read stays, as a job waits for it: there are never more of these than
-  // kMost.
+  // An entry that is being read stays, as a job of the worker refers to it. There are never more
+  // than kMost such entries.
   std::erase_if(known_, [now](const auto& entry) {
     return !entry.second.reading && now - entry.second.wanted >= kNameUnwanted;
   });

@@ -1,10 +1,10 @@
-// Names and images of the containers that use GPUs, read by a worker, as engines' files may be on a
-// slow disk. A podman of a user's own keeps its files at home, so there the name is that on its
-// monitor's command line. State thread only.
+// Names and images of the containers that use GPUs. A worker reads them, as the files of container
+// engines may be on a slow disk. A rootless podman keeps its files in its user's home, so the name
+// comes from the command line of its monitor. State thread only.
 //
-// Anybody can make a control group and call it as somebody else's container. So files of root's are
-// believed of groups that only root can have made, a monitor if it is root's or the group's
-// owner's, and what is known is known of a group, not of an id.
+// Any user can make a control group with the name of another user's container. So root's files are
+// believed only for groups that only root can have made, and a monitor only if it belongs to root
+// or to the owner of the group. Results are kept by control group, not by container id.
 #pragma once
 
 #include "containers/container_name.h"
@@ -22,7 +22,7 @@
 
 namespace gpurota::daemon {
 
-// The result of a search for a container outside of its processes.
+// The result of a search for a container in files of the engines.
 struct ContainerFiles {
   containers::ContainerName name;
   std::optional<uid_t> owner;  // of its control group
@@ -30,17 +30,17 @@ struct ContainerFiles {
 
 class ContainerNames {
  public:
-  // Of further ones nothing is known.
+  // Containers beyond this number have no known name.
   static constexpr std::size_t kMost = 1024;
 
-  // Runs on a worker, and may outlive us there.
+  // Runs on a worker, and may outlive this there.
   using Read = std::function<ContainerFiles(const watch::Container& container)>;
 
   // Both must outlive this.
   ContainerNames(ports::EventLoop& loop, ports::Processes& processes, Read read);
 
-  // As it was read last; on the way reads it again. `pid`: of a process in it. Nothing: it is being
-  // read for the first time.
+  // The name as it was read last; begins another reading if it is due. `pid`: a process in the
+  // container. Empty: the first reading has not ended.
   std::optional<containers::ContainerName> name_of(const watch::Container& container, pid_t pid);
 
  private:
@@ -49,7 +49,8 @@ class ContainerNames {
     TimePoint wanted{};
     std::optional<TimePoint> asked;
     std::optional<containers::ContainerName> answer;
-    // The files do not have its name, so its monitor is asked; the answer comes in `files`.
+    // The files do not have the name, so the monitor's command line is read; `files` gets the
+    // answer.
     bool ask_monitor = false;
     std::optional<pid_t> monitor;
     ContainerFiles files;
@@ -59,7 +60,7 @@ class ContainerNames {
   void read(const watch::Container& container, Known& known);
   void take(const watch::Container& container, ContainerFiles files);
   void ask_monitor(const watch::Container& container, pid_t pid, Known& known);
-  // The monitor that has started what this process is in; 0: there is none.
+  // The monitor that has started the container of this process; 0: there is none.
   pid_t find_monitor(pid_t pid, std::optional<uid_t> owner);
   void forget_unwanted();
 
@@ -71,7 +72,7 @@ class ContainerNames {
   sys::Worker worker_;
 };
 
-// As the engines of the machine keep it whose "/" is `root`.
+// Reads the files of the container engines of the machine whose "/" is `root`.
 ContainerNames::Read container_reader(const std::string& root);
 
 }  // namespace gpurota::daemon

@@ -1,6 +1,6 @@
-// Feeds the reckoning of hidden memory (watch/hidden_memory.h) with what leases are charged and
-// what the site says is normal, and brings what was measured as normal over a restart. State thread
-// only; a part of WatchKeeper.
+// Feeds the reckoning of hidden memory (watch/hidden_memory.h) with the charges of leases and the
+// use that the configuration states as normal, and stores the measured baselines for the next
+// daemon. State thread only; a part of WatchKeeper.
 #pragma once
 
 #include "config/config.h"
@@ -18,8 +18,8 @@ namespace gpurota::daemon {
 class HiddenReckoner {
  public:
   using ChargeOf = std::function<LeaseCharge(LeaseId, const LeaseGpu&)>;
-  // The part of all charges on the GPU that counts memory again, as several leases have it
-  // (GrantBook).
+  // The part of all charges on the GPU that counts memory repeatedly, as several leases share that
+  // memory (GrantBook).
   using CountedAgain = std::function<Bytes(const GpuUuid&)>;
   // All must outlive the HiddenReckoner.
   struct Parts {
@@ -35,17 +35,17 @@ class HiddenReckoner {
   explicit HiddenReckoner(Parts parts) : parts_(std::move(parts)) {}
 
   // Restores the baselines that the last daemon has stored, if the machine was not booted since.
-  // Before the first reading.
+  // Call before the first reading.
   void restore();
-  // After a reading, once leases are charged by that reading. `settled`: the programs that were
-  // connected to the last daemon have come back.
+  // Call after each reading, when leases are charged by that reading. `settled`: the programs that
+  // were connected to the last daemon have connected again.
   void read(watch::Reading& reading, bool settled, TimePoint now);
-  // A lease has come or gone; `reading` is from before.
+  // A lease was made or has ended; `reading` is from before.
   void after_change(watch::Reading& reading, bool settled, TimePoint now);
 
  private:
   void store_baseline(const watch::Reading& reading);
-  // False: nothing is reckoned for it.
+  // False: hidden memory is not reckoned for this GPU.
   bool prepare(watch::Reading& reading, bool settled) const;
   watch::HiddenRules rules(const GpuUuid& gpu) const;
 

@@ -9,7 +9,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// Those of a lease: its command's, or those of the commands under a reservation.
+// The control groups of a lease: its command's, or those of the commands in a reservation.
 std::set<std::string> cgroups_of(const LeaseEntry& entry) {
   std::set<std::string> cgroups;
   if (auto own = entry.members.own_cgroup()) cgroups.insert(std::move(*own));
@@ -45,7 +45,7 @@ void LeaseFences::set(const std::string& cgroup, const DeviceFences& fences) {
     told_.clear();
     return;
   }
-  // Its last process has ended.
+  // The last process of the control group has ended.
   if (done.error().code == Code::kGone) return;
   fenced.trouble = done.error().message;
   if (told_ != fenced.trouble) {

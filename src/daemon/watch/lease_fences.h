@@ -1,6 +1,6 @@
-// With strict access: the processes of a lease open the device files of its GPUs, and not those of
-// another lease of the same user (docs/design/strict-access.md). The kernel holds it for the
-// control groups of leases. State thread only.
+// For strict access: the processes of a lease can open the device files of the lease's GPUs, and
+// not those of another lease of the same user (docs/design/strict-access.md). The kernel enforces
+// the fences for the control groups of leases. State thread only.
 #pragma once
 
 #include "access/device_rights.h"
@@ -15,19 +15,19 @@ namespace gpurota::daemon {
 
 class LeaseFences {
  public:
-  // Both outlive it.
+  // Both must outlive the LeaseFences.
   LeaseFences(ports::Processes& processes, const LeaseManager& leases)
       : processes_(processes), leases_(leases) {}
 
-  // Of each lease the fences around what is not its own.
+  // Returns the fences of a lease: the devices that its processes must not open.
   using FencesOf = std::function<DeviceFences(const Lease&)>;
-  // Sets those that are not as they should be.
+  // Sets the fences that are not as they should be.
   void apply(const FencesOf& fences_of);
-  // Takes all away, also those that an earlier daemon set.
+  // Removes all fences, also those that an earlier daemon set.
   void lift();
 
-  // Why processes of a lease can open what the rest of their user's processes can; empty: they
-  // cannot, as far as is known.
+  // Why processes of a lease can open device files of their user's other leases. Empty: no such
+  // problem is known.
   std::string trouble() const;
 
  private:
@@ -37,7 +37,7 @@ class LeaseFences {
   const LeaseManager& leases_;
   struct Fenced {
     DeviceFences fences;
-    std::string trouble;  // why it is not; empty: it is
+    std::string trouble;  // why the fences are not set; empty: they are
   };
   std::map<std::string, Fenced> set_;  // by control group
   std::string told_;                   // the last trouble that was logged

@@ -62,7 +62,7 @@ TEST_F(LeaseFencesTest, LiftsThoseOfAnEarlierDaemonToo) {
   EXPECT_TRUE(processes.cgroups().fences_of(cgroup).empty());
 }
 
-// A success for another lease does not clear the first one's trouble, which is open still.
+// A success for another lease does not clear the trouble of the first lease, which is still open.
 TEST_F(LeaseFencesTest, WhatCouldNotBeFencedIsToldUntilItCanOrIsGone) {
   (void)start_one();
   processes.cgroups().set_fences_available(false);

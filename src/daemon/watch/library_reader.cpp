@@ -5,9 +5,9 @@
 namespace gpurota::daemon {
 namespace {
 
-// Libraries are opened, and programs executed, while a process runs.
+// A process may load libraries or execute another program at any time.
 constexpr Duration kReadAgain = std::chrono::seconds(1);
-// An older reading says nothing of now.
+// An older reading is not used.
 constexpr Duration kStale = std::chrono::seconds(5);
 
 }  // namespace
@@ -54,9 +54,11 @@ void LibraryReader::take(pid_t pid, std::uint64_t start_ticks,
 watch::Library LibraryReader::judge(const sys::ProcessImage& image, bool in_lease,
                                     bool asks) const {
   if (image.page) return watch::Library::kAway;
-  // Without the driver it is not the process that the driver lists, or uses it in a way of its own.
+  // A process without the driver's library is not the one that the driver lists, or uses the driver
+  // in another way.
   if (!image.library || !image.driver) return watch::Library::kAbsent;
-  // Written over: what its parents were told in this lease it was told too.
+  // The process has overwritten its environment: assume the variables that its parents in this
+  // lease had.
   if (in_lease && !image.has_environment) return watch::Library::kSilent;
   if (in_lease && asks && image.lease.empty()) return watch::Library::kSilent;
   const bool ours =

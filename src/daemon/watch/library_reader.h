@@ -1,6 +1,6 @@
-// Reads the state of libgpurota in processes that it should limit and that are no tenants: from
-// their /proc by workers, one for each user, as a process can make whoever reads it wait
-// (sys/process_image.h, sys/user_workers.h). State thread only.
+// Reads the state of libgpurota in processes that have a limit and are not tenants. Each user has a
+// worker that reads /proc, as a process can make its reader wait (sys/process_image.h,
+// sys/user_workers.h). State thread only.
 #pragma once
 
 #include "ports/event_loop.h"
@@ -20,24 +20,25 @@ namespace gpurota::daemon {
 class Libraries {
  public:
   virtual ~Libraries() = default;
-  // `asks`: a library without a lease in its environment asks for the one that this process is in
-  // (an automatic lease).
+  // `asks`: whether a library without a lease in its environment asks the daemon for the lease of
+  // its process (an automatic lease).
   virtual watch::Library state_of(const watch::SeenProcess& process, bool asks) = 0;
 };
 
 class LibraryReader final : public Libraries {
  public:
-  // Runs on a worker, and may outlive us there.
+  // Runs on a worker, and may outlive this there.
   using Read = std::function<std::optional<sys::ProcessImage>(pid_t, std::uint64_t start_ticks)>;
 
-  // `tenant_socket` is what our programs are told (GPUROTA_SOCKET).
+  // `tenant_socket`: the value of GPUROTA_SOCKET that this daemon gives to programs.
   LibraryReader(ports::EventLoop& loop, std::string tenant_socket,
                 Read read = sys::read_process_image);
 
   // The state that was read last, if that is not too long ago; also begins a new reading if it is
   // due.
   watch::Library state_of(const watch::SeenProcess& process, bool asks) override;
-  // The processes that NVML lists now; the others are forgotten, and workers with nothing to do.
+  // `listed`: the processes that NVML lists now. Discards the state of all others, and idle
+  // workers.
   void keep_only(const std::set<pid_t>& listed);
 
  private:

@@ -1,5 +1,5 @@
-// Processes whose /proc answers at once, late or never: what is known of them, and that nobody
-// waits.
+// Processes whose /proc answers at once, late or never. Tests what is known of them, and that the
+// state thread never waits.
 #include "daemon/watch/library_reader.h"
 
 #include "testing/fake_event_loop.h"
@@ -54,7 +54,7 @@ class LibraryReaderTest : public ::testing::Test {
     const std::lock_guard lock(proc->mutex());
     proc->images[pid] = image;
   }
-  // Once it is known, whatever it is.
+  // Waits until the state is known, and returns it.
   Library known(const watch::SeenProcess& process, bool asks = false) {
     EXPECT_TRUE(
         loop.run_until([&] { return reader.state_of(process, asks) != Library::kUnknown; }));

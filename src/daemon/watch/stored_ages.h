@@ -1,4 +1,4 @@
-// Brings the ages of what the watch sees over a restart. State thread only; a part of WatchKeeper.
+// Keeps the ages of what the watch sees over a restart. State thread only; a part of WatchKeeper.
 #pragma once
 
 #include "daemon/gpus/gpu_states.h"
@@ -23,9 +23,9 @@ class StoredAges {
 
   explicit StoredAges(Parts parts) : parts_(std::move(parts)) {}
 
-  // Hands over the ages that the last daemon has stored. Before the first reading.
+  // Gives `watcher` the ages that the last daemon has stored. Call before the first reading.
   void restore(watch::Watcher& watcher, TimePoint now);
-  // Stores what has changed: at each change, as a kill -9 does not ask.
+  // Stores what has changed. Call at each change, so that a kill -9 loses nothing.
   void store(const watch::Watcher& watcher, TimePoint now);
 
  private:

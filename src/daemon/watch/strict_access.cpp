@@ -16,7 +16,7 @@
 namespace gpurota::daemon {
 namespace {
 
-// A start waits so long for the first scan; it takes over when it comes.
+// How long start() waits for the first scan. A later scan takes effect when it ends.
 constexpr std::chrono::milliseconds kStartPatience{5000};
 constexpr std::size_t kMostOpenersLogged = 20;
 
@@ -51,7 +51,7 @@ void StrictAccess::refresh() {
   } else if (!wanted && (on_ || !remembered_.empty())) {
     turn_off();
   } else {
-    openers_read_.reset();  // who was named may be so no longer
+    openers_read_.reset();  // the configuration may name others now
     apply();
   }
 }
@@ -65,7 +65,7 @@ void StrictAccess::turn_on() {
   watch();
 }
 
-// Without it, changes are found every kPeriod.
+// Watches for changes. Without this, changes are found every kPeriod.
 void StrictAccess::watch() {
   auto watched = sys::watch_device_files(parts_.root);
   if (!watched) return log::warn(watched.error().message + ", scanning every 5 s only");
@@ -193,7 +193,7 @@ void StrictAccess::take_over(const Scan& seen, std::uint64_t set_before) {
     if (file.is.inode != now.inode) {
       note_undone(name, file, "was made anew: " + now.acl);
     } else if (file.set > set_before) {
-      continue;  // what was seen is older than what we set
+      continue;  // the scan is older than our last change
     } else if (file.is.acl != now.acl) {
       note_undone(name, file, "was changed to " + now.acl);
     }
@@ -210,7 +210,7 @@ std::vector<GpuInfo> StrictAccess::gpus() const {
 std::map<std::string, std::set<uid_t>> StrictAccess::holders() const {
   std::vector<access::Holding> holdings;
   for (const auto& [id, entry] : parts_.leases.entries()) {
-    if (entry.killed) continue;  // what lives still of it waits in the kernel
+    if (entry.killed) continue;  // its remaining processes only wait in the kernel to end
     for (const LeaseGpu& gpu : entry.lease.gpus) holdings.push_back({entry.lease.uid, gpu.uuid});
   }
   return access::holders(gpus(), holdings, minors_);
@@ -237,14 +237,14 @@ void StrictAccess::apply() {
   }
 }
 
-// Before the files are opened to a user, so that none of the user's other leases is in time to open
-// them.
+// Call before the files are opened to a user, so that the user's other leases cannot open them in
+// between.
 void StrictAccess::fence() {
   std::map<std::string, DeviceNumber> numbers;
   for (const auto& [name, file] : files_) {
     if (file.is.number) numbers.emplace(name, *file.is.number);
   }
-  if (numbers.empty()) return;  // not scanned yet: what an earlier daemon set is right
+  if (numbers.empty()) return;  // not scanned yet: the fences of an earlier daemon stay
   fences_.apply([&, gpus = gpus()](const Lease& lease) {
     std::set<GpuUuid> own;
     for (const LeaseGpu& gpu : lease.gpus) own.insert(gpu.uuid);
@@ -262,7 +262,7 @@ void StrictAccess::set(const std::string& name, File& file, const std::string& a
     return;
   }
   const std::string& why = done.error().message;
-  // One that was made anew is found by the next scan.
+  // A file that was made anew is found by the next scan.
   if (done.error().code == Code::kGone) return;
   if (problems_[name] != why) log::error(why + ", trying again");
   problems_[name] = why;

@@ -1,11 +1,12 @@
-// [access] strict: keeps the driver's device files open to holders of leases, to those whom the
-// configuration names and to root, and to nobody else (docs/design/strict-access.md). State thread
-// only.
+// [access] strict: keeps the driver's device files open to holders of leases, to the users and
+// groups that the configuration names and to root, and to nobody else
+// (docs/design/strict-access.md). State thread only.
 //
-// How a file was is on the disk before it is changed (sys/device_memory.h). A worker scans the
-// files periodically, and when the kernel tells of a change: for files that came, and for what
-// others changed, which is set right. The loop's thread sets the lists itself, so that a lease has
-// its files before anybody hears of it: /dev is root's, in memory, and the devices are not opened.
+// The original state of a file is on the disk before the file is changed (sys/device_memory.h). A
+// worker scans the files periodically, and when the kernel reports a change, for new files and for
+// changes by others, which are undone. The state thread sets the access lists itself, so that a
+// lease has its files before anybody is notified of it. Setting them does not block: /dev is root's
+// and in memory, and the devices are not opened.
 #pragma once
 
 #include "access/device_rights.h"
@@ -33,23 +34,23 @@ namespace gpurota::daemon {
 // The state of strict access for doctor.
 struct AccessReport {
   bool strict = false;
-  std::size_t files = 0;  // looked after
+  std::size_t files = 0;  // under strict access
   std::vector<std::string>
-      problems;  // what could not be read or set, and files that nobody can be let in to
-  std::uint64_t undone = 0;  // times since strict access is on that somebody else changed a file
-  std::string last_undone;   // which, and how it was
-  std::string unfenced;  // why a lease's processes can open what its user can; empty: they cannot
-  std::optional<mode_t> helper_mode;       // the driver's helper, which any user can run, sets it
-  std::vector<sys::DeviceOpener> openers;  // without a lease; as of a minute ago at the most
+      problems;  // what could not be read or set, and files that cannot be opened to anybody
+  std::uint64_t undone = 0;           // how often others changed a file since strict access is on
+  std::string last_undone;            // the file, and the change
+  std::string unfenced;               // as LeaseFences::trouble()
+  std::optional<mode_t> helper_mode;  // that nvidia-modprobe sets, which any user can run
+  std::vector<sys::DeviceOpener> openers;  // without a lease; at most a minute old
 };
 
 class StrictAccess final {
  public:
   static constexpr Duration kPeriod = std::chrono::seconds(5);
-  // From a change in /dev to the scan, so that nobody keeps the worker busy.
+  // The delay from a change in /dev to the scan, so that nobody can keep the worker busy.
   static constexpr Duration kPause = std::chrono::milliseconds(100);
   static constexpr Duration kOpenersPeriod = std::chrono::minutes(1);
-  // An event tells of a file that is changed repeatedly so often at the most.
+  // The shortest time between two events about changes of the same file.
   static constexpr Duration kToldAgain = std::chrono::minutes(10);
 
   // All must outlive the StrictAccess.
@@ -61,28 +62,28 @@ class StrictAccess final {
     const Users& users;
     ports::Processes& processes;
     Recorder& recorder;
-    std::string root;    // of dev and proc/driver; empty: the machine's
-    std::string memory;  // file; empty: no device file is ever touched
+    std::string root;    // with dev and proc/driver; empty: "/"
+    std::string memory;  // file of original states; empty: no device file is ever changed
   };
 
   explicit StrictAccess(Parts parts)
       : parts_(std::move(parts)), fences_(parts_.processes, parts_.leases) {}
 
-  // Takes over, or restores, what the last daemon left. Waits for the disk. Once, after the leases
-  // have been restored.
+  // Takes over the device files that the last daemon has changed, or restores them. Waits for the
+  // disk. Call once, after the leases have been restored.
   void start();
   // The configuration, the users that it names, or the GPUs have changed.
   void refresh();
   void on_lease_change(const LeaseEntry& entry, bool gone);
 
-  // Nothing: it is off, and nothing is left to restore.
+  // Empty: strict access is off, and nothing is left to restore.
   std::optional<AccessReport> report() const;
 
  private:
   struct File {
-    sys::DeviceFile is;  // as we know it
+    sys::DeviceFile is;  // the last known state
     access::FileKind kind{};
-    std::uint64_t set = 0;  // which of our changes was the last
+    std::uint64_t set = 0;  // the number of this daemon's last change of it
     std::optional<TimePoint> told{};
   };
   // The result of a scan.
@@ -92,7 +93,7 @@ class StrictAccess final {
     access::MigMinors minors;
     std::optional<mode_t> helper_mode;
     std::optional<std::vector<sys::DeviceOpener>> openers;
-    std::optional<std::string> unwritten;  // why new files are not remembered, and left out
+    std::optional<std::string> unwritten;  // why new files could not be stored, and are left out
   };
 
   void turn_on();
@@ -123,10 +124,9 @@ class StrictAccess final {
   bool started_ = false;
   bool on_ = false;
   bool told_on_ = false;
-  bool lost_memory_ =
-      false;  // how the files were cannot be known: they are left alone until a restart
+  bool lost_memory_ = false;  // original states are unknown: files are not changed until a restart
   bool scanning_ = false;
-  std::uint64_t turn_ = 0;  // of turning on and off: answers of an earlier one are void
+  std::uint64_t turn_ = 0;  // counts turning on and off: results of earlier scans are void
   sys::DeviceFiles remembered_;
   std::map<std::string, File> files_;
   access::MigMinors minors_;

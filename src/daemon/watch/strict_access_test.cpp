@@ -54,7 +54,7 @@ class StrictAccessTest : public FakeWorldTest {
     testing::write_file(dir.file("dev/" + name), "");
     ::chmod(dir.file("dev/" + name).c_str(), 0666);
   }
-  // A daemon, which is another one's successor if there was one.
+  // Starts a daemon, the successor of an earlier one if there was one.
   void begin() {
     strict.emplace(StrictAccess::Parts{.loop = loop,
                                        .config = config,
@@ -281,7 +281,8 @@ TEST_F(StrictAccessTest, WhatIsOpenAlreadyIsSaid) {
   const pid_t child = ::fork();
   if (child == 0) {
     (void)!::setuid(1004);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // else a case that fails leaves it, with ctest's pipe
+    ::prctl(PR_SET_PDEATHSIG,
+            SIGKILL);  // so that a failing test does not leave it behind with ctest's pipe
     if (::open(dir.file("dev/nvidia1").c_str(), O_RDWR) < 0) ::_exit(1);
     ::pause();
     ::_exit(0);

@@ -60,7 +60,7 @@ TEST_F(WatchKeeperTest, WhatOneLeaseHasImportedFromAnotherIsCountedOnce) {
     return seen.hidden.bytes;
   };
   hidden_of(gib(6));
-  loop.advance(1min);  // whoever was there under the last daemon is back
+  loop.advance(1min);  // all programs of the last daemon have connected again
   hidden_of(gib(6));
   EXPECT_EQ(hidden_of(gib(6)), Bytes());
   EXPECT_GT(hidden_of(gib(11)), gib(4)) << "it hides nothing";
@@ -85,7 +85,7 @@ TEST_F(WatchKeeperTest, WhatIsNormallyUsedIsKnownAfterARestart) {
   for (int second = 0; second < 20; ++second) read(next, gib(4) + mib(100));
   EXPECT_EQ(read(next, gib(4) + mib(100)), Bytes());
   EXPECT_EQ(read(next, gib(4) + mib(600)), mib(500));
-  // A daemon that does not know takes the most that can be normal.
+  // A daemon without a stored baseline assumes the most that can be normal.
   WatchKeeper other(parts());
   for (int second = 0; second < 20; ++second) read(other, gib(4) + mib(600));
   EXPECT_EQ(read(other, gib(4) + mib(600)), Bytes());

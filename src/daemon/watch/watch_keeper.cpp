@@ -14,7 +14,8 @@
 namespace gpurota::daemon {
 namespace {
 
-// For command lines that are being read; without them an event is told all the same.
+// How long an event waits for command lines that are being read. After this time it is recorded
+// without them.
 constexpr Duration kCommandPatience = std::chrono::milliseconds(100);
 
 watch::Action action_of(config::WatchAction action) {
@@ -33,7 +34,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// A job that nobody watches is not left to go on like that.
+// Whether the finding ends jobs: nobody watches a job, so it is ended rather than left as it is.
 bool ends_jobs(const watch::Finding& finding) {
   if (finding.kind == watch::FindingKind::kNotLimited) {
     return finding.action == watch::Action::kStop;
@@ -43,8 +44,8 @@ bool ends_jobs(const watch::Finding& finding) {
                      [](const watch::SeenProcess& each) { return !each.tenant; });
 }
 
-// Findings about use of a GPU that is not the user's; the others are about a lease, and its
-// owner's.
+// Whether the finding is about use of a GPU that is not the user's. Other findings are about a
+// lease, and concern its owner.
 bool is_done_to_others(const watch::Finding& finding) {
   return finding.kind == watch::FindingKind::kForeignUse ||
          finding.kind == watch::FindingKind::kUnreservedUse;
@@ -90,7 +91,7 @@ watch::Reading WatchKeeper::reading_of(const GpuSample& sample) {
     seen.used = process.used;
     seen.graphics = process.graphics;
     seen.container = owner.container.has_value();
-    // Known by the time that something is found about it.
+    // Read the name now, so that it is known when there is a finding.
     if (owner.container) (void)names_.name_of(*owner.container, process.pid);
     seen.executable = owner.executable;
     const auto tenant = parts_.tenants.lease_of(process.pid);
@@ -162,7 +163,7 @@ watch::Library WatchKeeper::library_of(const GpuUuid& gpu, pid_t pid) const {
 
 GpuStates::Unreserved WatchKeeper::unreserved(const watch::Reading& reading) const {
   const GpuEntry* const gpu = parts_.gpus.find(reading.gpu);
-  // The driver lists here a second time the processes on its MIG instances.
+  // The driver lists the processes of MIG instances a second time at the whole GPU.
   if (gpu && gpu->info.mig_enabled) return {};
   const watch::Policy rules = policy();
   GpuStates::Unreserved sums;
@@ -178,7 +179,7 @@ GpuStates::Unreserved WatchKeeper::unreserved(const watch::Reading& reading) con
 }
 
 bool WatchKeeper::has_foreign(const watch::Reading& reading) const {
-  // Where nobody can say who is there, somebody may be.
+  // Where the driver does not list processes, assume that there is one.
   if (!reading.lists_processes) return true;
   const watch::Policy rules = policy();
   return std::any_of(reading.processes.begin(), reading.processes.end(), [&](const auto& process) {
@@ -195,7 +196,8 @@ watch::Action WatchKeeper::action_for(watch::FindingKind kind, std::optional<uid
     for (const config::WatchRule& rule : site.rules) {
       if (!rule.finding.empty() && rule.finding != watch::to_string(kind)) continue;
       const bool named = contains(rule.users, name) || contains(rule.users, std::to_string(*uid));
-      // A rule that may be theirs: nobody is stopped before it is known.
+      // The rule may apply to the user, whose groups are unknown: nobody is stopped before they are
+      // known.
       if (!named && !groups) return watch::Action::kReport;
       const bool member =
           groups && std::any_of(groups->begin(), groups->end(), [&](const std::string& group) {
@@ -356,7 +358,7 @@ void WatchKeeper::begun(const watch::Finding& finding) {
              {"uid", finding.uid ? std::to_string(*finding.uid) : "-"},
              {"gpu", finding.gpu.value}});
   unreported_.push_back({finding, event_of(finding, proto::EventType::kFindingBegun, message)});
-  // A finding that ends a job must be told before the job's end.
+  // A finding that ends a job must be recorded before the job's end.
   if (!telling_ && is_being_read(finding)) tell_soon();
   if (ends_jobs(finding) || !telling_) tell_begun();
   tell_those_concerned(finding, message);
@@ -407,8 +409,8 @@ FoundUse WatchKeeper::found_use(const watch::Finding& finding) const {
   return found;
 }
 
-// On the terminals of their leases, where the site wants that; and by the channels of [notify],
-// which it has chosen.
+// Notifies a user on the terminals of their leases, if the configuration says so, and by the
+// channels of [notify].
 void WatchKeeper::tell(const watch::Finding& finding, uid_t user, const std::string& text) {
   Notice notice{.kind = NoticeKind::kFinding, .to = user, .text = text};
   notice.gpus.push_back(parts_.gpus.name_of(finding.gpu));
@@ -420,8 +422,8 @@ void WatchKeeper::tell(const watch::Finding& finding, uid_t user, const std::str
   for (const auto& [id, entry] : parts_.leases.entries()) {
     const bool concerned = finding.lease == id || finding.uid == user;
     if (entry.lease.uid != user || !concerned) continue;
-    // A user who runs a program in a lease is told that it uses a GPU of no lease of theirs,
-    // whatever the site wants for others.
+    // A user whose program in a lease uses a GPU of no lease of theirs is always notified on that
+    // lease's terminal, whatever the configuration says.
     const bool own = is_done_to_others(finding) && has_process_of(finding, id);
     std::vector<std::string> gpus;
     for (const LeaseGpu& share : entry.lease.gpus) gpus.push_back(parts_.gpus.name_of(share.uuid));
@@ -476,7 +478,7 @@ void WatchKeeper::stop(const watch::Step& step) {
     const auto handle = parts_.processes.open({process.pid, process.start_ticks});
     if (!handle) continue;  // gone meanwhile
     auto sent = (*handle)->send_signal(kill ? SIGKILL : SIGTERM);
-    // A stopped one would not hear it.
+    // A stopped process would not handle SIGTERM.
     if (sent && !kill) sent = (*handle)->send_signal(SIGCONT);
     if (!sent) {
       log::error("cannot stop a process, leaving it",

@@ -1,9 +1,9 @@
 // Feeds the watch from the readings of the GPUs, and carries out what it decides. State thread
 // only.
 //
-// A process is signalled through a pidfd that was checked against its start time, and only if it is
-// in no lease at that moment (or in the one that is over its limit): what has changed since the
-// reading wins.
+// A process is signalled through a pidfd that was checked against its start time, and only if the
+// process is in no lease at that moment (or in the lease that is over its limit). Changes since the
+// reading thus take precedence.
 #pragma once
 
 #include "config/config.h"
@@ -35,12 +35,13 @@
 
 namespace gpurota::daemon {
 
-// Acts on leases that the watch has found something about.
+// Acts on leases that a finding is about.
 class LeaseEnforcement {
  public:
   virtual ~LeaseEnforcement() = default;
   virtual void release(LeaseId lease, const std::string& reason) = 0;
-  // Processes that dodge the library hold more than their lease may: ends it, if it is a job's.
+  // Processes that bypass libgpurota hold more than their lease may. Ends the lease, if it is a
+  // job's.
   virtual void on_over_limit(LeaseId lease, const std::string& what) = 0;
 };
 
@@ -61,7 +62,7 @@ class WatchKeeper final {
     Samples& samples;
     UserGroups& groups;
     NoticeListener& notices;
-    Libraries* libraries = nullptr;  // null: nobody reads them
+    Libraries* libraries = nullptr;  // null: libraries are not read
     ContainerNames::Read read_container;
     HiddenReckoner::ChargeOf charge_of;
     HiddenReckoner::CountedAgain counted_again;
@@ -80,8 +81,7 @@ class WatchKeeper final {
                  .counted_again = parts_.counted_again}),
         ages_({parts_.gpus, parts_.states, parts_.processes, parts_.wall_clock}) {}
 
-  // Ages, and what is normally used, go on from where the last daemon has stored them. Before the
-  // first reading.
+  // Restores the ages and baselines that the last daemon has stored. Call before the first reading.
   void restore() {
     ages_.restore(watcher_, parts_.loop.now());
     hidden_.restore();
@@ -89,37 +89,37 @@ class WatchKeeper final {
 
   // The reading of a good sample: its processes, each with the lease to which it belongs.
   watch::Reading reading_of(const GpuSample& sample);
-  // Adds the memory that no listed process has. Once for each good sample, after leases are charged
-  // by that sample.
+  // Adds the memory that no listed process has. Call once for each good sample, after leases are
+  // charged by that sample.
   void reckon_hidden(watch::Reading& reading) {
     hidden_.read(reading, parts_.loop.now() >= settled_, parts_.loop.now());
   }
   void on_sample(const watch::Reading& reading);
-  // Use that a lease covers is unreserved use without the lease, and the other way round. Both are
-  // known before the GPU is given to anybody, not at the next reading.
+  // A new lease may cover unreserved use, and use that an ended lease covered becomes unreserved.
+  // Both take effect before the GPU is given to anybody, not at the next reading.
   void on_lease_change(const LeaseEntry& entry, bool gone);
 
   // Findings of the last reading of each GPU.
   std::vector<watch::Finding> seen() const { return watcher_.seen(); }
-  // When that was, for people.
+  // The wall clock time of `when`, for people.
   WallTime wall_time(TimePoint when) const {
     return parts_.wall_clock() -
            std::chrono::duration_cast<std::chrono::milliseconds>(parts_.loop.now() - when);
   }
-  // As ContainerNames::name_of.
+  // As ContainerNames::name_of().
   std::optional<containers::ContainerName> container_name(const watch::Container& container,
                                                           pid_t pid) const {
     return names_.name_of(container, pid);
   }
   // As the last reading of the GPU showed it.
   watch::Library library_of(const GpuUuid& gpu, pid_t pid) const;
-  // How often a limit was found not to hold since the daemon has started.
+  // How often a limit was found not to be enforced since the daemon started.
   int times_not_limited() const { return times_not_limited_; }
   bool has_open(const GpuUuid& gpu) const { return watcher_.has_open(gpu); }
-  // Held by processes that no lease covers and that are not ignored, and what no listed process
-  // has.
+  // The memory held by processes that no lease covers and that are not ignored, and the memory that
+  // no listed process has.
   GpuStates::Unreserved unreserved(const watch::Reading& reading) const;
-  // Whether anything computes there that is in no lease of this GPU and is not ignored.
+  // Whether a process computes on the GPU that is in no lease of this GPU and is not ignored.
   bool has_foreign(const watch::Reading& reading) const;
 
  private:
@@ -127,8 +127,8 @@ class WatchKeeper final {
   void ask_for_libraries(watch::Reading& reading);
   watch::Policy policy() const;
   watch::Action action_for(watch::FindingKind kind, std::optional<uid_t> uid) const;
-  // Events of findings that wait, for a moment and in their order, for the command lines of those
-  // processes.
+  // An event of a finding that waits for a moment until the command lines of the processes have
+  // been read. Events stay in order.
   struct Unreported {
     watch::Finding finding;
     Recorder::Event event;
@@ -141,7 +141,8 @@ class WatchKeeper final {
   void stop(const watch::Step& step);
   bool is_still_silent(const watch::Finding& finding, const watch::SeenProcess& process);
   bool may_stop(const watch::Finding& finding, const watch::SeenProcess& process);
-  // Sentences of their own for those whom it concerns; else `message` is for its user.
+  // Notifies the users whom the finding concerns, each with their own sentence, or else its user
+  // with `message`.
   void tell_those_concerned(const watch::Finding& finding, const std::string& message);
   FoundUse found_use(const watch::Finding& finding) const;
   void tell(const watch::Finding& finding, uid_t user, const std::string& text);
@@ -154,16 +155,16 @@ class WatchKeeper final {
   std::string describe(const watch::Finding& finding) const;
 
   Parts parts_;
-  mutable ContainerNames names_;  // asking reads
+  mutable ContainerNames names_;  // mutable: asking for a name begins a reading
   watch::Watcher watcher_;
   HiddenReckoner hidden_;
   StoredAges ages_;
-  // Programs that held memory under the last daemon have come back by then, as far as they ever do.
+  // By then, programs that held memory under the last daemon have connected again, or never will.
   TimePoint settled_ = TimePoint::max();  // no reading yet
   std::map<GpuUuid, std::map<pid_t, watch::Library>> libraries_;
   int times_not_limited_ = 0;
   std::vector<Unreported> unreported_;
-  ports::EventLoop::SourcePtr telling_;  // no later than then
+  ports::EventLoop::SourcePtr telling_;  // the latest time for `unreported_`
 };
 
 }  // namespace gpurota::daemon

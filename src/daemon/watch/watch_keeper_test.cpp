@@ -1,4 +1,5 @@
-// The watch on fake processes and a fake store: what is told, to whom, and who is signalled.
+// The watch on fake processes and a fake store: which users are notified of what, and which
+// processes are signalled.
 #include "daemon/watch/watch_keeper.h"
 
 #include "daemon/watch/watch_keeper_test.h"
@@ -191,8 +192,8 @@ TEST_F(WatchKeeperTest, TheOneWhoUsesAGpuOfAnotherIsToldWhichProcessesTheirsAre)
   EXPECT_EQ(sent[1001][0].lease, std::nullopt) << "it is not theirs";
 }
 
-// The lease that is looked at has GPU 0. The other one is on no GPU that is looked at: its process
-// has strayed.
+// The lease that is tested has GPU 0. The other lease has a GPU that is not sampled, and its
+// process uses GPU 0.
 TEST_F(WatchKeeperTest, TheLeaseOfAProgramThatUsesAnotherGpuHearsOfItWhateverTheSiteWants) {
   config.watch.foreign_use = config::WatchAction::kReport;
   const LeaseId strayed = lease_of(1001, gib(1), {"train"});

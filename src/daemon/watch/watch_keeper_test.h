@@ -1,5 +1,5 @@
-// The watch on fake processes and a fake store, for its tests: what is told, to whom, and who is
-// signalled.
+// The fixture for tests of the watch, with fake processes and a fake store: which users are
+// notified of what, and which processes are signalled.
 #pragma once
 
 #include "daemon/gpus/fake_world_test.h"
