@@ -46,7 +46,7 @@ struct Examination {
   std::string preload;          // path of libgpurota.so, empty if missing
   std::string preload_problem;  // why programs cannot load it; empty: they can
   std::string preload_closed;   // the file or folder that other users may not use; empty: none
-  std::string group;            // whose members may connect; empty: everybody
+  std::string group;            // the group whose members may connect; empty: everybody
   std::string config;           // "/etc/gpurota/gpurota.toml and 2 drop-ins"
   std::vector<std::string> config_warnings;  // a line each
   // The automatic leases that programs get; empty: none.

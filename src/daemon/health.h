@@ -50,7 +50,7 @@ class Health final : public DaemonSelf {
     const SampleHandler& sample_handler;
     const SeriesKeeper& series;
     std::string preload;                                 // libgpurota.so; empty: not found
-    std::function<sys::LongestRounds()> longest_rounds;  // of the loop; empty: not told
+    std::function<sys::LongestRounds()> longest_rounds;  // of the loop; empty: not reported
   };
 
   explicit Health(Parts parts) : parts_(std::move(parts)) {}
@@ -72,8 +72,8 @@ class Health final : public DaemonSelf {
   void examine_gpu(Examination& machine, const GpuEntry& gpu) const;
   void examine_findings(Examination& machine) const;
   std::optional<Error> store_error() const;
-  // For each budget, the use of the user who uses most of it. A viewer who may not see others gets
-  // only their own use.
+  // For each budget, the use of the user with the most. A viewer who may not see others gets only
+  // their own use.
   std::vector<Examination::Use> budgets(uid_t viewer);
 
   Parts parts_;

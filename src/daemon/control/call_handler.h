@@ -19,7 +19,7 @@ namespace gpurota::daemon {
 
 // The caller of a call.
 struct Caller {
-  ports::ProcessId process;  // that connected; it may have ended since
+  ports::ProcessId process;  // the process that connected; may have ended since
   uid_t uid = 0;             // effective, as it connected; in a session: the session's user
   std::optional<std::uint32_t> session{};  // the web session of the call; empty: none
   // When the call came. Set only while the call may be repeated after the next sample of a GPU

@@ -39,7 +39,7 @@ class QueueMethods {
               Waiting waiting);
   struct Ways {
     std::vector<lease::WayOut> found;
-    LeaseKind kind;  // of the lease that is asked for
+    LeaseKind kind;  // of the requested lease
   };
   Result<Ways> ways_out(const Caller& caller, const proto::FindAlternatives& call) const;
   proto::Alternative alternative(const lease::WayOut& way, LeaseKind kind) const;

@@ -85,7 +85,7 @@ void DiskWaits::finish(bool settled, std::uint64_t upto, const Result<void>& don
   if (settled && !done) {
     // The daemon also tries to write by itself, and reports an error if that fails.
     log::debug("the state cannot be settled now, trying again", {{"error", done.error().message}});
-    tell(told_, std::nullopt);  // it is open again
+    tell(told_, std::nullopt);  // the store is open again
   } else if (!done) {
     // Which part of the log is on the disk is unknown, so the log is moved into the database as
     // soon as possible.

@@ -71,7 +71,7 @@ class FairUse final : public FairShares {
   bool ready_ = false;
   std::optional<UsageReader> reader_;
   std::set<LeaseId> open_;      // not ended when reading began: counted when they end
-  std::map<uid_t, Sum> ended_;  // by leases that have ended
+  std::map<uid_t, Sum> ended_;  // the use by leases that have ended
   std::map<uid_t, Group> groups_;
   std::map<uid_t, std::chrono::seconds> used_;
   std::map<std::string, std::chrono::seconds> group_used_;

@@ -1,4 +1,4 @@
-// How busy each lease keeps a GPU, from what the driver says of processes. Pure.
+// How busy each lease keeps a GPU, computed from the driver's loads of processes. Pure.
 #pragma once
 
 #include "base/ids.h"

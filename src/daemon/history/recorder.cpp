@@ -20,7 +20,7 @@ constexpr Duration kFresh = std::chrono::milliseconds(500);
 // Events are written to the store after this delay, and then given to followers.
 constexpr Duration kEventDelay = std::chrono::milliseconds(100);
 constexpr Duration kFlushDelay = std::chrono::milliseconds(500);
-// While leases go on, what they used is written this often.
+// How often the use of leases that have not ended is written.
 constexpr Duration kUsagePeriod = std::chrono::seconds(60);
 constexpr auto kPrunePeriod = std::chrono::hours(1);
 
@@ -203,8 +203,8 @@ void Recorder::on_lease_change(const LeaseEntry& entry, bool gone) {
   const std::string share = describe_share(lease, parts_.gpus);
   if (made) {
     tell(entry, EventType::kLeaseMade, "made: " + share);
-    // The audit record is the lease's own: the call says less, as its client may have waited, or a
-    // policy may have made the lease.
+    // The lease has its own audit record: the record of a call says less, as the client may have
+    // waited, or a policy may have made the lease.
     AuditRecord record = audit_of(lease, "lease_made");
     if (entry.holder) record.pid = entry.holder->pid();
     audit(record);

@@ -48,7 +48,7 @@ class Recorder final {
     ports::Processes& processes;
     const GpuTable& gpus;
     std::function<WallTime()> wall_clock;
-    std::function<void()> on_event{};  // there are new events to be read, and stored if they can be
+    std::function<void()> on_event{};  // called when there are new events, stored if possible
     UserGroups* groups = nullptr;      // null: nobody is in any
     std::string spill = {};  // file of events that are not stored yet; empty: a kill -9 takes them
     // Null: each write is on the disk at once. Else followers get events when these are on the
@@ -99,7 +99,7 @@ class Recorder final {
                std::string_view error);
   // A process was refused memory.
   void on_refusal(LeaseId lease, uid_t uid, pid_t pid, const GpuUuid& gpu, Bytes asked);
-  // A process was refused; `why` says of what there are too many.
+  // A process was refused; `why` says what is at its limit.
   void on_too_many_processes(LeaseId lease, uid_t uid, pid_t pid, const std::string& why);
   // The use of leases on this GPU in the last sample; leases that are not named used nothing.
   // `loads`: how busy they keep it (lease_loads.h).
@@ -107,7 +107,7 @@ class Recorder final {
               const std::optional<std::map<LeaseId, int>>& loads = std::nullopt);
 
   const EventLog& events() const { return events_; }
-  // Events since the daemon started, forgotten ones included.
+  // Events since the daemon started, with those that the log has discarded.
   const std::map<proto::EventType, std::uint64_t>& counts() const { return counts_; }
   proto::Waits waits() const { return waits_.get(); }
   // Stores usage that has not ended, as of now or a moment ago; call it before usage is read.

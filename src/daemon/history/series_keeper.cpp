@@ -115,11 +115,11 @@ Entry SeriesKeeper::gpu_entry(const GpuEntry& gpu) {
 void SeriesKeeper::add_leases(std::vector<Entry>& entries) {
   std::map<LeaseId, Before> before = std::exchange(before_, {});
   std::map<uid_t, std::size_t> of_user;
-  std::vector<std::pair<std::size_t, Entry>> ranked;  // by how many older ones its user has
+  std::vector<std::pair<std::size_t, Entry>> ranked;  // by the number of older leases of the user
   for (const auto& [id, lease] : parts_.leases.entries()) {
     Entry entry;
     entry.subject = series::subject_of(id);
-    std::optional<Bytes> used;  // on those of its GPUs that are known
+    std::optional<Bytes> used;  // on the lease's GPUs with a good sample
     for (const LeaseGpu& share : lease.lease.gpus) {
       const auto seen = seen_.find(share.uuid);
       if (seen == seen_.end()) continue;

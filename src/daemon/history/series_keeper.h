@@ -85,7 +85,7 @@ class SeriesKeeper {
   std::map<GpuUuid, std::uint64_t> xid_errors_;
   std::map<LeaseId, Before> before_;
   std::map<GpuUuid, LeaseId> holders_;
-  std::map<LeaseId, int> loads_;  // of all its GPUs together; of those that are known
+  std::map<LeaseId, int> loads_;  // summed over a lease's GPUs; without leases of unknown load
   ports::EventLoop::SourcePtr timer_;
   bool loaded_ = false;
   bool storing_ = false;

@@ -60,7 +60,7 @@ void UsageBook::update(const Lease& lease, const std::string& group,
     if (!entry.part) entry.part = part;
     count(entry, now);
     entry.part = part;
-    if (entry.usage.group.empty()) entry.usage.group = group;  // it may be known only later
+    if (entry.usage.group.empty()) entry.usage.group = group;  // the group may become known later
     entry.usage.note = lease.note;
   }
 }

@@ -20,7 +20,7 @@ constexpr uid_t kMallory = 1000, kAlice = 1001;
 class UsageTidierTest : public ::testing::Test {
  protected:
   UsageTidierTest() { config.max_usage_rows_per_user = 200; }
-  // Of a minute, on two GPUs, each with a note of its own.
+  // Adds a lease of a minute on two GPUs, with a note of its own.
   void add_lease(uid_t uid, WallTime since) {
     ports::HistoryBatch batch;
     ++last_lease;

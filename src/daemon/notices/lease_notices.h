@@ -52,7 +52,7 @@ class LeaseNotices final {
     Lease lease;
     bool ending = false;
     WallTime told{};      // notices due until then were sent or skipped
-    bool warned = false;  // of this end
+    bool warned = false;  // of the present end
   };
 
   void on_change(const LeaseEntry& entry, const Lease& before);

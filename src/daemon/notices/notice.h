@@ -20,7 +20,7 @@ struct Notice {
   std::vector<std::string> gpus{};  // what people call them
   std::string text{};               // one sentence, harmless where it is shown
   std::string reason{};             // bytes from a user: the reason given; empty: none
-  std::optional<uid_t> by{};        // who did it
+  std::optional<uid_t> by{};        // who acted
 };
 
 class NoticeListener {

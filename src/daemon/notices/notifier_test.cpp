@@ -1,4 +1,4 @@
-// Which notices go where, how many at once, and what the log says of those that do not arrive.
+// Which notices are sent by which channel, how many at once, and how failures are logged.
 #include "daemon/notices/notifier.h"
 
 #include "base/log.h"

@@ -38,11 +38,11 @@ struct SwapMemory {
   std::optional<TimePoint> vanished;  // listed no more since then, while an answer is owed
   bool unproven = false;              // its first report to this daemon; no sample has shown it
   std::size_t unseen = 0;             // samples in a row that should have shown it and did not
-  bool came_back = false;             // for contexts it reports what it was once told
-  std::optional<Bytes> told_before;   // before the sample that is under way; empty: in motion
+  bool came_back = false;             // for contexts it reports the size it was granted
+  std::optional<Bytes> told_before;   // before the current sample; empty: in motion
   std::deque<Bytes> beside;           // the last samples of it while it was at rest
   std::size_t contradicted = 0;       // samples in a row that contradict it, with memory of it out
-  bool listed = true;                 // by the last sample since it died
+  bool listed = true;                 // by the last sample since the tenant died
 
   void take_terms(const LeaseGpu& share);
   // From now on the tenant may move so many bytes more.

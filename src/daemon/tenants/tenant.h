@@ -52,7 +52,7 @@ struct Tenant {
   // Allocations that the library has refused, as last read from the page. Empty: the library is
   // older than this tenant.
   std::optional<std::uint64_t> refused;
-  std::vector<Bytes> used_before;  // by slot, before the sample that is under way
+  std::vector<Bytes> used_before;  // by slot, before the current sample
 
   // CONTEXTS that wait for a sample begun after them.
   struct Awaiting {

@@ -58,7 +58,7 @@ class TenantServer final {
   void before_sample(const GpuUuid& gpu) { accounts_.before_sample(gpu); }
   void after_sample(const GpuSample& sample, TimePoint taken,
                     const std::map<LeaseId, Bytes>& outsiders);
-  // The sample failed: answers those who wait for it.
+  // The sample failed: answers the tenants that wait for it.
   void after_failed_sample(const GpuUuid& gpu) { accounts_.answer_measured(gpu, TimePoint::max()); }
 
   // Sends the answers about leases that are on the disk now.

@@ -52,7 +52,7 @@ Result<void> TenantSessions::listen(const std::string& path, const ipc::ListenOp
 }
 
 void TenantSessions::welcome(Fd fd, ipc::Peer peer, UserBudgets::Held descriptor) {
-  if (peer.process.pid == 0) return;  // in a pid namespace that hides it: cannot be followed
+  if (peer.process.pid == 0) return;  // a pid namespace hides the process: it cannot be followed
   auto session = std::make_unique<TenantSession>();
   TenantSession& added = *session;
   added.descriptor = std::move(descriptor);
@@ -142,7 +142,7 @@ void TenantSessions::serve_session(TenantSession& session) {
   if (!session.fd) return;
   if (session.has_question()) return want_turn(session);
   if (session.source) return session.source->set_readable(true);
-  want_turn(session);  // what it sent before it left
+  want_turn(session);  // to read what the client sent before it left
 }
 
 void TenantSessions::serve_event(TenantId id) {

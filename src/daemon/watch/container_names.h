@@ -22,7 +22,7 @@
 
 namespace gpurota::daemon {
 
-// The result of a search for a container in files of the engines.
+// The name and the owner of a container, from files and control groups, without its processes.
 struct ContainerFiles {
   containers::ContainerName name;
   std::optional<uid_t> owner;  // of its control group

@@ -281,8 +281,8 @@ TEST_F(StrictAccessTest, WhatIsOpenAlreadyIsSaid) {
   const pid_t child = ::fork();
   if (child == 0) {
     (void)!::setuid(1004);
-    ::prctl(PR_SET_PDEATHSIG,
-            SIGKILL);  // so that a failing test does not leave it behind with ctest's pipe
+    // A failing test must not leave the child behind with ctest's pipe.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::open(dir.file("dev/nvidia1").c_str(), O_RDWR) < 0) ::_exit(1);
     ::pause();
     ::_exit(0);
