@@ -24,7 +24,8 @@ std::vector<ports::StoredEvent> decode_events(std::string_view& text);
 
 class EventSpill {
  public:
-  // The bound of the file, which grows as long as the daemon cannot store events.
+  // The bound of the file, which grows while the daemon cannot store events. Events beyond it are
+  // not added.
   static constexpr std::size_t kMostBytes = std::size_t{8} << 20;
 
   // Makes the file (0600) if there is none.

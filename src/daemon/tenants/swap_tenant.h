@@ -62,8 +62,7 @@ struct SwapTenant {
   bool makes_way = false;          // a filler, which is evicted for any other lease
   std::vector<SwapMemory> memory;  // by slot
   std::map<std::uint32_t, SwapQuestion> questions;
-  std::map<std::uint32_t, ports::EventLoop::SourcePtr>
-      delayed;                                // questions delayed by the soft limit
+  std::map<std::uint32_t, ports::EventLoop::SourcePtr> delayed;  // questions above a soft limit
   std::deque<std::vector<std::byte>> outbox;  // messages for which the socket was full
   std::uint32_t gate_sent = 0, gate_seen = 0;
   std::optional<TimePoint> asked;  // an order is open since then, without a sign of life
