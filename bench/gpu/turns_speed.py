@@ -1,6 +1,6 @@
 """How fast memory moves in turns, with the settings as they come and with all of it pinned.
 
-usage: turns_speed.py DIST [--pinned default,all] [--out FOLDER] [--gpu N] [PART...]
+usage: turns_speed.py DIST [--pinned default,all,none] [--out FOLDER] [--gpu N] [PART...]
     two        two programs of 22.5 GiB on 25 GiB, dirty
     clean      the same, and one of them only reads its memory
     three      three programs of 12 GiB on 25 GiB
@@ -19,7 +19,8 @@ from bus import bus_seconds
 from harness import Bench, Failed, Program, Watched, here, say
 
 PARTS = ["two", "clean", "three", "alone", "beside"]
-SETTINGS = {"default": "", "all": 'pinned = "100%"\nhost_budget = "80%"\n'}
+SETTINGS = {"default": "", "all": 'pinned = "100%"\nhost_budget = "80%"\n',
+            "none": 'pinned = "0%"\n'}
 SECONDS = 30
 GIB = 1 << 30
 

@@ -52,7 +52,8 @@ TEST(Layout, MessagesOfSwapLeasesHaveTheirFirstSizes) {
   EXPECT_EQ(offsetof(gpurota_msg_swap_shrink, hosted_bytes), GPUROTA_SWAP_SHRINK_LEAST);
   EXPECT_EQ(GPUROTA_SWAP_SHRINK_LEAST, 40u);
   EXPECT_EQ(sizeof(gpurota_msg_swap_gate), 16u);
-  EXPECT_EQ(sizeof(gpurota_msg_swap_status), 24u);
+  EXPECT_EQ(sizeof(gpurota_msg_swap_status), 32u);
+  EXPECT_EQ(offsetof(gpurota_msg_swap_status, pinned_bytes), GPUROTA_SWAP_STATUS_LEAST);
   EXPECT_EQ(sizeof(gpurota_msg_swap_move), 24u);
   EXPECT_EQ(sizeof(gpurota_msg_swap_moved), 40u);
   EXPECT_LE(sizeof(gpurota_msg_swap_here), GPUROTA_WIRE_MAX);

@@ -139,7 +139,12 @@ struct gpurota_msg_swap_status {
   uint32_t busy;     /* 1: the tenant's work is in flight, or being submitted */
   uint32_t waiting;  /* calls that wait at the tenant's gate */
   uint32_t ready;    /* of these, for a GPU on which the tenant has nothing in flight */
+  /* Host memory that the tenant has pinned for evictions, in bytes, on all GPUs. Only shown. Older
+   * libraries do not send it: 0. */
+  uint64_t pinned_bytes;
 };
+/* As it was first released. */
+#define GPUROTA_SWAP_STATUS_LEAST 24u
 
 enum gpurota_swap_direction {
   GPUROTA_SWAP_EVICT = 0,

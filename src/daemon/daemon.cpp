@@ -360,6 +360,7 @@ Health::Parts Daemon::health_parts() {
           .cdi = cdi_,
           .tenants = tenants_.table(),
           .records = records_,
+          .turns = turns_,
           .watch = watch_,
           .strict = strict_,
           .views = views_,

@@ -216,6 +216,27 @@ Check check_budgets(const std::vector<Examination::Use>& budgets) {
             all.empty() ? std::string("nothing is used") : fmt::format("{}", fmt::join(all, "; ")));
 }
 
+// How much longer a switch takes where nothing of what moves is pinned. Measured with the default
+// settings and none pinned (bench/RESULTS.md, "How fast do turns switch?"); in between it follows
+// the part that is not pinned.
+constexpr double kUnpinnedFactor = 1.7;
+
+Check check_pins(const HostPins& pins, int leases) {
+  const std::string summary =
+      fmt::format("{} of {} pinned that {} lease{} may have to move", to_string(pins.pinned),
+                  to_string(pins.may_move), leases, leases == 1 ? "" : "s");
+  if (pins.may_pin >= pins.may_move) return ok("turns", summary);
+  const auto share = static_cast<double>(pins.may_pin.count()) /
+                     static_cast<double>(pins.may_move.count());
+  return warning(
+      "turns",
+      fmt::format("{}; a switch takes about {:.1f} times as long as with all of it pinned", summary,
+                  1 + (1 - share) * (kUnpinnedFactor - 1)),
+      fmt::format("no more than {} may be pinned: raise turns.pinned in gpurota.toml if the machine "
+                  "can spare more, or the users' limits on pinned memory",
+                  to_string(pins.may_pin)));
+}
+
 // Warns of protections that any user can undo.
 std::vector<Check> check_access(const AccessReport& access) {
   const std::string name = "strict access";
@@ -352,6 +373,9 @@ std::vector<Check> examine(const Examination& machine) {
                                                 display_text(machine.group, 60))
                        : warning("daemon", "runs unprivileged: for its own user only",
                                  "for all users, start it as root: systemctl start gpurotad"));
+  if (machine.moving_leases > 0) {
+    checks.push_back(check_pins(machine.host_pins, machine.moving_leases));
+  }
   if (!machine.automatic.empty()) checks.push_back(ok("automatic leases", machine.automatic));
   if (!machine.cdi_trouble.empty()) {
     checks.push_back(warning("containers", "engines do not find all leases: " + machine.cdi_trouble,

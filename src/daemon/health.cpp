@@ -74,6 +74,14 @@ void Health::examine_self(Examination& machine, uid_t viewer) {
   for (const config::Change& change : parts_.site.pending()) {
     machine.config_warnings.push_back(to_string(change));
   }
+  for (const auto& [id, entry] : parts_.leases.entries()) {
+    const HostPins pins = parts_.turns.pins_of(id);
+    if (pins.may_move.is_zero()) continue;
+    ++machine.moving_leases;
+    machine.host_pins.pinned += pins.pinned;
+    machine.host_pins.may_pin += std::min(pins.may_pin, pins.may_move);
+    machine.host_pins.may_move += pins.may_move;
+  }
   machine.preload = parts_.preload;
   machine.times_not_limited = parts_.watch.times_not_limited();
   machine.access = parts_.strict.report();

@@ -44,6 +44,7 @@ class Health final : public DaemonSelf {
     const CdiSpecs& cdi;
     const TenantTable& tenants;
     const TenantRecords& records;
+    const TurnKeeper& turns;
     const WatchKeeper& watch;
     const StrictAccess& strict;
     const Views& views;

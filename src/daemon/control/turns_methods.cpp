@@ -58,6 +58,10 @@ proto::TurnLease Views::turn(const LeaseEntry& entry, const GpuUuid& gpu, uid_t 
   shown.out_bytes = held.out() - held.coming;
   shown.wired_bytes = held.wired + held.beside + held.lingering;
   if (shown.oversize_bytes) shown.hosted_bytes = held.hosted;
+  const HostPins pins = parts_.turns.pins_of(lease.id);
+  shown.pinned_bytes = pins.pinned;
+  shown.may_pin_bytes = pins.may_pin;
+  shown.may_move_bytes = pins.may_move;
   const pid_t pid = view->process.value == 0 ? 0 : parts_.turns.pid_of(view->process);
   if (pid > 0 && sees_all(viewer, lease.uid)) shown.pid = pid;
   return shown;

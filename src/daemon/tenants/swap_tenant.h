@@ -67,6 +67,8 @@ struct SwapTenant {
   std::uint32_t gate_sent = 0, gate_seen = 0;
   std::optional<TimePoint> asked;  // an order is open since then, without a sign of life
   std::optional<gpurota_msg_swap_terms> terms;
+  Bytes may_move;  // of its memory, before long: what terms were made for
+  Bytes pinned;    // host memory, as its library says; only shown
   bool here = false;  // turns know it
   bool connected = true;
   bool stopped = false;
@@ -79,6 +81,13 @@ struct SwapTenant {
   pid_t pid() const { return process.pid; }
   // Something is ordered and not yet reported.
   bool moves() const;
+};
+
+// Host memory for the evictions of a lease, all its processes together.
+struct HostPins {
+  Bytes pinned;    // as its programs say
+  Bytes may_pin;   // by their terms
+  Bytes may_move;  // of its GPU memory, before long
 };
 
 using SwapTenantMap = std::map<TenantId, std::unique_ptr<SwapTenant>>;

@@ -199,6 +199,7 @@ bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_shrink& message) {
 bool SwapTenants::on(Tenant& tenant, const gpurota_msg_swap_status& message) {
   if (message.gate_seq > tenant.gate_sent) return false;
   tenant.gate_seen = message.gate_seq;
+  tenant.pinned = Bytes(message.pinned_bytes);
   parts_.turns.feed(sched::TenantStatus{tenant.id, message.gate_seq, message.busy != 0,
                                         message.waiting, message.ready});
   return true;
@@ -343,6 +344,7 @@ void SwapTenants::update_terms() {
   const SwapTerms terms({parts_.turns, parts_.config, parts_.users}, tenants_, parts_.loop.now());
   for (const auto& [id, tenant] : tenants_) {
     if (!tenant->here || !tenant->connected) continue;
+    tenant->may_move = terms.likely_to_move(*tenant);
     const gpurota_msg_swap_terms said = terms.of(*tenant);
     if (tenant->terms && is_same(*tenant->terms, said)) continue;
     tenant->terms = said;
@@ -388,6 +390,17 @@ SwapTenants::Figures SwapTenants::figures(LeaseId lease, const GpuUuid& gpu) con
     }
   }
   return {};
+}
+
+HostPins SwapTenants::pins_of(LeaseId lease) const {
+  HostPins sum;
+  for (const auto& [id, tenant] : tenants_) {
+    if (tenant->lease != lease || !tenant->connected || !tenant->terms) continue;
+    sum.pinned += std::min(tenant->pinned, Bytes(tenant->terms->host_bytes));
+    sum.may_pin += Bytes(tenant->terms->pinned_bytes);
+    sum.may_move += tenant->may_move;
+  }
+  return sum;
 }
 
 void SwapTenants::on_lease_gone(LeaseId lease) {

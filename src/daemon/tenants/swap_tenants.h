@@ -81,6 +81,7 @@ class SwapTenants final {
   };
   Figures figures(LeaseId lease, const GpuUuid& gpu) const;
   bool has_dead(LeaseId lease) const;
+  HostPins pins_of(LeaseId lease) const;
   // Something on this GPU waits for the next sample.
   bool expects_sample(const GpuUuid& gpu) const;
   pid_t pid_of(TenantId id) const;

@@ -28,6 +28,8 @@ class SwapTerms {
   SwapTerms(Parts parts, const SwapTenantMap& tenants, TimePoint now);
   // `tenant` must be known to turns and connected.
   gpurota_msg_swap_terms of(const SwapTenant& tenant) const;
+  // The part of its memory that may have to move before long.
+  Bytes likely_to_move(const SwapTenant& tenant) const { return likely_.at(tenant.id); }
 
  private:
   std::map<LeaseId, Bytes> what_tenants_may_keep() const;

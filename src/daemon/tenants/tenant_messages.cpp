@@ -164,7 +164,7 @@ Result<TenantMessage> read_swap_moved(std::span<const std::byte> packet) {
 
 Result<TenantMessage> read_swap_status(std::span<const std::byte> packet) {
   GPUROTA_ASSIGN_OR_RETURN(const gpurota_msg_swap_status m,
-                           read_as<gpurota_msg_swap_status>(packet));
+                           read_grown<gpurota_msg_swap_status>(packet, GPUROTA_SWAP_STATUS_LEAST));
   return m;
 }
 

@@ -265,6 +265,10 @@ std::optional<TurnFigures> TurnKeeper::figures_of(LeaseId lease) const {
 
 pid_t TurnKeeper::pid_of(TenantId id) const { return tenants_ ? tenants_->pid_of(id) : 0; }
 
+HostPins TurnKeeper::pins_of(LeaseId lease) const {
+  return tenants_ ? tenants_->pins_of(lease) : HostPins{};
+}
+
 void TurnKeeper::take(const sched::Actions& actions) {
   ++changes_;
   if (tenants_ && !actions.empty()) tenants_->carry_out(actions);

@@ -17,6 +17,7 @@
 #include "daemon/leases/gpu_rooms.h"
 #include "daemon/leases/lease_entry.h"
 #include "daemon/leases/owners.h"
+#include "daemon/tenants/swap_tenant.h"
 #include "daemon/users/users.h"
 #include "ports/event_loop.h"
 #include "ports/process_id.h"
@@ -105,6 +106,7 @@ class TurnKeeper final : public TurnNeeds {
   // it that was granted.
   std::pair<Bytes, Bytes> charge(LeaseId lease, const GpuUuid& gpu) const;
   pid_t pid_of(TenantId id) const;
+  HostPins pins_of(LeaseId lease) const;
   // The figures of a lease's turns for the series. Empty: the lease takes no turns.
   std::optional<TurnFigures> figures_of(LeaseId lease) const;
   const sched::Turns& turns() const { return turns_; }

@@ -164,7 +164,8 @@ void swap_order_ended(int slot, gpurota_swap_direction direction, uint32_t faile
   swap_send(swap_of(s), &message, sizeof(message), GPUROTA_MSG_SWAP_MOVED, 0);
 }
 
-bool swap_say_status(uint32_t gate_seq, bool busy, uint32_t waiting, uint32_t ready) {
+bool swap_say_status(uint32_t gate_seq, bool busy, uint32_t waiting, uint32_t ready,
+                     uint64_t pinned) {
   State& s = state();
   Lock lock(swap_of(s).books_mutex);
   gpurota_msg_swap_status message{};
@@ -172,6 +173,7 @@ bool swap_say_status(uint32_t gate_seq, bool busy, uint32_t waiting, uint32_t re
   message.busy = busy ? 1 : 0;
   message.waiting = waiting;
   message.ready = ready;
+  message.pinned_bytes = pinned;
   return swap_send(swap_of(s), &message, sizeof(message), GPUROTA_MSG_SWAP_STATUS, 0);
 }
 

@@ -31,7 +31,8 @@ void swap_moved(int slot, gpurota_swap_direction direction, uint64_t bytes, uint
 void swap_order_ended(int slot, gpurota_swap_direction direction, uint32_t failed,
                       uint64_t returned);
 // False if it could not be said.
-bool swap_say_status(uint32_t gate_seq, bool busy, uint32_t waiting, uint32_t ready);
+bool swap_say_status(uint32_t gate_seq, bool busy, uint32_t waiting, uint32_t ready,
+                     uint64_t pinned);
 // Says SWAP_HERE on a new connection, if that is due; nothing may be on its way between the books
 // and the GPU, so the worker does it between moves.
 void swap_say_here();

@@ -234,6 +234,8 @@ uint64_t out_bytes(Swap& swap) {
   return out;
 }
 
+uint64_t pinned_bytes(Swap& swap) { return host_sum(swap, &HostMemory::pinned_bytes); }
+
 void carry_out_moves(Worker& w) {
   bool any = false;
   for (uint32_t i = 0; i < w.s.link.slot_count; ++i) {

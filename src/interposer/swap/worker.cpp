@@ -26,6 +26,7 @@ constexpr int64_t kTurnsUs = 2000;
 constexpr int64_t kCalmUs = 50000;
 constexpr int64_t kShutUs = 20000;
 constexpr int64_t kTurnsAreTakenMs = 10000;  // after the last one was taken away
+constexpr uint64_t kPinnedStep = uint64_t{256} << 20;
 // An order to open while memory is out, and no room for it: the daemon's books are wrong.
 constexpr int64_t kWrongBooksMs = 2000;
 
@@ -123,7 +124,8 @@ bool run_round(Worker& w) {
   swap_end_freed(w.s, in_flight ? 0 : freed);
   answer_opens(w.s);
   prepare_hashing(w.s);
-  return prepare_host_memory(w);
+  w.prepares = prepare_host_memory(w);
+  return w.prepares;
 }
 
 void* run_worker(void* argument) {
@@ -154,11 +156,16 @@ bool is_busy(Worker& w) {
 void tell(Worker& w, uint32_t seq) {
   const uint32_t waiting = w.swap.gate.waiting();
   const uint32_t ready = count_ready(w, waiting);
+  const uint64_t pinned = pinned_bytes(w.swap);
+  // While regions are pinned one after the other, not each is reported.
+  const bool pinned_differs =
+      w.prepares ? pinned / kPinnedStep != w.told_pinned / kPinnedStep : pinned != w.told_pinned;
   if (w.told && seq == w.told_seq && w.busy == w.told_busy && waiting == w.told_waiting &&
-      ready == w.told_ready) {
+      ready == w.told_ready && !pinned_differs) {
     return;
   }
-  w.told = swap_say_status(seq, w.busy, waiting, ready);
+  w.told = swap_say_status(seq, w.busy, waiting, ready, pinned);
+  w.told_pinned = pinned;
   w.told_ready = ready;
   w.told_seq = seq;
   w.told_busy = w.busy;

@@ -15,6 +15,8 @@ struct Worker {
   bool told_busy = false;
   uint32_t told_waiting = 0;
   uint32_t told_ready = 0;
+  uint64_t told_pinned = 0;
+  bool prepares = false;  // more host memory is being made ready
   int moving = 0;  // the slot
   bool busy = true;
   uint32_t submissions = 0;  // at the last look
@@ -37,6 +39,8 @@ void tell(Worker& w, uint32_t seq);
 void forget_copies(Swap& swap);
 // Of the memory of all GPUs, but for what is parked.
 uint64_t out_bytes(Swap& swap);
+// Host memory that is pinned for all GPUs, but for bounce buffers.
+uint64_t pinned_bytes(Swap& swap);
 // Carries out what was ordered meanwhile.
 void carry_out_moves(Worker& w);
 // Makes one region of host memory ready, ahead of the evictions that are to be expected once turns
