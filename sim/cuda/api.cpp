@@ -15,7 +15,7 @@ PerThreadStream::~PerThreadStream() { --t_per_thread_depth; }
 bool PerThreadStream::is_on() { return t_per_thread_depth > 0; }
 
 Call::Call(const char* function) : driver_(Driver::get()), error_(driver_.ready()) {
-  // A forked child may have inherited a locked mutex: it must not be touched there.
+  // A forked child may have inherited a locked mutex: it must not lock that mutex.
   if (error_ != CUDA_SUCCESS) return;
   lock_ = std::unique_lock(driver_.mutex);
   error_ = check_captures(driver_, function);

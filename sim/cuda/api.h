@@ -9,9 +9,9 @@
 // A call holds the driver's lock until it is destroyed. GPUROTA_SIM_STREAM_API defines a function
 // and its _ptsz (or _ptds) twin, for which a null stream is the calling thread's own.
 //
-// The rules of captures are looked up by the name of the exported function, which a call takes by
-// itself from the function that it is in (capture.h). A call in a helper is given the name, unless
-// the functions that use the helper are allowed at any time.
+// The rules of captures are looked up by the name of the exported function (capture.h). A call
+// takes that name from the function in which the call is constructed. A call constructed in a
+// helper is given the name, unless the functions that use the helper are allowed at any time.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -32,7 +32,8 @@
 
 namespace gpurota::sim {
 
-// While it lives, the calling thread's null stream is its own default stream.
+// Marks the calling thread as using per-thread default streams while this object lives: a null
+// stream then means the thread's own stream.
 class PerThreadStream {
  public:
   PerThreadStream();
@@ -42,8 +43,8 @@ class PerThreadStream {
   static bool is_on();
 };
 
-// A call that needs cuInit only. Of no function (null): whether captures forbid it is looked at
-// elsewhere.
+// A call that needs cuInit only. With a null `function` the constructor does not check whether a
+// capture forbids the call: the caller checks that.
 class Call {
  public:
   explicit Call(const char* function = __builtin_FUNCTION());
@@ -59,7 +60,7 @@ class Call {
   std::unique_lock<std::mutex> lock_;
 };
 
-// A call that needs a current context that works.
+// A call that needs a usable current context.
 class ContextCall : public Call {
  public:
   explicit ContextCall(const char* function = __builtin_FUNCTION());
@@ -69,7 +70,7 @@ class ContextCall : public Call {
   Context* context_ = nullptr;
 };
 
-// Counts a call of something that is not simulated.
+// Counts a call of a function or feature that is not simulated.
 CUresult unsupported(const char* name);
 
 }  // namespace gpurota::sim

@@ -1,5 +1,5 @@
-// Several at once: values written and waited for in stream order, three-dimensional copies. Each
-// batch is carried out in the order it is given in, which is more than is promised.
+// Batches: values written and waited for in stream order, and three-dimensional copies. The
+// operations of a batch run in the order given, which is more than CUDA promises.
 #include "sim/cuda/array.h"
 #include "sim/cuda/copy.h"
 
@@ -18,7 +18,7 @@ CUresult give_value(CUstream stream, const CUstreamBatchMemOpParams& params) {
   switch (params.operation) {
     case CU_STREAM_MEM_OP_BARRIER:
     case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
-      return CUDA_SUCCESS;  // what is written is seen by all as it is
+      return CUDA_SUCCESS;  // every write is visible to all at once
     case CU_STREAM_MEM_OP_WAIT_VALUE_64:
     case CU_STREAM_MEM_OP_WRITE_VALUE_64:
       op.is_64_bit = true;
@@ -70,7 +70,7 @@ CopySide side_of(const Call& call, const CUmemcpy3DOperand& operand,
   return side;
 }
 
-// The element of the array that takes part, or a byte.
+// The element size of the array that takes part; 1 without an array.
 std::size_t element_of(const Call& call, const CUDA_MEMCPY3D_BATCH_OP& copy) {
   for (const CUmemcpy3DOperand* operand : {&copy.src, &copy.dst}) {
     if (operand->type != CU_MEMCPY_OPERAND_TYPE_ARRAY) continue;

@@ -43,7 +43,7 @@ CUresult begin(CUstream handle, CUstreamCaptureMode mode, Graph* into,
   return CUDA_SUCCESS;
 }
 
-// Whether everything captured in other streams has come back into the one where it began.
+// Whether every other stream of the capture has joined its origin stream again.
 bool is_joined(const Capture& capture) {
   std::set<const GraphNode*> reached;
   std::vector<const GraphNode*> todo;
@@ -87,7 +87,7 @@ CUresult get_info(CUstream handle, const CaptureInfo& out) {
   if (out.status == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (out.edges != nullptr) *out.edges = nullptr;
   Stream& stream = call.stream();
-  // A question that is only refused: who asks whether a capture is under way must not end it.
+  // Refuse only: a query of the capture status must not invalidate the capture.
   if (stream.is_legacy && gpurota::sim::is_legacy_in_use(call.driver(), *stream.context)) {
     return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   }

@@ -1,4 +1,4 @@
-// Contexts: made, made current, asked and destroyed.
+// Contexts: creating, making current, querying and destroying them.
 #include "sim/cuda/api.h"
 #include "sim/cuda/capture.h"
 #include "sim/cuda/pool.h"
@@ -40,7 +40,7 @@ CUresult destroy(CUcontext handle) {
   return CUDA_SUCCESS;
 }
 
-// The context of a handle, or the current one for none.
+// The context of a handle; the current context for a null handle.
 class AnyContextCall : public Call {
  public:
   explicit AnyContextCall(CUcontext handle, const char* function = __builtin_FUNCTION())
@@ -272,8 +272,8 @@ GPUROTA_SIM_API cuCtxGetLimit(std::size_t* value, CUlimit limit) {
   return limit_of(*call.context(), limit, value);
 }
 
-// A larger heap, buffer or stack is taken from the GPU at once (the driver may do it at the next
-// launch), and a smaller one given back.
+// A larger heap, buffer or stack takes GPU memory at once (the real driver may wait until the next
+// launch); a smaller one gives memory back.
 GPUROTA_SIM_API cuCtxSetLimit(CUlimit limit, std::size_t value) {
   const AnyContextCall call(nullptr);
   if (call.failed()) return call.error();

@@ -1,4 +1,4 @@
-// Copies of plain ranges: between host, device, peers and arrays' linear form.
+// Copies of plain ranges: between host, devices, peers and arrays in linear form.
 #include "sim/cuda/array.h"
 #include "sim/cuda/copy.h"
 
@@ -15,7 +15,7 @@ using gpurota::sim::Timing;
 
 namespace {
 
-// A range of an array counted in bytes from its start, which must lie within one row.
+// A range of an array, as a byte offset from the array's start; the range must lie within one row.
 CUresult array_side(CUarray handle, std::size_t offset, std::size_t bytes, CopySide* out) {
   const Call call;
   if (call.failed()) return call.error();
@@ -171,7 +171,7 @@ GPUROTA_SIM_STREAM_API(cuMemcpyBatchAsync_v2, _ptsz,
   if (to == nullptr || from == nullptr || bytes == nullptr || count == 0 || !has_attributes) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  // The order among the copies of a batch is not promised; ours is the one they are given in.
+  // CUDA promises no order among the copies of a batch; the simulator copies in the order given.
   for (std::size_t i = 0; i < count; ++i) {
     const CopyOp copy = linear_copy(any_side(to[i]), any_side(from[i]), bytes[i]);
     const CUresult result = give_copy(stream, copy, Timing::kAsync);

@@ -30,7 +30,8 @@ CUDA_MEMCPY3D as_3d(const CUDA_MEMCPY2D& flat) {
   return asked;
 }
 
-// The two structs differ only in that one has contexts where the other has reserved pointers.
+// The two structs differ in one thing: CUDA_MEMCPY3D_PEER has contexts in the place of reserved
+// pointers.
 CUDA_MEMCPY3D as_3d(const CUDA_MEMCPY3D_PEER& peer) {
   CUDA_MEMCPY3D asked = {};
   asked.srcXInBytes = peer.srcXInBytes;

@@ -1,4 +1,4 @@
-// Which devices there are and what they are like.
+// Devices: counting them and querying their properties.
 #include "sim/cuda/api.h"
 #include "sim/cuda/device_attributes.h"
 
@@ -60,7 +60,7 @@ GPUROTA_SIM_API cuDeviceGetName(char* name, int length, CUdevice ordinal) {
   return call.failed() ? call.error() : copy_text(call.config().name, name, length);
 }
 
-// The first form of a MIG instance's UUID is its GPU's, the second is its own.
+// For a MIG instance, cuDeviceGetUuid answers the UUID of its GPU, and cuDeviceGetUuid_v2 its own.
 GPUROTA_SIM_API cuDeviceGetUuid(CUuuid* uuid, CUdevice ordinal) {
   const DeviceCall call(ordinal);
   if (call.failed()) return call.error();

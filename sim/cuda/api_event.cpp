@@ -1,4 +1,4 @@
-// Events: recorded, waited for by streams and by the program, and timed.
+// Events: recording them, waiting for them in streams and in the program, and timing.
 #include "sim/cuda/capture.h"
 #include "sim/cuda/graph.h"
 #include "sim/cuda/stream.h"
@@ -81,7 +81,7 @@ CUresult wait_for(CUstream stream_handle, CUevent handle, unsigned flags) {
   if (event->capture) {
     if (!event->capture->is_valid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (stream.capture && stream.capture != event->capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
-    if (stream.is_legacy) {  // which cannot join
+    if (stream.is_legacy) {  // the legacy stream cannot join a capture
       event->capture->is_valid = false;
       return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }
@@ -89,7 +89,7 @@ CUresult wait_for(CUstream stream_handle, CUevent handle, unsigned flags) {
     return CUDA_SUCCESS;
   }
   if (stream.capture) {
-    // The captured work would depend on work outside of the graph.
+    // The captured work would depend on work outside the graph.
     stream.capture->is_valid = false;
     return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
   }
@@ -137,8 +137,8 @@ CUresult elapsed(float* milliseconds, CUevent start_handle, CUevent end_handle) 
   return CUDA_SUCCESS;
 }
 
-// A question about the work that an event stands for: nobody can answer it of an event of a
-// capture.
+// A query about the work that an event stands for. An event recorded in a capture cannot answer:
+// the query fails and invalidates the capture.
 class EventQuestion : public ContextCall {
  public:
   EventQuestion(CUevent handle, const char* function) : ContextCall(nullptr) {
@@ -159,7 +159,7 @@ class EventQuestion : public ContextCall {
   Event* event_ = nullptr;
 };
 
-// A call about the work of a whole context. None is possible while something in it captures.
+// A call about all work of a context. The call fails while any stream of the context captures.
 class WholeContextCall : public Call {
  public:
   WholeContextCall(CUcontext handle, CUevent event) {

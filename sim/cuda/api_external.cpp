@@ -1,5 +1,5 @@
-// External memory. Only what this simulator itself exports as a descriptor can be imported: there
-// is no other API here that makes memory.
+// External memory. Only memory that this simulator has exported as a descriptor can be imported: no
+// other graphics API is simulated.
 #include "abi/cuda_external.h"
 #include "base/fd.h"
 #include "sim/cuda/api.h"
@@ -21,7 +21,7 @@ bool fits(unsigned long long offset, unsigned long long size, const Physical& me
   return size > 0 && offset <= memory.size() && size <= memory.size() - offset;
 }
 
-// A call about memory that was imported.
+// A call about imported memory.
 class ExternalCall : public ContextCall {
  public:
   explicit ExternalCall(CUexternalMemory handle) {
@@ -45,7 +45,7 @@ GPUROTA_SIM_API cuImportExternalMemory(CUexternalMemory* out,
       given->type > CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  // Of another system, or of another kind of machine.
+  // Handle types of Windows, and of other APIs.
   if (given->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD) return CUDA_ERROR_NOT_SUPPORTED;
   if ((given->flags & ~unsigned{CUDA_EXTERNAL_MEMORY_DEDICATED}) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -54,7 +54,7 @@ GPUROTA_SIM_API cuImportExternalMemory(CUexternalMemory* out,
   if (!memory || memory->device() < 0 || !fits(0, given->size, *memory)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  ::close(given->handle.fd);  // it is the driver's from here on
+  ::close(given->handle.fd);  // the driver owns the descriptor from here on
   auto made = std::make_unique<ExternalMemory>();
   made->context = call.context();
   made->memory = std::move(memory);
@@ -62,7 +62,7 @@ GPUROTA_SIM_API cuImportExternalMemory(CUexternalMemory* out,
   return CUDA_SUCCESS;
 }
 
-// Given back with cuMemFree.
+// The caller frees the buffer with cuMemFree.
 GPUROTA_SIM_API cuExternalMemoryGetMappedBuffer(CUdeviceptr* out, CUexternalMemory handle,
                                                 const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* wanted) {
   const ExternalCall call(handle);
@@ -87,7 +87,7 @@ GPUROTA_SIM_API cuExternalMemoryGetMappedBuffer(CUdeviceptr* out, CUexternalMemo
   return CUDA_SUCCESS;
 }
 
-// Given back with cuMipmappedArrayDestroy.
+// The caller destroys the array with cuMipmappedArrayDestroy.
 GPUROTA_SIM_API cuExternalMemoryGetMappedMipmappedArray(
     CUmipmappedArray* out, CUexternalMemory handle,
     const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC* wanted) {

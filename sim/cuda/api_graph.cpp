@@ -1,4 +1,4 @@
-// Graphs: made, cloned, asked for their structure, destroyed.
+// Graphs: creating, cloning, querying and destroying them.
 #include "sim/cuda/graph_call.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ CUgraphNode handle_of(const GraphNode* node) {
   return reinterpret_cast<CUgraphNode>(const_cast<GraphNode*>(node));
 }
 
-// Writes as many as there is room for; without a list it only counts.
+// Writes at most `*count` nodes; without a list, only counts the nodes.
 CUresult list_nodes(const std::vector<const GraphNode*>& nodes, CUgraphNode* out,
                     std::size_t* count) {
   if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,4 @@
-// Instantiated graphs: made, changed, launched.
+// Instantiated graphs: creating, updating and launching them.
 #include "sim/cuda/graph_call.h"
 #include "sim/cuda/pool.h"
 #include "sim/cuda/stream.h"
@@ -40,7 +40,7 @@ class ExecCall : public Call {
     if (exec_ == nullptr) error_ = CUDA_ERROR_INVALID_VALUE;
   }
   GraphExec& exec() const { return *exec_; }
-  // The node made from `origin`; null when there is none.
+  // The node made from `origin`; null if none.
   ExecNode* find(CUgraphNode origin) const {
     for (ExecNode& node : exec_->nodes) {
       if (node.origin == reinterpret_cast<const GraphNode*>(origin)) return &node;
@@ -161,7 +161,8 @@ GPUROTA_SIM_STREAM_API(cuGraphLaunch, _ptsz, (CUgraphExec handle, CUstream strea
   return launch_graph(call.driver(), *exec, call.stream());
 }
 
-// Everything is ready as soon as it is instantiated.
+// Backs the memory of the allocation nodes; everything else is ready when the graph is
+// instantiated.
 GPUROTA_SIM_STREAM_API(cuGraphUpload, _ptsz, (CUgraphExec handle, CUstream stream),
                        (handle, stream)) {
   const StreamCall call(stream);

@@ -1,4 +1,4 @@
-// Graph nodes: added, read back and changed.
+// Graph nodes: adding, reading and changing them.
 #include "sim/cuda/graph_call.h"
 #include "sim/cuda/kernel.h"
 #include "sim/cuda/pool.h"
@@ -6,7 +6,7 @@
 namespace gpurota::sim {
 namespace {
 
-// Reads the parameters of a kernel node: its arguments live in the node.
+// Reads the parameters of a kernel node. The arguments that `out` points at live in the node.
 void read_kernel(KernelOp& op, CUDA_KERNEL_NODE_PARAMS* out) {
   op.argument_pointers.clear();
   std::size_t offset = 0;

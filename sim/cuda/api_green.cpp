@@ -1,4 +1,4 @@
-// Green contexts. How many processors one has is kept and limits nothing.
+// Green contexts. The number of multiprocessors is stored and limits nothing.
 #include "sim/cuda/api.h"
 #include "sim/cuda/green.h"
 

@@ -20,8 +20,8 @@ int driver_version() {
   return version;
 }
 
-// The newest variant that `version` allows. With per-thread streams that variant comes first, and
-// the plain one stands in where there is none.
+// The newest variant that `version` allows. With per-thread streams, the per-thread variant comes
+// first; the plain one is used where there is no per-thread variant.
 CUresult look_up(const char* symbol, void** out, int version, cuuint64_t flags,
                  CUdriverProcAddressQueryResult* status) {
   if (symbol == nullptr || out == nullptr || version > driver_version()) {
@@ -75,7 +75,8 @@ GPUROTA_SIM_API cuGetProcAddress_v2(const char* symbol, void** out, int version,
   return result;
 }
 
-// The private tables that NVIDIA's own libraries ask for are not documented, so there are none.
+// The simulator has no export tables: the ones that NVIDIA's own libraries ask for are
+// undocumented.
 GPUROTA_SIM_API cuGetExportTable(const void** table, const CUuuid* id) {
   if (table == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *table = nullptr;

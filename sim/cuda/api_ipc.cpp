@@ -1,8 +1,8 @@
 // Sharing linear memory and events with other processes by handle.
 //
-// The other process opens our file of it through /proc/PID/fd, so it needs the same user, as CUDA's
-// own IPC does in effect. Memory stays as long as anybody has it, charged to its owner while that
-// is one of them.
+// The importing process opens the exporter's memory file through /proc/PID/fd, so both need the
+// same user, as CUDA's own IPC does in effect. Memory lives as long as any process holds it. The
+// owner is charged while it is one of the holders.
 #include "sim/cuda/api.h"
 #include "sim/cuda/memory.h"
 

@@ -1,4 +1,4 @@
-// Kernels: asked, configured and launched.
+// Kernels: querying, configuring and launching them.
 #include "sim/cuda/launch.h"
 #include "sim/cuda/module.h"
 #include "sim/cuda/stream.h"

@@ -1,5 +1,5 @@
-// Advice and prefetching of managed memory: the bytes are where the host can see them already, so
-// these only check what they are given and, for a prefetch to a GPU, touch it there.
+// Advice and prefetching of managed memory. The host always sees the bytes, so these functions only
+// check their arguments; a prefetch to a GPU also touches the bytes there.
 #include "sim/cuda/stream.h"
 
 using gpurota::sim::Allocation;

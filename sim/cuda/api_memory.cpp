@@ -1,4 +1,4 @@
-// Linear, pitched and managed memory, what is left, and which allocation an address belongs to.
+// Linear, pitched and managed memory; how much is left; the allocation that an address belongs to.
 #include "sim/cuda/api.h"
 #include "sim/cuda/memory.h"
 #include "sim/cuda/pool.h"
@@ -66,7 +66,7 @@ GPUROTA_SIM_API cuMemFree_v2(CUdeviceptr address) {
                        found->kind == Kind::kPool || found->kind == Kind::kGraph ||
                        found->kind == Kind::kExternal;
   if (!is_ours) return CUDA_ERROR_INVALID_VALUE;
-  // Pending work may still use the memory: freeing waits, as it does on the real driver.
+  // Pending work may still use the memory: wait before freeing it, as the real driver does.
   Context* context = driver.contexts.find(found->context);
   if (context == nullptr) context = call.context();
   driver.wait_all(driver.tails(*context), call.lock());

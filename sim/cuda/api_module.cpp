@@ -1,4 +1,4 @@
-// Modules and libraries: loaded, asked for kernels, unloaded.
+// Modules and libraries: loading them, finding kernels in them, unloading them.
 #include "sim/cuda/api.h"
 #include "sim/cuda/module.h"
 
@@ -38,8 +38,8 @@ void add_function(Driver& driver, Module& module, const std::string& name) {
   module.functions[name] = driver.functions.add(std::move(function));
 }
 
-// The kernels of an image. Only PTX can be read; a compiled image is taken to have all that the
-// simulator knows.
+// The kernels of an image. The simulator can read PTX only; a compiled image counts as having every
+// kernel that the simulator knows.
 CUresult read_image(const void* image, std::vector<std::string>* names) {
   std::uint32_t magic = 0;
   std::memcpy(&magic, image, sizeof magic);
@@ -180,7 +180,7 @@ GPUROTA_SIM_API cuModuleEnumerateFunctions(CUfunction* out, unsigned room, CUmod
   return CUDA_SUCCESS;
 }
 
-// The simulator keeps no module variables: none is ever found.
+// The simulator keeps no module variables: every lookup fails.
 GPUROTA_SIM_API cuModuleGetGlobal_v2(CUdeviceptr*, std::size_t*, CUmodule handle,
                                      const char* name) {
   const Call call;

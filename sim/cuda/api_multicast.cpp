@@ -1,6 +1,6 @@
-// Multicast objects: which memory is bound to them, and that it lives until it is unbound. A
-// multicast object cannot be mapped, so nothing is ever written through one, and the device
-// attribute says that there are none.
+// Multicast objects. The simulator only records the memory bound to one, and keeps that memory
+// until it is unbound. A multicast object cannot be mapped, so nothing is ever written through one,
+// and the device attribute says that multicast is not supported.
 #include "sim/cuda/api.h"
 #include "sim/cuda/memory.h"
 #include "sim/cuda/vmm.h"
@@ -27,7 +27,7 @@ bool fits(std::size_t offset, std::size_t size, std::size_t whole) {
          size <= whole - offset;
 }
 
-// A real driver waits until all devices have been added.
+// Fails until all devices have been added; a real driver waits for them.
 CUresult bind(Multicast* object, std::size_t offset, const std::shared_ptr<Physical>& memory,
               std::size_t size) {
   if (object == nullptr || !fits(offset, size, object->size) ||

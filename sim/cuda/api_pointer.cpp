@@ -1,4 +1,4 @@
-// Answers questions about an address.
+// Queries about an address.
 #include "sim/cuda/api.h"
 #include "sim/cuda/memory.h"
 #include "sim/cuda/pool.h"
@@ -27,7 +27,7 @@ struct Range {
   std::size_t size;
 };
 
-// Of mapped memory the whole reservation that it is mapped in.
+// The range that the driver reports for an allocation: for mapped memory, the whole reservation.
 Range range_of(const Driver& driver, const Allocation& allocation) {
   if (allocation.kind == Kind::kMapped) {
     const auto& [start, size] = *std::prev(driver.reservations.upper_bound(allocation.base));
@@ -36,7 +36,7 @@ Range range_of(const Driver& driver, const Allocation& allocation) {
   return {allocation.base, allocation.size};
 }
 
-// The range that the driver has mapped at once, which small allocations share.
+// The range that the driver mapped as one, which small allocations share.
 Range mapping_of(const Allocation& allocation) {
   if (!allocation.on_device() || !allocation.mapping) return {allocation.base, allocation.size};
   return {allocation.base - allocation.mapping_offset, allocation.mapping->size()};
@@ -95,7 +95,7 @@ CUresult answer(const Driver& driver, const Allocation& allocation, CUdeviceptr 
   }
 }
 
-// For an address the driver does not know: null, zero or none.
+// The answer for an address that the driver does not know: null, zero or none.
 CUresult answer_unknown(CUpointer_attribute attribute, void* out) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:

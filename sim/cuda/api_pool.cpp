@@ -43,7 +43,7 @@ CUresult allocate(CUdeviceptr* out, std::size_t bytes, CUmemoryPool handle, CUst
   if (out == nullptr || pool == nullptr || pool->is_destroyed || pool->is_imported) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (bytes == 0) {  // as driver 580 does
+  if (bytes == 0) {  // driver 580 does the same
     *out = 0;
     return CUDA_SUCCESS;
   }
@@ -52,7 +52,7 @@ CUresult allocate(CUdeviceptr* out, std::size_t bytes, CUmemoryPool handle, CUst
   CUresult result =
       gpurota::sim::allocate_from_pool(driver, *pool, context, call.stream(), bytes, out);
   if (result != CUDA_ERROR_OUT_OF_MEMORY || pool->pending.empty()) return result;
-  // Memory that was freed in other streams comes back when they have come that far.
+  // Memory freed in another stream returns when that stream reaches the free.
   std::vector<WorkPtr> points;
   for (const auto& pending : pool->pending) points.push_back(pending->point);
   driver.wait_all(points, call.lock());
@@ -112,7 +112,7 @@ GPUROTA_SIM_STREAM_API(cuMemFreeAsync, _ptsz, (CUdeviceptr address, CUstream str
   }
   const CUresult result = gpurota::sim::free_pool_memory(call.driver(), address, &call.stream());
   if (result == CUDA_SUCCESS) return result;
-  // Memory of cuMemAlloc may be freed in stream order as well.
+  // Memory of cuMemAlloc may also be freed in stream order.
   const auto found = call.driver().space.find(address);
   if (!found || found->base != address || found->kind != gpurota::sim::Allocation::Kind::kLinear) {
     return CUDA_ERROR_INVALID_VALUE;

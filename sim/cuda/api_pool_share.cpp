@@ -1,7 +1,9 @@
-// Memory pools shared between processes: the pool by a descriptor, each allocation by a few words.
+// Memory pools shared between processes: a descriptor for the pool, a few words for each
+// allocation.
 //
-// As with IPC handles the other process opens our memory through /proc/PID/fd, so it needs the same
-// user; the owner stays charged, and the memory goes when the owner frees it or ends.
+// As with IPC handles, the importing process opens the exporter's memory through /proc/PID/fd, so
+// both need the same user. The owner stays charged; the memory is released when the owner frees it
+// or ends.
 #include "sim/cuda/api.h"
 #include "sim/cuda/pool.h"
 
@@ -35,7 +37,7 @@ struct SharedPiece {
   std::uint32_t magic;
   std::int32_t pid, fd, device;
   std::uint64_t start_time, offset, bytes, size;
-  std::uint32_t offset_in_chunk_512;  // chunks are small: in steps of what pools hand out
+  std::uint32_t offset_in_chunk_512;  // unit: what pools hand out
 };
 static_assert(sizeof(SharedPiece) <= sizeof(CUmemPoolPtrExportData));
 
@@ -101,7 +103,7 @@ GPUROTA_SIM_API cuMemPoolExportPointer(CUmemPoolPtrExportData* out, CUdeviceptr 
   if (call.failed()) return call.error();
   const auto found = call.driver().space.find(address);
   if (out == nullptr || !found || found->kind != Kind::kPool || found->base != address ||
-      !found->pool->is_exported) {  // "from an already shared memory pool"; seen on a real driver
+      !found->pool->is_exported) {  // "from an already shared memory pool"; as on a real driver
     return CUDA_ERROR_INVALID_VALUE;
   }
   const Physical& memory = found->mapping->memory();

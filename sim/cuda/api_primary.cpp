@@ -1,4 +1,4 @@
-// The primary context of each device, which the runtime API shares with everybody in the process.
+// The primary context of each device, which all users of the runtime API in the process share.
 #include "sim/cuda/api.h"
 
 using gpurota::sim::Call;
@@ -59,7 +59,8 @@ GPUROTA_SIM_API cuDevicePrimaryCtxRelease(CUdevice ordinal) {
   return cuDevicePrimaryCtxRelease_v2(ordinal);
 }
 
-// Frees everything in it; those who retained it keep their references to what comes next.
+// Frees everything in the primary context. References from cuDevicePrimaryCtxRetain stay and refer
+// to the context made next.
 GPUROTA_SIM_API cuDevicePrimaryCtxReset_v2(CUdevice ordinal) {
   PrimaryCall call(ordinal);
   if (call.failed()) return call.error();

@@ -1,4 +1,5 @@
-// Streams: made, asked, waited for and destroyed; host functions and values in stream order.
+// Streams: creating, querying, synchronizing and destroying them; host functions and values in
+// stream order.
 #include "sim/cuda/capture.h"
 #include "sim/cuda/graph.h"
 #include "sim/cuda/pool.h"
@@ -60,8 +61,8 @@ CUresult destroy(CUstream handle) {
   Stream* stream = call.driver().streams.find(handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   gpurota::sim::leave_capture(*stream);
-  // Its pending work goes on; the legacy stream and the end of the context must still come after
-  // it.
+  // The stream's pending work continues. The legacy stream and the end of the context must still
+  // wait for it.
   gpurota::sim::Context& context = *stream->context;
   if (stream->blocks_with_legacy()) context.legacy.extra.push_back(stream->tail);
   std::erase_if(context.orphans, [](const WorkPtr& work) { return work->is_done(); });
@@ -168,7 +169,7 @@ GPUROTA_SIM_STREAM_API(cuLaunchHostFunc, _ptsz, (CUstream handle, CUhostFn funct
   return call.submit(HostOp{function, data}, StreamCall::Wait::kNo);
 }
 
-// Unlike a host function it also runs when the work before it failed, and is told so.
+// Unlike a host function, a callback also runs after failed work, and gets the error.
 GPUROTA_SIM_STREAM_API(cuStreamAddCallback, _ptsz,
                        (CUstream handle, CUstreamCallback callback, void* data, unsigned flags),
                        (handle, callback, data, flags)) {

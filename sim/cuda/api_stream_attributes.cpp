@@ -1,4 +1,4 @@
-// Attributes of streams: kept, and but for the priority of no effect.
+// Attributes of streams: stored. Only the priority has an effect.
 #include "sim/cuda/stream.h"
 
 #include <cstring>

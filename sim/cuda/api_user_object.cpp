@@ -1,4 +1,4 @@
-// User objects: made, counted, given to graphs.
+// User objects: creating them, counting references, giving references to graphs.
 #include "sim/cuda/graph_call.h"
 
 namespace gpurota::sim {
@@ -22,7 +22,7 @@ bool UserObjects::take(UserObject* object, std::uint64_t count) {
   return true;
 }
 
-// The program's function may call nothing of the driver, and is told so if it does.
+// The program's destructor must not call the driver: a call fails as inside a host function.
 void release_user_object(UserObject* object, std::uint64_t count) {
   object->references -= count;
   if (object->references > 0) return;

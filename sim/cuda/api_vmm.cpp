@@ -1,4 +1,4 @@
-// Virtual memory management: cuMemAddressReserve, cuMemCreate, cuMemMap and their family.
+// Virtual memory management: cuMemAddressReserve, cuMemCreate, cuMemMap and related functions.
 #include "sim/cuda/api.h"
 #include "sim/cuda/memory.h"
 #include "sim/cuda/vmm.h"
@@ -57,7 +57,7 @@ CUmemGenericAllocationHandle add_handle(Driver& driver, MemoryHandle made) {
   return reinterpret_cast<CUmemGenericAllocationHandle>(raw);
 }
 
-// The mappings that make up [address, address + size) exactly.
+// The mappings that make up [address, address + size) exactly; empty if none do.
 std::vector<Allocation> mappings_of(const Driver& driver, CUdeviceptr address, std::size_t size) {
   std::vector<Allocation> parts;
   for (CUdeviceptr at = address; at < address + size;) {
@@ -138,7 +138,7 @@ GPUROTA_SIM_API cuMemCreate(CUmemGenericAllocationHandle* out, std::size_t size,
   return CUDA_SUCCESS;
 }
 
-// The memory itself lives on while it is mapped.
+// Releases the handle; the memory lives on while it is mapped.
 GPUROTA_SIM_API cuMemRelease(CUmemGenericAllocationHandle handle) {
   const Call call;
   if (call.failed()) return call.error();
@@ -183,7 +183,7 @@ GPUROTA_SIM_API cuMemUnmap(CUdeviceptr address, std::size_t size) {
   if (call.failed()) return call.error();
   const auto parts = mappings_of(call.driver(), address, size);
   if (parts.empty()) {
-    // A reserved range with nothing in it is unmapped already: driver 580 says success.
+    // A reserved range with nothing mapped in it: driver 580 reports success.
     const bool nothing = !call.driver().space.overlaps(address, size);
     return nothing && is_reserved(call.driver(), address, size) ? CUDA_SUCCESS
                                                                 : CUDA_ERROR_INVALID_VALUE;
@@ -247,7 +247,7 @@ GPUROTA_SIM_API cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, v
     *out = reinterpret_cast<CUmemGenericAllocationHandle>(handle);
     return CUDA_SUCCESS;
   }
-  MemoryHandle handle;  // released before: a new one for the same memory
+  MemoryHandle handle;  // all earlier handles of the memory were released: make a new one
   handle.memory = found->mapping->memory_ptr();
   handle.properties = found->properties;
   *out = add_handle(call.driver(), std::move(handle));

@@ -1,4 +1,4 @@
-// CUDA arrays: memory known by element coordinates only. Under the driver's lock.
+// CUDA arrays: memory that programs address by element coordinates. Under the driver's lock.
 #pragma once
 
 #include "sim/cuda/driver.h"
@@ -13,7 +13,7 @@ struct ArrayMemory {
   Context* context = nullptr;
   CUDA_ARRAY3D_DESCRIPTOR shape = {};  // as given; zero height or depth: fewer dimensions
   std::size_t element = 0;             // bytes
-  std::shared_ptr<Mapping> mapping;    // null if it is deferred: memory would be mapped later
+  std::shared_ptr<Mapping> mapping;    // null if deferred: the program would map memory later
   std::size_t offset = 0;              // of a mip level in its mapping
   bool is_level = false;               // belongs to a mipmapped array
 
@@ -35,12 +35,12 @@ struct MipmapShape {
   unsigned levels = 0;
   std::size_t offset = 0;  // of the first level in its mapping
 };
-// `map` gives the memory for so many bytes; none is asked for if the array is deferred.
+// `map` returns memory of the given size; not called if the array is deferred.
 CUresult create_mipmap(Driver& driver, Context* context, const MipmapShape& shape,
                        const std::function<std::shared_ptr<Mapping>(std::size_t)>& map,
                        CUmipmappedArray* out);
 
-// Bytes of one element of a format with so many channels; 0 for what is no format.
+// Bytes of one element of a format with `channels` channels; 0 if `format` is unknown.
 std::size_t element_bytes(CUarray_format format, unsigned channels);
 
 }  // namespace gpurota::sim

@@ -1,4 +1,4 @@
-// The kernels of `gpurota burn` (src/burn/kernels.ptx says what they compute), on the host.
+// The kernels of `gpurota burn` on the host; src/burn/kernels.ptx says what the kernels compute.
 #include "sim/cuda/kernel.h"
 #include "sim/cuda/kernel_memory.h"
 
@@ -18,7 +18,7 @@ std::uint64_t word(std::uint64_t index, std::uint64_t seed) {
   return x ^ x >> 32;
 }
 
-// Memory gets a bit wrong if the machine has been told so.
+// Flips one bit in memory if a fault is configured (flip_bits).
 void spoil(const KernelRun& run, CUdeviceptr data, std::uint64_t words) {
   std::atomic<std::int32_t>& left = run.driver.machine->faults(run.context.device).flip_bits;
   std::int32_t count = left.load();
@@ -45,7 +45,8 @@ CUresult burn_fill(const KernelRun& run) {
   return result;
 }
 
-// Where errors are counted: wrong words, the lowest index, the bits, wrong results.
+// Changes the report, which has four words: wrong words, lowest wrong index, wrong bits, wrong
+// results.
 template <class Change>
 CUresult change_report(const KernelRun& run, CUdeviceptr report, const Change& change) {
   const Space::Use use(run.driver.space);
@@ -97,7 +98,8 @@ std::uint32_t follow_orbits(std::size_t lane, std::uint64_t steps) {
   return hash;
 }
 
-// One warp's share, counted for all: a host has not the time for every thread of a GPU.
+// Computes one warp's share and multiplies its errors by the number of warps: a host is too slow to
+// run every thread of a GPU.
 CUresult burn_compute(const KernelRun& run) {
   std::uint32_t expected[kLanes] = {};
   {

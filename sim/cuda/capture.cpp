@@ -19,7 +19,7 @@ namespace {
 #include "generated/capture_kinds.inc"
 
 CaptureKind kind_of(std::string_view function) {
-  constexpr std::string_view kBody = "_body";  // GPUROTA_SIM_STREAM_API
+  constexpr std::string_view kBody = "_body";  // suffix added by GPUROTA_SIM_STREAM_API
   if (function.size() > kBody.size() && function.substr(function.size() - kBody.size()) == kBody) {
     function.remove_suffix(kBody.size());
   }
@@ -106,7 +106,7 @@ void leave_capture(Stream& stream) {
   capture.left_behind.insert(capture.left_behind.end(), nodes.begin(), nodes.end());
   capture.frontier.erase(&stream);
   if (capture.origin != &stream) return;
-  capture.origin = nullptr;  // nobody can end it any more
+  capture.origin = nullptr;  // no stream can end the capture any more
   capture.is_valid = false;
 }
 

@@ -1,6 +1,6 @@
-// Stream capture: while it lasts, what is given to a stream becomes nodes of a graph, and some
-// calls are forbidden. Which, by kind, is made at build time of what was measured of a real driver
-// (src/abi/captures.tsv, docs/design/captures.md); every call asks here.
+// Stream capture: while a capture lasts, work given to a stream becomes nodes of a graph, and some
+// calls are forbidden. The build generates the table of forbidden calls from measurements of a real
+// driver (src/abi/captures.tsv, docs/design/captures.md). Every call checks the table here.
 //
 // Under the driver's lock.
 #pragma once
@@ -17,40 +17,40 @@ namespace gpurota::sim {
 struct Capture {
   std::shared_ptr<Graph> graph;
   Context* context = nullptr;
-  Stream* origin = nullptr;  // where it began and has to end
-  std::thread::id thread;    // that began it
+  Stream* origin = nullptr;  // where the capture began and must end
+  std::thread::id thread;    // that began the capture
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   bool is_valid = true;
   bool owns_graph = true;  // false: cuStreamBeginCaptureToGraph
   std::uint64_t id = 0;
-  // Where each stream that takes part stands: what its next node depends on.
+  // For each stream that takes part, the nodes that its next node depends on.
   std::map<Stream*, std::vector<GraphNode*>> frontier;
-  std::vector<GraphNode*> left_behind;  // where streams stood that were destroyed meanwhile
+  std::vector<GraphNode*> left_behind;  // frontiers of streams destroyed during the capture
 };
 
 // The effect of a function on captures under way.
 struct CaptureKind {
-  bool is_unsafe = false;         // forbidden, but for threads and captures that are relaxed
+  bool is_unsafe = false;         // forbidden, unless the thread or the capture is relaxed
   bool ends_own_capture = false;  // when aimed at a stream that captures
-  bool needs_legacy = true;  // when aimed at the legacy stream: its order with all blocking ones
+  bool needs_legacy = true;       // the legacy stream must be in order with all blocking streams
 };
 
-// The result of a call because of captures under way: success, or the error after making them
-// invalid. `function` is exported, or the body of such a one; other names are of calls that are
-// allowed.
+// Checks whether captures under way allow a call. Success, or the error after the affected captures
+// were made invalid. `function` is the name of an exported function, or of its `_body`; any other
+// name is allowed.
 CUresult check_captures(Driver& driver, const char* function);
-// As above, for a call that is aimed at a stream.
+// Like check_captures above, for a call that targets a stream.
 CUresult check_captures(Driver& driver, Stream& stream, const char* function);
-// As above, for a call about all work of `context`.
+// Like check_captures above, for a call about all work of `context`.
 CUresult check_captures_in(Driver& driver, const Context& context);
-// Whether a stream that waits for the legacy stream of `context` takes part in one.
+// Whether a stream that waits for the legacy stream of `context` takes part in a capture.
 bool is_legacy_in_use(const Driver& driver, const Context& context);
 
-// A stream that is destroyed. Its work still has to come back to the stream where the capture
-// began.
+// Takes a stream that is being destroyed out of its capture. The stream's captured work must still
+// be joined to the stream where the capture began.
 void leave_capture(Stream& stream);
 
-// The calling thread's way with unsafe calls (cuThreadExchangeStreamCaptureMode).
+// How the calling thread treats unsafe calls (cuThreadExchangeStreamCaptureMode).
 CUstreamCaptureMode& thread_capture_mode();
 
 }  // namespace gpurota::sim

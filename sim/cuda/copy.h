@@ -1,4 +1,4 @@
-// Giving copies to streams: shared by the copy functions of every shape.
+// Giving copies to streams: shared by the copy functions of all shapes.
 #pragma once
 
 #include "sim/cuda/stream.h"
@@ -7,8 +7,9 @@ namespace gpurota::sim {
 
 enum class Timing { kSync, kAsync };
 
-// Does what all copies have in common. Memory that is not page-locked is handled as the driver
-// does: a source has been read, and a target written, before an asynchronous copy returns.
+// Validates a copy and gives it to a stream. Memory that is not page-locked is handled as the
+// driver does: before an asynchronous copy returns, its source has been read and its target
+// written.
 CUresult give_copy(CUstream stream, CopyOp copy, Timing timing);
 
 inline CopySide device_side(CUdeviceptr address) {
@@ -29,7 +30,7 @@ inline CopySide any_side(CUdeviceptr address) {
 }
 CopyOp linear_copy(const CopySide& to, const CopySide& from, std::size_t bytes);
 
-// A CUDA_MEMCPY3D as an operation; INVALID_VALUE when it makes no sense.
+// A CUDA_MEMCPY3D as an operation; CUDA_ERROR_INVALID_VALUE if its parameters are invalid.
 CUresult shaped_copy(Driver& driver, const CUDA_MEMCPY3D& asked, CopyOp* out);
 
 }  // namespace gpurota::sim

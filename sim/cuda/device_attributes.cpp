@@ -11,7 +11,7 @@ struct Attribute {
   int value;
 };
 
-// The same on every architecture from Pascal on.
+// Attributes with the same value on every architecture from Pascal on.
 constexpr Attribute kCommon[] = {
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},

@@ -1,5 +1,5 @@
-// Answers of a simulated GPU to cuDeviceGetAttribute: from its configuration where the machine file
-// says it, else what GPUs of its architecture have in common.
+// Answers of a simulated GPU to cuDeviceGetAttribute: the value in the machine file where it has
+// one, else the value common to GPUs of that architecture.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -9,7 +9,7 @@
 
 namespace gpurota::sim {
 
-// Empty for a number that is no attribute.
+// Empty if `attribute` is unknown.
 std::optional<int> device_attribute(const DeviceConfig& gpu, int attribute);
 
 }  // namespace gpurota::sim

@@ -19,8 +19,8 @@
 
 namespace gpurota::sim {
 
-// Programs call the driver from destructors of static objects too, when those of thread-locals have
-// run.
+// Never destroyed: programs also call the driver from destructors of static objects, which run
+// after those of thread-local objects.
 std::vector<Context*>& context_stack() {
   GPUROTA_SIM_THREAD_LOCAL bool has_ended = false;
   struct Stack {
@@ -119,7 +119,7 @@ void Driver::wait_all(const std::vector<WorkPtr>& work, std::unique_lock<std::mu
 void Driver::destroy_context(Context* context, std::unique_lock<std::mutex>& lock) {
   wait_all(tails(*context), lock);
   const std::unique_ptr<Context> dying = contexts.take(context);
-  if (!dying) return;  // another thread was faster
+  if (!dying) return;  // another thread has already taken the context
   destroy_streams_of(*this, context);
   destroy_modules_of(*this, context);
   destroy_arrays_of(*this, context);

@@ -1,7 +1,7 @@
-// The simulated driver of one process: what cuInit found, and every object it has handed out.
+// The simulated driver of one process: what cuInit found, and every object handed out.
 //
-// One instance, made on first use and never destroyed. `mutex` is the driver's lock: it guards all
-// fields but those that lock themselves, and is never held while waiting for work.
+// One instance, made on first use and never destroyed. `mutex` is the driver's lock. The lock
+// guards all fields except those that lock themselves, and is never held while waiting for work.
 #pragma once
 
 #include "sim/cuda/objects.h"
@@ -33,7 +33,7 @@ struct Module;
 struct ResourceDesc;
 struct UserObject;
 
-// Owns the objects of one type; a handle is valid while it is in here.
+// Owns the objects of one type; a handle is valid while its object is in the registry.
 template <class T>
 class Registry {
  public:
@@ -42,13 +42,13 @@ class Registry {
     objects_[raw] = std::move(object);
     return raw;
   }
-  // The object behind a handle; null when there is none (any more).
+  // The object behind a handle; null if there is none, or no longer.
   template <class Handle>
   T* find(Handle handle) const {
     const auto found = objects_.find(reinterpret_cast<T*>(handle));
     return found == objects_.end() ? nullptr : found->second.get();
   }
-  // Takes it out; the caller decides when it goes.
+  // Removes the object from the registry; the caller decides when to destroy it.
   std::unique_ptr<T> take(T* object) {
     const auto found = objects_.find(object);
     if (found == objects_.end()) return nullptr;
@@ -74,14 +74,13 @@ class Driver {
   static Driver& get();
 
   CUresult init(unsigned flags);
-  // The result that every call checks before anything else: not initialised, forked, in a host
-  // function.
+  // The result that every call checks first: not initialised, forked, or in a host function.
   CUresult ready() const;
 
-  int machine_device(CUdevice ordinal) const;  // -1 when there is no such device
+  int machine_device(CUdevice ordinal) const;  // -1: no such device
   CUresult create_context(CUdevice ordinal, unsigned flags, unsigned version, Context** out);
-  // Waits for its work and frees all that is in it. Takes the lock held by `lock`, lets go of it
-  // while waiting, and holds it again on return.
+  // Waits for the context's work and frees everything in the context. The caller holds the driver's
+  // lock in `lock`; this function releases the lock while waiting, and holds it again on return.
   void destroy_context(Context* context, std::unique_lock<std::mutex>& lock);
   std::vector<WorkPtr> tails(const Context& context) const;
   void wait_all(const std::vector<WorkPtr>& work, std::unique_lock<std::mutex>& lock);
@@ -98,10 +97,10 @@ class Driver {
   Registry<MemPool> pools;
   std::vector<MemPool*> default_pools, current_pools;  // by ordinal; null: not made yet
   std::map<CUdeviceptr, GraphMemory> graph_memory;
-  cuuint64_t graph_memory_high[2] = {0, 0};  // used, reserved, as last looked at
+  cuuint64_t graph_memory_high[2] = {0, 0};  // used, reserved; updated when queried
   std::unordered_map<Graph*, std::shared_ptr<Graph>> graphs;
   Registry<GraphExec> execs;
-  std::vector<std::shared_ptr<Capture>> captures;  // under way
+  std::vector<std::shared_ptr<Capture>> captures;  // captures under way
   Registry<Module> modules;
   Registry<Function> functions;
   Registry<UserObject> user_objects;
@@ -119,17 +118,19 @@ class Driver {
  private:
   bool initialised_ = false;
   std::atomic<bool> forked_{false};
-  std::atomic<bool> ended_{false};  // with the program: exit handlers run
+  std::atomic<bool> ended_{false};  // set by exit handlers when the program ends
 };
 
-// The devices a process sees, by CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER (either may be null).
+// The devices a process sees according to CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER (either may be
+// null).
 std::vector<int> visible_devices(const MachineState& machine, const char* visible,
                                  const char* order);
 
-// The contexts that are current to the calling thread, the last one on top.
+// The contexts pushed by the calling thread; the last one is current.
 std::vector<Context*>& context_stack();
 
-// Destroys the objects that go with a context; each family of objects has its part in its own file.
+// Destroys the objects that belong to a context; the file of each family of objects defines its
+// function.
 void destroy_memory_of(Driver& driver, Context* context);
 void destroy_modules_of(Driver& driver, Context* context);
 void destroy_arrays_of(Driver& driver, Context* context);

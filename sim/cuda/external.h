@@ -1,6 +1,5 @@
-// External memory: memory that was made by somebody else and is imported by a descriptor. The
-// memory is the exporter's, and charged to it, until the last who holds it has let it go. Under the
-// driver's lock.
+// External memory: memory of another exporter, imported by a descriptor. The exporter owns the
+// memory and is charged for it until the last holder releases it. Under the driver's lock.
 #pragma once
 
 #include "sim/cuda/driver.h"
@@ -9,9 +8,9 @@
 
 namespace gpurota::sim {
 
-// A mapping of it keeps the memory on its own: destroying this unmaps nothing.
+// Destroying the object unmaps nothing: each mapping keeps the memory alive.
 struct ExternalMemory {
-  Context* context = nullptr;  // that it goes with
+  Context* context = nullptr;  // the context it is destroyed with
   std::shared_ptr<Physical> memory;
 };
 

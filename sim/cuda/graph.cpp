@@ -88,7 +88,7 @@ bool is_node(const Driver& driver, const GraphNode* node) {
 bool lay_out(const Graph& graph, std::vector<ExecNode>& nodes) {
   const auto order = in_order(graph);
   if (!order) return false;
-  std::unordered_map<const GraphNode*, std::size_t> place;  // a child graph: its end
+  std::unordered_map<const GraphNode*, std::size_t> place;  // in `nodes`; a child graph: its end
   for (const GraphNode* node : *order) {
     std::vector<std::size_t> after;
     for (const GraphNode* before : node->after) after.push_back(place[before]);

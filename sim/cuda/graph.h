@@ -1,4 +1,4 @@
-// Graphs and what is instantiated of them. Under the driver's lock.
+// Graphs and their instantiations. Under the driver's lock.
 #pragma once
 
 #include "sim/cuda/driver.h"
@@ -21,11 +21,11 @@ struct GraphNode {
 
 struct Graph {
   Graph() = default;
-  // Empty, with references to the same user objects.
+  // An empty graph that refers to the same user objects.
   explicit Graph(const UserObjects& referred) : objects(referred) {}
 
   std::vector<std::unique_ptr<GraphNode>> nodes;                 // in the order they were added
-  std::unordered_map<const GraphNode*, GraphNode*> copied_from;  // of a clone: original -> node
+  std::unordered_map<const GraphNode*, GraphNode*> copied_from;  // in a clone: original -> node
   UserObjects objects;
 };
 
@@ -36,24 +36,25 @@ struct ExecNode {
   bool is_enabled = true;
 };
 
-// A graph made ready: child graphs are laid out in it, nodes stand after all they depend on.
+// An instantiated graph: child graphs are flattened into it, and each node comes after all nodes
+// that it depends on.
 struct GraphExec {
   explicit GraphExec(const UserObjects& referred) : objects(referred) {}
 
   Context* context = nullptr;
   std::vector<ExecNode> nodes;
   unsigned long long flags = 0;
-  WorkPtr last;                     // a launch waits for the one before
+  WorkPtr last;                     // the last launch, which the next one waits for
   std::vector<CUdeviceptr> memory;  // of its allocation nodes
   UserObjects objects;
 };
 
 GraphNode* add_node(Graph& graph, Operation operation, const std::vector<GraphNode*>& after);
 std::shared_ptr<Graph> clone_graph(const Graph& graph);
-// Empty when the dependencies go in a circle.
+// The nodes in topological order; empty if the dependencies have a cycle.
 std::optional<std::vector<const GraphNode*>> in_order(const Graph& graph);
 CUgraphNodeType node_type(const Operation& operation);
-// Whether the node is one of some graph that lives.
+// Whether the node belongs to a live graph.
 bool is_node(const Driver& driver, const GraphNode* node);
 
 bool lay_out(const Graph& graph, std::vector<ExecNode>& nodes);

@@ -43,7 +43,7 @@ class NodeCall : public Call {
     if (!failed() && !is_node(driver_, node_)) error_ = CUDA_ERROR_INVALID_VALUE;
   }
   GraphNode& node() const { return *node_; }
-  // The node's operation if it is of that kind; else null.
+  // The node's operation if it is a T; else null.
   template <class T>
   T* as() const {
     return std::get_if<T>(&node_->operation);
@@ -53,7 +53,7 @@ class NodeCall : public Call {
   GraphNode* node_;
 };
 
-// From the structs of the API to operations. Under the driver's lock.
+// Convert the structs of the API to operations. Under the driver's lock.
 CUresult kernel_operation(Driver& driver, const CUDA_KERNEL_NODE_PARAMS* params, Operation* out);
 CUresult copy_operation(Driver& driver, const CUDA_MEMCPY3D* params, Operation* out);
 CUresult set_operation(Driver& driver, const CUDA_MEMSET_NODE_PARAMS* params, Operation* out);

@@ -1,5 +1,5 @@
-// Green contexts: a part of a device's processors, used as a view of the primary context. Under the
-// driver's lock.
+// Green contexts: a part of a device's multiprocessors, used as a view of the primary context.
+// Under the driver's lock.
 #pragma once
 
 #include "sim/cuda/driver.h"
@@ -13,7 +13,7 @@ struct ResourceDesc {
 struct GreenContext {
   int ordinal = 0;
   unsigned processors = 0;
-  Context* view = nullptr;  // current to threads; all that is done in it is done in the primary
+  Context* view = nullptr;  // current to threads; all work in it runs in the primary context
 };
 
 }  // namespace gpurota::sim

@@ -4,7 +4,7 @@ namespace gpurota::sim {
 namespace {
 
 constexpr std::size_t kAlignment = 512;
-constexpr std::size_t kLargest = kDevicePage / 2;  // what still shares a slab
+constexpr std::size_t kLargest = kDevicePage / 2;  // the largest piece that shares a slab
 
 }  // namespace
 
@@ -54,7 +54,7 @@ void DeviceHeap::release(const std::shared_ptr<Mapping>& mapping, std::size_t of
     slabs_.erase(found);
     return;
   }
-  // Another process may have it open: nothing else comes to lie there.
+  // Another process may have the piece open: do not reuse it.
   if (mapping->memory().is_shared()) return;
   auto hole = slab.free.emplace(offset, size).first;
   const auto next = std::next(hole);

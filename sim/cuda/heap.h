@@ -1,6 +1,7 @@
-// cuMemAlloc's memory of one context: 2 MiB at a time from the GPU, small pieces share one.
+// cuMemAlloc's memory of one context, taken from the GPU in slabs of 2 MiB, which small pieces
+// share.
 //
-// As on real GPUs, which also account for linear memory in steps of 2 MiB. Under the driver's lock.
+// Real GPUs also account for linear memory in steps of 2 MiB. Under the driver's lock.
 #pragma once
 
 #include "sim/cuda/physical.h"
@@ -19,7 +20,7 @@ class DeviceHeap {
   };
 
   Piece allocate(Machine& machine, int device, std::size_t bytes);
-  // Gives back what allocate returned; the memory goes when nobody uses the mapping any more.
+  // Gives back a piece from allocate; its memory is freed when nothing uses the mapping any more.
   void release(const std::shared_ptr<Mapping>& mapping, std::size_t offset, std::size_t bytes);
 
  private:

@@ -10,7 +10,7 @@
 namespace gpurota::sim {
 namespace {
 
-constexpr std::uint64_t kSpinStepNs = 2'000'000;  // how often a spinning kernel shows as busy
+constexpr std::uint64_t kSpinStepNs = 2'000'000;  // how often spin_us updates the utilisation
 
 // fill_u32(u32* data, u32 value, u64 count)
 CUresult fill_u32(const KernelRun& run) {
@@ -81,7 +81,7 @@ CUresult checksum_u64(const KernelRun& run) {
   return CUDA_SUCCESS;
 }
 
-// spin_us(u64 microseconds): keeps the GPU busy for so long
+// spin_us(u64 microseconds): keeps the GPU busy for `microseconds`
 CUresult spin_us(const KernelRun& run) {
   const std::uint64_t end = now_ns() + run.arguments[0] * 1000;
   for (std::uint64_t now = now_ns(); now < end;) {

@@ -1,6 +1,6 @@
-// The kernels the simulator can run, by entry name. Their PTX for real GPUs is
-// tests/driver/kernels.ptx, src/burn/kernels.ptx for those of `gpurota burn`, and
-// src/interposer/swap/hash.ptx for that of libgpurota.
+// The kernels that the simulator can run, by entry name. The PTX for real GPUs is in
+// tests/driver/kernels.ptx, src/burn/kernels.ptx (`gpurota burn`) and src/interposer/swap/hash.ptx
+// (libgpurota).
 #pragma once
 
 #include "sim/cuda/driver.h"
@@ -16,7 +16,7 @@ struct KernelRun {
   Driver& driver;
   Context& context;
   const KernelOp& op;
-  std::vector<std::uint64_t> arguments;  // widened; a float is its bits
+  std::vector<std::uint64_t> arguments;  // widened to 64 bits; a float is stored as its bits
 };
 
 struct KernelSpec {
@@ -27,7 +27,7 @@ struct KernelSpec {
 
 struct Module;
 
-// A kernel of a loaded module. `spec` is null for one that the simulator cannot run.
+// A kernel of a loaded module. `spec` is null for a kernel that the simulator cannot run.
 struct Function {
   Module* module = nullptr;
   std::string name;

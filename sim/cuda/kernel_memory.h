@@ -1,5 +1,5 @@
-// How the simulator's kernels reach the bytes of a GPU: in steps, so that nobody who wants to
-// change the address space waits long for one. For the files that implement kernels.
+// How the simulator's kernels access the bytes of a GPU: in steps, so that a thread that changes
+// the address space never waits long. For the files that implement kernels.
 #pragma once
 
 #include "sim/cuda/driver.h"
@@ -11,7 +11,8 @@ namespace gpurota::sim {
 
 inline constexpr std::size_t kKernelStep = std::size_t{4} << 20;
 
-// Calls `part(offset, bytes)` for [0, bytes) in steps, each under the address space's lock.
+// Calls `part(offset, bytes)` for each step of [0, bytes); each call holds the address space's
+// lock.
 template <class Part>
 CUresult in_steps(Driver& driver, std::size_t bytes, const Part& part) {
   for (std::size_t done = 0; done < bytes; done += kKernelStep) {
@@ -22,7 +23,8 @@ CUresult in_steps(Driver& driver, std::size_t bytes, const Part& part) {
   return CUDA_SUCCESS;
 }
 
-// The result of a kernel's access to an address that is not its own.
+// The result of a kernel's access to [address, address + bytes): success, or the error if the
+// kernel may not access the range.
 inline CUresult touch(const Space::Use& use, CUdeviceptr address, std::size_t bytes) {
   const CUresult result = use.check(address, bytes, false);
   return result == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_ILLEGAL_ADDRESS : result;

@@ -1,4 +1,4 @@
-// From the arguments of a launch, or of a kernel node, to an operation. Under the driver's lock.
+// Turns the arguments of a launch, or of a kernel node, into an operation. Under the driver's lock.
 #pragma once
 
 #include "sim/cuda/kernel.h"

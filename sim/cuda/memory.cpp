@@ -73,7 +73,7 @@ CUresult allocate_host(Driver& driver, Context& context, std::size_t bytes, unsi
 }
 
 void release(Driver& driver, const Allocation& allocation) {
-  if (allocation.kind != Allocation::Kind::kLinear) return;  // goes with its mapping
+  if (allocation.kind != Allocation::Kind::kLinear) return;  // freed with its mapping
   if (driver.contexts.find(allocation.context) == nullptr) return;
   allocation.context->heap.release(allocation.mapping, allocation.mapping_offset, allocation.size);
 }

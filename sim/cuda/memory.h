@@ -1,4 +1,4 @@
-// Allocations by family, below the API: made, found and freed. Under the driver's lock.
+// Allocations by family, below the API: making, finding and freeing them. Under the driver's lock.
 #pragma once
 
 #include "sim/cuda/driver.h"
@@ -11,9 +11,10 @@ CUresult allocate_managed(Driver& driver, Context& context, std::size_t bytes, u
                           CUdeviceptr* out);
 CUresult allocate_host(Driver& driver, Context& context, std::size_t bytes, unsigned flags,
                        void** out);
-// Gives back what an allocation, already taken out of the space, held.
+// Frees what an allocation held; the caller has already removed it from the space.
 void release(Driver& driver, const Allocation& allocation);
-// The ordinal of a device of the machine among those this process sees; -1 when it does not.
+// The ordinal in this process of a device of the machine; -1 if the process does not see the
+// device.
 int ordinal_of(const Driver& driver, int machine_device);
 
 }  // namespace gpurota::sim

@@ -1,6 +1,6 @@
-// The objects that the driver's handles stand for. All fields are guarded by the driver's lock
-// unless they say otherwise; a handle is the object's address, valid while the driver's registry
-// holds it.
+// The objects behind the driver's handles. The driver's lock guards all fields unless a comment
+// says otherwise. A handle is the object's address, valid while the driver's registry holds the
+// object.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -30,10 +30,10 @@ struct Stream {
   int priority = 0;
   std::uint64_t id = 0;
   bool is_legacy = false;
-  WorkPtr tail;                      // the last piece of work in it
-  std::vector<WorkPtr> extra;        // what the next piece waits for besides: events
-  std::shared_ptr<Capture> capture;  // while it takes part in one
-  std::map<int, CUlaunchAttributeValue> attributes;  // those that were set
+  WorkPtr tail;                      // the stream's last piece of work
+  std::vector<WorkPtr> extra;        // what else the next piece of work waits for: events
+  std::shared_ptr<Capture> capture;  // the capture that the stream takes part in
+  std::map<int, CUlaunchAttributeValue> attributes;  // only those that were set
 
   bool blocks_with_legacy() const { return !is_legacy && (flags & CU_STREAM_NON_BLOCKING) == 0; }
 };
@@ -42,8 +42,8 @@ struct Event {
   Context* context = nullptr;
   unsigned flags = 0;
   WorkPtr recorded;                     // null: never recorded
-  std::shared_ptr<SharedEvent> shared;  // of several processes: what counts instead
-  std::shared_ptr<Capture> capture;     // recorded in a capture: stands for these nodes of it
+  std::shared_ptr<SharedEvent> shared;  // if shared between processes: used instead of `recorded`
+  std::shared_ptr<Capture> capture;     // recorded in a capture: stands for its `capture_nodes`
   std::vector<GraphNode*> capture_nodes;
 };
 
@@ -54,24 +54,24 @@ struct Context {
   std::uint64_t id = 0;
   bool is_primary = false;
   unsigned references = 1;     // cuCtxAttach
-  Context* view_of = nullptr;  // of a green context: where all is done
+  Context* view_of = nullptr;  // of a green context: the context where its work runs
   unsigned version = 3020;
   std::uint64_t charged_bytes = 0;
   DeviceHeap heap;
   Stream legacy;
   std::map<std::thread::id, std::unique_ptr<Stream>> per_thread;
-  std::vector<WorkPtr> orphans;  // last work of streams that were destroyed
+  std::vector<WorkPtr> orphans;  // last work of destroyed streams
   WorkPtr gate;                  // what all new work waits for (cuCtxWaitEvent); may be null
-  std::set<Stream*> streams;     // all but the two default kinds
-  std::set<int> peers;           // ordinals it may access
+  std::set<Stream*> streams;     // all except the two default streams
+  std::set<int> peers;           // ordinals that this context may access
   std::map<int, std::size_t> limits;
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
   CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
-  // The first error of asynchronous work; every later call answers with it. Set by workers.
+  // The first error of asynchronous work; every later call returns it. Set by workers.
   std::atomic<CUresult> error{CUDA_SUCCESS};
 };
 
-// The primary context of a device: made on the first retain, gone with the last release.
+// The primary context of a device: made on the first retain, destroyed with the last release.
 struct Primary {
   Context* context = nullptr;
   unsigned references = 0;

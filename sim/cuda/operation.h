@@ -1,4 +1,4 @@
-// One thing a GPU can be asked to do, as data: a stream runs it, a capture or a graph keeps it.
+// One operation of a GPU, as data: a stream runs it, a capture or a graph stores it.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -24,14 +24,14 @@ struct CopySide {
   ArrayMemory* array = nullptr;
   std::size_t pitch = 0, height = 0;  // bytes of a row, rows of a layer
   std::size_t x = 0, y = 0, z = 0;    // x in bytes
-  bool may_be_host = false;           // a pointer that no allocation holds is the program's own
+  bool may_be_host = false;           // an address in no allocation is the program's own
 };
 
 struct CopyOp {
   CopySide from, to;
-  std::size_t width = 0, height = 1, depth = 1;  // width in bytes
-  CUDA_MEMCPY3D asked = {};                      // what a graph node answers when it is read back
-  std::shared_ptr<std::vector<std::byte>> snapshot;  // keeps bytes that `from` was pointed at
+  std::size_t width = 0, height = 1, depth = 1;      // width in bytes
+  CUDA_MEMCPY3D asked = {};                          // what reading a graph node returns
+  std::shared_ptr<std::vector<std::byte>> snapshot;  // owns the bytes if `from` is a snapshot
 };
 
 struct SetOp {

@@ -11,7 +11,8 @@
 namespace gpurota::sim {
 namespace {
 
-// Bytes copied between two looks at the address space: others may change it in between.
+// Bytes copied under one lock of the address space; other threads may change the space between two
+// steps.
 constexpr std::size_t kPerformStep = std::size_t{4} << 20;
 
 struct Line {
@@ -36,7 +37,7 @@ CUresult check(const Space::Use& use, const CopySide& side, CUdeviceptr address,
   return side.array->mapping->touch(offset, bytes) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// Waits as long as a copy at the set rate would take beyond the host's own time.
+// Sleeps as long as a copy at the configured rate takes, in addition to the host's own copy time.
 void slow_down(Driver& driver, int device, std::size_t bytes) {
   const std::uint64_t rate = driver.machine->faults(device).copy_bytes_per_second.load();
   if (rate == 0) return;
@@ -166,7 +167,7 @@ struct Performer {
     const std::lock_guard lock(driver.mutex);
     return finish_graph_free(driver, op.address, true);
   }
-  // Points in the order only; what they mean is settled when they are given to a stream.
+  // Operations that only order others: their effect is settled when a stream gets them.
   CUresult operator()(const EmptyOp&) const { return CUDA_SUCCESS; }
   CUresult operator()(const EventRecordOp&) const { return CUDA_SUCCESS; }
   CUresult operator()(const EventWaitOp&) const { return CUDA_SUCCESS; }
@@ -174,7 +175,7 @@ struct Performer {
   CUresult operator()(const AllocOp&) const { return CUDA_SUCCESS; }
 };
 
-// Where the memory of a graph's allocation nodes that `at` lies in ends; 0: it is no such memory.
+// The end of the graph allocation that contains `at`; 0 if none does.
 CUdeviceptr end_of_graph_memory(const Driver& driver, CUdeviceptr at) {
   const auto next = driver.graph_memory.upper_bound(at);
   if (next == driver.graph_memory.begin()) return 0;
@@ -182,7 +183,8 @@ CUdeviceptr end_of_graph_memory(const Driver& driver, CUdeviceptr at) {
   return at - base < memory.size ? base + memory.size : 0;
 }
 
-// `in_graph`: it is to be done when a graph is launched, which brings its own memory.
+// Whether every byte of the range is allocated. `in_graph`: the operation runs in a graph, which
+// brings its own memory.
 bool is_known(const Driver& driver, CUdeviceptr address, std::size_t bytes, bool in_graph) {
   const CUdeviceptr end = address + bytes;
   for (CUdeviceptr at = address; at < end;) {

@@ -1,5 +1,4 @@
-// Carries operations out: the part that touches bytes. On worker threads, without the driver's
-// lock.
+// Runs operations: the part that touches bytes. On worker threads, without the driver's lock.
 #pragma once
 
 #include "sim/cuda/driver.h"
@@ -7,8 +6,8 @@
 
 namespace gpurota::sim {
 
-// Before it is given to a stream, or (`in_graph`) becomes a node of a graph, which brings memory of
-// its own: that the addresses are somebody's. Does not touch memory.
+// Checks that the addresses of an operation are allocated, before a stream gets it or (`in_graph`)
+// it becomes a node of a graph, which brings its own memory. Does not touch memory.
 CUresult validate(Driver& driver, const Operation& operation, bool in_graph);
 CUresult perform(Driver& driver, Context& context, const Operation& operation);
 

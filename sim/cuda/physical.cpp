@@ -20,14 +20,14 @@
 namespace gpurota::sim {
 namespace {
 
-constexpr std::size_t kGrain = std::size_t{64} << 10;  // residency is kept in these
-constexpr std::size_t kGrainsAtOnce = 256;             // 16 MiB between two looks at the host
-// Never take the last memory of the host: others need some to go on.
+constexpr std::size_t kGrain = std::size_t{64} << 10;  // the unit of residency
+constexpr std::size_t kGrainsAtOnce = 256;             // 16 MiB between two checks of the host
+// Never take the last memory of the host: other processes need some to continue.
 constexpr std::uint64_t kHostReserve = std::uint64_t{256} << 20;
 constexpr std::uint64_t kCheckEvery = std::uint64_t{64} << 20;
 
-// One sparse file for all private memory of a device (index 0: the host's), so that a program with
-// many allocations does not run out of descriptors. Offsets are never used twice.
+// One sparse file for all private memory of a device (index 0: of the host), so that a program with
+// many allocations does not run out of descriptors. Offsets are never reused.
 struct CommonFile {
   std::mutex mutex;
   Fd fd;
@@ -53,7 +53,7 @@ bool take_from_common(int device, std::size_t size, int* fd, std::uint64_t* offs
   return true;
 }
 
-// Whether the host has `bytes` now; looks at the system once per kCheckEvery handed out.
+// Whether the host has `bytes` now. Queries the system once per kCheckEvery bytes handed out.
 bool host_has(std::uint64_t bytes) {
   static std::mutex mutex;
   static std::uint64_t credit = 0;
@@ -70,7 +70,7 @@ bool host_has(std::uint64_t bytes) {
 bool populate(std::byte* address, std::size_t bytes) {
   if (::madvise(address, bytes, MADV_POPULATE_WRITE) == 0) return true;
   if (errno != EINVAL) return false;
-  // A kernel before 5.14: the pages come with the first write; the host has just said it has them.
+  // Kernels before 5.14: the first write makes the pages; host_has has checked that they fit.
   return true;
 }
 
@@ -98,7 +98,7 @@ std::shared_ptr<Physical> Physical::create(Machine& machine, int device, std::si
 
 std::shared_ptr<Physical> Physical::import(Machine& machine, int fd) {
   if (!is_export(fd)) return nullptr;
-  // Not a duplicate: it is not what keeps the descriptor's file open.
+  // Opened anew, not duplicated: this descriptor must not keep the exported file open.
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
   auto memory = import(machine, Fd(::open(path.c_str(), O_RDWR | O_CLOEXEC)), 0);
   if (memory) memory->exported_ = true;
@@ -147,7 +147,8 @@ std::shared_ptr<Physical> Physical::borrow(Machine& machine, int device, Fd memo
 Physical::~Physical() {
   const bool was_shared = is_shared();
   const bool is_last = !was_shared || machine_.drop(id_);
-  // A file that nobody else has goes anyway; a common one only lets go of its pages.
+  // A file of this memory alone is freed when closed; in a common file, free the pages of this
+  // memory.
   if (fd_ >= 0 && is_last && !borrowed_ && !exported_ && size_ > 0) {
     (void)::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_),
                       static_cast<off_t>(round_up(size_, kGrain)));
@@ -182,7 +183,7 @@ bool Physical::touch_grains(std::byte* view, std::size_t first, std::size_t end)
       if (!host_has(bytes) || !machine_.charge_host(bytes)) return false;
       host_bytes_ += bytes;
     }
-    // Managed memory moves to the GPU as it is touched, as long as there is room.
+    // Managed memory moves to the GPU when touched, as long as the GPU has room.
     if (device_ >= 0 && !charged_ && !is_shared() && machine_.charge(device_, bytes, false)) {
       charged_on_touch_ += bytes;
     }

@@ -1,9 +1,9 @@
-// Physical memory of the simulated machine, and where it is mapped in this process.
+// Physical memory of the simulated machine, and its mappings in this process.
 //
 // A Physical is a piece of a memfd: GPU memory (charged to the GPU in the machine's books) or host
-// memory. Its pages come into being when device work first touches them, after the host has been
-// asked whether it has the room, so that running short is an error code. A Mapping is one view of
-// it in the address space: device addresses are addresses of this process.
+// memory. Device work makes pages resident when it first touches them, after checking that the host
+// has room, so that running short is an error code. A Mapping is one view of a Physical in the
+// address space: device addresses are addresses of this process.
 #pragma once
 
 #include "base/fd.h"
@@ -17,7 +17,7 @@
 
 namespace gpurota::sim {
 
-constexpr std::size_t kDevicePage = std::size_t{2} << 20;  // what GPU memory is handed out in
+constexpr std::size_t kDevicePage = std::size_t{2} << 20;  // the unit of GPU memory
 
 constexpr std::size_t round_up(std::size_t value, std::size_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -27,15 +27,16 @@ class Physical {
  public:
   enum class Sharing { kPrivate, kExportable };
 
-  // Memory of `device` (an index of the machine), or of the host when it is negative. Null when
-  // there is no room. `charged` false: the GPU is charged as pages are touched (managed memory).
+  // Memory of `device` (an index of the machine), or of the host when `device` is negative. Null
+  // when there is no room. `charged` false (managed memory): the GPU is charged as pages are
+  // touched.
   static std::shared_ptr<Physical> create(Machine& machine, int device, std::size_t bytes,
                                           Sharing sharing, bool charged = true);
-  // A descriptor of it, an open file of its own; below zero: none.
+  // A new descriptor of the memory, with an open file of its own; negative on failure.
   int export_descriptor();
-  // The memory behind a descriptor that another process (or this one) exported.
+  // The memory behind a descriptor that this or another process exported.
   static std::shared_ptr<Physical> import(Machine& machine, int fd);
-  // The memory at `offset` of a file, shared by who made it; null when nobody has it any more.
+  // The memory at `offset` of a file, shared by its owner; null when no process holds it any more.
   static std::shared_ptr<Physical> import(Machine& machine, Fd file, std::uint64_t offset);
   // Memory that another process owns and is charged for, at an offset of its memfd.
   static std::shared_ptr<Physical> borrow(Machine& machine, int device, Fd memory,
@@ -48,15 +49,15 @@ class Physical {
   std::size_t size() const { return size_; }
   int fd() const { return fd_; }
   std::uint64_t offset() const { return offset_; }
-  // From here on other processes may import it, and it lives as long as anybody has it. False when
-  // the machine has no room for one more.
+  // Lets other processes import the memory from now on; it then lives as long as any process holds
+  // it. False when the machine's table of shared memory is full.
   bool share();
   bool is_shared() const { return id_ != MemoryId(); }
-  const MemoryId& id() const { return id_; }  // none: not shared
-  // Sets host memory aside for all of it now, for memory that the program itself will touch.
+  const MemoryId& id() const { return id_; }  // empty: not shared
+  // Reserves host memory for all of it now: for memory that the program itself will touch.
   bool reserve_host();
   // Makes [offset, offset + bytes) resident through the view at `view`; false when the host is
-  // short.
+  // short of memory.
   bool touch(std::byte* view, std::size_t offset, std::size_t bytes);
 
  private:
@@ -67,9 +68,9 @@ class Physical {
   int device_ = -1;
   std::size_t size_ = 0;
   int fd_ = -1;
-  Fd own_fd_;  // when it is not a piece of the device's common file
+  Fd own_fd_;  // only if it is not a piece of the device's common file
   std::uint64_t offset_ = 0;
-  MemoryId id_;  // in the books as a shared allocation
+  MemoryId id_;  // its id in the table of shared allocations
   bool charged_ = true, borrowed_ = false, exported_ = false, host_reserved_ = false;
   std::mutex mutex_;
   std::vector<bool> resident_;  // by grain
@@ -78,9 +79,9 @@ class Physical {
 
 class Mapping {
  public:
-  // At an address of the system's choice, a multiple of `alignment`. Null when there is none.
+  // Maps at an address that the system chooses, a multiple of `alignment`. Null on failure.
   static std::shared_ptr<Mapping> create(std::shared_ptr<Physical> memory, std::size_t alignment);
-  // At `address`, in the place of a reservation; no access until protect().
+  // Maps at `address`, over a reservation; no access until protect().
   static std::shared_ptr<Mapping> create_at(std::shared_ptr<Physical> memory, std::size_t offset,
                                             std::byte* address, std::size_t size);
   ~Mapping();
@@ -104,7 +105,7 @@ class Mapping {
   bool in_reservation_ = false;
 };
 
-// Address space with nothing behind it, aligned; null when there is none. Given back with munmap.
+// Reserves aligned address space without memory; null on failure. The caller frees it with munmap.
 std::byte* reserve_addresses(std::size_t size, std::size_t alignment, std::byte* wished);
 
 }  // namespace gpurota::sim

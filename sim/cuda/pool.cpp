@@ -64,7 +64,7 @@ bool grow(Driver& driver, MemPool& pool, std::size_t size) {
   return false;
 }
 
-// A block of the same size that was freed earlier in the same stream can be had at once.
+// A block of the same size that was freed earlier in the same stream can be reused at once.
 bool take_pending(MemPool& pool, const Stream& stream, std::size_t size, PoolBlock& block) {
   for (auto it = pool.pending.begin(); it != pool.pending.end(); ++it) {
     if ((*it)->stream != stream.id || (*it)->block.size != size) continue;
@@ -92,7 +92,7 @@ bool find_block(Driver& driver, MemPool& pool, const Stream& stream, std::size_t
   return false;
 }
 
-// Another process's memory: only our view of it goes.
+// Another process owns the memory: remove only this process's mapping.
 void free_imported(Driver& driver, CUdeviceptr address, Stream* stream) {
   if (stream == nullptr) {
     (void)driver.space.remove(address);
@@ -156,7 +156,7 @@ CUresult free_pool_memory(Driver& driver, CUdeviceptr address, Stream* stream) {
   if (driver.graph_memory.count(address) > 0) {
     const GraphMemory& memory = driver.graph_memory[address];
     if (stream == nullptr) return finish_graph_free(driver, address, false);
-    if (memory.runs <= memory.ending) return CUDA_ERROR_INVALID_VALUE;  // nothing there (yet)
+    if (memory.runs <= memory.ending) return CUDA_ERROR_INVALID_VALUE;  // not allocated (yet)
     expect_graph_free(driver, address);
     append(driver, *stream, [&driver, address] {
       const std::lock_guard lock(driver.mutex);

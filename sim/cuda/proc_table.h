@@ -1,5 +1,6 @@
-// The functions the driver exports, generated from src/abi/driver_functions.tsv: sorted by base
-// name, then version. A function that is not simulated is in here as well, as a stub that counts.
+// The functions that the driver exports, generated from src/abi/driver_functions.tsv: sorted by
+// base name, then version. A function that is not simulated has an entry too: a stub that counts
+// calls.
 #pragma once
 
 #ifdef __cplusplus

@@ -13,13 +13,13 @@ namespace gpurota::sim {
 namespace {
 
 constexpr timespec kPause = {0, 50'000};
-constexpr int kLookEvery = 200;  // pauses, whether the other process is still there
+constexpr int kLookEvery = 200;  // pauses between checks that the other process lives
 
 }  // namespace
 
 struct SharedEvent::State {
   std::atomic<std::uint64_t> asked, finished;
-  std::atomic<std::int32_t> pid;  // whose the latest record is
+  std::atomic<std::int32_t> pid;  // the process of the latest record
   std::atomic<std::uint64_t> start_time;
 };
 

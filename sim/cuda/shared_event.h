@@ -1,9 +1,9 @@
-// An event that several processes share (cuIpcGetEventHandle): two counters in a memory file, how
-// often it was asked to be recorded and the last of these that is done. Any thread, without the
-// driver's lock.
+// An event that several processes share (cuIpcGetEventHandle): two counters in a memory file. One
+// counts the records asked for; the other is the number of the last finished record. Any thread,
+// without the driver's lock.
 //
-// Waiting polls, as the work of other processes cannot wake us; a process that ends in the middle
-// of its work has done it.
+// Waiting polls, because another process cannot wake this one. The work of a process that has ended
+// counts as done.
 #pragma once
 
 #include "base/fd.h"
@@ -15,7 +15,7 @@ namespace gpurota::sim {
 
 class SharedEvent {
  public:
-  // Null if there is no memory for it, or the file is none of ours.
+  // Null if there is no memory for the event, or the file is not one of ours.
   static std::shared_ptr<SharedEvent> create();
   static std::shared_ptr<SharedEvent> open(Fd file);
   ~SharedEvent();
@@ -23,10 +23,11 @@ class SharedEvent {
   SharedEvent& operator=(const SharedEvent&) = delete;
 
   int fd() const { return file_.get(); }
-  // A record has been given to a stream: its number, for done() when its turn has come.
+  // Starts a record that was given to a stream; returns its number, for done() when the stream
+  // reaches it.
   std::uint64_t begin();
   void done(std::uint64_t number);
-  // The latest record; 0: there was none.
+  // The number of the latest record; 0: none.
   std::uint64_t latest() const;
   bool is_done(std::uint64_t number) const;
   void wait(std::uint64_t number) const;

@@ -1,7 +1,8 @@
-// The address space as the driver sees it: which addresses are whose memory.
+// The address space as the driver sees it: the owner of each address range.
 //
-// Device work holds it shared while it touches bytes; whatever changes a mapping holds it alone, so
-// nothing is unmapped under a copy. Locked after the driver's own lock, never before it.
+// Device work holds the lock shared while it touches bytes. A thread that changes a mapping holds
+// the lock alone, so nothing is unmapped during a copy. Taken after the driver's own lock, never
+// before it.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -35,9 +36,9 @@ struct Allocation {
 
   CUdeviceptr base = 0;
   std::size_t size = 0;
-  std::size_t room = 0;  // what may be touched, when that is more
+  std::size_t room = 0;  // bytes that may be touched, if more than `size`
   Kind kind = Kind::kLinear;
-  Context* context = nullptr;        // that it dies with; null: lives until freed
+  Context* context = nullptr;        // the context it is freed with; null: lives until freed
   int device = -1;                   // machine index; -1: the host's
   std::shared_ptr<Mapping> mapping;  // null for registered memory
   std::size_t mapping_offset = 0;
@@ -46,7 +47,7 @@ struct Allocation {
   MemPool* pool = nullptr;
   unsigned access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   bool exportable = false;
-  unsigned opened = 1;                         // by its handle: so many times
+  unsigned opened = 1;                         // how often it was opened by its handle
   std::map<int, CUmemAccess_flags> access_by;  // of mapped memory, by ordinal
   CUmemAllocationProp properties = {};         // of mapped memory
 
@@ -59,21 +60,21 @@ class Space {
   void add(const Allocation& allocation);
   // The allocation that holds `address`.
   std::optional<Allocation> find(CUdeviceptr address) const;
-  // One for which `wanted` holds.
+  // One allocation for which `wanted` holds.
   std::optional<Allocation> find_if(const std::function<bool(const Allocation&)>& wanted) const;
-  // Takes out the allocation that starts at `base`.
+  // Removes the allocation that starts at `base` and returns it.
   std::optional<Allocation> remove(CUdeviceptr base);
   void update(CUdeviceptr base, const std::function<void(Allocation&)>& change);
-  // All allocations for which `wanted` holds, taken out.
+  // Removes all allocations for which `wanted` holds and returns them.
   std::vector<Allocation> remove_if(const std::function<bool(const Allocation&)>& wanted);
   bool overlaps(CUdeviceptr base, std::size_t size) const;
 
-  // Holds the space while device work touches bytes.
+  // Holds the lock shared while device work touches bytes.
   class Use {
    public:
     explicit Use(Space& space) : space_(space), lock_(space.mutex_) {}
-    // Checks that [address, address + bytes) may be touched: the range is one or more adjoining
-    // allocations, or (when `allow_host`) memory of the program's own. Makes it resident.
+    // Checks that [address, address + bytes) may be touched, and makes the range resident. The
+    // range is one or more adjoining allocations, or (if `allow_host`) the program's own memory.
     CUresult check(CUdeviceptr address, std::size_t bytes, bool allow_host) const;
 
    private:

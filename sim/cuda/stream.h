@@ -1,4 +1,4 @@
-// Streams: which one a handle means, and giving it work. Under the driver's lock.
+// Streams: resolving handles, and giving streams work. Under the driver's lock.
 #pragma once
 
 #include "sim/cuda/api.h"
@@ -12,23 +12,24 @@ class StreamCall : public ContextCall {
   explicit StreamCall(CUstream handle, const char* function = __builtin_FUNCTION());
   Stream& stream() const { return *stream_; }
 
-  // kYes: a synchronous call. kLikeSync: an asynchronous one that has to wait all the same.
+  // kYes: a synchronous call. kLikeSync: an asynchronous call that must wait all the same.
   enum class Wait { kNo, kYes, kLikeSync };
-  // Adds the operation to the stream, or to the graph if it is capturing. Unless with kNo it has
-  // been done when this returns, and what it answers is not held against the context.
+  // Adds the operation to the stream, or to the graph if the stream captures. With kYes and
+  // kLikeSync the operation has run when this returns, and its error does not become the context's
+  // error.
   CUresult submit(Operation operation, Wait wait);
 
  private:
   Stream* stream_ = nullptr;
 };
 
-// The stream a handle means for the calling thread; null when it is none.
+// The stream that a handle means for the calling thread; null if the handle is invalid.
 Stream* resolve_stream(Driver& driver, Context& context, CUstream handle);
-// The work that new work in `stream` has to wait for; `extra` of the stream is used up.
+// The work that new work in `stream` must wait for; clears the stream's `extra`.
 std::vector<WorkPtr> dependencies(const Driver& driver, Stream& stream);
-// Puts a piece of work into the stream's order, without running an operation.
+// Appends a piece of work to the stream, without running an operation.
 WorkPtr append(Driver& driver, Stream& stream, std::function<CUresult()> body);
-// The body of a piece of work that carries out `operation` in `context`.
+// A function that runs `operation` in `context`.
 std::function<CUresult()> body_of(Driver& driver, Context& context, Operation operation,
                                   bool is_sticky);
 

@@ -1,5 +1,5 @@
-// The kernel with which libgpurota hashes memory that may move (src/interposer/swap/hash.ptx), on
-// the host.
+// The kernel with which libgpurota hashes evictable memory (src/interposer/swap/hash.ptx), on the
+// host.
 #include "sim/cuda/kernel.h"
 #include "sim/cuda/kernel_memory.h"
 
@@ -8,7 +8,7 @@
 namespace gpurota::sim {
 namespace {
 
-constexpr std::uint64_t kPiece = 256 << 10;  // of one group of threads
+constexpr std::uint64_t kPiece = 256 << 10;  // bytes of one group of threads
 constexpr std::uint64_t kKeyStep = 0xB4DD7F0B4614BEB3U;
 constexpr std::uint64_t kFactors[] = {0xF93137493673750FU, 0xFD48B8A148CBC153U, 0x8DDAAD4654525573U,
                                       0x86622BB7620C1EE3U, 0xBFA2379E952EFA45U};

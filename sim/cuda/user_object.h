@@ -1,4 +1,4 @@
-// Objects of the program's that live as long as graphs refer to them. Under the driver's lock.
+// The program's objects that live as long as graphs refer to them. Under the driver's lock.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -11,11 +11,11 @@ namespace gpurota::sim {
 struct UserObject {
   void* pointer = nullptr;
   CUhostFn destroy = nullptr;
-  std::uint64_t references = 0;  // the program's and the graphs' together
+  std::uint64_t references = 0;  // of the program and the graphs together
 };
 
-// The user objects that a graph refers to. A copy, of a graph that is cloned or made ready, refers
-// to it once more each.
+// The user objects that a graph refers to. A copy, for a clone or an instantiation, adds one
+// reference to each object.
 class UserObjects {
  public:
   UserObjects() = default;
@@ -23,14 +23,14 @@ class UserObjects {
   UserObjects& operator=(const UserObjects&) = delete;
   ~UserObjects();
   void add(UserObject* object, std::uint64_t count) { counts_[object] += count; }
-  // False if there are not that many.
+  // False if the graph has fewer references to `object`.
   bool take(UserObject* object, std::uint64_t count);
 
  private:
   std::map<UserObject*, std::uint64_t> counts_;
 };
 
-// Takes references away; with the last one the object is destroyed.
+// Drops `count` references; destroys the object with the last one.
 void release_user_object(UserObject* object, std::uint64_t count);
 
 }  // namespace gpurota::sim

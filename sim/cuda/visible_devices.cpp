@@ -1,4 +1,4 @@
-// CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, as the driver reads them.
+// CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, interpreted as the driver does.
 #include "sim/cuda/driver.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::vector<int> physical_in_order(const MachineState& machine, const char* orde
   return gpus;
 }
 
-// A GPU in MIG mode computes only through its instances; CUDA takes the first.
+// A GPU in MIG mode computes only through its instances; CUDA uses the first one.
 int first_instance(const MachineState& machine, int gpu) {
   if (machine.device[gpu].mig_enabled == 0) return gpu;
   for (int i = 0; i < machine.device_count; ++i) {
@@ -93,8 +93,8 @@ std::vector<int> visible_devices(const MachineState& machine, const char* visibl
   while (!rest.empty()) {
     const auto comma = rest.find(',');
     const int device = find_entry(machine, gpus, trimmed(rest.substr(0, comma)));
-    // The list ends at the first entry that names nothing. One that names a device twice is of
-    // none.
+    // The list ends at the first entry that names no device. A list that names a device twice is
+    // empty.
     if (device < 0) break;
     if (std::find(seen.begin(), seen.end(), device) != seen.end()) return {};
     seen.push_back(device);

@@ -1,4 +1,4 @@
-// Virtual memory management: reservations, handles of physical memory. Under the driver's lock.
+// Virtual memory management: reservations, and handles of physical memory. Under the driver's lock.
 #pragma once
 
 #include "sim/cuda/driver.h"
@@ -9,7 +9,7 @@
 
 namespace gpurota::sim {
 
-// A multicast object: memory of each of its devices, which it keeps.
+// A multicast object, which keeps the memory bound to it for each of its devices.
 struct Multicast {
   struct Binding {
     int device = -1;  // machine index
@@ -17,15 +17,15 @@ struct Multicast {
     std::shared_ptr<Physical> memory;
   };
   std::size_t size = 0;
-  unsigned team = 0;  // how many devices it is for
+  unsigned team = 0;  // number of devices it is for
   std::vector<int> devices;
   std::vector<Binding> bindings;
 };
 
-// The object of a CUmemGenericAllocationHandle; `references` counts create, import and retain.
+// The object of a CUmemGenericAllocationHandle; `references` counts creates, imports and retains.
 struct MemoryHandle {
-  std::shared_ptr<Physical> memory;      // null: a multicast object
-  std::shared_ptr<Multicast> multicast;  // null: memory
+  std::shared_ptr<Physical> memory;      // null for a multicast object
+  std::shared_ptr<Multicast> multicast;  // null for memory
   CUmemAllocationProp properties = {};
   unsigned references = 1;
 };

@@ -11,7 +11,7 @@
 namespace gpurota::sim {
 namespace {
 
-// Host functions may block on each other, so there must always be a thread for one more.
+// Host functions may block on each other, so waiting work gets a new thread up to this limit.
 constexpr unsigned kMaxWorkers = 128;
 GPUROTA_SIM_THREAD_LOCAL bool t_in_host_function = false;
 
@@ -64,7 +64,7 @@ void Engine::make_ready(const WorkPtr& work) {
   queue_.push_back(work);
   if (idle_ < queue_.size() && workers_ < kMaxWorkers) {
     ++workers_;
-    // The program's signals are for its own threads.
+    // The program's signals must go to the program's own threads.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
@@ -81,7 +81,7 @@ void Engine::execute(const WorkPtr& first) {
     todo.pop_back();
     if (work->body_) work->result_ = work->body_();
     const std::lock_guard lock(mutex_);
-    work->body_ = nullptr;  // lets go of what it held, whoever still keeps the work
+    work->body_ = nullptr;  // frees what the function holds, even if the work itself is kept
     work->finished_ns_ = now_ns();
     work->done_.store(true, std::memory_order_release);
     for (const WorkPtr& follower : work->followers_) {

@@ -1,8 +1,8 @@
-// Asynchronous execution: pieces of work that run on worker threads once what they depend on is
+// Asynchronous execution: pieces of work that run on worker threads once their dependencies are
 // done.
 //
-// Streams and graphs only decide who depends on whom; this runs it. One Engine per process, made on
-// first use and never destroyed (workers may outlive main). Any thread.
+// Streams and graphs only decide the dependencies; the engine runs the work. One Engine per
+// process, made on first use and never destroyed (workers may outlive main). Any thread.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -31,7 +31,7 @@ class Work {
 
  private:
   friend class Engine;
-  std::function<CUresult()> body_;  // may be empty: a mere point in the order
+  std::function<CUresult()> body_;  // may be empty: only a point in the order
   std::vector<WorkPtr> followers_;
   std::size_t waits_for_ = 0;
   CUresult result_ = CUDA_SUCCESS;
@@ -41,12 +41,12 @@ class Work {
 
 class Engine {
  public:
-  // Runs `work` when all of `after` (null and finished ones do not count) is done.
+  // Runs `work` when all of `after` is done; null and finished entries do not count.
   void submit(const WorkPtr& work, const std::vector<WorkPtr>& after);
-  // As submit, then wait; runs it on the calling thread when nothing is in its way.
+  // Like submit, then waits; runs `work` on the calling thread if `work` has nothing to wait for.
   CUresult run(const WorkPtr& work, const std::vector<WorkPtr>& after);
   void wait(const WorkPtr& work);
-  // Whether the calling thread is running somebody's host function.
+  // Whether the calling thread runs a host function of the program.
   static bool in_host_function();
   static void set_in_host_function(bool inside);
 

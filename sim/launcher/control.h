@@ -1,4 +1,4 @@
-// Looking at a simulated machine and changing it while it runs. Each returns an exit code.
+// Shows a simulated machine, and changes it while it runs. Each function returns an exit code.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 namespace gpurota::sim {
 
 int list_machines();
-// The machine in `dir`, or in $GPUROTA_SIM_DIR when it is empty; so for all below.
+// Here and below: the machine in `dir`, or in $GPUROTA_SIM_DIR if `dir` is empty.
 int show_machine(const std::string& dir);
 int change_machine(const std::string& dir, const std::vector<std::string>& settings);
 int show_unsupported(const std::string& dir);

@@ -1,4 +1,4 @@
-// How gpurota-sim says that it failed.
+// How gpurota-sim reports a failure.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@ namespace gpurota::sim {
 
 constexpr int kExitFailed = 125;
 
-// One line on standard error; kExitFailed.
+// Prints one line on standard error; returns kExitFailed.
 inline int failed(std::string_view what) {
   fmt::print(stderr, "gpurota-sim: {}\n", what);
   return kExitFailed;

@@ -21,7 +21,7 @@ namespace {
 template <class T>
 using Set = std::set<T>;
 
-// One table of the file, with the errors that reading it can have.
+// One table of the file. Its functions return an error for a missing or wrong value.
 class Table {
  public:
   Table(const toml::table& table, std::string path, std::string where)
@@ -89,7 +89,8 @@ void copy_text(char* out, std::size_t size, const std::string& text) {
   std::snprintf(out, size, "%s", text.c_str());
 }
 
-// The same machine file gives the same UUIDs, so that tests and leases can name GPUs.
+// Derives the UUID from the machine's name and the index: the same machine file gives the same
+// UUIDs, so that tests and leases can name GPUs.
 void make_uuid(DeviceConfig& device, const std::string& machine, int index, const char* kind) {
   std::uint64_t state = 1469598103934665603ULL;  // FNV-1a over what identifies the device
   for (const char c : machine + "/" + kind + std::to_string(index)) {
@@ -162,7 +163,7 @@ Result<void> read_place(const Table& table, DeviceConfig& gpu) {
   return {};
 }
 
-// Reads the settings of NVML's lists of processes.
+// Reads what NVML lists about processes.
 Result<void> read_lists(const Table& table, DeviceConfig& gpu) {
   GPUROTA_ASSIGN_OR_RETURN(const std::string lists, table.text("process_lists", "memory"));
   if (lists == "memory") {
@@ -175,7 +176,8 @@ Result<void> read_lists(const Table& table, DeviceConfig& gpu) {
   return {};
 }
 
-// The `position`th of the `count` GPUs of one table, `index` on the machine.
+// Reads the links of the GPU at `position` among the `count` GPUs of one table; `index` is its
+// number on the machine.
 Result<void> read_links(const Table& table, int position, int count, int index, DeviceConfig& gpu) {
   GPUROTA_ASSIGN_OR_RETURN(const int joined, table.number("nvlink_joins", 0, 0, kMaxDevices));
   if (joined == 1) return table.wrong("nvlink_joins", "one GPU has nobody to be joined with");

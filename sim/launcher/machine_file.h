@@ -1,6 +1,6 @@
-// Reads a machine file (TOML) into the state a simulated machine starts from.
+// Reads a machine file (TOML) into the initial state of a simulated machine.
 //
-// Used by gpurota-sim only: the libraries map the result and know no TOML.
+// Used by gpurota-sim only: the libraries map the resulting state and do not read TOML.
 #pragma once
 
 #include "base/result.h"
@@ -13,9 +13,11 @@ namespace gpurota::sim {
 // Errors name the file, the line and the key.
 Result<void> read_machine_file(const std::string& path, MachineState* out);
 
-// A path as it is (it has a slash or ends in .toml), or the name of an installed machine.
+// `path_or_name` itself if it has a slash or ends in .toml, else the file of the installed machine
+// with that name.
 Result<std::string> find_machine(const std::string& path_or_name);
-// Where installed machines are: next to the program, in the build tree, then the install prefix.
+// The folder of the installed machines: beside the program in a build tree, else below the install
+// prefix.
 std::string machines_directory();
 
 }  // namespace gpurota::sim

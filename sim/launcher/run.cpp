@@ -43,7 +43,8 @@ Result<void> make_machine(const std::string& machine, const std::string& dir) {
   return {};
 }
 
-// Two that name the same new directory at once: one makes the machine, the other finds it.
+// Makes the machine in `dir` unless there is one. When two processes name the same new directory at
+// once, one makes the machine and the other finds it.
 Result<void> make_machine_in(const std::string& machine, const std::string& dir) {
   if (::mkdir(dir.c_str(), 0755) != 0 && errno != EEXIST) {
     return fail_errno("cannot make " + dir, errno);
@@ -60,7 +61,7 @@ Result<void> make_machine_in(const std::string& machine, const std::string& dir)
 
 Result<void> make_machine_once(const std::string& machine, const std::string& dir, bool for_all) {
   if (!for_all) return make_machine_in(machine, dir);
-  // The command keeps its own.
+  // Reset the umask for the machine's files only: the command keeps its own.
   const mode_t before = ::umask(0);
   auto made = make_machine_in(machine, dir);
   (void)::umask(before);
@@ -80,8 +81,8 @@ void prepend(const char* variable, const std::string& value) {
   ::setenv(variable, joined.c_str(), 1);
 }
 
-// execvp says EACCES also if only a folder of PATH may not be searched; to a shell nothing is there
-// then.
+// Whether a shell would find the command. execvp also reports EACCES when only a folder of PATH may
+// not be searched; a shell then reports "not found".
 bool is_on_path(const std::string& name) {
   if (name.find('/') != std::string::npos) return true;
   const char* path = ::getenv("PATH");
@@ -95,7 +96,8 @@ bool is_on_path(const std::string& name) {
   }
 }
 
-// The simulated libraries: beside the program in a build tree, else where they were installed.
+// The folder of the simulated libraries: beside the program in a build tree, else where they are
+// installed.
 std::string library_directory() {
   char self[PATH_MAX];
   const ssize_t length = ::readlink("/proc/self/exe", self, sizeof self - 1);
@@ -107,11 +109,11 @@ std::string library_directory() {
   return GPUROTA_SIM_LIBDIR;
 }
 
-// Runs beside the command, in a session of its own: waits until nobody holds `alive` (every child
-// of the command inherits it) and no process has a slot, then clears the machine away.
+// Runs beside the command, in its own session. Waits until no process holds `alive` (every child of
+// the command inherits it) and no process has a slot, then removes the machine.
 [[noreturn]] void tend(const std::string& dir, int alive) {
   ::setsid();
-  ::close(alive);  // ours was inherited too
+  ::close(alive);  // inherited by the fork too
   const int null = ::open("/dev/null", O_RDWR);
   for (int fd = 0; fd < 3; ++fd) (void)::dup2(null, fd);
   if (::chdir("/") != 0) ::_exit(1);
@@ -125,7 +127,7 @@ std::string library_directory() {
   ::_exit(0);
 }
 
-// Forks twice, so that the command never has a child it did not make.
+// Forks twice, so that the command never has a child that it did not start.
 bool start_tender(const std::string& dir, int alive) {
   const pid_t between = ::fork();
   if (between < 0) return false;
@@ -140,7 +142,8 @@ bool start_tender(const std::string& dir, int alive) {
   return status == 0;
 }
 
-// A descriptor that every child of the command keeps, out of the way of those programs use.
+// A descriptor that every child of the command inherits; its number is above those that programs
+// use.
 int hold_alive(const std::string& dir) {
   const Fd low(::open((dir + "/alive").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!low || ::flock(low.get(), LOCK_SH) != 0) return -1;

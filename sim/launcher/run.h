@@ -1,15 +1,15 @@
-// Running a command on a simulated machine, and clearing the machine away after it.
+// Runs a command on a simulated machine, and removes the machine afterwards.
 #pragma once
 
 #include <string>
 
 namespace gpurota::sim {
 
-// Becomes `command` (so pid, signals and exit code are its own) on the machine in `dir`, which is
-// made from the machine file when it is not there yet; in a directory of its own when `dir` is
-// empty, which goes when the last process that could use it has gone. Returns only on failure: 125,
-// 126 or 127 as a shell, after saying why. `for_all`: a machine that is made in `dir` is for all
-// users.
+// Becomes `command`, with its pid, signals and exit code, on the machine in `dir`. If there is no
+// machine yet, makes one from the machine file. With an empty `dir`, makes the machine in a new
+// directory, which is removed when the last process that could use it has ended. Returns only on
+// failure: prints the reason and returns 125, 126 or 127, as a shell does. `for_all`: a machine
+// made in `dir` is for all users.
 int run_command(const std::string& machine, const std::string& dir, bool for_all, char** command);
 
 }  // namespace gpurota::sim

@@ -1,5 +1,4 @@
-// NVML: power, temperature, clocks and errors of a board. Their values follow how busy the board
-// is.
+// NVML: power, temperature, clocks and errors of a board. The values follow the utilisation.
 #include "sim/nvml/nvml.h"
 
 using gpurota::sim::DeviceConfig;
@@ -10,7 +9,7 @@ namespace {
 constexpr unsigned kSlowdown = 90;  // °C
 constexpr unsigned kWarmer = 35;    // °C that a busy board is warmer than an idle one
 
-// Answers one number that `read` takes from the board; a MIG instance has none of its own.
+// Answers one number that `read` takes from the board; a MIG instance has no board of its own.
 template <class Out, class Read>
 nvmlReturn_t number_of_board(nvmlDevice_t handle, Out* out, const Read& read) {
   const NvmlDevice device(handle);
@@ -36,7 +35,7 @@ unsigned power_mw(const NvmlDevice& device) {
 unsigned long long clock_reasons(const NvmlDevice& device) {
   if (busy(device) == 0) return NVML_CLOCKS_GPU_IDLE;
   unsigned long long reasons = 0;
-  // Within one percent of its limit.
+  // Capped: within one percent of the power limit.
   const auto limit = static_cast<unsigned>(device.config().power_limit_mw);
   if (power_mw(device) >= limit - limit / 100) reasons |= NVML_CLOCKS_SW_POWER_CAP;
   if (temperature(device) >= kSlowdown) reasons |= NVML_CLOCKS_SW_THERMAL_SLOWDOWN;

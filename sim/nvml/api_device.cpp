@@ -1,4 +1,4 @@
-// NVML: what a device is: name, place, architecture, modes, MIG.
+// NVML: properties of a device: name, location, architecture, modes, MIG.
 #include "sim/nvml/nvml.h"
 
 #include <cstdio>
@@ -21,7 +21,7 @@ nvmlReturn_t number(nvmlDevice_t handle, Out* out, const Read& read) {
   return NVML_SUCCESS;
 }
 
-// As above, for what a MIG instance does not have of its own.
+// Like number_of, for what a MIG instance does not have of its own.
 template <class Out, class Read>
 nvmlReturn_t board_number(nvmlDevice_t handle, Out* out, const Read& read) {
   const NvmlDevice device(handle);

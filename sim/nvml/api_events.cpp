@@ -1,5 +1,5 @@
-// NVML: sets of events. The only events here are Xid errors (gpurota-sim set gpuN.xid=79), each of
-// which is reported once to each set.
+// NVML: event sets. The only simulated events are Xid errors (gpurota-sim set gpuN.xid=79); each
+// set reports each error once.
 #include "sim/nvml/nvml.h"
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 using gpurota::sim::NvmlDevice;
 
-// Of a GPU that is registered: how many errors there were when the last was reported.
+// For each registered GPU: the number of errors when the last one was reported.
 struct nvmlEventSet_st {
   struct Registered {
     nvmlDevice_t handle = nullptr;

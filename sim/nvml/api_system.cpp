@@ -1,4 +1,4 @@
-// NVML: start and end, versions, and finding devices.
+// NVML: initialization and shutdown, versions, and finding devices.
 #include "base/fd.h"
 #include "sim/nvml/nvml.h"
 

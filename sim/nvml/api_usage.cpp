@@ -1,4 +1,4 @@
-// NVML: memory, processes and how busy the GPU is. The same books as cuMemGetInfo's.
+// NVML: memory, processes and utilisation, from the same books as cuMemGetInfo.
 #include "sim/nvml/nvml.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ using gpurota::sim::ProcessUse;
 
 namespace {
 
-// Whole GPUs list the processes of their MIG instances too.
+// A whole GPU also lists the processes of its MIG instances.
 template <class Visit>
 void for_each_process(const NvmlDevice& device, const Visit& visit) {
   const auto& state = device.machine().state();
@@ -41,7 +41,8 @@ void fill(nvmlProcessInfo_v2_t& out, const ProcessUse& process,
   out.computeInstanceId = config.compute_instance;
 }
 
-// As the driver: with too little room, the number there are and INSUFFICIENT_SIZE.
+// Like the driver: if `*count` is too small, answers the number of processes and
+// NVML_ERROR_INSUFFICIENT_SIZE.
 template <class Info>
 nvmlReturn_t list(nvmlDevice_t handle, unsigned* count, Info* out, bool shows_any) {
   const NvmlDevice device(handle);

@@ -10,12 +10,12 @@
 
 namespace gpurota::sim {
 
-// The machine between nvmlInit and the last nvmlShutdown; null outside.
+// The machine, from nvmlInit to the last nvmlShutdown; null otherwise.
 std::shared_ptr<Machine> nvml_machine();
 nvmlReturn_t nvml_init();
 nvmlReturn_t nvml_shutdown();
 
-// A call about one device. Handles are the device's number plus one.
+// A call about one device. A handle is the device's number plus one.
 class NvmlDevice {
  public:
   explicit NvmlDevice(nvmlDevice_t handle);
@@ -33,7 +33,7 @@ class NvmlDevice {
 };
 
 nvmlDevice_t nvml_handle(int index);
-// Whole GPUs in PCI order: what NVML's indices count.
+// Whole GPUs in PCI order, which is the order of NVML's indices.
 std::vector<int> nvml_gpus(const Machine& machine);
 nvmlReturn_t nvml_text(const char* text, char* out, unsigned length);
 

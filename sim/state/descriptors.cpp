@@ -11,8 +11,8 @@
 namespace gpurota::sim {
 namespace {
 
-// "1: OFDLCK ADVISORY  READ -1 00:01:1046 0 0": of the lock that marks an export, the inode; else
-// 0.
+// The inode in a line like "1: OFDLCK ADVISORY  READ -1 00:01:1046 0 0", if the line is of the lock
+// that marks an export; else 0.
 std::uint64_t marked_inode(const std::string& line) {
   std::istringstream words(line.substr(std::min(line.find("OFDLCK"), line.size())));
   std::string kind, advice, mode, pid, file, first, last;

@@ -15,7 +15,7 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
-// The number in a one-line file; `missing` when it is absent or says "max".
+// The number in a one-line file; `missing` if there is no file or it says "max".
 std::uint64_t read_number(const std::string& path, std::uint64_t missing) {
   const File file(std::fopen(path.c_str(), "re"));
   unsigned long long value = 0;
@@ -23,7 +23,7 @@ std::uint64_t read_number(const std::string& path, std::uint64_t missing) {
   return value;
 }
 
-// `key` with its colon. Without it: more than there is.
+// The value of `key` (with its colon) in bytes; UINT64_MAX if there is none.
 std::uint64_t meminfo(const char* key) {
   const File file(std::fopen("/proc/meminfo", "re"));
   char line[256];
@@ -34,7 +34,7 @@ std::uint64_t meminfo(const char* key) {
   return UINT64_MAX;
 }
 
-// Page cache counts as used but is given up on demand.
+// Page cache of the group that the kernel frees on demand; usage includes it.
 std::uint64_t reclaimable(const std::string& group) {
   const File file(std::fopen((group + "/memory.stat").c_str(), "re"));
   char line[256];
@@ -45,7 +45,7 @@ std::uint64_t reclaimable(const std::string& group) {
   return 0;
 }
 
-// The least that the group at `path` and each group above it has left below its limit.
+// The least memory that the group at `path`, or a group above it, has left below its limit.
 std::uint64_t group_room(const std::string& root, std::string path, const char* limit,
                          const char* usage) {
   std::uint64_t room = UINT64_MAX;

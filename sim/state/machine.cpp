@@ -19,7 +19,7 @@
 namespace gpurota::sim {
 namespace {
 
-// A lock on one byte that belongs to the open file, so that a forked child keeps it, exec drops it.
+// A lock on one byte that belongs to the open file: a forked child keeps the lock, exec drops it.
 struct flock byte_lock(int byte) {
   struct flock lock = {};
   lock.l_type = F_WRLCK;
@@ -29,13 +29,13 @@ struct flock byte_lock(int byte) {
   return lock;
 }
 
-// Namespaces are told apart by the inodes of their files; 0 where /proc is not there.
+// The inode that identifies the PID namespace of this process; 0 without /proc.
 std::uint64_t own_pid_namespace() {
   struct stat info = {};
   return ::stat("/proc/self/ns/pid", &info) == 0 ? info.st_ino : 0;
 }
 
-// Never closed: a process that closes any descriptor of a file loses all its locks on it.
+// Never closed: a process that closes any descriptor of a file loses all its locks on the file.
 int opened_once(const std::string& path) {
   static std::atomic<int> opened{-1};
   int fd = opened.load();
@@ -74,7 +74,7 @@ std::uint64_t process_start_time(std::int32_t pid) {
 }
 
 MachineLock::MachineLock(MachineState& state) : mutex_(&state.lock) {
-  // The dead owner's figures are single stores to its own slot: there is nothing to repair.
+  // No repair is needed: the dead owner wrote only single values to its own slot.
   if (pthread_mutex_lock(mutex_) == EOWNERDEAD) pthread_mutex_consistent(mutex_);
 }
 
@@ -120,7 +120,7 @@ bool Machine::create(const std::string& dir, const MachineState& config, std::st
   if (!pids) return failed("cannot make " + dir + "/pids");
   const Fd file(::open(draft.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file) return failed("cannot make " + draft);
-  // Allocated now: a full disk must be an error here, not a SIGBUS in somebody's program.
+  // Allocate now: a full disk must be an error here, not a SIGBUS in a program later.
   errno = ::posix_fallocate(file.get(), 0, sizeof(MachineState));
   if (errno != 0) return failed("no room for " + draft);
   void* memory =
@@ -179,19 +179,19 @@ bool Machine::lock_held(int slot, bool if_unknown) const {
 }
 
 bool Machine::is_alive(int slot) const {
-  // The lock is gone as well after an exec, which frees GPU memory as the end of the process does.
+  // exec drops the lock too, because exec frees GPU memory as the end of the process does.
   if (!lock_held(slot, true)) return false;
   const ProcessSlot& process = state_->process[slot];
   if (process.pid_namespace != state_->pid_namespace) return container_alive(slot);
   const std::uint64_t start = process_start_time(process.pid);
   if (start != 0) return start == process.start_time;
-  // Hidden from us (hidepid) is not gone: another user's process answers that we may not signal it.
+  // A process that hidepid hides still lives: kill then fails with EPERM.
   return ::kill(process.pid, 0) != 0 && errno == EPERM;
 }
 
-// Of a lock that belongs to a process the kernel says which one has it, by the number that it has
-// for who asks; a process does not see its own. NVML shows to all the view of the machine's own
-// namespace.
+// Also stores the pid in the machine's namespace. F_GETLK returns the pid of the lock's owner as
+// the caller's namespace sees it, but never reports the caller's own lock. NVML shows every process
+// the pids of the machine's namespace.
 bool Machine::container_alive(int slot) const {
   ProcessSlot& process = state_->process[slot];
   const std::uint64_t here = own_pid_namespace();

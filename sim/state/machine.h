@@ -1,7 +1,8 @@
-// Opens the state of a simulated machine and keeps its books: who has how many bytes on which GPU.
+// Opens the state of a simulated machine and keeps its books: which process has how many bytes on
+// which GPU.
 //
-// Used by both simulated libraries and by gpurota-sim; any thread. Every function takes and leaves
-// the machine's lock itself. Nothing here aborts or prints.
+// Used by both simulated libraries and by gpurota-sim; any thread. Every public function takes and
+// releases the machine's lock itself. Nothing here aborts or prints.
 #pragma once
 
 #include "base/fd.h"
@@ -28,9 +29,9 @@ struct DeviceTotals {
 
 class Machine {
  public:
-  // The machine in `dir`, or in $GPUROTA_SIM_DIR when `dir` is empty. Null when there is none.
+  // The machine in `dir`, or in $GPUROTA_SIM_DIR if `dir` is empty. Null if there is none.
   static std::unique_ptr<Machine> open(const std::string& dir);
-  // Makes DIR/state out of a filled-in configuration; `error` says what failed.
+  // Makes DIR/state from a filled-in configuration. On failure returns false and sets `error`.
   static bool create(const std::string& dir, const MachineState& config, std::string* error);
   ~Machine();
   Machine(const Machine&) = delete;
@@ -41,11 +42,11 @@ class Machine {
   const DeviceConfig& config(int device) const { return state_->device[device]; }
   DeviceFaults& faults(int device) { return state_->faults[device]; }
 
-  // Takes a slot for this process; false when there is none left. Once per process.
+  // Takes a slot for this process; false if none is left. Call once per process.
   bool join();
   bool joined() const { return slot_ >= 0; }
 
-  // False when the device has no room (or a fault is set for it when `is_allocation`).
+  // False if the device has no room, or (with `is_allocation`) if a fault is set for it.
   bool charge(int device, std::uint64_t bytes, bool is_allocation);
   void discharge(int device, std::uint64_t bytes);
   void count_context(int device, int change);
@@ -55,10 +56,11 @@ class Machine {
   bool charge_host(std::uint64_t bytes);
   void discharge_host(std::uint64_t bytes);
 
-  // Shared allocations. `share` moves bytes that this process has been charged for into the entry;
-  // `hold` adds this process as a holder and says the size and device; `drop` takes it away, and is
-  // true when nobody holds it any more. `export_as` says that this descriptor keeps it, too,
-  // wherever it goes (descriptors.h).
+  // Shared allocations. `share` moves bytes already charged to this process into the shared entry.
+  // `hold` adds this process as a holder and returns the size and device. `drop` removes this
+  // process as a holder; true if that was the last holder and `export_as` was never called.
+  // `export_as` marks `fd` as a descriptor that keeps the memory too, in whatever process
+  // (descriptors.h).
   bool share(const MemoryId& id, int device, std::uint64_t bytes);
   bool hold(const MemoryId& id, int* device, std::uint64_t* bytes);
   bool drop(const MemoryId& id);
@@ -66,9 +68,9 @@ class Machine {
 
   DeviceTotals totals(int device);
   std::vector<ProcessUse> processes(int device);
-  // Per cent of the last second, of one process or (pid 0) of all.
+  // Percent of the last second, for one process or (pid 0) for all.
   unsigned utilisation(int device, std::int32_t pid);
-  // Processes that live or whose memory is still held.
+  // The number of processes that live or whose memory is still held.
   int population();
   void count_unsupported(const char* name);
   std::uint64_t next_id() { return state_->next_id.fetch_add(1) + 1; }
@@ -76,19 +78,18 @@ class Machine {
  private:
   Machine() = default;
   void reap(
-      bool lazily = false);  // under the lock: notices who died; lazily: not again within 5 ms
+      bool lazily = false);  // under the lock: frees slots of the dead; lazily: not again in 5 ms
   bool is_alive(int slot) const;
   bool lock_held(int slot, bool if_unknown) const;
   bool container_alive(int slot) const;
   std::uint64_t used_on(int device) const;
   std::uint64_t shared_bytes(int device, int slot) const;
-  void
-  drop_unkept();  // under the lock: shared allocations that neither a process nor a descriptor has
+  void drop_unkept();  // under the lock; frees shared memory that no process or descriptor keeps
 
   MachineState* state_ = nullptr;
   Fd locks_;  // DIR/locks: byte N is locked by the process in slot N and by its forked children
   std::string
-      pids_;  // DIR/pids: byte N is locked by the process in slot N alone, if it is in a container
+      pids_;  // DIR/pids: byte N is locked by the process in slot N alone, if in a container
   int slot_ = -1;
 };
 
@@ -105,7 +106,7 @@ class MachineLock {
 };
 
 std::uint64_t now_ns();  // CLOCK_MONOTONIC, the same for all processes of the host
-// Start time of a process as in /proc/PID/stat; 0 when there is none or it is a zombie.
+// Start time of a process as in /proc/PID/stat; 0 if there is none or it is a zombie.
 std::uint64_t process_start_time(std::int32_t pid);
 
 }  // namespace gpurota::sim

@@ -1,4 +1,4 @@
-// The views of the books by NVML and cuMemGetInfo.
+// The views of the machine's books that NVML and cuMemGetInfo show.
 #include "sim/state/machine.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ DeviceTotals Machine::totals(int device) {
   const DeviceConfig& gpu = state_->device[device];
   DeviceTotals totals{gpu.memory_bytes - gpu.reserved_bytes, gpu.reserved_bytes, used_on(device)};
   for (int i = 0; i < state_->device_count; ++i) {
-    // The instances of a GPU are carved out of it: their use is its use.
+    // MIG instances are parts of the GPU: count their use as the GPU's.
     if (state_->device[i].parent == device) totals.used += used_on(i);
   }
   return totals;
