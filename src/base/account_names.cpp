@@ -26,7 +26,8 @@ std::optional<Number> number_of(const std::string& name) {
   return number;
 }
 
-// next(file) is fgetpwent_r or fgetgrent_r: the name of the next record, or null.
+// The names of the first kMostNames records in the file at `path`. next(file) calls fgetpwent_r or
+// fgetgrent_r, and returns the name of the next record, or null.
 template <class Next>
 std::vector<std::string> names_in(const char* path, Next next) {
   std::vector<std::string> names;

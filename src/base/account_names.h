@@ -1,8 +1,8 @@
-// The names of accounts, as the system's name services know them. For the CLI, and behind
-// ports/accounts.h for the daemon.
+// The names of accounts, as the system's name services report them. Called by the CLI, and by the
+// daemon through ports/accounts.h.
 //
-// Every call may block for as long as a name service does: the daemon makes them on a worker's
-// thread. Any thread.
+// Every call may block as long as a name service does, so the daemon makes these calls on a
+// worker's thread. Any thread.
 #pragma once
 
 #include "base/result.h"
@@ -14,13 +14,13 @@
 
 namespace gpurota {
 
-// kNotFound where there is no such account. A number that is no account's name is taken as it is,
-// as chown(1) does.
+// kNotFound if there is no such account. A number that names no account is the id itself, as in
+// chown(1).
 Result<uid_t> read_uid(const std::string& name);
 Result<gid_t> read_gid(const std::string& name);
 
-// Those of /etc/passwd and /etc/group, at most 4096: for proposals. A directory on the network is
-// not listed.
+// The names in /etc/passwd and /etc/group, at most 4096, for suggestions. Accounts of a directory
+// on the network are not listed.
 std::vector<std::string> read_local_users();
 std::vector<std::string> read_local_groups();
 

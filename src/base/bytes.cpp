@@ -10,7 +10,7 @@
 namespace gpurota {
 namespace {
 
-// Wide enough that no step of parsing can wrap.
+// Wide enough that no step of parsing can overflow.
 using Wide = unsigned __int128;
 
 constexpr Wide kLargest = INT64_MAX;
@@ -40,7 +40,8 @@ int unit_shift(std::string_view unit) {
   return 10 * static_cast<int>(power + 1);
 }
 
-// Takes digits off the front of `text` into `value`, which stops growing far above kLargest.
+// Removes digits from the front of `text` and adds them to `value`, which stops growing far above
+// kLargest.
 std::size_t take_digits(std::string_view* text, Wide* value, Wide ceiling) {
   std::size_t taken = 0;
   while (taken < text->size() && is_digit((*text)[taken])) {
@@ -51,8 +52,8 @@ std::size_t take_digits(std::string_view* text, Wide* value, Wide ceiling) {
   return taken;
 }
 
-// Takes ".5" off the front; its value is numerator / denominator. Digits beyond the 18th would
-// be less than a byte of any unit and are dropped.
+// Removes ".5" from the front; its value is numerator / denominator. Digits after the 18th are
+// dropped: they are less than one byte in any unit.
 bool take_fraction(std::string_view* text, Wide* numerator, Wide* denominator) {
   text->remove_prefix(1);
   std::size_t digits = 0;
@@ -125,7 +126,7 @@ constexpr std::array<std::string_view, 7> kUnits = {"B", "KiB", "MiB", "GiB", "T
 constexpr std::size_t kGiBUnit = 3;
 constexpr int kMostDecimals = 9;
 
-// Rounded to the nearest, without zeros at its end.
+// `amount` in `unit`, rounded to the nearest, without trailing zeros.
 std::string number_in(Bytes amount, std::size_t unit, int decimals) {
   const Wide size = Wide{1} << (10 * unit);
   Wide scale = 1;
@@ -141,8 +142,8 @@ std::string number_in(Bytes amount, std::size_t unit, int decimals) {
   return fmt::format("{}.{:0{}}", whole, fraction, decimals);
 }
 
-// The unit in which it is written with at most one decimal; 1023.96 MiB would read "1024 MiB": 1
-// GiB instead.
+// The unit in which `amount` is shown with at most one decimal. The next larger unit if rounding
+// reaches 1024: 1023.96 MiB is shown as "1 GiB", not "1024 MiB".
 std::size_t unit_of(Bytes amount) {
   std::size_t unit = 0;
   Wide tenths = static_cast<Wide>(amount.count()) * 10;
@@ -154,7 +155,7 @@ std::size_t unit_of(Bytes amount) {
   return unit;
 }
 
-// At least one, and as many as it takes for the two not to look alike.
+// The number of decimals, at least one, that shows the two amounts as different.
 int decimals_apart(Bytes a, Bytes b, std::size_t unit) {
   int decimals = 1;
   while (a != b && decimals < kMostDecimals &&

@@ -10,8 +10,8 @@
 
 namespace gpurota {
 
-// An amount of memory. Never negative; arithmetic saturates rather than wraps (a counter that
-// wrapped is how a peer tool showed "17 TB used").
+// An amount of memory. Never negative; arithmetic saturates and never wraps (another tool's counter
+// wrapped, and it showed "17 TB used").
 class Bytes {
  public:
   constexpr Bytes() = default;
@@ -41,7 +41,7 @@ constexpr Bytes kGiB{std::uint64_t{1} << 30};
 constexpr Bytes mib(std::uint64_t n) { return Bytes(n << 20); }
 constexpr Bytes gib(std::uint64_t n) { return Bytes(n << 30); }
 
-// The value of --memory: an absolute amount, or a share of the GPU that it will be taken of.
+// The value of --memory: an absolute amount, or a percentage of the GPU that is chosen later.
 struct SizeSpec {
   Bytes bytes;      // meaningful when percent is 0
   int percent = 0;  // 1..100, or 0 for an absolute amount
@@ -50,20 +50,20 @@ struct SizeSpec {
   bool operator==(const SizeSpec&) const = default;
 };
 
-// K M G T, KB…, KiB… are all binary, case does not matter, a bare number is bytes, fractions are
-// allowed with a unit ("1.5G"). kInvalid with an example of what to write for anything else:
-// empty, negative, not a number, more than 2^63-1 bytes, zero.
+// K M G T, KB…, KiB… are all binary, case does not matter, a bare number is bytes, and fractions
+// are allowed with a unit ("1.5G"). Anything else (empty, negative, not a number, more than 2^63-1
+// bytes, zero) is kInvalid, and the error has an example of what to write.
 Result<Bytes> parse_bytes(std::string_view text);
-// As parse_bytes, or "N%" with N in 1..100.
+// Like parse_bytes, or "N%" with N in 1..100.
 Result<SizeSpec> parse_size_spec(std::string_view text);
 
-// "8 GiB", "1.5 GiB", "518 MiB", "400 B": at most one decimal, exact where it is exact.
+// "8 GiB", "1.5 GiB", "518 MiB", "400 B": rounded to at most one decimal.
 std::string to_string(Bytes amount);
-// The same beside another amount: with as many decimals as tell the two apart, unless they are
-// equal ("2.04 GiB", beside 2 GiB).
+// Like to_string above, for an amount shown beside another: with as many decimals as tell the two
+// apart, unless they are equal ("2.04 GiB", beside 2 GiB).
 std::string to_string(Bytes amount, Bytes beside);
-// The number alone, in GiB: for columns of a table. "0" is nothing at all, and what is less than 1
-// MiB is shown as that.
+// The number alone, in GiB, for columns of a table. "0" means zero bytes; a smaller amount than 1
+// MiB is shown as 1 MiB.
 std::string gib_text(Bytes amount, Bytes beside);
 
 }  // namespace gpurota

@@ -6,7 +6,7 @@
 
 namespace gpurota {
 
-// Not by its name, which the C library has only since glibc 2.34.
+// By syscall(): the C library has close_range() only since glibc 2.34.
 void close_from(int first) {
   if (::syscall(__NR_close_range, first, ~0U, 0) != 0) close_each_from(first);
 }

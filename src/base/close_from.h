@@ -1,14 +1,14 @@
-// Closing what a child has inherited before it executes a program. Only makes system calls: may be
-// called between fork and execve.
+// Closes descriptors that a child has inherited, before the child executes a program. Makes system
+// calls only: may be called between fork and execve.
 #pragma once
 
 namespace gpurota {
 
-// Closes every descriptor from `first` on.
+// Closes every descriptor numbered `first` or higher.
 void close_from(int first);
 
-// The same one by one, which close_from() does where the kernel (before Linux 5.9) or a sandbox has
-// no close_range(2): up to the limit of descriptors of this process.
+// Closes the same descriptors one by one, up to this process's limit of descriptors. close_from()
+// calls it where the kernel (before Linux 5.9) or a sandbox lacks close_range(2).
 void close_each_from(int first);
 
 }  // namespace gpurota

@@ -11,8 +11,8 @@ namespace {
 
 bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
-// Runs in a child, as it takes all descriptors away: 0 if `close` leaves those below 100 alone and
-// no other.
+// Runs `close` in a child, because it closes all descriptors. Returns 0 if `close` leaves exactly
+// the descriptors below 100 open.
 int left_by(void (*close)(int)) {
   const pid_t pid = ::fork();
   if (pid == 0) {

@@ -1,5 +1,5 @@
-// UTF-8 code point by code point, and what is known of each: which are never shown, how wide the
-// others are. The one home of these tables, for text.cpp and escape.cpp alone.
+// UTF-8 by code points, and the tables of their properties: which are never shown, and how wide the
+// others are. The only place of these tables; used by text.cpp and escape.cpp alone.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ bool contains(const Range (&table)[N], std::uint32_t code) {
 
 struct CodePoint {
   std::uint32_t value = 0;
-  std::size_t size = 0;  // bytes it takes; 0: the first byte starts no valid sequence
+  std::size_t size = 0;  // length in bytes; 0: the first byte starts no valid sequence
 };
 
 inline std::uint8_t byte_at(std::string_view text, std::size_t i) {
@@ -37,7 +37,7 @@ inline std::uint8_t byte_at(std::string_view text, std::size_t i) {
 }
 
 // The code point at the front of a non-empty `text`. Overlong forms, surrogates and values above
-// U+10FFFF are invalid, as RFC 3629 has it.
+// U+10FFFF are invalid, as RFC 3629 requires.
 inline CodePoint decode(std::string_view text) {
   const std::uint8_t first = byte_at(text, 0);
   if (first < 0x80) return {first, 1};

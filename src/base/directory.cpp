@@ -17,18 +17,19 @@
 namespace gpurota {
 namespace {
 
-// With this mode whatever the umask is: a directory that is for others is open to them. The errno.
+// Makes a directory with exactly `mode` if `mode` has bits for others, whatever the umask is.
+// Returns 0 or errno.
 int make_one(const std::string& path, mode_t mode) {
   if (::mkdir(path.c_str(), mode) != 0) return errno;
   if ((mode & S_IRWXO) == 0) return 0;
-  // Not by its name, which may be somebody else's by now.
+  // Opened first: by now the path may name a directory of somebody else.
   const Fd made(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   return made && ::fchmod(made.get(), mode) == 0 ? 0 : errno;
 }
 
-// All but the last component. Existing ones are left as they are. The errno of the first that
-// cannot be made: that of the ones below only says that there is no such directory. `shared`:
-// others have to enter them.
+// Makes all parent directories of `path`; existing ones stay as they are. Returns 0, or the errno
+// of the first directory that cannot be made: a later errno would only say that a parent is
+// missing. `shared`: other users must be able to enter the directories.
 int make_parents(const std::string& path, bool shared) {
   for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1)) {
     const std::string parent = path.substr(0, at);
@@ -40,7 +41,7 @@ int make_parents(const std::string& path, bool shared) {
   return 0;
 }
 
-// The group that systems make for each user, with the user's name.
+// Whether `group` is the group that systems make for each user, with the user's name.
 bool is_group_of_user_alone(gid_t group) {
   if (group != ::getegid()) return false;
   const passwd* const user = ::getpwuid(::geteuid());

@@ -1,5 +1,5 @@
-// Directories that must be ours: made if missing, checked always. Called by the daemon (runtime and
-// state directories) and by clients before they trust a socket below /tmp.
+// Directories that must be ours: made if missing, and always checked. Used by the daemon (runtime
+// and state directories) and by clients before they trust a socket below /tmp.
 #pragma once
 
 #include "base/result.h"
@@ -10,20 +10,20 @@
 
 namespace gpurota {
 
-// Makes `path` with `mode`, its parents with 0755, then checks it as check_directory does. A
-// directory that is there keeps its mode.
+// Makes `path` with `mode`, and its parents with 0755, then checks it as check_directory does. An
+// existing directory keeps its mode.
 Result<void> make_directory(const std::string& path, mode_t mode);
 
-// Checks that `path` itself (not a symbolic link to it) is a directory owned by `owner` which
-// nobody else may write to. kNotFound if it is not there; kDenied with the reason and the way out
-// otherwise.
+// Checks that `path` itself (not the target of a symbolic link) is a directory owned by `owner` to
+// which no other user may write. kNotFound if there is none; otherwise kDenied with the reason and
+// the remedy.
 Result<void> check_directory(const std::string& path, uid_t owner);
 
-// Checks that nobody but root and this process's user can put another file in the place of one in
-// `folder`: the folder and all folders above it are checked. A folder for everybody passes if it is
-// sticky (/tmp); a folder that a group may write to passes if the group is that of this user alone,
-// as many systems make them. kDenied names the folder and the way out; else as fail_errno() does.
-// Asks the account database.
+// Checks that only root and this process's user can replace a file in `folder`: checks the folder
+// and all folders above it. A folder that everybody may write to passes if it is sticky (/tmp). A
+// folder that a group may write to passes if the group is this user's own, as many systems make
+// them. kDenied names the folder and the remedy; other errors are as from fail_errno(). Queries the
+// account database.
 Result<void> check_own_place(const std::string& folder);
 
 }  // namespace gpurota

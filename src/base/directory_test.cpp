@@ -46,8 +46,8 @@ TEST(MakeDirectory, SaysWhyItCannot) {
   ASSERT_FALSE(below_file);
   EXPECT_NE(below_file.error().message.find("Not a directory"), std::string::npos)
       << below_file.error().message;
-  // Nobody makes directories there, root neither; of the lower one it is only known that there is
-  // no upper.
+  // Not even root can make directories in /sys. An error for "below" would only say that
+  // "/sys/gpurota" is missing.
   const auto not_ours = make_directory("/sys/gpurota/below", 0700);
   ASSERT_FALSE(not_ours);
   EXPECT_EQ(not_ours.error().message.find("No such file"), std::string::npos)
@@ -68,7 +68,7 @@ TEST(CheckOwnPlace, IsWhereNobodyElseCanPutAFile) {
   EXPECT_EQ(open.error().code, Code::kDenied);
   EXPECT_NE(open.error().message.find("chmod go-w " + path), std::string::npos);
   ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
-  // A user who may move the folder away may put another in its place.
+  // A user who may rename the folder may put another in its place.
   ASSERT_EQ(::chmod(temp.file("a").c_str(), 0777), 0);
   EXPECT_EQ(check_own_place(path).error().code, Code::kDenied);
   ASSERT_EQ(::chmod(temp.file("a").c_str(), 0755), 0);

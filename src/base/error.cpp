@@ -45,7 +45,7 @@ tl::unexpected<Error> fail_errno(std::string_view what, int error_number) {
   if (error_number == ENOENT) code = Code::kNotFound;
   std::string text(what);
   text += ": ";
-  // generic_category().message is strerror without its static buffer.
+  // generic_category().message() is strerror() without a static buffer.
   text += std::generic_category().message(error_number);
   return fail(code, std::move(text), error_number);
 }

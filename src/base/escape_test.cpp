@@ -53,7 +53,7 @@ TEST(EscapeHidden, InvalidBytesAreReplaced) {
   EXPECT_EQ(escape_hidden("a\x9b\xff", Escapes::kJson), "a\uFFFD\uFFFD");
 }
 
-// One table: nothing is left that text for people would hide.
+// Both use the same table: nothing is left that display_text would replace.
 TEST(EscapeHidden, LeavesNothingThatDisplayTextReplaces) {
   for (char32_t code = 0x20; code < 0x110000; ++code) {
     if (code >= 0xD800 && code < 0xE000) continue;

@@ -1,4 +1,5 @@
-// Strong names for the things that are counted and looked up. No id is a bare string or integer.
+// Strong types for the ids of leases, requests, tenants and GPUs. No id is a bare string or
+// integer.
 #pragma once
 
 #include <compare>
@@ -21,7 +22,8 @@ using LeaseId = Id<struct LeaseTag, std::uint64_t>;
 using RequestId = Id<struct RequestTag, std::uint64_t>;
 // One connection of one process; unique for the life of the daemon.
 using TenantId = Id<struct TenantTag, std::uint64_t>;
-// "GPU-…" or "MIG-…", as NVML spells it. The only name of a GPU inside; indices are for the edges.
+// "GPU-…" or "MIG-…", spelled as in NVML. Internally a GPU has no other name; indices are for input
+// and output.
 using GpuUuid = Id<struct GpuTag, std::string>;
 
 inline std::string to_string(LeaseId id) { return "L" + std::to_string(id.value); }

@@ -14,7 +14,7 @@
 namespace gpurota {
 namespace {
 
-// flock itself cannot wait for a bounded time.
+// Polls, because flock itself has no timeout.
 bool lock_within(int fd, std::chrono::milliseconds patience) {
   constexpr std::chrono::milliseconds kPace{10};
   const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -39,7 +39,7 @@ Result<Fd> lock_file(const std::string& path, std::chrono::milliseconds patience
     return fail(Code::kLimit, fmt::format("{} is held by process {}", path, holder), holder);
   }
   const std::string pid = fmt::format("{}\n", ::getpid());
-  // Only for the message above: a full disk must not keep the daemon from starting.
+  // The pid is only for the message above: a full disk must not keep the daemon from starting.
   (void)!::ftruncate(fd.get(), 0);
   (void)!::pwrite(fd.get(), pid.data(), pid.size(), 0);
   return fd;

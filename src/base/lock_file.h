@@ -1,5 +1,5 @@
-// A file that one process at a time can hold. The kernel lets go when that process ends, however it
-// ends; the file stays.
+// A file that one process at a time can hold. The kernel releases the lock when that process ends,
+// however it ends; the file stays.
 #pragma once
 
 #include "base/fd.h"
@@ -11,9 +11,9 @@
 namespace gpurota {
 
 // Holds `path` (mode 0600) for as long as the result lives, and writes our pid into it. If another
-// process holds it: kLimit with `native` its pid (0 if it has not said) and a message that names
-// neither purpose nor remedy; those are the caller's to tell. Waits up to `patience` for it: a
-// process that was killed still holds what it had until the kernel has taken it down.
+// process holds it: kLimit, with `native` its pid (0 if unknown); the caller adds purpose and
+// remedy to the message. Waits up to `patience`: a killed process holds the lock until the kernel
+// has cleaned up after the process.
 Result<Fd> lock_file(const std::string& path,
                      std::chrono::milliseconds patience = std::chrono::milliseconds(0));
 

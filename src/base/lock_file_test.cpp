@@ -62,7 +62,7 @@ TEST(LockFile, WaitsForAProcessThatIsAboutToEnd) {
   if (holder == 0) {
     const auto held = lock_file(temp.file("lock"));
     (void)!::write(ends[1], "x", 1);
-    ::usleep(100000);  // what a kernel may take over a process that was killed
+    ::usleep(100000);  // as long as a kernel may need to clean up a killed process
     ::_exit(held ? 0 : 1);
   }
   char byte = 0;

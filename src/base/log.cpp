@@ -12,7 +12,7 @@
 namespace gpurota::log {
 namespace {
 
-// Long enough for an error with a path in it, short enough that nobody floods the journal.
+// Long enough for an error with a path, short enough that one message cannot flood the journal.
 constexpr std::size_t kMessageColumns = 1000;
 
 std::atomic<Level> g_least{Level::kInfo};
@@ -43,7 +43,7 @@ const char* name_of(Level level) {
   return "error";
 }
 
-// The syslog priority that the journal reads from "<N>".
+// The syslog priority for the prefix "<N>", which the journal reads.
 int priority_of(Level level) {
   switch (level) {
     case Level::kDebug:
@@ -74,7 +74,7 @@ void write_stderr(Level level, const std::string& line) {
   while (!rest.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, rest.data(), rest.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // nowhere left to say it
+    if (written <= 0) return;  // there is nowhere left to report the error
     rest.remove_prefix(static_cast<std::size_t>(written));
   }
 }

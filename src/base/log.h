@@ -1,8 +1,8 @@
-// The log façade: a message and fields, to a sink that main() chooses.
+// The log façade: passes a message and its fields to a sink that main() chooses.
 //
-// base, core, lease, sched, watch, config and proto never log: they return. daemon, sys and the
-// mains log; an error is logged once, by whoever gives up on it, and a failure that is survived
-// ends its message with what happens instead ("…, ignoring"). Thread-safe.
+// base, core, lease, sched, watch, config and proto never log: they return errors. daemon, sys and
+// the mains log. An error is logged once, where it stops being passed on. The message of a failure
+// that the program survives ends with what happens instead ("…, ignoring"). Thread-safe.
 //
 //   log::warn("lease ended", {{"lease", to_string(id)}, {"reason", reason}});
 #pragma once
@@ -32,19 +32,21 @@ struct Field {
 };
 
 using Fields = std::initializer_list<Field>;
-// Receives one finished line without a newline: `message key=value key="two words"`, whose values
-// have been made safe with display_text, and the fields as they were given. The sink runs under the
-// lock of the log and must not log itself.
+// Receives one finished line without a newline, `message key=value key="two words"`, with values
+// made safe by display_text, and the original fields. The sink runs under the lock of the log and
+// must not log itself.
 using Sink = std::function<void(Level, const std::string& line, const Fields& fields)>;
 
-// Whether a line is written that is not for debugging. The filter runs under the lock of the log
+// Whether to write a line; not called for debug lines. The filter runs under the lock of the log
 // and must not log itself.
 using Filter = std::function<bool(std::string_view message, const Fields& fields)>;
-void set_filter(Filter filter);  // an empty one: all are
+void set_filter(Filter filter);  // empty: writes all lines
 
-// The default sink writes "<N>line\n" to stderr (the prefix the journal reads) unless stderr is a
-// terminal, where it writes "HH:MM:SS level line\n".
-void set_sink(Sink sink);  // an empty one restores the default
+// The default sink writes "<N>line
+// " to stderr, with the prefix that the journal reads. If stderr is a terminal, it writes "HH:MM:SS
+// level line
+// ".
+void set_sink(Sink sink);  // empty: restores the default
 void set_level(Level least);
 Result<Level> parse_level(std::string_view name);  // debug, info, warning, error
 

@@ -1,4 +1,4 @@
-// --log-level, as programs that log have it.
+// --log-level, for all programs that log.
 #pragma once
 
 #include "base/log.h"
@@ -8,7 +8,7 @@
 
 namespace gpurota {
 
-// Its value goes to `level`.
+// The option --log-level; its value is stored in `level`.
 inline Option log_level_option(log::Level& level) {
   const auto take = [&level](const std::string& value) -> Result<void> {
     GPUROTA_ASSIGN_OR_RETURN(level, log::parse_level(value));

@@ -99,7 +99,7 @@ TEST(ParseLevel, KnowsItsFourNames) {
   EXPECT_THAT(bad.error().message, HasSubstr("debug, info, warning or error"));
 }
 
-// Logs a line by the default sink, with `target` in place of stderr.
+// Logs a line with the default sink; stderr is replaced by `target` meanwhile.
 void log_to(int target) {
   log::set_sink({});
   const Fd saved(::dup(STDERR_FILENO));

@@ -1,5 +1,5 @@
-// Where commands are looked for if nobody says otherwise: what a login gives. The keeper starts
-// jobs and fillers with it, and `gpurota job add` checks with it that their command can be found.
+// The default PATH of commands: what a login sets. The keeper starts jobs and fillers with it, and
+// `gpurota job add` checks with it that a command can be found.
 #pragma once
 
 namespace gpurota {

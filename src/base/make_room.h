@@ -1,5 +1,5 @@
-// Tables that many users fill and that have a bound: whoever has most in one makes room in it. So
-// nobody pushes out what others have there, however much they add. Pure.
+// Eviction from bounded tables that many users fill: the user with the most entries gives one up.
+// So no user can push out the entries of others, however many entries they add. Pure.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace gpurota {
 
-// The owner who gives up an entry for one of `newcomer`: the owner with the most entries, the new
-// one counted for the newcomer; at a tie the newcomer. `owner_of` returns the owner of an entry.
-// Walks all entries: call it only when the table is full.
+// The owner who must give up an entry so that `newcomer` can add one: the owner with the most
+// entries, counting the new one for the newcomer; on a tie the newcomer. `owner_of` returns the
+// owner of an entry. Walks all entries: call it only when the table is full.
 template <class Entries, class OwnerOf, class Owner>
 Owner who_makes_room(const Entries& entries, const OwnerOf& owner_of, const Owner& newcomer) {
   std::map<Owner, std::size_t> counts;

@@ -25,8 +25,7 @@ TEST(MakeRoom, TheNewcomerDoesIfOthersHaveNoMore) {
   EXPECT_EQ(of({}, 4), 4);
 }
 
-// Somebody who fills a table alone leaves to others what they have, and each gets a place that
-// comes.
+// A user who fills a table leaves the entries of others in place, and each newcomer gets room.
 TEST(MakeRoom, NobodyPushesOutWhatOthersHave) {
   std::vector<int> table;
   const auto add = [&](int owner) {

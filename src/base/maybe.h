@@ -1,6 +1,6 @@
-// The result of a look-up, or nothing. The caller has to check before using it: there is no way
-// around `if_there`. A Maybe does not own the object that was found, and is valid for as long as
-// the object stays at its address. Any thread.
+// The result of a lookup, or nothing. The caller must check before using it: `if_there` is the only
+// access. A Maybe does not own the object found, and is valid as long as the object stays at its
+// address. Any thread.
 #pragma once
 
 namespace gpurota {
@@ -12,7 +12,7 @@ class [[nodiscard]] Maybe {
   constexpr explicit Maybe(T& found) : found_(&found) {}
 
   constexpr explicit operator bool() const { return found_ != nullptr; }
-  // nullptr: nothing was found.
+  // The object found, or nullptr.
   constexpr T* if_there() const { return found_; }
 
  private:

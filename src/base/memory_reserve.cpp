@@ -10,9 +10,9 @@ namespace gpurota::memory_reserve {
 namespace {
 
 std::array<std::atomic<void*>, kBlocks> g_blocks{};
-std::atomic<bool> g_missing{false};  // a block; also while it is not known
+std::atomic<bool> g_missing{false};  // a block is missing, or may be
 
-// operator new calls this when malloc has nothing, and tries again when this returns.
+// operator new calls this when malloc fails, and tries again when this returns.
 void give_block() {
   g_missing = true;
   for (std::atomic<void*>& block : g_blocks) {
@@ -21,7 +21,7 @@ void give_block() {
   throw std::bad_alloc();
 }
 
-// Written to, so that the kernel has given it as well.
+// Filled, so that the kernel provides the pages too.
 void* make_block() {
   void* const made = std::malloc(kBlockBytes);
   return made ? std::memset(made, 1, kBlockBytes) : nullptr;

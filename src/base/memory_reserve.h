@@ -1,9 +1,9 @@
-// A reserve of memory for when there is none. Memory that operator new cannot get is taken from
-// here, so that work that has begun is finished; code that begins new work asks first (is_full) and
-// refuses it if the reserve is not full. Any thread.
+// A reserve of memory for when malloc fails. operator new then takes memory from the reserve, so
+// that work already begun can finish. Code that begins new work calls is_full first, and refuses
+// the work if the reserve is not full. Any thread.
 //
-// The reserve is kept in small blocks, which are given back to malloc one by one. With the last of
-// them gone operator new throws.
+// The reserve consists of small blocks, which are given back to malloc one by one. When no block is
+// left, operator new throws.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@ namespace gpurota::memory_reserve {
 inline constexpr std::size_t kBlocks = 128;
 inline constexpr std::size_t kBlockBytes = std::size_t{32} << 10;
 
-// From here on it serves this process. The event loop fills it up between its rounds.
+// Installs the reserve in this process. The event loop refills it between its rounds.
 void install();
-// Puts aside what is missing; false if it cannot. Costs next to nothing while nothing is missing.
+// Refills the reserve; false if memory is lacking. Almost free while nothing is missing.
 bool fill();
-// True where it is not installed.
+// True also where no reserve is installed.
 bool is_full();
 
 }  // namespace gpurota::memory_reserve

@@ -15,7 +15,7 @@ class MemoryReserve : public ::testing::Test {
     (void)memory_reserve::fill();
     std::set_new_handler(nullptr);
   }
-  // As operator new does when malloc has nothing.
+  // Does what operator new does when malloc fails.
   static void find_no_memory() { std::get_new_handler()(); }
 };
 

@@ -1,4 +1,4 @@
-// Asking the system's name services with the get…_r functions of <pwd.h> and <grp.h>. May block as
+// Calls the system's name services with the get…_r functions of <pwd.h> and <grp.h>. May block as
 // long as they do. Any thread.
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace gpurota {
 
-// read(buffer) calls one of them and gives back what it returned; repeated with a larger buffer
-// while it wants one, up to 1 MiB. Fails with that errno; an account that is not there is no
-// failure.
+// read(buffer) calls one of the functions and returns its result. Repeated with a larger buffer, up
+// to 1 MiB, while the result is ERANGE. Fails with the errno that `read` returned; a missing
+// account is not a failure.
 template <class Read>
 Result<void> ask_name_service(Read read) {
   constexpr std::size_t kLargestRecord = std::size_t{1} << 20;

@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::size_t kLongest = 64;
 
-// So many slips may be in a name. In a short one each letter counts: "ls" is not "ps", but "rn"
-// lacks a letter.
+// The most slips that a match may have. Short names are strict: "ls" does not match "ps", but "rn"
+// lacks a letter and matches.
 std::size_t most_slips(std::string_view word, std::string_view name) {
   const std::size_t letters = name.size() - std::min(name.find_first_not_of('-'), name.size());
   if (letters < 4) return word.size() == name.size() ? 0 : 1;

@@ -1,4 +1,4 @@
-// The names that a mistyped word was meant to be. Pure.
+// Finds the names that a mistyped word may have meant. Pure.
 #pragma once
 
 #include <cstddef>
@@ -8,28 +8,28 @@
 
 namespace gpurota {
 
-// How many letters were left out, added, changed, or swapped with their neighbour.
+// The number of letters left out, added, changed, or swapped with their neighbour.
 std::size_t slips(std::string_view a, std::string_view b);
 
-// Those of `names` with the fewest slips, if these are few enough for a mistyped word. A word of
-// more than 64 letters is none.
+// The names with the fewest slips, if these are few enough for a typing error. A word of more than
+// 64 letters matches none.
 std::vector<std::string_view> nearest_names(std::string_view word,
                                             const std::vector<std::string_view>& names);
 
-// Those that `word` begins; of these not those that another of them begins: "--mem" is meant for
-// --memory, not for --memory-threshold.
+// The names that begin with `word`, without those that begin with another of them: "--mem" means
+// --memory, not --memory-threshold.
 std::vector<std::string_view> begun_names(std::string_view word,
                                           const std::vector<std::string_view>& names);
 
-// The options of `names` that `word` ("--memry", "--mem") is meant for; none where it could be any
-// of many.
+// The options among `names` that `word` ("--memry", "--mem") may mean; empty if there are too many.
 std::vector<std::string_view> meant_names(std::string_view word,
                                           const std::vector<std::string_view>& names);
 
-// ": did you mean 'release' or 'cancel'?", each within `quote`; empty if there is none.
+// ": did you mean 'release' or 'cancel'?", with each name between `quote`; empty if `meant` is
+// empty.
 std::string did_you_mean(const std::vector<std::string_view>& meant, std::string_view quote);
 
-// The only one of nearest_names(); empty: none, or several.
+// The name from nearest_names() if there is exactly one, else empty.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& names);
 
 }  // namespace gpurota

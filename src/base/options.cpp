@@ -27,7 +27,7 @@ Result<void> check_word(const Option& option, const std::string& value) {
               fmt::format("{}: '{}' is not {}", option.name, display_text(value, 40), listed));
 }
 
-// Goes through words in order.
+// Reads the words in order.
 class Reader {
  public:
   Reader(const std::vector<Option>& options, const OptionRules& rules, const Words& words)
@@ -84,7 +84,7 @@ class Reader {
   }
 
   Result<void> take_value(const Option& option) {
-    // A value that is spelled as an option is written behind "=".
+    // A value that looks like an option must be written after "=".
     const auto is_option = [this](const std::string& word) {
       return std::any_of(options_.begin(), options_.end(), [&](const Option& o) {
         return o.name == std::string_view(word).substr(0, word.find('='));
@@ -107,7 +107,7 @@ class Reader {
   std::size_t at_ = 0;
 };
 
-// The options of --help: what each is called, and from a column on what is said of it.
+// The text of --help for the options: names, and descriptions from a fixed column on.
 std::string options_text(const std::vector<Option>& options) {
   constexpr std::size_t kColumn = 26;
   const std::string indent(kColumn, ' ');

@@ -1,5 +1,5 @@
-// The options of a command line as rows: what each is called, where its value goes and what --help
-// says of it. Every program and every command of gpurota reads its options by this. Pure.
+// The options of a command line as rows: name, place of the value, and description for --help.
+// Every program and every command of gpurota reads its options with this. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -14,17 +14,17 @@
 namespace gpurota {
 
 struct Option {
-  // Reads a value that is not stored as it is. kInvalid: a sentence for people.
+  // Parses a value that is not stored as it is. kInvalid: a sentence for people.
   using Take = std::function<Result<void>(const std::string& value)>;
 
   char letter;            // '\0': none
   std::string_view name;  // "--memory"
-  // The place of the value, which outlives the option; a bool: the option has no value.
+  // Where the value is stored; must outlive the option. bool: the option takes no value.
   std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*, Take>
       to;
-  std::string_view value{};  // what help calls its value: "SIZE"
-  std::string_view help{};   // in lines; empty: the help of the next row is that of both
-  std::string_view words{};  // the values that it may have, between spaces; empty: any
+  std::string_view value{};  // name of the value in the help: "SIZE"
+  std::string_view help{};   // may have several lines; empty: shares the help of the next row
+  std::string_view words{};  // allowed values, separated by spaces; empty: any
 
   bool takes_value() const { return flag() == nullptr; }
   bool* flag() const { return pointer<bool>(); }
@@ -41,19 +41,20 @@ struct Option {
   }
 };
 
-// How the words of a command line are read.
+// Rules for reading the words of a command line.
 struct OptionRules {
   std::string help;            // the command that explains the options: "gpurota run --help"
-  bool stop_at_word = false;   // the first word that is no option ends them
-  bool abbreviations = false;  // the beginning of one name alone stands for it
-  // For an option that there is not; `name`: without its value. Empty: no_such_option().
+  bool stop_at_word = false;   // the first word that is no option ends the options
+  bool abbreviations = false;  // an unambiguous beginning of a name stands for the name
+  // Makes the error for an unknown option; `name` is the word without its value. Empty:
+  // no_such_option().
   std::function<tl::unexpected<Error>(const std::string& word, std::string_view name)> refuse{};
 };
 
-// Sets the options, and returns the words that are neither an option nor its value: the first such
-// word and all behind it if rules.stop_at_word, else each. "-vm8G", "-m 8G", "--memory 8G" and
-// "--memory=8G" are taken; a value that is spelled as an option is taken only behind "=". kInvalid:
-// a sentence for people.
+// Sets the options. Returns the words that are neither an option nor its value; with
+// rules.stop_at_word, the first such word and all words after it. Accepts "-vm8G", "-m 8G",
+// "--memory 8G" and "--memory=8G"; a value that looks like an option is accepted only after "=".
+// kInvalid: a sentence for people.
 Result<std::vector<std::string>> read_options(const std::vector<Option>& options,
                                               const OptionRules& rules,
                                               const std::vector<std::string>& words);
@@ -65,15 +66,15 @@ tl::unexpected<Error> no_such_option(const std::string& word,
                                      const std::vector<std::string_view>& meant,
                                      const std::string& help);
 
-// A program that has options and nothing else.
+// A program that takes only options.
 struct Program {
   std::string_view name;           // "gpurotad"
-  std::string_view version;        // empty: it has no --version
-  std::string_view before, after;  // what --help says before and after the options
+  std::string_view version;        // empty: no --version
+  std::string_view before, after;  // text of --help before and after the options
 };
 
-// Reads its options, --help and --version. Not empty: what to print, and be done. kInvalid: what is
-// wrong.
+// Reads the program's options, --help and --version. Not empty: print the result and exit.
+// kInvalid: what is wrong.
 Result<std::string> read_program_options(const Program& program, std::vector<Option> options,
                                          const std::vector<std::string>& words);
 

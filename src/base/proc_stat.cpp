@@ -25,7 +25,7 @@ bool parse_number(std::string_view text, T& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// As much as fits the buffer; empty if it cannot be read.
+// The beginning of the file that fits the buffer; empty if it cannot be read.
 std::string_view read_file(pid_t pid, const char* name, std::array<char, 4096>& buffer) {
   const Fd fd(::open(fmt::format("/proc/{}/{}", pid, name).c_str(), O_RDONLY | O_CLOEXEC));
   const ssize_t size = fd ? ::read(fd.get(), buffer.data(), buffer.size()) : -1;

@@ -1,4 +1,4 @@
-// /proc/PID/stat, as far as gpurota needs it: who is whose child, and which process this is.
+// The parts of /proc/PID/stat and status that gpurota needs: state, parent, start time and uids.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@ namespace gpurota {
 
 struct ProcStat {
   pid_t pid = 0;
-  char state = '?';  // 'Z' and 'X' are dead
+  char state = '?';  // 'Z' and 'X': dead
   pid_t parent = 0;
   std::uint64_t start_ticks = 0;  // clock ticks since boot
 };
 
-// Robust against a program name with ')', spaces or newlines in it, which any user can choose.
+// Robust against a program name with ')', spaces or newlines; any user can choose such a name.
 std::optional<ProcStat> parse_proc_stat(std::string_view text);
 
-// Reads it; nullopt if there is no such process or it is hidden from us.
+// Reads /proc/PID/stat; nullopt if there is no such process or it is hidden from us.
 std::optional<ProcStat> read_proc_stat(pid_t pid);
 
 struct ProcUids {
@@ -27,7 +27,8 @@ struct ProcUids {
   uid_t effective = 0;
 };
 
-// Of /proc/PID/status; nullopt if there is no such process or it is hidden from us.
+// From /proc/PID/status. Parsing: nullopt if the text has no uids. Reading: nullopt if there is no
+// such process or it is hidden from us.
 std::optional<ProcUids> parse_proc_uids(std::string_view status);
 std::optional<ProcUids> read_proc_uids(pid_t pid);
 

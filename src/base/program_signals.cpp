@@ -21,7 +21,7 @@ ProgramSignals ProgramSignals::current() {
   return signals;
 }
 
-// First what each does, then what may come.
+// Sets the dispositions before the mask, so that a signal unblocked here has its new disposition.
 void set_signals(const ProgramSignals& signals) {
   for (int signal = 1; signal < NSIG; ++signal) {
     const bool ignored = ::sigismember(&signals.ignored, signal) == 1;

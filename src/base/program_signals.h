@@ -1,26 +1,26 @@
-// The signals of a program that we start: a mask and what is ignored go through execve, so what we
-// block and ignore for ourselves would be so in it too, and it could not be told to end. Everything
-// that forks to execute uses this in its child.
+// The signals of a program that we start. execve keeps the signal mask and the ignored signals, so
+// the program would inherit those that we block and ignore, and could not be asked to end. Every
+// child that is forked to execute a program calls set_signals.
 #pragma once
 
 #include <csignal>
 
 namespace gpurota {
 
-// The state of signals that execve passes on.
+// The state of signals that execve keeps.
 struct ProgramSignals {
   sigset_t blocked;
   sigset_t ignored;
 
-  // Nothing blocked, nothing ignored: for what belongs to nobody's session.
+  // Nothing blocked, nothing ignored: for programs outside any user's session.
   static ProgramSignals none();
-  // As this process has them now: for what is to be as if we were not there, asked before we change
-  // any.
+  // The state of this process: for programs that must start as if we did not exist. Call it before
+  // changing any signal.
   static ProgramSignals current();
 };
 
-// Of this process. Only makes system calls: may be called between fork and execve. A signal that
-// was sent meanwhile, and is not blocked or ignored any more, is delivered before this returns.
+// Sets the signals of this process. Makes system calls only: may be called between fork and execve.
+// A pending signal that is no longer blocked or ignored is delivered before this returns.
 void set_signals(const ProgramSignals& signals);
 
 }  // namespace gpurota

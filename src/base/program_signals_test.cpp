@@ -15,7 +15,7 @@ sigset_t set_of(int signal) {
   return set;
 }
 
-// Runs in a child, which has signals of its own to change; the exit code says what did not hold.
+// Runs in a child, which may change its own signals; the exit code says what did not hold.
 template <class Check>
 int in_child(Check check) {
   const pid_t pid = ::fork();

@@ -1,4 +1,4 @@
-// Reading a file or a pipe to its end.
+// Reads a file or a pipe to its end.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,7 @@
 
 namespace gpurota {
 
-// Reads `fd` from its present offset, at most `limit` bytes; nullopt, with errno set, if it cannot
-// be read.
+// Reads `fd` from its current offset, at most `limit` bytes; nullopt, with errno set, on failure.
 std::optional<std::string> read_all(int fd, std::size_t limit);
 
 }  // namespace gpurota

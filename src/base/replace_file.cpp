@@ -39,8 +39,8 @@ Result<void> write_whole(int fd, std::string_view text, mode_t mode, const std::
 
 }  // namespace
 
-// A file that an earlier call left by a crash is removed. The new file is made in the folder that
-// was opened, so that nobody has it open who could not open it now.
+// Removes a draft that a crash left. The draft is always a new file, made in the opened folder, so
+// that no user has it open who could not open it now.
 Result<void> replace_file(const std::string& path, std::string_view text, mode_t mode,
                           const PrepareFile& prepare) {
   const Place place = place_of(path);

@@ -72,7 +72,7 @@ TEST(ReplaceFile, LeavesTheOldOneWhereItCannotWrite) {
 TEST(ReplaceFile, WritesToNothingThatWasThereBefore) {
   const testing::TempDir dir;
   const std::string path = dir.file("token"), elsewhere = dir.file("elsewhere");
-  // Of somebody who waits for what comes.
+  // Opened by somebody who waits for the next content.
   const Fd waiting(::open((path + ".new").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666));
   ASSERT_TRUE(waiting);
   ASSERT_TRUE(replace_file(path, "secret", 0600));

@@ -1,8 +1,8 @@
-// How a function of gpurota says that it failed: a value, never an exception.
+// How a function of gpurota reports failure: a value, never an exception.
 //
-// Library code returns a Result and prints nothing; whoever gives up on the error logs it or shows
-// it, once. Outcomes that a caller must handle as a matter of course (limit reached, peer gone)
-// are values of the return type instead, not errors.
+// Library code returns a Result and prints nothing; the caller that stops passing the error on logs
+// or shows it, once. Outcomes that every caller must handle (limit reached, peer gone) are values
+// of the return type, not errors.
 #pragma once
 
 #include <tl/expected.hpp>
@@ -14,16 +14,16 @@ namespace gpurota {
 
 // A closed set: each maps to one exit code, one control-protocol error and one log level.
 enum class Code {
-  kInvalid,      // the request makes no sense, whatever the state: say what to write instead
-  kNotFound,     // no such GPU, lease, file
+  kInvalid,      // invalid in any state: say what to write instead
+  kNotFound,     // no such GPU, lease or file
   kDenied,       // not yours, or not permitted by the system
-  kNoGpu,        // nothing free that fits now
+  kNoGpu,        // no free GPU that fits now
   kLimit,        // more than a limit allows
   kGone,         // the peer, process or lease ended meanwhile
   kTimeout,      // no answer in time
-  kUnavailable,  // daemon, driver or kernel feature not there
-  kIo,           // the system failed us: `native` is errno
-  kInternal,     // a broken invariant of ours
+  kUnavailable,  // missing daemon, driver or kernel feature
+  kIo,           // a system call failed: `native` is errno
+  kInternal,     // a broken invariant of gpurota
 };
 
 struct [[nodiscard]] Error {
@@ -31,11 +31,11 @@ struct [[nodiscard]] Error {
   int native = 0;       // errno, or the library's own code; 0 when there is none
   std::string message;  // one sentence: what happened, why, what to do. No trailing newline
 
-  // The same error with `where` in front: "while opening the store: …".
+  // The same error with `where` before the message: "while opening the store: …".
   Error context(std::string_view where) &&;
 };
 
-// "invalid", "not_found", …: for logs and JSON; stable.
+// "invalid", "not_found", …: for logs and JSON; these words never change.
 const char* to_string(Code code);
 
 template <class T>

@@ -1,4 +1,4 @@
-// Whether somebody knows a secret.
+// Compares a secret with a presented one.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,8 @@
 
 namespace gpurota {
 
-// In a time that tells nothing about where they differ. An empty secret is nobody's.
+// Compares in constant time, so that the time does not reveal where the two differ. An empty secret
+// matches nothing.
 inline bool is_same_secret(std::string_view secret, std::string_view presented) {
   if (secret.empty() || secret.size() != presented.size()) return false;
   unsigned differ = 0;

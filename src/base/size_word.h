@@ -1,4 +1,4 @@
-// Sizes as an option takes them.
+// Sizes in the form that options take.
 #pragma once
 
 #include "base/bytes.h"
@@ -7,7 +7,7 @@
 
 namespace gpurota {
 
-// "8G", "1536M", "1000": exact, in the largest of these units that is.
+// "8G", "1536M", "1000": exact, in the largest unit that divides the size.
 std::string size_word(Bytes size);
 
 }  // namespace gpurota

@@ -8,7 +8,8 @@ namespace gpurota {
 void occupy_closed_streams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (::fcntl(fd, F_GETFD) != -1) continue;
-    // The lowest free number, which is this one. The wrong way round, so that a use of it is EBADF.
+    // open() takes the lowest free number, which is this one. The wrong direction, so that any use
+    // fails with EBADF.
     const int way = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
     if (::open("/dev/null", way | O_CLOEXEC) < 0) return;
   }

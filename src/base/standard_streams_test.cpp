@@ -11,7 +11,7 @@
 namespace gpurota {
 namespace {
 
-// Runs in a child, which has streams of its own to lose; the exit code says what did not hold.
+// Runs in a child, which may close its own streams; the exit code says what did not hold.
 template <class Check>
 int in_child(Check check) {
   const pid_t pid = ::fork();

@@ -1,6 +1,6 @@
-// Foreign text (notes, user names, argv, what a driver says) on its way to a person or a log.
+// Foreign text (notes, user names, argv, driver messages) that a person or a log will see.
 //
-// Kept byte-exact where it is executed or stored; made harmless only where it is shown.
+// Such text is executed and stored byte for byte, and made harmless only where it is shown.
 #pragma once
 
 #include <cstddef>
@@ -10,21 +10,21 @@
 
 namespace gpurota {
 
-// One line that is safe for a terminal, a log and JSON: invalid UTF-8, control characters (C0, C1,
-// DEL, newline, tab), bidirectional overrides and other invisible format characters are replaced
-// by U+FFFD; at most `max_columns` characters (code points), the last one an ellipsis if cut.
+// One line that is safe for a terminal, a log and JSON. Invalid UTF-8, control characters (C0, C1,
+// DEL, newline, tab), bidirectional overrides and other invisible format characters become U+FFFD.
+// At most `max_columns` characters (code points), the last one an ellipsis if cut.
 std::string display_text(std::string_view foreign, std::size_t max_columns = 200);
 
-// Valid UTF-8 with nothing else changed: each invalid byte becomes U+FFFD. For JSON, which must
-// be valid UTF-8 but may hold a newline.
+// Valid UTF-8: each invalid byte becomes U+FFFD, and nothing else changes. For JSON, which must be
+// valid UTF-8 but may hold a newline.
 std::string valid_utf8(std::string_view foreign);
 
-// Number of terminal columns `utf8` takes: wide East Asian characters count two, combining ones
+// The number of terminal columns of `utf8`: wide East Asian characters count two, combining ones
 // none.
 std::size_t display_width(std::string_view utf8);
 
-// A command line for a person: arguments with spaces or shell characters are quoted so that it can
-// be pasted into a shell; then display_text.
+// A command line for a person: quotes arguments with spaces or shell characters so that it can be
+// pasted into a shell, then applies display_text.
 std::string display_command(const std::vector<std::string>& argv, std::size_t max_columns = 200);
 
 }  // namespace gpurota

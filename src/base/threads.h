@@ -1,5 +1,5 @@
-// The one place where threads begin: a system that has no more of them is an error here, not an
-// exception. tools/check_threads.py sees to it that there is no other. Any thread.
+// The only place that starts threads: if the system has no more of them, that is an error, not an
+// exception. tools/check_threads.py enforces that. Any thread.
 #pragma once
 
 #include "base/result.h"
@@ -9,7 +9,7 @@
 
 namespace gpurota {
 
-// kUnavailable if there is none to be had; `body` has not run then.
+// kUnavailable if no thread can be started; `body` then never runs.
 Result<std::thread> start_thread(std::function<void()> body);
 
 }  // namespace gpurota

@@ -1,6 +1,6 @@
-// Limits how often something may happen: so many times at once, and after that as often as time
-// gives back. Pure: the caller knows the time, and the rate may be another at each call (a setting
-// that was changed). Not for several threads at a time.
+// Limits how often something may happen: `most` times at once, and then as often as tokens return.
+// Pure: the caller passes the time, and the rate may differ at each call (a changed setting). One
+// thread at a time.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,7 @@
 
 namespace gpurota {
 
-// `most` times at once. All that was used up is there again after `refill`; evenly, so a part of
-// it sooner.
+// Allows `most` uses at once. A spent bucket is full again after `refill`; tokens return evenly.
 struct TokenRate {
   int most = 1;
   std::chrono::duration<double> refill = std::chrono::seconds(1);
@@ -19,7 +18,7 @@ class TokenBucket {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // Once more, if it may.
+  // Takes one token if there is one; else returns false.
   bool take(Time now, const TokenRate& rate) {
     constexpr double kRounding = 1e-6;
     const double before = spent(now, rate);
@@ -28,12 +27,12 @@ class TokenBucket {
     at_ = now;
     return true;
   }
-  // How many times count just now; 0: the bucket is as a new one.
+  // The number of tokens spent at `now`; 0: the bucket is full.
   double spent(Time now, const TokenRate& rate) const {
     return std::max(0.0, spent_ - rate.most * ((now - at_) / rate.refill));
   }
-  // From when on it may once more; in the past if it may now. Rounded up to a millisecond, as a
-  // timer that comes too early would find no token, and come again at once.
+  // When the next token is available; in the past if one is available now. Rounded up to a
+  // millisecond, because a timer that fires too early would find no token and fire again at once.
   Time next(const TokenRate& rate) const {
     const auto wait = std::max(0.0, (spent_ + 1 - rate.most) / rate.most) * rate.refill;
     return at_ + std::chrono::ceil<std::chrono::milliseconds>(wait);
@@ -41,7 +40,7 @@ class TokenBucket {
 
  private:
   double spent_ = 0;
-  Time at_{};  // as of then
+  Time at_{};  // when `spent_` was computed
 };
 
 }  // namespace gpurota
