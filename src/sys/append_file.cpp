@@ -10,7 +10,7 @@
 namespace gpurota::sys {
 namespace {
 
-// Where the last whole line ends.
+// The offset at which the last complete line ends.
 std::uint64_t end_of_lines(int fd, std::uint64_t size) {
   char buffer[4096];
   while (size > 0) {
@@ -28,7 +28,7 @@ std::uint64_t end_of_lines(int fd, std::uint64_t size) {
 }  // namespace
 
 Result<AppendFile> AppendFile::open(const std::string& path) {
-  // Readable too: to look for a torn line.
+  // Readable too, to look for a torn last line.
   Fd fd(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
                0600));
   if (!fd) return fail_errno("cannot open " + path, errno);
@@ -54,7 +54,7 @@ Result<void> AppendFile::append(std::string_view line) {
     return {};
   }
   const int error = written < 0 ? errno : ENOSPC;
-  // Half a line is no line. Should this fail too, the next open() cuts it.
+  // Half a line must not stay. If this truncation fails too, the next open() removes the half.
   if (written > 0 && ::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) {
     size_ += static_cast<std::uint64_t>(written);
   }

@@ -1,4 +1,4 @@
-// A file of lines that is only ever appended to, and is whole after a crash. One thread.
+// A file of lines that only grows, and has only whole lines after a crash. One thread.
 #pragma once
 
 #include "base/fd.h"
@@ -12,11 +12,11 @@ namespace gpurota::sys {
 
 class AppendFile {
  public:
-  // Opens or makes the file, mode 0600, never through a symbolic link. A last line without an end,
-  // which only a crash of the machine leaves, is cut off.
+  // Opens or makes the file, mode 0600, never through a symbolic link. Removes a last line without
+  // a newline, which only a crash of the machine leaves.
   static Result<AppendFile> open(const std::string& path);
 
-  // `line` ends with a newline. All of it is in the file afterwards, or nothing.
+  // `line` must end with a newline. Afterwards either the whole line is in the file or none of it.
   Result<void> append(std::string_view line);
   std::uint64_t size() const { return size_; }
 

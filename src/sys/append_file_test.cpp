@@ -58,7 +58,7 @@ TEST(AppendFile, AFullDiskLeavesNoHalfLine) {
   const std::string path = dir.file("log");
   auto file = AppendFile::open(path);
   ASSERT_TRUE(file);
-  // The limit on a file's size stands for a disk that is full in the middle of a line.
+  // The limit on a file's size stands for a disk that fills up in the middle of a line.
   rlimit old{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
   const rlimit small{10, old.rlim_max};

@@ -69,8 +69,8 @@ int write_to(const std::string& path, const std::string& text) {
   return 0;
 }
 
-// Directories below and including `directory`, deepest last. Those that are removed meanwhile may
-// be among them.
+// Directories below and including `directory`; each comes after its parent. May include directories
+// that were removed meanwhile.
 Result<std::vector<std::string>> subtree(const std::string& directory) {
   std::vector<std::string> all{directory};
   std::error_code error;
@@ -112,8 +112,8 @@ std::string cgroup_directory(const CgroupMount& mount, std::string_view proc_cgr
   return "";
 }
 
-// Groups cannot be moved to another folder, so who may write to the folder now is who could have
-// made the group.
+// A group cannot be moved to another folder, so only a user who may write to the folder now can
+// have made the group.
 bool is_made_by_root(const std::string& group) {
   const std::size_t slash = group.rfind('/');
   if (slash == group.npos || goes_up(group)) return false;
@@ -154,7 +154,7 @@ Result<std::vector<pid_t>> read_cgroup_members(const std::string& directory) {
     if (!text && is_shortage(errno)) return fail_errno("cannot read the members of " + each, errno);
     if (!text) continue;
     for (const std::string_view line : split(*text, '\n')) {
-      pid_t pid = 0;  // stays 0 for a process of a pid namespace that is not below ours
+      pid_t pid = 0;  // stays 0 for a process outside our pid namespace
       std::from_chars(line.data(), line.data() + line.size(), pid);
       if (pid > 0) pids.push_back(pid);
     }
@@ -168,7 +168,7 @@ Result<void> kill_cgroup(const std::string& directory) {
   if (error_number == 0) return {};
   if (::access(directory.c_str(), F_OK) != 0) return {};
   if (error_number != ENOENT) return fail_errno("cannot kill " + directory, error_number);
-  // Before Linux 5.14: one by one, again for those that were being forked meanwhile.
+  // Before Linux 5.14: kill each member, and repeat for members forked meanwhile.
   for (int round = 0; round < 20; ++round) {
     GPUROTA_ASSIGN_OR_RETURN(const auto members, read_cgroup_members(directory));
     if (members.empty()) return {};

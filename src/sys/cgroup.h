@@ -1,9 +1,9 @@
 // Control groups, version 2, wherever they are mounted: alone at /sys/fs/cgroup, or beside version
-// 1 ("hybrid", at /sys/fs/cgroup/unified); whole, or a container's part of the tree.
+// 1 ("hybrid", at /sys/fs/cgroup/unified); the whole tree, or only a container's part.
 //
-// Used by SystemControlGroups on the state thread. Every function that changes anything refuses a
-// path whose last part does not begin with ports::kCgroupPrefix: nothing that gpurota did not make
-// is ever killed or removed.
+// Used by SystemControlGroups on the state thread. Every function that changes a group refuses a
+// path whose last part does not begin with ports::kCgroupPrefix, so that gpurota only ever kills or
+// removes groups that it made.
 #pragma once
 
 #include "base/result.h"
@@ -19,29 +19,30 @@ namespace gpurota::sys {
 
 struct CgroupMount {
   std::string point;  // "/sys/fs/cgroup"
-  std::string root;   // which group of the whole tree is mounted there: "/", or a container's
+  std::string root;   // the group mounted there: "/", or a container's
   bool operator==(const CgroupMount&) const = default;
 };
 
-// From /proc/self/mountinfo; nullopt where there is no version 2.
+// From /proc/self/mountinfo; nullopt if version 2 is not mounted.
 std::optional<CgroupMount> parse_cgroup_mount(std::string_view mountinfo);
 
-// From /proc/PID/cgroup to a directory; empty if the group is outside of what is mounted (a process
-// of another container, seen as "/../other").
+// The directory of the group in /proc/PID/cgroup; empty if the group is outside the mounted part (a
+// process of another container, shown as "/../other").
 std::string cgroup_directory(const CgroupMount& mount, std::string_view proc_cgroup);
 
-// As ports::ControlGroups::is_made_by_root(): only root may write to the folder that the group is
-// in. Any thread.
+// Like ports::ControlGroups::is_made_by_root(): true if only root may write to the folder of the
+// group. Any thread.
 bool is_made_by_root(const std::string& group);
 
 // Makes `parent`/`name` and moves `pid` into it. kUnavailable, with the system's reason, if the
-// tree is read-only or not ours to change; kGone if the process has ended; kLimit if it is in use.
+// tree is read-only or not ours to change; kGone if the process has ended; kLimit if the group
+// exists and has processes.
 Result<std::string> make_cgroup(const std::string& parent, const std::string& name, pid_t pid);
 
-// The processes in it and below.
+// The processes in `directory` and in all groups below it.
 Result<std::vector<pid_t>> read_cgroup_members(const std::string& directory);
 
-// Success if it is gone, or gone when this returns.
+// Kills all processes in the group; also succeeds if there is no such group.
 Result<void> kill_cgroup(const std::string& directory);
 Result<void> remove_cgroup(const std::string& directory);
 

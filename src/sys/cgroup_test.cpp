@@ -92,7 +92,7 @@ TEST(Cgroup, GoneIsKilledAndRemoved) {
 }
 
 TEST(Cgroup, ATreeThatCannotBeChangedIsUnavailableWithTheReason) {
-  // /proc is as unwilling as a read-only cgroupfs.
+  // Writing to /proc fails as in a read-only cgroupfs.
   const auto made = make_cgroup("/proc/self", "gpurota-1", ::getpid());
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, Code::kUnavailable);

@@ -9,7 +9,7 @@
 namespace gpurota::sys {
 namespace {
 
-// The kernel allows 2 MiB. Twice of what is ever shown, so that what was left out shows too.
+// The kernel allows 2 MiB. Twice what is ever shown, so that one can see that a line was cut.
 constexpr std::size_t kMostCommandBytes = 16384;
 constexpr Duration kUnwanted = std::chrono::minutes(1);
 
@@ -18,7 +18,7 @@ constexpr Duration kUnwanted = std::chrono::minutes(1);
 std::optional<std::vector<std::string>> read_command_line(pid_t pid, std::uint64_t start_ticks) {
   const auto text = read_whole(fmt::format("/proc/{}/cmdline", pid), kMostCommandBytes);
   if (!text) return std::nullopt;
-  // After reading: what had this pid all the time started then.
+  // Checked after reading: if the start time still matches, the text is of that process.
   const auto stat = read_proc_stat(pid);
   if (!stat || stat->start_ticks != start_ticks) return std::nullopt;
   return parse_cmdline(*text);
@@ -47,7 +47,7 @@ Result<std::vector<std::string>> CommandLines::of(const ports::ProcessInfo& proc
               fmt::format("the command line of process {} cannot be read for now", process.pid));
 }
 
-// Null: there are too many.
+// Null: too many processes are known, and none can be removed.
 CommandLines::Known* CommandLines::known_of(const ports::ProcessInfo& process) {
   auto it = known_.find(process.pid);
   if (it != known_.end() && it->second.start_ticks == process.start_ticks) return &it->second;
@@ -68,7 +68,8 @@ void CommandLines::forget_unwanted() {
   workers_.tidy();
 }
 
-// Of who has most that one goes which was wanted longest ago; while it is being read it stays.
+// Removes the entry wanted longest ago of the user with the most entries, except entries being
+// read.
 bool CommandLines::make_room(uid_t uid) {
   const uid_t who = who_makes_room(
       known_, [](const auto& each) { return each.second.uid; }, uid);
@@ -98,7 +99,7 @@ void CommandLines::take(pid_t pid, std::uint64_t start_ticks,
   if (known == known_.end() || known->second.start_ticks != start_ticks) return;
   known->second.reading = false;
   known->second.answered = true;
-  // The last command line still counts when the process is gone.
+  // A command line read before stays when the process has ended.
   if (!words || known->second.words == words) return;
   known->second.words = std::move(words);
   ++changes_;

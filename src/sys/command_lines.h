@@ -1,9 +1,9 @@
-// The command lines of processes, as far as they are known. State thread only; nothing here waits.
+// The known command lines of processes. State thread only; nothing here blocks.
 //
-// Reading /proc/PID/cmdline takes the lock of that process's address space, which whoever runs in
-// it can hold as long as they like. So workers read, one for each user (user_workers.h), and what
-// was read last is told meanwhile. Bounded: who has most processes that were asked about is
-// forgotten first.
+// Reading /proc/PID/cmdline takes the lock of that process's address space, which the process
+// itself can hold as long as it likes. So workers read, one for each user (user_workers.h), and
+// meanwhile callers get the last text read. Bounded: the user with the most known processes loses
+// one first.
 #pragma once
 
 #include "base/result.h"
@@ -20,28 +20,28 @@
 
 namespace gpurota::sys {
 
-// Of the process that started at `start_ticks`, at most kMostCommandBytes; nullopt: it is gone, or
-// hidden from us. Waits for that process: on a worker only.
+// The command line of the process that started at `start_ticks`, at most kMostCommandBytes; nullopt
+// if the process has ended or is hidden from us. Blocks on that process: call on a worker only.
 std::optional<std::vector<std::string>> read_command_line(pid_t pid, std::uint64_t start_ticks);
 
 class CommandLines {
  public:
   static constexpr std::size_t kMostProcesses = 4096;
-  // A question that comes sooner again gets the same answer: a process may change its title or
-  // execute another program.
+  // For this long a line is not read again. Read again later, because a process may change its
+  // title or execute another program.
   static constexpr Duration kFresh = std::chrono::seconds(5);
-  // A first read that takes longer is not worth waiting for.
+  // A first read may keep the caller waiting for this long.
   static constexpr Duration kPatience = std::chrono::milliseconds(100);
 
-  // Runs on a worker, and may outlive us there.
+  // Runs on a worker, where it may outlive this object.
   using Read = std::function<std::optional<std::vector<std::string>>(pid_t, std::uint64_t)>;
 
   // `loop` must outlive this.
   explicit CommandLines(ports::EventLoop& loop, Read read = read_command_line);
 
-  // As ports::Processes::command_of, of what has this pid, user and start time.
+  // Like ports::Processes::command_of, for the process with this pid, user and start time.
   Result<std::vector<std::string>> of(const ports::ProcessInfo& process);
-  // Counts up whenever of() would say something else than before.
+  // Incremented whenever the result of of() changes.
   std::uint64_t changes() const { return changes_; }
 
  private:
@@ -49,10 +49,10 @@ class CommandLines {
     uid_t uid = 0;
     std::uint64_t start_ticks = 0;
     bool reading = false;
-    bool answered = false;                          // once at least
+    bool answered = false;                          // at least once
     std::optional<std::vector<std::string>> words;  // as last read
-    std::optional<TimePoint> asked;                 // for the last reading
-    TimePoint wanted{};                             // by somebody
+    std::optional<TimePoint> asked;                 // when the last read was requested
+    TimePoint wanted{};                             // when a caller last wanted it
   };
 
   Known* known_of(const ports::ProcessInfo& process);

@@ -1,5 +1,4 @@
-// Command lines of processes that let themselves be read at once, late or never: nobody waits for
-// them.
+// Command lines of processes that can be read at once, late or never: no caller waits for them.
 #include "sys/command_lines.h"
 
 #include "base/proc_stat.h"
@@ -136,7 +135,7 @@ TEST_F(CommandLinesTest, AnotherProcessWithThatPidIsReadAnew) {
 TEST_F(CommandLinesTest, AUserWhoFillsTheTableMakesRoomForOthers) {
   proc->set(9999, Words{"honest"});
   EXPECT_TRUE(becomes(process(9999, 1000), {"honest"}));
-  // More than a user's worker takes on at a time, so that some are not being read.
+  // More reads than a user's worker accepts at a time, so that some are not being read.
   for (pid_t pid = 1; pid <= static_cast<pid_t>(CommandLines::kMostProcesses) + 100; ++pid) {
     (void)commands.of(process(pid, 6666));
   }

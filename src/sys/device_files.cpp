@@ -37,7 +37,7 @@ bool is_numbered(std::string_view name, std::string_view prefix) {
                      [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// A handle by which the file's list can be reached without opening the device.
+// A handle that gives access to the file's ACL without opening the device.
 Fd open_handle(const std::string& path) {
   return Fd(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
 }
@@ -52,7 +52,7 @@ Result<std::string> read_acl(const Fd& handle, const std::string& path) {
   return std::string(text.get());
 }
 
-// The names in a folder; none where it is not there.
+// The names in a folder; empty if there is no such folder.
 Result<std::vector<std::string>> read_names(const std::string& path) {
   std::vector<std::string> names;
   const Folder folder(::opendir(path.c_str()), &::closedir);
@@ -66,7 +66,7 @@ Result<void> add_file(const std::string& root, const std::string& name, DeviceFi
   const std::string path = root + "/dev/" + name;
   const Fd handle = open_handle(path);
   struct stat info {};
-  if (!handle || ::fstat(handle.get(), &info) != 0) return {};  // it has gone meanwhile
+  if (!handle || ::fstat(handle.get(), &info) != 0) return {};  // removed meanwhile
   if (!S_ISCHR(info.st_mode) && (root.empty() || !S_ISREG(info.st_mode))) return {};
   GPUROTA_ASSIGN_OR_RETURN(std::string acl, read_acl(handle, path));
   DeviceFile file{info.st_ino, info.st_uid, std::move(acl)};
@@ -80,8 +80,8 @@ std::string read_text(const std::string& path) {
   return fd ? read_all(fd.get(), kLargestText).value_or("") : std::string();
 }
 
-// Which of the files a process has open, by what its descriptors are called: a file that hangs is
-// not touched.
+// The `names` that a process has open, from the links of its descriptors: does not touch the files,
+// as a file may hang.
 std::set<std::string> read_open_files(const std::string& process,
                                       const std::map<std::string, std::string>& names) {
   std::set<std::string> open;
@@ -97,7 +97,7 @@ std::set<std::string> read_open_files(const std::string& process,
   return open;
 }
 
-// The effective user and all groups, from the status of a process.
+// Reads the effective user and all groups from the status of a process.
 void read_identity(const std::string& process, DeviceOpener& opener) {
   std::istringstream status(read_text(process + "/status"));
   for (std::string line; std::getline(status, line);) {
@@ -156,7 +156,7 @@ Result<Fd> watch_device_files(const std::string& root) {
   if (::inotify_add_watch(watch.get(), devices.c_str(), kChanges) < 0) {
     return fail_errno("cannot watch " + devices, errno);
   }
-  // The folder may come later: a periodic scan finds it.
+  // The folder may be missing: a periodic scan finds it later.
   (void)::inotify_add_watch(watch.get(), (devices + "/" + kCapabilities).c_str(), kChanges);
   return watch;
 }

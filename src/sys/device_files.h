@@ -1,8 +1,8 @@
-// The driver's device files and their access lists (ACLs). No device is ever opened: opening one
-// would wake its GPU.
+// The driver's device files and their access lists (ACLs). Never opens a device, because that would
+// wake its GPU.
 //
-// /dev is root's, in memory, and no driver is asked: none of this waits for users or GPUs.
-// read_device_openers() walks all of /proc and takes its time: for a worker.
+// /dev belongs to root and is in memory, and no driver is involved: none of this waits for users or
+// GPUs. read_device_openers() walks all of /proc and is slow: call it on a worker.
 #pragma once
 
 #include "base/fd.h"
@@ -21,31 +21,31 @@
 namespace gpurota::sys {
 
 struct DeviceFile {
-  std::uint64_t inode = 0;  // another one: the file was made anew
+  std::uint64_t inode = 0;  // changes when the file is made anew
   uid_t owner = 0;
-  std::string acl;  // with numbers: "user::rw-,user:1001:rw-,group::---,mask::rw-,other::---"
-  std::optional<DeviceNumber> number{};  // nothing: a test's plain file
+  std::string acl;  // numeric ids: "user::rw-,user:1001:rw-,group::---,mask::rw-,other::---"
+  std::optional<DeviceNumber> number{};  // nullopt: a plain file of a test
   bool operator==(const DeviceFile&) const = default;
 };
 // By name below /dev: "nvidia0", "nvidia-caps/nvidia-cap30".
 using DeviceFiles = std::map<std::string, DeviceFile>;
 
-// The driver's device files in `root`: "" on a machine, where only character devices count; a
-// test's folder may have plain files.
+// The driver's device files in `root`. On a machine `root` is "", and only character devices count;
+// a test's folder may have plain files.
 Result<DeviceFiles> read_device_files(const std::string& root);
-// In one step: nobody ever sees another state than the one before and the one after. kGone where
-// the file is not the one of this inode any more.
+// Replaces the ACL in one step: nobody ever sees a state in between. kGone if the file no longer
+// has this inode.
 Result<void> set_device_acl(const std::string& root, const std::string& name, std::uint64_t inode,
                             const std::string& acl);
 
-// Readable when a file came, or mode or list of one changed, in `root`/dev or its folder of
-// capabilities; never blocks.
+// A descriptor that becomes readable when a file in `root`/dev, or in its folder of capabilities,
+// is made or gets another mode or ACL. Reading it never blocks.
 Result<Fd> watch_device_files(const std::string& root);
-// Takes what is there to be read, so that the next change is seen.
+// Reads all pending events, so that the next change makes `watch` readable again.
 void take_device_changes(int watch);
 
-// /proc/driver/nvidia/params and /proc/driver/nvidia-caps/mig-minors in `root`; empty where they
-// are not there.
+// The text of /proc/driver/nvidia/params and /proc/driver/nvidia-caps/mig-minors in `root`; empty
+// where there is no such file.
 std::string read_driver_params(const std::string& root);
 std::string read_mig_minors(const std::string& root);
 
@@ -55,7 +55,7 @@ struct DeviceOpener {
   std::set<gid_t> groups;
   std::set<std::string> files;  // of `names`
 };
-// The processes that have files of `names` open, by the names under which they opened them.
+// The processes that have files of `names` open, each with the names of these files.
 std::vector<DeviceOpener> read_device_openers(const std::string& root,
                                               const std::set<std::string>& names);
 

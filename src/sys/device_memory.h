@@ -1,5 +1,5 @@
-// How device files were before they were changed, on the disk: what is not stored there is never
-// changed, so that any later daemon can put it back. Calls wait for the disk.
+// Stores on the disk how device files were before gpurota changed them. A file is changed only
+// after it has been stored, so that any later daemon can restore it. Calls wait for the disk.
 #pragma once
 
 #include "base/result.h"
@@ -10,17 +10,17 @@
 
 namespace gpurota::sys {
 
-// Empty where there is no file, or where it is of another boot: the device files were made anew
-// since.
+// Empty if there is no stored file, or if it is from another boot: the device files have been made
+// anew since.
 Result<DeviceFiles> read_device_memory(const std::string& path, const std::string& boot_id);
-// Replaces the file; it is on the disk when this returns.
+// Replaces the stored file; the new one is on the disk when this returns.
 Result<void> write_device_memory(const std::string& path, const std::string& boot_id,
                                  const DeviceFiles& files);
 Result<void> remove_device_memory(const std::string& path);
 
-// Gives the device files of `root` back the lists of `files`, without waiting for the disk. A list
-// that could not be restored stays in `files`; it is returned by name, with the reason. A file that
-// was made anew is left as its maker made it.
+// Restores the ACLs in `files` on the device files in `root`, without waiting for the disk. An ACL
+// that could not be restored stays in `files`, and is returned by name with the reason. A device
+// file made anew is left as its maker made it.
 std::map<std::string, std::string> restore_device_files(const std::string& root,
                                                         DeviceFiles& files);
 

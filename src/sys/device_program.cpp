@@ -17,8 +17,8 @@
 namespace gpurota::sys {
 namespace {
 
-// As <linux/bpf.h> defines them. Jumps go to an end that is not known yet when they
-// are written.
+// Instructions as <linux/bpf.h> defines them. The target of a jump is resolved later: `next` and
+// `finish` fill it in.
 class Instructions {
  public:
   enum class End { kNext, kAllow, kRefuse };
@@ -29,7 +29,8 @@ class Instructions {
   void copy(int to, int from) { add(BPF_ALU64 | BPF_MOV | BPF_X, to, from, 0, 0); }
   void keep_bits(int of, unsigned mask) { alu(BPF_AND, of, mask); }
   void shift_right(int of, unsigned bits) { alu(BPF_RSH, of, bits); }
-  // Goes to `end` if (of `condition` value); BPF_JEQ, BPF_JNE, BPF_JLT, BPF_JGT: unsigned.
+  // Jumps to `end` if `of` compared with `value` meets the condition: BPF_JEQ, BPF_JNE, BPF_JLT or
+  // BPF_JGT (unsigned).
   void go(End end, int condition, int of, unsigned value) {
     jumps_.push_back({code_.size(), end});
     add(BPF_JMP32 | condition | BPF_K, of, 0, 0, value);
@@ -38,7 +39,7 @@ class Instructions {
     jumps_.push_back({code_.size(), end});
     add(BPF_JMP | BPF_JA, 0, 0, 0, 0);
   }
-  // Here is where those to kNext go.
+  // The target of jumps to kNext.
   void next() { land(End::kNext); }
 
   std::vector<bpf_insn> finish() && {
@@ -84,7 +85,7 @@ int bpf(int command, bpf_attr& attributes) {
   return static_cast<int>(::syscall(SYS_bpf, command, &attributes, sizeof attributes));
 }
 
-// The part of the attributes that the commands below use; the kernel wants the rest zero.
+// Attributes of zeros: the kernel requires that the unused part is zero.
 bpf_attr no_attributes() {
   bpf_attr attributes;
   std::memset(&attributes, 0, sizeof attributes);
@@ -118,7 +119,7 @@ Result<Fd> load(const std::vector<bpf_insn>& code) {
 std::vector<bpf_insn> device_program(const DeviceFences& fences) {
   using End = Instructions::End;
   Instructions program;
-  // access_type: what is wanted in its upper half, the kind of device in its lower one.
+  // access_type: the upper half is the access requested, the lower half the kind of device.
   program.load(BPF_REG_2, offsetof(bpf_cgroup_dev_ctx, access_type));
   program.copy(BPF_REG_3, BPF_REG_2);
   program.keep_bits(BPF_REG_3, 0xffff);
@@ -158,8 +159,8 @@ Result<void> set_device_program(const std::string& cgroup, const DeviceFences& f
   }
   GPUROTA_ASSIGN_OR_RETURN(const Fd program, load(device_program(fences)));
   attributes.attach_bpf_fd = static_cast<__u32>(program.get());
-  // Not BPF_F_ALLOW_MULTI, with which the one set before would have to be named, and a lease in
-  // another one's group would be held to the files that both have.
+  // Not BPF_F_ALLOW_MULTI: replacing a program would then need the old one, and a lease in a group
+  // below another lease's group could open only the files that both have.
   attributes.attach_flags = BPF_F_ALLOW_OVERRIDE;
   if (bpf(BPF_PROG_ATTACH, attributes) == 0) return {};
   return fail(Code::kUnavailable,

@@ -1,8 +1,8 @@
-// Device programs of control groups (BPF_PROG_TYPE_CGROUP_DEVICE): the kernel asks them whenever a
+// Device programs of control groups (BPF_PROG_TYPE_CGROUP_DEVICE), which the kernel runs whenever a
 // process of the group opens a device file.
 //
-// Needs version 2 of control groups, Linux 5.8, CAP_BPF and CAP_NET_ADMIN. Root is refused, too. A
-// file that is open stays open. A program lives as long as its group does, with or without us.
+// Needs control groups version 2, Linux 5.8, CAP_BPF and CAP_NET_ADMIN. Applies to root too. Files
+// already open stay open. A program lives as long as its group, with or without gpurotad.
 #pragma once
 
 #include "base/result.h"
@@ -16,17 +16,17 @@ struct bpf_insn;
 
 namespace gpurota::sys {
 
-// So that no jump of the program is longer than an instruction can say.
+// Keeps every jump of the program within the range of an instruction.
 constexpr std::size_t kMaxOpenDevices = 1000;
 
-// The program: it refuses to open what a fence is around, and nothing else. Making device files is
-// not its business.
+// The program: refuses to open fenced devices, and nothing else. Making device files is always
+// allowed.
 std::vector<bpf_insn> device_program(const DeviceFences& fences);
 
-// In place of the one which we set before, in one step; groups below that have one of their own
-// have that one alone. Without fences there is none afterwards. kGone: there is no such group;
-// kDenied: we lack a capability; kUnavailable: the kernel has no such programs, or somebody else's
-// program in a group above forbids ours; kLimit: too many devices.
+// Replaces the program that we set before, in one step. A group below that has its own program uses
+// only that one. Without fences the program is removed. kGone: there is no such group; kDenied: we
+// lack a capability; kUnavailable: the kernel has no such programs, or a program that somebody else
+// set on a group above forbids ours; kLimit: too many devices.
 Result<void> set_device_program(const std::string& cgroup, const DeviceFences& fences);
 
 }  // namespace gpurota::sys

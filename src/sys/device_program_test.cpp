@@ -1,6 +1,6 @@
 // Tests which device files a program in a control group can open. Root makes the group and the
-// device files; of numbers without a driver, which a process that may open them cannot open either
-// (ENXIO), but for another reason (EPERM).
+// device files. Their numbers have no driver: opening an allowed file fails with ENXIO, and opening
+// a forbidden one with EPERM.
 #include "sys/device_program.h"
 
 #include "base/fd.h"
@@ -28,10 +28,10 @@
 namespace gpurota::sys {
 namespace {
 
-// For experiments (Documentation/admin-guide/devices.txt): nobody's.
+// Reserved for experiments (Documentation/admin-guide/devices.txt): no driver uses it.
 constexpr unsigned kMajor = 240;
 
-// Runs a program as the kernel would, for one who opens a device.
+// Runs the program as the kernel does when a process opens a device.
 bool may_open(const DeviceFences& fences, int access, int kind, unsigned major, unsigned minor) {
   const std::vector<bpf_insn> code = device_program(fences);
   const std::map<int, unsigned> context = {
@@ -152,7 +152,7 @@ class DeviceProgramInAGroup : public ::testing::Test {
   }
 
   std::string file(unsigned minor) const { return dir_.file("gpu" + std::to_string(minor)); }
-  // Below the group of `parent`, with a child of ours in it that waits.
+  // Makes a group below the group of `parent`, with a waiting child of this test in it.
   Result<std::string> child_group(pid_t parent, const std::string& name) {
     const pid_t pid = ::fork();
     if (pid == 0) {
@@ -164,7 +164,7 @@ class DeviceProgramInAGroup : public ::testing::Test {
     if (own.empty()) return fail(Code::kUnavailable, "no cgroup v2");
     return make_cgroup(own, name + "-" + std::to_string(::getpid()), pid);
   }
-  // The error of a process in the group of `pid` when it opens a file; 0: it is open.
+  // The error when the process in the group of `pid` opens a device; 0 if it succeeds.
   int opened(pid_t pid, unsigned minor) {
     const pid_t opener = ::fork();
     if (opener == 0) {

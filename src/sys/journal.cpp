@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-// Our lines name no source file.
+// No source file in journal entries.
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
@@ -35,8 +35,8 @@ int priority_of(log::Level level) {
   return LOG_ERR;
 }
 
-// Fields that people search for. The kernel's own fields begin with an underscore, so none of these
-// is one.
+// Fields that people search for. Names of the kernel's own fields begin with an underscore, so they
+// never collide with these.
 const std::pair<std::string_view, std::string> kNames[] = {
     {"lease", "LEASE="}, {"uid", "UID="}, {"gpu", "GPU="}};
 

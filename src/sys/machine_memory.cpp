@@ -9,7 +9,7 @@
 namespace gpurota::sys {
 namespace {
 
-// "MemTotal:       16384 kB"
+// The amount in a line such as "MemTotal:       16384 kB".
 std::optional<Bytes> figure(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   if (at == text.npos || (at > 0 && text[at - 1] != '\n')) return std::nullopt;

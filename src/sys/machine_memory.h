@@ -11,11 +11,11 @@ namespace gpurota::sys {
 
 struct MachineMemory {
   Bytes total;
-  Bytes available;  // for programs that start now, without swapping
+  Bytes available;  // for programs started now, without swapping
   bool operator==(const MachineMemory&) const = default;
 };
 
-// Of the text of /proc/meminfo; nullopt: it does not have both figures.
+// From the text of /proc/meminfo; nullopt if a figure is missing.
 std::optional<MachineMemory> parse_meminfo(std::string_view text);
 std::optional<MachineMemory> read_machine_memory();
 

@@ -14,7 +14,7 @@
 namespace gpurota::sys {
 namespace {
 
-// Where it is bound; empty: nowhere, or not to a path.
+// The path the socket is bound to; empty if there is none.
 Result<std::string> read_path(int fd) {
   sockaddr_un address{};
   socklen_t size = sizeof address;

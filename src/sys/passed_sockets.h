@@ -1,5 +1,5 @@
-// The sockets at which systemd listens for the daemon (gpurotad.socket): who connects while no
-// daemon runs waits there for the next one. Called once, at start, before there are threads.
+// The sockets on which systemd listens for the daemon (gpurotad.socket): connections made while no
+// daemon runs wait for the next one. Called once, at start, before there are threads.
 #pragma once
 
 #include "base/fd.h"
@@ -10,9 +10,9 @@
 
 namespace gpurota::sys {
 
-// The passed socket that listens at each of `paths`, in their order; none where it was not passed.
-// The sockets are close-on-exec, and the environment names them no longer. kInvalid, with what to
-// do, if something else was passed: nobody would answer those who wait there.
+// For each of `paths`, the passed socket that listens there; an empty Fd if it was not passed. The
+// sockets are close-on-exec, and the environment no longer names them. kInvalid, with the remedy,
+// if another socket was passed: nobody would accept its connections.
 Result<std::vector<Fd>> take_passed_sockets(const std::vector<std::string>& paths);
 
 }  // namespace gpurota::sys

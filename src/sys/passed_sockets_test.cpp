@@ -18,14 +18,15 @@ namespace {
 
 class PassedSocketsTest : public ::testing::Test {
  protected:
-  // Does in a child what systemd does between fork and exec, and then calls `body`, whose result is
-  // the exit code: the descriptors have fixed numbers, which are others' in this process.
+  // Does in a child what systemd does between fork and exec, then calls `body`, whose result is the
+  // exit code. A child, because the descriptors have fixed numbers, which this process uses for
+  // others.
   static bool in_child(const std::vector<int>& sockets, const char* names,
                        bool (*body)(const std::vector<std::string>& paths),
                        const std::vector<std::string>& paths) {
     const pid_t pid = ::fork();
     if (pid == 0) {
-      std::vector<int> high;  // the numbers may be one another's
+      std::vector<int> high;  // moved up first: the numbers may overlap
       for (const int socket : sockets) high.push_back(::fcntl(socket, F_DUPFD, 100));
       for (std::size_t i = 0; i < high.size(); ++i) (void)::dup2(high[i], 3 + static_cast<int>(i));
       ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);

@@ -11,7 +11,7 @@
 namespace gpurota::sys {
 namespace {
 
-// Some hundred microseconds of work for what else the loop has to do.
+// A batch takes some hundred microseconds; the loop's other sources wait that long.
 constexpr int kBatch = 32;
 
 }  // namespace
@@ -76,7 +76,7 @@ void PollSet::dispatch() {
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = ready[static_cast<std::size_t>(i)];
     const auto it = state->watched.find(event.data.u64);
-    if (it == state->watched.end()) continue;  // an earlier one of the batch has ended it
+    if (it == state->watched.end()) continue;  // an earlier callback of the batch has removed it
     const std::shared_ptr<Watched> keep = it->second;
     keep->callback(event.events);
   }

@@ -1,8 +1,8 @@
 // Many descriptors behind one: an epoll of their own, which the event loop watches as one source.
 //
 // For the connections of clients. sd-event asks the kernel for everything that is ready before each
-// single callback, so that with a thousand ready connections each callback pays for a thousand.
-// Here a batch is taken and served; those left over are first in the next. Used by
+// callback, so with a thousand ready connections each callback pays for a thousand. A PollSet takes
+// a batch and serves it; descriptors left over come first in the next batch. Used by
 // sd_event_loop.cpp on the loop's thread; sources may outlive the set.
 #pragma once
 
@@ -20,13 +20,13 @@ class PollSet {
  public:
   static Result<std::unique_ptr<PollSet>> make();
 
-  // As ports::EventLoop::watch_fd.
+  // Like ports::EventLoop::watch_fd.
   Result<ports::EventLoop::SourcePtr> watch(int fd, bool writable,
                                             std::function<void(unsigned events)> callback);
-  // Ready while one of the descriptors is.
+  // Readable while one of the descriptors is ready.
   int fd() const { return state_->epoll.get(); }
-  // Calls back for some of those that are ready, in turn. More urgent sources of the loop wait so
-  // long.
+  // Calls back for one batch of ready descriptors, in turn. More urgent sources of the loop wait
+  // meanwhile.
   void dispatch();
 
  private:
@@ -37,7 +37,7 @@ class PollSet {
   struct State {
     Fd epoll;
     std::uint64_t last_id = 0;
-    // By a number that is never used again: what is ready may be gone when its turn comes.
+    // By an id that is never reused: a ready descriptor may be gone when its turn comes.
     std::unordered_map<std::uint64_t, std::shared_ptr<Watched>> watched;
   };
 

@@ -19,7 +19,7 @@ bool is_shortage(int error_number) {
 std::optional<std::string> read_whole(const std::string& path, std::size_t limit) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return std::nullopt;
-  return read_all(fd.get(), limit);  // ESRCH: the process has ended meanwhile
+  return read_all(fd.get(), limit);  // ESRCH: the process has ended
 }
 
 std::string_view without_deleted(std::string_view path) {

@@ -1,4 +1,4 @@
-// Reading /proc and files like it.
+// Reads /proc and similar files.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace gpurota::sys {
 
-// Of errno: we have run short, which says nothing of what was to be read.
+// Whether errno means that we ran out of a resource, which says nothing about the file.
 bool is_shortage(int error_number);
 
-// The file's content, at most `limit` bytes of it; nullopt, with errno set, if it cannot be read.
+// The content of the file, at most `limit` bytes; nullopt, with errno set, if it cannot be read.
 std::optional<std::string> read_whole(const std::string& path, std::size_t limit = 1 << 20);
 
-// The path of a file as the kernel shows it, without " (deleted)" behind it: an upgrade replaces
-// what is running.
+// The path of a file as the kernel shows it, without a trailing " (deleted)": an upgrade replaces
+// files that are in use.
 std::string_view without_deleted(std::string_view path);
 
 // The arguments in /proc/PID/cmdline, empty ones included.

@@ -19,10 +19,10 @@
 namespace gpurota::sys {
 namespace {
 
-// The kernel allows more of both; nobody needs it.
+// A limit on the text of maps; the kernel allows more, but no program needs it.
 constexpr std::size_t kMostMapsBytes = 64 << 20;
 constexpr std::size_t kMostEnvironmentBytes = 4 << 20;
-// No path is longer, and what stands before it is far shorter.
+// No path is longer, and the fields before it are far shorter.
 constexpr std::size_t kLongestLine = 16384;
 
 bool take_prefix(std::string_view& text, std::string_view prefix) {
@@ -31,7 +31,8 @@ bool take_prefix(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-// "NAME=…", as a shell would set it: what a title leaves of an environment is not.
+// Whether `entry` has the form "NAME=…" with a name that a shell accepts. A process title written
+// over the environment leaves other text.
 bool is_variable(std::string_view entry) {
   const std::string_view name = entry.substr(0, entry.find('='));
   return name.size() < entry.size() && !name.empty() &&
@@ -43,7 +44,7 @@ bool read_mappings(pid_t pid, ProcessImage& image) {
   const Fd fd(::open(fmt::format("/proc/{}/maps", pid).c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return false;
   std::array<char, 65536> buffer;
-  std::string rest;  // of a line that goes on in the next piece
+  std::string rest;  // the part of a line whose end is still to be read
   for (std::size_t total = 0; total < kMostMapsBytes;) {
     const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
@@ -94,10 +95,10 @@ std::optional<ProcessImage> read_process_image(pid_t pid, std::uint64_t start_ti
   if (!read_mappings(pid, image)) return std::nullopt;
   const auto environment = read_whole(fmt::format("/proc/{}/environ", pid), kMostEnvironmentBytes);
   if (!environment) return std::nullopt;
-  // One that was started with none at all was told nothing.
+  // A process started without an environment has no variables: that too is known.
   image.has_environment = environment->empty();
   note_environment(*environment, image);
-  // After reading: what had this pid all the time started then.
+  // Checked after reading: if the start time still matches, the data is of that process.
   const auto stat = read_proc_stat(pid);
   if (!stat || stat->start_ticks != start_ticks) return std::nullopt;
   return image;

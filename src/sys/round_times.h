@@ -1,5 +1,5 @@
-// How long the rounds of the event loop take: for so long one callback, or one batch of them, kept
-// everybody else waiting. Pure; the loop's thread.
+// How long the rounds of the event loop take: how long one callback, or one batch of them, kept all
+// others waiting. Pure; the loop's thread.
 #pragma once
 
 #include "core/time.h"
@@ -22,13 +22,13 @@ class RoundTimes {
 
  private:
   struct Slice {
-    std::int64_t number = -1;  // of kSlice since the clock began
+    std::int64_t number = -1;  // counts kSlice since the clock's epoch
     Duration longest{};
   };
   static constexpr Duration kSlice = std::chrono::seconds(10);
   static constexpr std::int64_t kSlices = 7;
 
-  std::array<Slice, kSlices> slices_{};  // by the rest of their number
+  std::array<Slice, kSlices> slices_{};  // slice N at N % kSlices
   Duration longest_{};
 };
 

@@ -41,8 +41,8 @@ tl::unexpected<Error> fail_sd(std::string_view what, int negative_errno) {
 
 }  // namespace
 
-// One callback. Its address is what sd-event hands back, so it never moves; it stays until the
-// callback that is running has returned, even if that destroyed its own source.
+// One callback. sd-event passes its address back, so a registration never moves. A registration
+// lives until the running callback has returned, even if that callback destroyed its own source.
 struct SdEventLoop::Registration : std::enable_shared_from_this<Registration> {
   std::function<void(unsigned)> callback;
   sd_event_source* source = nullptr;
@@ -165,12 +165,12 @@ Result<ports::EventLoop::SourcePtr> SdEventLoop::on_signal(int signal,
 void SdEventLoop::post(std::function<void()> task) {
   const std::lock_guard lock(mutex_);
   posted_.push_back(std::move(task));
-  // Fails only when 2^64-2 wake-ups are pending, and then the loop is awake anyway.
+  // write() fails only when 2^64-2 wake-ups are pending, and then the loop is awake anyway.
   const std::uint64_t one = 1;
   (void)!::write(wake_.get(), &one, sizeof one);
 }
 
-// Runs what is there now; what these tasks post runs in the next turn of the loop.
+// Runs the tasks posted so far; tasks that they post run in the next round of the loop.
 void SdEventLoop::run_posted() {
   std::deque<std::function<void()>> tasks;
   {
@@ -184,7 +184,7 @@ void SdEventLoop::run_posted() {
 
 TimePoint SdEventLoop::now() const { return monotonic_now(); }
 
-// As sd_event_run, and with a look at the clock. Fills the reserve of memory before each event, if
+// Like sd_event_run, but measures the time. Refills the reserve of memory before each event, if
 // possible.
 int SdEventLoop::run_round() {
   (void)memory_reserve::fill();

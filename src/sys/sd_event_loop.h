@@ -1,4 +1,4 @@
-// The daemon's event loop on sd-event (libsystemd). See ports/event_loop.h for what it promises.
+// The daemon's event loop, built on sd-event (libsystemd). See ports/event_loop.h for the contract.
 #pragma once
 
 #include "base/fd.h"
@@ -28,18 +28,18 @@ class SdEventLoop final : public ports::EventLoop {
                              std::function<void(unsigned events)> callback) override;
   SourcePtr add_timer(TimePoint when, ports::Urgency urgency,
                       std::function<void()> callback) override;
-  // Call it before other threads are started: they inherit the blocked signal.
+  // Call it before other threads start: they inherit the blocked signal.
   Result<SourcePtr> on_signal(int signal, std::function<void()> callback) override;
   void post(std::function<void()> task) override;
   TimePoint now() const override;
-  // May be called again after stop(). A stop() before run() makes it return at once.
+  // May be called again after stop(). If stop() is called before run(), run() returns at once.
   Result<void> run() override;
   void stop() override { stopped_ = true; }
 
-  // How long the rounds took that are over, without the waiting between them.
+  // The longest finished rounds, without the waiting between them.
   LongestRounds longest_rounds() const { return rounds_.longest(now()); }
 
-  // Tells systemd's watchdog, where the unit has one, that the loop turns. kIo if that fails.
+  // Notifies systemd's watchdog, if the unit has one, that the loop runs. kIo if that fails.
   Result<void> enable_watchdog();
 
  private:
@@ -54,7 +54,7 @@ class SdEventLoop final : public ports::EventLoop {
   sd_event* event_;
   bool stopped_ = false;
   RoundTimes rounds_;
-  Fd wake_;  // an eventfd: tasks have been posted
+  Fd wake_;  // an eventfd: written when tasks have been posted
   SourcePtr wake_source_;
   std::array<std::unique_ptr<TimerQueue>, 4> timers_;  // by urgency
   std::unique_ptr<PollSet> clients_;                   // descriptors of Urgency::kClient

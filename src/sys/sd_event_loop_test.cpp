@@ -69,7 +69,7 @@ TEST_F(SdEventLoopTest, KnowsTheLongestOfItsRounds) {
 
 TEST_F(SdEventLoopTest, ASourceMayDestroyItselfInItsCallback) {
   EventLoop::SourcePtr timer, io;
-  std::vector<int> captured(1000, 7);  // would be freed under the callback's feet
+  std::vector<int> captured(1000, 7);  // would be freed while the callback runs
   int sum = 0;
   io = *loop_->watch_fd(a_.get(), false, Urgency::kClient, [&, captured](unsigned) {
     io.reset();
@@ -147,7 +147,7 @@ TEST_F(SdEventLoopTest, OfTwoReadyClientsTheFirstMayEndTheSecond) {
   EXPECT_EQ(called, 1);
 }
 
-// Never read, so always ready, all of them.
+// The descriptors are never read, so all are always ready.
 TEST_F(SdEventLoopTest, ManyReadyClientsTakeTurnsAndHoldUpNothingUrgent) {
   constexpr std::size_t kClients = 200;
   std::vector<Fd> ends;

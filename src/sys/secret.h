@@ -8,8 +8,8 @@
 
 namespace gpurota::sys {
 
-// `digits` hex digits from the kernel's random source. Waits for it only in the first seconds of a
-// machine's life.
+// `digits` hex digits from the kernel's random source. Blocks only in the first seconds after the
+// machine boots.
 Result<std::string> random_hex(std::size_t digits);
 
 }  // namespace gpurota::sys

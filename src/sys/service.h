@@ -1,10 +1,10 @@
-// Notifies the service manager of the daemon's state. Nothing happens where there is none
+// Notifies the service manager of the daemon's state. Does nothing without a service manager
 // (NOTIFY_SOCKET).
 #pragma once
 
 namespace gpurota::sys {
 
-// Whether systemd has started this very process, as a service.
+// Whether systemd started this process itself as a service.
 bool is_service();
 void notify_ready();
 void notify_stopping();

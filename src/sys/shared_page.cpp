@@ -10,7 +10,7 @@
 namespace gpurota::sys {
 namespace {
 
-// Newer than Debian 12's headers (Linux 6.3): the page can never become executable.
+// Linux 6.3, newer than Debian 12's headers: the page can never become executable.
 constexpr unsigned kMfdNoexecSeal = 0x0008U;
 
 Fd make_memfd() {

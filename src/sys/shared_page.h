@@ -1,6 +1,6 @@
 // The page that the daemon shares with one tenant (abi/page.h): a sealed memfd and its mapping.
 //
-// Nobody can resize it, so no access of ours can fault whatever the tenant does with its
+// The memfd cannot be resized, so no access of ours can fault, whatever the tenant does with its
 // descriptor.
 #pragma once
 
@@ -12,17 +12,17 @@ namespace gpurota::sys {
 
 class SharedPage {
  public:
-  // With magic, version and size set, everything else zero.
+  // Makes a page with magic, version and size set, and everything else zero.
   static Result<SharedPage> make();
 
   SharedPage(SharedPage&& other) noexcept;
   SharedPage& operator=(SharedPage&& other) noexcept;
   ~SharedPage();
 
-  // Shared with another process that writes at any time: relaxed atomic accesses only.
+  // Another process writes to the page at any time: use relaxed atomic accesses only.
   gpurota_page& operator*() const { return *page_; }
   gpurota_page* operator->() const { return page_; }
-  // To be sent to the tenant; the mapping stays when it is closed.
+  // The descriptor to send to the tenant; the mapping stays when it is closed.
   int fd() const { return fd_.get(); }
   void close_fd() { fd_.reset(); }
 

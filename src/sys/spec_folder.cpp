@@ -41,7 +41,7 @@ Result<void> let_read(int fd, uid_t reader) {
 Result<void> make_spec_folder(const std::string& path) {
   const bool was_there = ::access(path.c_str(), F_OK) == 0;
   GPUROTA_TRY(make_directory(path, 0755));
-  // Whatever our umask is.
+  // mkdir() applies the umask: set the mode again.
   if (!was_there && ::chmod(path.c_str(), 0755) != 0) {
     return fail_errno("cannot change the mode of " + path, errno);
   }

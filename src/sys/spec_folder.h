@@ -1,5 +1,5 @@
-// A folder of small files that root's programs and users' read: specs of devices for container
-// engines. In memory, so that whoever writes there waits for no disk.
+// A folder of small files that programs of root and of users read: device specs for container
+// engines. The folder is in memory, so that writing there never waits for a disk.
 #pragma once
 
 #include "base/result.h"
@@ -12,15 +12,16 @@
 
 namespace gpurota::sys {
 
-// Makes it if it is not there. kDenied: it is somebody else's, or others write there, who could
-// give containers what they like; kUnavailable: it is on a disk.
+// Makes the folder if it is missing. kDenied: another user owns it or may write to it, and could
+// give containers any device; kUnavailable: the folder is on a disk.
 Result<void> make_spec_folder(const std::string& path);
-// The old one or the new one is there at any moment. `reader` alone reads it, beside us and root;
-// nothing: everybody. If the reader is another user, the file system must have access lists.
+// Writes a spec; at any moment either the old or the new one is there. Only `reader` may read it,
+// beside us and root; without a reader, everybody. If the reader is another user, the file system
+// must support ACLs.
 Result<void> write_spec(const std::string& path, const std::string& text,
                         std::optional<uid_t> reader);
-// By name, those whose name begins with `prefix`. Drafts of write_spec() that were left are
-// removed. None where the folder is not there.
+// The specs whose names begin with `prefix`, by name. Removes drafts that write_spec() left. Empty
+// if there is no such folder.
 Result<std::map<std::string, std::string>> read_specs(const std::string& folder,
                                                       const std::string& prefix);
 

@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// In memory, unlike a test's own folder.
+// A folder in memory; a test's usual folder may be on a disk.
 class SpecFolder : public ::testing::Test {
  protected:
   SpecFolder() {
@@ -64,7 +64,7 @@ TEST_F(SpecFolder, ASpecIsForEverybodyOrForOneUser) {
   ASSERT_TRUE(own);
   EXPECT_EQ(mode_of("own.json"), 0600U);
   ASSERT_TRUE(others) << others.error().message;
-  EXPECT_EQ(mode_of("lease.json"), 0640U);  // with a list, the group's bits are its mask
+  EXPECT_EQ(mode_of("lease.json"), 0640U);  // with an ACL, the group bits are the mask
   acl_t list = ::acl_get_file((path + "/lease.json").c_str(), ACL_TYPE_ACCESS);
   char* const text = ::acl_to_text(list, nullptr);
   EXPECT_THAT(std::string(text), HasSubstr("user:4711:r--"));

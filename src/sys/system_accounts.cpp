@@ -79,7 +79,7 @@ Result<ports::Account> SystemAccounts::read_account(uid_t uid) {
 
 std::optional<uid_t> SystemAccounts::read_subordinate_owner(uid_t uid) {
   std::ifstream file("/etc/subuid");
-  // LOGIN-OR-UID:FIRST:COUNT
+  // Lines are LOGIN-OR-UID:FIRST:COUNT.
   for (std::string line; std::getline(file, line);) {
     std::istringstream fields(line);
     std::string owner;

@@ -1,4 +1,4 @@
-// The accounts of this machine, as its name services tell. See ports/accounts.h.
+// The accounts of this machine, from its name services. See ports/accounts.h.
 #pragma once
 
 #include "ports/accounts.h"
@@ -12,7 +12,7 @@ class SystemAccounts final : public ports::Accounts {
   std::vector<std::string> read_user_names() override;
   std::vector<std::string> read_group_names() override;
   Result<ports::Account> read_account(uid_t uid) override;
-  // As subuid(5) says.
+  // From the file that subuid(5) describes.
   std::optional<uid_t> read_subordinate_owner(uid_t uid) override;
 };
 

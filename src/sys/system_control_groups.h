@@ -1,4 +1,4 @@
-// The machine's control groups: /proc/PID/cgroup and cgroup v2 where it is mounted. See
+// The machine's control groups: /proc/PID/cgroup, and cgroup v2 if it is mounted. See
 // ports/control_groups.h.
 #pragma once
 
@@ -14,7 +14,8 @@ namespace gpurota::sys {
 
 class SystemControlGroups final : public ports::ControlGroups {
  public:
-  // Where they are; before, and with none, no process is in any.
+  // Sets where control groups are mounted. Until then, or without a mount, no process is in a
+  // group.
   void set_mount(std::optional<CgroupMount> mount) { mount_ = std::move(mount); }
 
   std::string of(pid_t pid) override;

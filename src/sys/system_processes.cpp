@@ -40,8 +40,8 @@ tl::unexpected<Error> out_of_descriptors(int error_number) {
       error_number);
 }
 
-// Hidden or gone? Both look the same in /proc where hidepid is set. Neither, if nothing could be
-// opened: `why` is errno.
+// The error for a process that could not be read; `why` is errno. With hidepid, a hidden process
+// and an ended one look the same in /proc. A shortage of descriptors means neither.
 tl::unexpected<Error> unreadable(pid_t pid, int why) {
   if (is_shortage(why)) return out_of_descriptors(why);
   if (::kill(pid, 0) == 0 || errno == EPERM) {
@@ -51,7 +51,7 @@ tl::unexpected<Error> unreadable(pid_t pid, int why) {
   return process_ended(pid);
 }
 
-// Nothing: errno says why, as far as the system has told.
+// nullopt: errno has the reason, if the system gave one.
 std::optional<ProcessInfo> read_process(pid_t pid) {
   errno = 0;
   const auto stat = read_proc_stat(pid);
@@ -68,11 +68,12 @@ std::optional<ProcessInfo> read_process(pid_t pid) {
 
 }  // namespace
 
-// Of a handle and the first who waits for its process, whichever goes last.
+// A pidfd, shared by a handle and the first watcher of its process; closed when the last of the two
+// is destroyed.
 struct Pidfd {
   Fd fd;
   std::shared_ptr<void> admission;
-  bool watched = false;  // the loop watches a descriptor once
+  bool watched = false;  // the loop can watch a descriptor only once
 };
 
 namespace {
@@ -113,10 +114,10 @@ class Death final : public EventLoop::Source {
   std::shared_ptr<EventLoop::SourcePtr> source_;
 };
 
-// Of the children of a process, who are asked what they are called: 30 us each.
+// The most children of a process that are looked up by number: each takes 30 us.
 constexpr std::ptrdiff_t kMostAsked = 64;
 
-// The numbers of a process, from our pid namespace to its own; none if it has ended.
+// The pids of a process, from our pid namespace to its own; empty if it has ended.
 std::vector<pid_t> numbers_of(pid_t pid) {
   std::vector<pid_t> numbers;
   std::istringstream status(read_whole(fmt::format("/proc/{}/status", pid), 65536).value_or(""));
@@ -171,7 +172,7 @@ Result<ports::Processes::HandlePtr> SystemProcesses::open(const ports::ProcessId
   const pid_t pid = process.pid;
   Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd) {
-    // ENOENT and EINVAL: the id of a thread, or no id at all.
+    // ENOENT and EINVAL: the pid of a thread, or not a valid pid.
     if (errno == ESRCH || errno == EINVAL || errno == ENOENT) return process_ended(pid);
     if (errno == ENOSYS || errno == EPERM) {
       return fail(Code::kUnavailable,
@@ -182,7 +183,7 @@ Result<ports::Processes::HandlePtr> SystemProcesses::open(const ports::ProcessId
     if (errno == EMFILE || errno == ENFILE) return out_of_descriptors(errno);
     return fail_errno(fmt::format("cannot open process {}", pid), errno);
   }
-  // After opening: what has this pid and this start time now is what the pidfd refers to.
+  // Checked after opening: if the start time still matches, the pidfd refers to that process.
   const auto info = read_process(pid);
   if (!info) return unreadable(pid, errno);
   if (info->start_ticks != process.start_ticks) return process_ended(pid);
@@ -210,9 +211,9 @@ Result<std::vector<std::string>> SystemProcesses::command_of(pid_t pid) {
   return commands_.of(*process);
 }
 
-// Searches the children of the parent's first thread, which are all children of a program without
-// other threads. The kernel lists the oldest first, and the caller has just made the child: so only
-// the newest are examined, as a user may have ten thousand.
+// Searches the children of the parent's first thread; without other threads these are all its
+// children. The kernel lists the oldest first, and the caller has just made the child. So only the
+// newest are examined, as a user may have ten thousand.
 Result<pid_t> SystemProcesses::child_called(const ports::ProcessId& parent, pid_t number) {
   const std::size_t depth = numbers_of(parent.pid).size();
   if (depth <= 1) return number;
@@ -233,7 +234,7 @@ bool SystemProcesses::is_stopped(pid_t pid) {
   const auto stat = read_proc_stat(pid);
   if (!stat) return false;
   if (stat->state == 'T' || stat->state == 't') return true;
-  // A frozen group says so of all groups below it too.
+  // In a frozen group, all groups below it also report "frozen 1".
   const std::string group = cgroups_.of(pid);
   const auto events = group.empty() ? std::nullopt : read_whole(group + "/cgroup.events", 4096);
   return events && events->find("frozen 1") != std::string::npos;

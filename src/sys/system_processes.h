@@ -1,7 +1,6 @@
 // The machine's processes and control groups: pidfds, /proc, cgroup v2. See ports/processes.h.
 //
-// Where the kernel hides other users' processes (hidepid), an unprivileged daemon does not see
-// them.
+// With hidepid, an unprivileged daemon does not see other users' processes.
 #pragma once
 
 #include "ports/processes.h"
@@ -18,10 +17,11 @@ namespace gpurota::sys {
 
 class SystemProcesses : public ports::Processes {
  public:
-  // `loop` tells of deaths and must outlive this.
+  // `loop` reports deaths and must outlive this object.
   explicit SystemProcesses(ports::EventLoop& loop);
-  // Which boot this is, and where control groups are; as good as done where no error is. Without
-  // them nobody can be told to have been there before.
+  // Reads the boot id and where control groups are mounted. Fails only on a shortage, such as of
+  // descriptors; succeeds also if the machine has neither. Without them, no process can be
+  // recognised as one that was there before.
   Result<void> read_machine();
 
   Result<HandlePtr> open(const ports::ProcessId& process) override;

@@ -31,7 +31,8 @@ class SystemProcessesTest : public ::testing::Test {
       ::waitpid(pid, nullptr, 0);
     }
   }
-  // A child that waits to be killed. On a byte from go_ it forks a child that leaves its session.
+  // Starts a child that waits to be killed. On a byte from go_ it forks a child that leaves its
+  // session.
   pid_t start() {
     if (!go_) {
       int ends[2];
@@ -71,7 +72,7 @@ TEST_F(SystemProcessesTest, CountsThePrivateMemoryOfAProcess) {
 }
 
 TEST_F(SystemProcessesTest, ASignalIsHandledByAHandlerOrBlocked) {
-  // Another test of this program may have left it blocked.
+  // Another test of this program may have left the signal blocked.
   sigset_t both, before_all;
   ::sigemptyset(&both);
   ::sigaddset(&both, SIGUSR1);
@@ -209,7 +210,7 @@ TEST_F(SystemProcessesTest, AChildIsWhatItsParentCallsIt) {
   ASSERT_TRUE(here);
   EXPECT_EQ(*processes_.child_called(here->id(), 4711), 4711) << "one pid namespace: no question";
 
-  // A process that is 1 in a pid namespace of its own, with many children; we are told of the first
+  // A process that is pid 1 in its own pid namespace and has many children; it reports the first
   // and the last.
   int told[2];
   ASSERT_EQ(::pipe2(told, O_CLOEXEC), 0);
@@ -218,7 +219,7 @@ TEST_F(SystemProcessesTest, AChildIsWhatItsParentCallsIt) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::unshare(CLONE_NEWPID) != 0) ::_exit(1);
     if (::fork() == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // and with it all of the namespace
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // and with it the whole namespace
       pid_t numbers[2] = {};
       for (int i = 0; i < 100; ++i) {
         const pid_t number = ::fork();
@@ -253,7 +254,7 @@ TEST_F(SystemProcessesTest, AChildIsWhatItsParentCallsIt) {
   EXPECT_EQ(processes_.read_info(*newest)->parent, first->pid);
   EXPECT_EQ(processes_.child_called(first->id(), numbers[1] + 1).error().code, Code::kGone);
   EXPECT_EQ(processes_.child_called(first->id(), *newest).error().code, Code::kGone);
-  // A user may have ten thousand, and each takes time on the state thread.
+  // A user may have ten thousand, and looking up each takes time on the state thread.
   EXPECT_EQ(processes_.child_called(first->id(), numbers[0]).error().code, Code::kGone);
 }
 

@@ -27,7 +27,7 @@ namespace gpurota::sys {
 namespace {
 
 constexpr std::size_t kMostComplaint = 1024;
-// A unit is ended by systemd when its time is over; who asked for it is given a little more.
+// systemd ends a unit when its time is over; this is the extra time we give systemd-run.
 constexpr Duration kSystemdTakes = std::chrono::seconds(2);
 constexpr const char* kEnvironment[] = {
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "LANG=C.UTF-8",
@@ -51,23 +51,22 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return out;
 }
 
-// The code below runs between fork and execve, beside threads that may have held any lock: it makes
-// system calls only.
+// The code below runs between fork and execve, where another thread may have held any lock: it
+// makes system calls only.
 
 [[noreturn]] void give_up(std::string_view why) {
   (void)!::write(STDERR_FILENO, why.data(), why.size());
   ::_exit(127);
 }
 
-// By system calls: libc's functions would speak to threads which this process has not.
+// By syscall(): libc's functions would signal other threads, which this process does not have.
 bool become(uid_t uid, gid_t gid, const std::vector<gid_t>& groups) {
   return ::syscall(SYS_setgroups, groups.size(), groups.data()) == 0 &&
          ::syscall(SYS_setresgid, gid, gid, gid) == 0 &&
          ::syscall(SYS_setresuid, uid, uid, uid) == 0;
 }
 
-// The daemon is spared when memory runs out, and has many files open; a program of the site's is
-// like any other.
+// Resets what is special about the daemon: its OOM score, its limit of open files and its umask.
 void forget_our_limits() {
   const int score = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (score >= 0) (void)!::write(score, "0", 1);
@@ -136,7 +135,7 @@ void SystemPrograms::run(const ports::Program& program,
   run.timer = loop_.add_timer(
       run.begun + program.time_limit + (systemd_run_.empty() ? Duration(0) : kSystemdTakes),
       ports::Urgency::kHousekeeping, [this, id] { on_time(id); });
-  // A user that is not to be found is reported like a program that is not.
+  // An unknown user is reported like a missing program.
   if (!systemd_run_.empty() || ::geteuid() != 0) return start(id, nullptr);
   worker_.run([accounts = accounts_, user = program.user] { return look_up(*accounts, user); },
               [this, id](Result<Identity> identity) {
@@ -155,7 +154,7 @@ std::vector<std::string> SystemPrograms::words_of(const ports::Program& program)
       systemd_run_, "--quiet", "--collect", "--no-ask-password", "--pipe", "--wait",
       "--service-type=exec", "--description=gpurota: a notice to a user",
       "--property=User=" + program.user, fmt::format("--property=RuntimeMaxSec={}ms", limit),
-      // A program that does not end then, and all that it leaves behind, is killed soon after.
+      // systemd kills the program, and all that it leaves behind, soon after it should have ended.
       "--property=TimeoutStopSec=1s", "--"};
   words.insert(words.end(), program.argv.begin(), program.argv.end());
   return words;
@@ -203,7 +202,7 @@ Result<void> SystemPrograms::fork(Run& run, const Identity* identity) {
 }
 
 Result<void> SystemPrograms::watch(std::uint64_t id, Run& run) {
-  // Ours, and not collected yet: the number is still its own.
+  // Our child, not yet reaped: the pid still refers to it.
   run.pidfd = Fd(static_cast<int>(::syscall(SYS_pidfd_open, run.pid, 0)));
   if (!run.pidfd) return fail_errno("cannot watch a program", errno);
   GPUROTA_ASSIGN_OR_RETURN(run.on_death,
@@ -215,7 +214,7 @@ Result<void> SystemPrograms::watch(std::uint64_t id, Run& run) {
   return {};
 }
 
-// A little at a time: the loop comes back while there is more.
+// Reads a little at a time: the loop calls again while there is more.
 void SystemPrograms::on_output(Run& run) const {
   std::array<char, 4096> buffer;
   const ssize_t size = ::read(run.complaints.get(), buffer.data(), buffer.size());
@@ -245,8 +244,8 @@ void SystemPrograms::on_time(std::uint64_t id) {
 void SystemPrograms::on_death(std::uint64_t id) {
   Run& run = *runs_.at(id);
   siginfo_t info = {};
-  // Kill the processes that it has left behind; the program is not collected yet, so its number is
-  // nobody else's.
+  // Kill the processes that the program has left behind. The program is not yet reaped, so no other
+  // group has its number.
   (void)::kill(-run.pid, SIGKILL);
   if (::waitid(P_PID, static_cast<id_t>(run.pid), &info, WEXITED | WNOHANG) != 0 ||
       info.si_pid == 0) {
@@ -266,7 +265,7 @@ void SystemPrograms::refuse(std::uint64_t id, const Error& why) {
   Run& run = *runs_.at(id);
   run.end.started = false;
   run.end.complaint = why.message;
-  // Not from within run().
+  // Posted, so that `done` is never called from within run().
   loop_.post([this, id, alive = std::weak_ptr<int>(alive_)] {
     if (!alive.expired() && runs_.contains(id)) finish(id);
   });
@@ -277,7 +276,7 @@ void SystemPrograms::finish(std::uint64_t id) {
   const std::unique_ptr<Run> run = std::move(at->second);
   runs_.erase(at);
   run->end.took = loop_.now() - run->begun;
-  // systemd has ended it.
+  // systemd has ended the program.
   if (!run->end.is_good() && run->end.took >= run->program.time_limit) run->end.timed_out = true;
   run->done(run->end);
 }

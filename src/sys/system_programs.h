@@ -1,11 +1,10 @@
-// Runs programs as children of this process, or, where systemd has started us, as units that
-// systemd-run asks for. State thread only; starting one takes a fork.
+// Runs programs as children of this process or, if systemd started us, as units through
+// systemd-run. State thread only; starting a program takes one fork.
 //
-// A child is in a session of its own, in /, with an environment of three variables, as the user
-// that was named; whatever it leaves behind is killed with it. A unit is outside of our sandbox,
-// which a child could not leave: it may become that user, and use the network. The text is in a
-// file in memory, so nobody waits until it is read; of what comes on standard error the first line
-// is kept.
+// A child runs as the named user in its own session, in /, with an environment of three variables;
+// whatever it leaves behind is killed with it. A unit runs outside our sandbox, which a child
+// cannot leave: it can become that user and use the network. The program's input is a file in
+// memory, so nobody waits until it is read. Of standard error, the first line is kept.
 #pragma once
 
 #include "ports/accounts.h"
@@ -26,8 +25,8 @@ namespace gpurota::sys {
 
 class SystemPrograms final : public ports::ProgramRunner {
  public:
-  // `systemd_run`: empty where programs are our children. Shared: a question that hangs outlives
-  // this.
+  // `systemd_run`: empty where programs run as our children. `accounts` is shared, because a lookup
+  // that hangs may outlive this object.
   SystemPrograms(ports::EventLoop& loop, std::shared_ptr<ports::Accounts> accounts,
                  std::string systemd_run);
   ~SystemPrograms() override;
@@ -36,7 +35,7 @@ class SystemPrograms final : public ports::ProgramRunner {
            std::function<void(const ports::ProgramEnd&)> done) override;
 
  private:
-  // Whom a child becomes.
+  // The user that a child becomes.
   struct Identity {
     uid_t uid = 0;
     gid_t gid = 0;
@@ -60,8 +59,8 @@ class SystemPrograms final : public ports::ProgramRunner {
   const std::string systemd_run_;
   std::uint64_t next_ = 1;
   std::map<std::uint64_t, std::unique_ptr<Run>> runs_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>();  // what is posted holds it weakly
-  Worker worker_;                                         // asks accounts_
+  std::shared_ptr<int> alive_ = std::make_shared<int>();  // posted tasks hold it weakly
+  Worker worker_;                                         // calls accounts_
 };
 
 }  // namespace gpurota::sys

@@ -1,5 +1,5 @@
-// Programs that are run for a moment: real processes, on a loop with fake time but where the time
-// itself is meant.
+// Programs that run briefly: real processes, on a loop with fake time except where the test is
+// about time.
 #include "sys/system_programs.h"
 
 #include "sys/sd_event_loop.h"

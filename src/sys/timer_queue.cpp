@@ -10,10 +10,10 @@
 namespace gpurota::sys {
 namespace {
 
-// In microseconds. Passed with every timer: sd-event would take 250 ms for the lack of it.
+// In microseconds. Passed with every timer, because the default of sd-event is 250 ms.
 constexpr std::uint64_t kAccuracy = 1000;
 
-// Rounded up: a timer is never early. The far future is "never" (UINT64_MAX).
+// Rounded up: a timer never fires early. TimePoint::max() is "never" (UINT64_MAX).
 std::uint64_t to_microseconds(TimePoint when) {
   using std::chrono::microseconds;
   if (when == TimePoint::max()) return UINT64_MAX;
@@ -62,7 +62,7 @@ int TimerQueue::on_time(sd_event_source* /*source*/, std::uint64_t /*now*/, void
   return 0;
 }
 
-// One at a time: what is more urgent comes first in the next round of the loop.
+// Runs one timer at a time: a more urgent source comes first in the next round of the loop.
 void TimerQueue::run_first() {
   std::shared_ptr<Timer> due;
   const auto first = waiting_->begin();
@@ -75,7 +75,7 @@ void TimerQueue::run_first() {
   if (due) due->callback();
 }
 
-// A time that is past is called back in the next round.
+// A timer in the past runs in the next round.
 void TimerQueue::arm() {
   const bool empty = waiting_->empty();
   const TimePoint next = empty ? TimePoint::max() : waiting_->begin()->first;

@@ -1,6 +1,6 @@
-// The timers of one urgency, behind one source of sd-event: setting one needs memory and nothing
-// else of the system, so that what is to happen later does happen. Used by sd_event_loop.cpp on the
-// loop's thread; timers may outlive the queue.
+// The timers of one urgency, behind one source of sd-event. Setting a timer needs only memory and
+// no other resource of the system, so what is scheduled does happen. Used by sd_event_loop.cpp on
+// the loop's thread; timers may outlive the queue.
 #pragma once
 
 #include "base/result.h"
@@ -18,13 +18,13 @@ namespace gpurota::sys {
 
 class TimerQueue {
  public:
-  // `priority`: sd-event's.
+  // `priority` is the priority of sd-event.
   static Result<std::unique_ptr<TimerQueue>> make(sd_event* event, std::int64_t priority);
   ~TimerQueue();
   TimerQueue(const TimerQueue&) = delete;
   TimerQueue& operator=(const TimerQueue&) = delete;
 
-  // As ports::EventLoop::add_timer.
+  // Like ports::EventLoop::add_timer.
   ports::EventLoop::SourcePtr add(TimePoint when, std::function<void()> callback);
 
  private:
@@ -33,7 +33,7 @@ class TimerQueue {
     std::function<void()> callback;
     bool waits = true;
   };
-  // By time; those of one time in the order they were added.
+  // By time; timers of the same time in the order they were added.
   using Waiting = std::multimap<TimePoint, std::shared_ptr<Timer>>;
 
   TimerQueue() = default;

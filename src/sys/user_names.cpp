@@ -10,9 +10,9 @@ namespace gpurota::sys {
 struct UserNames::Answer {
   std::mutex mutex;
   std::condition_variable given;
-  bool is_given = false;            // guarded by mutex, as what follows
+  bool is_given = false;            // guarded by mutex, as are the members below
   std::optional<std::string> name;  // none: nothing new is known
-  std::optional<uid_t> owner;       // none: its own
+  std::optional<uid_t> owner;       // none: the uid itself
 
   void give(std::optional<std::string> text, std::optional<uid_t> of = std::nullopt) {
     const std::lock_guard lock(mutex);
@@ -75,7 +75,8 @@ void UserNames::take(Known& known, const Answer& answer) {
   known.owner = answer.owner;
 }
 
-// A user who comes as many pushes out the others' names no sooner than they are old.
+// The cache removes the oldest question first, so one user of many uids cannot push out others'
+// names early.
 void UserNames::forget_oldest() {
   known_.erase(std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
     return a.second.asked < b.second.asked;

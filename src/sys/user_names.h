@@ -1,8 +1,8 @@
-// Names of users. State thread only. A name service may be a directory on the network: a worker
-// asks it, and known names are used meanwhile.
+// Names of users. State thread only. A name service may be a directory on the network, so a worker
+// calls it; meanwhile the known names are used.
 //
-// The name of a new user is waited for briefly, so that people see names and not numbers; but never
-// while an earlier question has no answer, so a service that hangs costs one such wait. Bounded.
+// For a new user the caller waits briefly, so that people see names and not numbers; but never
+// while an earlier question is unanswered, so a service that hangs costs one such wait. Bounded.
 #pragma once
 
 #include "core/time.h"
@@ -24,16 +24,16 @@ class UserNames {
  public:
   static constexpr std::size_t kMostUsers = 4096;
   static constexpr Duration kFresh = std::chrono::minutes(1);
-  // Enough for a service on this machine while all its cores are busy.
+  // Long enough for a service on this machine while all its cores are busy.
   static constexpr std::chrono::milliseconds kPatience{250};
 
-  // Shared: a call that hangs outlives this.
+  // `accounts` is shared, because a call that hangs may outlive this object.
   UserNames(ports::EventLoop& loop, std::shared_ptr<ports::Accounts> accounts);
 
-  // "alice"; the number where there is no such account, and until there is an answer.
+  // "alice"; the number if there is no such account, and until there is an answer.
   std::string name_of(uid_t uid);
-  // The account to which a subordinate id belongs; any other number itself, also until there is an
-  // answer.
+  // The account to which a subordinate id belongs. For any other id, and until there is an answer,
+  // `uid` itself.
   uid_t owner_of(uid_t uid);
 
  private:
@@ -52,7 +52,7 @@ class UserNames {
   ports::EventLoop& loop_;
   std::shared_ptr<ports::Accounts> accounts_;
   std::map<uid_t, Known> known_;
-  std::shared_ptr<Answer> last_;  // to the latest question; the worker answers in order
+  std::shared_ptr<Answer> last_;  // of the latest question; the worker answers in order
   Worker worker_;
 };
 

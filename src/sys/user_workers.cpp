@@ -33,7 +33,7 @@ Worker* UserWorkers::find(uid_t uid) {
   return user.worker->unfinished() < kMostWaiting ? user.worker.get() : nullptr;
 }
 
-// The one that was idle longest goes.
+// Ends the worker that has been idle longest, if all places are taken.
 bool UserWorkers::make_room() {
   if (workers_.size() < kMost) return true;
   auto oldest = workers_.end();
@@ -71,7 +71,7 @@ void UserWorkers::note_answer(uid_t uid) {
 void UserWorkers::tidy() {
   const TimePoint now = loop_.now();
   std::erase_if(workers_, [&](const auto& entry) {
-    // One that still reads would be waited for.
+    // Ending a worker that still reads would block.
     return entry.second.worker->unfinished() == 0 && now - entry.second.used >= kIdle;
   });
 }

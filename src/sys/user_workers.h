@@ -1,9 +1,10 @@
-// A worker for each user, for reading what this user's processes can keep from being read for as
-// long as they like (process_image.h, command_lines.h). A user who does that delays only reads of
-// their own processes. State thread only.
+// A worker for each user, for reads that the user's processes can delay as long as they like
+// (process_image.h, command_lines.h). A user who does so delays only reads of their own processes.
+// State thread only.
 //
-// A read that hangs for good costs its thread. There are kMost threads at most; idle ones make way,
-// and while all of them are busy nothing is read of further users. The log says so once.
+// A read that hangs forever costs its thread. There are at most kMost threads. Idle ones end when a
+// further user needs a thread; while all are busy, nothing is read for further users. The log says
+// so once.
 #pragma once
 
 #include "core/time.h"
@@ -24,20 +25,21 @@ class UserWorkers {
  public:
   static constexpr std::size_t kMost = 64;
   static constexpr std::size_t kMostWaiting = 1024;  // reads of one user
-  // A read that takes longer is told in the log, once for as long as that user's reads stand still.
+  // A read that takes longer is logged, once until that user's reads progress again.
   static constexpr Duration kPatience = std::chrono::seconds(5);
-  // A worker with nothing to do is kept so long by tidy().
+  // tidy() ends a worker that has been idle this long.
   static constexpr Duration kIdle = std::chrono::minutes(1);
 
-  // `loop` must outlive this. The threads are called `name`-UID; `what` they read is for the log.
+  // `loop` must outlive this object. The threads are called `name`-UID; `what` names in the log
+  // what they read.
   UserWorkers(ports::EventLoop& loop, std::string name, std::string what);
-  // As ~Worker, for all of them in the time of one.
+  // Ends all workers as ~Worker does, in the time of one.
   ~UserWorkers();
   UserWorkers(const UserWorkers&) = delete;
   UserWorkers& operator=(const UserWorkers&) = delete;
 
-  // As Worker::run, on the worker of `uid`. False: it has no place, and neither function will ever
-  // run.
+  // Like Worker::run, on the worker of `uid`. False: there is no free thread or queue place, and
+  // neither function will ever run.
   template <class Job, class Done>
   bool run(uid_t uid, Job job, Done done) {
     Worker* const worker = find(uid);
@@ -48,16 +50,16 @@ class UserWorkers {
     });
     return true;
   }
-  // Ends the threads that have had nothing to do for kIdle. Not inside a `done`.
+  // Ends the threads that have been idle for kIdle. Do not call it inside a `done`.
   void tidy();
   std::size_t size() const { return workers_.size(); }
 
  private:
   struct UserWorker {
     std::unique_ptr<Worker> worker;
-    TimePoint used{};         // last asked to read
+    TimePoint used{};         // time of the last question
     TimePoint moved{};        // its last answer, or the first question since it was idle
-    bool told_stuck = false;  // in the log
+    bool told_stuck = false;  // logged as stuck
   };
 
   Worker* find(uid_t uid);

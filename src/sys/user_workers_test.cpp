@@ -1,4 +1,4 @@
-// Users whose processes keep their readers waiting: they hold up nobody else, and not without end.
+// Users whose processes delay their reads: they delay nobody else, and there is a limit.
 #include "sys/user_workers.h"
 
 #include "base/log.h"
@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Reads of stuck users never come back, until the test is over.
+// Reads of stuck users do not return until the test is over.
 struct Gate : testing::HeldUp<uid_t> {
   uid_t pass(uid_t uid) {
     std::unique_lock lock(mutex());

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 std::atomic<int> g_left_behind{0};
 
-// A thread that begins with all signals blocked: the loop's signalfd gets them all.
+// Starts a thread with all signals blocked: the loop's signalfd gets them all.
 Result<std::thread> start_quiet_thread(std::function<void()> body) {
   sigset_t all, old;
   sigfillset(&all);
@@ -35,13 +35,13 @@ Result<std::thread> start_quiet_thread(std::function<void()> body) {
 struct Worker::Shared {
   explicit Shared(ports::EventLoop& l) : loop(l) {}
 
-  ports::EventLoop& loop;  // used under the mutex, and not once `ending` is set
+  ports::EventLoop& loop;  // used under the mutex, and never once `ending` is set
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<std::function<Completion()>> jobs;  // guarded by mutex, as what follows
+  std::deque<std::function<Completion()>> jobs;  // guarded by mutex, as are the members below
   bool ended = false;
-  std::optional<Clock::time_point> ending;  // since when
-  std::thread thread;                       // the loop's thread alone uses it
+  std::optional<Clock::time_point> ending;  // since when the worker is ending
+  std::thread thread;                       // used by the loop's thread only
 };
 
 Worker::Worker(ports::EventLoop& loop, const std::string& name)
@@ -69,7 +69,7 @@ void Worker::begin() {
 }
 
 void Worker::ask_to_end() {
-  std::deque<std::function<Completion()>> forgotten;  // destroyed without the lock
+  std::deque<std::function<Completion()>> forgotten;  // destroyed without holding the lock
   {
     const std::lock_guard lock(shared_->mutex);
     if (!shared_->ending) shared_->ending = Clock::now();

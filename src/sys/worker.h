@@ -1,12 +1,13 @@
-// A thread for calls that may block (NVML with a failing GPU), so that the state thread never does.
+// A thread for calls that may block (NVML with a failing GPU), so that the state thread never
+// blocks.
 //
 //   worker.run([probe, gpu] { return probe->read_sample(gpu); },   // on the worker's thread
 //              [this](GpuSample sample) { on_sample(sample); });    // on the loop's thread
 //
 // Jobs run in order, one at a time. Made, used and destroyed on the loop's thread. Signals are
-// blocked in the worker's thread. A job that hangs is left behind with its thread when the worker
-// is destroyed: what it uses must be its own (shared, not borrowed). Where no thread can be had one
-// is made later: jobs wait for it.
+// blocked in the worker's thread. When the worker is destroyed, a job that hangs is left behind
+// with its thread: a job must own what it uses (shared, not borrowed). If no thread can be started,
+// the worker tries again later, and jobs wait for it.
 #pragma once
 
 #include "ports/event_loop.h"
@@ -25,24 +26,25 @@ namespace gpurota::sys {
 
 class Worker {
  public:
-  // The part of a job that is run on the loop's thread.
+  // The part of a job that runs on the loop's thread.
   using Completion = std::function<void()>;
 
-  // `loop` must outlive the worker. `name` is the thread's, for ps and gdb; 15 characters are kept.
+  // `loop` must outlive the worker. `name` is the thread's name, for ps and gdb; 15 characters are
+  // kept.
   Worker(ports::EventLoop& loop, const std::string& name);
-  // Forgets the jobs that have not begun and waits for the one that has, up to kPatience from
-  // ask_to_end. No completion runs after.
+  // Drops the jobs that have not begun and waits for the running one, until kPatience after
+  // ask_to_end. No completion runs afterwards.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   static constexpr std::chrono::milliseconds kPatience{1000};
-  // Until it is tried again where there was no thread.
+  // The time between two attempts to start a thread.
   static constexpr std::chrono::milliseconds kPause{100};
-  // So that several workers end in the time of one.
+  // Asks without waiting, so that several workers end in the time of one.
   void ask_to_end();
-  // Threads of this process that were left behind in a job. With one the process must end by _exit:
-  // nobody knows what the job holds.
+  // The number of threads of this process that were left behind in a job. If there is one, the
+  // process must end by _exit: nobody knows what the job holds.
   static int left_behind();
 
   void submit(std::function<Completion()> job);
@@ -53,9 +55,9 @@ class Worker {
       return [done = std::move(done), result] { done(std::move(*result)); };
     });
   }
-  // For who would rather wait a little than go on without the answer: if the job is over within
-  // `patience`, done runs before this returns, else on the loop as ever. Tells which. Where there
-  // is no thread it does not wait.
+  // For a caller that prefers a short wait to continuing without the answer. If the job ends within
+  // `patience`, `done` runs before this returns, and the result is true; otherwise `done` runs on
+  // the loop as usual. Does not wait if there is no thread.
   template <class Job, class Done>
   bool run_and_wait(std::chrono::milliseconds patience, Job job, Done done) {
     const auto answer = std::make_shared<std::optional<std::invoke_result_t<Job&>>>();
@@ -75,20 +77,20 @@ class Worker {
     return true;
   }
   bool has_thread() const;
-  // Jobs submitted whose completions have not run. One that stays is a job that hangs.
+  // The number of submitted jobs whose completions have not run. A job that stays in it hangs.
   std::size_t unfinished() const { return *unfinished_; }
 
  private:
-  // The state that the thread uses: it may outlive the worker.
+  // The state that the thread uses; may outlive the worker.
   struct Shared;
   void begin();
   static void work(const std::shared_ptr<Shared>& shared, const std::weak_ptr<std::size_t>& alive);
 
-  // Owned here alone; completions hold it weakly, and so know whether the worker is still there.
+  // Owned by the worker alone; completions hold it weakly, to know whether the worker still exists.
   std::shared_ptr<std::size_t> unfinished_ = std::make_shared<std::size_t>(0);
   std::shared_ptr<Shared> shared_;
   const std::string name_;
-  ports::EventLoop::SourcePtr retry_;  // while there is no thread
+  ports::EventLoop::SourcePtr retry_;  // set while there is no thread
 };
 
 }  // namespace gpurota::sys

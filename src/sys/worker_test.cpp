@@ -145,7 +145,7 @@ TEST(Worker, AJobThatHangsDelaysTheEndOfSeveralWorkersOnce) {
   }
   const auto took = std::chrono::steady_clock::now() - asked;
   EXPECT_GE(took, Worker::kPatience);
-  EXPECT_LT(took, 6 * Worker::kPatience);  // one after the other they would take eight
+  EXPECT_LT(took, 6 * Worker::kPatience);  // one after the other: eight times kPatience
   EXPECT_EQ(Worker::left_behind() - before, 8);
   release->set_value();
   while (*over < 8) std::this_thread::yield();
