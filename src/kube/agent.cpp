@@ -61,7 +61,7 @@ void Agent::tick() {
   for (const auto& endpoint : endpoints_) endpoint->check();
 }
 
-// There may be no kubelet yet.
+// kubelet may not run yet.
 void Agent::watch_folder() {
   if (watch_) return;
   auto watch = FolderWatch::make(loop_, plugins_dir_, [this] {
@@ -117,7 +117,7 @@ void Agent::read_groups() {
   if (!node_.wants_pod_groups()) return;
   pods_.run([root = options_.host_root] { return read_pod_groups(root); },
             [this](const Result<std::set<std::string>>& uids) {
-              if (!uids) return;  // nothing is known, so nothing has ended
+              if (!uids) return;  // the groups could not be read: no pod counts as ended
               node_.on_pod_groups(*uids);
               settle();
             });

@@ -1,14 +1,13 @@
-// gpurota-device-plugin at work: kubelet on one side, gpurotad on the other, and the node's state
-// (node.h) between them.
+// The program gpurota-device-plugin: connects kubelet, gpurotad and the node's state (node.h).
 //
-//   the state thread   the loop: all state, the files of state, every decision. The thread waits
-//                      for nobody but the disk, for a moment
-//   gRPC's threads     kubelet's questions: they ask the state thread (questions.h), which answers
-//                      from memory; what a container's start waits for (the daemon's lease) they
-//                      wait for themselves, with values that the state thread gave them
+//   the state thread   the loop: all state, the state files, every decision; blocks only
+//                      briefly, on the disk
+//   gRPC's threads     kubelet's calls: these threads ask the state thread (questions.h), which
+//                      answers from memory, and wait themselves for the lease that the start of
+//                      a container needs, with values from the state thread
 //   workers            one each for calls that may block: polling the daemon; kubelet's list of
-//                      pods; sockets and registration; leases that are named or end. Results are
-//                      posted to the state thread
+//                      pods; sockets and registration; leases to name or end. Results are posted
+//                      to the state thread
 #pragma once
 
 #include "client/locate.h"
@@ -30,14 +29,14 @@ namespace gpurota::kube {
 
 class Endpoint;
 
-// Made, started and destroyed on the state thread; `loop` outlives it.
+// Made, started and destroyed on the state thread; `loop` must outlive it.
 class Agent {
  public:
   Agent(ports::EventLoop& loop, const Options& options, client::Location daemon, Node node);
   ~Agent();
 
   Result<void> start();
-  // Nobody is answered any more; before the loop stops.
+  // Stops answering kubelet; call it before the loop stops.
   void stop();
 
  private:
@@ -48,7 +47,7 @@ class Agent {
   void poll_pods();
   void find_living();
   void read_groups();
-  // Whatever may have changed: publishes what is offered, and has done what is to be done.
+  // Publishes the offered devices, and starts the work that is due. Call it after any change.
   void settle();
 
   ports::EventLoop& loop_;
@@ -62,8 +61,8 @@ class Agent {
   ports::EventLoop::SourcePtr timer_;
   bool pods_are_unknown_ = false;
   PodEvents events_{"has another when its container starts again"};
-  std::unique_ptr<EventWriter> event_writer_;  // null: nobody is told
-  sys::Worker pods_, sockets_, leases_;        // end before what is above, with the link
+  std::unique_ptr<EventWriter> event_writer_;  // null: no events are written
+  sys::Worker pods_, sockets_, leases_;        // destroyed before the members above, like link_
   DaemonLink link_;
 };
 

@@ -39,8 +39,8 @@ containers::Host host_of(const ContainerNode& node, const std::vector<GpuUuid>& 
   return host;
 }
 
-// As the daemon would answer GetEnvironment for a container, but for the number of a lease that is
-// not made yet.
+// The daemon's answer to GetEnvironment for the container, without the number of a lease, which
+// does not exist yet.
 proto::GetEnvironment::Reply environment_of(Resource resource, const proto::Lease& lease,
                                             const std::string& visible, const std::string& token,
                                             const ContainerNode& node) {
@@ -90,7 +90,7 @@ Result<ContainerAnswer> container_answer(Resource resource, const std::vector<Gp
     }
     known.push_back(found);
   }
-  // The container counts them as the driver does.
+  // The container numbers the GPUs in the order of the driver.
   std::sort(known.begin(), known.end(),
             [](const NodeGpu* a, const NodeGpu* b) { return a->index < b->index; });
   proto::Lease lease;
@@ -101,7 +101,7 @@ Result<ContainerAnswer> container_answer(Resource resource, const std::vector<Gp
                                                          : std::to_string(gpu->index));
   }
   const containers::Host host = host_of(node, gpus);
-  // No device file at all: a simulated machine, whose GPUs are everywhere.
+  // No device file at all: a simulated machine, whose GPUs exist in every container.
   const bool simulated = host.driver.devices.empty() && host.driver.missing.empty();
   if (giver == GpuGiver::kFiles && !host.driver.missing.empty()) {
     return fail(Code::kUnavailable,

@@ -1,6 +1,6 @@
-// The devices, mounts and variables with which a container is started, so that its programs are in
-// the lease that its devices stand for. Shared by all programs that start containers of pods. Pure;
-// the facts of this machine are read before (daemon_view.h).
+// The devices, mounts and variables that put a container's programs into the lease of its devices.
+// Shared by all programs that start containers of pods. Pure; the caller has read the facts of this
+// machine (daemon_view.h).
 #pragma once
 
 #include "containers/parts.h"
@@ -13,17 +13,17 @@
 
 namespace gpurota::kube {
 
-// By whom containers get their GPUs.
+// The way in which containers get their GPUs.
 enum class GpuGiver { kFiles, kRuntime, kCdi };
 // "files", "runtime", "cdi".
 Result<GpuGiver> parse_gpu_giver(std::string_view word);
 
-// The node's files and folders for its containers.
+// The node's files and folders for containers.
 struct ContainerNode {
-  std::string socket_folder;  // with the socket of programs, for containers
+  std::string socket_folder;  // has the socket for programs in containers
   std::string library;        // libgpurota.so
   std::vector<NodeGpu> gpus;
-  std::map<GpuUuid, containers::Host> hosts;  // of a container with this GPU alone
+  std::map<GpuUuid, containers::Host> hosts;  // for a container with this GPU alone
 };
 
 struct ContainerAnswer {
@@ -33,7 +33,7 @@ struct ContainerAnswer {
   std::vector<std::string> cdi_devices;
 };
 
-// kUnavailable: a GPU that this node does not have, or whose device files are not known.
+// kUnavailable: the node does not have one of the GPUs, or its device files are unknown.
 Result<ContainerAnswer> container_answer(Resource resource, const std::vector<GpuUuid>& gpus,
                                          const std::string& token, GpuGiver giver,
                                          const ContainerNode& node);

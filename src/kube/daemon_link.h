@@ -1,5 +1,5 @@
 // The calls of a plugin's state thread to gpurotad: polling its state, and ending leases. The calls
-// block, so workers make them; their results come back on the state thread.
+// block, so workers make them; results come back to the state thread.
 #pragma once
 
 #include "client/locate.h"
@@ -13,24 +13,24 @@
 
 namespace gpurota::kube {
 
-// State thread. Its owner ends it before what `heard` touches.
+// State thread. The owner destroys it before anything that `heard` uses.
 class DaemonLink {
  public:
-  // `loop` outlives it. `host_root`: as read_daemon().
+  // `loop` must outlive it. `host_root`: as for read_daemon().
   DaemonLink(ports::EventLoop& loop, client::Location location, std::string host_root)
       : location_(std::move(location)), host_root_(std::move(host_root)), poller_(loop, "daemon") {}
 
-  // Polls the daemon, unless a poll is under way. `whose`: as read_daemon(). The loss of the
-  // daemon, and its return, are logged once.
+  // Polls the daemon, unless a poll is under way. `whose`: as for read_daemon(). Losing the daemon
+  // and finding it again are each logged once.
   void poll(std::vector<LeaseId> whose, std::function<void(Result<DaemonView>)> heard);
-  // `whose`: "a container". A failure is logged: a later poll finds the lease again.
+  // `whose`: "a container". A failure is logged, and a later poll finds the lease again.
   void end_lease_on(sys::Worker& worker, const LeaseEnding& ending, const char* whose) const;
 
  private:
   const client::Location location_;
   const std::string host_root_;
   bool is_away_ = false;
-  sys::Worker poller_;  // ends first
+  sys::Worker poller_;  // destroyed first
 };
 
 }  // namespace gpurota::kube

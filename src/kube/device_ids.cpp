@@ -10,7 +10,7 @@ namespace gpurota::kube {
 namespace {
 
 constexpr std::string_view kMark = "::";
-constexpr std::size_t kLongest = 63;  // kubelet takes no longer ones
+constexpr std::size_t kLongest = 63;  // the most that kubelet accepts
 
 }  // namespace
 

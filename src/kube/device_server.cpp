@@ -124,7 +124,7 @@ class Served final : public DeviceServer {
 
  private:
   Service service_;
-  std::optional<UnixServer> server_;  // ends before its service
+  std::optional<UnixServer> server_;  // destroyed before its service
 };
 
 }  // namespace

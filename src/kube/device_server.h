@@ -1,5 +1,5 @@
-// A device plugin as kubelet sees it: one resource, served at a Unix socket (v1beta1), and how
-// kubelet is told of it. gRPC stays in the .cpp; its threads call what is given here.
+// A device plugin as kubelet sees it: one resource, served at a Unix socket (v1beta1), and its
+// registration. gRPC stays in the .cpp; gRPC's threads call the handler given here.
 #pragma once
 
 #include "base/result.h"
@@ -16,36 +16,36 @@ namespace gpurota::kube {
 
 using Offers = std::vector<Offered>;
 
-// Whom kubelet's questions about one resource go to. Called on gRPC's threads, several at once.
+// Answers kubelet's calls for one resource. Called on gRPC's threads, several at once.
 class DeviceHandler {
  public:
   using Ids = std::vector<std::string>;
   virtual ~DeviceHandler() = default;
-  // A hung Allocate stops the admission of every pod of the node, and a failing one makes tens of
-  // dead pods: it answers from memory, and refuses only what makes no sense.
+  // Answers from memory, and refuses only invalid calls: an Allocate that hangs stops the admission
+  // of every pod on the node, and one that fails makes tens of failed pods.
   virtual Result<ContainerAnswer> allocate(const Ids& ids) = 0;
   virtual Ids prefer(const Ids& available, const Ids& must_include, std::size_t size) = 0;
-  // Before each start of a container. A failure is retried, and its message reaches `kubectl
-  // describe pod`.
+  // Called before each start of a container. Kubelet retries a failure, and shows its message in
+  // `kubectl describe pod`.
   virtual Result<void> pre_start(const Ids& ids) = 0;
 };
 
 class DeviceServer {
  public:
-  // In the place of what is at `socket`. `handler` and `offers` outlive it. kIo if it cannot listen
-  // there.
+  // Replaces whatever is at `socket`. `handler` and `offers` must outlive the server. kIo if it
+  // cannot listen there.
   static Result<std::unique_ptr<DeviceServer>> listen(const std::string& socket,
                                                       DeviceHandler& handler,
                                                       const Published<Offers>& offers);
-  virtual ~DeviceServer() = default;  // hangs up on everybody
-  // The number of kubelet's streams: several for a moment after it has registered us again.
+  virtual ~DeviceServer() = default;  // closes all connections
+  // The number of kubelet's streams: more than one for a moment after a new registration.
   virtual int streams() const = 0;
-  // Kubelet removes all sockets of the folder when it starts.
+  // Whether the socket still exists: kubelet removes all sockets of the folder when it starts.
   virtual bool is_there() const = 0;
 };
 
-// Tells the kubelet at that socket of a resource that is served at `endpoint`, a name in the same
-// folder. Blocks: not on the state thread.
+// Registers a resource with kubelet; `endpoint` is the name of its socket in the same folder.
+// Blocks: not on the state thread.
 Result<void> register_device(const std::string& kubelet_socket, const std::string& endpoint,
                              const std::string& resource, std::chrono::milliseconds patience);
 

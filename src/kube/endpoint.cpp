@@ -12,7 +12,7 @@ namespace gpurota::kube {
 namespace {
 
 constexpr std::chrono::milliseconds kRegisterPatience{5000};
-// Kubelet gives a container's start 30 s for this; fillers leave sooner.
+// Kubelet's timeout for this call is 30 s; fillers need less to leave.
 constexpr std::chrono::milliseconds kLeasePatience{15000};
 
 std::optional<SocketId> socket_at(const std::string& path) {
@@ -49,8 +49,8 @@ void Endpoint::check() {
   }
 }
 
-// The one before is ended first, as kubelet drops who is registered twice; that may wait for
-// questions that wait for the state thread.
+// The old server ends first, because kubelet drops a plugin that is registered twice. Ending it may
+// wait, on a worker, for calls that wait for the state thread.
 void Endpoint::serve() {
   busy_ = true;
   using Served = Result<std::unique_ptr<DeviceServer>>;

@@ -1,5 +1,5 @@
-// One resource at kubelet: its socket, its registration, and the answers to kubelet's questions
-// about it. State thread, but where it says otherwise.
+// One resource at kubelet: its socket, its registration, and the answers to kubelet's calls about
+// it. State thread, unless a comment says otherwise.
 #pragma once
 
 #include "client/locate.h"
@@ -18,7 +18,7 @@ namespace gpurota::kube {
 
 class Endpoint final : private DeviceHandler {
  public:
-  // All outlive it.
+  // All must outlive the object.
   struct Parts {
     ports::EventLoop& loop;
     Node& node;
@@ -26,12 +26,13 @@ class Endpoint final : private DeviceHandler {
     sys::Worker& sockets;
     const client::Location& daemon;
     std::string plugins_dir;
-    std::function<void()> changed;  // the node, by an answer
+    std::function<void()> changed;  // called after an answer changed the node
   };
   Endpoint(Parts parts, Resource resource, std::string name);
 
   void publish() { offers_.publish(parts_.node.offers(resource_)); }
-  // Serves and registers what has to be. Call now and then, and when kubelet's folder has changed.
+  // Serves or registers the resource if needed. Call it periodically, and when kubelet's folder has
+  // changed.
   void check();
 
  private:
@@ -45,14 +46,14 @@ class Endpoint final : private DeviceHandler {
 
   Parts parts_;
   const Resource resource_;
-  const std::string name_;  // the resource's whole one
+  const std::string name_;  // the full name of the resource
   const std::string endpoint_;
   const std::string socket_, kubelet_;
   Published<Offers> offers_;
   std::shared_ptr<DeviceServer> server_;
   Registration registration_;
-  bool busy_ = false;        // a worker serves or registers it
-  bool is_refused_ = false;  // it was logged
+  bool busy_ = false;        // a worker serves or registers the resource
+  bool is_refused_ = false;  // the refusal was logged
 };
 
 }  // namespace gpurota::kube

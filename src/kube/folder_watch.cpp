@@ -21,7 +21,8 @@ Result<FolderWatch> FolderWatch::make(ports::EventLoop& loop, const std::string&
   GPUROTA_ASSIGN_OR_RETURN(
       watch.source_, loop.watch_fd(watch.fd_.get(), false, ports::Urgency::kClient,
                                    [fd = watch.fd_.get(), changed = std::move(changed)](unsigned) {
-                                     // All of it: whoever acts on the first of several acts twice.
+                                     // Read all events: otherwise one change would trigger several
+                                     // calls.
                                      std::array<char, 4096> events;
                                      while (::read(fd, events.data(), events.size()) > 0) {
                                      }

@@ -1,4 +1,4 @@
-// Tells when files come to a folder, or go. State thread only.
+// Reports when files appear in a folder or disappear. State thread only.
 #pragma once
 
 #include "base/fd.h"
@@ -11,8 +11,8 @@ namespace gpurota::kube {
 
 class FolderWatch {
  public:
-  // `changed` is called once for all that has happened since it was last called. kNotFound if there
-  // is no such folder.
+  // `changed` is called once for all changes since its last call. kNotFound if there is no such
+  // folder.
   static Result<FolderWatch> make(ports::EventLoop& loop, const std::string& folder,
                                   std::function<void()> changed);
 
@@ -20,7 +20,7 @@ class FolderWatch {
   FolderWatch() = default;
 
   Fd fd_;
-  ports::EventLoop::SourcePtr source_;  // ends before fd_
+  ports::EventLoop::SourcePtr source_;  // destroyed before fd_
 };
 
 }  // namespace gpurota::kube

@@ -39,12 +39,12 @@ std::string_view token_in(std::string_view environment) {
   return {};
 }
 
-// Whether this process is short of something, and not the process that it reads about.
+// Whether `error` is a shortage of this process, and not about the process it reads.
 bool is_short_of_something(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
 
-// "pci0000:00", as the kernel writes it (drivers/pci/probe.c).
+// Whether `name` has the form "pci0000:00" (the kernel's drivers/pci/probe.c).
 bool is_pci_root(const std::string& name) {
   return name.starts_with("pci") && name.find(':') != std::string::npos;
 }
@@ -52,7 +52,7 @@ bool is_pci_root(const std::string& name) {
 }  // namespace
 
 PciPlace read_pci_place(const std::string& pci, const std::string& host_root) {
-  // The driver has eight digits of the domain, the kernel four, in small letters.
+  // The driver writes eight digits of the domain; the kernel writes four, in small letters.
   PciPlace place;
   if (pci.empty()) return place;
   std::string& address = place.address = pci;
@@ -65,7 +65,7 @@ PciPlace read_pci_place(const std::string& pci, const std::string& host_root) {
   int node = -1;
   std::from_chars(text.data(), text.data() + text.size(), node);
   if (node >= 0) place.numa = node;
-  // A link: ../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0.
+  // A link such as ../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0.
   std::error_code error;
   for (const fs::path& part : fs::read_symlink(device, error)) {
     if (place.root.empty() && is_pci_root(part.string())) place.root = part.string();

@@ -1,4 +1,5 @@
-// Reads the facts of this machine for its containers. Reads files; any thread but the state thread.
+// Reads the facts about this machine that its containers need. Reads files; any thread but the
+// state thread.
 #pragma once
 
 #include "base/result.h"
@@ -9,22 +10,22 @@
 
 namespace gpurota::kube {
 
-// Where a GPU is in the machine, as the kernel has it.
+// The location of a GPU in the machine, as the kernel reports it.
 struct PciPlace {
   std::string address;      // 0000:01:00.0
-  std::string root;         // the host bridge that it is behind, pci0000:00; empty: not known
-  std::optional<int> numa;  // the NUMA node that it is close to; nothing: none, or not known
+  std::string root;         // the host bridge above it, pci0000:00; empty: unknown
+  std::optional<int> numa;  // its NUMA node; empty: none or unknown
   bool operator==(const PciPlace&) const = default;
 };
 
-// By its PCI address as the driver writes it. `host_root`: what "/" of the machine is.
+// The place of a GPU by its PCI address in the driver's form. `host_root`: the folder where the
+// machine's "/" is.
 PciPlace read_pci_place(const std::string& pci, const std::string& host_root);
 
-// Of these tokens those that a process of this machine has been started with: their containers
-// live. Empty text of /proc/PID/environ, as of the kernel's threads and of who has just ended, has
-// none; nor has one that nobody may read. Sees the processes of the PID namespace that it runs in.
-// `proc`: "/proc". An error: not all can be read now, so that nothing is known of those that are
-// not found.
+// The subset of `tokens` in the initial environment of processes of this machine: their containers
+// run. A process whose /proc/PID/environ is empty (kernel threads, processes that have just ended)
+// or unreadable has no token. Sees the processes of its own PID namespace. `proc`: "/proc". Error:
+// some could not be read now, so a token not found may still be in use.
 Result<std::set<std::string>> read_living_tokens(const std::set<std::string>& tokens,
                                                  const std::string& proc);
 

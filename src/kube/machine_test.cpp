@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A machine's /sys with one device, as the kernel has it.
+// A machine's /sys with one device, in the kernel's form.
 class MachineTest : public ::testing::Test {
  protected:
   void add(const std::string& address, const std::string& place, const std::string& numa) {
@@ -61,7 +61,7 @@ TEST(LivingTokensTest, AreThoseThatAProcessWasStartedWith) {
   add("1", "PATH=/\0"s);
   add("20", "A=B\0GPUROTA_TOKEN=aa\0"s);
   add("self", "GPUROTA_TOKEN=bb\0"s);
-  fs::create_directories(fs::path(proc.path()) / "21");  // it has just ended
+  fs::create_directories(fs::path(proc.path()) / "21");  // has just ended
   EXPECT_EQ(read_living_tokens({"aa", "bb", "cc"}, proc.path()).value(),
             std::set<std::string>{"aa"});
 }

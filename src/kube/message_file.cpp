@@ -19,7 +19,7 @@ namespace {
 constexpr mode_t kOwnFile = 0600;
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
-// Kept instead of printed.
+// Keeps the first error instead of printing it.
 struct FirstError final : google::protobuf::io::ErrorCollector {
   void AddError(int line, google::protobuf::io::ColumnNumber, const std::string& message) override {
     if (text.empty()) text = fmt::format("line {}: {}", line + 1, display_text(message));

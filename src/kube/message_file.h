@@ -1,4 +1,4 @@
-// A protobuf message in a small file, as text: what the plugins store. Blocks as long as the disk
+// Stores a protobuf message in a small text file: the plugins' state. Blocks as long as the disk
 // does.
 #pragma once
 
@@ -7,17 +7,18 @@
 #include <string>
 
 namespace google::protobuf {
-class Message;  // its own header is heavy
+class Message;  // its own header is large
 }
 
 namespace gpurota::kube {
 
-// A missing file is no error: `message` stays empty. kIo: it cannot be read, or is not such a
-// message.
+// A missing file is not an error: `message` stays empty. kIo: the file cannot be read, or is not
+// such a message.
 Result<void> read_message(const std::string& file, google::protobuf::Message& message);
-// The old text or the new one is there at any moment. For our user only: tokens are in it.
+// At any moment either the old or the new text is there. Readable by our user only, because it has
+// tokens.
 Result<void> store_message(const std::string& file, const google::protobuf::Message& message);
-// The error for a file of state that makes no sense.
+// The error for a state file with invalid content.
 tl::unexpected<Error> damaged_file(const std::string& file, const std::string& why);
 
 }  // namespace gpurota::kube

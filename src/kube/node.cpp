@@ -15,12 +15,11 @@ namespace {
 
 constexpr std::string_view kOurs = "kube-";
 constexpr std::size_t kIdDigits = 16;
-// How long devices stay promised that were never fetched, as the pod was gone before its container
-// started.
+// How long devices stay promised to a container that never started because its pod was gone.
 constexpr Duration kPromise = std::chrono::minutes(2);
-// Lists of kubelet in a row that do not have it.
+// Lists of kubelet in a row without the container.
 constexpr int kMissingLists = 2;
-// Looks in a row that found no control group of a pod.
+// Polls in a row without a control group of the pod.
 constexpr int kGrouplessPolls = 2;
 
 std::string ids_text(Resource resource, const std::set<Device>& devices) {
@@ -52,8 +51,8 @@ Result<ContainerAnswer> Node::allocate(Resource resource, const std::vector<std:
   allocation.resource = resource;
   allocation.devices = std::move(devices);
   allocation.asked = settings_.now();
-  // An answer is what its devices are for, even where no lease can be had: that is told before the
-  // start, which is tried again.
+  // The answer depends on the devices only, even if no lease can be had: that error comes before
+  // the start, which kubelet retries.
   GPUROTA_ASSIGN_OR_RETURN(ContainerAnswer answer,
                            container_answer(resource, gpus_of(allocation.devices), allocation.token,
                                             settings_.giver, view_->node));
@@ -115,7 +114,7 @@ void Node::on_daemon(Result<DaemonView> view) {
   if (view_.hear(std::move(view), settings_.now())) find_leases();
 }
 
-// Which leases are whose, and which are nobody's any more.
+// Matches the daemon's leases with allocations, and ends leases without one.
 void Node::find_leases() {
   for (auto& [id, allocation] : book_.all()) {
     allocation.lease.reset();
@@ -139,8 +138,8 @@ void Node::find_leases() {
       identify(*allocation);
       if (lease.pod) named_.insert(lease.lease_id);
     } else if (lease.processes == 0) {
-      // The lease's allocation was lost with the stored state; while the lease is used there is a
-      // container.
+      // The allocation was lost with the stored state. A used lease still has a container, so only
+      // an unused one is ended.
       endings_.push_back({lease.lease_id, "no container is known that it is for"});
     }
   }
@@ -204,7 +203,7 @@ std::vector<LeaseId> Node::leases_of_unknown_pods() const {
   return leases;
 }
 
-// Its pod is known, and nothing of it is on a GPU.
+// Whether the pod is known, and has no process on a GPU.
 bool Node::may_have_ended(const Allocation& allocation) const {
   return allocation.lease && allocation.listed && !allocation.used && !allocation.pod_uid.empty();
 }
@@ -231,10 +230,10 @@ void Node::end(Allocation& allocation, const std::string& why) {
   allocation.had.reset();
 }
 
-// Devices that containers have; without a lease, a container has them as long as kubelet lists it,
-// and for a moment after they were promised. The daemon counts devices as long as its free memory
-// does not contain them: so nothing is offered twice, and the offer never drops for a moment, in
-// which a pod that the scheduler has sent would be refused for good.
+// Devices that containers have. Without a lease, a container has its devices as long as kubelet
+// lists it, and for a while after they were promised. A device stays counted as long as the
+// daemon's free memory does not contain it. So nothing is offered twice, and the offer never drops
+// briefly: kubelet would then refuse for good a pod that the scheduler has sent.
 std::vector<Taken> Node::taken() const {
   std::vector<Taken> taken;
   const TimePoint now = settings_.now();

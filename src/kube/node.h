@@ -1,5 +1,5 @@
-// State and decisions of the device plugin on one node. State thread only; touches nothing but the
-// book's file, and returns work for others: leases to make, to name, to end.
+// State and decisions of the device plugin on one node. State thread only. Touches only the book's
+// file, and returns work for others: leases to make, to name, to end.
 //
 //   kubelet asks (Allocate)
 //     ──► an allocation: devices, a token, stored ──► the answer, from memory
@@ -35,40 +35,39 @@ class Node {
   struct Settings {
     Rules rules;
     GpuGiver giver = GpuGiver::kFiles;
-    std::map<Resource, std::string> names;    // whole names of the resources that are offered
-    std::function<std::string()> make_token;  // 32 hex digits; empty: there is no randomness
+    std::map<Resource, std::string> names;    // full names of the resources offered
+    std::function<std::string()> make_token;  // 32 hex digits; empty: no random numbers
     std::function<TimePoint()> now;
   };
   Node(Settings settings, AllocationBook book)
       : settings_(std::move(settings)), book_(std::move(book)) {}
 
-  // As DeviceHandler.
+  // Like DeviceHandler::allocate.
   Result<ContainerAnswer> allocate(Resource resource, const std::vector<std::string>& ids);
   std::vector<std::string> prefer(Resource resource, const std::vector<std::string>& available,
                                   const std::vector<std::string>& must_include,
                                   std::size_t size) const;
-  // The lease to order before the container starts.
+  // The lease to request before the container starts.
   Result<LeaseOrder> pre_start(Resource resource, const std::vector<std::string>& ids);
   void on_lease(const std::string& allocation, const proto::Lease& lease);
 
-  // As the daemon says now; an error: it is away.
+  // Takes the daemon's view; an error means that the daemon is away.
   void on_daemon(Result<DaemonView> view);
-  // As kubelet says now; it was asked at that time.
+  // Takes kubelet's list; `asked` is when the list was requested.
   void on_pods(const std::vector<PodDevices>& list, TimePoint asked);
-  // Of whom it would be known that their containers are gone, if nobody had these tokens: to be
-  // looked for.
+  // Tokens to look for in processes: a container whose token no process has is gone.
   std::set<std::string> missing_tokens() const;
   void on_living(const std::set<std::string>& looked_for, const std::set<std::string>& living);
-  // Leases of which the daemon is to be asked in which pod their processes are.
+  // Leases for which the daemon should report the pod of their processes.
   std::vector<LeaseId> leases_of_unknown_pods() const;
-  // Whether it is to be looked which pods have control groups, and those that have.
+  // Whether on_pod_groups() needs the pods that have control groups.
   bool wants_pod_groups() const;
   void on_pod_groups(const std::set<std::string>& uids);
 
-  // Whether the daemon has ever been heard.
+  // Whether the daemon has ever answered.
   bool knows_gpus() const { return static_cast<bool>(view_); }
   std::vector<Offered> offers(Resource resource) const;
-  // Those that may be told of their leases; they point into what the daemon said last.
+  // The pods that may get events about their leases; valid until the next on_daemon().
   std::vector<SeenPod> pods() const;
 
   // Leases to end and to name, each once.
@@ -87,8 +86,8 @@ class Node {
   Settings settings_;
   AllocationBook book_;
   SeenDaemon view_;
-  std::set<LeaseId> named_;  // whose pod the daemon has been told
-  // Of containers whose devices others have by now; the daemon shows them still.
+  std::set<LeaseId> named_;  // whose pod the daemon knows
+  // Leases of containers whose devices have been given to others; the daemon still shows them.
   std::set<LeaseId> leaving_;
   std::vector<LeaseEnding> endings_;
   std::vector<LeaseName> names_;

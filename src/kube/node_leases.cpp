@@ -33,8 +33,8 @@ NodeGpu gpu_of(const proto::Gpu& shown, const std::string& host_root) {
   return gpu;
 }
 
-// The UID of the pod that the lease's processes are in; empty: the daemon does not know. The daemon
-// reads control groups that cannot be seen from a container.
+// The UID of the pod of the lease's processes; empty: the daemon does not know. The daemon reads
+// control groups, which a container cannot see.
 std::string pod_of(client::Connection& daemon, LeaseId lease) {
   proto::ListProcesses call;
   call.lease_id = lease;
@@ -73,7 +73,7 @@ Result<DaemonView> read_daemon(const client::Location& location, const std::stri
   const std::string& socket = info.tenant_socket;
   view.node.socket_folder = socket.substr(0, socket.rfind('/') + 1) + GPUROTA_CONTAINER_FOLDER;
   for (const proto::Gpu& gpu : status.gpus) {
-    if (gpu.state == proto::GpuState::kSplit) continue;  // its instances are there
+    if (gpu.state == proto::GpuState::kSplit) continue;  // its MIG instances are listed instead
     view.node.gpus.push_back(gpu_of(gpu, host_root));
     view.node.hosts[gpu.uuid] =
         containers::read_host({gpu.uuid}, view.node.socket_folder, host_root);

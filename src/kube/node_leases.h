@@ -1,7 +1,6 @@
-// The leases of this node's containers, as the daemon has them: seen, made and ended through its
-// control socket. Shared by whatever tells kubelet of GPUs (the device plugin; dynamic resources).
-// Every function is a call that blocks, on a connection of its own: any thread but the state
-// thread.
+// The leases of this node's containers: read, made and ended through the daemon's control socket.
+// Shared by the programs that offer GPUs to kubelet (the device plugin and the DRA driver). Every
+// function blocks and uses its own connection: any thread but the state thread.
 #pragma once
 
 #include "client/locate.h"
@@ -19,15 +18,15 @@ namespace gpurota::kube {
 struct DaemonView {
   ContainerNode node;
   std::vector<proto::Lease> pods;           // the leases of pods
-  std::vector<proto::Finding> over_limit;   // of these, those that hold more than they may
-  std::map<LeaseId, std::string> pod_uids;  // of those that were asked for, if it is known
-  Bytes host_memory;                        // for what is moved out
+  std::vector<proto::Finding> over_limit;   // of these leases, those over their limit
+  std::map<LeaseId, std::string> pod_uids;  // of the leases asked for, if known
+  Bytes host_memory;                        // for evicted memory
   DriverVersions driver;
 };
 
-// `host_root`: where this machine's files are ("" but in a container). `whose`: leases of which it
-// is to be known in which pod their processes are. kDenied if the daemon does not take us for an
-// administrator.
+// `host_root`: the folder of this machine's files ("" outside a container). `whose`: the leases
+// whose processes' pods the daemon should report. kDenied if we are not an administrator for the
+// daemon.
 Result<DaemonView> read_daemon(const client::Location& location, const std::string& host_root,
                                const std::vector<LeaseId>& whose);
 
@@ -38,22 +37,22 @@ struct LeaseOrder {
   proto::LeaseRequest request;
   std::optional<proto::Pod> pod;
 };
-// The lease that is there, or a new one; fillers have until then to leave.
+// The existing lease, or a new one; waits at most `patience` for fillers to leave.
 Result<proto::Lease> make_lease(const client::Location& location, const LeaseOrder& order,
                                 std::chrono::milliseconds patience);
-// A lease whose container kubelet has told.
+// A lease whose container kubelet has listed.
 struct LeaseName {
   LeaseId lease;
   proto::Pod pod;
 };
-// A lease that is not there any more is no error.
+// Succeeds also if the lease no longer exists.
 Result<void> name_lease(const client::Location& location, const LeaseName& name);
-// A lease that is to end, and why.
+// A lease to end, and the reason.
 struct LeaseEnding {
   LeaseId lease;
   std::string why;
 };
-// A lease that is not there is no error.
+// Succeeds also if there is no such lease.
 Result<void> end_lease_of(const client::Location& location, const std::string& allocation,
                           const std::string& why);
 Result<void> end_lease(const client::Location& location, LeaseId lease, const std::string& why);

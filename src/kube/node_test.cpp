@@ -15,7 +15,7 @@ using Ids = std::vector<std::string>;
 class ANode : public ::testing::Test {
  protected:
   void SetUp() override { begin(); }
-  // As at the start of the plugin, with what is stored.
+  // Restarts the plugin with the stored state.
   void begin() {
     Node::Settings settings;
     settings.names = {{Resource::kGpu, "g/gpu"}, {Resource::kMemory, "g/memory"}};
@@ -37,7 +37,7 @@ class ANode : public ::testing::Test {
     view.node.gpus = {gpu};
     return view;
   }
-  // The daemon has a lease for this order.
+  // Makes the lease for this order in the daemon's view.
   proto::Lease make(const LeaseOrder& order) {
     proto::Lease lease;
     lease.kind = proto::LeaseKind::kPod;
@@ -47,7 +47,7 @@ class ANode : public ::testing::Test {
     view_.pods.push_back(lease);
     return lease;
   }
-  // A container from its admission to its start.
+  // Takes a container from its admission to its start.
   LeaseOrder start(const Ids& ids) {
     EXPECT_TRUE(node_->allocate(Resource::kMemory, ids));
     const auto order = node_->pre_start(Resource::kMemory, ids);
@@ -56,7 +56,7 @@ class ANode : public ::testing::Test {
     node_->on_daemon(view_);
     return *order;
   }
-  // The daemon sees a process of the first lease in this pod.
+  // Lets the daemon see a process of the first lease in this pod.
   void see_process(const std::string& pod_uid) {
     view_.pods.front().processes = 1;
     view_.pod_uids[view_.pods.front().lease_id] = pod_uid;
@@ -161,7 +161,7 @@ TEST_F(ANode, AContainerWhoseLeaseHasEndedGetsAnother) {
   EXPECT_TRUE(node_->missing_tokens().empty());
 }
 
-// Kubelet before 1.34 lists pods that have ended.
+// Kubelet before 1.34 also lists pods that have ended.
 TEST_F(ANode, EndsTheLeaseOfAPodThatIsListedAndHasNoControlGroupAnyMore) {
   start({"GPU-a::0", "GPU-a::1"});
   const std::vector<PodDevices> listed = {pod_with({"GPU-a::0", "GPU-a::1"})};
@@ -231,7 +231,7 @@ TEST_F(ANode, OfALeaseThatEndedWithItsContainerNobodyIsTold) {
   node_->on_living({order.token}, {});
   view_.pods.clear();
   node_->on_daemon(view_);
-  list({pod_with({"GPU-a::0"})});  // it starts again soon
+  list({pod_with({"GPU-a::0"})});  // it soon starts again
   ASSERT_EQ(node_->pods().size(), 1u);
   EXPECT_FALSE(node_->pods().front().first_lease);
 }
@@ -272,7 +272,7 @@ TEST_F(ANode, PromisesNothingTwice) {
   EXPECT_EQ(healthy(Resource::kGpu), 1u) << "its pod was gone before it started";
 }
 
-// A pod that the scheduler has sent meanwhile would be refused for good.
+// With a smaller offer, a pod that the scheduler sends meanwhile would be refused for good.
 TEST_F(ANode, OffersNoLessWhileALeaseEnds) {
   const LeaseOrder order = start({"GPU-a::0", "GPU-a::1"});
   view_.node.gpus.front().free = gib(6);
@@ -300,13 +300,13 @@ TEST_F(ANode, OffersNoLessWhileALeaseMakesRoomForTheNext) {
   node_->on_daemon(view_);
   ASSERT_TRUE(node_->allocate(Resource::kMemory, {"GPU-a::1", "GPU-a::2"}));
   EXPECT_EQ(healthy(Resource::kMemory), 8u);
-  view_.node.gpus.front().free = gib(4);  // somebody else has taken two
+  view_.node.gpus.front().free = gib(4);  // others have taken 2 GiB
   node_->on_daemon(view_);
   EXPECT_EQ(healthy(Resource::kMemory), 6u);
 }
 
 TEST_F(ANode, OffersNothingTwiceWhileALeaseBegins) {
-  view_.node.gpus.front().free = gib(4);  // somebody else has the rest
+  view_.node.gpus.front().free = gib(4);  // others have the rest
   node_->on_daemon(view_);
   const Ids ids = {"GPU-a::0", "GPU-a::1"};
   ASSERT_TRUE(node_->allocate(Resource::kMemory, ids));

@@ -7,15 +7,15 @@
 namespace gpurota::kube {
 namespace {
 
-// So many ids of a GPU at most, whatever the unit: kubelet is sent all of them at each change.
+// The most ids of a GPU, whatever the unit: kubelet gets all of them at each change.
 constexpr std::uint64_t kMostUnits = 1024;
 
 // The part of one GPU that containers have.
 struct OnGpu {
   std::set<int> numbers;           // of this resource
-  std::uint64_t coming_units = 0;  // of memory that the daemon does not count yet
+  std::uint64_t coming_units = 0;  // of memory, not yet counted by the daemon
   bool coming_whole = false;
-  bool others = false;  // of the other resources
+  bool others = false;  // of other resources
 };
 
 OnGpu on_gpu(Resource resource, const GpuUuid& gpu, const std::vector<Taken>& taken) {
@@ -38,7 +38,7 @@ std::uint64_t units_of(Bytes amount, Bytes unit) {
   return unit.is_zero() ? 0 : amount.count() / unit.count();
 }
 
-// How many that nobody has can be had now.
+// How many free devices can be had now.
 std::uint64_t room(Resource resource, const NodeGpu& gpu, const OnGpu& there, const Rules& rules) {
   if (!gpu.works || !gpu.in_service || there.coming_whole) return 0;
   switch (resource) {
@@ -102,7 +102,7 @@ std::vector<Offered> offer(Resource resource, const std::vector<NodeGpu>& gpus,
       add(number, had ? gpu.works : left > 0);
       if (!had && left > 0) --left;
     }
-    // A container keeps its devices when the rules have changed.
+    // A container keeps its devices after a change of the rules.
     for (const int number : there.numbers) {
       if (number >= count) add(number, gpu.works);
     }

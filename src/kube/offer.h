@@ -1,9 +1,9 @@
-// Which devices a node offers to kubelet, and which of them can be had now: a pure function of what
-// the daemon says of its GPUs and of what containers have already.
+// Which devices a node offers to kubelet, and which of them can be had now: a pure function of the
+// daemon's view of its GPUs and of what containers have.
 //
-// Kubelet knows nothing of how the resources go together: that a GPU whose memory somebody has
-// cannot be had whole. So what cannot be had is Unhealthy, and what a container has stays Healthy
-// as long as its GPU is there.
+// Kubelet does not know how the resources depend on each other: a GPU whose memory is partly used
+// cannot be had whole. So devices that cannot be had are Unhealthy, and the devices of a container
+// stay Healthy as long as their GPU exists.
 #pragma once
 
 #include "base/bytes.h"
@@ -17,50 +17,50 @@
 
 namespace gpurota::kube {
 
-// Empty: there is no driver, or it does not say.
+// Empty: there is no driver, or its version is unknown.
 struct DriverVersions {
   std::string driver;
-  std::string cuda;  // the newest that it serves
+  std::string cuda;  // the newest that the driver supports
 };
 
 // A GPU as the daemon shows it.
 struct NodeGpu {
   GpuUuid uuid;
-  std::string label;  // what people call it
+  std::string label;  // the name for people
   int index = 0;      // PCI order
   PciPlace place{};
   Bytes memory{};                         // its size
-  Bytes free{};                           // what a new slice could have
-  Bytes free_for_turns{};                 // what a new lease in turns could have
-  bool idle = false;                      // it could be had whole
-  bool takes_turns = true;                // false: its memory is the machine's
-  bool works = true;                      // not lost, not in error
-  bool in_service = true;                 // and not drained
-  std::string model{};                    // as the driver calls it
-  std::string pci{};                      // as the driver writes it, 00000000:01:00.0
-  std::optional<GpuUuid> nvlink_group{};  // GPUs that NVLink joins have the same one
+  Bytes free{};                           // the most for a new slice
+  Bytes free_for_turns{};                 // the most for a new lease in turns
+  bool idle = false;                      // can be had whole
+  bool takes_turns = true;                // false: it uses the machine's memory
+  bool works = true;                      // neither lost nor in error
+  bool in_service = true;                 // not drained
+  std::string model{};                    // the driver's name for it
+  std::string pci{};                      // in the driver's form, 00000000:01:00.0
+  std::optional<GpuUuid> nvlink_group{};  // the same for GPUs joined by NVLink
   std::optional<GpuUuid> parent{};        // of a MIG instance
-  std::string compute{};                  // its compute capability, "9.0"; empty: not known
-  std::int64_t ecc_errors = 0;            // uncorrected ones, since the driver was loaded
+  std::string compute{};                  // its compute capability, "9.0"; empty: unknown
+  std::int64_t ecc_errors = 0;            // uncorrected, since the driver was loaded
   bool operator==(const NodeGpu&) const = default;
 };
 
-// A GPU that is lost is not shown any more; what was published of it does not work, and is not
-// gone.
+// Adds GPUs that the daemon no longer shows: a lost GPU is published as not working, instead of
+// disappearing.
 void keep_lost(std::vector<NodeGpu>& now, const std::vector<NodeGpu>& before);
 
 struct Rules {
   Bytes unit = gib(1);               // of the resource memory
-  int turns = 10;                    // places on each GPU, at most
+  int turns = 10;                    // the most places on each GPU
   std::optional<Bytes> turn_memory;  // of a lease in turns; empty: all that slices leave
   bool operator==(const Rules&) const = default;
 };
 
-// Devices that a container has, or has been promised.
+// Devices that a container has or was promised.
 struct Taken {
   Resource resource;
   Device device;
-  bool leased = false;  // the daemon counts it already
+  bool leased = false;  // the daemon already counts it
 };
 
 struct Offered {
@@ -70,11 +70,12 @@ struct Offered {
   bool operator==(const Offered&) const = default;
 };
 
-// `host_memory`: what the daemon may use of the host's for memory that is moved out.
+// `host_memory`: the host memory that the daemon may use for evicted memory.
 std::vector<Offered> offer(Resource resource, const std::vector<NodeGpu>& gpus,
                            const std::vector<Taken>& taken, const Rules& rules, Bytes host_memory);
 
-// Places of each GPU among those in turns: all but one may have to be in host memory at once.
+// The number of places for leases in turns on each GPU: all but one lease may have to be in host
+// memory at once.
 int turns_of(const NodeGpu& gpu, std::size_t gpus, const Rules& rules, Bytes host_memory);
 
 }  // namespace gpurota::kube

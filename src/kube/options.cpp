@@ -51,7 +51,7 @@ std::vector<Option> all_rows(Options& options, ApiOptions& api, bool& events) {
   return rows;
 }
 
-// As Kubernetes names an extended resource: DOMAIN/NAME.
+// Checks the form of an extended resource's name in Kubernetes: DOMAIN/NAME.
 Result<void> check_name(std::string_view name) {
   constexpr std::string_view kSigns =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./";

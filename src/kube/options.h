@@ -1,4 +1,4 @@
-// The command line of gpurota-device-plugin. Pure, but as access_options.h.
+// The command line of gpurota-device-plugin. Pure, except as in access_options.h.
 #pragma once
 
 #include "base/result.h"
@@ -20,8 +20,7 @@ struct Options : PluginOptions {
                                            {Resource::kMemory, "gpurota.dev/memory"},
                                            {Resource::kTurn, "gpurota.dev/turn"}};
   Rules rules;
-  std::optional<ApiOptions>
-      api;  // where pods are told what becomes of their leases; empty: nowhere
+  std::optional<ApiOptions> api;  // where to write events of pods; empty: nowhere
 };
 
 // `words`: argv without argv[0].

@@ -6,11 +6,11 @@
 namespace gpurota::kube {
 namespace {
 
-// Devices of one GPU that can be had.
+// The available devices of one GPU.
 struct Group {
   GpuUuid gpu;
   std::set<int> numbers;
-  bool wanted = false;  // the container has one of it in any case
+  bool wanted = false;  // the container gets one of it in any case
 };
 
 class Choice {
@@ -58,7 +58,7 @@ std::vector<Group> groups_of(Resource resource, const std::vector<std::string>& 
   return list;
 }
 
-// The fullest GPU with room for all of it first; then the emptiest.
+// Sorts GPUs: the fullest with room for everything first, then the emptiest.
 void pack(std::vector<Group>& groups, std::size_t size) {
   std::stable_sort(groups.begin(), groups.end(), [size](const Group& a, const Group& b) {
     if (a.wanted != b.wanted) return a.wanted;
@@ -68,8 +68,8 @@ void pack(std::vector<Group>& groups, std::size_t size) {
   });
 }
 
-// GPUs of the NUMA node that the fewest others are on but that has enough; where nothing is known,
-// in order.
+// Sorts GPUs: first those of the NUMA node with the fewest GPUs that has enough; in order where
+// nothing is known.
 void gather(std::vector<Group>& groups, std::size_t size, const std::map<GpuUuid, int>& numa) {
   const auto node_of = [&](const Group& group) {
     const auto at = numa.find(group.gpu);

@@ -1,5 +1,5 @@
-// The common main() of the plugins: refusals of options, log, lock, loop and end. Only main.cpp
-// files include it.
+// The common main() of the plugins: errors in options, log, lock, loop and end. Only main.cpp files
+// include it.
 #pragma once
 
 #include "base/directory.h"
@@ -21,8 +21,8 @@
 
 namespace gpurota::kube {
 
-// One at a time in a state directory. While a new version starts the old one may be ending: each
-// has what it stores for itself.
+// Locks the state directory, so that one plugin at a time uses it: while a new version starts, the
+// old one may still be ending.
 inline Result<Fd> lock_state(const char* program, const std::string& folder) {
   constexpr std::chrono::milliseconds kPredecessorPatience{60000};
   constexpr mode_t kOwnFolder = 0700;
@@ -58,7 +58,7 @@ int run_plugin(const char* program, const Result<Options>& options, Serve serve)
   }
   if (!options->print.empty()) return std::fputs(options->print.c_str(), stdout) < 0;
   log::set_level(options->log_level);
-  // Sockets and files are for kubelet and this program, which are root: for nobody else.
+  // Sockets and files are only for kubelet and this program, which run as root.
   (void)::umask(S_IRWXG | S_IRWXO);
   if (sys::stderr_is_journal()) log::set_sink(sys::journal_sink());
   (void)std::signal(SIGPIPE, SIG_IGN);

@@ -1,4 +1,4 @@
-// The options that the plugins have in common, and values that several of them take. Pure.
+// The options common to the plugins, and value types that several of them use. Pure.
 #pragma once
 
 #include "base/bytes.h"
@@ -22,13 +22,14 @@ struct PluginOptions {
   GpuGiver giver = GpuGiver::kFiles;
   std::chrono::milliseconds interval{2000};
   log::Level log_level = log::Level::kInfo;
-  std::string print;  // and be done
+  std::string print;  // text to print before exiting
 };
 
-// All but --state-dir, whose default is each plugin's own. `unit`: where --memory-unit goes.
+// All except --state-dir, whose default differs by plugin. `unit`: where the value of --memory-unit
+// is stored.
 std::vector<Option> plugin_rows(PluginOptions& options, Bytes& unit);
 
-// Takes a whole number. kInvalid: the sentence names `option` and what it takes.
+// Parses a whole number. kInvalid: the sentence names `option` and the allowed range.
 Option::Take take_count(const char* option, int least, int most, std::function<void(int)> take);
 
 }  // namespace gpurota::kube

@@ -1,4 +1,4 @@
-// Asks kubelet which container has which devices, by its pod resources API. Blocks; any thread but
+// Reads from kubelet's pod resources API which container has which devices. Blocks; any thread but
 // the state thread.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace gpurota::kube {
 
 struct PodDevices {
   proto::Pod pod;
-  std::string resource;  // its whole name
+  std::string resource;  // its full name
   std::set<std::string> devices;
 };
 

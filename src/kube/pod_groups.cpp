@@ -14,10 +14,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kGroups = "/sys/fs/cgroup";
-// Where groups of pods are: of version 2 alone, beside version 1, and of version 1, which has them
-// in each of its trees.
+// The trees with groups of pods: version 2 alone, version 2 beside version 1, and version 1, which
+// has the groups in each of its trees.
 constexpr const char* kTrees[] = {"", "/unified", "/systemd", "/memory", "/pids"};
-// kubepods, its class, the pod.
+// Levels: kubepods, the QoS class, the pod.
 constexpr int kLevels = 3;
 
 Result<std::vector<std::string>> folders_in(const std::string& path) {
@@ -25,14 +25,14 @@ Result<std::vector<std::string>> folders_in(const std::string& path) {
   std::error_code error;
   fs::directory_iterator at(path, error);
   for (const fs::directory_iterator end; !error && at != end; at.increment(error)) {
-    std::error_code gone;  // meanwhile
+    std::error_code gone;  // removed meanwhile
     if (at->is_directory(gone)) names.push_back(at->path().filename());
   }
   if (!error) return names;
   return fail_errno("cannot read control groups, " + path, error.value());
 }
 
-// Of the groups below `group`, which is one of kubelet's own.
+// Adds the pods in the groups below `group`, which is one of kubelet's own.
 Result<void> add_pods(const std::string& tree, const std::string& group, int levels,
                       std::set<std::string>& pods) {
   const auto container = watch::find_container(group);
@@ -43,7 +43,7 @@ Result<void> add_pods(const std::string& tree, const std::string& group, int lev
   if (levels == 0) return {};
   auto names = folders_in(tree + group);
   if (!names) {
-    // The group ended between two readings.
+    // The group was removed between two reads.
     if (names.error().code == Code::kNotFound) return {};
     return tl::unexpected(std::move(names).error());
   }
@@ -61,7 +61,7 @@ Result<std::set<std::string>> read_pod_groups(const std::string& host_root) {
   for (const char* const name : kTrees) {
     const std::string tree = fmt::format("{}{}{}", host_root, kGroups, name);
     const auto names = folders_in(tree);
-    if (!names && names.error().code == Code::kNotFound) continue;  // it is not mounted
+    if (!names && names.error().code == Code::kNotFound) continue;  // not mounted
     if (!names) return tl::unexpected(names.error());
     for (const std::string& top : *names) {
       if (!top.starts_with("kubepods")) continue;

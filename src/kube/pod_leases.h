@@ -1,5 +1,5 @@
-// The leases of pods as the daemon shows them, found by what they were made for, so that their pods
-// can be told of them (api/pod_events.h). Pure.
+// Finds the leases of pods in the daemon's view by their allocations, for events about them
+// (api/pod_events.h). Pure.
 #pragma once
 
 #include "kube/api/pod_events.h"
@@ -14,15 +14,15 @@ namespace gpurota::kube {
 
 class PodLeases {
  public:
-  // `view` outlives it and what it shows.
+  // `view` must outlive this object and everything shown.
   explicit PodLeases(const DaemonView& view);
 
-  // `lease`: the one that the allocation has now, if any.
+  // `lease`: the current lease of the allocation, if any.
   void show(const std::string& allocation, std::optional<LeaseId> lease, SeenPod& pod) const;
 
  private:
   std::multimap<std::string, const proto::Lease*>
-      leases_;  // one that ends beside the next, perhaps
+      leases_;  // may include an ending one beside its successor
   const std::vector<proto::Finding>& over_limit_;
 };
 

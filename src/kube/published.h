@@ -1,6 +1,6 @@
-// A value that one thread publishes and any number of threads wait for: each sees the newest, none
-// misses that it has changed. State, not events: who comes late, or is slow, is told what is so
-// now. Any thread.
+// A value that one thread publishes and any number of threads wait for. Each sees the newest value,
+// and none misses a change. State, not events: a late or slow thread sees only the current value.
+// Any thread.
 #pragma once
 
 #include <chrono>
@@ -16,12 +16,12 @@ template <class Value>
 class Published {
  public:
   struct Seen {
-    std::uint64_t version = 0;  // 0: nothing was published yet
+    std::uint64_t version = 0;  // 0: nothing published yet
     std::shared_ptr<const Value> value;
-    std::chrono::steady_clock::time_point said{};  // last, whether it was a change or not
+    std::chrono::steady_clock::time_point said{};  // last publication, changed or not
   };
 
-  // The same value again is no change.
+  // Publishing the same value again is no change.
   void publish(Value value) {
     const std::lock_guard lock(mutex_);
     seen_.said = std::chrono::steady_clock::now();
@@ -33,7 +33,7 @@ class Published {
     const std::lock_guard lock(mutex_);
     return seen_;
   }
-  // Returns as soon as there is another version than that, or when the time is over.
+  // Returns as soon as the version differs from `version`, or when the time is over.
   Seen wait(std::uint64_t version, std::chrono::milliseconds patience) const {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, patience, [&] { return seen_.version != version; });

@@ -1,8 +1,8 @@
-// Questions of gRPC's threads to the state thread: the way by which the former come to state that
-// only the latter touches.
+// Questions from gRPC's threads to the state thread: their only access to state that only the state
+// thread touches.
 //
-// ask() posts a function to the loop and waits for what it returns. The state thread answers from
-// memory, so that is soon; when the plugin ends, nobody waits for it any more.
+// ask() posts a function to the loop and waits for its result. The state thread answers from
+// memory, so soon. When the plugin ends, all waiting stops.
 #pragma once
 
 #include "base/result.h"
@@ -21,11 +21,11 @@ namespace gpurota::kube {
 
 class Questions {
  public:
-  // `loop` outlives this.
+  // `loop` must outlive this object.
   explicit Questions(ports::EventLoop& loop) : loop_(loop) {}
 
-  // On any thread but the state thread. `answer` owns what it uses. kUnavailable if the plugin
-  // ends, kTimeout if the state thread is stuck.
+  // Call it on any thread but the state thread. `answer` must own what it uses. kUnavailable if the
+  // plugin ends, kTimeout if the state thread is stuck.
   template <class Answer>
   Result<Answer> ask(std::function<Result<Answer>()> answer) {
     struct Shared {
@@ -51,7 +51,8 @@ class Questions {
     }
     return std::move(*shared->result);
   }
-  // On the state thread, once: from now on nothing that was posted runs, and whoever waits is told.
+  // Call it on the state thread, once: from now on no posted function runs, and every waiting call
+  // returns.
   void end() { *ended_ = true; }
 
  private:

@@ -5,7 +5,7 @@
 namespace gpurota::kube {
 namespace {
 
-// Kubelet opens its stream within a second of a registration, and a new one does not come sooner
+// Kubelet opens its stream within a second of a registration, and a new stream within the same time
 // after the last has ended.
 constexpr Duration kLonely = std::chrono::seconds(5);
 constexpr Duration kFirstPause = std::chrono::milliseconds(500),

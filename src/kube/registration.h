@@ -1,10 +1,10 @@
-// When a resource has to be served or registered anew: pure decisions from what is seen of
-// kubelet's folder and of our own sockets.
+// Decides when a resource must be served or registered again, from the state of kubelet's folder
+// and of our own sockets. Pure.
 //
-// Kubelet removes all sockets of the folder when it starts, so one that is gone is served again; it
-// leaves its own behind when it ends, so that this is there says nothing, and that it is another
-// says that it has started. And it may forget a plugin without a word (when one that was registered
-// before for the same resource goes): a plugin that nobody listens to registers again.
+// Kubelet removes all sockets of the folder when it starts, so a missing socket is served again.
+// Kubelet leaves its own socket behind when it ends: an existing socket means nothing, but a
+// different one means that kubelet has started. Kubelet may also drop a plugin silently (when an
+// earlier one for the same resource ends): a plugin without a stream registers again.
 #pragma once
 
 #include "core/time.h"
@@ -14,7 +14,7 @@
 
 namespace gpurota::kube {
 
-// Tells one kubelet.sock from another at the same place.
+// Distinguishes one kubelet.sock from a later one at the same path.
 struct SocketId {
   std::uint64_t device = 0, inode = 0;
   std::int64_t changed_ns = 0;
@@ -22,17 +22,17 @@ struct SocketId {
 };
 
 struct RegistrationFacts {
-  std::optional<SocketId> kubelet;  // none: there is no kubelet
-  bool served = false;              // our socket is at its place, and we listen there
-  int streams = 0;                  // kubelet listens to us
+  std::optional<SocketId> kubelet;  // empty: there is no kubelet
+  bool served = false;              // our socket exists, and we listen there
+  int streams = 0;                  // streams that kubelet has open
 };
 
 class Registration {
  public:
   enum class Step { kNothing, kServe, kRegister };
 
-  // Call now and then, and when the folder has changed. After kServe and kRegister it is to be told
-  // what came of it.
+  // The next step. Call it periodically, and when the folder has changed. After kServe and
+  // kRegister report the result.
   Step next(const RegistrationFacts& facts, TimePoint now);
   void on_served() { registered_with_.reset(); }
   void on_registered(const SocketId& kubelet, TimePoint now);
@@ -41,7 +41,7 @@ class Registration {
 
  private:
   std::optional<SocketId> registered_with_;
-  TimePoint lonely_since_{};  // no stream since then
+  TimePoint lonely_since_{};  // since then without a stream
   TimePoint try_at_{};
   Duration pause_{};
 };

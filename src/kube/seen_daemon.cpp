@@ -6,7 +6,7 @@
 namespace gpurota::kube {
 namespace {
 
-// A restart of the daemon is no reason to say that nothing can be had.
+// A restart of the daemon must not make the GPUs unavailable.
 constexpr Duration kAwayPatience = std::chrono::seconds(30);
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The daemon's last answer, and for how long it has been away. State thread only.
+// The daemon's last answer, and how long ago it was. State thread only.
 #pragma once
 
 #include "base/result.h"
@@ -13,17 +13,18 @@ namespace gpurota::kube {
 
 class SeenDaemon {
  public:
-  // An error: it is away, what was heard before stands, and this is false.
+  // Takes an answer. False after an error: the daemon is away, and the last view stays.
   bool hear(Result<DaemonView> view, TimePoint now);
 
-  // Whether it has ever been heard; only then is there a view.
+  // Whether the daemon has ever answered; only then is there a view.
   explicit operator bool() const { return view_.has_value(); }
   const DaemonView* operator->() const { return &*view_; }
   const DaemonView& operator*() const { return *view_; }
-  // Whether the daemon has not answered for so long that the state of its GPUs is unknown, whether
-  // it has disconnected or just does not answer.
+  // Whether the daemon, connected or not, has not answered for so long that the state of its GPUs
+  // is unknown.
   bool is_away(TimePoint now) const;
-  // Its GPUs, none of them in service while it is away; only if it has ever been heard.
+  // The daemon's GPUs; none of them is in service while the daemon is away. Requires that the
+  // daemon has ever answered.
   std::vector<NodeGpu> gpus(TimePoint now) const;
 
  private:

@@ -1,5 +1,5 @@
-// How a service of ours tells kubelet a published value: a stream that sends the newest each time
-// it has changed. gRPC's own types are template parameters, as its header is for .cpp files.
+// Streams a published value to kubelet: each stream sends the newest value whenever it has changed.
+// gRPC's own types are template parameters, because its header is only for .cpp files.
 #pragma once
 
 #include "kube/published.h"
@@ -10,16 +10,17 @@
 
 namespace gpurota::kube {
 
-// Those of one server. Any thread.
+// The streams of one server. Any thread.
 class Streams {
  public:
   int open() const { return open_; }
-  // Each ends in a moment; before the server does.
+  // Ends all streams soon; call it before the server ends.
   void end() { ending_ = true; }
 
-  // Until the other side or end() ends it. `message_of(value, since)` is what is sent of it,
-  // `since` it was published last. Also without a change after `again`, if that is not 0 and it was
-  // published since. False: there are too many already.
+  // Sends values until the other side or end() ends the stream. `message_of(value, since)` makes
+  // the message; `since` is when the value was last published. With a nonzero `again`, sends an
+  // unchanged value again once it was republished at least `again` after the last message. False:
+  // there are too many streams.
   template <class Value, class Context, class Writer, class MessageOf>
   bool tell(const Published<Value>& published, const Context& context, Writer& writer,
             MessageOf message_of, std::chrono::milliseconds again = {}) {
@@ -29,7 +30,7 @@ class Streams {
     std::chrono::steady_clock::time_point sent;
     while (!ending_ && !context.IsCancelled()) {
       const auto seen = published.wait(version, kCheckEvery);
-      // A value that was withdrawn is not repeated.
+      // Repeat a value only if it was published again.
       const bool is_due = again.count() > 0 && seen.said - sent >= again;
       if (!seen.value || (seen.version == version && !is_due)) continue;
       version = seen.version;
@@ -40,9 +41,9 @@ class Streams {
   }
 
  private:
-  // Between two checks whether a stream has been cancelled.
+  // The time between two checks for a cancelled stream.
   static constexpr std::chrono::milliseconds kCheckEvery{500};
-  // Kubelet opens one for each registration. A client that opens more is not kubelet.
+  // Kubelet opens one stream for each registration. A client that opens more is not kubelet.
   static constexpr int kMost = 16;
 
   class Open {

@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-// As of gRPC.
+// Stands for gRPC's context.
 struct Context {
   std::atomic<bool> cancelled = false;
   bool IsCancelled() const { return cancelled; }

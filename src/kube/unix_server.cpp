@@ -13,11 +13,11 @@
 namespace gpurota::kube {
 namespace {
 
-// A stream of kubelet's has a thread each, and one question at a time comes beside them.
+// Each stream of kubelet needs a thread, and beside them comes one call at a time.
 constexpr int kMostThreads = 64;
 constexpr int kMostQuestion = 16 << 20;
 constexpr int kMostAnswer = 64 << 20;
-// For functions that run when it ends; then they are cancelled.
+// How long running calls may take when the server ends; then they are cancelled.
 constexpr std::chrono::milliseconds kPatience{500};
 
 }  // namespace

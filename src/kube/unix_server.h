@@ -1,6 +1,5 @@
-// A gRPC server at a Unix socket, and a client of one. For whatever kubelet calls: device plugins;
-// plugins for dynamic resources. Made and ended on one thread; the services' functions run on
-// gRPC's.
+// A gRPC server at a Unix socket, and a client of one; for device plugins and DRA drivers. Made and
+// ended on one thread; the services' functions run on gRPC's threads.
 #pragma once
 
 #include "base/result.h"
@@ -11,7 +10,7 @@
 
 #include <sys/types.h>
 
-// gRPC's own header is for the .cpp files that use it.
+// gRPC's own header is only for the .cpp files that use it.
 namespace grpc {
 class Channel;
 class Server;
@@ -23,16 +22,16 @@ namespace gpurota::kube {
 
 class UnixServer {
  public:
-  // In the place of what is at `socket`; the services outlive it. kIo if it cannot listen there.
+  // Replaces whatever is at `socket`; the services must outlive the server. kIo if it cannot listen
+  // there.
   static Result<UnixServer> listen(const std::string& socket,
                                    const std::vector<grpc::Service*>& services);
   UnixServer(UnixServer&&) noexcept;
   UnixServer& operator=(UnixServer&&) = delete;
-  // Hangs up on everybody, waits for the functions that run, and removes the socket if it is still
-  // this one.
+  // Closes all connections, waits for running calls, and removes the socket if it is still ours.
   ~UnixServer();
 
-  // Whether the socket is still at its place.
+  // Whether the socket still exists.
   bool is_there() const;
 
  private:
@@ -47,8 +46,8 @@ class UnixServer {
 grpc::Status status_of(const Error& error);
 grpc::Status too_many_streams();
 
-// To who listens at a Unix socket, now: gRPC would share connections of a process, and wait longer
-// and longer before it tries again.
+// Connects to a Unix socket at once: by default gRPC would share a connection within the process,
+// and wait longer and longer before it tries again.
 std::shared_ptr<grpc::Channel> connect_to(const std::string& socket);
 
 }  // namespace gpurota::kube

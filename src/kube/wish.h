@@ -11,8 +11,8 @@
 
 namespace gpurota::kube {
 
-// kInvalid if no lease could: the sentence is for whoever made the pod (`kubectl describe`), and
-// says what to do.
+// kInvalid if no lease can be like that: the sentence is for the author of the pod (`kubectl
+// describe`), and names the remedy.
 Result<proto::LeaseRequest> lease_wish(Resource resource, const std::set<Device>& devices,
                                        const Rules& rules);
 

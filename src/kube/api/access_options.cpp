@@ -13,7 +13,7 @@
 namespace gpurota::kube {
 namespace {
 
-// A node is mostly called as its host is.
+// By default a node has the name of its host.
 std::string usual_node_name() {
   if (const char* const said = std::getenv("NODE_NAME"); said && *said) return said;
   std::array<char, 256> name{};

@@ -1,5 +1,5 @@
-// The options by which a plugin finds the API server and its own node there; all plugins have them
-// in common. Pure but for the environment of a pod, which says where the API server is.
+// The options that tell a plugin where the API server is and which node it runs on; common to all
+// plugins. Pure except for the environment of a pod, which has the address of the API server.
 #pragma once
 
 #include "base/options.h"
@@ -12,15 +12,15 @@
 namespace gpurota::kube {
 
 struct ApiOptions {
-  std::string node;  // as Kubernetes calls it
+  std::string node;  // the name of the node in Kubernetes
   ApiAccess access;
   bool operator==(const ApiOptions&) const = default;
 };
 
 std::vector<Option> api_rows(ApiOptions& options);
-// Fills in options that were not given: the node's name is $NODE_NAME or the host's, and the API
-// server is that of the cluster whose pod this is. kInvalid, kNotFound: an option is missing or
-// makes no sense.
+// Sets options that were not given: the node is $NODE_NAME or the host's name, and the API server
+// is that of the cluster in which this pod runs. kInvalid, kNotFound: an option is missing or
+// invalid.
 Result<void> complete(ApiOptions& options);
 
 }  // namespace gpurota::kube

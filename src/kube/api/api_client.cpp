@@ -42,7 +42,7 @@ std::size_t take_part(char* data, std::size_t size, std::size_t count, void* to)
 }
 
 void add_header(Headers& headers, const std::string& line) {
-  // Without memory for it the call goes without, and the server says what is missing.
+  // Without memory for the header, the call goes without it, and the server's error names it.
   if (curl_slist* const longer = curl_slist_append(headers.get(), line.c_str())) {
     (void)headers.release();
     headers.reset(longer);
@@ -105,7 +105,7 @@ Result<void> check_access(const ApiAccess& access) {
                                           display_text(access.server, 100)));
 }
 
-// A connection is used by one call at a time.
+// One call at a time uses a connection.
 struct ApiClient::Handles {
   Handle take() {
     const std::lock_guard lock(mutex);
@@ -115,7 +115,7 @@ struct ApiClient::Handles {
     return handle;
   }
   void give_back(Handle handle) {
-    curl_easy_reset(handle.get());  // which keeps its connection
+    curl_easy_reset(handle.get());  // keeps the connection
     const std::lock_guard lock(mutex);
     if (kept.size() < kMostKept) kept.push_back(std::move(handle));
   }
@@ -133,7 +133,7 @@ ApiClient::ApiClient(ApiAccess access, std::string program)
 
 ApiClient::~ApiClient() = default;
 
-// The part that differs between calls. `to` goes to the functions of curl's.
+// The parts of a call that differ. `to` is passed to curl's callbacks.
 struct ApiClient::Request {
   const char* method = "GET";
   const std::string& path;
@@ -143,7 +143,7 @@ struct ApiClient::Request {
   void* to = nullptr;
 };
 
-// The status. kUnavailable also if a function has ended it.
+// The HTTP status. kUnavailable also if a callback has ended the call.
 Result<int> ApiClient::perform(const Request& request, Milliseconds patience) {
   if (patience.count() <= 0) return fail(Code::kTimeout, "no time is left to ask the API server");
   Headers headers;
@@ -175,13 +175,13 @@ Result<int> ApiClient::perform(const Request& request, Milliseconds patience) {
     curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, request.progress);
     curl_easy_setopt(curl, CURLOPT_XFERINFODATA, request.to);
     curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE,
-                     1L);  // so that a connection that is gone is noticed
+                     1L);  // so that a broken connection is noticed
   }
   curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why.data());
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, kConnectPatienceMs);
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(patience.count()));
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_PROXY, "");  // the token is for the server alone
+  curl_easy_setopt(curl, CURLOPT_PROXY, "");  // no proxy: only the server may see the token
   curl_easy_setopt(curl, CURLOPT_USERAGENT, program_.c_str());
   const CURLcode done = curl_easy_perform(curl);
   long status = 0;
@@ -207,11 +207,11 @@ Result<ApiAnswer> ApiClient::call(const char* method, const std::string& path,
 
 namespace {
 
-// A body that is taken line by line.
+// Splits a body into lines as it arrives.
 struct Lines {
   const std::function<bool(std::string_view line)>& take;
   const std::atomic<bool>& stop;
-  std::string part{};  // of a line
+  std::string part{};  // the incomplete last line
   bool any = false, ended = false;
 
   bool feed(std::string_view data) {

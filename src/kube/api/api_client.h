@@ -1,5 +1,5 @@
 // A client of Kubernetes' API server: one call, one answer, by HTTPS with a token. Any thread,
-// several at once; every call blocks, at most as long as it is told.
+// several at once. Every call blocks, at most as long as the caller allows.
 #pragma once
 
 #include "base/result.h"
@@ -13,7 +13,7 @@
 
 namespace gpurota::kube {
 
-// As Kubernetes names things: it becomes a part of addresses.
+// Whether `name` is a valid object name of Kubernetes: the name becomes a part of URLs.
 bool is_object_name(std::string_view name);
 
 // The address of the API server, and the credentials for it.
@@ -23,11 +23,11 @@ struct ApiAccess {
   std::string ca_file;     // CA certificates for the server; empty: the system's
   bool operator==(const ApiAccess&) const = default;
 };
-// The access that a pod of the cluster is given. kNotFound: this is no pod, so options must name
-// the access.
+// The access that the cluster gives a pod. kNotFound: this is not a pod, so options must set the
+// access.
 Result<ApiAccess> access_in_cluster();
-// kInvalid: no https, which only a server of this machine may lack, as the token would be readable
-// on its way.
+// kInvalid: the server is not https. Only a server on this machine may use http, because the token
+// would be readable on the network.
 Result<void> check_access(const ApiAccess& access);
 
 struct ApiAnswer {
@@ -39,18 +39,19 @@ struct ApiAnswer {
 class ApiClient {
  public:
   using Milliseconds = std::chrono::milliseconds;
-  // `program`: what the API server calls us in its log.
+  // `program`: our name in the API server's log.
   ApiClient(ApiAccess access, std::string program);
   ~ApiClient();
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;
 
-  // An answer of whatever status; kUnavailable, kTimeout: there is none. `body`: JSON; empty: none.
+  // An answer with any status; kUnavailable, kTimeout: no answer. `body`: JSON; empty: none.
   Result<ApiAnswer> call(const char* method, const std::string& path, const std::string& body,
                          Milliseconds patience);
-  // GETs an answer that comes bit by bit (a watch): `take` has each line as soon as it is there.
-  // Until it returns false, the server ends it, `stop` is true (within a second) or the time is
-  // over; none of these is an error. The answer has a body if its status is not good.
+  // GETs an answer that arrives bit by bit (a watch): `take` gets each line as soon as it arrives.
+  // Ends when `take` returns false, the server ends the answer, `stop` becomes true (noticed within
+  // a second) or the time is over; none of these is an error. The answer has a body if its status
+  // is an error.
   Result<ApiAnswer> follow(const std::string& path,
                            const std::function<bool(std::string_view line)>& take,
                            const std::atomic<bool>& stop, Milliseconds patience);
@@ -62,10 +63,10 @@ class ApiClient {
 
   const ApiAccess access_;
   const std::string program_;
-  const std::unique_ptr<Handles> handles_;  // connections that are kept
+  const std::unique_ptr<Handles> handles_;  // idle connections
 };
 
-// The answer's own words, as an error: "cannot WHAT: …".
+// An error with the answer's own text: "cannot WHAT: …".
 Error error_of(const ApiAnswer& answer, const std::string& what);
 
 }  // namespace gpurota::kube

@@ -1,5 +1,5 @@
-// When something that has failed is tried again: later each time, up to a bound, and not when all
-// other nodes do. Pure.
+// How long to wait before the next attempt: longer after each failure, up to a bound, and random,
+// so that not all nodes try at once. Pure.
 #pragma once
 
 #include "core/time.h"
@@ -13,8 +13,8 @@ class BackOff {
  public:
   BackOff(Duration first, Duration longest) : first_(first), longest_(longest) {}
 
-  // How long to wait now. `random`: any number; the pause is between half of what it would be and
-  // all of it.
+  // The next pause. `random`: any number; it selects a pause between half of the full pause and all
+  // of it.
   Duration next(std::uint64_t random) {
     pause_ = std::clamp(2 * pause_, first_, longest_);
     constexpr std::uint64_t kSteps = 1024;

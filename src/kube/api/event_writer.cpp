@@ -13,7 +13,7 @@ namespace gpurota::kube {
 namespace {
 
 constexpr std::chrono::milliseconds kEventPatience{5000};
-// While the API server is away they are not gathered.
+// Events that wait while the API server is away; further ones are dropped.
 constexpr std::size_t kMostWaiting = 32;
 
 }  // namespace
@@ -43,7 +43,7 @@ std::string event_json(const PodEvent& event, const EventSource& source, WallTim
       {"lastTimestamp", time},
       {"count", 1}};
   if (!event.pod.container.empty()) {
-    // As kubelet says it of its own events.
+    // The form that kubelet uses in its own events.
     json["involvedObject"]["fieldPath"] = fmt::format("spec.containers{{{}}}", event.pod.container);
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -1,5 +1,5 @@
-// Writes events of pods (events.k8s.io as core/v1) to the API server, as far as it takes them: what
-// it does not take is not tried again, as an event that is late helps nobody. State thread.
+// Writes events of pods (events.k8s.io as core/v1) to the API server. An event that the server does
+// not accept is dropped, because a late event helps nobody. State thread.
 #pragma once
 
 #include "core/time.h"
@@ -20,14 +20,13 @@ struct EventSource {
   std::string program, node;
 };
 
-// The object, of a name that nobody else has: the pod's and `suffix`, as kubelet names its own.
-// Pure.
+// The event object. Its name is unique: the pod's name and `suffix`, in kubelet's form. Pure.
 std::string event_json(const PodEvent& event, const EventSource& source, WallTime now,
                        std::string_view suffix);
 
 class EventWriter {
  public:
-  // `loop` outlives it.
+  // `loop` must outlive it.
   EventWriter(ports::EventLoop& loop, std::shared_ptr<ApiClient> api, EventSource source);
 
   void write(const std::vector<PodEvent>& events);
@@ -38,7 +37,7 @@ class EventWriter {
   const std::shared_ptr<ApiClient> api_;
   const EventSource source_;
   bool is_refused_ = false;
-  sys::Worker worker_;  // ends first
+  sys::Worker worker_;  // destroyed first
 };
 
 }  // namespace gpurota::kube

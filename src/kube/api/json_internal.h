@@ -1,5 +1,5 @@
-// The API server's JSON without exceptions: what is missing or of another kind is as if it were not
-// there.
+// The API server's JSON without exceptions: a missing value, or one of another type, counts as
+// absent.
 #pragma once
 
 #include "base/text.h"
@@ -14,31 +14,32 @@ namespace gpurota::kube {
 
 using Json = nlohmann::json;
 
-// Null if it is no JSON.
+// Null if `text` is not JSON.
 inline Json parse_json(std::string_view text) {
   Json json = Json::parse(text, nullptr, false);
   return json.is_discarded() ? Json() : json;
 }
-// The member; null if there is none.
+// The member `key`; null if there is none.
 inline const Json& at(const Json& json, const char* key) {
   static const Json kNull;
   if (!json.is_object()) return kNull;
   const auto found = json.find(key);
   return found == json.end() ? kNull : *found;
 }
-// Empty if it is no text.
+// Empty if the member is not a string.
 inline std::string text_at(const Json& json, const char* key) {
   const Json& found = at(json, key);
   return found.is_string() ? found.get<std::string>() : std::string();
 }
-// The list; an empty one if it is none.
+// An empty list if the member is not a list.
 inline const Json& list_at(const Json& json, const char* key) {
   static const Json kEmpty = Json::array();
   const Json& found = at(json, key);
   return found.is_array() ? found : kEmpty;
 }
 
-// The part of a foreign text that JSON can hold, cut between two characters: at most `most` bytes.
+// The first part of a foreign text, at most `most` bytes, as valid UTF-8; never cut inside a
+// character.
 inline std::string text_of(std::string_view foreign, std::size_t most) {
   std::string text = valid_utf8(foreign);
   if (text.size() <= most) return text;

@@ -11,8 +11,9 @@ std::string gpu_text(const proto::LeaseGpu& share) {
   return share.label.value_or(std::to_string(share.index));
 }
 
-// The GPU whose turn it waits for; nullptr: for none. One that cannot have it now (no host memory
-// for the others, say) has no place in line, and its memory is out.
+// The GPU whose turn the lease waits for; nullptr if none. A lease that cannot have the turn now
+// (for example, no host memory for the others) has no place in the queue, but its memory is
+// evicted.
 const proto::LeaseGpu* find_waiting(const proto::Lease* lease) {
   if (lease == nullptr) return nullptr;
   for (const proto::LeaseGpu& share : lease->gpus) {
@@ -35,7 +36,7 @@ std::string waiting_text(const proto::LeaseGpu& share) {
 
 std::string over_limit_text(const SeenPod& pod) {
   const proto::Finding& found = *pod.over_limit;
-  const Bytes used = found.used_bytes.value_or(Bytes());  // known, as it is above the limit
+  const Bytes used = found.used_bytes.value_or(Bytes());  // known, because it is above the limit
   for (const proto::LeaseGpu& share : pod.lease->gpus) {
     if (share.uuid != found.gpu_uuid || !share.limit_bytes) continue;
     return fmt::format("Holds {} of GPU {} and may hold {}", to_string(used, *share.limit_bytes),

@@ -1,6 +1,6 @@
 // Events about a pod's lease for `kubectl describe pod`, while the pod runs: the lease waits for
-// its turn, holds more than it may, or was ended. Each is reported once. State thread; touches
-// nothing, and returns the events for others to write (event_writer.h).
+// its turn, is over its limit, or was ended. Each is reported once. State thread; touches nothing:
+// event_writer.h writes the returned events.
 #pragma once
 
 #include "core/time.h"
@@ -17,7 +17,7 @@ namespace gpurota::kube {
 
 struct PodRef {
   std::string space, name, uid;
-  std::string container{};  // empty: it is of all
+  std::string container{};  // empty: all containers
   bool is_claim = false;    // a claim, and not a pod
   bool operator==(const PodRef&) const = default;
 };
@@ -25,57 +25,58 @@ struct PodRef {
 struct PodEvent {
   PodRef pod;
   bool is_warning = false;
-  std::string reason;   // CamelCase, as Kubernetes has them
+  std::string reason;   // CamelCase, as in Kubernetes
   std::string message;  // a sentence
   bool operator==(const PodEvent&) const = default;
 };
 
-// A pod that is to have a lease, as it is now.
+// A pod that should have a lease, as seen now.
 struct SeenPod {
-  std::string key;  // a pod may have several
+  std::string key;  // a pod may have several leases
   PodRef ref;
-  const proto::Lease* lease = nullptr;         // nullptr: it has none
-  bool is_ending = false;                      // the last one, whose programs are there still
-  const proto::Finding* over_limit = nullptr;  // nullptr: it holds no more than it may
-  std::optional<LeaseId> first_lease{};        // empty: it had none yet
+  const proto::Lease* lease = nullptr;         // nullptr: no lease
+  bool is_ending = false;                      // its last lease is ending and still has processes
+  const proto::Finding* over_limit = nullptr;  // nullptr: not over its limit
+  std::optional<LeaseId> first_lease{};        // empty: it never had one
 };
 
 class PodEvents {
  public:
-  // So long a pod waits before it is said: turns are of seconds, and nobody wants a line for each.
+  // How long a pod must wait before that is reported: turns take seconds, and an event for each
+  // would be too many.
   static constexpr Duration kPatience = std::chrono::seconds(30);
-  // So long a pod is without a lease before the loss is reported: a pod that is given up has none
-  // for a moment, either.
+  // How long a pod must be without a lease before the loss is reported: a pod that is being given
+  // up also has none for a moment.
   static constexpr Duration kLossPatience = std::chrono::seconds(10);
-  // Between two of one kind for one lease.
+  // The least time between two events of one kind for one lease.
   static constexpr Duration kPause = std::chrono::minutes(10);
-  // Of the node, in any kPause; what is more is not said.
+  // The most events of the node in any kPause; further ones are dropped.
   static constexpr std::size_t kMost = 200;
 
-  // `without`: what becomes of one whose lease was ended and that has no other, "cannot have
-  // another now".
+  // `without`: the end of the sentence about a pod whose lease was ended and that has no other:
+  // "cannot have another now".
   explicit PodEvents(std::string without) : without_(std::move(without)) {}
 
   std::vector<PodEvent> observe(const std::vector<SeenPod>& pods, TimePoint now);
 
  private:
-  // One thing that may be said of it.
+  // One condition of the pod that may be reported.
   struct Matter {
     std::optional<TimePoint> since, told;
   };
   struct Matters {
     Matter waits, over_limit, lost;
-    std::optional<LeaseId> lease;  // the last one
+    std::optional<LeaseId> lease;  // its last lease
   };
-  // Whether it is to be said now that it holds, or does not.
+  // Whether to report the condition now; `holds`: whether it is true.
   static bool is_news(Matter& matter, bool holds, Duration patience, TimePoint now);
-  // Whether it is to be said now that its lease was ended, which shows in that it has none for a
-  // while, or has another one.
+  // Whether to report now that the pod's lease was ended: it has had none for a while, or has
+  // another one.
   static bool has_lost_lease(Matters& matters, const SeenPod& pod, TimePoint now);
 
   const std::string without_;
   std::map<std::string, Matters>
-      pods_;  // by the key of the lease and the uid of the pod, as a claim may outlive its pod
+      pods_;  // by key and uid of the pod, as a claim may outlive its pod
   TimePoint window_{};
   std::size_t told_in_window_ = 0;
 };

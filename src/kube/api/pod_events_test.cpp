@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A pod with a lease on one GPU, and the time.
+// A pod with a lease on one GPU, and a clock.
 class APod : public ::testing::Test {
  protected:
   APod() {

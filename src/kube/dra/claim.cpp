@@ -14,10 +14,11 @@ namespace gpurota::kube {
 namespace {
 
 constexpr std::string_view kAllocation = "claim-";
-// Kubernetes' have 36; with what is before and after it, it is a name for the daemon, of 64.
+// Kubernetes' uids have 36; with its prefix and suffix, the uid becomes a name at the daemon, of at
+// most 64.
 constexpr std::size_t kLongestUid = 54;
 
-// The memory that the claim has of each GPU: two shares of one GPU are one lease's.
+// The memory that the claim has of each GPU: two shares of one GPU belong to one lease.
 std::map<GpuUuid, Bytes> memory_on(const std::vector<ClaimDevice>& devices) {
   std::map<GpuUuid, Bytes> on;
   for (const ClaimDevice& device : devices) on[device.gpu] += device.memory;
@@ -43,14 +44,14 @@ const char* share_text(Resource share) {
   return share == Resource::kTurn ? "turns" : share == Resource::kMemory ? "memory" : "whole GPUs";
 }
 
-// Of one device of the claim: its kind, by what it is and by what its class says.
+// The resource of one device of the claim, from the device and from its class.
 Result<Resource> resource_of(const ClaimDevice& device, Resource of,
                              std::optional<Resource> share) {
-  // Where the scheduler cannot share a device it has given all of it.
+  // Where the scheduler cannot share a device, it has given the claim all of it.
   const bool is_all = of == Resource::kMemory && device.memory.is_zero();
   const Resource natural = is_all ? Resource::kGpu : of;
   if (!share || *share == natural) return natural;
-  // A class of an earlier version has whole GPUs of the device for memory.
+  // A class of an earlier version selects whole GPUs among the devices for memory.
   if (of == Resource::kMemory && *share != Resource::kTurn) return *share;
   return fail(Code::kInvalid,
               fmt::format("the device class of request {} gives {}, and its selector has chosen "
@@ -72,14 +73,14 @@ tl::unexpected<Error> not_one_lease(bool of_resources, const char* what) {
                           what));
 }
 
-// "container-1-request-0" is what container 1 asks for first.
+// The part for a request: container 1's first request is "container-1-request-0".
 std::string part_of(const std::string& request, bool of_resources, const ClaimTerms& terms) {
   const std::string main = main_request(request);
   if (of_resources) return main.substr(0, main.find("-request-"));
   return terms.lease_per_request ? main : "";
 }
 
-// A device of the claim, and what it is of.
+// A device of the claim, with its resource and terms.
 struct Wanted {
   ClaimDevice device;
   Resource resource;
@@ -95,8 +96,8 @@ Result<Wanted> wanted_of(const AllocatedClaim& allocated, ClaimDevice device,
   return Wanted{std::move(device), resource, said.terms};
 }
 
-// Turns on several GPUs for which nobody named an amount are given all that each GPU has. A lease
-// has the same amount on each, so it has the least of them.
+// Gives turns without a named amount the least memory of their GPUs: the scheduler gave them all of
+// each GPU, but a lease has the same amount on each.
 void level_turns(Claim& claim) {
   std::vector<ClaimDevice>& devices = claim.devices;
   if (claim.resource != Resource::kTurn || gpus_of(claim).size() != devices.size()) return;
@@ -111,7 +112,7 @@ void level_turns(Claim& claim) {
   for (ClaimDevice& device : devices) device.memory = least;
 }
 
-// Whether what has been put together can be a lease.
+// Whether the collected devices can be one lease.
 Result<void> check_lease(const Claim& claim, bool of_resources) {
   const auto on = memory_on(claim.devices);
   const bool equal = std::all_of(

@@ -1,9 +1,9 @@
-// Which claims are prepared on this node, under which token: the state of the DRA driver, in one
-// small file. State thread only.
+// The claims prepared on this node, with their tokens: the state of the DRA driver, in one small
+// file. State thread only.
 //
-// Kubelet asks again for a claim as often as it likes, also after its own restart, and always says
-// when one is over; so what is here is what kubelet believes to be prepared, or is being prepared;
-// the file has the former only.
+// Kubelet may ask for a claim any number of times, also after its own restart, and always reports
+// the end of a claim. So the book has the claims that kubelet believes to be prepared, and those
+// being prepared; the file has only the former.
 #pragma once
 
 #include "kube/dra/claim.h"
@@ -16,21 +16,22 @@ namespace gpurota::kube {
 
 class ClaimBook {
  public:
-  // `file` need not be there; its folder must. A file that cannot be read is an error: without it
-  // containers that run would be without a lease.
+  // A missing file is an empty book; the folder must exist. An unreadable file is an error: without
+  // it, running containers would have no lease.
   static Result<ClaimBook> open(std::string file);
 
-  // The leases of one claim that is being prepared, in memory only: what cannot be had is tried
-  // often, and writes nothing. If the claim is there it stays as it is, with its tokens.
+  // Adds the leases of a claim that is being prepared, in memory only: attempts that fail are
+  // repeated often and must write nothing. A claim already in the book stays as it is, with its
+  // tokens.
   Result<void> add(std::vector<Claim> leases);
-  // From now on in the file as well: before kubelet is told of the claim. All of its leases are
-  // stored on return, or none; what is stored already is not stored again.
+  // Stores the claim in the file too; call it before kubelet gets the answer. On return either all
+  // of its leases are stored or none; a stored claim is not stored again.
   Result<void> keep(const std::string& uid);
-  // All of the claim's.
+  // Removes all leases of the claim.
   Result<void> remove(const std::string& uid);
-  // One of them.
+  // One lease, by its key.
   Claim* find(const std::string& key);
-  // All of them; none: the claim is not there.
+  // All leases of the claim; empty if the claim is not in the book.
   std::vector<const Claim*> leases_of(const std::string& uid) const;
 
   std::map<std::string, Claim>& all() { return claims_; }
@@ -39,7 +40,7 @@ class ClaimBook {
  private:
   explicit ClaimBook(std::string file) : file_(std::move(file)) {}
   Result<void> store() const;
-  // From memory only.
+  // Removes from memory only.
   void drop(const std::string& uid);
 
   std::string file_;

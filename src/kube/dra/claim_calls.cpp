@@ -14,10 +14,10 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kClaimPatience{10000};
-// Fillers leave sooner.
+// Longer than fillers need to leave.
 constexpr milliseconds kLeaseTime{15000};
 constexpr std::size_t kMostWarned = 1024;
-// An event is an object in the cluster's store.
+// Repeated at most this often, because each event is an object in the cluster's store.
 constexpr std::chrono::minutes kSayAgain{10};
 
 milliseconds left_until(ClaimHandler::Deadline deadline, milliseconds most) {
@@ -62,8 +62,8 @@ Result<Prepared> ClaimCalls::prepare(const ClaimId& claim, Deadline deadline) {
     if (works->is_new) give_up(claim.uid, works->all);
     return tl::unexpected(std::move(leased).error().context("no lease for this claim yet"));
   }
-  // After its leases: what cannot be had is asked for often. If this program ends before, its next
-  // run ends them, as nobody has their tokens.
+  // Stored after its leases are made, because failing attempts repeat often. If this program ends
+  // in between, its next run ends the leases, as no stored claim has their tokens.
   const auto kept = parts_.questions.ask<bool>([this, uid = claim.uid]() -> Result<bool> {
     GPUROTA_TRY(parts_.node.keep(uid));
     return true;
@@ -84,8 +84,8 @@ Result<Prepared> ClaimCalls::prepare(const ClaimId& claim, Deadline deadline) {
   return prepared;
 }
 
-// Forgets the claim, so that the next call reads it anew, and finds nothing of this one. The next
-// poll of the daemon finds a lease that could not be ended.
+// Removes the claim, so that the next call reads it anew. A lease that cannot be ended now is found
+// by the next poll of the daemon.
 void ClaimCalls::give_up(const std::string& uid, const std::vector<DraNode::Work>& works) {
   if (works.size() > 1) {
     for (const DraNode::Work& work : works) {
@@ -147,7 +147,7 @@ void ClaimCalls::warn(const ClaimId& claim, const char* what, const std::string&
   bool is_due = false;
   {
     const std::lock_guard lock(mutex_);
-    // Claims that kubelet never asks about again would stay.
+    // Claims that kubelet never asks about again would otherwise stay forever.
     if (warned_.size() >= kMostWarned) warned_.clear();
     Warned& before = warned_[claim.uid];
     if (before.why == why) return;

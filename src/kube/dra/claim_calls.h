@@ -1,6 +1,6 @@
-// Answers kubelet's questions about claims: reads a claim, has its lease made and ended, and writes
-// its spec. On gRPC's threads, but where it says otherwise; what is stored is the state thread's,
-// which is asked for it.
+// Answers kubelet's calls about claims: reads a claim, makes and ends its leases, and writes its
+// specs. On gRPC's threads, unless a comment says otherwise. The state thread owns the stored state
+// and is asked for it.
 #pragma once
 
 #include "client/locate.h"
@@ -23,7 +23,7 @@ namespace gpurota::kube {
 
 class ClaimCalls final : public ClaimHandler {
  public:
-  // All outlive it.
+  // All must outlive the object.
   struct Parts {
     DraNode& node;
     Questions& questions;
@@ -31,10 +31,10 @@ class ClaimCalls final : public ClaimHandler {
     const client::Location& daemon;
     std::shared_ptr<ApiClient> api;
     std::string cdi_dir;
-    std::function<void()> changed;  // state thread: the node, by an answer
+    std::function<void()> changed;  // state thread: called after an answer changed the node
     std::function<void(const std::string& refusal)> registered;  // state thread
-    // State thread: a claim cannot be prepared, for a reason that was not said of it before, or not
-    // for long.
+    // State thread: called when a claim cannot be prepared, for a reason that is new for it or was
+    // not reported for a while.
     std::function<void(const ClaimId& claim, const std::string& why)> refused;
   };
   explicit ClaimCalls(Parts parts) : parts_(std::move(parts)) {}
@@ -46,13 +46,13 @@ class ClaimCalls final : public ClaimHandler {
  private:
   struct Works {
     std::vector<DraNode::Work> all;
-    bool is_new = false;  // the claim was not known before
+    bool is_new = false;  // the claim was unknown before this call
   };
   Result<Works> work_for(const ClaimId& claim, Deadline deadline);
   Result<void> have_lease(const ClaimId& claim, const DraNode::Work& work, Deadline deadline);
   void give_up(const std::string& uid, const std::vector<DraNode::Work>& works);
   Result<void> forget(const std::string& uid);
-  // Once for each reason, however often kubelet asks.
+  // Logs each reason once, however often kubelet asks.
   void warn(const ClaimId& claim, const char* what, const std::string& why);
   bool was_refused(const std::string& uid);
   void forget_warning(const std::string& uid);
@@ -61,7 +61,7 @@ class ClaimCalls final : public ClaimHandler {
   std::mutex mutex_;
   struct Warned {
     std::string why;
-    std::optional<std::chrono::steady_clock::time_point> said;  // to the claim
+    std::optional<std::chrono::steady_clock::time_point> said;  // last reported to the claim
   };
   std::map<std::string, Warned> warned_;  // by uid; guarded by mutex_
 };

@@ -9,7 +9,7 @@
 namespace gpurota::kube {
 namespace {
 
-// Whatever the answer is.
+// GETs the claim; any HTTP status is a success.
 Result<ApiAnswer> ask_for(ApiClient& api, const ClaimId& claim,
                           std::chrono::milliseconds patience) {
   const std::string path = fmt::format("/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims/{}",
@@ -50,7 +50,7 @@ Result<bool> has_claim(ApiClient& api, const ClaimId& claim, const std::string& 
     return fail(Code::kInvalid, "the API server's answer for " + full_name(claim) + " is no claim");
   }
   Error refused = refusal(answer, claim);
-  // A 404 of a server that does not know such a resource says nothing of claims.
+  // A 404 from a server without this resource type says nothing about claims.
   const std::string kind = text_at(at(object, "details"), "kind");
   if (refused.code == Code::kNotFound && kind == "resourceclaims") return false;
   return tl::unexpected(std::move(refused));

@@ -1,4 +1,4 @@
-// Asks the API server for claims. Blocks; any thread but the state thread.
+// Reads claims from the API server. Blocks; any thread but the state thread.
 #pragma once
 
 #include "kube/api/api_client.h"
@@ -9,11 +9,12 @@
 
 namespace gpurota::kube {
 
-// As parse_claim(). kNotFound: there is none of this name.
+// Errors as from parse_claim(). kNotFound: there is no claim of this name.
 Result<AllocatedClaim> read_claim(ApiClient& api, const ClaimId& claim,
                                   std::chrono::milliseconds patience);
-// Whether it is there still, and has devices of this pool, as only then the scheduler counts it;
-// one of its name with another uid is another. An error: the API server does not say.
+// Whether the claim still exists and has devices of this pool: only then does the scheduler count
+// it. A claim with the same name but another uid does not count. Error: the API server gave no
+// answer.
 Result<bool> has_claim(ApiClient& api, const ClaimId& claim, const std::string& pool,
                        std::chrono::milliseconds patience);
 

@@ -1,7 +1,7 @@
-// Which claims are to be asked for at the API server, and which are to be given up though kubelet
-// has not said that they are over: those that are gone there (deleted by force, or allocated to
-// nobody any more), and whose pod is gone from this machine, too; kubelet has lost its state, then,
-// and never will say it. State thread; touches nothing.
+// Decides which claims to look up at the API server, and which to give up although kubelet has not
+// reported their end. A claim is given up when it is gone at the API server (deleted by force, or
+// no longer allocated) and its pod is gone from this machine too: kubelet has then lost its state
+// and will never report the end. State thread; touches nothing.
 #pragma once
 
 #include "core/time.h"
@@ -15,38 +15,37 @@ namespace gpurota::kube {
 
 struct UsedClaim {
   ClaimId id;
-  std::string pool;  // whose devices it has here
-  std::string
-      pod_uid;  // empty: several have it, or it is not known: the API server's answer is all there is
-  bool is_used = false;  // a process on a GPU has one of its leases
+  std::string pool;      // pool of its devices here
+  std::string pod_uid;   // empty: shared or unknown; only the API server's answer counts
+  bool is_used = false;  // a process on a GPU uses one of its leases
 };
 
 class ClaimReview {
  public:
-  // Answers in a row that it is gone, until it is given up.
+  // Answers "gone" in a row before the claim is given up.
   static constexpr int kAnswers = 2;
-  // Of one call of due(): the API server is everybody's.
+  // The most claims of one call of due(), because the API server serves the whole cluster.
   static constexpr std::size_t kMost = 8;
-  // A claim that is used is asked for so many times more rarely.
+  // A used claim is looked up less often, by this factor.
   static constexpr int kUsedPauses = 10;
 
-  // `pause`: between two questions for a claim.
+  // `pause`: the time between two lookups of a claim.
   explicit ClaimReview(Duration pause) : pause_(pause) {}
 
-  // The claims to ask for now. The first call returns all: they were stored by an earlier run, and
-  // a start puts no question off.
+  // The claims to look up now, at most kMost. The claims of the first call are due at once: an
+  // earlier run stored them, and restarts must not postpone their lookup.
   std::vector<UsedClaim> due(const std::vector<UsedClaim>& claims, TimePoint now);
-  // Kubelet was started, and may have lost its state: all are due at the next calls.
+  // Kubelet has started, and may have lost its state: all claims become due.
   void on_kubelet();
-  // The answer. True: it is to be given up.
+  // Takes the answer for a claim. True: give the claim up.
   bool has_gone(const std::string& uid, bool is_there);
 
  private:
   struct Seen {
-    TimePoint asked{};     // or seen first
-    bool is_due = false;   // whenever that was
+    TimePoint asked{};     // last lookup, or first call
+    bool is_due = false;   // at once, whatever `asked` is
     bool is_used = false;  // at the last call
-    int gone = 0;          // answers in a row, while it was not used
+    int gone = 0;          // answers "gone" in a row while unused
   };
   const Duration pause_;
   bool has_looked_ = false;

@@ -13,14 +13,14 @@ class AClaimReview : public ::testing::Test {
   std::size_t due(bool is_used = false) {
     return review_.due({{{"u1", "default", "train"}, "node-1", "p", is_used}}, now_).size();
   }
-  // One round: its time, the question, the answer.
+  // One round: the time passes, the claim is looked up, the answer comes.
   bool round(bool is_there) {
     now_ += kPause;
     EXPECT_EQ(due(), 1u);
     return review_.has_gone("u1", is_there);
   }
 
-  // Nothing was stored by an earlier run.
+  // No claim was stored by an earlier run.
   void SetUp() override { EXPECT_TRUE(review_.due({}, now_).empty()); }
 
   static constexpr Duration kPause = minutes(1);

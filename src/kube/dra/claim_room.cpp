@@ -14,7 +14,7 @@ struct Need {
   int leases = 0;
   bool whole = false;
   Bytes slices;
-  Bytes turns;  // of the largest one: they have it one after the other
+  Bytes turns;  // of the largest lease: they take turns
   Bytes all() const { return slices + turns; }
 };
 
@@ -32,7 +32,7 @@ Need need_of(const std::vector<Claim>& leases, const GpuUuid& gpu) {
     ++need.leases;
     if (lease.resource == Resource::kGpu) need.whole = true;
     if (lease.resource == Resource::kMemory) need.slices += memory;
-    // One that may be of more than the GPU has takes what there is.
+    // A lease that may be larger than the GPU uses what is available.
     if (lease.resource == Resource::kTurn && !lease.terms.oversize) {
       need.turns = std::max(need.turns, memory);
     }
@@ -40,7 +40,7 @@ Need need_of(const std::vector<Claim>& leases, const GpuUuid& gpu) {
   return need;
 }
 
-// The first GPU for which `wrong` has something to say.
+// The error of the first GPU for which `wrong` returns a text.
 Result<void> check_each(const std::vector<Claim>& leases, const std::vector<NodeGpu>& gpus,
                         Code code,
                         const std::function<std::string(const NodeGpu&, const Need&)>& wrong) {

@@ -1,5 +1,5 @@
-// Whether the leases of one claim can be had together. The scheduler may give a claim, or its pod,
-// what one GPU cannot give: where it does not count what the GPU's devices share. Pure.
+// Whether one node can give all leases of a claim together. The scheduler may assign to a claim, or
+// its pod, more than one GPU can give, where it does not count what the GPU's devices share. Pure.
 #pragma once
 
 #include "kube/dra/claim.h"
@@ -9,10 +9,10 @@
 
 namespace gpurota::kube {
 
-// kInvalid: no GPU of this node could ever give that; the sentence is for whoever made the claim.
+// kInvalid: no GPU of this node can ever give that; the sentence is for the author of the claim.
 Result<void> check_together(const std::vector<Claim>& leases, const std::vector<NodeGpu>& gpus);
-// kUnavailable: as the daemon shows its GPUs now they cannot, so that asking for the first would be
-// for nothing.
+// kUnavailable: not possible with the GPUs as the daemon shows them now, so requesting the first
+// lease would be useless.
 Result<void> check_room(const std::vector<Claim>& leases, const std::vector<NodeGpu>& gpus);
 
 }  // namespace gpurota::kube

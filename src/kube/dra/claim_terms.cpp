@@ -19,11 +19,12 @@ using std::chrono::milliseconds;
 constexpr const char* kConfigVersion = "gpurota.dev/v1";
 constexpr const char* kConfigKind = "LeaseConfig";
 constexpr int kMostPriority = 100;
-// As for users of `gpurota run`; classes may say more, up to what the daemon takes.
+// The maximum for users of `gpurota run` too; classes may allow more, up to what the daemon
+// accepts.
 constexpr milliseconds kUsualQuantum = std::chrono::minutes(5);
 constexpr milliseconds kMostQuantum = std::chrono::hours(1);
 
-// The terms of the configurations read so far, and the bounds of a claim's own.
+// The terms read so far, and the limits for the claim's own configurations.
 struct Said {
   RequestTerms so;
   std::optional<int> most_priority;
@@ -38,7 +39,7 @@ tl::unexpected<Error> wrong(const ClaimConfig& config, const std::string& key,
 }
 
 Result<int> priority_in(const ClaimConfig& config, const std::string& key, const Json& value) {
-  // One above what an int64_t holds is unsigned, and would be another as an int64_t.
+  // A value above the range of int64_t is stored unsigned, and would change when read as int64_t.
   const bool fits = value.is_number_integer() &&
                     !(value.is_number_unsigned() && value.get<std::uint64_t>() > kMostPriority);
   const auto priority = fits ? value.get<std::int64_t>() : INT64_MAX;
@@ -46,7 +47,7 @@ Result<int> priority_in(const ClaimConfig& config, const std::string& key, const
   return wrong(config, key, "is not a number from -100 to 100");
 }
 
-// "500ms", "5s", "2m"; zero: "auto".
+// Parses "500ms", "5s" or "2m"; zero for "auto".
 Result<milliseconds> quantum_in(const ClaimConfig& config, const std::string& key,
                                 const Json& value) {
   const std::string text = value.is_string() ? value.get<std::string>() : std::string();
@@ -83,7 +84,7 @@ Result<void> take_soft_limit(const ClaimConfig& config, const Json& value, Said&
   if (!amount || amount->is_zero()) {
     return wrong(config, "softLimit", "is not an amount of memory: write 8Gi");
   }
-  // A claim may lower what its class says, and never raises it.
+  // A claim may lower the limit of its class, and never raises it.
   std::optional<Bytes>& limit = said.so.terms.soft_limit;
   limit = config.from_class || !limit ? *amount : std::min(*limit, *amount);
   return {};

@@ -1,4 +1,4 @@
-// The terms of a lease beyond devices and memory, from a class of devices and a claim: the opaque
+// The terms of a lease beyond devices and memory, from a device class and a claim: the opaque
 // parameters of `gpurota.dev` (docs/operate/kubernetes.md). Pure; strict: an unknown parameter is
 // an error that names it.
 #pragma once
@@ -12,11 +12,11 @@
 namespace gpurota::kube {
 
 struct RequestTerms {
-  std::optional<Resource> share;  // as the class says
+  std::optional<Resource> share;  // from the class
   ClaimTerms terms;
 };
-// Of one request of the claim: a class says what is so and how far a claim may go, and a claim
-// changes what it may. kInvalid.
+// The terms of one request of the claim. A class sets terms and limits; a claim changes terms
+// within these limits. kInvalid.
 Result<RequestTerms> terms_of(const std::vector<ClaimConfig>& configs, const std::string& request);
 
 }  // namespace gpurota::kube

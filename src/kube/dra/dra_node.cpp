@@ -44,12 +44,13 @@ Result<std::vector<DraNode::Work>> DraNode::add(const AllocatedClaim& allocated,
     return fail(Code::kUnavailable, "gpurotad has not been heard yet: see whether it runs");
   GPUROTA_ASSIGN_OR_RETURN(std::vector<Claim> leases, leases_of(allocated, view_->node.gpus));
   GPUROTA_TRY(check_together(leases, view_->node.gpus));
-  // One lease is made or is not; of several the first would be made for nothing.
+  // A single lease needs no check: it is made or refused. Of several, the first would be made in
+  // vain.
   if (was_refused && leases.size() > 1) GPUROTA_TRY(check_room(leases, view_->node.gpus));
   for (Claim& claim : leases) {
     claim.token = settings_.make_token();
     if (claim.token.empty()) return fail(Code::kInternal, "the kernel has no random numbers");
-    // An answer first: what could not be given is not stored.
+    // Make the answer first, so that nothing is stored that could not be answered.
     GPUROTA_TRY(work_of(claim));
   }
   GPUROTA_TRY(book_.add(std::move(leases)));
@@ -64,8 +65,8 @@ std::vector<std::string> DraNode::keys(const std::string& uid) const {
 
 void DraNode::on_lease(const std::string& key, LeaseId lease) {
   if (Claim* const claim = book_.find(key)) {
-    // `lease` is what the daemon said together with what is free: else it would be counted twice
-    // until it says so.
+    // `first_lease` only: the daemon reports `lease` together with the free memory. Set earlier,
+    // the memory would be counted twice until then.
     if (!claim->first_lease) claim->first_lease = lease;
   } else {
     endings_.push_back({lease, "its claim was given up"});
@@ -105,7 +106,7 @@ void DraNode::on_daemon(Result<DaemonView> view) {
     const auto key = find_key(lease.allocation.value_or(""));
     if (!key || lease.state == proto::LeaseState::kEnding) continue;
     there[*key] = &lease;
-    // While it is used there is a container, whatever was lost of it here.
+    // A used lease has a container, whatever was lost here.
     if (!book_.find(*key) && lease.processes == 0) {
       endings_.push_back({lease.lease_id, "no claim is known that it is for"});
     }
@@ -148,7 +149,7 @@ std::vector<UsedClaim> DraNode::claims() const {
     if (lease.processes > 0) used.insert(lease.lease_id);
   }
   for (const auto& [key, claim] : book_.all()) {
-    // Those of one claim are beside each other.
+    // The leases of one claim are adjacent.
     if (claims.empty() || claims.back().id.uid != claim.id.uid) claims.push_back(used_claim(claim));
     claims.back().is_used |= claim.lease && used.contains(*claim.lease);
   }

@@ -1,5 +1,5 @@
-// State and decisions of the DRA driver on one node. State thread only; touches nothing but the
-// book's file, and returns work for others: leases to make and to end, devices to publish.
+// State and decisions of the DRA driver on one node. State thread only. Touches only the book's
+// file, and returns work for others: leases to make and to end, devices to publish.
 //
 //   Prepare ──► a claim: devices, a token ──► its lease (by the thread that asked) ──► stored
 //     ──► its spec (by the thread that asked) ──► kubelet
@@ -29,43 +29,44 @@ class DraNode {
   struct Settings {
     GpuGiver giver = GpuGiver::kFiles;
     SliceRules rules;
-    std::function<std::string()> make_token;  // 32 hex digits; empty: there is no randomness
+    std::function<std::string()> make_token;  // 32 hex digits; empty: no random numbers
     std::function<TimePoint()> now;
   };
   DraNode(Settings settings, ClaimBook book)
       : settings_(std::move(settings)), book_(std::move(book)) {}
 
-  // The work that prepares a claim, for each of its leases.
+  // The work that prepares one lease of a claim.
   struct Work {
     std::string key;
     LeaseOrder order;
     ContainerAnswer answer;
     std::vector<ClaimDevice> devices;
   };
-  // Nothing: the claim is not known, and has to be read.
+  // Empty: the claim is unknown and must be read.
   Result<std::vector<Work>> find(const std::string& uid) const;
-  // `was_refused`: an earlier call for this claim ended without its leases, so that none of several
-  // is asked for until there is room for all.
+  // `was_refused`: an earlier call for this claim failed to get its leases. Of several leases, none
+  // is then requested until there is room for all.
   Result<std::vector<Work>> add(const AllocatedClaim& allocated, bool was_refused = false);
-  // The claim has all of its leases. Stored on return.
+  // Called when the claim has all of its leases. Stored on return.
   Result<void> keep(const std::string& uid) { return book_.keep(uid); }
-  // Of the claim that is known; none: it is not.
+  // The keys of the claim's leases; empty if the claim is unknown.
   std::vector<std::string> keys(const std::string& uid) const;
   bool has(const std::string& key) { return book_.find(key) != nullptr; }
   void on_lease(const std::string& key, LeaseId lease);
   Result<void> remove(const std::string& uid);
-  // As the API server says: what the scheduler does not count is not in the capacity, either.
+  // Takes the API server's answer: a claim that the scheduler does not count is not in the capacity
+  // either.
   void on_review(const std::string& uid, bool is_there);
 
-  // As the daemon says now; an error: it is away.
+  // Takes the daemon's view; an error means that the daemon is away.
   void on_daemon(Result<DaemonView> view);
   bool knows_gpus() const { return static_cast<bool>(view_); }
-  // To be published; as long as nothing is known of GPUs, nothing is.
+  // The devices to publish; none while no GPU is known.
   std::vector<SliceDevice> devices() const;
-  // Of the same devices.
+  // The health of these devices.
   std::vector<DeviceHealth> health() const;
 
-  // Claims of one pod each, whose pods may be told of; they point into what the daemon said last.
+  // The pods that may get events, each with its claim; valid until the next on_daemon().
   std::vector<SeenPod> pods() const;
 
   // All claims, each once.
@@ -73,7 +74,7 @@ class DraNode {
 
   // Leases to end, each once.
   std::vector<LeaseEnding> take_endings() { return std::exchange(endings_, {}); }
-  // Of claims that are prepared and have no lease now.
+  // A lease that a prepared claim has lost.
   struct LostLease {
     UsedClaim claim;
     LeaseOrder order;
@@ -87,8 +88,8 @@ class DraNode {
   Settings settings_;
   ClaimBook book_;
   SeenDaemon view_;
-  // Devices of claims that are over, until the daemon reports them free: until then the published
-  // capacity still contains them.
+  // Devices of ended claims, until the daemon reports them free: until then the published capacity
+  // still contains them.
   std::multimap<LeaseId, Held> leaving_;
   std::vector<LeaseEnding> endings_;
   std::vector<LostLease> orders_;

@@ -15,7 +15,7 @@ using std::chrono::seconds;
 class ADraNode : public ::testing::Test {
  protected:
   void SetUp() override { begin(); }
-  // As at the start of the driver, with what is stored.
+  // Restarts the driver with the stored state.
   void begin() {
     DraNode::Settings settings;
     settings.make_token = [this] { return char('a' + ++tokens_) + std::string(31, 'a'); };
@@ -41,7 +41,7 @@ class ADraNode : public ::testing::Test {
     claim.devices = {{"gpu", "n", "gpu-a", "s", GpuUuid{}, gib(2)}};
     return claim;
   }
-  // The daemon has a lease of this allocation.
+  // Gives this allocation a lease in the daemon's view.
   LeaseId leased(const std::string& allocation, int processes = 0) {
     proto::Lease lease;
     lease.kind = proto::LeaseKind::kPod;
@@ -138,14 +138,14 @@ TEST_F(ADraNode, KeepsTheLeasesOfAClaimForEachContainerApart) {
   two.devices.push_back(two.devices.front());
   two.devices[0].request = "container-0-request-0";
   two.devices[1].request = "container-1-request-0";
-  ASSERT_TRUE(node_->add(claim("u1-2")));  // that begins alike
+  ASSERT_TRUE(node_->add(claim("u1-2")));  // its uid has the same beginning
   const auto works = node_->add(two);
   ASSERT_TRUE(works && works->size() == 2);
   EXPECT_NE(works->front().order.token, works->back().order.token);
   for (const DraNode::Work& work : *works) node_->on_lease(work.key, leased(work.order.allocation));
   ASSERT_TRUE(node_->keep("u1") && node_->keep("u1-2"));
   node_->on_daemon(view_);
-  view_.pods.pop_back();  // somebody has released that of the second
+  view_.pods.pop_back();  // the second one's lease was released
   node_->on_daemon(view_);
   std::vector<std::string> ordered;
   for (const auto& lost : node_->take_orders()) ordered.push_back(lost.order.allocation);
@@ -218,7 +218,7 @@ TEST_F(ADraNode, SaysOfEachClaimOnceWhetherOneOfItsLeasesIsUsed) {
   ASSERT_EQ(node_->claims().size(), 2u);
   EXPECT_EQ(node_->claims().front().pod_uid, "p1");
   EXPECT_FALSE(node_->claims().front().is_used);
-  view_.pods[1].processes = 1;  // of the second container
+  view_.pods[1].processes = 1;  // in the second container
   node_->on_daemon(view_);
   EXPECT_TRUE(node_->claims().front().is_used);
   EXPECT_FALSE(node_->claims().back().is_used);

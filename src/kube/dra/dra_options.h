@@ -1,4 +1,4 @@
-// The command line of gpurota-dra. Pure, but as access_options.h.
+// The command line of gpurota-dra. Pure, except as in access_options.h.
 #pragma once
 
 #include "base/result.h"

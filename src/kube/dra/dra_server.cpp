@@ -22,11 +22,11 @@ namespace {
 namespace v1 = k8s::io::kubelet::pkg::apis::dra::v1;
 namespace wire = dra_health;
 
-// Kubelet gives a call 45 s.
+// Kubelet's timeout for a call is 45 s.
 constexpr std::chrono::seconds kPrepareTime(30);
 constexpr int kMostClaimsOfACall = 256;
-// Of health: kubelet 1.34 takes it for unknown after 30 s without a message, later ones after what
-// the message says.
+// The pause between two messages about health: kubelet 1.34 assumes unknown health after 30 s
+// without a message; later versions use the time in the message.
 constexpr std::chrono::seconds kHealthAgain{10};
 constexpr std::chrono::seconds kHealthTimeout{30};
 
@@ -49,7 +49,7 @@ void fill(const Prepared& prepared, v1::NodePrepareResourceResponse& out) {
   for (const PreparedLease& lease : prepared) {
     for (const ClaimDevice& device : lease.devices) {
       v1::Device& shown = *out.add_devices();
-      // Kubelet compares with what a container asks for.
+      // Kubelet compares these with the requests of a container.
       shown.add_request_names(main_request(device.request));
       shown.set_pool_name(device.pool);
       shown.set_device_name(device.device);
@@ -128,7 +128,7 @@ wire::Devices health_message(const PoolHealth& pool, std::chrono::steady_clock::
   return message;
 }
 
-// `Version`: the service as Kubernetes has it in one of its versions.
+// `Version`: the service in one of Kubernetes' API versions.
 template <class Version>
 class HealthService final : public Version::Service {
  public:
@@ -187,7 +187,7 @@ class ServedDriver final : public DraServer {
         health_v1alpha1_(health, streams_),
         registration_(handler, socket) {}
   ~ServedDriver() override { streams_.end(); }
-  // Kubelet asks as soon as it finds the first: so that comes last.
+  // The registration socket comes last: kubelet calls as soon as it finds that one.
   Result<void> listen(const DraServer::Sockets& sockets) {
     GPUROTA_ASSIGN_OR_RETURN(
         UnixServer server, UnixServer::listen(sockets.driver, {&dra_, &health_v1_, &health_v1beta1_,
@@ -209,7 +209,7 @@ class ServedDriver final : public DraServer {
   HealthService<::v1beta1::DRAResourceHealth> health_v1beta1_;
   HealthService<::v1alpha1::DRAResourceHealth> health_v1alpha1_;
   RegistrationService registration_;
-  std::optional<UnixServer> dra_server_, registration_server_;  // end before their services
+  std::optional<UnixServer> dra_server_, registration_server_;  // destroyed before their services
 };
 
 }  // namespace

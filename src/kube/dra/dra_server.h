@@ -1,6 +1,6 @@
-// The DRA driver as kubelet sees it: two Unix sockets, one by which kubelet finds the driver
-// (plugins_registry) and one where it asks. gRPC stays in the .cpp; its threads call what is given
-// here.
+// The DRA driver as kubelet sees it: two Unix sockets. With the first, kubelet finds the driver
+// (plugins_registry); at the second it makes its calls. gRPC stays in the .cpp; gRPC's threads call
+// the handler given here.
 #pragma once
 
 #include "kube/dra/claim.h"
@@ -14,26 +14,26 @@
 
 namespace gpurota::kube {
 
-// The devices that the containers of a lease of the claim are given.
+// One lease of a prepared claim, with the devices for its containers.
 struct PreparedLease {
   std::vector<ClaimDevice> devices;
   std::vector<std::string> cdi_devices;
 };
 using Prepared = std::vector<PreparedLease>;
 
-// Whom kubelet's questions go to. Called on gRPC's threads, several at once; each returns in time,
-// or with kTimeout.
+// Answers kubelet's calls. Called on gRPC's threads, several at once; each call returns by its
+// deadline, if need be with kTimeout.
 class ClaimHandler {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
   virtual ~ClaimHandler() = default;
   virtual Result<Prepared> prepare(const ClaimId& claim, Deadline deadline) = 0;
   virtual Result<void> unprepare(const ClaimId& claim, Deadline deadline) = 0;
-  // Kubelet has taken us, or says why not (empty: it has).
+  // Kubelet has registered the driver (empty), or refused it for this reason.
   virtual void on_registration(const std::string& refusal) = 0;
 };
 
-// The health of the devices of a pool, for kubelet.
+// The health of a pool's devices, for kubelet.
 struct PoolHealth {
   std::string pool;
   std::vector<DeviceHealth> devices;
@@ -45,12 +45,12 @@ class DraServer {
   struct Sockets {
     std::string registration, driver;
   };
-  // In the place of what is at these sockets. `handler` and `health` outlive it. kIo if it cannot
-  // listen there.
+  // Replaces whatever is at these sockets. `handler` and `health` must outlive the server. kIo if
+  // it cannot listen there.
   static Result<std::unique_ptr<DraServer>> listen(const Sockets& sockets, ClaimHandler& handler,
                                                    const Published<PoolHealth>& health);
-  virtual ~DraServer() = default;  // hangs up on everybody
-  // Both are still at their places.
+  virtual ~DraServer() = default;  // closes all connections
+  // Whether both sockets still exist.
   virtual bool is_there() const = 0;
 };
 

@@ -17,7 +17,8 @@ namespace {
 constexpr const char* kDriverProgram = "gpurota-dra";
 constexpr std::chrono::milliseconds kOrderPatience{5000};
 constexpr std::chrono::milliseconds kReviewPatience{5000};
-// Before a lease is made again, which does not wait for an API server that is away.
+// How long to wait for the API server before making a lease again; if the server is away, the lease
+// is made all the same.
 constexpr std::chrono::milliseconds kCheckPatience{2000};
 constexpr mode_t kSocketFolder = 0750;
 
@@ -27,7 +28,7 @@ std::string driver_folder(const DraOptions& options) {
 
 struct Reviewed {
   bool is_there = false;  // at the API server
-  bool has_pod = false;   // on this machine, or nobody can tell
+  bool has_pod = false;   // on this machine; true also if unknown
 };
 Result<Reviewed> review_claim(ApiClient& api, const UsedClaim& claim,
                               const std::string& host_root) {
@@ -39,7 +40,7 @@ Result<Reviewed> review_claim(ApiClient& api, const UsedClaim& claim,
   return found;
 }
 
-// For `kubectl describe resourceclaim`.
+// The event that `kubectl describe resourceclaim` shows.
 PodEvent refusal_event(const ClaimId& claim, const std::string& why) {
   const PodRef ref{.space = claim.space, .name = claim.name, .uid = claim.uid, .is_claim = true};
   return {.pod = ref,
@@ -48,7 +49,7 @@ PodEvent refusal_event(const ClaimId& claim, const std::string& why) {
           .message = "Has no lease on this node: " + why};
 }
 
-// All that a claim has outside of what is stored.
+// Ends the leases of a claim and removes its specs.
 Result<void> end_claim(const client::Location& daemon, const std::string& cdi_dir,
                        const std::string& uid, const std::vector<std::string>& keys,
                        NamedLocks& locks) {
@@ -118,7 +119,7 @@ void Driver::tick() {
   settle();
 }
 
-// There may be no kubelet yet.
+// kubelet may not run yet.
 void Driver::watch_folder() {
   if (watch_) return;
   auto watch = FolderWatch::make(loop_, registry_, [this] { check_sockets(); });
@@ -138,8 +139,8 @@ void Driver::poll_daemon() {
   });
 }
 
-// Kubelet asks as soon as it finds us: so not before there is something to answer with. A socket
-// that somebody has removed is served again.
+// Serves the sockets only when GPUs are known: kubelet calls as soon as it finds us. A removed
+// socket is served again.
 void Driver::check_sockets() {
   if (serving_ || !node_.knows_gpus() || (server_ && server_->is_there())) return;
   serving_ = true;
@@ -168,8 +169,8 @@ void Driver::on_registration(const std::string& refusal) {
     return log::error("kubelet does not take the driver", {{"error", refusal}});
   }
   log::info("kubelet has registered the driver");
-  // Kubelet removes the devices of a driver that was away, and a cluster that is brought to another
-  // version starts kubelet.
+  // Kubelet removes the slices of a driver that was away. An upgrade of the cluster also restarts
+  // kubelet.
   publisher_->check_anew();
   review_.on_kubelet();
 }
@@ -183,13 +184,13 @@ void Driver::settle() {
   std::erase_if(unleased_,
                 [&](const std::string& id) { return !node_.has(find_key(id).value_or("")); });
   const std::vector<DraNode::LostLease> orders = node_.take_orders();
-  if (leases_.unfinished() > 0) return;  // the next poll finds them as well
+  if (leases_.unfinished() > 0) return;  // the next poll finds these orders again
   for (const DraNode::LostLease& each : orders) order(each);
 }
 
-// Somebody has released the lease of a claim. If its pod is there still, kubelet starts its
-// container again, and asks for nothing before. A claim that the API server does not have is over:
-// nobody would release its next lease but the same administrator again.
+// Makes a lease again that somebody has released. If the pod still runs, kubelet restarts its
+// container without asking again. A claim that is gone at the API server gets no lease: only the
+// same administrator could release that one again.
 void Driver::order(const DraNode::LostLease& lost) {
   leases_.run(
       [daemon = daemon_, lost, locks = locks_, api = api_]() -> Result<Ordered> {
@@ -228,7 +229,7 @@ void Driver::review_claims() {
     reviews_.run(
         [api = api_, claim, root = options_.host_root] { return review_claim(*api, claim, root); },
         [this, id = claim.id](const Result<Reviewed>& found) {
-          if (!found) return;  // while nobody answers nothing is known
+          if (!found) return;  // without an answer, nothing is known
           node_.on_review(id.uid, found->is_there);
           if (review_.has_gone(id.uid, found->is_there || found->has_pod)) {
             give_up(id, "a claim and its pod are gone, and kubelet does not say that it is over");

@@ -1,14 +1,14 @@
-// gpurota-dra at work: kubelet and the API server on one side, gpurotad on the other, and the
-// node's state (dra_node.h) between them.
+// The program gpurota-dra: connects kubelet, the API server, gpurotad and the node's state
+// (dra_node.h).
 //
-//   the state thread   the loop: all state, the file of state, every decision. The thread waits
-//                      for nobody but the disk, for a moment
-//   gRPC's threads     kubelet's questions (claim_calls.h): they ask the state thread
-//                      (questions.h), and wait themselves for the API server, for the daemon's
-//                      lease and for the disk
-//   workers            one each for calls that may block: polling the daemon; sockets; leases that
-//                      are made again or end; claims that kubelet may have forgotten;
-//                      ResourceSlices; the watch of them
+//   the state thread   the loop: all state, the state file, every decision; blocks only
+//                      briefly, on the disk
+//   gRPC's threads     kubelet's calls (claim_calls.h): these threads ask the state thread
+//                      (questions.h), and wait themselves for the API server, the daemon's
+//                      lease and the disk
+//   workers            one each for calls that may block: polling the daemon; sockets; leases to
+//                      make again or end; claims that kubelet may have forgotten; writing
+//                      ResourceSlices; watching ResourceSlices
 #pragma once
 
 #include "client/locate.h"
@@ -29,14 +29,14 @@
 
 namespace gpurota::kube {
 
-// Made, started and destroyed on the state thread; `loop` outlives it.
+// Made, started and destroyed on the state thread; `loop` must outlive it.
 class Driver {
  public:
   Driver(ports::EventLoop& loop, const DraOptions& options, client::Location daemon, DraNode node);
   ~Driver();
 
   void start() { tick(); }
-  // Nobody is answered any more; before the loop stops.
+  // Stops answering kubelet; call it before the loop stops.
   void stop();
 
  private:
@@ -46,7 +46,7 @@ class Driver {
   void poll_daemon();
   void check_sockets();
   void on_registration(const std::string& refusal);
-  // Whatever may have changed: publishes what there is, and has done what is to be done.
+  // Publishes the devices, and starts the work that is due. Call it after any change.
   void settle();
   void order(const DraNode::LostLease& lost);
   struct Ordered {
@@ -54,7 +54,7 @@ class Driver {
     std::optional<LeaseId> lease{};  // empty: kubelet is asking for the claim itself
   };
   void on_ordered(const DraNode::LostLease& lost, const Result<Ordered>& ordered);
-  // Claims that kubelet may have forgotten.
+  // Looks up claims that kubelet may have forgotten.
   void review_claims();
   void give_up(const ClaimId& claim, const char* why);
 
@@ -72,12 +72,11 @@ class Driver {
   std::shared_ptr<DraServer> server_;
   std::optional<FolderWatch> watch_;
   ports::EventLoop::SourcePtr timer_;
-  std::set<std::string>
-      unleased_;  // allocations of which it was logged that they have lost their lease
+  std::set<std::string> unleased_;  // allocations whose lost lease was logged
   bool serving_ = false, is_refused_ = false;
   ClaimReview review_{options_.review};
   sys::Worker sockets_, leases_, reviews_, slices_,
-      slice_watch_;  // end before what is above, with the link
+      slice_watch_;  // destroyed before the members above, like link_
   DaemonLink link_;
   std::unique_ptr<Publisher> publisher_;
   PodEvents events_{"cannot have another now"};

@@ -1,4 +1,4 @@
-// How the devices of a node are, as kubelet writes it into the status of the pods that have them.
+// The health of a node's devices, which kubelet writes into the status of the pods that use them.
 // Pure.
 #pragma once
 
@@ -18,7 +18,7 @@ struct DeviceHealth {
   bool operator==(const DeviceHealth&) const = default;
 };
 
-// Of all devices of each GPU. `is_daemon_away`: nobody knows how they are now.
+// The health of all devices of each GPU. `is_daemon_away`: their state is unknown.
 std::vector<DeviceHealth> device_health(const std::vector<NodeGpu>& gpus, bool is_daemon_away);
 
 }  // namespace gpurota::kube

@@ -1,4 +1,4 @@
-// A lock for each name: two threads never work on one claim at the same time. Any thread.
+// A lock for each name, so that two threads never work on one claim at once. Any thread.
 #pragma once
 
 #include "base/result.h"
@@ -26,7 +26,7 @@ class NamedLocks {
     const std::string name_;
   };
 
-  // Null: another thread still has it at the deadline.
+  // Null: another thread still holds the lock at the deadline.
   std::unique_ptr<Held> lock(const std::string& name,
                              std::chrono::steady_clock::time_point deadline) {
     std::unique_lock guard(mutex_);

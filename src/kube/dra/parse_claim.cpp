@@ -10,10 +10,10 @@
 namespace gpurota::kube {
 namespace {
 
-// More than the API server takes of one claim.
+// More than the API server allows for one claim.
 constexpr std::size_t kMostResults = 64;
 constexpr std::size_t kMostParameters = 10 << 10;
-// "true": Kubernetes' scheduler has made the claim, of a pod's resources (KEP-5004).
+// "true": Kubernetes' scheduler has made the claim from a pod's resources (KEP-5004).
 constexpr const char* kOfResources = "resource.kubernetes.io/extended-resource-claim";
 
 std::string shown(const ClaimId& id) {
@@ -25,7 +25,7 @@ tl::unexpected<Error> no_claim(const ClaimId& id, const char* why) {
                                           shown(id), why));
 }
 
-// As "memory", or with the driver before it. Empty: it is in neither.
+// The value of "memory" or "gpurota.dev/memory"; empty if neither is there.
 std::string memory_in(const Json& capacity) {
   const std::string amount = text_at(capacity, "memory");
   return amount.empty() ? text_at(capacity, "gpurota.dev/memory") : amount;
@@ -37,7 +37,7 @@ Result<Bytes> memory_of(const Json& result) {
   return parse_quantity(amount);
 }
 
-// Requests of which somebody has named an amount, in the claim or in one of its alternatives.
+// The requests for which the claim, or one of its alternatives, names an amount.
 std::set<std::string> requests_with_amounts(const Json& spec) {
   std::set<std::string> names;
   const auto take = [&](const Json& request, const std::string& name) {
@@ -88,7 +88,7 @@ Result<ClaimConfig> config_of(const ClaimId& id, const Json& shown_config) {
   return config;
 }
 
-// If it is of one pod.
+// Sets the pod, if exactly one pod uses the claim.
 void take_pod(const Json& status, AllocatedClaim& claim) {
   const Json& users = list_at(status, "reservedFor");
   if (users.size() != 1 || text_at(users[0], "resource") != "pods") return;

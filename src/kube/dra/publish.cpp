@@ -16,18 +16,18 @@ namespace {
 
 constexpr ApiClient::Milliseconds kCallPatience{10000};
 constexpr int kMostRounds = 5;
-// Of a watch: the server ends it after this, and the connection is given up a little later.
+// How long a watch lasts: the server ends it then, and a little later we close the connection.
 constexpr std::chrono::seconds kWatchTime{300};
 constexpr ApiClient::Milliseconds kWatchPatience{330000};
 constexpr const char* kSlices = "/apis/resource.k8s.io/v1/resourceslices";
 constexpr int kGone = 404, kConflict = 409, kExpired = 410, kInvalidObject = 422,
               kServerError = 500;
-// The first whose scheduler gives a device that has counters to several claims.
+// The first Kubernetes 1.x whose scheduler gives a device with counters to several claims.
 constexpr int kMinorWithCounters = 36;
 
 struct There {
   std::map<std::string, std::string> versions;
-  std::int64_t generation = 0;  // the highest
+  std::int64_t generation = 0;  // the highest generation
   std::string list_version;
 };
 
@@ -39,7 +39,7 @@ std::string slices_of(const std::string& node) {
 Result<There> read_slices(ApiClient& api, const std::string& node) {
   const std::string path = slices_of(node);
   GPUROTA_ASSIGN_OR_RETURN(ApiAnswer answer, api.call("GET", path, {}, kCallPatience));
-  // The API server's cached list is too old: ask as if for the first time.
+  // The list version known to the API server is too old: ask again as if for the first time.
   if (answer.status == kExpired) {
     GPUROTA_ASSIGN_OR_RETURN(answer, api.call("GET", path, {}, kCallPatience));
   }
@@ -53,7 +53,7 @@ Result<There> read_slices(ApiClient& api, const std::string& node) {
   for (const Json& item : list_at(list, "items")) {
     const Json& metadata = at(item, "metadata");
     const Json& generation = at(at(at(item, "spec"), "pool"), "generation");
-    // A server that does not select would show those of other nodes and drivers.
+    // A server that ignores field selectors would list slices of other nodes and drivers too.
     const bool ours = text_at(at(item, "spec"), "driver") == kDriverName &&
                       text_at(at(item, "spec"), "nodeName") == node;
     if (!ours || text_at(metadata, "name").empty()) continue;
@@ -74,9 +74,9 @@ Result<std::string> read_node_uid(ApiClient& api, const std::string& node) {
   return uid;
 }
 
-// Whether the scheduler is of a version that counts devices with counters once, however many claims
-// have them. A server without such counters drops them from slices that are written. False if the
-// version may not be read.
+// Whether the scheduler's version counts a device with counters once, however many claims have it.
+// A server without such counters drops them from the slices written. False if the version may not
+// be read.
 Result<bool> counts_shared_devices(ApiClient& api) {
   GPUROTA_ASSIGN_OR_RETURN(const ApiAnswer answer, api.call("GET", "/version", {}, kCallPatience));
   if (answer.status >= kServerError) {
@@ -109,9 +109,8 @@ Json slice_of(const std::string& name, const std::string& node, const std::strin
 }
 
 struct Written {
-  std::string
-      version;  // the new one; empty: somebody was faster, so that it is to be looked at anew
-  bool has_counters = true;  // false: it was to have some, and the API server does not take them
+  std::string version;  // the new version; empty: changed meanwhile by somebody else, read again
+  bool has_counters = true;  // false: it had counters, which the API server does not accept
 };
 
 Result<Written> write_slice(ApiClient& api, Json slice, const There& there) {
@@ -137,8 +136,8 @@ bool all_there(const There& there, const PublishedSlices& known) {
                      [&](const auto& each) { return there.versions.contains(each.first); });
 }
 
-// Writes the slices of now in the place of those that are there. Slices that are left in `there`
-// are to be deleted. False: read them again first.
+// Writes the current slices over the existing ones. Slices left in `there` must be deleted. False:
+// read the existing slices again first.
 Result<bool> write_slices(ApiClient& api, const std::string& node, There& there,
                           PublishedSlices& now) {
   now.versions.clear();
@@ -156,7 +155,7 @@ Result<bool> write_slices(ApiClient& api, const std::string& node, There& there,
   return true;
 }
 
-// Nothing: it is to be looked at anew. `known` learns whether the API server takes counters.
+// nullopt: read everything again. Sets in `known` whether the API server accepts counters.
 Result<std::optional<PublishedSlices>> publish_once(ApiClient& api, const std::string& node,
                                                     const std::vector<SliceDevice>& wanted,
                                                     PublishedSlices& known) {
@@ -171,7 +170,8 @@ Result<std::optional<PublishedSlices>> publish_once(ApiClient& api, const std::s
       now.counters == known.counters) {
     return std::optional(std::move(now));
   }
-  // A slice is deleted with its owner. A node that was deleted and made anew has another uid.
+  // A slice is deleted with its owner, the node. A node that was deleted and made anew has another
+  // uid.
   if (now.node_uid.empty() || !all_there(there, known)) {
     GPUROTA_ASSIGN_OR_RETURN(now.node_uid, read_node_uid(api, node));
   }
@@ -180,7 +180,7 @@ Result<std::optional<PublishedSlices>> publish_once(ApiClient& api, const std::s
   GPUROTA_ASSIGN_OR_RETURN(const bool is_written, write_slices(api, node, there, now));
   known.takes_counters = now.takes_counters;
   if (!is_written) return std::optional<PublishedSlices>();
-  // There were more, or somebody has copied one.
+  // Extra slices: there were more before, or somebody has copied one.
   for (const auto& [name, version] : there.versions) {
     GPUROTA_ASSIGN_OR_RETURN(
         const ApiAnswer answer,
@@ -209,7 +209,7 @@ Result<PublishedSlices> publish_slices(ApiClient& api, const std::string& node,
 
 namespace {
 
-// Whether a line of a watch is about what others have done.
+// Whether an event of a watch is a change by somebody else.
 bool is_change(const Json& event, const PublishedSlices& known) {
   const std::string type = text_at(event, "type");
   if (type == "BOOKMARK") return false;

@@ -9,9 +9,9 @@ namespace {
 
 constexpr Duration kFirstRetry = std::chrono::milliseconds(500),
                    kLongestRetry = std::chrono::seconds(30);
-// Before the next watch, or a check: a server that ends every watch is not asked more often.
+// The pause before the next watch or check: limits requests to a server that ends every watch.
 constexpr Duration kWatchPause = std::chrono::milliseconds(500);
-// Slices that stay unchanged for so long have settled.
+// Slices that stay unchanged for this long have settled.
 constexpr Duration kSettled = std::chrono::minutes(2);
 
 }  // namespace
@@ -26,8 +26,8 @@ Publisher::Publisher(Parts parts)
 void Publisher::want(std::vector<SliceDevice> devices) {
   if (devices == wanted_) return;
   wanted_ = std::move(devices);
-  // After a failure the pause is kept: a state that changes often does not make a server that is
-  // away be asked more often.
+  // After a failure keep the pause: frequent changes must not cause more requests to a server that
+  // is away.
   if (!is_refused_) check_again();
 }
 
@@ -71,10 +71,10 @@ void Publisher::on_published(Result<PublishedSlices> published,
   }
   known_ = std::move(*published);
   back_off_.reset();
-  // The devices have changed meanwhile.
+  // The devices have changed during the write.
   if (wanted_ != devices || is_due_) return check_again();
   watch();
-  // Not all nodes at once.
+  // Random, so that not all nodes check at once.
   arm(parts_.review + parts_.review / 8 * static_cast<std::int64_t>(random_() % 8) / 8);
 }
 

@@ -1,6 +1,6 @@
-// Keeps the node's devices published: at each change, after a failure with a pause that grows, and
-// when others have changed or removed them, which it watches; and now and then all the same. State
-// thread only.
+// Keeps the node's devices published: writes them at each change, after a failure with growing
+// pauses, when a watch shows that others have changed or removed them, and from time to time
+// anyway. State thread only.
 #pragma once
 
 #include "kube/api/back_off.h"
@@ -18,25 +18,25 @@ namespace gpurota::kube {
 
 class Publisher {
  public:
-  // All outlive it, but for `api`, which what hangs may keep.
+  // All must outlive the object, except `api`, which a hung call may keep.
   struct Parts {
     ports::EventLoop& loop;
     sys::Worker& worker;
     sys::Worker& watcher;
     std::shared_ptr<ApiClient> api;
     std::string node;
-    Duration review;  // the time between two checks whether they are still there
+    Duration review;  // the time between two checks that the slices still exist
   };
   explicit Publisher(Parts parts);
   ~Publisher() { stop_watch(); }
   Publisher(const Publisher&) = delete;
   Publisher& operator=(const Publisher&) = delete;
 
-  // Sets the devices to publish from now on. The same again costs nothing.
+  // Sets the devices to publish from now on. Setting the same ones again costs nothing.
   void want(std::vector<SliceDevice> devices);
-  // Somebody may have removed them (kubelet does, of a driver that was away).
+  // Call it when somebody may have removed the slices (kubelet does so for a driver that was away).
   void check_again();
-  // As well, and the API server may be of another version now.
+  // Like check_again(), when the API server may also have another version now.
   void check_anew();
 
  private:
@@ -55,11 +55,11 @@ class Publisher {
   ports::EventLoop::SourcePtr timer_;
   bool busy_ = false, is_due_ = false, is_refused_ = false, is_anew_ = false;
 
-  // One watch at a time. The watch knows the slices that were published before it began, so it ends
-  // before others are published.
+  // One watch at a time. A watch knows the slices published before it began, so it ends before
+  // others are published.
   std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);
   BackOff watch_back_off_;
-  BackOff change_back_off_;  // of changes that others make soon after a slice was published
+  BackOff change_back_off_;  // for changes by others soon after a slice was published
   TimePoint watch_began_{};
   ports::EventLoop::SourcePtr watch_timer_;
   bool watching_ = false, cannot_watch_ = false;

@@ -28,7 +28,7 @@ std::optional<long double> factor_of(std::string_view suffix) {
   return std::pow(binary ? 1024.0L : 1000.0L, static_cast<int>(at) + 1);
 }
 
-// "e9", "E-3".
+// Parses "e9" or "E-3".
 std::optional<long double> exponent_of(std::string_view text) {
   if (text.size() < 2 || text.size() > 4 || (text[0] != 'e' && text[0] != 'E')) return std::nullopt;
   text.remove_prefix(1);

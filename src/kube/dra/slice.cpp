@@ -17,8 +17,8 @@ Bytes whole_units(Bytes amount, Bytes unit) {
 
 // The part of one GPU that claims have.
 struct OfClaims {
-  Bytes memory, turns;  // that the daemon counts already
-  bool whole = false;   // by a claim, leased or not yet
+  Bytes memory, turns;  // already counted by the daemon
+  bool whole = false;   // of a claim, leased or not yet
   bool others = false;  // memory or turns
 };
 
@@ -70,8 +70,8 @@ SliceDevice common(const NodeGpu& gpu, Resource of, const DriverVersions& driver
   device.name = device_name(gpu.uuid, of);
   device.unit = rules.unit;
   device.counter = device_name(gpu.uuid, Resource::kMemory);
-  // The scheduler takes this once for a device, not for each claim that has it: so one kind has all
-  // of the GPU.
+  // The scheduler subtracts this once for a device, not once for each claim. So the devices of one
+  // kind take the whole GPU.
   device.counted = std::max(whole_units(gpu.memory, rules.unit), rules.unit);
   if (rules.mixed && of != Resource::kGpu) device.counted = Bytes(device.counted.count() / 2);
   device.taints = taints_of(gpu);
@@ -114,8 +114,8 @@ SliceDevice for_memory(const NodeGpu& gpu, const OfClaims& claims, SliceDevice d
   return device;
 }
 
-// One has its turn in the GPU's memory while the others are in the host's: so all together have
-// what both have.
+// One lease has its turn in the GPU's memory while the others are in host memory, so together they
+// can have both.
 SliceDevice for_turns(const NodeGpu& gpu, const OfClaims& claims, Bytes host, SliceDevice device) {
   const bool serves = gpu.works && gpu.in_service;
   const Bytes one = serves ? whole_units(gpu.free_for_turns, device.unit) : Bytes();
@@ -146,7 +146,7 @@ std::vector<SliceDevice> slice_devices(const std::vector<NodeGpu>& gpus,
   return devices;
 }
 
-// As NVIDIA's own driver for dynamic resources names them.
+// The names that NVIDIA's own driver for dynamic resources uses.
 std::string architecture_of(const std::string& compute) {
   constexpr std::pair<std::string_view, const char*> kNames[] = {
       {"12.", "Blackwell"},    {"10.", "Blackwell"}, {"9.", "Hopper"},

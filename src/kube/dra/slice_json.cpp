@@ -9,7 +9,7 @@
 namespace gpurota::kube {
 namespace {
 
-// As many as a slice may have where a device has a taint, or counters.
+// The most devices of a slice if a device has a taint or counters.
 constexpr std::size_t kDevicesOfASlice = 64;
 constexpr std::size_t kCountersOfASlice = 8;
 // The longest text of an attribute, and of a version.
@@ -25,11 +25,11 @@ Json json_of(const Attribute& attribute) {
 }
 
 Json capacity_of(const SliceDevice& device) {
-  // A device that one claim has alone has no policy.
+  // The API server takes no request policy for a device that one claim has alone.
   if (!device.is_shared) return {{"value", quantity_text(device.memory)}};
   Json range = {{"min", quantity_text(device.unit)}};
   if (!device.most.is_zero()) range["max"] = quantity_text(device.most);
-  // A step that no claim could take is an error to the API server.
+  // The API server rejects a step that no claim could take.
   const Bytes most = device.most.is_zero() ? device.memory : device.most;
   if (most >= device.unit + device.unit) range["step"] = quantity_text(device.unit);
   return {{"value", quantity_text(device.memory)},
@@ -54,7 +54,7 @@ Json json_of(const SliceDevice& device, bool counters) {
   return shown;
 }
 
-// Each GPU's, which the device for all of it takes whole.
+// One counter set for each GPU; the device for the whole GPU takes all of it.
 Json counter_sets(const std::vector<SliceDevice>& devices) {
   Json sets = Json::array();
   for (const SliceDevice& device : devices) {
@@ -64,7 +64,7 @@ Json counter_sets(const std::vector<SliceDevice>& devices) {
   return sets;
 }
 
-// The list in as many parts as it takes; one at least.
+// Splits the list into parts of at most `most`; at least one part.
 std::vector<Json> parts_of(const Json& list, std::size_t most) {
   std::vector<Json> parts = {Json::array()};
   for (const Json& each : list) {
@@ -74,15 +74,15 @@ std::vector<Json> parts_of(const Json& list, std::size_t most) {
   return parts;
 }
 
-// The order for a scheduler without counters (Kubernetes 1.34 and 1.35).
+// The order of devices for a scheduler without counters (Kubernetes 1.34 and 1.35).
 //
-// First the devices that one claim has alone. For the nth device of a request the scheduler asks
-// whether the nth device of the slice has capacity left (allocateDevice() of its structured
-// allocator). With shared devices there, a request for two GPUs fails as soon as somebody has all
-// of the slice's second device, whatever else is free.
+// Devices that one claim has alone come first. For the nth device of a request, the scheduler
+// checks whether the nth device of the slice has capacity left (allocateDevice() of its structured
+// allocator). If shared devices came first, a request for two GPUs would fail as soon as somebody
+// has all of the slice's second device, whatever else is free.
 //
-// Then the shared devices, from the last GPU to the first. The scheduler takes the first device
-// that fits, so requests for a whole GPU and for a part of one come together only where little is
+// The shared devices come next, from the last GPU to the first. The scheduler takes the first
+// device that fits, so requests for a whole GPU and for a part of one meet only where little is
 // left between them.
 void order_without_counters(Json& devices) {
   const auto shared = std::stable_partition(

@@ -79,7 +79,7 @@ TEST(Slice, CutsALongTextBetweenTwoCharacters) {
   SliceDevice odd;
   odd.name = "gpu-a";
   odd.attributes["productName"] =
-      std::string(63, 'a') + "\u00e9\xff";  // byte 64 is half of a character
+      std::string(63, 'a') + "\u00e9\xff";  // the limit, 64 bytes, cuts a character
   const auto specs = slice_specs({odd}, "node", 1, false);
   ASSERT_EQ(specs.size(), 1u);
   EXPECT_NE(specs[0].find("{\"string\":\"" + std::string(63, 'a') + "\"}"), std::string::npos)
