@@ -14,7 +14,7 @@
 namespace gpurota::web {
 namespace {
 
-// So long it may take to see that it is over.
+// How long fetch() may take to notice that `is_over` holds.
 constexpr int kPollMs = 200;
 
 struct Easy {
@@ -27,17 +27,17 @@ struct Headers {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 };
 
-// One request that is under way.
+// One request under way.
 struct Transfer {
   std::size_t which = 0;
-  std::size_t most = 0, seen = 0;  // bytes, of head and body
+  std::size_t most = 0, seen = 0;  // bytes of head and body
   bool too_long = false;
   std::string body{};
   char error[CURL_ERROR_SIZE] = {};
   std::unique_ptr<CURL, Easy> handle{};
 };
 
-// As libcurl wants it: another number than it was given ends the transfer.
+// Returns what libcurl expects: any number other than `size` ends the transfer.
 std::size_t take(Transfer& transfer, const char* data, std::size_t size, bool is_body) {
   transfer.seen += size;
   transfer.too_long = transfer.seen > transfer.most;
@@ -108,14 +108,14 @@ class CurlFetcher final : public Fetcher {
     };
     option(CURLOPT_URL, url.c_str());
     option(CURLOPT_PROTOCOLS_STR, "http,https");
-    option(CURLOPT_FOLLOWLOCATION, 0L);  // it would show the token to somebody else
+    option(CURLOPT_FOLLOWLOCATION, 0L);  // a redirection would send the token to another host
     option(CURLOPT_PROXY, "");
     option(CURLOPT_HTTPHEADER, headers_.get());
     option(CURLOPT_USERAGENT, user_agent_.c_str());
     option(CURLOPT_NOSIGNAL, 1L);
     option(CURLOPT_TIMEOUT_MS, static_cast<long>(options_.patience.count()));
     option(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options_.patience.count()));
-    option(CURLOPT_QUICK_EXIT, 1L);  // a name that is still being looked up is not waited for
+    option(CURLOPT_QUICK_EXIT, 1L);  // do not wait for a name lookup under way
     if (!options_.ca_file.empty()) option(CURLOPT_CAINFO, options_.ca_file.c_str());
     option(CURLOPT_ERRORBUFFER, transfer.error);
     option(CURLOPT_PRIVATE, &transfer);
@@ -141,7 +141,7 @@ class CurlFetcher final : public Fetcher {
   }
 
   Result<std::string> result_of(Transfer& transfer, CURLcode code) const {
-    // libcurl says "out of memory" of a line that is longer than it takes.
+    // libcurl reports "out of memory" for a line longer than it accepts.
     if (transfer.too_long || code == CURLE_OUT_OF_MEMORY) {
       return fail(Code::kInvalid, "its answer is malformed: it is too long");
     }

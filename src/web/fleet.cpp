@@ -21,7 +21,7 @@ std::string_view authority_of(std::string_view url) {
   return url.substr(0, url.find('/'));
 }
 
-// Without the port; "::1" of "[::1]:80".
+// The host without the port: "::1" for "[::1]:80".
 std::string_view host_in_url(std::string_view authority) {
   if (authority.starts_with('[')) return authority.substr(1, authority.find(']') - 1);
   return authority.substr(0, authority.find(':'));
@@ -137,7 +137,7 @@ void Fleet::run() {
   }
 }
 
-// Each row is known as soon as its peer has answered, whatever the others do.
+// Each row is set as soon as its peer has answered, without waiting for the others.
 void Fleet::ask_all() {
   std::vector<std::string> urls;
   for (const Peer& peer : peers_) urls.push_back(peer.url + std::string(kPath));
@@ -172,7 +172,7 @@ std::string Fleet::machines_json(const Totals& here, const std::string& host, Pa
   std::string rows = "[" + own.take().text;
   {
     const std::lock_guard lock(mutex_);
-    if (!is_viewed()) rows_.assign(peers_.size(), Row());  // what was known is of long ago
+    if (!is_viewed()) rows_.assign(peers_.size(), Row());  // the old answers are out of date
     viewed_at_ = Clock::now();
     for (std::size_t i = 0; i < peers_.size(); ++i) {
       rows += "," + row_json(peers_[i], rows_[i].answer, shows_names(level)).text;

@@ -1,7 +1,7 @@
-// The machines of a site on one page: asks the gpurota-web of each for its totals, while somebody
-// looks, and tells its own to those that know the token. Read-only, and no scheduler: nothing of
-// what a peer says has an effect beyond its row. A thread of its own waits for the peers; all else
-// returns at once. Any thread.
+// The machines of a site on one page. Fetches the totals of each peer from its gpurota-web while
+// somebody views the page, and sends its own totals to clients that know the token. Read-only, and
+// no scheduler: what a peer sends affects only its row. A separate thread waits for the peers;
+// everything else returns at once. Any thread.
 #pragma once
 
 #include "base/token_bucket.h"
@@ -24,52 +24,53 @@ namespace gpurota::web {
 
 struct Peer {
   std::string name;
-  std::string url;  // of its page, with a '/' at its end
+  std::string url;  // of its page, ending in '/'
   bool operator==(const Peer&) const = default;
 };
 
 // "gpu2=https://gpu2.example.org:9836/"; without a name it is that of the URL.
 Result<Peer> parse_peer(std::string_view text);
-// Whether what is sent there can be read by whoever is between.
+// Whether others on the network can read what is sent to the peer.
 bool is_open(const Peer& peer);
 
 class Fleet {
  public:
   static constexpr std::size_t kMostPeers = 64;
   static constexpr std::string_view kPath = "api/totals";
-  // Between two rounds, while the page is viewed; and for how long a request counts as a viewer.
+  // The time between two rounds while the page is viewed; also how long a request counts as a
+  // viewer.
   static constexpr std::chrono::seconds kPeriod{5};
   static constexpr std::chrono::seconds kViewed{20};
-  // So often may our totals be fetched: by 64 peers in each of their rounds, and some more.
+  // How often our totals may be fetched: by 64 peers in each of their rounds, and some more.
   static constexpr int kTotalsAtOnce = 100;
   static constexpr TokenRate kTotals{kTotalsAtOnce, kPeriod};
 
   struct Options {
     std::vector<Peer> peers{};
-    std::string token_file{};  // empty: nobody is told
+    std::string token_file{};  // empty: no client gets the totals
     std::string ca_file{};
   };
-  // kInvalid: the options do not go together.
+  // kInvalid: the options contradict each other.
   static Result<std::unique_ptr<Fleet>> make(const Options& options);
-  // `fetcher`: null where there are no peers.
+  // `fetcher`: null if there are no peers.
   Fleet(std::vector<Peer> peers, std::string token, std::unique_ptr<Fetcher> fetcher);
   ~Fleet();
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;
 
-  // Asks the peers on a thread of its own from now on. Once.
+  // Starts the thread that asks the peers. Call it once.
   Result<void> begin();
 
   std::size_t peers() const { return peers_.size(); }
-  // Of a request for kPath: what is wrong with it. Nothing: it may be answered.
+  // Checks a request for kPath: the refusal, or nullopt if the request may be answered.
   std::optional<HttpResponse> refuse(const HttpRequest& request);
-  // The text of /api/machines; `here`: this machine.
+  // The text of /api/machines; `here` are the totals of this machine.
   std::string machines_json(const Totals& here, const std::string& host, PageLevel level);
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Row {
-    std::optional<Result<Totals>> answer{};  // nothing: it has not been asked yet
+    std::optional<Result<Totals>> answer{};  // nullopt: not asked yet
   };
 
   void run();
@@ -78,8 +79,8 @@ class Fleet {
 
   std::vector<Peer> peers_;
   std::string token_;
-  std::unique_ptr<Fetcher> fetcher_;  // of the thread
-  mutable std::mutex mutex_;          // guards what follows
+  std::unique_ptr<Fetcher> fetcher_;  // used by the thread only
+  mutable std::mutex mutex_;          // guards the members below
   std::condition_variable wake_;
   std::vector<Row> rows_;
   std::optional<Clock::time_point> viewed_at_;

@@ -44,7 +44,7 @@ TEST(Peer, IsOpenWhereOthersCanListenIn) {
   }
 }
 
-// Answers what the test has put there; a URL of which it says nothing is never answered.
+// Answers with what the test has set; a URL without an answer is never answered.
 class FakeFetcher : public Fetcher {
  public:
   FakeFetcher(std::map<std::string, Result<std::string>> answers, std::atomic<int>& rounds)
@@ -98,7 +98,7 @@ TEST_F(FleetTest, EachPeerIsARowWhateverTheOthersDo) {
                       {"http://liar/api/totals", "{\"free\": 1000"}},
                   rounds));
   ASSERT_TRUE(fleet.begin());
-  // Nobody is asked before somebody looks.
+  // No peer is asked before somebody views the page.
   EXPECT_THAT(fleet.machines_json(totals_with(1), "here", PageLevel::kTotals),
               HasSubstr(R"("name":"fine","url":"http://fine/","here":false,"state":"asked"})"));
   rounds.wait(0);
@@ -109,7 +109,7 @@ TEST_F(FleetTest, EachPeerIsARowWhateverTheOthersDo) {
   EXPECT_THAT(told, HasSubstr(R"("state":"fails","error":"its answer is malformed)"));
   EXPECT_THAT(told,
               HasSubstr(R"("name":"mute","url":"http://mute/","here":false,"state":"asked")"));
-  // Users of a peer are shown only where ours are.
+  // A peer's users are shown only where our own are.
   EXPECT_EQ(told.find("alice"), told.rfind("alice"));
   EXPECT_THAT(fleet.machines_json(totals_with(1), "here", PageLevel::kNames),
               HasSubstr(R"("users":["alice"]},{"name":"bad")"));
@@ -125,7 +125,7 @@ TEST_F(FleetTest, TotalsAreForThoseWhoKnowTheToken) {
   twice.headers.push_back(twice.headers.front());
   EXPECT_EQ(fleet.refuse(twice)->status, 401);
   EXPECT_FALSE(fleet.refuse(with("Bearer 0123456789abcdef")));
-  // Without a token there is nobody.
+  // Without a token nobody is authorized.
   EXPECT_EQ(Fleet({}, "", nullptr).refuse(with("Bearer "))->status, 404);
 }
 

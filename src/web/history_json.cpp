@@ -9,7 +9,7 @@
 namespace gpurota::web {
 namespace {
 
-// Which steps there are, over all GPUs.
+// The time steps, common to all GPUs.
 struct Grid {
   WallTime first;
   std::chrono::seconds step;
@@ -20,7 +20,7 @@ struct Grid {
   }
 };
 
-// Whatever the daemon sends, the answer is no longer than that.
+// The answer is never longer, whatever the daemon sends.
 constexpr std::size_t kMostSteps = 2000;
 
 Grid grid_of(const proto::History::Reply& history) {

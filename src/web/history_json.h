@@ -1,5 +1,5 @@
-// The daemon's History as JSON for the charts of the page: one list of numbers for each figure of
-// each GPU, all of the same length, null where nothing is known. Pure. docs/operate/web-page.md
+// The daemon's History as JSON for the page's charts: for each figure of each GPU a list of
+// numbers, all of the same length, null where the value is unknown. Pure. docs/operate/web-page.md
 // lists the fields.
 #pragma once
 

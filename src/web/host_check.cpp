@@ -30,7 +30,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// "[::1]:80" -> "::1"; "name:80" -> "name"; nothing if something else than a port follows.
+// "[::1]:80" -> "::1"; "name:80" -> "name"; empty if anything but a port follows.
 std::string host_of(std::string_view header) {
   const bool bracketed = header.starts_with("[");
   const std::size_t end = bracketed ? header.find(']') : std::min(header.rfind(':'), header.size());

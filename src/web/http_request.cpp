@@ -26,14 +26,14 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// `word` is in lower case.
+// `word` must be in lower case.
 bool is_word(std::string_view text, std::string_view word) {
   return std::equal(text.begin(), text.end(), word.begin(), word.end(), [](char a, char b) {
     return std::tolower(static_cast<unsigned char>(a)) == b;
   });
 }
 
-// "gzip" in a list such as "br, gzip;q=0.5"; with "q=0" it is not wanted.
+// Whether a list such as "br, gzip;q=0.5" accepts "gzip"; "q=0" means that it does not.
 bool has_gzip(std::string_view list) {
   while (!list.empty()) {
     const std::size_t comma = std::min(list.find(','), list.size());
@@ -54,7 +54,7 @@ std::string lower_case(std::string_view text) {
   return out;
 }
 
-// How long the body is. Anything but one plain number is read differently by others.
+// The length of the body. Other programs read anything but one plain number differently.
 Result<std::size_t> body_length(const HttpRequest& request) {
   std::size_t length = 0;
   int told = 0;
@@ -78,8 +78,8 @@ void read_header(std::string_view name, std::string_view value, HttpRequest& req
   if (is_word(name, "accept-encoding")) request.accepts_gzip = has_gzip(value);
 }
 
-// To every answer. 'self' is this program: the page asks no other host for anything, and has no
-// style or script in its HTML.
+// Sent with every answer. 'self' is this program: the page makes no request to another host, and
+// has no style or script in its HTML.
 constexpr std::string_view kForEveryAnswer =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src "
     "'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
@@ -103,7 +103,7 @@ Result<void> read_first_line(std::string_view line, HttpRequest& request) {
   return {};
 }
 
-// Line ends alone, and their like: some read them as the end of a header, and others do not.
+// Lone line ends and similar control characters: some programs read them as the end of a header.
 bool has_control(std::string_view head) {
   for (std::size_t i = 0; i < head.size(); ++i) {
     const auto byte = static_cast<unsigned char>(head[i]);
@@ -176,8 +176,8 @@ std::optional<Result<HttpRequest>> parse_request(std::string_view received) {
   while (!head.empty()) {
     const std::string_view line = next_line(head);
     const std::size_t colon = line.find(':');
-    // A name with a space, and a line that goes on with the last one, are read differently by
-    // others.
+    // Other programs read a name with a space, and a line that continues the previous one,
+    // differently.
     if (colon == line.npos || line.substr(0, colon).find_first_of(" \t") != line.npos) {
       return fail(Code::kInvalid, "a header of this request is malformed");
     }
@@ -199,7 +199,7 @@ std::optional<Result<HttpRequest>> parse_request(std::string_view received) {
 std::string response_text(const HttpResponse& response, bool head_only) {
   std::string text = fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nConnection: close\r\n",
                                  response.status, phrase(response.status), response.content_type);
-  // An event stream ends with its connection.
+  // An event stream ends with its connection, so it has no length.
   if (!response.is_stream) text += fmt::format("Content-Length: {}\r\n", response.body.size());
   if (response.is_gzip) text += "Content-Encoding: gzip\r\n";
   if (response.etag.empty()) {

@@ -1,7 +1,6 @@
-// A request and its answer, as far as gpurota-web needs HTTP: the head, the body of a POST whose
-// length is told, and the connection is closed after the answer. Every answer forbids a browser
-// what the page does not need: scripts and styles of others, frames, and sending where it came
-// from. Pure.
+// A request and its answer, as far as gpurota-web needs HTTP: the head, and the body of a POST with
+// a length; the connection is closed after the answer. Every answer forbids a browser what the page
+// does not need: foreign scripts and styles, frames, and sending a referrer. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -15,9 +14,9 @@
 
 namespace gpurota::web {
 
-// More than that is no request for a page of ours.
+// A longer head is not a request for our page.
 constexpr std::size_t kLongestHead = 8192;
-// The same of what a POST may bring along.
+// A longer body is not a POST for our page.
 constexpr std::size_t kLongestBody = 16384;
 
 struct HttpRequest {
@@ -27,11 +26,11 @@ struct HttpRequest {
   std::string if_none_match;
   bool accepts_gzip = false;
   std::string body{};  // of a POST
-  std::string peer{};  // the address of who connected
-  // All of them, names in lower case.
+  std::string peer{};  // the address of the client
+  // All headers, with names in lower case.
   std::vector<std::pair<std::string, std::string>> headers{};
 
-  // Nothing where it is not there, or there twice. `name` is in lower case.
+  // The value of a header; nullopt if it is missing or there twice. `name` is in lower case.
   std::optional<std::string_view> header(std::string_view name) const;
   bool is_post() const { return method == "POST"; }
 };
@@ -40,17 +39,17 @@ struct HttpResponse {
   int status = 200;
   std::string body;
   std::string content_type = "text/plain; charset=utf-8";
-  std::string etag{};        // with its quotes; empty: the answer may not be kept
+  std::string etag{};        // with its quotes; empty: the answer must not be cached
   bool is_gzip = false;      // the body is compressed
   bool is_stream = false;    // the body is the beginning of an event stream (viewers.h)
   std::string set_cookie{};  // empty: none
 };
 
-// Nothing: it has not come whole yet. An error: it never will be a request; its message is for
-// the client.
+// nullopt: the request is incomplete. Error: it can never become a request; the message is for the
+// client.
 std::optional<Result<HttpRequest>> parse_request(std::string_view received);
 
-// With `head_only` the body is only told of.
+// With `head_only` the body is left out, but its length is sent.
 std::string response_text(const HttpResponse& response, bool head_only);
 
 }  // namespace gpurota::web

@@ -23,7 +23,7 @@
 
 namespace gpurota::web {
 
-// The one thread that may have to wait.
+// A thread that may have to wait: for `slow` and `event`, or for `act`.
 class HttpServer::Asker {
  public:
   using Ask = std::function<HttpResponse(std::uint64_t id, const HttpRequest&)>;
@@ -94,13 +94,13 @@ class HttpServer::Asker {
 
 namespace {
 
-// Pieces of one connection, and new connections: then it is the others' turn.
+// How many pieces of one connection, or new connections, are handled before it is the others' turn.
 constexpr int kMostAtOnce = 64;
 
 }  // namespace
 
 HttpServer::Places HttpServer::places_for(std::uint64_t descriptors) {
-  constexpr std::uint64_t kOwn = 40;  // the daemon, listeners, files, peers
+  constexpr std::uint64_t kOwn = 40;  // descriptors for the daemon, listeners, files, peers
   const Places most;
   const std::uint64_t wanted = most.connections + most.viewers;
   const std::uint64_t left = std::clamp(descriptors, kOwn + 8, kOwn + wanted) - kOwn;
@@ -149,7 +149,8 @@ void HttpServer::refresh_certificate() {
   }
 }
 
-// Of who has most connections one goes that has not said yet what it wants, else the oldest.
+// Drops a connection of the group with the most: one that has not sent its request yet, else the
+// oldest.
 void HttpServer::make_room(const std::string& group) {
   const auto owner_of = [](const Connection& each) { return each.group; };
   const std::string who = who_makes_room(connections_, owner_of, group);
@@ -159,7 +160,7 @@ void HttpServer::make_room(const std::string& group) {
   if (gone == connections_.end()) {
     gone = std::find_if(connections_.begin(), connections_.end(), is_theirs);
   }
-  // Everybody has one.
+  // The group has none yet: every other group has one connection. Drop the oldest.
   if (gone == connections_.end()) gone = connections_.begin();
   drop(*gone);
   connections_.erase(gone);
@@ -182,8 +183,7 @@ void HttpServer::accept_all(const Listener& listener) {
     newest.peer = std::move(visitor->address);
     newest.group = std::move(visitor->group);
     newest.until = Clock::now() + kPatience;
-    // A client whose whole request is there by now is served before those who come next can push it
-    // out.
+    // Serve a client whose whole request has already arrived, before newer clients can push it out.
     read(newest);
     if (!newest.socket) connections_.pop_back();
   }
@@ -216,7 +216,7 @@ void HttpServer::read(Connection& connection) {
 }
 
 void HttpServer::make_viewer(Connection& connection, const HttpResponse& response) {
-  if (viewers_.is_empty()) event_asked_.reset();  // the first one need not wait
+  if (viewers_.is_empty()) event_asked_.reset();  // do not make the first viewer wait
   viewers_.add(std::exchange(connection.socket, {}), connection.group,
                response_text(response, false), Clock::now());
 }
@@ -246,8 +246,8 @@ void HttpServer::answer(Connection& connection, const HttpResponse& response) {
   write(connection);
 }
 
-// The group that has most of the memory gets no more, and loses output that it does not read where
-// others need the memory.
+// Whether `connection` may have `bytes` of memory for output. The group that uses the most memory
+// gets no more; a group that uses more than the caller's loses its largest unread output.
 bool HttpServer::has_memory(const Connection& connection, std::size_t bytes) {
   if (bytes <= kAlwaysSent) return true;
   for (;;) {
@@ -283,7 +283,7 @@ void HttpServer::write(Connection& connection) {
     if (sent < 0) return drop(connection);
     connection.to_send.erase(0, static_cast<std::size_t>(sent));
   }
-  // Closing with something unread would take the answer back.
+  // Closing with unread input would discard the answer.
   connection.sent = true;
   connection.socket.finish();
   read(connection);
@@ -302,12 +302,12 @@ void HttpServer::take_answers(Asker& from) {
   }
 }
 
-// The asker, the actor, the listening sockets, the connections, the viewers.
+// The descriptors to poll: asker, actor, listening sockets, connections, viewers.
 std::vector<pollfd> HttpServer::polled() const {
   std::vector<pollfd> polled = {{asker_->fd(), POLLIN, 0}, {actor_->fd(), POLLIN, 0}};
   for (const Listener& each : listeners_) polled.push_back({each.socket.get(), POLLIN, 0});
   for (const Connection& each : connections_) {
-    // One whose answer is still being found is only asked whether it has hung up.
+    // While the answer is being made, poll the connection only for a hangup.
     const bool waits = each.asked && !each.sending;
     const bool writes = each.sending && !each.sent;
     const short events = waits ? 0 : writes ? POLLOUT : each.socket.reads_by();
@@ -350,7 +350,7 @@ void HttpServer::serve(std::chrono::milliseconds longest) {
   constexpr std::size_t kFirstListener = 2;
   const auto first = static_cast<std::ptrdiff_t>(kFirstListener + listeners_.size());
   const auto first_viewer = first + static_cast<std::ptrdiff_t>(connections_.size());
-  // The viewers first: a connection may become one.
+  // The viewers first, because a connection may become a viewer.
   viewers_.on_polled(polled.cbegin() + first_viewer, Clock::now());
   serve_connections(polled.cbegin() + first);
   if (polled[0].revents != 0) take_answers(*asker_);

@@ -1,8 +1,8 @@
-// Serves HTTP to all clients, however they behave: one thread reads and writes for all of them, no
-// client is waited for longer than kPatience, and when there are too many, or their unread output
-// is too much, the group with most of that makes room (Visitor::group): first with the connection
-// that has taken longest to send its request. A client that asks for a stream becomes a viewer;
-// viewers have a number and a patience of their own. Used by gpurota-web; never interprets a path.
+// Serves HTTP to all clients, however they behave. One thread reads and writes for all of them. The
+// server waits for no client longer than kPatience. If there are too many clients, or too much
+// unread output, the group with the most of it loses a connection (Visitor::group), first one that
+// has not sent its request yet. A client that asks for a stream becomes a viewer; viewers have
+// their own limits of number and time. Used by gpurota-web; never interprets a path.
 #pragma once
 
 #include "base/fd.h"
@@ -26,36 +26,37 @@ namespace gpurota::web {
 
 class HttpServer {
  public:
-  // How many there may be at a time, each with a descriptor of its own.
+  // The most connections and viewers at a time; each needs a descriptor.
   struct Places {
     std::size_t connections = 256;
     std::size_t viewers = Viewers::kMost;
   };
-  // As many as a process has descriptors for that may open so many, beside its own.
+  // The places for a process that may open this many descriptors, beside its own.
   static Places places_for(std::uint64_t descriptors);
   static constexpr std::chrono::milliseconds kPatience{5000};
 
   struct Handlers {
-    // At once, on the serving thread. Nothing: ask `slow`.
+    // Called on the serving thread; must return at once. nullopt: call `slow`, or `act` for a POST.
     std::function<std::optional<HttpResponse>(const HttpRequest&)> quick;
-    // On a thread of its own, one at a time: what may have to wait for the daemon.
+    // Called on a thread of its own, one call at a time: for what may wait for the daemon.
     std::function<HttpResponse(const HttpRequest&)> slow;
-    // On that thread, too, every Viewers::kPeriod while somebody watches: the next event.
+    // Called on the thread of `slow`, every Viewers::kPeriod while there are viewers: the next
+    // event.
     std::function<std::string()> event{};
-    // On another thread of its own, one at a time: what acts for somebody, which others need not
-    // wait for. `quick` says that it is one.
+    // Called for POST requests on another thread, one call at a time: for what acts for a user, so
+    // that other requests do not wait for it.
     std::function<HttpResponse(const HttpRequest&)> act{};
-    // Called with a message for the administrator: a certificate that cannot be used.
+    // Called with a message for the administrator: a certificate is not usable.
     std::function<void(const std::string&)> complain{};
   };
 
-  // `tls`: null: without.
+  // `tls`: null: serves without TLS.
   static Result<std::unique_ptr<HttpServer>> make(std::vector<Listener> listeners,
                                                   Handlers handlers, Places places,
                                                   std::unique_ptr<Tls> tls = nullptr);
   ~HttpServer();
 
-  // One round: waits until something happens, at most so long. Call it for ever.
+  // One round: waits until something happens, at most `longest`. Call it in a loop.
   void serve(std::chrono::milliseconds longest = kPatience);
 
  private:
@@ -69,17 +70,17 @@ class HttpServer {
     std::string received{};
     std::string to_send{};
     bool head_only = false;
-    bool asked = false;    // its request is understood
-    bool acts = false;     // by `act`
+    bool asked = false;    // its request is complete
+    bool acts = false;     // answered by `act`
     bool sending = false;  // its answer is known
-    bool sent = false;     // only its hanging up is waited for
+    bool sent = false;     // it only waits for the client to close
   };
 
-  // Of answers that clients have not taken yet; the unit's MemoryMax is 64M. Short ones are always
-  // sent.
+  // The most bytes of answers that clients have not read yet; the unit's MemoryMax is 64M. Short
+  // answers are always sent.
   static constexpr std::size_t kMostUnsent = 16u << 20;
   static constexpr std::size_t kAlwaysSent = 4096;
-  static constexpr std::uint64_t kEventId = 0;  // as if the viewers were a connection
+  static constexpr std::uint64_t kEventId = 0;  // the viewers' id, in place of a connection's
 
   HttpServer(std::vector<Listener> listeners, Handlers handlers, Places places,
              std::unique_ptr<Tls> tls);
@@ -103,10 +104,10 @@ class HttpServer {
   Places places_;
   std::unique_ptr<Tls> tls_;
   std::unique_ptr<Asker> asker_, actor_;
-  std::list<Connection> connections_;  // the oldest first
+  std::list<Connection> connections_;  // oldest first
   Viewers viewers_;
-  std::optional<Clock::time_point> event_asked_;  // when, for the last one
-  bool event_comes_ = false;                      // it is being made
+  std::optional<Clock::time_point> event_asked_;  // when the last event was asked for
+  bool event_comes_ = false;                      // an event is being made
   std::uint64_t last_id_ = kEventId;
 };
 

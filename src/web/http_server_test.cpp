@@ -54,7 +54,7 @@ class HttpServerTest : public ::testing::Test {
     if (thread.joinable()) thread.join();
   }
 
-  // `receive_bytes`: how much its kernel takes that it does not read.
+  // `receive_bytes`: how much the client's kernel buffers without being read.
   Fd connect(const std::string& path, int receive_bytes = 0) const {
     Fd socket = connect_only(receive_bytes);
     const std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -74,7 +74,7 @@ class HttpServerTest : public ::testing::Test {
     EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
     return socket;
   }
-  // Until `text` is there, or the end.
+  // Reads until `text` arrives, or the end.
   static std::string read_until(const Fd& socket, const std::string& text) {
     std::string all;
     char piece[4096];
@@ -108,7 +108,7 @@ TEST_F(HttpServerTest, AllViewersGetTheSameState) {
   std::vector<Fd> viewers;
   for (int i = 0; i < 50; ++i) viewers.push_back(connect("/live"));
   for (const Fd& viewer : viewers) EXPECT_THAT(read_until(viewer, "data: "), HasSubstr("data: "));
-  // One when the first came, and one for each period since: not one for each viewer.
+  // One for the first viewer and one for each period since, not one for each viewer.
   EXPECT_LT(events, 10);
 }
 
@@ -119,7 +119,7 @@ TEST_F(HttpServerTest, AnswersThatNobodyReadsTakeABoundedPartOfTheMemory) {
   EXPECT_THAT(refused, StartsWith("HTTP/1.1 503"));
   EXPECT_THAT(read_until(connect("/"), "quick"), HasSubstr("quick"));
   idle.clear();
-  std::string again = refused;  // until the server has seen that they are gone
+  std::string again = refused;  // until the server has noticed the hangups
   while (again.starts_with("HTTP/1.1 503")) again = read_until(connect("/large"), "\r\n\r\n");
   EXPECT_THAT(again, StartsWith("HTTP/1.1 200"));
 }
@@ -134,7 +134,7 @@ TEST_F(HttpServerTest, TheNextViewerAfterTheLastIsToldSoAndOthersAreServed) {
   EXPECT_THAT(refused, StartsWith("HTTP/1.1 503"));
   EXPECT_THAT(refused, HasSubstr("200 viewers watch already"));
   EXPECT_THAT(read_until(connect("/"), "quick"), HasSubstr("quick"));
-  // A viewer that leaves makes room.
+  // A viewer that leaves makes a place free.
   viewers.pop_back();
   std::string next;
   for (int tries = 0; tries < 500 && next.find("200 OK") == next.npos; ++tries) {

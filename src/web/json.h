@@ -1,6 +1,6 @@
-// Makes the JSON that the web page reads: an object field by field, in the order in which they are
-// added. Used by page_json.cpp and history_json.cpp. Pure. The text is valid UTF-8 without a line
-// end, so that it is one line of an event stream.
+// Makes the JSON that the web page reads: an object, field by field in the order of the calls. Used
+// by page_json.cpp and history_json.cpp. Pure. The text is valid UTF-8 without a newline, so that
+// it fits one line of an event stream.
 #pragma once
 
 #include "base/bytes.h"
@@ -15,13 +15,13 @@
 
 namespace gpurota::web {
 
-// A value that is JSON already.
+// A value that is already JSON.
 struct Json {
   std::string text;
 };
 
-// Foreign text: invalid UTF-8 and what could drive a terminal is replaced (base/text.h), '<', '>'
-// and '&' are escaped.
+// Foreign text: replaces invalid UTF-8 and characters that could control a terminal (base/text.h),
+// and escapes '<', '>' and '&'.
 Json json_text(std::string_view foreign);
 
 inline Json to_json(Json value) { return value; }
@@ -53,7 +53,7 @@ class JsonObject {
   std::string text_ = "{";
 };
 
-// One value for each of `items`, as `make` says.
+// A list with one value for each of `items`, made by `make`.
 template <class Items, class Make>
 Json json_array(const Items& items, Make make) {
   std::string text = "[";

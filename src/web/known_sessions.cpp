@@ -14,7 +14,7 @@ void KnownSessions::add(const std::string& token, uid_t uid, Clock::time_point n
     remove_oldest_of(who_makes_room(
         sessions_, [](const auto& each) { return each.second.uid; }, uid));
   }
-  // Everybody else has one, and no more than the newcomer would.
+  // No user has more sessions than the newcomer would have, so none is removed.
   if (sessions_.size() >= kMost) return;
   sessions_.insert_or_assign(token, Session{uid, now});
 }

@@ -1,8 +1,8 @@
-// The sessions that have begun at this page, and how many calls each may make just now. A session
-// that the daemon has ended may still be here; one that is not here is asked about nowhere. Not for
-// several threads at a time.
+// The sessions that began at this page, and how many calls each may make at the moment. A session
+// that the daemon has ended may still be listed; a session not listed is refused without asking the
+// daemon. One thread at a time.
 //
-// Bounded for each user and in all: whoever signs in again and again loses sessions of their own.
+// Bounded for each user and in total: a user who signs in repeatedly loses only their own sessions.
 #pragma once
 
 #include "base/token_bucket.h"
@@ -21,15 +21,16 @@ namespace gpurota::web {
 class KnownSessions {
  public:
   using Clock = std::chrono::steady_clock;
-  // So many calls at once, and then 20 each second.
+  // The number of calls at once; after that 20 each second.
   static constexpr int kCallsAtOnce = 60;
   static constexpr TokenRate kCalls{kCallsAtOnce, std::chrono::seconds(3)};
-  // The daemon has half as many of a user: those it has ended go first, as they are not used any
-  // more.
+  // The daemon's limit for a user is half as much. Sessions that the daemon has ended are removed
+  // first, because they are no longer used.
   static constexpr std::size_t kMostOfUser = 32;
   static constexpr std::size_t kMost = 4096;
 
-  // When it is full, that session of whoever has most goes which was used longest ago.
+  // Adds a session. When the table is full, removes the least recently used session of the user
+  // with the most.
   void add(const std::string& token, uid_t uid, Clock::time_point now);
   void remove(std::string_view token);
   void clear() { sessions_.clear(); }
@@ -37,14 +38,14 @@ class KnownSessions {
   bool has(std::string_view token) const { return sessions_.contains(token); }
 
   enum class Call { kUnknown, kTooFast, kTaken };
-  // A call of this session, now.
+  // Counts a call of this session.
   Call take_call(std::string_view token, Clock::time_point now);
   std::size_t size() const { return sessions_.size(); }
 
  private:
   struct Session {
     uid_t uid = 0;
-    Clock::time_point at{};  // its last call
+    Clock::time_point at{};  // time of its last call
     TokenBucket calls{};
   };
   void remove_oldest_of(uid_t uid);

@@ -20,10 +20,10 @@
 namespace gpurota::web {
 namespace {
 
-// As sd_listen_fds(3) has it.
+// The first descriptor that systemd passes (sd_listen_fds(3)).
 constexpr int kFirstPassed = 3;
 constexpr int kMostPassed = 16;
-constexpr int kFirstOfAll = 1024;  // ports below are root's
+constexpr int kFirstOfAll = 1024;  // ports below need root
 
 union Address {
   sockaddr any;
@@ -46,7 +46,7 @@ socklen_t fill(Address& to, const ListenAddress& from) {
   return sizeof to.six;
 }
 
-// An address of IPv4 that came by a socket of IPv6 is one of IPv4.
+// The address as text. An IPv4 address on an IPv6 socket is shown as IPv4.
 std::string text_of(const Address& address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   const bool four = address.any.sa_family == AF_INET;
@@ -101,7 +101,7 @@ Result<Listener> listen_at(const ListenAddress& where) {
   const socklen_t size = fill(address, where);
   Fd socket(::socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return fail_errno("cannot make a socket", errno);
-  // Not SO_REUSEPORT: a second one would share the port, and so could a stranger.
+  // Not SO_REUSEPORT: a second instance would share the port, and so could another program.
   const int yes = 1;
   (void)::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (::bind(socket.get(), &address.any, size) != 0 || ::listen(socket.get(), 128) != 0) {

@@ -1,5 +1,5 @@
-// Where gpurota-web listens: sockets of its own, or those at which systemd listens for it
-// (gpurota-web.socket), so that nobody else can have the port while it is restarted. Never waits.
+// The listening sockets of gpurota-web: its own, or those of systemd (gpurota-web.socket), which
+// keep the port while gpurota-web restarts. Never waits.
 #pragma once
 
 #include "base/fd.h"
@@ -17,26 +17,26 @@ struct Listener {
   ListenAddress address;
 };
 
-// kIo, with what to do, if somebody else has the port.
+// kIo, with the remedy, if another process has the port.
 Result<Listener> listen_at(const ListenAddress& address);
 
-// The listeners that systemd has passed to this process; none elsewhere. Once, before there are
-// threads: the environment says no more of them. kInvalid, with what to do: something else than
-// sockets that listen at addresses and ports.
+// The listeners that systemd has passed to this process; empty if there are none. Call it once,
+// before there are threads: it removes the variables from the environment. kInvalid, with the
+// remedy: a passed descriptor is not a socket that listens at an address and port.
 Result<std::vector<Listener>> take_passed_listeners();
 
-// Whether other users cannot have this port while nobody listens there.
+// Whether other users cannot take this port while nobody listens there.
 bool is_kept_for_root(const ListenAddress& address);
 
-// Somebody has connected.
+// A new connection.
 struct Visitor {
   Fd socket;
   std::string address;
-  // Whom it counts for: an address, of IPv6 its network (/64), and one for all of this machine's
-  // own.
+  // The group that limits count: the address; for IPv6 its network (/64); for this machine's own
+  // addresses one common group.
   std::string group;
 };
-// Nothing: nobody waits any more.
+// nullopt: no connection is waiting.
 std::optional<Visitor> accept_visitor(const Listener& listener);
 
 }  // namespace gpurota::web

@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Connects to it from this address.
+// Connects to `port` from this address.
 Fd connect_from(const char* from, int port) {
   Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -53,7 +53,7 @@ TEST(Listener, AllAddressesOfThisMachineCountAsOne) {
   EXPECT_EQ(first->group, second->group);
 }
 
-// In a process of its own, as descriptors of fixed numbers are taken: its exit status.
+// Runs `work` in a child, because it uses fixed descriptor numbers; returns the exit status.
 int in_child(const std::function<int()>& work) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(work());
@@ -62,7 +62,7 @@ int in_child(const std::function<int()>& work) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// As systemd starts a service with this descriptor.
+// Passes the descriptor as systemd does when it starts a service.
 void pass(int fd) {
   (void)::dup2(fd, 3);
   (void)::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);

@@ -1,5 +1,5 @@
 // gpurota-web: serves the web page, /metrics, /healthz and /readyz. A client of the daemon without
-// rights of its own; who is signed in at the page acts by their own.
+// special rights; a user signed in at the page acts with their own rights.
 #include "base/standard_streams.h"
 #include "web/http_server.h"
 #include "web/listener.h"
@@ -34,8 +34,8 @@ std::string text_of(const ListenAddress& address) {
   return (six ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
 }
 
-// Those of systemd; where there are none, or --listen names another address, one of our own.
-// `options` says then where the first one is.
+// The listeners of systemd, or our own if there are none or --listen names another address. Stores
+// in `options` where the first one is.
 Result<std::vector<Listener>> listen(Options& options) {
   GPUROTA_ASSIGN_OR_RETURN(std::vector<Listener> listeners, take_passed_listeners());
   const bool elsewhere =
@@ -94,7 +94,7 @@ void say_where(const Options& options, bool has_page) {
   (void)std::fflush(stdout);
 }
 
-// Where the page is; where there is none, why: 'gpurota web' says it.
+// The address of the page; if there is none, the reason, which 'gpurota web' prints.
 std::string address_for_daemon(const Options& options) {
   if (options.site.level == PageLevel::kNone) return "no-page:off";
   return page_assets().empty() ? "no-page:not-built" : page_url(options, options.listen.port);
@@ -137,7 +137,7 @@ int main(int argc, char** argv) {
       complain(served.error().message);
       return served.error().code == gpurota::Code::kInvalid ? 2 : 1;
     }
-  } catch (const std::exception& error) {  // where no memory can be had
+  } catch (const std::exception& error) {  // out of memory
     complain(error.what());
     return 1;
   }

@@ -13,7 +13,7 @@
 namespace gpurota::web {
 namespace {
 
-// A label's value: what is shown safely, with the three characters that the format escapes.
+// A label's value: made safe, with the three characters escaped that the format requires.
 std::string label(const std::string& foreign, std::size_t most = 100) {
   std::string out;
   for (const char c : display_text(foreign, most)) {
@@ -53,7 +53,7 @@ class Text {
 };
 
 std::string gpu_label(const proto::Gpu& gpu) {
-  // The instances of a MIG GPU have its index: only the UUID tells them apart.
+  // MIG instances share the index of their GPU, so only the UUID distinguishes them.
   if (!gpu.parent) return fmt::format("gpu=\"{}\"", gpu.index);
   return fmt::format("gpu=\"{}\",mig_uuid=\"{}\"", gpu.index, label(gpu.uuid.value));
 }
@@ -82,7 +82,7 @@ void add_gpu_amounts(Text& text, const std::vector<proto::Gpu>& gpus) {
          &proto::Gpu::unreserved_bytes);
 }
 
-// Of a daemon that tells.
+// Written only for a daemon that reports these values.
 void add_gpu_room(Text& text, const std::vector<proto::Gpu>& gpus) {
   const auto amount = [&](const char* name, const char* help,
                           std::optional<Bytes> proto::Gpu::*field) {
@@ -128,7 +128,7 @@ void add_gpus(Text& text, const std::vector<proto::Gpu>& gpus) {
   }
 }
 
-// Of GPUs that take turns or could: the parents of MIG instances cannot.
+// For GPUs that take turns or could: the parents of MIG instances cannot.
 void add_turns(Text& text, const proto::Status::Reply& status,
                const proto::ListTurns::Reply& turns) {
   const auto series = [&](const char* name, const char* type, const char* help, auto value_of_gpu) {
@@ -157,8 +157,8 @@ void add_turns(Text& text, const proto::Status::Reply& status,
            turns.host_budget_bytes.count());
 }
 
-// How many of `items` have each word of an enum; all words appear, so that series do not come and
-// go.
+// How many of `items` have each word of an enum; includes all words, so that series do not appear
+// and disappear.
 template <class Enum, class Items, class WordOf>
 void add_by_word(Text& text, const char* key, const Items& items, WordOf word_of_item) {
   std::map<std::string, std::uint64_t> counts;
@@ -179,7 +179,7 @@ void add_leases(Text& text, const proto::Status::Reply& status) {
                                   [](const proto::Finding& finding) { return finding.kind; });
 }
 
-// "user=\"alice\"".
+// The label of the user: "user=\"alice\"".
 std::string user_label(const proto::Lease& lease) {
   return fmt::format("user=\"{}\"", label(lease.user));
 }
@@ -208,9 +208,9 @@ void add_per_lease(Text& text, const std::vector<proto::Lease>& leases) {
          [](const proto::LeaseGpu& share) { return share.limit_bytes; });
 }
 
-// Of one container on one GPU.
+// The sums of one container on one GPU.
 struct PodSum {
-  std::optional<std::uint64_t> used{0};  // empty: nobody can say
+  std::optional<std::uint64_t> used{0};  // empty: unknown
   std::uint64_t evicted = 0;
   std::optional<std::uint64_t> limit;
 };
@@ -223,14 +223,14 @@ void add_to(PodSum& sum, const proto::LeaseGpu& share) {
 }
 
 std::string pod_labels(const proto::Pod& pod, const proto::LeaseGpu& share) {
-  constexpr std::size_t kLongest = 253;  // of a pod's name; one that is cut could not be joined
+  constexpr std::size_t kLongest = 253;  // of a pod's name; a shortened one could not be joined
   return fmt::format("namespace=\"{}\",pod=\"{}\",container=\"{}\",gpu=\"{}\"",
                      label(pod.namespace_, kLongest), label(pod.name, kLongest),
                      label(pod.container, kLongest),
                      label(share.label.value_or(std::to_string(share.index))));
 }
 
-// The names are those of kube-state-metrics, so that both can be joined.
+// The label names are those of kube-state-metrics, so that both can be joined.
 void add_per_pod(Text& text, const std::vector<proto::Lease>& leases) {
   std::map<std::string, PodSum> sums;
   std::size_t left_out = 0;
@@ -264,7 +264,7 @@ void add_per_pod(Text& text, const std::vector<proto::Lease>& leases) {
 void add_per_user(Text& text, const std::vector<proto::Lease>& leases) {
   struct Sum {
     std::uint64_t leases = 0;
-    std::optional<std::uint64_t> used{0};  // empty: nobody can say
+    std::optional<std::uint64_t> used{0};  // empty: unknown
   };
   std::map<std::string, Sum> users;
   for (const proto::Lease& lease : leases) {
@@ -302,7 +302,7 @@ void add_queue(Text& text, const std::vector<proto::Request>& requests, WallTime
 }
 
 void add_waits(Text& text, const proto::Waits& waits) {
-  // Whatever the daemon sends, the series are no more than its bounds.
+  // There are never more series than bounds, whatever the daemon sends.
   const std::size_t steps = std::min(waits.bounds_seconds.size(), waits.counts.size());
   const char* name = "gpurota_queue_waited_seconds";
   text.begin(name, "histogram", "Time in the queue of requests granted since the daemon started.");
@@ -318,7 +318,7 @@ void add_waits(Text& text, const proto::Waits& waits) {
 }
 
 void add_loop(Text& text, const proto::Health::Reply& health) {
-  if (!health.loop_longest_us) return;  // an older daemon
+  if (!health.loop_longest_us) return;  // an older daemon does not report it
   constexpr double kMicroseconds = 1e6;
   text.begin("gpurota_loop_longest_seconds", "gauge",
              "Longest round of the daemon's event loop, since it started and in the last minute.");

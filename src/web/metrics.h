@@ -1,8 +1,8 @@
 // The state of the daemon in the text format of Prometheus. Pure.
 //
-// Labels are indices of GPUs and words of the interface, so their number is bounded by the machine;
-// no user, note, command or lease is one, unless the site wants it. The driver's name of a GPU is
-// escaped.
+// Labels are indices of GPUs and words of the interface, so the machine bounds their number. Users,
+// notes, commands and leases are not labels, unless the site wants it. The driver's name of a GPU
+// is escaped.
 #pragma once
 
 #include "core/time.h"
@@ -19,23 +19,23 @@ struct Snapshot {
   proto::Status::Reply status;
   proto::ListRequests::Reply queue;
   proto::Health::Reply health;
-  std::optional<proto::ListTurns::Reply> turns{};  // empty: the daemon tells nothing of them
+  std::optional<proto::ListTurns::Reply> turns{};  // empty: the daemon does not support it
 };
 
-// Series that the site may want: there are as many as users, leases and pods, and everybody who may
-// read them sees whose they are.
+// Optional series: there are as many as users, leases and pods, and every reader sees the owners.
 struct Extra {
   bool per_user = false;
   bool per_lease = false;
   bool per_pod = false;
 };
-// Containers on a GPU that have series of their own; a node has fewer than 300 pods.
+// The most containers on a GPU with series of their own; a node has fewer than 300 pods.
 inline constexpr std::size_t kMostPodSeries = 1000;
 
-// Without a snapshot, because the daemon does not answer, only that.
+// Without a snapshot, which means that the daemon does not answer, writes only that.
 std::string metrics_text(const std::optional<Snapshot>& snapshot, WallTime now, Extra extra = {});
 
-// Why requests for GPUs cannot be served now: the daemon, the driver or the store. Empty: they can.
+// Why requests for GPUs cannot be served now: the daemon, the driver or the store. Empty if they
+// can.
 std::string not_ready_because(const std::optional<Snapshot>& snapshot);
 
 }  // namespace gpurota::web

@@ -1,4 +1,4 @@
-// In a build without libcurl: the machine itself is all that it can show.
+// For a build without libcurl, which can show only this machine.
 #include "web/fetch.h"
 
 namespace gpurota::web {

@@ -2,7 +2,7 @@
 
 namespace gpurota::web {
 
-// Built with GPUROTA_WEB_PAGE=OFF.
+// For a build with GPUROTA_WEB_PAGE=OFF.
 const std::vector<PageAsset>& page_assets() {
   static const std::vector<PageAsset> none;
   return none;

@@ -1,4 +1,4 @@
-// Instead of tls.cpp, where GnuTLS is not to be had.
+// Replaces tls.cpp in a build without GnuTLS.
 #include "web/tls.h"
 
 namespace gpurota::web {

@@ -57,7 +57,7 @@ Result<void> take_peer(Options& options, const std::string& text) {
   return {};
 }
 
-// Where it listens, and what the page shows.
+// Options for listening, and for what the page shows.
 std::vector<Option> rows_of_page(Options& options) {
   return {
       {'\0', "--listen", [&](const std::string& value) { return take_listen(options, value); },
@@ -89,7 +89,7 @@ std::vector<Option> rows_of_page(Options& options) {
       {'\0', "--runtime-dir", &options.runtime_dir, "DIR", "the daemon whose sockets are there"}};
 }
 
-// The server in front, and the other machines of a fleet.
+// Options for the server in front, and for the other machines of a fleet.
 std::vector<Option> rows_of_others(Options& options) {
   return {{'\0', "--proxy-user-header", &options.proxy.user_header, "NAME"},
           {'\0', "--proxy", &options.proxy.peers, "ADDRESS"},
@@ -126,7 +126,7 @@ Result<void> check_together(const Options& options) {
   return check_address(options, options.listen);
 }
 
-// "[::1]" in a URL.
+// The host in the form for a URL: an IPv6 address as "[::1]".
 std::string url_host(const std::string& host) {
   return host.find(':') == host.npos ? host : "[" + host + "]";
 }
@@ -160,7 +160,7 @@ std::string machine_name() {
 std::string page_url(const Options& options, int port) {
   if (!options.url.empty()) return options.url;
   std::string host = options.listen.host;
-  // Every address of this machine: its name is one that others know.
+  // For "all addresses" use the machine's name, which others know.
   const bool any = host == "0.0.0.0" || host == "::";
   if (const std::string name = machine_name(); any && !name.empty()) host = name;
   return std::string(options.has_tls() ? "https://" : "http://") + url_host(host) + ":" +

@@ -1,6 +1,6 @@
-// The files of the web page as they are in this program: compressed, and plain for a client that
-// does not accept gzip. The build makes them (tools/build_page.py). There are none in a program
-// that was built without npm. Any thread.
+// The files of the web page in this program: compressed, and plain for a client that does not
+// accept gzip. The build makes them (tools/build_page.py). A program built without npm has none.
+// Any thread.
 #pragma once
 
 #include <string_view>

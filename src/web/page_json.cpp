@@ -9,7 +9,7 @@
 namespace gpurota::web {
 namespace {
 
-// The memory of a GPU by who holds it; what is neither is free, or of no lease.
+// The memory of a GPU by holder; the rest is free, or belongs to no lease.
 struct Held {
   Bytes slices, swap;
 };
@@ -157,7 +157,7 @@ Json request_json(const proto::Request& request) {
            json_array(request.planned_labels.value_or(std::vector<std::string>()), same))
       .add("wait_reason", reason_json(request.wait_reason))
       .add("reason", request.reason)
-      .add("next", std::optional<std::string>())  // part of older sentences
+      .add("next", std::optional<std::string>())  // a part of older sentences
       .take();
 }
 
@@ -212,7 +212,7 @@ Json event_json(const proto::Event& event, PageLevel level) {
   return object.take();
 }
 
-// Of the machine, and not of anybody's work.
+// Whether an event is about the machine, and not about a user's work.
 bool is_of_machine(const proto::Event& event) { return !event.lease_id && !event.uid; }
 
 void add_hours(JsonObject& object, const proto::ReportRow& row) {

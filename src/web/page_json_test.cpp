@@ -12,7 +12,7 @@ using ::testing::Not;
 
 const WallTime kNow{1000s};
 
-// With something private wherever the protocol has room for it.
+// A snapshot with private content in every field of the protocol that can have it.
 Snapshot a_snapshot() {
   Snapshot snapshot;
   snapshot.info.version = "0.1";

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t kLongestName = 256;
 
-// As the kernel writes it, so that it can be compared. Nothing: it is no address.
+// The address in the kernel's form, so that it can be compared; nullopt if `text` is not an
+// address.
 std::optional<std::string> plain_address(const std::string& text) {
   std::array<unsigned char, sizeof(in6_addr)> bytes{};
   std::array<char, INET6_ADDRSTRLEN> written{};

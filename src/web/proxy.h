@@ -1,7 +1,6 @@
-// A server in front of gpurota-web that has found out who its users are: which header of which peer
-// is the name of a user. Pure, but for reading the file of the secret. gpurota-web's acceptance of
-// such a name is not enough: the daemon accepts it only where the site says so
-// (docs/design/web-sessions.md).
+// A server in front of gpurota-web that authenticates users: decides whether a peer's header names
+// a user. Pure, except for reading the secret's file. The check alone is not enough: the daemon
+// accepts such a name only where the site allows it (docs/design/web-sessions.md).
 #pragma once
 
 #include "base/result.h"
@@ -19,17 +18,18 @@ class Proxy {
   struct Options {
     std::vector<std::string> peers{};  // addresses
     std::string user_header{};         // "X-Remote-User"; empty: there is no such server
-    std::string secret_file{};         // empty: it shows none
+    std::string secret_file{};         // empty: no secret is required
   };
-  // The header with the secret, where there is one.
+  // The header with the secret, if one is required.
   static constexpr std::string_view kSecretHeader = "gpurota-proxy-secret";
 
   Proxy() = default;
-  // kInvalid: the options do not go together, or would let anybody on this machine be anybody.
+  // kInvalid: the options contradict each other, or would let anybody on this machine be anybody.
   static Result<Proxy> make(const Options& options);
 
   bool is_used() const { return !user_header_.empty(); }
-  // The user of the request. Empty: it names nobody. An error: it names somebody, and may not.
+  // The user that the request names; empty if it names none. Error: the request names a user
+  // without being allowed to.
   Result<std::string> user_of(const HttpRequest& request) const;
 
  private:

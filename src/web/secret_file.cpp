@@ -18,7 +18,7 @@ Result<std::string> read_secret(const std::string& option, const std::string& pa
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) {
     text.pop_back();
   }
-  // The secret is put into a header: a line end in it would begin another header.
+  // The secret is sent in a header: a newline in it would begin another header.
   const bool plain =
       std::all_of(text.begin(), text.end(), [](unsigned char c) { return c > ' ' && c < 127; });
   if (text.size() >= kLeastSecret && plain) return text;

@@ -1,4 +1,4 @@
-// Secrets that an administrator puts into files. Reads the file.
+// Reads secrets from files of the administrator.
 #pragma once
 
 #include "base/result.h"
@@ -10,7 +10,7 @@ namespace gpurota::web {
 
 constexpr std::size_t kLeastSecret = 16;  // characters
 
-// Reads the file at `path`, without the white space at its end. An error names `option`.
+// Reads the file at `path`, without trailing white space. An error names `option`.
 Result<std::string> read_secret(const std::string& option, const std::string& path);
 
 }  // namespace gpurota::web

@@ -20,7 +20,7 @@ constexpr const char* kJsonType = "application/json";
 constexpr std::string_view kSignInPath = "/api/sign-in";
 constexpr std::string_view kCallPath = "/api/call";
 constexpr std::string_view kKeyHeader = "gpurota-session";
-constexpr std::size_t kKeyChars = 32;  // of a token, at its end: the page's half
+constexpr std::size_t kKeyChars = 32;  // the end of a token: the page's half
 constexpr std::chrono::seconds kRetry{2};
 constexpr int kCheckLineMs = 500;
 
@@ -30,8 +30,7 @@ HttpResponse refusal(int status, std::string_view why) {
 
 HttpResponse signed_out() { return refusal(401, "you are signed out"); }
 
-// Cookies of several machines that one browser reaches as localhost have names of their own: by the
-// port.
+// Cookie names contain the port, because one browser may reach several machines as localhost.
 std::string cookie_name(const HttpRequest& request) {
   const std::size_t colon = request.host.rfind(':');
   const std::string_view port =
@@ -55,7 +54,8 @@ std::optional<std::string> cookie_of(const HttpRequest& request) {
   return std::nullopt;
 }
 
-// The page of this very host has sent it: a browser says so, and no script can say it in its place.
+// Whether the page of this host has sent the request: browsers say so in a header that no script
+// can set.
 bool is_from_page(const HttpRequest& request) {
   const auto origin = request.header("origin");
   if (!origin) return false;
@@ -67,7 +67,7 @@ bool is_from_page(const HttpRequest& request) {
   return false;
 }
 
-// Both halves; nothing where one is missing.
+// The two halves of the token; nullopt if one is missing.
 std::optional<std::string> token_of(const HttpRequest& request) {
   const auto cookie = cookie_of(request);
   const auto key = request.header(kKeyHeader);
@@ -102,7 +102,7 @@ const char* SignedIn::sign_in_way() const {
   return !open_ ? "none" : proxy_.is_used() ? "proxy" : "link";
 }
 
-// Sessions that were begun before end with the connection on which they were begun.
+// Sessions end with the daemon connection on which they began.
 void SignedIn::set_open(bool open) {
   const std::lock_guard lock(mutex_);
   open_ = open;
@@ -111,7 +111,7 @@ void SignedIn::set_open(bool open) {
   by_proxy_.clear();
 }
 
-// Until the connection ends, or this does.
+// Runs until the connection or this object ends.
 Result<void> SignedIn::serve_once() {
   GPUROTA_ASSIGN_OR_RETURN(client::Connection connection, client::connect(location_));
   GPUROTA_TRY(connection.start_stream(proto::ServeWeb{url_}));
@@ -128,12 +128,12 @@ Result<void> SignedIn::serve_once() {
 }
 
 void SignedIn::serve() {
-  std::string told;  // the last complaint, which is made once
+  std::string told;  // the last complaint; each is reported once
   for (;;) {
     const auto served = serve_once();
     set_open(false);
     const bool denied = !served && served.error().code == Code::kDenied;
-    // Without a page nobody would sign in.
+    // Without a page nobody could sign in.
     if (denied && !url_.starts_with("no-page:") && served.error().message != told) {
       told = served.error().message;
       complain_("nobody can sign in: " + told);
@@ -151,13 +151,13 @@ std::optional<HttpResponse> SignedIn::refuse(const HttpRequest& request) {
   if (!is_json(request)) return refusal(415, "send JSON");
   const auto user = proxy_.user_of(request);
   if (!user) return refusal(403, user.error().message);
-  // Whether the daemon knows this page already, it knows best.
+  // The daemon alone knows whether it accepts this page.
   if (request.path == kSignInPath) return std::nullopt;
   return check_session(request, *user);
 }
 
 std::optional<HttpResponse> SignedIn::refuse_reader(const HttpRequest& request) {
-  // A browser that was sent here by another site's page says so.
+  // Browsers say in this header that another site's page sent them here.
   const auto site = request.header("sec-fetch-site");
   if (site && *site != "same-origin" && *site != "none") {
     return refusal(403, "only the page itself may ask for this");
@@ -167,7 +167,7 @@ std::optional<HttpResponse> SignedIn::refuse_reader(const HttpRequest& request) 
   return check_session(request, *user);
 }
 
-// `user`: whom the proxy names.
+// `user`: the user that the proxy names.
 std::optional<HttpResponse> SignedIn::check_session(const HttpRequest& request,
                                                     const std::string& user) {
   const std::lock_guard lock(mutex_);
@@ -177,7 +177,7 @@ std::optional<HttpResponse> SignedIn::check_session(const HttpRequest& request,
   return known == by_proxy_.end() ? std::nullopt : slow_down(known->second);
 }
 
-// With the lock. A session that is not ours is over.
+// Call it with the lock held. A session that is not listed is signed out.
 std::optional<HttpResponse> SignedIn::slow_down(std::string_view token) {
   switch (sessions_.take_call(token, Clock::now())) {
     case KnownSessions::Call::kUnknown:
@@ -190,8 +190,7 @@ std::optional<HttpResponse> SignedIn::slow_down(std::string_view token) {
   return std::nullopt;
 }
 
-// A connection from which something comes unasked has been hung up on: by a daemon that was
-// restarted.
+// A connection that has unrequested input was closed by a daemon that restarted: connect again.
 Result<std::string> SignedIn::Line::ask(const std::string& call, bool read_only,
                                         std::chrono::milliseconds patience) {
   pollfd entry{connection_ ? connection_->fd() : -1, POLLIN, 0};
@@ -204,14 +203,14 @@ Result<std::string> SignedIn::Line::ask(const std::string& call, bool read_only,
   return answer;
 }
 
-// For whom the link is, before the page acts by it.
+// Shows the user of the link, before the page uses it.
 HttpResponse SignedIn::show_link(const proto::GetWebLink& call) {
   auto answer = actor_.ask(proto::call_json(call), true, kPatience);
   if (!answer) return refusal(503, answer.error().message);
   return {200, std::move(*answer), kJsonType};
 }
 
-// The body is the call as the protocol has it; only the token never reaches the page whole.
+// The body is the protocol's call. The page never gets the whole token.
 HttpResponse SignedIn::sign_in(const HttpRequest& request) {
   auto call = proto::parse_call(request.body);
   const auto* const link = call ? std::get_if<proto::GetWebLink>(&call->params) : nullptr;
@@ -238,7 +237,7 @@ HttpResponse SignedIn::sign_in(const HttpRequest& request) {
   return response;
 }
 
-// The answer is the daemon's own, an error as well.
+// The answer is the daemon's own, errors included.
 HttpResponse SignedIn::call_with(const std::string& token, const HttpRequest& request) {
   const auto call = proto::parse_call(request.body);
   if (!call || call->more || call->oneway) return refusal(400, "this is not a call");
@@ -261,7 +260,7 @@ HttpResponse SignedIn::call_with(const std::string& token, const HttpRequest& re
   return {200, std::move(*answer), kJsonType};
 }
 
-// On a connection of its own, as the answer is a stream's.
+// On a connection of its own, because the answer is a stream.
 Result<proto::SignInByProxy::Reply> SignedIn::sign_in_by_proxy(const std::string& user,
                                                                const HttpRequest& request) {
   const bool is_number = user.find_first_not_of("0123456789") == user.npos;
@@ -290,7 +289,8 @@ Result<std::string> SignedIn::token_by_proxy(const std::string& user, const Http
   }
   GPUROTA_ASSIGN_OR_RETURN(const auto opened, sign_in_by_proxy(user, request));
   const std::lock_guard lock(mutex_);
-  // The server in front names them; those whose sessions are gone are asked about anew.
+  // The server in front chooses the names. Remove those whose sessions have ended: the next call
+  // signs them in again.
   if (by_proxy_.size() >= KnownSessions::kMost) {
     std::erase_if(by_proxy_, [this](const auto& each) { return !sessions_.has(each.second); });
   }
@@ -299,7 +299,7 @@ Result<std::string> SignedIn::token_by_proxy(const std::string& user, const Http
   return opened.token;
 }
 
-// A session that is over is begun again: the proxy says still who it is.
+// A session that has ended begins again: the proxy still vouches for the user.
 HttpResponse SignedIn::call_by_proxy(const std::string& user, const HttpRequest& request) {
   HttpResponse response = signed_out();
   for (int tries = 0; tries < 2 && response.status == 401; ++tries) {

@@ -1,10 +1,10 @@
-// Sessions of users who are signed in at the page, as far as gpurota-web knows them: SignedIn tells
-// the daemon that it serves the page, exchanges the secrets of links for sessions, and passes on
-// calls that come with one (docs/design/web-sessions.md). The daemon decides what a session may do.
+// Sessions of users who are signed in at the page, as gpurota-web sees them. SignedIn registers the
+// page with the daemon, exchanges the secrets of links for sessions, and passes on calls that have
+// a session (docs/design/web-sessions.md). The daemon decides what a session may do.
 //
-// A session's token is in two halves: one in a cookie, which no script can read, and one that the
-// page keeps for its origin and sends in a header, which no other site, and nothing else on this
-// host, gets to see. A request needs both.
+// A session's token has two halves. One is in a cookie, which no script can read. The other is
+// stored by the page for its origin and sent in a header, which no other site, and nothing else on
+// this host, can see. A request needs both.
 #pragma once
 
 #include "client/locate.h"
@@ -25,37 +25,38 @@ namespace gpurota::web {
 
 class SignedIn {
  public:
-  // Below what the server waits for an answer (http_server.h).
+  // Less than the server's timeout for an answer (http_server.h).
   static constexpr std::chrono::milliseconds kPatience{8000};
 
-  // `complain`: says, on another thread, why nobody can sign in; once for each reason.
+  // `complain`: called on another thread with the reason why nobody can sign in; once for each
+  // reason.
   SignedIn(client::Location location, Proxy proxy, std::function<void(const std::string&)> complain)
       : location_(std::move(location)), proxy_(std::move(proxy)), complain_(std::move(complain)) {}
   ~SignedIn();
   SignedIn(const SignedIn&) = delete;
   SignedIn& operator=(const SignedIn&) = delete;
 
-  // Tells the daemon on a thread of its own that the page is at `url`, for as long as this lives;
-  // "no-page:…": that there is none, and why (ServeWeb). Once.
+  // Registers the page at `url` with the daemon (ServeWeb), on a thread of its own, as long as this
+  // object lives. "no-page:…": there is no page, and why. Call it once.
   Result<void> begin(std::string url);
-  // How people sign in here now: none, link, proxy (links are good then, too). Any thread.
+  // How people can sign in now: none, link, proxy (links work then, too). Any thread.
   const char* sign_in_way() const;
 
-  // Of a POST: what is wrong with it, as far as can be known at once. Nothing: act() has the
-  // answer. Any thread.
+  // Checks a POST: the refusal, as far as it can be decided at once. nullopt: call act(). Any
+  // thread.
   std::optional<HttpResponse> refuse(const HttpRequest& request);
-  // Waits for the daemon. One at a time.
+  // Waits for the daemon. One call at a time.
   HttpResponse act(const HttpRequest& request);
 
-  // Where only those who are signed in see the page (PageLevel::kSignedIn): as refuse(), of a GET.
-  // Nothing: ask admit().
+  // For pages that only signed-in users see (PageLevel::kSignedIn): like refuse(), for a GET.
+  // nullopt: call admit().
   std::optional<HttpResponse> refuse_reader(const HttpRequest& request);
-  // Nothing: the daemon says that the session is good. Waits for it, on another thread than act().
+  // nullopt: the daemon accepts the session. Waits for the daemon, on another thread than act().
   std::optional<HttpResponse> admit(const HttpRequest& request);
 
  private:
   using Clock = std::chrono::steady_clock;
-  // To the daemon, of one thread.
+  // A connection to the daemon, used by one thread.
   class Line {
    public:
     explicit Line(const client::Location& location) : location_(location) {}
@@ -84,13 +85,13 @@ class SignedIn {
   Proxy proxy_;
   std::function<void(const std::string&)> complain_;
   std::string url_;
-  Line actor_{location_}, reader_{location_};  // act()'s, and admit()'s
-  std::mutex signing_in_;                      // by the proxy: one at a time
-  mutable std::mutex mutex_;                   // guards what follows
+  Line actor_{location_}, reader_{location_};  // for act(), and for admit()
+  std::mutex signing_in_;                      // one sign-in by the proxy at a time
+  mutable std::mutex mutex_;                   // guards the members below
   std::condition_variable wake_;
   bool open_ = false, over_ = false;
   KnownSessions sessions_;
-  std::map<std::string, std::string> by_proxy_;  // tokens by the names that the proxy uses
+  std::map<std::string, std::string> by_proxy_;  // tokens by the proxy's user names
   std::thread thread_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kJson = "application/json";
 
-// The ranges of the page's charts, and for how long an answer is as good as a new one.
+// The ranges of the page's charts, and how long an answer is cached.
 struct Range {
   std::string_view path;
   std::chrono::seconds length, age;
@@ -83,7 +83,7 @@ std::optional<HttpResponse> Site::quick_api(const HttpRequest& request) const {
   const bool is_stream = request.path == "/api/live";
   if (options_.level == PageLevel::kSignedIn) {
     if (!signed_in_) return HttpResponse{401, "nobody can sign in here, so nothing is shown\n"};
-    // One that has begun would outlive its session.
+    // An open stream would outlive its session.
     if (is_stream) return HttpResponse{404, "with --page signed-in, ask for /api/now\n"};
     return signed_in_->refuse_reader(request);
   }
@@ -127,7 +127,7 @@ HttpResponse Site::kept(const std::string& path, std::chrono::seconds age, Make 
     return found->second.response;
   }
   HttpResponse response = make();
-  // A daemon that does not answer may answer soon.
+  // A daemon that does not answer now may answer soon: cache an error for 1 s only.
   const auto lasts = response.status == 200 ? age : std::chrono::seconds(1);
   return kept_.insert_or_assign(path, Kept{std::move(response), Clock::now() + lasts})
       .first->second.response;

@@ -1,6 +1,6 @@
-// The answers of gpurota-web to each path: metrics and health, the files of the page, and below
-// /api/ the page's data. HttpServer calls quick() on its own thread and the rest on the one that
-// may wait. Never tells more than its level allows (page_json.h).
+// The answers of gpurota-web to each path: metrics and health, the page's files, and the page's
+// data below /api/. HttpServer calls quick() on its own thread, and the rest on the thread that may
+// wait. Never shows more than the page level allows (page_json.h).
 #pragma once
 
 #include "web/fleet.h"
@@ -21,14 +21,14 @@ namespace gpurota::web {
 class Site {
  public:
   struct Options {
-    std::vector<std::string> hosts{};  // that are answered to
+    std::vector<std::string> hosts{};  // names that are accepted
     Extra extra{};
     PageLevel level = PageLevel::kTotals;
-    std::string machine{};  // what it is called among others
+    std::string machine{};  // the machine's name among others
   };
 
-  // `signed_in`: who act; null: nobody can sign in. `fleet`: null: no other machine, and nobody to
-  // tell of this one.
+  // `signed_in`: acts for signed-in users; null: nobody can sign in. `fleet`: null: there is no
+  // other machine, and no client for this machine's totals.
   Site(client::Location location, Options options, const std::vector<PageAsset>& assets,
        SignedIn* signed_in = nullptr, Fleet* fleet = nullptr)
       : source_(std::move(location)),
@@ -37,10 +37,10 @@ class Site {
         signed_in_(signed_in),
         fleet_(fleet) {}
 
-  // Nothing: slow() has the answer.
+  // nullopt: call slow().
   std::optional<HttpResponse> quick(const HttpRequest& request) const;
   HttpResponse slow(const HttpRequest& request);
-  // The next event of /api/live: /api/now.
+  // The next event of /api/live: the JSON of /api/now.
   std::string event();
 
  private:
@@ -71,7 +71,7 @@ class Site {
   const std::vector<PageAsset>& assets_;
   SignedIn* signed_in_;
   Fleet* fleet_;
-  std::map<std::string, Kept> kept_;  // by path: answers that are made once for all who ask soon
+  std::map<std::string, Kept> kept_;  // by path: one answer for all who ask within its time
 };
 
 }  // namespace gpurota::web

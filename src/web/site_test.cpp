@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// No daemon is asked by quick().
+// quick() never asks a daemon.
 class SiteTest : public ::testing::Test {
  protected:
   std::optional<HttpResponse> ask(const std::string& path, PageLevel level = PageLevel::kTotals) {

@@ -26,12 +26,12 @@ Result<Snapshot> Source::ask() {
   GPUROTA_ASSIGN_OR_RETURN(snapshot.status, connection_->call(proto::Status{}, left()));
   GPUROTA_ASSIGN_OR_RETURN(snapshot.queue, connection_->call(proto::ListRequests{}, left()));
   GPUROTA_ASSIGN_OR_RETURN(snapshot.health, connection_->call(proto::Health{}, left()));
-  // Of a daemon that knows no turns the rest is told all the same.
+  // A daemon that does not know ListTurns still gives the rest.
   if (auto turns = connection_->call(proto::ListTurns{}, left())) {
     snapshot.turns = std::move(*turns);
   } else if (turns.error().code == Code::kTimeout) {
     return tl::unexpected(
-        std::move(turns).error());  // an answer that still comes is to no later call
+        std::move(turns).error());  // disconnect, so that a late answer never reaches a later call
   }
   return snapshot;
 }
@@ -43,7 +43,8 @@ std::optional<Snapshot> Source::get() {
   const bool reused = connection_.has_value();
   Result<Snapshot> snapshot = ask();
   if (!snapshot && reused && snapshot.error().code != Code::kTimeout) {
-    // The daemon may have been restarted since. One that hangs answers a second time no sooner.
+    // The daemon may have restarted: connect again. Not after a timeout, because a daemon that
+    // hangs would hang again.
     connection_.reset();
     snapshot = ask();
   }

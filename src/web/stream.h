@@ -1,5 +1,5 @@
-// The connection of one browser: plain, or by TLS. Never waits. Used by HttpServer and Viewers, on
-// their thread.
+// The connection of one browser: plain, or with TLS. Never waits. Used by HttpServer and Viewers,
+// on their thread.
 #pragma once
 
 #include "base/fd.h"
@@ -29,7 +29,7 @@ class Stream {
     socket_.reset();
   }
 
-  // As recv(2) and send(2): -1 and errno, which is EAGAIN where it would have to wait. A text that
+  // Like recv(2) and send(2): -1 and errno, which is EAGAIN where the call would block. A text that
   // could not be sent must be sent again unchanged.
   ssize_t receive(char* into, std::size_t size) {
     return tls_ ? tls_->receive(into, size) : ::recv(fd(), into, size, 0);
@@ -37,13 +37,12 @@ class Stream {
   ssize_t send(std::string_view text) {
     return tls_ ? tls_->send(text) : ::send(fd(), text.data(), text.size(), MSG_NOSIGNAL);
   }
-  // Nothing more is sent.
+  // Ends the output.
   void finish() {
     if (tls_) tls_->finish();
     (void)::shutdown(fd(), SHUT_WR);
   }
-  // The event that poll() has to wait for before there is something to read: TLS may have to write
-  // first.
+  // The event to poll for before receive() can progress: TLS may have to write first.
   short reads_by() const {
     return static_cast<short>(tls_ && tls_->wants_to_write() ? POLLOUT : POLLIN);
   }

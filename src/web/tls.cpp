@@ -16,7 +16,7 @@ constexpr const char* kPriorities = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 using Credentials = std::shared_ptr<gnutls_certificate_credentials_st>;
 
-// Tells one content of a file from another.
+// Distinguishes one version of a file from another.
 struct Stamp {
   ino_t inode = 0;
   off_t size = 0;
@@ -44,7 +44,7 @@ class Session final : public TlsSession {
   ssize_t receive(char* into, std::size_t size) override {
     if (!shake_hands()) return -1;
     const ssize_t got = gnutls_record_recv(session_, into, size);
-    // A browser that just hangs up has nothing left to say.
+    // A browser that just closes the connection has sent everything.
     return got == GNUTLS_E_PREMATURE_TERMINATION ? 0 : result(got);
   }
   ssize_t send(std::string_view text) override {
@@ -66,7 +66,7 @@ class Session final : public TlsSession {
   bool shake_hands() {
     if (shaken_) return true;
     int done = GNUTLS_E_WARNING_ALERT_RECEIVED;
-    // Few warnings come in one packet, and none of them needs an answer.
+    // A packet has few warnings, and none needs an answer.
     for (int tries = 0; tries < 4 && done == GNUTLS_E_WARNING_ALERT_RECEIVED; ++tries) {
       done = gnutls_handshake(session_);
     }
@@ -75,7 +75,7 @@ class Session final : public TlsSession {
   }
 
   gnutls_session_t session_;
-  Credentials credentials_;  // the session uses them
+  Credentials credentials_;  // used by the session
   bool shaken_ = false;
 };
 

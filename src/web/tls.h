@@ -1,5 +1,5 @@
-// TLS by GnuTLS, whose header stays in tls.cpp. Where gpurota-web is built without it (no_tls.cpp),
-// make_tls() says so. Never waits for a peer; reads two small files. One thread.
+// TLS with GnuTLS, whose header stays in tls.cpp. In a build without GnuTLS (no_tls.cpp),
+// make_tls() returns an error. Never waits for a peer; reads two small files. One thread.
 #pragma once
 
 #include "base/result.h"
@@ -14,13 +14,13 @@
 
 namespace gpurota::web {
 
-// One connection. receive() and send() are as recv(2) and send(2) on a socket that does not block.
+// One connection. receive() and send() behave like recv(2) and send(2) on a nonblocking socket.
 class TlsSession {
  public:
   virtual ~TlsSession() = default;
   virtual ssize_t receive(char* into, std::size_t size) = 0;
   virtual ssize_t send(std::string_view text) = 0;
-  // Says that nothing more comes.
+  // Tells the peer that no more data follows.
   virtual void finish() = 0;
   virtual bool wants_to_write() const = 0;
 };
@@ -28,19 +28,19 @@ class TlsSession {
 // The certificate and its key.
 class Tls {
  public:
-  // The files are checked for changes so often at the most.
+  // The files are checked for changes at most this often.
   static constexpr std::chrono::seconds kCheckEvery{1};
 
   virtual ~Tls() = default;
 
-  // Null: no memory for it. Does not own the socket.
+  // Null: out of memory. Does not own the socket.
   virtual std::unique_ptr<TlsSession> accept(int socket) = 0;
-  // Takes new files up. An error: they cannot be used, and the old ones are used on; said once for
-  // each change.
+  // Loads changed files. Error: they are not usable, and the old ones stay in use; reported once
+  // for each change.
   virtual Result<void> refresh(std::chrono::steady_clock::time_point now) = 0;
 };
 
-// PEM files; the certificate with those that signed it.
+// The files are PEM; the certificate file includes the certificates that signed it.
 Result<std::unique_ptr<Tls>> make_tls(const std::string& certificate, const std::string& key);
 
 }  // namespace gpurota::web

@@ -60,7 +60,7 @@ Result<std::int64_t> read_count(const Document& from, const char* name, std::int
   if (found == from.end() || !found->is_number_integer()) {
     return malformed(std::string("'") + name + "' is not a number");
   }
-  // A number above the signed ones is a negative one here.
+  // A number above the range of int64_t becomes negative here.
   const auto value = found->get<std::int64_t>();
   if (value < 0 || value > most) return malformed(std::string("'") + name + "' cannot be so");
   return value;
@@ -74,7 +74,7 @@ Result<std::string> read_text(const Document& from, const char* name) {
   return found->get<std::string>();
 }
 
-// As many as there may be; the rest is left out.
+// Reads at most as many as allowed; the rest is dropped.
 template <class Take>
 Result<void> read_array(const Document& from, const char* name, std::size_t most, Take take) {
   if (!from.is_array()) return malformed(std::string("'") + name + "' is not a list");

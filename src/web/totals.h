@@ -1,6 +1,6 @@
-// The sums of a machine for the gpurota-web of another one, as one JSON object. Pure. An answer of
-// another machine is not believed: it is short, its figures go together, and its text is shown as
-// text.
+// The sums of a machine for the gpurota-web of another one, as one JSON object. Pure. Another
+// machine's answer is not trusted: its length is limited, its figures must be consistent, and its
+// text is shown as text.
 #pragma once
 
 #include "base/bytes.h"
@@ -18,7 +18,7 @@
 namespace gpurota::web {
 
 struct Totals {
-  // Longer is no answer of ours.
+  // A longer text is not an answer of gpurota-web.
   static constexpr std::size_t kMostBytes = 64u << 10;
   static constexpr std::size_t kMostUsers = 64;
   static constexpr std::size_t kMostModels = 8;
@@ -29,28 +29,29 @@ struct Totals {
   };
 
   std::string version{};
-  bool daemon_up = false;  // else all that follows is nothing
-  // GPUs that can be had: of one that is split, its instances. Each is one of the four.
+  bool daemon_up = false;  // false: all members below are empty
+  // GPUs that can be leased; a split GPU counts as its instances. Each is one of the four kinds
+  // below.
   std::int64_t gpus = 0;
-  std::int64_t free = 0;         // wholly
+  std::int64_t free = 0;         // wholly free
   std::int64_t shared = 0;       // in use, with room for another lease
-  std::int64_t full = 0;         // also kept for somebody
+  std::int64_t full = 0;         // no room, or kept for a booking
   std::int64_t unavailable = 0;  // out of service, or in error
   Bytes memory{}, used{}, available{};
-  std::optional<std::int64_t> utilisation_percent{};  // on average
+  std::optional<std::int64_t> utilisation_percent{};  // average
   std::int64_t leases = 0, waiting = 0;
   std::vector<Model> models{};
-  std::optional<std::vector<std::string>> users{};  // who have leases or wait, if they are told
+  std::optional<std::vector<std::string>> users{};  // with leases or requests; empty: not reported
 };
 
-// `names`: also the users.
+// `names`: includes the users.
 Totals totals_of(const std::optional<Snapshot>& snapshot, bool names);
 
 // Adds the fields of `totals`, as docs/operate/web-page.md lists them.
 void add_totals(JsonObject& to, const Totals& totals);
 std::string totals_json(const Totals& totals);
 
-// Of text that anybody may have written. kInvalid: what is wrong with it.
+// Parses text that anybody may have written. kInvalid: what is wrong with it.
 Result<Totals> parse_totals(std::string_view text);
 
 }  // namespace gpurota::web

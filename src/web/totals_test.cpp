@@ -39,7 +39,7 @@ Snapshot a_machine() {
   return snapshot;
 }
 
-// The sent text with `from` replaced by `to`.
+// The valid text with `from` replaced by `to`.
 std::string changed(const std::string& from, const std::string& to) {
   std::string text = totals_json(totals_of(a_machine(), true));
   const std::size_t at = text.find(from);

@@ -73,7 +73,7 @@ void Viewers::send(Viewer& viewer, Clock::time_point now) {
   }
 }
 
-// Input of a viewer is ignored; only its hangup matters.
+// A viewer's input is ignored; only its hangup matters.
 void Viewers::read(Viewer& viewer) {
   std::array<char, 4096> piece{};
   const ssize_t got = viewer.socket.receive(piece.data(), piece.size());
@@ -107,7 +107,7 @@ Viewers::Clock::time_point Viewers::next_deadline() const {
 
 void Viewers::remove_closed() {
   viewers_.remove_if([](const Viewer& viewer) { return !viewer.socket; });
-  if (viewers_.empty()) last_.reset();  // it would be old when the next one comes
+  if (viewers_.empty()) last_.reset();  // would be out of date for the next viewer
 }
 
 }  // namespace gpurota::web

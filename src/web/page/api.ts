@@ -1,4 +1,5 @@
-// What gpurota-web sends, as docs/operate/web-page.md lists it. The page asks nobody else for anything.
+// The data that gpurota-web sends (docs/operate/web-page.md lists it). The page makes no request to
+// any other host.
 import { onSignedOut, sessionHeaders, SIGNED_OUT } from "./session";
 
 export type Level = "totals" | "names" | "signed-in";
@@ -58,7 +59,7 @@ export interface Lease {
   ends: string | null;
   priority: number | null;
   gpus: LeaseGpu[];
-  // To who is signed in; what is private is null for others than its owner.
+  // For users who are signed in; private fields are null except for their owner.
   uid?: number;
   processes?: number;
   name?: string | null;
@@ -67,7 +68,7 @@ export interface Lease {
   command?: string[] | null;
 }
 
-// Of the watch, to who is signed in.
+// A finding of the watch; sent to users who are signed in.
 export interface Finding {
   kind: string;
   gpu_uuid: string;
@@ -100,9 +101,9 @@ export interface Request {
   seconds: number | null;
   expected: string | null;
   planned_labels: string[] | null;
-  wait_reason: Reason | null; // of an older daemon: null
+  wait_reason: Reason | null; // null: sent by an older daemon
   reason: string;
-  uid?: number; // to who is signed in
+  uid?: number; // for users who are signed in
 }
 
 export interface Booking {
@@ -113,7 +114,7 @@ export interface Booking {
   begins: string;
   ends: string;
   labels: string[];
-  uid?: number; // to who is signed in
+  uid?: number; // for users who are signed in
 }
 
 export interface Daemon {
@@ -129,7 +130,7 @@ export interface Now {
   time: string;
   level: Level;
   sign_in: "none" | "link" | "proxy";
-  machines: number; // of the fleet, this one among them
+  machines: number; // of the fleet, including this one
   daemon: Daemon;
   gpus?: Gpu[];
   leases_by_kind?: Record<string, number>;
@@ -138,7 +139,7 @@ export interface Now {
   queue?: { waiting: number; gpus: number; oldest_since: string | null; requests?: Request[] };
   leases?: Lease[];
   bookings?: Booking[];
-  found?: Finding[]; // to who is signed in
+  found?: Finding[]; // for users who are signed in
 }
 
 export type Figures = (number | null)[];
@@ -187,7 +188,7 @@ export interface Machine {
   here: boolean;
   state: "answers" | "asked" | "fails";
   error?: string;
-  // What follows is there if it answers.
+  // The fields below are set if the machine answers.
   version?: string;
   daemon_up?: boolean;
   gpus?: number;
@@ -214,7 +215,7 @@ export async function ask<T>(path: string): Promise<T> {
   try {
     reason = (JSON.parse(text) as { error: string }).error;
   } catch {
-    // It is a sentence already.
+    // Plain text, which is already a sentence.
   }
   throw new Error(reason || `gpurota-web answered ${answer.status}`);
 }

@@ -1,4 +1,4 @@
-// Amounts and times as people read them.
+// Amounts and times in the form for people.
 
 const GIB = 2 ** 30;
 

@@ -1,20 +1,22 @@
-// The state of the machine, kept up to date: by events of the server, or by asking every few seconds where it sends none, as it has too many viewers
-// already, or shows everything only to those who have signed in. A page that nobody sees has no connection.
+// The current state of the machine: from the server's events, or by polling every few seconds where
+// the server sends no events (it has too many viewers, or shows everything only to users who have
+// signed in). A hidden page has no connection.
 import { useEffect, useState } from "preact/hooks";
 import { ask, type Now } from "./api";
 import { SignedOut } from "./session";
 
 export interface Live {
-  now: Now | null; // the last one that came from a daemon that answers
+  now: Now | null; // the last one from a daemon that answered
   trouble: "" | "connecting" | "daemon" | "connection" | "signed-out";
 }
 
-// Four periods of the server (src/web/viewers.h), and within the ten seconds in which a page has to say that it is out of date.
+// Four periods of the server (src/web/viewers.h), and less than the ten seconds after which a page
+// must say that it is out of date.
 const SILENCE_MS = 8000;
 const RETRY_MS = 3000;
 const PERIOD_MS = 2000;
 
-// Begins anew when `who` is another.
+// Starts again when `who` changes.
 export function useLive(who: string): Live {
   const [live, setLive] = useState<Live>({ now: null, trouble: "connecting" });
   useEffect(() => watch(setLive), [who]);
@@ -40,7 +42,7 @@ function watch(set: Set): () => void {
   const fail = (reason: Error) => {
     if (over) return;
     if (reason instanceof SignedOut) {
-      stop(); // whoever signs in begins anew
+      stop(); // starts again after a sign-in
       set(() => ({ now: null, trouble: "signed-out" }));
     } else if (!(reason instanceof TypeError)) {
       heard = Date.now();
@@ -61,7 +63,7 @@ function watch(set: Set): () => void {
     }
     source = new EventSource("api/live");
     source.onmessage = (event) => take(JSON.parse(event.data as string) as Now);
-    // Where the server refuses, the browser does not try again by itself.
+    // When the server refuses, the browser does not try again by itself.
     source.onerror = () => { if (source?.readyState === EventSource.CLOSED) void askOnce(); };
   };
   const stop = () => {

@@ -1,4 +1,5 @@
-// What the daemon shows the user who is signed in: every lease, request and booking as `gpurota status` has them, and more of their own.
+// The state that the daemon shows the signed-in user: every lease, request and booking as in
+// `gpurota status`, and more of their own.
 import { useEffect, useState } from "preact/hooks";
 import type { Booking, Finding, Lease, Now, Request } from "./api";
 import { call, type Session } from "./session";
@@ -12,7 +13,8 @@ interface Seen {
 
 const PERIOD_MS = 2000;
 
-// Runs `load` now and every `period`, while somebody looks, and anew when `which` is another; it is told whether what it got is still wanted.
+// Runs `load` now and every `period` while the page is visible, and again when `which` changes.
+// `wanted` tells `load` whether its result is still needed.
 export function usePeriodically(load: (wanted: () => boolean) => Promise<void>, period: number, on: boolean, which: unknown): void {
   useEffect(() => {
     if (!on) return;
@@ -38,10 +40,10 @@ export function usePeriodically(load: (wanted: () => boolean) => Promise<void>, 
 }
 
 let poke: () => void = () => undefined;
-// Something was done: what it changed is shown at once.
+// Shows the effect of an action at once.
 export function refresh(): void { poke(); }
 
-// What everybody may see, with what this user may.
+// The public state, with what this user may see in addition.
 export function useMine(now: Now | null, session: Session | null): Now | null {
   const [seen, setSeen] = useState<Seen | null>(null);
   const [asked, setAsked] = useState(0);

@@ -1,15 +1,16 @@
-// Why somebody waits, as the daemon says it: the only place of the page where the time is filled in.
+// Why a request or a job waits, in the daemon's words: the only place of the page that fills in the
+// time.
 import type { Reason } from "./api";
 import { clock } from "./format";
 
 interface Waits {
   wait_reason?: Reason | null;
-  // What a daemon says that knows no such reasons: of a request, of a job.
+  // The reason from an older daemon, for a request or a job.
   reason?: string;
   detail?: string | null;
 }
 
-// The sentence, and what would let it start now; empty: it does not wait.
+// The sentence, and what would let it start now; empty if nothing waits.
 export function reasonText(waits: Waits, now: string): string {
   const reason = waits.wait_reason;
   if (!reason) return waits.reason ?? waits.detail ?? "";

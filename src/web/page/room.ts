@@ -1,13 +1,13 @@
-// What GPUs have room for: whether one is free, and how much memory new leases would get.
+// The room on GPUs: whether one is free, and how much memory new leases would get.
 import type { Gpu } from "./api";
 import { gib, plural, words } from "./format";
 
-// What a new slice would get on `gpu` at once. Null: the daemon does not tell.
+// The memory that a new slice on `gpu` would get at once. Null: the daemon does not report it.
 export function availableOn(gpu: Gpu): number | null { return gpu.available_bytes; }
 
 export function isFree(gpu: Gpu): boolean { return gpu.state === "available"; }
 
-// A GPU that is split is given out as its instances, so these count instead of it.
+// A split GPU is allocated as its instances, so these count instead of it.
 function givenOut(gpus: Gpu[]): Gpu[] { return gpus.filter((gpu) => gpu.state !== "split"); }
 
 // "free: 1 of 8 GPUs, 48 GiB"
@@ -22,8 +22,8 @@ const STATES: Record<string, string> = { available: "free", in_use: "in use", un
 
 const FINDINGS: Record<string, string> = { unreserved_use: "NO LEASE", foreign_use: "NO LEASE", over_limit: "OVER LIMIT", not_limited: "NO LIMIT" };
 
-// The word of `gpurota status` for the state of a GPU.
+// The word for a GPU's state in `gpurota status`.
 export function stateText(state: string): string { return STATES[state] ?? words(state); }
 
-// The word of `gpurota status` for what the watch has found.
+// The word for a finding of the watch in `gpurota status`.
 export function findingText(kind: string): string { return FINDINGS[kind] ?? words(kind); }

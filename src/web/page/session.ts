@@ -1,5 +1,6 @@
-// Who is signed in, and calls of the control protocol as that user. The session's secret is in two halves: a cookie that no script can read, and a key
-// that is kept here and goes along in a header (docs/design/web-sessions.md).
+// The signed-in user, and calls of the control protocol as that user. The session's secret has two
+// halves: a cookie that no script can read, and a key that the page stores and sends in a header
+// (docs/design/web-sessions.md).
 import { useEffect, useState } from "preact/hooks";
 
 export interface Session {
@@ -11,7 +12,7 @@ export interface Session {
   administrator: boolean;
 }
 
-// A link that was opened: whom it signs in, if the person says so.
+// A sign-in link that was opened: the user it signs in, if the person confirms.
 export interface Offer {
   secret: string;
   user: string;
@@ -42,18 +43,18 @@ function set(session: Session | null, notice = ""): void {
   change({ session, notice });
 }
 
-// What was asked for is for those who have signed in.
+// The request needs a signed-in user.
 export class SignedOut extends Error {
   constructor() { super("you are signed out"); }
 }
 
-// This page's half of the secret, where there is one.
+// This page's half of the secret, if there is one.
 export function sessionHeaders(): Record<string, string> {
   const key = window.localStorage.getItem(KEY);
   return key === null ? {} : { "Gpurota-Session": key };
 }
 
-// The server says that there is no such session.
+// Handles the server's answer that there is no such session.
 export function onSignedOut(): SignedOut {
   if (state.session !== null) set(null, "You are signed out: the session is over, or gpurota was restarted.");
   else window.localStorage.removeItem(KEY);
@@ -88,7 +89,7 @@ async function post<T>(path: string, method: string, parameters: object, headers
   return reply.parameters;
 }
 
-// As the user who is signed in. Fails with a sentence.
+// Calls a method as the signed-in user. Fails with a sentence.
 export function call<T>(method: string, parameters: object = {}): Promise<T> {
   return post<T>("api/call", method, parameters, sessionHeaders());
 }
@@ -99,7 +100,8 @@ function look(secret: string): Promise<Omit<Offer, "secret">> {
   return post<Omit<Offer, "secret">>("api/sign-in", "GetWebLink", { secret }, {});
 }
 
-// Anybody can send somebody a link of their own. So the page says whose it is, and does nothing before the person has said so.
+// Anybody can send somebody a link of their own. So the page shows whose link it is, and does
+// nothing until the person confirms.
 async function consider(secret: string): Promise<void> {
   try {
     const { user, administrator } = await look(secret);
@@ -114,17 +116,18 @@ export function decline(): void {
   change({ offer: null });
 }
 
-// The person wants to be who the link says. Fails with a sentence, and then nothing has changed.
+// Signs in after the person has confirmed. Fails with a sentence, and then nothing has changed.
 export async function accept({ secret }: Offer): Promise<void> {
   await look(secret);
-  // Nobody could use the old session any more: its cookie goes.
+  // End the old session: its cookie is replaced, so nobody could use it any more.
   if (state.session !== null && !state.session.by_proxy) await call("EndWebSessions").catch(() => undefined);
   const reply = await post<{ token: string; session: Known; administrator: boolean }>("api/sign-in", "SignIn", { secret }, {});
   window.localStorage.setItem(KEY, reply.token);
   set({ ...reply.session, administrator: reply.administrator });
 }
 
-// Who is signed in already: by an earlier page of this browser, or by a server in front of gpurota-web.
+// Finds out who is already signed in: from an earlier page of this browser, or by a server in front
+// of gpurota-web.
 export async function resume(): Promise<void> {
   if (state.session !== null) return;
   try {
@@ -133,7 +136,7 @@ export async function resume(): Promise<void> {
     const { administrator } = await call<{ administrator: boolean }>("GetInfo");
     if (current) set({ ...current, administrator });
   } catch {
-    // Signed out, or the daemon is away.
+    // Not signed in, or the daemon is away.
   }
 }
 
@@ -145,7 +148,7 @@ export async function signOut(): Promise<void> {
 async function begin(): Promise<void> {
   const { hash } = window.location;
   const isLink = hash.startsWith(SECRET);
-  // It is not to stay in the address bar, nor in the history.
+  // Remove the secret from the address bar and from the history.
   if (isLink) window.history.replaceState(null, "", "#now");
   if (window.localStorage.getItem(KEY) !== null) await resume();
   if (isLink) await consider(decodeURIComponent(hash.slice(SECRET.length)));
@@ -156,7 +159,7 @@ export function useSession(): SessionState {
   useEffect(() => {
     listeners.add(setShown);
     void begin();
-    // A link that is opened in a tab that shows the page already.
+    // A link opened in a tab that already shows the page.
     const onHash = () => { if (window.location.hash.startsWith(SECRET)) void begin(); };
     window.addEventListener("hashchange", onHash);
     return () => {

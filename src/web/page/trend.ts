@@ -1,4 +1,5 @@
-// How busy each GPU was in the last minutes, for the small lines beside its figure: what the daemon has recorded, then what comes.
+// The utilisation of each GPU in the last minutes, for the small lines beside its figure: first the
+// recorded values, then new ones.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, type Figures, type History, type Now } from "./api";
 
