@@ -1,4 +1,4 @@
-// The control protocol: what a call and a status reply cost.
+// The control protocol: the cost of a call and of a status reply.
 #include "ipc/framer.h"
 #include "proto/codec.h"
 

@@ -1,11 +1,11 @@
-// Measures the load that the control socket bears: N connections, calls at a fixed rate spread
-// over them, and how long the answers took. Open loop: calls are due at fixed times, and lateness
-// of the sender counts.
+// Measures the load that the control socket can handle: N connections, calls at a fixed rate spread
+// over the connections, and how long the answers took. Open loop: calls are due at fixed times, and
+// lateness of the sender counts.
 //
 //   control_load SOCKET CONNECTIONS CALLS-PER-SECOND SECONDS
 //
-// The mix: 6 of 10 GetInfo, 2 Status, 1 ListProcesses, 1 a release of a lease that is not there.
-// Nothing of gpurota is used, so that the daemon alone is measured.
+// The mix: 6 of 10 calls are GetInfo, 2 Status, 1 ListProcesses, and 1 releases an unknown lease.
+// Uses no code of gpurota, so that only the daemon is measured.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Connection {
   int fd = -1;
-  std::deque<Clock::time_point> due;  // of the calls not yet answered
+  std::deque<Clock::time_point> due;  // due times of unanswered calls
 };
 
 [[noreturn]] void fail(const char* what) {
@@ -62,7 +62,7 @@ std::string call_of(long number) {
          "}" + '\0';
 }
 
-// Takes what has arrived; each NUL ends one answer.
+// Reads what has arrived; each NUL ends one answer.
 void read_answers(Connection& connection, std::vector<double>& latencies) {
   char buffer[65536];
   for (ssize_t got; (got = ::read(connection.fd, buffer, sizeof buffer)) != 0;) {
@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
       ++sent;
     }
     epoll_event events[256];
-    // Asleep until the next call is due: this program must not take the CPU from the daemon.
+    // Sleep until the next call is due: this program must not take the CPU from the daemon.
     const auto next = begin + std::chrono::nanoseconds(1000000000L / rate * sent);
     const auto wait = sent < calls ? std::max(std::chrono::nanoseconds(next - Clock::now()),
                                               std::chrono::nanoseconds(0))

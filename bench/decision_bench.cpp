@@ -1,5 +1,5 @@
-// The queue: what a decision costs the state thread (lease/request_queue.h) with as many requests
-// as have plans, on 16 GPUs with 80 bookings. Made from a fixed seed.
+// The queue: the cost of a decision on the state thread (lease/request_queue.h), with as many
+// requests as get plans, on 16 GPUs with 80 bookings. Data from a fixed seed.
 #include "lease/request_queue.h"
 
 #include <benchmark/benchmark.h>
@@ -21,7 +21,7 @@ struct Site {
   std::vector<Booked> bookings;
   Topology topology;
   std::mt19937 random{7};
-  bool ends;  // each lease and request; else every second one
+  bool ends;  // all leases and requests have an end; else every second one
 
   int pick(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); }
   GpuUuid uuid(int gpu) const { return rooms[static_cast<std::size_t>(gpu)].info.uuid; }
@@ -32,7 +32,7 @@ struct Site {
     for (int i = 0; i < requests; ++i) add_request(i);
   }
 
-  // Each has a slice that leaves half of it; every second one has an end.
+  // Adds a GPU with a slice on half of it; the slice of every second GPU has an end.
   void add_gpu(int gpu) {
     GpuRoom& room = rooms.emplace_back();
     room.info.index = gpu;
@@ -54,7 +54,7 @@ struct Site {
     }
   }
 
-  // On each GPU one after the other, for four weeks.
+  // Adds a booking; those of one GPU follow each other for four weeks.
   void add_booking(int number) {
     Booked& booking = bookings.emplace_back();
     booking.id = RequestId{static_cast<std::uint64_t>(number) + 1000};

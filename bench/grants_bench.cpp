@@ -1,4 +1,4 @@
-// The ledger: what a tenant's question costs the state thread.
+// The ledger: the cost of a tenant's question on the state thread.
 #include "lease/grant_book.h"
 
 #include <benchmark/benchmark.h>
@@ -16,7 +16,7 @@ void open_lease(GrantBook& book, std::uint64_t tenants) {
   for (std::uint64_t i = 1; i <= tenants; ++i) book.add_tenant(TenantId{i}, lease.id, {});
 }
 
-// A grow and the return of what it gave, with the given number of tenants in the lease.
+// A grow and the return of the granted memory, with the given number of tenants in the lease.
 void GrowAndReturn(benchmark::State& state) {
   GrantBook book;
   open_lease(book, static_cast<std::uint64_t>(state.range(0)));
@@ -29,7 +29,7 @@ void GrowAndReturn(benchmark::State& state) {
 }
 BENCHMARK(GrowAndReturn)->Arg(1)->Arg(8)->Arg(256);
 
-// A refusal that first has to call back the slack of all others.
+// A refusal that first has to recall the headroom of all other tenants.
 void RefusalAfterRecall(benchmark::State& state) {
   GrantBook book;
   const auto tenants = static_cast<std::uint64_t>(state.range(0));

@@ -1,11 +1,11 @@
-// Measures the cost of a machine's history after many days: time passes as fast as samples can be
-// made. Prints memory, disk, and the time of samples and of questions.
+// Measures the cost of a machine's history after many days: virtual time passes as fast as samples
+// can be made. Prints memory, disk, and the time of samples and of queries.
 //
 //   history_days [DAYS [GPUS [LEASES]]]     90 days, 8 GPUs, 8 leases at a time
 //   history_days DAYS LEASES FILE UUID…     measures nothing: makes FILE, of GPUs of these names, until now (web_page.sh)
 //
-// Rows are stored every five minutes of that time, not every 10 s, but for the last hour: the file
-// ends up with the same rows.
+// Except for the last hour, rows are stored every five minutes of virtual time instead of every 10
+// s: the file has the same rows in the end.
 #include "series/range.h"
 #include "store/sqlite_series.h"
 
@@ -31,7 +31,7 @@ constexpr std::int64_t kStart = 1'800'000'000;
 struct Machine {
   int gpus = 8, leases = 8;
   std::mt19937_64 random{1};
-  std::vector<std::string> names{};  // of the GPUs; empty: made up
+  std::vector<std::string> names{};  // of the GPUs; empty: invented
 
   std::string name(int i) const {
     return names.empty() ? "GPU-" + std::to_string(i) : names[static_cast<std::size_t>(i)];
@@ -98,8 +98,8 @@ void ask(const series::Rings& rings, const Machine& machine, std::int64_t end, s
              longest);
 }
 
-// A day of samples each second, and one a minute before that: as many rows as if there had been one
-// each second.
+// Samples each second for the last day, and each minute before: as many rows as with samples each
+// second throughout.
 int make_file(std::int64_t days, Machine machine, const std::string& file) {
   store::SqliteSeries store(file);
   if (const auto loaded = store.load(); !loaded)

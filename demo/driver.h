@@ -1,5 +1,5 @@
-// The few functions of the CUDA driver that the demo's programs call, found at run time as any
-// program without the CUDA toolkit would. One thread; nothing here knows of gpurota.
+// The few functions of the CUDA driver that the demo's programs call, looked up at run time as by
+// any program without the CUDA toolkit. One thread. Independent of gpurota.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -30,7 +30,7 @@ struct Driver {
   CUresult (*error_name)(CUresult error, const char** name);
 };
 
-// Loads libcuda.so.1 and looks the functions up; prints why and exits with 3 if it cannot.
+// Loads libcuda.so.1 and looks up the functions; on failure prints the reason and exits with 3.
 const Driver& driver();
 
 // Prints "WHAT: CUDA_ERROR_…" and exits with 3 unless `result` is success.

@@ -1,13 +1,13 @@
-// A CUDA program such as a user might have: it knows nothing of gpurota. Used by the demo and by
-// the end-to-end tests, on the simulated driver and on real ones alike.
+// A CUDA program such as a user might have, independent of gpurota. Used by the demo and by the
+// end-to-end tests, on the simulated driver and on real ones.
 //
-//   info                    what the driver says of the GPUs: name, size, free
-//   hold MIB                allocates, says so, then waits to be ended
-//   greedy MIB [LIMIT]      allocates piece by piece until it is refused (or holds LIMIT MiB), gives
-//                           one piece back, takes it again, then waits to be ended
-//   compute MIB SECONDS     fills, adds to and checks that much memory over and over
+//   info                    what the driver reports about the GPUs: name, size, free memory
+//   hold MIB                allocates, prints that, then waits for a signal
+//   greedy MIB [LIMIT]      allocates piece by piece until refused (or until it holds LIMIT MiB),
+//                           frees one piece, allocates it again, then waits for a signal
+//   compute MIB SECONDS     fills, adds to and checks this much memory repeatedly
 //
-// Exit codes: 0, 1 a result was wrong, 2 wrong arguments, 3 the driver said no.
+// Exit codes: 0; 1 a wrong result; 2 wrong arguments; 3 an error of the driver.
 
 #include "driver.h"
 #include "kernels.h"
@@ -37,7 +37,7 @@ void use_first_gpu() {
   check(driver().context_set(context), "cuCtxSetCurrent");
 }
 
-// Until a signal ends it. The starting program sees the line above at once.
+// Waits for a signal. Flushes first, so that the starting program sees the line above at once.
 void wait_to_be_ended() {
   (void)std::fflush(stdout);
   for (;;) (void)pause();
@@ -111,7 +111,7 @@ class Computer {
     check(driver().mem_alloc(&sum_, sizeof(std::uint64_t)), "cuMemAlloc");
   }
 
-  // Whether the GPU fills, adds and sums up as the CPU does.
+  // Whether the GPU computes the same fill, sum and checksum as the CPU.
   bool round(std::uint32_t value) {
     std::uint64_t count = words_ * 2;
     std::uint32_t more = value / 3 + 1;
@@ -133,7 +133,7 @@ class Computer {
           "cuLaunchKernel");
   }
 
-  // The sum of (d + i)(2 i + 1) over all words i, when every 32-bit word is `word`.
+  // The sum of (d + i)(2 i + 1) over all words i, if every 32-bit word is `word`.
   std::uint64_t expected(std::uint32_t word) const {
     const std::uint64_t d = std::uint64_t{word} << 32 | word;
     std::uint64_t sum = 0;

@@ -1,5 +1,5 @@
-// The device code of the demo: PTX for sm_60 and newer, compiled by the driver when it is loaded.
-// The simulated driver knows these kernels by their names. Any grid and block in x.
+// The demo's device code: PTX for sm_60 and newer, which the driver compiles when loading it. The
+// simulated driver knows these kernels by name. Any grid and block in x.
 //
 //   fill_u32(u32* data, u32 value, u64 count)           data[i] = value
 //   add_u32(u32* data, u32 value, u64 count)            data[i] += value

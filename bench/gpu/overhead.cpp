@@ -1,9 +1,11 @@
-// Measures what gpurota costs a CUDA program: nanoseconds per driver call, as JSON on stdout.
+// Measures the overhead of gpurota for a CUDA program: nanoseconds per driver call, as JSON on
+// stdout.
 //
 // A plain driver-API program: it opens libcuda.so.1 as the CUDA runtime does and needs no toolkit.
-// Run it bare and under `gpurota run --memory …` in one session and compare; it also times the
-// driver's own calls that libgpurota makes. Kinds are measured in turns, so that drift meets all
-// alike; each figure is the median over the repetitions. `overhead [REPETITIONS]`.
+// Run it bare and under `gpurota run --memory …` in one session and compare. Also
+// times the driver calls that libgpurota itself makes. Kinds are measured alternately, so that
+// drift affects all alike; each figure is the median of the repetitions. `overhead
+// [REPETITIONS]`.
 #include "abi/cuda_abi.h"
 #include "overhead_families.h"
 
@@ -137,7 +139,7 @@ struct Setup {
   CUcontext context = nullptr;
   CUstream stream = nullptr;
   CUmemoryPool pool = nullptr;
-  CUfunction kernel = nullptr;  // nullptr: this driver has no PTX
+  CUfunction kernel = nullptr;  // nullptr: this driver cannot load PTX
   bool has_pools = false;
 };
 
@@ -149,7 +151,7 @@ Setup set_up(const Driver& d) {
   check(d.set_current(s.context), "cuCtxSetCurrent");
   check(d.stream_create(&s.stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
   s.has_pools = d.default_pool(&s.pool, s.device) == CUDA_SUCCESS;
-  cuuint64_t keep = UINT64_MAX;  // else each synchronisation hands the pool's memory back
+  cuuint64_t keep = UINT64_MAX;  // otherwise each synchronisation gives the pool's memory back
   if (s.has_pools) d.pool_set(s.pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep);
   CUmodule module = nullptr;
   const bool runs =
@@ -160,7 +162,7 @@ Setup set_up(const Driver& d) {
   return s;
 }
 
-// The driver's own calls that libgpurota makes; and one that it answers.
+// The driver calls that libgpurota itself makes, and one that it answers.
 void add_queries(const Driver& d, const Setup& s, std::vector<Kind>* kinds) {
   kinds->push_back({"mem_get_info", 200,
                     [&d] {

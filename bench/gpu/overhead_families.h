@@ -1,5 +1,5 @@
-// The rarer families of overhead.cpp: one pair of calls of each, looked up as a program does. Kinds
-// whose functions the driver lacks are left out.
+// The rarer families of overhead.cpp: one pair of calls for each, looked up as a program does.
+// Kinds whose functions the driver lacks are skipped.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -24,7 +24,7 @@ F* get(void* library, const char* name) {
   return library != nullptr ? reinterpret_cast<F*>(::dlsym(library, name)) : nullptr;
 }
 
-// add(name, calls, call): name and calls as of overhead.cpp's Kind.
+// add(name, calls, call): name and calls as in Kind in overhead.cpp.
 using Add = std::function<void(const char*, int, std::function<void()>)>;
 
 inline void add_linear(void* cuda, const Add& add) {

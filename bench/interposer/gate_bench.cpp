@@ -1,4 +1,5 @@
-// Measures what an open gate costs a call: setting the mark, reading the gate, clearing the mark.
+// Measures the overhead of an open gate on a call: setting the mark, reading the gate, clearing the
+// mark.
 #include "interposer/gate/gate.h"
 
 #include <benchmark/benchmark.h>

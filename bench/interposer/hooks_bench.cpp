@@ -1,7 +1,7 @@
-// Measures what libgpurota adds to a driver call: the hooks in this process, on a driver that does
-// nothing.
+// Measures the overhead of libgpurota on a driver call: the hooks in this process, on a driver that
+// does nothing.
 //
-// So the figures are our own cost alone. bench/gpu/overhead.cpp measures the whole on a real
+// So the figures are gpurota's cost alone. bench/gpu/overhead.cpp measures the total on a real
 // driver.
 #include "abi/page.h"
 #include "interposer/account/headroom.h"
@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
-// In the library the assembly provides these.
+// In libgpurota the assembly defines these.
 void* (*gpurota_real_dlsym)(void*, const char*) = nullptr;
 void* (*gpurota_real_dlvsym)(void*, const char*, const char*) = nullptr;
 void* (*gpurota_real_dlmopen)(long, const char*, int) = nullptr;
@@ -79,7 +79,7 @@ void set_up() {
   install(kFn_cuStreamIsCapturing, is_capturing);
   install(kFn_cuLaunchKernel, launch);
   g_driver_found.store(true);
-  if (!active()) std::abort();  // the hooks would do nothing
+  if (!active()) std::abort();  // without this the hooks do nothing
   State& s = state();
   if (s.attached.exchange(1) != 0) return;
   s.page.store(&page);
@@ -109,7 +109,8 @@ void BM_AllocAsyncAndFreeAsync(benchmark::State& bench) {
 }
 BENCHMARK(BM_AllocAsyncAndFreeAsync)->ThreadRange(1, 2);
 
-// Through our hook: 0: of a slice, 1: of a swap lease whose gate is open; 2: without the hook.
+// Argument 0: through the hook, in a slice; 1: through the hook, in a swap lease with an open gate;
+// 2: without the hook.
 void BM_Launch(benchmark::State& bench) {
   set_up();
   state().swaps.store(bench.range(0) == 1 ? 1 : 0);

@@ -20,9 +20,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kStep{100};
-constexpr milliseconds kReadEvery{500};  // at what the GPUs draw and how hot they are
+constexpr milliseconds kReadEvery{500};  // how often power and temperature are read
 constexpr std::chrono::seconds kReportEvery{5};
-// A thread may stand in the driver (a lost GPU, somebody else's turn); it is not waited for longer.
+// How long to wait for a thread that is blocked in the driver (a lost GPU, another lease's turn).
 constexpr std::chrono::seconds kPatience{5};
 
 int failed(const Error& error) {
@@ -30,8 +30,8 @@ int failed(const Error& error) {
   return kExitFailed;
 }
 
-// Those that end it, blocked in this thread and in those it starts. One that is ignored (nohup, a
-// shell's background job) stays ignored.
+// Blocks the signals that end the program, in this thread and in those it starts. An ignored signal
+// (nohup, a shell's background job) stays ignored.
 sigset_t block_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -45,7 +45,7 @@ sigset_t block_signals() {
   return set;
 }
 
-// The signal that came within `time`, or 0.
+// The signal that arrived within `time`, or 0.
 int wait_signal(const sigset_t& set, milliseconds time) {
   const timespec limit = {0, static_cast<long>(time.count()) * 1'000'000};
   const int signal = ::sigtimedwait(&set, nullptr, &limit);
@@ -67,7 +67,7 @@ class Burner {
     std::vector<std::thread> threads;
     for (const auto& load : loads_) {
       auto thread = start_thread([this, &load] { load->run(stop_); });
-      if (!thread) ::_exit(failed(thread.error()));  // the others are at work already
+      if (!thread) ::_exit(failed(thread.error()));  // the other threads already run
       threads.push_back(std::move(*thread));
     }
     const int signal = wait_for_end(signals);
@@ -76,7 +76,7 @@ class Burner {
     read_sensors();
     finish(signal);
     const int code = exit_code(reports_, options_.duration ? signal : 0);
-    if (!ended) ::_exit(code);  // a thread is stuck in the driver
+    if (!ended) ::_exit(code);  // a thread hangs in the driver
     for (std::thread& thread : threads) thread.join();
     return code;
   }
@@ -86,7 +86,7 @@ class Burner {
     return std::all_of(loads_.begin(), loads_.end(), [](const auto& l) { return l->is_done(); });
   }
 
-  // The signal that ended it, or 0.
+  // Waits for the end; returns the signal that caused it, or 0.
   int wait_for_end(const sigset_t& signals) {
     const TimePoint started = now();
     TimePoint read_at = started, report_at = started + kReportEvery;
@@ -129,7 +129,7 @@ class Burner {
       stats = loads_[i]->stats();
       stats.temperature_c = sensors_.temperature_c(loads_[i]->gpu());
       if (hottest) stats.temperature_c = std::max(stats.temperature_c.value_or(0), *hottest);
-      // At the end the load is off already: what it drew is what was last seen under it.
+      // At the end the load has already stopped, so keep the last power reading under load.
       stats.power_watts =
           loads_[i]->is_done() && power ? power : sensors_.power_watts(loads_[i]->gpu());
     }
@@ -177,7 +177,7 @@ class Burner {
 
 int burn(const Options& options) {
   const sigset_t signals = block_signals();
-  // Indices in the order that nvidia-smi and gpurota use, unless the caller chose another.
+  // Number GPUs as nvidia-smi and gpurota do, unless the caller chose another order.
   (void)::setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
   const auto driver = load_driver();
   if (!driver) return failed(driver.error());

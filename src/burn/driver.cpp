@@ -18,7 +18,7 @@ void look_up(void* library, const char* symbol, Function& function) {
   function = reinterpret_cast<Function>(::dlsym(library, symbol));
 }
 
-// `name` is null-terminated with what the driver calls this version of the function.
+// `name` is null-terminated and has the driver's name for this version of the function.
 #define BURN_FUNCTIONS(X)                         \
   X(cuInit, "cuInit")                             \
   X(cuGetErrorName, "cuGetErrorName")             \
@@ -66,8 +66,7 @@ Result<void> Driver::check(CUresult result, const char* call) const {
   if (result == CUDA_SUCCESS) return {};
   const char* name = nullptr;
   (void)cuGetErrorName(result, &name);
-  // Simulated memory is real memory when work touches it, which a real driver does not run short
-  // of.
+  // Simulated memory takes real host memory when work touches it; a real driver's does not.
   const bool simulated =
       result == CUDA_ERROR_OUT_OF_MEMORY && std::getenv("GPUROTA_SIM_DIR") != nullptr;
   return fail(
@@ -99,7 +98,8 @@ Result<Driver> load_driver() {
     return fail(Code::kUnavailable,
                 fmt::format("the NVIDIA driver is too old: its libcuda.so.1 has no {}", missing));
   }
-  // Newer drivers answer here for the MIG instance, the old function for the GPU it is part of.
+  // Newer drivers have a function that answers for the MIG instance; the old one answers for the
+  // GPU that contains it.
   decltype(driver.cuDeviceGetUuid) newer = nullptr;
   look_up(library, "cuDeviceGetUuid_v2", newer);
   if (newer != nullptr) driver.cuDeviceGetUuid = newer;

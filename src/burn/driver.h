@@ -1,6 +1,6 @@
-// The functions of the CUDA driver and of NVML that burn calls, looked up at run time: neither
-// building nor starting needs them. The driver's own names, so that the code reads as CUDA code
-// does.
+// The functions of the CUDA driver and of NVML that burn calls. Looked up at run time, so neither
+// building nor starting needs them. The names are the driver's own, so that the code reads as CUDA
+// code.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -20,7 +20,7 @@ struct Driver {
   CUresult (*cuDeviceGet)(CUdevice*, int) = nullptr;
   CUresult (*cuDeviceGetName)(char*, int, CUdevice) = nullptr;
   CUresult (*cuDeviceGetUuid)(CUuuid*,
-                              CUdevice) = nullptr;  // that of the MIG instance, if it is one
+                              CUdevice) = nullptr;  // the MIG instance's UUID, if it is one
   CUresult (*cuDeviceGetAttribute)(int*, CUdevice_attribute, CUdevice) = nullptr;
   CUresult (*cuDeviceTotalMem)(std::size_t*, CUdevice) = nullptr;
   CUresult (*cuCtxCreate)(CUcontext*, unsigned, CUdevice) = nullptr;
@@ -41,27 +41,27 @@ struct Driver {
   CUresult (*cuEventSynchronize)(CUevent) = nullptr;
   CUresult (*cuEventElapsedTime)(float*, CUevent, CUevent) = nullptr;
 
-  // "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY"; kOk gives no error.
+  // The error "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY"; success for kOk.
   Result<void> check(CUresult result, const char* call) const;
 };
 
 // A GPU that this process can see.
 struct Gpu {
-  int index = 0;  // among those visible, in PCI order
+  int index = 0;  // among the visible GPUs, in PCI order
   CUdevice device = 0;
   std::string uuid;  // "GPU-…"; also of a MIG instance
   std::string name;
 };
 
-// kUnavailable, with what to do, where there is no driver or it has no GPU.
+// kUnavailable, with the remedy, if there is no driver or it has no GPU.
 Result<Driver> load_driver();
 Result<std::vector<Gpu>> list_gpus(const Driver& driver);
-// Those of `all` that the ids name, in the order of `all`; all of them without ids. kNotFound for
-// an id that names none, kInvalid for one that names several.
+// The GPUs of `all` that the ids name, in the order of `all`; all of them without ids. kNotFound:
+// an id names no GPU; kInvalid: an id names several.
 Result<std::vector<Gpu>> choose_gpus(const std::vector<Gpu>& all,
                                      const std::vector<std::string>& ids);
 
-// The sensors of a GPU, from NVML. Without NVML nothing is known, which is no error.
+// The sensors of a GPU, from NVML. Without NVML all readings are unknown, which is not an error.
 class Sensors {
  public:
   Sensors();
@@ -73,7 +73,7 @@ class Sensors {
   std::optional<double> power_watts(const Gpu& gpu) const;
 
  private:
-  nvmlDevice_t board_of(const Gpu& gpu) const;  // of a MIG instance the whole GPU; null: unknown
+  nvmlDevice_t board_of(const Gpu& gpu) const;  // the whole GPU of a MIG instance; null: unknown
 
   nvmlReturn_t (*shutdown_)() = nullptr;  // null: there is no NVML
   nvmlReturn_t (*by_uuid_)(const char*, nvmlDevice_t*) = nullptr;

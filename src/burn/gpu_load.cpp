@@ -15,7 +15,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kBalanceEvery{50};
 constexpr milliseconds kReadErrorsEvery{200};
-// A gate that closes, or a newcomer, waits for what is in flight: two of these.
+// The length of the two pieces of a step. A closing gate, or a new program, waits for the two steps
+// in flight.
 constexpr double kCheckMs = 4, kComputeMs = 12;
 constexpr std::uint32_t kMostRepeats = 4096;
 constexpr std::uint32_t kMostChunks = 1024;
@@ -84,7 +85,7 @@ Result<void> GpuLoad::work(const StopFlag& stop) {
 }
 
 Result<void> GpuLoad::open() {
-  // Without the flag, waiting for the GPU takes a CPU core.
+  // Without this flag, waiting for the GPU would use a whole CPU core.
   GPUROTA_TRY(check(driver_.cuCtxCreate(&context_, CU_CTX_SCHED_BLOCKING_SYNC, gpu_.device),
                     "cuCtxCreate"));
   std::size_t free = 0, total = 0;
@@ -175,7 +176,7 @@ Result<bool> GpuLoad::take_chunk() {
 }
 
 Result<void> GpuLoad::give_chunk_back() {
-  // The driver waits for what is queued on it.
+  // cuMemFree waits for the queued work that uses the chunk.
   GPUROTA_TRY(check(driver_.cuMemFree(chunks_.back().data), "cuMemFree"));
   chunks_.pop_back();
   const std::lock_guard lock(mutex_);
@@ -262,7 +263,7 @@ Result<void> GpuLoad::self_test(const StopFlag& stop) {
   return {};
 }
 
-// One bit in the middle of the first chunk, and one expected result.
+// Injects errors: flips one bit in the middle of the first chunk, and changes one expected result.
 Result<void> GpuLoad::make_errors() {
   GPUROTA_TRY(check(driver_.cuStreamSynchronize(stream_), "cuStreamSynchronize"));
   const CUdeviceptr at = chunks_.front().data + plan_->chunk().count() / 16 * 8;
@@ -281,8 +282,8 @@ Result<void> GpuLoad::launch(CUfunction kernel, unsigned blocks, void** argument
       "cuLaunchKernel");
 }
 
-// The memory chunk by chunk: whoever waits for it can begin with the first. After a failure the
-// driver refuses, which changes nothing.
+// Frees the memory chunk by chunk, so that a program that waits for memory can start with the
+// first. After a failure the driver rejects these calls; that is harmless.
 void GpuLoad::close() {
   for (const Chunk& chunk : chunks_) (void)driver_.cuMemFree(chunk.data);
   chunks_.clear();

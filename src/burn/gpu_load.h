@@ -1,9 +1,10 @@
-// The load on one GPU: fills its memory, checks it round after round, and keeps its arithmetic
-// units busy with work whose results are known. Runs on a thread of its own, which may wait long in
-// the driver (at gpurota's gate, for instance); stats() may be called from another at any time.
+// The load on one GPU: fills its memory, checks the memory round after round, and keeps its
+// arithmetic units busy with work whose results are known. Runs on a thread of its own, which may
+// block for long in the driver (at gpurota's gate, for instance). stats() may be called from
+// another thread at any time.
 //
-// Every step is two pieces of work of some milliseconds, and two steps are in flight: the GPU never
-// waits for us, and is given up within a few tens of milliseconds.
+// Every step has two pieces of work of some milliseconds, and two steps are in flight. So the GPU
+// never waits for the host, and is released within a few tens of milliseconds.
 #pragma once
 
 #include "burn/driver.h"
@@ -25,7 +26,7 @@ class GpuLoad {
   GpuLoad(const Driver& driver, const Gpu& gpu, const Options& options);
 
   const Gpu& gpu() const { return gpu_; }
-  // Until `stop`, or an error (which is in the stats then).
+  // Runs until `stop` is set or an error occurs (then in the stats).
   void run(const StopFlag& stop);
   Stats stats() const;
   bool is_done() const;
@@ -33,22 +34,22 @@ class GpuLoad {
  private:
   struct Chunk {
     CUdeviceptr data = 0;
-    std::uint64_t first_word = 0;  // its index in the pattern
-    std::uint64_t seed = 0;        // what it is filled under, when all that is queued has run
+    std::uint64_t first_word = 0;  // index of its first word in the pattern
+    std::uint64_t seed = 0;        // the seed of its content once all queued work has run
   };
-  struct Step {  // one that is on the GPU
+  struct Step {  // a step in flight
     CUevent begin = nullptr, middle = nullptr, end = nullptr;
     bool in_flight = false;
     std::uint32_t chunks = 0, repeats = 0;
   };
-  struct ErrorReport {  // as the kernels write it
+  struct ErrorReport {  // the layout that the kernels write
     std::uint64_t wrong_words, lowest_index, wrong_bits, wrong_results;
   };
 
   Result<void> work(const StopFlag& stop);
   Result<void> open();
   Result<void> open_kernels();
-  Result<void> balance(const StopFlag& stop);  // memory, with what others need
+  Result<void> balance(const StopFlag& stop);  // adjusts the memory held to others' need
   Result<bool> take_chunk();                   // false: refused
   Result<void> give_chunk_back();
   Result<void> step();
@@ -72,14 +73,14 @@ class GpuLoad {
   CUdeviceptr report_ = 0, expected_ = 0;
   unsigned blocks_ = 0;
   std::optional<MemoryPlan> plan_;
-  std::deque<Chunk> chunks_;  // checked in turn: the front is next, and then the back
+  std::deque<Chunk> chunks_;  // checked in turn: the front is next, and then moves to the back
   std::uint64_t next_word_ = 0, next_seed_ = 1;
   std::array<Step, 2> steps_;
   std::size_t step_count_ = 0;
   Pace check_pace_, compute_pace_;
   TimePoint errors_read_at_ = TimePoint::min();
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   Stats stats_;
   bool done_ = false;
 };

@@ -5,9 +5,9 @@
 namespace gpurota::burn {
 namespace {
 
-constexpr std::uint64_t kGranule = std::uint64_t{2} << 20;  // what drivers allocate in
+constexpr std::uint64_t kGranule = std::uint64_t{2} << 20;  // the unit in which drivers allocate
 constexpr std::uint64_t kSmallestChunk = kGranule;
-// Large enough that 80 GiB are 640 allocations, small enough that handing one back is quick.
+// Large enough that 80 GiB are 640 allocations, small enough that freeing one is quick.
 constexpr std::uint64_t kLargestChunk = std::uint64_t{128} << 20;
 
 Bytes chunk_for(Bytes target) {
@@ -28,7 +28,7 @@ MemoryStep MemoryPlan::next(const MemoryState& state, TimePoint now) {
     return state.held.is_zero() ? MemoryStep::kKeep : MemoryStep::kGiveBack;
   }
   const bool wanted = state.held + chunk_ <= target_;
-  // After a chunk more there must still be one to spare, or taking it would make the GPU short.
+  // Enough must be left after taking a chunk; otherwise the GPU would be short at once.
   const bool fits = state.free >= reserve_ + chunk_;
   if (!wanted || !fits || now < take_again_at_) return MemoryStep::kKeep;
   is_short_ = false;

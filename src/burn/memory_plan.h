@@ -1,6 +1,6 @@
-// How much of a GPU's memory `gpurota burn` takes, and when it hands some back: chunk by chunk, as
-// soon as others leave little of the GPU free, and again only when there has been room for a while,
-// longer after each time. Pure: `now` is an argument.
+// How much of a GPU's memory `gpurota burn` takes, and when it gives some back. Gives back chunk by
+// chunk, as soon as others leave little of the GPU free. Takes a chunk again only when there has
+// been room for a while, and waits longer after each shortage. Pure: `now` is an argument.
 #pragma once
 
 #include "base/bytes.h"
@@ -13,7 +13,7 @@ using TimePoint = std::chrono::steady_clock::time_point;
 inline TimePoint now() { return std::chrono::steady_clock::now(); }
 
 struct MemoryState {
-  Bytes total;  // of the GPU, as the driver says: in a slice the limit
+  Bytes total;  // of the GPU, from the driver: in a slice the limit
   Bytes free;
   Bytes held;
 };
@@ -22,7 +22,7 @@ enum class MemoryStep { kKeep, kTake, kGiveBack };
 
 class MemoryPlan {
  public:
-  // Memory that is left to others, who may need a little before they can ask for more: a context.
+  // Memory left to others: a program may need a little (a context) before it can ask for more.
   static constexpr Bytes kReserve = mib(256);
   static constexpr std::chrono::seconds kFirstWait{10};
   static constexpr std::chrono::seconds kLongestWait{320};
@@ -32,9 +32,9 @@ class MemoryPlan {
   Bytes target() const { return target_; }
   Bytes chunk() const { return chunk_; }
 
-  // The next step; one chunk at a time. Asked until it says kKeep.
+  // The next step, for one chunk. Call it until the result is kKeep.
   MemoryStep next(const MemoryState& state, TimePoint now);
-  // The driver refused a chunk that there seemed to be room for.
+  // Call it when the driver refused a chunk although there seemed to be room.
   void on_refused(TimePoint now);
 
  private:

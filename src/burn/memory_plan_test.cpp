@@ -62,7 +62,7 @@ TEST(MemoryPlan, DoesNotFlapWhenANeighbourComesAndGoesEverySecond) {
     gpu.now += seconds(1);
     gpu.settle();
   }
-  // Each round of handing back and taking again is two chunks; without waits there would be 30.
+  // Each round gives back and takes two chunks; without waits there would be 30 rounds.
   EXPECT_LE(gpu.takes - filled, 2 * 3);
   EXPECT_GE(gpu.gives, 2);
 }

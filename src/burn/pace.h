@@ -1,5 +1,5 @@
-// How much work one step of `gpurota burn` is, so that it takes about as long as it should on any
-// GPU: short enough that the GPU is quickly given up, long enough that it is never idle. Pure.
+// Chooses the amount of work in one step of `gpurota burn`, so that a step takes the target time on
+// any GPU: short enough that the GPU is quickly released, long enough that it is never idle. Pure.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@ class Pace {
 
   std::uint32_t amount() const { return amount_; }
 
-  // `amount` took so long. At most twice or half as much the next time: one slow step (somebody
-  // else's turn on the GPU) says little.
+  // Takes the time of a step of `amount`. The next amount is at most twice, and at least half as
+  // much: one slow step (another lease's turn on the GPU) means little.
   void on_measured(std::uint32_t amount, double took_ms) {
     const double ratio = std::clamp(target_ms_ / std::max(took_ms, 1e-3), 0.5, 2.0);
     const double next = std::clamp(static_cast<double>(amount) * ratio, 1.0, double{1e9});

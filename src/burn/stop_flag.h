@@ -1,4 +1,4 @@
-// Says to the threads of burn that it is over, and wakes those that sleep.
+// Tells the threads of burn to stop, and wakes those that sleep.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ class StopFlag {
     const std::lock_guard lock(mutex_);
     return set_;
   }
-  // Sleeps so long or until it is set.
+  // Sleeps for `time`, or until the flag is set.
   void wait_for(std::chrono::milliseconds time) const {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, time, [this] { return set_; });

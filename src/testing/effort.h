@@ -1,5 +1,5 @@
-// How much a test tries that computes for long in one thread: with sanitizers a tenth, as they find
-// there what a little shows, and take ten times as long.
+// Reduces long computations of one thread in tests. With sanitizers a tenth of the work: they find
+// errors in few rounds, and take ten times as long.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-// Of the usual number of seeds, days or rounds.
+// The number of seeds, days or rounds to use instead of `usual`.
 template <class Number>
 constexpr Number effort(Number usual) {
   constexpr Number kLess{10};

@@ -14,10 +14,10 @@ class FakeAccounts final : public ports::Accounts {
   void add_user(const std::string& name, uid_t uid, const std::vector<gid_t>& groups);
   void remove_user(const std::string& name);
   void add_group(const std::string& name, gid_t gid);
-  // Every question hangs, as with a directory that does not answer, until unblock().
+  // Every lookup hangs, as with a directory that does not answer, until unblock().
   void block();
   void unblock();
-  int lookups() const;  // of users by their uid so far
+  int lookups() const;  // lookups of users by uid so far
 
   Result<uid_t> read_uid(const std::string& name) override;
   Result<gid_t> read_gid(const std::string& name) override;

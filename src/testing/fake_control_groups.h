@@ -14,12 +14,12 @@ namespace gpurota::testing {
 
 class FakeControlGroups final : public ports::ControlGroups {
  public:
-  // `kill_process` is SIGKILL for a living process.
+  // `kill_process` sends SIGKILL to a living process.
   explicit FakeControlGroups(std::function<void(pid_t)> kill_process)
       : kill_process_(std::move(kill_process)) {}
 
-  // A living process is in that group, or in its parent's if none is named; children of nobody are
-  // in one for all.
+  // Puts a living process into `group`, or into its parent's group if `group` is empty. Children of
+  // no process share one group.
   void put(pid_t pid, const std::string& group, pid_t parent);
   void forget(pid_t pid) { of_process_.erase(pid); }
 
@@ -27,11 +27,11 @@ class FakeControlGroups final : public ports::ControlGroups {
   void set_available(bool available) { available_ = available; }
   // From now on fence fails with kDenied, as without the capability.
   void set_fences_available(bool available) { fences_available_ = available; }
-  // Makes this group, and those below it, count as made by a user; all others are root's.
+  // Makes this group, and those below it, count as made by a user; all others count as root's.
   void set_made_by_user(const std::string& group) { users_.insert(group); }
-  // While it is short nobody can be looked at, as without descriptors: kLimit.
+  // While `is_short` is set, lookups fail with kLimit, as without free descriptors.
   void set_short(bool is_short) { is_short_ = is_short; }
-  // Nothing: it has none.
+  // Empty: the group has no fences.
   DeviceFences fences_of(const std::string& group) const;
   bool exists(const std::string& group) const { return groups_.count(group) > 0; }
 

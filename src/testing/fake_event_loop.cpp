@@ -62,7 +62,8 @@ class FakeEventLoop::State : public std::enable_shared_from_this<State> {
     (void)!::write(wake_.get(), &one, sizeof one);
   }
 
-  // One step: the posts there are, else the most urgent ready source. False when idle.
+  // One step: runs the pending posts, else the most urgent ready source. False if there is nothing
+  // to do.
   bool dispatch_one() {
     if (run_posts()) return true;
     if (const RegistrationPtr timer = next(now); timer) {
@@ -72,7 +73,7 @@ class FakeEventLoop::State : public std::enable_shared_from_this<State> {
     return dispatch_fd(0);
   }
 
-  // The armed timer that comes first, if it is not after `limit`.
+  // The earliest armed timer at or before `limit`; null if there is none.
   RegistrationPtr next(TimePoint limit) const {
     RegistrationPtr first;
     for (const RegistrationPtr& r : registrations_) {
@@ -107,7 +108,7 @@ class FakeEventLoop::State : public std::enable_shared_from_this<State> {
       if (best == polls.size() || watched[i - 1]->urgency < watched[best - 1]->urgency) best = i;
     }
     if (best == polls.size()) return polls[0].revents != 0;
-    // Round robin among equals: the one that ran goes to the end.
+    // Round robin among equals: the source that runs moves to the end.
     const RegistrationPtr chosen = watched[best - 1];
     std::erase(registrations_, chosen);
     registrations_.push_back(chosen);
@@ -133,7 +134,7 @@ class FakeEventLoop::State : public std::enable_shared_from_this<State> {
     std::erase_if(registrations_, [&](const auto& r) { return r.get() == &registration; });
   }
 
-  TimePoint now{std::chrono::hours(1)};  // not zero, so that "never" cannot pass for "now"
+  TimePoint now{std::chrono::hours(1)};  // not zero, so that "never" and "now" differ
   bool stopped = false;
 
  private:
@@ -240,7 +241,7 @@ bool FakeEventLoop::run_until(const std::function<bool()>& done, std::chrono::mi
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0) return false;
-    // A condition that changes without an event (a file, another process) is looked at again soon.
+    // A condition may change without an event (a file, another process): check again soon.
     (void)state_->dispatch_fd(static_cast<int>(std::min<long>(left.count(), 5)));
   }
   return true;

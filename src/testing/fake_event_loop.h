@@ -1,9 +1,9 @@
-// An event loop with virtual time, for tests of code that lives on one.
+// An event loop with virtual time, for tests of code that runs on one.
 //
-// Nothing happens by itself: the test calls advance() or run_until_idle(). Descriptors are real and
-// are polled without waiting, or can be fired by hand. Timers run in the order of their times, and
+// Nothing happens by itself: the test calls advance() or run_until_idle(). Descriptors are real;
+// they are polled without waiting, or fired by hand. Timers run in the order of their times, and
 // now() is exactly a timer's time while its callback runs. Only post() may be called from other
-// threads; run_until() waits in real time for what other threads and processes do.
+// threads; run_until() waits in real time for other threads and processes.
 #pragma once
 
 #include "ports/event_loop.h"
@@ -28,22 +28,23 @@ class FakeEventLoop final : public ports::EventLoop {
   Result<SourcePtr> on_signal(int signal, std::function<void()> callback) override;
   void post(std::function<void()> task) override;
   TimePoint now() const override;
-  // Runs until stop() as run_until does. Without timers in sight of a worker or peer it would
-  // wait for ever, so it gives up with kTimeout after 60 real seconds.
+  // Runs until stop(), like run_until. The loop cannot know whether a worker or peer will ever
+  // answer, so it gives up with kTimeout after 60 real seconds.
   Result<void> run() override;
   void stop() override;
 
-  // Dispatches posts, ready descriptors and due timers until there are none. Time stands still.
-  // A descriptor that stays ready although its callback has run 100000 times aborts the test.
+  // Dispatches posts, ready descriptors and due timers until there are none. Virtual time stands
+  // still. Aborts the test if a descriptor stays ready although its callback has run 100000 times.
   void run_until_idle();
   // Moves time forward by `step`; each timer on the way runs at its own time.
   void advance(Duration step);
-  // Moves time forward and runs nothing: the callback that calls it takes so long.
+  // Moves time forward without running anything, as if the calling callback took that long.
   void pass(Duration step);
-  // Dispatches without moving virtual time until `done` holds; false after `limit` of real time.
+  // Dispatches without moving virtual time until `done` returns true; false after `limit` of real
+  // time.
   bool run_until(const std::function<bool()>& done,
                  std::chrono::milliseconds limit = std::chrono::seconds(30));
-  // Calls the callbacks of a signal or a descriptor as if it had happened.
+  // Calls the callbacks of a signal or a descriptor as if it had occurred.
   void raise(int signal);
   void fire(int fd, unsigned events);
 

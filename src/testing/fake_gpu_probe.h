@@ -1,7 +1,7 @@
-// GPUs as a test wants them: a script instead of NVML.
+// GPUs defined by a test: a script instead of NVML.
 //
-// Thread-safe, as workers read it while the test changes it. `used` of a sample is the sum of its
-// processes plus what set_unattributed gave.
+// Thread-safe, because workers read while the test changes it. `used` of a sample is the sum of its
+// processes plus the value of set_unattributed.
 #pragma once
 
 #include "ports/gpu_probe.h"
@@ -19,10 +19,10 @@ class FakeGpuProbe final : public ports::GpuProbe {
   // Adds a healthy GPU at the next index with UUID "GPU-00000000-0000-0000-0000-00000000000N", N
   // its index in hex, and returns it.
   GpuInfo add_gpu(Bytes memory, const std::string& name = "Fake GPU");
-  // The same of one that uses the machine's memory, of which nothing is in use.
+  // Like add_gpu, for a GPU that uses the machine's memory; none of that is in use.
   GpuInfo add_unified_gpu(Bytes memory);
   void set_machine_available(const GpuUuid& gpu, Bytes available);
-  // Adds an instance below `parent`, which becomes a GPU in MIG mode; UUID "MIG-…".
+  // Adds an instance below `parent`, which becomes a GPU in MIG mode; its UUID is "MIG-…".
   GpuInfo add_mig(const GpuUuid& parent, Bytes memory);
 
   void set_process(const GpuUuid& gpu, pid_t pid, std::optional<Bytes> used, bool graphics = false);
@@ -31,13 +31,12 @@ class FakeGpuProbe final : public ports::GpuProbe {
   void set_figures(const GpuUuid& gpu, const GpuFigures& figures);
   void set_load(const GpuUuid& gpu, std::optional<int> percent);
   void set_error(const GpuUuid& gpu, const std::string& error);  // empty: healthy again
-  // From now on every read fails with this error (the driver is not there); `clear_failure` ends
-  // it.
+  // From now on every read fails with this error (for example, no driver), until `clear_failure`.
   void set_failure(Error error);
   void clear_failure();
-  // Reads of this GPU hang, as a dying GPU makes the driver do, until unblock().
+  // Reads of this GPU hang, as with a failing GPU, until unblock().
   void block(const GpuUuid& gpu);
-  void block_driver();  // the same for what is read of the driver and of all GPUs
+  void block_driver();  // the same for reads of the driver and of all GPUs
   void unblock();
   int samples_read() const;
   void set_problems(std::vector<std::string> problems);  // of DriverInfo

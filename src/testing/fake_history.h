@@ -1,5 +1,5 @@
-// A history that is kept in memory, for tests: a copy is what a daemon that is killed now leaves.
-// One thread.
+// A history in memory, for tests: a copy is the state that a daemon killed now would leave. One
+// thread.
 #pragma once
 
 #include "ports/history.h"

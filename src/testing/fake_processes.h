@@ -1,8 +1,8 @@
 // Processes and cgroups that exist only in the test.
 //
-// die() makes a process dead for every handle at once; its on_death callbacks are posted to the
-// loop. SIGKILL kills, SIGTERM, SIGINT and SIGHUP too unless the process was made stubborn. Signals
-// are recorded, whether they kill or not. Single-threaded.
+// die() makes a process dead for all handles at once; its on_death callbacks are posted to the
+// loop. SIGKILL kills; so do SIGTERM, SIGINT and SIGHUP unless the process is stubborn. Signals are
+// recorded, whether they kill or not. Single-threaded.
 #pragma once
 
 #include "ports/processes.h"
@@ -20,7 +20,7 @@ namespace gpurota::testing {
 
 class FakeProcesses final : public ports::Processes {
  public:
-  // `loop` runs the death callbacks and must outlive this.
+  // `loop` runs the death callbacks and must outlive this object.
   explicit FakeProcesses(ports::EventLoop& loop);
   ~FakeProcesses() override;
 
@@ -30,11 +30,11 @@ class FakeProcesses final : public ports::Processes {
     std::vector<std::string> command{"program"};
     std::string cgroup{};     // empty: its parent's
     bool stubborn = false;    // survives all signals but SIGKILL
-    bool unkillable = false;  // survives all signals: die() ends it
+    bool unkillable = false;  // survives all signals; only die() ends it
     std::string executable{"/usr/bin/program"};
-    pid_t pid = 0;  // 0: the next free one. Reusing a dead process's pid is the point
+    pid_t pid = 0;  // 0: the next free one; a dead process's pid may be reused
   };
-  // A child of a process in a cgroup is in that cgroup, as real ones are.
+  // A child of a process in a cgroup is in that cgroup, as on Linux.
   pid_t spawn(const Spawn& spawn);
   pid_t spawn() { return spawn(Spawn{}); }
   void die(pid_t pid);
@@ -42,32 +42,32 @@ class FakeProcesses final : public ports::Processes {
   void set_stopped(pid_t pid, bool stopped) {
     stopped ? void(stopped_.insert(pid)) : void(stopped_.erase(pid));
   }
-  // All handle all signals but these.
+  // Processes handle all signals except those set here.
   void set_unhandled(pid_t pid, bool unhandled) {
     unhandled ? void(unhandled_.insert(pid)) : void(unhandled_.erase(pid));
   }
-  // command_of fails with this from now on; nullopt: it tells the command.
+  // From now on command_of fails with this code; nullopt: it returns the command.
   void set_command_error(pid_t pid, std::optional<Code> code) {
     code ? void(command_errors_[pid] = *code) : void(command_errors_.erase(pid));
     ++changes_;
   }
-  // Called at each look at all processes, as one that takes long would.
+  // Called at each walk over all processes, for example to let time pass.
   void set_on_walk(std::function<void()> on_walk) { on_walk_ = std::move(on_walk); }
-  // How often something asked for a process, so far.
+  // How many lookups of processes there were.
   std::size_t reads() const { return reads_; }
-  // How many handles there are now: each would be a descriptor.
+  // How many handles are open now: each would be a descriptor.
   std::size_t open_handles() const { return *handles_; }
-  // Of the living process with that pid; {pid, 0} if there is none.
+  // The id of the living process with this pid; {pid, 0} if there is none.
   ports::ProcessId id_of(pid_t pid) const;
   const std::vector<std::pair<pid_t, int>>& signals() const { return signals_; }
 
   void set_user(uid_t uid, const std::string& name) { users_[uid] = name; }
-  // Puts the process into a user namespace that this user made.
+  // Puts the process into a user namespace that `maker` made.
   void set_namespace_maker(pid_t pid, uid_t maker) { makers_[pid] = maker; }
   void set_boot_id(const std::string& id) { boot_id_ = id; }
-  // `parent` calls the process `pid` so, as it has a pid namespace of its own.
+  // In the pid namespace of `parent`, process `pid` has the number `number`.
   void call(pid_t parent, pid_t pid, pid_t number) { numbers_[{parent, number}] = pid; }
-  // While it is short nobody can be looked at, as without descriptors: kLimit.
+  // While `is_short` is set, lookups fail with kLimit, as without free descriptors.
   void set_short(bool is_short) {
     is_short_ = is_short;
     cgroups_.set_short(is_short);
@@ -102,7 +102,7 @@ class FakeProcesses final : public ports::Processes {
   ports::EventLoop& loop_;
   std::map<pid_t, std::shared_ptr<Process>> processes_;  // living ones
   FakeControlGroups cgroups_;
-  std::map<std::pair<pid_t, pid_t>, pid_t> numbers_;  // by parent and what it says
+  std::map<std::pair<pid_t, pid_t>, pid_t> numbers_;  // by parent and its number for the process
   std::set<pid_t> stopped_;
   std::set<pid_t> unhandled_;
   std::map<pid_t, Code> command_errors_;

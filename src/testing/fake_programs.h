@@ -1,4 +1,4 @@
-// Programs that run for as long as the test says. Single-threaded.
+// Programs that run until the test ends them. Single-threaded.
 #pragma once
 
 #include "ports/program_runner.h"
@@ -21,7 +21,7 @@ class FakePrograms final : public ports::ProgramRunner {
     begun.push_back(program);
     running.push_back({program, std::move(done)});
   }
-  // The one that runs longest ends so.
+  // Ends the longest-running program with this result.
   void end(const ports::ProgramEnd& how = {}) {
     const Run run = std::move(running.front());
     running.erase(running.begin());

@@ -1,4 +1,4 @@
-// Work on other threads that is held up until the test lets it go, by a key: a process, a user. Any
+// Blocks work on other threads until the test releases it, by a key: a process or a user. Any
 // thread.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace gpurota::testing {
 template <class Key>
 class HeldUp {
  public:
-  // With `lock` on mutex(): returns once the key is not held up.
+  // Returns once the key is not stuck. Call it with `lock` holding mutex().
   void wait(std::unique_lock<std::mutex>& lock, Key key) {
     changed_.wait(lock, [&] { return !stuck_.contains(key); });
   }
@@ -20,7 +20,7 @@ class HeldUp {
     is_stuck ? void(stuck_.insert(key)) : void(stuck_.erase(key));
     changed_.notify_all();
   }
-  // At the end of a test: else whoever waits would be waited for.
+  // Call it at the end of a test: otherwise destroying the worker would wait for blocked work.
   void let_all_go() {
     const std::lock_guard lock(mutex_);
     stuck_.clear();

@@ -13,10 +13,10 @@ namespace gpurota::testing {
 
 class MemoryStore final : public ports::Store {
  public:
-  // Every call fails with this until it is cleared by an empty one.
+  // From now on every call fails with this error; nullopt: calls succeed again.
   void set_failure(std::optional<Error> error) { failure_ = std::move(error); }
   const std::map<LeaseId, ports::StoredLease>& leases() const { return leases_; }
-  // One lease as it is now; from any thread, also while the daemon's runs.
+  // The current state of one lease; from any thread, also while the daemon's thread runs.
   ports::StoredLease lease_now(LeaseId id) const {
     const std::lock_guard lock(mutex_);
     return leases_.at(id);

@@ -1,4 +1,4 @@
-// A process that can have no more threads, for tests of what then happens. The test's thread.
+// Makes a process unable to start threads, for tests. The test's thread.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace gpurota::testing {
 
-// For as long as it lives no thread can be had: its stack would not fit the address space.
+// While the object lives no thread can start: its stack would not fit the address space.
 class NoThreads {
  public:
   NoThreads() {

@@ -1,5 +1,5 @@
-// In tests that are not said to have threads (gpurota_test in cmake/GpurotaModule.cmake): the
-// thread sanitizer does not run them.
+// Linked into tests that are not declared to have threads (gpurota_test in
+// cmake/GpurotaModule.cmake), which the thread sanitizer skips.
 #include <cstdio>
 #include <cstdlib>
 

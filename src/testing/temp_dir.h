@@ -1,4 +1,4 @@
-// A directory of a test's own, removed with all its content when the test ends.
+// A temporary directory of a test, removed with its content when the test ends.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class TempDir {
   std::string path_;
 };
 
-// For preparing and checking what the code under test reads and writes; abort on failure.
+// Prepare and check what the code under test reads and writes; abort on failure.
 void write_file(const std::string& path, const std::string& content);
 std::string read_file(const std::string& path);
 
