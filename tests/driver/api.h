@@ -1,5 +1,6 @@
-// The small framework of the conformance checks: programs against the driver API that check the
-// simulated driver here, and run unchanged on a real one. One thread, but for what a check starts.
+// The small framework of the conformance checks: programs for the driver API that check the
+// simulated driver here and run unchanged on a real one. One thread, except for what a check
+// starts.
 #pragma once
 
 #include "abi/nvml_abi.h"
@@ -8,8 +9,8 @@
 #include <cstdint>
 #include <string>
 
-// A check is a function with a sentence for its name; `run_checks` runs all of the program, prints
-// "ok NAME", "FAIL NAME: what" or "skip NAME: why", and returns the exit code.
+// A check is a function whose name is a sentence. `run_checks` runs all checks of the program,
+// prints "ok NAME", "FAIL NAME: what" or "skip NAME: why" for each, and returns the exit code.
 using Check = void (*)();
 struct CheckEntry {
   CheckEntry(const char* name, Check run, bool needs_simulator);
@@ -28,7 +29,7 @@ int in_child(int (*body)());
   static const CheckEntry name##_entry(#name, name, simulator_only); \
   static void name()
 #define DRIVER_CHECK(name) DRIVER_CHECK_(name, false)
-// Needs the simulator's switches: skipped on a real GPU.
+// A check that needs the simulator's switches; skipped on a real GPU.
 #define SIMULATOR_CHECK(name) DRIVER_CHECK_(name, true)
 
 #define EXPECT_CODE(call, code)                                                        \
@@ -58,7 +59,7 @@ int in_child(int (*body)());
     }                                                                                   \
   } while (false)
 
-// A context of device 0, current while it lives; and the kernels of kernels.ptx.
+// A context of device 0, current while this object lives, with the kernels of kernels.ptx.
 class WithContext {
  public:
   WithContext();

@@ -1,6 +1,6 @@
-// Calls that programs make beside their captures, and in them, without harming them. A library
-// between a program and the driver must keep these habits legal. abi/captures.tsv has what the
-// driver does call by call.
+// Calls that programs make beside their captures, and in them, without invalidating them. A library
+// between a program and the driver must keep these habits legal. abi/captures.tsv lists what the
+// driver does for each call.
 #include "tests/driver/api.h"
 
 #include <atomic>
@@ -24,7 +24,7 @@ CUresult run_on_a_thread(CUcontext context, const std::function<CUresult()>& bod
   return result;
 }
 
-// Launches what was captured, and whether it has filled all of `p` with `value`.
+// Launches the captured graph; returns whether all of `p` then has `value`.
 bool fills(CUgraph graph, CUstream stream, CUdeviceptr p, std::uint32_t value) {
   CUgraphExec exec = nullptr;
   std::uint32_t first = 0, last = 0;
@@ -39,7 +39,7 @@ bool fills(CUgraph graph, CUstream stream, CUdeviceptr p, std::uint32_t value) {
   return done && first == value && last == value;
 }
 
-// A pool that has given and got back, so that whoever counts has something to look at.
+// Allocates from a pool and frees, so that the pool has memory to look at.
 CUresult use_a_pool(CUstream stream) {
   CUdeviceptr p = 0;
   CUresult result = cuMemAllocAsync(&p, kMiB, stream);
@@ -47,7 +47,7 @@ CUresult use_a_pool(CUstream stream) {
   return result == CUDA_SUCCESS ? cuStreamSynchronize(stream) : result;
 }
 
-// Captures the filling of memory in each mode, with `body` in between on this thread and on
+// Captures a memory fill in each mode, and runs `body` during the capture on this thread and on
 // another.
 void expect_harmless(const std::function<CUresult()>& body) {
   const WithContext with;
@@ -110,7 +110,7 @@ DRIVER_CHECK(who_is_relaxed_allocates_and_frees_during_a_capture) {
   });
 }
 
-// As NVIDIA's sample graphMemoryNodes does.
+// NVIDIA's sample graphMemoryNodes does this.
 DRIVER_CHECK(a_stream_that_joined_a_capture_may_be_destroyed_before_its_end) {
   const WithContext with;
   CUdeviceptr p = 0;
@@ -162,7 +162,7 @@ DRIVER_CHECK(a_capture_frees_nothing_that_is_from_before_it) {
   EXPECT_OK(cuMemFree_v2(p));
 }
 
-// Many captures, one after another, while other threads do all the time what they may.
+// Many captures, one after another, while other threads keep making calls that are allowed.
 DRIVER_CHECK(captures_and_their_neighbours_do_not_notice_each_other) {
   const WithContext with;
   std::atomic<bool> over{false};

@@ -1,4 +1,4 @@
-// Copies and sets in every shape, against the same done on the host.
+// Copies and memsets in every shape, compared with the same operation on the host.
 #include "tests/driver/api.h"
 
 #include <algorithm>

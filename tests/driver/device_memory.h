@@ -1,5 +1,5 @@
-// Memory of device 0 for the calls of virtual memory management, as test programs ask for it.
-// Header only, and needs the facts of CUDA only.
+// Properties of memory on device 0 for virtual memory management, for test programs. Header only;
+// needs only the ABI of CUDA.
 #pragma once
 
 #include "abi/cuda_abi.h"

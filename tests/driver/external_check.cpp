@@ -1,6 +1,6 @@
-// External memory: memory that somebody else has made and is charged for. Here the driver's own
-// memory (cuMemCreate) is exported, as no other API is at hand; with a driver that takes only
-// another API's memory the checks are skipped.
+// External memory: memory that another exporter has made and is charged for. Here the driver's own
+// memory (cuMemCreate) is exported, because no other API is available. The checks are skipped with
+// a driver that accepts only another API's memory.
 #include "abi/cuda_external.h"
 #include "tests/driver/api.h"
 #include "tests/driver/device_memory.h"
@@ -18,7 +18,7 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kSize = 64 * kMiB;
 constexpr auto kDescriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
-// Looked up when they are used: few drivers' programs need them.
+// Looked up on use: few programs need them.
 struct Functions {
   CUresult (*import)(CUexternalMemory*, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC*) =
       function<CUresult(CUexternalMemory*, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC*)>(
@@ -57,10 +57,10 @@ CUDA_EXTERNAL_MEMORY_BUFFER_DESC range(std::size_t offset, std::size_t size) {
   return desc;
 }
 
-// Where a part may be mapped: a real driver maps what was imported as dedicated as a whole only.
+// Where a part may be mapped: a real driver maps dedicated imported memory only as a whole.
 std::size_t part_begins(std::size_t offset) { return is_simulated() ? offset : 0; }
 
-// Memory with a mapping of its own, to see what the importer sees, and a descriptor of it.
+// Memory with its own mapping, to see what the importer sees, and a descriptor of the memory.
 struct Exported {
   CUmemGenericAllocationHandle handle = 0;
   CUdeviceptr at = 0;
@@ -80,7 +80,7 @@ struct Exported {
   }
 };
 
-// The other process: exports, waits until it is told that all was imported, and lets go of its own.
+// The other process: exports, waits until the importer is done, and frees its own memory.
 int export_and_wait(int socket) {
   const WithContext with;
   Exported exported;
@@ -118,7 +118,7 @@ int export_and_wait(int socket) {
     EXPECT_OK(result_);                                                                 \
   } while (false)
 
-// First of all, as the other process has to be made before the driver is initialised here.
+// The first check, because the other process must be made before the driver is initialised here.
 DRIVER_CHECK(external_memory_of_another_process_is_its_makers_and_lives_as_long_as_it_is_imported) {
   NEED_EXTERNAL_MEMORY(functions);
   int sockets[2] = {-1, -1};
@@ -148,7 +148,7 @@ DRIVER_CHECK(external_memory_of_another_process_is_its_makers_and_lives_as_long_
     EXPECT_OK(cuMemsetD32_v2(at, 0x5eed0004U, 1));
     EXPECT_OK(cuCtxSynchronize());
     EXPECT_SAME(::write(sockets[0], &word, 1), 1);
-    EXPECT_SAME(::read(sockets[0], &word, 1), 1);  // its maker has let go of it
+    EXPECT_SAME(::read(sockets[0], &word, 1), 1);  // its maker has freed it
     EXPECT_OK(cuMemcpyDtoH_v2(&seen, at, 4));
     EXPECT_SAME(seen, 0x5eed0004U);
     EXPECT_SAME(free_bytes(), before);
@@ -191,7 +191,7 @@ DRIVER_CHECK(a_mapped_buffer_shows_the_same_bytes_and_is_counted_once) {
   EXPECT_TRUE(exported.let_go());
   EXPECT_SAME(before - free_bytes(), kSize);
   EXPECT_OK(cuMemFree_v2(two));
-  EXPECT_SAME(before - free_bytes(), kSize);  // the imported object has it still
+  EXPECT_SAME(before - free_bytes(), kSize);  // the imported object still holds it
   EXPECT_OK(functions.destroy(external));
   EXPECT_SAME(free_bytes(), before);
 }
@@ -247,7 +247,7 @@ DRIVER_CHECK(external_memory_of_other_systems_and_wrong_handles_are_refused) {
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   desc = described(nothing);
   EXPECT_TRUE(functions.import(&external, &desc) != CUDA_SUCCESS);
-  // Only what is taken is the driver's; 580.159 closes what it refuses, too.
+  // The driver owns a descriptor only if it accepts it; 580.159 also closes one that it refuses.
   if (is_simulated()) EXPECT_SAME(::close(nothing), 0);
 }
 

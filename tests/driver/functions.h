@@ -1,7 +1,7 @@
-// The driver's functions that the test programs call, looked up in libcuda.so.1 by name: the
-// simulated driver's or NVIDIA's, whichever the loader finds. Shared by the conformance checks
-// (api.h), the stress of all families (tests/stress) and the machine of turns (tests/turns); any
-// thread, once load_driver() has returned. Nothing here links to the driver.
+// The driver functions that the test programs call, looked up by name in the libcuda.so.1 that the
+// loader finds: the simulated driver or NVIDIA's. Shared by the conformance checks (api.h), the
+// stress of all families (tests/stress) and the machine of turns (tests/turns). Any thread, once
+// load_driver() has returned. Nothing here links to the driver.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -159,13 +159,13 @@ using DriverFunction = CUresult (*)(Arguments...);
 DRIVER_FUNCTIONS(DRIVER_DECLARE)
 #undef DRIVER_DECLARE
 
-// libcuda.so.1, null if there is none (dlerror() says why).
+// libcuda.so.1; null if there is none (dlerror() has the reason).
 void* driver_library();
-// Of that library; nullptr: it has none of the name.
+// A function of that library; nullptr if it has none of this name.
 template <class F>
 F* function(const char* name) {
   return reinterpret_cast<F*>(::dlsym(driver_library(), name));
 }
-// Looks all of them up. False, with a line on stderr for each thing that is not there.
+// Looks all of them up. False, with a line on stderr for each missing one.
 bool load_driver();
 bool is_simulated();

@@ -1,8 +1,8 @@
-// driver_holder MEBIBYTES [hold|churn|fork|exec]: allocates that much of GPU 0, writes a byte to its
-// output, and then
+// driver_holder MEBIBYTES [hold|churn|fork|exec]: allocates this much on GPU 0, writes a byte to
+// its output, and then
 //   hold    waits to be killed
-//   churn   allocates and frees without end
-//   fork    leaves a child behind that waits, and ends itself
+//   churn   allocates and frees forever
+//   fork    leaves a child that waits, and exits
 //   exec    becomes a program that does not use the GPU, and waits
 #include "abi/cuda_abi.h"
 

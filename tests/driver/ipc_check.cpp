@@ -1,4 +1,4 @@
-// Linear memory that two processes share by handle: this one opens what another one owns.
+// Linear memory that two processes share by handle: this one opens memory that the other owns.
 #include "tests/driver/api.h"
 #include "tests/driver/device_memory.h"
 
@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr unsigned kLazyPeerAccess = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS;
 
-// The answers of the driver about an address.
+// The driver's answers about an address.
 struct Told {
   bool of_current_context = false;
   CUmemoryPool pool = nullptr;
@@ -24,7 +24,7 @@ struct Told {
   std::size_t size = 0, range_size = 0, mapping_size = 0;
 };
 
-// A request from one process to the other: a call to make there, its arguments and its results.
+// A request to the other process: a call to make there, with arguments and results.
 struct Request {
   CUresult (*call)(Request&) = nullptr;
   CUresult result = CUDA_ERROR_UNKNOWN;
@@ -35,8 +35,8 @@ struct Request {
   Told told = {};
 };
 
-// The process that owns the memory: a child made before the driver is initialised here. The
-// child has the same code, and makes the calls that it is asked to make.
+// The process that owns the memory: a child made before the driver is initialised here. It runs the
+// same code and makes the requested calls.
 class Owner {
  public:
   static CUresult ask(Request& request, CUresult (*call)(Request&)) {
@@ -79,8 +79,8 @@ class Owner {
   pid_t child_ = -1;
 };
 
-// Memory of the owner, all of whose words are `word`, and its handle; and a context here, one for
-// all checks, to open it in.
+// Memory of the owner, all of whose words are `word`, with its handle; and one context here for all
+// checks, in which to open it.
 class Owned : public Request {
  public:
   Owned(std::size_t bytes, std::uint32_t value) {
@@ -157,7 +157,7 @@ CUresult tell(Told& told, CUdeviceptr address) {
   return code == CUDA_SUCCESS ? cuMemGetAddressRange_v2(&told.base, &told.size, address) : code;
 }
 
-// The answers expected of linear memory; a page of 2 MiB is mapped whole.
+// The expected answers for linear memory; a page of 2 MiB is mapped as a whole.
 void expect_linear(const Told& told, CUdeviceptr base, std::size_t size) {
   constexpr std::size_t kPage = 2 * kMiB;
   EXPECT_TRUE(told.of_current_context);
@@ -231,7 +231,7 @@ DRIVER_CHECK(memory_that_was_freed_is_not_opened) {
   EXPECT_OK(memory.made());
   EXPECT_OK(memory.free());
   CUdeviceptr opened = 0;
-  // The second where nothing else of its owner is open.
+  // The second opens while nothing else of its owner is open.
   const CUresult result = open(&opened, memory);
   EXPECT_TRUE(result == CUDA_ERROR_NOT_PERMITTED || result == CUDA_ERROR_INVALID_VALUE);
 }
@@ -281,7 +281,7 @@ DRIVER_CHECK(small_allocations_have_handles_and_addresses_of_their_own) {
   EXPECT_OK(cuIpcCloseMemHandle(second));
 }
 
-// A real driver's way with it is not known.
+// How a real driver handles this is unknown.
 SIMULATOR_CHECK(nothing_comes_to_lie_where_small_memory_was_freed_while_it_is_open) {
   Owned neighbour(1000, 11), memory(1000, 12);
   CUdeviceptr opened = 0;

@@ -1,5 +1,5 @@
-// driver_list [FUNCTION]: prints the UUID of each device the driver shows; calls FUNCTION without
-// arguments first, if one is named.
+// driver_list [FUNCTION]: prints the UUID of each device that the driver shows. If FUNCTION is
+// given, first calls it without arguments.
 #include "abi/cuda_abi.h"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// The linear, pitched, managed and host families: made, found, counted, freed.
+// The linear, pitched, managed and host families: allocating, finding, counting and freeing.
 #include "tests/driver/api.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A message and a descriptor to another process, over a socket, as test programs pass exported
-// memory on. Header only; any thread.
+// Sends a message and a descriptor to another process over a socket: how test programs pass on
+// exported memory. Header only; any thread.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ inline bool send_with_descriptor(int socket, const void* data, std::size_t size,
   return ::sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
 }
 
-// The descriptor; below zero if none came.
+// Returns the descriptor; negative if none came.
 inline int receive_with_descriptor(int socket, void* data, std::size_t size) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   iovec part = {data, size};

@@ -1,4 +1,4 @@
-// Stream-ordered allocation: what a pool reserves, uses and gives back.
+// Stream-ordered allocation: what a pool reserves, uses and frees.
 #include "tests/driver/api.h"
 
 #include <vector>
@@ -25,7 +25,7 @@ CUmemoryPool make_pool(CUmemAllocationHandleType handles = CU_MEM_HANDLE_TYPE_NO
 
 }  // namespace
 
-// By how much for the second allocation is the driver's to choose: an H100 extends what is there.
+// The driver chooses how much the second allocation adds: an H100 extends the existing chunk.
 DRIVER_CHECK(a_pool_grows_in_units_of_thirty_two_mebibytes) {
   const WithContext with;
   CUmemoryPool pool = make_pool();
@@ -127,7 +127,7 @@ DRIVER_CHECK(what_the_current_pool_gave_can_be_exported_if_that_can) {
   EXPECT_OK(get(&before, 0));
   EXPECT_OK(set(0, pool));
   EXPECT_OK(cuMemAllocAsync(&p, kMiB, nullptr));
-  EXPECT_CODE(exported(&data, p), CUDA_ERROR_INVALID_VALUE);  // before the pool itself was
+  EXPECT_CODE(exported(&data, p), CUDA_ERROR_INVALID_VALUE);  // before the pool itself was exported
   EXPECT_OK(share(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   EXPECT_OK(exported(&data, p));
   ::close(fd);

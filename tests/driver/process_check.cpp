@@ -1,4 +1,4 @@
-// Entry points by version, several processes, fork, and what NVML says of it all.
+// Entry points by version, several processes, fork, and what NVML reports about them.
 #include "tests/driver/api.h"
 
 #include <atomic>
@@ -29,7 +29,7 @@ void* entry(const char* name, int version, cuuint64_t flags, int* status) {
   return function;
 }
 
-// NVML of the same machine, for the process and the GPU of ordinal 0.
+// NVML of the same machine, for this process and the GPU with ordinal 0.
 class Nvml {
  public:
   Nvml() : library_(::dlopen("libnvidia-ml.so.1", RTLD_NOW)) {
@@ -49,7 +49,7 @@ class Nvml {
     if (by_uuid_(text, &device_) != NVML_SUCCESS) device_ = nullptr;
   }
   bool works() const { return device_ != nullptr; }
-  // Bytes of one process; -1 when it is not listed.
+  // Bytes of one process; -1 if it is not listed.
   long long used_by(pid_t pid) const {
     std::vector<nvmlProcessInfo_v2_t> list(256);
     auto count = static_cast<unsigned>(list.size());
@@ -95,8 +95,8 @@ struct Shared {
   std::atomic<bool> is_given, work_done;
 };
 
-// Records the event behind work that takes a while, gives its handle away, and stays until it is
-// over.
+// Records the event after work that takes a while, passes the handle on, and stays until the work
+// is over.
 int record_for_another(Shared& shared, int until) {
   WithContext with;
   CUstream stream = nullptr;

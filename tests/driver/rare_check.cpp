@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// These are looked up when they are used: an older driver may lack them.
+// Looked up on use: an older driver may lack them.
 #define NEED(variable, type, name)             \
   auto* const variable = function<type>(name); \
   if ((variable) == nullptr) return skip_check(std::string("no ") + (name))
@@ -25,7 +25,7 @@ using ExportPointer = CUresult(CUmemPoolPtrExportData*, CUdeviceptr);
 using ImportPointer = CUresult(CUdeviceptr*, CUmemoryPool, CUmemPoolPtrExportData*);
 constexpr auto kDescriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
-// The other process: reads a word of what it is sent, writes another over it. 0 if all went well.
+// The other process: reads a word of the imported memory and overwrites it. 0 on success.
 int import_and_answer(int socket) {
   CUmemPoolPtrExportData data = {};
   const int fd = receive_with_descriptor(socket, &data, sizeof data);
@@ -52,7 +52,7 @@ int import_and_answer(int socket) {
 
 }  // namespace
 
-// First of all, as the other process has to be made before the driver is initialised here.
+// The first check, because the other process must be made before the driver is initialised here.
 DRIVER_CHECK(a_pool_is_shared_with_another_process_and_the_owner_pays) {
   NEED(export_pool, ExportPool, "cuMemPoolExportToShareableHandle");
   NEED(export_pointer, ExportPointer, "cuMemPoolExportPointer");
@@ -142,7 +142,7 @@ DRIVER_CHECK(a_batch_of_three_dimensional_copies_moves_boxes) {
     list[i].extent.width = kWidth / 2;
     list[i].extent.height = kHeight;
     list[i].extent.depth = kDepth;
-    list[i].srcAccessOrder = 1;  // as the stream
+    list[i].srcAccessOrder = 1;  // in stream order
   }
   EXPECT_OK(batch(1, list, 0, stream));
   EXPECT_OK(cuStreamSynchronize(stream));
@@ -199,12 +199,13 @@ DRIVER_CHECK(a_user_object_lives_as_long_as_graphs_refer_to_it) {
   EXPECT_SAME(destroyed, 0);
   EXPECT_OK(cuGraphDestroy(twin));
   EXPECT_OK(cuCtxSynchronize());
-  for (int i = 0; i < 2000 && destroyed == 0; ++i) ::usleep(1000);  // on a thread of the driver's
+  // On one of the driver's threads.
+  for (int i = 0; i < 2000 && destroyed == 0; ++i) ::usleep(1000);
   EXPECT_SAME(destroyed, 1);
 }
 
-// The size of the layout is asked of an array that has no memory; the same array with memory takes
-// as much.
+// The layout's size is queried for an array without memory; the same array with memory takes as
+// much.
 DRIVER_CHECK(an_array_with_deferred_mapping_tells_what_it_would_need) {
   using Needs = CUresult(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUarray, CUdevice);
   NEED(create, CUresult(CUarray*, const CUDA_ARRAY3D_DESCRIPTOR*), "cuArray3DCreate_v2");

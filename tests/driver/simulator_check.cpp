@@ -1,4 +1,4 @@
-// Cases that only the simulator can produce: faults, delays, other processes at will.
+// Cases that only the simulator can produce: faults, delays, other processes on demand.
 #include "tests/driver/api.h"
 
 #include <csignal>
@@ -25,9 +25,9 @@ std::size_t free_bytes() {
   return free;
 }
 
-// A program of its own that allocates `mebibytes` of GPU 0, writes a byte to `ready`, and then does
-// what `then` says (holder.cpp).
-// In a process group of its own, so that what it leaves behind can be killed too.
+// Starts a program that allocates `mebibytes` on GPU 0, writes a byte to `ready`, and then does
+// what `then` says (holder.cpp). The program has its own process group, so that what it leaves
+// behind can be killed too.
 pid_t start_holder(std::size_t mebibytes, const char* then, int* ready) {
   int ends[2];
   if (::pipe(ends) != 0) return -1;
@@ -200,7 +200,7 @@ SIMULATOR_CHECK(a_process_that_becomes_another_program_gives_its_memory_back) {
   ::close(ready);
 }
 
-// A real driver takes it when it needs it, at the latest at the next launch.
+// A real driver allocates it on demand, at the latest at the next launch.
 SIMULATOR_CHECK(larger_limits_of_a_context_take_memory_of_the_gpu) {
   const auto set = function<CUresult(CUlimit, std::size_t)>("cuCtxSetLimit");
   std::size_t before = 0, after = 0, total = 0;
@@ -222,7 +222,7 @@ SIMULATOR_CHECK(larger_limits_of_a_context_take_memory_of_the_gpu) {
   EXPECT_SAME(before, after);
 }
 
-// Two threads in one context: what is given back is what was there, once.
+// Two threads in one context: the memory is given back exactly once.
 SIMULATOR_CHECK(limits_that_two_threads_change_at_once_add_up) {
   const auto set = function<CUresult(CUlimit, std::size_t)>("cuCtxSetLimit");
   const auto push = function<CUresult(CUcontext)>("cuCtxSetCurrent");

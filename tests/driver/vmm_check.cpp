@@ -1,4 +1,4 @@
-// Virtual memory management: what is mapped where, and that bytes stay with the memory.
+// Virtual memory management: mappings, and that the bytes stay with the memory.
 #include "tests/driver/api.h"
 #include "tests/driver/device_memory.h"
 
@@ -121,7 +121,7 @@ DRIVER_CHECK(wrong_uses_of_virtual_memory_are_refused) {
   EXPECT_CODE(cuMemMap(range, kSize, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_CODE(cuMemFree_v2(range), CUDA_ERROR_INVALID_VALUE);
   EXPECT_OK(cuMemUnmap(range, kSize));
-  EXPECT_OK(cuMemUnmap(range, kSize));  // again: there is nothing left to do
+  EXPECT_OK(cuMemUnmap(range, kSize));  // again: nothing is left to unmap
   EXPECT_OK(cuMemRelease(handle));
   EXPECT_OK(cuMemAddressFree(range, kSize));
 }
@@ -156,8 +156,8 @@ DRIVER_CHECK(memory_exported_as_a_descriptor_is_the_same_memory) {
   EXPECT_OK(cuMemAddressFree(range, 2 * kSize));
 }
 
-// The descriptor is an open file of its own: it keeps the memory, which is imported from it when
-// nobody else has it any more.
+// The descriptor is an open file of its own and keeps the memory, which can be imported from it
+// when no process holds the memory any more.
 DRIVER_CHECK(memory_that_only_a_descriptor_keeps_stays) {
   const WithContext with;
   const auto prop = device_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -180,7 +180,7 @@ DRIVER_CHECK(memory_that_only_a_descriptor_keeps_stays) {
   EXPECT_SAME(free_bytes(), before);
 }
 
-// Opened anew by its path it is another file, of which the driver knows nothing.
+// Opened anew by its path it is another file, which the driver does not know.
 DRIVER_CHECK(a_descriptor_is_not_opened_by_its_path) {
   const WithContext with;
   const auto prop = device_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -198,7 +198,7 @@ DRIVER_CHECK(a_descriptor_is_not_opened_by_its_path) {
   EXPECT_OK(cuMemRelease(handle));
 }
 
-// Each handle's mapping by itself, also where two lie side by side.
+// Each mapping is answered separately, even where two are adjacent.
 DRIVER_CHECK(what_is_told_of_an_address_is_of_its_mapping) {
   const WithContext with;
   const auto prop = device_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -225,7 +225,7 @@ DRIVER_CHECK(what_is_told_of_an_address_is_of_its_mapping) {
   EXPECT_OK(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, range + 100));
   EXPECT_OK(cuPointerGetAttribute(&legacy_ipc, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
                                   range + 100));
-  // 580.159 says 0 here; who asks for the device is told it.
+  // 580.159 answers 0 here, but reports the device to a program that asks for it.
   EXPECT_TRUE(type == CU_MEMORYTYPE_DEVICE || (!is_simulated() && type == 0));
   EXPECT_SAME(device, 0);
   EXPECT_SAME(static_cast<int>(legacy_ipc), 0);

@@ -1,10 +1,10 @@
 // A program that uses a GPU and then holds the lock of its own address space: locked_program FOLDER
 //
-// The program is the server of a file system of its own (FUSE, in a user namespace) at FOLDER.
-// Mapping a file of it makes the kernel write back what is dirty, under that lock, and the server
-// never answers. Prints "server PID" and, when the lock is held, "held". The lock is released when
-// the server ends: when it is killed, or after kLongest. Readers of the program's
-// /proc/PID/cmdline, such as ps, wait meanwhile. Exit code 77: it cannot be done here.
+// The program serves a file system of its own (FUSE, in a user namespace) at FOLDER. Mapping one of
+// its files makes the kernel write back dirty data under that lock, and the server never answers.
+// Prints "server PID" and, when the lock is held, "held". The lock is released when the server
+// ends: when it is killed, or after kLongest. Until then readers of the program's
+// /proc/PID/cmdline, such as ps, block. Exit code 77: not possible on this system.
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -88,7 +88,7 @@ void answer(int fuse, const fuse_in_header& header, const void* body) {
       return reply(fuse, header.unique, 0, &out, sizeof out);
     }
     case FUSE_OPEN: {
-      // The second one goes past the cache: what is dirty in it has to be written first.
+      // The second open bypasses the cache, so its dirty data must be written first.
       fuse_open_out out{};
       out.open_flags = ++opened == 1 ? FOPEN_KEEP_CACHE : FOPEN_DIRECT_IO;
       return reply(fuse, header.unique, 0, &out, sizeof out);
@@ -132,7 +132,8 @@ void mount_at(const char* folder) {
   write_file("/proc/self/setgroups", "deny");
   write_file("/proc/self/uid_map", "0 " + std::to_string(uid) + " 1");
   write_file("/proc/self/gid_map", "0 " + std::to_string(gid) + " 1");
-  // In this namespace: the kernel wants whoever opens it and whoever mounts to be of one.
+  // Opened in this namespace: the kernel requires that the opener and the mounter are in the same
+  // one.
   const int fuse = ::open("/dev/fuse", O_RDWR | O_CLOEXEC);
   if (fuse < 0) give_up("/dev/fuse");
   const std::string options = "fd=" + std::to_string(fuse) + ",rootmode=40000,user_id=0,group_id=0";
@@ -165,7 +166,7 @@ void use_gpu() {
   }
 }
 
-// Never comes back while the server lives.
+// Does not return while the server lives.
 void hold_lock(const std::string& file) {
   const int cached = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
   const int direct = ::open(file.c_str(), O_RDWR | O_CLOEXEC);

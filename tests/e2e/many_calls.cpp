@@ -1,8 +1,7 @@
-// Asks the daemon many times, each time on a connection of its own, as `gpurota status` does:
-// many_calls SOCKET COUNT
+// Calls the daemon many times, each time on a new connection, as `gpurota status` does: many_calls
+// SOCKET COUNT
 //
-// Prints how many calls failed and the longest wait for an answer; what failed is on standard
-// error.
+// Prints how many calls failed and the longest wait for an answer; errors go to standard error.
 #include "client/connection.h"
 
 #include <fmt/format.h>
@@ -22,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 using gpurota::client::Connection;
 
 constexpr int kThreads = 4;
-constexpr std::chrono::milliseconds kPause{1};  // the calls shall not all be over in one restart
+constexpr std::chrono::milliseconds kPause{1};  // so that the calls outlast one restart
 
 gpurota::Result<void> ask(const std::string& socket) {
   GPUROTA_ASSIGN_OR_RETURN(Connection connection, Connection::open(socket));

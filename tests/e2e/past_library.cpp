@@ -1,5 +1,5 @@
-// A program that finds the driver's functions past libgpurota, which is loaded: it reads the
-// symbols of the driver's file itself, as some libraries do. The program stands for any way that
+// A program that bypasses libgpurota, although it is loaded, when it looks up driver functions:
+// like some libraries, it reads the symbols of the driver's file itself. Stands for any lookup that
 // libgpurota does not know yet.
 //
 //   past_library MIB         holds so much, says "holding", and waits to be ended
@@ -27,7 +27,7 @@ class Driver {
     file_.assign(std::istreambuf_iterator<char>(file), {});
   }
 
-  // Its address by the .dynsym of the file.
+  // The function's address from the .dynsym section of the file.
   void* find(const char* name) const {
     const auto header = read<Elf64_Ehdr>(0);
     for (unsigned i = 0; i < header.e_shnum; ++i) {

@@ -1,5 +1,5 @@
-// A configuration: whatever two files say, mistakes are bounded, safe for a terminal and in one
-// line each; and what has none can be shown, and compared.
+// A configuration: whatever the two files contain, errors are bounded, safe for a terminal and on
+// one line each; a configuration without errors can be shown and compared.
 #include "base/text.h"
 #include "config/changes.h"
 #include "config/loaded.h"

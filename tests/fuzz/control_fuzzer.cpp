@@ -1,6 +1,6 @@
-// Whatever a peer sends on the control socket: split into messages, judged as a call and as each
-// kind of answer. An accepted message survives being written and read again; a refused one is
-// answered with an error that a client can read.
+// Any bytes on the control socket: split into messages, parsed as a call and as each kind of
+// answer. An accepted message stays the same when written and read again; a refused one is answered
+// with an error that a client can read.
 #include "ipc/framer.h"
 #include "proto/codec.h"
 
@@ -43,7 +43,7 @@ void check_call(std::string_view text) {
   require(again && again->params == call->params && again->more == call->more);
 }
 
-// The same messages come out however the bytes arrive.
+// The same messages result however the bytes are split.
 void check_framing(std::string_view bytes) {
   constexpr std::size_t kMax = 64;
   gpurota::ipc::Framer whole(kMax), pieces(kMax);

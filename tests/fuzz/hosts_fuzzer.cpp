@@ -1,5 +1,5 @@
-// A file of hosts, and a name after --host: what is taken is one word that ssh reads as a host and
-// as nothing else.
+// A file of hosts, and a name after --host: an accepted name is one word that ssh reads only as a
+// host.
 #include "cli/args/host_args.h"
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The shared page while the tenant scribbles on it: another thread changes its bytes under the
-// reader. Nothing that is read may lead the daemon astray, whatever is torn or absurd.
+// The shared page while the tenant overwrites it: another thread changes the bytes during reads. No
+// content, however torn or absurd, may mislead the daemon.
 #include "daemon/tenants/tenant_page.h"
 #include "lease/grant_book.h"
 #include "sys/shared_page.h"

@@ -1,5 +1,5 @@
-// Any bytes from an HTTP client are a request, or a mistake with a reason, or not complete yet; and
-// the answer has as many headers as we gave it.
+// Any bytes from an HTTP client are a request, an error with a reason, or incomplete; the answer
+// has exactly the headers that we gave it.
 #include "web/http_request.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   check_request(**request);
-  // A request in pieces is read as one that comes at once.
+  // A request in pieces is parsed like one that arrives at once.
   for (const std::size_t cut : {size / 3, size - std::min<std::size_t>(size, 1)}) {
     const auto part = web::parse_request(input.substr(0, cut));
     require(!part || !*part || (*part)->path == (*request)->path);

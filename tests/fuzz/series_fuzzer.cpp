@@ -1,5 +1,5 @@
-// A row of the history, as a damaged disk or another version may have left it: whatever it is, what
-// is read of it is written and read again the same.
+// A row of the history, as a damaged disk or another version may have left it: whatever is parsed
+// from it stays the same when written and read again.
 #include "series/row.h"
 
 #include <cstdint>

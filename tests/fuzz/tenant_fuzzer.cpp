@@ -1,6 +1,5 @@
 // Feeds any bytes as a tenant's packets to the parser and the ledger behind it. The input is a
-// sequence of packets, each with its length in front; those that parse are acted on as the daemon
-// would.
+// sequence of packets, each preceded by its length; valid packets take effect as in the daemon.
 #include "daemon/tenants/tenant_messages.h"
 #include "lease/grant_book.h"
 
@@ -43,7 +42,7 @@ class Ledger {
       book_.set_contexts(who, kGpu, static_cast<int>(c->count % 4096), now);
     }
     (void)book_.serve(now);
-    // Whatever is sent, what is granted stays within the limit.
+    // Whatever is sent, the grants stay within the limit.
     if (book_.find(LeaseId{1}, kGpu).if_there()->charged() > kLimit) std::abort();
   }
 

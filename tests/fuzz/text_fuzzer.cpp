@@ -1,5 +1,5 @@
-// Text on its way to a terminal: whatever comes in, what goes out is one harmless line of valid
-// UTF-8 within its bound.
+// Text on its way to a terminal: for any input, the output is one harmless line of valid UTF-8
+// within its limit.
 #include "base/bytes.h"
 #include "base/text.h"
 

@@ -1,5 +1,5 @@
-// Answers of another machine, and foreign text on its way to the page: the page gets one line of
-// JSON that is UTF-8, and has nothing a browser could take for markup.
+// Answers of another machine, and foreign text for the page: the page gets one line of JSON in
+// UTF-8 without anything that a browser could take for markup.
 #include "base/text.h"
 #include "web/fleet.h"
 #include "web/history_json.h"
@@ -30,13 +30,13 @@ void check_totals(const web::Totals& totals) {
   require(totals.models.size() <= web::Totals::kMostModels);
   const std::string text = web::totals_json(totals);
   check_json(text);
-  // Text that is passed on is read again as the same, unless escapes have made it too long.
+  // Text that is passed on parses to the same again, unless escapes have made it too long.
   if (text.size() > web::Totals::kMostBytes) return;
   const auto again = web::parse_totals(text);
   require(again.has_value() && web::totals_json(*again) == text);
 }
 
-// Each text that a user, a driver or a daemon can choose.
+// Every text that a user, a driver or a daemon can choose.
 void check_page(const std::string& foreign) {
   web::Snapshot snapshot;
   snapshot.info.version = foreign;

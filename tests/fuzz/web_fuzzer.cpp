@@ -1,5 +1,5 @@
-// Whatever comes over HTTP or from a driver: the Host header of a request, an address to listen on,
-// and names that end as labels of metrics.
+// Any input from HTTP or a driver: the Host header of a request, an address to listen on, and names
+// that become labels of metrics.
 #include "base/text.h"
 #include "web/host_check.h"
 #include "web/metrics.h"
@@ -16,7 +16,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-// Nothing foreign makes a line of its own, a series of its own, or text that is not UTF-8.
+// Foreign text never adds a line or a series, and the result is always UTF-8.
 void check_metrics(const std::string& foreign) {
   web::Snapshot snapshot;
   proto::Gpu& gpu = snapshot.status.gpus.emplace_back();
@@ -43,7 +43,7 @@ void check_metrics(const std::string& foreign) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string input(reinterpret_cast<const char*>(data), size);
-  // A name is ours only if it is one of ours, an address or localhost; never a prefix of it.
+  // A name is ours only if it is one of ours, an address or localhost; never only a prefix of one.
   if (web::is_our_host(input, {"gpu.example"})) {
     require(input.find_first_of(" /@\r\n\\") == input.npos);
   }

@@ -1,4 +1,4 @@
-// Calls about kernels, where they come from, and graphs that exist.
+// Calls about kernels, their modules, and existing graphs.
 #include "tests/driver/captures/scene.h"
 
 #include <cstdint>
@@ -21,7 +21,7 @@ CUkernel library_kernel(Scene& s) {
   return cuLibraryGetKernel(&kernel, s.library, kKernelName) == CUDA_SUCCESS ? kernel : nullptr;
 }
 
-// As the CUDA runtime does it: the kernel is not on the GPU before its first launch.
+// Like the CUDA runtime, which loads a kernel onto the GPU at its first launch.
 CUresult launch_first(Scene& s) {
   std::uint64_t none = 0;
   void* arguments[] = {&none};

@@ -6,7 +6,8 @@
 namespace captures {
 namespace {
 
-// Current only while it is made: the capture goes on in the context that it began in.
+// Makes a context that is current only meanwhile: the capture continues in the context in which it
+// began.
 CUresult create_context(CUcontext* out) {
   const CUresult result = cuCtxCreate_v2(out, 0, 0);
   CUcontext popped = nullptr;
@@ -122,7 +123,7 @@ const Call kContexts[] = {
        int is_active = 0;
        return cuDevicePrimaryCtxGetState(0, &flags, &is_active);
      }},
-    // Once more and once less: it stays.
+    // One more retain and one release: the primary context stays.
     {"cuDevicePrimaryCtxRetain",
      "context of the capture",
      {},

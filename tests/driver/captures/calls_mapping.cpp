@@ -104,8 +104,8 @@ const Call kMapping[] = {
      }},
 };
 
-// Opened by the process that made it, which the driver refuses of memory in any case: whether it
-// looks for captures first is seen all the same.
+// Opened by the process that made the handle. The driver always refuses that for memory, but the
+// result still shows whether it checks captures first.
 const Call kShared[] = {
     {"cuIpcGetMemHandle",
      "-",

@@ -186,7 +186,7 @@ const Call kHost[] = {
      }},
 };
 
-// All of these use the legacy stream, though none names it.
+// All of these use the legacy stream, although none names it.
 const Call kCopies[] = {
     {"cuMemcpy",
      "device to device",

@@ -1,5 +1,4 @@
-// Calls that are given a stream, each aimed at every kind of stream; and calls about streams and
-// events.
+// Calls that take a stream, each aimed at every kind of stream; and calls about streams and events.
 #include "tests/driver/captures/scene.h"
 
 #include <cstdint>
@@ -14,7 +13,7 @@ struct Target {
   const char* name;
   Kind stream;
   bool joins;
-  bool is_made;  // by cuStreamCreate: it can capture
+  bool is_made;  // by cuStreamCreate, so it can capture
 };
 
 const Target kTargets[] = {
@@ -27,14 +26,14 @@ const Target kTargets[] = {
 
 struct StreamCall {
   const char* function;
-  const char* with;  // what else it is given; may be empty
+  const char* with;  // another argument; may be empty
   CUresult (*make)(Scene&, CUstream);
   void (*prepare)(Scene&) = nullptr;
   void (*inside)(Scene&) = nullptr;
-  bool made_only = false;  // not for the default streams
+  bool made_only = false;  // skipped for the default streams
 };
 
-// Memory allocated in the capture belongs to a node, and ends with the graph.
+// Memory allocated in the capture belongs to a node and ends with the graph.
 CUresult allocated(Scene& s, CUstream stream, CUdeviceptr pointer, CUresult result) {
   if (result == CUDA_SUCCESS && !s.takes_part(stream)) s.async_pointer = pointer;
   return result;
@@ -177,7 +176,7 @@ const StreamCall kWork[] = {
      nullptr, nullptr, true},
 };
 
-// The variants that a program calls which is built for a default stream of each thread.
+// The variants called by a program that is built for per-thread default streams.
 const Call kPerThread[] = {
     {"cuEventRecord_ptsz",
      "own stream",
@@ -236,8 +235,7 @@ const Call kStreams[] = {
      [](Scene& s) { return cuStreamEndCapture(s.joined, &s.ended); },
      {},
      true},
-    // Counted among the slow ones as it may leave behind a capture that only the end of the process
-    // ends.
+    // Counted as slow, because it may leave a capture that only the end of the process ends.
     {"cuStreamDestroy_v2",
      "capturing stream",
      {},
@@ -255,7 +253,8 @@ const Call kStreams[] = {
      "unrelated stream",
      {},
      [](Scene& s) { return gone(s.unrelated, cuStreamDestroy_v2(s.unrelated)); }},
-    // The stream has work that the capturing one does not wait for, and takes it along.
+    // The stream has work that the capturing stream does not wait for, and that ends with the
+    // stream.
     {"cuStreamDestroy_v2",
      "stream that joined and did not come back",
      {},

@@ -1,5 +1,5 @@
-// Driver functions that only the table of captures calls. Unlike those of tests/driver/functions.h
-// one may be missing: what a driver does not have is left out of the table.
+// Driver functions that only the table of captures calls. Unlike those of tests/driver/functions.h,
+// a function may be missing: the table leaves out what a driver does not have.
 #pragma once
 
 #include "tests/driver/functions.h"

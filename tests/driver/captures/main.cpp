@@ -1,9 +1,9 @@
-// driver_captures [--only NAME] [--except FILE] [STORED]: what each call does to a capture that is
-// under way, measured on the driver that the loader finds. Prints the table (table.h); with STORED,
-// a table that was printed, prints instead each cell that differs. NAME: only functions whose names
-// begin so. FILE: functions that may differ, one in a line, and after a tab why; one that does not
-// differ is told like a cell that does. Exit code: 0, 1 if a cell differs, 2 if the driver cannot
-// be used, 3 if a cell could not be measured.
+// driver_captures [--only NAME] [--except FILE] [STORED]: measures the effect of each call on a
+// capture under way, with the driver that the loader finds. Prints the table (table.h). With
+// STORED, a table printed earlier, prints each cell that differs instead. NAME: only functions
+// whose names begin with it. FILE: functions that may differ, one on each line, followed by a tab
+// and the reason; a listed function that does not differ is reported like a cell that does. Exit
+// code: 0; 1 a cell differs; 2 the driver is not usable; 3 a cell could not be measured.
 #include "tests/driver/captures/measure.h"
 #include "tests/driver/captures/table.h"
 
@@ -55,14 +55,14 @@ std::vector<Call> all_calls(const std::string& only) {
     std::fprintf(stderr, "the driver has no %s\n", call.function);
     return true;
   });
-  // Calls that may leave a capture behind that nobody can end come last.
+  // Calls that may leave a capture that nothing can end come last.
   std::stable_partition(calls.begin(), calls.end(), [](const Call& call) {
     return std::string(call.function) != "cuStreamDestroy_v2";
   });
   return calls;
 }
 
-// Of a slow call without those where it is a blocking stream that captures.
+// The cells of a call; for a slow call without those where a blocking stream captures.
 std::vector<Cell> cells_of(const Call& call) {
   constexpr CUstreamCaptureMode kModes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL,
                                             CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
@@ -94,7 +94,7 @@ std::string answer_of(const Measured& measured) {
          name_of(measured.outcome);
 }
 
-// All of a file; of no file nothing.
+// The whole content of a file; empty for an empty name.
 std::optional<std::string> read_file(const std::string& path) {
   if (path.empty()) return "";
   const std::ifstream file(path);
@@ -141,7 +141,7 @@ int main(int argc, char** argv) {
     }
   }
   const auto begun = std::chrono::steady_clock::now();
-  if (!load_driver()) return 2;  // looks them up only: it is the child processes that use it
+  if (!load_driver()) return 2;  // only looks them up: child processes use the driver
   const std::vector<Call> calls = all_calls(options.only);
   std::vector<Cell> cells;
   for (const Call& call : calls) {

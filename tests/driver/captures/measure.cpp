@@ -14,9 +14,9 @@ namespace captures {
 namespace {
 
 constexpr int kPatienceMs = 60'000;  // a driver may take long to start
-constexpr int kUnusable = 9;         // exit code: the driver is
+constexpr int kUnusable = 9;         // exit code: the driver is not usable
 
-// A thread that does what it is told while somebody waits for it. Lives as long as its process.
+// A thread that runs what it is given while the caller waits. Lives as long as its process.
 class OtherThread {
  public:
   OtherThread() {
@@ -74,7 +74,7 @@ class Measurer {
     return out;
   }
 
-  // Whether what captures do not allow fails although none is under way.
+  // Whether calls that captures forbid fail although no capture is under way.
   bool is_still_capturing() {
     CUdeviceptr pointer = 0;
     if (cuMemAlloc_v2(&pointer, kBytes) != CUDA_SUCCESS) return true;
@@ -111,7 +111,7 @@ class Measurer {
     if (cell.call->inside) cell.call->inside(s);
   }
 
-  // Joins the other stream's work back into the capturing stream before the capture ends.
+  // Joins the other stream's work into the capturing stream again before the capture ends.
   void come_back() {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     (void)cuStreamIsCapturing(scene_.joined, &status);
@@ -160,7 +160,7 @@ struct Report {
   ::_exit(0);
 }
 
-// A child that measures from `next` on, until it ends. False: it cannot use the driver.
+// Starts a child that measures from `next` on until it ends. False: it cannot use the driver.
 bool run_child(const std::vector<Cell>& cells, std::size_t* next, std::vector<Measured>* all) {
   int ends[2] = {-1, -1};
   if (::pipe(ends) != 0) return false;

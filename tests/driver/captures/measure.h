@@ -1,25 +1,25 @@
-// Makes each call in each kind of capture and says what came of it. The driver is used in child
-// processes only: one that crashes, hangs or ends up with a capture that cannot be ended costs one
-// cell, and another goes on.
+// Makes each call in each kind of capture and returns the result. Only child processes use the
+// driver: when a child crashes, hangs or has a capture that cannot be ended, that costs one cell,
+// and the next child continues.
 #pragma once
 
 #include "tests/driver/captures/scene.h"
 
 namespace captures {
 
-// One cell of the table: a call, the capture under way, and who makes the call how.
+// One cell of the table: a call, the capture under way, and the thread and mode of the call.
 struct Cell {
   const Call* call;
   CUstreamCaptureMode mode;
   bool other_thread;
-  CUstreamCaptureMode thread_mode;  // as cuThreadExchangeStreamCaptureMode has it
+  CUstreamCaptureMode thread_mode;  // the mode of cuThreadExchangeStreamCaptureMode
   unsigned stream_flags;            // of the stream that captures
 };
 
 enum class Outcome {
   kUnmeasured,   // the cell could not be prepared
-  kAllowed,      // the call succeeded, and the capture
-  kRefused,      // the call failed, the capture did not
+  kAllowed,      // the call and the capture succeeded
+  kRefused,      // the call failed, the capture succeeded
   kInvalidates,  // the capture failed, or is gone
   kCrashes,
   kHangs,
@@ -31,7 +31,7 @@ struct Measured {
   Outcome outcome = Outcome::kUnmeasured;
 };
 
-// One for each cell; empty if the driver cannot be used at all (then stderr says so).
+// One result for each cell; empty, with a message on stderr, if the driver is not usable.
 std::vector<Measured> measure(const std::vector<Cell>& cells);
 
 }  // namespace captures

@@ -86,7 +86,7 @@ void Scene::open(unsigned capturing_flags) {
 }
 
 void Scene::clean_up() {
-  // A capture that the call began ends first: nothing else could be cleaned up during it.
+  // If the call began a capture, end that first: nothing else could be cleaned up during it.
   if (unrelated != nullptr && is_capturing(unrelated)) (void)cuStreamEndCapture(unrelated, &ended);
   drop(ended, cuGraphDestroy);
   for (; pushed > 0; --pushed) {

@@ -1,6 +1,6 @@
-// The objects that are ready when a call is measured: three streams, of which one captures, events,
-// memory of each family; and what the call makes or takes away. One per process that measures; its
-// measuring thread and the one that makes the call use it in turns.
+// The objects that exist when a call is measured: three streams, of which one captures, events,
+// memory of each family, and what the call makes or removes. One scene in each measuring process;
+// the measuring thread and the calling thread use it in turns.
 #pragma once
 
 #include "tests/driver/captures/functions.h"
@@ -13,10 +13,10 @@ namespace captures {
 
 inline constexpr std::size_t kBytes = 64 << 10;
 inline constexpr std::size_t kBlock =
-    2 << 20;  // of memory that is mapped: no driver has larger steps
+    2 << 20;  // of mapped memory: no driver has a larger granularity
 
 struct Scene {
-  // As long as the process.
+  // These live as long as the process.
   CUcontext context = nullptr;
   CUdeviceptr memory = 0;
   void* pageable = nullptr;
@@ -32,17 +32,17 @@ struct Scene {
   CUcontext other_context = nullptr;
   CUgreenCtx green = nullptr;
 
-  // As long as one cell. A call that destroys one of them sets it to null.
+  // These live as long as one cell. A call that destroys one of them sets it to null.
   CUstream capturing = nullptr;
   CUstream joined = nullptr;
   CUstream unrelated = nullptr;
   CUevent fork = nullptr, join = nullptr;
-  CUevent fresh = nullptr;     // was never recorded
-  CUevent done = nullptr;      // was recorded, in the unrelated stream, before the capture
-  CUevent recorded = nullptr;  // was recorded in the capture
-  CUgraph ended = nullptr;     // what another capture came to
+  CUevent fresh = nullptr;     // never recorded
+  CUevent done = nullptr;      // recorded in the unrelated stream, before the capture
+  CUevent recorded = nullptr;  // recorded in the capture
+  CUgraph ended = nullptr;     // the result of another capture
 
-  // Made by a call or for it, null if not; clean_up() gives them back.
+  // Made by or for a call, null otherwise; clean_up() frees them.
   CUdeviceptr pointer = 0;
   CUdeviceptr async_pointer = 0;
   CUdeviceptr graph_pointer = 0;  // belongs to the capture
@@ -63,20 +63,20 @@ struct Scene {
   CUgraph new_graph = nullptr;
   CUgraphExec new_exec = nullptr;
   CUcontext new_context = nullptr;
-  int pushed = 0;  // how often the context is current beyond the first time
+  int pushed = 0;  // how often the context was pushed beyond the first time
 
-  // Each step before the call must succeed; a cell with one that does not is not measured.
+  // Checks a step before the call; a cell in which such a step fails is not measured.
   void need(CUresult result) { good = good && result == CUDA_SUCCESS; }
   bool good = true;
   bool takes_part(CUstream which) const { return which == capturing || which == joined; }
 
   bool set_up();  // once; makes the context current
   void open(unsigned capturing_flags);
-  void clean_up();  // in the thread that made the call
+  void clean_up();  // call it in the thread that made the call
   void close();
 };
 
-// A call that is measured. `inside` is made by the capturing thread, in the capture.
+// A call to measure. The capturing thread makes `inside`, during the capture.
 struct Call {
   const char* function;
   std::string aim;
@@ -84,18 +84,18 @@ struct Call {
   std::function<CUresult(Scene&)> make;
   std::function<void(Scene&)> inside = {};
   bool joins = false;  // a stream has joined the capture
-  // Takes long, as making contexts does: measured with one kind of capturing stream only.
+  // Slow, such as making contexts: measured with one kind of capturing stream only.
   bool slow = false;
 };
 
-// All calls of one file of calls_*.cpp each.
+// Each adds all calls of one of the files calls_*.cpp.
 void add_memory_calls(std::vector<Call>& calls);
 void add_mapping_calls(std::vector<Call>& calls);
 void add_stream_calls(std::vector<Call>& calls);
 void add_context_calls(std::vector<Call>& calls);
 void add_code_calls(std::vector<Call>& calls);
 
-// For a call that takes `slot` away.
+// For a call that destroys the object in `slot`.
 template <class T>
 CUresult gone(T& slot, CUresult result) {
   if (result == CUDA_SUCCESS) slot = {};
@@ -111,6 +111,6 @@ inline constexpr char kKernel[] = R"ptx(
     ret;
 }
 )ptx";
-inline constexpr char kKernelName[] = "spin_us";  // which the simulated driver knows too
+inline constexpr char kKernelName[] = "spin_us";  // known to the simulated driver too
 
 }  // namespace captures

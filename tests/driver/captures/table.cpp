@@ -8,7 +8,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// The lines of all cells that begin with `key`, each without that.
+// The lines of all cells that begin with `key`, each without `key`.
 Lines fold(const Table& table, const Key& key) {
   if (key.size() == kKeys) {
     const auto found = table.find(key);

@@ -1,5 +1,5 @@
-// The table as text: one line for each cell, tab separated, sorted; where a column makes no
-// difference its values are one line with `any`. Pure.
+// The table as text: one line for each cell, tab separated, sorted. Where a column makes no
+// difference, one line has `any` for its values. Pure.
 #pragma once
 
 #include <array>
@@ -10,23 +10,24 @@
 
 namespace captures {
 
-// Those that tell cells apart: function, aim, capture's mode, thread, thread's mode, capturing
+// The columns that identify a cell: function, aim, capture's mode, thread, thread's mode, capturing
 // stream.
 inline constexpr std::size_t kKeys = 6;
 inline constexpr std::size_t kNamed = 2;  // of which these are free text
 using Key = std::vector<std::string>;
 using Table = std::map<Key, std::string>;  // of each cell: result, end, outcome
 
-// The values of the other four, in the order in which they are printed.
+// The possible values of the other four, in print order.
 extern const std::array<std::vector<std::string>, kKeys - kNamed> kValues;
 
 std::string print(const Table& table);
-// Lines that begin with # are skipped, as are those that are none of a table.
+// Skips lines that begin with # and lines that are not of a table.
 Table parse(const std::string& text);
-// The first word of each line; as above of those with #.
+// The first word of each line, without lines that begin with #.
 std::set<std::string> parse_names(const std::string& text);
-// A line for each cell that differs or is in one of the two only; of functions that begin with
-// `only`. Not of those in `except`, but one for each of them that does not differ at all.
+// One line for each cell that differs or is in only one table, for functions that begin with
+// `only`. Functions in `except` are left out; each of them that does not differ at all gets one
+// line.
 std::vector<std::string> compare(const Table& stored, const Table& measured,
                                  const std::string& only, const std::set<std::string>& except);
 
