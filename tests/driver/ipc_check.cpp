@@ -35,8 +35,8 @@ struct Request {
   Told told = {};
 };
 
-// The process that owns the memory: a child made before the driver is initialised here. It runs the
-// same code and makes the requested calls.
+// The process that owns the memory: a child made before the driver is initialised here. The child
+// runs the same code and makes the requested calls.
 class Owner {
  public:
   static CUresult ask(Request& request, CUresult (*call)(Request&)) {

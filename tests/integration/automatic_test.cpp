@@ -1,4 +1,4 @@
-// Leases that programs without one ask for by themselves, through the tenant socket.
+// Leases that programs without a lease request themselves, through the tenant socket.
 #include "running_daemon.h"
 #include "wire_tenant.h"
 
@@ -31,7 +31,7 @@ bool marked(const RunningDaemon& daemon) {
   return ::access(marker.c_str(), F_OK) == 0;
 }
 
-// A process of its own that asks and lives until it is killed; what it says is the answer's status.
+// A process that requests a lease and lives until it is killed; prints the status of the answer.
 struct Asker {
   explicit Asker(const RunningDaemon& daemon) : child({TENANT_PROGRAM, daemon.tenant_socket()}) {}
   Child child;
@@ -123,7 +123,7 @@ TEST(Automatic, WhatHeldItMayDieWhileTheDaemonIsAwayAndAnotherComeBack) {
   Child tenant({TENANT_PROGRAM, daemon.tenant_socket(), id, "0"});
   ASSERT_NE(tenant.read_line(), "");
   const int seen = daemon.probe.samples_read();
-  // Past the grace: looks come every 20 ms.
+  // Past the grace period: samples come every 20 ms.
   EXPECT_TRUE(eventually([&] { return daemon.probe.samples_read() > seen + 150; }));
   EXPECT_EQ(leases(daemon).size(), 1u);
   tenant.kill();
@@ -181,7 +181,7 @@ TEST(Automatic, DoctorSaysWhatIsGiven) {
       << said;
 }
 
-// As the library in a container says whose it is: neither a control group nor an ancestor does.
+// The library in a container names the lease: neither a control group nor an ancestor shows it.
 class Joining : public ::testing::Test {
  protected:
   void reserve(std::optional<SizeSpec> memory) {

@@ -231,7 +231,7 @@ TEST(Control, EventsWithoutMoreComeInPagesThatSayWhatIsLeftOut) {
   EXPECT_EQ(seen, newest->left_out + 1000);
 }
 
-// A question before a change and again after it: the kept answer must not be shown.
+// A call before and after a change: the cached answer must not be used.
 TEST(Control, AStatusIsNeverOlderThanAChange) {
   RunningDaemon daemon;
   auto connection = daemon.connect();

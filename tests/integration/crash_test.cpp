@@ -1,5 +1,5 @@
-// kill -9 of the daemon at every write to its store, before it and after it: no lease is lost, none
-// is invented, and whoever waits keeps its place.
+// SIGKILL of the daemon before and after every write to its store: no lease is lost or invented,
+// and a waiting client keeps its place.
 #include "client/connection.h"
 #include "running_daemon.h"
 
@@ -19,12 +19,12 @@
 namespace gpurota::testing {
 namespace {
 
-// The daemon of one run: started again whenever it has killed itself, and then it lives.
+// The daemon of one run: after it has killed itself it is started again, and then lives.
 class MortalDaemon {
  public:
   MortalDaemon(int crash_at, bool after) : process_(start(crash_at, after)) {}
 
-  // A connection to a daemon that answers.
+  // A connection to a running daemon.
   client::Connection connect() {
     for (int i = 0; i < 2000; ++i) {
       if (auto connection = client::Connection::open(dir_.file("control.sock"))) {
@@ -64,7 +64,7 @@ class MortalDaemon {
   bool crashed_ = false;
 };
 
-// Waits in the queue as gpurota does: comes back with its ticket for as long as it takes.
+// Waits in the queue as gpurota does: connects again with its ticket as often as needed.
 class Client {
  public:
   Client(MortalDaemon& daemon, proto::Enqueue request)
@@ -72,7 +72,7 @@ class Client {
     (void)connection_.start_stream(request_);
   }
 
-  // Waits for an answer that names a lease or a request.
+  // Waits for an answer with a lease or a request.
   void hear() {
     for (int i = 0; i < 1000 && !(reply_.lease || reply_.request); ++i) step();
     ASSERT_TRUE(reply_.lease || reply_.request) << request_.ticket << " hears nothing";
@@ -88,7 +88,7 @@ class Client {
   void step() {
     auto answer = connection_.next_answer<proto::Enqueue>();
     if (!answer) {
-      // Refused by the daemon itself is final, and a failure.
+      // A refusal by the daemon itself is final: the test fails.
       ASSERT_EQ(answer.error().code, Code::kGone) << answer.error().message;
       connection_ = daemon_.connect();
       (void)connection_.start_stream(request_);
@@ -108,12 +108,12 @@ class Client {
   client::Connection connection_;
 };
 
-// Calls that may be made again if nobody knows whether they were carried out.
+// For calls that may be repeated when it is unknown whether they took effect.
 template <class Method>
 void insist(MortalDaemon& daemon, const Method& method) {
   for (int i = 0; i < 20; ++i) {
     const auto reply = daemon.call(method);
-    // Done the first time, and only the answer was lost.
+    // The first attempt took effect; only its answer was lost.
     if (reply || reply.error().code == Code::kNotFound) return;
     ASSERT_EQ(reply.error().code, Code::kGone) << reply.error().message;
   }
@@ -137,9 +137,8 @@ proto::Enqueue request(const char* ticket, const char* kind) {
   return call;
 }
 
-// A reservation is given back, a run lease takes its place and ends with its command, and a second
-// reservation that waited all the time comes last. Returns whether the daemon was killed on the
-// way.
+// A reservation is released, a run lease takes its place and ends with its command, and a second
+// reservation that waited meanwhile comes last. Returns whether the daemon was killed.
 bool scenario(int crash_at, bool after) {
   MortalDaemon daemon(crash_at, after);
   std::set<std::uint64_t> leases;
@@ -182,7 +181,7 @@ TEST(CrashTest, AKillAtAnyWriteLosesNoLeaseAndInventsNone) {
   }
 }
 
-// The bookings, and those that have begun; nothing while the daemon cannot tell.
+// The bookings, and those that have begun; empty while the daemon cannot answer.
 struct Booked {
   std::size_t bookings = 0;
   std::vector<proto::Lease> leases;
@@ -201,7 +200,7 @@ Booked insist_on_booked(MortalDaemon& daemon) {
   return {};
 }
 
-// Asks for a booking; false: refused because its time was over, or the answer is unknown.
+// Makes a booking; false if it was refused because its time was over, or the answer is unknown.
 bool book_soon(MortalDaemon& daemon) {
   const auto begins = std::chrono::system_clock::now() + std::chrono::milliseconds(300);
   proto::Book book;
@@ -210,15 +209,15 @@ bool book_soon(MortalDaemon& daemon) {
   book.request.seconds = 600;
   const auto reply = daemon.call(book);
   if (reply) return true;
-  // A daemon that starts slowly reads the call when its time is over, and refuses it.
+  // A daemon that starts slowly reads the call when the booking's time is over, and refuses it.
   const bool late = std::chrono::system_clock::now() >= begins;
   EXPECT_TRUE(reply.error().code == Code::kGone || (reply.error().code == Code::kInvalid && late))
       << reply.error().message;
   return false;
 }
 
-// A booking is made and begins. A client that does not get the answer checks whether the booking is
-// there. Returns whether the daemon was killed.
+// A booking is made and begins. A client that gets no answer checks whether the booking exists.
+// Returns whether the daemon was killed.
 bool booking_scenario(int crash_at, bool after) {
   MortalDaemon daemon(crash_at, after);
   for (bool made = false; !made && !::testing::Test::HasFailure();) {

@@ -1,6 +1,6 @@
-// Leases of kind filler: who needs their GPU gets it when they have gone, and they are seen to be
-// in somebody's way. The programs that the daemon itself runs as fillers are in
-// tests/e2e/fillers.bats.
+// Leases of kind filler: a request that needs their GPU gets it when they have ended, and they are
+// shown as being in the way. tests/e2e/fillers.bats tests the programs that the daemon itself runs
+// as fillers.
 #include "running_daemon.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ config::Config seldom_looking() {
 
 class FillerTest : public ::testing::Test {
  protected:
-  // With a program in it that holds nearly all there is.
+  // Adds a program that holds nearly all memory.
   void fill() {
     proto::Acquire call;
     call.request.kind = "filler";

@@ -1,5 +1,5 @@
-// The driver and the account database may hang. The daemon does not serve before both have answered
-// once, and is held up by neither after that.
+// The driver and the account database may hang. The daemon serves only after both have answered
+// once, and then neither can block it.
 #include "running_daemon.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ class HangingTest : public ::testing::Test {
     daemon.stop();
     daemon.patience = std::chrono::milliseconds(20);
   }
-  // Whatever hangs is let go, so that the daemon's threads end.
+  // Releases whatever hangs, so that the daemon's threads end.
   ~HangingTest() override {
     daemon.probe.unblock();
     daemon.accounts.unblock();
@@ -40,7 +40,7 @@ TEST_F(HangingTest, NobodyIsServedBeforeTheDriverHasAnswered) {
 TEST_F(HangingTest, ADriverThatIsLookedForAndHangsHoldsUpNobody) {
   daemon.probe.set_failure(Error{Code::kUnavailable, 0, "no driver"});
   daemon.start();
-  // On a busy machine the answer may come after the patience.
+  // On a busy machine the answer may come late.
   EXPECT_TRUE(
       eventually([&] { return daemon.call(proto::Health{})->driver_error == "no driver"; }));
   daemon.probe.block_driver();

@@ -1,4 +1,4 @@
-// Figures over time, through the control socket.
+// Values over time, through the control socket.
 #include "running_daemon.h"
 
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ TEST(History, OfAGpuThatCannotBeLookedAtHasAGapAndContinuesAfterIt) {
   daemon.probe.set_error(gpu, "it has fallen off the bus");
   ASSERT_TRUE(eventually(
       [&] { return daemon.call(proto::Status{})->gpus.at(0).state == proto::GpuState::kError; }));
-  // The last figures are not repeated: a second comes in which nothing is known, and then another.
+  // Unknown values are not repeated: a second without values comes, and then another.
   ASSERT_TRUE(eventually([&] {
     const auto history = daemon.call(proto::History{});
     return history && history->gpus.size() == 1 && !history->gpus[0].points.empty() &&

@@ -1,4 +1,4 @@
-// Messages that no client of ours sends. Each may harm that client only, and nobody else.
+// Messages that no client of ours sends. Each may harm only the client that sends it.
 #include "ipc/packet.h"
 #include "ipc/unix_socket.h"
 #include "running_daemon.h"
@@ -105,7 +105,7 @@ class RawClient {
     auto socket = ipc::connect_unix(daemon.control_socket(), SOCK_STREAM, std::chrono::seconds(5));
     if (socket) fd_ = std::move(*socket);
   }
-  // False: the daemon has hung up.
+  // False: the daemon has closed the connection.
   bool send(std::string_view bytes) const {
     while (!bytes.empty()) {
       const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -114,8 +114,8 @@ class RawClient {
     }
     return true;
   }
-  // Sends and reads nothing, until no more can be sent within a moment. Returns how many bytes
-  // went.
+  // Sends without reading, until no more can be sent within a moment. Returns the number of bytes
+  // sent.
   std::size_t flood(std::string_view bytes) const {
     std::size_t total = 0;
     std::string_view left = bytes;
@@ -132,7 +132,7 @@ class RawClient {
     }
     return total;
   }
-  // One answer, or what came before the daemon hung up.
+  // One answer, or what arrived before the daemon closed the connection.
   std::string answer() const {
     std::string text;
     char c = 0;
@@ -152,7 +152,7 @@ TEST(Hostile, AClientThatAsksWithoutReadingIsReadNoMoreAndOthersAreServed) {
   const std::size_t sent = client.flood(call);
   EXPECT_LT(sent, 2000000u) << "it took everything";
   EXPECT_TRUE(serves(daemon));
-  // The client has lost nothing: once it reads, every whole call is answered.
+  // The client has lost nothing: once it reads, every complete call is answered.
   for (std::size_t i = 0; i < sent / call.size(); ++i) {
     ASSERT_EQ(client.answer().rfind("{\"parameters\":", 0), 0u) << i;
   }

@@ -1,4 +1,4 @@
-// Soft limits, lowered limits and processes that dodge the library, with a real daemon.
+// Soft limits, lowered limits and processes that bypass the library, with a real daemon.
 #include "running_daemon.h"
 #include "wire_tenant.h"
 
@@ -9,7 +9,7 @@
 namespace gpurota::testing {
 namespace {
 
-// A running lease of 8 GiB with its tenant, a process that is not the test itself.
+// A run lease of 8 GiB with its tenant, a process other than the test itself.
 class LimitsTest : public ::testing::Test {
  protected:
   void begin(config::Config config, std::optional<Bytes> soft_limit = {}) {
@@ -26,7 +26,7 @@ class LimitsTest : public ::testing::Test {
     ASSERT_EQ(command->read_line(), "waits");
     ASSERT_TRUE(connection->call(proto::Start{lease.lease_id, command->pid(), {}}));
   }
-  // The command asks for this much; what it was told.
+  // The command requests this much; returns the answer that it prints.
   std::string grow(Bytes bytes) {
     command->write_line(std::to_string(bytes.count()));
     return command->read_line();
@@ -107,14 +107,14 @@ TEST_F(LimitsTest, ALoweredLimitCallsBackSlackSoThatItCannotBecomeMemory) {
   ASSERT_TRUE(own.call(proto::Update{mine.lease_id, SizeSpec{gib(4), 0}, {}, {}}));
   const auto first = tenant.next_recall();
   ASSERT_TRUE(first);
-  tenant.answer_recall(*first, 0);  // all is in use
+  tenant.answer_recall(*first, 0);  // everything is in use
   const auto later = tenant.next_recall();
   ASSERT_TRUE(later) << "what is freed while it is above must not be allocated again";
   tenant.answer_recall(*later, gib(5).count());
   EXPECT_TRUE(eventually([&] { return own.granted() == gib(1); }));
 }
 
-// As a static binary or `env -i` does: the process is no tenant, but NVML lists it.
+// Like a static binary or `env -i`: the process is not a tenant, but NVML lists it.
 TEST_F(LimitsTest, AProcessThatDodgesTheLibraryIsChargedToItsLeaseByAncestry) {
   begin(RunningDaemon::quick());
   command->write_line("fork");
@@ -134,7 +134,7 @@ TEST_F(LimitsTest, AChildThatLivesOnWithoutItsParentsIsStillOfTheLease) {
   command->write_line("orphan");
   const pid_t orphan = std::stoi(command->read_line());
   ASSERT_GT(orphan, 0);
-  // Seen below the command, or in its cgroup, before it lost its parent.
+  // The daemon has seen it below the command, or in its cgroup, before it lost its parent.
   daemon->probe.set_process(lease.gpus[0].uuid, orphan, gib(3));
   EXPECT_TRUE(eventually([&] { return daemon->granted() == gib(3); }));
   command->write_line("let go");

@@ -15,19 +15,19 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A client that waits in the queue, or has come through it.
+// A client that waits in the queue, or whose wait is over.
 class WaitingClient {
  public:
   WaitingClient(const RunningDaemon& daemon, proto::Enqueue request)
       : request_(std::move(request)), connection_(daemon.connect()) {
     EXPECT_TRUE(connection_.start_stream(request_));
   }
-  // After a restart of the daemon.
+  // Connects again after a restart of the daemon.
   void come_back(const RunningDaemon& daemon) {
     connection_ = daemon.connect();
     EXPECT_TRUE(connection_.start_stream(request_));
   }
-  // The next that the daemon says; aborts the test after some seconds.
+  // The next answer of the daemon; aborts the test after some seconds.
   proto::Enqueue::Reply next() {
     for (int i = 0; i < 500; ++i) {
       auto answer = connection_.next_answer<proto::Enqueue>();
@@ -83,7 +83,7 @@ std::size_t waiting(const RunningDaemon& daemon) {
 // A daemon with one GPU, and a client that may hold a reservation of it.
 class QueueTest : public ::testing::Test {
  protected:
-  // Reserves the GPU, which stays so after the connection too.
+  // Reserves the GPU; the reservation outlives the connection.
   LeaseId reserve(std::int64_t seconds = 600) {
     holder_.emplace(daemon, reservation("holder", seconds));
     lease = holder_->lease();
@@ -105,7 +105,7 @@ class QueueTest : public ::testing::Test {
     daemon.start();
   }
   proto::Status::Reply status() { return *daemon.call(proto::Status{}); }
-  // The one lease there is has expired, and is seen so.
+  // Whether the only lease has expired and is shown as expired.
   bool only_an_expired_lease() {
     const auto now = status();
     return now.leases.size() == 1 && now.leases[0].state == proto::LeaseState::kExpired;
@@ -120,7 +120,7 @@ class QueueTest : public ::testing::Test {
 
 class ReservationTest : public QueueTest {
  protected:
-  // 4 GiB of the GPU are held by a program of this user, started outside of gpurota.
+  // A program of this user, started outside gpurota, holds 4 GiB of the GPU.
   void use(const Child& program) {
     daemon.probe.set_process(status().gpus[0].uuid, program.pid(), gib(4));
     ASSERT_TRUE(eventually([&] { return status().gpus[0].used_bytes >= gib(4); }));
@@ -137,13 +137,13 @@ TEST_F(QueueTest, RequestsThatWaitAreServedInTurn) {
   EXPECT_EQ(told.request->wait_reason->code, proto::ReasonCode::kLeasedUntil);
   EXPECT_THAT(told.request->wait_reason->text, HasSubstr("reservation (L1) ends at {time}"));
   EXPECT_TRUE(told.request->wait_reason->time);
-  // The text that older programs show has its time already.
+  // The text for older programs already includes the time.
   EXPECT_THAT(told.request->reason, HasSubstr("reservation (L1) ends at "));
   EXPECT_THAT(told.request->reason, Not(HasSubstr("{time}")));
   EXPECT_EQ(third.next().request->position, 2);
   release(taken);
   EXPECT_NE(second.lease().lease_id, taken);
-  // The words for why it waits may change before its place does.
+  // The reason for waiting may change before the place does.
   int position = 2;
   for (int told_again = 0; position == 2 && told_again < 5; ++told_again) {
     const auto news = third.next();
@@ -228,7 +228,7 @@ TEST_F(QueueTest, AClientServedWhileItWasAwayGetsThatLeaseAndNoSecondOne) {
   WaitingClient waits(daemon, whole("b"));
   ASSERT_TRUE(waits.next().request);
   daemon.stop();
-  // The time of the reservation ended meanwhile.
+  // Meanwhile the reservation has ended.
   auto stored = daemon.store.leases().begin()->second;
   stored.ends = WallTime(1s);
   ASSERT_TRUE(daemon.store.save_lease(stored));
@@ -243,7 +243,7 @@ TEST_F(QueueTest, AClientServedWhileItWasAwayGetsThatLeaseAndNoSecondOne) {
   EXPECT_EQ(status().leases.size(), 1u);
 }
 
-// The numbers of processes begin anew, so whoever has the number now is somebody else.
+// After a reboot pids start again, so another process may have the number.
 TEST_F(QueueTest, ARequestFromBeforeARebootHasNoPlaceAfterIt) {
   reserve();
   WaitingClient waits(daemon, whole("b")), stays(daemon, whole("c"));
@@ -337,7 +337,7 @@ TEST_F(ReservationTest, GivingItBackLeavesAloneWhatItOnlyCovered) {
   EXPECT_TRUE(is_running(program.pid()));
 }
 
-// Not even for the moment until the next look.
+// Not even between two samples.
 TEST(GivenBack, AGpuThatItsUsersProgramsStillUseIsGivenToNobody) {
   config::Config config = RunningDaemon::quick();
   config.watch_period = config.watch.idle_period = std::chrono::minutes(5);
@@ -400,8 +400,8 @@ TEST_F(ReservationTest, CommandsOfAReservationSurviveADaemonAndEndWithIt) {
 }
 
 TEST_F(ReservationTest, NobodyExtendsOneThatIsWaitedForButCanShortenIt) {
-  // The daemon's own user is an administrator, and may; the rule itself is held in queue_test of
-  // the daemon. Here: the end moves.
+  // The daemon's own user is an administrator and may do so. The daemon's queue_test tests the rule
+  // itself; this test checks that the end moves.
   reserve();
   proto::Update update;
   update.lease_id = lease.lease_id;

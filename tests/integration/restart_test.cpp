@@ -1,4 +1,4 @@
-// The daemon goes and another comes: nothing is lost, nothing is granted twice.
+// One daemon ends and another starts: nothing is lost, nothing is granted twice.
 #include "running_daemon.h"
 #include "wire_tenant.h"
 
@@ -23,7 +23,7 @@ gpurota_held held(const GpuUuid& gpu, Bytes granted) {
 
 class RestartTest : public ::testing::Test {
  protected:
-  // A running lease that survives its connections.
+  // Makes a run lease that survives its connections.
   void make_lease(RunningDaemon& daemon) {
     auto connection = daemon.connect();
     lease = daemon.acquire_slice(connection, gib(8)).lease;
@@ -45,7 +45,7 @@ TEST_F(RestartTest, LeasesAndWhatTheirTenantsHoldComeBack) {
   }
   daemon.start();
   ASSERT_EQ(daemon.call(proto::Status{})->leases.size(), 1u);
-  // NVML shows what it holds before it has written anything to its new page.
+  // NVML shows the memory before the tenant has written anything to its new page.
   daemon.probe.set_process(lease.gpus[0].uuid, ::getpid(), gib(6));
   WireTenant tenant(daemon.tenant_socket());
   ASSERT_EQ(tenant.hello(lease.lease_id.value, "", {held(lease.gpus[0].uuid, gib(6))}), GPUROTA_OK);

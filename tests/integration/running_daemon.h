@@ -1,4 +1,4 @@
-// A daemon on a thread of its own, with real sockets and processes and scripted GPUs.
+// A daemon on its own thread, with real sockets and processes and scripted GPUs.
 #pragma once
 
 #include "client/connection.h"
@@ -23,18 +23,18 @@ namespace gpurota::testing {
 
 class RunningDaemon {
  public:
-  // One GPU of 24 GiB unless the caller adds others to `probe` and calls start().
+  // One GPU of 24 GiB, unless the caller adds other GPUs to `probe` and calls start().
   explicit RunningDaemon(config::Config config = quick());
   ~RunningDaemon();
 
   static config::Config quick();
   void start();
-  Result<void> try_start();  // else what start() of the daemon has failed with
-  // As after a crash: the sockets are gone, nothing was said to anybody. The store stays.
+  Result<void> try_start();  // returns the error of the daemon's start()
+  // Stops as after a crash: the sockets are gone without a message. The store stays.
   void stop();
-  // As after SIGTERM: it ends in order.
+  // Ends as after SIGTERM: in order.
   void finish();
-  // The text that the next Reload reads.
+  // Sets the text that the next Reload reads.
   void set_config_text(std::string text);
 
   std::string control_socket() const { return dir_.file("control.sock"); }
@@ -44,20 +44,20 @@ class RunningDaemon {
   Result<typename Method::Reply> call(const Method& method) const {
     return connect().call(method);
   }
-  // A slice for this process, held until the connection is closed; aborts if it is refused.
+  // A slice for this process, held until the connection closes; aborts if it is refused.
   proto::Acquire::Reply acquire_slice(client::Connection& connection, Bytes limit) const;
-  // The same on a connection that outlives the daemon: tests are tenants themselves, and the end of
-  // their lease would be theirs.
+  // Like acquire_slice, on a connection that outlives the daemon: tests are tenants themselves, and
+  // the end of the lease would kill them.
   proto::Acquire::Reply keep_slice(Bytes limit);
-  // Bytes charged to the only lease's only GPU.
+  // Bytes charged to the only GPU of the only lease.
   Bytes granted() const;
 
   FakeGpuProbe probe;
   const std::shared_ptr<FakeAccounts> database = std::make_shared<FakeAccounts>();
   FakeAccounts& accounts = *database;
   MemoryStore store;
-  // The host memory of each process that the kernel is said to count: tests set numbers instead of
-  // using memory.
+  // The host memory that the kernel reports for each process: tests set numbers instead of using
+  // memory.
   std::atomic<std::uint64_t> host_memory{gib(1024).count()};
   std::chrono::milliseconds patience{30000};  // of the next start() with what hangs
 
@@ -70,7 +70,7 @@ class RunningDaemon {
   std::mutex config_mutex_;
   std::string config_text_;  // guarded by config_mutex_
   std::unique_ptr<sys::SdEventLoop> loop_;
-  daemon::Daemon* daemon_ = nullptr;  // the thread's
+  daemon::Daemon* daemon_ = nullptr;  // used by the thread only
   std::thread thread_;
 };
 
@@ -85,7 +85,7 @@ class Child {
   std::string read_line();
   void write_line(const std::string& line = "");
   void kill();
-  // Whether it has ended within some seconds.
+  // Whether the child ends within some seconds.
   bool ended();
 
  private:
@@ -94,7 +94,7 @@ class Child {
   Fd output_;
 };
 
-// Asks again until `holds` does; false after some seconds.
+// Calls `holds` until it returns true; false after some seconds.
 bool eventually(const std::function<bool()>& holds);
 
 }  // namespace gpurota::testing

@@ -1,4 +1,4 @@
-// Memory that one tenant shares and another opens, through the daemon (abi/wire_share.h).
+// Memory that one tenant shares and another opens through the daemon (abi/wire_share.h).
 #include "running_daemon.h"
 #include "swap_client.h"
 
@@ -17,7 +17,7 @@ constexpr std::uint64_t kKey = 0x5eed;
 
 class SharingTest : public ::testing::Test {
  protected:
-  // Held until the test ends: its end would be that of the test's own process.
+  // Held until the test ends: its end would kill the test's own process.
   std::uint64_t make_lease() {
     proto::Acquire call;
     call.request.swap = true;
@@ -32,7 +32,7 @@ class SharingTest : public ::testing::Test {
     return client.join(make_lease());
   }
 
-  // As the library does: asks again while it is told to.
+  // Like the library: asks again while the daemon tells it to.
   static SwapClient::Opened open(SwapClient& opener, const gpurota_shared_name& name) {
     SwapClient::Opened opened;
     EXPECT_TRUE(eventually([&] {
@@ -74,8 +74,7 @@ TEST_F(SharingTest, AProcessThatIsNotThereYetIsToBeAskedAgain) {
       << "its process lives";
 }
 
-// Each answer may have a descriptor with it, and those that wait to be read count against the
-// daemon.
+// Each answer may carry a descriptor, and unread ones count against the daemon's limit.
 TEST_F(SharingTest, ATenantThatDoesNotReadAnswersIsDisconnected) {
   SwapClient owner(daemon.tenant_socket()), opener(daemon.tenant_socket());
   ASSERT_TRUE(join(owner, kKey));
@@ -85,7 +84,7 @@ TEST_F(SharingTest, ATenantThatDoesNotReadAnswersIsDisconnected) {
   EXPECT_TRUE(opener.hung_up());
 }
 
-// Closing it could block for ever: a file on a FUSE mount of the sender's own.
+// Closing the descriptor could block forever: a file on a FUSE mount of the sender.
 TEST_F(SharingTest, WhatATenantSendsAlongIsNeverTaken) {
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_TRUE(join(tenant, kKey));

@@ -1,6 +1,6 @@
-// How much the daemon does for a call before it gives its loop back, counted in steps
-// (base/steps.h): what one user asks for at full speed keeps others waiting for no more than that,
-// on any machine.
+// How much the daemon does for a call before it returns to its loop, counted in steps
+// (base/steps.h). So a user who calls at full speed delays others by no more than that, on any
+// machine.
 #include "base/steps.h"
 
 #include "running_daemon.h"
@@ -29,7 +29,7 @@ void expect_bounded(const char* what) {
   steps::forget_most();
 }
 
-// A process below so many others, each the child of the one before. All end with this object.
+// A process below this many others, each the child of the previous one. All end with this object.
 class DeepTree {
  public:
   explicit DeepTree(int depth) {

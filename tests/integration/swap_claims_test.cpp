@@ -1,4 +1,4 @@
-// A process says what it has when it connects: no more is believed than it can have.
+// A process reports its memory when it connects: the daemon believes no more than is possible.
 #include "swap_fixture.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class ClaimsTest : public SwapTest {
     EXPECT_TRUE(reply);
     return reply ? reply->host_out_bytes : Bytes();
   }
-  // Until it is known to turns.
+  // Waits until the turns know the tenant.
   bool has_joined(SwapClient& tenant) {
     return eventually([&] { return tenant.terms().has_value(); });
   }
@@ -83,8 +83,8 @@ TEST_F(ClaimsTest, AnotherConnectionHasNoMoreThanTheOneBefore) {
   EXPECT_EQ(counted(lease), gib(5));
 }
 
-// The last context of a program has gone, and the library has told that what is out is nobody's
-// until there is another.
+// The last context of a program has ended, and the library has reported that its evicted memory is
+// parked until there is another context.
 TEST_F(ClaimsTest, MemoryThatWasParkedComesBackAsFarAsThereIsHostMemoryForIt) {
   const std::uint64_t lease = make_lease();
   SwapClient first(daemon.tenant_socket()), other(daemon.tenant_socket());
@@ -128,13 +128,13 @@ TEST_F(ClaimsTest, ANewDaemonBelievesNothingUnderALeaseThatIsYoungerThanIt) {
   daemon.stop();
   daemon.start();
   const std::uint64_t lease = make_lease();
-  SwapClient liar(daemon.tenant_socket());  // this very process is older
+  SwapClient liar(daemon.tenant_socket());  // this process is older than the lease
   ASSERT_TRUE(liar.join(lease, {gib(16), {}, gib(1), true}));
   ASSERT_TRUE(has_joined(liar));
   EXPECT_EQ(counted(lease), Bytes());
 }
 
-// A sanitizer's own memory counts as the process's, so the bound is another one there.
+// A sanitizer's own memory counts as the process's, so the limit differs there.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_F(ClaimsTest, WhatIsSaidToBeInHostMemoryIsNoMoreThanTheProcessHasOfIt) {
   const std::uint64_t lease = make_lease();

@@ -319,7 +319,7 @@ void SwapClient::gate(const gpurota_msg_swap_gate& order) {
   tell_status();
 }
 
-// With mutex_ held. Work that was given goes on until it is done; behind a shut gate it waits.
+// Call it with mutex_ held. Submitted work runs until done; behind a closed gate it waits.
 void SwapClient::tell_status() {
   if (lazy_ && !open_) return;
   gpurota_msg_swap_status status{};

@@ -1,5 +1,5 @@
-// A tenant of a swap lease by hand: what libgpurota says over abi/wire_swap.h, without a GPU. A
-// thread of its own answers orders as the library's helper does; memory is only numbers.
+// A tenant of a swap lease by hand: what libgpurota sends in abi/wire_swap.h, without a GPU. A
+// thread of the client answers orders as the library's helper does; memory is only numbers.
 #pragma once
 
 #include "abi/page.h"
@@ -21,7 +21,7 @@ namespace gpurota::testing {
 
 class SwapClient {
  public:
-  // The client's own figures in SWAP_HERE, for one GPU.
+  // The client's figures in SWAP_HERE, for one GPU.
   struct Has {
     Bytes movable, resident, wired;
     bool gate_open = false;
@@ -32,42 +32,42 @@ class SwapClient {
   SwapClient(const SwapClient&) = delete;
   SwapClient& operator=(const SwapClient&) = delete;
 
-  // The status of the WELCOME.
+  // Returns the status of the WELCOME.
   std::optional<std::uint32_t> hello(std::uint64_t lease,
                                      std::uint64_t features = GPUROTA_FEATURE_SWAP);
   std::uint64_t features() const { return features_; }
-  // From now on HELLO says that it holds so much, and contexts, on the first GPU.
+  // From now on HELLO reports this memory and these contexts on the first GPU.
   void set_held(Bytes granted, std::uint32_t contexts);
   void here(const Has& has);
   void here() { here(Has()); }
-  // hello and here.
+  // Calls hello and here.
   bool join(std::uint64_t lease);
   bool join(std::uint64_t lease, const Has& has);
-  // Blocks until it is answered; the status. Nothing if it is not within some seconds.
+  // Blocks until the answer; returns its status. nullopt if there is none within some seconds.
   std::optional<std::uint32_t> grow(Bytes bytes, std::uint32_t kind = GPUROTA_SWAP_MOVABLE);
-  // The same without waiting; answered(seq) tells.
+  // Like grow, without waiting; answered(seq) has the answer.
   std::uint32_t ask(Bytes bytes, std::uint32_t kind = GPUROTA_SWAP_MOVABLE);
   std::optional<gpurota_msg_swap_grown> answered(std::uint32_t seq);
   std::optional<gpurota_msg_info> contexts(std::uint32_t count);
   std::optional<gpurota_msg_info> query();
   void set_busy(bool busy);
-  // From now on orders to move, or to drain, are taken and not carried out.
+  // From now on the client accepts orders to move or to drain, and does not carry them out.
   void set_lazy(bool lazy);
-  // From now on it evicts whole blocks of this size, as the library does, and tells of each.
+  // From now on the client evicts whole blocks of this size, as the library does, and reports each.
   void set_block(Bytes block);
-  // From now on it does not evict, as it has an RDMA device open, and says so.
+  // From now on the client does not evict, because it has an RDMA device open, and reports that.
   void set_rdma(bool rdma);
-  // Memory of another that it opens: the answer, and the socket that came with it. Blocks.
+  // The result of opening another tenant's memory: the answer, and the socket sent with it. Blocks.
   struct Opened {
     std::uint32_t status = 0;
     Fd socket;
   };
   std::optional<Opened> open(const gpurota_shared_name& name);
   void ask_to_open(const gpurota_shared_name& name);
-  // From SWAP_HERE on others may open its memory under this key. The client answers a question by
-  // writing the address of the name into the socket that came with the question.
+  // From SWAP_HERE on, other tenants may open the client's memory with this key. The client answers
+  // a question by writing the address of the name into the socket that came with the question.
   void set_key(std::uint64_t key);
-  // As if the connection had broken.
+  // Acts as if the connection had broken.
   void disconnect();
 
   bool gate_open();
@@ -77,9 +77,9 @@ class SwapClient {
   std::optional<gpurota_msg_swap_terms> terms();
   Has has();
 
-  // Messages that no library sends.
+  // Messages that the library never sends.
   void send_status(std::uint32_t gate_seq);
-  // With a descriptor, which no tenant sends.
+  // With a descriptor, which tenants never send.
   void send_status(std::uint32_t gate_seq, int descriptor);
   void send_moved(std::uint32_t direction, Bytes bytes, Bytes returned);
   void send_shrink(Bytes resident, Bytes out, Bytes wired);
@@ -105,7 +105,7 @@ class SwapClient {
   std::uint32_t call_seq_ = 0;
   std::optional<gpurota_held> held_;
   std::thread thread_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable news_;
   std::uint32_t seq_ = 0, gate_seq_ = 0;
   std::map<std::uint32_t, std::optional<gpurota_msg_swap_grown>> answers_;

@@ -1,4 +1,4 @@
-// A daemon with turns on one GPU of 24 GiB, and leases that take them.
+// A daemon with turns on one GPU of 24 GiB, and swap leases.
 #pragma once
 
 #include "running_daemon.h"
@@ -28,7 +28,7 @@ class SwapTest : public ::testing::Test {
     if (memory) call.request.memory = SizeSpec{*memory, 0};
     return call;
   }
-  // Held until the test ends: its end would be that of the test's own process.
+  // Held until the test ends: its end would kill the test's own process.
   Result<proto::Acquire::Reply> acquire(const proto::Acquire& request) {
     connections.push_back(daemon.connect());
     return connections.back().call(request);

@@ -1,4 +1,4 @@
-// Tenants of swap leases send false messages, or messages that nobody asked for.
+// Tenants of swap leases send false or unexpected messages.
 #include "swap_fixture.h"
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST_F(SwapTest, ATenantThatConnectsAgainIsCountedOnce) {
   EXPECT_EQ(turns().used_bytes, gib(14));
 }
 
-// One whose memory the driver counts wherever it says that it is.
+// A tenant whose memory the driver counts wherever the tenant says it is.
 class LyingTest : public SwapTest {
  protected:
   LyingTest() {

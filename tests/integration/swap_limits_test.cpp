@@ -1,5 +1,5 @@
-// Priority, quantum, limit and soft limit of swap leases: asked for, changed, and what turns make
-// of them.
+// Priority, quantum, limit and soft limit of swap leases: requested, changed, and their effect on
+// turns.
 #include "running_daemon.h"
 #include "swap_client.h"
 
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 config::Config with_turns() {
   config::Config config = RunningDaemon::quick();
   config.turns.host_budget = SizeSpec{gib(256), 0};
-  // Nobody's turn ends by itself while a test looks.
+  // No turn ends by itself during a test.
   config.turns.every.quantum = std::chrono::minutes(10);
   config.limits.everyone.priority = 10;
   return config;
@@ -65,7 +65,7 @@ class SwapLimitsTest : public ::testing::Test {
     return {};
   }
   bool holds(LeaseId id) { return turn_of(id).phase == "holding"; }
-  // `first` and `second` have 16 of 24 GiB each, and `second` has the turn.
+  // `first` and `second` use 16 of 24 GiB each, and `second` has the turn.
   void join_both(SwapClient& a, LeaseId first, SwapClient& b, LeaseId second) {
     ASSERT_TRUE(a.join(first.value) && b.join(second.value));
     ASSERT_EQ(a.grow(gib(16)), GPUROTA_OK);
@@ -133,8 +133,8 @@ TEST_F(SwapLimitsTest, ALeaseThatTakesNoTurnsHasNoQuantum) {
   EXPECT_THAT(daemon.call(update).error().message, HasSubstr("--swap"));
 }
 
-// Its memory was granted: a new daemon that cut it to the new limit would never bring all of it
-// back, and open its gate to a library that waits for the rest.
+// The memory was granted: a new daemon that cut it to the new limit could never restore all of it,
+// and would open the gate of a library that waits for the rest.
 TEST_F(SwapLimitsTest, ALeaseThatNoLongerFitsBesideStrangersIsToldAndDelaysNobody) {
   const LeaseId large = make_lease(), small = make_lease();
   SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
@@ -164,7 +164,7 @@ TEST_F(SwapLimitsTest, ALeaseThatNoLongerFitsBesideStrangersIsToldAndDelaysNobod
   EXPECT_TRUE(eventually([&] { return holds(large); }));
 }
 
-// A lease that no longer fits anyway is no reason to refuse a setting.
+// A lease that no longer fits anyway does not prevent a setting.
 TEST_F(SwapLimitsTest, AQuantumIsSetAlsoWhereALeaseNoLongerFits) {
   const LeaseId large = make_lease();
   SwapClient a(daemon.tenant_socket());
@@ -212,7 +212,7 @@ TEST_F(SwapLimitsTest, ATenantUnderALoweredLimitKeepsItsMemoryAndIsBoundedFromTh
   EXPECT_EQ(a->grow(mib(64)), GPUROTA_REFUSED_LIMIT);
 }
 
-// The program reports what it was granted for its context; it never learns what the context takes.
+// The program reports the grant for its context; it never learns the context's real size.
 TEST_F(SwapLimitsTest, AContextWhoseProgramComesBackIsCountedAtWhatItTakes) {
   const LeaseId id = make_lease();
   SwapClient first(daemon.tenant_socket());
@@ -222,7 +222,7 @@ TEST_F(SwapLimitsTest, AContextWhoseProgramComesBackIsCountedAtWhatItTakes) {
   daemon.probe.set_process(turns().uuid, ::getpid(), gib(1) + mib(128));
   const SwapClient::Has had = first.has();
   ASSERT_EQ(had.wired, gib(1) + mib(600));
-  first.disconnect();  // before it could say that the context is there
+  first.disconnect();  // before it could report that the context exists
   for (const bool to_a_new_daemon : {false, true}) {
     if (to_a_new_daemon) {
       daemon.stop();
@@ -235,7 +235,8 @@ TEST_F(SwapLimitsTest, AContextWhoseProgramComesBackIsCountedAtWhatItTakes) {
   }
 }
 
-// Until it is measured the context is held and not told, as is memory that a liar says is out.
+// Until it is measured, the context's memory is reserved but not reported, like memory that a liar
+// reports as evicted.
 TEST_F(SwapLimitsTest, AProgramThatComesBackWithMemoryOutIsNotDoubtedForItsContext) {
   const LeaseId first = make_lease(), second = make_lease();
   Child holder({SWAP_PROGRAM, daemon.tenant_socket(), std::to_string(second.value),
@@ -260,7 +261,7 @@ TEST_F(SwapLimitsTest, AProgramThatComesBackWithMemoryOutIsNotDoubtedForItsConte
   }
 }
 
-// max_tenants_per_lease may have been lowered, too.
+// max_tenants_per_lease may have been lowered too.
 class CrowdedSwapTest : public SwapLimitsTest {
  protected:
   CrowdedSwapTest() : SwapLimitsTest(crowded()) {}
@@ -368,7 +369,7 @@ TEST_F(ThrottlingTest, AboveASoftLimitTheGrowthOfASwapLeaseTakesItsTime) {
   ASSERT_EQ(tenant.grow(gib(1)), GPUROTA_OK);
   ASSERT_EQ(tenant.grow(gib(1)), GPUROTA_OK);
   EXPECT_GE(std::chrono::steady_clock::now() - begun, milliseconds(200));
-  // Its question is still open when it goes: nobody answers it any more.
+  // The tenant leaves with an open question, which is never answered.
   (void)tenant.ask(gib(1));
   tenant.disconnect();
   EXPECT_TRUE(eventually([&] { return turns().used_bytes == gib(4); }));

@@ -1,9 +1,12 @@
-// A tenant of a swap lease in a process of its own:
-//   SOCKET LEASE BYTES        joins, asks for so much, prints "granted" or "refused", works for ever, and
+// A tenant of a swap lease in its own process:
+//   SOCKET LEASE BYTES        joins, requests BYTES, prints "granted" or "refused", works forever,
+// and
 //                             prints "again N" after the N-th opening of its gate beyond the first
-//   SOCKET LEASE BYTES lazy   the same, and then does nothing that it is told
-//   SOCKET LEASE BYTES here   waits for a line, joins as one that has so much on the GPU and an open gate, prints "joined"
-//   SOCKET LEASE BYTES out    the same, and says that all of it is in host memory
+//   SOCKET LEASE BYTES lazy   the same, and then ignores all orders
+//   SOCKET LEASE BYTES here   waits for a line, joins with BYTES on the GPU and an open gate,
+// prints
+//                             "joined"
+//   SOCKET LEASE BYTES out    the same, but reports that all of it is in host memory
 #include "swap_client.h"
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Tenants that do not answer while others wait, each in its own way: each way has an end.
+// Tenants that do not answer while others wait, each in a different way: each has a time limit.
 #include "swap_fixture.h"
 
 #include <gtest/gtest.h>
@@ -96,8 +96,8 @@ TEST_F(VanishedTest, OneThatWasNeverListedIs) {
   EXPECT_FALSE(other.answered(asked));
 }
 
-// As at a breakpoint of cuda-gdb: the debugger holds all threads, and the kernel on the GPU does
-// not end.
+// Like a breakpoint in cuda-gdb: the debugger stops all threads, and the kernel on the GPU does not
+// end.
 class TracedTest : public SilentTest {
  protected:
   TracedTest() : SilentTest(with_deadlines(std::chrono::minutes(10), std::chrono::seconds(4))) {}
@@ -106,7 +106,7 @@ class TracedTest : public SilentTest {
     if (::ptrace(PTRACE_INTERRUPT, pid, nullptr, nullptr) != 0) return false;
     return ::waitpid(pid, nullptr, __WALL) == pid;
   }
-  // Each thread of it.
+  // Seizes every thread of the process.
   static bool seize_all(pid_t pid, std::vector<pid_t>* seized) {
     const std::string folder = "/proc/" + std::to_string(pid) + "/task";
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -132,7 +132,7 @@ TEST_F(TracedTest, AProgramAtABreakpointKeepsWhatNobodyNeedsAndLosesItsLeaseForW
   ASSERT_TRUE(eventually([&] { return was_told("of it is stopped"); }));
   EXPECT_FALSE(other.answered(more));
   EXPECT_TRUE(eventually([&] {
-    // A tracer has to wait for the end of each thread that it traces.
+    // A tracer must wait for the end of each thread that it traces.
     for (const pid_t thread : threads) (void)::waitpid(thread, nullptr, __WALL | WNOHANG);
     return !is_there(kept);
   }));

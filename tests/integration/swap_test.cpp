@@ -1,4 +1,4 @@
-// Swap leases through the sockets: leases, tenants by hand, and turns between them.
+// Swap leases through the sockets: leases, hand-written tenants, and turns between them.
 #include "swap_fixture.h"
 
 #include <gtest/gtest.h>
@@ -285,12 +285,12 @@ TEST_F(SwapTest, AStoppedTenantIsSkippedAndReported) {
                std::to_string(gib(16).count())});
   ASSERT_EQ(child.read_line(), "granted");
   ASSERT_EQ(::kill(child.pid(), SIGSTOP), 0);
-  siginfo_t stopped{};  // its other threads run on until one has taken the signal
+  siginfo_t stopped{};  // its other threads run until one has taken the signal
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child.pid()), &stopped, WSTOPPED), 0);
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_TRUE(tenant.join(other));
   tenant.set_busy(true);
-  // Fits beside it, and does not wait for it.
+  // Fits beside the other lease, and does not wait for it.
   EXPECT_EQ(tenant.grow(gib(4)), GPUROTA_OK);
   EXPECT_TRUE(eventually([&] { return tenant.gate_open(); }));
   const std::uint32_t more = tenant.ask(gib(12));  // does not fit beside it
@@ -317,7 +317,7 @@ TEST_F(SwapTest, WhyMemoryStaysIsSaidOfAProgramWithAnRdmaDevice) {
            });
   }));
   EXPECT_FALSE(b.answered(more));
-  a.set_rdma(false);  // it has closed the device
+  a.set_rdma(false);  // the tenant has closed the device
   EXPECT_TRUE(eventually([&] { return b.answered(more).has_value(); }));
 }
 

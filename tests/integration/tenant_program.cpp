@@ -47,7 +47,7 @@ const char* grow(WireTenant& tenant, const std::string& bytes) {
   return grown && grown->status == GPUROTA_OK ? "granted" : "refused";
 }
 
-// The child has its final user before its pid is told.
+// The child switches to its final user before its pid is printed.
 pid_t make_child(bool nobody) {
   int ends[2];
   if (::pipe(ends) != 0) return 0;
@@ -62,8 +62,7 @@ pid_t make_child(bool nobody) {
   if (nobody && ::setuid(65534) != 0) ::_exit(1);
   ::close(ends[0]);
   ::close(ends[1]);
-  // Where there is no cgroup that ends it with the lease, it holds up nobody who waits for our
-  // output.
+  // If no cgroup ends the child with the lease, it must not keep our output open for a reader.
   for (int fd = 0; fd < 3; ++fd) ::close(fd);
   ::alarm(60);
   ::pause();

@@ -62,7 +62,7 @@ TEST(CrowdedLease, OneProcessTooManyIsRefusedAtOnceAndItIsSaidWhy) {
   EXPECT_EQ(told->lease_id, lease.lease_id);
   EXPECT_NE(told->message.find("max_tenants_per_lease"), std::string::npos) << told->message;
   first.reset();
-  // The same process on a new connection.
+  // The same process with a new connection.
   EXPECT_TRUE(eventually([&] {
     WireTenant again(daemon.tenant_socket());
     return again.hello(id) == GPUROTA_OK;
@@ -103,8 +103,8 @@ TEST_F(TenantTest, AContextIsMeasuredBeforeItsCreationReturns) {
   EXPECT_EQ(daemon.granted(), mib(518));
 }
 
-// A program that closed its descriptors, say: until the next look nothing else would tell of its
-// context.
+// For example a program that closed its descriptors: until the next sample nothing else would show
+// its context.
 TEST_F(TenantTest, ATenantThatComesBackIsChargedForItsContextAtOnce) {
   auto first = std::make_unique<WireTenant>(daemon.tenant_socket());
   ASSERT_EQ(first->hello(id()), GPUROTA_OK);
@@ -129,7 +129,7 @@ TEST_F(TenantTest, AQueryCountsTheSlackOfOthersAsAvailable) {
   ASSERT_EQ(first.grow(0, gib(6).count())->status, GPUROTA_OK);
   first.page()->use[0].headroom_bytes = gib(5).count();
   EXPECT_EQ(second.query(0)->available_bytes, gib(7).count());
-  first.page()->use[0].headroom_bytes = UINT64_MAX;  // a hint, bounded by what was granted
+  first.page()->use[0].headroom_bytes = UINT64_MAX;  // a hint, limited by what was granted
   EXPECT_EQ(second.query(0)->available_bytes, gib(8).count());
 }
 
@@ -152,7 +152,7 @@ TEST_F(TenantTest, TheBytesOfTheDeadComeBackWhenTheDriverHasThem) {
   daemon.probe.set_process(gpu(), child.pid(), gib(6));
   const pid_t pid = child.pid();
   child.kill();
-  // Dead is not yet free: the driver still has it.
+  // The process is dead, but the driver has not freed its memory yet.
   WireTenant tenant(daemon.tenant_socket());
   ASSERT_EQ(tenant.hello(id()), GPUROTA_OK);
   EXPECT_EQ(tenant.query(0)->available_bytes, gib(2).count());
@@ -161,7 +161,7 @@ TEST_F(TenantTest, TheBytesOfTheDeadComeBackWhenTheDriverHasThem) {
     EXPECT_TRUE(eventually([&] { return daemon.probe.samples_read() > seen + 3; }));
     daemon.probe.remove_process(pid);
   });
-  // Fits only when they are back, and waits for that instead of being refused.
+  // Fits only when that memory is free again, and waits instead of being refused.
   EXPECT_EQ(tenant.grow(0, gib(7).count())->status, GPUROTA_OK);
   driver.join();
   EXPECT_EQ(daemon.granted(), gib(7));

@@ -1,4 +1,5 @@
-// Libraries of other releases than the daemon's: served, or charged by NVML, and nothing breaks.
+// Libraries of other releases than the daemon's: they are served, or charged by NVML, and nothing
+// breaks.
 #include "running_daemon.h"
 #include "wire_tenant.h"
 
@@ -12,7 +13,7 @@
 namespace gpurota::testing {
 namespace {
 
-// Sizes that the first release sent. A message may grow, but these sizes must be enough for ever.
+// Sizes that the first release sent. A message may grow, but these sizes must always be accepted.
 constexpr std::size_t kFirstHello = 584;
 constexpr std::size_t kFirstGrow = 40;
 constexpr std::size_t kFirstReturn = 24;
@@ -42,7 +43,7 @@ class VersionsTest : public ::testing::Test {
  protected:
   VersionsTest() : lease(daemon.keep_slice(gib(8)).lease) {}
 
-  // `tail`: what a newer release has added; 0 with the first sizes is the oldest.
+  // `tail`: bytes that a newer release has added; 0 with the first sizes is the oldest release.
   void speaks(std::uint32_t version, std::uint64_t features, std::size_t tail) {
     WireTenant tenant(daemon.tenant_socket());
     gpurota_msg_hello hello{};

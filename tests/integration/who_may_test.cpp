@@ -45,7 +45,7 @@ TEST(WhoMay, NobodyGetsBeyondTheirLimitsByAnUpdate) {
   EXPECT_THAT(refusal(SizeSpec{gib(12), 0}, {}),
               HasSubstr("allows you 10 GiB of GPU memory; you have 8 GiB and ask for 4 GiB"));
   EXPECT_THAT(refusal({}, 3 * 3600), HasSubstr("leases of 2 h at most, "));
-  // A third of a GPU for less than two hours is within one GPU hour.
+  // A third of a GPU for less than two hours is less than one GPU hour.
   EXPECT_EQ(refusal({}, 7000), "");
   EXPECT_EQ(refusal(SizeSpec{gib(9), 0}, 600), "") << "less is always possible";
 }

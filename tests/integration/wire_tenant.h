@@ -1,5 +1,5 @@
-// The tenant protocol by hand: what libgpurota says, one message at a time, and what it never
-// would.
+// The tenant protocol by hand: the messages of libgpurota one at a time, and messages that it never
+// sends.
 #pragma once
 
 #include "abi/page.h"
@@ -20,32 +20,32 @@ class WireTenant {
   WireTenant(const WireTenant&) = delete;
   WireTenant& operator=(const WireTenant&) = delete;
 
-  // The status of the answer; page and event socket with GPUROTA_OK.
+  // Returns the status of the answer; with GPUROTA_OK, sets the page and the event socket.
   std::optional<std::uint32_t> hello(std::uint64_t lease, const std::string& token = "",
                                      const std::vector<gpurota_held>& held = {},
                                      std::uint32_t version = GPUROTA_WIRE_VERSION);
-  // Instead of hello. With a lease it says that it is in that one.
+  // Sent instead of hello. With `lease`, claims to be in that lease.
   std::optional<gpurota_msg_lease> ask_for_lease(std::uint64_t lease = 0,
                                                  const std::string& token = "");
-  // Blocks until it is answered.
+  // Blocks until the answer.
   std::optional<gpurota_msg_grown> grow(std::uint32_t slot, std::uint64_t need,
                                         std::uint64_t want = 0, std::uint64_t returned = 0);
   std::optional<gpurota_msg_grown> grow_context(std::uint32_t slot);
   std::optional<gpurota_msg_info> contexts(std::uint32_t slot, std::uint32_t count);
   std::optional<gpurota_msg_info> query(std::uint32_t slot);
   void give_back(std::uint32_t slot, std::uint64_t bytes);
-  // The next recall on the event socket, if one comes within a second.
+  // The next recall on the event socket; nullopt if none comes within a second.
   std::optional<gpurota_msg_recall> next_recall();
   void answer_recall(const gpurota_msg_recall& recall, std::uint64_t bytes);
 
   void send_raw(const std::vector<std::uint8_t>& packet);
-  // The answers to what was sent raw.
+  // Read the answers to raw messages.
   std::optional<std::uint32_t> take_welcome();
   std::optional<gpurota_msg_grown> take_grown();
   std::optional<gpurota_msg_info> take_info();
-  // Of a PROCESSES: how many are of the lease.
+  // From the answer to a PROCESSES: the number of processes in the lease.
   std::optional<std::uint32_t> take_members();
-  // Whether the daemon has hung up, or does within two seconds.
+  // Whether the daemon has closed the connection, or does so within two seconds.
   bool hung_up();
   gpurota_page* page() { return page_; }
   std::uint32_t last_grown() const { return last_grown_; }

@@ -1,4 +1,4 @@
-// Threads that keep a library busy while a scenario of traps_probe.cpp does something to its
+// Threads that keep the library busy while a scenario of traps_probe.cpp does something to its
 // process.
 #pragma once
 
@@ -8,7 +8,8 @@
 #include <thread>
 #include <vector>
 
-// Four threads that allocate and free while it lives. `always`: they are never refused.
+// Four threads that allocate and free while this object lives. `always`: no allocation may be
+// refused.
 class Allocators {
  public:
   Allocators(size_t size, bool always) {

@@ -1,4 +1,4 @@
-// Programs that preload libgpurota.so without a lease, where the site gives them one.
+// Programs that preload libgpurota.so without a lease, where the site gives them one automatically.
 #include "fixture.h"
 
 #include <filesystem>

@@ -9,7 +9,7 @@ struct Early {
   CUresult (*alloc_by_handle)(CUdeviceptr*, size_t);
   CUresult (*alloc_by_get_proc)(CUdeviceptr*, size_t);
   CUresult (*free)(CUdeviceptr);
-  bool exhausted;  // set by the program: nothing more may be had when the library's destructor runs
+  bool exhausted;  // set by the program: the destructor must get no more memory
 };
 
 extern "C" Early early;

@@ -1,5 +1,5 @@
-// Looks up functions in the resolver of an IFUNC: before libgpurota is relocated, where
-// early_ifunc_user.cpp, which is relocated before it, has the address of one.
+// Looks up functions in an IFUNC resolver, which runs before libgpurota is relocated:
+// early_ifunc_user.cpp, relocated earlier, takes the address of the IFUNC.
 #include "early.h"
 
 #include <dlfcn.h>
@@ -23,7 +23,7 @@ int is_wrong() { return 0; }
 
 extern "C" {
 
-// The C library's own functions are found, and are what they are called.
+// The C library's own functions are found and work.
 int (*resolve_early())() {
   int (*by_name)() = nullptr;
   find(&by_name, "getppid");

@@ -1,5 +1,5 @@
-// Has the address of another library's IFUNC in its data: the resolver runs while this is
-// relocated.
+// Has the address of another library's IFUNC in its data, so the resolver runs while this library
+// is relocated.
 extern "C" int early_resolved();
 
 extern "C" int (*const early_used)() = early_resolved;

@@ -1,5 +1,5 @@
-// early_probe [LIBRARY]: a program whose functions of the driver were found while it was loaded, or
-// while LIBRARY is opened. Each of them is held to the lease's 256 MiB.
+// early_probe [LIBRARY]: a program whose driver functions were looked up while it was loaded, or
+// while LIBRARY is opened. Each function enforces the lease's limit of 256 MiB.
 #include "early.h"
 #include "probe.h"
 
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   auto* found = static_cast<Early*>(::dlsym(RTLD_DEFAULT, "early"));
   EXPECT(found != nullptr);
   const auto* used = static_cast<int (*const*)()>(::dlsym(RTLD_DEFAULT, "early_used"));
-  EXPECT(used == nullptr || (*used)() == 1);  // of early_ifunc.cpp
+  EXPECT(used == nullptr || (*used)() == 1);  // from early_ifunc.cpp
   make_context();
   hold_to_limit(*found, found->alloc_by_dlsym);
   hold_to_limit(*found, found->alloc_by_handle);

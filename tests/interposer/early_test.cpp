@@ -1,5 +1,5 @@
 // libgpurota.so under libraries that use the driver before it is initialised, and after the program
-// has ended. Trap: the constructor of libcublasLt looks driver functions up before that of
+// has ended. Trap: the constructor of libcublasLt looks up driver functions before that of
 // libgpurota has run.
 #include "fixture.h"
 
@@ -11,7 +11,7 @@ struct Loading {
   const char* program;
   const char* before;  // preloaded before libgpurota
   const char* after;
-  const char* argument;  // opened by the program
+  const char* argument;  // a library that the program opens
 };
 
 void PrintTo(const Loading& loading, std::ostream* out) { *out << loading.name; }

@@ -1,7 +1,7 @@
-// A daemon for the tests of libgpurota: speaks abi/wire.h on a real socket, from a thread of the
-// test, with a ledger of a few lines, and misbehaves on request.
+// A daemon for the tests of libgpurota: implements abi/wire.h on a real socket, in a thread of the
+// test, with a simple ledger, and misbehaves on request.
 //
-// The test's thread sets it up and asks it; every method may be called while tenants are served.
+// The test's thread sets it up and queries it; every method may be called while tenants are served.
 #pragma once
 
 #include "abi/page.h"
@@ -37,21 +37,21 @@ struct SeenHello {
 enum class Mischief {
   kNone,
   kRefuseHello,     // WELCOME with `refusal`
-  kGarbageWelcome,  // bytes that are no message
+  kGarbageWelcome,  // bytes that are not a message
   kForeignWelcome,  // a WELCOME without descriptors
-  kHangUpOnGrow,    // closes the connection instead of answering a GROW, once
-  kGarbageGrown,    // answers a GROW with bytes that are no message, once
-  kShortGrown,      // with half a message, once
-  kWrongSequence,   // with another seq, once
+  kHangUpOnGrow,    // closes the connection on a GROW, once
+  kGarbageGrown,    // answers a GROW with bytes that are not a message, once
+  kShortGrown,      // answers with half a message, once
+  kWrongSequence,   // answers with another seq, once
   kHugeGrown,       // grants more than any GPU has, once
-  kNewerDaemon,     // another version, all features, more in each message and messages of its own
-  kOldDaemon,       // knows version 1 and nothing of what was added to it
+  kNewerDaemon,     // another version, all features, longer messages and unknown ones
+  kOldDaemon,       // version 1 only
   kSilent,          // reads and never answers
 };
 
 class FakeDaemon {
  public:
-  // Serves at once. `context_cost` is what a context takes of the limit.
+  // Serves at once. `context_cost`: the part of the limit that a context takes.
   FakeDaemon(std::string path, std::vector<FakeGpu> gpus, std::uint64_t context_cost = 0);
   ~FakeDaemon();
   FakeDaemon(const FakeDaemon&) = delete;
@@ -59,25 +59,26 @@ class FakeDaemon {
 
   void misbehave(Mischief mischief, std::uint32_t refusal = 0);
   void set_limit(int slot, std::uint64_t limit);
-  // The answer to a program without a lease: lease 12 and this token, or why not.
+  // The answer to a program without a lease: lease 12 and this token, or the refusal.
   void give_automatically(std::uint32_t status, const std::string& token,
                           const std::string& visible);
   int asked_for_leases() const;
-  // Asks every tenant for its slack and waits until each has answered.
+  // Recalls every tenant's headroom and waits until each has answered.
   std::uint64_t recall_all(int slot);
 
-  std::uint64_t granted(int slot) const;  // all tenants together
+  std::uint64_t granted(int slot) const;  // to all tenants together
   std::uint32_t contexts(int slot) const;
   std::vector<SeenHello> hellos() const;
   int tenants() const;                              // connected now
   int grows() const;                                // GROW messages seen
   int bad_messages() const;                         // messages that a daemon must reject
-  gpurota_page_use use(int slot) const;             // what the first tenant shows
-  std::vector<std::string> unhooked_names() const;  // in the tenants' pages
+  gpurota_page_use use(int slot) const;             // as shown by the first tenant
+  std::vector<std::string> unhooked_names() const;  // from the tenants' pages
   bool wait_for_hellos(std::size_t count) const;    // up to ten seconds
 
  private:
-  // Until `done()`, called under the lock after each message, is true; up to ten seconds.
+  // Waits until `done()`, called under the lock after each message, returns true; up to ten
+  // seconds.
   bool wait(const std::function<bool()>& done) const;
 
   struct Tenant {
@@ -87,15 +88,15 @@ class FakeDaemon {
     gpurota_page* page = nullptr;
     std::vector<std::uint64_t> granted;
     std::vector<std::uint32_t> contexts;
-    std::uint32_t awaited = 0;  // seq of the RECALL that it has not answered
+    std::uint32_t awaited = 0;  // seq of the unanswered RECALL
     std::uint32_t last_grown = 0;
   };
 
-  // Memory that several tenants have, charged to all of them, and counted once.
+  // Memory that several tenants hold: charged to all of them, and counted once.
   struct Shared {
     std::uint64_t bytes = 0;
     std::uint32_t slot = 0;
-    std::vector<int> holders;  // call descriptors, each as often as it was told
+    std::vector<int> holders;  // call descriptors, one for each time it was reported
   };
 
   void serve();

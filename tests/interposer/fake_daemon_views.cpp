@@ -1,4 +1,4 @@
-// The questions of a test to the fake daemon.
+// The queries of tests to the fake daemon.
 #include "fake_daemon.h"
 
 namespace gpurota::interposer_test {

@@ -1,4 +1,4 @@
-// How the fake daemons of these tests listen, send, and make pages.
+// How the fake daemons listen, send, and make pages.
 #pragma once
 
 #include "base/fd.h"

@@ -1,5 +1,6 @@
-// The rarer families of device memory under a lease of 256 MiB: what each is charged, by what
-// cuMemGetInfo says is left, and that it is given back. One check per family, in one program.
+// The rarer families of device memory under a lease of 256 MiB: what each is charged according to
+// cuMemGetInfo, and that the charge ends with the memory. One check for each family, in one
+// program.
 #include "tests/interposer/families_probe.h"
 
 #include "abi/cuda_external.h"
@@ -149,8 +150,8 @@ DRIVER_CHECK(a_captured_allocation_is_a_graphs_memory) {
   EXPECT_OK(cuStreamDestroy_v2(stream));
 }
 
-// Created, bound and released, it walks past no limit: it counts until it is unbound, or the object
-// is gone.
+// Created, bound and released, multicast memory cannot exceed the limit: it is charged until it is
+// unbound or the object is destroyed.
 DRIVER_CHECK(memory_bound_to_a_multicast_object_is_charged_until_it_is_unbound) {
   const auto create =
       function<CUresult(CUmemGenericAllocationHandle*, const CUmulticastObjectProp*)>(
@@ -193,8 +194,8 @@ DRIVER_CHECK(memory_bound_to_a_multicast_object_is_charged_until_it_is_unbound) 
   EXPECT_OK(cuMemAddressFree(range, kSize));
 }
 
-// External memory is charged to its maker until the maker releases it; mappings of it are credited
-// to nobody.
+// External memory is charged to its maker until the maker releases it; no process is credited for
+// mappings.
 DRIVER_CHECK(external_memory_is_charged_to_its_maker_however_often_it_is_imported) {
   const auto import =
       function<CUresult(CUexternalMemory*, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC*)>(
@@ -217,7 +218,7 @@ DRIVER_CHECK(external_memory_is_charged_to_its_maker_however_often_it_is_importe
   CUmipmappedArray array = nullptr;
   CUDA_EXTERNAL_MEMORY_BUFFER_DESC whole = {};
   whole.size = kSize;
-  for (int i = 0; i < 6; ++i) {  // 384 MiB, were they counted
+  for (int i = 0; i < 6; ++i) {  // 384 MiB if they were charged
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = {};
     desc.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
     desc.size = kSize;
@@ -245,7 +246,8 @@ DRIVER_CHECK(external_memory_is_charged_to_its_maker_however_often_it_is_importe
   EXPECT_SAME(charged(), std::size_t{0});
 }
 
-// Which it makes if it is the first to need it, and which goes with the last green one.
+// libgpurota makes the primary context if it needs it first, and releases it with the last green
+// one.
 DRIVER_CHECK(what_is_allocated_in_a_green_context_lives_in_the_primary) {
   const auto whole = function<CUresult(CUdevice, CUdevResource*, int)>("cuDeviceGetDevResource");
   const auto describe =
@@ -280,8 +282,8 @@ DRIVER_CHECK(what_is_allocated_in_a_green_context_lives_in_the_primary) {
   EXPECT_SAME(charged(), std::size_t{0});
 }
 
-// An allocation at the limit asks the daemon, looks at the pools and trims them; none of that may
-// end a capture that another thread of the program is in the middle of.
+// An allocation at the limit asks the daemon, and reads and trims the pools. None of that may end a
+// capture of another thread of the program.
 DRIVER_CHECK(a_query_while_capturing_does_not_invalidate_the_programs_capture) {
   const WithContext with;
   CUstream stream = nullptr, other = nullptr;

@@ -1,4 +1,4 @@
-// Shared by the two parts of probe_families. The program's threads.
+// Shared by the two parts of probe_families. Called on the program's threads.
 #pragma once
 
 #include "tests/driver/api.h"
@@ -7,7 +7,7 @@
 
 inline constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// By what cuMemGetInfo says is left, in MiB.
+// The charge in MiB, computed from cuMemGetInfo.
 inline std::size_t charged() {
   std::size_t free = 0, total = 0;
   (void)cuMemGetInfo_v2(&free, &total);

@@ -1,4 +1,4 @@
-// Every family of device memory that has no scenario in probe.cpp: families_probe.cpp, one program.
+// The families of device memory that have no scenario in probe.cpp: runs families_probe.cpp.
 #include "fixture.h"
 
 namespace gpurota::interposer_test {

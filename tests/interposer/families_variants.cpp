@@ -1,6 +1,6 @@
-// The same families in other words: older and newer versions of a function, those of the per-thread
-// stream, entry points asked for in odd ways, and GPUs that are not of the lease. Part of
-// probe_families: a lease of 256 MiB of the first of two GPUs.
+// Variants of the same families: older and newer versions of functions, per-thread stream variants,
+// unusual lookups of entry points, and GPUs outside the lease. Part of probe_families: a lease of
+// 256 MiB on the first of two GPUs.
 #include "tests/driver/api.h"
 #include "tests/driver/device_memory.h"
 #include "tests/interposer/families_probe.h"
@@ -27,7 +27,7 @@ CUmemPoolProps pool_on(int device, CUmemAllocationHandleType handles = CU_MEM_HA
   return properties;
 }
 
-// A graph that allocates on `device`, and frees what it has unless told not to.
+// A graph that allocates on `device`, and frees that memory unless `frees` is false.
 CUresult make_graph(CUgraph* graph, std::size_t bytes, int device = 0, bool frees = true) {
   CUDA_MEM_ALLOC_NODE_PARAMS params = {};
   params.poolProps = pool_on(device);
@@ -149,7 +149,7 @@ DRIVER_CHECK(a_graph_is_held_to_the_limit_however_it_is_instantiated_and_launche
   }
 }
 
-// Its memory is freed by the next launch; between them it is held.
+// The next launch frees its memory; it is held until then.
 DRIVER_CHECK(a_graph_that_frees_at_its_next_launch_is_charged_once) {
   const WithContext with;
   CUgraph graph = nullptr;
@@ -206,8 +206,8 @@ DRIVER_CHECK(an_allocation_is_charged_to_the_pool_that_was_made_current_by_locat
   check_charge_of_current_pool(set_by_location);
 }
 
-// A stream may allocate from the pool of any GPU, and a graph have memory on any: no context is
-// needed there.
+// A stream may allocate from the pool of any GPU, and a graph may have memory on any GPU, without a
+// context there.
 DRIVER_CHECK(memory_on_a_gpu_that_is_not_of_the_lease_is_refused_by_pools_and_graphs) {
   const auto default_pool =
       function<CUresult(CUmemoryPool*, CUdevice)>("cuDeviceGetDefaultMemPool");
@@ -250,8 +250,7 @@ DRIVER_CHECK(no_pool_is_uncounted_however_many_there_are) {
   EXPECT_SAME(charged(), std::size_t{0});
 }
 
-// Handles that are had by address keep memory that is mapped nowhere any more, whatever number they
-// bear.
+// A handle obtained by address keeps memory that is no longer mapped, whatever its number.
 DRIVER_CHECK(memory_is_charged_until_its_last_handle_is_released_wherever_that_came_from) {
   const WithContext with;
   constexpr std::size_t kSize = 64 * kMiB;
@@ -276,7 +275,7 @@ DRIVER_CHECK(memory_is_charged_until_its_last_handle_is_released_wherever_that_c
   EXPECT_SAME(charged(), std::size_t{0});
 }
 
-// Each goes to the driver, which refuses it; nothing is credited for it.
+// Each call reaches the driver, which refuses it, and nothing is credited for it.
 DRIVER_CHECK(wrong_frees_and_second_frees_credit_nothing) {
   const WithContext with;
   CUdeviceptr linear = 0, pooled = 0, rest = 0;
@@ -293,7 +292,7 @@ DRIVER_CHECK(wrong_frees_and_second_frees_credit_nothing) {
   EXPECT_SAME(charged(), std::size_t{128});
   EXPECT_OK(cuMemFree_v2(linear));
   EXPECT_TRUE(cuMemFree_v2(linear) != CUDA_SUCCESS);
-  EXPECT_OK(cuMemFree_v2(pooled));  // as memory of a pool may be
+  EXPECT_OK(cuMemFree_v2(pooled));  // allowed for memory of a pool too
   EXPECT_TRUE(cuMemFree_v2(pooled) != CUDA_SUCCESS);
   EXPECT_SAME(charged(), std::size_t{0});
   EXPECT_CODE(cuMemAlloc_v2(&rest, 260 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
@@ -301,7 +300,7 @@ DRIVER_CHECK(wrong_frees_and_second_frees_credit_nothing) {
   EXPECT_OK(cuMemFree_v2(rest));
 }
 
-// By its version and flags the driver says which function is meant; there is none that is not ours.
+// The driver selects a function by version and flags; libgpurota hooks every one of them.
 DRIVER_CHECK(an_entry_point_is_ours_whatever_version_and_flags_ask_for_it) {
   EXPECT_OK(cuInit(0));
   const int versions[] = {INT_MIN, -1,    0,     1,     2000,  3019,  3020,  4000,   7000,

@@ -1,5 +1,5 @@
-// libgpurota.so as programs meet it: preloaded, on the simulated driver, with a daemon that speaks
-// the tenant protocol.
+// libgpurota.so as programs use it: preloaded, on the simulated driver, with a daemon that
+// implements the tenant protocol.
 #include "fixture.h"
 
 #include <csignal>
@@ -111,7 +111,7 @@ TEST_F(InterposerTest, ComesBackToARestartedDaemonWithWhatItHolds) {
   const auto program = start(PROBE_LINKED, "step", lease());
   ASSERT_EQ(program->read_line(), "ready");
   start_daemon();
-  // The helper comes back by itself, before the program asks for anything.
+  // The helper reconnects by itself, before the program makes another call.
   ASSERT_TRUE(daemon_->wait_for_hellos(1));
   ASSERT_EQ(daemon_->hellos()[0].held.size(), 1u);
   EXPECT_GE(daemon_->hellos()[0].held[0].granted_bytes, 64 * kMiB);
@@ -120,7 +120,8 @@ TEST_F(InterposerTest, ComesBackToARestartedDaemonWithWhatItHolds) {
   EXPECT_EQ(program->read_line(), "yes");
 }
 
-// A daemon that ends may have given it to another process, whose word the next one takes as well.
+// A daemon that ends may have given the memory to another process, whose report the next daemon
+// accepts too.
 TEST_F(InterposerTest, WhatWentBackWithAQuestionThatWasLostIsNotHeldAnyMore) {
   const auto program = start(PROBE_LINKED, "step_with_slack", lease());
   ASSERT_EQ(program->read_line(), "ready");
@@ -194,7 +195,8 @@ TEST_F(InterposerTest, IsServedByAnOlderDaemon) {
 
 class BadAnswers : public InterposerTest, public ::testing::WithParamInterface<Mischief> {};
 
-// Each ends the connection; the program comes back, says what it holds, and gets what it asked for.
+// Each ends the connection; the program reconnects, reports what it holds, and gets what it asked
+// for.
 TEST_P(BadAnswers, AreSurvived) {
   const auto program = start(PROBE_LINKED, "step", lease());
   ASSERT_EQ(program->read_line(), "ready");
@@ -223,7 +225,7 @@ TEST_F(InterposerTest, FunctionsNewerThanItArePassedOnCountedAndNamed) {
   extra["LD_LIBRARY_PATH"] = PROBE_NEWER_DRIVER;
   Program program({foreign(PROBE_NEWER)}, extra);
   ASSERT_EQ(program.read_line(), "ready");
-  EXPECT_EQ(daemon_->use(0).unhooked, 14u);  // asked before the program was a tenant
+  EXPECT_EQ(daemon_->use(0).unhooked, 14u);  // looked up before the program was a tenant
   const std::vector<std::string> names = daemon_->unhooked_names();
   ASSERT_EQ(names.size(), GPUROTA_PAGE_NAMES);
   EXPECT_EQ(names[0], "cuMemAlloc_v9");
@@ -248,7 +250,7 @@ TEST_F(InterposerTest, ExplainsItselfWhereDebugSays) {
   EXPECT_NE(text.find("refused"), std::string::npos);
 }
 
-// Under a limit the driver's own conformance programs pass as without one.
+// Under a limit, the driver's own conformance programs must pass as they do without one.
 class DriverUnderALimit : public InterposerTest,
                           public ::testing::WithParamInterface<const char*> {};
 

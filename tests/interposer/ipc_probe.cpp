@@ -63,7 +63,7 @@ std::string export_mapped(const Memory& memory) {
   return code_name(result) + " /proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd);
 }
 
-// A duplicate of another process's descriptor, as PyTorch takes it: opened by its path it would be
+// A duplicate of another process's descriptor, as PyTorch makes it: opened by its path, it would be
 // another file.
 int duplicate_of(const std::string& path) {
   int pid = 0;
@@ -133,7 +133,7 @@ std::string open(Memory& memory, const std::string& hex) {
   return code_name(result);
 }
 
-// The first and last word of each MiB.
+// Checks the first and last word of each MiB.
 std::string check(const Memory& memory, unsigned value) {
   for (std::size_t at = 0; at < memory.size; at += at % kMiB == 0 ? kMiB - 4 : 4) {
     unsigned got = 0;
@@ -201,7 +201,7 @@ int main() {
   const WithContext with;
   if (with.context() == nullptr) return 2;
   Memory memory;
-  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // others duplicate its descriptors
+  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // other processes duplicate its descriptors
   std::cout << "ready" << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);

@@ -1,4 +1,4 @@
-// Memory that two processes of a lease share by handle: who is charged for it, and until when.
+// Memory that two processes of a lease share by handle: which process is charged, and until when.
 #include "fixture.h"
 #include "swap_daemon.h"
 
@@ -30,7 +30,7 @@ class SharedMemory : public InterposerTest {
     program.write_line(line);
     return program.read_line();
   }
-  // Of 96 MiB in which all words are 7.
+  // A handle of 96 MiB in which all words are 7.
   static std::string give_handle(Program& owner) {
     EXPECT_EQ(ask(owner, "alloc 96"), "CUDA_SUCCESS");
     EXPECT_EQ(ask(owner, "set 7"), "CUDA_SUCCESS");
@@ -38,7 +38,7 @@ class SharedMemory : public InterposerTest {
     EXPECT_EQ(said.substr(0, 13), "CUDA_SUCCESS ");
     return said.size() > 13 ? said.substr(13) : "";
   }
-  // The path of a descriptor of so much, which the owner has mapped.
+  // The path of a descriptor of memory of this size, which the owner has mapped.
   static std::string give_descriptor(Program& owner, int mib) {
     EXPECT_EQ(ask(owner, "map " + std::to_string(mib)), "CUDA_SUCCESS");
     const std::string said = ask(owner, "export");
@@ -79,7 +79,7 @@ TEST_F(SharedMemory, OfAnOwnerThatIsKilledStaysChargedToWhoHasItOpen) {
   wait_for_tenants(1);
   EXPECT_EQ(ask(*other, "charged"), "96");
   EXPECT_EQ(ask(*other, "check 7"),
-            "same");  // the simulator's memory lives as long as anybody has it
+            "same");  // the simulator's memory lives while any process holds it
   EXPECT_EQ(ask(*other, "close"), "CUDA_SUCCESS");
   EXPECT_EQ(ask(*other, "charged"), "0");
   EXPECT_NE(ask(*other, "open " + handle), "CUDA_SUCCESS");
@@ -102,7 +102,8 @@ TEST_F(SharedMemory, OfOneLeaseIsChargedToItOnceAndToTheLastWhoHasIt) {
   EXPECT_EQ(daemon_->bad_messages(), 0);
 }
 
-// Its process has no libgpurota: nobody tells whose it is, or how large, and it is not even mapped.
+// The owner's process has no libgpurota: nothing reports the owner or the size, and the memory is
+// not even mapped.
 TEST_F(SharedMemory, OfAStrangerIsChargedByItsRealSize) {
   const auto stranger = start_process({});
   const auto importer = start_process();
@@ -135,8 +136,8 @@ TEST_F(SharedMemory, BeyondTheLimitIsRefusedAndItsMakerKeepsIt) {
   EXPECT_EQ(daemon_->bad_messages(), 0);
 }
 
-// As PyTorch shares expandable segments: what was exported stays, in turns too, and is the same for
-// both.
+// As PyTorch shares expandable segments: exported memory is never evicted, and both see the same
+// bytes.
 TEST_F(SharedMemory, OfASwapLeaseIsSharedAsDescriptorsWhileTurnsAreTakenAway) {
   daemon_.reset();
   SwapDaemon swap(socket_path(), {{uuids_[0], 1024 * kMiB}}, {.disturbs = true, .seed = 51});
@@ -160,10 +161,11 @@ TEST_F(SharedMemory, OfASwapLeaseIsSharedAsDescriptorsWhileTurnsAreTakenAway) {
   EXPECT_EQ(swap.bad(), "");
 }
 
-// Memory of cuMemAlloc in a lease whose memory moves has a handle of ours in place of the driver's.
+// In a lease with evictable memory, memory of cuMemAlloc has a handle of ours instead of the
+// driver's.
 class SharedSwapMemory : public SharedMemory {
  protected:
-  static constexpr std::uint64_t kContext = 100 * kMiB;  // as SwapBehaviour says
+  static constexpr std::uint64_t kContext = 100 * kMiB;  // as in SwapBehaviour
   void SetUp() override {
     SharedMemory::SetUp();
     daemon_.reset();
@@ -210,13 +212,13 @@ TEST_F(SharedSwapMemory, OfMoreBlocksThanOneAnswerBringsIsWhole) {
   EXPECT_EQ(swap->bad(), "");
 }
 
-// Small allocations share a page, and the page stays for as long as any of them lives.
+// Small allocations share a page, which stays as long as any of them lives.
 TEST_F(SharedSwapMemory, ThatIsSmallIsOpenedWhereItBegins) {
   const auto swap = start_daemon();
   const auto owner = start_process();
   const auto other = start_process();
   EXPECT_EQ(ask(*owner, "small 3000"), "CUDA_SUCCESS");
-  EXPECT_EQ(ask(*owner, "small 5000"), "CUDA_SUCCESS");  // the second is what the rest is about
+  EXPECT_EQ(ask(*owner, "small 5000"), "CUDA_SUCCESS");  // from here on, the second one
   EXPECT_EQ(ask(*owner, "set 7"), "CUDA_SUCCESS");
   const std::string said = ask(*owner, "handle");
   ASSERT_EQ(said.substr(0, 13), "CUDA_SUCCESS ");
@@ -257,7 +259,7 @@ TEST_F(SharedSwapMemory, OfAnOwnerThatWasKilledIsUsedByWhoHasItAndOpenedByNobody
   EXPECT_EQ(ask(*other, "check 7"), "CUDA_ERROR_INVALID_VALUE");
 }
 
-// The next daemon knows the key again as soon as its process is back.
+// The next daemon knows the key again as soon as the owner has reconnected.
 TEST_F(SharedSwapMemory, IsOpenedAfterADaemonHasBeenKilled) {
   auto swap = start_daemon();
   const auto owner = start_process();

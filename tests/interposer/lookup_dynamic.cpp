@@ -1,7 +1,7 @@
-// A probe that opens libcuda.so.1 itself. PROBE_LOOKUP says how it asks for functions: "dlsym" and
-// "dlsym-old" (the two versions that glibc has of it), "default" (RTLD_DEFAULT), "next"
-// (RTLD_NEXT), "proc1" and "proc2" (cuGetProcAddress by its 4 and 5 argument form, got as the CUDA
-// runtime gets it), "ptds" (proc2, with the flag for per-thread default streams).
+// A probe that opens libcuda.so.1 itself. PROBE_LOOKUP selects how it looks up functions: "dlsym"
+// and "dlsym-old" (glibc's two versions of it), "default" (RTLD_DEFAULT), "next" (RTLD_NEXT),
+// "proc1" and "proc2" (cuGetProcAddress with 4 and 5 arguments, found as the CUDA runtime finds
+// it), "ptds" (proc2, with the flag for per-thread default streams).
 #include "probe.h"
 
 #include <cstring>
@@ -36,7 +36,7 @@ void* ask(const char* symbol, const char* base) {
   if (lookup == "default") return ::dlsym(RTLD_DEFAULT, symbol);
   if (lookup == "next") return ::dlsym(RTLD_NEXT, symbol);
   void* found = nullptr;
-  // cuCtxCreate is wanted in the form of the 3.2 ABI, everything else in the newest of 12.0.
+  // cuCtxCreate is looked up in the form of the 3.2 ABI, everything else in the newest of 12.0.
   const int version = std::strcmp(base, "cuCtxCreate") == 0 ? 3020 : 12000;
   if (lookup == "proc1") {
     EXPECT(reinterpret_cast<GetProcV1>(get_proc)(base, &found, version, 0) == CUDA_SUCCESS);
@@ -49,8 +49,8 @@ void* ask(const char* symbol, const char* base) {
   return found;
 }
 
-// As the CUDA runtime does: cuGetProcAddress_v2 by dlsym, then the function itself by name, whose
-// form depends on the version asked for.
+// As the CUDA runtime does: finds cuGetProcAddress_v2 with dlsym, and with it the function itself
+// by name, whose form depends on the version.
 void* find_get_proc() {
   const auto first = reinterpret_cast<GetProcV2>(dlsym_new(library, "cuGetProcAddress_v2"));
   EXPECT(first != nullptr);

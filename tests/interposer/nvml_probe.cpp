@@ -1,6 +1,5 @@
-// A program that looks at GPUs through NVML, as nvidia-smi, pynvml and frameworks do. Prints what
-// it is told, one line per answer: "memory GPU VERSION total free used", "processes GPU KIND
-// VERSION pid…".
+// A program that queries GPUs through NVML, as nvidia-smi, pynvml and frameworks do. Prints each
+// answer on one line: "memory GPU VERSION total free used", "processes GPU KIND VERSION pid…".
 //
 //   nvml_probe LOOKUP [cuda]    LOOKUP: "linked", or how to ask dlsym: "handle", "default", "next"
 //
