@@ -1,6 +1,6 @@
-// A CUDA program for the tests of libgpurota: one scenario per run, exit code 0 if the driver
-// answered as it should. Compiled twice: linked to libcuda, and finding all functions at run time,
-// in the way that PROBE_LOOKUP says.
+// A CUDA program for the tests of libgpurota: one scenario in each run; exit code 0 if the driver
+// answered as expected. Compiled twice: linked to libcuda, and looking up all functions at run time
+// in the way that PROBE_LOOKUP selects.
 #include "probe.h"
 
 #include <cerrno>
@@ -27,7 +27,7 @@ CUcontext make_context(int ordinal = 0) {
   return context;
 }
 
-// Allocates until refused; what could be had.
+// Allocates until refused; returns how much was allocated.
 size_t fill(size_t step, std::vector<CUdeviceptr>* kept = nullptr) {
   size_t had = 0;
   CUdeviceptr p = 0;
@@ -50,7 +50,8 @@ void say(const char* word) {
   if (written < 0) std::exit(4);
 }
 
-// Limit 256 MiB: that much can be had, no more; freed memory can be had again; views follow.
+// With a limit of 256 MiB: exactly that much can be allocated; freed memory can be allocated again;
+// views show it.
 void exhaust() {
   make_context();
   size_t total = 0;
@@ -70,7 +71,7 @@ void exhaust() {
   EXPECT(fill(64 * kMiB) == 256 * kMiB);
 }
 
-// Small allocations share blocks of 2 MiB, and are charged as the blocks are.
+// Small allocations share blocks of 2 MiB; the charge is for the blocks.
 void small() {
   make_context();
   std::vector<CUdeviceptr> kept;
@@ -101,7 +102,7 @@ void managed() {
   EXPECT(cu.mem_alloc_managed(&q, 100 * kMiB, 1) == CUDA_SUCCESS);
 }
 
-// 128 MiB of the limit's 256 in context memory: its destruction gives all of it back.
+// A context with 128 MiB of the limit's 256: destroying it frees all of its memory.
 void destroy_context() {
   for (int i = 0; i < 3; ++i) {
     CUcontext context = make_context();
@@ -118,7 +119,7 @@ void destroy_context() {
   }
 }
 
-// The driver lacks the family: exit code 77, which the tests show as skipped.
+// Exits with 77, which the tests show as skipped, if the driver lacks the family.
 void need(CUresult result) {
   if (result == CUDA_ERROR_NOT_SUPPORTED) std::exit(77);
   EXPECT(result == CUDA_SUCCESS);
@@ -131,7 +132,7 @@ CUmemAllocationProp on_device(int ordinal) {
   return prop;
 }
 
-// Create, map, release: the memory lives on, and so does its charge, until it is unmapped.
+// Create, map, release: the memory and its charge last until it is unmapped.
 void vmm() {
   make_context();
   const CUmemAllocationProp prop = on_device(0);
@@ -155,7 +156,7 @@ void vmm() {
   EXPECT(result != CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-// Freed memory stays in the pool and stays charged; when others need it, it is let go.
+// Freed memory stays in the pool and stays charged; it is released when other memory needs it.
 void pool() {
   make_context();
   CUdeviceptr p = 0;
@@ -165,7 +166,8 @@ void pool() {
   EXPECT(cu.mem_free_async(p, nullptr) == CUDA_SUCCESS);
   EXPECT(cu.ctx_synchronize() == CUDA_SUCCESS);
   EXPECT(cu.mem_alloc(&q, 256 * kMiB) == CUDA_SUCCESS);
-  EXPECT(cu.mem_free_async(q, nullptr) == CUDA_SUCCESS);  // linear memory may be freed so too
+  // Linear memory may also be freed in stream order.
+  EXPECT(cu.mem_free_async(q, nullptr) == CUDA_SUCCESS);
   for (int i = 0; i < 1000; ++i) {
     EXPECT(cu.mem_alloc_async(&p, 96 * kMiB, nullptr) == CUDA_SUCCESS);
     EXPECT(cu.mem_free_async(p, nullptr) == CUDA_SUCCESS);
@@ -197,7 +199,7 @@ void threads() {
   EXPECT(fill(2 * kMiB) == 256 * kMiB);
 }
 
-// The child of a tenant is a tenant of its own, and has none of its parent's sockets in use.
+// The child of a tenant is a tenant of its own, and uses none of its parent's sockets.
 void fork_before() {
   const pid_t child = ::fork();
   make_context();
@@ -208,7 +210,7 @@ void fork_before() {
   EXPECT(::waitpid(child, &status, 0) == child && status == 0);
 }
 
-// Attached, then forked: the child may not speak on its parent's connection.
+// Connected, then forked: the child must not send on its parent's connection.
 void fork_after() {
   size_t total = 0;
   EXPECT(cu.init(0) == CUDA_SUCCESS);
@@ -218,7 +220,7 @@ void fork_after() {
   if (child == 0) {
     size_t again = 0;
     const CUresult result = cu.device_total(&again, 0);
-    // A driver that has been initialised does not work in a child; ours must not be the reason.
+    // An initialised driver does not work in a forked child; libgpurota must not be the reason.
     std::_Exit(result == CUDA_SUCCESS && again != 256 * kMiB ? 1 : 0);
   }
   int status = 0;
@@ -227,7 +229,7 @@ void fork_after() {
   EXPECT(fill(32 * kMiB) == 256 * kMiB);
 }
 
-// Says "ready" with 64 MiB held; on a line, goes on allocating.
+// Prints "ready" with 64 MiB held; after a line of input, continues to allocate.
 void take_and_step(std::size_t first) {
   make_context();
   CUdeviceptr p = 0;
@@ -241,7 +243,7 @@ void take_and_step(std::size_t first) {
 void step() { take_and_step(64 * kMiB); }
 void step_with_slack() { take_and_step(8 * kMiB); }  // of a grant of 64 MiB
 
-// Frees work whatever the daemon does.
+// Frees succeed whatever the daemon does.
 void free_after() {
   make_context();
   CUdeviceptr p = 0;
@@ -272,7 +274,7 @@ void environment_cleared() {
   EXPECT(fill(32 * kMiB) == 256 * kMiB);
 }
 
-// A program that closes every descriptor, as daemons do, and opens its own under the same numbers.
+// A program that closes every descriptor, as daemons do, and opens its own with the same numbers.
 void descriptors_closed() {
   make_context();
   CUdeviceptr p = 0;
@@ -304,7 +306,7 @@ void context_only() {
   say(result == CUDA_SUCCESS ? "yes\n" : result == CUDA_ERROR_OUT_OF_MEMORY ? "no\n" : "odd\n");
 }
 
-// The second GPU is not of the lease.
+// The second GPU is outside the lease.
 void foreign_gpu() {
   CUcontext context = nullptr;
   EXPECT(cu.init(0) == CUDA_SUCCESS);
@@ -325,7 +327,7 @@ void uuids() {
   }
 }
 
-// Without a lease everything is the driver's.
+// Without a lease everything is as from the driver.
 void whole_gpu() {
   make_context();
   size_t total = 0;
@@ -336,13 +338,13 @@ void whole_gpu() {
   EXPECT(cu.mem_free(p) == CUDA_SUCCESS);
 }
 
-// The driver is as if there were no GPU in the machine.
+// The driver reports that the machine has no GPU.
 void no_gpu() { EXPECT(cu.init(0) == CUDA_ERROR_NO_DEVICE); }
 
-// A program that finds the driver's functions and never initialises it.
+// A program that looks up the driver's functions and never initialises the driver.
 void queries_only() {}
 
-// Refused first, then let in.
+// Refused first, then admitted.
 void second_try() {
   no_gpu();
   say("refused\n");

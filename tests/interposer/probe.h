@@ -1,4 +1,4 @@
-// The driver's functions as probe.cpp calls them, and how a probe gets hold of them.
+// The driver functions that probe.cpp calls, and how a probe finds them.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -54,5 +54,5 @@ struct Functions {
 };
 extern Functions cu;
 
-// In lookup_linked.cpp and lookup_dynamic.cpp.
+// Defined in lookup_linked.cpp and lookup_dynamic.cpp.
 void find_functions();

@@ -1,4 +1,4 @@
-// A program under test: started with an environment of its own, spoken to line by line.
+// A program under test: started with its own environment, used line by line.
 #pragma once
 
 #include "base/fd.h"
@@ -22,7 +22,7 @@ class Program {
   void write_line(const std::string& line);
   std::string read_line();  // "" at the end of its output
   std::string read_all();
-  // Waits for its end: the exit code, or 128 + the signal.
+  // Waits for the program's end: the exit code, or 128 + the signal.
   int wait();
   void signal(int number) const;
   pid_t pid() const { return pid_; }

@@ -1,5 +1,5 @@
-// An inference server whose memory is evicted again and again: what did not change is not copied,
-// and what did is.
+// An inference server whose memory is evicted repeatedly: unchanged memory is not copied, and
+// changed memory is.
 #include "fixture.h"
 #include "swap_daemon.h"
 

@@ -1,9 +1,9 @@
-// A daemon for the tests of swap tenants: speaks abi/wire_swap.h on a real socket from a thread of
-// the test, and if it is to disturb, takes the turn away from its tenants at random: closes the
-// gate, lets submissions through while it does not drain, evicts some or all memory, restores it,
-// opens again.
+// A daemon for the tests of swap tenants: implements abi/wire_swap.h on a real socket in a thread
+// of the test. On request it disturbs its tenants at random: closes the gate, admits submissions
+// while the tenant does not drain, evicts some or all memory, restores it, and opens the gate
+// again.
 //
-// The test's daemon keeps books as the real one does, and counts what does not agree with them.
+// The daemon keeps books as the real one does, and counts messages that contradict them.
 #pragma once
 
 #include "abi/page.h"
@@ -25,22 +25,22 @@
 namespace gpurota::interposer_test {
 
 struct SwapBehaviour {
-  bool opens = true;        // else the gates stay shut
+  bool opens = true;        // false: the gates stay closed
   bool disturbs = false;    // takes turns away at random
   bool forgets = false;     // opens without restoring, once
-  bool stays_shut = false;  // memory comes back, but work is only let through, call by call
-  bool takes_away = false;  // keeps all memory away, and grants more all the same
-  bool answers = true;      // else questions for memory wait for ever
+  bool stays_shut = false;  // restores memory, but admits work only call by call
+  bool takes_away = false;  // keeps all memory evicted, and grants more all the same
+  bool answers = true;      // false: questions for memory wait forever
   bool copies_all = false;  // memory is not to be hashed
   std::uint64_t context_cost = std::uint64_t{100} << 20;
-  std::uint64_t oversize = 0;  // beyond the limit of each GPU, in host memory
+  std::uint64_t oversize = 0;  // in host memory, beyond the limit of each GPU
   unsigned seed = 1;
 };
 
 class SwapDaemon {
  public:
   SwapDaemon(std::string path, std::vector<FakeGpu> gpus, SwapBehaviour behaviour);
-  // Is gone at once, whatever is under way.
+  // Disconnects at once, whatever is under way.
   ~SwapDaemon();
   SwapDaemon(const SwapDaemon&) = delete;
   SwapDaemon& operator=(const SwapDaemon&) = delete;
@@ -48,19 +48,19 @@ class SwapDaemon {
   void set(const SwapBehaviour& behaviour);
   std::uint64_t evictions() const;
   std::uint64_t evicted_bytes() const;
-  std::uint64_t clean_bytes() const;  // of these, without a copy
-  // Orders that a process with an RDMA device open did not carry out.
+  std::uint64_t clean_bytes() const;  // of the evicted bytes, without a copy
+  // Orders refused by a process with an open RDMA device.
   std::uint64_t refused_for_rdma() const;
   std::uint64_t let_through() const;
   bool wait_for_grant_while_away() const;
-  // The part of the time since this was last asked in which tenants said that they are at work.
+  // The fraction of the time since the last call in which tenants reported that they work.
   double busy_share();
-  std::string bad() const;  // what was wrong, "" if nothing
-  // Of all tenants that are connected.
+  std::string bad() const;  // the first error; "" if none
+  // The sum over all connected tenants.
   gpurota_swap_memory memory(int slot) const;
   std::uint64_t hosted_bytes(int slot) const;
   bool wait_for_hosted(int slot, std::uint64_t bytes) const;
-  std::uint64_t most_hosted() const;  // of one GPU, at any time
+  std::uint64_t most_hosted() const;  // maximum on one GPU at any time
   bool wait_for_evictions(std::uint64_t count) const;
   bool wait_for_clean_bytes(std::uint64_t bytes) const;
   bool wait_for_refusals(std::uint64_t count) const;
@@ -85,14 +85,14 @@ class SwapDaemon {
     bool here = false;
     std::uint64_t key[2] = {};
     bool forgotten = false;  // its memory was not restored
-    bool let_in = false;     // something was let through since the gate was shut
+    bool let_in = false;     // something was admitted since the gate closed
     std::vector<Gpu> gpus;
     Phase phase = Phase::kShut;
     std::uint32_t gate_seq = 0;
     gpurota_msg_swap_status status{};
-    std::chrono::steady_clock::time_point said;  // the status, or asked for since
+    std::chrono::steady_clock::time_point said;  // when the status was last reported or requested
     std::vector<gpurota_msg_swap_grow> questions;
-    std::chrono::steady_clock::time_point next;  // when something happens to it by itself
+    std::chrono::steady_clock::time_point next;  // when the daemon acts on it next
   };
 
   void serve();
@@ -101,7 +101,7 @@ class SwapDaemon {
   bool holding(const Tenant& tenant, const gpurota_msg_holding& message);
   bool on_event(Tenant& tenant);
   bool take(Tenant& tenant, const unsigned char* packet, long size);
-  // Brings who opens memory together with who shares it.
+  // Connects the tenant that opens memory with the tenant that shares it.
   bool open(const Tenant& opener, gpurota_msg_open question);
   bool hello(Tenant& tenant, const gpurota_msg_hello& message);
   bool info(Tenant& tenant, std::uint32_t slot, std::uint32_t seq);

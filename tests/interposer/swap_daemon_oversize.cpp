@@ -1,4 +1,4 @@
-// Host memory of a lease beyond the limit of its GPU: another part of swap_daemon.cpp.
+// The part of swap_daemon.cpp for host memory beyond the limit of a GPU.
 #include "fake_wire.h"
 #include "swap_daemon.h"
 

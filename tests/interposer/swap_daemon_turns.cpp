@@ -1,5 +1,4 @@
-// The gate orders and moves of turns, which a tenant gets without asking. Another part of
-// swap_daemon.cpp.
+// The part of swap_daemon.cpp for gate orders and moves, which a tenant gets without asking.
 #include "fake_wire.h"
 #include "swap_daemon.h"
 
@@ -56,7 +55,7 @@ bool SwapDaemon::is_out(const Tenant& tenant) {
       tenant.gpus, [](const Gpu& g) { return g.memory.movable_bytes > g.memory.resident_bytes; });
 }
 
-// All of it, or what room there happens to be.
+// Restores all memory, or as much as there is room for.
 void SwapDaemon::restore(Tenant& tenant, bool all) {
   for (std::uint32_t slot = 0; slot < gpus_.size(); ++slot) {
     Gpu& gpu = tenant.gpus[slot];
@@ -72,7 +71,7 @@ void SwapDaemon::restore(Tenant& tenant, bool all) {
   }
 }
 
-// Makes the next step of one tenant, if it is time for it.
+// Takes the next step for one tenant, if it is due.
 void SwapDaemon::step(Tenant& tenant) {
   const bool in_time = Clock::now() >= tenant.next;
   const bool drained = tenant.status.gate_seq == tenant.gate_seq && tenant.status.busy == 0;
@@ -87,7 +86,7 @@ void SwapDaemon::step(Tenant& tenant) {
       tenant.phase = Phase::kRestoring;
       return;
     case Phase::kRestoring: {
-      if (moves(tenant)) return;  // what no block fits in is given back
+      if (moves(tenant)) return;  // returns room that no block fits in
       if (!tenant.forgotten && is_out(tenant)) return restore(tenant, true);
       tenant.let_in = false;
       if (behaviour_.stays_shut) {

@@ -1,4 +1,4 @@
-// The base of tests of swap tenants, which adds a daemon that takes turns away, and swap_probe.
+// The base of tests of swap tenants: adds a daemon that disturbs turns, and swap_probe.
 #pragma once
 
 #include "fixture.h"
@@ -16,7 +16,7 @@ inline constexpr std::uint64_t kContext = 100 * kMiB;
 class SwapTest : public InterposerTest {
  protected:
   void SetUp() override {
-    // An emulator has neither barriers between threads nor memory that a fork wipes.
+    // An emulator has neither barriers between threads nor memory that fork wipes.
     if (std::getenv("GPUROTA_FOREIGN") != nullptr) GTEST_SKIP() << "not under emulation";
     InterposerTest::SetUp();
     daemon_.reset();
@@ -41,7 +41,7 @@ class SwapTest : public InterposerTest {
     return std::make_unique<Program>(argv, extra);
   }
 
-  // Reads up to the line that ends what the probe does; what it said before.
+  // Reads up to the line `last`; returns the lines before it.
   static std::string read_until(Program& probe, const std::string& last) {
     std::string said;
     for (std::string line; !(line = probe.read_line()).empty();) {
@@ -51,7 +51,7 @@ class SwapTest : public InterposerTest {
     return said + "(ended)";
   }
 
-  // All that moves is out, and stays so.
+  // Evicts all evictable memory, and keeps it evicted.
   void put_all_out(SwapBehaviour& behaviour) {
     behaviour.disturbs = true;
     behaviour.opens = false;
@@ -59,14 +59,15 @@ class SwapTest : public InterposerTest {
     ASSERT_TRUE(swap_->wait_for_resident(0, 0));
   }
 
-  // Nothing was wrong up to here, and the probe that waits for a line ends well.
+  // Checks that nothing was wrong so far, and that the probe, which waits for a line, ends well.
   void expect_good_end(Program& probe) {
     EXPECT_EQ(swap_->bad(), "");
     probe.write_line("");
     EXPECT_EQ(probe.wait(), 0);
   }
 
-  // The probe has allocated so much, is asked while that is away, and frees it there.
+  // The probe has allocated `movable` bytes, is queried while they are evicted, and frees them
+  // then.
   void expect_answers_while_away(const std::string& what, std::uint64_t movable) {
     SwapBehaviour behaviour{};
     start_swap_daemon(behaviour);

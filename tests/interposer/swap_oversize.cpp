@@ -1,6 +1,6 @@
-// A CUDA program with more memory than its lease has of the GPU: one allocation that fits nowhere
-// in one piece, many that come after, and some that it maps itself. The program
-// knows every byte, and checks all of them at the end.
+// A CUDA program with more memory than its lease has on the GPU: one allocation that fits nowhere
+// in one piece, many later ones, and some that it maps itself. The program knows every byte, and
+// checks all of them at the end.
 #include "tests/driver/device_memory.h"
 #include "tests/interposer/swap_probe.h"
 
@@ -15,11 +15,11 @@ class Program {
  public:
   struct Buffer {
     CUdeviceptr at = 0;
-    std::vector<unsigned char> bytes;  // what is there
+    std::vector<unsigned char> bytes;  // expected bytes
   };
 
-  // Until there is no room: most of it in one piece, one that is here and there, and some of other
-  // kinds.
+  // Allocates until there is no room: most memory in one piece, one piece in both places, and some
+  // of other kinds.
   bool fill() {
     std::size_t free = 0, total = 0;
     if (!OK(cuMemGetInfo_v2(&free, &total))) return false;
@@ -35,8 +35,7 @@ class Program {
     return !g_wrong;
   }
 
-  // Something is changed by the host, something copied on the GPU, something filled; something is
-  // read.
+  // Changes memory on the host, copies and fills some on the GPU, and reads some.
   bool work() {
     Buffer& to = any();
     const Buffer& from = any();
@@ -64,7 +63,7 @@ class Program {
     return true;
   }
 
-  // Every second one, and others in their place.
+  // Frees every second one, and allocates others instead.
   bool replace() {
     for (std::size_t i = 0; i < buffers_.size(); i += 2) {
       const std::size_t size = buffers_[i].bytes.size();
@@ -142,8 +141,8 @@ class Program {
 
 }  // namespace
 
-// Fills its memory, says so, works until it is told to go on; replaces half, checks all, says so,
-// and frees it when told to.
+// Fills its memory, reports it, works until told to continue; replaces half, checks all, reports
+// it, and frees everything when told to.
 int main() {
   if (!load_driver() || !OK(cuInit(0))) return 2;
   const WithContext with;

@@ -1,5 +1,5 @@
-// A program of one and a half times what its lease has of the GPU: the rest lies in host memory,
-// and every byte is as it was written, also while turns are taken away.
+// A program with one and a half times the memory that its lease has on the GPU: the rest is in host
+// memory, and every byte stays as written, also during turns.
 #include "fixture.h"
 #include "swap_daemon.h"
 

@@ -1,4 +1,4 @@
-// Stream-ordered memory of swap tenants at their limit, and what a tenant is told of its pools.
+// Stream-ordered memory of swap tenants at their limit, and the pool figures that a tenant sees.
 #include "swap_fixture.h"
 
 namespace gpurota::interposer_test {
@@ -42,7 +42,7 @@ TEST_F(SwapPools, AreServedWhileTurnsAreTakenAway) {
   expect_well("freed_behind_work", {.disturbs = true, .seed = 4});
 }
 
-// Nearly all of a limit can be had, by every family and in every size, and no more.
+// Nearly the whole limit can be allocated, by every family and in every size, and no more.
 class UsableShare : public SwapTest {
  protected:
   void expect_usable() {

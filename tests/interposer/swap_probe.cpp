@@ -1,7 +1,7 @@
-// A CUDA program whose memory is taken away and brought back while it works: what it reads must be
-// what it wrote. One scenario per run; prints what was wrong. PROBE_BUFFERS: how many each of two
-// threads holds, 9 MiB on average (6). PROBE_CONTEXTS: how many threads make and end contexts (1);
-// of two, one may get the handle of a context that the other ends.
+// A CUDA program whose memory is evicted and restored while it works: it must read what it wrote.
+// One scenario in each run; prints errors. PROBE_BUFFERS: how many buffers each of two threads
+// holds, 9 MiB on average (6). PROBE_CONTEXTS: how many threads make and destroy contexts (1); with
+// two, one may get the handle of a context that the other destroys.
 #include "tests/interposer/swap_probe.h"
 
 #include <cstdlib>
@@ -64,7 +64,7 @@ void use_linear(CUcontext context, unsigned seed) {
   OK(cuStreamDestroy_v2(stream));
 }
 
-// The same in stream order; the stream is destroyed with work in it now and then.
+// The same in stream order; now and then a stream is destroyed with pending work.
 void use_async(CUcontext context, unsigned seed) {
   Random random(seed);
   if (!OK(cuCtxSetCurrent(context))) return;
@@ -91,7 +91,7 @@ void use_async(CUcontext context, unsigned seed) {
   }
 }
 
-// A captured graph is launched again and again: its addresses stay what they are.
+// Launches a captured graph repeatedly: its addresses never change.
 void use_graph(CUcontext context, unsigned seed) {
   Random random(seed);
   CUstream stream = nullptr;
@@ -130,7 +130,7 @@ void use_graph(CUcontext context, unsigned seed) {
   OK(cuStreamDestroy_v2(stream));
 }
 
-// Contexts of its own, destroyed with memory in them; kernels in the default stream.
+// Makes contexts and destroys them with memory in them; launches kernels in the default stream.
 void use_contexts(unsigned seed) {
   Random random(seed);
   while (goes_on()) {
@@ -177,7 +177,7 @@ void use_two_gpus(CUcontext first, unsigned seed) {
   OK(cuCtxDestroy_v2(second));
 }
 
-// Children that use nothing, and host functions that run while the gate is shut.
+// Children that use nothing, and host functions that run while the gate is closed.
 void fork_and_call(CUcontext context) {
   CUstream stream = nullptr;
   if (!OK(cuCtxSetCurrent(context)) || !OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))) return;
@@ -238,7 +238,7 @@ int torture(double seconds, unsigned seed, bool two_gpus) {
   return 0;
 }
 
-// Checks what the program is told of its memory, resident or not.
+// Checks the driver's answers about the program's memory, resident or not.
 int answers() {
   if (!OK(cuInit(0))) return 1;
   const WithContext with;
@@ -269,7 +269,7 @@ int answers() {
   if (context != with.context() || device != 0 || type != CU_MEMORYTYPE_DEVICE) g_wrong = true;
   OK(cuMemGetInfo_v2(&free, &total));
   SAME(static_cast<unsigned>(free / kMiB), 924 - 72 - 2);
-  // Freed while it is away, or not.
+  // Freed while evicted, or not.
   OK(cuMemFree_v2(big));
   OK(cuMemFree_v2(small));
   OK(cuMemFree_v2(pitched));
@@ -280,7 +280,7 @@ int answers() {
   return 0;
 }
 
-// One call that stands at the gate, one allocation that waits for memory: what they get.
+// The results of one call that waits at the gate, and of one allocation that waits for memory.
 int stand() {
   if (!OK(cuInit(0))) return 1;
   const WithContext with;
@@ -330,7 +330,7 @@ int sip(double seconds) {
   return OK(cuMemFree_v2(p)) ? 0 : 1;
 }
 
-// Everything it writes is changed a little each time: a write that was lost shows at once.
+// Changes everything it writes a little each time, so that a lost write shows at once.
 int overwrite(int times) {
   if (!OK(cuInit(0))) return 1;
   const WithContext with;
@@ -348,7 +348,7 @@ int overwrite(int times) {
   return OK(cuMemFree_v2(p)) ? 0 : 1;
 }
 
-// Mapped memory outlives the contexts: it is freed when there is none, or used again in the next
+// Mapped memory outlives the contexts: it is freed without a context, or used again in the next
 // one.
 int orphan(bool frees) {
   if (!OK(cuInit(0))) return 1;
@@ -373,7 +373,7 @@ int orphan(bool frees) {
   return g_wrong ? 1 : 0;
 }
 
-// Has a device open for a while that would have registered its memory.
+// Opens a device for a while that would have registered the program's memory.
 int with_rdma_device(const char* device) {
   if (!OK(cuInit(0))) return 1;
   const WithContext with;
@@ -396,7 +396,7 @@ int with_rdma_device(const char* device) {
   return 0;
 }
 
-// Memory that the program mapped itself.
+// Tests memory that the program mapped itself.
 int mapped() {
   if (!OK(cuInit(0))) return 1;
   const WithContext with;

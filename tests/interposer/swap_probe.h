@@ -1,5 +1,5 @@
-// Shared by the programs in swap leases: how they say what was wrong, and how they are told to go
-// on; and the parts of swap_probe, when it ends. Any thread.
+// Shared by the programs in swap leases: how they report errors, and how they are told to continue;
+// also the parts of swap_probe. Any thread.
 #pragma once
 
 #include "tests/driver/api.h"
@@ -44,7 +44,7 @@ inline void say(const char* word) {
   std::fflush(stdout);
 }
 
-// There is a line on standard input, or it is closed.
+// Whether there is a line on standard input, or the input is closed.
 inline bool told_to_go_on() {
   pollfd p{0, POLLIN, 0};
   return ::poll(&p, 1, 0) != 0;
@@ -59,8 +59,8 @@ inline bool same(unsigned read, unsigned wanted, int line) {
 }
 #define SAME(read, wanted) same(read, wanted, __LINE__)
 
-// No room in the lease is no fault: others of it, or what cannot move, have it. True if it is
-// there.
+// True if the allocation succeeded. No room in the lease is not an error: others of it, or wired
+// memory, have it.
 inline bool got(CUresult result, int line) {
   return result != CUDA_ERROR_OUT_OF_MEMORY && ok(result, "an allocation", line);
 }
@@ -72,7 +72,7 @@ struct Buffer {
   unsigned value = 0;
 };
 
-// Reads the first, the last and some words in between.
+// Checks the first word, the last one and some in between.
 inline bool check(const Buffer& buffer, CUstream stream, Random& random) {
   for (int i = 0; i < 4; ++i) {
     const std::size_t words = buffer.size / 4;
@@ -86,8 +86,7 @@ inline bool check(const Buffer& buffer, CUstream stream, Random& random) {
   return true;
 }
 
-// Captures in the thread's own stream, and a thread that allocates beside them
-// (swap_probe_capture.cpp).
+// Captures in the thread's own stream, beside a thread that allocates (swap_probe_capture.cpp).
 void capture_per_thread();
 void allocate_beside_captures(CUcontext context);
 // Memory in stream order, at the limit (swap_probe_pools.cpp).
@@ -96,13 +95,13 @@ int freed_behind_work();
 int freed_by_a_stranger();
 int freed_in_another_stream();
 int pool_figures();
-// Ends slowly, with memory.
+// Ends slowly while it holds memory.
 int end_slowly();
 // The program's own virtual memory (swap_probe_vmm.cpp).
 void use_vmm(CUcontext context, unsigned seed);
-// Checks the answers about mapped memory, resident or not; `wait` returns once it has been away.
+// Checks the answers about mapped memory, resident or not; `wait` returns once it has been evicted.
 void ask_of_vmm(void (*wait)());
-// Memory that is mapped once, with something in it.
+// Memory mapped once, with content.
 class Orphan {
  public:
   bool make();
@@ -113,5 +112,5 @@ class Orphan {
   unsigned long long handle_ = 0;
   CUdeviceptr range_ = 0;
 };
-// Handles of ours and of the driver's, with every function that takes one.
+// Exported handles, ours and the driver's, with every function that takes one.
 int give_away();

@@ -1,5 +1,5 @@
-// Captures as a program does them that was compiled for per-thread default streams; and as it is
-// told to relax.
+// Captures of a program compiled for per-thread default streams, in the modes that it is told to
+// use.
 #include "tests/interposer/swap_probe.h"
 
 #include <thread>
@@ -17,7 +17,7 @@ struct Graph {
   }
 };
 
-// A graph that fills `from` with `value` and copies it; a turn ends meanwhile, or tries to.
+// Captures a fill of `from` with `value` and a copy; meanwhile a turn ends, or tries to.
 bool capture(CUdeviceptr from, CUdeviceptr to, unsigned value, bool old, int pause_ms,
              Graph* made) {
   const auto begin =

@@ -1,5 +1,5 @@
-// Memory in stream order, at the limit of the lease: what is freed and done can be had again at
-// once, by every family; and what a program is told of its pools.
+// Stream-ordered memory at the limit of the lease: memory that is freed and no longer used is
+// available at once to every family; and the pool figures that a program sees.
 #include "tests/interposer/swap_probe.h"
 
 #include <functional>
@@ -30,7 +30,7 @@ bool is_figure(CUmemoryPool pool, CUmemPool_attribute which, std::uint64_t wante
 }
 #define FIGURE(which, wanted) is_figure(pool, CU_MEMPOOL_ATTR_##which, wanted, __LINE__)
 
-// A family that takes all that is left, and lets it go again.
+// A family that allocates all that is left, and frees it.
 struct Family {
   const char* name;
   std::function<CUresult(std::uint64_t bytes)> take;
@@ -77,7 +77,7 @@ std::vector<Family> families(CUstream other) {
   };
 }
 
-// Made before the driver is used, so it goes after the driver.
+// Made before the driver is used, so destroyed after the driver.
 struct Ending {
   bool slow = false;
   ~Ending() {
@@ -124,8 +124,8 @@ int freed_is_free() {
   return g_wrong ? 1 : 0;
 }
 
-// As the driver's pools have it: memory that another stream is not done with yet can be had behind
-// its work.
+// As with the driver's pools: memory that another stream still uses can be allocated behind that
+// stream's work.
 int freed_behind_work() {
   if (!OK(cuInit(0))) return 1;
   WithContext with;
@@ -151,8 +151,8 @@ int freed_behind_work() {
   return 0;
 }
 
-// As PyTorch's threads do: what one stream frees another still uses. Such use is wrong, but
-// works with the driver's pools, as freed memory of a pool stays mapped.
+// As PyTorch's threads do: one stream frees memory that another still uses. Such use is wrong, but
+// works with the driver's pools, because freed memory of a pool stays mapped.
 int freed_in_another_stream() {
   if (!OK(cuInit(0))) return 1;
   WithContext with;
@@ -174,8 +174,8 @@ int freed_in_another_stream() {
   return g_wrong ? 1 : 0;
 }
 
-// By a thread that has never had a context, as a destructor may be run by any: an error there ends
-// PyTorch.
+// On a thread that never had a context, because any thread may run a destructor: an error there
+// ends PyTorch.
 int freed_by_a_stranger() {
   if (!OK(cuInit(0))) return 1;
   const WithContext with;
@@ -190,7 +190,7 @@ int freed_by_a_stranger() {
   return g_wrong ? 1 : 0;
 }
 
-// Measured on driver 580, but for what a pool would keep for later: nothing is kept.
+// Measured on driver 580, except that nothing is kept for later as a pool would.
 int pool_figures() {
   if (!OK(cuInit(0))) return 1;
   const WithContext with;
@@ -210,7 +210,7 @@ int pool_figures() {
   OK(cuMemFreeAsync(c, stream));
   FIGURE(USED_MEM_CURRENT, 1001);
   FIGURE(USED_MEM_HIGH, 1001 + 40 * kMiB);
-  OK(cuMemAllocAsync(&c, 40 * kMiB, stream));  // what was just freed
+  OK(cuMemAllocAsync(&c, 40 * kMiB, stream));  // the memory just freed
   FIGURE(USED_MEM_CURRENT, 1001 + 40 * kMiB);
   FIGURE(USED_MEM_HIGH, 1001 + 40 * kMiB);
   for (const CUdeviceptr p : {a, b, c}) OK(cuMemFreeAsync(p, stream));

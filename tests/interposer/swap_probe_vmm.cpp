@@ -1,5 +1,5 @@
-// The program's own virtual memory in swap_probe: as PyTorch's expandable segments and vLLM's sleep
-// mode use it, and as nobody does.
+// The program's own virtual memory in swap_probe: used like PyTorch's expandable segments and
+// vLLM's sleep mode, and in unusual ways.
 #include "tests/driver/device_memory.h"
 #include "tests/interposer/swap_probe.h"
 
@@ -22,8 +22,8 @@ struct Segment {
   unsigned value = 0;
 };
 
-// A range that grows and shrinks: what is in it stays, what was given back comes back as something
-// else.
+// A range that grows and shrinks: its content stays, and the part that shrank returns with new
+// content.
 class Expandable {
  public:
   explicit Expandable(CUstream stream) : stream_(stream) {
@@ -70,7 +70,7 @@ class Expandable {
     }
     return true;
   }
-  // Across the border of two segments, in one copy.
+  // Copies across the border of two segments, in one copy.
   void copy_within() {
     if (segments_.size() < 4) return;
     OK(cuMemcpyDtoDAsync_v2(at(2), at(0), 2 * kSegment, stream_));
@@ -87,8 +87,8 @@ class Expandable {
   std::vector<Segment> segments_;
 };
 
-// The second mapping, in part and for reading only. A real driver may want it whole, or for writing
-// too.
+// Maps the memory a second time, partly and read-only. A real driver may require a whole mapping,
+// or a writable one.
 bool map_again(CUdeviceptr address, std::size_t size, std::size_t* part,
                CUmemGenericAllocationHandle handle) {
   CUresult result = cuMemMap(address, *part, 0, handle, 0);
@@ -128,7 +128,7 @@ bool use_aliases(CUstream stream, Random& random) {
   return OK(cuMemUnmap(range + 2 * size, size)) && OK(cuMemAddressFree(range, 3 * size));
 }
 
-// Exported memory does not move any more; an importer sees the same bytes.
+// Exported memory is never evicted again; an importer sees the same bytes.
 bool use_exported(CUstream stream, Random& random) {
   constexpr std::size_t kSize = 6 * kMiB;
   const auto prop = device_memory(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -236,7 +236,7 @@ void ask_of_vmm(void (*wait)()) {
   OK(cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(range + kSize - 1)));
   EXPECT(cuMemAddressFree(range, 2 * kSize) == CUDA_ERROR_INVALID_VALUE);
   EXPECT(cuMemUnmap(range, kSize - 2 * kMiB) == CUDA_ERROR_INVALID_VALUE);
-  // Freed while it is away, or not.
+  // Freed while evicted, or not.
   OK(cuMemUnmap(range, kSize));
   OK(cuMemRelease(handle));
   OK(cuMemRelease(again));
@@ -272,7 +272,8 @@ int give_away() {
   int fd = -1;
   OK(cuMemCreate(&one, 4 * kMiB, &plain, 0));
   OK(cuMemCreate(&two, 4 * kMiB, &shareable, 0));
-  OK(cuMemCreate(&big, 128 * kMiB, &shareable, 0));  // one handle, more than a block: it stays
+  // One handle with more than a block: not evictable.
+  OK(cuMemCreate(&big, 128 * kMiB, &shareable, 0));
   EXPECT(cuMemExportToShareableHandle(&fd, one, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) ==
          CUDA_ERROR_INVALID_VALUE);
   std::printf("made\n");

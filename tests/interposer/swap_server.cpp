@@ -1,6 +1,6 @@
-// A CUDA program as an inference server is one: most of its memory never changes, some changes all
-// the time, and now and then a single byte of the former does. The program knows
-// what must be where, and checks all of it at the end.
+// A CUDA program that resembles an inference server: most of its memory never changes, some changes
+// constantly, and occasionally one byte of the first part changes. The program knows the expected
+// content, and checks all of it at the end.
 #include "tests/interposer/swap_probe.h"
 
 #include <cstdio>
@@ -53,7 +53,7 @@ class Server {
 
 }  // namespace
 
-// usage: swap_server CHANGES: one weight in every CHANGES requests is changed; 0: none ever is
+// usage: swap_server CHANGES: one weight changes every CHANGES requests; 0: none ever changes
 int main(int argc, char** argv) {
   const int changes = argc > 1 ? std::stoi(argv[1]) : 0;
   if (!load_driver() || !OK(cuInit(0))) return 2;

@@ -1,6 +1,5 @@
-// Swap tenants on the simulated driver: programs whose memory is evicted and restored while they
-// work, in whose captures, forks, contexts and frees that falls, and whose daemon goes and comes
-// back.
+// Swap tenants on the simulated driver: their memory is evicted and restored while they work,
+// capture, fork, make contexts and free memory, and while their daemon restarts.
 #include "swap_fixture.h"
 
 #include <chrono>
@@ -69,7 +68,7 @@ TEST_F(SwapTest, CapturesInTheStreamsOfThreadsGoOnWhileTurnsAreTakenAway) {
   expect_good_end(*probe);
 }
 
-// Its GPU is idle most of the time, and at nearly every look.
+// Its GPU is idle most of the time, and in nearly every sample.
 TEST_F(SwapTest, AProgramThatSubmitsLittleByLittleIsAtWork) {
   start_swap_daemon({});
   const auto probe = start_probe({"sip", "2"});
@@ -82,7 +81,7 @@ TEST_F(SwapTest, AProgramThatSubmitsLittleByLittleIsAtWork) {
 }
 
 TEST_F(SwapTest, AProgramIsToldOfItsMemoryWhileThatIsAwayAndFreesItThere) {
-  // 72 and a page for the small ones; nothing is told until all is out.
+  // 72 MiB and a page for the small ones; nothing is reported until all is evicted.
   expect_answers_while_away("answers", 74 * kMiB);
 }
 
@@ -107,7 +106,7 @@ TEST_F(SwapTest, WhatIsExportedOrBoundIsWiredFromThenOn) {
   expect_good_end(*probe);
 }
 
-// Memory that the program mapped itself outlives contexts, but without one nobody can copy it.
+// Mapped memory outlives contexts, but without a context it cannot be copied.
 TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextWaitsForOneOutsideTheBooks) {
   SwapBehaviour behaviour{};
   start_swap_daemon(behaviour);
@@ -147,7 +146,7 @@ TEST_F(SwapTest, MappedMemoryThatIsOutWithoutAContextCanBeFreed) {
   expect_good_end(*probe);
 }
 
-// Such a device reads and writes registered memory by itself, and no call of the driver tells so.
+// Such a device accesses registered memory directly, without any call to the driver.
 TEST_F(SwapTest, NothingIsEvictedWhileAnRdmaDeviceIsOpen) {
   SwapBehaviour behaviour{};
   start_swap_daemon(behaviour);
@@ -170,7 +169,7 @@ TEST_F(SwapTest, NothingIsEvictedWhileAnRdmaDeviceIsOpen) {
   expect_good_end(*probe);
 }
 
-// The gate was not opened in between, so the copies in host memory seem to be what the GPU has.
+// The gate stayed closed meanwhile, so the copies in host memory seem up to date.
 TEST_F(SwapTest, WhatIsWrittenByWhoWasLetThroughIsNotLost) {
   start_swap_daemon({.disturbs = true, .stays_shut = true, .copies_all = true});
   const auto probe = start_probe({"overwrite", "6"});
@@ -179,7 +178,8 @@ TEST_F(SwapTest, WhatIsWrittenByWhoWasLetThroughIsNotLost) {
   expect_good_end(*probe);
 }
 
-// Its books are wrong, whyever: the tenant does not run without its memory, and sets them right.
+// The daemon's books are wrong, for whatever reason: the tenant does not run without its memory,
+// and corrects them.
 TEST_F(SwapTest, AGateIsNotOpenedWhileMemoryIsOut) {
   SwapBehaviour behaviour{.disturbs = true, .seed = 3};
   start_swap_daemon(behaviour);
@@ -216,7 +216,7 @@ TEST_F(SwapTest, WaitingForATurnHasNoBound) {
   const auto probe = start_probe({"stand"}, "300");
   ASSERT_TRUE(swap_->wait_for_waiting_submission());
   ASSERT_TRUE(swap_->wait_for_question());
-  std::this_thread::sleep_for(std::chrono::milliseconds(900));  // three times what it would wait
+  std::this_thread::sleep_for(std::chrono::milliseconds(900));  // three times its waiting time
   behaviour.opens = true;
   swap_->set(behaviour);
   const std::string said = read_until(*probe, "end");
@@ -225,7 +225,7 @@ TEST_F(SwapTest, WaitingForATurnHasNoBound) {
   EXPECT_EQ(probe->wait(), 0);
 }
 
-// The daemon would wait for it to be brought out, and there is nothing.
+// The daemon would wait for its eviction, and there is nothing to evict.
 TEST_F(SwapTest, MemoryThatIsGrantedAndCannotBeMadeNowIsGivenBackAndAskedForAgain) {
   start_swap_daemon({}, 1024 * kMiB);
   Program probe(
@@ -245,8 +245,8 @@ TEST_F(SwapTest, MemoryThatIsGrantedAndCannotBeMadeNowIsGivenBackAndAskedForAgai
   EXPECT_EQ(swap_->bad(), "");
 }
 
-// Intended differences: memory of pools moves, so nothing is kept for later; and an allocation
-// during a capture succeeds rather than ending it.
+// Intended differences: memory of pools is evictable, so nothing is kept for later; and an
+// allocation during a capture succeeds instead of ending the capture.
 const std::set<std::string> kDifferences = {
     "a_threshold_keeps_memory_until_it_is_trimmed",
     "an_allocation_during_a_global_capture_is_refused_and_ends_it",
@@ -255,15 +255,15 @@ const std::set<std::string> kDifferences = {
     "external_memory_of_another_process_is_its_makers_and_lives_as_long_as_it_is_imported",
     "a_mapped_buffer_shows_the_same_bytes_and_is_counted_once",
     "memory_that_is_freed_while_it_is_open_stays_until_it_is_closed",
-    // A lease does not pay for what nobody but a descriptor keeps.
+    // A lease is not charged for memory that only a descriptor keeps.
     "memory_that_only_a_descriptor_keeps_stays",
     // Small memory is freed with the page that it shares with others of its process.
     "nothing_comes_to_lie_where_small_memory_was_freed_while_it_is_open",
-    // All that moves can be shared.
+    // All evictable memory can be shared.
     "only_linear_memory_of_the_process_itself_has_a_handle"};
 
-// Under a swap lease the driver's own conformance programs pass as without one, undisturbed, and
-// with turns taken away all the time.
+// Under a swap lease, the driver's own conformance programs pass as without one, undisturbed and
+// with constant turns.
 class DriverUnderSwap : public SwapTest, public ::testing::WithParamInterface<const char*> {
  protected:
   void check(const SwapBehaviour& behaviour) {

@@ -1,6 +1,6 @@
-// Programs as they are: one scenario per habit that has broken a library like ours somewhere. The
-// lease is 256 MiB of GPU 0, unless a scenario says otherwise. Exit code 0: all was as it should
-// be.
+// Real-world behaviour of programs: each scenario is a habit that has broken a similar library
+// somewhere. The lease is 256 MiB of GPU 0, unless a scenario says otherwise. Exit code 0:
+// everything was as expected.
 #include "allocators.h"
 #include "probe.h"
 
@@ -46,7 +46,7 @@ void be_refused(size_t size) {
   EXPECT(cu.mem_alloc(&p, size) == CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-// All of `limit` can be had, and no more.
+// All of `limit` can be allocated, and no more.
 void hold_exactly(size_t limit, size_t step = 16 * kMiB) {
   std::vector<CUdeviceptr> kept;
   CUdeviceptr p = 0;
@@ -65,7 +65,7 @@ std::vector<char*> run_self(const char* scenario) {
   return {program_arguments[0], const_cast<char*>(scenario), nullptr};
 }
 
-// The file that is this program: under emulation the environment has to name it.
+// The file of this program; under emulation the environment must name it.
 const char* self() {
   const char* said = std::getenv("PROBE_SELF");
   return said != nullptr ? said : "/proc/self/exe";
@@ -95,8 +95,8 @@ void fork_then_exec() {
   hold_exactly(192 * kMiB);
 }
 
-// The child runs in its parent's memory until it executes something: nothing of ours may take it
-// for a process of its own.
+// The child runs in its parent's memory until it executes a program: our library must not treat it
+// as a process of its own.
 void vfork_then_exec() {
   make_context();
   take(64 * kMiB);
@@ -122,8 +122,8 @@ void spawned() {
   wait_for(child);
 }
 
-// As many as get a whole piece each: with more, what a child may have depends on how soon others
-// answer.
+// As many children as can get a whole piece each: with more, a child's share would depend on how
+// soon others answer.
 void many_forks_at_once() {
   for (int i = 0; i < 3; ++i) {
     if (::fork() != 0) continue;
@@ -136,7 +136,7 @@ void many_forks_at_once() {
   exhaust();
 }
 
-// While another thread is inside our library and holds its locks.
+// Forks while another thread is inside our library and holds its locks.
 void fork_while_others_allocate() {
   make_context();
   const Allocators others(4 * kMiB, true);
@@ -151,8 +151,9 @@ void fork_while_others_allocate() {
   }
 }
 
-// A raw clone runs none of libc's fork handlers. The child's CUDA is the parent's and broken, as
-// without us; but it must find itself no tenant, and must not speak with its parent's voice.
+// A raw clone runs none of libc's fork handlers. The child has the parent's CUDA state, broken as
+// without our library; but the child must notice that it is not a tenant, and must not send on its
+// parent's connection.
 void raw_clone() {
   make_context();
   take(64 * kMiB);
@@ -177,7 +178,7 @@ void on_small_stack(void* (*run)(void*), int count) {
   for (const pthread_t each : threads) ::pthread_join(each, nullptr);
 }
 
-// 3000 of them, 500 at a time, with stacks as small as they come.
+// 3000 threads, 500 at a time, with the smallest possible stacks.
 void thousands_of_threads() {
   make_context();
   CUcontext context = nullptr;
@@ -209,8 +210,8 @@ void lookups_at_once() {
       200);
 }
 
-// A thread cancelled while it waits for a daemon that is away must not take a lock of ours with it.
-// Cancelled elsewhere it would be the simulated driver's C++ that is unwound.
+// A thread cancelled while it waits for an absent daemon must not keep a lock of ours. Cancelled
+// elsewhere, the simulated driver's C++ code would be unwound.
 void cancelled_thread() {
   make_context();
   take(64 * kMiB);
@@ -231,7 +232,7 @@ void cancelled_thread() {
              },
              nullptr) == 0);
   while (!begun.load()) ::sched_yield();
-  ::usleep(20 * 1000);  // likely inside by then; right wherever it is
+  ::usleep(20 * 1000);  // probably inside by then; correct in any case
   EXPECT(::pthread_cancel(thread) == 0 && ::pthread_join(thread, nullptr) == 0);
   be_refused(128 * kMiB);
 }
@@ -240,7 +241,7 @@ void cancelled_thread() {
 
 void* hook() { return ::dlsym(::dlopen("libcuda.so.1", RTLD_NOW), "cuMemAlloc_v2"); }
 
-// As Julia opens every library.
+// Julia opens every library this way.
 void deepbind_on_the_driver() {
   void* library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_DEEPBIND);
   EXPECT(library != nullptr);
@@ -255,7 +256,7 @@ void deepbind_on_the_driver() {
 void dlmopen_of_the_driver() {
   void* library = ::dlmopen(LM_ID_NEWLM, "libcuda.so.1", RTLD_NOW);
   EXPECT(library != nullptr && ::dlsym(library, "cuMemAlloc_v2") == hook());
-  // Other libraries get the namespace that was asked for, and what is not there is not.
+  // Other libraries get the requested namespace, and missing ones are not found.
   void* other = ::dlmopen(LM_ID_NEWLM, "libm.so.6", RTLD_NOW);
   EXPECT(other != nullptr && ::dlsym(other, "cos") != ::dlsym(RTLD_DEFAULT, "cos"));
   ::dlerror();
@@ -271,7 +272,7 @@ void opened_by_path() {
   EXPECT(library != nullptr && ::dlsym(library, "cuMemAlloc_v2") == hook());
 }
 
-// The driver has no versions: dlvsym finds its functions under any.
+// The driver's symbols have no versions: dlvsym finds them with any version.
 void asked_with_a_version() {
   void* library = ::dlopen("libcuda.so.1", RTLD_NOW);
   for (const char* version : {"libcuda.so.1", "GLIBC_2.2.5", "CUDA_12"}) {
@@ -287,7 +288,7 @@ void closed_again() {
   exhaust();
 }
 
-// Functions that do not exist are still not found, and dlerror says so.
+// Functions that do not exist are still not found, and dlerror reports that.
 void missing_functions() {
   void* library = ::dlopen("libcuda.so.1", RTLD_NOW);
   ::dlerror();
@@ -307,7 +308,7 @@ void signals_reset() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction is {};
     if (::sigaction(signal, nullptr, &is) != 0) continue;
-    EXPECT(is.sa_handler == SIG_DFL);  // the library installed none
+    EXPECT(is.sa_handler == SIG_DFL);  // the library installed no handler
     ::signal(signal, SIG_DFL);
   }
   sigset_t all;
@@ -315,7 +316,7 @@ void signals_reset() {
   ::sigfillset(&all);
   EXPECT(::pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
   for (int signal = 1; signal < 32; ++signal) EXPECT(::sigismember(&before, signal) == 0);
-  ::alarm(1);  // blocked here; our helper must not be where it is delivered
+  ::alarm(1);  // blocked here; must not be delivered on our helper's thread
   hold_exactly(192 * kMiB);
   ::usleep(1100 * 1000);
   sigset_t pending;
@@ -333,8 +334,8 @@ void descriptors_closed_before() {
   exhaust();
 }
 
-// Again and again, while threads allocate and are asked for what they do not need: what the library
-// and the daemon take for granted must stay the same.
+// Repeatedly, while threads allocate and get recalls: what the library and the daemon rely on must
+// not change.
 void connection_closed_while_others_allocate() {
   make_context();
   {
@@ -350,7 +351,7 @@ void connection_closed_while_others_allocate() {
   hold_exactly(256 * kMiB);
 }
 
-// The kernel makes a table of descriptors larger for a process of several threads only after an RCU
+// For a process with several threads, the kernel enlarges the descriptor table only after an RCU
 // grace period: milliseconds in the middle of a program.
 long descriptor_table() {
   std::ifstream status("/proc/self/status");
@@ -396,7 +397,7 @@ void two_gpus() {
   take(128 * kMiB);
   EXPECT(cu.ctx_set_current(contexts[0]) == CUDA_SUCCESS);
   hold_exactly(128 * kMiB);
-  EXPECT(cu.mem_free(on_second) == CUDA_SUCCESS);  // of another GPU than the current one
+  EXPECT(cu.mem_free(on_second) == CUDA_SUCCESS);  // of a GPU other than the current one
   EXPECT(cu.ctx_destroy(contexts[2]) == CUDA_SUCCESS);
   EXPECT(cu.ctx_set_current(contexts[0]) == CUDA_SUCCESS);
   hold_exactly(256 * kMiB);
@@ -406,7 +407,7 @@ void two_gpus() {
 
 // --- killed ---
 
-// Allocates and frees until somebody kills it.
+// Allocates and frees until it is killed.
 void busy() {
   make_context();
   EXPECT(::write(1, "ready\n", 6) == 6);
@@ -418,8 +419,7 @@ void busy() {
   }
 }
 
-// The same, with a child that outlives it, holding whatever it inherited, and then uses CUDA
-// itself.
+// Like busy, with a child that outlives it, holds whatever it inherited, and then uses CUDA itself.
 void busy_with_a_child() {
   int ends[2];
   EXPECT(::pipe2(ends, O_CLOEXEC) == 0);

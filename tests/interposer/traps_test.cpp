@@ -1,5 +1,5 @@
-// Programs as they are (traps_probe.cpp): each does something to itself that has broken libraries
-// like ours elsewhere, and stays under its limit.
+// Real-world behaviour of programs (traps_probe.cpp): each does something to itself that has broken
+// similar libraries, and stays within its limit.
 #include "fixture.h"
 
 #include <csignal>
@@ -20,7 +20,7 @@ class EachTrap : public TrapTest, public ::testing::WithParamInterface<const cha
 TEST_P(EachTrap, IsSurvivedAndHeldToTheLimit) {
   EXPECT_EQ(trap(GetParam())->wait(), 0);
   EXPECT_EQ(daemon_->bad_messages(), 0);
-  // Nothing is left charged to anybody.
+  // Nothing is left charged.
   EXPECT_EQ(trap("exhaust")->wait(), 0);
 }
 
@@ -53,7 +53,8 @@ TEST_F(TrapTest, ACancelledThreadTakesNoLockWithIt) {
   EXPECT_EQ(program->wait(), 0);
 }
 
-// Somewhere else in the code each time; what it held is back, and its daemon none the wiser.
+// Killed at a different place in the code each time: its memory is free again, and its daemon works
+// on.
 TEST_F(TrapTest, KilledAtAnyInstructionNothingStaysCharged) {
   for (long us = 0; us < 30; ++us) {
     const auto program = trap("busy");

@@ -1,6 +1,6 @@
-// usable LIMIT_MIB SHARE: how much of its limit a program can have, by each family, in pieces of
-// several sizes. Exit 1 if it is more than the limit, or less than SHARE per cent of what the
-// context leaves, but for a piece.
+// usable LIMIT_MIB SHARE: how much of its limit a program can allocate, by each family, in pieces
+// of several sizes. Exit code 1: more than the limit, or less than SHARE percent (minus one piece)
+// of what the context leaves.
 #include "tests/interposer/swap_probe.h"
 
 #include <cstdlib>
@@ -67,7 +67,7 @@ std::vector<Family> families() {
   };
 }
 
-// The memory that could be allocated, in MiB; below zero: a call failed.
+// The memory that could be allocated, in MiB; negative: a call failed.
 double fill(const Family& family) {
   std::vector<Taken> taken;
   Taken next;

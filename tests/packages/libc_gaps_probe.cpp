@@ -1,6 +1,6 @@
-// Uses what packaging/portable/libc_gaps.c stands in for, on whatever system it is run:
-// libc_gaps_probe [LIBRARY]. Exits 0 if all is right. LIBRARY is this same file as a library, which
-// throws through the program. Built and run by portable.sh.
+// Uses the functions that packaging/portable/libc_gaps.c replaces, on the system where it runs:
+// libc_gaps_probe [LIBRARY]. Exits with 0 if all work. LIBRARY is this same file built as a
+// library, which throws through the program. Built and run by portable.sh.
 #include <atomic>
 #include <cstdio>
 #include <memory>
@@ -24,7 +24,7 @@ extern "C" [[gnu::visibility("default")]] int throw_and_catch(int depth) {
 
 namespace {
 
-// Exceptions of several threads at once, while others load libraries.
+// Exceptions in several threads at once, while others load libraries.
 bool threads_throw() {
   std::atomic<int> right{0};
   std::vector<std::thread> threads;

@@ -1,5 +1,5 @@
 // hammer PROCESSES THREADS SECONDS LIMIT_MIB: processes with threads that allocate and free at
-// random, under one limit, while NVML is asked how much they hold.
+// random, under one limit, while NVML is sampled.
 //
 // Run it under `gpurota run --memory`. Prints one JSON object, in which:
 //   over_limit     looks at which NVML's sum was above the limit; must be 0
@@ -32,9 +32,9 @@ constexpr int kMostThreads = 256;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 struct Shared {
-  std::atomic<std::int64_t> held;                // upper bound of what all hold
+  std::atomic<std::int64_t> held;                // upper bound of what all threads hold
   std::atomic<std::int64_t> peak[kMostThreads];  // of `held`, since this thread's request began
-  std::atomic<std::int64_t> fits;                // the limit less what contexts take; 0: not known
+  std::atomic<std::int64_t> fits;                // the limit less the contexts; 0: unknown
   std::atomic<std::int64_t> longest_us;
   std::atomic<std::uint64_t> allocations, refusals, wrongly, corrupt, failures;
   std::atomic<int> ready;
@@ -134,8 +134,8 @@ void work(const Cuda& cuda, CUcontext context, int self, std::uint64_t largest) 
   std::mt19937 random(static_cast<unsigned>(self) * 7919 + 1);
   std::vector<Block> blocks;
   while (!shared->stop.load()) {
-    // Sizes that the driver takes as they are: multiples of its 2 MiB blocks. Few are large: what
-    // waits inside the driver is charged and not yet held, so large ones keep the sum off the
+    // Multiples of the driver's blocks of 2 MiB, which need no rounding. Few are large: memory
+    // inside a call is charged but not yet held, so large requests would keep the sum away from the
     // limit.
     const std::uint64_t bound = random() % 16 == 0 ? largest : largest / 16;
     const std::uint64_t size = 2 * kMiB * (1 + random() % (bound / (2 * kMiB) + 1));
@@ -177,7 +177,7 @@ int run_process(int index, int threads, std::uint64_t largest) {
   return 0;
 }
 
-// The sum of what NVML says our children hold on the first GPU that lists one of them.
+// The sum that NVML shows for our children, on the first GPU that lists one of them.
 class Observer {
  public:
   explicit Observer(std::vector<pid_t> pids) : pids_(std::move(pids)) {

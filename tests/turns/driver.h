@@ -1,5 +1,5 @@
-// The driver as the tenants of this test use it: loaded by name, the simulated one or NVIDIA's; and
-// as swap memory wants it (SwapCalls), on a stream of its own.
+// The driver for the tenants of this test: loaded by name, the simulated one or NVIDIA's; also in
+// the form that swap memory needs (SwapCalls), on a stream of its own.
 #pragma once
 
 #include "interposer/swap/driver_calls.h"
@@ -7,7 +7,7 @@
 
 namespace turns_test {
 
-// A context of device 0, current on this thread. False, with what failed on stderr.
+// Makes a context of device 0, current on this thread. False, with the error on stderr.
 bool open_driver();
 // Makes the context current on another thread.
 void use_driver();

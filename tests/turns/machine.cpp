@@ -3,12 +3,12 @@
 //   turns_machine [--tenants N] [--memory SIZE] [--capacity SIZE] [--quantum SECONDS] [--seconds S]
 //                 [--work SECONDS --pause SECONDS] [--kill SECONDS] [--stop SECONDS]
 //
-// --kill ends the first tenant with SIGKILL then, wherever its memory is; --stop stops it for a
-// second. The others go on.
+// --kill ends the first tenant with SIGKILL at that time, wherever its memory is; --stop stops it
+// for a second. The others continue.
 //
-// Each tenant has SIZE of memory; all together have more than the capacity, so they take turns.
-// Every tenant checks what it reads. Prints each switch, and at the end what it took; fails if a
-// byte was wrong, a tenant did not come to its turn, or more than the capacity was held.
+// Each tenant has SIZE of memory; together they have more than the capacity, so they take turns.
+// Every tenant checks what it reads. Prints each switch, and at the end the cost. Fails if a byte
+// was wrong, a tenant got no turn, or more than the capacity was held.
 #include "sched/turns.h"
 #include "tests/turns/message.h"
 
@@ -76,7 +76,7 @@ class Machine {
       poll_once(std::min(end, now() + std::chrono::milliseconds(20)));
     }
     for (auto& [id, p] : processes_) say(id, {Kind::kFinish, 0, 0, 0, 0, 0, 0, 0});
-    // A tenant that waits at its gate finishes when its turn comes.
+    // A tenant that waits at its gate finishes only when its turn comes.
     const TimePoint patience = now() + to_duration(60);
     while (alive() > 0 && now() < patience) poll_once(patience);
     return judge();

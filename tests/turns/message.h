@@ -1,5 +1,5 @@
-// Messages between the small daemon of this test and its tenants, over a socket pair: one packet
-// each.
+// Messages between the small daemon of this test and its tenants, over a socket pair, one packet
+// for each.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ enum class Kind : std::uint32_t {
   kGrow,
   kEvicted,
   kRestored,
-  kResult,  // `bytes`: checks made; `busy`: something was wrong
+  kResult,  // `bytes`: checks made; `busy`: an error occurred
   // to the tenant
   kGate,
   kGranted,
@@ -33,7 +33,7 @@ struct Message {
   std::uint64_t returned;
 };
 
-// The tenant's whole life, in a process of its own. Returns its exit code.
+// The whole run of a tenant, in a process of its own. Returns its exit code.
 struct TenantOptions {
   int socket = -1;
   std::uint64_t memory = 0;

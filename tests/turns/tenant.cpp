@@ -1,8 +1,8 @@
-// A tenant: a thread that is the program, and one that does for it what libgpurota's helper will
-// do.
+// A tenant: a thread that is the program, and a thread that does what libgpurota's helper does for
+// it.
 //
-// The program fills its buffers with numbers of its own, reads them back, and knows what must be
-// there.
+// The program fills its buffers with its own numbers, reads them back, and knows the expected
+// values.
 #include "interposer/gate/gate.h"
 #include "interposer/swap/mover.h"
 #include "tests/turns/driver.h"
@@ -27,7 +27,7 @@ namespace {
 using namespace gpurota::interposer;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-constexpr std::uint64_t kPiece = 24 * kMiB;  // no power of two: blocks of different sizes
+constexpr std::uint64_t kPiece = 24 * kMiB;  // not a power of two: blocks of different sizes
 constexpr std::size_t kRead = 4096;
 
 struct Buffer {
@@ -51,7 +51,7 @@ class Tenant {
     space_->set_calls(&calls_);
     space_->host().set_limits(&calls_, options_.memory + 256 * kMiB, options_.memory + 256 * kMiB);
     gate_->set(GateState::kShut);
-    // Pinned ahead of need, as the helper will do in the background.
+    // Pinned in advance, as the helper does in the background.
     while (space_->host().prepare(options_.memory)) continue;
     std::thread program([this] { run_program(); });
     while (!finished_) poll_once();
@@ -114,7 +114,7 @@ class Tenant {
     }
   }
 
-  // Drained: nobody inside, and the GPU has done what it was given.
+  // Drained: no thread is inside, and the GPU has finished its work.
   void tell_status() {
     const bool open = gate_->state() == GateState::kOpen;
     const bool busy = !gate_->wait_inside(now_ms()) || cuStreamQuery(stream_) != CUDA_SUCCESS ||
@@ -143,7 +143,7 @@ class Tenant {
     if (left > 0 || failed) say({Kind::kEvicted, 0, 0, 0, 0, failed ? 1u : 0u, 0, left});
   }
 
-  // Room that no block fits in is given back, as the library does.
+  // Gives back room that no block fits in, as the library does.
   void restore(std::uint64_t room) {
     const Moved moved = Mover(*space_, on_restored, this).restore(room);
     const std::uint64_t left = room - moved.bytes;
@@ -173,7 +173,8 @@ class Tenant {
     return std::chrono::duration<double>(s);
   }
 
-  // As cuMemAlloc will: room first, which may take until this tenant's turn; then the memory.
+  // Like cuMemAlloc: asks for room first, which may take until this tenant's turn; then gets the
+  // memory.
   void grow() {
     const std::uint64_t left = options_.memory - buffers_size_;
     const std::uint64_t size = left < kPiece ? left : kPiece;

@@ -1,5 +1,4 @@
-// Arrays whose rows and heights need no padding in any layout, so that their size is what they
-// take.
+// Arrays whose rows and heights need no padding in any layout, so that their size is their charge.
 #include "tests/stress/families/families.h"
 
 namespace gpurota::stress {

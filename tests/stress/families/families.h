@@ -1,5 +1,5 @@
-// The families of device memory, each at work for one thread: a step allocates or frees, by the
-// dice it is given, and tells the model.
+// The families of device memory, each used by one thread: a step allocates or frees, depending on
+// its dice, and updates the model.
 #pragma once
 
 #include "tests/driver/functions.h"
@@ -17,15 +17,15 @@ struct Process {
   int index = 0;
   CUcontext primary = nullptr;
   CUcontext second = nullptr;
-  std::uint64_t largest = 0;  // of a request
+  std::uint64_t largest = 0;  // of one request
   Blocks blocks;
-  std::mutex default_pool_mutex;  // its reserved bytes are nobody's alone
+  std::mutex default_pool_mutex;  // its reserved bytes belong to no single thread
   std::int64_t default_pool_known = 0;
   std::mutex graph_mutex;
   std::int64_t graphs_known = 0;
 };
 
-// Drawn before a step, so that what a thread does depends on its seed and not on what was refused.
+// Drawn before a step, so that a thread's actions depend on its seed and not on refusals.
 struct Dice {
   std::uint32_t choice, size, detail, victim;
 };
@@ -35,12 +35,12 @@ class Family {
   Family(Process& process, Account& account) : process_(process), account_(account) {}
   virtual ~Family() = default;
   virtual void step(const Dice& dice) = 0;
-  // Before the model is compared: reads what only the driver knows.
+  // Called before the model is compared: reads what only the driver knows.
   virtual void rest() {}
   virtual void free_all() = 0;
 
  protected:
-  // Whole 2 MiB; mostly small, as large ones keep all others off the limit.
+  // A multiple of 2 MiB; mostly small, because large ones keep all others away from the limit.
   std::uint64_t whole_blocks(const Dice& dice) const {
     const std::uint64_t bound = dice.detail % 8 == 0 ? process_.largest : process_.largest / 8;
     return kBlock * (1 + dice.size % (bound / kBlock + 1));
@@ -49,7 +49,7 @@ class Family {
   Account& account_;
 };
 
-// A family that takes and gives back pieces, of which a thread holds `most` at a time.
+// A family that allocates and frees pieces, of which a thread holds at most `most`.
 template <class Piece>
 class PieceFamily : public Family {
  public:
@@ -79,7 +79,7 @@ class PieceFamily : public Family {
   const std::size_t most_;
 };
 
-// Writes a mark to both ends of memory, and looks whether it is still there.
+// Writes a mark to both ends of memory; and checks that the mark is still there.
 void mark(CUdeviceptr at, std::uint64_t size, std::uint32_t value);
 void check_mark(CUdeviceptr at, std::uint64_t size, std::uint32_t value);
 

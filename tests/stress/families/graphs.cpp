@@ -1,5 +1,5 @@
-// Memory of graphs: allocation nodes, and allocations made while a stream captures.
-// The driver keeps it for all graphs of the process, so one thread of it at a time is here.
+// Memory of graphs: allocation nodes, and allocations made while a stream captures. The driver
+// keeps it for all graphs of the process, so only one thread of a process at a time uses it.
 #include "tests/stress/families/families.h"
 
 namespace gpurota::stress {

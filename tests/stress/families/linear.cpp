@@ -1,4 +1,4 @@
-// cuMemAlloc in whole blocks and in small pieces that share them, cuMemAllocPitch,
+// cuMemAlloc in whole blocks and in small pieces that share blocks, cuMemAllocPitch,
 // cuMemAllocManaged.
 #include "tests/stress/families/families.h"
 
@@ -56,7 +56,7 @@ class Linear : public PieceFamily<LinearPiece> {
       took(dice, at, size, most);
     }
   }
-  // Rows of 1 MiB, which is a pitch as it is.
+  // Rows of 1 MiB, which is a valid pitch without padding.
   void pitched(const Dice& dice) {
     CUdeviceptr at = 0;
     std::size_t pitch = 0;
@@ -64,8 +64,8 @@ class Linear : public PieceFamily<LinearPiece> {
     const auto call = [&] { return cuMemAllocPitch_v2(&at, &pitch, kMiB, size / kMiB, 4); };
     if (account_.request(Kind::kPitch, size, call)) took(dice, at, pitch * (size / kMiB), size);
   }
-  // The whole of it is written, which brings the whole of it to the GPU. A real driver's NVML does
-  // not tell whose managed memory is.
+  // Written completely, which moves all of it to the GPU. A real driver's NVML does not show the
+  // owner of managed memory.
   void managed(const Dice& dice) {
     CUdeviceptr at = 0;
     const std::uint64_t size = kBlock * (1 + dice.size % 2);
@@ -81,9 +81,9 @@ class Linear : public PieceFamily<LinearPiece> {
   }
   void release(const LinearPiece& piece) override {
     check_mark(piece.at, piece.size, piece.mark);
-    // The blocks are left before they can be anybody's again. Those at its ends another may leave
-    // meanwhile, who is then the last and takes them out of the account: they are in it once more
-    // until it is free.
+    // Leaves the blocks before another thread can get them. The blocks at its ends may also be left
+    // by another thread meanwhile, which, as the last user, subtracts them from the account: so
+    // they count once more until they are free.
     const std::int64_t ends = piece.size % kBlock == 0 ? 0 : 2 * static_cast<std::int64_t>(kBlock);
     account_.hold(ends);
     const std::int64_t left = process_.blocks.leave(piece.at, piece.size);

@@ -1,5 +1,5 @@
-// families PROCESSES THREADS SECONDS LIMIT_MIB [SEED]: every family of device memory at random,
-// under one limit, with a model beside it of what should be charged.
+// families PROCESSES THREADS SECONDS LIMIT_MIB [SEED]: uses every family of device memory at
+// random, under one limit, and models what should be charged.
 //
 // Run it under `gpurota run --memory`. Threads do rounds of a fixed number of steps, each from dice of its
 // own, so that the seed says what every thread does. Between rounds all rest, and the model is compared
@@ -26,7 +26,7 @@
 namespace gpurota::stress {
 namespace {
 
-constexpr int kSteps = 120;  // of a thread in a round
+constexpr int kSteps = 120;  // of one thread in a round
 constexpr int kLateMiB = 64;
 constexpr int kLook = 1, kContexts = 2, kEnd = 3;
 constexpr auto kPause = std::chrono::microseconds(200);
@@ -37,14 +37,14 @@ struct Arguments {
   unsigned seed;
 };
 
-// Memory that a real driver may take by itself, beyond what it held at the beginning.
+// Memory that a real driver may allocate by itself, beyond what it held at the start.
 std::int64_t late_bytes() {
   return is_simulated() ? 0 : kLateMiB * static_cast<std::int64_t>(kMiB);
 }
 
 std::int64_t in_mib(std::int64_t bytes) { return bytes / static_cast<std::int64_t>(kMiB); }
 
-// Waits for the others, and for the parent to look.
+// Waits for the other threads, and for the parent to compare.
 void meet() {
   const int round = shared->round.load();
   shared->arrived.fetch_add(1);
@@ -56,7 +56,7 @@ void work(Process& process, const Arguments& arguments, int thread) {
   const int self = process.index * arguments.threads + thread;
   Account account(process.index, self);
   std::vector<std::unique_ptr<Family>> families;
-  const char* only = ::getenv("STRESS_FAMILIES");  // bits, to look for what is wrong
+  const char* only = ::getenv("STRESS_FAMILIES");  // bits that select families, for debugging
   unsigned long chosen = only != nullptr ? std::strtoul(only, nullptr, 2) : ~0UL;
   for (auto* make : {make_linear, make_vmm, make_pools, make_graphs, make_arrays}) {
     if ((chosen & 1) != 0) families.push_back(make(process, account));
@@ -72,7 +72,7 @@ void work(Process& process, const Arguments& arguments, int thread) {
                              static_cast<std::uint32_t>(victim)});
     }
   };
-  steps(kSteps / 4);  // what the driver loads late it loads now
+  steps(kSteps / 4);  // makes the driver load now what it loads late
   for (const auto& family : families) family->free_all();
   meet();
   while (!shared->stop.load()) {
@@ -85,10 +85,10 @@ void work(Process& process, const Arguments& arguments, int thread) {
   meet();
 }
 
-// A context that goes with all that is in it.
+// Makes a context with memory in it, and destroys both.
 void make_and_destroy_context() {
   CUcontext context = nullptr;
-  if (cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS) return;  // there may be no room for one
+  if (cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS) return;  // there may be no room for a context
   CUdeviceptr at = 0;
   CUarray array = nullptr;
   const CUDA_ARRAY_DESCRIPTOR shape = {4096, 128, CU_AD_FORMAT_FLOAT, 1};
@@ -103,7 +103,7 @@ std::int64_t taken_by_view() {
   return static_cast<std::int64_t>(total - free);
 }
 
-// The first thread of a process does what the parent orders.
+// The first thread of a process carries out the parent's orders.
 void serve(const Process& process) {
   std::atomic<int>& order = shared->order[process.index];
   for (;;) {
@@ -143,7 +143,7 @@ class Judge {
   Judge(const Arguments& arguments, std::vector<pid_t> pids)
       : arguments_(arguments), pids_(pids), nvml_(std::move(pids)) {}
 
-  // False if a process ended before its time.
+  // False if a process ended early.
   bool wait_for_all() {
     while (shared->arrived.load() < threads_in_all) {
       look();
@@ -168,7 +168,7 @@ class Judge {
     const std::int64_t base = base_nvml_ > base_view_ ? base_nvml_ : base_view_;
     shared->fits.store(static_cast<std::int64_t>(arguments_.limit) - base - late_bytes());
   }
-  // The largest difference, once the daemon has had the time to look.
+  // The largest difference, once the daemon has had time to sample.
   std::int64_t compare() {
     std::int64_t exact = 0, worst = 0;
     for (int i = 0; i < arguments_.processes; ++i) exact += shared->exact[i].load();
@@ -189,7 +189,7 @@ class Judge {
     return shared->view.load();
   }
   void look() {
-    // Those inside when the look began, and those that came while it lasted.
+    // Those inside when the sample began, and those that came during it.
     const int entered = shared->entered_pools.load();
     int in_pools = shared->in_pools.load();
     const std::uint64_t sum = nvml_.sum();
@@ -200,7 +200,7 @@ class Judge {
     ++looks_;
     std::this_thread::sleep_for(kPause);
   }
-  // The daemon takes a second to believe what NVML shows.
+  // The daemon needs a second to accept what NVML shows.
   void wait_until_still() {
     const auto begun = std::chrono::steady_clock::now();
     const auto passed = [&] { return std::chrono::steady_clock::now() - begun; };

@@ -1,10 +1,10 @@
 // The expected charges, beside the real ones: one model for all processes of the stress program.
 //
-// `held` is an upper bound of what all hold at any instant: a request is in it, with the most that
-// it can take, from before the driver is called, and what is freed leaves it after. A refusal is
-// wrong if the bound never passed what fits between the request's begin and its refusal: each
-// thread keeps the peak of `held` since its request began. `exact` is what a process holds when it
-// rests.
+// `held` is an upper bound of what all hold at any moment. A request counts in it, with the most
+// that it can take, from before the driver is called; freed memory leaves it after the call. A
+// refusal is wrong if, between the request's begin and its refusal, the bound never exceeded what
+// fits: each thread keeps the peak of `held` since its request began. `exact` is what a process
+// holds while it rests.
 #pragma once
 
 #include "abi/cuda_abi.h"
@@ -41,32 +41,31 @@ enum class Kind {
 inline constexpr int kKinds = static_cast<int>(Kind::kEnd);
 extern const char* const kKindNames[kKinds];
 
-// In memory that all processes share.
+// In memory shared by all processes.
 struct Shared {
   std::atomic<std::int64_t> held;
   std::atomic<std::int64_t> peak[kMostThreads];
   std::atomic<std::int64_t> exact[kMostProcesses];
   std::atomic<std::int64_t> fits;
-  // Threads inside a request of a pool: the only ones that may be above the limit, by a pool's unit
-  // each (docs/design/interposer.md).
+  // Threads inside a pool request: the only ones that may exceed the limit, each by a pool's unit
+  // (docs/design/interposer.md).
   std::atomic<int> in_pools;
-  std::atomic<int> entered_pools;  // ever
+  std::atomic<int> entered_pools;  // in total
   std::atomic<std::uint64_t> made[kKinds], refused[kKinds];
   std::atomic<std::uint64_t> wrongly, corrupt, failures;
-  std::atomic<int> arrived, round;  // the meeting of all threads between rounds
+  std::atomic<int> arrived, round;  // barrier of all threads between rounds
   std::atomic<bool> stop;
   std::atomic<int>
-      order[kMostProcesses];       // what the parent wants of a process's first thread; 0: done
-  std::atomic<std::int64_t> view;  // its answer: what cuMemGetInfo says is taken
-  char first_problem[256];         // under problem_taken
+      order[kMostProcesses];       // the parent's order for a process's first thread; 0: done
+  std::atomic<std::int64_t> view;  // its answer: what cuMemGetInfo shows as used
+  char first_problem[256];         // guarded by problem_taken
   std::atomic<bool> problem_taken;
 };
 extern Shared* shared;
 extern int threads_in_all;
 
-// Remembers the first of what went wrong, for the report. `spare`: by how much a request fitted
-// that was refused, which tells a thread that was late by a block from one that counted a pool
-// twice.
+// Stores the first error for the report. `spare`: by how much a refused request would have fit,
+// which distinguishes a thread that was late by a block from one that counted a pool twice.
 void problem(const char* what, long long code, long long spare = 0);
 
 // The requests of one thread.
@@ -74,7 +73,8 @@ class Account {
  public:
   Account(int process, int thread) : process_(process), self_(thread) {}
 
-  // True if the driver gave it: then keep() says what it really took. `most` is what it can take.
+  // True if the driver granted it; then call keep() with what it really took. `most` is the most
+  // that it can take.
   template <class Call>
   bool request(Kind kind, std::uint64_t most, Call call) {
     const bool of_pool = kind == Kind::kPool || kind == Kind::kDefaultPool;
@@ -95,7 +95,7 @@ class Account {
     shared->held.fetch_sub(bytes);
     shared->exact[process_].fetch_sub(bytes);
   }
-  // In the bound only.
+  // Counts in the bound only.
   void hold(std::int64_t bytes) { shared->held.fetch_add(bytes); }
   int process() const { return process_; }
 
@@ -106,7 +106,7 @@ class Account {
   int self_;
 };
 
-// Counts what must not fail.
+// Reports a call that failed although it must not.
 bool must(CUresult result, const char* what);
 #define STRESS_MUST(call) ::gpurota::stress::must((call), #call)
 

@@ -1,5 +1,5 @@
-// NVML's figure for the processes of the stress program, which judges the limit from outside.
-// Called by its parent process only; never initialises the driver.
+// NVML's figure for the processes of the stress program: an independent check of the limit. Called
+// by the parent process only; never initialises the driver.
 #pragma once
 
 #include "abi/nvml_abi.h"
@@ -11,7 +11,7 @@
 
 namespace gpurota::stress {
 
-// The sum of what NVML says that these processes hold, on the first GPU that lists one of them.
+// The sum that NVML shows for these processes, on the first GPU that lists one of them.
 class Nvml {
  public:
   explicit Nvml(std::vector<pid_t> pids);

@@ -1,5 +1,5 @@
 // Stream-ordered allocation, from a pool of the thread's own and from the device's default pool.
-// The memory of a pool is what it says that it has reserved, which is read after each step.
+// The charge of a pool is its reserved bytes, which are read after each step.
 #include "tests/stress/families/families.h"
 
 namespace gpurota::stress {
@@ -29,7 +29,7 @@ class Pools : public Family {
     if (dice.choice % 5 < 3 && pieces_.size() < kMostPieces) {
       allocate(dice);
     } else if (dice.choice % 31 == 3 && pieces_.empty()) {
-      rest();  // a pool that goes, and another that comes
+      rest();  // destroys a pool and makes another
       STRESS_MUST(cuMemPoolDestroy(own_));
       make_own();
     } else if (!pieces_.empty()) {
@@ -68,7 +68,7 @@ class Pools : public Family {
         dice.detail / 8 % 3 == 0 ? 512 + dice.size % (8 * kMiB) : whole_blocks(dice);
     const std::uint64_t most = round_up(size, kPoolUnit);
     Piece piece = {0, size, dice.detail};
-    // A pool that grows beyond the limit can shrink again only when its stream has come to an end.
+    // A pool that grew beyond the limit can shrink only when its stream has finished.
     STRESS_MUST(cuStreamSynchronize(stream_));
     if (dice.detail / 32 % 4 == 0) {
       const std::lock_guard lock(process_.default_pool_mutex);

@@ -1,5 +1,5 @@
 // cuMemCreate and its family: released before and after it is unmapped, retained by address,
-// exported and imported again; and host memory, which is nobody's device memory.
+// exported and imported again; and host memory, which is not charged.
 #include "tests/driver/device_memory.h"
 #include "tests/stress/families/families.h"
 
@@ -55,7 +55,7 @@ class Vmm : public PieceFamily<VmmPiece> {
     STRESS_MUST(cuMemRetainAllocationHandle(&piece->handle, reinterpret_cast<void*>(piece->range)));
   }
 
-  // Out and in again while the original lives: the import is no memory of its own.
+  // Exported and imported while the original lives: the import is not additional memory.
   void send_and_take_back(const VmmPiece& piece) {
     int fd = -1;
     CUmemGenericAllocationHandle again = 0;
