@@ -77,7 +77,7 @@ def message(load, lease, number):
 
 
 def flood(load, connections, seconds):
-    """As many calls as are answered, on all connections at once. Their number."""
+    """Calls as fast as answers come, on all connections at once; returns the number of calls."""
     control = Control()
     control.connect()
     lease = reservation(control, memory={"bytes": 1 << 20}) if load == "Update" else None
@@ -105,7 +105,7 @@ def flood(load, connections, seconds):
                     key.data[0] = key.data[0][key.fileobj.send(key.data[0]):]
             except BlockingIOError:
                 pass
-            except ConnectionError:  # more than his budgets allow: the daemon has hung up
+            except ConnectionError:  # above his budgets: the daemon has closed the connection
                 watched.unregister(key.fileobj)
                 key.fileobj.close()
                 connect()
@@ -115,7 +115,7 @@ def flood(load, connections, seconds):
 
 
 def ask_about_strangers(seconds):
-    """As many questions as are answered, by 20 tenants at once. Their number."""
+    """Questions as fast as answers come, from 20 tenants at once; returns their number."""
     group, pids = deep_tree(ASKED)
     control = Control()
     control.connect()
@@ -146,7 +146,7 @@ def percentiles(took):
 
 
 def ask(seconds):
-    """Alice: how long a status took, and a growth."""
+    """Alice: the time of a status and of a growth."""
     control = Control()
     control.connect()
     lease = reservation(control, memory={"bytes": 4 << 30})
@@ -161,7 +161,7 @@ def ask(seconds):
         control.call("Status")
         status.append(time.monotonic() - begun)
         begun = time.monotonic()
-        # The memory of the last grant goes back with the question.
+        # The question gives back the memory of the last grant.
         tenant.ask(GROW, struct.pack("<IIQQQ", 0, 0, 2 << 20 if growths else 0, 2 << 20, 2 << 20))
         growths.append(time.monotonic() - begun)
         time.sleep(0.02)

@@ -21,7 +21,7 @@ MACHINES = ("demo", "h100x8")
 
 
 def cpu_seconds(pid):
-    """Of all its threads, from the scheduler, which counts nanoseconds; ticks are too long for this."""
+    """CPU time of all its threads, from the scheduler, which counts nanoseconds; ticks are too coarse."""
     total = 0
     for thread in os.listdir("/proc/%d/task" % pid):
         with open("/proc/%d/task/%s/schedstat" % (pid, thread), encoding="utf-8") as stat:
@@ -43,7 +43,7 @@ def watch(program, width, height, seconds):
         if select.select([terminal], [], [], 0.1)[0]:
             piece = os.read(terminal, 65536)
             shown, sent = shown + piece, sent + len(piece)
-            # The last line ends the picture.
+            # The picture is complete with its last line.
             if first is None and b"quit" in shown:
                 first = time.monotonic() - begin - 0.2
                 sent, from_cpu, from_time = 0, cpu_seconds(pid), time.monotonic()

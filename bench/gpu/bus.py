@@ -1,7 +1,7 @@
-"""What plain copies between a GPU and pinned host memory take.
+"""The time of plain copies between a GPU and pinned host memory.
 
 usage: bus.py GPU    prints the seconds of 1 GiB each way, both ways at once
-A process of its own, as its context would count as memory in use without a lease.
+A separate process, because its context would count as memory in use without a lease.
 """
 import statistics
 import subprocess
@@ -10,7 +10,7 @@ import time
 
 
 def bus_seconds(gpu, gib):
-    """Seconds that `gib` each way take, both ways at once, in pieces of 64 MiB."""
+    """Seconds to copy `gib` each way, both ways at once, in pieces of 64 MiB."""
     command = [sys.executable, __file__, str(gpu)]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) * gib
 

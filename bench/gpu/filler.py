@@ -52,7 +52,7 @@ if len(sys.argv) > 2:
 '''
 
 
-# The moment in which each piece of work ended, for whoever maps the file.
+# The time at which each piece of work ended, for a process that maps the file.
 WORKER = r'''
 import ctypes, mmap, struct, sys, time
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -86,7 +86,7 @@ class Memory(ctypes.Structure):
 
 
 class Gpu:
-    """The first GPU as NVML tells it."""
+    """The first GPU, as NVML shows it."""
 
     def __init__(self):
         self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
@@ -168,7 +168,7 @@ class Bench:
         self.name = name
         total = json.loads(self.call("status", "--json").stdout)["gpus"][0]["memory_bytes"]
         size = int(total * 0.88)
-        if on_yield == "evict":  # what of the host's memory may be pinned for turns, with room to spare
+        if on_yield == "evict":  # host memory that may be pinned for turns, with room to spare
             size = int(min(size, self.most_moved or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 0.22))
         self.target, memory = (size - (512 << 20)) * 0.9, f"{size >> 20}M"
         env = [w for variable in ("LD_LIBRARY_PATH", "GPUROTA_SIM_DIR") if variable in os.environ for w in ("--env", variable)]
@@ -189,7 +189,8 @@ class Bench:
         with open(self.beats, "rb") as file:
             return struct.unpack("d", file.read())[0]
 
-    # Another daemon does not know how often the filler had to leave, so that it does not rest for minutes.
+    # A new daemon does not know how often the filler had to leave, so the filler does not pause for
+    # minutes.
     def filler_on(self):
         self.daemon.terminate()
         self.daemon.wait()
@@ -199,7 +200,8 @@ class Bench:
             sys.exit("the filler does not start: " + self.call("filler", "list").stdout + self.call("filler", "logs", self.name).stdout)
         return begun
 
-    # One that is moved has made host memory ready, and a daemon of its first seconds waits for programs that it has not heard of.
+    # A filler that is moved has prepared host memory. In its first seconds a daemon waits for
+    # programs that have not connected.
     def mover_on(self):
         begun, pid = self.filler_on(), self.filler_pid()
         ready = until(lambda: host_bytes(pid) > self.target, 60, 0.1)
@@ -227,7 +229,8 @@ class Bench:
         started, made, allocated = map(float, words[1:4])
         return {"granted": started - begun, "allocated": allocated - begun}
 
-    # The result of `measure` for the filler's pid and the moment in which a stranger has its context; None is a failure.
+    # The result of `measure` for the filler's pid and the time at which a foreign process has its
+    # context; None is a failure.
     def beside_stranger(self, measure, complaint):
         pid = self.filler_pid()
         process = subprocess.Popen([sys.executable, "-c", NEWCOMER, "0", "stay"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -257,7 +260,7 @@ class Bench:
             return 0
         return next((list_[i].used for i in range(count.value) if list_[i].pid == pid), 0)
 
-    # A piece of work takes milliseconds: if none has ended for half a second, none is going on.
+    # A piece of work takes milliseconds: if none has ended for half a second, none is running.
     def foreign_stops_work(self, moves):
         def measure(pid, begun):
             out = until(lambda: self.used_by(pid) < (1 << 30), 20)

@@ -74,7 +74,7 @@ class Bench:
         return json.loads(text)["gpus"][self.gpu]
 
     def switches(self, seconds):
-        """All switches that happen for so long."""
+        """All switches during this time."""
         with Watched(self) as watched:
             time.sleep(seconds)
         return watched.switches()
@@ -87,7 +87,7 @@ class Bench:
         self.running.clear()
 
     def run(self, functions):
-        """Each part, by its name. How many failed."""
+        """Runs each part by name; returns how many failed."""
         signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before it was done"))
         daemon, failures = self.start_daemon(), 0
         try:
@@ -110,7 +110,7 @@ class Bench:
 
 
 def key_of(switch):
-    """Which one it is."""
+    """Identifies a switch."""
     return switch["time"], switch["to"]
 
 
@@ -145,7 +145,7 @@ class Watched:
 
 
 class Program:
-    """A program that says ready, begins when told to, and ends with a line of JSON. In a swap lease, or bare."""
+    """A program that prints ready, begins on request, and ends with a line of JSON. In a swap lease, or bare."""
 
     def __init__(self, bench, name, command, swap=True, options=(), gpus=None, **environment):
         bench.running.append(self)
@@ -178,7 +178,7 @@ class Program:
 
 
 def run_together(programs, meanwhile=contextlib.nullcontext()):
-    """Seconds until all are done, and what they said. All of them check what they hold."""
+    """Seconds until all are done, and their output. All of them check their memory."""
     for program in programs:
         program.wait_ready()
     with meanwhile:

@@ -26,7 +26,7 @@ def server(name, gib, time_s, swap=True, options=()):
 
 
 def together(programs, *meanwhile):
-    """What each said. They run for the same time, so nobody is alone for long."""
+    """The output of each. All run for the same time, so none is alone for long."""
     return run_together(programs, *meanwhile)[1]
 
 
@@ -87,7 +87,8 @@ def stalls():
     say("|---|---|---|---|---|---|")
     row("bare", together([work("stalls_bare", "launch", seconds / 3, swap=False)])[0])
     row("in a swap lease, alone: nothing is pinned", together([work("stalls_alone", "launch", seconds / 3)])[0])
-    # After its first turn each holder pins host memory for what it has, piece by piece, while it computes.
+    # After its first turn each program pins host memory for its GPU memory, piece by piece, while
+    # it computes.
     first, second = together([work(f"stalls_{i}", "launch", seconds / 2, gib) for i in range(2)])
     row(f"two of {gib:.0f} GiB in turns, memory pinned meanwhile: one", first)
     row("the other", second)

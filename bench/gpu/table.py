@@ -2,7 +2,7 @@
 
 The best and not the median: on a machine whose clock changes between rounds a median compares clocks.
 The rows `probe_…` time driver calls that gpurota does not touch: where they differ between the columns, so
-does the clock, and the rows above them are to be read with that in mind."""
+does the clock; read the rows above them with that in mind."""
 import glob
 import json
 import sys

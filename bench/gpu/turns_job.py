@@ -14,7 +14,7 @@ chunk = 256 << 20
 parts = [torch.zeros(chunk // 4, dtype=torch.float32, device="cuda") for _ in range(int(gib * (1 << 30)) // chunk)]
 torch.cuda.synchronize()
 print("ready", flush=True)
-sys.stdin.readline()  # all begin together
+sys.stdin.readline()  # all programs begin together
 begun = time.monotonic()
 for phase in range(phases):
     for _ in range(passes):

@@ -16,7 +16,7 @@ parts = [torch.zeros(chunk // 4, dtype=torch.float32, device="cuda")
 total = torch.zeros(1, dtype=torch.float32, device="cuda")
 torch.cuda.synchronize()
 print("ready", flush=True)
-sys.stdin.readline()  # all begin together
+sys.stdin.readline()  # all programs begin together
 passes, end = 0, time.monotonic() + seconds
 while time.monotonic() < end:
     for part in parts:
