@@ -20,7 +20,7 @@ void Housekeeping::store_again() {
 }
 
 void Housekeeping::run() {
-  parts_.log.tell_counts();
+  parts_.log.write_counts();
   parts_.answers.changed();
   parts_.finder.ask_again();
   store_again();

@@ -66,7 +66,7 @@ void watch(ControlConnection& connection) {
 
 ControlServer::ControlServer(Parts parts)
     : parts_(std::move(parts)),
-      turns_(parts_.loop, *this),
+      dispatcher_(parts_.loop, *this),
       worker_answers_(parts_.loop,
                       [this](Connection& connection, const std::string& reply) {
                         answer(connection, reply);
@@ -90,7 +90,7 @@ ControlServer::~ControlServer() = default;
 Result<void> ControlServer::listen(CallHandler& calls, const std::string& path,
                                    const ipc::ListenOptions& options) {
   calls_ = &calls;
-  GPUROTA_TRY(turns_.start());
+  GPUROTA_TRY(dispatcher_.start());
   return acceptor_.listen(path, options);
 }
 
@@ -136,21 +136,21 @@ void ControlServer::on_ready(Connection& connection, unsigned events) {
 // After a change of the connection: its next call may now be served, or the connection ends.
 void ControlServer::go_on(Connection& connection) {
   if (connection.broken) return close(connection);
-  want_turn(connection);
+  enqueue(connection);
   if (connection.hung_up && !connection.queued && !connection.postponed) {
     read(connection);
-    want_turn(connection);
+    enqueue(connection);
     if (!connection.queued && !connection.held_back) return close(connection);
   }
   watch(connection);
 }
 
-void ControlServer::want_turn(Connection& connection) {
+void ControlServer::enqueue(Connection& connection) {
   const bool may = !connection.broken && !connection.blocked && !connection.held &&
                    !connection.waits && connection.unsaid.empty();
   if (connection.queued || !may || !has_work(connection) || bounds_.holds_back(connection)) return;
   connection.queued = true;
-  turns_.add(connection.caller.uid, &connection);
+  dispatcher_.add(connection.caller.uid, &connection);
 }
 
 void ControlServer::serve(const Connection* const& key) {
@@ -159,7 +159,7 @@ void ControlServer::serve(const Connection* const& key) {
   if (!bounds_.holds_back(connection)) serve_one(connection);
 }
 
-void ControlServer::after_turn(const Connection* const& key) { go_on(*connections_.at(key)); }
+void ControlServer::on_charged(const Connection* const& key) { go_on(*connections_.at(key)); }
 
 void ControlServer::read(Connection& connection) {
   std::array<std::byte, 16384> buffer;
@@ -398,7 +398,7 @@ void ControlServer::tell_owner(LeaseId lease, const std::string& message) {
 void ControlServer::close(Connection& connection) {
   const auto acquired = connection.acquired;
   const auto waits = connection.waits;
-  turns_.remove(connection.caller.uid, &connection);
+  dispatcher_.remove(connection.caller.uid, &connection);
   end_long_answer(connection);
   const uid_t user = connection.caller.uid;
   connections_.erase(&connection);

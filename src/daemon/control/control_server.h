@@ -1,7 +1,7 @@
 // The control socket: connections, their limits, and the varlink calls on them. State thread only.
 //
 // A connection has one call at a time, and its calls are answered in order. Each user with calls
-// gets the same part of the state thread's time (fair_turns.h), in pieces that others do not
+// gets the same part of the state thread's time (fair_queue.h), in pieces that others do not
 // notice: a stream gives one answer in a turn, and a user's long answers are made one at a time. A
 // connection that waits for its turn is not read.
 //
@@ -33,8 +33,8 @@
 #include "daemon/leases/owners.h"
 #include "daemon/leases/queue.h"
 #include "daemon/users/acceptor.h"
-#include "daemon/users/fair_turns.h"
-#include "daemon/users/served_turns.h"
+#include "daemon/users/dispatcher.h"
+#include "daemon/users/fair_queue.h"
 #include "ports/durability.h"
 #include "ports/event_loop.h"
 
@@ -48,7 +48,7 @@ namespace gpurota::daemon {
 
 struct ControlConnection;
 
-class ControlServer final : public Owners, private TurnClient<const ControlConnection*> {
+class ControlServer final : public Owners, private DispatchClient<const ControlConnection*> {
  public:
   struct Parts {
     ports::EventLoop& loop;
@@ -90,9 +90,9 @@ class ControlServer final : public Owners, private TurnClient<const ControlConne
   void on_ready(Connection& connection, unsigned events);
   void read(Connection& connection);
   // Asks for a turn to serve the connection's next call, if there is a call that may be served.
-  void want_turn(Connection& connection);
+  void enqueue(Connection& connection);
   void serve(const Connection* const& key) override;
-  void after_turn(const Connection* const& key) override;
+  void on_charged(const Connection* const& key) override;
   void serve_one(Connection& connection);
   void go_on(Connection& connection);
   // Sends an answer, after those that still wait for the disk.
@@ -126,7 +126,7 @@ class ControlServer final : public Owners, private TurnClient<const ControlConne
   Parts parts_;
   CallHandler* calls_ = nullptr;  // set before anybody connects
   std::map<const Connection*, std::unique_ptr<Connection>> connections_;
-  ServedTurns<const Connection*, FairTurns<const Connection*>> turns_;
+  Dispatcher<const Connection*, FairQueue<const Connection*>> dispatcher_;
   LongAnswers long_answers_;
   bool news_posted_ = false;
   std::vector<const Connection*> sample_waiters_;  // some may have ended

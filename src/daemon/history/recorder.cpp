@@ -297,9 +297,9 @@ void Recorder::on_call(const Who& who, std::string_view method, std::optional<Le
     return audit(record);
   }
   record.error_code = error;
-  if (!calls_.is_told({who.uid, std::string(method), std::string(record.error_code), lease},
-                      parts_.loop.now())) {
-    return schedule(Repeats::kWindow);
+  if (!calls_.admit({who.uid, std::string(method), std::string(record.error_code), lease},
+                    parts_.loop.now())) {
+    return schedule(RateLimiter::kWindow);
   }
   audit(record);
   if (!minor) {
@@ -317,8 +317,8 @@ void Recorder::on_call(const Who& who, std::string_view method, std::optional<Le
 std::optional<Recorder::Event> Recorder::deny(LeaseId lease, uid_t uid, pid_t pid,
                                               const char* operation, std::optional<Bytes> asked) {
   constexpr const char* kCode = "LimitExceeded";
-  if (!grants_.is_told({uid, operation, kCode, lease}, parts_.loop.now())) {
-    schedule(Repeats::kWindow);
+  if (!grants_.admit({uid, operation, kCode, lease}, parts_.loop.now())) {
+    schedule(RateLimiter::kWindow);
     return std::nullopt;
   }
   AuditRecord record;
@@ -360,7 +360,7 @@ void Recorder::on_too_many_processes(LeaseId lease, uid_t uid, pid_t pid, const 
 void Recorder::tell_denials() {
   const TimePoint time = parts_.loop.now();
   for (const bool grant : {false, true}) {
-    for (const Repeats::Repeated& each : (grant ? grants_ : calls_).due(time)) {
+    for (const RateLimiter::Suppressed& each : (grant ? grants_ : calls_).take_counts(time)) {
       AuditRecord record;
       record.uid = each.key.uid;
       record.lease = each.key.lease;
@@ -406,7 +406,7 @@ void Recorder::on_timer() {
   timer_.reset();
   tell_denials();
   write(false);
-  if (calls_.next_due() || grants_.next_due()) schedule(Repeats::kWindow);
+  if (calls_.next_end() || grants_.next_end()) schedule(RateLimiter::kWindow);
   if (parts_.history && !usage_.empty()) schedule(kUsagePeriod);
 }
 

@@ -16,7 +16,7 @@
 #include "daemon/history/wait_times.h"
 #include "daemon/leases/lease_manager.h"
 #include "daemon/leases/queue.h"
-#include "daemon/users/repeats.h"
+#include "daemon/users/rate_limiter.h"
 #include "daemon/users/users.h"
 #include "ports/durability.h"
 #include "ports/event_loop.h"
@@ -148,8 +148,8 @@ class Recorder final {
   EventLog events_;
   std::map<proto::EventType, std::uint64_t> counts_;
   UsageBook usage_;
-  Repeats calls_;
-  Repeats grants_;
+  RateLimiter calls_;
+  RateLimiter grants_;
   std::optional<AuditLog> audit_;
   std::optional<EventSpill> spill_;
   std::map<LeaseId, Told> told_;

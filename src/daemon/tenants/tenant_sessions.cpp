@@ -31,7 +31,7 @@ void pause(ports::EventLoop::SourcePtr& source, bool gone) {
 
 TenantSessions::TenantSessions(Parts parts)
     : parts_(parts),
-      turns_(parts_.loop, *this),
+      dispatcher_(parts_.loop, *this),
       acceptor_(parts_.loop, {"tenant", [this] { return parts_.config.max_connections_per_user; },
                               [this](uid_t uid) {
                                 return std::count_if(
@@ -47,7 +47,7 @@ TenantSessions::TenantSessions(Parts parts)
 TenantSessions::~TenantSessions() = default;
 
 Result<void> TenantSessions::listen(const std::string& path, const ipc::ListenOptions& options) {
-  GPUROTA_TRY(turns_.start());
+  GPUROTA_TRY(dispatcher_.start());
   return acceptor_.listen(path, options);
 }
 
@@ -85,11 +85,11 @@ Result<Fd> TenantSessions::open_event_socket(Tenant& tenant) {
 template <class Read>
 bool TenantSessions::serve_at_once(uid_t user, Read read) {
   const TimePoint begun = parts_.loop.now();
-  if (!turns_.turns().goes_first(user, begun)) return false;
+  if (!dispatcher_.queue().admit_at_once(user, begun)) return false;
   steps::begin();
   read();
   steps::end();
-  turns_.turns().went_first(user, begun, parts_.loop.now());
+  dispatcher_.queue().charge_at_once(user, begun, parts_.loop.now());
   return true;
 }
 
@@ -98,7 +98,7 @@ void TenantSessions::on_session(TenantSession& session, unsigned events) {
   const auto read = [&] { read_session(session); };
   if (!session.queued && serve_at_once(session.peer.uid, read) && !session.has_question()) return;
   pause(session.source, has_gone(events));
-  want_turn(session);
+  enqueue(session);
 }
 
 void TenantSessions::on_event_socket(TenantId id, unsigned events) {
@@ -108,30 +108,30 @@ void TenantSessions::on_event_socket(TenantId id, unsigned events) {
   if ((events & ~unsigned{EPOLLOUT}) == 0 || !parts_.table.find(id) || !tenant->event) return;
   if (!tenant->event_queued && serve_at_once(tenant->user, [&] { read_event(id); })) return;
   pause(tenant->event_source, has_gone(events));
-  want_turn(*tenant);
+  enqueue(*tenant);
 }
 
-void TenantSessions::want_turn(TenantSession& session) {
+void TenantSessions::enqueue(TenantSession& session) {
   if (std::exchange(session.queued, true)) return;
-  turns_.add(session.peer.uid, {&session, {}});
+  dispatcher_.add(session.peer.uid, {&session, {}});
 }
 
 void TenantSessions::go_on_soon(TenantSession& session) {
   if (!session.fd) return;
   pause(session.source, false);
-  want_turn(session);
+  enqueue(session);
 }
 
-void TenantSessions::want_turn(Tenant& tenant) {
+void TenantSessions::enqueue(Tenant& tenant) {
   if (std::exchange(tenant.event_queued, true)) return;
-  turns_.add(tenant.user, {nullptr, tenant.id});
+  dispatcher_.add(tenant.user, {nullptr, tenant.id});
 }
 
-void TenantSessions::serve(const TenantTurn& turn) {
-  if (turn.session) {
-    serve_session(*sessions_.at(turn.session));
+void TenantSessions::serve(const MessageSource& source) {
+  if (source.session) {
+    serve_session(*sessions_.at(source.session));
   } else {
-    serve_event(turn.tenant);
+    serve_event(source.tenant);
   }
 }
 
@@ -140,9 +140,9 @@ void TenantSessions::serve_session(TenantSession& session) {
   if (!session.fd) return;
   read_session(session);
   if (!session.fd) return;
-  if (session.has_question()) return want_turn(session);
+  if (session.has_question()) return enqueue(session);
   if (session.source) return session.source->set_readable(true);
-  want_turn(session);  // to read what the client sent before it left
+  enqueue(session);  // to read what the client sent before it left
 }
 
 void TenantSessions::serve_event(TenantId id) {
@@ -154,7 +154,7 @@ void TenantSessions::serve_event(TenantId id) {
   tenant = parts_.table.find(id);
   if (!tenant || !tenant->event) return;
   if (tenant->event_source) return tenant->event_source->set_readable(true);
-  want_turn(*tenant);
+  enqueue(*tenant);
 }
 
 void TenantSessions::read_session(TenantSession& session) {
@@ -217,7 +217,7 @@ void TenantSessions::end(TenantSession& session, const std::string& why) {
               {{"pid", session.peer.process.pid}, {"uid", session.peer.uid}, {"reason", why}});
   }
   session.source.reset();
-  if (session.queued) turns_.remove(session.peer.uid, {&session, {}});
+  if (session.queued) dispatcher_.remove(session.peer.uid, {&session, {}});
   session.hello_deadline.reset();
   session.asking.reset();
   session.unanswered.reset();

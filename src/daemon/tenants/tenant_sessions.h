@@ -3,7 +3,7 @@
 //
 // A tenant has two sockets: CALL for its requests, and an event socket for the daemon's messages
 // and the tenant's reports. Each user with messages gets the same part of the state thread's time
-// (user_turns.h). A connection that waits for its turn is not read.
+// (burst_queue.h). A connection that waits for its turn is not read.
 #pragma once
 
 #include "base/result.h"
@@ -12,8 +12,8 @@
 #include "daemon/tenants/tenant_messages.h"
 #include "daemon/tenants/tenant_table.h"
 #include "daemon/users/acceptor.h"
-#include "daemon/users/served_turns.h"
-#include "daemon/users/user_turns.h"
+#include "daemon/users/burst_queue.h"
+#include "daemon/users/dispatcher.h"
 #include "ports/event_loop.h"
 
 #include <map>
@@ -28,13 +28,13 @@ namespace gpurota::daemon {
 class TenantServer;
 
 // The source of the message that is read next: a connection, or a tenant's event socket.
-struct TenantTurn {
+struct MessageSource {
   const TenantSession* session = nullptr;
   TenantId tenant{};
-  bool operator==(const TenantTurn&) const = default;
+  bool operator==(const MessageSource&) const = default;
 };
 
-class TenantSessions final : private TurnClient<TenantTurn> {
+class TenantSessions final : private DispatchClient<MessageSource> {
  public:
   struct Parts {
     ports::EventLoop& loop;
@@ -82,9 +82,9 @@ class TenantSessions final : private TurnClient<TenantTurn> {
   // Reads one message, or makes a piece of the answer to the last one.
   void read_session(TenantSession& session);
   void read_event(TenantId id);
-  void want_turn(TenantSession& session);
-  void want_turn(Tenant& tenant);
-  void serve(const TenantTurn& turn) override;
+  void enqueue(TenantSession& session);
+  void enqueue(Tenant& tenant);
+  void serve(const MessageSource& source) override;
   void serve_session(TenantSession& session);
   void serve_event(TenantId id);
 

@@ -12,7 +12,7 @@
 namespace gpurota::daemon {
 
 Result<void> Acceptor::listen(const std::string& path, const ipc::ListenOptions& options) {
-  GPUROTA_TRY(turns_.start());
+  GPUROTA_TRY(dispatcher_.start());
   GPUROTA_ASSIGN_OR_RETURN(ipc::Listener listener, ipc::Listener::make(path, options));
   GPUROTA_ASSIGN_OR_RETURN(listening_, loop_.watch_fd(listener.fd(), false, ports::Urgency::kClient,
                                                       [this](unsigned) { on_connection(); }));
@@ -25,7 +25,7 @@ void Acceptor::close() {
   listening_.reset();
   listener_.reset();
   // Clients that wait here try again, as do those that wait in the kernel.
-  for (const auto& [key, waiting] : waiting_) turns_.remove(waiting.user, key);
+  for (const auto& [key, waiting] : waiting_) dispatcher_.remove(waiting.user, key);
   waiting_.clear();
 }
 
@@ -61,9 +61,10 @@ void Acceptor::on_connection() {
   const auto user = ipc::read_peer_uid((*accepted)->get());
   if (!user) return;
   const TimePoint begun = loop_.now();
-  if (!turns_.turns().goes_first(*user, begun)) return put_off(std::move(**accepted), *user);
+  if (!dispatcher_.queue().admit_at_once(*user, begun))
+    return put_off(std::move(**accepted), *user);
   let_in(std::move(**accepted));
-  turns_.turns().went_first(*user, begun, loop_.now());
+  dispatcher_.queue().charge_at_once(*user, begun, loop_.now());
 }
 
 // A connection that waits counts against its user's number.
@@ -76,7 +77,7 @@ void Acceptor::put_off(Fd fd, uid_t user) {
   auto held = rules_.budgets.take(user, Budget::kDescriptors);
   if (!held) return turn_away(fd, user, held.error());
   waiting_.emplace(++last_, Waiting{std::move(fd), user, std::move(*held)});
-  turns_.add(user, last_);
+  dispatcher_.add(user, last_);
 }
 
 void Acceptor::serve(const std::uint64_t& key) {

@@ -1,13 +1,13 @@
-// The door of a socket: listens, finds out who comes, and lets no user have too many connections or
-// descriptors at once. Both servers of the daemon have one. State thread only.
+// Accepts connections of a socket: listens, reads the peer's identity, and lets no user have too
+// many connections or descriptors at once. Both servers of the daemon have one. State thread only.
 //
 // A connection is taken from the kernel at a time; of a user who connects faster than others, the
-// rest of what there is to do for one waits for a turn of that user (user_turns.h).
+// rest waits in a queue of all users (burst_queue.h).
 #pragma once
 
-#include "daemon/users/served_turns.h"
+#include "daemon/users/burst_queue.h"
+#include "daemon/users/dispatcher.h"
 #include "daemon/users/user_budgets.h"
-#include "daemon/users/user_turns.h"
 #include "ipc/peer.h"
 #include "ipc/unix_socket.h"
 #include "ports/event_loop.h"
@@ -20,7 +20,7 @@
 
 namespace gpurota::daemon {
 
-class Acceptor final : private TurnClient<std::uint64_t> {
+class Acceptor final : private DispatchClient<std::uint64_t> {
  public:
   struct Rules {
     std::string who;  // "tenant": what its visitors are called in the log
@@ -34,7 +34,7 @@ class Acceptor final : private TurnClient<std::uint64_t> {
   };
 
   Acceptor(ports::EventLoop& loop, Rules rules)
-      : loop_(loop), rules_(std::move(rules)), turns_(loop, *this) {}
+      : loop_(loop), rules_(std::move(rules)), dispatcher_(loop, *this) {}
 
   Result<void> listen(const std::string& path, const ipc::ListenOptions& options);
   // A client that connects from now on waits for the next daemon where systemd listens for it, and
@@ -57,7 +57,7 @@ class Acceptor final : private TurnClient<std::uint64_t> {
 
   ports::EventLoop& loop_;
   Rules rules_;
-  ServedTurns<std::uint64_t, UserTurns<std::uint64_t>> turns_;
+  Dispatcher<std::uint64_t, BurstQueue<std::uint64_t>> dispatcher_;
   std::map<std::uint64_t, Waiting> waiting_;
   std::uint64_t last_ = 0;
   std::optional<ipc::Listener> listener_;

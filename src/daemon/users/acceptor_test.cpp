@@ -52,7 +52,7 @@ class AcceptorTest : public ::testing::Test {
 };
 
 // The clock stands still: more than a few of a user's within a moment wait for turns.
-TEST_F(AcceptorTest, OfWhoConnectsFastTheRestWaitsForTurnsAndAllAreLetIn) {
+TEST_F(AcceptorTest, FastConnectionsWaitAndAllAreAccepted) {
   connect(50);
   loop_.run_until_idle();
   EXPECT_EQ(welcomed_.size(), 50u);
@@ -60,7 +60,7 @@ TEST_F(AcceptorTest, OfWhoConnectsFastTheRestWaitsForTurnsAndAllAreLetIn) {
   EXPECT_EQ(budgets_.used(::getuid(), Budget::kDescriptors), 50u) << "each counts once";
 }
 
-TEST_F(AcceptorTest, WhatWaitsCountsAsAConnectionOfItsUsers) {
+TEST_F(AcceptorTest, WaitingConnectionsCountAgainstTheLimitOfTheirUser) {
   most_ = 10;
   connect(30);
   loop_.run_until_idle();

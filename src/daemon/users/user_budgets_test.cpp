@@ -25,7 +25,7 @@ class UserBudgetsTest : public ::testing::Test {
                        [this] { return now; }}};
 };
 
-TEST_F(UserBudgetsTest, TheUserWhoFillsTheTableIsTheOneRefused) {
+TEST_F(UserBudgetsTest, UserWhoFillsTheTableIsRefused) {
   const std::uint64_t filled = fill(kMallory, Budget::kDescriptors);
   EXPECT_EQ(filled, kTable * 6 / 8 / 2);
   const auto one_more = budgets.take(kMallory, Budget::kDescriptors);
@@ -73,7 +73,7 @@ TEST_F(UserBudgetsTest, NewLeasesAreManyAtOnceAndThenAsManyAsAnHourGives) {
   EXPECT_EQ(spend(kMallory), 360) << "what was not used is not saved up";
 }
 
-TEST_F(UserBudgetsTest, WhatGoesIsGivenBack) {
+TEST_F(UserBudgetsTest, ReleasedBudgetIsAvailableAgain) {
   config.max_tenants_per_user = 3;
   EXPECT_EQ(fill(kAlice, Budget::kTenants), 3u);
   EXPECT_EQ(fill(kMallory, Budget::kTenants), 3u);
@@ -84,7 +84,7 @@ TEST_F(UserBudgetsTest, WhatGoesIsGivenBack) {
   EXPECT_FALSE(budgets.first(Budget::kTenants));
 }
 
-TEST_F(UserBudgetsTest, WhatIsThereAlreadyIsCountedAndNotRefused) {
+TEST_F(UserBudgetsTest, ExistingUseIsCountedButNotRefused) {
   config.max_tenants_per_user = 3;
   fill(kAlice, Budget::kTenants);
   all.push_back(budgets.charge(kAlice, Budget::kTenants, 2));

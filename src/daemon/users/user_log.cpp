@@ -29,28 +29,28 @@ UserLog::~UserLog() { log::set_filter({}); }
 
 bool UserLog::is_written(std::string_view message, const log::Fields& fields) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (telling_) return true;
+  if (writing_counts_) return true;
   const uid_t uid = uid_in(fields);
-  return lines_.is_told({uid, std::string(message), "", std::nullopt}, now_(),
-                        uid == kNobody ? kMostToldOfNobody : kMostTold);
+  return lines_.admit({uid, std::string(message), "", std::nullopt}, now_(),
+                      uid == kNobody ? kMostToldOfNobody : kMostTold);
 }
 
-void UserLog::tell_counts() {
-  std::vector<Repeats::Repeated> counted;
+void UserLog::write_counts() {
+  std::vector<RateLimiter::Suppressed> counted;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    counted = lines_.due(now_());
-    telling_ = !counted.empty();
+    counted = lines_.take_counts(now_());
+    writing_counts_ = !counted.empty();
   }
   if (counted.empty()) return;
-  for (const Repeats::Repeated& each : counted) {
+  for (const RateLimiter::Suppressed& each : counted) {
     log::warn("more of the same within ten seconds, not written",
               {{"line", each.key.operation},
                {"uid", each.key.uid == kNobody ? "-" : std::to_string(each.key.uid)},
                {"count", each.count}});
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  telling_ = false;
+  writing_counts_ = false;
 }
 
 }  // namespace gpurota::daemon

@@ -1,10 +1,11 @@
 // Limits the lines that users can make the daemon log: of one user's lines of a kind the first
-// twenty in ten seconds are written, the others counted and told as a number. Filters log::write
-// for as long as it lives; there is one at a time. The filter runs on whatever thread logs.
+// twenty in ten seconds are written, the others counted, and their number is written. Filters
+// log::write for as long as it lives; there is one at a time. The filter runs on whatever thread
+// logs.
 #pragma once
 
 #include "base/log.h"
-#include "daemon/users/repeats.h"
+#include "daemon/users/rate_limiter.h"
 
 #include <functional>
 #include <mutex>
@@ -24,15 +25,15 @@ class UserLog {
   UserLog& operator=(const UserLog&) = delete;
 
   // Writes what was counted, once its time is up. Call now and then.
-  void tell_counts();
+  void write_counts();
 
  private:
   bool is_written(std::string_view message, const log::Fields& fields);
 
   std::function<TimePoint()> now_;
   std::mutex mutex_;
-  Repeats lines_;
-  bool telling_ = false;
+  RateLimiter lines_;
+  bool writing_counts_ = false;
 };
 
 }  // namespace gpurota::daemon

@@ -30,10 +30,10 @@ TEST_F(UserLogTest, OneUsersFloodIsAFewLinesAndANumber) {
   flood(5000, 1000);
   EXPECT_EQ(lines.size(), UserLog::kMostTold);
   now += 9s;
-  user_log.tell_counts();
+  user_log.write_counts();
   EXPECT_EQ(lines.size(), UserLog::kMostTold);
   now += 1s;
-  user_log.tell_counts();
+  user_log.write_counts();
   ASSERT_EQ(lines.size(), UserLog::kMostTold + 1);
   EXPECT_EQ(
       lines.back(),
@@ -52,7 +52,7 @@ TEST_F(UserLogTest, AnotherUsersLinesAreWrittenMeanwhile) {
 TEST_F(UserLogTest, LinesAreWrittenAgainWhenTheirTimeIsUp) {
   flood(100, 1000);
   now += 10s;
-  user_log.tell_counts();
+  user_log.write_counts();
   lines.clear();
   flood(5, 1000);
   EXPECT_EQ(lines.size(), 5u);

@@ -59,7 +59,7 @@ TEST_F(UsersTest, TheAccountDatabaseHasTheLastWord) {
   EXPECT_FALSE(users.is_administrator(kAlice));
 }
 
-TEST_F(UsersTest, NobodyIsLookedUpAgainBeforeTheirTime) {
+TEST_F(UsersTest, UsersAreNotLookedUpAgainBeforeTheirExpiry) {
   Users users(loop, database, config, 4711);
   users.resolve(1min);
   for (int i = 0; i < 100; ++i) users.greet(kAlice, {});
@@ -92,14 +92,14 @@ TEST_F(UsersTest, GroupsHaveNamesAsSoonAsTheDatabaseHasAnswered) {
   EXPECT_THAT(*users.group_names(2000), ::testing::IsEmpty()) << "there is no such account";
 }
 
-TEST_F(UsersTest, EveryUserWhoConnectsIsForgottenInTheEnd) {
+TEST_F(UsersTest, UsersAreRemovedFromTheCacheEventually) {
   Users users(loop, nullptr, config, 4711);
   users.resolve(1min);
   for (uid_t uid = 1; uid <= Users::kMostUsers + 100; ++uid) users.greet(uid, {kStudents});
   EXPECT_EQ(users.known_users(), Users::kMostUsers);
 }
 
-TEST_F(UsersTest, ANameThatNobodyHasHoldsForNobodyAndIsSaid) {
+TEST_F(UsersTest, UnknownNameAppliesToNobodyAndIsReported) {
   config.limits.users["nobody-of-that-name"].gpus = 0;
   std::string logged;
   log::set_sink([&](log::Level, const std::string& line, const log::Fields&) { logged += line; });
@@ -110,7 +110,7 @@ TEST_F(UsersTest, ANameThatNobodyHasHoldsForNobodyAndIsSaid) {
   EXPECT_EQ(users.limits_of(kAlice).gpus, UserLimits::kUnlimited);
 }
 
-TEST_F(UsersTest, TheGroupOfTheSocketsIsKnownWithTheOtherNamesOrItIsSaidWhatToDo) {
+TEST_F(UsersTest, GroupOfTheSocketsIsResolvedOrReportedWithTheRemedy) {
   Users users(loop, database, config, 4711);
   users.resolve(1min);
   EXPECT_FALSE(users.socket_group()) << "none is configured";
@@ -122,7 +122,7 @@ TEST_F(UsersTest, TheGroupOfTheSocketsIsKnownWithTheOtherNamesOrItIsSaidWhatToDo
   EXPECT_THAT(users.socket_group()->error().message, ::testing::HasSubstr("groupadd"));
 }
 
-TEST_F(UsersTest, ADatabaseThatHangsIsWaitedForNoLongerThanItIsSaid) {
+TEST_F(UsersTest, HangingUserDatabaseDelaysNoLongerThanItsTimeout) {
   accounts.block();
   config.limits.everyone.gpus = 2;
   config.group = "students";

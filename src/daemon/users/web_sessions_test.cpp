@@ -120,7 +120,7 @@ TEST_F(WebSessionsTest, ALinkIsGoodForTwoMinutes) {
   EXPECT_FALSE(sessions.sign_in(kServer, secret, ""));
 }
 
-TEST_F(WebSessionsTest, WhatIsNotASecretSignsNobodyIn) {
+TEST_F(WebSessionsTest, InvalidSecretSignsNobodyIn) {
   const std::string secret = link(kAlice);
   const std::string number = secret.substr(0, secret.find('.'));
   for (const std::string& each :
@@ -176,7 +176,7 @@ TEST_F(WebSessionsTest, ASessionThatIsNotUsedEndsAndSoDoesAnOldOne) {
   EXPECT_TRUE(sessions.list().empty());
 }
 
-TEST_F(WebSessionsTest, AUserWhoIsGoneIsSignedOut) {
+TEST_F(WebSessionsTest, RemovedUserIsSignedOut) {
   const std::string alices = token(kAlice), bobs = token(kBob);
   database->remove_user("alice");
   loop.advance(WebSessions::kSweep);
@@ -196,7 +196,7 @@ TEST_F(WebSessionsTest, ADatabaseThatDoesNotAnswerSignsNobodyOutAndIsAskedOnce) 
   EXPECT_LE(database->lookups(), before + 2) << "by the sweep, and as the groups are old";
 }
 
-TEST_F(WebSessionsTest, EndsWhenItIsTold) {
+TEST_F(WebSessionsTest, SignOutEndsTheSession) {
   const std::string first = token(kAlice), second = token(kAlice), bobs = token(kBob);
   ASSERT_EQ(sessions.list().size(), 3U);
   sessions.end(sessions.list().front().id);
@@ -244,7 +244,7 @@ TEST_F(WebSessionsTest, AProxysWordIsGoodOnlyWhereTheSiteAllowsItAndNeverForAdmi
   EXPECT_FALSE(use(opened->token));
 }
 
-TEST_F(WebSessionsTest, ASiteThatForbidsItEndsWhatThereIs) {
+TEST_F(WebSessionsTest, ForbiddingSessionsEndsTheCurrentOnes) {
   const std::string alices = token(kAlice), secret = link(kBob);
   config.web.sign_in = false;
   EXPECT_FALSE(use(alices));

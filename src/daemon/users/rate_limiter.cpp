@@ -1,10 +1,10 @@
-#include "daemon/users/repeats.h"
+#include "daemon/users/rate_limiter.h"
 
 #include <algorithm>
 
 namespace gpurota::daemon {
 
-bool Repeats::is_told(Key key, TimePoint now, std::uint64_t most) {
+bool RateLimiter::admit(Key key, TimePoint now, std::uint64_t most) {
   auto at = windows_.find(key);
   if (at == windows_.end()) {
     const auto from = windows_.lower_bound(Key{key.uid, "", "", std::nullopt});
@@ -19,29 +19,29 @@ bool Repeats::is_told(Key key, TimePoint now, std::uint64_t most) {
     }
   }
   if (at != windows_.end() && now - at->second.begun < kWindow) {
-    const bool told = at->second.told < most;
-    ++(told ? at->second.told : at->second.more);
-    return told;
+    const bool passes = at->second.passed < most;
+    ++(passes ? at->second.passed : at->second.suppressed);
+    return passes;
   }
-  const std::uint64_t before = at == windows_.end() ? 0 : at->second.more;
+  const std::uint64_t before = at == windows_.end() ? 0 : at->second.suppressed;
   windows_[key] = {now, 1, before};
   return true;
 }
 
-std::vector<Repeats::Repeated> Repeats::due(TimePoint now) {
-  std::vector<Repeated> repeated;
+std::vector<RateLimiter::Suppressed> RateLimiter::take_counts(TimePoint now) {
+  std::vector<Suppressed> counts;
   for (auto it = windows_.begin(); it != windows_.end();) {
     if (now - it->second.begun < kWindow) {
       ++it;
       continue;
     }
-    if (it->second.more > 0) repeated.push_back({it->first, it->second.more});
+    if (it->second.suppressed > 0) counts.push_back({it->first, it->second.suppressed});
     it = windows_.erase(it);
   }
-  return repeated;
+  return counts;
 }
 
-std::optional<TimePoint> Repeats::next_due() const {
+std::optional<TimePoint> RateLimiter::next_end() const {
   std::optional<TimePoint> next;
   for (const auto& [key, window] : windows_) {
     if (!next || window.begun + kWindow < *next) next = window.begun + kWindow;

@@ -1,4 +1,4 @@
-#include "daemon/users/served_turns.h"
+#include "daemon/users/dispatcher.h"
 
 #include <cerrno>
 #include <cstdint>

@@ -1,6 +1,7 @@
-// Limits repeated messages: the first ones of a kind are passed as they come, the others are
-// counted, and the number is reported when their window is over. Pure bookkeeping; one thread at a
-// time. Bounded for each user, so that nobody's flood costs others or memory.
+// Limits repeated messages: in a window of time the first ones of a kind pass, the others are
+// suppressed and counted, and their number is reported when the window is over. Pure bookkeeping;
+// one thread at a time. Bounded for each user, so that a flood of one user costs neither others nor
+// memory.
 #pragma once
 
 #include "base/ids.h"
@@ -17,7 +18,7 @@
 
 namespace gpurota::daemon {
 
-class Repeats {
+class RateLimiter {
  public:
   static constexpr Duration kWindow = std::chrono::seconds(10);
   static constexpr std::size_t kMostPerUser = 32;
@@ -30,23 +31,24 @@ class Repeats {
     std::optional<LeaseId> lease;
     auto operator<=>(const Key&) const = default;
   };
-  struct Repeated {
+  struct Suppressed {
     Key key;
     std::uint64_t count = 0;
   };
 
-  // True: tell it. False: `most` of its kind have been told in this window, and it is counted.
-  bool is_told(Key key, TimePoint now, std::uint64_t most = 1);
-  // The numbers of windows that are over.
-  std::vector<Repeated> due(TimePoint now);
+  // True: the message passes. False: `most` of its kind have passed in this window, and the message
+  // is counted.
+  bool admit(Key key, TimePoint now, std::uint64_t most = 1);
+  // The counts of windows that are over. Each count is returned once.
+  std::vector<Suppressed> take_counts(TimePoint now);
   // When the next window is over; nothing: there is none.
-  std::optional<TimePoint> next_due() const;
+  std::optional<TimePoint> next_end() const;
 
  private:
   struct Window {
     TimePoint begun{};
-    std::uint64_t told = 0;
-    std::uint64_t more = 0;
+    std::uint64_t passed = 0;
+    std::uint64_t suppressed = 0;
   };
   std::map<Key, Window> windows_;  // by user first
 };

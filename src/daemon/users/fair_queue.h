@@ -19,9 +19,9 @@
 namespace gpurota::daemon {
 
 template <class Key>
-class FairTurns {
+class FairQueue {
  public:
-  struct Turn {
+  struct Entry {
     uid_t user = 0;
     Key key{};
   };
@@ -40,23 +40,23 @@ class FairTurns {
   }
 
   // The next, who waits no more; nothing if nobody waits.
-  std::optional<Turn> next() {
+  std::optional<Entry> next() {
     const auto least =
         std::min_element(users_.begin(), users_.end(), [](const auto& a, const auto& b) {
           if (a.second.keys.empty() != b.second.keys.empty()) return b.second.keys.empty();
           if (a.second.served != b.second.served) return a.second.served < b.second.served;
-          return a.second.last_turn < b.second.last_turn;
+          return a.second.last_served < b.second.last_served;
         });
     if (least == users_.end() || least->second.keys.empty()) return std::nullopt;
     User& user = least->second;
     floor_ = user.served;
-    user.last_turn = ++turns_;
-    const Turn turn{least->first, user.keys.front()};
+    user.last_served = ++served_;
+    const Entry entry{least->first, user.keys.front()};
     user.keys.pop_front();
-    return turn;
+    return entry;
   }
 
-  // Charges the time of the turn just taken.
+  // Charges the time that serving the last entry took.
   void charge(uid_t user, Duration took) {
     users_[user].served += took;
     // A user who has had no more than the least served need not be kept.
@@ -76,13 +76,13 @@ class FairTurns {
   static constexpr std::size_t kMostIdle = 64;
   struct User {
     Duration served{};
-    std::uint64_t last_turn = 0;
+    std::uint64_t last_served = 0;
     std::deque<Key> keys;
   };
 
   std::map<uid_t, User> users_;
   Duration floor_{};  // what the one served last had had before
-  std::uint64_t turns_ = 0;
+  std::uint64_t served_ = 0;
 };
 
 }  // namespace gpurota::daemon

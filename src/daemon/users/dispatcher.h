@@ -1,6 +1,6 @@
-// Serves users in turns, a slice of the state thread's time at a stretch; then the loop looks after
-// everything else, and comes back for as long as somebody waits. Both servers of the daemon have
-// one. State thread only.
+// Serves the requests of a queue, a slice of the state thread's time at a stretch; then the event
+// loop handles everything else, and comes back for as long as a request waits. Both servers of the
+// daemon have a dispatcher. State thread only.
 #pragma once
 
 #include "base/fd.h"
@@ -29,20 +29,20 @@ class WakeUp {
 };
 
 template <class Key>
-class TurnClient {
+class DispatchClient {
  public:
-  virtual ~TurnClient() = default;
+  virtual ~DispatchClient() = default;
   virtual void serve(const Key& key) = 0;
-  // The time of the turn is charged: `key` may wait again, or be gone.
-  virtual void after_turn(const Key&) {}
+  // The time of serving `key` is charged: it may wait again, or be gone.
+  virtual void on_charged(const Key&) {}
 };
 
-// `Turns`: FairTurns<Key> or UserTurns<Key>, which says whose turn is next.
-template <class Key, class Turns>
-class ServedTurns {
+// `Queue`: FairQueue<Key> or BurstQueue<Key>, which chooses the next request.
+template <class Key, class Queue>
+class Dispatcher {
  public:
   // Both outlive it.
-  ServedTurns(ports::EventLoop& loop, TurnClient<Key>& client) : loop_(loop), client_(client) {}
+  Dispatcher(ports::EventLoop& loop, DispatchClient<Key>& client) : loop_(loop), client_(client) {}
 
   // Before the first add().
   Result<void> start() {
@@ -50,14 +50,14 @@ class ServedTurns {
   }
   // `key` waits, behind what else waits of this user. The caller sees to it that it waits once.
   void add(uid_t user, const Key& key) {
-    if (turns_.empty()) wake_.raise();
-    turns_.add(user, key);
+    if (queue_.empty()) wake_.raise();
+    queue_.add(user, key);
   }
-  void remove(uid_t user, const Key& key) { turns_.remove(user, key); }
-  Turns& turns() { return turns_; }
+  void remove(uid_t user, const Key& key) { queue_.remove(user, key); }
+  Queue& queue() { return queue_; }
 
  private:
-  // So long, or so many, are served at once.
+  // A slice ends after this time, or this many requests.
   static constexpr Duration kSlice = std::chrono::microseconds(500);
   static constexpr int kMostInASlice = 64;
 
@@ -65,22 +65,22 @@ class ServedTurns {
     const TimePoint begun = loop_.now();
     TimePoint at = begun;
     for (int served = 0; served < kMostInASlice && at - begun < kSlice; ++served) {
-      const auto turn = turns_.next();
-      if (!turn) break;
+      const auto entry = queue_.next();
+      if (!entry) break;
       steps::begin();
-      client_.serve(turn->key);
+      client_.serve(entry->key);
       steps::end();
       const TimePoint done = loop_.now();
-      turns_.charge(turn->user, done - at);
+      queue_.charge(entry->user, done - at);
       at = done;
-      client_.after_turn(turn->key);
+      client_.on_charged(entry->key);
     }
-    if (turns_.empty()) wake_.lower();
+    if (queue_.empty()) wake_.lower();
   }
 
   ports::EventLoop& loop_;
-  TurnClient<Key>& client_;
-  Turns turns_;
+  DispatchClient<Key>& client_;
+  Queue queue_;
   WakeUp wake_;
 };
 

@@ -1,0 +1,57 @@
+// A fair queue that lets bursts pass: a few requests at a time of each user are served the moment
+// they come, and the rest of a user who sends more waits in a FairQueue. So a user who sends at
+// full speed delays another by a few requests and by one slice of the dispatcher, and a user who is
+// alone, or sends little, pays nothing for that. Pure; state thread only.
+#pragma once
+
+#include "daemon/users/fair_queue.h"
+
+namespace gpurota::daemon {
+
+template <class Key>
+class BurstQueue {
+ public:
+  static constexpr int kAtOnce = 4;  // of a user, within kWindow
+  static constexpr Duration kWindow = std::chrono::microseconds(200);
+  // After a request that took longer than its part of the window, nothing of its user is served at
+  // once for this many times as long. Else each would begin a window of its own, as the window
+  // before is over when it comes.
+  static constexpr int kPenalty = 4;
+
+  // Whether what comes from this user just now is served before those that wait; else it is to be
+  // added.
+  bool admit_at_once(uid_t user, TimePoint now) {
+    if (windows_.size() > kMostIdle) {
+      std::erase_if(windows_, [now](const auto& w) { return w.second.is_over(now); });
+    }
+    Window& window = windows_[user];
+    if (window.is_over(now)) window = {now, now, 0};
+    return now >= window.barred_until && ++window.count <= kAtOnce;
+  }
+  // The request that was admitted took from `begun` to `done`.
+  void charge_at_once(uid_t user, TimePoint begun, TimePoint done) {
+    const Duration took = done - begun;
+    if (took > kWindow / kAtOnce) windows_[user].barred_until = done + kPenalty * took;
+  }
+
+  void add(uid_t user, Key key) { waiting_.add(user, key); }
+  void remove(uid_t user, Key key) { waiting_.remove(user, key); }
+  auto next() { return waiting_.next(); }
+  void charge(uid_t user, Duration took) { waiting_.charge(user, took); }
+  bool empty() const { return waiting_.empty(); }
+
+ private:
+  static constexpr std::size_t kMostIdle = 64;
+  struct Window {
+    TimePoint begun{}, barred_until{};
+    int count = 0;
+    bool is_over(TimePoint now) const {
+      return count == 0 || (now - begun >= kWindow && now >= barred_until);
+    }
+  };
+
+  std::map<uid_t, Window> windows_;
+  FairQueue<Key> waiting_;
+};
+
+}  // namespace gpurota::daemon
