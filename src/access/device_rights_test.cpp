@@ -36,7 +36,7 @@ TEST(DeviceRights, MigMinorsAreThoseOfInstances) {
   EXPECT_THAT(parse_mig_minors(""), IsEmpty());
 }
 
-TEST(DeviceRights, WhatAllClientsOfTheDriverShareIsNotLookedAfter) {
+TEST(DeviceRights, FilesThatAllClientsShareAreNotManaged) {
   const MigMinors minors = parse_mig_minors(kMinors);
   EXPECT_EQ(kind_of("nvidia0", minors), FileKind::kGpu);
   EXPECT_EQ(kind_of("nvidia12", minors), FileKind::kGpu);

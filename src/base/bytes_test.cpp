@@ -145,7 +145,7 @@ TEST(Bytes, NeverPrints1024OfAUnitThatHasALargerOne) {
   EXPECT_EQ(to_string(kMiB - Bytes(1)), "1 MiB");
 }
 
-TEST(Bytes, TwoAmountsThatDifferNeverLookAlikeBesideEachOther) {
+TEST(Bytes, DifferentAmountsPrintDifferently) {
   EXPECT_EQ(to_string(gib(2) + mib(40), gib(2)), "2.04 GiB");
   EXPECT_EQ(to_string(gib(2), gib(2) + mib(40)), "2 GiB");
   EXPECT_EQ(to_string(gib(2) + kMiB, gib(2)), "2.001 GiB");

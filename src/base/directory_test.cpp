@@ -22,7 +22,7 @@ TEST(MakeDirectory, MakesParentsAndTheModeAsked) {
   EXPECT_TRUE(make_directory(path, 0700)) << "an existing one of ours is fine";
 }
 
-TEST(MakeDirectory, WhatIsForOthersIsOpenToThemWhateverTheUmaskIs) {
+TEST(MakeDirectory, PublicFolderIsOpenWhateverTheUmask) {
   const TempDir temp;
   const auto mode_of = [&temp](const char* name) {
     struct stat info {};

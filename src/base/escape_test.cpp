@@ -34,7 +34,7 @@ TEST(EscapeHidden, EveryControlCharacterBecomesItsEscape) {
   EXPECT_EQ(escape_hidden("\x1b[31m\x7f", Escapes::kJson), "\\u001B[31m\\u007F");
 }
 
-TEST(EscapeHidden, WhatReordersOrHidesTextBecomesItsEscape) {
+TEST(EscapeHidden, CharactersThatReorderOrHideTextAreEscaped) {
   for (const char32_t code :
        {0x061Cu, 0x200Bu, 0x200Eu, 0x200Fu, 0x2028u, 0x202Au, 0x202Bu, 0x202Cu, 0x202Du, 0x202Eu,
         0x2060u, 0x2066u, 0x2067u, 0x2068u, 0x2069u, 0xFEFFu}) {

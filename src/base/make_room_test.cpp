@@ -26,7 +26,7 @@ TEST(MakeRoom, TheNewcomerDoesIfOthersHaveNoMore) {
 }
 
 // A user who fills a table leaves the entries of others in place, and each newcomer gets room.
-TEST(MakeRoom, NobodyPushesOutWhatOthersHave) {
+TEST(MakeRoom, NoUserDisplacesEntriesOfOthers) {
   std::vector<int> table;
   const auto add = [&](int owner) {
     if (table.size() == 20) {

@@ -7,7 +7,7 @@
 namespace gpurota {
 namespace {
 
-TEST(Preload, ALibraryThatProgramsCannotLoadIsSaid) {
+TEST(Preload, UnloadableLibraryIsReported) {
   const testing::TempDir dir;
   const std::string there = dir.file("libgpurota.so"), spaced = dir.file("a b.so");
   for (const std::string& file : {there, spaced}) testing::write_file(file, "library");

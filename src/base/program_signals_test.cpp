@@ -41,7 +41,7 @@ TEST(ProgramSignals, NoneBlocksAndIgnoresNothing) {
             0);
 }
 
-TEST(ProgramSignals, WhatWasThereBeforeComesBack) {
+TEST(ProgramSignals, FormerHandlersAreRestored) {
   EXPECT_EQ(in_child([] {
               const sigset_t usr = set_of(SIGUSR1);
               (void)::sigprocmask(SIG_SETMASK, &usr, nullptr);
@@ -62,7 +62,7 @@ TEST(ProgramSignals, WhatWasThereBeforeComesBack) {
             0);
 }
 
-TEST(ProgramSignals, WhatWasSentWhileItWasBlockedCounts) {
+TEST(ProgramSignals, SignalSentWhileBlockedCounts) {
   EXPECT_EQ(in_child([] {
               const sigset_t term = set_of(SIGTERM);
               (void)::sigprocmask(SIG_BLOCK, &term, nullptr);

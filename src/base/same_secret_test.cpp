@@ -5,14 +5,14 @@
 namespace gpurota {
 namespace {
 
-TEST(SameSecret, IsKnownByWhoHasAllOfIt) {
+TEST(SameSecret, WholeSecretMatches) {
   EXPECT_TRUE(is_same_secret("0af3", "0af3"));
   for (const char* presented : {"", "0af", "0af33", "1af3", "0af4", "0AF3"}) {
     EXPECT_FALSE(is_same_secret("0af3", presented)) << presented;
   }
 }
 
-TEST(SameSecret, ThatIsEmptyIsNobodys) { EXPECT_FALSE(is_same_secret("", "")); }
+TEST(SameSecret, EmptySecretMatchesNothing) { EXPECT_FALSE(is_same_secret("", "")); }
 
 }  // namespace
 }  // namespace gpurota

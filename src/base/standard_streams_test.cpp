@@ -44,7 +44,7 @@ TEST(StandardStreams, AClosedOneStillCannotBeUsed) {
             0);
 }
 
-TEST(StandardStreams, WhatIsExecutedFindsAClosedOneClosedAndAnOpenOneAsItWas) {
+TEST(StandardStreams, ExecutedProgramInheritsStandardStreamsUnchanged) {
   EXPECT_EQ(in_child([] {
               (void)::close(2);
               const int before = ::fcntl(1, F_GETFD);

@@ -15,7 +15,7 @@ TEST(Threads, RunTheirBody) {
   EXPECT_TRUE(ran);
 }
 
-TEST(Threads, ThatCannotBeHadAreAnError) {
+TEST(Threads, ThreadThatCannotBeStartedIsAnError) {
   const testing::NoThreads none;
   const auto thread = start_thread([] {});
   ASSERT_FALSE(thread);

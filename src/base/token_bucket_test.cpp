@@ -45,7 +45,7 @@ TEST(TokenBucket, SaysWhenThereIsOneAgainAndNotEarlier) {
   EXPECT_TRUE(other.take(other.next(kThird), kThird)) << "also where the wait is no whole number";
 }
 
-TEST(TokenBucket, ARateThatRisesOrFallsCountsWhatWasTaken) {
+TEST(TokenBucket, ChangedRateKeepsCountOfTokensTaken) {
   TokenBucket bucket;
   take_all(bucket, kStart);
   EXPECT_EQ(take_all(bucket, kStart, {6, 1h}), 2);

@@ -25,7 +25,7 @@ TEST(ChooseGpus, OfAMigInstanceAreNamedWithItsPrefix) {
   EXPECT_EQ(choose_gpus(three(), {"MIG-bb"})->size(), 1U);
 }
 
-TEST(ChooseGpus, ThatAreNotThereOrNotClearAreErrors) {
+TEST(ChooseGpus, MissingOrAmbiguousGpuIsAnError) {
   EXPECT_EQ(choose_gpus(three(), {"3"}).error().code, Code::kNotFound);
   EXPECT_EQ(choose_gpus(three(), {"GPU-"}).error().code, Code::kNotFound);
   EXPECT_EQ(choose_gpus(three(), {"GPU-aa"}).error().code, Code::kInvalid);

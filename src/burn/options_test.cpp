@@ -32,7 +32,7 @@ TEST(BurnOptions, AreTakenInBothSpellings) {
   }
 }
 
-TEST(BurnOptions, ThatMakeNoSenseAreRefused) {
+TEST(BurnOptions, InvalidValuesAreRefused) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"--what"},
                                                 {"word"},
                                                 {"--memory"},

@@ -34,7 +34,7 @@ TEST(BurnReport, SaysNothingOfChecksWhereNothingIsChecked) {
   EXPECT_EQ(progress_line(busy(), {}, true), "GPU 1  10 s  70 GiB held  64 C  612 W");
 }
 
-TEST(BurnReport, DoesNotCallFreeOfErrorsWhatItHasNotComeToCheck) {
+TEST(BurnReport, UncheckedMemoryIsNotReportedAsFreeOfErrors) {
   GpuReport gpu = busy();
   gpu.stats.checked_bytes = 0;
   gpu.stats.flops = 0;

@@ -174,7 +174,7 @@ TEST_F(ConnectionTest, ACallThatWasNotReadIsSentToTheNextDaemon) {
   dying.join();
 }
 
-TEST_F(ConnectionTest, WhatIsTooLongForADaemonIsSaidAndNotSent) {
+TEST_F(ConnectionTest, MessageTooLongForTheDaemonIsRefusedByTheClient) {
   auto listener =
       ipc::Listener::make(dir_.file("mute.sock"), {.type = SOCK_STREAM, .group = std::nullopt});
   ASSERT_TRUE(listener);

@@ -24,7 +24,7 @@ TEST(Locate, TheFlagIsTakenAsItIs) {
   EXPECT_TRUE(location.chosen);
 }
 
-TEST(Locate, WithoutAChoiceItKnowsWhereItLooked) {
+TEST(Locate, FailedSearchListsThePathsTried) {
   ::unsetenv("GPUROTA_RUNTIME_DIR");
   const Location location = locate(std::nullopt);
   EXPECT_FALSE(location.chosen);
@@ -47,7 +47,7 @@ TEST(Connect, NoDaemonIsAnErrorThatSaysWhereAndHowToStartOne) {
   EXPECT_NE(connection.error().message.find("gpurotad --runtime-dir"), std::string::npos);
 }
 
-TEST(Connect, NoDaemonAnywhereNamesEveryPlaceLookedAt) {
+TEST(Connect, MissingDaemonIsReportedWithEveryPathTried) {
   Location location;
   location.socket = "/nonexistent/control.sock";
   location.looked = {"/a/control.sock", "/nonexistent/control.sock"};

@@ -41,7 +41,7 @@ TEST(ConfigChanges, TheSameWrittenOtherwiseIsNone) {
   EXPECT_THAT(changed("", "[limits]\nwaiting = 64\n[turns]\nmode = \"auto\"\n"), IsEmpty());
 }
 
-TEST(ConfigChanges, WhatTakesARestartSaysSo) {
+TEST(ConfigChanges, SettingThatNeedsARestartIsReported) {
   EXPECT_THAT(changed("", "group = \"gpu\"\n"),
               ElementsAre("group: \"\" → gpu: takes effect at the next restart"));
 }

@@ -35,7 +35,7 @@ TEST_F(ConfigFiles, AMissingFileIsTheDefaultsUnlessItWasNamed) {
             "/nonexistent/gpurota.toml: cannot open it: No such file or directory");
 }
 
-TEST_F(ConfigFiles, WhatIsNoFileIsRefused) {
+TEST_F(ConfigFiles, PathThatIsNotARegularFileIsRefused) {
   EXPECT_THAT(mistakes_text(load("/dev/zero", true)), HasSubstr("larger than 1 MiB"));
   EXPECT_THAT(mistakes_text(load("/", true)), HasSubstr("cannot read it"));
   EXPECT_EQ(load("/dev/null", true).mistake_count(), 0u);
@@ -82,7 +82,7 @@ TEST_F(ConfigFiles, ADropInNeedsNoMainFile) {
   EXPECT_EQ(load(file, false).config.grace.count(), 9000);
 }
 
-TEST_F(ConfigFiles, MistakesOfAllFilesAreToldWithTheirs) {
+TEST_F(ConfigFiles, MistakesOfAllFilesAreReportedWithTheirFile) {
   write(file, "grace = 5\n");
   write(folder + "/a.toml", "privacy = open\n");
   write(folder + "/b.toml", "watch_period = \"2\"\n");
@@ -111,7 +111,7 @@ TEST_F(ConfigFiles, TheNumberAndTheSizeOfTheFilesAreBounded) {
   EXPECT_THAT(mistakes_text(load(file, false)), HasSubstr("larger than 1 MiB"));
 }
 
-TEST_F(ConfigFiles, AFileOfSomebodyElseIsSaidToBeUnreadable) {
+TEST_F(ConfigFiles, UnreadableFileIsReported) {
   write(file, "");
   ::chmod(file.c_str(), 0);
   ::chmod(dir.path().c_str(), 0755);

@@ -19,7 +19,7 @@ void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
 
 class ConfigMistakes : public ::testing::TestWithParam<Case> {};
 
-TEST_P(ConfigMistakes, AreAllToldWithTheirPlaceAndWhatIsMeant) {
+TEST_P(ConfigMistakes, AllMistakesAreReportedWithPlaceAndSuggestion) {
   EXPECT_EQ(mistakes_text(parse({{"f", GetParam().text}})), GetParam().told);
 }
 

@@ -28,7 +28,7 @@ std::vector<std::string> told(const std::string& text) {
   return lines;
 }
 
-TEST(ConfigNames, ThoseThatTheMachineDoesNotKnowAreToldWithTheirPlaces) {
+TEST(ConfigNames, UnknownUsersAndGroupsAreReportedWithTheirLines) {
   EXPECT_THAT(told(R"(admin_group = "students"
 [limits.user.alice]
 gpus = 1
@@ -66,7 +66,7 @@ TEST(ConfigNames, TheUserOfNotifyIsNamedWhereThereArePrograms) {
                                      "systemd-sysusers makes it, and nothing is sent until then"));
 }
 
-TEST(ConfigNames, ADirectoryThatCannotBeAskedIsSaid) {
+TEST(ConfigNames, UnavailableUserDirectoryIsReported) {
   EXPECT_THAT(
       told("group = \"slow\"\n"),
       ::testing::ElementsAre("f:1: group: cannot look up the group 'slow': the directory is down"));

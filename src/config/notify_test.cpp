@@ -62,7 +62,7 @@ most_per_hour = 5
   EXPECT_EQ(all.most_per_hour, 5);
 }
 
-TEST(NotifyFields, AProgramHasAnAbsolutePathAsNobodyKnowsWhereWeLook) {
+TEST(NotifyFields, ProgramNeedsAnAbsolutePath) {
   EXPECT_THAT(refused("command = [\"notify-user\"]"),
               HasSubstr("notify.command: a list is not a command: write a program by its"));
   EXPECT_THAT(refused("command = \"/bin/true\""), HasSubstr("gpurota.toml:2"));

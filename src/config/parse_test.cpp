@@ -64,7 +64,7 @@ TEST(Config, ByDefaultNothingIsLimitedButWhatKeepsGpusFromOthersWithoutUse) {
   EXPECT_EQ(Config{}.watch.unused, WatchAction::kReport);
 }
 
-TEST(Config, TakesWhatTheManualAdvisesALab) {
+TEST(Config, AcceptsTheExampleOfTheManual) {
   const auto config = parse(R"(
 [limits]
 hours = 600            # of GPUs in a week
@@ -104,7 +104,7 @@ when_full = "unmanaged"
   EXPECT_EQ(automatic.when_full, Automatic::WhenFull::kUnmanaged);
 }
 
-TEST(Config, TakesWhoMayOpenDeviceFiles) {
+TEST(Config, ReadsUsersOfDeviceFiles) {
   const auto config =
       parse("[access]\nstrict = true\nusers = [\"gdm\", \"117\"]\ngroups = [\"video\"]", "f");
   ASSERT_TRUE(config) << config.error().message;
@@ -112,7 +112,7 @@ TEST(Config, TakesWhoMayOpenDeviceFiles) {
   EXPECT_EQ(Config().access, (Access{false, {}, {}}));
 }
 
-TEST(Config, TakesWhoMaySignInAtTheWebPage) {
+TEST(Config, ReadsUsersOfTheWebPage) {
   const auto config = parse(
       "[web]\nsign_in = false\nuser = \"www\"\nidle = \"5m\"\nlongest = \"2h\"\naccept_proxy_users "
       "= true",
@@ -202,7 +202,7 @@ pinned = "64G"
   EXPECT_EQ(config->limits.users.at("alice").book_ahead, UserLimits::kUnlimitedTime);
 }
 
-TEST(Config, AWrongLimitIsNamedWithItsLineAndWhose) {
+TEST(Config, WrongLimitIsReportedWithItsLineAndUser) {
   EXPECT_THAT(error_of("[limits]\ngpu = 1"),
               HasSubstr("gpurota.toml:2: limits.gpu: no such setting; did you mean limits.gpus?"));
   EXPECT_THAT(error_of("[limits.user.alice]\n\ngpus = -1"),
@@ -243,7 +243,7 @@ TEST(Config, ForeignTextInAnErrorCannotReachTheTerminal) {
   EXPECT_THAT(error_of("\"\\u001b[31m\" = 1"), testing::Not(HasSubstr("\x1b")));
 }
 
-TEST(Config, ReadsWhatTheWatchIsToDo) {
+TEST(Config, ReadsActionsOfTheWatch) {
   const auto config = parse(R"(
 audit_size_per_user = "1M"
 history_days = 30
@@ -336,7 +336,7 @@ TEST(Config, TakesFairShareWithWeights) {
   EXPECT_EQ(config->fair_share.users.at("alice").weight, 3);
 }
 
-TEST(Config, TakesWhatBookingsMay) {
+TEST(Config, ReadsLimitsOfBookings) {
   const Bookings usual;
   EXPECT_EQ(usual.open_ended, Bookings::OpenEnded::kUntilBooking);
   EXPECT_EQ(usual.longest, std::chrono::hours(72));
@@ -375,7 +375,7 @@ TEST(Config, TakesClassesOfGpus) {
   EXPECT_EQ(config->gpu_classes.at("desk"), (GpuClass{{}, {}, {}, {"0", "GPU-12"}}));
 }
 
-TEST(Config, TakesWhatIsNormalOnOneGpu) {
+TEST(Config, ReadsTheBaselineOfOneGpu) {
   const auto config = parse(
       "[gpu.0]\nunlisted = \"2G\"\n[gpu.GPU-12]\nunlisted = \"0\"\n[gpu.class.big]\nmin_cc = "
       "\"8.0\"\n",
@@ -385,7 +385,7 @@ TEST(Config, TakesWhatIsNormalOnOneGpu) {
   EXPECT_EQ(config->gpu_classes.size(), 1u);
 }
 
-TEST(Config, ShowsWhatIsNormalOnOneGpu) {
+TEST(Config, ShowsTheBaselineOfOneGpu) {
   Config config;
   config.gpus["0"].unlisted = gib(2);
   const auto shown = shown_settings(config);

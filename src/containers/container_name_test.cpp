@@ -27,7 +27,7 @@ class ContainerNameTest : public ::testing::Test {
 
 constexpr const char* kDocker = R"({"ID":"x","Name":"/web","Config":{"Image":"alpine:3"}})";
 
-TEST_F(ContainerNameTest, NobodyKnowsIt) {
+TEST_F(ContainerNameTest, UnknownContainerHasNoName) {
   EXPECT_EQ(read(), ContainerName());
   write("var/lib/docker/containers/" + std::string(64, 'b') + "/config.v2.json", kDocker);
   EXPECT_EQ(read(), ContainerName()) << "another container";

@@ -68,7 +68,7 @@ TEST_F(Driver, ALibraryIsFoundBelowARootAlsoInTheGpuOperatorsContainer) {
             dir_.path() + "/usr/lib64/libnvidia-ml.so.1");
 }
 
-TEST(DriverMounts, ALibraryIsWhereEachLoaderLooksAndAProgramWhereItWas) {
+TEST(DriverMounts, LibraryIsMountedOnTheLoadersPathAndProgramAtItsOwn) {
   DriverFiles files;
   files.programs = {"/usr/lib/libcuda.so.1", "/usr/bin/nvidia-smi"};
   const std::vector<Mount> mounts = driver_mounts(files);

@@ -21,7 +21,7 @@ TEST(EndWarning, IsSigusr1UnlessAnotherSignalIsNamed) {
 
 TEST(EndWarning, ZeroSecondsAreNone) { EXPECT_FALSE(make_end_warning(0, "USR1")->is_set()); }
 
-TEST(EndWarning, WhatCannotBeIsRefusedWithWhatToWrite) {
+TEST(EndWarning, InvalidValueIsRefusedWithAValidExample) {
   EXPECT_TRUE(make_end_warning(24 * 3600, std::nullopt));
   EXPECT_THAT(make_end_warning(24 * 3600 + 1, std::nullopt).error().message,
               HasSubstr("at most 24 h before"));

@@ -14,7 +14,7 @@ TEST(GpuUuid, IsReadAsTheBytesThatCudaGives) {
   EXPECT_TRUE(uuid_bytes(GpuUuid{"MIG-00112233-4455-6677-8899-AABBCCDDEEFF"}));
 }
 
-TEST(GpuUuid, RefusesWhatIsNotOne) {
+TEST(GpuUuid, RefusesInvalidUuids) {
   for (const char* text :
        {"", "GPU-", "GPU-0011", "00112233-4455-6677-8899-aabbccddeeff",
         "GPU-00112233-4455-6677-8899-aabbccddeefg", "GPU-00112233-4455-6677-8899-aabbccddeeff00"}) {

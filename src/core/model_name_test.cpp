@@ -7,7 +7,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-TEST(ModelName, ReadsWhatPeopleServe) {
+TEST(ModelName, ReadsModelNamesOfServers) {
   EXPECT_EQ(model_of({"vllm", "serve", "meta-llama/Llama-3-8B", "--port", "80"}),
             "meta-llama/Llama-3-8B");
   EXPECT_EQ(model_of({"python3", "/opt/venv/bin/vllm", "serve", "m"}), "m");

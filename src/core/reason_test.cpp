@@ -38,7 +38,7 @@ TEST_F(ReasonText, IsTheSentenceWhereNoTimeIsKnown) {
 }
 
 // The reason of a drain is untrusted text.
-TEST_F(ReasonText, LeavesBracesAloneThatSomebodyElseWrote) {
+TEST_F(ReasonText, LeavesBracesInForeignText) {
   EXPECT_EQ(reason_text({ReasonCode::kOutOfService, "GPU 0 is draining: {time}"}, now_),
             "GPU 0 is draining: {time}");
 }

@@ -38,7 +38,7 @@ class SiteConfigTest : public ::testing::Test {
   GpuStates states;
 };
 
-TEST_F(SiteConfigTest, AReloadSaysWhatHasChangedAndPartsSeeIt) {
+TEST_F(SiteConfigTest, ReloadReportsAndAppliesChanges) {
   SiteConfig site(loaded("grace = \"1s\"\n"), "g.toml");
   const config::Config& seen = site.config();
   const auto changes = site.take_over(loaded("grace = \"2s\"\n[limits]\ngpus = 1\n"));
@@ -48,7 +48,7 @@ TEST_F(SiteConfigTest, AReloadSaysWhatHasChangedAndPartsSeeIt) {
   EXPECT_THAT(site.take_over(loaded("grace = \"2s\"\n[limits]\ngpus = 1\n")), IsEmpty());
 }
 
-TEST_F(SiteConfigTest, WhatTakesARestartStaysAndIsPending) {
+TEST_F(SiteConfigTest, SettingThatNeedsARestartStaysPending) {
   SiteConfig site(loaded("group = \"a\"\n"), "g.toml");
   EXPECT_THAT(site.take_over(loaded("group = \"b\"\n")),
               ElementsAre(config::Change{"group", "a", "b", true}));

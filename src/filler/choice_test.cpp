@@ -17,7 +17,7 @@ std::vector<FreeGpu> idle(std::vector<GpuUuid> gpus, Duration time = std::chrono
   return free;
 }
 
-TEST(Choice, PutsOneOnEachIdleGpuIfNothingElseIsSaid) {
+TEST(Choice, PutsOneFillerOnEachIdleGpuByDefault) {
   EXPECT_THAT(choose({{"fold", {}, {}, 0, true}}, idle({kA, kB})),
               ElementsAre(Placement{0, kA}, Placement{0, kB}));
 }
@@ -127,7 +127,7 @@ TEST(Choice, FillersOfWhichOneFitsGoRoundAndEachUserHasTheSameTime) {
   EXPECT_THAT(hours, ElementsAre(20, 20, 20, 20, 40));
 }
 
-TEST(Choice, WhatIsLeftOverGoesRoundToo) {
+TEST(Choice, SpareGpuGoesToUsersInTurn) {
   // Two users, three GPUs: each has one, and they take turns on the third.
   std::vector<Candidate> fillers = {of(1, "a"), of(2, "b")};
   const std::vector<GpuUuid> gpus = {kA, kB, kC};

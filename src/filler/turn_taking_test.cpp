@@ -53,7 +53,7 @@ TEST(TurnTaking, AFillerStartsWhenNobodyHasBeenThereForTheIdleTime) {
   EXPECT_EQ(gpu.turns.state(), State::kOn);
 }
 
-TEST(TurnTaking, TheIdleTimeCountsFromTheLastMomentSomebodyWasThere) {
+TEST(TurnTaking, IdleTimeCountsFromTheLastUse) {
   Gpu gpu;
   gpu.pass(seconds(20), kNobodyThere);
   gpu.observe(foreign());
@@ -63,7 +63,7 @@ TEST(TurnTaking, TheIdleTimeCountsFromTheLastMomentSomebodyWasThere) {
   EXPECT_EQ(gpu.starts, 1);
 }
 
-TEST(TurnTaking, AFillerLeavesAtTheFirstSightOfAnybody) {
+TEST(TurnTaking, FillerLeavesAtTheFirstUseByOthers) {
   for (const int who : {0, 1, 2, 3}) {
     Gpu gpu;
     gpu.pass(seconds(31), kNobodyThere);
@@ -77,7 +77,7 @@ TEST(TurnTaking, AFillerLeavesAtTheFirstSightOfAnybody) {
   }
 }
 
-TEST(TurnTaking, AFillerIsToldOnlyOnceThatItMustLeave) {
+TEST(TurnTaking, FillerIsAskedToLeaveOnce) {
   TurnTaking turns({});
   TimePoint now{seconds(1)};
   (void)turns.observe(kNobodyThere, now);
@@ -100,7 +100,7 @@ TEST(TurnTaking, TheLoadOfAFillerDoesNotMakeItLeave) {
   EXPECT_EQ(gpu.yields, 0);
 }
 
-TEST(TurnTaking, HiddenMemoryKeepsItAwayAndDoesNotMakeItLeaveOrWaitAnew) {
+TEST(TurnTaking, HiddenMemoryDelaysAFillerButDoesNotEndIt) {
   Sight hidden;
   hidden.hidden = true;
   Gpu gpu;
@@ -250,7 +250,7 @@ TEST(TurnTaking, TheLoadThatOneLeavesBehindDoesNotMakeTheNextOneWaitForTheIdleTi
   EXPECT_EQ(gpu.starts, 2);
 }
 
-TEST(TurnTaking, LoadThatOutlastsTheOneThatWentIsSomebodyElses) {
+TEST(TurnTaking, LoadAfterAFillerHasEndedIsForeign) {
   Gpu gpu;
   ASSERT_TRUE(stay_is_over(gpu));
   gpu.pass(kLoadLingers + milliseconds(50), kLoad);

@@ -20,22 +20,22 @@ TEST(WayOut, AFillerIsEndedUnlessItsOwnerSaysOtherwise) {
   EXPECT_THAT(way_out(yielding).because, IsEmpty());
 }
 
-TEST(WayOut, OneThatCanBeMovedKeepsItsStateWhoeverComes) {
+TEST(WayOut, MovableFillerKeepsItsState) {
   for (const Why why : {Why::kWanted, Why::kLeased, Why::kForeign, Why::kPaused}) {
     EXPECT_EQ(way_out(movable(why)).how, OnYield::kEvict) << to_string(why);
   }
 }
 
-TEST(WayOut, WhatIsRemovedOrOnAGpuOutOfServiceEnds) {
+TEST(WayOut, RemovedFillerOrOneOnAGpuOutOfServiceEnds) {
   EXPECT_EQ(way_out(movable(Why::kRemoved)).how, OnYield::kStop);
   EXPECT_EQ(way_out(movable(Why::kOutOfService)).how, OnYield::kStop);
 }
 
-TEST(WayOut, OneWhoseStayIsOverEndsAsThereIsOneToAGpu) {
+TEST(WayOut, FillerWhoseTimeIsOverEnds) {
   EXPECT_EQ(way_out(movable(Why::kStayOver)).how, OnYield::kStop);
 }
 
-TEST(WayOut, OneThatCannotBeMovedIsEndedAndItIsSaidWhy) {
+TEST(WayOut, UnmovableFillerIsEndedWithTheReason) {
   Yielding full = movable();
   full.host_has_room = false;
   EXPECT_EQ(way_out(full).how, OnYield::kStop);

@@ -16,7 +16,7 @@ namespace {
 
 using testing::TempDir;
 
-TEST(Paths, OfRootAreTheSystemsWhateverXdgSays) {
+TEST(Paths, RootUsesSystemPathsWhateverXdgVariables) {
   Environment environment;
   environment.uid = 0;
   environment.xdg_runtime_dir = "/run/user/1000";

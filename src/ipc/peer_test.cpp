@@ -62,7 +62,7 @@ class PeerTest : public ::testing::Test {
   Fd connection_;
 };
 
-TEST_F(PeerTest, IsWhoConnected) {
+TEST_F(PeerTest, PeerIsTheConnectingProcess) {
   start();
   const auto peer = read_peer(connection_.get());
   ASSERT_TRUE(peer) << peer.error().message;
@@ -90,7 +90,7 @@ TEST_F(PeerTest, BothWaysToThePidfdAgree) {
 
 // Where the kernel has only the pid, a process of another user is not mistaken for the one that
 // connected.
-TEST_F(PeerTest, ANumberThatIsAnotherUsersIsNotWhoConnected) {
+TEST_F(PeerTest, ReusedPidIsNotThePeer) {
   start();
   EXPECT_EQ(open_peer_pidfd(child_, ::geteuid() + 1).error().code, Code::kGone);
 }

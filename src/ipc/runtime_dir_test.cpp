@@ -25,7 +25,7 @@ TEST(RuntimeDir, IsHeldByOneDaemon) {
   EXPECT_TRUE(RuntimeDir::make(temp.file("run"), 0700));
 }
 
-TEST(RuntimeDir, ThatOthersCouldTamperWithIsRefused) {
+TEST(RuntimeDir, FolderWritableByOthersIsRefused) {
   const TempDir temp;
   ASSERT_EQ(::mkdir(temp.file("open").c_str(), 0700), 0);
   ASSERT_EQ(::chmod(temp.file("open").c_str(), 0777), 0);

@@ -107,7 +107,7 @@ TEST_F(UnixSocket, AnythingElseAtItsPathIsLeftAlone) {
   EXPECT_EQ(testing::read_file(path_), "precious");
 }
 
-TEST_F(UnixSocket, APathTooLongSaysWhatToDo) {
+TEST_F(UnixSocket, TooLongPathIsReportedWithTheRemedy) {
   const std::string longer = temp_.file(std::string(120, 'x'));
   for (const Error& error : {Listener::make(longer, {.type = SOCK_STREAM, .group = {}}).error(),
                              connect_unix(longer, SOCK_STREAM, 1s).error()}) {
@@ -191,7 +191,7 @@ TEST_F(PassedSocket, GetsTheModeOfOurs) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
-TEST_F(PassedSocket, OneThatIsNotWhatItShouldBeIsAnErrorThatSaysWhatToDo) {
+TEST_F(PassedSocket, WrongSocketIsAnErrorWithTheRemedy) {
   const std::string of_other_type = refusal(make(SOCK_SEQPACKET));
   EXPECT_NE(of_other_type.find("ListenStream="), std::string::npos) << of_other_type;
   EXPECT_NE(of_other_type.find("restart gpurotad.socket"), std::string::npos) << of_other_type;
@@ -221,7 +221,7 @@ TEST_F(PassedSocket, OfAnotherUserIsAnError) {
 }
 
 // Trap: the last close of a descriptor that was sent may wait for as long as its sender likes.
-TEST_F(UnixSocket, NobodySendsDescriptorsToWhoListens) {
+TEST_F(UnixSocket, DescriptorsToAListenerAreRefused) {
   auto listener = listen();
   ASSERT_TRUE(listener);
   if (!refuse_descriptors(listener->fd())) GTEST_SKIP() << "needs Linux 6.16";

@@ -105,7 +105,7 @@ TEST_F(KeeperTest, PassesArgumentsExactly) {
   EXPECT_EQ(log(), "a b||\xff|$HOME|");
 }
 
-TEST_F(KeeperTest, GivesItACleanEnvironmentAndWhatWasAskedFor) {
+TEST_F(KeeperTest, CommandGetsACleanEnvironmentAndItsVariables) {
   (void)::setenv("SECRET_OF_THE_DAEMON", "x", 1);
   orders_.spec.environment = {{"TOKEN", "a=b"}, {"PATH", "/bin:/usr/bin"}};
   (void)run({"env"});
@@ -177,7 +177,7 @@ TEST_F(KeeperTest, PassesTheRequestToEndOn) {
   EXPECT_EQ(log(), "ready\nasked\n");
 }
 
-TEST_F(KeeperTest, KillsWhatDoesNotListen) {
+TEST_F(KeeperTest, KillsACommandThatIgnoresSigterm) {
   start({"sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"});
   while (log() != "ready\n") (void)::usleep(5'000);
   (void)::kill(keeper_, SIGTERM);
@@ -272,7 +272,7 @@ class MachineTest : public KeeperTest {
   }
 };
 
-TEST_F(MachineTest, WhatItPrintsGoesToTheJournalAndIsItsOwners) {
+TEST_F(MachineTest, OutputGoesToTheJournalUnderItsOwner) {
   const Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!start_with_journal(listener.get())) GTEST_SKIP() << "needs root and a mount namespace";
   const Fd stream(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -310,7 +310,7 @@ TEST_F(MachineTest, DoesNotRunForAnAccountThatHasExpired) {
   EXPECT_THAT(wait().cannot_start, HasSubstr("the account nobody has expired"));
 }
 
-TEST_F(MachineTest, WhatHangsBeforeItsCommandBeginsKeepsNobodyFromEndingIt) {
+TEST_F(MachineTest, JobThatHangsBeforeItsCommandCanBeEnded) {
   const std::string accounts = dir_.file("accounts");
   ASSERT_EQ(::mkfifo(accounts.c_str(), 0600), 0);
   const auto enter = [&] {
@@ -351,7 +351,7 @@ TEST_F(MachineTest, HasTheLimitsThatALoginWouldGiveItsOwner) {
   EXPECT_EQ(log(), "700\n800\n0\n");
 }
 
-TEST_F(KeeperTest, GoesOnInTheLogOfTheLastRun) {
+TEST_F(KeeperTest, AppendsToTheLogOfTheLastRun) {
   (void)run({"echo", "one"});
   (void)run({"echo", "two"});
   EXPECT_EQ(log(), "one\ntwo\n");

@@ -54,7 +54,7 @@ class LauncherTest : public ::testing::Test {
   jobs::KeeperOrders orders_;
 };
 
-TEST_F(LauncherTest, WhatNobodyKnowsAndNobodyUsesIsRemoved) {
+TEST_F(LauncherTest, UnknownUnusedJobFoldersAreRemoved) {
   const auto asks = launcher_.start(kJob, orders_);
   ASSERT_TRUE(asks) << asks.error().message;
   EXPECT_EQ(wait_for(*asks), 0);
@@ -114,7 +114,7 @@ TEST_F(LauncherTest, SaysWhySystemdDidNot) {
 }
 
 // A program that prints its signal settings replaces systemd-run and the keeper.
-TEST_F(LauncherTest, WhatItStartsMayBeToldToEnd) {
+TEST_F(LauncherTest, StartedProcessCanBeTerminated) {
   const std::string told = dir_.file("told"), script = dir_.file("tells");
   gpurota::testing::write_file(
       script, "#!/bin/sh\nexec grep -E 'Sig(Blk|Ign)' /proc/self/status >" + told + "\n");

@@ -21,7 +21,7 @@ std::vector<LoginLimit> limits(const std::string& text, const LoginUser& user = 
 }
 LoginLimit both(int resource, rlim_t value) { return {resource, value, value}; }
 
-TEST(LoginLimits, ALineSaysWhoWhichWhatAndHowMuch) {
+TEST(LoginLimits, ParsesALineOfLimits) {
   EXPECT_THAT(limits("# nothing\n\nalice soft nofile 4096\nalice hard nofile 8192 # files\n"),
               ElementsAre(LoginLimit{RLIMIT_NOFILE, 4096, 8192}));
   EXPECT_THAT(limits("alice\t-\tmemlock  unlimited\r\n"),
@@ -37,7 +37,7 @@ TEST(LoginLimits, MemoryIsInKibibytesTimeInMinutesAndNiceIsTurnedRound) {
   EXPECT_THAT(limits("* - as 18446744073709551615"), ElementsAre(both(RLIMIT_AS, RLIM_INFINITY)));
 }
 
-TEST(LoginLimits, WhatIsSaidOfTheUserGoesBeforeTheirGroupsAndThoseBeforeEverybody) {
+TEST(LoginLimits, UserLimitsOverrideGroupLimitsAndThoseTheDefault) {
   EXPECT_THAT(limits("alice - nofile 1\n@gpu - nofile 2\n* - nofile 3"),
               ElementsAre(both(RLIMIT_NOFILE, 1)));
   EXPECT_THAT(limits("@gpu - nofile 2\n* - nofile 3"), ElementsAre(both(RLIMIT_NOFILE, 2)));
@@ -64,7 +64,7 @@ TEST(LoginLimits, NeitherGroupsNorEverybodyMeanRoot) {
 
 TEST(LoginLimits, ASparedUserHasNone) { EXPECT_THAT(limits("* - nofile 1\nalice -"), IsEmpty()); }
 
-TEST(LoginLimits, WhatMakesNoSenseIsPassedOver) {
+TEST(LoginLimits, InvalidLinesAreSkipped) {
   EXPECT_THAT(limits("alice - nofile\nalice both nofile 3\nalice - files 3\nalice - nofile x\n"
                      "alice - maxlogins 3\nalice - nofile 1 2\n-\n"),
               IsEmpty());
@@ -78,7 +78,7 @@ TEST(LoginLimits, ASoftLimitIsNeverAboveTheHardOne) {
   EXPECT_EQ(merge(now, {RLIMIT_NOFILE, 99999, std::nullopt}).rlim_cur, 4096U);
 }
 
-TEST(LoginLimits, FilesAreReadInTheirOrderAndWhatIsNoneIsNot) {
+TEST(LoginLimits, ReadsLimitFilesInOrderAndSkipsOthers) {
   gpurota::testing::TempDir dir;
   (void)::mkdir(dir.file("limits.d").c_str(), 0755);
   gpurota::testing::write_file(dir.file("limits.conf"), "one");

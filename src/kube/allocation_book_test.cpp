@@ -29,7 +29,7 @@ class Book : public ::testing::Test {
   const std::string file_ = dir_.file("allocations.textproto");
 };
 
-TEST_F(Book, HasWhatWasAddedAlsoAfterARestart) {
+TEST_F(Book, EntriesSurviveARestart) {
   {
     AllocationBook book = open();
     ASSERT_TRUE(book.add(allocation_of("kube-1", {"a::0", "a::1"})));
@@ -44,7 +44,7 @@ TEST_F(Book, HasWhatWasAddedAlsoAfterARestart) {
   EXPECT_EQ(found->pod->name, "train");
 }
 
-TEST_F(Book, DevicesThatAreGivenAnewAreOverForWhoHadThem) {
+TEST_F(Book, ReallocatedDevicesAreRemovedFromTheirFormerContainer) {
   AllocationBook book = open();
   ASSERT_TRUE(book.add(allocation_of("kube-1", {"a::0", "a::1"})));
   ASSERT_TRUE(book.add(allocation_of("kube-2", {"a::2"})));
@@ -72,7 +72,7 @@ TEST_F(Book, TheBooksFileIsForItsOwnerOnly) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
-TEST_F(Book, WhatCannotBeStoredIsNotAnswered) {
+TEST_F(Book, BookingThatCannotBeStoredIsNotConfirmed) {
   AllocationBook book = open();
   ASSERT_TRUE(book.add(allocation_of("kube-1", {"a::0"})));
   ASSERT_EQ(::mkdir((file_ + ".new").c_str(), 0700), 0);

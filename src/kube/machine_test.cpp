@@ -47,7 +47,7 @@ TEST_F(MachineTest, AMachineWithoutNumaHasNoNode) {
             (PciPlace{"0000:01:00.0", "pci0000:00", {}}));
 }
 
-TEST_F(MachineTest, WhatTheKernelDoesNotKnowHasItsAddressOnly) {
+TEST_F(MachineTest, SymbolUnknownToTheKernelIsShownAsAddress) {
   EXPECT_EQ(read_pci_place("00000000:02:00.0", root()), (PciPlace{"0000:02:00.0", {}, {}}));
 }
 

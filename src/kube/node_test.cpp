@@ -223,7 +223,7 @@ TEST_F(ANode, TellsPodsOnceItKnowsWhichTheyAre) {
   EXPECT_TRUE(node_->pods().empty()) << "its lease is about to end with it";
 }
 
-TEST_F(ANode, OfALeaseThatEndedWithItsContainerNobodyIsTold) {
+TEST_F(ANode, EndOfALeaseWithItsContainerIsNotReported) {
   const LeaseOrder order = start({"GPU-a::0"});
   list({pod_with({"GPU-a::0"})});
   see_process("pod-uid");
@@ -236,13 +236,13 @@ TEST_F(ANode, OfALeaseThatEndedWithItsContainerNobodyIsTold) {
   EXPECT_FALSE(node_->pods().front().first_lease);
 }
 
-TEST_F(ANode, DevicesGivenAnewEndTheLeaseThatTheyWereFor) {
+TEST_F(ANode, ReallocatedDevicesEndTheirFormerLease) {
   start({"GPU-a::0"});
   ASSERT_TRUE(node_->allocate(Resource::kMemory, {"GPU-a::0", "GPU-a::1"}));
   EXPECT_EQ(node_->take_endings().size(), 1u);
 }
 
-TEST_F(ANode, ALeaseThatNobodyKnowsEndsUnlessItIsUsed) {
+TEST_F(ANode, UnknownLeaseEndsUnlessItIsUsed) {
   proto::Lease lease = make({"kube-unknown", {}, {}, {}});
   view_.pods.front().processes = 1;
   node_->on_daemon(view_);
@@ -337,7 +337,7 @@ TEST_F(ANode, AGpuThatIsLostIsStillListed) {
   EXPECT_EQ(healthy(Resource::kMemory), 0u);
 }
 
-TEST_F(ANode, RefusesWhatIsNoDeviceOfItsOwn) {
+TEST_F(ANode, RefusesDevicesThatAreNotItsOwn) {
   EXPECT_FALSE(node_->allocate(Resource::kMemory, {"GPU-a"}));
   EXPECT_FALSE(node_->allocate(Resource::kMemory, {}));
   EXPECT_FALSE(node_->allocate(Resource::kGpu, {"GPU-b"}));

@@ -38,13 +38,13 @@ TEST(Offer, CountsTheMemoryOfEachGpuInUnits) {
   EXPECT_EQ(offered.front().id, "a::0");
 }
 
-TEST(Offer, WhatOthersHaveCannotBeHad) {
+TEST(Offer, DeviceInUseByOthersIsUnavailable) {
   NodeGpu gpu = gpu_of("a");
   gpu.free = gib(3);
   EXPECT_EQ(healthy(offer(Resource::kMemory, {gpu}, {}, {}, {})), 3u);
 }
 
-TEST(Offer, WhatAContainerHasStaysHealthy) {
+TEST(Offer, DeviceInUseStaysHealthy) {
   NodeGpu gpu = gpu_of("a");
   gpu.free = gib(1);
   gpu.in_service = false;
@@ -54,7 +54,7 @@ TEST(Offer, WhatAContainerHasStaysHealthy) {
   EXPECT_TRUE(is_healthy(offered, "a::5"));
 }
 
-TEST(Offer, WhatIsPromisedIsNotOfferedToOthers) {
+TEST(Offer, PromisedDeviceIsNotOffered) {
   NodeGpu gpu = gpu_of("a");
   gpu.free = gib(3);
   const std::vector<Taken> promised = {taken_of(Resource::kMemory, "a", 0, false),
@@ -90,7 +90,7 @@ TEST(Offer, TurnsAreBoundedByTheHostsMemory) {
   EXPECT_EQ(offer(Resource::kTurn, {gpu_of("a")}, {}, rules, gib(17)).size(), 4u);
 }
 
-TEST(Offer, WhatAContainerHasIsThereAlsoWhenTheRulesHaveChanged) {
+TEST(Offer, DeviceInUseStaysOfferedWhenRulesChange) {
   const auto offered =
       offer(Resource::kTurn, {gpu_of("a")}, {taken_of(Resource::kTurn, "a", 7, true)}, {}, Bytes());
   EXPECT_TRUE(is_healthy(offered, "a::7"));

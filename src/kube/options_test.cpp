@@ -22,7 +22,7 @@ TEST(PluginOptions, RenameAResourceOrLeaveItOut) {
   EXPECT_EQ(options->names.count(Resource::kGpu), 0u);
 }
 
-TEST(PluginOptions, SayWhatTurnsAreLike) {
+TEST(PluginOptions, OptionsDescribeTurns) {
   const auto options = parse_options({"--turns", "3", "--turn-memory", "4G", "--gpus-by", "cdi"});
   ASSERT_TRUE(options);
   EXPECT_EQ(options->rules.turns, 3);
@@ -41,7 +41,7 @@ TEST(PluginOptions, SayWhereEventsGo) {
   EXPECT_FALSE(parse_options({})->api);
 }
 
-TEST(PluginOptions, RefuseWhatMakesNoSense) {
+TEST(PluginOptions, InvalidOptionsAreRefused) {
   const std::vector<std::vector<std::string>> wrong = {
       {"--turns", "0"},
       {"--turns", "two"},

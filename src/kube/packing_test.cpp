@@ -13,7 +13,7 @@ TEST(Packing, MemoryIsOfOneGpuTheFullestThatHasRoom) {
   EXPECT_EQ(prefer(Resource::kMemory, available, {}, 3, {}), (Ids{"a::0", "a::1", "a::2"}));
 }
 
-TEST(Packing, WhatMustBeInItDecidesTheGpu) {
+TEST(Packing, RequiredDevicesDecideTheGpu) {
   const Ids available = {"a::0", "a::1", "b::0", "b::1", "b::2"};
   EXPECT_EQ(prefer(Resource::kMemory, available, {"b::1"}, 2, {}), (Ids{"b::1", "b::0"}));
 }

@@ -68,7 +68,7 @@ TEST(AStream, TellsTheNewestToEveryone) {
   EXPECT_EQ(streams.open(), 0);
 }
 
-TEST(AStream, RepeatsOnlyWhatIsStillSaid) {
+TEST(AStream, ResendsOnlyCurrentMessages) {
   Published<int> published;
   Streams streams;
   Context context;

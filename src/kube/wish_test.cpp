@@ -17,7 +17,7 @@ TEST(Wish, UnitsOfMemoryAreASliceOfTheirGpu) {
   EXPECT_EQ(wish->gpu_ids, std::vector<std::string>{"a"});
 }
 
-TEST(Wish, MemoryOfTwoGpusIsRefusedWithWhatToDo) {
+TEST(Wish, MemoryOfTwoGpusIsRefusedWithTheRemedy) {
   const auto wish =
       lease_wish(Resource::kMemory, devices_of(Resource::kMemory, {"a::7", "b::2"}), {});
   ASSERT_FALSE(wish);

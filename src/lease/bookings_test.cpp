@@ -83,7 +83,7 @@ struct Machine {
   std::uint64_t last = 0;
 };
 
-TEST(Bookings, WhatEndsBeforeOneBeginsMayHaveItsGpu) {
+TEST(Bookings, LeaseThatEndsBeforeABookingMayUseItsGpu) {
   Machine machine(1);
   ASSERT_TRUE(machine.book({1, {}, {}, {}}, 120min, 60min));
   EXPECT_TRUE(machine.starts(machine.request({1, {}, {}, {}}, 120min)));
@@ -144,7 +144,7 @@ TEST(Bookings, OverlapOnlyAsSlicesThatFitTogether) {
   EXPECT_TRUE(machine.book({1, {}, {}, {}}, 150min, 60min)) << "behind both";
 }
 
-TEST(Bookings, DelayNobodyWhoCameFirst) {
+TEST(Bookings, BookingDelaysNoEarlierRequest) {
   Machine machine(1);
   Occupant lease;
   lease.gpus = {{gpu(0), std::nullopt, {}}};
@@ -199,7 +199,7 @@ TEST(Bookings, MakeFillersLeaveWhenTheyBegin) {
   EXPECT_THAT(now.evict, ::testing::ElementsAre(LeaseId{7}));
 }
 
-TEST(Bookings, StandInTheWayOfMoreTimeAndMoreMemory) {
+TEST(Bookings, BookingPreventsMoreTimeAndMoreMemory) {
   Machine machine(1);
   ASSERT_TRUE(machine.book({1, {}, SizeSpec{gib(40), 0}, {}}, 60min, 60min));
   Occupant lease;

@@ -30,7 +30,7 @@ TEST(FairShare, TheUserWhoHasUsedLessForTheirWeightGoesFirst) {
   EXPECT_TRUE(goes_before(claim(2, 41h, 20), claim(1, 3h))) << "41 / 20 is less than 3";
 }
 
-TEST(FairShare, WithEqualUseWhoeverCameFirstGoesFirst) {
+TEST(FairShare, EarlierRequestGoesFirstAtEqualUse) {
   EXPECT_TRUE(goes_before(claim(1, 0s), claim(2, 0s)));
   EXPECT_TRUE(goes_before(claim(1, 4h, 2), claim(2, 2h)));
   EXPECT_FALSE(goes_before(claim(2, 2h), claim(1, 4h, 2)));
@@ -45,7 +45,7 @@ TEST(FairShare, AGroupsUseCountsBeforeThatOfItsMembers) {
   EXPECT_TRUE(goes_before(claim(4, 49h), staff)) << "who is in no group stands alone";
 }
 
-TEST(FairShare, NobodyPassesWhatHasWaitedForTooLong) {
+TEST(FairShare, NoRequestPassesOneThatWaitedTooLong) {
   Claim late = claim(5, 1000h);
   late.overdue = true;
   EXPECT_TRUE(goes_before(late, claim(1, 0s)));
@@ -54,7 +54,7 @@ TEST(FairShare, NobodyPassesWhatHasWaitedForTooLong) {
   EXPECT_TRUE(goes_before(late, later)) << "of several the first";
 }
 
-TEST(FairShare, ItIsAnOrder) {
+TEST(FairShare, ComparisonIsAStrictWeakOrder) {
   std::mt19937_64 random(7);
   const auto pick = [&](int most) {
     return static_cast<int>(random() % static_cast<unsigned>(most));

@@ -84,7 +84,7 @@ TEST(GpuSelector, AMigInstanceIsNamedByItsGpuAndItsPlace) {
   EXPECT_NE(select_gpu("7", gpus).error().message.find("1:0 (MIG-bb"), std::string::npos);
 }
 
-TEST(GpuSelector, RefusesWhatNamesNoneOrSeveralAndSaysWhatThereIs) {
+TEST(GpuSelector, RefusesUnknownOrAmbiguousNamesWithTheKnownOnes) {
   for (const char* text : {"", "7", "-1", "GPU-aa", "zz", "1.0", "0x1"}) {
     const auto result = select_gpu(text, kGpus);
     ASSERT_FALSE(result) << text;

@@ -80,7 +80,7 @@ TEST_F(GrantBookTest, OthersSlackIsCalledBackBeforeAnythingIsRefused) {
 }
 
 // Found by hammer on an H200: 3 of 230,000 refusals, all within 6 MiB of the limit.
-TEST_F(GrantBookTest, WhatOneFreesWhileAnotherUsesItsHeadroomIsNotCountedTwice) {
+TEST_F(GrantBookTest, FreeDuringAnotherTenantsGrowthIsCountedOnce) {
   const TenantId c{3};
   book.add_tenant(c, LeaseId{1}, {});
   const GrowRequest of_a = want(a, gib(5)), of_b = want(b, gib(3));  // b uses 2 of its 3
@@ -131,7 +131,7 @@ TEST_F(GrantBookTest, AnAnswerThatCrossedWithAGrantIsAskedForAgain) {
   EXPECT_EQ(reply_in(actions)->granted, gib(6));
 }
 
-TEST_F(GrantBookTest, WhatDoesNotFitIsRefusedWithWhatIsLeft) {
+TEST_F(GrantBookTest, RequestThatDoesNotFitIsRefusedWithTheRemainder) {
   const GrowRequest first = want(a, gib(5));
   book.grow(kGpu, first, kStart);
   auto actions = book.grow(kGpu, want(b, gib(4)), kStart);
@@ -184,7 +184,7 @@ TEST_F(GrantBookTest, AContextIsReservedForAndThenChargedAsMeasured) {
   EXPECT_EQ(book.context_cost(kGpu), mib(518));
 }
 
-TEST_F(GrantBookTest, WhatAProcessHoldsBesideItsAllocationsIsCharged) {
+TEST_F(GrantBookTest, MemoryBeyondAllocationsIsCharged) {
   book.grow(kGpu, want(a, gib(2)), kStart);
   measure(a, gib(1) + mib(700), gib(1), kStart + 1ms);
   EXPECT_EQ(account().charged(), gib(2) + mib(700));
@@ -210,7 +210,7 @@ TEST_F(GrantBookTest, PendingMemoryInEverySampleDoesNotLowerTheOverhead) {
   EXPECT_EQ(account().charged(), gib(2) + mib(700));
 }
 
-TEST_F(GrantBookTest, WhatAQuietTenantGaveBackIsNoLongerCharged) {
+TEST_F(GrantBookTest, MemoryReturnedByAQuietTenantIsNotCharged) {
   book.grow(kGpu, want(a, gib(2)), kStart);
   measure(a, mib(800), Bytes(), kStart);
   for (int i = 1; i <= 4; ++i) measure(a, mib(600), mib(50), kStart + std::chrono::milliseconds(i));
@@ -273,7 +273,7 @@ TEST_F(GrantBookTest, TheWaiterThatDiesIsForgotten) {
   EXPECT_FALSE(book.next_deadline());
 }
 
-TEST_F(GrantBookTest, ALoweredLimitHoldsForWhatComesNext) {
+TEST_F(GrantBookTest, LoweredLimitAppliesToLaterRequests) {
   book.grow(kGpu, want(a, gib(5)), kStart);
   book.open(slice(1, gib(4)));
   EXPECT_EQ(account().available(), Bytes());
@@ -283,7 +283,7 @@ TEST_F(GrantBookTest, ALoweredLimitHoldsForWhatComesNext) {
   EXPECT_EQ(account().available(), gib(1) - mib(1));
 }
 
-TEST_F(GrantBookTest, AfterARestartTenantsBringWhatTheyHold) {
+TEST_F(GrantBookTest, TenantsReportTheirMemoryAfterARestart) {
   const TenantId c{3};
   book.add_tenant(c, LeaseId{1}, {{kGpu, gib(3), 1}});
   EXPECT_EQ(account().charged(), gib(3));
@@ -341,7 +341,7 @@ TEST_F(GrantBookTest, ATenantThatComesBackWithModulesIsChargedForWhatIsSeen) {
   EXPECT_EQ(next.find(LeaseId{1}, kGpu).if_there()->charged(), gib(6)) << "with its modules";
 }
 
-TEST_F(GrantBookTest, WhatWasGrantedBeforeALimitWasLoweredIsCountedInFullByTheNextDaemon) {
+TEST_F(GrantBookTest, GrantsAboveALoweredLimitCountInFullAfterARestart) {
   GrantBook next;
   Lease lowered = slice(1, gib(4));
   lowered.gpus[0].highest_limit = gib(8);

@@ -496,7 +496,7 @@ std::uint64_t setting(const char* variable, std::uint64_t otherwise) {
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-TEST(IdleGpu, ServesWhoeverWaitsWithinTheTimeThatTheSiteAllows) {
+TEST(IdleGpu, IdleGpuServesAWaitingRequestInTime) {
   const std::uint64_t one = setting("GPUROTA_LAB_SEED", 0);
   const std::uint64_t first = one ? one : 1;
   const std::uint64_t last = one ? one : setting("GPUROTA_LAB_SEEDS", gpurota::testing::effort(8U));

@@ -26,7 +26,7 @@ TEST(Keeping, ARequestThatWasBlockedForSoLongIgnoresPlans) {
   EXPECT_FALSE(keeping.next_change(facts()));
 }
 
-TEST(Keeping, OnlyTheTimeCountsInWhichItMakesSomebodyWait) {
+TEST(Keeping, OnlyTimeThatMakesOthersWaitCounts) {
   Keeping keeping;
   KeepingFacts nobody = facts();
   nobody.blocked.clear();
@@ -37,7 +37,7 @@ TEST(Keeping, OnlyTheTimeCountsInWhichItMakesSomebodyWait) {
 }
 
 // Requests that take over from each other.
-TEST(Keeping, TheClockOfAGpuGoesOnWhoeverIsBlocked) {
+TEST(Keeping, ClockOfAGpuRunsWhicheverLeaseIsBlocked) {
   Keeping keeping;
   keeping.pass(facts(), 40min);
   keeping.forget(kBlocked);

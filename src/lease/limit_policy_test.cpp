@@ -41,7 +41,7 @@ class LimitPolicyTest : public testing::Test {
   LimitPolicy policy;
 };
 
-TEST_F(LimitPolicyTest, IsSaidOnceEachTimeALeaseGetsAbove) {
+TEST_F(LimitPolicyTest, WarningIsSentOnceEachTimeALeaseExceedsItsLimit) {
   EXPECT_TRUE(decide({holding(1, gib(4))}, {}, 0s).empty());
   const auto first = decide({holding(1, gib(5))}, {}, 1s);
   ASSERT_EQ(first.size(), 1u);
@@ -52,13 +52,13 @@ TEST_F(LimitPolicyTest, IsSaidOnceEachTimeALeaseGetsAbove) {
   EXPECT_EQ(decide({holding(1, gib(5))}, {}, 3h).size(), 1u);
 }
 
-TEST_F(LimitPolicyTest, WhatIsAboveItsLimitByALittleReadsAsMore) {
+TEST_F(LimitPolicyTest, SmallExcessIsShownAsMoreThanTheLimit) {
   const auto first = decide({holding(1, gib(4) + mib(20))}, {}, 0s);
   ASSERT_EQ(first.size(), 1u);
   EXPECT_THAT(first[0].message, HasSubstr("holds 4.02 GiB, above its soft limit of 4 GiB"));
 }
 
-TEST_F(LimitPolicyTest, ALeaseThatIsStoppedOutIsToldSo) {
+TEST_F(LimitPolicyTest, StoppedLeaseIsNotified) {
   LimitedLease lease = holding(1, gib(5));
   lease.gives_way = true;
   const auto first = decide({lease}, {}, 0s);
@@ -71,7 +71,7 @@ TEST_F(LimitPolicyTest, AWarningOnlySiteNeverStopsAnybody) {
   EXPECT_EQ(stopped(decide({holding(1, gib(5))}, {}, 24h)), 0u);
 }
 
-TEST_F(LimitPolicyTest, StopsWhoWasAboveForTheWholeGrace) {
+TEST_F(LimitPolicyTest, LeaseAboveForTheWholeGracePeriodIsStopped) {
   EXPECT_THAT(decide({holding(1, gib(5))}, stopping(), 0s)[0].message, HasSubstr("ended in 30 s"));
   EXPECT_EQ(stopped(decide({holding(1, gib(5))}, stopping(), 29s)), 0u);
   decide({holding(1, gib(4))}, stopping(), 29s);  // it was below for a moment

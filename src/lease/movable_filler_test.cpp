@@ -58,7 +58,7 @@ struct Machine {
   Topology topology;
 };
 
-TEST(MovableFiller, IsMovedOutForWhoFitsBesideWhatStays) {
+TEST(MovableFiller, MovesOutForARequestThatFitsBesideItsRemainder) {
   Machine machine;
   machine.slice(gib(79));
   const QueueDecision decision = machine.decide();
@@ -68,14 +68,14 @@ TEST(MovableFiller, IsMovedOutForWhoFitsBesideWhatStays) {
   EXPECT_TRUE(decision.waiting.at(0).way_made);
 }
 
-TEST(MovableFiller, EndsForWhoDoesNotFitBesideWhatStays) {
+TEST(MovableFiller, EndsForARequestThatDoesNotFitBesideItsRemainder) {
   Machine machine;
   machine.slice(gib(80));
   EXPECT_THAT(machine.decide().evict, ElementsAre(kFiller));
   EXPECT_THAT(machine.decide().move_out, IsEmpty());
 }
 
-TEST(MovableFiller, EndsForWhoWantsTheWholeGpu) {
+TEST(MovableFiller, EndsForARequestForTheWholeGpu) {
   Machine machine;
   machine.ask({});
   EXPECT_THAT(machine.decide().evict, ElementsAre(kFiller));
@@ -89,7 +89,7 @@ TEST(MovableFiller, EndsIfItCannotBeMoved) {
   EXPECT_THAT(machine.decide().evict, ElementsAre(kFiller));
 }
 
-TEST(MovableFiller, OnceOutItIsInTheWayOfNobodyWhoFitsBesideIt) {
+TEST(MovableFiller, MovedFillerBlocksNoRequestThatFits) {
   Machine machine;
   machine.filler().moved_out = true;
   machine.slice(gib(50));
@@ -101,7 +101,7 @@ TEST(MovableFiller, OnceOutItIsInTheWayOfNobodyWhoFitsBesideIt) {
   EXPECT_THAT(decision.evict, ElementsAre(kFiller)) << "without it there is room for the third";
 }
 
-TEST(MovableFiller, OnceOutItEndsForWhoWantsTheWholeGpuButNotWhileOthersAreThereAnyway) {
+TEST(MovableFiller, MovedFillerEndsForTheWholeGpuOnlyIfItIsTheLast) {
   Machine machine;
   machine.filler().moved_out = true;
   machine.ask({});
@@ -111,7 +111,7 @@ TEST(MovableFiller, OnceOutItEndsForWhoWantsTheWholeGpuButNotWhileOthersAreThere
   EXPECT_EQ(machine.decide().waiting.size(), 1U);
 }
 
-TEST(MovableFiller, ASwapLeaseHasWhatItLeaves) {
+TEST(MovableFiller, SwapLeaseGetsTheMemoryThatAMovedFillerLeaves) {
   Machine machine;
   machine.swap();
   EXPECT_THAT(machine.decide().move_out, ElementsAre(kFiller));

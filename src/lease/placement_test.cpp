@@ -73,7 +73,7 @@ TEST(Placement, SeveralGpusAreAllOrNothingAndInPciOrder) {
   EXPECT_EQ(refused.error().total, 3);
 }
 
-TEST(Placement, WhatNoStateOfTheMachineCouldFillIsSaidAtOnce) {
+TEST(Placement, RequestThatCanNeverBeFilledIsRefusedAtOnce) {
   const auto rooms = std::vector{shared(0, gib(23))};
   EXPECT_EQ(place({2, {}, {}, {}}, rooms).error().error.code, Code::kInvalid);
   EXPECT_EQ(place({0, {}, {}, {}}, rooms).error().error.code, Code::kInvalid);
@@ -168,7 +168,7 @@ TEST(Placement, TurnsAreTakenWhereMemoryCanMove) {
   EXPECT_EQ(place(named, {unified(0), own}).error().error.code, Code::kInvalid);
 }
 
-TEST(Placement, WhatOtherProgramsHaveOfUnifiedMemoryIsNotForSlices) {
+TEST(Placement, UnifiedMemoryOfOtherProgramsIsNotForSlices) {
   auto busy = unified(0);
   busy.machine_use = gib(20);
   EXPECT_TRUE(place(slice(gib(3)), {busy}));

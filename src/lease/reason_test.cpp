@@ -371,7 +371,7 @@ TEST(WaitingReason, OfEachCodeOfRequestsComesFromADecision) {
 }
 
 // Three GPUs are free, so a request for eight must not say that none is.
-TEST(WaitingReason, CountsWhatIsFreeAlsoWhereItIsBooked) {
+TEST(WaitingReason, CountsFreeGpusThatAreBookedToo) {
   Site site(8);
   site.lease({3, 4, 5, 6, 7}, 40min);
   site.book({0, 1, 2, 3, 4, 5, 6, 7}, 24h * 13, 60min);
@@ -380,7 +380,7 @@ TEST(WaitingReason, CountsWhatIsFreeAlsoWhereItIsBooked) {
   EXPECT_THAT(site.reason().text, HasSubstr("3 of 8 GPUs are free for it; "));
 }
 
-TEST(WaitingReason, WhatIsKeptForOthersIsNotFreeForIt) {
+TEST(WaitingReason, MemoryReservedForOthersIsNotFree) {
   Site site(4);
   site.lease({0});
   site.wait({1, {gpu(0), gpu(1)}, {}, {}});

@@ -79,7 +79,7 @@ struct Lab {
   std::uint64_t last_request = 0, last_lease = 0;
 };
 
-TEST(RequestQueue, WhatFitsStartsInTheOrderItCame) {
+TEST(RequestQueue, RequestsThatFitStartInTheirOrder) {
   Lab lab;
   lab.whole(1);
   lab.whole(2);
@@ -88,14 +88,14 @@ TEST(RequestQueue, WhatFitsStartsInTheOrderItCame) {
   EXPECT_THAT(lab.granted(), ElementsAre(1, 2)) << "the fourth must not pass the third";
 }
 
-TEST(RequestQueue, ItIsAllOrNothing) {
+TEST(RequestQueue, RequestIsGrantedAsAWholeOrNotAtAll) {
   Lab lab(3);
   lab.lease({0});
   lab.whole(3);
   EXPECT_THAT(lab.granted(), IsEmpty());
 }
 
-TEST(RequestQueue, WhatTheHeadNeedsIsHeldForItAndShownAsHeld) {
+TEST(RequestQueue, GpusOfTheHeadAreReservedAndShownAsReserved) {
   Lab lab(3);
   lab.lease({0});
   lab.whole(3);
@@ -106,7 +106,7 @@ TEST(RequestQueue, WhatTheHeadNeedsIsHeldForItAndShownAsHeld) {
 }
 
 // The request keeps its place: it is first to get what it needs whenever all of that is free.
-TEST(RequestQueue, WhatHasBeenKeptForLongEnoughAnybodyMayHave) {
+TEST(RequestQueue, GpuReservedForTooLongIsReleasedToOthers) {
   Lab lab(3);
   lab.lease({0});
   lab.whole(3);
@@ -156,7 +156,7 @@ TEST(RequestQueue, TheFirstIsProtectedOnceItHasWaitedLongAndItsStartIsKnown) {
 }
 
 // canhazgpu's mistake: it tried an immediate allocation first, without checking the queue.
-TEST(RequestQueue, ANewcomerDoesNotTakeWhatTheHeadWaitsFor) {
+TEST(RequestQueue, NewRequestDoesNotTakeGpusOfTheHead) {
   Lab lab(2);
   lab.lease({0});
   lab.whole(2);
@@ -183,7 +183,7 @@ TEST(RequestQueue, ARequestBehindTheHeadIsNotPassedEither) {
   EXPECT_THAT(lab.granted(), IsEmpty());
 }
 
-TEST(RequestQueue, AnEnforcedEndBeforeTheHeadsStartMayUseWhatIsHeld) {
+TEST(RequestQueue, LeaseThatEndsBeforeTheHeadsStartMayUseReservedGpus) {
   Lab lab(2);
   lab.lease({0}, 60min);
   lab.whole(2);
@@ -192,7 +192,7 @@ TEST(RequestQueue, AnEnforcedEndBeforeTheHeadsStartMayUseWhatIsHeld) {
   EXPECT_THAT(lab.granted(), ElementsAre(3));
 }
 
-TEST(RequestQueue, WithAnUnknownStartOnlyFillersUseWhatIsHeld) {
+TEST(RequestQueue, OnlyFillersUseReservedGpusWhileTheStartIsUnknown) {
   Lab lab(2);
   lab.lease({0});
   lab.whole(2);
@@ -201,7 +201,7 @@ TEST(RequestQueue, WithAnUnknownStartOnlyFillersUseWhatIsHeld) {
   EXPECT_THAT(lab.granted(), ElementsAre(3));
 }
 
-TEST(RequestQueue, FillersGoWhenSomebodyNeedsTheirGpu) {
+TEST(RequestQueue, FillersEndWhenARequestNeedsTheirGpu) {
   Lab lab(2);
   lab.lease({0});
   lab.lease({1}).kind = LeaseKind::kFiller;
@@ -214,7 +214,7 @@ TEST(RequestQueue, FillersGoWhenSomebodyNeedsTheirGpu) {
   EXPECT_THAT(lab.granted(), ElementsAre(1));
 }
 
-TEST(RequestQueue, FillersDoNotTakeTurnsInTheWayOfWhoseTurnItIs) {
+TEST(RequestQueue, FillersDoNotDelayLeasesThatTakeTurns) {
   Lab lab(3);
   lab.lease({0}).kind = LeaseKind::kFiller;
   lab.whole(3);
@@ -231,7 +231,7 @@ TEST(RequestQueue, AFillerIsOnlyAskedToGoWhereNothingElseIsFree) {
   EXPECT_THAT(lab.decide().evict, IsEmpty());
 }
 
-TEST(RequestQueue, ARequestThatMakesAFillerLeaveIsToldSo) {
+TEST(RequestQueue, RequestThatEndsAFillerIsNotified) {
   Lab lab(1);
   lab.lease({0}).kind = LeaseKind::kFiller;
   lab.whole(1);
@@ -263,7 +263,7 @@ TEST(RequestQueue, ASliceMayNotKeepAWholeGpuAwayFromTheHead) {
   EXPECT_THAT(lab.granted(), IsEmpty());
 }
 
-TEST(RequestQueue, SlicesShareWhatIsLeft) {
+TEST(RequestQueue, SlicesShareTheRemainder) {
   Lab lab(1);
   lab.lease({0}, {}, gib(30));
   lab.slice(gib(30));
@@ -311,7 +311,7 @@ TEST(RequestQueue, UnreservedUseIsLeftOutUnlessItIsTheUsersOwnAndTakenOver) {
 }
 
 // Memory that is held is not available to others, whoever holds it.
-TEST(RequestQueue, WhatALeaseHoldsAboveItsLimitIsPlacedAround) {
+TEST(RequestQueue, MemoryAboveALeasesLimitIsNotGivenToOthers) {
   Lab lab(2);
   lab.slice(gib(40));
   EXPECT_EQ(lab.decide().grants.at(0).gpus.at(0).uuid, gpu(0)) << "which would be chosen else";
@@ -321,7 +321,7 @@ TEST(RequestQueue, WhatALeaseHoldsAboveItsLimitIsPlacedAround) {
   EXPECT_THAT(lab.granted(), IsEmpty());
 }
 
-TEST(RequestQueue, TheReasonNamesWhoCameFirst) {
+TEST(RequestQueue, ReasonNamesTheEarlierRequest) {
   Lab lab(2);
   lab.lease({0});
   lab.whole(2);
@@ -329,7 +329,7 @@ TEST(RequestQueue, TheReasonNamesWhoCameFirst) {
   EXPECT_EQ(lab.reason(2), "GPU 1 is kept for R1 of alice, which came first");
 }
 
-TEST(RequestQueue, WhatIsEndingIsStillThere) {
+TEST(RequestQueue, EndingLeaseStillHoldsItsGpu) {
   Lab lab(1);
   lab.lease({0}).ending = true;
   lab.whole(1);

@@ -106,7 +106,7 @@ TEST_F(SharedMemoryTest, IsNotCountedLessBecauseItsGrantIsGivenBackBeforeItEnds)
   EXPECT_EQ(charged(1), Bytes());
 }
 
-TEST_F(SharedMemoryTest, OfAMakerThatIsKilledIsChargedToWhoHasItStill) {
+TEST_F(SharedMemoryTest, MemoryOfAKilledOwnerIsChargedToItsImporters) {
   make_shared(gib(5));
   book.join_shared(sibling, kGpu, kKey);
   book.mark_dead(maker, kStart);
@@ -147,7 +147,7 @@ TEST_F(SharedMemoryTest, OfOneSizeIsNotTakenForTheSameOfAnother) {
   EXPECT_EQ(charged(1), gib(5));
 }
 
-TEST_F(SharedMemoryTest, OfAProcessThatCameBackIsToldAnew) {
+TEST_F(SharedMemoryTest, ReconnectedProcessReportsSharedMemoryAgain) {
   make_shared(gib(5));
   book.join_shared(sibling, kGpu, kKey);
   const TenantId back{7};
@@ -169,7 +169,7 @@ TEST_F(SharedMemoryTest, MoreThanATenantMayNameIsChargedLikeItsOwn) {
 
 // Drivers differ in which process they show imported memory for. The cost of the importer's context
 // is neither hidden by imports nor added to them.
-TEST_F(SharedMemoryTest, WhatIsImportedIsNotTakenForAContext) {
+TEST_F(SharedMemoryTest, ImportedMemoryIsNotCountedAsAContext) {
   book.set_contexts(stranger, kGpu, 1, kStart);
   measure(stranger, LeaseId{2}, {mib(518), true, {}, kStart + 1s});
   ASSERT_EQ(charged(2), mib(518));

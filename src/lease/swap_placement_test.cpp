@@ -71,7 +71,7 @@ struct Machine {
   std::uint64_t last = 0;
 };
 
-TEST(SwapPlacement, WithoutASizeItIsAllButAnAllowanceForWhatOthersCannotMove) {
+TEST(SwapPlacement, DefaultSizeIsAllButUnmovableMemoryOfOthers) {
   Machine machine(1);
   const auto decision = machine.ask({swap()});
   ASSERT_EQ(decision.grants.size(), 1u);
@@ -112,7 +112,7 @@ PlacementRequest oversize(Bytes memory) {
   return request;
 }
 
-TEST(SwapPlacement, WhatAnOversizeLeaseCannotHaveOfTheGpuIsToLieInHostMemory) {
+TEST(SwapPlacement, ExcessOfAnOversizeLeaseLiesInHostMemory) {
   Machine machine(1);
   LeaseGpu share = machine.ask({oversize(gib(120))}).grants.at(0).gpus.at(0);
   EXPECT_EQ(share.limit, gib(76));
@@ -156,7 +156,7 @@ TEST(SwapPlacement, AnExclusiveLeaseAndTurnsNeverMeet) {
   EXPECT_EQ(place(PlacementRequest{}, machine.rooms).error().error.code, Code::kNoGpu);
 }
 
-TEST(SwapPlacement, WhatOthersCannotMoveIsNotForATurn) {
+TEST(SwapPlacement, UnmovableMemoryOfOthersReducesATurn) {
   Machine machine(1);
   machine.add(0, gib(40), true);
   machine.rooms[0].swap_wired = gib(6);
@@ -172,7 +172,7 @@ TEST(SwapPlacement, MoreThanTheGpuHasIsRefusedForGood) {
   EXPECT_EQ(place(swap(gib(80)), machine.rooms).error().error.code, Code::kLimit);
 }
 
-TEST(SwapPlacement, ASoftLimitLiesBelowTheLimitOrWhatThereIs) {
+TEST(SwapPlacement, SoftLimitLiesBelowTheLimitOrTheCapacity) {
   Machine machine(1);
   PlacementRequest soft = swap(gib(20));
   soft.soft_limit = SizeSpec{gib(10), 0};

@@ -77,7 +77,7 @@ TEST(WaysOut, ATimeThatEndsBeforeTheNextNeedsTheGpus) {
   EXPECT_FALSE(machine.way(without, Kind::kTime)) << "the site does not end what is over";
 }
 
-TEST(WaysOut, LessMemoryIsRoundedDownToWhatPeopleWrite) {
+TEST(WaysOut, SuggestedMemoryIsRoundedDown) {
   Machine machine;
   machine.lease(0, gib(70) - mib(100));
   machine.lease(1, gib(79));
@@ -127,7 +127,7 @@ TEST(WaysOut, NothingHelpsWhereNothingIsLeft) {
 }
 
 // A request that follows the advice starts at once, wherever it is in the queue.
-TEST(WaysOut, EachIsWhatTheQueueGrants) {
+TEST(WaysOut, EachSuggestionIsGrantedByTheQueue) {
   std::set<Kind> seen;
   for (std::uint64_t seed = 1; seed <= 600 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

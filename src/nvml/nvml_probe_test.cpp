@@ -300,7 +300,7 @@ TEST_F(NvmlProbeTest, WithoutTheNewMemoryQueryTheOldOneServes) {
 
 // GB10: a driver that does not tell the memory of a GPU without memory of its own does not mean
 // zero.
-TEST_F(NvmlProbeTest, MemoryThatIsNotToldIsTheMachines) {
+TEST_F(NvmlProbeTest, UnreportedMemoryIsTheMachines) {
   fake.memory_v2 = fake.memory_v1 = NVML_ERROR_NOT_SUPPORTED;
   fake.devices[0].compute = {{10, kGiB64, 0, 0}};
   const auto gpus = probe_.read_gpus();
@@ -315,7 +315,7 @@ TEST_F(NvmlProbeTest, MemoryThatIsNotToldIsTheMachines) {
   EXPECT_FALSE(sample.machine_available) << "which NVML does not know";
 }
 
-TEST_F(NvmlProbeTest, ZerosAreNoMemoryThatWasTold) {
+TEST_F(NvmlProbeTest, ZeroIsNotAReportedMemorySize) {
   fake.devices[0].total = fake.devices[0].reserved = fake.devices[0].used = 0;
   const auto gpus = probe_.read_gpus();
   EXPECT_FALSE((*gpus)[0].unified);
@@ -323,7 +323,7 @@ TEST_F(NvmlProbeTest, ZerosAreNoMemoryThatWasTold) {
   EXPECT_EQ(probe_.read_sample((*gpus)[1]).used, std::nullopt);
 }
 
-TEST_F(NvmlProbeTest, AGpuThatToldItsMemoryAndDoesNotAnyMoreIsInError) {
+TEST_F(NvmlProbeTest, GpuThatStopsReportingItsMemoryIsInError) {
   const auto gpus = probe_.read_gpus();
   fake.memory_v2 = fake.memory_v1 = NVML_ERROR_NOT_SUPPORTED;
   EXPECT_NE(probe_.read_sample((*gpus)[0]).error, "");

@@ -168,7 +168,7 @@ TEST(Call, ForeignTextIsBounded) {
   EXPECT_EQ(refusal(call_json(acquire)).subject, "request.gpu_ids");
 }
 
-TEST(Call, WhatIsNoCallIsSaidToBeNone) {
+TEST(Call, MalformedCallIsReported) {
   for (const std::string_view text :
        {"", "x", "[]", "null", "{}", "{\"method\":1}", "{\"method\":\"\xff\"}",
         "{\"method\":\"dev.gpurota.Status\"} trailing"}) {
@@ -326,7 +326,7 @@ TEST(Reply, ANumberThatDoesNotFitIsTheNearestThatDoes) {
   }
 }
 
-TEST(Reply, WhatNeedNotBeThereAndCannotBeReadIsLeftOut) {
+TEST(Reply, UnreadableOptionalFieldIsLeftOut) {
   ListProcesses::Reply sent;
   sent.processes.emplace_back().allocations = 7;
   std::string text = reply_json<ListProcesses>(sent);
@@ -336,7 +336,7 @@ TEST(Reply, WhatNeedNotBeThereAndCannotBeReadIsLeftOut) {
   EXPECT_FALSE(got->reply.processes[0].allocations);
 }
 
-TEST(Reply, WhatIsPrintedAsJsonDrivesNoTerminalAndKeepsItsValue) {
+TEST(Reply, JsonOutputIsEscapedForTerminalsAndKeepsItsValue) {
   Lease lease = a_lease();
   lease.note = "a\u009b2J\u202e\u2066\x7f\u200f\U000E0041z\n";
   Event event;

@@ -12,7 +12,7 @@ TEST(JoinedJson, PutsPartsUnderTheirNamesInOrder) {
             "{\n  \"version\": \"1.0\",\n  \"daemon\": null,\n  \"turns\": [\n    1\n  ]\n}\n");
 }
 
-TEST(JoinedJson, WhatHidesTextStaysEscaped) {
+TEST(JoinedJson, CharactersThatHideTextStayEscaped) {
   const std::string joined = joined_json({{"note", R"({"text": "\u202e\u001b[31m"})", "text"}});
   EXPECT_EQ(joined, "{\n  \"note\": \"\\u202E\\u001b[31m\"\n}\n");
 }

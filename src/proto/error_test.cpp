@@ -36,7 +36,7 @@ TEST(WireError, NoGpuBringsItsCounts) {
   EXPECT_EQ(to_error(back).code, Code::kNoGpu);
 }
 
-TEST(WireError, NoGpuBringsWhatItWouldWaitFor) {
+TEST(WireError, NoGpuHasTheReasonToWait) {
   const Reason reason{.code = ReasonCode::kFreeUntil,
                       .text = "GPU 3 is free until {time}, then bob's booking R16 begins",
                       .time = WallTime(std::chrono::hours(100)),

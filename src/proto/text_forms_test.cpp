@@ -32,7 +32,7 @@ TEST(TimeText, IsUtcWithMilliseconds) {
             "2026-11-21T01:19:32.125Z");
 }
 
-TEST(TimeText, ReadsWhatIsWrittenAndOtherFractions) {
+TEST(TimeText, ReadsWrittenTimesAndOtherFractions) {
   const WallTime time(std::chrono::milliseconds(1795223972125));
   EXPECT_EQ(parse_time(format_time(time)), time);
   EXPECT_EQ(parse_time("2026-11-21T01:19:32.125999Z"), time);
@@ -40,7 +40,7 @@ TEST(TimeText, ReadsWhatIsWrittenAndOtherFractions) {
   EXPECT_EQ(parse_time("2026-11-21T01:19:32.1Z"), time - std::chrono::milliseconds(25));
 }
 
-TEST(TimeText, RefusesWhatIsNoTime) {
+TEST(TimeText, RefusesInvalidTimes) {
   for (const char* text : {"", "2026-11-21", "2026-11-21T01:19:32", "2026-11-21T01:19:32+01:00",
                            "2026-13-21T01:19:32Z", "2026-02-30T01:19:32Z", "2026-11-21T24:00:00Z",
                            "2026-11-21T01:60:00Z", "2026-11-21T01:19:32.Z",

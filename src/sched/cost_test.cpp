@@ -49,14 +49,14 @@ TEST(PausesTest, ShortOnesAreWaitedOutAndLongOnesThenActedOn) {
   EXPECT_LE(idle, milliseconds(80));
 }
 
-TEST(PausesTest, ThoseThatAreOverBeforeMovingPaysKeepTheTurn) {
+TEST(PausesTest, ShortPausesKeepTheTurn) {
   Pauses pauses;
   pauses.add(seconds(20));
   for (int i = 0; i < 100; ++i) pauses.add(milliseconds(500));
   EXPECT_GT(pauses.before_release(seconds(1), kSettings), milliseconds(500));
 }
 
-TEST(PausesTest, WhatItDoesNowCountsForMoreThanWhatItDid) {
+TEST(PausesTest, RecentPausesWeighMoreThanOldOnes) {
   Pauses pauses;
   for (int i = 0; i < 100; ++i) pauses.add(seconds(9));
   for (int i = 0; i < 10; ++i) pauses.add(seconds(1));

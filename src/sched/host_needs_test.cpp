@@ -9,7 +9,7 @@ namespace {
 
 using Parts = std::vector<Bytes>;
 
-TEST(DivideByNeed, WhatSomeDoNotNeedGoesToThoseWhoNeedMore) {
+TEST(DivideByNeed, UnneededSharesGoToThoseWithMoreNeed) {
   EXPECT_EQ(divide_by_need(gib(20), {gib(12), gib(1), gib(1)}), (Parts{gib(14), gib(3), gib(3)}));
   EXPECT_EQ(divide_by_need(gib(10), {gib(12), gib(1), gib(1)}), (Parts{gib(8), gib(1), gib(1)}));
   EXPECT_EQ(divide_by_need(gib(10), {gib(12), gib(12)}), (Parts{gib(5), gib(5)}));
@@ -71,7 +71,7 @@ TEST_F(LikelyToMoveTest, MemoryThatWasPinnedStaysSoAboveSevenTenths) {
   EXPECT_EQ(of(kOne, true), Bytes());
 }
 
-TEST_F(LikelyToMoveTest, WhatDoesNotFitAndAFifthOfTheGpuButNoMoreThanATenantHas) {
+TEST_F(LikelyToMoveTest, IsTheExcessPlusAFifthOfTheGpuUpToTheTenantsMemory) {
   memory.at(kOne, gpu).movable = gib(9);
   memory.at(kOther, gpu).movable = gib(4);
   EXPECT_EQ(of(kOne), gib(5));

@@ -33,7 +33,7 @@ class OversizeTest : public TurnsTest {
   }
 };
 
-TEST_F(OversizeTest, WhatIsBeyondTheLimitMayLieInHostMemoryAndTheRestNot) {
+TEST_F(OversizeTest, MemoryBeyondTheLimitMayLieInHostMemory) {
   ASSERT_TRUE(make(kLeaseA, kA, gib(70), gib(40)));
   EXPECT_EQ(ask(kA, gib(60)).answer, GrowAnswer::kGranted);
   const AnswerGrow refused = ask(kA, gib(30));
@@ -57,7 +57,7 @@ TEST_F(OversizeTest, NobodyHasMoreOfItThanItsLeaseMay) {
   EXPECT_EQ(ask(kB, mib(2), true).answer, GrowAnswer::kRefusedLimit);
 }
 
-TEST_F(OversizeTest, WhatIsToBeInHostMemoryIsWholePages) {
+TEST_F(OversizeTest, ShareInHostMemoryIsWholePages) {
   ASSERT_TRUE(make(kLeaseA, kA, gib(70) - mib(1), gib(40)));
   EXPECT_EQ(ask(kA, gib(70)).to_host, mib(2));
 }
@@ -74,7 +74,7 @@ TEST_F(OversizeTest, HostMemoryIsReservedForItFromItsStartToItsEnd) {
   EXPECT_TRUE(make(kLeaseC, kC, gib(70), gib(60)));
 }
 
-TEST_F(OversizeTest, WhatIsReservedForItCannotTakeWhatTurnsEvict) {
+TEST_F(OversizeTest, ReservationLeavesHostMemoryForEvictions) {
   ASSERT_TRUE(make(kLeaseA, kA, gib(70), gib(60)));
   ASSERT_TRUE(make(kLeaseB, kB, gib(70), {}));
   EXPECT_EQ(ask(kA, gib(60)).answer, GrowAnswer::kGranted);
@@ -84,7 +84,7 @@ TEST_F(OversizeTest, WhatIsReservedForItCannotTakeWhatTurnsEvict) {
   EXPECT_EQ(ask(kB, gib(10)).answer, GrowAnswer::kRefusedHost);
 }
 
-TEST_F(OversizeTest, WhatIsInHostMemoryIsNeitherEvictedNorWaitedFor) {
+TEST_F(OversizeTest, HostMemoryIsNeitherEvictedNorWaitedFor) {
   ASSERT_TRUE(make(kLeaseA, kA, gib(40), gib(40)));
   ASSERT_TRUE(make(kLeaseB, kB, gib(70), {}));
   EXPECT_EQ(ask(kA, gib(40)).answer, GrowAnswer::kGranted);
@@ -98,7 +98,7 @@ TEST_F(OversizeTest, WhatIsInHostMemoryIsNeitherEvictedNorWaitedFor) {
   EXPECT_EQ(hosted(kLeaseA), gib(40));
 }
 
-TEST_F(OversizeTest, ANewDaemonHearsWhatIsThere) {
+TEST_F(OversizeTest, NewDaemonLearnsTheMemoryOfTenants) {
   LeaseTerms terms;
   terms.id = kLeaseA;
   terms.gpus = {{kGpu0, gib(70), {}, gib(60)}};

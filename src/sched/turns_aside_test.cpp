@@ -154,7 +154,7 @@ TEST_F(AsideTest, ThePartOfTheGpuForTurnsMayShrinkBelowWhatItHas) {
   EXPECT_TRUE(turns.set_gpu({kGpu, gib(20), TurnsMode::kAuto, {}})) << "slices have the rest";
 }
 
-TEST_F(AsideTest, WhatItAsksForMeanwhileItGetsWhenItIsBack) {
+TEST_F(AsideTest, RequestsOfAMovedFillerAreGrantedAfterItsReturn) {
   add(kFillerLease, kFiller, gib(10));
   aside(true);
   take(turns.handle(Grow{kFiller, kGpu, ++seq, gib(5), false}, now));
@@ -182,7 +182,7 @@ TEST_F(AsideTest, HostMemoryHasToHoldAllOfItAndIsKeptForIt) {
 }
 
 // Its eviction cannot be called back, although nobody needs the room any more.
-TEST_F(AsideTest, HostMemoryHasToHoldWhatOthersHaveOnItsWayOutToo) {
+TEST_F(AsideTest, HostMemoryMustHoldPendingEvictionsToo) {
   Settings settings;
   settings.host_budget = gib(120);
   turns.set(settings);

@@ -33,7 +33,7 @@ TEST_F(AvailableTest, IsTheLimitWhileNobodyHasAnythingThatCannotMove) {
   expect_exact(kLeaseB, kB);
 }
 
-TEST_F(AvailableTest, LacksWhatOthersHaveWired) {
+TEST_F(AvailableTest, ExcludesWiredMemoryOfOthers) {
   add(kLeaseA, {kA}, gib(30));
   add(kLeaseB, {kB}, gib(1));
   send(Grow{kB, kGpu0, ++seq, gib(20), true});
@@ -43,7 +43,7 @@ TEST_F(AvailableTest, LacksWhatOthersHaveWired) {
   expect_exact(kLeaseB, kB);
 }
 
-TEST_F(AvailableTest, LacksWhatNobodyAskedFor) {
+TEST_F(AvailableTest, ExcludesUnrequestedMemory) {
   add(kLeaseA, {kA}, gib(30));
   send(Measured{kA, kGpu0, gib(1)});
   turns.set_outsiders(kGpu0, gib(25));
@@ -51,7 +51,7 @@ TEST_F(AvailableTest, LacksWhatNobodyAskedFor) {
   expect_exact(kLeaseA, kA);
 }
 
-TEST_F(AvailableTest, IsWhatHostMemoryCouldTakeOfTheOthers) {
+TEST_F(AvailableTest, IsBoundedByHostMemoryForOthers) {
   Settings settings;
   settings.host_budget = gib(10);
   turns.set(settings);
@@ -64,7 +64,7 @@ TEST_F(AvailableTest, IsWhatHostMemoryCouldTakeOfTheOthers) {
   expect_exact(kLeaseA, kA);
 }
 
-TEST_F(AvailableTest, IsWhatIsFreeBesideEverybodyWhereTurnsAreOff) {
+TEST_F(AvailableTest, IsTheFreeMemoryWhereTurnsAreOff) {
   (void)turns.set_gpu({kGpu0, gib(80), TurnsMode::kOff, {}});
   add(kLeaseA, {kA}, gib(30));
   add(kLeaseB, {kB}, gib(40));

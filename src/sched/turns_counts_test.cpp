@@ -27,13 +27,13 @@ class CountsTest : public TurnsTest {
   }
 };
 
-TEST_F(CountsTest, WhatMadeRoomForAGrowthIsInASwitchToo) {
+TEST_F(CountsTest, MemoryEvictedForAGrowthCountsInTheSwitch) {
   add_two_that_do_not_fit();
   EXPECT_EQ(gpu().counts.evicted, gib(60));
   expect_all_is_told(0, kGpu0);
 }
 
-TEST_F(CountsTest, WhatWasMovedForATurnThatDidNotBeginIsInTheNext) {
+TEST_F(CountsTest, MovesForATurnThatDidNotBeginCountInTheNext) {
   add_two_that_do_not_fit();
   work(kB);
   unused.insert(kA);  // no memory of it comes back
@@ -48,7 +48,7 @@ TEST_F(CountsTest, WhatWasMovedForATurnThatDidNotBeginIsInTheNext) {
   expect_all_is_told(0, kGpu0);
 }
 
-TEST_F(CountsTest, WhatMovesOnTwoGpusIsOnEachOnce) {
+TEST_F(CountsTest, MoveOnTwoGpusCountsOnceOnEach) {
   add(kLeaseA, {kA}, gib(50), {kGpu0, kGpu1});
   add(kLeaseB, {kB}, gib(40), {kGpu0, kGpu1});
   let_b_begin();

@@ -33,7 +33,7 @@ class TurnDebtsTest : public TurnsTest {
   }
 };
 
-TEST_F(TurnDebtsTest, ASilentTenantIsToldAtHalfTimeAndItsLeaseEndsOnce) {
+TEST_F(TurnDebtsTest, SilentTenantIsWarnedAtHalfTimeAndItsLeaseEndsOnce) {
   let_b_keep_its_turn();
   silent.insert(kB);
   pass(minutes(5));

@@ -69,7 +69,7 @@ TEST_F(LostGpu, OthersTakeTurnsAsBefore) {
   EXPECT_FALSE(was_told_to_move(kA));
 }
 
-TEST_F(LostGpu, WhatIsThereIsKnownAndCountsForNobodyElse) {
+TEST_F(LostGpu, MemoryOnALostGpuIsKnownButShownInNoView) {
   come_back(kA, kLeaseA, kGpu1, gib(70), gib(50), true);
   EXPECT_EQ(of(kLeaseA, kGpu1).resident, gib(50));
   EXPECT_EQ(of(kLeaseA, kGpu1).out(), gib(20));
@@ -104,7 +104,7 @@ TEST_F(LostGpu, ALeaseOfBothThatHasNothingOutThereRuns) {
   take(turns.remove_lease(kLeaseD, now));
 }
 
-TEST_F(LostGpu, OnceItIsBackWhatWaitedForItGoesOn) {
+TEST_F(LostGpu, WaitingLeasesContinueOnceTheGpuIsBack) {
   come_back(kA, kLeaseA, kGpu1, gib(70), gib(50), false);
   take(turns.handle(TenantStatus{kA, 0, false, 1, 1}, now += seconds(1)));
   ASSERT_TRUE(turns.set_gpu({kGpu1, gib(80), TurnsMode::kAuto, {}}));
@@ -113,7 +113,7 @@ TEST_F(LostGpu, OnceItIsBackWhatWaitedForItGoesOn) {
   EXPECT_EQ(turns.view().size(), 2u);
 }
 
-TEST_F(LostGpu, OneThatComesBackSmallerThanWhatIsThereIsTaken) {
+TEST_F(LostGpu, GpuThatReturnsSmallerThanItsUseIsAccepted) {
   come_back(kA, kLeaseA, kGpu1, gib(70), gib(70), true);
   EXPECT_TRUE(turns.set_gpu({kGpu1, gib(40), TurnsMode::kAuto, {}}));
   take(turns.handle(Tick{}, now += seconds(1)));

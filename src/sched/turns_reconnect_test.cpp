@@ -52,7 +52,7 @@ TEST_F(ReconnectTest, ATenantThatComesBackIsCountedOnceAndItsRoomIsKept) {
   EXPECT_TRUE(turns.residency().of_lease(kLeaseA, GpuSlot{0}).lingering.is_zero());
 }
 
-TEST_F(ReconnectTest, ATenantThatMissedTheEndOfItsTurnIsToldAgain) {
+TEST_F(ReconnectTest, MissedEndOfATurnIsSentAgain) {
   constexpr TenantId kBusy{4};
   send(AddTenant{kOther, kLeaseB, {}, false});
   send(AddTenant{kBusy, kLeaseA, {}, false});
@@ -79,7 +79,7 @@ TEST_F(ReconnectTest, ATurnIsNotHadByConnectingAgain) {
   EXPECT_EQ(turns.explain(kLeaseA, now)->phase, Phase::kApart);
 }
 
-TEST_F(ReconnectTest, WhatTheDriverShowsBesideCountsAsWired) {
+TEST_F(ReconnectTest, MemoryBeyondTheReportedIsCountedAsWired) {
   send(Measured{kOld, kGpu, gib(2)});
   EXPECT_EQ(used(), gib(52));
   EXPECT_EQ(turns.residency().wired(GpuSlot{0}), gib(2));

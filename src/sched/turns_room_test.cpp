@@ -57,7 +57,7 @@ TEST_F(RoomTest, AContextOfTheSmallOneTakesNothingThatTheLargeOneWouldHaveAgain)
   EXPECT_EQ(grow(kB, gib(1), true), GrowAnswer::kGranted);
 }
 
-TEST_F(RoomTest, ALeaseThatNoLongerFitsIsToldOnceAndContinuesWhenItFits) {
+TEST_F(RoomTest, LeaseThatNoLongerFitsIsWarnedOnceAndContinuesWhenItFits) {
   add_a_large_one_and_a_small_one();
   let_outsiders_have(gib(6));
   work(kB);
@@ -124,7 +124,7 @@ TEST_F(LittleHostMemory, TheTurnIsKeptWhereNothingCanBeMovedOut) {
   EXPECT_TRUE(holds(waits));
 }
 
-TEST_F(LittleHostMemory, WhatNeedsNoneOfItIsNotRefusedForIt) {
+TEST_F(LittleHostMemory, RequestThatNeedsNoHostMemoryIsNotRefused) {
   add(kLeaseA, {kA}, gib(45));
   add(kLeaseB, {kB}, gib(45));
   let_outsiders_have(gib(30));

@@ -54,9 +54,7 @@ void simulate_many(Plan (*plan_of)(unsigned seed, double seconds)) {
               to - from + 1, hours, events, asides, ends, to_string(hosted).c_str());
 }
 
-TEST(TurnsSimulation, NothingIsExceededAndNobodyStarvesWhateverHappens) {
-  simulate_many(random_plan);
-}
+TEST(TurnsSimulation, NoLimitIsExceededAndNoLeaseStarves) { simulate_many(random_plan); }
 
 // One that is aside neither has nor gets a turn, its memory goes out, and once it is back it waits
 // no longer than anybody.
@@ -281,7 +279,7 @@ TEST(TurnsSimulation, AHigherPriorityIsBoundedByItsShare) {
   EXPECT_NEAR(outcome.run[0] / (outcome.run[0] + outcome.run[1]), 0.7, 0.05);
 }
 
-TEST(TurnsSimulation, WhatFitsTogetherNeverWaits) {
+TEST(TurnsSimulation, LeasesThatFitTogetherNeverWait) {
   const Plan plan = one_gpu(gib(80), {busy_lease(1, gib(30), 1), busy_lease(2, gib(45), 1)});
   const Outcome outcome = simulate(plan);
   ASSERT_EQ(outcome.failure, "") << explain_failure(plan, outcome);

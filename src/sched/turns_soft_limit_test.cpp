@@ -51,7 +51,7 @@ TEST_F(SoftLimitTest, ALeaseAboveItsLimitGivesItsTurnUpAtOnce) {
   EXPECT_FALSE(turns.explain(kLeaseA, now)->above_soft);
 }
 
-TEST_F(SoftLimitTest, ALeaseBehindAHigherPriorityIsToldWhenThatBudgetIsUsedUp) {
+TEST_F(SoftLimitTest, PredictedStartBehindAHigherPriorityIsAfterItsBudget) {
   ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kAuto, seconds(1)}));
   add_two_that_do_not_fit();
   let_b_begin();
@@ -102,7 +102,7 @@ TEST_F(SoftLimitTest, BelowItAgainItIsLikeTheOthers) {
   EXPECT_FALSE(turns.explain(kLeaseB, now)->above_soft);
 }
 
-TEST_F(SoftLimitTest, RoomIsTakenFirstFromWhoIsAboveTheLowestPriorityFirst) {
+TEST_F(SoftLimitTest, MemoryIsTakenFirstFromTheLowestPriorityAboveItsLimit) {
   three_of_which_c_runs();
   set_terms(kLeaseA, gib(20), 1);
   set_terms(kLeaseB, gib(20), 0);
@@ -111,7 +111,7 @@ TEST_F(SoftLimitTest, RoomIsTakenFirstFromWhoIsAboveTheLowestPriorityFirst) {
   EXPECT_EQ(evicted[kB], gib(10)) << "of the two that are above, it has the lower priority";
 }
 
-TEST_F(SoftLimitTest, RoomIsTakenFromWhoIsAboveAlthoughAnotherIsIdle) {
+TEST_F(SoftLimitTest, MemoryIsTakenFromALeaseAboveItsLimitRatherThanFromAnIdleOne) {
   three_of_which_c_runs();
   set_terms(kLeaseB, gib(20));
   work(kB);
@@ -148,7 +148,7 @@ TEST_F(SoftLimitTest, APriorityThatChangesCountsFromThenOn) {
   EXPECT_TRUE(holds(kLeaseA));
 }
 
-TEST_F(SoftLimitTest, WhatMovesIsCounted) {
+TEST_F(SoftLimitTest, MovesAreCounted) {
   add_two_that_do_not_fit();
   const MoveCounts before = turns.view().at(0).counts;
   work(kA);

@@ -43,7 +43,7 @@ TEST_F(TurnsTest, OnlyTheDeficitMoves) {
   EXPECT_EQ(last.clean, Bytes(last.out.count() / 2));
 }
 
-TEST_F(TurnsTest, TheOneWhoseTurnIsFurthestAwayGivesFirst) {
+TEST_F(TurnsTest, LeaseWithTheFurthestTurnIsEvictedFirst) {
   add(kLeaseA, {kA}, gib(30));
   add(kLeaseB, {kB}, gib(30));
   work(kA);
@@ -154,7 +154,7 @@ TEST_F(TurnsTest, APauseThatIsShorterThanMovingCostsKeepsTheTurn) {
   EXPECT_TRUE(holds(kLeaseB)) << "a pause that has outlasted moving there and back";
 }
 
-TEST_F(TurnsTest, WhatNoLeaseCouldHaveAloneIsRefused) {
+TEST_F(TurnsTest, RequestTooLargeForALeaseAloneIsRefused) {
   add(kLeaseA, {kA}, gib(70));
   add(kLeaseB, {kB}, gib(9));
   send(Grow{kA, kGpu0, ++seq, gib(9), false});
@@ -173,7 +173,7 @@ class TurnsWithLittleHostMemory : public TurnsTest {
   TurnsWithLittleHostMemory() : TurnsTest(settings()) {}
 };
 
-TEST_F(TurnsWithLittleHostMemory, WhatCouldBeOutAtOnceHasToFitHostMemory) {
+TEST_F(TurnsWithLittleHostMemory, MemoryEvictedTogetherMustFitHostMemory) {
   add(kLeaseA, {kA}, gib(45));
   add(kLeaseB, {kB}, gib(45));
   EXPECT_EQ(answer(), GrowAnswer::kGranted);
@@ -181,7 +181,7 @@ TEST_F(TurnsWithLittleHostMemory, WhatCouldBeOutAtOnceHasToFitHostMemory) {
   EXPECT_EQ(answer(), GrowAnswer::kRefusedHost);
 }
 
-TEST_F(TurnsTest, TurnsOffRefusesWhatWouldNeedThemAndCannotBeSetMeanwhile) {
+TEST_F(TurnsTest, TurnsOffRefusesLeasesThatNeedTurnsAndIsRefusedWhileTheyRun) {
   ASSERT_TRUE(turns.set_gpu({kGpu0, gib(80), TurnsMode::kOff, {}}));
   add(kLeaseA, {kA}, gib(45));
   add(kLeaseB, {kB}, gib(45));
@@ -222,7 +222,7 @@ TEST_F(TurnsTest, AHigherPriorityGetsTheNextTurnAtOnce) {
   EXPECT_TRUE(holds(kLeaseB));
 }
 
-TEST_F(TurnsTest, WhatAStoppedTenantHasIsGivenUpWithItsLeaseIfSomebodyNeedsItForLong) {
+TEST_F(TurnsTest, StoppedTenantThatBlocksOthersForLongLosesItsLease) {
   add(kLeaseA, {kA}, gib(50));
   add(kLeaseB, {kB}, gib(50));
   work(kA);
@@ -480,7 +480,7 @@ TEST_F(TurnsTest, ANewDaemonLetsARankDrainThatWaitsForAnothersLaunch) {
   EXPECT_TRUE(holds(kLeaseA) || holds(kLeaseB));
 }
 
-TEST_F(TurnsTest, WhatATenantClaimsIsBoundedByWhatIsKnown) {
+TEST_F(TurnsTest, ClaimOfATenantIsBoundedByKnownMemory) {
   add(kLeaseA, {kA}, gib(30));
   send(Restored{kA, kGpu0, gib(1000), {}, false});
   send(Evicted{kA, kGpu0, gib(1000), gib(1000), false});

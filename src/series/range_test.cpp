@@ -37,7 +37,7 @@ TEST(Range, AQuestionThatTookSomeTimeToComeGetsTheSameSteps) {
   EXPECT_EQ(plan(kNow - minutes(15) - seconds(10), kNow, kNow, 1000).step(), seconds(10));
 }
 
-TEST(Range, OfWhatIsToComeOrOfNothingIsEmpty) {
+TEST(Range, FutureOrEmptyRangeIsEmpty) {
   const Plan later = plan(kNow + hours(1), kNow + hours(2), kNow, 100);
   EXPECT_EQ(later.first, later.end);
   Rings rings;

@@ -44,7 +44,7 @@ TEST(Rings, MakeACoarserStepOfTheFinerOnesWhenTimeHasLeftIt) {
   EXPECT_EQ(step.values[kXid], 10u);
 }
 
-TEST(Rings, ForgetWhatIsARoundAgo) {
+TEST(Rings, DiscardSamplesOfTheLastRound) {
   Rings rings;
   run(rings, kStart, 901, 100);
   EXPECT_EQ(rings.find(0, step_of(kStart, seconds(1))), nullptr);
@@ -71,7 +71,7 @@ TEST(Rings, WaitForAClockThatWasSetBackALittle) {
   EXPECT_EQ(read(rings, 0, then).values[kLoad], 900u);
 }
 
-TEST(Rings, DiscardWhatAClockThatWasWrongLeavesInTheFuture) {
+TEST(Rings, DiscardSamplesOfAWrongClockInTheFuture) {
   Rings rings;
   run(rings, kStart, 30, 100);
   run(rings, kStart + hours(24 * 365 + 5), 700, 500);
@@ -113,7 +113,7 @@ TEST(Rings, GoOnInTheSameStepsAfterARestart) {
 }
 
 // The disk answers late.
-TEST(Rings, MakeAStepAnewThatWasLeftBeforeTheDiskToldTheRestOfIt) {
+TEST(Rings, RecomputeAStepAfterTheDiskReturnedTheRest) {
   Rings first;
   run(first, kStart, 297, 100);
   Rings second;
@@ -125,7 +125,7 @@ TEST(Rings, MakeAStepAnewThatWasLeftBeforeTheDiskToldTheRestOfIt) {
   EXPECT_EQ(read(second, 2, kStart).values[kLoad], 104u);
 }
 
-TEST(Rings, WhatTheDiskDoesNotHaveIsStored) {
+TEST(Rings, SamplesMissingOnDiskAreStored) {
   Rings rings;
   run(rings, kStart, 20, 100);
   auto rows = rings.take_changed();
@@ -136,7 +136,7 @@ TEST(Rings, WhatTheDiskDoesNotHaveIsStored) {
 }
 
 // The clock was wrong when the last daemon ran, and was set right before this one began.
-TEST(Rings, WhatIsStoredOfTheFutureIsRemoved) {
+TEST(Rings, StoredSamplesOfTheFutureAreRemoved) {
   Rings wrong;
   run(wrong, kStart + hours(1), 30, 100);
   Rings rings;

@@ -15,7 +15,7 @@ Entry a_gpu() {
   return entry;
 }
 
-TEST(Row, GivesBackWhatWasWritten) {
+TEST(Row, ReadsBackWrittenColumns) {
   Entry lease;
   lease.subject = subject_of(LeaseId{12});
   lease.values[kUsed] = 0;
@@ -23,7 +23,7 @@ TEST(Row, GivesBackWhatWasWritten) {
   EXPECT_TRUE(decode("").empty());
 }
 
-TEST(Row, KeepsAtMostWhatAColumnMayHold) {
+TEST(Row, BoundsAColumn) {
   Entry entry = a_gpu();
   entry.values.fill(UINT64_MAX - 1);
   const auto back = decode(encode({entry}));
@@ -32,7 +32,7 @@ TEST(Row, KeepsAtMostWhatAColumnMayHold) {
   EXPECT_EQ(encode({entry}).size() + 1, most_bytes(Kind::kGpu));  // 300 seconds take a byte more
 }
 
-TEST(Row, SkipsWhatIsNotWanted) {
+TEST(Row, SkipsUnwantedColumns) {
   const std::string row = encode({a_gpu(), {.subject = subject_of(LeaseId{3})}});
   const auto leases =
       decode(row, [](const Subject& subject) { return subject.kind == Kind::kLease; });
@@ -49,7 +49,7 @@ TEST(Row, OfANewerGpurotaIsReadAsFarAsItIsKnown) {
   EXPECT_EQ(decode(row), (std::vector<Entry>{a_gpu(), a_gpu()}));
 }
 
-TEST(Row, WhatIsDamagedEndsItAndReadsNothingBeyondIt) {
+TEST(Row, DamagedColumnEndsTheRow) {
   const std::string row = encode({a_gpu()});
   for (std::size_t size = 0; size < row.size(); ++size) {
     EXPECT_TRUE(decode(row.substr(0, size)).empty()) << size;

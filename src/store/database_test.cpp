@@ -139,7 +139,7 @@ class Upgrade : public ::testing::Test {
   const std::string copy_ = copy_path(path_, kOld);
 };
 
-TEST_F(Upgrade, KeepsWhatWasThereForTheOlderGpurota) {
+TEST_F(Upgrade, KeepsDataOfTheOlderGpurota) {
   {
     Database database = *Database::open(path_);
     ASSERT_TRUE(upgrade_schema(database));

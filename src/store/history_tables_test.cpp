@@ -61,7 +61,7 @@ TEST(History, AnEventComesBackExactlyAndInOrder) {
   EXPECT_THAT(*events, ::testing::ElementsAre(bare, an_event(9)));
 }
 
-TEST(History, ForgetsWhatIsToBeForgotten) {
+TEST(History, RemovesExpiredRows) {
   const auto store = a_store();
   ASSERT_TRUE(store->save({{an_event(1), an_event(2)}, {}, {}}));
   ASSERT_TRUE(store->save({{}, {1}, {}}));
@@ -98,7 +98,7 @@ TEST(History, UsageIsReplacedNotAdded) {
   EXPECT_THAT(*store->read_usage({}, 9), ::testing::ElementsAre(usage));
 }
 
-TEST(History, WhatOneUserHadIsSummedByKindAndByThePartWithinTheTime) {
+TEST(History, SumsUseOfAUserByKindWithinTheTime) {
   const auto store = a_store();
   StoredUsage job = a_usage(2, 1000, WallTime(2h), WallTime(3h));
   job.kind = "job";
@@ -157,7 +157,7 @@ TEST(History, MergedRowsTakeThePlaceOfThoseTheyAreMadeOf) {
   EXPECT_EQ(store->sum_usage_of(1000, WallTime(0h), WallTime(9h))->at(0).leases, 3u);
 }
 
-TEST(History, OldUsageIsPrunedButNeverWhatGoesOn) {
+TEST(History, OldUsageIsPrunedButNotThatOfRunningLeases) {
   const auto store = a_store();
   StoredUsage running = a_usage(2, 1000, WallTime(1h), WallTime(2h));
   running.open = true;

@@ -122,7 +122,7 @@ TEST(QueueStore, KeepsWhatIsKnownOfGpus) {
   EXPECT_THAT(*(*store)->load_gpus(), ElementsAre(gpu));
 }
 
-TEST(QueueStore, KeepsSinceWhenTheWatchHasSeenWhatItSees) {
+TEST(QueueStore, StoresSinceWhenAFindingExists) {
   auto store = SqliteStore::open_in_memory();
   ports::StoredGpuState one{GpuUuid{"GPU-a"}}, other{GpuUuid{"GPU-b"}};
   one.ages = {{"unused", std::nullopt, LeaseId{3}, WallTime(5ms)},

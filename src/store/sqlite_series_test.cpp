@@ -47,7 +47,7 @@ TEST_F(SqliteSeriesTest, KeepsRowsAndReplacesThoseOfARoundAgo) {
   EXPECT_EQ(trouble, "");
 }
 
-TEST_F(SqliteSeriesTest, PutsADamagedFileAsideAndBeginsAnew) {
+TEST_F(SqliteSeriesTest, RenamesADamagedFileAndCreatesANewOne) {
   for (const char* content : {"no database", "SQLite format 3 but not for long"}) {
     std::ofstream(path) << std::string(5000, 'x') << content;
     EXPECT_TRUE(load().empty());
@@ -73,7 +73,7 @@ TEST_F(SqliteSeriesTest, DoesSoWithAnotherDatabaseOfItsVersion) {
 
 // The message of the leases' database about damage would tell an administrator to move that
 // database away.
-TEST_F(SqliteSeriesTest, DamageWhileItIsOpenIsSaidOfThisFileOnly) {
+TEST_F(SqliteSeriesTest, DamageOfAnOpenFileIsReportedForThatFileOnly) {
   std::vector<SeriesRow> rows;  // more than is kept in memory
   for (int i = 0; i < 2000; ++i) rows.push_back(row(0, i, i, std::string(4000, 'a')));
   {

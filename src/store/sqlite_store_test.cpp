@@ -53,7 +53,7 @@ std::vector<StoredLease> leases_of(ports::Store& store) {
   return leases ? *leases : std::vector<StoredLease>();
 }
 
-TEST(SqliteStore, GivesBackExactlyWhatWasSaved) {
+TEST(SqliteStore, ReadsBackExactlyTheSavedRows) {
   auto store = SqliteStore::open_in_memory();
   ASSERT_TRUE(store) << store.error().message;
   StoredLease first = make_lease(2), second = make_lease(1);
@@ -207,7 +207,7 @@ TEST(SqliteStore, AWriteThatTheSystemRefusesIsAnErrorThatLosesNothing) {
   EXPECT_EQ(status, 0) << "exit code " << WEXITSTATUS(status);
 }
 
-TEST(SqliteStore, ADamagedDatabaseIsLeftAsItIsAndTheMessageSaysWhatToDo) {
+TEST(SqliteStore, DamagedDatabaseIsUnchangedAndReportedWithTheRemedy) {
   const TempDir temp;
   const std::string file = temp.file("state/gpurota.db");
   {

@@ -108,7 +108,7 @@ TEST_F(StoreDamage, ADaemonThatStopsLeavesNothingInTheLog) {
   EXPECT_FALSE(std::filesystem::exists(wal()));
 }
 
-TEST_F(StoreDamage, ALogThatIsEmptyGoneOrGarbageIsSaid) {
+TEST_F(StoreDamage, EmptyMissingOrGarbageLogIsReported) {
   store_and_die(1, 5);
   const std::string whole = read_file(wal());
   std::string first_frame = whole, random = whole;
@@ -127,7 +127,7 @@ TEST_F(StoreDamage, ALogThatIsEmptyGoneOrGarbageIsSaid) {
   EXPECT_EQ(leases(), 5u) << "put back, it is all there";
 }
 
-TEST_F(StoreDamage, ALogThatWasCutSinceSomebodyWasToldThatAllIsStoredIsSaid) {
+TEST_F(StoreDamage, LogTruncatedAfterAConfirmationIsReported) {
   confirm_and_die(1, 5);
   const std::string whole = read_file(wal());
   for (const std::size_t cut : {1u, 7u, 4096u, 4097u, 4096u + 24u, 3u * (4096u + 24u), 20000u}) {
@@ -143,7 +143,7 @@ TEST_F(StoreDamage, ALogThatWasCutSinceSomebodyWasToldThatAllIsStoredIsSaid) {
   EXPECT_EQ(leases(), 5u) << "put back, it is all there";
 }
 
-TEST_F(StoreDamage, WithoutTheMarkItGoesOnWithWhatIsLeftOfTheLog) {
+TEST_F(StoreDamage, MissingMarkKeepsTheRestOfTheLog) {
   confirm_and_die(1, 5);
   const std::string whole = read_file(wal());
   write_file(wal(), whole.substr(0, whole.size() - 7));
@@ -153,7 +153,7 @@ TEST_F(StoreDamage, WithoutTheMarkItGoesOnWithWhatIsLeftOfTheLog) {
   EXPECT_EQ(leases(), 4u) << "and it goes on from there";
 }
 
-TEST_F(StoreDamage, WhatNobodyWasToldOfMayBeLost) {
+TEST_F(StoreDamage, UnconfirmedChangesMayBeLost) {
   in_a_daemon([](SqliteStore& store) {
     if (!store.save_lease(lease_of(1)) || !store.sync() || !store.save_lease(lease_of(2)))
       ::_exit(3);
@@ -191,7 +191,7 @@ TEST_F(StoreDamage, HoweverADaemonEndsTheNextOneFindsAllAndComplainsOfNothing) {
   EXPECT_EQ(leases(), last);
 }
 
-TEST_F(StoreDamage, WhatWasSettledIsThereWithoutTheLogToo) {
+TEST_F(StoreDamage, CheckpointedChangesSurviveWithoutTheLog) {
   in_a_daemon([](SqliteStore& store) {
     if (!store.save_lease(lease_of(1)) || !store.settle() || !store.settle()) ::_exit(4);
     if (!store.save_lease(lease_of(2))) ::_exit(5);
@@ -203,7 +203,7 @@ TEST_F(StoreDamage, WhatWasSettledIsThereWithoutTheLogToo) {
   EXPECT_EQ(leases(), 1u) << "and it goes on from there";
 }
 
-TEST_F(StoreDamage, ADatabaseThatIsEmptyOrGoneIsSaid) {
+TEST_F(StoreDamage, EmptyOrMissingDatabaseIsReported) {
   store_and_die(1, 5);
   EXPECT_EQ(leases(), 5u);
   const std::string whole = read_file(db());
@@ -218,7 +218,7 @@ TEST_F(StoreDamage, ADatabaseThatIsEmptyOrGoneIsSaid) {
   EXPECT_EQ(leases(), 0u);
 }
 
-TEST_F(StoreDamage, ADatabaseThatIsCutZeroedOrGarbageIsSaid) {
+TEST_F(StoreDamage, TruncatedZeroedOrGarbageDatabaseIsReported) {
   store_and_die(1, 300);
   EXPECT_EQ(leases(), 300u);
   const std::string whole = read_file(db());
@@ -233,7 +233,7 @@ TEST_F(StoreDamage, ADatabaseThatIsCutZeroedOrGarbageIsSaid) {
   }
 }
 
-TEST_F(StoreDamage, ADatabaseThatIsCutToLessThanAPageIsSaidAndNotWrittenOver) {
+TEST_F(StoreDamage, DatabaseShorterThanAPageIsReportedAndNotOverwritten) {
   store_and_die(1, 2);
   EXPECT_EQ(leases(), 2u);
   const std::string whole = read_file(db());
@@ -245,7 +245,7 @@ TEST_F(StoreDamage, ADatabaseThatIsCutToLessThanAPageIsSaidAndNotWrittenOver) {
   expect_refused("is cut short");
 }
 
-TEST_F(StoreDamage, AnOlderCopyIsSaid) {
+TEST_F(StoreDamage, OlderCopyIsReported) {
   store_and_die(1, 2);
   EXPECT_EQ(leases(), 2u);
   const std::string old = read_file(db());

@@ -42,7 +42,7 @@ TEST(UsageMerge, LeasesOfAnHourBecomeOneRowForEachGpuAndAreStillCounted) {
   EXPECT_EQ(merged[2].lease, LeaseId{4});
 }
 
-TEST(UsageMerge, WhatWasMergedIsMergedAgain) {
+TEST(UsageMerge, MergedRowsAreMergedAgain) {
   const auto hours = merge_usage({a_usage(1, WallTime(1h)), a_usage(2, WallTime(1h)),
                                   a_usage(3, WallTime(2h)), a_usage(4, WallTime(2h))},
                                  1h, {});
@@ -66,7 +66,7 @@ TEST(UsageMerge, KindsGroupsAndSpansStayApartAndNotesThatDifferAreForgotten) {
   EXPECT_EQ(merged[3], over) << "it is of two hours";
 }
 
-TEST(UsageMerge, WhatAReaderHasReadIsNotMergedWithWhatItHasNot) {
+TEST(UsageMerge, ReadRowsAreNotMergedWithUnreadOnes) {
   const auto merged = merge_usage({a_usage(1, WallTime(1h)), a_usage(2, WallTime(1h)),
                                    a_usage(3, WallTime(1h)), a_usage(4, WallTime(1h))},
                                   1h, {LeaseId{2}});

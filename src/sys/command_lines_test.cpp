@@ -109,7 +109,7 @@ TEST_F(CommandLinesTest, IsReadAgainAfterAWhileAndNotBefore) {
   EXPECT_TRUE(becomes(process(10), {"python"}));
 }
 
-TEST_F(CommandLinesTest, WhatIsGoneKeepsItsNameAndWhatNeverHadOneHasNone) {
+TEST_F(CommandLinesTest, EndedProcessKeepsItsNameAndUnknownOneHasNone) {
   proc->set(10, Words{"python"});
   EXPECT_TRUE(becomes(process(10), {"python"}));
   proc->set(10, std::nullopt);

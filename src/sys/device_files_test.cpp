@@ -56,7 +56,7 @@ class DeviceFilesTest : public ::testing::Test {
   TempDir dir;
 };
 
-TEST_F(DeviceFilesTest, ThoseOfGpusAndCapabilitiesAreRead) {
+TEST_F(DeviceFilesTest, ReadsDeviceFilesOfGpusAndCapabilities) {
   EXPECT_THAT(read(), ElementsAre(Key("nvidia-caps/nvidia-cap1"), Key("nvidia0"), Key("nvidia1")));
   EXPECT_EQ(read()["nvidia0"].acl, "user::rw-,group::rw-,other::rw-");
   EXPECT_EQ(read()["nvidia0"].owner, ::geteuid());
@@ -72,7 +72,7 @@ TEST_F(DeviceFilesTest, AListIsSetAndReadBackAndItsModeIsTheMask) {
   EXPECT_EQ(mode_of("nvidia1"), 0666u);
 }
 
-TEST_F(DeviceFilesTest, WhatWasReadBeforeRestoresModeAndListExactly) {
+TEST_F(DeviceFilesTest, RestoresModeAndAccessListExactly) {
   for (const mode_t mode : {0666, 0660, 0640, 0600}) {
     make("nvidia0", mode);
     const std::string before = read()["nvidia0"].acl;
@@ -108,7 +108,7 @@ TEST_F(DeviceFilesTest, NonsenseIsNoList) {
   EXPECT_EQ(mode_of("nvidia0"), 0666u);
 }
 
-TEST_F(DeviceFilesTest, AChangeOfAFileIsToldOnce) {
+TEST_F(DeviceFilesTest, ChangeOfAFileIsReportedOnce) {
   const auto watch = watch_device_files(dir.path());
   ASSERT_TRUE(watch) << watch.error().message;
   const auto is_told = [&] {
@@ -145,7 +145,7 @@ TEST_F(DeviceFilesTest, AProcessWithAnOpenDeviceFileIsFound) {
   EXPECT_THAT(found[0].files, ElementsAre("nvidia1"));
 }
 
-TEST_F(DeviceFilesTest, WhatWasIsRememberedUntilTheNextBoot) {
+TEST_F(DeviceFilesTest, FormerModeIsStoredUntilTheNextBoot) {
   const std::string memory = dir.file("device-files");
   EXPECT_THAT(read_device_memory(memory, "boot1").value(), IsEmpty());
   const DeviceFiles files = read();

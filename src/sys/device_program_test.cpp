@@ -90,7 +90,7 @@ bool may_read(const DeviceFences& fences, unsigned major, unsigned minor) {
   return may_open(fences, BPF_DEVCG_ACC_READ, BPF_DEVCG_DEV_CHAR, major, minor);
 }
 
-TEST(DeviceProgram, OpensOfWhatAFenceIsAroundOnlyWhatIsNamed) {
+TEST(DeviceProgram, FencedProcessOpensOnlyNamedDevices) {
   const DeviceFences fences = {{195, 0, 247, {1, 4}}, {234, 3, 90, {60}}};
   for (unsigned minor = 0; minor < 256; ++minor) {
     EXPECT_EQ(may_read(fences, 195, minor), minor == 1 || minor == 4 || minor > 247) << minor;

@@ -26,7 +26,7 @@ TEST(Journal, GetsLeaseUserAndGpuAsFieldsThatItCanBeSearchedBy) {
   EXPECT_EQ(entry.size(), 6u) << "nothing else is one";
 }
 
-TEST(Journal, WhatIsNotKnownIsNoField) {
+TEST(Journal, UnknownValuesHaveNoField) {
   const auto entry = journal_entry(log::Level::kInfo, "m", {{"uid", "-"}, {"lease", ""}});
   EXPECT_THAT(entry, Not(Contains(StartsWith("UID="))));
   EXPECT_THAT(entry, Not(Contains(StartsWith("LEASE="))));

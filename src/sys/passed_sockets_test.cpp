@@ -90,7 +90,7 @@ TEST_F(PassedSocketsTest, ASocketElsewhereIsAnErrorThatSaysWhereAndWhatToDo) {
   EXPECT_TRUE(in_child({other.get()}, "site.socket", body, paths_));
 }
 
-TEST_F(PassedSocketsTest, WhatIsNoSocketAtAPathIsAnError) {
+TEST_F(PassedSocketsTest, DescriptorThatIsNotASocketAtAPathIsAnError) {
   const Fd file(::open("/dev/null", O_RDONLY));
   const Fd unbound(::socket(AF_UNIX, SOCK_STREAM, 0));
   const auto body = [](const std::vector<std::string>& paths) {

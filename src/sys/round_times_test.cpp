@@ -22,7 +22,7 @@ TEST(RoundTimes, TheLongestSinceTheStartStaysAndThatOfTheLastMinuteGoes) {
   EXPECT_EQ(times.longest(start + 10min).since_start, 2s);
 }
 
-TEST(RoundTimes, ASliceThatIsTakenAgainForgetsWhatItWas) {
+TEST(RoundTimes, ReusedSliceIsReset) {
   RoundTimes times;
   const TimePoint start{1h};
   times.note(start, start + 2s);

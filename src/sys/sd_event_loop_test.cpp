@@ -55,7 +55,7 @@ TEST_F(SdEventLoopTest, TimersRunInOrderAndNeverEarly) {
   EXPECT_GE(loop_->now(), start + 20ms);
 }
 
-TEST_F(SdEventLoopTest, KnowsTheLongestOfItsRounds) {
+TEST_F(SdEventLoopTest, ReportsItsLongestIteration) {
   EXPECT_EQ(loop_->longest_rounds().since_start, Duration(0));
   auto timer = loop_->add_timer(loop_->now(), Urgency::kClient, [&] {
     std::this_thread::sleep_for(20ms);
@@ -204,7 +204,7 @@ TEST_F(SdEventLoopTest, TellsWhenThePeerIsGone) {
   EXPECT_TRUE(seen & EPOLLHUP);
 }
 
-TEST_F(SdEventLoopTest, RunsWhatOtherThreadsPostAllOfIt) {
+TEST_F(SdEventLoopTest, RunsEveryTaskThatOtherThreadsPost) {
   constexpr int kThreads = 4, kEach = 1000;
   int seen = 0;
   std::vector<std::thread> threads;
@@ -256,7 +256,7 @@ TEST_F(SdEventLoopTest, SourcesMayOutliveTheLoop) {
   (*io)->set_writable(true);
 }
 
-TEST_F(SdEventLoopTest, SaysWhatItCannotWatch) {
+TEST_F(SdEventLoopTest, ReportsADescriptorThatCannotBeWatched) {
   const auto closed = loop_->watch_fd(-1, false, Urgency::kClient, [](unsigned) {});
   ASSERT_FALSE(closed);
   EXPECT_NE(closed.error().message.find("cannot watch descriptor -1"), std::string::npos);

@@ -5,7 +5,7 @@
 namespace gpurota::sys {
 namespace {
 
-TEST(SystemAccounts, KnowsRootByNameAndAnybodyByNumber) {
+TEST(SystemAccounts, FindsRootByNameAndAnyUserByNumber) {
   SystemAccounts accounts;
   EXPECT_EQ(*accounts.read_uid("root"), 0u);
   EXPECT_EQ(*accounts.read_gid("root"), 0u);

@@ -142,7 +142,7 @@ TEST_F(SystemProcessesTest, AnotherStartTimeIsAnotherProcess) {
   EXPECT_FALSE(ports::is_still(processes_, id));
 }
 
-TEST_F(SystemProcessesTest, ReadsWhatAProcessIs) {
+TEST_F(SystemProcessesTest, ReadsTheDetailsOfAProcess) {
   const pid_t pid = start();
   const auto info = processes_.read_info(pid);
   ASSERT_TRUE(info) << info.error().message;
@@ -205,7 +205,7 @@ TEST_F(SystemProcessesTest, ACgroupHoldsAndEndsAllThatIsStartedInIt) {
   EXPECT_TRUE(processes_.cgroups().remove(*made));
 }
 
-TEST_F(SystemProcessesTest, AChildIsWhatItsParentCallsIt) {
+TEST_F(SystemProcessesTest, ChildHasTheNameGivenByItsParent) {
   const auto here = processes_.read_info(::getpid());
   ASSERT_TRUE(here);
   EXPECT_EQ(*processes_.child_called(here->id(), 4711), 4711) << "one pid namespace: no question";

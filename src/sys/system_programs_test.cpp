@@ -72,19 +72,19 @@ TEST_F(SystemProgramsTest, OfStandardErrorTheFirstLineIsKept) {
   EXPECT_EQ(end_of(shell("echo to the output")).complaint, "");
 }
 
-TEST_F(SystemProgramsTest, WhatIsWrittenWithoutEndIsReadAndNotKept) {
+TEST_F(SystemProgramsTest, EndlessOutputIsReadAndDiscarded) {
   const ProgramEnd end = end_of(shell("head -c 5000000 /dev/zero | tr '\\0' a >&2; exit 1"));
   EXPECT_EQ(end.code, 1);
   EXPECT_LE(end.complaint.size(), 1024u);
 }
 
-TEST_F(SystemProgramsTest, AProgramThatHangsIsKilledWithWhatItHasStarted) {
+TEST_F(SystemProgramsTest, HangingProgramIsKilledWithItsChildren) {
   const ProgramEnd end = end_of(shell("sleep 1000 & sleep 1000", 100ms));
   EXPECT_TRUE(end.timed_out);
   EXPECT_EQ(end.signal, SIGKILL);
 }
 
-TEST_F(SystemProgramsTest, WhatAProgramLeavesBehindIsKilledWithIt) {
+TEST_F(SystemProgramsTest, ProcessesLeftByAProgramAreKilledWithIt) {
   const auto begun = std::chrono::steady_clock::now();
   EXPECT_TRUE(end_of(shell("sleep 1000 & exit 0")).is_good());
   EXPECT_LT(std::chrono::steady_clock::now() - begun, 20s) << "nobody waits for what it left";

@@ -58,7 +58,7 @@ class UserWorkersTest : public ::testing::Test {
   UserWorkers workers{loop, "test", "the test"};
 };
 
-TEST_F(UserWorkersTest, AUserWhoIsStuckHoldsUpNobodyElse) {
+TEST_F(UserWorkersTest, BlockedUserDelaysNoOtherUser) {
   gate->set_stuck(1000, true);
   EXPECT_TRUE(read(1000));
   EXPECT_TRUE(answers(1001));
@@ -86,7 +86,7 @@ TEST_F(UserWorkersTest, OneUserCannotHaveMoreWaitThanTheBound) {
   EXPECT_TRUE(answers(1001));
 }
 
-TEST_F(UserWorkersTest, AReadThatTakesLongIsSaidOnceUntilItIsOver) {
+TEST_F(UserWorkersTest, SlowReadIsReportedOnce) {
   gate->set_stuck(1000, true);
   EXPECT_TRUE(read(1000));
   EXPECT_TRUE(read(1000));

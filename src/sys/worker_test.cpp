@@ -68,7 +68,7 @@ TEST(Worker, TheAnswerOfAHangingJobComesOnTheLoop) {
   EXPECT_TRUE(loop.run_until([&] { return answered; }));
 }
 
-TEST(Worker, DoesWhatItWasAskedOnceThereIsAThread) {
+TEST(Worker, RunsPendingTasksOnceAThreadExists) {
   FakeEventLoop loop;
   auto none = std::make_optional<testing::NoThreads>();
   Worker worker(loop, "w");

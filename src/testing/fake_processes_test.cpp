@@ -10,7 +10,7 @@
 namespace gpurota::testing {
 namespace {
 
-TEST(FakeProcesses, ADeathIsToldOnceAndTheHandleKnowsIt) {
+TEST(FakeProcesses, DeathIsReportedOnceAndOnTheHandle) {
   FakeEventLoop loop;
   FakeProcesses processes(loop);
   const pid_t pid = processes.spawn();

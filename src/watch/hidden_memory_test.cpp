@@ -42,7 +42,7 @@ class HiddenMemoryTest : public ::testing::Test {
   TimePoint now{};
 };
 
-TEST_F(HiddenMemoryTest, WhatProcessesAndChargesExplainIsNotHidden) {
+TEST_F(HiddenMemoryTest, MemoryExplainedByProcessesAndChargesIsNotHidden) {
   idle_with(mib(300));
   reading.leases = {charged(kLease, gib(20), gib(12))};
   reading.processes = {process(10, kAlice, gib(11), kLease), process(11, kBob, gib(3))};
@@ -116,7 +116,7 @@ TEST_F(HiddenMemoryTest, ADesktopThatDrawsBesideAListedServerIsNormal) {
   EXPECT_EQ(read().bytes, Bytes());
 }
 
-TEST_F(HiddenMemoryTest, WhatAnOldDriverCountsAsUsedIsNormalBesideLeasesToo) {
+TEST_F(HiddenMemoryTest, MemoryThatAnOldDriverReportsAsUsedIsNormalBesideLeases) {
   reading.leases = {charged(kLease, gib(20), gib(20))};
   reading.used = gib(20) + mib(780);
   EXPECT_EQ(read_for(1min, 1s).bytes, Bytes()) << "no idle reading yet: doubt is for giving";
@@ -162,7 +162,7 @@ TEST_F(HiddenMemoryTest, AKilledProcessOfSeventyGibibytesLeaves) {
   EXPECT_EQ(read(), (Hidden{.is_known = true}));
 }
 
-TEST_F(HiddenMemoryTest, AfterAWholeGpuLeaseWhatIsLeftLeavesToo) {
+TEST_F(HiddenMemoryTest, LeftoverOfAWholeGpuLeaseExpiresToo) {
   idle_with(Bytes());
   reading.leases = {exclusive(kLease, kAlice)};
   reading.used = gib(70);
@@ -292,7 +292,7 @@ TEST_F(ImportedMemoryTest, WithinOneLeaseIsInItsChargeOnce) {
   }
 }
 
-TEST_F(ImportedMemoryTest, ThatBeginsOrEndsBetweenTwoReadingsIsNoUse) {
+TEST_F(ImportedMemoryTest, ImportThatBeginsOrEndsBetweenTwoReadingsIsNoUse) {
   reading.counted_again = Bytes();  // the lease has reported its charge, but not yet its memory
   EXPECT_EQ(read().bytes, Bytes());
   reading.counted_again = gib(4);
@@ -305,14 +305,14 @@ TEST_F(ImportedMemoryTest, ThatBeginsOrEndsBetweenTwoReadingsIsNoUse) {
   EXPECT_EQ(read().bytes, Bytes());
 }
 
-TEST_F(ImportedMemoryTest, NeverHidesLessThanWhatIsListed) {
+TEST_F(ImportedMemoryTest, HidesNoLessThanTheListedMemory) {
   reading.leases[0].charge = reading.leases[1].charge = Bytes();  // neither is charged yet
   reading.processes[1].used = gib(5);
   read();
   EXPECT_EQ(read().bytes, Bytes());
 }
 
-TEST_F(HiddenMemoryTest, WhatTheSiteSaysIsNormalCountsBeforeWhatWasMeasured) {
+TEST_F(HiddenMemoryTest, ConfiguredBaselineTakesPrecedenceOverTheMeasuredOne) {
   rules.unlisted = gib(2);
   reading.used = gib(2);
   EXPECT_EQ(read_for(20s).bytes, Bytes());
@@ -337,7 +337,7 @@ TEST_F(HiddenMemoryTest, TheThresholdOfTheSiteIsRaisedNeverLowered) {
   EXPECT_FALSE(read().in_use);
 }
 
-TEST_F(HiddenMemoryTest, WhatTheLastDaemonHasMeasuredIsNormalBesideLeases) {
+TEST_F(HiddenMemoryTest, BaselineOfTheLastDaemonIsNormalBesideLeases) {
   memory.restore(kGpu, mib(100));
   reading.leases = {charged(kLease, gib(20), gib(10))};
   reading.used = gib(10) + mib(600);

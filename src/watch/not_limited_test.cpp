@@ -19,7 +19,7 @@ class NotLimitedTest : public WatcherTest {
   }
 };
 
-TEST_F(NotLimitedTest, WhatTheLibraryDoesNotHoldIsFoundAndStoppedHoweverLittleItUses) {
+TEST_F(NotLimitedTest, ProcessWithoutTheLibraryIsStoppedHoweverLittleItUses) {
   EXPECT_THAT(see_until(3s), IsEmpty());
   auto steps = see();
   ASSERT_EQ(steps.size(), 1u);
@@ -42,7 +42,7 @@ TEST_F(NotLimitedTest, AProcessThatSaysHelloInTimeIsNoFinding) {
   EXPECT_THAT(see_until(1min), IsEmpty());
 }
 
-TEST_F(NotLimitedTest, TheTimeIsOneProcessesOnOneGpuAndCountsAnew) {
+TEST_F(NotLimitedTest, TimeIsCountedByProcessAndGpuAndRestarts) {
   EXPECT_THAT(see_until(3s), IsEmpty());
   ++reading.processes[0].start_ticks;
   EXPECT_THAT(see_until(3s), IsEmpty()) << "another process with that pid";
@@ -53,7 +53,7 @@ TEST_F(NotLimitedTest, TheTimeIsOneProcessesOnOneGpuAndCountsAnew) {
   EXPECT_EQ(see().size(), 1u);
 }
 
-TEST_F(NotLimitedTest, WhatIsNotLoadedOrNotKnownOrAwayIsNoFinding) {
+TEST_F(NotLimitedTest, UnloadedUnknownOrMovedProgramIsNoFinding) {
   for (const Library library :
        {Library::kNotAsked, Library::kUnknown, Library::kAbsent, Library::kAway}) {
     reading.processes[0].library = library;

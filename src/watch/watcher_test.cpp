@@ -76,7 +76,7 @@ TEST_F(WatcherTest, AFindingThatTheLastReadingLacksIsHiddenThoughItHasNotEnded) 
   EXPECT_EQ(watcher.seen().size(), 1u);
 }
 
-TEST_F(WatcherTest, WhatFlickersAroundTheThresholdIsOneFinding) {
+TEST_F(WatcherTest, UseAroundTheThresholdIsOneFinding) {
   std::size_t steps = 0;
   for (int i = 0; i < 200; ++i) {
     reading.processes = {process(10, kBob, i % 2 == 0 ? mib(1030) : mib(1000))};
@@ -103,12 +103,12 @@ TEST_F(WatcherTest, BelowTheThresholdNothingIsFoundUnlessAnyProcessCounts) {
   EXPECT_EQ(see().size(), 1u);
 }
 
-TEST_F(WatcherTest, SeveralUsersWhoTogetherPassTheThresholdAreAllNamed) {
+TEST_F(WatcherTest, UsersWhoExceedTheThresholdTogetherAreAllNamed) {
   reading.processes = {process(10, kAlice, mib(700)), process(11, kBob, mib(700))};
   EXPECT_EQ(see().size(), 2u);
 }
 
-TEST_F(WatcherTest, OneWhoUsesLittleBesideOneWhoUsesMuchIsNotAccused) {
+TEST_F(WatcherTest, SmallUserBesideALargeOneIsNoFinding) {
   reading.processes = {process(10, kAlice, mib(3)), process(11, kBob, gib(7))};
   const auto steps = see();
   ASSERT_EQ(steps.size(), 1u);
@@ -116,7 +116,7 @@ TEST_F(WatcherTest, OneWhoUsesLittleBesideOneWhoUsesMuchIsNotAccused) {
 }
 
 // canhazgpu's mistake: bob's process on alice's GPU was shown as alice's, validated.
-TEST_F(WatcherTest, AProcessOnSomebodyElsesGpuIsForeignWhateverItsSize) {
+TEST_F(WatcherTest, ProcessOnALeasedGpuIsForeignWhateverItsSize) {
   reading.leases = {exclusive(kLease, kAlice)};
   reading.processes = {process(10, kAlice, gib(8), kLease), process(11, kBob, mib(300))};
   const auto steps = see();
@@ -219,7 +219,7 @@ TEST_F(WatcherTest, WithoutFiguresForProcessesTheRestOfTheGpuIsTheirs) {
   EXPECT_EQ(steps[0].finding.uid, kBob);
 }
 
-TEST_F(WatcherTest, AContainerOfSomebodysDockerRunIsSaidNotSilentlyWrong) {
+TEST_F(WatcherTest, ContainerOfADockerRunIsReported) {
   reading.leases = {exclusive(kLease, kAlice)};
   reading.leases[0].starts_containers = true;
   SeenProcess inside = process(10, 0, gib(3));
@@ -231,7 +231,7 @@ TEST_F(WatcherTest, AContainerOfSomebodysDockerRunIsSaidNotSilentlyWrong) {
   EXPECT_EQ(steps[0].finding.perhaps_of, kLease);
 }
 
-TEST_F(WatcherTest, OverTheLimitIsFoundAndTheEscapedProcessIsWhatIsStopped) {
+TEST_F(WatcherTest, LeaseOverItsLimitIsFoundAndTheEscapedProcessStopped) {
   action = Action::kStop;
   reading.leases = {slice(kLease, kAlice, gib(4))};
   SeenProcess held = process(10, kAlice, gib(3), kLease);
@@ -269,7 +269,7 @@ TEST_F(WatcherTest, StopAsksAtTheSecondReadingAndKillsAfterTheGraceOnceEach) {
   EXPECT_EQ(steps[0].targets[0].pid, 10);
 }
 
-TEST_F(WatcherTest, AnotherProcessOfTheSamePidIsAskedAnew) {
+TEST_F(WatcherTest, ReusedPidIsReadAgain) {
   action = Action::kStop;
   reading.processes = {process(10, kBob, gib(3))};
   (void)see();
@@ -337,7 +337,7 @@ TEST_F(WatcherTest, AFindingOfALeaseEndsWithTheLease) {
 }
 
 // The ages that a daemon stores at its end, and what the next daemon does with them.
-TEST_F(WatcherTest, TheAgeOfAnUnusedLeaseGoesOnAfterARestart) {
+TEST_F(WatcherTest, AgeOfAnUnusedLeaseSurvivesARestart) {
   policy.unused_after = 10min;
   reading.leases = {exclusive(kLease, kAlice)};
   (void)see();
@@ -366,7 +366,7 @@ TEST_F(WatcherTest, ALeaseThatIsUsedAfterARestartIsNotUnusedSinceBefore) {
   EXPECT_THAT(see_until(9min), IsEmpty());
 }
 
-TEST_F(WatcherTest, TheAgeOfUseWithoutALeaseGoesOnIfItIsTheSameProcess) {
+TEST_F(WatcherTest, AgeOfUseWithoutALeaseSurvivesARestartForTheSameProcess) {
   reading.processes = {process(10, kBob, gib(3)), process(11, kBob, gib(1))};
   (void)see();
   const TimePoint begun = now;

@@ -26,7 +26,7 @@ TEST(Peer, IsANameAndThePageOfAMachine) {
   EXPECT_EQ(parse_peer("https://gpu2/gpurota")->url, "https://gpu2/gpurota/");
 }
 
-TEST(Peer, OfWhatIsNoneThereIsAReason) {
+TEST(Peer, MissingPeerHasAReason) {
   for (const char* text :
        {"", "gpu2", "gpu2:9836", "ftp://gpu2/", "file:///etc/passwd", "https://",
         "gpu2=", "=https://gpu2/", "https://user@gpu2/", "https://gpu2/?a=b", "https://gpu2/#x",
@@ -115,7 +115,7 @@ TEST_F(FleetTest, EachPeerIsARowWhateverTheOthersDo) {
               HasSubstr(R"("users":["alice"]},{"name":"bad")"));
 }
 
-TEST_F(FleetTest, TotalsAreForThoseWhoKnowTheToken) {
+TEST_F(FleetTest, TotalsNeedTheToken) {
   Fleet fleet({}, "0123456789abcdef", nullptr);
   for (const char* wrong : {"", "Bearer ", "Bearer 0123456789abcdeF", "Bearer 0123456789abcdef0",
                             "Basic 0123456789abcdef", "0123456789abcdef"}) {
@@ -129,7 +129,7 @@ TEST_F(FleetTest, TotalsAreForThoseWhoKnowTheToken) {
   EXPECT_EQ(Fleet({}, "", nullptr).refuse(with("Bearer "))->status, 404);
 }
 
-TEST_F(FleetTest, APeerThatAsksTooOftenIsToldToWait) {
+TEST_F(FleetTest, PeerThatAsksTooOftenMustWait) {
   Fleet fleet({}, "0123456789abcdef", nullptr);
   int answered = 0;
   while (!fleet.refuse(with("Bearer 0123456789abcdef")) && answered < 100000) ++answered;

@@ -12,7 +12,7 @@ TEST(Listen, IsLoopbackUnlessAnAddressIsGiven) {
   EXPECT_EQ(*parse_listen("[::1]:80"), (ListenAddress{"::1", 80}));
 }
 
-TEST(Listen, RefusesWhatIsNoAddressAndPort) {
+TEST(Listen, RefusesInvalidAddresses) {
   for (const char* text : {"", "x", "127.0.0.1:", "127.0.0.1:70000", "name:80", "[::1:80", "::1:x",
                            "127.0.0.1:-1", "\x1b:80"}) {
     EXPECT_FALSE(parse_listen(text)) << text;

@@ -28,7 +28,7 @@ TEST(HttpRequest, WithoutAHostHasNone) {
   EXPECT_EQ((*request)->host, "");
 }
 
-TEST(HttpRequest, WhatOthersMightReadDifferentlyIsRefused) {
+TEST(HttpRequest, AmbiguousRequestIsRefused) {
   for (const std::string text :
        {"GET http://evil/ HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET /\r\n\r\n", "\r\n\r\n",
         "GET / HTTP/2\r\n\r\n", "GET / / HTTP/1.1\r\n\r\n", " / HTTP/1.1\r\n\r\n",

@@ -124,7 +124,7 @@ TEST_F(HttpServerTest, AnswersThatNobodyReadsTakeABoundedPartOfTheMemory) {
   EXPECT_THAT(again, StartsWith("HTTP/1.1 200"));
 }
 
-TEST_F(HttpServerTest, TheNextViewerAfterTheLastIsToldSoAndOthersAreServed) {
+TEST_F(HttpServerTest, ViewerBeyondTheLimitIsRefusedAndOthersAreServed) {
   std::vector<Fd> viewers;
   for (std::size_t i = 0; i < Viewers::kMost; ++i) {
     viewers.push_back(connect("/live"));
@@ -170,7 +170,7 @@ class FewPlaces : public HttpServerTest {
   FewPlaces() { places = {4, 2}; }
 };
 
-TEST_F(FewPlaces, AreEnoughForWhoComesNext) {
+TEST_F(FewPlaces, FreedSlotsAreReused) {
   std::vector<Fd> silent;
   for (int i = 0; i < 20; ++i) silent.push_back(connect_only());
   EXPECT_THAT(read_until(connect("/"), "quick\n"), HasSubstr("200 OK"));

@@ -21,7 +21,7 @@ TEST(KnownSessions, RepeatedSignInsOfOneUserSignNobodyElseOut) {
   EXPECT_EQ(sessions.size(), 1 + KnownSessions::kMostOfUser);
 }
 
-TEST(KnownSessions, WhenManyUsersFillItWhoHasMostMakesRoom) {
+TEST(KnownSessions, FullTableRemovesASessionOfTheUserWithMost) {
   KnownSessions sessions;
   sessions.add("alice's", kAlice, kStart);
   for (int i = 0; i < 10000; ++i) {

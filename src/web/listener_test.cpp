@@ -31,7 +31,7 @@ Fd connect_from(const char* from, int port) {
   return socket;
 }
 
-TEST(Listener, SaysWhatToDoIfSomebodyElseHasThePort) {
+TEST(Listener, ReportsAPortInUseWithTheRemedy) {
   const auto first = listen_at({"127.0.0.1", 0});
   ASSERT_TRUE(first) << first.error().message;
   const auto second = listen_at(first->address);
@@ -94,7 +94,7 @@ TEST(Listener, TakesNothingThatIsForAnotherProcess) {
             0);
 }
 
-TEST(Listener, RefusesWhatIsNoPortAndSaysWhatToWrite) {
+TEST(Listener, RefusesInvalidPortsWithAValidExample) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const Fd one(ends[0]), other(ends[1]);

@@ -131,7 +131,7 @@ TEST(Metrics, WaitsAreACumulativeHistogram) {
                               "gpurota_queue_waited_seconds_count 12\n"));
 }
 
-TEST(Metrics, WhatTurnsHaveMovedIsCountedForEachGpu) {
+TEST(Metrics, MovedMemoryIsCountedByGpu) {
   Snapshot snapshot = a_snapshot();
   EXPECT_THAT(metrics_text(snapshot, kNow), Not(HasSubstr("evict"))) << "no turns are known";
   proto::TurnGpu& gpu = snapshot.turns.emplace().gpus.emplace_back();
@@ -169,7 +169,7 @@ TEST(Metrics, UtilisationIsThereWhereTheDriverTellsIt) {
   EXPECT_THAT(text, HasSubstr("\ngpurota_recovered_bytes_total 3221225472\n"));
 }
 
-TEST(Metrics, WhatNobodyCanMeasureHasNoSeries) {
+TEST(Metrics, UnmeasurableValueHasNoSeries) {
   Snapshot snapshot = a_snapshot();
   snapshot.status.gpus[0].used_bytes.reset();
   EXPECT_THAT(metrics_text(snapshot, kNow),
@@ -237,7 +237,7 @@ TEST(Metrics, PodsWithoutAnEndHaveSeriesWithOne) {
   EXPECT_THAT(text, Not(HasSubstr("pod=\"p1001\"")));
 }
 
-TEST(Metrics, WithoutADaemonOnlyThatIsTold) {
+TEST(Metrics, MetricsWithoutADaemonShowOnlyThat) {
   const std::string text = metrics_text(std::nullopt, kNow);
   EXPECT_THAT(text, HasSubstr("\ngpurota_up 0\n"));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);

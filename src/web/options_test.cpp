@@ -24,7 +24,7 @@ TEST(Options, WithoutAnyItListensAtThisMachineOnly) {
   EXPECT_EQ(page_url(*options, 9836), "http://127.0.0.1:9836/");
 }
 
-TEST(Options, WhereOthersCanConnectItWantsACertificateOrIsToldToDoWithout) {
+TEST(Options, PublicAddressNeedsACertificateOrAnExplicitOption) {
   EXPECT_THAT(mistake({"--listen", "192.0.2.7:9836"}), HasSubstr("--plain"));
   EXPECT_EQ(mistake({"--listen", "192.0.2.7:9836", "--plain"}), "");
   EXPECT_EQ(mistake({"--listen", "[::1]:9836"}), "");
@@ -34,7 +34,7 @@ TEST(Options, WhereOthersCanConnectItWantsACertificateOrIsToldToDoWithout) {
               HasSubstr("not both"));
 }
 
-TEST(Options, TheAddressOfThePageIsWhatPeopleType) {
+TEST(Options, AcceptsTheAddressOfThePage) {
   EXPECT_EQ(page_url(*parse_options({"--url", "https://gpu1.example.org"}), 1),
             "https://gpu1.example.org/");
   EXPECT_EQ(page_url(*parse_options({"--listen", "[::1]:1"}), 2), "http://[::1]:2/");
@@ -45,7 +45,7 @@ TEST(Options, TheAddressOfThePageIsWhatPeopleType) {
   }
 }
 
-TEST(Options, WhatIsUnknownOrMissesItsValueIsSaid) {
+TEST(Options, UnknownOptionOrMissingValueIsReported) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"--nonsense"}, {"--listen"}, {"-x"}}) {
     EXPECT_THAT(mistake(words), HasSubstr("--help")) << words.front();

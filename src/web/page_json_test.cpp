@@ -70,7 +70,7 @@ TEST(PageJson, TotalsNameNobody) {
   EXPECT_THAT(text, HasSubstr("\"leases_by_share\":{\"swap\":1}"));
 }
 
-TEST(PageJson, NamesTellWhoButNeverWhatTheyRun) {
+TEST(PageJson, NamesShowUsersButNeverTheirCommands) {
   const std::string text = now_json(a_snapshot(), kNow, PageLevel::kNames);
   for (const char* name : {"secret", "471"}) EXPECT_THAT(text, Not(HasSubstr(name)));
   EXPECT_THAT(text, HasSubstr("\"lease_id\":\"L1\""));
@@ -83,7 +83,7 @@ TEST(PageJson, NamesTellWhoButNeverWhatTheyRun) {
                         "alice's program (L1) ends at {time}\",\"time\":\"1970-01-01T00:16:40"));
 }
 
-TEST(PageJson, WhatUsersWriteIsNoMarkup) {
+TEST(PageJson, UserTextIsNoMarkup) {
   const std::string text = now_json(a_snapshot(), kNow, PageLevel::kNames);
   EXPECT_THAT(text, Not(HasSubstr("<")));
   EXPECT_THAT(text, HasSubstr("H100 \\u003cscript\\u003e"));

@@ -43,7 +43,7 @@ TEST_F(ProxyTest, TheHeaderOfThePeerIsTheUser) {
   EXPECT_EQ(*proxy->user_of(request("192.0.2.7", {})), "") << "somebody who is not signed in";
 }
 
-TEST_F(ProxyTest, TheHeaderOfAnybodyElseIsAnError) {
+TEST_F(ProxyTest, HeaderOfAnUntrustedPeerIsAnError) {
   const auto proxy =
       Proxy::make({.peers = {"192.0.2.7"}, .user_header = "X-Remote-User", .secret_file = {}});
   ASSERT_TRUE(proxy);
@@ -73,7 +73,7 @@ TEST_F(ProxyTest, AtAnAddressOfThisMachineItShowsASecret) {
       proxy->user_of(request("127.0.0.1", {{"x-remote-user", "alice"}, {name, secret + "0"}})));
 }
 
-TEST_F(ProxyTest, WhatMakesNoSenseIsRefused) {
+TEST_F(ProxyTest, MalformedRequestIsRefused) {
   const auto why = [](const Proxy::Options& options) {
     const auto proxy = Proxy::make(options);
     return proxy ? "" : proxy.error().message;

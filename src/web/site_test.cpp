@@ -36,7 +36,7 @@ TEST_F(SiteTest, ServesThePageCompressedWithItsTag) {
   EXPECT_EQ(response->etag, "W/\"one\"");
 }
 
-TEST_F(SiteTest, WhatTheReaderHasIsNotSentAgain) {
+TEST_F(SiteTest, DataThatTheReaderHasIsNotSentAgain) {
   if_none_match = "W/\"other\", W/\"one\"";
   const auto response = ask("/");
   ASSERT_TRUE(response);
@@ -71,7 +71,7 @@ TEST_F(SiteTest, ThePageMayBeSwitchedOff) {
   EXPECT_FALSE(ask("/metrics", PageLevel::kNone));
 }
 
-TEST_F(SiteTest, OnlyWhatThereIsIsServed) {
+TEST_F(SiteTest, UnknownPathsAreNotServed) {
   for (const char* path : {"/index.html", "//", "/../", "/api", "/api/", "/api/history/1y",
                            "/api/history/../now", "/page.js/", "/%2e%2e/etc/passwd"}) {
     const auto response = ask(path);

@@ -74,7 +74,7 @@ TEST(Totals, NameUsersOnlyWhereTheyMayAndNothingElseOfTheirs) {
   EXPECT_THAT(named, Not(HasSubstr("secret")));
 }
 
-TEST(Totals, WhatAMachineSaysIsReadAsItWasMeant) {
+TEST(Totals, AnswerOfAMachineIsParsed) {
   const auto totals = parse_totals(totals_json(totals_of(a_machine(), true)));
   ASSERT_TRUE(totals) << totals.error().message;
   EXPECT_TRUE(totals->daemon_up);
@@ -93,7 +93,7 @@ TEST(Totals, AMachineWithoutADaemonSaysSo) {
   EXPECT_EQ(totals->gpus, 0);
 }
 
-TEST(Totals, WhatIsNoAnswerOfOursIsRefusedWithItsReason) {
+TEST(Totals, ForeignAnswerIsRefusedWithTheReason) {
   EXPECT_THAT(mistake(""), HasSubstr("not a JSON object"));
   EXPECT_THAT(mistake("[1]"), HasSubstr("not a JSON object"));
   EXPECT_THAT(mistake("<!doctype html>"), HasSubstr("not a JSON object"));

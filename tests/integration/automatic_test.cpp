@@ -110,7 +110,7 @@ TEST(Automatic, AnAutomaticLeaseOutlivesTheDaemon) {
   EXPECT_TRUE(eventually([&] { return leases(daemon).empty(); }));
 }
 
-TEST(Automatic, WhatHeldItMayDieWhileTheDaemonIsAwayAndAnotherComeBack) {
+TEST(Automatic, LeaseOutlivesItsHolderWhenAnotherProcessReconnects) {
   config::Config config = automatic();
   config.reconnect_grace = std::chrono::milliseconds(2000);
   RunningDaemon daemon(config);
@@ -160,7 +160,7 @@ TEST(Automatic, OthersThanTheUsersOfThePolicyGoOnWithout) {
   EXPECT_EQ(asker.child.read_line(), "0 visible 0");
 }
 
-TEST(Automatic, AProcessOfALeaseIsToldThatOneWhateverThePolicy) {
+TEST(Automatic, ProcessOfALeaseGetsThatLeaseWhateverThePolicy) {
   RunningDaemon daemon;
   auto connection = daemon.connect();
   const auto made = daemon.acquire_slice(connection, gib(4));
@@ -172,7 +172,7 @@ TEST(Automatic, AProcessOfALeaseIsToldThatOneWhateverThePolicy) {
   EXPECT_EQ(leases(daemon).size(), 1u);
 }
 
-TEST(Automatic, DoctorSaysWhatIsGiven) {
+TEST(Automatic, DoctorShowsAutomaticLeases) {
   RunningDaemon daemon(automatic());
   std::string said;
   const auto reply = daemon.call(proto::Doctor{});

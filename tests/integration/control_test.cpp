@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(Control, TellsWhatItServes) {
+TEST(Control, DescribesItsInterfaces) {
   RunningDaemon daemon;
   const auto info = daemon.call(proto::GetInfo{});
   ASSERT_TRUE(info) << info.error().message;
@@ -75,7 +75,7 @@ TEST(Control, AStartedLeaseLivesAsLongAsItsCommand) {
   EXPECT_TRUE(daemon.call(proto::Status{})->leases.empty());
 }
 
-TEST(Control, ALateQuestionAboutALeaseIsToldHowItEnded) {
+TEST(Control, LateQueryAboutALeaseReturnsHowItEnded) {
   RunningDaemon daemon;
   Child command({"sleep", "600"});
   LeaseId id;
@@ -128,7 +128,7 @@ TEST(Control, RefusalsSayWhatToDo) {
   EXPECT_EQ(daemon.call(proto::Release{}).error().code, Code::kInvalid);
 }
 
-TEST(Control, WhatOnlyHasToWaitIsPossibleAndWhatNoStateOfTheMachineCouldFillIsNot) {
+TEST(Control, RequestThatMayWaitIsPossibleButOneTheMachineCannotFillIsNot) {
   RunningDaemon daemon;
   const auto check = [&](const proto::CheckRequest& request) { return daemon.call(request); };
   EXPECT_TRUE(check({.request = {.memory = SizeSpec{gib(8), 0}}}));
@@ -202,7 +202,7 @@ TEST(Control, DoctorShowsSettingsAndGpusThatDidNotAnswerAtDiscovery) {
   EXPECT_THAT(said, HasSubstr("GPU 3 does not answer: GPU is lost"));
 }
 
-TEST(Control, EventsWithoutMoreComeInPagesThatSayWhatIsLeftOut) {
+TEST(Control, EventsWithoutMoreComeInPagesWithTheRemainder) {
   RunningDaemon daemon;
   auto connection = daemon.connect();
   proto::Update update;

@@ -96,7 +96,7 @@ TEST_F(FillerTest, ADesktopDoesNotMakeItGo) {
   EXPECT_TRUE(is_there());
 }
 
-TEST_F(FillerTest, NeitherFillersNorTheirGpusKeepOthersFromWhatIsAllowed) {
+TEST_F(FillerTest, FillersDoNotCountAgainstTheLimitsOfOthers) {
   fill();
   proto::Acquire slice;
   slice.request.memory = SizeSpec{gib(1), 0};

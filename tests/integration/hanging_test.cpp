@@ -37,7 +37,7 @@ TEST_F(HangingTest, NobodyIsServedBeforeTheDriverHasAnswered) {
   EXPECT_TRUE(sees_gpus());
 }
 
-TEST_F(HangingTest, ADriverThatIsLookedForAndHangsHoldsUpNobody) {
+TEST_F(HangingTest, HangingDriverSearchDelaysNobody) {
   daemon.probe.set_failure(Error{Code::kUnavailable, 0, "no driver"});
   daemon.start();
   // On a busy machine the answer may come late.
@@ -64,7 +64,7 @@ class HangingAccountsTest : public HangingTest {
   HangingAccountsTest() : HangingTest(with_names()) {}
 };
 
-TEST_F(HangingAccountsTest, NobodyIsServedBeforeItIsKnownWhoAdministersAndWhoseLimitsHold) {
+TEST_F(HangingAccountsTest, ServesNobodyBeforeAdministratorsAndLimitsAreKnown) {
   daemon.accounts.block();
   const auto refused = daemon.try_start();
   ASSERT_FALSE(refused);

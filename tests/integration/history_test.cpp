@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(History, HasWhatTheGpuWasLikeAndWhatTheStatusShows) {
+TEST(History, MatchesTheStatusOfTheGpu) {
   RunningDaemon daemon;
   const GpuUuid gpu = daemon.call(proto::Status{})->gpus.at(0).uuid;
   daemon.probe.set_load(gpu, 70);
@@ -33,7 +33,7 @@ TEST(History, HasWhatTheGpuWasLikeAndWhatTheStatusShows) {
   EXPECT_FALSE(shown.slowdown_celsius);
 }
 
-TEST(History, OfAGpuThatCannotBeLookedAtHasAGapAndContinuesAfterIt) {
+TEST(History, UnreadableGpuHasAGapInItsHistory) {
   RunningDaemon daemon;
   const GpuUuid gpu = daemon.call(proto::Status{})->gpus.at(0).uuid;
   const auto last_load = [&] {
@@ -76,7 +76,7 @@ TEST(History, OfALeaseIsThereAfterItsEndAndOfOneThatNeverWasIsEmpty) {
   EXPECT_TRUE(history->leases.at(1).points.empty());
 }
 
-TEST(History, RefusesWhatMakesNoSense) {
+TEST(History, InvalidRangesAreRefused) {
   RunningDaemon daemon;
   const auto refusal = [&](const proto::History& call) {
     const auto reply = daemon.call(call);

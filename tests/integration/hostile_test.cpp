@@ -170,7 +170,7 @@ TEST(Hostile, HalfMessagesOfManyConnectionsHoldNobodyUp) {
   EXPECT_EQ(clients.front().answer().rfind("{\"parameters\":", 0), 0u);
 }
 
-TEST(Hostile, WhatIsNoCallIsAnsweredWithAnErrorAndNothingElse) {
+TEST(Hostile, MalformedCallGetsAnErrorAndHasNoEffect) {
   RunningDaemon daemon;
   for (const std::string& text :
        {std::string("[]"), std::string("{}"), std::string("{\"method\":7}"),
@@ -193,7 +193,7 @@ TEST(Hostile, WhatIsNoCallIsAnsweredWithAnErrorAndNothingElse) {
   EXPECT_TRUE(daemon.call(proto::Status{})->leases.empty());
 }
 
-TEST(Hostile, ANameInAMessageChangesNothingOfWhoAsks) {
+TEST(Hostile, NameInAMessageDoesNotChangeTheCaller) {
   RunningDaemon daemon;
   const RawClient client(daemon);
   ASSERT_TRUE(client.send(

@@ -58,7 +58,7 @@ TEST_F(LimitsTest, AboveASoftLimitTheLeaseIsEndedAfterTheGraceWhereTheSiteSaysSo
   EXPECT_TRUE(gone());
 }
 
-TEST_F(LimitsTest, AboveASoftLimitThatOnlyWarnsItGoesOn) {
+TEST_F(LimitsTest, LeaseAboveAWarningSoftLimitContinues) {
   begin(RunningDaemon::quick(), gib(2));
   ASSERT_EQ(grow(gib(4)), "granted");
   wait_for_samples(10);
@@ -77,7 +77,7 @@ TEST_F(LimitsTest, AboveAThrottledSoftLimitGrowthComesLaterAndNothingIsRefused) 
   EXPECT_EQ(daemon->granted(), gib(6));
 }
 
-TEST_F(LimitsTest, ALoweredLimitBoundsWhatComesNextAndLeavesWhatThereIs) {
+TEST_F(LimitsTest, LoweredLimitBoundsNewMemoryAndLeavesTheRest) {
   begin(RunningDaemon::quick());
   ASSERT_EQ(grow(gib(6)), "granted");
   ASSERT_TRUE(daemon->call(proto::Update{lease.lease_id, SizeSpec{gib(4), 0}, {}, {}}));
@@ -86,7 +86,7 @@ TEST_F(LimitsTest, ALoweredLimitBoundsWhatComesNextAndLeavesWhatThereIs) {
   EXPECT_EQ(daemon->call(proto::Status{})->leases[0].state, proto::LeaseState::kActive);
 }
 
-TEST_F(LimitsTest, ALoweredLimitEndsAfterItsGraceWhatStaysAboveWhereTheSiteSaysSo) {
+TEST_F(LimitsTest, LeaseAboveALoweredLimitEndsAfterTheGracePeriod) {
   config::Config config = RunningDaemon::quick();
   config.lowered_limit.policy = config::LoweredLimit::Policy::kStop;
   config.lowered_limit.grace = std::chrono::milliseconds(100);

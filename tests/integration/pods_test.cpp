@@ -107,7 +107,7 @@ TEST(Pods, WithAWholeGpuJoinByTheirToken) {
   EXPECT_EQ(stranger->status, static_cast<std::uint32_t>(GPUROTA_REFUSED_LEASE));
 }
 
-TEST(Pods, DoNotWaitForWhatSomebodyHas) {
+TEST(Pods, PodDoesNotWaitForAUsedGpu) {
   RunningDaemon daemon;
   const auto run = daemon.keep_slice(gib(22));
   const auto refused = daemon.call(ask_for("kube-1", kToken));
@@ -125,7 +125,7 @@ TEST(Pods, AreNotBoundByTheLimitsOfUsers) {
   EXPECT_TRUE(daemon.call(ask_for("kube-2", std::string(32, 'a'))));
 }
 
-TEST(Pods, RefuseWhatMakesNoSense) {
+TEST(Pods, InvalidRequestsAreRefused) {
   RunningDaemon daemon;
   ASSERT_TRUE(daemon.call(ask_for("kube-1", kToken)));
   const auto code_of = [&](const proto::AcquireForPod& call) {
@@ -146,7 +146,7 @@ TEST(Pods, RefuseWhatMakesNoSense) {
   EXPECT_EQ(leases_of(daemon).size(), 1u);
 }
 
-TEST(Pods, ThatAreReleasedHaveNoLease) {
+TEST(Pods, ReleasedPodHasNoLease) {
   RunningDaemon daemon;
   const auto made = daemon.call(ask_for("kube-1", kToken));
   ASSERT_TRUE(made);

@@ -194,7 +194,7 @@ TEST_F(QueueTest, TheImpossibleIsRefusedAtOnce) {
   EXPECT_EQ(waiting(daemon), 0u);
 }
 
-TEST_F(QueueTest, ACancelledRequestIsToldSo) {
+TEST_F(QueueTest, CancelledRequestIsNotified) {
   reserve();
   WaitingClient waits(daemon, whole("b"));
   const RequestId id = waits.next().request->request_id;
@@ -275,7 +275,7 @@ TEST_F(QueueTest, AProcessThatHasTheNumberOfOneThatWaitedDoesNotGetItsPlace) {
   EXPECT_TRUE(daemon.store.requests().empty());
 }
 
-TEST_F(QueueTest, ADrainedGpuIsOutAndTheReasonIsToldUntilItIsBack) {
+TEST_F(QueueTest, DrainedGpuIsUnavailableWithItsReason) {
   ASSERT_TRUE(daemon.call(proto::Drain{{"0"}, "new fan"}));
   EXPECT_EQ(status().gpus[0].state, proto::GpuState::kDraining);
   WaitingClient waits(daemon, whole("a"));
@@ -312,7 +312,7 @@ TEST_F(ReservationTest, OtherProcessesOfItsUserAreCoveredAndExpiryIsVisibleUntil
   EXPECT_TRUE(is_running(program.pid())) << "nobody waits for the GPU";
 }
 
-TEST_F(ReservationTest, AnExpiredOneYieldsToWhoWaits) {
+TEST_F(ReservationTest, ExpiredReservationYieldsToWaitingRequests) {
   reserve(1);
   Child program({"sleep", "600"});
   use(program);
@@ -323,7 +323,7 @@ TEST_F(ReservationTest, AnExpiredOneYieldsToWhoWaits) {
   next.lease();
 }
 
-TEST_F(ReservationTest, GivingItBackLeavesAloneWhatItOnlyCovered) {
+TEST_F(ReservationTest, ReleaseDoesNotEndCoveredProcesses) {
   reserve();
   Child program({"sleep", "600"});
   use(program);

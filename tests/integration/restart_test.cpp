@@ -89,7 +89,7 @@ TEST_F(RestartTest, AfterAnOrderlyEndNobodyWaitsOnceAllAreBack) {
   EXPECT_EQ(tenant.grow(0, gib(3).count())->status, GPUROTA_REFUSED_LIMIT);
 }
 
-TEST_F(RestartTest, WhatAContextTakesIsKnownToTheNextDaemon) {
+TEST_F(RestartTest, ContextSizeSurvivesARestart) {
   RunningDaemon daemon;
   make_lease(daemon);
   const GpuUuid gpu = lease.gpus[0].uuid;

@@ -85,7 +85,7 @@ TEST_F(SharingTest, ATenantThatDoesNotReadAnswersIsDisconnected) {
 }
 
 // Closing the descriptor could block forever: a file on a FUSE mount of the sender.
-TEST_F(SharingTest, WhatATenantSendsAlongIsNeverTaken) {
+TEST_F(SharingTest, DescriptorsSentByATenantAreNotReceived) {
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_TRUE(join(tenant, kKey));
   int ends[2];

@@ -90,7 +90,7 @@ TEST(Steps, AQuestionAboutADeepProcessIsAnsweredInPieces) {
   expect_bounded("PROCESSES");
 }
 
-TEST(Steps, TheHistoryOfManyEventsIsToldInPieces) {
+TEST(Steps, LongHistoryIsSentInPieces) {
   RunningDaemon daemon;
   {
     client::Connection connection = daemon.connect();

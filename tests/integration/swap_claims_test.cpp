@@ -136,7 +136,7 @@ TEST_F(ClaimsTest, ANewDaemonBelievesNothingUnderALeaseThatIsYoungerThanIt) {
 
 // A sanitizer's own memory counts as the process's, so the limit differs there.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_F(ClaimsTest, WhatIsSaidToBeInHostMemoryIsNoMoreThanTheProcessHasOfIt) {
+TEST_F(ClaimsTest, ClaimOfHostMemoryIsBoundedByTheProcessesUse) {
   const std::uint64_t lease = make_lease();
   daemon.stop();
   daemon.host_memory = gib(2).count();
@@ -148,7 +148,7 @@ TEST_F(ClaimsTest, WhatIsSaidToBeInHostMemoryIsNoMoreThanTheProcessHasOfIt) {
 }
 #endif
 
-TEST_F(ClaimsTest, WhatIsSaidToBeOnTheGpuHasToBeSeenThereByADriverThatListsProcesses) {
+TEST_F(ClaimsTest, ClaimOfGpuMemoryNeedsTheDriversConfirmation) {
   const std::uint64_t lied_for = make_lease(), lease = make_lease();
   Child liar(program(lied_for, gib(16), "here")), honest(program(lease, gib(4), "here"));
   daemon.stop();

@@ -13,7 +13,7 @@ namespace {
 
 class ForgedTest : public SwapTest, public ::testing::WithParamInterface<int> {};
 
-TEST_P(ForgedTest, WhatNobodyAskedForEndsTheConnectionAndNotTheOthers) {
+TEST_P(ForgedTest, UnsolicitedMessageEndsItsConnectionOnly) {
   SwapClient forger(daemon.tenant_socket()), honest(daemon.tenant_socket());
   ASSERT_TRUE(forger.join(make_lease()) && honest.join(make_lease()));
   ASSERT_EQ(forger.grow(gib(4)), GPUROTA_OK);
@@ -103,7 +103,7 @@ class LyingTest : public SwapTest {
   SwapClient honest{daemon.tenant_socket()};
 };
 
-TEST_F(LyingTest, AFalseReportOfMovedMemoryIsFoundAndTheOwnerTold) {
+TEST_F(LyingTest, FalseReportOfMovedMemoryIsDetectedAndReported) {
   ASSERT_EQ(honest.grow(gib(16)), GPUROTA_OK) << "it is believed at first";
   EXPECT_TRUE(eventually([&] { return happened(proto::EventType::kTurnTrouble); }));
   const auto events = daemon.call(proto::Events{});

@@ -135,7 +135,7 @@ TEST_F(SwapLimitsTest, ALeaseThatTakesNoTurnsHasNoQuantum) {
 
 // The memory was granted: a new daemon that cut it to the new limit could never restore all of it,
 // and would open the gate of a library that waits for the rest.
-TEST_F(SwapLimitsTest, ALeaseThatNoLongerFitsBesideStrangersIsToldAndDelaysNobody) {
+TEST_F(SwapLimitsTest, LeaseThatNoLongerFitsBesideForeignUseIsWarnedAndDelaysNobody) {
   const LeaseId large = make_lease(), small = make_lease();
   SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
   ASSERT_TRUE(a.join(large.value) && b.join(small.value));
@@ -213,7 +213,7 @@ TEST_F(SwapLimitsTest, ATenantUnderALoweredLimitKeepsItsMemoryAndIsBoundedFromTh
 }
 
 // The program reports the grant for its context; it never learns the context's real size.
-TEST_F(SwapLimitsTest, AContextWhoseProgramComesBackIsCountedAtWhatItTakes) {
+TEST_F(SwapLimitsTest, ContextOfAReconnectedProgramIsCountedAsMeasured) {
   const LeaseId id = make_lease();
   SwapClient first(daemon.tenant_socket());
   ASSERT_TRUE(first.join(id.value));
@@ -273,7 +273,7 @@ class CrowdedSwapTest : public SwapLimitsTest {
   GpuUuid gpu() { return turns().uuid; }
 };
 
-TEST_F(CrowdedSwapTest, AProcessWithMemoryUnderTheLeaseIsTakenBackWhateverTheirNumber) {
+TEST_F(CrowdedSwapTest, ReconnectingProcessIsAcceptedAboveTheLimitOfProcesses) {
   const LeaseId id = make_lease();
   daemon.set_config_text("max_tenants_per_lease = 4\n");
   ASSERT_TRUE(daemon.call(proto::Reload{}));
@@ -338,7 +338,7 @@ TEST_F(EvictingTest, ALeaseAboveItsSoftLimitGivesUpItsTurnAndItsMemory) {
   EXPECT_EQ(b.answered(more)->status, GPUROTA_OK) << "a soft limit refuses nothing";
 }
 
-TEST_F(EvictingTest, ASliceCannotBeMovedAndIsToldSo) {
+TEST_F(EvictingTest, SliceIsWarnedButNotMoved) {
   proto::Acquire slice;
   slice.request.memory = SizeSpec{gib(6), 0};
   slice.request.soft_limit = SizeSpec{gib(3), 0};

@@ -47,7 +47,7 @@ class SilentTest : public SwapTest {
   }
 };
 
-TEST_F(SilentTest, ATenantThatAnswersNothingLosesItsLeaseAndIsToldBefore) {
+TEST_F(SilentTest, SilentTenantIsWarnedAndLosesItsLease) {
   const std::uint64_t kept = make_lease();
   Child silent(program(kept, "lazy"));
   ASSERT_EQ(silent.read_line(), "granted");
@@ -117,7 +117,7 @@ class TracedTest : public SilentTest {
   }
 };
 
-TEST_F(TracedTest, AProgramAtABreakpointKeepsWhatNobodyNeedsAndLosesItsLeaseForWhatSomebodyDoes) {
+TEST_F(TracedTest, ProgramAtABreakpointLosesItsLeaseOnlyIfItsMemoryIsNeeded) {
   const std::uint64_t kept = make_lease();
   Child traced(program(kept, nullptr));
   ASSERT_EQ(traced.read_line(), "granted");

@@ -25,7 +25,7 @@ TEST_F(SwapTest, ALeaseHasNearlyTheWholeGpuAndSaysThatItTakesTurns) {
   EXPECT_TRUE(acquire(swap_request())) << "as many as like";
 }
 
-TEST_F(SwapTest, SlicesAndTurnsAgreeOnWhatIsLeft) {
+TEST_F(SwapTest, SlicesAndTurnsAgreeOnTheRemainder) {
   ASSERT_TRUE(acquire(swap_request(gib(16))));
   proto::Acquire slice;
   slice.request.memory = SizeSpec{gib(10), 0};
@@ -52,7 +52,7 @@ TEST_F(SwapTest, ALibraryThatCannotMoveItsMemoryIsRefused) {
   EXPECT_EQ(tenant.terms()->copy_all, 0u);
 }
 
-TEST_F(SwapTest, WhatTenantsMayKeepOfWhatTheyEvictedFitsTheBudgetTogether) {
+TEST_F(SwapTest, HostMemoryKeptByTenantsFitsTheBudget) {
   SwapClient first(daemon.tenant_socket()), second(daemon.tenant_socket());
   ASSERT_EQ(first.hello(make_lease()), GPUROTA_OK);
   first.here();
@@ -66,7 +66,7 @@ TEST_F(SwapTest, WhatTenantsMayKeepOfWhatTheyEvictedFitsTheBudgetTogether) {
   EXPECT_EQ(second.terms()->kept_bytes, gib(128).count());
 }
 
-TEST_F(SwapTest, AFillerIsToldToHaveHostMemoryReadyBeforeAnybodyComes) {
+TEST_F(SwapTest, FillerPinsHostMemoryBeforeAnyRequestComes) {
   proto::Acquire call = swap_request();
   call.request.kind = "filler";
   const auto lease = acquire(call);
@@ -122,7 +122,7 @@ class LittlePinned : public SwapTest {
   }
 };
 
-TEST_F(LittlePinned, IsDividedByWhatOfEachTenantIsLikelyToMove) {
+TEST_F(LittlePinned, PinnedMemoryIsDividedByMemoryLikelyToMove) {
   std::deque<SwapClient> tenants;
   for (const Bytes has : {gib(16), gib(16), gib(1), gib(1), gib(1), gib(1)}) {
     SwapClient& tenant = tenants.emplace_back(daemon.tenant_socket());
@@ -139,7 +139,7 @@ TEST_F(LittlePinned, IsDividedByWhatOfEachTenantIsLikelyToMove) {
   EXPECT_LE(sum, gib(38));
 }
 
-TEST_F(SwapTest, ASliceIsNotToldOfTurns) {
+TEST_F(SwapTest, SliceGetsNoTurnMessages) {
   proto::Acquire slice;
   slice.request.memory = SizeSpec{gib(6), 0};
   const auto reply = acquire(slice);
@@ -199,7 +199,7 @@ TEST_F(SwapTest, AContextIsReservedForAndThenMeasured) {
   EXPECT_EQ(other.has().wired, mib(518)) << "it is known now";
 }
 
-TEST_F(SwapTest, WhatTheDriverShowsBesideIsWiredToo) {
+TEST_F(SwapTest, MemoryBeyondTheReportedIsWired) {
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_TRUE(tenant.join(make_lease(gib(8))));
   ASSERT_EQ(tenant.grow(gib(2)), GPUROTA_OK);
@@ -301,7 +301,7 @@ TEST_F(SwapTest, AStoppedTenantIsSkippedAndReported) {
   EXPECT_EQ(tenant.answered(more)->status, GPUROTA_OK);
 }
 
-TEST_F(SwapTest, WhyMemoryStaysIsSaidOfAProgramWithAnRdmaDevice) {
+TEST_F(SwapTest, ProgramWithAnRdmaDeviceShowsWhyItsMemoryStays) {
   SwapClient a(daemon.tenant_socket()), b(daemon.tenant_socket());
   ASSERT_TRUE(a.join(make_lease()) && b.join(make_lease()));
   ASSERT_EQ(a.grow(gib(16)), GPUROTA_OK);
@@ -354,7 +354,7 @@ TEST_F(SwapTest, ANewDaemonTakesUpTheTurnsWhereTheyWere) {
   delete b;
 }
 
-TEST_F(SwapTest, WhatAnAdministratorSetsHoldsAtOnceAndAfterARestart) {
+TEST_F(SwapTest, AdministratorsSettingAppliesAtOnceAndAfterARestart) {
   SwapClient tenant(daemon.tenant_socket());
   ASSERT_TRUE(tenant.join(make_lease(gib(8))));
   ASSERT_EQ(tenant.grow(gib(8)), GPUROTA_OK);

@@ -43,7 +43,7 @@ TEST_F(TenantTest, GrowsUpToTheLimitAndNotBeyond) {
   EXPECT_EQ(daemon.granted(), gib(7) + mib(64));
 }
 
-TEST(CrowdedLease, OneProcessTooManyIsRefusedAtOnceAndItIsSaidWhy) {
+TEST(CrowdedLease, OneProcessTooManyIsRefusedAtOnceWithTheReason) {
   config::Config config = RunningDaemon::quick();
   config.max_tenants_per_lease = 1;
   RunningDaemon daemon(config);

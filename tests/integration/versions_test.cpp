@@ -82,7 +82,7 @@ TEST_F(VersionsTest, ANewerLibraryIsServedAsAnOlderOne) {
   speaks(1, 0, GPUROTA_WIRE_MAX - kFirstHello);
 }
 
-TEST_F(VersionsTest, OneThatNoReleaseWasIsRefusedAndTheDaemonGoesOn) {
+TEST_F(VersionsTest, UnknownVersionIsRefusedAndTheDaemonContinues) {
   WireTenant none(daemon.tenant_socket());
   EXPECT_EQ(none.hello(lease.lease_id.value, "", {}, 0), GPUROTA_REFUSED_VERSION);
   WireTenant good(daemon.tenant_socket());

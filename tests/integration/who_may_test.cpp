@@ -50,7 +50,7 @@ TEST(WhoMay, NobodyGetsBeyondTheirLimitsByAnUpdate) {
   EXPECT_EQ(refusal(SizeSpec{gib(9), 0}, 600), "") << "less is always possible";
 }
 
-TEST(WhoMay, WhatALeaseWillUseCountsAgainstTheHours) {
+TEST(WhoMay, ExpectedUseOfALeaseCountsAgainstTheHours) {
   config::Config config = RunningDaemon::quick();
   config.limits.everyone.hours = 1;
   RunningDaemon daemon(config);
@@ -65,7 +65,7 @@ TEST(WhoMay, WhatALeaseWillUseCountsAgainstTheHours) {
   EXPECT_THAT(second.error().message, HasSubstr("will use 0.8 and ask for 0.8"));
 }
 
-TEST(WhoMay, AReloadHoldsForWhatIsAskedFromThenOn) {
+TEST(WhoMay, ReloadAppliesToLaterRequests) {
   RunningDaemon daemon;
   const auto first = daemon.keep_slice(gib(8));
   daemon.set_config_text("[limits]\nmemory = \"8G\"\n");

@@ -124,7 +124,7 @@ TEST_F(AutomaticTest, ARefusedProgramHasNoGpuAndMayAskAgain) {
   EXPECT_EQ(program->wait(), 0);
 }
 
-TEST_F(AutomaticTest, AProgramThatIsNotMeantGoesOnWithoutLimits) {
+TEST_F(AutomaticTest, ProgramWithoutAutomaticLeaseRunsWithoutLimits) {
   daemon_->give_automatically(GPUROTA_UNMANAGED, "", "");
   EXPECT_EQ(run_plain("whole_gpu"), 0);
   EXPECT_EQ(run_plain("whole_gpu", "proc2"), 0);

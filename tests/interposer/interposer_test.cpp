@@ -31,7 +31,7 @@ TEST_F(InterposerTest, DoesNothingWithoutALease) {
   EXPECT_TRUE(daemon_->hellos().empty());
 }
 
-TEST_F(InterposerTest, SaysWhoItIs) {
+TEST_F(InterposerTest, IdentifiesItself) {
   EXPECT_EQ(run("exhaust"), 0);
   ASSERT_EQ(daemon_->hellos().size(), 1u);
   EXPECT_EQ(daemon_->hellos()[0].lease, 12u);
@@ -43,7 +43,7 @@ TEST_F(InterposerTest, SaysWhoItIs) {
 TEST_F(InterposerTest, ChargesSmallAllocationsByTheBlocksTheyShare) { EXPECT_EQ(run("small"), 0); }
 TEST_F(InterposerTest, ChargesPitchedMemory) { EXPECT_EQ(run("pitch"), 0); }
 TEST_F(InterposerTest, ChargesManagedMemory) { EXPECT_EQ(run("managed"), 0); }
-TEST_F(InterposerTest, CreditsWhatDiesWithItsContext) {
+TEST_F(InterposerTest, CreditsMemoryOfADestroyedContext) {
   EXPECT_EQ(run("destroy_context"), 0);
   EXPECT_EQ(daemon_->bad_messages(), 0);
 }
@@ -107,7 +107,7 @@ TEST_F(InterposerTest, ContextsAreReservedForBeforeTheyAreMade) {
   EXPECT_EQ(program->read_line(), "yes");
 }
 
-TEST_F(InterposerTest, ComesBackToARestartedDaemonWithWhatItHolds) {
+TEST_F(InterposerTest, ReconnectsToARestartedDaemonWithItsMemory) {
   const auto program = start(PROBE_LINKED, "step", lease());
   ASSERT_EQ(program->read_line(), "ready");
   start_daemon();
@@ -122,7 +122,7 @@ TEST_F(InterposerTest, ComesBackToARestartedDaemonWithWhatItHolds) {
 
 // A daemon that ends may have given the memory to another process, whose report the next daemon
 // accepts too.
-TEST_F(InterposerTest, WhatWentBackWithAQuestionThatWasLostIsNotHeldAnyMore) {
+TEST_F(InterposerTest, MemoryReturnedWithALostRequestIsNotHeld) {
   const auto program = start(PROBE_LINKED, "step_with_slack", lease());
   ASSERT_EQ(program->read_line(), "ready");
   ASSERT_EQ(daemon_->granted(0), 64 * kMiB);

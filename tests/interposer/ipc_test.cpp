@@ -69,7 +69,7 @@ TEST_F(SharedMemory, TheOwnerPaysUntilItFreesIt) {
   EXPECT_EQ(daemon_->bad_messages(), 0);
 }
 
-TEST_F(SharedMemory, OfAnOwnerThatIsKilledStaysChargedToWhoHasItOpen) {
+TEST_F(SharedMemory, MemoryOfAKilledOwnerIsChargedToThoseWhoOpenedIt) {
   const auto owner = start_process();
   const auto other = start_process();
   const std::string handle = give_handle(*owner);
@@ -88,7 +88,7 @@ TEST_F(SharedMemory, OfAnOwnerThatIsKilledStaysChargedToWhoHasItOpen) {
   EXPECT_EQ(daemon_->bad_messages(), 0);
 }
 
-TEST_F(SharedMemory, OfOneLeaseIsChargedToItOnceAndToTheLastWhoHasIt) {
+TEST_F(SharedMemory, MemorySharedWithinALeaseIsChargedOnceUntilItsLastUserEnds) {
   const auto owner = start_process();
   const auto other = start_process();
   const std::string path = give_descriptor(*owner, 96);
@@ -213,7 +213,7 @@ TEST_F(SharedSwapMemory, OfMoreBlocksThanOneAnswerBringsIsWhole) {
 }
 
 // Small allocations share a page, which stays as long as any of them lives.
-TEST_F(SharedSwapMemory, ThatIsSmallIsOpenedWhereItBegins) {
+TEST_F(SharedSwapMemory, SmallSharedBlockIsOpenedAtItsBeginning) {
   const auto swap = start_daemon();
   const auto owner = start_process();
   const auto other = start_process();
@@ -231,7 +231,7 @@ TEST_F(SharedSwapMemory, ThatIsSmallIsOpenedWhereItBegins) {
   EXPECT_EQ(swap->bad(), "");
 }
 
-TEST_F(SharedSwapMemory, ThatWasFreedIsNotOpened) {
+TEST_F(SharedSwapMemory, FreedSharedBlockIsNotOpened) {
   const auto swap = start_daemon();
   const auto owner = start_process();
   const auto other = start_process();
@@ -244,7 +244,7 @@ TEST_F(SharedSwapMemory, ThatWasFreedIsNotOpened) {
   EXPECT_EQ(swap->bad(), "");
 }
 
-TEST_F(SharedSwapMemory, OfAnOwnerThatWasKilledIsUsedByWhoHasItAndOpenedByNobody) {
+TEST_F(SharedSwapMemory, MemoryOfAKilledOwnerStaysUsableButCannotBeOpened) {
   const auto swap = start_daemon();
   const auto owner = start_process();
   const auto other = start_process();

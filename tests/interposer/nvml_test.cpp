@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Nvml, EachNvmlLookup,
                          ::testing::Values("linked", "handle", "default", "next"),
                          [](const auto& each) { return std::string(each.param); });
 
-TEST_F(NvmlTest, AgreesWithCudaAboutWhatIsLeft) {
+TEST_F(NvmlTest, FreeMemoryAgreesWithCuda) {
   const auto program = show({"handle", "cuda"}, lease());
   const Shown shown = read_shown(*program);
   ASSERT_EQ(shown.cuda.size(), 2u);

@@ -55,7 +55,7 @@ class Oversize : public InterposerTest {
   std::unique_ptr<Program> program_;
 };
 
-TEST_F(Oversize, AProgramHasMoreThanTheGpuAndIsToldSo) {
+TEST_F(Oversize, ProgramHasMoreMemoryThanTheGpuAndSeesIt) {
   start({.oversize = kInHost});
   EXPECT_EQ(read_until("filled"),
             "total 244 MiB, free 144 MiB\nexport: CUDA_ERROR_OUT_OF_MEMORY\nhas 134 MiB\n");
@@ -73,7 +73,7 @@ TEST_F(Oversize, EveryByteIsAsItWasWrittenWhileTurnsAreTakenAway) {
   end();
 }
 
-TEST_F(Oversize, ADaemonThatComesBackHearsWhatIsInHostMemory) {
+TEST_F(Oversize, RestartedDaemonLearnsTheMemoryOnTheHost) {
   SwapBehaviour behaviour{.disturbs = true, .oversize = kInHost, .seed = 42};
   start(behaviour);
   const std::string said = read_until("filled");
@@ -90,7 +90,7 @@ TEST_F(Oversize, ADaemonThatComesBackHearsWhatIsInHostMemory) {
   end();
 }
 
-TEST_F(Oversize, WithoutItTheProgramGetsWhatTheGpuHas) {
+TEST_F(Oversize, ProgramWithoutOversizeIsBoundedByTheGpu) {
   start({});
   const std::string said = read_until("filled");
   EXPECT_NE(said.find("total 196 MiB, free 96 MiB"), std::string::npos) << said;
@@ -100,7 +100,7 @@ TEST_F(Oversize, WithoutItTheProgramGetsWhatTheGpuHas) {
 
 // Frees, streams, captures, contexts, aliases and exports of all kinds, with some of the memory in
 // host memory.
-TEST_F(Oversize, AllKindsOfAllocationsShareWhatThereIs) {
+TEST_F(Oversize, AllAllocatorsShareTheLimit) {
   start_swap_daemon({.disturbs = true, .oversize = 200 * kMiB, .seed = 43});
   Program probe({foreign(PROBE_SIM), "--dir", dir_.file("machine"), PROBE_MACHINE, "--",
                  foreign(PROBE_SWAP), "torture", "6", "9"},

@@ -15,8 +15,8 @@ class SwapPools : public SwapTest {
   }
 };
 
-TEST_F(SwapPools, WhatIsFreedAndDoneCanBeHadAtOnceByEveryFamily) { expect_well("freed_is_free"); }
-TEST_F(SwapPools, WhatAnotherStreamIsNotDoneWithCanBeHadBehindItsWork) {
+TEST_F(SwapPools, FreedIdleMemoryIsReusableByEveryAllocator) { expect_well("freed_is_free"); }
+TEST_F(SwapPools, MemoryBusyOnAnotherStreamIsReusedAfterItsWork) {
   expect_well("freed_behind_work");
 }
 TEST_F(SwapPools, TakeBackMemoryFromAThreadWithoutAContext) { expect_well("freed_by_a_stranger"); }
@@ -25,7 +25,7 @@ TEST_F(SwapPools, TakeBackMemoryFromAThreadWithoutAContext) { expect_well("freed
 TEST_F(SwapPools, KeepMemoryMappedThatAnotherStreamStillUses) {
   expect_well("freed_in_another_stream");
 }
-TEST_F(SwapPools, TellWhatTheyHaveAsTheDriverDoes) { expect_well("pool_figures"); }
+TEST_F(SwapPools, ReportTheirAttributesLikeTheDriver) { expect_well("pool_figures"); }
 
 // Trap: the driver ends before the program does, and every call fails from then on.
 TEST_F(SwapPools, AProgramThatEndsWhileItIsToBeEvictedHasFailedAtNothing) {

@@ -80,16 +80,16 @@ TEST_F(SwapTest, AProgramThatSubmitsLittleByLittleIsAtWork) {
   EXPECT_EQ(probe->wait(), 0);
 }
 
-TEST_F(SwapTest, AProgramIsToldOfItsMemoryWhileThatIsAwayAndFreesItThere) {
+TEST_F(SwapTest, ProgramQueriesAndFreesEvictedMemory) {
   // 72 MiB and a page for the small ones; nothing is reported until all is evicted.
   expect_answers_while_away("answers", 74 * kMiB);
 }
 
-TEST_F(SwapTest, AProgramIsToldOfWhatItMappedWhileThatIsAwayAndUnmapsItThere) {
+TEST_F(SwapTest, ProgramQueriesAndUnmapsEvictedMappings) {
   expect_answers_while_away("mapped", 66 * kMiB);
 }
 
-TEST_F(SwapTest, WhatIsExportedOrBoundIsWiredFromThenOn) {
+TEST_F(SwapTest, ExportedOrBoundMemoryBecomesWired) {
   start_swap_daemon({});
   const auto probe = start_probe({"give_away"});
   ASSERT_EQ(read_until(*probe, "made"), "");
@@ -170,7 +170,7 @@ TEST_F(SwapTest, NothingIsEvictedWhileAnRdmaDeviceIsOpen) {
 }
 
 // The gate stayed closed meanwhile, so the copies in host memory seem up to date.
-TEST_F(SwapTest, WhatIsWrittenByWhoWasLetThroughIsNotLost) {
+TEST_F(SwapTest, WriteThatPassedTheGateIsNotLost) {
   start_swap_daemon({.disturbs = true, .stays_shut = true, .copies_all = true});
   const auto probe = start_probe({"overwrite", "6"});
   EXPECT_EQ(read_until(*probe, "end"), "");

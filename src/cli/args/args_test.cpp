@@ -78,7 +78,7 @@ TEST(RunArguments, GpuIdsAreSplitAtCommasAndMayBeRepeated) {
   EXPECT_TRUE(says(refused({"run", "--gpu-ids", "", "--", "a"}), "--gpu-ids"));
 }
 
-TEST(RunArguments, WhatFollowsTheDashesIsTheCommandByteForByte) {
+TEST(RunArguments, WordsAfterDoubleDashAreTheCommandUnchanged) {
   const Words command = {"--json", "--", "-h", "", "\xff\n"};
   Words words = {"run", "--"};
   words.insert(words.end(), command.begin(), command.end());
@@ -286,7 +286,7 @@ TEST(Arguments, QuietMayStandAnywhere) {
   EXPECT_FALSE(parsed({"job", "add", "web", "--", "true", "-q"}).quiet);
 }
 
-TEST(Arguments, WhatOtherToolsCallItIsKnown) {
+TEST(Arguments, AcceptsOptionNamesOfOtherTools) {
   const std::vector<std::pair<std::string, std::string>> words = {
       {"proclist", "ps"},
       {"allocate", "reserve"},
@@ -317,7 +317,7 @@ TEST(Arguments, AMistypedOptionIsUnderstoodAndNotTaken) {
   EXPECT_FALSE(says(refused({"run", "--frob", "--", "true"}), "did you mean"));
 }
 
-TEST(Arguments, ATimeThatIsTooLongIsSaidToBe) {
+TEST(Arguments, TooLongTimeIsReported) {
   EXPECT_TRUE(says(refused({"reserve", "--for", "100000d"}), "--for: '100000d' is more than"));
   EXPECT_TRUE(says(refused({"update", "L1", "--for", "x"}), "--for: 'x' is not a time"));
   EXPECT_TRUE(says(refused({"run", "--timeout", "0", "--", "a"}), "--timeout: '0' is not a time"));
@@ -325,12 +325,12 @@ TEST(Arguments, ATimeThatIsTooLongIsSaidToBe) {
   EXPECT_TRUE(says(refused({"reserve", "--for", "99999999999d"}), "more than 3660 days"));
 }
 
-TEST(Arguments, AnOptionInFrontOfItsCommandIsSaid) {
+TEST(Arguments, OptionBeforeItsCommandIsReported) {
   EXPECT_TRUE(says(refused({"--memory", "8G", "run", "--", "a"}), "'--memory'"));
   EXPECT_TRUE(says(refused({"--memory", "8G", "run", "--", "a"}), "after its name"));
 }
 
-TEST(Arguments, HelpAboutWhatIsNotThereIsAMistake) {
+TEST(Arguments, HelpForAnUnknownCommandIsAnError) {
   EXPECT_TRUE(says(refused({"help", "nonsense"}), "'nonsense'"));
   EXPECT_EQ(std::get<HelpOptions>(parsed({"help", "filler"}).command).topic, "filler");
 }
@@ -462,7 +462,7 @@ TEST(CommandTable, HelpNamesEveryOption) {
   }
 }
 
-TEST(Args, WhatIsBookedForLater) {
+TEST(Args, ParsesTheTimeOfABooking) {
   const auto reserve = options_of<ReserveOptions>(
       {"reserve", "--at", "Mon 09:00", "--until", "17:00", "--weekly", "10", "--gpus", "2"});
   EXPECT_EQ(reserve.at, "Mon 09:00");

@@ -31,7 +31,7 @@ TEST(HostArgs, HostsComeAsTheyAreGivenAndOnce) {
   EXPECT_FALSE(options.file);
 }
 
-TEST(HostArgs, WithoutHostsACommandIsWhatItWas) {
+TEST(HostArgs, CommandWithoutHostsIsUnchanged) {
   const auto arguments = parse_arguments({"status"});
   ASSERT_TRUE(arguments);
   EXPECT_TRUE(std::holds_alternative<StatusOptions>(arguments->command));
@@ -110,7 +110,7 @@ TEST(HostArgs, ThereIsAMostOfHosts) {
   EXPECT_EQ(distinct_hosts(hosts).error().message, "257 hosts are too many: name at most 256");
 }
 
-TEST(HostArgs, WhatMakesNoSenseIsRefusedBeforeAnybodyIsAsked) {
+TEST(HostArgs, InvalidArgumentsAreRefusedBeforeAnyHostIsAsked) {
   EXPECT_EQ(mistake({"top", "--host", "a,b"}).substr(0, 21), "top shows one machine");
   EXPECT_EQ(mistake({"top", "--hosts-file", "f"}).substr(0, 21), "top shows one machine");
   EXPECT_EQ(mistake({"status", "--watch", "--host", "a"}).substr(0, 25),

@@ -42,7 +42,7 @@ constexpr const char* kDefaults =
     "\"1\"]\n"
     "[output]\ncolor = \"never\"\n";
 
-TEST(OwnDefaults, AddWhatWasNotTyped) {
+TEST(OwnDefaults, DefaultsAddMissingOptions) {
   const RunOptions run = run_of({}, kDefaults);
   EXPECT_EQ(run.memory, SizeSpec{gib(8)});
   EXPECT_TRUE(run.swap);
@@ -53,7 +53,7 @@ TEST(OwnDefaults, AddWhatWasNotTyped) {
   EXPECT_EQ(reserve.defaults, "--gpu-ids 0 --gpu-ids 1 --for 2h");
 }
 
-TEST(OwnDefaults, GiveWayToWhatWasTyped) {
+TEST(OwnDefaults, TypedOptionsOverrideDefaults) {
   EXPECT_EQ(run_of({"--memory", "2G"}, kDefaults).memory, SizeSpec{gib(2)});
   const auto reserve =
       std::get<ReserveOptions>(typed({"reserve", "--gpus", "2"}, kDefaults).command);
@@ -87,7 +87,7 @@ TEST(OwnDefaults, AreNamedInAnErrorThatTheyCause) {
   EXPECT_THAT(run.error().message, HasSubstr("in /c.toml: --memory 8X; --no-defaults"));
 }
 
-TEST(OwnDefaults, MistakesAreToldWithTheirLine) {
+TEST(OwnDefaults, MistakesAreReportedWithTheirLine) {
   EXPECT_THAT(
       mistake("[run]\nmemry = \"8G\"\n"),
       StartsWith(

@@ -13,7 +13,7 @@ RunOptions typed_run(const Words& words) {
   return arguments ? std::get<RunOptions>(arguments->command) : RunOptions{};
 }
 
-TEST(TypedOptions, WhichOptionsSayWhatGpusThereAreToBeIsKnown) {
+TEST(TypedOptions, OptionsThatChooseGpusAreKnown) {
   EXPECT_EQ(typed_run({"run", "-m8G", "--swap", "--note", "x", "--", "a"}).typed.placement,
             (Words{"--memory", "--swap"}));
   const auto run = typed_run({"run", "--note", "x", "--timeout", "1h", "--", "a"});

@@ -50,7 +50,7 @@ TEST_F(When, IsTheNextTimeOfThatKind) {
   EXPECT_EQ(parse_when("--at", "+3s", kMonday), kMonday + 3s);
 }
 
-TEST_F(When, SaysWhatToWrite) {
+TEST_F(When, ErrorHasAValidExample) {
   for (const char* const text : {"noon", "9", "today", "Mo 09:00", "Mon 25:00", "", "09:00 Mon"}) {
     EXPECT_THAT(read(text), HasSubstr("is not a time to come: write 18:00, \"Mon 09:00\"")) << text;
   }
@@ -59,12 +59,12 @@ TEST_F(When, SaysWhatToWrite) {
   EXPECT_THAT(read("+soon"), HasSubstr("'soon' is not a time"));
 }
 
-TEST_F(When, RefusesWhatTheClockSkips) {
+TEST_F(When, RefusesTimesThatTheClockSkips) {
   EXPECT_THAT(read("2027-03-28 02:30"), HasSubstr("there is no 2027-03-28 02:30 on that day"));
   EXPECT_EQ(read("2027-03-28 03:00"), "Sun 2027-03-28 03:00");
 }
 
-TEST_F(When, WeeksAreAtTheSameLocalTimeWhateverTheClockDoes) {
+TEST_F(When, WeeklyBookingKeepsItsLocalTimeAcrossClockChanges) {
   const WallTime first = *parse_when("--at", "2027-03-22 09:00", kMonday);
   const auto weeks = weekly(first, 3);
   ASSERT_EQ(weeks.size(), 3U);

@@ -37,7 +37,7 @@ TEST(Whose, AUserIsANameOrANumber) {
   EXPECT_FALSE(uid_of(Whose{false, "no-such-user"}));
 }
 
-TEST(Whose, AStatusHasTheUsersLeasesTheirGpusAndWhatIsFoundThere) {
+TEST(Whose, StatusOfAUserHasTheirLeasesGpusAndFindings) {
   using namespace std::chrono_literals;
   samples::Machine machine(4);
   machine.lend(1, "alice", {0}, 5min, 1, 8).uid = kAlice;

@@ -169,7 +169,7 @@ TEST(ContainerParts, AGpuWithoutAFileIsAnErrorThatSaysWhatToDo) {
   EXPECT_NE(parts.error().message.find("container toolkit"), std::string::npos);
 }
 
-TEST(ContainerParts, ApptainerIsToldByVariablesAndKeepsWhatItWasTold) {
+TEST(ContainerParts, ApptainerGetsVariablesAndKeepsItsOwn) {
   ContainerHost host;
   host.preload_file = true;
   host.driver.devices = {"/dev/nvidia5", "/dev/nvidiactl"};

@@ -65,7 +65,7 @@ TEST(ContainerText, AContainerWithoutALabelIsOneForCompose) {
   EXPECT_THAT(*compose, HasSubstr("    security_opt:\n      - 'label=disable'\n"));
 }
 
-TEST(ContainerText, WhatAShellWouldDivideOrExpandIsRefused) {
+TEST(ContainerText, TextThatAShellWouldSplitOrExpandIsRefused) {
   ContainerParts parts = make_parts();
   EXPECT_EQ(options_text(Engine::kDocker, parts, "/home/a b/e").error().code, Code::kInvalid);
   EXPECT_EQ(compose_text(parts, "/e", "it's").error().code, Code::kInvalid);

@@ -25,7 +25,7 @@ TEST(EngineCall, OptionsOfAnEngineStandBehindRun) {
   EXPECT_EQ(call_of({"singularity", "exec", "a.sif", "python"}).engine, Engine::kApptainer);
 }
 
-TEST(EngineCall, WhatMakesNoContainerIsNone) {
+TEST(EngineCall, CommandThatCreatesNoContainerIsIgnored) {
   EXPECT_FALSE(engine_call({"podman", "ps"}));
   EXPECT_FALSE(engine_call({"docker"}));
   EXPECT_FALSE(engine_call({"docker", "--log-level", "run"}));
@@ -46,7 +46,7 @@ TEST(EngineCall, ADetachedContainerOutlivesItsCommand) {
   EXPECT_TRUE(call_of({"docker", "run", "-dt=false", "image"}).outlives);
 }
 
-TEST(EngineCall, WhatStandsBehindTheImageIsTheProgramsOwn) {
+TEST(EngineCall, ArgumentsAfterTheImageBelongToTheProgram) {
   EXPECT_FALSE(call_of({"docker", "run", "--rm", "-e", "A=1", "-it", "image", "-d"}).outlives);
   EXPECT_FALSE(call_of({"podman", "run", "--", "image", "-d"}).outlives);
   EXPECT_FALSE(call_of({"podman", "run", "-v/a:/d", "image", "--detach"}).outlives);
@@ -96,7 +96,7 @@ TEST(EngineCall, AnEngineOnAnotherMachineIsSeen) {
   EXPECT_FALSE(call_of({"docker", "--context=default", "run", "image"}).elsewhere);
 }
 
-TEST(EngineHint, IsSaidOfWhatStartsContainersInAnotherWay) {
+TEST(EngineHint, HintAppearsForOtherContainerTools) {
   EXPECT_NE(engine_hint({"docker", "compose", "up"}), "");
   EXPECT_NE(engine_hint({"podman", "--log-level", "debug", "kube", "play", "a.yaml"}), "");
   EXPECT_NE(engine_hint({"/usr/bin/enroot", "start"}), "");

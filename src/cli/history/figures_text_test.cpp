@@ -51,7 +51,7 @@ TEST(FiguresText, AveragesEachPointAsLongAsItWasSampled) {
   EXPECT_THAT(text, HasSubstr("in steps of 10 s"));
 }
 
-TEST(FiguresText, WhatTheDriverDoesNotTellIsADash) {
+TEST(FiguresText, ValueUnknownToTheDriverIsADash) {
   proto::History::Reply reply = a_history();
   reply.gpus[0].points = {{.time = reply.since, .seconds = 1, .used_bytes = gib(1)}};
   const std::string text = figures_text(reply, {});
@@ -84,7 +84,7 @@ TEST(FiguresText, EachStepIsARowWithTheSameNumberOfWords) {
   EXPECT_THAT(steps_text(a_history(), {200, false, true}), HasSubstr("WATT   C  LIMITED BY"));
 }
 
-TEST(FiguresText, OfALeaseAddsUpWhatItWaited) {
+TEST(FiguresText, WaitingTimesOfALeaseAreSummed) {
   proto::History::Reply reply = a_history();
   reply.gpus.clear();
   proto::LeaseHistory lease;

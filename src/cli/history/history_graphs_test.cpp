@@ -122,7 +122,7 @@ TEST_F(HistoryGraphs, AreLowerWhereThereAreMany) {
   EXPECT_EQ(height(), 1u + 8 * (2 + 2 + 1 + 2 + 2));
 }
 
-TEST_F(HistoryGraphs, LeaveOutWhatNothingIsKnownOf) {
+TEST_F(HistoryGraphs, SeriesWithoutDataAreLeftOut) {
   proto::History::Reply reply = ten_minutes();
   for (proto::GpuPoint& point : reply.gpus[0].points) point.utilisation_percent.reset();
   const std::string text = graphs_text(reply, {80, false}, {});

@@ -47,7 +47,7 @@ TEST(ReportText, CallsAGpuByItsIndexAndName) {
 
 // canhazgpu's mistake: an empty report divided by zero.
 // An older gpurotad does not measure how long programs computed.
-TEST(ReportText, WhatIsNotCountedIsNotZero) {
+TEST(ReportText, UncountedValueIsNotZero) {
   proto::Report::Reply reply = a_report();
   const std::string text = report_text(reply, {});
   EXPECT_THAT(text.substr(text.find("total")), ContainsRegex("100 % +- +- "));
@@ -83,7 +83,7 @@ TEST(ReportCsv, IsQuotedAndNeverAFormulaOrAnEscape) {
   EXPECT_THAT(csv, Not(HasSubstr("\x1b")));
 }
 
-TEST(EventText, IsOneLineWhateverIsInIt) {
+TEST(EventText, EventIsOneLineWhateverItsText) {
   proto::Event event;
   event.type = proto::EventType::kFindingBegun;
   event.user = "bob";

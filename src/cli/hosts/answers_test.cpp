@@ -140,7 +140,7 @@ TEST(HostAnswers, OneDocumentHasEachMachine) {
             "}\n");
 }
 
-TEST(HostAnswers, WhatIsNoAnswerOfGpurotaIsSaidToBeNone) {
+TEST(HostAnswers, AnswerThatIsNotGpurotasIsReported) {
   const std::string deep = "{\"gpus\":" + std::string(100000, '[') + std::string(100000, ']') + "}";
   for (const std::string& text :
        {std::string(), std::string("Welcome to gpu1!\n") + printed(small_machine()),

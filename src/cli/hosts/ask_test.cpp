@@ -81,7 +81,7 @@ TEST_F(AskHosts, AnswersComeInTheOrderOfTheHosts) {
   }
 }
 
-TEST_F(AskHosts, WhyThereIsNoAnswerIsSaidInALine) {
+TEST_F(AskHosts, FailureOfAHostIsReportedInALine) {
   EXPECT_EQ(said("refuses1"), "error: cannot be reached: refuses1: Permission denied (publickey).");
   EXPECT_EQ(said("silent"), "error: cannot be reached: ssh does not say why");
   EXPECT_EQ(said("lacks"), "error: there is no gpurota on its PATH");
@@ -107,13 +107,13 @@ TEST_F(AskHosts, OneThatHangsIsGivenUpAndKeepsNobodyWaiting) {
   EXPECT_EQ(left, 2);
 }
 
-TEST_F(AskHosts, WhatAnSshLeavesInTheBackgroundIsNotWaitedFor) {
+TEST_F(AskHosts, DoesNotWaitForBackgroundProcessesOfSsh) {
   const auto begun = std::chrono::steady_clock::now();
   EXPECT_EQ(said("stays", {.each = milliseconds(30000)}), "done");
   EXPECT_LT(std::chrono::steady_clock::now() - begun, milliseconds(25000));
 }
 
-TEST_F(AskHosts, AnSshThatIsNotThereIsSaid) {
+TEST_F(AskHosts, MissingSshIsReported) {
   ::setenv("GPUROTA_SSH", "/no/such/ssh", 1);
   EXPECT_EQ(said("good"),
             "error: cannot be reached: gpurota: cannot execute ssh; is openssh-client installed?");

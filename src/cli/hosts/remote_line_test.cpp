@@ -116,7 +116,7 @@ TEST_F(RunLine, TheExitStatusOfSshItselfIsNeverThatOfGpurota) {
   EXPECT_EQ(run("kill -INT $$", {.terminal = true, .arguments = {"run"}}).code, 128 + SIGINT);
 }
 
-TEST_F(RunLine, WhatIsMissingThereIsSaid) {
+TEST_F(RunLine, MissingPartIsReported) {
   const Ran folder = run("echo no", {.folder = "/no/such", .arguments = {"run"}});
   EXPECT_EQ(folder.out,
             "gpurota: cannot run in /no/such on gpu1: there is no such folder for you; start in a "

@@ -61,7 +61,7 @@ TEST(Duration, IsWrittenAsPeopleReadIt) {
   EXPECT_EQ(duration_text(25h), "1 d 1 h");
 }
 
-TEST(WaitingText, IsTheSentenceAndWhatCanBeDone) {
+TEST(WaitingText, ShowsReasonAndRemedy) {
   ::setenv("TZ", "UTC", 1);
   ::tzset();
   EXPECT_EQ(
@@ -153,7 +153,7 @@ TEST(Explain, SaysWhoWaitsForALeaseAndWhenItEnds) {
   EXPECT_THAT(explain_text(*of_nobody, {request()}, 1000, kNow), HasSubstr("nothing"));
 }
 
-TEST(Explain, ShowsUnderEachRequestWhatWouldLetItStart) {
+TEST(Explain, ShowsTheRemedyUnderEachRequest) {
   auto chosen = explained({request().request_id, {}, 0}, {request()}, {}, {});
   ASSERT_TRUE(chosen);
   proto::Alternative own{.change = proto::AlternativeChange::kSwap,
@@ -182,7 +182,7 @@ TEST(Explain, SaysHowALeaseEndedThatIsOver) {
   EXPECT_EQ(ended_text(LeaseId{5}, {made}, kNow), "");
 }
 
-TEST(Explain, AsJsonHasOnlyWhatIsAskedAbout) {
+TEST(Explain, JsonHasOnlyTheLeaseAskedAbout) {
   proto::Status::Reply status;
   status.leases.resize(2);
   status.leases[0].lease_id = {5};

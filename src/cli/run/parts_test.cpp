@@ -40,7 +40,7 @@ TEST_F(Lookup, ANameWithASlashIsAFileAndPathDoesNotMatter) {
   EXPECT_EQ(find_command(tool, nullptr), tool);
 }
 
-TEST_F(Lookup, WhatIsNotThereIs127) {
+TEST_F(Lookup, MissingCommandIs127) {
   for (const std::string& name : {std::string("no-such-command"), dir_.file("none"),
                                   make("file", 0755) + "/x", std::string()}) {
     const auto found = find_command(name, dir_.path().c_str());
@@ -49,7 +49,7 @@ TEST_F(Lookup, WhatIsNotThereIs127) {
   }
 }
 
-TEST_F(Lookup, WhatCannotBeExecutedIs126) {
+TEST_F(Lookup, UnexecutableCommandIs126) {
   for (const std::string& name : {make("plain", 0644), dir_.path(), std::string("plain")}) {
     const auto found = find_command(name, dir_.path().c_str());
     ASSERT_FALSE(found) << name;
@@ -57,7 +57,7 @@ TEST_F(Lookup, WhatCannotBeExecutedIs126) {
   }
 }
 
-TEST_F(Lookup, WhatIsNotExecutableIsToldHowItWouldBe) {
+TEST_F(Lookup, NonExecutableFileIsReportedWithTheRemedy) {
   const auto found = find_command(make("plain", 0644), nullptr);
   ASSERT_FALSE(found);
   EXPECT_NE(found.error().message.find("chmod +x"), std::string::npos) << found.error().message;
@@ -141,7 +141,7 @@ TEST(CommandEnvironmentTest, TheLibraryOfASiteStaysWhereThereIsNoLease) {
             (Variables{"LD_PRELOAD=/l/libgpurota.so"}));
 }
 
-TEST(CommandEnvironmentTest, GpusThatSomebodyHasChosenAreSaidToBeOthersThanTheLeases) {
+TEST(CommandEnvironmentTest, ChosenGpusThatDifferFromTheLeasesAreReported) {
   auto reply = reply_with({{"CUDA_VISIBLE_DEVICES", "1"}}, {});
   reply.lease.gpus = {{.index = 1, .uuid = GpuUuid{"GPU-abcdef"}}};
   const auto said = [&](const char* visible, const char* lease, std::optional<std::string> outer) {
@@ -171,7 +171,7 @@ TEST(LeftBehind, IsCountedAndWordedByTheCommand) {
             "write tmux new-session -d 'gpurota run … -- COMMAND'");
 }
 
-TEST(LeftBehind, WhatIsPlainlyHandedToAServerIsInNoLease) {
+TEST(LeftBehind, ProcessPassedToAServerIsInNoLease) {
   EXPECT_NE(left_behind_text({"tmux", "new-session", "-d"}, 0, true).find("is not in the lease; "),
             std::string::npos);
   EXPECT_NE(left_behind_text({"systemd-run", "a"}, {}, true), "");
@@ -242,14 +242,14 @@ signalfd_siginfo signal_of(int number, int code, pid_t sender) {
   return info;
 }
 
-TEST(ForwardedSignals, ThoseOfOtherProcessesAre) {
+TEST(ForwardedSignals, SignalsFromOtherProcessesAreForwarded) {
   const pid_t command = 1 << 29;  // no process
   EXPECT_TRUE(should_forward(signal_of(SIGTERM, SI_USER, ::getppid()), command));
   EXPECT_TRUE(should_forward(signal_of(SIGINT, SI_USER, 0), command));
   EXPECT_TRUE(should_forward(signal_of(SIGUSR1, SI_QUEUE, ::getppid()), command));
 }
 
-TEST(ForwardedSignals, ThoseOfTheTerminalOfOurselvesAndOfTheCommandAreNot) {
+TEST(ForwardedSignals, SignalsFromTerminalSelfAndCommandAreNotForwarded) {
   EXPECT_FALSE(should_forward(signal_of(SIGCHLD, CLD_EXITED, 1), 1 << 29));
   EXPECT_FALSE(should_forward(signal_of(SIGPIPE, SI_USER, ::getpid()), 1 << 29));
   // Here this process is the command: signals from the command or a child of it are its own.

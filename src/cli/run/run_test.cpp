@@ -116,7 +116,7 @@ TEST_F(RunTest, RunEndsWithTheCommandAlsoWhereBothIgnoreTheEndOfChildren) {
   EXPECT_EQ(exit_code(), 0);
 }
 
-TEST_F(RunTest, AJobWhoseCommandIsNotFoundIsToldThatItsPathIsAnother) {
+TEST_F(RunTest, MissingCommandOfAJobIsReportedWithItsPath) {
   ::setenv("GPUROTA_JOB", "web", 1);
   run({"no-such-command"});
   ::unsetenv("GPUROTA_JOB");
@@ -127,7 +127,7 @@ TEST_F(RunTest, AJobWhoseCommandIsNotFoundIsToldThatItsPathIsAnother) {
   EXPECT_EQ(read_rest().find("--env PATH"), std::string::npos);
 }
 
-TEST_F(RunTest, TheDaemonHearsWhatWasAskedForAndKnowsTheCommandBeforeItRuns) {
+TEST_F(RunTest, DaemonGetsRequestAndCommandBeforeItRuns) {
   run({"sh", "-c", "echo $$"}, {"--memory", "8G", "--note", "n"});
   const int pid = std::atoi(read_line().c_str());
   EXPECT_EQ(exit_code(), 0);
@@ -254,7 +254,7 @@ TEST_F(RunTest, ADaemonThatIsKilledBeforeItsFirstAnswerIsAskedAgainWithTheSameTi
   EXPECT_EQ(tickets.size(), 1U);
 }
 
-TEST_F(RunTest, OneThatHangsUpOnWhoeverComesIsNotAskedForEver) {
+TEST_F(RunTest, DaemonThatHangsUpIsNotRetriedForever) {
   std::atomic<int> calls = 0;
   daemon_.on_call(killed_at<proto::Enqueue>(calls, 1000));
   run({"true"});
@@ -355,7 +355,7 @@ TEST_F(RunTest, ALeaseThatANewDaemonDoesNotKnowEndsTheCommand) {
   EXPECT_EQ(exit_code(), kExitLeaseLost);
 }
 
-TEST_F(RunTest, WithoutADaemonTheCommandGoesOnAndEndsAsItEnds) {
+TEST_F(RunTest, CommandContinuesWithoutADaemon) {
   run({"sh", "-c", "trap 'exit 6' TERM; echo ready; while :; do sleep 0.01; done"});
   ASSERT_EQ(read_line(), "ready");
   ASSERT_TRUE(daemon_.wait_for(proto::Hold::kMethod));

@@ -96,7 +96,7 @@ TEST(ConfigText, ADiffLeavesOutWhatIsHiddenAndWhatWasSetAtRunTime) {
   EXPECT_EQ(changes_text(changes_of(reply, config), true), "grace: 5s → 9s");
 }
 
-TEST(ConfigText, NothingChangedIsSaid) {
+TEST(ConfigText, UnchangedConfigIsReported) {
   EXPECT_EQ(changes_text({}, false), "nothing has changed");
 }
 

@@ -41,7 +41,7 @@ TEST(DoctorKubernetes, AMachineWithoutKubeletIsAnErrorWithTheWayToSayWhereItIs) 
   EXPECT_THAT(*checks[0].remedy, HasSubstr("--kubelet-dir"));
 }
 
-TEST(DoctorKubernetes, AUserWithoutAccessIsToldSoInsteadOfFalseFindings) {
+TEST(DoctorKubernetes, UserWithoutAccessGetsNoFalseFindings) {
   containers::KubernetesNode node;
   node.has_kubelet = node.is_closed = true;
   const auto checks = check_kubernetes(node, "/var/lib/kubelet");
@@ -78,7 +78,7 @@ TEST(DoctorKubernetes, AfterAChangeToTheDriverKubeletHasToBeRestarted) {
   EXPECT_EQ(found(node, "device plugin").status, CheckStatus::kOk) << "it runs beside the driver";
 }
 
-TEST(DoctorKubernetes, APluginOfWhichKubeletKnowsNothingIsAWarning) {
+TEST(DoctorKubernetes, PluginUnknownToKubeletIsAWarning) {
   auto node = a_node();
   node.known.clear();
   EXPECT_EQ(found(node, "device plugin").status, CheckStatus::kWarning);

@@ -14,7 +14,7 @@ using proto::CheckStatus;
 
 TEST(DoctorLocal, AShellWithoutALeaseIsFine) { EXPECT_TRUE(check_shell({}, {}).empty()); }
 
-TEST(DoctorLocal, AShellWhosePreloadWasChangedHasNoLimitAndIsToldTheLineThatMendsIt) {
+TEST(DoctorLocal, ShellWithChangedPreloadIsReportedWithTheRemedy) {
   const auto checks = check_shell({"L12", "abc", "/opt/other.so"}, "/usr/lib/libgpurota.so");
   ASSERT_EQ(checks.size(), 2u);
   EXPECT_EQ(checks[0].status, CheckStatus::kWarning);
@@ -24,7 +24,7 @@ TEST(DoctorLocal, AShellWhosePreloadWasChangedHasNoLimitAndIsToldTheLineThatMend
             "export LD_PRELOAD=/usr/lib/libgpurota.so${LD_PRELOAD:+:$LD_PRELOAD}");
 }
 
-TEST(DoctorLocal, AShellUnderALeaseThatLoadsTheLibraryIsOnlyToldOfTheLease) {
+TEST(DoctorLocal, ShellThatLoadsTheLibraryShowsOnlyItsLease) {
   const auto checks = check_shell({"L12", "abc", "/usr/lib/libgpurota.so:/opt/other.so"}, {});
   ASSERT_EQ(checks.size(), 1u);
   EXPECT_EQ(checks[0].status, CheckStatus::kWarning);
@@ -60,7 +60,7 @@ TEST(DoctorLocal, ASocketThatIsNotItsDaemonsIsAnError) {
   EXPECT_EQ(check->status, CheckStatus::kError);
 }
 
-TEST(DoctorLocal, WhatTheNextStartWillFailForIsAnErrorNow) {
+TEST(DoctorLocal, CauseOfAFailureAtTheNextStartIsAnErrorNow) {
   const config::Loaded bad = config::parse({{"f", "[limits]\ngpus = 1\nmemry = 2\nhurs = 1\n"}});
   const auto refused = check_next_start(bad, "f", true, {});
   EXPECT_EQ(refused.status, CheckStatus::kError);

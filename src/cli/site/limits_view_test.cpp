@@ -8,7 +8,7 @@ namespace {
 using Name = proto::UserLimitName;
 using From = proto::LimitOrigin;
 
-TEST(LimitsText, SaysWhatIsUsedOfWhatAndWhoseRuleItIs) {
+TEST(LimitsText, ShowsUseLimitAndTheSourceOfTheRule) {
   proto::GetLimits::Reply reply;
   reply.user = "alice";
   reply.window_seconds = 7 * 86400;
@@ -42,7 +42,7 @@ TEST(LimitsText, SaysWhatIsUsedOfWhatAndWhoseRuleItIs) {
             "the same of all users       1.5     none\n");
 }
 
-TEST(LimitsText, MarksWhatIsUsedUp) {
+TEST(LimitsText, MarksExhaustedLimits) {
   proto::GetLimits::Reply reply;
   reply.user = "bob";
   reply.limits = {{.name = Name::kGpus, .most = 1, .used = 1, .origin = From::kUser}};

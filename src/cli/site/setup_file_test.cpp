@@ -29,7 +29,7 @@ config::Config config_of(const SetupValues& values) {
   return loaded.config;
 }
 
-TEST(SetupFile, SaysWhatWasAnswered) {
+TEST(SetupFile, ShowsTheAnswers) {
   const SetupValues values = answered({{"--group", "lab"},
                                        {"--admin-group", "ops"},
                                        {"--user-gpus", "2"},
@@ -53,7 +53,7 @@ TEST(SetupFile, SaysWhatWasAnswered) {
   EXPECT_EQ(*again, values);
 }
 
-TEST(SetupFile, ChangesOnlyWhatIsAnswered) {
+TEST(SetupFile, ChangesOnlyAnsweredSettings) {
   SetupValues values = answered({{"--group", "lab"}, {"--automatic", "8G"}});
   ASSERT_TRUE(put_answer(values, question("--automatic"), "off"));
   EXPECT_EQ(config_of(values).group, "lab");
@@ -62,13 +62,13 @@ TEST(SetupFile, ChangesOnlyWhatIsAnswered) {
   EXPECT_EQ(config_of(values).group, "");
 }
 
-TEST(SetupFile, TellsWhatHoldsWithoutAnyAnswer) {
+TEST(SetupFile, ShowsTheSettingsInEffectWithoutAnswers) {
   for (const SetupQuestion& each : setup_questions()) {
     EXPECT_EQ(answer_now(config_of({}), each), each.nothing) << each.option;
   }
 }
 
-TEST(SetupFile, RefusesWhatWouldBreakTheFile) {
+TEST(SetupFile, RefusesAnswersThatWouldBreakTheFile) {
   SetupValues values;
   for (const char* answer : {"", "a b", "a\"b", "a\\", "a\nb = 1"}) {
     EXPECT_FALSE(put_answer(values, question("--group"), answer)) << answer;
@@ -80,7 +80,7 @@ TEST(SetupFile, RefusesWhatWouldBreakTheFile) {
   EXPECT_TRUE(values.empty());
 }
 
-TEST(SetupFile, KeepsItsHandsOffWhatItDidNotWrite) {
+TEST(SetupFile, LeavesForeignFilesUnchanged) {
   const auto foreign = parse_setup_file({"s.toml", "group = \"lab\"\ngrace = \"5s\"\n"});
   ASSERT_FALSE(foreign);
   EXPECT_THAT(foreign.error().message, HasSubstr("s.toml:2: grace"));

@@ -30,7 +30,7 @@ TEST(StatusColumns, EachHasANameThatIsTaken) {
   EXPECT_EQ(parse_status_columns(list)->size(), static_cast<std::size_t>(kStatusColumns)) << list;
 }
 
-TEST(StatusColumns, AMistakeNamesWhatWasMeantOrAllThereAre) {
+TEST(StatusColumns, UnknownColumnIsReportedWithASuggestionOrAllColumns) {
   EXPECT_THAT(mistake({"status", "--format", ""}), HasSubstr("there is no column ''"));
   EXPECT_THAT(mistake({"status", "--format", "gpu,usr"}), HasSubstr("did you mean 'user'?"));
   EXPECT_THAT(mistake({"status", "--format", "gpu,"}), HasSubstr("give some of host, gpu, state"));

@@ -52,7 +52,7 @@ std::string difference(const std::string& file, const std::string& now) {
   return text;
 }
 
-TEST(StatusGolden, EachMachineLooksAsInItsFile) {
+TEST(StatusGolden, OutputOfEachMachineMatchesItsFile) {
   const char* const rewrite = std::getenv("GPUROTA_REWRITE_GOLDEN");
   for (const samples::Sample& sample : samples::all()) {
     const std::string now = golden_text(sample);
@@ -92,7 +92,7 @@ TEST(StatusGolden, NoLineIsWiderThanTheTerminal) {
 }
 
 // Users, leases, and the ends of leases are readable on every terminal.
-TEST(StatusGolden, WhatMattersIsWholeAtEachWidth) {
+TEST(StatusGolden, ImportantColumnsAreNotCutAtAnyWidth) {
   for (const samples::Sample& sample : samples::all()) {
     for (std::size_t width = 40; width <= 200; width += 20) {
       const std::string text = samples::status_text(sample.reply, {width, false}, samples::kNow);

@@ -120,7 +120,7 @@ TEST(StatusView, ALeaseOnAGpuThatIsLostIsShown) {
   EXPECT_THAT(status_text(reply, {}, kNow), HasSubstr("L12")) << "also when all are lost";
 }
 
-TEST(StatusView, IsOneTableOfGpusAndWhoHasThem) {
+TEST(StatusView, ShowsGpusAndTheirLeasesInOneTable) {
   EXPECT_EQ(
       status_text(a_status(), {}, kNow),
       "GPU STATE   USER   LEASE  MEMORY GiB     FOR  MODEL           WHAT\n"
@@ -193,7 +193,7 @@ TEST(StatusView, AGpuThatDrainsOrFailsSaysWhyInARowOfItsOwn) {
   EXPECT_THAT(lines[5], HasSubstr("fell off the bus"));
 }
 
-TEST(StatusView, UseWithoutALeaseNamesItsUserAlsoWhereSomebodyHasTheGpu) {
+TEST(StatusView, UseWithoutALeaseNamesItsUserOnALeasedGpuToo) {
   proto::Status::Reply reply = a_status();
   reply.gpus[2].state = proto::GpuState::kUnreservedUse;
   reply.leases[0].gpus[0].limit_bytes.reset();
@@ -225,7 +225,7 @@ TEST(StatusView, UseInAContainerNamesItToWhomMaySeeIt) {
   EXPECT_THAT(shown(), HasSubstr("in docker bbbbbbbbbbbb and others, perhaps of L12"));
 }
 
-TEST(StatusView, AnOwnersUseIsToldFromNoneAndFromTooMuch) {
+TEST(StatusView, UseOfAnOwnerDiffersFromNoneAndFromTooMuch) {
   proto::Status::Reply reply = a_status();
   add_finding(reply, proto::FindingKind::kOverLimit, 0).lease_id = LeaseId{12};
   reply.leases[0].gpus[0].used_bytes = gib(8) + mib(20);
@@ -242,7 +242,7 @@ TEST(StatusView, AnOwnersUseIsToldFromNoneAndFromTooMuch) {
   EXPECT_THAT(lines_of(status_text(reply, {}, kNow))[3], HasSubstr("  unused, night run"));
 }
 
-TEST(StatusView, WhatIsAboveASoftLimitByALittleReadsAsMore) {
+TEST(StatusView, SmallExcessAboveASoftLimitIsShownAsMore) {
   proto::Status::Reply reply = a_status();
   reply.leases[0].gpus[0].soft_limit_bytes = gib(2);
   reply.leases[0].gpus[0].used_bytes = gib(2) + mib(40);
@@ -251,7 +251,7 @@ TEST(StatusView, WhatIsAboveASoftLimitByALittleReadsAsMore) {
   EXPECT_THAT(line, HasSubstr("above its soft limit of 2 GiB"));
 }
 
-TEST(StatusView, ASwapLeaseSaysWhoseTurnItIsAndWhatIsMovedOut) {
+TEST(StatusView, SwapLeaseShowsTheTurnAndEvictedMemory) {
   proto::Status::Reply reply = a_status();
   reply.leases[0].share = proto::Share::kSwap;
   EXPECT_THAT(status_text(reply, {}, kNow), Not(HasSubstr("TURN"))) << "while everything fits";
@@ -275,7 +275,7 @@ TEST(StatusView, ASwapLeaseSaysWhoseTurnItIsAndWhatIsMovedOut) {
   EXPECT_THAT(shown("waiting", 1), HasSubstr("3 GiB in host memory, night run"));
 }
 
-TEST(StatusView, TheModelOfALeaseIsAmongWhatItIsFor) {
+TEST(StatusView, LeaseShowsItsModelWithItsPurpose) {
   proto::Status::Reply reply = a_status();
   reply.leases[0].model = "org/model-7b";
   EXPECT_THAT(status_text(reply, {}, kNow),
@@ -352,7 +352,7 @@ std::vector<std::string> chosen_lines(const proto::Status::Reply& reply, const s
   return lines_of(chosen_text({{"node7", &reply}}, chosen, {}, kNow));
 }
 
-TEST(StatusFormat, EachRowSaysAllOfWhatWasChosen) {
+TEST(StatusFormat, EachRowHasAllChosenFields) {
   proto::Status::Reply reply = a_status();
   reply.leases.front().name = "train7";
   reply.leases.front().ends = kNow + 90min;
@@ -427,7 +427,7 @@ TEST(StatusView, TheThresholdDecidesWhatIsUnreservedUse) {
   EXPECT_EQ(reply.gpus[2].state, proto::GpuState::kUnreservedUse);
 }
 
-TEST(StatusView, WhatIsBelowTheThresholdHasNoRowBesideAFreeGpu) {
+TEST(StatusView, UseBelowTheThresholdHasNoRowBesideAFreeGpu) {
   proto::Status::Reply reply = a_status();
   reply.gpus[2].unreserved_bytes = gib(9);
   reply.gpus[2].state = proto::GpuState::kUnreservedUse;

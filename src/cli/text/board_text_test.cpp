@@ -21,7 +21,7 @@ TEST(BoardText, HasLimitsWhereTheyAreKnown) {
   EXPECT_EQ(clock_rate_text(gpu), "1755 MHz, limited by power and temperature");
 }
 
-TEST(BoardText, WhatIsNotKnownIsNothing) {
+TEST(BoardText, UnknownFieldsAreEmpty) {
   const proto::Gpu gpu;
   EXPECT_EQ(power_text(gpu) + heat_text(gpu) + clock_rate_text(gpu) + board_errors_text(gpu), "");
 }

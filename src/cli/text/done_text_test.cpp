@@ -40,11 +40,11 @@ TEST(DoneText, ALeaseIsKnownByItsNoteOrItsCommand) {
   EXPECT_EQ(recognizable(lease, kAlice).find('\x1b'), std::string::npos);
 }
 
-TEST(DoneText, SomebodyElsesLeaseSaysWhoseItIs) {
+TEST(DoneText, LeaseOfAnotherUserShowsItsOwner) {
   EXPECT_EQ(recognizable(a_lease(), kRoot), "L10 of alice (GPU 0)");
 }
 
-TEST(DoneText, WhatWasGotAndAfterHowLong) {
+TEST(DoneText, ShowsTheGrantAndTheTimeWaited) {
   proto::Lease lease = a_lease();
   lease.gpus.push_back(lease.gpus.front());
   lease.gpus.back().label = "1";
@@ -52,7 +52,7 @@ TEST(DoneText, WhatWasGotAndAfterHowLong) {
   EXPECT_EQ(got_text(lease, std::nullopt), "got GPU 0,1 as L10");
 }
 
-TEST(DoneText, WhatALeaseHasAfterAnUpdate) {
+TEST(DoneText, ShowsTheLeaseAfterAnUpdate) {
   ::setenv("TZ", "UTC", 1);
   ::tzset();
   proto::Lease lease = a_lease();
@@ -64,7 +64,7 @@ TEST(DoneText, WhatALeaseHasAfterAnUpdate) {
             "updated L10 on GPU 0 (8 GiB), until 18:00, priority -10, \"demo\"");
 }
 
-TEST(DoneText, ALimitBelowWhatIsHeldSaysSoAndHowToGoBack) {
+TEST(DoneText, LimitBelowTheHeldMemoryIsReportedWithTheWayBack) {
   proto::Lease before = a_lease(), now = a_lease();
   before.gpus.front().limit_bytes = gib(2);
   now.gpus.front().limit_bytes = gib(1);
@@ -85,7 +85,7 @@ TEST(DoneText, ALimitBelowWhatIsHeldSaysSoAndHowToGoBack) {
   EXPECT_EQ(held_beyond_text(now, before), "") << "a whole GPU";
 }
 
-TEST(DoneText, WhatWasSet) {
+TEST(DoneText, ShowsTheChangedSetting) {
   SetOptions options;
   options.gpu_ids = {"0", "1"};
   options.capacity = SizeSpec{gib(24), 0};

@@ -35,7 +35,7 @@ proto::Request behind(proto::FairShare own, proto::FairShare other) {
   return request;
 }
 
-TEST(ShareText, SaysWhoIsAheadAndWhatBothHaveUsed) {
+TEST(ShareText, ShowsTheUserAheadAndTheUseOfBoth) {
   const proto::Request request = behind(share(41 * kHour), share(3 * kHour));
   EXPECT_EQ(place_text(request), "behind R9 of alice, who has used less");
   EXPECT_EQ(
@@ -74,7 +74,7 @@ TEST(ShareText, SaysThatARequestHasWaitedForTooLong) {
             "it has waited for so long that nobody who comes later goes first");
 }
 
-TEST(ShareText, SaysWhatAUserHasUsed) {
+TEST(ShareText, ShowsTheUseOfAUser) {
   proto::GetLimits::Reply reply;
   reply.user = "bob\x1b";
   reply.fair_share = in_group(share(41 * kHour, 3), "staff", 50 * kHour);

@@ -107,7 +107,7 @@ TEST_F(TopKeys, AnythingButYesChangesNothing) {
   EXPECT_EQ(state_.asking, Asking::kNothing);
 }
 
-TEST_F(TopKeys, WhatIsAskedAboutStaysWhenTheChoiceMoves) {
+TEST_F(TopKeys, QuestionKeepsItsLeaseWhenTheSelectionMoves) {
   choose(LeaseId{15});
   press("r");
   state_.chosen = {};
@@ -127,7 +127,7 @@ TEST_F(TopKeys, ExtendTakesATime) {
   EXPECT_EQ(action.seconds, 5400);
 }
 
-TEST_F(TopKeys, ATimeThatIsNoneIsRefusedWithWhatToWrite) {
+TEST_F(TopKeys, InvalidTimeIsRefusedWithAValidExample) {
   choose(LeaseId{15});
   EXPECT_EQ(press("esoon\n").kind, Action::kNothing);
   EXPECT_TRUE(state_.refused);
@@ -140,7 +140,7 @@ TEST_F(TopKeys, OnlyALeaseCanBeExtended) {
   EXPECT_EQ(state_.asking, Asking::kNothing);
 }
 
-TEST_F(TopKeys, DrainIsOfTheGpuOfWhatIsChosen) {
+TEST_F(TopKeys, DrainAppliesToTheGpuOfTheSelection) {
   choose(LeaseId{15});
   press("d");
   EXPECT_EQ(question(state_, model_), "take GPU 3 out of service? Current leases continue. [y/N] ");
@@ -149,7 +149,7 @@ TEST_F(TopKeys, DrainIsOfTheGpuOfWhatIsChosen) {
   EXPECT_EQ(action.about.gpu, GpuUuid{"GPU-3"});
 }
 
-TEST_F(TopKeys, WhatIsAgreedToIsWhatWasAskedWhateverOthersDoMeanwhile) {
+TEST_F(TopKeys, ConfirmationAppliesToTheLeaseAskedAbout) {
   choose(LeaseId{15});
   press("d");
   const Model before = std::exchange(model_, samples::machine("trouble"));

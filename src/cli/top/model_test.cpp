@@ -21,7 +21,7 @@ Answers answers_of(int load, double used) {
   return {.when = kNow, .status = machine.reply};
 }
 
-TEST(TopModel, KeepsWhatItHasSampled) {
+TEST(TopModel, KeepsItsSamples) {
   Model model;
   model.take(answers_of(10, 5));
   model.take(answers_of(90, 10));
@@ -35,7 +35,7 @@ TEST(TopModel, KeepsOnlyTheLastSamples) {
   EXPECT_EQ(model.history(GpuUuid{"GPU-0"}).load.size(), Model::kMostSamples);
 }
 
-TEST(TopModel, RemovesTheSamplesOfWhatIsGone) {
+TEST(TopModel, RemovesSamplesOfEndedLeases) {
   Model model;
   model.take(answers_of(10, 5));
   Answers without = answers_of(10, 5);
@@ -102,7 +102,7 @@ TEST(TopGrid, HasNoHalfOfAWideCharacter) {
   EXPECT_EQ(plain_text(grid), " x小y\n");
 }
 
-TEST(TopGrid, KeepsWhatCombinesWithACharacter) {
+TEST(TopGrid, KeepsCombiningCharacters) {
   Grid grid(3, 1);
   grid.put(0, 0, "e\u0301x");
   EXPECT_EQ(grid.at(0, 0).text, "e\u0301");

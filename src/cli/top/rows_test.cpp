@@ -54,7 +54,7 @@ TEST(TopRows, EachLeaseOfStatusIsThere) {
   }
 }
 
-TEST(TopRows, WhatRunsWithoutALeaseHasItsProcessesToo) {
+TEST(TopRows, UseWithoutALeaseHasRowsOfItsProcesses) {
   Answers answers = samples::machine("eight").answers();
   proto::Process& process = answers.processes.processes.emplace_back();
   process.pid = 28919;
@@ -77,7 +77,7 @@ TEST(TopRows, NothingIsThereBeforeTheDaemonHasAnswered) {
   EXPECT_THAT(text, HasSubstr("asking the daemon"));
 }
 
-TEST(TopRows, ADaemonThatDoesNotAnswerIsSaidBelowWhatItLastAnswered) {
+TEST(TopRows, SilentDaemonIsReportedBelowItsLastAnswer) {
   Model model = samples::machine("one");
   model.lose("it was stopped\ntry again");
   const std::string text = plain_text(draw(model, {}, {.width = 80, .height = 8, .live = true}));

@@ -80,7 +80,7 @@ std::string file_named(const std::string& name) {
   return fmt::format("{}/top/{}.txt", GPUROTA_TESTDATA, name);
 }
 
-TEST(TopGolden, EachPictureLooksAsInItsFile) {
+TEST(TopGolden, EachScreenMatchesItsFile) {
   const char* const rewrite = std::getenv("GPUROTA_REWRITE_GOLDEN");
   for (const Picture& picture : pictures()) {
     const std::string now = drawn(picture);
@@ -127,7 +127,7 @@ TEST(TopGolden, APictureOfAnySizeHasThatSize) {
   }
 }
 
-TEST(TopGolden, WhatOthersWroteCannotSteerTheTerminal) {
+TEST(TopGolden, TextOfOthersCannotControlTheTerminal) {
   cli::samples::Machine machine(1);
   proto::Lease& lease = machine.lend(1, "a\033[2Jb", {0}, std::chrono::minutes(5), 3);
   lease.note = "x\u202Ey\nz\tw\x9b";

@@ -51,7 +51,7 @@ TEST(ExplainTurns, SaysWhoHasTheTurnForHowLongAndWhereTheMemoryIs) {
               HasSubstr("last 5.0 s (chosen so that moving memory takes little of the time)"));
 }
 
-TEST(ExplainTurns, WhatIsBeingMovedBackIsNeitherHereNorThere) {
+TEST(ExplainTurns, MemoryBeingRestoredIsShownAsMoving) {
   auto reply = two_leases();
   reply.gpus[0].leases[0].coming_bytes = gib(3);
   EXPECT_THAT(explain_turns(reply, LeaseId{1}, kNow),
@@ -59,19 +59,19 @@ TEST(ExplainTurns, WhatIsBeingMovedBackIsNeitherHereNorThere) {
   EXPECT_THAT(turns_text(reply, {}, kNow), HasSubstr("3 GiB coming"));
 }
 
-TEST(ExplainTurns, TheHolderHearsWhoIsNext) {
+TEST(ExplainTurns, HolderSeesTheNextLease) {
   EXPECT_THAT(explain_turns(two_leases(), LeaseId{2}, kNow),
               HasSubstr("it has the turn; L1 of alice is next"));
 }
 
-TEST(ExplainTurns, AStoppedProcessIsNamedWithWhatToDo) {
+TEST(ExplainTurns, StoppedProcessIsNamedWithTheRemedy) {
   auto reply = two_leases();
   reply.gpus[0].leases[0].waits_for = "a process of its own that is stopped";
   reply.gpus[0].leases[0].pid = 4711;
   EXPECT_THAT(explain_turns(reply, LeaseId{1}, kNow), HasSubstr("kill -CONT 4711"));
 }
 
-TEST(ExplainTurns, ALeaseHeldUpByAStoppedProcessIsToldWhoseItIsAndUntilWhen) {
+TEST(ExplainTurns, LeaseBlockedByAStoppedProcessShowsOwnerAndDeadline) {
   auto reply = two_leases();
   proto::TurnLease& waits = reply.gpus[0].leases[0];
   waits.waits_for = "memory that a stopped process holds";
@@ -98,11 +98,11 @@ TEST(ExplainTurns, AFillerThatWasMovedOutWaitsAlthoughNoTurnsAreTaken) {
   EXPECT_THAT(explain_turns(reply, LeaseId{1}, kNow), HasSubstr("waits for its GPU not to be"));
 }
 
-TEST(ExplainTurns, OfALeaseThatTakesNoTurnsNothingIsSaid) {
+TEST(ExplainTurns, LeaseWithoutTurnsHasNoText) {
   EXPECT_EQ(explain_turns(two_leases(), LeaseId{3}, kNow), "");
 }
 
-TEST(ExplainTurns, AboveItsSoftLimitItIsTold) {
+TEST(ExplainTurns, LeaseAboveItsSoftLimitIsMarked) {
   auto reply = two_leases();
   reply.gpus[0].leases[0].soft_limit_bytes = gib(10);
   EXPECT_THAT(explain_turns(reply, LeaseId{1}, kNow), Not(HasSubstr("soft limit")));
@@ -150,7 +150,7 @@ TEST(TurnsArguments, ASwapLeaseCanHaveASoftLimitWithoutALimit) {
   EXPECT_EQ(run.soft_limit, (SizeSpec{Bytes(), 50}));
 }
 
-TEST(ExplainArguments, ANameThatIsNeitherIsAnsweredWithWhatThereIs) {
+TEST(ExplainArguments, UnknownNameIsReportedWithTheKnownOnes) {
   const std::string message = refused({"explain", "non sense"});
   EXPECT_THAT(message, HasSubstr("'non sense' is neither a request (R7"));
   for (const char* hint : {"R7", "L12", "gpurota queue", "gpurota status", "gpurota job show"}) {

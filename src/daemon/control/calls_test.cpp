@@ -46,7 +46,7 @@ TEST(FindMeant, OnesOwnIsMeantUnlessAUserIsNamed) {
   EXPECT_FALSE(find("old", {}, 1000)) << "it is being removed";
 }
 
-TEST(FindMeant, WhetherSomebodyElseHasOneIsNotToldApart) {
+TEST(FindMeant, LeasesOfOthersAreNotRevealed) {
   const auto there = find("hers", "alice", 1001);
   const auto nowhere = find("hers", "carol", 1001);
   ASSERT_FALSE(there);
@@ -57,12 +57,12 @@ TEST(FindMeant, WhetherSomebodyElseHasOneIsNotToldApart) {
   EXPECT_THAT(there.error().message, HasSubstr("only administrators"));
 }
 
-TEST(FindMeant, AUserWhoNamesThemselvesIsToldOfTheirOwn) {
+TEST(FindMeant, NameOfTheCallerMeansTheirOwnLeases) {
   EXPECT_EQ(find("hers", "bob", 1001).error().message,
             "you have no job hers ('gpurota job list' shows yours)");
 }
 
-TEST(FindMeant, AnAdministratorIsToldOfANameThatNobodyHas) {
+TEST(FindMeant, AdministratorSeesThatANameIsUnknown) {
   EXPECT_EQ(find("hers", "carol", 0, true).error().message,
             "they have no job hers ('gpurota job list --user carol' shows theirs)");
   EXPECT_THAT(find("hers", "carl", 0, true).error().message,

@@ -107,7 +107,7 @@ TEST_F(ControlServerDurability, AChangeIsAnsweredWhenTheDiskHasIt) {
   EXPECT_EQ(heard(changes), "{\"call\":1}\n{\"call\":3}\n") << "in the order of the calls";
 }
 
-TEST_F(ControlServerDurability, AChangeThatTheDiskHasLostIsSaidToBeInDoubt) {
+TEST_F(ControlServerDurability, LostChangeIsReportedAsInDoubt) {
   const Fd client = connect();
   send(client, kRelease);
   disk_.tell(Error{Code::kIo, EIO, "the disk is gone"});
@@ -132,7 +132,7 @@ TEST_F(ControlServerDurability, ACallThatNeedsTheStoreWaitsWhileItIsTidied) {
   EXPECT_NE(heard(changes), "");
 }
 
-TEST_F(ControlServerDurability, WhatSomebodyAskedBeforeTheyLeftIsDoneThen) {
+TEST_F(ControlServerDurability, CallOfAClientThatHungUpIsCarriedOut) {
   Fd client = connect();
   const std::size_t watched = loop_.watched_fds();
   disk_.set_open(false);

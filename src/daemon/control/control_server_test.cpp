@@ -266,7 +266,7 @@ TEST_F(ControlServerTest, AClientThatLeavesWithAnswersWaitingIsForgotten) {
   EXPECT_EQ(loop_.watched_fds(), before);
 }
 
-TEST_F(ControlServerTest, WhatAllConnectionsOfAUserLeaveUnreadIsBoundedAndNothingIsLost) {
+TEST_F(ControlServerTest, UnreadAnswersAreBoundedByUserAndNotLost) {
   answer_size_ = std::size_t{1} << 20;
   std::vector<Fd> clients;
   for (int i = 0; i < 40; ++i) {
@@ -284,7 +284,7 @@ TEST_F(ControlServerTest, WhatAllConnectionsOfAUserLeaveUnreadIsBoundedAndNothin
   EXPECT_EQ(budgets_.used(::getuid(), Budget::kUnread), 0u);
 }
 
-TEST_F(ControlServerTest, WhatAUserSendsBehindCallsThatAreNotOverIsBounded) {
+TEST_F(ControlServerTest, CallsQueuedBehindUnfinishedCallsAreBoundedByUser) {
   config_.unread_size_per_user = mib(1);
   holds_ = LeaseId{7};
   const std::string more = kCall.substr(0, kCall.size() - 1) + std::string(10000, ' ') + '\0';
@@ -337,7 +337,7 @@ TEST_F(ControlServerTest, AClientThatReadsNothingForLongNoLongerHoldsBackItsUser
   EXPECT_TRUE(loop_.run_until([&] { return answers(waits) == 1; }));
 }
 
-TEST_F(ControlServerTest, AHolderThatIsBehindHearsOnlyHowThingsStandLast) {
+TEST_F(ControlServerTest, SlowHolderGetsOnlyTheNewestState) {
   holds_ = LeaseId{7};
   const Fd holder = connect();
   send(holder, kHold);

@@ -242,7 +242,7 @@ TEST_F(PrivacyTest, OthersSeeWhoAndHowMuchButNeitherCommandNorNoteNorPid) {
   EXPECT_THAT(answers[3], HasSubstr("\"key\":null")) << "others' notes are one row";
 }
 
-TEST_F(PrivacyTest, WhatSomebodyWasRefusedIsForThemAndAdministrators) {
+TEST_F(PrivacyTest, RefusalsAreShownToTheirUserAndAdministratorsOnly) {
   proto::Release release;
   release.lease_id = LeaseId{999};
   ask(kAlice, release);
@@ -252,7 +252,7 @@ TEST_F(PrivacyTest, WhatSomebodyWasRefusedIsForThemAndAdministrators) {
 }
 
 // A refusal would show what the user has.
-TEST_F(PrivacyTest, WhatSomebodyMayHaveIsForThemAndAdministratorsToAsk) {
+TEST_F(PrivacyTest, LimitsAreShownToTheirUserAndAdministratorsOnly) {
   proto::CheckRequest check;
   check.uid = kAlice;
   check.request.priority = 5;

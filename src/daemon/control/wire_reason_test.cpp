@@ -17,7 +17,7 @@ TEST(WireReason, EachCodeIsAWordOfTheProtocolAndTheOtherWayRound) {
   }
 }
 
-TEST(WireReason, ARefusalEndsWithWhatHelps) {
+TEST(WireReason, RefusalEndsWithTheRemedy) {
   const Reason reason{.code = ReasonCode::kKept,
                       .text = "GPU 1 is kept for R1 of bob, which came first",
                       .remedy = "starts now with --timeout 40m"};

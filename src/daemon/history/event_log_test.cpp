@@ -14,7 +14,7 @@ ports::StoredEvent event_of(std::optional<uid_t> uid, const std::string& message
 
 bool any(const ports::StoredEvent&) { return true; }
 
-TEST(EventLog, AFloodOfOneUserPushesOutOnlyWhatThatUserDid) {
+TEST(EventLog, FloodOfOneUserDiscardsOnlyThatUsersEvents) {
   EventLog log(100);
   for (int i = 0; i < 10; ++i) log.add(event_of(1001));
   std::size_t forgotten = 0;
@@ -35,7 +35,7 @@ TEST(EventLog, NumbersGoOnAfterARestart) {
   EXPECT_EQ(log.last_id(), 42u);
 }
 
-TEST(EventCursor, SeesAllInOrderAndThenWhatComes) {
+TEST(EventCursor, ReturnsStoredEventsInOrderAndThenNewOnes) {
   EventLog log(100);
   for (int i = 0; i < 5; ++i) log.add(event_of(1000, std::to_string(i)));
   EventCursor cursor(log);
@@ -50,7 +50,7 @@ TEST(EventCursor, SeesAllInOrderAndThenWhatComes) {
   EXPECT_EQ(cursor.next(3, any).events.size(), 1u);
 }
 
-TEST(EventCursor, ASlowReaderIsToldHowMuchItMissed) {
+TEST(EventCursor, SlowReaderGetsTheNumberOfMissedEvents) {
   EventLog log(10);
   for (int i = 0; i < 10; ++i) log.add(event_of(1000));
   EventCursor cursor(log);
@@ -62,14 +62,14 @@ TEST(EventCursor, ASlowReaderIsToldHowMuchItMissed) {
   EXPECT_EQ(cursor.next(100, any).missed, 0u);
 }
 
-TEST(EventCursor, WhatWasForgottenBeforeItCameIsNotMissed) {
+TEST(EventCursor, EventsDiscardedBeforeTheReaderCameAreNotMissed) {
   EventLog log(10);
   for (int i = 0; i < 1000; ++i) log.add(event_of(1000));
   EventCursor cursor(log);
   EXPECT_EQ(cursor.next(100, any).missed, 0u);
 }
 
-TEST(EventCursor, GoesOnWhereAnEarlierReaderWas) {
+TEST(EventCursor, ContinuesWhereAnEarlierReaderStopped) {
   EventLog log(10);
   for (int i = 0; i < 10; ++i) log.add(event_of(1000));
   EventCursor cursor(log, 8);
@@ -82,7 +82,7 @@ TEST(EventCursor, GoesOnWhereAnEarlierReaderWas) {
   EXPECT_EQ(EventCursor(log, 1000000).next(100, any).events.size(), 10u) << "another store";
 }
 
-TEST(EventCursor, TellsNothingBehindTheLastThatMayBeTold) {
+TEST(EventCursor, ReturnsNoEventAfterTheLastPublishedOne) {
   EventLog log(10);
   for (int i = 0; i < 5; ++i) log.add(event_of(1000));
   log.set_stored(3);
@@ -110,7 +110,7 @@ TEST(EventCursor, ReadsABoundedNumberAtATimeAndMissesNone) {
   EXPECT_EQ(rounds, 3000 / EventCursor::kMostLookedAt);
 }
 
-TEST(EventCursor, GivesOnlyWhatIsWanted) {
+TEST(EventCursor, ReturnsOnlyMatchingEvents) {
   EventLog log(100);
   for (uid_t uid = 0; uid < 10; ++uid) log.add(event_of(uid));
   EventCursor cursor(log);

@@ -37,14 +37,14 @@ ports::StoredEvent full_event() {
 
 std::vector<ports::StoredEvent> decoded(std::string_view text) { return decode_events(text); }
 
-TEST(EventSpill, WhatIsWrittenIsReadBackByteForByte) {
+TEST(EventSpill, WrittenEventsAreReadBackByteForByte) {
   ports::StoredEvent bare;
   bare.id = 42;
   const std::string text = encode_event(full_event()) + encode_event(bare);
   EXPECT_THAT(decoded(text), ElementsAre(full_event(), bare));
 }
 
-TEST(EventSpill, WhateverIsCutOffTheWholeOnesAreRead) {
+TEST(EventSpill, WholeEventsOfATruncatedFileAreRead) {
   const std::string one = encode_event(full_event()), text = one + one;
   for (std::size_t size = 0; size < text.size(); ++size) {
     std::string_view rest(text.data(), size);
@@ -140,7 +140,7 @@ TEST_F(SpilledEventsTest, AFullDiskCostsNone) {
   EXPECT_EQ(testing::read_file(dir_.file("events")), "");
 }
 
-TEST_F(SpilledEventsTest, WithoutTheFileItGoesOn) {
+TEST_F(SpilledEventsTest, EventLogWorksWithoutTheFile) {
   FakeHistory history;
   Recorder recorder(parts(history, dir_.file("nowhere/events")));
   ASSERT_TRUE(recorder.start({}));

@@ -117,7 +117,7 @@ TEST_F(FairUseTest, AClockThatIsSetForwardAYearAndBackChangesNothing) {
   EXPECT_NEAR(hours(kBob), 0.966 * std::exp2(-0.9), 0.01);
 }
 
-TEST_F(FairUseTest, WhatGoesOnCounts) {
+TEST_F(FairUseTest, RunningLeasesCount) {
   begin(kAlice);
   loop.advance(1h);
   EXPECT_NEAR(hours(kAlice), 0.966, 0.002);

@@ -43,7 +43,7 @@ TEST_F(LeaseLoadsTest, OfSeveralTheLoadIsDividedAsThatOfTheirProcesses) {
   EXPECT_EQ(loads({{20, {2}}}), (Loads{{{{1}, 0}, {{2}, 20}}}));
 }
 
-TEST_F(LeaseLoadsTest, WhatIsNotKnownIsNotGuessed) {
+TEST_F(LeaseLoadsTest, UnknownLoadIsNotEstimated) {
   EXPECT_EQ(loads({{10, {1}}, {20, {2}}}), std::nullopt);
   EXPECT_EQ(loads({{10, {1}}}), std::nullopt) << "the other process is nobody's";
   gpu.figures.processes = {{10, 0}, {20, 0}};

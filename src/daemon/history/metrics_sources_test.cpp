@@ -34,7 +34,7 @@ TEST(RecoveredMemory, ComesBackOnceAndFromLeasesOnly) {
   EXPECT_EQ(memory.total(), gib(12));
 }
 
-TEST(RecoveredMemory, WhatIsStillListedIsNotBackThoughItsLeaseIsGone) {
+TEST(RecoveredMemory, MemoryOfAListedProcessIsNotFreeThoughItsLeaseIsGone) {
   RecoveredMemory memory;
   memory.on_sample(sample_of("a", {1}), {{1, gib(8)}});
   memory.on_sample(sample_of("a", {1}), {});

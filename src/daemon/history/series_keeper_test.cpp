@@ -145,7 +145,7 @@ TEST_F(SeriesKeeperTest, AGpuInErrorIsAGap) {
   EXPECT_FALSE(entry(*keeper, wall() - 1s, series::subject_of(kGpu)));
 }
 
-TEST_F(SeriesKeeperTest, ALeaseHasItsMemoryAndWhatItWaitedAndHowOftenItWasMovedOut) {
+TEST_F(SeriesKeeperTest, LeaseHasSeriesOfMemoryWaitingAndEvictions) {
   const auto keeper = start();
   loop.advance(500ms);  // two samples are in each two seconds from here on
   AcquireRequest request;
@@ -180,7 +180,7 @@ TEST_F(SeriesKeeperTest, ALeaseHasItsMemoryAndWhatItWaitedAndHowOftenItWasMovedO
   EXPECT_EQ(gpu->values[series::kHolder], id.value);
 }
 
-TEST_F(SeriesKeeperTest, OfALeaseWhoseGpuIsInErrorNothingIsKnown) {
+TEST_F(SeriesKeeperTest, LeaseOnAGpuInErrorHasNoSamples) {
   const auto keeper = start();
   AcquireRequest request;
   request.process = processes.id_of(processes.spawn());
@@ -239,7 +239,7 @@ TEST_F(SeriesKeeperTest, NoMoreThanTenSecondsAreNotOnTheDisk) {
   }
 }
 
-TEST_F(SeriesKeeperTest, AFullDiskIsSaidOnceAndLosesNothingThatIsInMemory) {
+TEST_F(SeriesKeeperTest, FullDiskIsReportedOnceAndLosesNoSamplesInMemory) {
   const auto keeper = start();
   store->set_full(true);
   for (int i = 0; i < 60; ++i) pass(1);
@@ -254,7 +254,7 @@ TEST_F(SeriesKeeperTest, AFullDiskIsSaidOnceAndLosesNothingThatIsInMemory) {
   EXPECT_EQ(told.size(), 2u);
 }
 
-TEST_F(SeriesKeeperTest, TheNextDaemonHasWhatTheLastOneStored) {
+TEST_F(SeriesKeeperTest, StoredSamplesSurviveARestart) {
   const WallTime begun = wall();
   {
     const auto keeper = start();

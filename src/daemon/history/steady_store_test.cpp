@@ -107,7 +107,7 @@ class SteadyStoreTest : public ::testing::Test {
   std::vector<ports::Durability::News> news_;
 };
 
-TEST_F(SteadyStoreTest, ChangesDoNotWaitForTheDiskAndAreToldWhenItHasThem) {
+TEST_F(SteadyStoreTest, ChangesDoNotWaitForTheDiskAndAreConfirmedOnceStored) {
   g_stuck = true;
   ASSERT_TRUE(store_->save_lease(lease(1)));
   run_until([] { return g_waiting > 0; });
@@ -122,7 +122,7 @@ TEST_F(SteadyStoreTest, ChangesDoNotWaitForTheDiskAndAreToldWhenItHasThem) {
   EXPECT_FALSE(news_[0].error);
 }
 
-TEST_F(SteadyStoreTest, WhatComesWhileTheDiskWorksShareOneWait) {
+TEST_F(SteadyStoreTest, ChangesDuringAWriteShareOneWait) {
   g_stuck = true;
   ASSERT_TRUE(store_->save_lease(lease(1)));
   run_until([] { return g_waiting > 0; });
@@ -134,7 +134,7 @@ TEST_F(SteadyStoreTest, WhatComesWhileTheDiskWorksShareOneWait) {
   EXPECT_EQ(news_.back().upto, 20u);
 }
 
-TEST_F(SteadyStoreTest, WhatHappensWhileItIsTidiedUpIsStoredAfterwardsInItsOrder) {
+TEST_F(SteadyStoreTest, ChangesDuringCleanupAreStoredAfterItInOrder) {
   const LeaseId last = *store_->next_lease_id();
   tidy_up();
   const std::uint64_t before = store_->durability().told();
@@ -151,7 +151,7 @@ TEST_F(SteadyStoreTest, WhatHappensWhileItIsTidiedUpIsStoredAfterwardsInItsOrder
   EXPECT_TRUE(store_->read_usage({}, 1));
 }
 
-TEST_F(SteadyStoreTest, WhatIsKeptIsStoredBeforeItEnds) {
+TEST_F(SteadyStoreTest, PendingChangesAreStoredBeforeItEnds) {
   tidy_up();
   EXPECT_TRUE(store_->save_lease(lease(2)));
   g_stuck = false;
@@ -160,7 +160,7 @@ TEST_F(SteadyStoreTest, WhatIsKeptIsStoredBeforeItEnds) {
   EXPECT_THAT(stored(), ElementsAre(1, 2));
 }
 
-TEST_F(SteadyStoreTest, ADiskThatLosesSomethingIsSaidAndNotTrustedUntilAllIsInTheDatabase) {
+TEST_F(SteadyStoreTest, LossOnDiskIsReportedAndTheLogUnusedUntilAllIsInTheDatabase) {
   g_broken = true;
   ASSERT_TRUE(store_->save_lease(lease(1)));
   run_until_told();

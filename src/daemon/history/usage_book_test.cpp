@@ -67,7 +67,7 @@ TEST_F(UsageBookTest, AChangedLimitCountsFromThenOn) {
   EXPECT_EQ(book.take(now).at(0).gpu_ms, 900000u + 1800000u);
 }
 
-TEST_F(UsageBookTest, ARestartGoesOnAndCountsTheTimeBetween) {
+TEST_F(UsageBookTest, RestartCountsTheTimeWithoutADaemon) {
   book.update(lease, "", gpus, now);
   pass(1h);
   const ports::StoredUsage stored = book.take(now).at(0);
@@ -81,13 +81,13 @@ TEST_F(UsageBookTest, ARestartGoesOnAndCountsTheTimeBetween) {
   EXPECT_EQ(usage.at(0).since, stored.since);
 }
 
-TEST_F(UsageBookTest, WhatNobodyHasWrittenOfALeaseIsCountedFromItsBeginning) {
+TEST_F(UsageBookTest, UnwrittenUseCountsFromTheLeasesBeginning) {
   pass(2h);
   book.update(lease, "", gpus, now);
   EXPECT_EQ(book.take(now).at(0).gpu_ms, 2 * 900000u);
 }
 
-TEST_F(UsageBookTest, ALeaseWhoseGpuIsNotSeenYetIsCountedOnceItIs) {
+TEST_F(UsageBookTest, LeaseOnAnUnseenGpuCountsOnceTheGpuIsSeen) {
   book.update(lease, "", {}, now);
   pass(1h);
   EXPECT_EQ(book.take(now).at(0).gpu_ms, 0u);

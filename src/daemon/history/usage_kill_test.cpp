@@ -37,7 +37,7 @@ class UsageKillTest : public FakeWorldTest {
   std::map<LeaseId, LeaseEntry> leases;
 };
 
-TEST_F(UsageKillTest, WhenEverItComesNoGpuTimeOfALeaseThatGoesOnIsLost) {
+TEST_F(UsageKillTest, KillAtAnyTimeLosesNoGpuTimeOfARunningLease) {
   FakeHistory history;
   Recorder first(parts(history));
   ASSERT_TRUE(first.start({}));
@@ -68,7 +68,7 @@ TEST_F(UsageKillTest, OfTheMemoryAndOfALeaseThatEndsNoMoreThanTheLastMinuteIsLos
   }
 }
 
-TEST_F(UsageKillTest, WhatEndsOnAFullDiskIsStoredWhenThereIsRoom) {
+TEST_F(UsageKillTest, EndOnAFullDiskIsStoredOnceThereIsSpace) {
   FakeHistory history;
   Recorder recorder(parts(history));
   ASSERT_TRUE(recorder.start({}));

@@ -34,7 +34,7 @@ std::map<UsageSums::Key, UsageSums::Sum> sums_of(const std::vector<StoredUsage>&
   return sums.sums();
 }
 
-TEST(UsageSums, WhatReachesIntoTheTimeIsCountedByItsPart) {
+TEST(UsageSums, RowsPartlyWithinTheTimeCountByTheirPart) {
   const auto sums = sums_of({a_usage(1, kAlice, WallTime(1h), WallTime(5h)),
                              a_usage(2, kAlice, WallTime(20h), WallTime(21h)),
                              a_usage(3, kBob, WallTime(2h), WallTime(3h))},

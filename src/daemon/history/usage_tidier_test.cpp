@@ -103,7 +103,7 @@ TEST_F(UsageTidierTest, AReportThatIsBeingMadeMeanwhileCountsEachLeaseOnce) {
   EXPECT_EQ(sums(UsageBy::kUser), before);
 }
 
-TEST_F(UsageTidierTest, WhatIsTooOldIsForgottenAPieceAtATime) {
+TEST_F(UsageTidierTest, OldRowsAreRemovedInPieces) {
   for (int i = 0; i < 90; ++i) add_lease(kAlice, WallTime(1h + i * 1min));
   tidier.forget(WallTime(100h));
   loop.advance(10ms);

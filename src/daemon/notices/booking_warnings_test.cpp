@@ -92,7 +92,7 @@ class BookingWarningsTest : public FakeWorldTest, public Owners, public NoticeLi
   std::vector<Notice> sent;
 };
 
-TEST_F(BookingWarningsTest, TheOwnerIsToldADayAnHourFiveMinutesAndAMinuteBefore) {
+TEST_F(BookingWarningsTest, OwnerIsWarnedADayAnHourFiveMinutesAndAMinuteBefore) {
   book(48h);
   loop.advance(23h + 59min);
   EXPECT_THAT(sent, IsEmpty());
@@ -110,7 +110,7 @@ TEST_F(BookingWarningsTest, TheOwnerIsToldADayAnHourFiveMinutesAndAMinuteBefore)
   EXPECT_THAT(sent, SizeIs(4));
 }
 
-TEST_F(BookingWarningsTest, OwnersOfWorkInTheWayAreToldFromWhenTheyMayHaveToLeave) {
+TEST_F(BookingWarningsTest, OwnersOfBlockingLeasesAreWarnedInTime) {
   book(2h);
   in_the_way = {lease(std::nullopt)};
   loop.advance(1h + 1s);
@@ -129,7 +129,7 @@ TEST_F(BookingWarningsTest, ABookingAtShortNoticeIsToldOfWhatIsStillAhead) {
   EXPECT_THAT(sent, SizeIs(1));
 }
 
-TEST_F(BookingWarningsTest, ARestartRepeatsNothingAndForgetsNothing) {
+TEST_F(BookingWarningsTest, WarningsAreSentOnceAcrossARestart) {
   book(2h);
   loop.advance(1h + 1s);
   EXPECT_THAT(sent, SizeIs(1));
@@ -140,7 +140,7 @@ TEST_F(BookingWarningsTest, ARestartRepeatsNothingAndForgetsNothing) {
   EXPECT_THAT(sent, SizeIs(2));
 }
 
-TEST_F(BookingWarningsTest, ACancelledOneIsNotToldOf) {
+TEST_F(BookingWarningsTest, CancelledBookingCausesNoWarning) {
   const RequestId id = book(2h);
   world->bookings.cancel(id, "it was cancelled by bob", {kBob});
   loop.advance(2h);

@@ -170,7 +170,7 @@ TEST_F(EndWarningsTest, AProgramThatDoesNotHandleTheSignalIsSparedUntilItDoes) {
   EXPECT_THAT(signals(), ElementsAre(SIGUSR1));
 }
 
-TEST_F(EndWarningsTest, ARestartNeitherForgetsAWarningNorRepeatsIt) {
+TEST_F(EndWarningsTest, WarningIsSentOnceAcrossARestart) {
   const LeaseId id = lease(1h, {10min, SIGUSR1});
   start();
   loop.advance(51min);

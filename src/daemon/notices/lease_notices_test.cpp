@@ -110,7 +110,7 @@ TEST_F(LeaseNoticesTest, ALeaseThatEndsByTimeIsAnnouncedTwiceOnTheTerminalAndOnc
   EXPECT_THAT(sent[0].gpus, ElementsAre("0"));
 }
 
-TEST_F(LeaseNoticesTest, AnOwnerHearsForWhichBookingALeaseLeft) {
+TEST_F(LeaseNoticesTest, OwnerIsNotifiedOfTheBookingThatEndedALease) {
   const LeaseId id = lease();
   leases.end(id, EndCause::kBooking, "bob began to use booking R16");
   ASSERT_THAT(sent, SizeIs(1));
@@ -149,7 +149,7 @@ TEST_F(LeaseNoticesTest, TheSiteChoosesHowLongBefore) {
   EXPECT_THAT(terminal[0], HasSubstr("in 30 seconds"));
 }
 
-TEST_F(LeaseNoticesTest, WhatAnAdministratorChangesIsToldWithWhoAndWhy) {
+TEST_F(LeaseNoticesTest, ChangesByAdministratorsAreReportedWithNameAndReason) {
   const LeaseId id = lease(10h);
   update(id, 2h, kRoot, "maintenance");
   EXPECT_THAT(terminal,
@@ -161,7 +161,7 @@ TEST_F(LeaseNoticesTest, WhatAnAdministratorChangesIsToldWithWhoAndWhy) {
   EXPECT_EQ(sent[0].reason, "maintenance");
 }
 
-TEST_F(LeaseNoticesTest, WhatOwnersDoThemselvesTheyAreNotTold) {
+TEST_F(LeaseNoticesTest, OwnersAreNotNotifiedOfTheirOwnChanges) {
   const LeaseId id = lease(10h);
   update(id, 2h, kAlice);
   leases.end(id, EndCause::kReleased, "it was released by alice", Author{kAlice});
@@ -187,7 +187,7 @@ TEST_F(LeaseNoticesTest, ARuleOfTheSiteThatEndsALeaseIsNobodysDoing) {
   EXPECT_EQ(sent[0].by, std::nullopt);
 }
 
-TEST_F(LeaseNoticesTest, AProgramThatEndsIsNoNews) {
+TEST_F(LeaseNoticesTest, EndOfAProgramCausesNoNotice) {
   lease();
   processes.die(command);
   loop.advance(1min);
@@ -201,7 +201,7 @@ TEST_F(LeaseNoticesTest, ATimeThatIsOverIsANoticeOfItsOwn) {
   EXPECT_EQ(sent[1].text, "L1 has ended: its time limit is over");
 }
 
-TEST_F(LeaseNoticesTest, OfFillersNothingIsTold) {
+TEST_F(LeaseNoticesTest, FillersCauseNoNotices) {
   AcquireRequest request = request_for(std::nullopt);
   request.kind = LeaseKind::kFiller;
   request.placement.memory = SizeSpec{gib(1), 0};
@@ -210,7 +210,7 @@ TEST_F(LeaseNoticesTest, OfFillersNothingIsTold) {
   EXPECT_THAT(sent, IsEmpty());
 }
 
-TEST_F(LeaseNoticesTest, ANewDaemonDoesNotRepeatWhatTheLastOneTold) {
+TEST_F(LeaseNoticesTest, NoticesAreNotRepeatedAfterARestart) {
   const LeaseId id = lease(10min);
   loop.advance(6min);
   terminal.clear();
@@ -223,7 +223,7 @@ TEST_F(LeaseNoticesTest, ANewDaemonDoesNotRepeatWhatTheLastOneTold) {
   EXPECT_TRUE(leases.find(id));
 }
 
-TEST_F(LeaseNoticesTest, ARequestThatAnAdministratorCancelsIsTold) {
+TEST_F(LeaseNoticesTest, RequestCancelledByAnAdministratorCausesANotice) {
   lease();
   AcquireRequest second = request_for(std::nullopt);
   second.ticket = "second";
@@ -240,7 +240,7 @@ TEST_F(LeaseNoticesTest, ARequestThatAnAdministratorCancelsIsTold) {
   EXPECT_THAT(sent, SizeIs(1));
 }
 
-TEST_F(LeaseNoticesTest, TheEndOfAJobIsTold) {
+TEST_F(LeaseNoticesTest, EndOfAJobCausesANotice) {
   notices.on_job_end(kAlice, NoticeKind::kJobFailed, "web", "exit status 1");
   notices.on_job_end(kAlice, NoticeKind::kJobFinished, "prepare", "");
   ASSERT_THAT(kinds(), ElementsAre(NoticeKind::kJobFailed, NoticeKind::kJobFinished));

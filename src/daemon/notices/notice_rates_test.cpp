@@ -55,7 +55,7 @@ TEST_F(NoticeRatesTest, AFloodKeepsBackNeitherOtherKindsNorOtherUsers) {
   EXPECT_EQ(admit(2, NoticeKind::kFinding), Answer::kSend);
 }
 
-TEST_F(NoticeRatesTest, NothingPassesWhatIsKeptBack) {
+TEST_F(NoticeRatesTest, LaterNoticesQueueBehindHeldBackOnes) {
   for (int i = 0; i <= kMost; ++i) admit(1);
   now += 1h;
   EXPECT_EQ(admit(1), Answer::kLater) << "it is told with the others";

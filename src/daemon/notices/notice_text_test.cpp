@@ -61,7 +61,7 @@ TEST_F(NoticeTextTest, SeveralChangesAreOneSentence) {
 
 TEST_F(NoticeTextTest, NoChangeIsNoSentence) { EXPECT_EQ(changed(lease, "for fun"), ""); }
 
-TEST_F(NoticeTextTest, WhatSomebodySaysCannotDriveATerminal) {
+TEST_F(NoticeTextTest, UserTextCannotControlATerminal) {
   Lease now = lease;
   now.priority = 1;
   EXPECT_THAT(changed(now, "\x1b[31m\nred"), Not(HasSubstr("\x1b")));
@@ -118,7 +118,7 @@ TEST_F(NoticeTextTest, ProcessesThatAreNotForTheReaderAreLeftOut) {
   EXPECT_THAT(victim_text(hidden), HasSubstr("somebody hidden uses GPU 1"));
 }
 
-TEST(NoticeText, WhatIsDoneToAJobOrAFillerSaysWhoAndWhy) {
+TEST(NoticeText, ActionOnAJobOrAFillerNamesUserAndReason) {
   EXPECT_EQ(program_text("root (administrator)", "stopped", "job", "web", "new fan"),
             "root (administrator) stopped your job web: \"new fan\"");
   EXPECT_EQ(program_text("root (administrator)", "paused", "filler", "fold", ""),

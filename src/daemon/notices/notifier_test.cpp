@@ -37,14 +37,14 @@ class NotifierTest : public FakeWorldTest {
   std::vector<std::string> lines;
 };
 
-TEST_F(NotifierTest, ANoticeNamesWhomItIsForWhoDidItAndWhy) {
+TEST_F(NotifierTest, NoticeNamesRecipientActorAndReason) {
   send(1000);
   ASSERT_THAT(programs.begun, SizeIs(1));
   EXPECT_THAT(programs.begun[0].input, HasSubstr("\"user\":\"alice\""));
   EXPECT_THAT(programs.begun[0].input, HasSubstr("\"reason\":\"why\",\"by\":\"root\""));
 }
 
-TEST_F(NotifierTest, WhatTheSiteHasNotChosenIsNotSent) {
+TEST_F(NotifierTest, NoticesThatTheSiteDoesNotWantAreNotSent) {
   config.notify.events = {NoticeKind::kFinding};
   send(1000);
   EXPECT_THAT(programs.begun, IsEmpty());
@@ -70,7 +70,7 @@ TEST_F(NotifierTest, AProgramThatHangsHoldsUpItsOwnChannelOnly) {
   EXPECT_THAT(programs.running, SizeIs(2 * Notifier::kMostAtOnce));
 }
 
-TEST_F(NotifierTest, WhenItIsFullWhoHasMostWaitingHasOneDropped) {
+TEST_F(NotifierTest, FullQueueDropsANoticeOfTheUserWithMost) {
   for (uid_t user = 1; user <= 5; ++user) {
     for (int i = 0; i < 20; ++i) send(user);
   }

@@ -71,7 +71,7 @@ TEST(TenantMessages, AnOlderLibrarySaysNothingOfHostMemory) {
   EXPECT_EQ(std::get<gpurota_msg_swap_shrink>(*message).hosted_bytes, 0u);
 }
 
-TEST(TenantMessages, WhatNoLibrarySendsIsRefused) {
+TEST(TenantMessages, MessageThatNoLibrarySendsIsRefused) {
   auto hello = good_hello();
   hello.magic = 1;
   EXPECT_FALSE(parse_tenant_message(bytes_of(hello)));
@@ -131,7 +131,7 @@ TEST(TenantMessages, ACountBeyondItsListIsRefused) {
   EXPECT_FALSE(parse_tenant_message(bytes_of(here)));
 }
 
-TEST(TenantMessages, AKindOrDirectionThatNobodyKnowsIsRefused) {
+TEST(TenantMessages, UnknownKindOrDirectionIsRefused) {
   auto grow = make_message<gpurota_msg_swap_grow>(GPUROTA_MSG_SWAP_GROW, 1);
   grow.kind = GPUROTA_SWAP_HOSTED;
   EXPECT_TRUE(parse_tenant_message(bytes_of(grow)));
@@ -148,7 +148,7 @@ TEST(TenantMessages, AKindOrDirectionThatNobodyKnowsIsRefused) {
   EXPECT_TRUE(parse_tenant_message(bytes_of(question)));
 }
 
-TEST(TenantMessages, AmountsAreCutToWhatAProcessMayHave) {
+TEST(TenantMessages, AmountsAreCappedAtTheLimitOfAProcess) {
   auto grow = make_message<gpurota_msg_grow>(GPUROTA_MSG_GROW, 1);
   grow.returned_bytes = grow.need_bytes = grow.want_bytes = UINT64_MAX;
   auto message = parse_tenant_message(bytes_of(grow));

@@ -32,7 +32,7 @@ TEST(TenantPage, NeverMoreNamesThanThereIsRoomFor) {
   EXPECT_EQ(read_use(page, 0).unhooked_names.size(), GPUROTA_PAGE_NAMES);
 }
 
-TEST(TenantPage, WhatIsMissingIsCountedOnceForAllGpus) {
+TEST(TenantPage, ShortageIsCountedOnceForAllGpus) {
   gpurota_page page{};
   page.use[0].unhooked = 3;
   EXPECT_EQ(read_use(page, 0).unhooked, 3u);
@@ -49,7 +49,7 @@ void expect_sane(const TenantUse& use) {
   for (const std::string& name : use.unhooked_names) EXPECT_TRUE(name.starts_with("cu")) << name;
 }
 
-TEST(TenantPage, APageFullOfOnesIsCutToWhatMayBe) {
+TEST(TenantPage, PageFullOfOnesIsCappedAtValidValues) {
   gpurota_page page;
   std::memset(&page, 0xff, sizeof page);
   for (std::size_t slot = 0; slot < GPUROTA_SLOTS + 2; ++slot) expect_sane(read_use(page, slot));
@@ -57,7 +57,7 @@ TEST(TenantPage, APageFullOfOnesIsCutToWhatMayBe) {
   EXPECT_EQ(read_use(page, 0).used, kMostSaid);
 }
 
-TEST(TenantPage, RandomBytesAreCutToWhatMayBe) {
+TEST(TenantPage, RandomBytesAreCappedAtValidValues) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 500; ++round) {
     gpurota_page page;
@@ -67,7 +67,7 @@ TEST(TenantPage, RandomBytesAreCutToWhatMayBe) {
   }
 }
 
-TEST(TenantPage, WhatAllTenantsSayTogetherDoesNotWrap) {
+TEST(TenantPage, SumOfAllTenantsDoesNotOverflow) {
   EXPECT_GT(kMostCounted * 65536, kMostCounted);
   EXPECT_LT(kMostCounted * 65536, std::uint64_t{INT64_MAX});
 }

@@ -35,7 +35,7 @@ class TenantRosterTest : public ::testing::Test {
   lease::GrantBook grants;
 };
 
-TEST_F(TenantRosterTest, TheLastWhoComesBackCompletesItsLease) {
+TEST_F(TenantRosterTest, LastReconnectionCompletesTheLease) {
   TenantRoster last(file);
   const auto a = process(), b = process(), c = process();
   last.add(kOne, a, TenantId{1}, loop.now());
@@ -56,7 +56,7 @@ TEST_F(TenantRosterTest, TheLastWhoComesBackCompletesItsLease) {
   EXPECT_FALSE(roster.was_complete(kTwo, loop.now()));
 }
 
-TEST_F(TenantRosterTest, WhatContextsWereMeasuredAtIsKnownAgain) {
+TEST_F(TenantRosterTest, ContextSizesSurviveARestart) {
   const GpuUuid gpu{"GPU-1"}, other{"GPU-2"};
   Lease lease;
   lease.id = kOne;
@@ -95,7 +95,7 @@ TEST_F(TenantRosterTest, ATenantThatIsBackIsSampledBeforeItsLeaseIsServed) {
   EXPECT_TRUE(roster.was_complete(kOne, loop.now()));
 }
 
-TEST_F(TenantRosterTest, ATenantWhoseMemoryMayBeOutHoldsUpOnlyItsLease) {
+TEST_F(TenantRosterTest, TenantWithPossiblyEvictedMemoryBlocksOnlyItsLease) {
   TenantRoster last(file);
   const auto stays = process(), dies = process(), leaves = process();
   last.add(kOne, stays, TenantId{9}, loop.now());
@@ -158,7 +158,7 @@ TEST_F(TenantRosterTest, IsBelievedOnce) {
   EXPECT_FALSE(next().was_complete(kOne, loop.now())) << "the daemon before was killed";
 }
 
-TEST_F(TenantRosterTest, NothingIsSaidWhileItIsNotKnownWhoIsMissing) {
+TEST_F(TenantRosterTest, NothingIsReportedWhileMissingTenantsAreUnknown) {
   TenantRoster killed_before = next();
   killed_before.add(kOne, process(), TenantId{14}, loop.now());
   ASSERT_TRUE(killed_before.save(grants, loop.now() + 1s));
@@ -181,7 +181,7 @@ TEST_F(TenantRosterTest, ATenantThatIsAwaitedIsAwaitedByTheNextDaemonToo) {
   EXPECT_TRUE(roster.add(kOne, a, TenantId{16}, loop.now()));
 }
 
-TEST_F(TenantRosterTest, WhatIsOldOrOfAnotherBootIsNotBelieved) {
+TEST_F(TenantRosterTest, OldRosterOrOneOfAnotherBootIsIgnored) {
   TenantRoster last(file);
   for (const auto age : {-1ms, 5001ms}) {
     ASSERT_TRUE(last.save(grants, loop.now() - age));
@@ -191,7 +191,7 @@ TEST_F(TenantRosterTest, WhatIsOldOrOfAnotherBootIsNotBelieved) {
   EXPECT_TRUE(next().was_complete(kOne, loop.now()));
 }
 
-TEST_F(TenantRosterTest, WhatIsNotWholeIsNotBelieved) {
+TEST_F(TenantRosterTest, IncompleteRosterIsIgnored) {
   const std::string head = "gpurota tenants 1\n";
   const std::string now = fmt::format(
       "{}\n",

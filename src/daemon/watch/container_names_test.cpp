@@ -78,7 +78,7 @@ TEST_F(ContainerNamesTest, IsReadOnceForAWhileAndThenAgain) {
   EXPECT_EQ(reads(), 2);
 }
 
-TEST_F(ContainerNamesTest, WhatHasNoIdIsNotReadAbout) {
+TEST_F(ContainerNamesTest, ProcessWithoutContainerIdIsNotQueried) {
   EXPECT_EQ(known({"lxc", "box", {}, "/lxc.payload.box"}).name, "box");
   EXPECT_EQ(known({"kubernetes", "", "some-uid", "/kubepods"}), ContainerName());
   EXPECT_EQ(reads(), 0);

@@ -63,7 +63,7 @@ TEST_F(LeaseFencesTest, LiftsThoseOfAnEarlierDaemonToo) {
 }
 
 // A success for another lease does not clear the trouble of the first lease, which is still open.
-TEST_F(LeaseFencesTest, WhatCouldNotBeFencedIsToldUntilItCanOrIsGone) {
+TEST_F(LeaseFencesTest, FailureToFenceIsReportedUntilFencedOrGone) {
   (void)start_one();
   processes.cgroups().set_fences_available(false);
   apply();

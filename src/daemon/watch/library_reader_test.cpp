@@ -67,7 +67,7 @@ class LibraryReaderTest : public ::testing::Test {
                        [proc = proc](pid_t pid, std::uint64_t) { return proc->read(pid); }};
 };
 
-TEST_F(LibraryReaderTest, LoadedAndToldAndNeverWelcomedIsSilent) {
+TEST_F(LibraryReaderTest, LoadedLibraryThatNeverConnectedIsSilent) {
   set(10, told());
   EXPECT_EQ(reader.state_of(process(10), false), Library::kUnknown) << "not read yet";
   EXPECT_EQ(known(process(10)), Library::kSilent);
@@ -90,7 +90,7 @@ TEST_F(LibraryReaderTest, WithoutTheLibraryOrTheDriverItIsAbsent) {
   EXPECT_EQ(known(process(11)), Library::kAbsent) << "the driver's number may be somebody else's";
 }
 
-TEST_F(LibraryReaderTest, ALibraryThatWasNotToldToLimitDoesWhatItShould) {
+TEST_F(LibraryReaderTest, LibraryWithoutALimitIsHealthy) {
   sys::ProcessImage emptied = told(), whole = told(), elsewhere = told();
   emptied.lease = emptied.socket = "";
   whole.socket = "";
@@ -103,7 +103,7 @@ TEST_F(LibraryReaderTest, ALibraryThatWasNotToldToLimitDoesWhatItShould) {
   EXPECT_EQ(known(process(12)), Library::kAbsent);
 }
 
-TEST_F(LibraryReaderTest, InAnAutomaticLeaseTheLibraryAsksWithoutBeingTold) {
+TEST_F(LibraryReaderTest, LibraryInAnAutomaticLeaseAsksByItself) {
   sys::ProcessImage image = told();
   image.lease = image.socket = "";
   set(10, image);
@@ -161,7 +161,7 @@ TEST_F(LibraryReaderTest, AProcessThatDelaysTheReaderIsUnknownAndDelaysNobodyEls
   EXPECT_EQ(known(process(10, 1000)), Library::kSilent);
 }
 
-TEST_F(LibraryReaderTest, ForgetsWhatIsNotListedAlsoWhileItIsRead) {
+TEST_F(LibraryReaderTest, RemovesUnlistedProcessesEvenWhileTheyAreRead) {
   set(10, told());
   proc->set_stuck(10, true);
   EXPECT_EQ(reader.state_of(process(10), false), Library::kUnknown);

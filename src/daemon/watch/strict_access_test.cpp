@@ -143,7 +143,7 @@ TEST_F(StrictAccessTest, ALeaseOpensTheFileOfItsGpuUntilItEnds) {
   EXPECT_THAT(strict->report()->problems, IsEmpty());
 }
 
-TEST_F(StrictAccessTest, TheConfigurationNamesThoseWhoMayWithoutALease) {
+TEST_F(StrictAccessTest, ConfiguredUsersHaveAccessWithoutALease) {
   config.access = {.strict = true, .users = {"carol"}, .groups = {"monitor"}};
   begin();
   EXPECT_EQ(acl("nvidia0"), "user::rw-,user:1003:rw-,group::---,group:77:rw-,mask::rw-,other::---");
@@ -162,7 +162,7 @@ TEST_F(StrictAccessTest, TurnedOffAllIsAsItWas) {
   EXPECT_EQ(acl("nvidia1"), kClosed);
 }
 
-TEST_F(StrictAccessTest, TheNextDaemonTakesOverAndKnowsHowTheFilesWere) {
+TEST_F(StrictAccessTest, NextDaemonTakesOverTheOriginalModes) {
   config.access.strict = true;
   begin();
   end(lease_of(1001));
@@ -177,7 +177,7 @@ TEST_F(StrictAccessTest, TheNextDaemonTakesOverAndKnowsHowTheFilesWere) {
   EXPECT_EQ(acl("nvidia1"), kOpen);
 }
 
-TEST_F(StrictAccessTest, WhatEndedWhileNoDaemonRanIsClosedByTheNext) {
+TEST_F(StrictAccessTest, LeaseEndedWhileNoDaemonRanIsRevokedByTheNext) {
   config.access.strict = true;
   begin();
   const LeaseId id = lease_of(1001);
@@ -189,7 +189,7 @@ TEST_F(StrictAccessTest, WhatEndedWhileNoDaemonRanIsClosedByTheNext) {
   EXPECT_EQ(acl("nvidia0"), kClosed);
 }
 
-TEST_F(StrictAccessTest, WhatOthersChangeIsSetRightAndToldOnce) {
+TEST_F(StrictAccessTest, ForeignChangeIsCorrectedAndReportedOnce) {
   config.access.strict = true;
   begin();
   for (int i = 0; i < 2; ++i) {
@@ -215,7 +215,7 @@ TEST_F(StrictAccessTest, AChangeIsSeenWithoutWaitingForTheNextScan) {
   EXPECT_EQ(strict->report()->undone, 1u);
 }
 
-TEST_F(StrictAccessTest, AFileThatIsMadeAnewIsClosedAndRestoredAsItWasMade) {
+TEST_F(StrictAccessTest, RecreatedFileIsRestrictedAndRestoredToItsNewMode) {
   config.access.strict = true;
   begin();
   make("new");
@@ -231,7 +231,7 @@ TEST_F(StrictAccessTest, AFileThatIsMadeAnewIsClosedAndRestoredAsItWasMade) {
   EXPECT_EQ(acl("nvidia2"), kOpen);
 }
 
-TEST_F(StrictAccessTest, WhatCannotBeRememberedIsNotChanged) {
+TEST_F(StrictAccessTest, ModeThatCannotBeStoredIsNotChanged) {
   memory = dir.file("nowhere/device-files");
   config.access.strict = true;
   begin();
@@ -239,7 +239,7 @@ TEST_F(StrictAccessTest, WhatCannotBeRememberedIsNotChanged) {
   EXPECT_THAT(strict->report()->problems, ElementsAre(HasSubstr("nowhere")));
 }
 
-TEST_F(StrictAccessTest, WhereANewFileCannotBeRememberedTheOthersAreLookedAfterStill) {
+TEST_F(StrictAccessTest, OtherFilesStayManagedWhenANewOneCannotBeStored) {
   config.access.strict = true;
   begin();
   ASSERT_EQ(::mkdir((memory + ".new").c_str(), 0700), 0);  // nothing can be written now
@@ -266,7 +266,7 @@ TEST_F(StrictAccessTest, ADamagedMemoryLeavesTheFilesAlone) {
   EXPECT_EQ(testing::read_file(memory), "what\n");
 }
 
-TEST_F(StrictAccessTest, AGpuWhoseFileIsNotKnownIsAProblem) {
+TEST_F(StrictAccessTest, UnknownDeviceFileIsAProblem) {
   GpuInfo info = gpus.entries().front().info;
   info.device_minor = 5;
   gpus = GpuTable({info});
@@ -275,7 +275,7 @@ TEST_F(StrictAccessTest, AGpuWhoseFileIsNotKnownIsAProblem) {
   EXPECT_THAT(strict->report()->problems, ElementsAre(HasSubstr("nvidia5")));
 }
 
-TEST_F(StrictAccessTest, WhatIsOpenAlreadyIsSaid) {
+TEST_F(StrictAccessTest, OpenDescriptorsAreReported) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   ::chmod(dir.path().c_str(), 0755);
   const pid_t child = ::fork();

@@ -5,7 +5,7 @@
 namespace gpurota::daemon {
 namespace {
 
-TEST_F(WatchKeeperTest, WhatALeaseLeavesIsBeingFreedAndNobodyGetsItsGpu) {
+TEST_F(WatchKeeperTest, GpuWithLeftoverMemoryOfALeaseIsNotGranted) {
   const LeaseId id = lease_of(1000, gib(20), {"train"});
   charges[id] = {gib(18)};
   GpuEntry* const gpu = gpus.find(kGpu);
@@ -42,7 +42,7 @@ TEST_F(WatchKeeperTest, WhatALeaseLeavesIsBeingFreedAndNobodyGetsItsGpu) {
   EXPECT_EQ(world.states.unreserved(kGpu).all, Bytes());
 }
 
-TEST_F(WatchKeeperTest, WhatOneLeaseHasImportedFromAnotherIsCountedOnce) {
+TEST_F(WatchKeeperTest, MemoryImportedFromAnotherLeaseIsCountedOnce) {
   const LeaseId maker = lease_of(1000, gib(8), {"train"});
   const LeaseId importer = lease_of(1000, gib(8), {"serve"});
   const pid_t pid = leases.find(importer)->main->pid();
@@ -67,7 +67,7 @@ TEST_F(WatchKeeperTest, WhatOneLeaseHasImportedFromAnotherIsCountedOnce) {
   EXPECT_LT(hidden_of(gib(11)), gib(5));
 }
 
-TEST_F(WatchKeeperTest, WhatIsNormallyUsedIsKnownAfterARestart) {
+TEST_F(WatchKeeperTest, BaselineSurvivesARestart) {
   const auto read = [&](WatchKeeper& by, Bytes used) {
     loop.advance(1s);
     sample.used = used;
@@ -91,7 +91,7 @@ TEST_F(WatchKeeperTest, WhatIsNormallyUsedIsKnownAfterARestart) {
   EXPECT_EQ(read(other, gib(4) + mib(600)), Bytes());
 }
 
-TEST_F(WatchKeeperTest, WhatWasNormalInAnotherBootIsMeasuredAnew) {
+TEST_F(WatchKeeperTest, BaselineOfAnotherBootIsMeasuredAnew) {
   world.states.set_baseline(kGpu, {mib(100), "another boot"});
   WatchKeeper next(parts());
   next.restore();

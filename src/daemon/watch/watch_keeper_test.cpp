@@ -64,7 +64,7 @@ TEST_F(WatchKeeperTest, AnEventIsRecordedAtTheNextSampleWithoutACommandThatCanno
   EXPECT_THAT(begun[1].detail, Not(HasSubstr("stuck")));
 }
 
-TEST_F(WatchKeeperTest, AForeignProcessOnAContainersGpuSaysWhatAContainerIs) {
+TEST_F(WatchKeeperTest, ForeignProcessOnAContainersGpuIsExplained) {
   const LeaseId id = lease_of(1000, std::nullopt, {"docker", "run", "image"});
   const pid_t inside =
       processes.spawn({.uid = 0, .cgroup = "/sys/fs/cgroup/docker/" + std::string(64, 'a')});
@@ -102,7 +102,7 @@ TEST_F(WatchKeeperTest, StopEndsTheForeignProcessAndNothingElse) {
   EXPECT_EQ(events(proto::EventType::kProcessStopped).size(), 1u);
 }
 
-TEST_F(WatchKeeperTest, WhatDoesNotEndIsKilledAfterTheGrace) {
+TEST_F(WatchKeeperTest, ProcessThatDoesNotEndIsKilledAfterTheGracePeriod) {
   config.watch.unreserved_use = config::WatchAction::kStop;
   config.watch.stop_grace = 5s;
   const pid_t pid = processes.spawn({.uid = 1001, .stubborn = true});
@@ -171,7 +171,7 @@ TEST_F(WatchKeeperTest, NobodyIsStoppedWhileTheirGroupsAreNotKnown) {
   EXPECT_FALSE(processes.alive(pid));
 }
 
-TEST_F(WatchKeeperTest, TheOwnerOfALeaseIsToldOnItsTerminal) {
+TEST_F(WatchKeeperTest, OwnerOfALeaseIsNotifiedOnItsTerminal) {
   config.watch.foreign_use = config::WatchAction::kNotify;
   const LeaseId id = lease_of(1000, std::nullopt, {"train"});
   use(processes.spawn({.uid = 1001, .command = {"secret"}}), gib(1));
@@ -180,7 +180,7 @@ TEST_F(WatchKeeperTest, TheOwnerOfALeaseIsToldOnItsTerminal) {
   EXPECT_THAT(notices[id], Not(HasSubstr("secret")));
 }
 
-TEST_F(WatchKeeperTest, TheOneWhoUsesAGpuOfAnotherIsToldWhichProcessesTheirsAre) {
+TEST_F(WatchKeeperTest, UserOfAForeignGpuIsNotifiedOfTheirProcesses) {
   config.watch.foreign_use = config::WatchAction::kNotify;
   lease_of(1000, std::nullopt, {"train"});
   const pid_t pid = processes.spawn({.uid = 1001, .command = {"secret"}});
@@ -194,7 +194,7 @@ TEST_F(WatchKeeperTest, TheOneWhoUsesAGpuOfAnotherIsToldWhichProcessesTheirsAre)
 
 // The lease that is tested has GPU 0. The other lease has a GPU that is not sampled, and its
 // process uses GPU 0.
-TEST_F(WatchKeeperTest, TheLeaseOfAProgramThatUsesAnotherGpuHearsOfItWhateverTheSiteWants) {
+TEST_F(WatchKeeperTest, LeaseOfAProgramThatUsesAnotherGpuIsAlwaysNotified) {
   config.watch.foreign_use = config::WatchAction::kReport;
   const LeaseId strayed = lease_of(1001, gib(1), {"train"});
   const pid_t program = leases.find(strayed)->main->pid();
@@ -209,7 +209,7 @@ TEST_F(WatchKeeperTest, TheLeaseOfAProgramThatUsesAnotherGpuHearsOfItWhateverThe
   EXPECT_EQ(notices.count(whole), 0u) << "the site does not want that";
 }
 
-TEST_F(WatchKeeperTest, TheOneWhoseGpuIsUsedIsToldTheProcessOnlyWhereTheSiteShowsIt) {
+TEST_F(WatchKeeperTest, OwnerOfAUsedGpuSeesTheProcessOnlyWhereTheSiteShowsIt) {
   const LeaseId id = lease_of(1000, std::nullopt, {"train"});
   const pid_t pid = processes.spawn({.uid = 1001, .command = {"secret"}});
   use(pid, gib(1));
@@ -226,7 +226,7 @@ TEST_F(WatchKeeperTest, TheOneWhoseGpuIsUsedIsToldTheProcessOnlyWhereTheSiteShow
   EXPECT_THAT(sent[1000][1].text, HasSubstr(fmt::format("process {}", other)));
 }
 
-TEST_F(WatchKeeperTest, WhatIsOnlyReportedIsANoticeForTheChannelsAndNoLineOnATerminal) {
+TEST_F(WatchKeeperTest, ReportedFindingGoesToChannelsButNotToTerminals) {
   const LeaseId id = lease_of(1000, std::nullopt, {"train"});
   use(processes.spawn({.uid = 1001}), gib(1));
   take_sample();
@@ -254,7 +254,7 @@ class NotLimitedTest : public WatchKeeperTest {
   pid_t pid = 0;
 };
 
-TEST_F(NotLimitedTest, AProgramThatTheLibraryDoesNotHoldIsStoppedByDefaultAndItsOwnerToldWhy) {
+TEST_F(NotLimitedTest, ProgramWithoutTheLibraryIsStoppedByDefaultWithANotice) {
   const pid_t bystander = leases.find(id)->main->pid();
   sample_for(5s);
   EXPECT_FALSE(processes.alive(pid));
@@ -295,7 +295,7 @@ TEST_F(NotLimitedTest, ATenantIsNotEvenAsked) {
   EXPECT_EQ(keeper.library_of(kGpu, pid), watch::Library::kNotAsked);
 }
 
-TEST_F(NotLimitedTest, WhatBecameATenantBeforeTheSignalIsSpared) {
+TEST_F(NotLimitedTest, ProcessThatBecameATenantBeforeTheSignalIsSpared) {
   config.watch.not_limited = config::WatchAction::kReport;
   sample_for(5s);
   config.watch.not_limited = config::WatchAction::kStop;
@@ -343,7 +343,7 @@ TEST_F(WatchKeeperTest, AnUnusedLeaseIsReleasedWhenPolicySaysSo) {
   EXPECT_EQ(released, std::vector<LeaseId>{id});
 }
 
-TEST_F(WatchKeeperTest, AShortTimeWithoutUseIsToldInSeconds) {
+TEST_F(WatchKeeperTest, ShortIdleTimeIsShownInSeconds) {
   config.watch.unused_after = 20s;
   lease_of(1000, std::nullopt, {"sleep"});
   for (int i = 0; i < 5; ++i) take_sample(10s);

@@ -48,7 +48,7 @@ TEST_F(GateTest, OpenLetsEverybodyPassAlsoNested) {
   EXPECT_TRUE(somebody_inside());
 }
 
-TEST_F(GateTest, WhatIsSubmittedIsCountedAndWhatOnlyNeedsMemoryIsNot) {
+TEST_F(GateTest, SubmittedWorkIsCountedButMemoryAccessIsNot) {
   const uint32_t before = gate->submissions();
   { const GateGuard guard(*gate, GateClass::kSubmits, submits); }
   std::thread other([&] { const GateGuard guard(*gate, GateClass::kSubmits, submits); });
@@ -165,14 +165,14 @@ TEST_F(GateTest, AllCallsAreRefusedWhileNobodyCanOpenTheGate) {
   EXPECT_FALSE(again.refused());
 }
 
-TEST_F(GateTest, WhatIsRecordedIntoAGraphPassesAShutGate) {
+TEST_F(GateTest, WorkCapturedIntoAGraphPassesAClosedGate) {
   gate->set(GateState::kShut);
   GateGuard guard(*gate, GateClass::kSubmits, captured);
   EXPECT_TRUE(somebody_inside());
   EXPECT_EQ(gate->waiting(), 0u);
 }
 
-TEST_F(GateTest, WhatOnlyNeedsMemoryWaitsOnlyWhileItIsAway) {
+TEST_F(GateTest, MemoryAccessWaitsOnlyWhileMemoryIsEvicted) {
   gate->set(GateState::kShut);
   { GateGuard guard(*gate, GateClass::kResidency, submits); }
   gate->set(GateState::kAway);

@@ -226,7 +226,7 @@ TEST_F(Families, AContextThatGetsTheHandleOfOneThatEndsIsAnother) {
   EXPECT_NE(place_of_context(the_context()).context, serial);
 }
 
-TEST_F(Families, AContextThatEndsIsNotLearnedAnewFromAToolsCallback) {
+TEST_F(Families, EndedContextIsNotRecordedAgainFromACallback) {
   add_context(the_context(), 0, 0, false, true);
   install(kFn_cuCtxDestroy_v2, destroy_with_callback);
   CUdeviceptr p = 0;
@@ -239,7 +239,7 @@ TEST_F(Families, AContextThatEndsIsNotLearnedAnewFromAToolsCallback) {
   EXPECT_EQ(charged_bytes(), 0);
 }
 
-TEST_F(Families, AContextThatTheDriverDoesNotDestroyStaysWhatItWas) {
+TEST_F(Families, ContextThatTheDriverDoesNotDestroyIsUnchanged) {
   const std::uint32_t serial = add_context(the_context(), 0, 0, false, true);
   install(kFn_cuCtxDestroy_v2, destroy_fails);
   CUdeviceptr p = 0;
@@ -249,7 +249,7 @@ TEST_F(Families, AContextThatTheDriverDoesNotDestroyStaysWhatItWas) {
   EXPECT_EQ(place_of_context(the_context()).context, serial);
 }
 
-TEST_F(Families, WhatIsAllocatedInAGreenContextLivesInThePrimary) {
+TEST_F(Families, AllocationInAGreenContextBelongsToThePrimaryContext) {
   primary_active = 1;
   const std::uint32_t serial = add_context(the_context(), 0, 0, true, false);
   add_view(the_view(), the_green(), 0, 0, serial);
@@ -307,7 +307,7 @@ TEST_F(Families, NothingIsAllocatedFromAPoolThatIsBeingDestroyed) {
   EXPECT_EQ(taken_from_pool, 0);
 }
 
-TEST_F(Families, WhatWasOnItsWayWhenItsPoolWasDestroyedIsCharged) {
+TEST_F(Families, PendingAllocationOfADestroyedPoolIsCharged) {
   const CUmemoryPool pool = made_pool();
   install(kFn_cuMemPoolDestroy, destroy_pool);
   install(kFn_cuMemAllocFromPoolAsync, grow_pool_that_goes);

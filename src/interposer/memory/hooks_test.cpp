@@ -37,7 +37,7 @@ TEST(Linear, ChargesExactlyTheBlocksThatTheGpuLoses) {
   EXPECT_LE(most_physical_bytes(), 256 * kMiB);
 }
 
-TEST(Linear, GivesBackWhatTheDriverRefused) {
+TEST(Linear, ReturnsMemoryOfARefusedAllocation) {
   reset_fake_driver(64 * kMiB);
   fail_allocations(1);
   CUdeviceptr p = 0;
@@ -60,7 +60,7 @@ TEST(Linear, AFailedFreeKeepsItsCharge) {
   EXPECT_EQ(charged_bytes(), 0);
 }
 
-TEST(Pools, AreChargedByWhatTheyReserve) {
+TEST(Pools, PoolsAreChargedByTheirReservation) {
   reset_fake_driver(256 * kMiB);
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAllocAsync(&p, 1 << 20, nullptr), CUDA_SUCCESS);
@@ -188,7 +188,7 @@ TEST_F(Vmm, CreditsAtTheLastOfHandlesAndMappings) {
   EXPECT_EQ(release(7), 100);
 }
 
-TEST_F(Vmm, KnowsAHandleThatIsRetainedAgainByAddress) {
+TEST_F(Vmm, FindsAHandleRetainedAgainByAddress) {
   vmm_created(s_, 7, 100, 0);
   vmm_mapped(s_, 1 << 21, 100, 7);
   release(7);

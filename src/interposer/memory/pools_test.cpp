@@ -146,7 +146,7 @@ TEST_F(EndingPools, OneWhoseLastAllocationIsFreedAfterItWasDestroyedIsCreditedTh
   EXPECT_EQ(charged_bytes(), 0);
 }
 
-TEST_F(EndingPools, WhatIsAllocatedWhileTheCurrentOneEndsIsOfTheNext) {
+TEST_F(EndingPools, AllocationDuringPoolDestructionIsServedByTheNext) {
   made(kFirst);
   the_current = kFirst;
   in_current = [] {
@@ -162,7 +162,7 @@ TEST_F(EndingPools, WhatIsAllocatedWhileTheCurrentOneEndsIsOfTheNext) {
 }
 
 // The current pool is destroyed after its handle is known and before anything is taken from it.
-TEST_F(EndingPools, WhatCannotBeHadOfACurrentOneThatWentIsOfTheNext) {
+TEST_F(EndingPools, FailedAllocationOfADestroyedPoolIsServedByTheNext) {
   made(kFirst);
   the_current = kFirst;
   ASSERT_TRUE(take(state(), 0, 256 * kMiB));
@@ -216,7 +216,7 @@ TEST_F(EndingPools, OneIsNotDestroyedInTheMiddleOfATrim) {
 
 // The pool has released as much as it then grows by for the other thread: two equal readings do not
 // mean that nothing has changed.
-TEST_F(EndingPools, WhatOneGrowsByAfterAnotherThreadHasReadItIsCharged) {
+TEST_F(EndingPools, GrowthAfterAConcurrentReadIsCharged) {
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAllocAsync(&p, 1 << 20, nullptr), CUDA_SUCCESS);
   ASSERT_EQ(cuMemAllocAsync(&p, 1 << 20, nullptr), CUDA_SUCCESS);

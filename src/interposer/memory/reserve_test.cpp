@@ -242,7 +242,7 @@ TEST_F(Reserve, PoolsAreTrimmedOnceForAllQuestionsInARow) {
   EXPECT_EQ(pieces_trims, 1);
 }
 
-TEST_F(Reserve, WhatIsFreedWhileTheDaemonSaysNoIsTaken) {
+TEST_F(Reserve, MemoryFreedDuringARefusalIsUsed) {
   reset_fake_driver(64 * kMiB);
   ASSERT_TRUE(take(state(), 0, 64 * kMiB));
   Grantor grantor(0);
@@ -260,7 +260,7 @@ TEST_F(Reserve, ARefusalWithoutAnythingFreedIsBelievedAtOnce) {
 
 // The pool releases 64 MiB, and before this thread can take any of it another thread asks the
 // daemon and gives back all headroom with its question.
-TEST_F(Reserve, WhatPoolsLetGoIsAskedForAgainWhereAnotherThreadHasGivenItBack) {
+TEST_F(Reserve, MemoryOfPoolsIsRequestedAgainAfterAConcurrentReturn) {
   reset_fake_driver(64 * kMiB);
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAllocAsync(&p, 40 << 20, nullptr), CUDA_SUCCESS);
@@ -287,7 +287,7 @@ TEST_F(Reserve, OfTwoPoolsThatGrewBeyondTheirReserveEachBringsItsOwn) {
   EXPECT_EQ(headroom(), -32 * kMiB) << "what the other pool owes is its to bring";
 }
 
-TEST_F(Reserve, AGrowthThatWhatIsFreedMeanwhileCoversIsNoRefusal) {
+TEST_F(Reserve, GrowthCoveredByFreedMemoryIsNotRefused) {
   reset_fake_driver(32 * kMiB);
   use_pool_in_pieces();
   CUdeviceptr p = 0;
@@ -300,7 +300,7 @@ TEST_F(Reserve, AGrowthThatWhatIsFreedMeanwhileCoversIsNoRefusal) {
   EXPECT_GE(headroom(), 0);
 }
 
-TEST_F(Reserve, AGrowthThatWhatIsFreedMeanwhileCoversInPartBringsTheRest) {
+TEST_F(Reserve, GrowthPartlyCoveredByFreedMemoryRequestsTheRest) {
   reset_fake_driver(32 * kMiB);
   use_pool_in_pieces();
   CUdeviceptr p = 0;
@@ -313,7 +313,7 @@ TEST_F(Reserve, AGrowthThatWhatIsFreedMeanwhileCoversInPartBringsTheRest) {
   EXPECT_EQ(headroom(), 0);
 }
 
-TEST_F(Reserve, ARefusalWaitsForWhatOthersHaveUnderWayAndWillNotKeep) {
+TEST_F(Reserve, RefusalWaitsForTransientMemoryOfOtherThreads) {
   reset_fake_driver(64 * kMiB);
   ASSERT_TRUE(take(state(), 0, 64 * kMiB));
   Flight other(state().slots[0]);
@@ -446,7 +446,7 @@ TEST_F(Reserve, APrimaryContextThatIsMadeRightBehindAReleaseIsCountedOnce) {
   EXPECT_EQ(state().slots[0].contexts.load(), 0u);
 }
 
-TEST_F(Reserve, APrimaryContextThatWasNotToBeHadIsReservedForAnew) {
+TEST_F(Reserve, FailedPrimaryContextIsReservedForAgain) {
   reset_fake_driver(0);
   primary_active = 0;
   install(kFn_cuDevicePrimaryCtxGetState, primary_state);

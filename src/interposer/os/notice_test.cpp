@@ -61,7 +61,7 @@ TEST(Notice, DoesNotGoIntoAFileThatTheProgramHasInItsPlace) {
             "");
 }
 
-TEST(Notice, NeverWaitsForWhoDoesNotRead) {
+TEST(Notice, NoticeNeverWaitsForAReader) {
   const std::string said = said_by([] {
     (void)::fcntl(2, F_SETFL, O_NONBLOCK);
     while (::write(2, "x", 1) == 1) {

@@ -61,7 +61,7 @@ TEST_F(Aliases, MemoryMovesWithAllItsMappings) {
   EXPECT_EQ(driver.ranges(), 0u);
 }
 
-TEST_F(Aliases, WhatIsUnmappedWhileItIsOutDoesNotComeBack) {
+TEST_F(Aliases, MemoryUnmappedWhileEvictedIsNotRestored) {
   const std::uint64_t home = make(20 * kMiB);
   ASSERT_EQ(map(home, 0, kTheirs, 20 * kMiB), CUDA_SUCCESS);
   mover().evict(UINT64_MAX);
@@ -92,7 +92,7 @@ TEST_F(Aliases, MemoryComesBackAsItWasMade) {
   EXPECT_EQ(driver.last_traits, kRdmaCapable | 1);
 }
 
-TEST_F(Aliases, WhatIsWiredStays) {
+TEST_F(Aliases, WiredMemoryIsNotEvicted) {
   const std::uint64_t stays = make(64 * kMiB);
   make(64 * kMiB);
   EXPECT_EQ(space->wire(stays), 64 * kMiB);
@@ -105,7 +105,7 @@ TEST_F(Aliases, WhatIsWiredStays) {
   EXPECT_EQ(freed.released, 0u);
 }
 
-TEST_F(Aliases, TheHandlesOfWhatStaysCanBeHadPieceByPiece) {
+TEST_F(Aliases, HandlesOfResidentMemoryAreRetainedPieceByPiece) {
   const std::uint64_t a = make(66 * kMiB);
   SwapBacking backing{};
   ASSERT_TRUE(space->find_backing(a + 1, &backing));

@@ -22,7 +22,7 @@ class Changes : public Swap {
   std::uint64_t copied = 0;
 };
 
-TEST_F(Changes, WhatDidNotChangeIsNotCopiedAgain) {
+TEST_F(Changes, UnchangedBlockIsNotCopiedAgain) {
   const std::uint64_t a = add(200 * kMiB);
   add(2 * kMiB);
   EXPECT_EQ(turn().clean, 0u);
@@ -62,7 +62,7 @@ TEST_F(Changes, UnitsThatChangedPlacesAreCopied) {
   EXPECT_EQ(turn().clean, 60 * kMiB);
 }
 
-TEST_F(Changes, WhatIsPageableIsComparedToo) {
+TEST_F(Changes, BlockInPageableMemoryIsComparedToo) {
   const std::uint64_t a = add(96 * kMiB);
   host().set_limits(&driver.calls, std::uint64_t{1} << 30, 32 * kMiB);
   turn();
@@ -140,7 +140,7 @@ TEST_F(Changes, SumsThatStayTheSameAreFoundOut) {
   EXPECT_EQ(*last_byte(a), 77);
 }
 
-TEST_F(Changes, AKeptCopyThatIsNotWhatItWasIsFoundOut) {
+TEST_F(Changes, ChangedCopyIsDetected) {
   const std::uint64_t a = add(32 * kMiB);
   turn();
   char* const kept = host().address({1, 0, 1});
@@ -153,7 +153,7 @@ TEST_F(Changes, AKeptCopyThatIsNotWhatItWasIsFoundOut) {
 }
 
 // Its sums were kept already, and its copy was not made.
-TEST_F(Changes, WhatWasLookedAtAndThenNotEvictedIsCopiedNextTime) {
+TEST_F(Changes, ComparedBlockThatWasNotEvictedIsCopiedNextTime) {
   const std::uint64_t a = add(64 * kMiB);
   const std::uint64_t b = add(64 * kMiB);
   turn();
@@ -169,7 +169,7 @@ TEST_F(Changes, WhatWasLookedAtAndThenNotEvictedIsCopiedNextTime) {
   EXPECT_EQ(*last_byte(b), now[1]);
 }
 
-TEST_F(Changes, CopiesOfWhatRunsGiveWay) {
+TEST_F(Changes, CopiesOfRunningTenantsAreEvictedFirst) {
   const std::uint64_t a = add(64 * kMiB);
   const std::uint64_t b = add(64 * kMiB);
   host().set_limits(&driver.calls, 128 * kMiB, 128 * kMiB);
@@ -203,7 +203,7 @@ TEST_F(Changes, TheCopyThatIsLikelyToBeOfNoUseGoesFirst) {
   check(a);
 }
 
-TEST_F(Changes, WhatAlwaysChangesIsRarelyLookedAtAndSeenWhenItStops) {
+TEST_F(Changes, ConstantlyChangingBlockIsComparedRarelyUntilItStopsChanging) {
   const std::uint64_t a = add(64 * kMiB);
   for (int i = 0; i < 200; ++i) {
     for (std::uint64_t at = 0; at < 64 * kMiB; at += kUnitBytes) ++*driver.at(a + at);

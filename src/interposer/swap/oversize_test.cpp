@@ -69,7 +69,7 @@ TEST_F(OversizeSwap, SmallOnesShareAPageThereToo) {
   EXPECT_EQ(end(b).hosted, kPageBytes);
 }
 
-TEST_F(OversizeSwap, WhatTheProgramMapsItselfIsThereAltogether) {
+TEST_F(OversizeSwap, MemoryMappedByTheProgramIsFullyResident) {
   std::uint64_t home = 0, other = 0;
   ASSERT_EQ(driver.calls.reserve(driver.calls.self, 80 * kMiB, &other), CUDA_SUCCESS);
   ASSERT_EQ(space->allocate_pages(80 * kMiB, kHosted, &home), CUDA_SUCCESS);
@@ -83,7 +83,7 @@ TEST_F(OversizeSwap, WhatTheProgramMapsItselfIsThereAltogether) {
   EXPECT_EQ(end(home).hosted, 80 * kMiB);
 }
 
-TEST_F(OversizeSwap, WhateverFailsNothingIsLeftAndNoByteIsWrong) {
+TEST_F(OversizeSwap, FailureLeaksNothingAndCorruptsNothing) {
   for (int i = 0; i < 300; ++i) {
     driver.failing = 0.05;
     const std::uint64_t a = add_with(200 * kMiB, 90 * kMiB);

@@ -71,7 +71,7 @@ TEST_F(Swap, AFreeWorksWhileEvicted) {
   EXPECT_EQ(mover().restore(UINT64_MAX).bytes, 0u);
 }
 
-TEST_F(Swap, WhatDidNotRunSinceIsNotCopiedAgain) {
+TEST_F(Swap, SecondEvictionWithoutARunCopiesNothing) {
   const std::uint64_t a = add(64 * kMiB);
   mover().evict(UINT64_MAX);
   mover().restore(UINT64_MAX);
@@ -179,7 +179,7 @@ TEST_F(Swap, HostMemoryThatRunsOutLeavesTheRestResident) {
   check(a);
 }
 
-TEST_F(Swap, BuffersOfWhatRunsAreUsedForWhatIsOut) {
+TEST_F(Swap, BuffersOfRunningTenantsAreUsedForEvictedMemory) {
   const std::uint64_t a = add(64 * kMiB);
   const std::uint64_t b = add(64 * kMiB);
   host().set_limits(&driver.calls, 64 * kMiB, 64 * kMiB);

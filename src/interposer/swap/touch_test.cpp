@@ -23,7 +23,7 @@ TEST_P(Touched, AllPagesAreThere) {
   ::munmap(memory, kBytes);
 }
 
-TEST_P(Touched, WhatCannotBeHadIsSaid) {
+TEST_P(Touched, UnmappedPagesAreAnError) {
   void* memory = map_memory(kBytes, 0);
   ASSERT_NE(memory, nullptr);
   if (::madvise(memory, 4096, MADV_POPULATE_WRITE) != 0) GTEST_SKIP() << "needs Linux 5.14";

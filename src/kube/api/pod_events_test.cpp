@@ -54,9 +54,9 @@ class APod : public ::testing::Test {
   TimePoint now_{minutes(60)};
 };
 
-TEST_F(APod, OfWhichThereIsNothingToSayIsSaidNothing) { EXPECT_THAT(reasons(), IsEmpty()); }
+TEST_F(APod, HealthyPodGetsNoEvents) { EXPECT_THAT(reasons(), IsEmpty()); }
 
-TEST_F(APod, ThatWaitsForItsTurnIsSaidOnceAndNotAtOnce) {
+TEST_F(APod, WaitForATurnIsReportedOnceAfterADelay) {
   wait_in_line(2);
   EXPECT_THAT(reasons(), IsEmpty());
   now_ += PodEvents::kPatience;
@@ -68,7 +68,7 @@ TEST_F(APod, ThatWaitsForItsTurnIsSaidOnceAndNotAtOnce) {
   EXPECT_THAT(reasons(), IsEmpty()) << "it is the same waiting";
 }
 
-TEST_F(APod, WhoseTurnComesAndGoesIsNotSaid) {
+TEST_F(APod, ChangingTurnsAreNotReported) {
   for (int i = 0; i < 100; ++i) {
     wait_in_line(i % 2);
     EXPECT_THAT(reasons(), IsEmpty());
@@ -76,7 +76,7 @@ TEST_F(APod, WhoseTurnComesAndGoesIsNotSaid) {
   }
 }
 
-TEST_F(APod, ThatHoldsTooMuchIsSaidAtOnceAndNotAgainWithinThePause) {
+TEST_F(APod, EventAboutTooMuchMemoryIsSentAtOnceAndNotRepeatedWithinThePause) {
   is_over_ = true;
   const auto events = events_.observe({claim()}, now_);
   ASSERT_EQ(events.size(), 1U);
@@ -92,14 +92,14 @@ TEST_F(APod, ThatHoldsTooMuchIsSaidAtOnceAndNotAgainWithinThePause) {
   EXPECT_EQ(reasons().size(), 1U) << "it holds too much still, and that was not said";
 }
 
-TEST_F(APod, WhoseLeaseWasEndedAndMadeAnewIsToldSo) {
+TEST_F(APod, EndedLeaseThatWasReplacedIsReported) {
   EXPECT_THAT(reasons(), IsEmpty());
   lease_.lease_id = {8};
   EXPECT_THAT(reasons(), ElementsAre("GpuLeaseEnded"));
   EXPECT_THAT(reasons(), IsEmpty());
 }
 
-TEST_F(APod, WhoseLeaseWasEndedAndCannotBeMadeAnewIsToldSoOnce) {
+TEST_F(APod, EndedLeaseThatCannotBeReplacedIsReportedOnce) {
   EXPECT_THAT(reasons(), IsEmpty());
   has_lease_ = false;
   EXPECT_THAT(reasons(), IsEmpty()) << "its claim may just be given up";
@@ -110,12 +110,12 @@ TEST_F(APod, WhoseLeaseWasEndedAndCannotBeMadeAnewIsToldSoOnce) {
   EXPECT_THAT(reasons(), IsEmpty()) << "that was said";
 }
 
-TEST_F(APod, WhoseLeaseWasEndedBeforeAnybodyLookedIsToldSo) {
+TEST_F(APod, LeaseEndedBeforeTheFirstPollIsReported) {
   lease_.lease_id = {8};
   EXPECT_THAT(reasons(), ElementsAre("GpuLeaseEnded"));
 }
 
-TEST_F(APod, WhoseProgramsAreStillBeingEndedIsToldWhenTheyAre) {
+TEST_F(APod, EndIsReportedOnceThePodsProgramsHaveEnded) {
   EXPECT_THAT(reasons(), IsEmpty());
   has_lease_ = false;
   is_ending_ = true;
@@ -127,7 +127,7 @@ TEST_F(APod, WhoseProgramsAreStillBeingEndedIsToldWhenTheyAre) {
   EXPECT_THAT(reasons(), ElementsAre("GpuLeaseEnded"));
 }
 
-TEST_F(APod, ThatHasAClaimAfterAnotherPodIsNotToldOfTheOther) {
+TEST_F(APod, PodGetsNoEventsOfThePodThatHadItsClaimBefore) {
   is_over_ = true;
   EXPECT_THAT(reasons(), ElementsAre("GpuMemoryOverLimit"));
   pod_uid_ = "next-pod";
@@ -136,7 +136,7 @@ TEST_F(APod, ThatHasAClaimAfterAnotherPodIsNotToldOfTheOther) {
   EXPECT_THAT(reasons(), ElementsAre("GpuMemoryOverLimit")) << "and nothing of the other's lease";
 }
 
-TEST_F(APod, ThatIsStuckOutsideOfTheLineIsSaidToWait) {
+TEST_F(APod, PodOutsideOfTheQueueIsReportedAsWaiting) {
   lease_.gpus[0].turn = "waiting";
   lease_.gpus[0].moved_out_bytes = gib(2);
   EXPECT_THAT(reasons(), IsEmpty());

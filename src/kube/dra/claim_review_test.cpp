@@ -36,14 +36,14 @@ TEST_F(AClaimReview, AsksOnceAPauseAndNotAtEveryCall) {
   EXPECT_EQ(due(), 0u);
 }
 
-TEST_F(AClaimReview, AsksAtOnceForWhatAnEarlierRunHasStored) {
+TEST_F(AClaimReview, AsksAtOnceForStoredClaims) {
   ClaimReview after_restart(kPause);
   const std::vector<UsedClaim> stored = {{{"u1", "default", "train"}, "node-1", "p", true}};
   EXPECT_EQ(after_restart.due(stored, now_).size(), 1u);
   EXPECT_TRUE(after_restart.due(stored, now_).empty());
 }
 
-TEST_F(AClaimReview, AsksMoreRarelyForWhatIsUsedAndNeverGivesItUp) {
+TEST_F(AClaimReview, AsksMoreRarelyForUsedClaimsAndNeverGivesThemUp) {
   due(true);
   now_ += kPause;
   EXPECT_EQ(due(true), 0u);
@@ -61,7 +61,7 @@ TEST_F(AClaimReview, AsksAtOnceWhenKubeletWasStarted) {
   EXPECT_EQ(due(true), 0u);
 }
 
-TEST_F(AClaimReview, GivesUpWhatIsGoneTwiceInARow) {
+TEST_F(AClaimReview, GivesUpAClaimThatIsGoneTwiceInARow) {
   due();
   EXPECT_FALSE(round(false));
   EXPECT_FALSE(round(true)) << "the first was a mistake of the API server's";
@@ -69,7 +69,7 @@ TEST_F(AClaimReview, GivesUpWhatIsGoneTwiceInARow) {
   EXPECT_TRUE(round(false));
 }
 
-TEST_F(AClaimReview, WhatIsUsedMeanwhileBeginsAnew) {
+TEST_F(AClaimReview, IdleTimeStartsAnewAfterUse) {
   due();
   EXPECT_FALSE(round(false));
   due(true);

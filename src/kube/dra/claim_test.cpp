@@ -53,7 +53,7 @@ TEST(AClaim, OfMemoryIsASliceOfItsGpu) {
   EXPECT_EQ(order.pod->container, "claim-1");
 }
 
-TEST(AClaim, ThatSeveralPodsShareIsNamedForItself) {
+TEST(AClaim, ClaimSharedBySeveralPodsHasItsOwnName) {
   const auto claim = lease(claim_json(
       result("gpu-a"), "", R"({"resource":"pods","name":"a"},{"resource":"pods","name":"b"})"));
   ASSERT_TRUE(claim);
@@ -134,7 +134,7 @@ TEST(AClaim, IsRefusedWithTheKeyThatIsWrong) {
   EXPECT_NE(of(R"("softLimit":"0")").find("softLimit is not an amount"), std::string::npos);
 }
 
-TEST(AClaim, LowersWhatItsClassSaysAndNeverRaisesIt) {
+TEST(AClaim, ClaimLowersTheLimitOfItsClassButNeverRaisesIt) {
   const auto soft = [](const char* of_claim) {
     return lease(
         claim_json(result("gpu-a"), config("FromClaim", of_claim) + "," +
@@ -157,7 +157,7 @@ TEST(AClaim, AConfigurationOfOtherRequestsIsNotItsOwn) {
   EXPECT_FALSE(lease(claim_json(result("gpu-a"), its)));
 }
 
-TEST(AClaim, ThatIsNoOneLeaseIsRefused) {
+TEST(AClaim, ClaimThatIsNotOneLeaseIsRefused) {
   for (const std::string& results : {result("gpu-a") + "," + result("gpu-b", "4Gi"),
                                      result("gpu-a") + "," + result("gpu-b-turns")}) {
     EXPECT_NE(refusal(lease(claim_json(results))).find("make a claim for each"), std::string::npos);

@@ -106,7 +106,7 @@ TEST_F(ADraNode, StoresWhatHasItsLeaseAndNothingThatIsOnlyTried) {
   EXPECT_EQ(node_->keys("u2").size(), 1u);
 }
 
-TEST_F(ADraNode, OrdersAgainTheLeaseThatSomebodyHasReleased) {
+TEST_F(ADraNode, RequestsAReleasedLeaseAgain) {
   prepare("u1");
   EXPECT_TRUE(node_->take_orders().empty());
   view_.pods.clear();

@@ -30,7 +30,7 @@ TEST(DraOptionsTest, RefuseATokenInTheClearForAnotherMachine) {
   }
 }
 
-TEST(DraOptionsTest, RefuseWhatMakesNoSense) {
+TEST(DraOptionsTest, InvalidOptionsAreRefused) {
   const std::vector<std::vector<std::string>> wrong = {
       {"--token-file", "t"}, {"--no-such"},          {"extra"},
       {"--review", "0"},     {"--node-name", "A/b"}, {"--memory-unit", "1K"},

@@ -28,7 +28,7 @@ TEST(Health, ADrainedGpuIsHealthy) {
   EXPECT_NE(drained.message.find("drained"), std::string::npos);
 }
 
-TEST(Health, NobodyKnowsItWithoutTheDaemon) {
+TEST(Health, HealthIsUnknownWithoutTheDaemon) {
   EXPECT_EQ(of({}, true).health, Health::kUnknown);
   EXPECT_EQ(of({.works = false}, true).health, Health::kUnknown);
 }

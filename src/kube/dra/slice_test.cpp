@@ -1,5 +1,6 @@
-#include "kube/api/json_internal.h"
 #include "kube/dra/slice.h"
+
+#include "kube/api/json_internal.h"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +39,7 @@ TEST(Slice, CountsWholeUnitsOfWhatIsFree) {
   EXPECT_TRUE(flag(memory, "whole"));
 }
 
-TEST(Slice, SaysWhatADeviceIsForSelectors) {
+TEST(Slice, DescribesDevicesForSelectors) {
   NodeGpu hopper = gpu("GPU-A");
   hopper.compute = "9.0";
   const auto attributes = device(of(hopper), "gpu-a").attributes;
@@ -86,7 +87,7 @@ TEST(Slice, CutsALongTextBetweenTwoCharacters) {
       << specs[0];
 }
 
-TEST(Slice, KeepsWhatClaimsHaveInTheCapacityAndNotWhatOthersHave) {
+TEST(Slice, CapacityIncludesMemoryOfClaimsButNotOfOthers) {
   NodeGpu taken = gpu("GPU-A");
   taken.free = gib(79) - gib(30) - gib(20);
   taken.idle = false;
@@ -97,7 +98,7 @@ TEST(Slice, KeepsWhatClaimsHaveInTheCapacityAndNotWhatOthersHave) {
   EXPECT_TRUE(flag(memory, "available"));
 }
 
-TEST(Slice, CountsAClaimOnceWhoseLeaseIsNotMadeYet) {
+TEST(Slice, ClaimWithoutALeaseCountsOnce) {
   const Held claim{Resource::kMemory, GpuUuid{"GPU-A"}, gib(30), false};
   EXPECT_EQ(device(of(gpu("GPU-A"), {claim}), "gpu-a").memory, gib(79));
 }
@@ -129,7 +130,7 @@ TEST(Slice, NoClaimOfTurnsMayHaveMoreThanItsGpuHasForOne) {
   EXPECT_NE(spec.find(R"("max":"20Gi")"), std::string::npos) << spec;
 }
 
-TEST(Slice, TaintsWhatIsDrainedLostOrHasErrors) {
+TEST(Slice, TaintsDrainedLostAndFaultyDevices) {
   NodeGpu drained = gpu("GPU-A"), lost = gpu("GPU-A"), ecc = gpu("GPU-A");
   drained.in_service = false;
   lost.works = false;
@@ -180,8 +181,8 @@ TEST(Slice, WithoutCountersWholeGpusComeFirstAndSharedDevicesFromTheLastGpuOn) {
             (std::vector<std::string>{"gpu-a-whole", "gpu-b-whole", "gpu-b-turns", "gpu-b",
                                       "gpu-a-turns", "gpu-a"}));
   EXPECT_EQ(names_of(specs(true).back()),
-            (std::vector<std::string>{"gpu-a-whole", "gpu-a", "gpu-a-turns", "gpu-b-whole",
-                                      "gpu-b", "gpu-b-turns"}));
+            (std::vector<std::string>{"gpu-a-whole", "gpu-a", "gpu-a-turns", "gpu-b-whole", "gpu-b",
+                                      "gpu-b-turns"}));
 }
 
 TEST(Slice, CountersAreInSlicesOfTheirOwnEightInEachAndComeFirst) {
