@@ -39,7 +39,7 @@ teardown() { end_test; }
   [[ $output == *"'release'"*"'job stop'"* ]]
 }
 
-@test "a limit below what a program holds says so, and how to go back" {
+@test "a limit below the memory that a program holds is reported, with the way back" {
   in_background holder gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" hold 1200
   wait_until holds 'leases and leases[0]["gpus"][0]["used_bytes"] > 1200 << 20'
   run -0 --separate-stderr gpurota update L1 --memory 1G
@@ -100,7 +100,7 @@ job_said() { gpurota job logs web | grep -qx "$1"; }
   [[ $output == *"gpurota top"*"GPU 0"* ]]
 }
 
-@test "doctor says what the next start will fail for, and what is not in effect" {
+@test "doctor reports why the next start will fail, and settings not in effect" {
   gpurota doctor | grep -Eq '^ok +next start'
   echo 'grace = "3s"' >gpurota.toml
   gpurota doctor | grep -Eq '^warning +next start +1 setting in .*gpurota.toml is not in effect yet'
@@ -113,7 +113,7 @@ job_said() { gpurota job logs web | grep -qx "$1"; }
   [[ $output == *"gpurotad will not start: group: there is no group 'gu-no-such-group'"* ]]
 }
 
-@test "a user of [notify] that does not exist is said before a notice is lost" {
+@test "an unknown user of [notify] is reported before a notice is lost" {
   if [ "$(id -u)" != 0 ]; then skip "needs root: another user's daemon becomes nobody else"; fi
   printf '[notify]\ncommand = ["/bin/true"]\nuser = "gu-no-such-user"\n' >gpurota.toml
   gpurota reload 2>&1 | grep -q "notify.user: no such user 'gu-no-such-user'"

@@ -65,7 +65,7 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
   true
 }
 
-@test "a program without room for its lease sees no GPU, or has no lease where the site says so" {
+@test "a program without room for its lease sees no GPU, or has no lease where the site chooses it" {
   automatic
   in_background holder gpurota run --gpus "$(value 'len(gpus)')" -- "$PROGRAM" hold 10
   wait_until says holder 'holding'
@@ -117,7 +117,7 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
   wait_until no_leases
 }
 
-@test "a program asks for what it wants, within what the site gives, and is told why it gets nothing" {
+@test "a program asks for memory within the site's limits, and gets the reason of a refusal" {
   automatic 'max_memory = "2G"' 'max_gpus = 2' 'swap = true'
   plain env GPUROTA_MEMORY=2G GPUROTA_GPUS=2 "$PROGRAM" info >out
   [ "$(seen gpus out)" = 2 ]

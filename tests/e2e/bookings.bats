@@ -20,7 +20,7 @@ serve_two_users() {
   start_daemon
 }
 
-@test "a booking is said, shown, and becomes a reservation of its owner in time" {
+@test "a booking is confirmed, shown, and becomes a reservation of its owner in time" {
   gpurota reserve --gpu-ids 1 --at +4s --for 1h --note course >said
   grep -E '^booked R1: GPU 1 from .*[0-9]{2}:[0-9]{2} to .*[0-9]{2}:[0-9]{2}; to cancel it: gpurota cancel R1$' said
   gpurota status | grep -E '^ *1 +free .*booked from [0-9:]+ by'

@@ -27,7 +27,7 @@ holds_something() { gpurota-sim show | grep -q "pid $1: "; }
   grep 'no errors' err
 }
 
-@test "bad memory is found, and the exit code says so" {
+@test "bad memory is found, and the exit code shows it" {
   gpurota-sim set gpu1.flip_bits=2
   run -3 gpurota burn --gpu-ids 1 --memory 16M --for 5s
   [[ "$output" == *'2 WRONG WORDS (bits 0x0000000000000004)'* ]]
@@ -63,7 +63,7 @@ holds_something() { gpurota-sim show | grep -q "pid $1: "; }
   ends_with 143 "$BACKGROUND_PID"
 }
 
-@test "a share of what is free is one of what others have left" {
+@test "a share of free memory is of the memory that others leave" {
   CUDA_VISIBLE_DEVICES=0 in_background hold "$PROGRAM" hold 6000
   wait_until says hold hold
   gpurota burn --hold --gpu-ids 0 --of-free 50% --for 1s --json >out
@@ -88,7 +88,7 @@ gpu0_free() { CUDA_VISIBLE_DEVICES=0 "$PROGRAM" info | grep -o 'free=[0-9]*' | h
 gpu0_has_less_than() { [ $(($(gpu0_free) >> 20)) -lt "$1" ]; }
 gpu0_has_more_than() { [ $(($(gpu0_free) >> 20)) -gt $(($1 - 128)) ]; }
 
-@test "burn says so if it can have no memory" {
+@test "burn reports that it can have no memory" {
   CUDA_VISIBLE_DEVICES=0 in_background hold "$PROGRAM" hold 7900
   wait_until says hold hold
   run -1 gpurota burn --hold --gpu-ids 0 --for 1s

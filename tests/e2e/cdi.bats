@@ -54,7 +54,7 @@ inside() { "${ENGINE[@]}" run --device "gpurota.dev/$1" "${@:2}"; }
   [[ $output = *unresolvable* ]]
 }
 
-@test "container-args prints the device, and says so where there is none" {
+@test "container-args prints the device, and reports where there is none" {
   with_cdi
   gpurota reserve --memory 1G --for 1h --name web
   [ "$(gpurota container-args web --format cdi)" = "--device gpurota.dev/lease=L1" ]
@@ -81,7 +81,7 @@ inside() { "${ENGINE[@]}" run --device "gpurota.dev/$1" "${@:2}"; }
   run ! as_nobody touch "$SPECS/mine.json"
 }
 
-@test "after a crash the devices are right: what lives is untouched, what ended is gone" {
+@test "after a crash devices of live leases are untouched, and those of ended leases gone" {
   with_cdi
   gpurota reserve --memory 1G --for 1h
   gpurota reserve --memory 1G --for 1h
@@ -138,7 +138,7 @@ inside() { "${ENGINE[@]}" run --device "gpurota.dev/$1" "${@:2}"; }
   [[ $output = *"no daemon answers"* ]]
 }
 
-@test "any: of root's engine the lease is its account's, in a user namespace that of whoever made it" {
+@test "any: a lease through root's engine is its account's, in a user namespace that of its maker" {
   printf '%s\n' '[containers]' 'cdi = true' "cdi_folder = \"$SPECS\"" 'owner = "nobody"' '[automatic]' 'enabled = true' 'memory = "1G"' >gpurota.toml
   start_daemon
   in_background holder inside gpu=any "${INSIDE[@]}" "$PROGRAM" hold 100

@@ -116,7 +116,7 @@ END
   [ "$(grep -c 'hold 1' table)" = 1 ]
 }
 
-@test "doctor finds nothing wrong here, and without a daemon says so" {
+@test "doctor finds nothing wrong here, and reports that there is no daemon" {
   gpurota doctor >out || { cat out && false; }
   grep -E '^ok +driver' out
   stop_daemon
@@ -170,7 +170,7 @@ print(next(c["summary"] for c in json.load(sys.stdin)["checks"] if c["name"] == 
   holds 'len(leases) == 1'
 }
 
-@test "events -n shows the last ones, newest last, and with -f what comes then" {
+@test "events -n shows the last events, newest last, and with -f later ones" {
   gpurota run --memory 1G -- true
   wait_until no_leases
   gpurota events >all
@@ -185,7 +185,7 @@ print(next(c["summary"] for c in json.load(sys.stdin)["checks"] if c["name"] == 
   gpurota events -n 1 | grep 'the release of a lease was refused: what it names does not exist'
 }
 
-@test "a lease that is released under a program is told of once, with a name" {
+@test "a program whose lease is released is notified once, with a name" {
   in_background out gpurota run --memory 1G -- "$PROGRAM" hold 1
   wait_until says out holding
   gpurota release L1
@@ -194,7 +194,7 @@ print(next(c["summary"] for c in json.load(sys.stdin)["checks"] if c["name"] == 
   [ "$(grep -c '^gpurota: ' out)" = 1 ]
 }
 
-@test "-v tells what is done" {
+@test "-v prints each step" {
   run --separate-stderr -0 gpurota run -v --memory 1G -- true
   # shellcheck disable=SC2154 # `run --separate-stderr` sets it
   grep -q 'lease L1 on GPU' <<<"$stderr"
@@ -331,7 +331,7 @@ END
   done
 }
 
-@test "a job that is stopped at the terminal is a stopped job of the shell, and goes on" {
+@test "a run stopped at the terminal is a stopped job of the shell, and continues" {
   cat >job.py <<'END'
 # A shell with job control on a terminal of its own; prints what its job did.
 import os, pty, re, sys, time

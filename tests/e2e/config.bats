@@ -79,7 +79,7 @@ json() { python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(0 if e
   gpurota doctor | grep -E "^ok +configuration +$E2E_DIR/gpurota.toml$"
 }
 
-@test "users and groups that the machine does not know are told at start, by reload, check and doctor" {
+@test "unknown users and groups are reported at start, by reload, check and doctor" {
   printf '[limits.user.rooot]\ngpus = 1\n' >gpurota.toml
   start_daemon
   local told="$E2E_DIR/gpurota.toml:1: limits.user.rooot: no such user; did you mean root?"
@@ -142,7 +142,7 @@ json() { python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(0 if e
   [[ $output == *"no gpurotad is running"* ]]
 }
 
-@test "show tells what gpurota set has set, and all of it as JSON" {
+@test "show prints settings made by gpurota set, and all settings as JSON" {
   printf '[turns.gpu.0]\nquantum = "5s"\n' >gpurota.toml
   start_daemon
   gpurota set --gpu-ids 0 --quantum 7s
@@ -174,7 +174,7 @@ json() { python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(0 if e
   gpurota config show | grep -E '^grace +1s'
 }
 
-@test "an ordinary user sees the settings but not those of others, and is told what they cannot read" {
+@test "an ordinary user sees the settings but not those of others, and which files are unreadable" {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
   printf '[limits.user.54001]\ngpus = 1\n[limits.user.54002]\ngpus = 2\n' >gpurota.toml
   chmod 755 . run
@@ -194,7 +194,7 @@ json() { python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(0 if e
   [[ $output == *"only administrators"* ]]
 }
 
-@test "setup writes what it is told, keeps the rest, and the daemon takes it over" {
+@test "setup writes its options, keeps the rest, and the daemon takes them over" {
   printf 'grace = "1s"\n' >gpurota.toml
   start_daemon
   local own=gpurota.toml.d/50-setup.toml
@@ -224,7 +224,7 @@ json() { python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(0 if e
   [[ $output == *"50-setup.toml:"*"move it to another file"* ]]
 }
 
-@test "setup says so where another file has the last word, and writes nothing into a broken configuration" {
+@test "setup reports a file that overrides it, and writes nothing into a broken configuration" {
   printf '[limits]\ngpus = 4\n' >gpurota.toml
   start_daemon
   printf '[limits]\ngpus = 8\n' | drop_in 60-site.toml
@@ -237,7 +237,7 @@ json() { python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(0 if e
   [ ! -e gpurota.toml.d/50-setup.toml ]
 }
 
-@test "setup asks at a terminal what no option answers, and an empty answer changes nothing" {
+@test "setup asks at a terminal for missing options, and an empty answer changes nothing" {
   : >gpurota.toml
   start_daemon
   cat >ask.py <<'END'

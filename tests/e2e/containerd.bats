@@ -76,7 +76,7 @@ no_tasks() { [ -z "$("${ENGINE[@]}" task ls --quiet)" ]; }
 }
 only_two() { [ "$("${ENGINE[@]}" task ls --quiet)" = two ]; }
 
-@test "ctr: behind gpurota run it is told what to write instead" {
+@test "ctr: after gpurota run it is refused with the remedy" {
   run gpurota run --memory 1G -- ctr version
   [[ $output = *container-args* ]]
 }

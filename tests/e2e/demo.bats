@@ -8,7 +8,7 @@ SOURCE=$BATS_TEST_DIRNAME/../..
 setup() { make_folders; }
 teardown() { rm -rf "$E2E_DIR"; }
 
-@test "the demo shows what it says, and its last commands work as printed" {
+@test "the demo does what it prints, and its last commands work as printed" {
   # The test runs in a simulated machine already: demo.sh makes none then.
   export GPUROTA_DEMO_GPU=simulated
   "$SOURCE/demo/demo.sh" "$E2E_PREFIX" "$PROGRAM" >out 2>&1 || { cat out && false; }

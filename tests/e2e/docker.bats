@@ -31,7 +31,7 @@ teardown() {
   case_our_numbers docker '[0-9a-f]{12}' # its folder is not where docker has it
 }
 
-@test "docker: a program that nobody told of the lease is in it by its container, also after a restart" {
+@test "docker: a program without a token is in the lease of its container, also after a restart" {
   case_in_by_its_container
 }
 

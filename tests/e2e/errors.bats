@@ -16,7 +16,7 @@ refused() {
   grep -qiE -- "$words" <<<"$stderr"
 }
 
-@test "no daemon: says so, with where it looked and what to start" {
+@test "no daemon: reported with the paths tried and the remedy" {
   refused 125 'gpurotad' gpurota run --memory 1G -- touch ran
   [ ! -e ran ]
   grep -qF "$E2E_DIR/run" <<<"$stderr"
@@ -36,7 +36,7 @@ refused() {
   no_leases
 }
 
-@test "a size that is none: says which and what to write" {
+@test "an invalid size: reported with the value and a valid example" {
   start_daemon
   local size
   for size in 0 -1 8X eight 8.5 1e9 101% 0% 99999999999T ''; do
@@ -106,7 +106,7 @@ refused() {
   [ ! -e ran ]
 }
 
-@test "not enough memory left: says how much there is and who has it" {
+@test "not enough memory left: reported with the remainder and its holders" {
   start_daemon
   in_background holder gpurota run --gpu-ids 0 --memory 75% -- "$PROGRAM" hold 1
   wait_until says holder holding
@@ -139,7 +139,7 @@ refused() {
   gpurotad --check-config --config "$E2E_DIR/gpurota.toml"
 }
 
-@test "a group that is not there: says what to do, before anybody is served" {
+@test "an unknown group: reported with the remedy before anybody is served" {
   printf 'group = "no-such-group"\n' >gpurota.toml
   refused 1 'no group "no-such-group": make it with groupadd' gpurotad --config gpurota.toml --check-config
   in_background gpurotad.log "${DAEMON[@]}"
@@ -150,7 +150,7 @@ refused() {
   [ ! -e run/control.sock ]
 }
 
-@test "while the driver hangs at its start, the daemon ends at once when it is told to" {
+@test "while the driver hangs at its start, the daemon ends at once on SIGTERM" {
   # Opening the pipe waits for a writer, and there is none.
   mkdir driver
   mkfifo driver/libnvidia-ml.so.1
@@ -178,7 +178,7 @@ refused() {
   refused 2 'non sense' gpurota release 'non sense'
 }
 
-@test "an inherited CUDA_VISIBLE_DEVICES is overridden, and -v says so" {
+@test "an inherited CUDA_VISIBLE_DEVICES is overridden, and -v reports it" {
   start_daemon
   export CUDA_VISIBLE_DEVICES=7
   run --separate-stderr -0 gpurota run -v --gpu-ids 0 --memory 1G -- sh -c 'echo "$CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER"'
@@ -221,7 +221,7 @@ refused() {
   wait_until no_leases
 }
 
-@test "a library that only root may read is said by doctor, and others are refused" {
+@test "a library that only root may read is reported by doctor, and others are refused" {
   [ "$(id -u)" = 0 ] || skip "needs root"
   mkdir -m 700 closed && cp "$(find "$E2E_PREFIX" -name libgpurota.so)" closed/
   chmod 755 "$E2E_DIR" run
@@ -234,7 +234,7 @@ refused() {
   wait_until no_leases
 }
 
-@test "a process more than a lease may have gets no memory at once, and why is said" {
+@test "one process too many in a lease gets no memory at once, with the reason" {
   printf '%s\n' 'max_tenants_per_lease = 1' >"$E2E_DIR/gpurota.toml"
   start_daemon
   local share

@@ -113,7 +113,7 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   [ "$(count_of filler_started)" = 1 ]
 }
 
-@test "a filler that is gone when the daemon comes back is started anew, as after a reboot" {
+@test "a filler that has ended while the daemon was down is started again, as after a reboot" {
   add_holder
   wait_until holds_memory
   local lease keeper
@@ -196,7 +196,7 @@ deaf_is_ready() { gpurota filler logs deaf | grep -q ready; }
   filler_is much '"1 GiB is more than GPU 0 has" in f["detail"]'
 }
 
-@test "a share of what is free is taken of what is free when it starts" {
+@test "a share of free memory is of the memory that is free at its start" {
   gpurota set --gpu-ids all --capacity 4G
   run -1 gpurota filler add both --memory 1G --of-free 50% -- true
   [[ $output == *"not both"* ]]

@@ -126,7 +126,7 @@ other_is_on_instead() {
   other_is_on_instead
 }
 
-@test "time that a filler is out is none of its stay, also if it was paused meanwhile" {
+@test "time in host memory does not count in a filler's stay, also if it was paused meanwhile" {
   stays_last 1h
   gpurota reload
   local started=$SECONDS stayed

@@ -89,7 +89,7 @@ assert eval(sys.argv[1]), m' "$1" 2>fleet.wrong
   lacks "\"$user\"" fleet.json
 }
 
-@test "totals are for those who know the token, and not without end" {
+@test "totals need the token, and are rate-limited" {
   start_web web --fleet-token token
   [ "$(status_of totals web)" = 200 ]
   [ "$(status_of totals web other_token)" = 401 ]
@@ -118,7 +118,7 @@ END
 # reason NAME TEXT: why that machine is not shown.
 reason() { fleet "\"$2\" in m[\"$1\"][\"error\"]" || { cat fleet.wrong && return 1; }; }
 
-@test "a peer that hangs, lies or sends without end is a row that says so, and harms nobody" {
+@test "a peer that hangs, lies or sends without end is a row with the error, and harms nobody" {
   in_background bad python3 "$BAD_PEERS" ports
   wait_until test -e ports
   local kind port peers=()

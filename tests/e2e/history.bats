@@ -57,7 +57,7 @@ check_of() { gpurota doctor --json | grep -A3 '"history"' | grep -q "\"$1\""; }
   wait_until history_holds "any(p['time'] == '$known' for p in points)" --since 10m
 }
 
-@test "a damaged file is put aside and a new one begun, and doctor says so" {
+@test "a damaged file is renamed and a new one begun, and doctor reports it" {
   stop_daemon
   head -c 20000 /dev/urandom >"$FILE"
   start_daemon
@@ -68,7 +68,7 @@ check_of() { gpurota doctor --json | grep -A3 '"history"' | grep -q "\"$1\""; }
   grep -q 'the history begins anew' gpurotad.log
 }
 
-@test "a history that cannot be stored loses nothing but what is in the history, and is said once" {
+@test "a history that cannot be stored loses only history, and is reported once" {
   # As a full disk, but for the history alone.
   gpurota reserve --memory 1G --short
   stop_daemon

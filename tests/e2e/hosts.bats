@@ -126,7 +126,7 @@ is_reported() {
   run -127 remote run --host gpu1 -- no-such-command
 }
 
-@test "a machine that cannot be reached, or where it cannot begin, is told from the program" {
+@test "an unreachable machine, or a failed start there, is distinguished from a failing program" {
   run -125 --separate-stderr remote run --host refuses -- true
   [[ $stderr = *"cannot reach refuses, or its connection was lost"* ]]
   run -125 --separate-stderr remote run --host bare -- true

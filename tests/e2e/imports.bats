@@ -29,7 +29,7 @@ let_go() {
   told "$1" letgo 0
 }
 
-@test "memory that only descriptors keep counts for who imports it, mapped or not" {
+@test "memory kept by descriptors only counts for its importer, mapped or not" {
   local i taken=0 said
   slice maker
   slice keeper

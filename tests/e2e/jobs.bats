@@ -22,14 +22,14 @@ load job_helpers
   logged info "size=$((2 << 30))"
 }
 
-@test "one that fails is started again, with pauses, until it does not" {
+@test "a failing job is restarted, with pauses, until it succeeds" {
   add stubborn --memory 1G --restart on-failure -- sh -c 'echo run; [ "$(ls | grep -c mark)" = 2 ] || { touch "mark$$"; exit 1; }'
   wait_until in_state stubborn finished
   [ "$(gpurota job logs stubborn | grep -c run)" = 3 ]
   job_is stubborn '[r["code"] for r in j["runs"]] == [1, 1, 0]'
 }
 
-@test "it survives a kill -9 of the daemon: the same process, taken up and stopped by the next one" {
+@test "a job survives a kill -9 of the daemon: the next one supervises and stops the same process" {
   add long --memory 1G "${machine[@]}" -- sh -c 'echo "pid $$"; exec sleep 600'
   wait_until logged long 'pid '
   local pid
@@ -46,7 +46,7 @@ load job_helpers
   job_is long 'j["runs"][-1]["reason"] == "stopped" and len(j["runs"]) == 1'
 }
 
-@test "one that ends while there is no daemon has its exit code all the same" {
+@test "a job that ends while there is no daemon has its exit code" {
   add away --memory 1G "${machine[@]}" -- sh -c 'echo ready; while [ ! -e go ]; do sleep 0.05; done; exit 5'
   wait_until logged away ready
   local keeper
@@ -59,7 +59,7 @@ load job_helpers
   job_is away 'j["runs"][0]["code"] == 5'
 }
 
-@test "stop is remembered and what has finished is not run again" {
+@test "a stop survives a restart of the daemon, and a finished job is not run again" {
   add once --memory 1G -- sh -c 'echo ran'
   add stopped --memory 1G --restart always -- sleep 600
   wait_until in_state once finished
@@ -75,7 +75,7 @@ load job_helpers
   wait_until job_is once 'len(j["runs"]) == 2'
 }
 
-@test "what does not listen to TERM is killed" {
+@test "a job that ignores TERM is killed" {
   echo 'grace = "200ms"' >>gpurota.toml
   stop_daemon
   start_daemon
@@ -88,7 +88,7 @@ load job_helpers
   wait_until gone "$pid"
 }
 
-@test "restart starts it anew, and remove of one that runs asks for --force" {
+@test "restart starts a job again, and removing a running job needs --force" {
   add web --memory 1G -- sh -c 'echo start; exec sleep 600'
   wait_until logged web start
   gpurota job restart web
@@ -122,7 +122,7 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   wait_until backs_off
 }
 
-@test "what cannot be a job is refused in words" {
+@test "an invalid job is refused with the reason" {
   add a --memory 1G -- sleep 600
   run -1 gpurota job add a -- true
   [[ "$output" == *'there is a job a already'* ]]
@@ -161,7 +161,7 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
 }
 
 
-@test "what could not start is refused when it is added, with what to write instead" {
+@test "a job that could never start is refused when it is added, with the remedy" {
   mkdir venv
   printf '#!/bin/sh\nsleep 600\n' > venv/serve
   chmod +x venv/serve
@@ -184,7 +184,7 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
   [[ "$output" == *"the job runs "*"/bin/sleep; on your PATH 'sleep' is $PWD/venv/sleep: write that if you mean it"* ]]
 }
 
-@test "adding a job says what became of it" {
+@test "job add prints the state of the new job" {
   run -0 gpurota job add web --memory 1G -- sleep 600
   [[ "$output" == 'added job web: runs as L1 on GPU '[01] ]]
   gpurota reserve --gpus 1 --for 1h > /dev/null
@@ -215,7 +215,7 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
 theirs_runs() { gpurota job logs theirs --user nobody | grep -q 65534; }
 theirs_gone() { ! gpurota job list | grep -q theirs; }
 
-@test "output to the journal is refused where there is none; where there is one, its line is told" {
+@test "output to the journal is refused where there is none; where there is one, its command is shown" {
   run -2 gpurota job add x --output mail -- true
   [[ "$output" == *"is not file or journal"* ]]
   if [ -e /run/systemd/journal/stdout ]; then

@@ -25,7 +25,7 @@ no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
   [ "$(after web)" = "[]" ]
 }
 
-@test "that of another user's is none" {
+@test "a job of another user is no dependency" {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
   chmod 755 . run
   add db --memory 1G -- sleep 600
@@ -33,7 +33,7 @@ no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
   [[ "$output" == *'there is no such job'* ]]
 }
 
-@test "one that others name is removed with --force, and they name it no more, also for the next daemon" {
+@test "a job that others depend on is removed with --force, and their dependency too, also for the next daemon" {
   add db --memory 1G -- true
   add cache --memory 1G -- true
   add web --memory 1G --boot-after db --boot-after cache -- sleep 600

@@ -61,7 +61,7 @@ told() {
   job_is sweep 'j["runs"][-1]["code"] == 1'
 }
 
-@test "those that failed start again, and nothing else; then it has ended well" {
+@test "only failed items start again; then the array has succeeded" {
   add sweep --array 1,3,7-8 --memory 1G -- sh -c "$until_told"
   told 0 1 3
   told 5 7 8
@@ -142,7 +142,7 @@ LINES
   counts more 'i["done"] == 1 and i["failed"] == 1'
 }
 
-@test "an array is stopped and goes on; single items are stopped before and while they run" {
+@test "an array is stopped and started; single items are stopped before and while they run" {
   add sweep --array 1-6%2 --memory 1G -- sh -c "$until_told"
   wait_until lines_in ran 2
   gpurota job cancel 'sweep[5]'
@@ -213,7 +213,7 @@ sys.exit(len(json.load(sys.stdin)["requests"]) != 1)'
   [ "$(sort -n ran | tr '\n' ' ')" = '1 2 3 4 5 6 7 8 9 10 11 12 ' ]
 }
 
-@test "an item whose end nobody saw is unknown, and no success" {
+@test "an item whose end was not observed is unknown, and no success" {
   add sweep --array 1-2 --memory 1G -- sh -c "$until_told"
   add good --memory 1G --after-success sweep -- true
   wait_until lines_in ran 2
@@ -234,7 +234,7 @@ sys.exit(len(json.load(sys.stdin)["requests"]) != 1)'
   job_is good 'j["state"] == "cancelled"'
 }
 
-@test "after a reboot an array goes on: what ran starts again, and what had ended does not" {
+@test "after a reboot an array continues: running items start again, ended ones do not" {
   add sweep --array 1-4%2 --memory 1G -- sh -c "$until_told"
   told 0 1
   wait_until lines_in ran 3
@@ -247,7 +247,7 @@ sys.exit(len(json.load(sys.stdin)["requests"]) != 1)'
   item_is sweep 2 '[r["reason"] for r in j["runs"]] == ["reboot", "exited"]'
 }
 
-@test "an array is exported and applied; what cannot change is refused" {
+@test "an array is exported and applied; changes of fixed fields are refused" {
   add sweep --array 1-3%2 --memory 1G -- true
   printf 'true a\ntrue "b c"\n' | gpurota job add-each list - --memory 1G
   wait_until in_state list finished

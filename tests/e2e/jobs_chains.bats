@@ -29,7 +29,7 @@ no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
   logged c ran
 }
 
-@test "what can never run any more is cancelled, with all behind it, and cannot be started" {
+@test "a job that can never run is cancelled with all that depend on it, and cannot be started" {
   add a --memory 1G -- sh -c "$(until_told go-a)"
   add b --memory 1G --after-success a -- true
   add c --memory 1G --after-success b -- true
@@ -52,7 +52,7 @@ no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
   wait_until in_state b finished
 }
 
-@test "a chain survives a kill -9 of the daemon; an end that nobody saw is no success" {
+@test "a chain survives a kill -9 of the daemon; an unobserved end is no success" {
   add a --memory 1G "${machine[@]}" -- sh -c "$(until_told go-a)"
   add b --memory 1G --after-success a -- true
   add u --memory 1G "${machine[@]}" -- sh -c 'sleep 600'
@@ -77,7 +77,7 @@ no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
   job_is c 'j["state"] == "cancelled" and j["detail"] == "u has not ended well: unknown"'
 }
 
-@test "circles, unknown names and what would wait for ever are refused, and nothing is added" {
+@test "circles, unknown names and endless waits are refused, and nothing is added" {
   run -1 gpurota job add b --memory 1G --after-success a -- true
   [[ "$output" == *'job b is to be started after a (--after-success), but there is no such job'* ]]
   add a --memory 1G -- true
@@ -97,7 +97,7 @@ no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
   job_is a 'j["restart"] == "no"'
 }
 
-@test "one that others wait for is removed with --force; the result of one that has ended stays" {
+@test "a job that others depend on is removed with --force; the result of an ended job stays" {
   add a --memory 1G -- sleep 600
   add b --memory 1G --after-success a -- true
   add c --memory 1G --after-end a -- true

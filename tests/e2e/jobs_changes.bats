@@ -31,7 +31,7 @@ load job_helpers
   holds 'leases[0]["priority"] == -10'
 }
 
-@test "what no GPU of the machine could ever have is refused at once, as run refuses it; what waits is not" {
+@test "a change that no GPU of the machine could fill is refused at once; one that may wait is not" {
   run -125 gpurota run --memory 1000T -- true
   local why=$output
   run -1 gpurota job add big --memory 1000T -- true
@@ -52,7 +52,7 @@ load job_helpers
   [ "$(gpurota job list --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["jobs"]))')" = 1 ]
 }
 
-@test "what the site never allows is refused at once, but not what its owner has too much for now" {
+@test "a change that the site never allows is refused at once; one above the owner's use of now is not" {
   add web --memory 2G --note one -- sleep 600
   wait_until in_state web running
   printf '[limits]\nmemory = "1GiB"\nduration = "1h"\n' >gpurota.toml
@@ -67,7 +67,7 @@ load job_helpers
   gpurota job update web --note two
 }
 
-@test "it is the owner of a job who must be allowed it, not who changes it" {
+@test "a change of a job needs the allowance of its owner, not of its author" {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
   chmod 755 . run
   as_nobody gpurota job add theirs --workdir / --memory 1G -- true

@@ -11,7 +11,7 @@ fill_gpus() {
   wait_until holds 'leases'
 }
 
-@test "its lease is one of a job, in status, in the queue, in events and in reports" {
+@test "the lease of a job is marked in status, in the queue, in events and in reports" {
   add web --memory 1G "${machine[@]}" -- "$PROGRAM" hold 100
   wait_until logged web holding
   holds '[l["kind"] for l in leases] == ["job"]'
@@ -36,7 +36,7 @@ PYTHON
   [[ "$output" == *InvalidRequest* ]]
 }
 
-@test "it waits in the queue like anyone and says where and for what" {
+@test "a job waits in the queue, and shows its position and reason" {
   fill_gpus
   add first --memory 1G -- sleep 600
   wait_until in_state first waiting
@@ -52,7 +52,7 @@ PYTHON
   job_is second "j['lease_id'] and not j['request_id']"
 }
 
-@test "one that is stopped while it waits is out of the queue" {
+@test "a job stopped while it waits leaves the queue" {
   fill_gpus
   add waits --memory 1G -- sleep 600
   wait_until in_state waits waiting
@@ -71,7 +71,7 @@ PYTHON
   gpurota job show waits | grep -q 'cancelled by '
 }
 
-@test "what can never be had is said in show" {
+@test "show says that a job's request can never be filled" {
   add much --memory 1G -- true
   wait_until in_state much finished
   gpurota set --gpu-ids 0,1 --capacity 500M
@@ -92,7 +92,7 @@ PYTHON
   gpurota job show now | grep -q 'cannot-start: '
 }
 
-@test "one that is killed says by which signal" {
+@test "a killed job shows its signal" {
   add crash --memory 1G "${machine[@]}" -- sh -c 'kill -SEGV $$'
   wait_until in_state crash failed
   job_is crash 'j["runs"][-1]["reason"] == "signalled" and j["runs"][-1]["code"] == 11'
@@ -110,7 +110,7 @@ PYTHON
   wait_until gone "$(pid_of timed)"
 }
 
-@test "one that dodges the library and takes more than its limit is stopped, and says so" {
+@test "a job that bypasses the library and exceeds its limit is stopped, and shows it" {
   add greedy --memory 1G "${machine[@]}" -- sh -c "echo \"pid \$\$\"; exec env -u LD_PRELOAD '$PROGRAM' hold 3000"
   wait_until in_state greedy failed
   job_is greedy 'j["runs"][-1]["reason"] == "over-limit" and "limit" in j["runs"][-1]["detail"]'
@@ -127,7 +127,7 @@ PYTHON
   job_is web 'j["runs"][-1]["reason"] == "lease-lost" and "released by '"$(id -un)"'" in j["runs"][-1]["detail"]'
 }
 
-@test "under a reservation its time and the end of the reservation are told, also by the next daemon" {
+@test "under a reservation the job's time and the reservation's end are shown, also by the next daemon" {
   gpurota reserve --memory 2G
   add web --lease L1 --restart always -- sleep 600
   add timed --lease L1 --timeout 3s -- sleep 600
@@ -142,7 +142,7 @@ PYTHON
   job_is web '[r["reason"] for r in j["runs"]] == ["lease-lost"]'
 }
 
-@test "after a reboot what ran is started again in its order, and nothing else is" {
+@test "after a reboot running jobs are started again in their order, and no others" {
   add once --memory 1G -- sh -c 'echo ran once'
   wait_until in_state once finished
   add off --memory 1G -- sleep 600
@@ -268,7 +268,7 @@ store_is() { gpurota doctor --json | python3 -c '
 import json, sys
 sys.exit(0 if any(c["name"] == "store" and c["status"] == sys.argv[1] for c in json.load(sys.stdin)["checks"]) else 1)' "$1"; }
 
-@test "what could not be stored is said, and is stored when there is room again" {
+@test "a change that cannot be stored is reported, and stored when there is space again" {
   add stopped --memory 1G --restart always -- sleep 600
   add removed --memory 1G --restart always -- sleep 600
   gpurota filler add paused --memory 1G -- sleep 600

@@ -23,7 +23,7 @@ for path in [sys.argv[1] + "/gpurota.db"]:
 PYTHON
 }
 
-@test "one that was being removed when the daemon was killed is ended and gone" {
+@test "a job being removed when the daemon is killed ends and is gone" {
   start_daemon
   add deaf --memory 1G --restart always "${machine[@]}" -- sh -c 'trap "" TERM; echo "pid $$"; while [ ! -e go ]; do sleep 0.1; done'
   wait_until logged deaf 'pid '
@@ -46,7 +46,7 @@ PYTHON
 }
 in_list() { gpurota job list | grep -q "^$1 .* $2 "; }
 
-@test "what a daemon could not remove any more, as it was killed, the next one does" {
+@test "a removal that a killed daemon did not finish is finished by the next one" {
   start_daemon
   add web --memory 1G -- sleep 600
   wait_until in_state web running
@@ -135,7 +135,7 @@ run_once_and_kill() {
   wait_until holds 'not leases'
 }
 
-@test "what happened just before the daemon was killed is among the events of the next" {
+@test "events just before a kill of the daemon are among those of the next" {
   start_daemon
   local i
   for i in 1 2 3 4 5; do

@@ -9,7 +9,7 @@ teardown() { end_test; }
 
 model_of() { value "[g['name'] for g in gpus if '$1' in g['leases']][0]"; }
 
-@test "a kind that is asked for is the only one taken; what the machine has not is refused at once" {
+@test "only the requested kind is leased; a kind that the machine lacks is refused at once" {
   local name
   name=$(value "gpus[-1]['name']")
   gpurota reserve --gpu-type "$name"

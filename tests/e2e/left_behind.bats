@@ -22,7 +22,7 @@ teardown() { end_test; }
   [ ! -s said ]
 }
 
-@test "a command that hands work to a server is told what becomes of it" {
+@test "a command that passes work to a server gets a hint that it is not in the lease" {
   command -v tmux || skip "needs tmux"
   export TMUX_TMPDIR=$E2E_DIR
   gpurota run --memory 1G -- tmux -L new new-session -d sleep 600 2>said
@@ -61,7 +61,7 @@ sys.stdout.write(out.decode().replace("\r\n", "\n"))
 END
 }
 
-@test "a shell that outlives its reservation is told so once" {
+@test "a shell that outlives its reservation is notified once" {
   in_terminal 'eval "$(gpurota reserve --gpu-ids 0 --for 1s)"; read -r; echo "$GPUROTA_LEASE"' 'is over' >said
   [ "$(grep -c '^gpurota: L1 is over: its time is over; if this shell still has its variables: unset GPUROTA_LEASE LD_PRELOAD CUDA_VISIBLE_DEVICES, or open a new shell$' said)" = 1 ]
   grep -x L1 said
@@ -77,7 +77,7 @@ no_shell_watch() {
   done
 }
 
-@test "a new program under a reservation whose time is over is told" {
+@test "a new program under an expired reservation is notified" {
   eval "$(gpurota reserve --gpu-ids 0 --memory 1G --for 2s 2>/dev/null)"
   in_background holder "$PROGRAM" hold 100
   wait_until says holder holding
@@ -90,7 +90,7 @@ no_shell_watch() {
   [[ $stderr == *'the time of L1 is over'* ]]
 }
 
-@test "a user whose program in a lease uses another GPU is told, whatever the site wants for others" {
+@test "a user whose program in a lease uses another GPU is always notified" {
   in_background stray gpurota run --gpu-ids 1 -- env CUDA_VISIBLE_DEVICES=0 "$PROGRAM" hold 900
   wait_until says stray 'your process [0-9]* uses GPU 0 without a lease.*it was started in L1, which has GPU 1'
 }

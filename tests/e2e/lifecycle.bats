@@ -118,7 +118,7 @@ teardown() { end_test; }
   wait_until memory_is_back
 }
 
-@test "a released lease ends its program, and run says so with 123" {
+@test "a released lease ends its program, and run exits with 123" {
   in_background holder gpurota run --memory 2G -- "$PROGRAM" hold 100
   wait_until says holder 'holding'
   gpurota release "$(value 'leases[0]["lease_id"]')"
@@ -162,7 +162,7 @@ teardown() { end_test; }
   wait_until memory_is_back
 }
 
-@test "a stopped program keeps its lease and its memory, and goes on" {
+@test "a stopped program keeps its lease and its memory, and continues" {
   in_background computing gpurota run --memory 1G -- "$PROGRAM" compute 64 3
   wait_until says computing 'round'
   local pid

@@ -47,7 +47,7 @@ listed() { process True; }
   wait_until process '"locked_program" in (p.get("command") or [""])[0]'
 }
 
-@test "a daemon that cannot read a process ends when it is told to" {
+@test "a daemon that cannot read a process ends on SIGTERM" {
   start_locked
   start_daemon
   wait_until listed

@@ -50,7 +50,7 @@ restart_daemon() {
   wait_until holds 'len(leases) == 3'
 }
 
-@test "a GPU that is back is known with what is on it" {
+@test "a GPU that is back is known with the memory on it" {
   start_leases
   lose_gpu_1
   restart_daemon
@@ -62,7 +62,7 @@ restart_daemon() {
   wait_until eval 'gpurota run --gpu-ids 1 --swap --memory 2G -- "$PROGRAM" info'
 }
 
-@test "a GPU that is lost under a daemon and one that starts anew meanwhile are no reason to end either" {
+@test "a GPU lost under a daemon, and a restart meanwhile, end no lease" {
   start_leases
   lose_gpu_1
   wait_until holds 'any(g["state"] == "error" for g in gpus)'

@@ -33,7 +33,7 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
   holds 'leases[0]["gpus"][0]["used_bytes"] <= 2**31'
 }
 
-@test "a user who does not want to be told why memory was refused is not told" {
+@test "a user can turn off the message why memory was refused" {
   in_background user env GPUROTA_NOTICES=0 gpurota run --memory 1G -- "$PROGRAM" greedy 64
   wait_until says user 'goes on with'
   echo 'program_notices = false' >>gpurota.toml
@@ -43,14 +43,14 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
   run ! grep 'was refused' "$E2E_DIR/user" "$E2E_DIR/site"
 }
 
-@test "a program in a shell whose lease is over is told so" {
+@test "a program in a shell whose lease is over is notified" {
   eval "$(gpurota reserve --memory 1G --for 1h)"
   gpurota release
   run "$PROGRAM" info
   [[ "$output" == *'gpurota: lease L1 is over, or another user'*'unset GPUROTA_LEASE LD_PRELOAD CUDA_VISIBLE_DEVICES, or open a new shell'* ]]
 }
 
-@test "two programs on one GPU each get what is theirs and do not disturb each other" {
+@test "two programs on one GPU each get their share and do not disturb each other" {
   in_background computing gpurota run --gpu-ids 0 --memory 1G -- "$PROGRAM" compute 64 4
   local computing=$BACKGROUND_PID
   wait_until says computing 'round'
@@ -62,7 +62,7 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
   grep ' 0 wrong' "$E2E_DIR/computing"
 }
 
-@test "no flag is a whole GPU for oneself" {
+@test "a run without options gets a whole GPU" {
   in_background holder gpurota run --gpu-ids 0 -- "$PROGRAM" hold 100
   wait_until says holder 'holding'
   holds 'leases[0]["share"] == "exclusive"'

@@ -20,7 +20,7 @@ uuid_of() { value "[g['uuid'] for g in gpus if g['label'] == '$1'][0]"; }
   done
 }
 
-@test "a lease of several instances is told that CUDA shows one" {
+@test "a lease of several instances is warned that CUDA shows one" {
   run --separate-stderr -0 gpurota run --gpu-ids 0:0,0:1 --memory 1G -- "$PROGRAM" info
   # shellcheck disable=SC2154 # `run --separate-stderr` sets it
   grep -q 'MIG' <<<"$stderr"
@@ -29,7 +29,7 @@ uuid_of() { value "[g['uuid'] for g in gpus if g['label'] == '$1'][0]"; }
   [ -z "$stderr" ]
 }
 
-@test "a GPU that is split is not given out, and who names it hears of its instances" {
+@test "a split GPU is not leased, and a request for it is refused with its instances" {
   run -125 gpurota run --gpu-ids 0 --memory 1G -- true
   grep -q 'instances' <<<"$output"
   run -125 gpurota run --gpus 4 --memory 1G -- true

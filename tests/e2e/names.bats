@@ -63,7 +63,7 @@ gpurota_queue_has() { gpurota queue | grep -q "($1)"; }
   run -2 gpurota reserve --at +1h --name a
 }
 
-@test "own defaults are added to what is typed" {
+@test "own defaults are added to typed options" {
   printf '%s\n' '[run]' 'memory = "2G"' 'note = "mine"' '[output]' 'quiet = true' >config/gpurota/config.toml
   gpurota -v run -- "$PROGRAM" info >out 2>said
   grep -- '--memory 2G --note mine (from .*/config/gpurota/config.toml)' said
@@ -73,7 +73,7 @@ gpurota_queue_has() { gpurota queue | grep -q "($1)"; }
   grep 'whole' said
 }
 
-@test "a mistake in one's own defaults stops what would use them, and nothing else" {
+@test "a mistake in one's own defaults stops only commands that would use them" {
   printf '%s\n' '[run]' 'memry = "2G"' >config/gpurota/config.toml
   run -2 gpurota run -- true
   [[ $output == *"config.toml:2: run.memry: there is no such option of gpurota run; did you mean memory?"* ]]

@@ -11,7 +11,7 @@ teardown() { end_test; }
 # in_shell COMMAND…: as in a shell, which a run of a slice is.
 in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
 
-@test "without options of its own it is in the lease of the shell, whatever that is, and says so" {
+@test "a run without options joins the lease of the shell, and prints it" {
   local outer
   for outer in '--gpu-ids 0' '--gpu-ids 0 --memory 1G' '--gpu-ids 0 --swap'; do
     # shellcheck disable=SC2086 # words

@@ -48,7 +48,7 @@ on_terminal() { in_background "$1" script -qfec "$2" /dev/null; }
   wait_until says tty 'L1 has ended: its time limit is over'
 }
 
-@test "a user who takes the advice keeps the lease, and is told of its new end" {
+@test "a user who takes the advice keeps the lease, and is notified of its new end" {
   configure '[notify]' 'before_end = ["3s"]'
   start_daemon
   on_terminal tty "gpurota run --memory 1G --timeout 5s -- sleep 100"
@@ -74,7 +74,7 @@ twice() { [ "$(grep -c 'L1 ends in 3 seconds' tty)" = 2 ]; }
   lacks '\t' tty
 }
 
-@test "a shell under a reservation is told of the reservation" {
+@test "a shell under a reservation is notified of the end of the reservation" {
   configure '[notify]' 'before_end = ["3s"]'
   start_daemon
   gpurota reserve --memory 1G --for 6s --short
@@ -101,7 +101,7 @@ twice() { [ "$(grep -c 'L1 ends in 3 seconds' tty)" = 2 ]; }
   lines_of told 2
 }
 
-@test "a request that an administrator cancels and a job that fails are told" {
+@test "a request that an administrator cancels and a job that fails cause a notice" {
   needs_root
   # shellcheck disable=SC2016
   notifier 'cat >>"$out/told"'
@@ -127,7 +127,7 @@ twice() { [ "$(grep -c 'L1 ends in 3 seconds' tty)" = 2 ]; }
   gpurota job remove web first second third
 }
 
-@test "owners of jobs and fillers are told who stopped, changed, paused or removed them, and why" {
+@test "owners of jobs and fillers are notified who stopped, changed, paused or removed them, and why" {
   needs_root
   # shellcheck disable=SC2016
   notifier 'cat >>"$out/told"'
@@ -186,7 +186,7 @@ shows_of_web() { as_nobody gpurota job show web | grep -q "$1"; }
 }
 queued() { [ "$(gpurota queue --json | grep -c request_id)" -gt 0 ]; }
 
-@test "a finding is told to those whom it concerns, each in a sentence of their own" {
+@test "a finding is reported to each user it concerns, in a sentence of their own" {
   needs_root
   # shellcheck disable=SC2016
   notifier 'cat >>"$out/told"'
@@ -219,7 +219,7 @@ queued() { [ "$(gpurota queue --json | grep -c request_id)" -gt 0 ]; }
 }
 no_process_of() { ! pgrep -f "$E2E_DIR/$1" >/dev/null; }
 
-@test "a program that fails is logged once, and one that is not there says so" {
+@test "a failing program is logged once, and a missing one is reported" {
   notifier 'echo "no such mailbox" >&2; exit 3'
   with_program
   start_daemon

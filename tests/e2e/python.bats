@@ -46,7 +46,7 @@ END
   wait_until memory_is_back
 }
 
-@test "the block is left when the memory is back, and what a command left behind has ended" {
+@test "the block is left when the memory is back, and processes that a command left behind have ended" {
   python one <<'END'
 import gpurota, os, subprocess
 with gpurota.lease(memory="1G") as lease:
@@ -112,7 +112,7 @@ END
   says one 'it was cancelled by'
 }
 
-@test "a lease goes on over a restart of the daemon, and starts commands in it" {
+@test "a lease survives a restart of the daemon, and starts commands after it" {
   python one <<'END'
 import gpurota, os
 with gpurota.lease(memory="1G") as lease:
@@ -133,7 +133,7 @@ END
   no_leases
 }
 
-@test "gpurota release ends the commands, and the program hears why" {
+@test "gpurota release ends the commands, and the program gets the reason" {
   python one <<'END'
 import gpurota, os
 with gpurota.lease(memory="1G") as lease:

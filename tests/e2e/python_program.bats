@@ -23,7 +23,7 @@ def main():
 END
 }
 
-@test "adopt puts the program itself, and what it starts, under the limit" {
+@test "adopt puts the program itself, and its children, under the limit" {
   greedy_module
   cat >main.py <<'END'
 import gpurota, os, subprocess, sys
@@ -87,7 +87,7 @@ END
   awk '$1 != NR { exit 1 }' one
 }
 
-@test "without a daemon the error says what to do" {
+@test "without a daemon the error has the remedy" {
   stop_daemon
   run -1 python3 -c 'import gpurota; gpurota.lease(memory="1G")'
   [[ $output == *"NoDaemon: no gpurotad is running at $E2E_DIR/run/control.sock: start 'gpurotad --runtime-dir"* ]]

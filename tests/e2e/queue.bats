@@ -32,7 +32,7 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   [ "$(cat waits)" = 'it ran' ]
 }
 
-@test "first come, first served: nobody who comes later is faster" {
+@test "first come, first served: no later request passes" {
   take_all
   in_background first gpurota run --gpus 2 -- sh -c 'echo first; sleep 0.3'
   wait_until waiting 1
@@ -99,7 +99,7 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   waiting 0
 }
 
-@test "kill -9 of the daemon: whoever waits keeps its place" {
+@test "kill -9 of the daemon: a waiting request keeps its place" {
   take_all
   in_background first gpurota run --gpu-ids 0 -- sh -c 'echo first; while [ ! -e go ]; do sleep 0.05; done'
   wait_until waiting 1
@@ -133,7 +133,7 @@ waiting() { [ "$(queue_length)" = "$1" ]; }
   [ "$(gpurota queue)" = "the queue is empty" ]
 }
 
-@test "a waiting request is told what would start now, and that starts" {
+@test "a waiting request shows a request that would start now, and that one starts" {
   local size
   size=$(value "gpus[0]['available_bytes'] >> 20")
   gpurota reserve --gpu-ids 0 --swap --memory "$((size * 3 / 4))M" --for 1h
@@ -159,7 +159,7 @@ END
   gpurota run --nonblock --swap --memory "$((size / 2))M" -- true
 }
 
-@test "a refused request is told the time that would do" {
+@test "a refused request shows the time limit that would fit" {
   gpurota reserve --gpu-ids 0 --for 20m
   in_background large gpurota run --gpus "$(value 'len(gpus)')" --timeout 1h -- true
   wait_until waiting 1

@@ -42,7 +42,7 @@ END
   run -75 gpurota run --nonblock --gpu-ids 0 -- true
 }
 
-@test "commands run under a reservation, which lasts without them, and ends what is left" {
+@test "commands run under a reservation, which outlives them, and ends those that are left" {
   gpurota reserve --gpu-ids 1 >out
   # shellcheck disable=SC2016 # for the command
   [ "$(gpurota run --lease L1 -- sh -c 'echo $CUDA_VISIBLE_DEVICES')" = 1 ]
@@ -107,7 +107,7 @@ END
   wait_until gone "$pid"
 }
 
-@test "where a reservation is kept after its time, a waiting user is told that it is over" {
+@test "where a reservation is kept after its time, a waiting user sees that its time is over" {
   printf '%s\n' 'expired_reservation = "keep"' >"$E2E_DIR/gpurota.toml"
   gpurota reload
   gpurota reserve --gpu-ids 0 --for 1h >out

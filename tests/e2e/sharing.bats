@@ -36,7 +36,7 @@ moves() { grep -cs ': evicted' "$E2E_DIR/$1.debug" || true; }
   told owner free CUDA_SUCCESS
 }
 
-@test "a slice opens what a swap lease shares" {
+@test "a slice opens memory that a swap lease shares" {
   swapping owner
   start slice gpurota run --gpu-ids 0 --memory 300M -- "$E2E_IPC_PROBE"
   handle_of owner

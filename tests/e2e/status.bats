@@ -35,7 +35,7 @@ sys.exit(os.waitstatus_to_exitcode(status) & 0xFF)
 END
 }
 
-@test "each lease has a row at its GPU, with memory, model and note, and what it leaves has one" {
+@test "each lease has a row at its GPU, with memory, model and note, and so has its leftover memory" {
   in_background holder gpurota run --memory 2G --note night -- \
     sh -c 'exec "$0" hold 100' "$PROGRAM" --model org/some-7b
   wait_until says holder holding
@@ -74,7 +74,7 @@ row_is_there() {
   [[ ${output: -20} == *$'\e[?25h'* ]]
 }
 
-@test "--watch into a pipe says what changes, and waits for a daemon that goes away" {
+@test "--watch into a pipe prints changes, and waits for a daemon that goes away" {
   in_background watched gpurota status --watch
   wait_until says watched free
   in_background holder gpurota run --memory 2G -- "$PROGRAM" hold 100
@@ -111,7 +111,7 @@ tail_says_in_use() { tail -n 4 watched | grep -q 'in use'; }
   run -2 gpurota status --summary --json
 }
 
-@test "the threshold of what is unreserved use can be chosen" {
+@test "the threshold of unreserved use can be chosen" {
   in_background stranger "$PROGRAM" hold 100
   wait_until says stranger holding
   wait_until marked_at 0
@@ -186,7 +186,7 @@ marked_at() { gpurota status --memory-threshold "$1" | grep -q 'NO LEASE'; }
   [ "$title $other" = "UUID FREE" ]
 }
 
-@test "a column that is not there is a mistake, which says what there is" {
+@test "an unknown column is refused with the known ones" {
   run -2 gpurota status --format gpu,usr
   [[ $output == *"there is no column 'usr' (did you mean 'user'?)"*"host, gpu, state"* ]]
   run -2 gpurota status --format gpu --json

@@ -24,7 +24,7 @@ refuses_to_start() {
   [[ "$output" == *"move "* ]]
 }
 
-@test "a daemon does not start with a database that was emptied, until somebody says so" {
+@test "a daemon starts with an emptied database only when an administrator confirms it" {
   start_lease
   kill_daemon
   cp -r state saved

@@ -9,7 +9,7 @@ teardown() { end_test; }
 # The figure KEY of the hammer's report.
 figure() { python3 -c "import json,sys; print(json.load(open('out'))['$1'])"; }
 
-@test "64 threads in 8 processes never hold more than the limit in sum, reach it, and what fits is not refused" {
+@test "64 threads in 8 processes reach the limit in sum, never exceed it, and no request that fits is refused" {
   gpurota run --gpu-ids 0 --memory 4G -- "$E2E_HAMMER" 8 8 20 4096 >out || { cat out; false; }
   cat out
   [ "$(figure over_limit)" = 0 ]

@@ -45,7 +45,7 @@ runs() { kill -0 "$1" 2>/dev/null; }
   wait_until gone "$asker"
 }
 
-@test "a program that is given a lease by itself hears of it when the disk has it" {
+@test "a program gets its automatic lease when the disk has it" {
   printf '[automatic]\nenabled = true\nmemory = "1G"\n' >gpurota.toml
   gpurota reload
   stick

@@ -76,7 +76,7 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   quit_top
 }
 
-@test "keys choose, filter, explain and look closer" {
+@test "keys select, filter, explain and open details" {
   reserve --gpu-ids 0 --for 1h --note "first"
   reserve --gpu-ids 1 --for 1h --note "second"
   open_terminal
@@ -103,7 +103,7 @@ reserve() { gpurota reserve --short "$@" >/dev/null; }
   quit_top
 }
 
-@test "the turn of a GPU is named with what is left of it, and processes are listed" {
+@test "the turn of a GPU is shown with its remaining time, and processes are listed" {
   gpurota set --gpu-ids 0 --turns on --quantum 10m
   in_background one gpurota run --gpu-ids 0 --swap --note turning -- "$PROGRAM" compute 256 60
   in_background two gpurota run --gpu-ids 0 --swap -- "$PROGRAM" compute 256 60

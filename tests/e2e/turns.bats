@@ -26,7 +26,7 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
   run -75 gpurota run --gpu-ids 0 --nonblock --memory 60% -- true
 }
 
-@test "an administrator sets what leases may have of a GPU, and a restart keeps it" {
+@test "an administrator sets the capacity of a GPU, and a restart keeps it" {
   gpurota set --gpu-ids 0 --capacity 50% --quantum 5s --turns on
   [ "$(turns 'gpus[0]["mode"], gpus[0]["quantum_ms"]')" = "on 5000" ]
   run -125 gpurota run --gpu-ids 0 --swap --memory 60% -- true
@@ -73,7 +73,7 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
   grep -q -e '--swap' <<<"$output"
 }
 
-@test "explain says of a swap lease where its memory is, and of nonsense what there is" {
+@test "explain shows where the memory of a swap lease is, and refuses unknown names with the known ones" {
   in_background one gpurota run --gpu-ids 0 --swap -- sleep 60
   wait_until eval '[ "$(value "len(leases)")" = 1 ]'
   gpurota explain L1 | grep -q 'GPU 0: everything fits'

@@ -9,7 +9,7 @@ teardown() { end_test; }
 
 machine_mib() { awk '/^MemTotal:/ { print int($2 / 1024) }' /proc/meminfo; }
 
-@test "its size is the machine's memory, and what is in use is what the machine uses" {
+@test "the size of a unified GPU is the machine's memory, and its use the machine's" {
   holds "gpus[0]['unified'] and gpus[0]['memory_bytes'] >> 20 == $(machine_mib)"
   holds "0 < gpus[0]['used_bytes'] < gpus[0]['memory_bytes']"
   holds "gpus[0]['swap_available_bytes'] is None and gpus[0].get('hidden_bytes') is None"

@@ -14,7 +14,7 @@ teardown() { end_test; }
   grep -q 'gpu 0 processes.*does not list who uses the GPU' checks
 }
 
-@test "a slice has its limit, and what it uses is what libgpurota counts" {
+@test "a slice has its limit, and its use is as libgpurota counts it" {
   in_background greedy gpurota run --memory 2G -- "$PROGRAM" greedy 64
   wait_until says greedy 'goes on'
   wait_until holds "2**30 < leases[0]['gpus'][0]['used_bytes'] <= 2**31"

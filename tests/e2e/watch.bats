@@ -82,7 +82,7 @@ stranger() { # stranger FILE MIB
   wait_until event_is "process_stopped.*SIGKILL"
 }
 
-@test "a program that escapes the library is over the limit of its lease and by policy is what is stopped" {
+@test "a program that escapes the library is over the limit of its lease, and the policy stops it" {
   make_folders
   configure '[watch]' 'over_limit = "stop"' 'stop_grace = "1s"'
   start_daemon
@@ -94,7 +94,7 @@ stranger() { # stranger FILE MIB
   wait_until holds 'leases[0]["gpus"][0]["used_bytes"] <= 2**30 and leases[0]["gpus"][0]["processes"] == 1'
 }
 
-@test "the holder of a lease hears of it on its terminal" {
+@test "the holder of a lease is notified of a finding on its terminal" {
   make_folders
   configure '[watch]' 'over_limit = "notify"'
   start_daemon
@@ -133,7 +133,7 @@ stranger() { # stranger FILE MIB
   [ "$(gpurota events --since 1970-01-01T00:00:00Z --json | wc -l)" -ge 6 ]
 }
 
-@test "refusals are audited, and repeated ones are one" {
+@test "refusals are audited, and repeated refusals are one record" {
   make_folders
   start_daemon
   for _ in 1 2 3; do run -75 gpurota run --memory 8G --gpu-ids 0,1 -- true; done || true
@@ -167,7 +167,7 @@ stranger() { # stranger FILE MIB
   [ "$(grep -c '"operation":"grant"' "state/audit/$UID.jsonl")" -le 2 ]
 }
 
-@test "a torn last line of the audit log is cut, what was whole stays" {
+@test "a torn last line of the audit log is cut, whole lines stay" {
   make_folders
   mkdir -m 700 state/audit
   printf '{"time":"2026-01-01T00:00:00.000Z","operation":"x"}\n{"time":"2026-' >"state/audit/$UID.jsonl"
@@ -177,7 +177,7 @@ stranger() { # stranger FILE MIB
   python3 -c 'import json,sys; lines=[json.loads(line) for line in open(sys.argv[1])]; assert lines[0]["operation"] == "x"' "state/audit/$UID.jsonl"
 }
 
-@test "the report knows who used how much, also after a kill -9 in the middle" {
+@test "the report has the use of each user, also after a kill -9 in the middle" {
   make_folders
   start_daemon
   in_background holder gpurota run --gpu-ids 0 --note thesis -- "$PROGRAM" hold 1000
@@ -195,7 +195,7 @@ stranger() { # stranger FILE MIB
   run -2 gpurota report --since never
 }
 
-@test "events --follow goes on after a kill -9 of the daemon and shows each event once" {
+@test "events --follow continues after a kill -9 of the daemon and shows each event once" {
   start_daemon
   in_background follower gpurota events --follow --since 1h --json
   gpurota run --memory 1G -- true

@@ -33,7 +33,7 @@ one_is_found_and_stopped() {
 }
 found_so_far() { gpurota events --json | grep -c '"type":"finding_begun"' || true; }
 
-@test "a program that gets past the library is stopped by default, and its user is told why" {
+@test "a program that bypasses the library is stopped by default, and its user is notified why" {
   make_folders
   start_daemon
   past loose 100 --gpu-ids 0 --memory 2G
@@ -56,7 +56,7 @@ found_so_far() { gpurota events --json | grep -c '"type":"finding_begun"' || tru
   says loose 'does not limit it'
 }
 
-@test "where the site says so it is reported only: in the status, in ps and to the next daemon" {
+@test "where the site chooses it a bypass is only reported: in status, in ps and to the next daemon" {
   make_folders
   configure '[watch]' 'not_limited = "report"'
   start_daemon
@@ -122,16 +122,16 @@ found_so_far() { gpurota events --json | grep -c '"type":"finding_begun"' || tru
   [ "$(value 'len(leases)')" = 3 ]
 }
 
-@test "programs that only look, and those on a whole GPU, are not found" {
+@test "programs that only read NVML, and those on a whole GPU, are not found" {
   make_folders
   start_daemon
-  in_background looks gpurota run --gpu-ids 1 --memory 1G -- python3 -c '
+  in_background reader gpurota run --gpu-ids 1 --memory 1G -- python3 -c '
 import ctypes, time
 nvml = ctypes.CDLL("libnvidia-ml.so.1")
 assert nvml.nvmlInit_v2() == 0
-print("looking", flush=True)
+print("reading", flush=True)
 time.sleep(1000)'
-  wait_until says looks looking
+  wait_until says reader reading
   past whole 100 --gpu-ids 0
   one_is_found_and_stopped
   [ "$(found_so_far)" = 1 ]

@@ -90,7 +90,7 @@ scraped() { get '/api/v1/query?query=gpurota_gpus' 2>/dev/null | grep -q '"value
   wait_until ready_again
 }
 
-@test "readyz says so while the daemon stands still, and how long it took is told afterwards" {
+@test "readyz fails while the daemon is blocked, and the time it took is reported afterwards" {
   [ "$(get /readyz)" = "$(printf '200\nready')" ]
   stop_process "$DAEMON_PID"
   wait_until no_longer_ready
@@ -116,28 +116,28 @@ ready_again() { get /readyz | grep -q '^200'; }
 
 @test "a client that sends no request costs nobody else anything" {
   # More than are served at once, some that say nothing and some that never come to an end.
-  cat >crowd.py <<'END'
+  cat >clients.py <<'END'
 import resource, socket, sys, time
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 host, port = sys.argv[1].removeprefix("http://").split(":")
-crowd = []
+clients = []
 for i in range(2000 if hard < 0 or hard > 2100 else hard - 100):
     each = socket.create_connection((host, int(port)))
     if i % 2:
         each.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
-    crowd.append(each)
+    clients.append(each)
 print("all here", flush=True)
 while True:
-    for each in crowd:
+    for each in clients:
         try:
             each.sendall(b"a")
         except OSError:
             pass
     time.sleep(0.1)
 END
-  in_background crowd python3 crowd.py "$URL"
-  wait_until says crowd 'all here'
+  in_background clients python3 clients.py "$URL"
+  wait_until says clients 'all here'
   for _ in 1 2 3; do
     [ "$(get /healthz | head -n 1)" = 200 ]
     metrics_say 'gpurota_up 1'

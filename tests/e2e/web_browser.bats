@@ -48,12 +48,12 @@ make_busy() {
 turn_is_passed() { gpurota turns --json | grep -Eq '"handovers": *[1-9]'; }
 
 # Chromium needs a home.
-look() { HOME=$E2E_DIR node "$BROWSER/browser.mjs" "$URL" "$E2E_RESULTS" "$@"; }
+browse() { HOME=$E2E_DIR node "$BROWSER/browser.mjs" "$URL" "$E2E_RESULTS" "$@"; }
 
 @test "each view has no violation, wide and as a phone, light and dark" {
   make_busy
   start_web --page names
-  look views
+  browse views
 }
 
 @test "16 GPUs fit on one screen, and the pictures of README can be drawn" {
@@ -64,7 +64,7 @@ look() { HOME=$E2E_DIR node "$BROWSER/browser.mjs" "$URL" "$E2E_RESULTS" "$@"; }
 @test "with totals only, each view has no violation" {
   make_busy
   start_web
-  E2E_RESULTS=$E2E_RESULTS/totals look views
+  E2E_RESULTS=$E2E_RESULTS/totals browse views
 }
 
 # A lease, a request, a booking and a job of whoever runs this, and somebody else's lease.
@@ -81,23 +81,23 @@ make_mine() {
 job_talks() { gpurota job logs talker | grep -q 'said 3'; }
 
 # Of a link of this user, to FUNCTION of browser.mjs.
-look_signed_in() {
+browse_signed_in() {
   wait_until makes_links
-  look "$1" "$(cat the_link)"
+  browse "$1" "$(cat the_link)"
 }
 makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
 
 @test "each view of somebody who is signed in has no violation, wide and as a phone, light and dark" {
   make_mine
   start_web
-  look_signed_in signed_in
+  browse_signed_in signed_in
 }
 
 @test "a signed-in user reserves, extends, releases, stops jobs and signs out, by mouse and keyboard" {
   gpurota job add talker --memory 1G -- bash -c 'echo "said 3"; sleep 1000'
   wait_until job_talks
   start_web
-  look_signed_in actions >did
+  browse_signed_in actions >did
   local step
   for step in reserved extended released refused: stopped 'signed out' 'used up'; do grep -q "^$step" did; done
   grep '"operation":"Acquire"' state/audit/"$(id -u)".jsonl | grep -q '"by":"web"'
@@ -113,7 +113,7 @@ makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
     case $kind in fair | many | script | mute | liar) peers+=(--peer "$kind=http://127.0.0.1:$port/") ;; esac
   done <ports
   start_web --page names --fleet-token token "${peers[@]}"
-  look fleet >rows
+  browse fleet >rows
   [ "$(wc -l <rows)" = 6 ]
   # Free GPUs first; those that do not answer last.
   head -n 1 rows | grep -q '^many .*40 of 64 free'
@@ -126,7 +126,7 @@ makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
 
 @test "where only those who have signed in see the page, others see how to, and nothing else" {
   start_web --page signed-in
-  look_signed_in wall >did
+  browse_signed_in wall >did
   local step
   for step in 'seen' 'seen again' 'gone'; do grep -qx "$step" did; done
 }
@@ -137,7 +137,7 @@ makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
   start_web
   wait_until makes_links
   as_nobody gpurota web --quiet --no-open >the_other
-  look offered "$(cat the_link)" "$(cat the_other)" >did
+  browse offered "$(cat the_link)" "$(cat the_other)" >did
   [ "$(cat did)" = "$(printf '%s\n' declined accepted)" ]
   gpurota web --list --json | python3 -c 'import json, sys; assert [s["uid"] for s in json.load(sys.stdin)["sessions"]] == [65534]'
 }
@@ -146,7 +146,7 @@ makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
   start_web
   wait_until makes_links
   python3 "$BATS_TEST_DIRNAME/web_client.py" sign-in "$(cat the_link)" jar >signed_in
-  look_signed_in sessions >did
+  browse_signed_in sessions >did
   grep -q '^ended' did
   gpurota web --list --json | python3 -c 'import json, sys; assert len(json.load(sys.stdin)["sessions"]) == 1'
   python3 "$BATS_TEST_DIRNAME/web_client.py" call jar Status '{}' >answer
@@ -156,17 +156,17 @@ makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
 @test "text of users is shown as text" {
   make_busy
   start_web --page names
-  look text
+  browse text
 }
 
 @test "all of it can be used with the keyboard" {
   start_web
-  look keys
+  browse keys
 }
 
 @test "the page says that the daemon is gone, and continues by itself" {
   start_web
-  in_background looking look restart
+  in_background looking browse restart
   wait_until says looking '^live'
   local before=$SECONDS
   kill_daemon

@@ -78,7 +78,7 @@ import http.client, sys
 c = http.client.HTTPConnection(sys.argv[1], timeout=20); c.request("POST", "/api/now", "{}"); print(c.getresponse().status)' "${URL#http://}")" = 405 ]
 }
 
-@test "totals name nobody; names tell who, and never what they wrote or run" {
+@test "totals name nobody; names show users, and never their notes or commands" {
   in_background holder gpurota run --memory 2G --as '<img src=x>' --note 'secret <script>' --name secret-name -- "$PROGRAM" hold 100
   wait_until says holder holding
   start_web
@@ -151,7 +151,7 @@ END
   in_background events python3 watch.py "$URL"
 }
 
-@test "viewers are told within ten seconds that the daemon is gone, and that it is back" {
+@test "viewers see within ten seconds that the daemon is gone, and that it is back" {
   start_web
   watch_events
   wait_until says events '^up'
@@ -173,23 +173,23 @@ sees_it_stand() { [ "$(grep -c '^gone' events)" = 2 ]; }
 
 @test "too many viewers, and some that do not read, cost nobody else anything" {
   start_web --page names
-  cat >crowd.py <<'END'
+  cat >viewers.py <<'END'
 import socket, sys, time
 host, port = sys.argv[1].removeprefix("http://").split(":")
-crowd, answers = [], []
+viewers, answers = [], []
 for i in range(220):
     each = socket.socket()
     each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
     each.connect((host, int(port)))
     each.sendall(b"GET /api/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
     answers.append(each.recv(12))
-    crowd.append(each)
+    viewers.append(each)
 print("watching", answers.count(b"HTTP/1.1 200"), "refused", answers.count(b"HTTP/1.1 503"), flush=True)
 time.sleep(1000)
 END
-  in_background crowd python3 crowd.py "$URL"
-  wait_until says crowd watching
-  grep -qx 'watching 200 refused 20' crowd
+  in_background viewers python3 viewers.py "$URL"
+  wait_until says viewers watching
+  grep -qx 'watching 200 refused 20' viewers
   for _ in 1 2 3; do
     answers /healthz ok
     answers /metrics 'gpurota_up 1'

@@ -56,15 +56,15 @@ says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
 
 @test "the page can ask for the user of a link before it is used" {
   start_web
-  python3 "$CLIENT" look "$(cat the_link)" >answer
+  python3 "$CLIENT" whose "$(cat the_link)" >answer
   status_is 200
   grep -q "\"user\":\"$(id -un)\"" answer
   lacks 'token' answer
   sign_in jar
-  python3 "$CLIENT" look "$(cat the_link)" >answer
+  python3 "$CLIENT" whose "$(cat the_link)" >answer
   says_error Denied
   # By nobody else: not by another page, nor by a session, nor on the socket.
-  python3 "$CLIENT" look "$(cat the_link)" 'Origin: http://evil.example' >answer
+  python3 "$CLIENT" whose "$(cat the_link)" 'Origin: http://evil.example' >answer
   status_is 403
   call jar GetWebLink '{"secret": "1.x"}'
   status_is 403
@@ -301,7 +301,7 @@ END
   python3 bodies.py "$URL"
 }
 
-@test "nothing is run by the page: what is not marked for it is refused, by gpurota-web and by the daemon" {
+@test "the page runs no unmarked call: gpurota-web and the daemon refuse it" {
   start_web
   sign_in jar
   local method
@@ -463,7 +463,7 @@ END
   sed 's/"key": "[^"]*"/"key": "0123456789abcdef0123456789abcdef"/' jar >half
   read_with half /api/now >answer
   status_is 401
-  # The next look after the end of a session sees nothing.
+  # The next request after the end of a session sees nothing.
   gpurota web --end W1
   read_with jar /api/now >answer
   status_is 401

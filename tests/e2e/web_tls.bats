@@ -126,7 +126,7 @@ complains() {
 
 @test "a client that begins a handshake and stops costs nobody else anything" {
   start_web
-  cat >crowd.py <<'END'
+  cat >clients.py <<'END'
 import socket, ssl, sys, time
 host, port = sys.argv[1].removeprefix("https://").split(":")
 # The first message of a handshake, as a browser would send it.
@@ -137,16 +137,16 @@ try:
 except ssl.SSLWantReadError:
     pass
 hello = outgoing.read()
-crowd = []
+clients = []
 for i in range(400):
     each = socket.create_connection((host, int(port)))
     each.sendall(hello if i % 3 == 0 else hello[: 1 + i % 50] if i % 3 == 1 else b"")
-    crowd.append(each)
+    clients.append(each)
 print("all here", flush=True)
 while True:
     time.sleep(1)
 END
-  in_background crowd python3 crowd.py "$URL"
-  wait_until says crowd 'all here'
+  in_background clients python3 clients.py "$URL"
+  wait_until says clients 'all here'
   for _ in 1 2 3; do [ "$(get /healthz)" = ok ]; done
 }

@@ -26,7 +26,7 @@ teardown() { end_test; }
   holds 'len(leases) == 1 and leases[0]["state"] == "active"'
 }
 
-@test "limits says what one may have, has, and whose rule it is; of others to administrators only" {
+@test "limits shows allowance, use and the source of the rule; those of others to administrators only" {
   printf '[limits]\ngpus = 3\nhours = 100\nduration = "12h"\n[limits.user.65534]\nmemory = "5G"\n[limits.group.%s]\ngpus = 4\n' "$(id -gn)" >gpurota.toml
   start_daemon
   gpurota reserve --gpu-ids 0 --memory 1G --for 30m
@@ -80,7 +80,7 @@ as() {
   setpriv --reuid "$uid" --regid "$gid" --groups "$groups" "$@"
 }
 
-@test "a user outside the group is told which it is; its members are served" {
+@test "a user outside the group is refused with its name; its members are served" {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
   printf 'group = "54321"\n' >gpurota.toml
   chmod 755 . run

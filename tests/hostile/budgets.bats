@@ -32,7 +32,7 @@ case_of() { timeout 60 python3 -B "$BATS_TEST_DIRNAME/budgets.py" "$1"; }
   says gpurotad.log "max_tenants_per_user"
 }
 
-@test "answers that nobody reads take memory within the user's budget, and a reader that is behind hears how things stand last" {
+@test "unread answers stay within the user's budget of memory, and a slow reader gets the newest state" {
   start_daemon
   case_of unread
 }
@@ -44,7 +44,7 @@ case_of() { timeout 60 python3 -B "$BATS_TEST_DIRNAME/budgets.py" "$1"; }
   [ "$(grep -c 'uid=54001' gpurotad.log)" -lt 150 ]
 }
 
-@test "a user who makes leases without end is refused after some, and may continue slowly" {
+@test "a user who makes leases in a loop is refused after some, and may continue slowly" {
   echo 'max_new_leases_per_hour = 20' >gpurota.toml
   start_daemon
   case_of new_leases

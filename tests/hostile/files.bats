@@ -57,7 +57,7 @@ while True:
   run ! grep -q "$token" mallory
 }
 
-@test "a daemon whose folders another user can replace says so" {
+@test "a daemon whose folders another user can replace reports it" {
   kill_daemon
   mkdir hers
   chown 65533 hers

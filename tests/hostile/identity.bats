@@ -23,10 +23,10 @@ in_pid_namespace() {
   in_pid_namespace no_stranger_is_killed
 }
 
-@test "the token of a lease is not told to a connection whose process has ended" {
+@test "a connection whose process has ended does not get the token of a lease" {
   in_pid_namespace no_token_is_given_away
 }
 
-@test "a connection whose process has ended asks for nothing in the name of who got its number" {
+@test "a connection whose process has ended does not act for the process that reuses its number" {
   in_pid_namespace nobody_asks_in_anothers_name
 }

@@ -59,7 +59,7 @@ waiting() { [ "$(gpurota queue --json | python3 -c 'import json, sys; print(len(
   start_daemon
   in_background own as_mallory gpurota run --gpu-ids 0 -- sleep 300
   wait_until holds "len(leases) == 1"
-  in_background crowd python3 -B "$BATS_TEST_DIRNAME/crowd.py" 54001 54003 54004
+  in_background requests python3 -B "$BATS_TEST_DIRNAME/many_requests.py" 54001 54003 54004
   wait_until waiting 189
   as_alice gpurota run --nonblock --gpu-ids 1 -- true
   in_background waits as_alice gpurota run --gpu-ids 0,1 -- true

@@ -66,7 +66,7 @@ victims_folder() { mkdir -p victims && chown 65534 victims && echo "$E2E_DIR/vic
   run ! attacker env GPUROTA_LEASE=L2 GPUROTA_TOKEN="$TOKEN" GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" LD_PRELOAD="$(library)" "$PROGRAM" info
 }
 
-@test "root in there is nobody outside: it neither sees nor ends the lease" {
+@test "root of a container neither sees nor ends leases outside" {
   victim_holds
   run ! attacker gpurota release web
   run ! attacker gpurota release L1
@@ -134,7 +134,7 @@ tenant = wire.Tenant(); tenant.connect(); print(*tenant.automatic(), flush=True)
   rmdir "$OURS/users"
 }
 
-@test "process numbers of another namespace are nobody's here" {
+@test "process numbers of another namespace match no process here" {
   victim_holds
   # In its namespace the attacker has the victim's number.
   # shellcheck disable=SC2016

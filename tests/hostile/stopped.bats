@@ -18,7 +18,7 @@ worker() { in_background "$1" gpurota run --gpu-ids 0 --swap --memory 700M -- "$
 explained() { gpurota explain "$1" 2>&1 | grep -q "$2"; }
 resident_mib() { gpurota turns --json | python3 -c "import json, sys; print(json.load(sys.stdin)['gpus'][0]['leases'][0]['resident_bytes'] >> 20)"; }
 
-@test "a holder that is stopped loses its lease once somebody has needed its memory for so long" {
+@test "a stopped holder loses its lease once its memory has been needed for long" {
   worker holder 60
   wait_until eval '[ "$(value "len(leases)")" = 1 ] && [ "$(resident_mib)" -gt 450 ]'
   local lease pid
@@ -33,7 +33,7 @@ resident_mib() { gpurota turns --json | python3 -c "import json, sys; print(json
   gpurota events | grep "$lease" | grep -q 'one of its processes stayed stopped'
 }
 
-@test "one that is stopped, and goes on in time, loses nothing" {
+@test "a holder that is stopped and continues in time loses nothing" {
   worker holder 20
   wait_until eval '[ "$(value "len(leases)")" = 1 ] && [ "$(resident_mib)" -gt 450 ]'
   local pid

@@ -1,6 +1,6 @@
 """Users who wait with all the requests that each may have, for GPU 0.
 
-    crowd.py UID…
+    many_requests.py UID…
 """
 import os
 import sys
