@@ -13,7 +13,7 @@ namespace gpurota::sim {
 namespace {
 
 constexpr timespec kPause = {0, 50'000};
-constexpr int kLookEvery = 200;  // pauses between checks that the other process lives
+constexpr int kAliveCheckEvery = 200;  // pauses between checks that the other process lives
 
 }  // namespace
 
@@ -61,7 +61,7 @@ bool SharedEvent::is_done(std::uint64_t number) const {
 
 void SharedEvent::wait(std::uint64_t number) const {
   for (int pauses = 0; state_->finished < number; ++pauses) {
-    if (pauses % kLookEvery == 0 && is_done(number)) return;
+    if (pauses % kAliveCheckEvery == 0 && is_done(number)) return;
     ::nanosleep(&kPause, nullptr);
   }
 }

@@ -18,7 +18,7 @@ constexpr milliseconds kReadErrorsEvery{200};
 // The length of the two pieces of a step. A closing gate, or a new program, waits for the two steps
 // in flight.
 constexpr double kCheckMs = 4, kComputeMs = 12;
-constexpr std::uint32_t kMostRepeats = 4096;
+constexpr std::uint32_t kMostIterations = 4096;
 constexpr std::uint32_t kMostChunks = 1024;
 constexpr unsigned kThreads = 256, kBlocksPerMultiprocessor = 8;
 constexpr std::uint64_t kInjectedBit = 1ULL << 17;
@@ -36,7 +36,7 @@ GpuLoad::GpuLoad(const Driver& driver, const Gpu& gpu, const Options& options)
       options_(options),
       started_(now()),
       check_pace_(kCheckMs, kMostChunks),
-      compute_pace_(kComputeMs, kMostRepeats) {}
+      compute_pace_(kComputeMs, kMostIterations) {}
 
 Stats GpuLoad::stats() const {
   const std::lock_guard lock(mutex_);
@@ -191,9 +191,9 @@ Result<void> GpuLoad::step() {
   GPUROTA_TRY(check(driver_.cuEventRecord(step.begin, stream_), "cuEventRecord"));
   GPUROTA_TRY(launch_checks(step));
   GPUROTA_TRY(check(driver_.cuEventRecord(step.middle, stream_), "cuEventRecord"));
-  step.repeats = compute_pace_.amount();
+  step.iterations = compute_pace_.amount();
   std::uint32_t steps = kSteps;
-  void* arguments[] = {&expected_, &steps, &step.repeats, &report_};
+  void* arguments[] = {&expected_, &steps, &step.iterations, &report_};
   GPUROTA_TRY(launch(compute_, blocks_, arguments));
   GPUROTA_TRY(check(driver_.cuEventRecord(step.end, stream_), "cuEventRecord"));
   step.in_flight = true;
@@ -226,12 +226,12 @@ Result<void> GpuLoad::await(Step& step) {
   GPUROTA_TRY(
       check(driver_.cuEventElapsedTime(&compute_ms, step.middle, step.end), "cuEventElapsedTime"));
   if (step.chunks > 0) check_pace_.on_measured(step.chunks, check_ms);
-  compute_pace_.on_measured(step.repeats, compute_ms);
+  compute_pace_.on_measured(step.iterations, compute_ms);
   const std::lock_guard lock(mutex_);
   stats_.checked_bytes += step.chunks * plan_->chunk().count();
   stats_.flops +=
       static_cast<double>(std::uint64_t{blocks_} * kThreads * kOrbits * kSteps * kFlopsPerStep) *
-      step.repeats;
+      step.iterations;
   return {};
 }
 

@@ -40,7 +40,7 @@ class GpuLoad {
   struct Step {  // a step in flight
     CUevent begin = nullptr, middle = nullptr, end = nullptr;
     bool in_flight = false;
-    std::uint32_t chunks = 0, repeats = 0;
+    std::uint32_t chunks = 0, iterations = 0;
   };
   struct ErrorReport {  // the layout that the kernels write
     std::uint64_t wrong_words, lowest_index, wrong_bits, wrong_results;

@@ -36,9 +36,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   lease::GrantBook book;
   book.open(lease);
   book.add_tenant(TenantId{1}, lease.id, {{gpu, gib(4), 1}});
-  for (int look = 0; look < 8; ++look) {
+  for (int sample = 0; sample < 8; ++sample) {
     const daemon::TenantUse use = daemon::read_use(**page, data[0] % 32u);
-    const TimePoint now{std::chrono::milliseconds(look)};
+    const TimePoint now{std::chrono::milliseconds(sample)};
     (void)book.measure(lease.id, gpu, {{TenantId{1}, {gib(5), true, use.used, now}}}, {}, now);
     const Bytes charged = book.find(lease.id, gpu).if_there()->charged();
     // A hint can hide neither what NVML shows nor what was granted.

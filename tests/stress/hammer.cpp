@@ -2,7 +2,7 @@
 // random, under one limit, while NVML is sampled.
 //
 // Run it under `gpurota run --memory`. Prints one JSON object, in which:
-//   over_limit     looks at which NVML's sum was above the limit; must be 0
+//   over_limit     samples at which NVML's sum was above the limit; must be 0
 //   peak_percent   the largest sum seen, of the limit; shows that the limit can be reached
 //   wrongly        refusals although all that could have been held while the request was under way,
 //                  and the request itself, fit: each thread keeps the peak of what was held since its
@@ -246,13 +246,13 @@ int main(int argc, char** argv) {
   shared->fits.store(static_cast<std::int64_t>(limit - contexts));
   shared->go.store(true);
 
-  std::uint64_t peak = 0, looks = 0, over = 0;
+  std::uint64_t peak = 0, samples = 0, over = 0;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(std::atoi(argv[3]));
   while (std::chrono::steady_clock::now() < end) {
     const std::uint64_t sum = observer.sum();
     peak = sum > peak ? sum : peak;
     over += sum > limit;
-    ++looks;
+    ++samples;
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   shared->stop.store(true);
@@ -271,7 +271,7 @@ int main(int argc, char** argv) {
       static_cast<unsigned long long>(contexts / kMiB),
       static_cast<unsigned long long>(peak / kMiB),
       100.0 * static_cast<double>(peak) / static_cast<double>(limit),
-      static_cast<unsigned long long>(looks), static_cast<unsigned long long>(over),
+      static_cast<unsigned long long>(samples), static_cast<unsigned long long>(over),
       static_cast<unsigned long long>(shared->allocations.load()),
       static_cast<unsigned long long>(shared->refusals.load()),
       static_cast<unsigned long long>(shared->wrongly.load()),

@@ -160,17 +160,17 @@ void Notifier::log_end(Channel channel, const ports::ProgramEnd& end) {
       log::info("notices can be sent again",
                 {{"channel", to_string(channel)}, {"failed", line.failures}});
     }
-    line.failures = line.untold = 0;
+    line.failures = line.unlogged = 0;
     return;
   }
   ++line.failures;
-  ++line.untold;
+  ++line.unlogged;
   const TimePoint now = parts_.loop.now();
   if (line.failures > 1 && now - line.told_at < kLogPause) return;
   log::warn("a notice cannot be sent, continuing without it",
             {{"channel", to_string(channel)},
              {"error", end_text(end)},
-             {"times", std::exchange(line.untold, 0)}});
+             {"times", std::exchange(line.unlogged, 0)}});
   line.told_at = now;
 }
 

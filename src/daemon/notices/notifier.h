@@ -59,7 +59,7 @@ class Notifier final : public NoticeListener {
     std::deque<Letter> waiting;
     int running = 0;
     std::uint64_t failures = 0;  // in a row
-    std::uint64_t untold = 0;    // failures since the last line of the log
+    std::uint64_t unlogged = 0;  // failures since the last line of the log
     std::uint64_t dropped = 0;   // since the queue was empty
     TimePoint told_at{};
   };

@@ -28,7 +28,7 @@ namespace {
 
 constexpr int kSteps = 120;  // of one thread in a round
 constexpr int kLateMiB = 64;
-constexpr int kLook = 1, kContexts = 2, kEnd = 3;
+constexpr int kSample = 1, kContexts = 2, kEnd = 3;
 constexpr auto kPause = std::chrono::microseconds(200);
 
 struct Arguments {
@@ -109,7 +109,7 @@ void serve(const Process& process) {
   for (;;) {
     const int what = order.load();
     if (what == kEnd) return;
-    if (what == kLook) shared->view.store(taken_by_view());
+    if (what == kSample) shared->view.store(taken_by_view());
     if (what == kContexts) make_and_destroy_context();
     STRESS_MUST(cuCtxSetCurrent(process.primary));
     if (what != 0) order.store(0);
@@ -146,7 +146,7 @@ class Judge {
   // False if a process ended early.
   bool wait_for_all() {
     while (shared->arrived.load() < threads_in_all) {
-      look();
+      sample();
       for (const pid_t pid : pids_) {
         if (::waitpid(pid, nullptr, WNOHANG) != 0) return false;
       }
@@ -159,7 +159,7 @@ class Judge {
   }
   void order(int process, int what) {
     shared->order[process].store(what);
-    while (shared->order[process].load() != 0) look();
+    while (shared->order[process].load() != 0) sample();
   }
   void set_base() {
     wait_until_still();
@@ -185,10 +185,10 @@ class Judge {
 
  private:
   std::int64_t view() {
-    order(0, kLook);
+    order(0, kSample);
     return shared->view.load();
   }
-  void look() {
+  void sample() {
     // Those inside when the sample began, and those that came during it.
     const int entered = shared->entered_pools.load();
     int in_pools = shared->in_pools.load();
@@ -197,7 +197,7 @@ class Judge {
     peak_ = sum > peak_ ? sum : peak_;
     over_ += sum > arguments_.limit + static_cast<std::uint64_t>(in_pools) * kPoolUnit +
                        static_cast<std::uint64_t>(late_bytes());
-    ++looks_;
+    ++samples_;
     std::this_thread::sleep_for(kPause);
   }
   // The daemon needs a second to accept what NVML shows.
@@ -212,7 +212,7 @@ class Judge {
   std::vector<pid_t> pids_;
   Nvml nvml_;
   std::int64_t base_nvml_ = 0, base_view_ = 0, difference_ = 0;
-  std::uint64_t peak_ = 0, looks_ = 0, over_ = 0;
+  std::uint64_t peak_ = 0, samples_ = 0, over_ = 0;
 };
 
 int Judge::report(std::int64_t left, int bad_exits) const {
@@ -237,7 +237,7 @@ int Judge::report(std::int64_t left, int bad_exits) const {
       static_cast<unsigned long long>(shared->wrongly.load()),
       static_cast<unsigned long long>(shared->corrupt.load()),
       static_cast<unsigned long long>(shared->failures.load()),
-      static_cast<unsigned long long>(looks_), static_cast<unsigned long long>(over_),
+      static_cast<unsigned long long>(samples_), static_cast<unsigned long long>(over_),
       static_cast<double>(difference_) / static_cast<double>(kMiB),
       static_cast<double>(left) / static_cast<double>(kMiB), bad_exits, shared->first_problem);
   const std::int64_t late = late_bytes();
