@@ -1,8 +1,10 @@
-"""What a claim costs gpurota-dra: `tests/k8s/run.sh bench/dra_claims.py BUILD` (a build with its stage).
+"""What a claim costs gpurota-dra: `tests/k8s/run.sh bench/dra_claims.py BUILD` (a build with its
+stage).
 
-500 claims of 64 MiB come and go on a node with two simulated GPUs, from eight pods' workers at once, each alive while 50 others are: the
-whole time, and milliseconds of Prepare and Unprepare. Kubelet and API server are those of tests/k8s, in Python, which is most of the time
-of a call; the last figures are of claims one after the other, and the memory of the driver.
+500 claims of 64 MiB come and go on a node with two simulated GPUs, from eight pods' workers at
+once, each alive while 50 others are: the whole time, and milliseconds of Prepare and Unprepare.
+Kubelet and API server are those of tests/k8s, in Python, which is most of the time of a call; the
+last figures are of claims one after the other, and the memory of the driver.
 """
 
 import os
@@ -25,7 +27,8 @@ CLAIMS, WORKERS, ALIVE, ALONE = 500, 8, 50, 100
 
 def shown(took):
     took = sorted(1000 * each for each in took)
-    return "p50 %.1f, p99 %.1f, most %.1f ms" % (took[len(took) // 2], took[len(took) * 99 // 100], took[-1])
+    return "p50 %.1f, p99 %.1f, most %.1f ms" % (took[len(took) // 2], took[len(took) * 99 // 100],
+                                                 took[-1])
 
 
 class Claims(DraCase):
@@ -58,7 +61,8 @@ class Claims(DraCase):
             self.times.append((coming, going))
 
     def test_come_and_go(self):
-        self.start_plugin("--memory-unit", "64MiB", "--interval", "2000", "--review", "60", "--log-level", "warning")
+        self.start_plugin("--memory-unit", "64MiB", "--interval", "2000", "--review", "60",
+                          "--log-level", "warning")
         self.names, self.times = self.device_names(), []
         self.channel = grpc.insecure_channel("unix:" + self.kubelet.info.endpoint)
         begun = time.monotonic()
@@ -70,13 +74,15 @@ class Claims(DraCase):
         took = time.monotonic() - begun
         coming, going = ([each for times in self.times for each in times[i]] for i in (0, 1))
         self.assertEqual((len(coming), len(going)), (CLAIMS, CLAIMS))
-        print("\n%d claims in %.1f s, %d at once: Prepare %s; Unprepare %s" % (CLAIMS, took, WORKERS, shown(coming), shown(going)))
+        print("\n%d claims in %.1f s, %d at once: Prepare %s; Unprepare %s"
+              % (CLAIMS, took, WORKERS, shown(coming), shown(going)))
         coming, going = [], []
         for i in range(ALONE):
             self.go(self.come("alone-%d" % i, coming), going)
         print("one after the other: Prepare %s; Unprepare %s" % (shown(coming), shown(going)))
         with open("/proc/%d/status" % self.plugin.pid, encoding="ascii") as status:
-            print("memory of gpurota-dra: %s" % next(line.split(":")[1].strip() for line in status if line.startswith("VmHWM")))
+            print("memory of gpurota-dra: %s"
+                  % next(line.split(":")[1].strip() for line in status if line.startswith("VmHWM")))
         self.wait_for_leases(lambda leases: leases == [])
         self.channel.close()
 

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""What one user's load costs another: how long Alice's calls take while Mallory makes as many as he can.
+"""What one user's load costs another: how long Alice's calls take while Mallory makes as many as he
+can.
 
     neighbours.py PREFIX [PREFIX…] [--seconds 8] [--connections 250]
 
-For each installed gpurota (PREFIX/bin, PREFIX/sbin) a daemon on a simulated machine with 8 GPUs; then, for each kind of load,
-Alice asks for the status every 20 ms, and a tenant of hers for 2 MiB more. A table, in milliseconds: median, 99 of 100, most.
-As root, since it is two users (54001 and 54002, without accounts).
+For each installed gpurota (PREFIX/bin, PREFIX/sbin) a daemon on a simulated machine with 8 GPUs;
+then, for each kind of load, Alice asks for the status every 20 ms, and a tenant of hers for 2 MiB
+more. A table, in milliseconds: median, 99 of 100, most. As root, since it is two users (54001 and
+54002, without accounts).
 """
 import argparse
 import json
@@ -20,18 +22,21 @@ import tempfile
 import time
 import traceback
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "hostile"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests",
+                                "hostile"))
 from users import ALICE, MALLORY, as_user, deep_tree  # noqa: E402  pylint: disable=wrong-import-position
 from wire import Control, Tenant, processes_question  # noqa: E402  pylint: disable=wrong-import-position
 
 PIPELINED = 32
-LOADS = ("nothing", "Status", "ListProcesses", "Report", "Update", "Doctor", "CheckRequest", "Acquire", "deep tree")
+LOADS = ("nothing", "Status", "ListProcesses", "Report", "Update", "Doctor", "CheckRequest",
+         "Acquire", "deep tree")
 GROW = 3
 ASKED, ASKERS = 60, 20
 
 
 def child(uid, work):
-    """Runs `work` as the user in a process of its own: (pid, a pipe that has what it returns as JSON)."""
+    """Runs `work` as the user in a process of its own: (pid, a pipe that has what it returns as
+    JSON)."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -55,7 +60,8 @@ def result(running):
 
 
 def asking(**fields):
-    """Parameters that ask for GPUs, as daemons take them; those before 2026-11-22 took them without `request`."""
+    """Parameters that ask for GPUs, as daemons take them; those before 2026-11-22 took them without
+    `request`."""
     return {"request": fields, **fields}
 
 
@@ -100,7 +106,8 @@ def flood(load, connections, seconds):
                     answered += key.fileobj.recv(1 << 18).count(b"\0")
                 if events & selectors.EVENT_WRITE:
                     if not key.data[0]:
-                        key.data[0] = b"".join(message(load, lease, number + i) for i in range(PIPELINED))
+                        key.data[0] = b"".join(message(load, lease, number + i)
+                                               for i in range(PIPELINED))
                         number += PIPELINED
                     key.data[0] = key.data[0][key.fileobj.send(key.data[0]):]
             except BlockingIOError:
@@ -142,7 +149,8 @@ def ask_about_strangers(seconds):
 
 def percentiles(took):
     took = sorted(took)
-    return [round(1000 * took[min(len(took) - 1, int(len(took) * part))], 1) for part in (0.5, 0.99, 1)]
+    return [round(1000 * took[min(len(took) - 1, int(len(took) * part))], 1)
+            for part in (0.5, 0.99, 1)]
 
 
 def ask(seconds):
@@ -170,7 +178,8 @@ def ask(seconds):
 
 def load_of(name, options):
     seconds = options.seconds + 3
-    return ask_about_strangers(seconds) if name == "deep tree" else flood(name, options.connections, seconds)
+    return (ask_about_strangers(seconds) if name == "deep tree"
+            else flood(name, options.connections, seconds))
 
 
 def measure(prefix, load, options):
@@ -178,7 +187,8 @@ def measure(prefix, load, options):
     time.sleep(1.5)
     figures = result(child(ALICE, lambda: ask(options.seconds)))
     calls = result(flooding) / (options.seconds + 3) if flooding else 0
-    print(f"| {prefix} | {load} | {calls:.0f} | " + " | ".join(str(figure) for figure in figures) + " |", flush=True)
+    print(f"| {prefix} | {load} | {calls:.0f} | " + " | ".join(str(figure) for figure in figures)
+          + " |", flush=True)
 
 
 def serve(prefix, options):
@@ -187,10 +197,12 @@ def serve(prefix, options):
         os.environ["GPUROTA_RUNTIME_DIR"] = folder + "/run"
         os.environ["PATH"] = f"{prefix}/bin:{prefix}/sbin:" + os.environ["PATH"]
         os.mkdir(folder + "/run", 0o755)
-        daemon = subprocess.Popen(["gpurotad", "--runtime-dir", folder + "/run", "--state-dir", folder + "/state",
+        daemon = subprocess.Popen(["gpurotad", "--runtime-dir", folder + "/run", "--state-dir",
+                                   folder + "/state",
                                    "--config", "/dev/null", "--log-level", "error"])
         try:
-            while subprocess.run(["gpurota", "status"], capture_output=True, check=False).returncode:
+            while subprocess.run(["gpurota", "status"], capture_output=True,
+                                 check=False).returncode:
                 time.sleep(0.05)
             for load in options.loads.split(","):
                 measure(os.path.basename(prefix), load, options)
@@ -210,7 +222,8 @@ def main():
         os.environ["GPUROTA_BENCH_INSIDE"] = "1"
         inside = os.path.abspath(options.prefixes[0]) + "/bin/gpurota-sim"
         os.execv(inside, [inside, "h100x8", "--", sys.executable, *sys.argv])
-    print("| gpurota | Mallory's load | his calls/s | status p50 | p99 | most | growth p50 | p99 | most |\n|---|---|---|---|---|---|---|---|---|")
+    print("| gpurota | Mallory's load | his calls/s | status p50 | p99 | most | growth p50 | p99 | "
+          "most |\n|---|---|---|---|---|---|---|---|---|")
     for prefix in options.prefixes:
         serve(os.path.abspath(prefix), options)
 

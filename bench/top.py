@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""What `gpurota top` costs: its first picture, its processor time, and what it sends to the terminal.
+"""What `gpurota top` costs: its first picture, its processor time, and what it sends to the
+terminal.
 
-    bench/top.py BUILD [SECONDS]     runs itself in the simulated machines `demo` and h100x8, each on terminals of two sizes, with a
-                                     daemon of its own and a lease on each GPU; prints a row of a table for each
+    bench/top.py BUILD [SECONDS]     runs itself in the simulated machines `demo` and h100x8, each
+                                     on terminals of two sizes, with a daemon of its own and a
+                                     lease on each GPU; prints a row of a table for each
 """
 
 import fcntl
@@ -66,19 +68,23 @@ def inside(build, machine, seconds):
         for name in ("run", "state"):
             os.mkdir(os.path.join(folder, name), 0o700)
         os.environ["GPUROTA_RUNTIME_DIR"] = os.path.join(folder, "run")
-        daemon = subprocess.Popen([os.path.join(build, "bin", "gpurotad"), "--runtime-dir", os.path.join(folder, "run"), "--state-dir",
+        daemon = subprocess.Popen([os.path.join(build, "bin", "gpurotad"), "--runtime-dir",
+                                   os.path.join(folder, "run"), "--state-dir",
                                    os.path.join(folder, "state")], stderr=subprocess.DEVNULL)
         try:
             for _ in range(100):
-                if subprocess.run([program, "status"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0:
+                if subprocess.run([program, "status"], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL, check=False).returncode == 0:
                     break
                 time.sleep(0.1)
-            subprocess.run([program, "reserve", "--gpu-ids", "all", "--for", "1h", "--short", "-q"], stdout=subprocess.DEVNULL, check=True)
+            subprocess.run([program, "reserve", "--gpu-ids", "all", "--for", "1h", "--short", "-q"],
+                           stdout=subprocess.DEVNULL, check=True)
             for width, height in SIZES:
                 before = cpu_seconds(daemon.pid)
                 first, share, sent = watch(program, width, height, seconds)
                 asked = (cpu_seconds(daemon.pid) - before) / seconds
-                print("| %s | %dx%d | %.0f ms | %.2f %% | %.2f %% | %.0f |" % (machine, width, height, first * 1000, share * 100, asked * 100, sent),
+                print("| %s | %dx%d | %.0f ms | %.2f %% | %.2f %% | %.0f |"
+                      % (machine, width, height, first * 1000, share * 100, asked * 100, sent),
                       flush=True)
         finally:
             daemon.terminate()
@@ -88,12 +94,15 @@ def inside(build, machine, seconds):
 def main(arguments):
     if len(arguments) < 1:
         sys.exit(__doc__)
-    build, seconds = os.path.abspath(arguments[0]), float(arguments[1]) if len(arguments) > 1 else 30.0
+    build, seconds = (os.path.abspath(arguments[0]),
+                      float(arguments[1]) if len(arguments) > 1 else 30.0)
     if len(arguments) > 2:
         return inside(build, arguments[2], seconds)
-    print("| machine | terminal | first picture | top, of a core | daemon, of a core | bytes a second |\n|---|---|---|---|---|---|", flush=True)
+    print("| machine | terminal | first picture | top, of a core | daemon, of a core | bytes a "
+          "second |\n|---|---|---|---|---|---|", flush=True)
     for machine in MACHINES:
-        subprocess.run([os.path.join(build, "stage", "bin", "gpurota-sim"), machine, "--", sys.executable, "-B", os.path.abspath(__file__), build,
+        subprocess.run([os.path.join(build, "stage", "bin", "gpurota-sim"), machine, "--",
+                        sys.executable, "-B", os.path.abspath(__file__), build,
                         str(seconds), machine], check=True)
 
 

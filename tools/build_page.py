@@ -53,11 +53,13 @@ const std::vector<PageAsset>& page_assets() {
 
 def npm(folder, *arguments):
     """Whether it succeeded; what it printed."""
-    environment = dict(os.environ, npm_config_cache=os.path.join(folder, "npm-cache"), npm_config_update_notifier="false",
-                       npm_config_fund="false", npm_config_audit="false", npm_config_fetch_retries="1",
+    environment = dict(os.environ, npm_config_cache=os.path.join(folder, "npm-cache"),
+                       npm_config_update_notifier="false", npm_config_fund="false",
+                       npm_config_audit="false", npm_config_fetch_retries="1",
                        npm_config_fetch_timeout="60000")
-    done = subprocess.run(["npm", *arguments], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    done = subprocess.run(["npm", *arguments], cwd=folder, env=environment,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace")
     return done.returncode == 0, done.stdout
 
 
@@ -139,7 +141,8 @@ def bundle(folder):
 def write_licences(folder):
     with open(os.path.join(folder, "out", "licences.txt"), "w", encoding="utf-8") as out:
         for name in BUNDLED:
-            with open(os.path.join(folder, "node_modules", name, "LICENSE"), encoding="utf-8") as file:
+            with open(os.path.join(folder, "node_modules", name, "LICENSE"),
+                      encoding="utf-8") as file:
                 out.write("%s\n\n%s\n\n" % (name, file.read().strip()))
 
 
@@ -161,7 +164,8 @@ def cpp_of(folder):
                          % (name_of_array, name_of_array))
         # A weak tag names the content in both encodings.
         rows.append('\n      {"%s", "%s", "W/\\"%s\\"",\n       %s}'
-                    % (path, content_type, hashlib.sha256(data).hexdigest()[:20], ",\n       ".join(views)))
+                    % (path, content_type, hashlib.sha256(data).hexdigest()[:20],
+                       ",\n       ".join(views)))
     if total > MOST_BYTES:
         sys.exit("the page has %d bytes when compressed, and may have %d" % (total, MOST_BYTES))
     print("web page: %d bytes compressed" % total)

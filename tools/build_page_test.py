@@ -13,7 +13,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import build_page  # noqa: E402
 
-SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src", "web", "page")
+SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src", "web",
+                       "page")
 
 
 class WithoutNpm(unittest.TestCase):
@@ -80,7 +81,8 @@ class WithoutNpm(unittest.TestCase):
         self.assertIn("npm is not installed", str(error.exception))
 
     def test_a_mistake_in_the_sources_is_always_an_error(self):
-        self.use_npm("case $1 in ci) /bin/mkdir -p node_modules;; *) echo 'page.tsx(1,1): error TS1'; exit 1;; esac\n")
+        self.use_npm("case $1 in ci) /bin/mkdir -p node_modules;; *) echo 'page.tsx(1,1): error "
+                     "TS1'; exit 1;; esac\n")
         with self.assertRaises(SystemExit) as error:
             self.build()
         self.assertIn("page.tsx(1,1): error TS1", str(error.exception))

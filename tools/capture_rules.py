@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""src/abi/captures.tsv, what each driver call does to a capture under way, and what the build makes of it.
+"""src/abi/captures.tsv, what each driver call does to a capture under way, and what the build makes
+of it.
 
     capture_rules.py interposer CAPTURES FUNCTIONS OUTPUT.h    when libgpurota may make which call of its own
     capture_rules.py simulator CAPTURES FUNCTIONS OUTPUT.h     what the simulated driver forbids meanwhile
@@ -15,13 +16,16 @@ import sys
 import driver_functions
 
 OUTCOMES = ("allowed", "refused", "invalidates")
-# Aims that belong to the capture; of the legacy stream that depends on whether a blocking stream captures.
-OF_CAPTURE = re.compile(r"\b(capturing stream|joined stream|legacy stream|of the capture|stream joined by"
-                        r"|stream that joined)\b")
+# Aims that belong to the capture; of the legacy stream that depends on whether a blocking stream
+# captures.
+OF_CAPTURE = re.compile(r"\b(capturing stream|joined stream|legacy stream|of the capture|stream "
+                        r"joined by|stream that joined)\b")
 UNSUPPORTED = 900  # CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-IMPLICIT = 906  # CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: aimed at the legacy stream, whether the aim says so or not
+# CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: aimed at the legacy stream, whether the aim says so or not
+IMPLICIT = 906
 
-Cell = collections.namedtuple("Cell", "function aim mode thread thread_mode stream result end outcome")
+Cell = collections.namedtuple("Cell",
+                              "function aim mode thread thread_mode stream result end outcome")
 
 
 def parse_cell(line):
@@ -66,7 +70,8 @@ def rule_of(cells):
 
 def measured_names(row):
     """Its own, and that of its legacy variant, which differs only in what a null stream means."""
-    return {row.symbol, row.symbol if row.stream == "legacy" else re.sub(r"_pt[ds][sz]$", "", row.symbol)}
+    return {row.symbol, row.symbol if row.stream == "legacy"
+            else re.sub(r"_pt[ds][sz]$", "", row.symbol)}
 
 
 def interposer_rules(cells, rows):
@@ -80,18 +85,21 @@ def interposer_rules(cells, rows):
 
 
 def simulator_kind(cells):
-    """Whether a call is unsafe as such, ends the capture of a stream that it is aimed at, and needs the legacy
-    stream: taken for granted of what was never aimed at that one, as of all that was not measured."""
+    """Whether a call is unsafe as such, ends the capture of a stream that it is aimed at, and needs
+    the legacy stream: taken for granted of what was never aimed at that one, as of all that was not
+    measured."""
     on_capturing = [cell for cell in cells if cell.aim.startswith("capturing stream")]
-    on_legacy = [cell for cell in cells if cell.aim.startswith("legacy stream") or cell.result == IMPLICIT]
+    on_legacy = [cell for cell in cells if cell.aim.startswith("legacy stream")
+                 or cell.result == IMPLICIT]
     return (rule_of(cells) in ("kRelaxed", "kOutside"),
             any(cell.result == UNSUPPORTED for cell in on_capturing),
             not on_legacy or any(cell.outcome == "invalidates" for cell in on_legacy))
 
 
 def simulator_kinds(cells, rows):
-    """A header: the kind of each function that was measured, and of those that are other versions of one.
-    Per-thread variants have that of their legacy one: in the simulator they are one function."""
+    """A header: the kind of each function that was measured, and of those that are other versions
+    of one. Per-thread variants have that of their legacy one: in the simulator they are one
+    function."""
     family = collections.defaultdict(list)
     for row in rows:
         family[row.base] += cells.get(row.symbol, []) if row.stream == "legacy" else []

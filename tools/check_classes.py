@@ -5,8 +5,9 @@
                                      there are any
     tools/check_classes.py --list    prints the largest classes
 
-A class that a header declares has its methods in that header and in the .cpp file of the same name. clang-format guarantees the
-form that the patterns below rely on: a class begins on a line that ends with "{", a method's definition in the first column.
+A class that a header declares has its methods in that header and in the .cpp file of the same name.
+clang-format guarantees the form that the patterns below rely on: a class begins on a line that ends
+with "{", a method's definition in the first column.
 """
 
 import collections
@@ -54,13 +55,15 @@ def without_templates(text):
 
 
 def methods_in(body):
-    """How many functions a class body declares, those of nested classes left out. Constructors count; what is defaulted, too."""
+    """How many functions a class body declares, those of nested classes left out. Constructors
+    count; what is defaulted, too."""
     count, at, statement = 0, 0, ""
 
     def is_method(statement):
         said = without_templates(LABEL.sub("", statement)).strip()
         found = METHOD.search(said)
-        return bool(found) and not NO_METHOD.match(said) and "=" not in said[:found.start()].replace("operator=", "")
+        return (bool(found) and not NO_METHOD.match(said)
+                and "=" not in said[:found.start()].replace("operator=", ""))
 
     while at < len(body):
         if body[at] == "{":
@@ -89,7 +92,8 @@ def read(root, path):
 
 
 def check_tree(root):
-    paths = [p for p in source_files(root) if p.startswith("src" + os.sep) and not re.search(r"_test\.\w+$", p)]
+    paths = [p for p in source_files(root) if p.startswith("src" + os.sep)
+             and not re.search(r"_test\.\w+$", p)]
     sizes, homes, problems = [], collections.defaultdict(set), []
     for path in paths:
         for name, count in classes_of(read(root, path)):
@@ -98,7 +102,8 @@ def check_tree(root):
                 homes[os.path.dirname(path).split(os.sep)[1], name].add(os.path.splitext(path)[0])
     for count, name, path in sizes:
         if count > MAX_METHODS:
-            problems.append("%s: %s has %d methods, at most %d: divide it" % (path, name, count, MAX_METHODS))
+            problems.append("%s: %s has %d methods, at most %d: divide it"
+                            % (path, name, count, MAX_METHODS))
     for path in paths:
         if not path.endswith(".cpp"):
             continue
@@ -107,14 +112,16 @@ def check_tree(root):
             home = homes.get((path.split(os.sep)[1], name))
             stem = os.path.splitext(path)[0]
             if home and stem not in home and os.path.basename(stem) not in ELSEWHERE.get(name, ()):
-                problems.append("%s: methods of %s, which belong to %s.cpp" % (path, name, sorted(home)[0]))
+                problems.append("%s: methods of %s, which belong to %s.cpp"
+                                % (path, name, sorted(home)[0]))
     return sizes, problems
 
 
 def main(arguments):
     listed = "--list" in arguments
     roots = [a for a in arguments if not a.startswith("-")]
-    sizes, problems = check_tree(roots[0] if roots else os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    sizes, problems = check_tree(roots[0] if roots
+                                 else os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     if listed:
         for count, name, path in sorted(sizes, reverse=True)[:40]:
             print("%4d  %s  %s" % (count, name, path))

@@ -4,9 +4,10 @@
     tools/check_docs.py [ROOT]
 
 Every path that a document or a comment names must exist, the layer table of ARCHITECTURE.md must be
-the one that check_layers.py holds, and so its tables of rooms, gpurota.toml(5) must have every setting, the help and gpurota(1)
-the exit codes, docs/operate/metrics.md the metrics of gpurota-web, and text for users none of the
-phrases that docs/dev/words.md refuses. What documents say that gpurota does not have is listed in docs/absent.tsv, and is not there.
+the one that check_layers.py holds, and so its tables of rooms, gpurota.toml(5) must have every
+setting, the help and gpurota(1) the exit codes, docs/operate/metrics.md the metrics of gpurota-web,
+and text for users none of the phrases that docs/dev/words.md refuses. What documents say that
+gpurota does not have is listed in docs/absent.tsv, and is not there.
 """
 
 import glob
@@ -19,7 +20,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import check_layers  # noqa: E402
 
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
-PATH = re.compile(r"(?<![\w/.~-])((?:src|sim|tests|tools|docs|demo|packaging|cmake|man|bench)/[\w./-]*\w)")
+PATH = re.compile(
+    r"(?<![\w/.~-])((?:src|sim|tests|tools|docs|demo|packaging|cmake|man|bench)/[\w./-]*\w)")
 ROW = re.compile(r"^\| `(?:src/)?(\w+)` \|.*\| ([^|]*) \|$")
 
 
@@ -32,7 +34,8 @@ def documents(root):
 
 
 def exists(root, path):
-    return os.path.exists(os.path.join(root, path)) or os.path.exists(os.path.join(root, "src", path))
+    return (os.path.exists(os.path.join(root, path))
+            or os.path.exists(os.path.join(root, "src", path)))
 
 
 def check_links(root, path, text):
@@ -70,13 +73,15 @@ def check_merges(root):
 
 
 def check_table(root):
-    """Each folder of check_layers.py has its row, and each row is such a folder with what it may include."""
+    """Each folder of check_layers.py has its row, and each row is such a folder with what it may
+    include."""
     table = between(read(root, "ARCHITECTURE.md"), "| Folder |", "\n\n").splitlines()
     rows = {}
     for line in table[2:]:
         match = ROW.match(line)
         if match is None or match.group(1) in rows:
-            yield "ARCHITECTURE.md: cannot read this row of the layer table, or it is there twice: %s" % line
+            yield ("ARCHITECTURE.md: cannot read this row of the layer table, or it is there "
+                   "twice: %s" % line)
         else:
             rows[match.group(1)] = match.group(2)
     expected = dict(check_layers.ALLOWED, **{folder: ["all"] for folder in check_layers.FREE})
@@ -86,11 +91,14 @@ def check_table(root):
         if folder not in rows:
             yield "ARCHITECTURE.md: no row for %s" % folder
         elif set(rows[folder].replace("–", "").split()) != set(allowed):
-            yield "ARCHITECTURE.md: %s may include %s, not %s" % (folder, " ".join(allowed) or "nothing", rows[folder])
+            yield "ARCHITECTURE.md: %s may include %s, not %s" % (folder, " ".join(allowed)
+                                                                  or "nothing", rows[folder])
     for folder in rows:
         if folder not in expected:
-            yield "ARCHITECTURE.md: %s is in the layer table and not in tools/check_layers.py" % folder
-        elif not (os.path.isdir(os.path.join(root, "src", folder)) or os.path.isdir(os.path.join(root, folder))):
+            yield ("ARCHITECTURE.md: %s is in the layer table and not in tools/check_layers.py"
+                   % folder)
+        elif not (os.path.isdir(os.path.join(root, "src", folder))
+                  or os.path.isdir(os.path.join(root, folder))):
             yield "ARCHITECTURE.md: %s is in the layer table, but there is no such folder" % folder
 
 
@@ -118,15 +126,18 @@ ROOM_ROW = re.compile(r"^\| `src/(\w+)(?:/(\w+))?` \|.*\| ([^|]*) \|$")
 
 
 def check_rooms(root):
-    """The rows of all tables of ARCHITECTURE.md that begin with "Room" are the rooms of check_layers.py."""
-    expected = {(module, room): set(allowed) for module, rooms in check_layers.ROOMS.items() for room, allowed in rooms.items()}
+    """The rows of all tables of ARCHITECTURE.md that begin with "Room" are the rooms of
+    check_layers.py."""
+    expected = {(module, room): set(allowed) for module, rooms in check_layers.ROOMS.items()
+                for room, allowed in rooms.items()}
     rows = {}
     for table in read(root, "ARCHITECTURE.md").split("\n| Room |")[1:]:
         for line in table.partition("\n\n")[0].splitlines()[2:]:
             match = ROOM_ROW.match(line)
             room = (match.group(1), match.group(2) or check_layers.ROOT) if match else None
             if match is None or room in rows:
-                yield "ARCHITECTURE.md: cannot read this row of a table of rooms, or it is there twice: %s" % line
+                yield ("ARCHITECTURE.md: cannot read this row of a table of rooms, or it is there "
+                       "twice: %s" % line)
             else:
                 rows[room] = set(match.group(3).replace("–", "").split())
     for room in sorted(expected.keys() | rows.keys()):
@@ -134,9 +145,11 @@ def check_rooms(root):
         if room not in rows:
             yield "ARCHITECTURE.md: no row for the room %s" % name
         elif room not in expected:
-            yield "ARCHITECTURE.md: %s is in a table of rooms and not in tools/check_layers.py" % name
+            yield ("ARCHITECTURE.md: %s is in a table of rooms and not in tools/check_layers.py"
+                   % name)
         elif rows[room] != expected[room]:
-            yield "ARCHITECTURE.md: %s may include %s" % (name, " ".join(sorted(expected[room])) or "nothing")
+            yield "ARCHITECTURE.md: %s may include %s" % (name, " ".join(sorted(expected[room]))
+                                                          or "nothing")
         elif not os.path.isdir(os.path.join(root, name)):
             yield "ARCHITECTURE.md: %s is in a table of rooms, but there is no such folder" % name
 
@@ -156,7 +169,8 @@ def check_settings(root):
     # Those of a table are named without it below its heading.
     known = {setting.split(".")[-1] for setting in settings}
     for setting in sorted(known):
-        if not re.search(r"^\.BR %s \"|\\fB%s\\fR|[.]%s\]\]" % ((setting,) * 3), text, re.MULTILINE):
+        if not re.search(r"^\.BR %s \"|\\fB%s\\fR|[.]%s\]\]" % ((setting,) * 3), text,
+                         re.MULTILINE):
             yield "man/gpurota.toml.5: %s of src/config/settings.cpp is not described" % setting
     for setting in re.findall(r"^\.BR (\w+) \"", text, re.MULTILINE):
         if setting not in known:
@@ -229,7 +243,8 @@ METRICS = "docs/operate/metrics.md"
 
 
 def check_metrics(root):
-    """Each metric of src/web has one row, and each name in the document is a metric or a part of one."""
+    """Each metric of src/web has one row, and each name in the document is a metric or a part of
+    one."""
     names, folder = set(), os.path.join(root, "src/web")
     for name in sorted(os.listdir(folder)):
         if name.endswith(".cpp") and not name.endswith("_test.cpp"):
@@ -280,7 +295,8 @@ def plain_of_code(text):
     plain, end = "", 0
     for literal in LITERAL.finditer(text):
         between_them = text[end:literal.start()]
-        plain += "\n" * between_them.count("\n") + "\0" + (literal.group(2) or literal.group(3) or "").replace("\\n", " ")
+        plain += "\n" * between_them.count("\n") + "\0" + (literal.group(2) or literal.group(3)
+                                                           or "").replace("\\n", " ")
         end = literal.end()
     return plain.replace(JOINT, "\n")
 
@@ -289,7 +305,8 @@ def user_texts(root):
     for path in sorted(documents(root)):
         if path == "README.md" or (path.startswith("docs/") and not path.startswith(NOT_FOR_USERS)):
             yield path, read(root, path)
-    for folder, plain_of, suffix in (("man", plain_of_man, (".1", ".1.in", ".5", ".8")), ("src/cli", plain_of_code, (".cpp", ".h", ".toml"))):
+    for folder, plain_of, suffix in (("man", plain_of_man, (".1", ".1.in", ".5", ".8")),
+                                     ("src/cli", plain_of_code, (".cpp", ".h", ".toml"))):
         for path, _, names in sorted(os.walk(os.path.join(root, folder))):
             for name in sorted(names):
                 if name.endswith(suffix) and not name.endswith("_test.cpp"):
@@ -307,12 +324,14 @@ def check_words(root):
         for phrase in phrases:
             pattern = r"(?<!\w)" + r"\s+".join(map(re.escape, phrase.split())) + r"(?!\w)"
             for match in re.finditer(pattern, text, re.IGNORECASE):
-                yield "%s:%d: '%s' is refused by %s" % (path, text.count("\n", 0, match.start()) + 1, phrase, WORDS)
+                yield "%s:%d: '%s' is refused by %s" % (path, text.count("\n", 0, match.start())
+                                                        + 1, phrase, WORDS)
 
 
 ABSENT = "docs/absent.tsv"
 # A sentence like these about gpurota as a whole must be in the list.
-SAYS_ABSENT = re.compile(r"gpurota (?:has no|does not (?:run|support|work)) |There is no (?:[A-Z]|release)|\bnot available\b")
+SAYS_ABSENT = re.compile(r"gpurota (?:has no|does not (?:run|support|work)) |There is no "
+                         r"(?:[A-Z]|release)|\bnot available\b")
 
 
 def finds(root, probe):
@@ -329,7 +348,8 @@ def finds(root, probe):
 def check_absent(root):
     if not os.path.exists(os.path.join(root, ABSENT)):
         return
-    rows = [line.split("\t") for line in read(root, ABSENT).splitlines() if line and not line.startswith("#")][1:]
+    rows = [line.split("\t") for line in read(root, ABSENT).splitlines() if line
+            and not line.startswith("#")][1:]
     for row in rows:
         path, sentence, probe = row if len(row) == 3 else ("", "", "")
         found = finds(root, probe)
@@ -337,7 +357,8 @@ def check_absent(root):
             yield "%s: cannot read '%s'" % (ABSENT, "\t".join(row))
         elif found:
             yield "%s: says '%s', but %s finds it" % (path, sentence, probe)
-        elif not os.path.exists(os.path.join(root, path)) or sentence not in " ".join(read(root, path).split()):
+        elif (not os.path.exists(os.path.join(root, path))
+              or sentence not in " ".join(read(root, path).split())):
             yield "%s: '%s' does not stand in %s" % (ABSENT, sentence, path)
     for path in sorted(documents(root)):
         if path.startswith(NOT_FOR_USERS) or path == "CHANGELOG.md":
@@ -380,7 +401,8 @@ def check_installed(root):
 
 def main(arguments):
     if arguments[:1] == ["--installed"]:
-        return check_layers.check_whole(arguments[1:], lambda root: list(check_installed(root)), "installed documents: %d problems")
+        return check_layers.check_whole(arguments[1:], lambda root: list(check_installed(root)),
+                                        "installed documents: %d problems")
     return check_layers.check_whole(arguments, check_tree, "documents: %d problems")
 
 

@@ -18,7 +18,8 @@ DEFAULT_LIST = pathlib.Path(__file__).resolve().parent.parent / "src/abi/driver_
 
 
 def names_in_library(path):
-    shown = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True)
+    shown = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True,
+                           check=True)
     return set(re.findall(r"^\S+ [TW] (cu[A-Z]\w*)$", shown.stdout, re.M))
 
 
@@ -46,7 +47,8 @@ def main():
     try:
         content = pathlib.Path(path).read_bytes()
         is_library = content.startswith(b"\x7fELF")
-        names = names_in_library(path) if is_library else names_in_header(content.decode("utf-8", "replace"))
+        names = (names_in_library(path) if is_library
+                 else names_in_header(content.decode("utf-8", "replace")))
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"{path}: {error}", file=sys.stderr)
         return 2
@@ -57,7 +59,8 @@ def main():
     hooked = {row.base for row in rows if row.use == "hook"}
     new = sorted(names - known, key=lambda name: (family(name) not in hooked, name))
     for name in new:
-        print(f"new: {name}" + (" (another version of a hooked function)" if family(name) in hooked else ""))
+        print(f"new: {name}"
+              + (" (another version of a hooked function)" if family(name) in hooked else ""))
     gone = sorted(known - names) if is_library else []
     for name in gone:
         print(f"gone: {name}")

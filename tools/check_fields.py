@@ -3,9 +3,10 @@
 
     tools/check_fields.py [ROOT]     prints each as file:line: text; exits 1 if there are any
 
-`Parts{a, b, c, ...}` with a dozen members compiles with two of one type exchanged, and with one more member in the
-middle. Of more than MOST values each is to be named: `Parts{.a = a, .b = b, ...}`. Lists of literals and constants are tables,
-which have no names to give. Tests may build what they test as they like.
+`Parts{a, b, c, ...}` with a dozen members compiles with two of one type exchanged, and with one
+more member in the middle. Of more than MOST values each is to be named: `Parts{.a = a, .b = b,
+...}`. Lists of literals and constants are tables, which have no names to give. Tests may build what
+they test as they like.
 """
 
 import os
@@ -17,9 +18,11 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from check_layers import check_each  # noqa: E402
 
 MOST = 11  # without names
-NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"\w*\(.*?\)\w*"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
+NOT_CODE = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"\w*\(.*?\)\w*"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
 # A literal (of a string only the quotes are left), a table's row, a constant or an enumerator.
-CONSTANT = re.compile(r'""|\'\'|[-~]?\d.*|\{.*|nullptr|true|false|([a-z_]+::)*(\w+::)?k[A-Z]\w*|[A-Z][A-Z0-9_]+(_[a-z]\w*)?', re.DOTALL)
+CONSTANT = re.compile(
+    r'""|\'\'|[-~]?\d.*|\{.*|nullptr|true|false|([a-z_]+::)*(\w+::)?k[A-Z]\w*|[A-Z][A-Z0-9_]+(_[a-z]\w*)?', re.DOTALL)
 NAMED = re.compile(r"\.\w+\s*=")
 
 
@@ -33,7 +36,8 @@ def blanked(text):
 
 
 def values_of(text, begin):
-    """What stands between the commas of the braces that open before `begin`; None if that is no list."""
+    """What stands between the commas of the braces that open before `begin`; None if that is no
+    list."""
     depth, start, values = 0, begin, []
     for at in range(begin, len(text)):
         each = text[at]
@@ -69,7 +73,8 @@ def check_text(text):
 
 
 def check_file(root, path):
-    if path.startswith(("tests" + os.sep, "bench" + os.sep)) or re.search(r"_test\.(cpp|c|h)$", path):
+    if (path.startswith(("tests" + os.sep, "bench" + os.sep))
+        or re.search(r"_test\.(cpp|c|h)$", path)):
         return []
     with open(os.path.join(root, path), encoding="utf-8") as file:
         return ["%s:%d: %d values without names: write {.name = value, ...}" % (path, line, count)

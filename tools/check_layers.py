@@ -30,7 +30,8 @@ ALLOWED = {
     "sys": ["base", "abi", "core", "ports", "ipc"],
     "nvml": ["base", "abi", "core", "ports"],
     "store": ["base", "abi", "core", "ports"],
-    "daemon": ["base", "abi", "core", "lease", "sched", "watch", "jobs", "filler", "access", "series", "containers", "config", "proto", "ports", "ipc",
+    "daemon": ["base", "abi", "core", "lease", "sched", "watch", "jobs", "filler", "access",
+               "series", "containers", "config", "proto", "ports", "ipc",
                "keeper", "sys", "nvml", "store"],
     "client": ["base", "core", "proto", "ipc"],
     "containers": ["base", "abi", "core", "proto", "ipc"],
@@ -55,11 +56,13 @@ GUESTS = {
 FOR_GUESTS = ["base", "abi", "core", "proto", "client"]
 # Folders that test, measure or show the whole may include anything of the project.
 FREE = ("tests", "bench", "demo")
-# Module with sub-folders: its rooms, the lowest first, and the rooms that each may include besides itself. A room may name only
-# rooms above it in this table, so that no include leads back. ROOT: the files beside the rooms. Tests may include all of their module.
+# Module with sub-folders: its rooms, the lowest first, and the rooms that each may include besides
+# itself. A room may name only rooms above it in this table, so that no include leads back. ROOT:
+# the files beside the rooms. Tests may include all of their module.
 ROOT = "."
 # Folders that are no rooms: what is in them is beside the rooms.
-WITH_ROOT = {("cli", folder) for folder in ("args", "history", "jobs", "queue", "run", "site", "status", "text", "turns")}
+WITH_ROOT = {("cli", folder) for folder in ("args", "history", "jobs", "queue", "run", "site",
+                                            "status", "text", "turns")}
 ROOMS = {
     "cli": {
         "containers": [],
@@ -90,16 +93,18 @@ ROOMS = {
         "tenants": ["users", "gpus", "leases", "history"],
         "watch": ["users", "gpus", "leases", "history", "notices", "tenants"],
         "supervised": ["users", "gpus", "leases", "history", "tenants", "watch"],
-        "control": ["users", "gpus", "leases", "history", "notices", "tenants", "watch", "supervised"],
-        ROOT: ["users", "gpus", "leases", "history", "notices", "tenants", "watch", "supervised", "control"],
+        "control": ["users", "gpus", "leases", "history", "notices", "tenants", "watch",
+                    "supervised"],
+        ROOT: ["users", "gpus", "leases", "history", "notices", "tenants", "watch", "supervised",
+               "control"],
     },
 }
 # Modules that any *_test.cpp or *_test.h may include besides those of its module.
 FOR_TESTS = ["base", "abi", "core", "testing"]
 
 # A header that is heavy or ties to one subsystem: the modules whose .cpp files may include it.
-# Headers (.h) never may: whoever included them would pay; but for NAME_internal.h, which only .cpp files include: those of its own folder,
-# and of rooms that may include its room.
+# Headers (.h) never may: whoever included them would pay; but for NAME_internal.h, which only .cpp
+# files include: those of its own folder, and of rooms that may include its room.
 OWNED_HEADERS = [
     (r"nlohmann/.*", ["proto", "client", "cli", "containers", "kube", "web"]),
     (r"curl/.*", ["kube", "web"]),
@@ -120,7 +125,8 @@ PURE_EXCEPTIONS = {("config", "fstream"), ("config", "fcntl.h"), ("config", "sys
 LOG_HEADER = "base/log.h"
 # Headers of C++ that a library inside other people's programs may use: nothing that needs
 # libstdc++.so.
-INTERPOSER_CXX = ["atomic", "cerrno", "climits", "csignal", "cstdarg", "cstddef", "cstdint", "cstdio",
+INTERPOSER_CXX = ["atomic", "cerrno", "climits", "csignal", "cstdarg", "cstddef", "cstdint",
+                  "cstdio",
                   "cstdlib", "cstring", "ctime", "limits", "type_traits", "utility"]
 # Slow to compile or to start, or superseded by ours.
 NOWHERE = {"regex": "slow to compile and to run; parse by hand",
@@ -145,7 +151,8 @@ class File:
         self.is_free = self.module in FREE
         with open(os.path.join(root, path), encoding="utf-8") as text:
             self.includes = [(number, match.group(1), match.group(2))
-                             for number, match in ((n, INCLUDE.match(line)) for n, line in enumerate(text, 1))
+                             for number, match in ((n, INCLUDE.match(line))
+                                                   for n, line in enumerate(text, 1))
                              if match]
 
 
@@ -158,7 +165,8 @@ def room_of(path):
 
 
 def path_of(root, includer, name):
-    """The file that a quoted include names, from the root; None: no such file (generated, or a mistake)."""
+    """The file that a quoted include names, from the root; None: no such file (generated, or a
+    mistake)."""
     for base in ("src", "", includer.folder):
         path = os.path.normpath(os.path.join(base, name))
         if os.path.isfile(os.path.join(root, path)):
@@ -173,7 +181,8 @@ def check_rooms(file, room):
     allowed = ROOMS[file.module][file.room]
     if room in allowed:
         return None
-    said = ["its root" if name == ROOT else "%s/%s" % (file.module, name) for name in (file.room, room)]
+    said = ["its root" if name == ROOT else "%s/%s" % (file.module, name)
+            for name in (file.room, room)]
     return "%s may not include %s (only %s)" % (said[0], said[1], ", ".join(allowed) or "itself")
 
 
@@ -187,7 +196,8 @@ def check_quoted(root, file, name):
         module = name.split("/")[0]
         if module not in ALLOWED and module != "generated":
             return "'%s' is no file of the project: write it as \"module/file.h\"" % name
-    own = os.path.dirname(name) == "/".join(file.folder.split(os.sep)[1:]) or (module == file.module and file.room is not None)
+    own = (os.path.dirname(name) == "/".join(file.folder.split(os.sep)[1:])
+           or (module == file.module and file.room is not None))
     if name.endswith(INTERNAL) and (file.is_header or not own):
         return "'%s' is for the .cpp files of its own folder" % name
     if name == LOG_HEADER and file.module in PURE and not file.is_test:
@@ -200,7 +210,8 @@ def check_quoted(root, file, name):
         return None
     allowed = ALLOWED[file.module] + (FOR_TESTS if file.is_test else [])
     if module not in allowed:
-        return "%s may not include %s (only %s)" % (file.module, module, ", ".join(allowed) or "itself")
+        return "%s may not include %s (only %s)" % (file.module, module, ", ".join(allowed)
+                                                    or "itself")
     return None
 
 
@@ -252,13 +263,15 @@ def source_files(root, suffixes=SUFFIXES):
 
 
 def check_room_table():
-    """Each room may include only rooms that are above it in the table: then no include leads back."""
+    """Each room may include only rooms that are above it in the table: then no include leads
+    back."""
     for module, rooms in ROOMS.items():
         names = list(rooms)
         for at, room in enumerate(names):
             for other in rooms[room]:
                 if other not in names[:at]:
-                    yield "tools/check_layers.py: room '%s/%s' may include '%s', which is not before it" % (module, room, other)
+                    yield ("tools/check_layers.py: room '%s/%s' may include '%s', which is not "
+                           "before it" % (module, room, other))
 
 
 def check_guest_table():
@@ -282,12 +295,15 @@ def check_guest_headers(root):
 
 def check_tree(root):
     problems = list(check_room_table()) + list(check_guest_table())
-    return problems + [problem for path in sorted(source_files(root)) for problem in check_file(root, path)]
+    return problems + [problem for path in sorted(source_files(root))
+                       for problem in check_file(root, path)]
 
 
 def check_each(arguments, check_file, summary, suffixes=SUFFIXES):
-    """The main() of a check that looks at each file by itself. `summary`: a line with the numbers of files and of problems."""
-    root = arguments[0] if arguments else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    """The main() of a check that looks at each file by itself. `summary`: a line with the numbers
+    of files and of problems."""
+    root = (arguments[0] if arguments
+            else os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     paths = sorted(source_files(root, suffixes))
     problems = [problem for path in paths for problem in check_file(root, path)]
     for problem in problems:
@@ -297,8 +313,10 @@ def check_each(arguments, check_file, summary, suffixes=SUFFIXES):
 
 
 def check_whole(arguments, check_tree, summary):
-    """The main() of a check that looks at all files together. `summary`: a line with the number of problems."""
-    root = arguments[0] if arguments else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    """The main() of a check that looks at all files together. `summary`: a line with the number of
+    problems."""
+    root = (arguments[0] if arguments
+            else os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     problems = check_tree(root)
     for problem in problems:
         print(problem)
@@ -307,7 +325,8 @@ def check_whole(arguments, check_tree, summary):
 
 
 def main(arguments):
-    root = arguments[0] if arguments else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    root = (arguments[0] if arguments
+            else os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     problems = check_tree(root) + list(check_guest_headers(root))
     for problem in problems:
         print(problem)

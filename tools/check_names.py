@@ -17,10 +17,13 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from check_layers import check_whole, source_files  # noqa: E402
 
-CONSTANT = re.compile(r"^(?:\[\[maybe_unused\]\] )?(?:static |inline )?(?:constexpr|const|constinit)\b[^=({\[]*?\b(k[A-Z]\w*)\b")
+CONSTANT = re.compile(r"^(?:\[\[maybe_unused\]\] )?(?:static |inline "
+                      r")?(?:constexpr|const|constinit)\b[^=({\[]*?\b(k[A-Z]\w*)\b")
 TYPE = re.compile(r"^(?:struct|class|enum class|enum) (\w+)\b[^;]*[{]?$")
 CONCEPT = re.compile(r"^concept (\w+)\b")
-FUNCTION = re.compile(r"^(?!return|namespace|else|if|for|while|switch|using|typedef|template)[A-Za-z][\w:<>&*\[\], ]*?[ &*]([a-z]\w*)\(([^;]*)\)(?: const| noexcept)* \{$")
+FUNCTION = re.compile(
+    r"^(?!return|namespace|else|if|for|while|switch|using|typedef|template)[A-Za-z][\w:<>&*\[\], "
+    r"]*?[ &*]([a-z]\w*)\(([^;]*)\)(?: const| noexcept)* \{$")
 
 
 # Names of one type: overloads for two of them are the same function twice.
@@ -34,7 +37,8 @@ def plain_type(text):
 
 
 def names_of(text):
-    """What a file has in its anonymous namespaces: constants, types, and functions with what they take."""
+    """What a file has in its anonymous namespaces: constants, types, and functions with what they
+    take."""
     names = set()
     inside = False
     for line in text.splitlines():

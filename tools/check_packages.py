@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Holds debian/ and the RPMs' spec against what CMake installs. Needs no package tools. Runs as a test.
+"""Holds debian/ and the RPMs' spec against what CMake installs. Needs no package tools. Runs as a
+test.
 
     tools/check_packages.py [ROOT [STAGE]]     prints each problem; exits 1 if there are any
 
-STAGE is an installed tree (cmake --install --prefix STAGE): each of its files must be in exactly one Debian package and in one RPM, and
-each line of a *.install file or of %files must name something.
+STAGE is an installed tree (cmake --install --prefix STAGE): each of its files must be in exactly
+one Debian package and in one RPM, and each line of a *.install file or of %files must name
+something.
 """
 
 import fnmatch
@@ -29,8 +31,9 @@ RPM_PLACES = {
 # Files that stage.sh adds to those that CMake installs.
 RPM_ONLY = {"usr/lib/systemd/system/gpurota-web.service.d"}
 # Files that the RPMs lack, as the portable build has no gRPC.
-DEBIAN_ONLY = re.compile("usr/(sbin/gpurota-(device-plugin|dra)|share/man/man8/gpurota-(device-plugin|dra).8|share/gpurota/kubernetes/.*|"
-                         "lib/systemd/system/gpurota-device-plugin.service)$")
+DEBIAN_ONLY = re.compile(
+    "usr/(sbin/gpurota-(device-plugin|dra)|share/man/man8/gpurota-(device-plugin|dra).8|share/gpurota/kubernetes/.*|"
+    "lib/systemd/system/gpurota-device-plugin.service)$")
 # Every Debian system that builds packages has it.
 ESSENTIAL_TO_BUILD = {"g++"}
 
@@ -41,7 +44,8 @@ def read(root, path):
 
 
 def lines_of(root, path):
-    return [line for line in read(root, path).splitlines() if line.strip() and not line.startswith("#")]
+    return [line for line in read(root, path).splitlines() if line.strip()
+            and not line.startswith("#")]
 
 
 def packages(root):
@@ -49,7 +53,8 @@ def packages(root):
 
 
 def install_lines(root):
-    """Each line of each debian/PACKAGE.install: the package, what it takes, and whether that is in the sources."""
+    """Each line of each debian/PACKAGE.install: the package, what it takes, and whether that is in
+    the sources."""
     for name in sorted(os.listdir(os.path.join(root, "debian"))):
         if name.endswith(".install"):
             for line in lines_of(root, "debian/" + name):
@@ -72,11 +77,15 @@ def check_packages(root):
 
 def check_build_depends(root):
     """`./dev setup` and debian/control name the same packages to build with."""
-    needed = re.search(r"^readonly BUILD_PACKAGES=\((.*?)\)", read(root, "dev"), re.MULTILINE | re.DOTALL)
-    more = re.search(r"^readonly KUBERNETES_PACKAGES=\((.*?)\)", read(root, "dev"), re.MULTILINE | re.DOTALL)
-    control = re.search(r"^Build-Depends:(.*?)\n(?=\S|\n)", read(root, "debian/control"), re.MULTILINE | re.DOTALL)
+    needed = re.search(r"^readonly BUILD_PACKAGES=\((.*?)\)", read(root, "dev"),
+                       re.MULTILINE | re.DOTALL)
+    more = re.search(r"^readonly KUBERNETES_PACKAGES=\((.*?)\)", read(root, "dev"),
+                     re.MULTILINE | re.DOTALL)
+    control = re.search(r"^Build-Depends:(.*?)\n(?=\S|\n)", read(root, "debian/control"),
+                        re.MULTILINE | re.DOTALL)
     if not needed or not control:
-        yield "dev, debian/control: no packages to build with found; has one of them changed its form?"
+        yield ("dev, debian/control: no packages to build with found; has one of them changed its "
+               "form?")
         return
     mine = set(needed.group(1).split()) - ESSENTIAL_TO_BUILD
     mine |= set(more.group(1).split() if more else [])
@@ -89,14 +98,17 @@ def check_build_depends(root):
 
 
 def check_configuration(root):
-    """The installed gpurota.toml sets nothing; without its marks it is a file whose settings gpurota.toml(5) describes."""
+    """The installed gpurota.toml sets nothing; without its marks it is a file whose settings
+    gpurota.toml(5) describes."""
     text = read(root, CONFIGURATION)
     try:
         if tomllib.loads(text):
-            yield "%s: sets something: a default belongs into the code, a suggestion behind '#'" % CONFIGURATION
+            yield ("%s: sets something: a default belongs into the code, a suggestion behind '#'"
+                   % CONFIGURATION)
         offered = tomllib.loads(re.sub(r"^#(?=[\w\[])", "", text, flags=re.MULTILINE))
     except tomllib.TOMLDecodeError as error:
-        yield "%s: cannot be read once each '#' before a setting is taken away: %s" % (CONFIGURATION, error)
+        yield "%s: cannot be read once each '#' before a setting is taken away: %s" % (
+            CONFIGURATION, error)
         return
     page = read(root, "man/gpurota.toml.5").replace("\\fB", "").replace("\\fR", "")
     for name in sorted(names_in(offered)):
@@ -117,7 +129,8 @@ def names_in(table, named_by_users=("user", "group")):
 def installed_files(stage):
     for folder, _, names in os.walk(stage):
         for name in names:
-            # Where Debian's prefix is; its library folder has one more level, which the lists write as a pattern.
+            # Where Debian's prefix is; its library folder has one more level, which the lists write
+            # as a pattern.
             path = "usr/" + os.path.relpath(os.path.join(folder, name), stage)
             yield re.sub(r"^usr/lib/gpurota/", "usr/lib/x/gpurota/", path)
 
@@ -128,7 +141,8 @@ def spec_lines(root):
     for line in lines_of(root, SPEC):
         section = re.match(r"%(\w+) ?(\w*)$", line)
         if section:
-            package = ("gpurota-" + section.group(2)).rstrip("-") if section.group(1) == "files" else None
+            package = ("gpurota-"
+                       + section.group(2)).rstrip("-") if section.group(1) == "files" else None
         path = re.sub(r"^%{unitdir}", "usr/lib/systemd/system", re.sub(r"^%{_prefix}", "usr", line))
         if package and path.startswith("usr/") and path not in RPM_ONLY:
             yield package, path
@@ -142,23 +156,28 @@ def rpm_place(path):
 
 
 def check_takers(paths, takers, where):
-    """Each path has one of the takers (a package and what it takes), and each of those takes something."""
+    """Each path has one of the takers (a package and what it takes), and each of those takes
+    something."""
     unused = set(takers)
     for path in sorted(paths):
-        found = [taker for taker in takers if fnmatch.fnmatchcase(path, taker[1]) or path.startswith(taker[1] + "/")]
+        found = [taker for taker in takers if fnmatch.fnmatchcase(path, taker[1])
+                 or path.startswith(taker[1] + "/")]
         unused -= set(found)
         if len(found) != 1:
-            yield "%s: is in %s" % (path, " and ".join(package for package, _ in found) or "no package: add it to " + where)
+            yield "%s: is in %s" % (path, " and ".join(package for package, _ in found)
+                                    or "no package: add it to " + where)
     for package, what in sorted(unused):
         yield "%s of %s: %s is not installed by CMake" % (where, package, what)
 
 
 def check_stage(root, stage):
     paths = list(installed_files(stage))
-    takers = [(package, what) for package, what, in_sources in install_lines(root) if not in_sources]
+    takers = [(package, what) for package, what, in_sources in install_lines(root)
+              if not in_sources]
     takers += [("not-installed", what) for what in lines_of(root, "debian/not-installed")]
     yield from check_takers(paths, takers, "debian/*.install")
-    yield from check_takers([rpm_place(path) for path in paths if not DEBIAN_ONLY.match(path)], list(spec_lines(root)), "%%files in %s" % SPEC)
+    yield from check_takers([rpm_place(path) for path in paths if not DEBIAN_ONLY.match(path)],
+                            list(spec_lines(root)), "%%files in %s" % SPEC)
 
 
 def check_tree(root):

@@ -3,8 +3,9 @@
 
     tools/check_reasons.py [ROOT]     prints each as file:line: text; exits 1 if there are any
 
-The daemon makes the whole sentence (core/reason.h); clients fill its time in, by one function in each language. A second place that
-makes sentences says something else sooner or later, and a client that joins parts of them loses one.
+The daemon makes the whole sentence (core/reason.h); clients fill its time in, by one function in
+each language. A second place that makes sentences says something else sooner or later, and a client
+that joins parts of them loses one.
 """
 
 import os
@@ -16,7 +17,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from check_layers import check_whole, source_files  # noqa: E402
 
 SUFFIXES = (".cpp", ".h", ".ts", ".tsx", ".py")
-MAKERS = ("src/core/reason.h", "src/core/reason.cpp", "src/lease/reason.cpp", "src/filler/place_reason.cpp")
+MAKERS = ("src/core/reason.h", "src/core/reason.cpp", "src/lease/reason.cpp",
+          "src/filler/place_reason.cpp")
 # One for each language.
 FILLERS = ("src/client/reason_text.cpp", "src/web/page/reasons.ts", "python/gpurota/reasons.py")
 # Files that find the obstacles on each GPU, which refusal_reason() of lease/reason.h takes.
@@ -27,9 +29,11 @@ CLIENTS = ("src/cli/", "src/web/", "src/client/", "src/kube/", "python/gpurota/"
 
 CODE = re.compile(r"\bReasonCode::")
 PLACE = re.compile(r"\{time\}|\bkTimePlace\b")
-SENTENCE = re.compile(r"has no time limit|\bGPUs? free\b|free for it|is kept for (?!it\b)|is expected at|is leaving GPU|gets it first")
+SENTENCE = re.compile(r"has no time limit|\bGPUs? free\b|free for it|is kept for (?!it\b)|is "
+                      r"expected at|is leaving GPU|gets it first")
 PART = re.compile(r"\bwait_reason(->|\?*\.)(text|time|remedy)\b|\breason->(text|time|remedy)\b")
-OLD = re.compile(r"\bnext_at\b|\b\w*(request|booking|waits|place)\w*(->|\.)(reason|next|trouble|why)\b")
+OLD = re.compile(
+    r"\bnext_at\b|\b\w*(request|booking|waits|place)\w*(->|\.)(reason|next|trouble|why)\b")
 COMMENT = {".py": re.compile(r'"""(?:.|\n)*?"""|(?m:(?:^|\s)#.*$)')}
 C_COMMENT = re.compile(r"(?<!:)//[^\n]*|/\*(?:.|\n)*?\*/")
 
@@ -37,8 +41,10 @@ RULES = (
     (CODE, MAKERS, "", "reasons are made in lease/reason.cpp and filler/place_reason.cpp alone"),
     (PLACE, MAKERS + FILLERS, "", "the time is filled in by reason_text() alone"),
     (SENTENCE, MAKERS + OBSTACLES, "", "a reason is made in lease/reason.cpp, as a whole sentence"),
-    (PART, MAKERS + FILLERS + CARRIERS, CLIENTS, "clients show what reason_text() makes of a wait_reason, not its parts"),
-    (OLD, FILLERS + CARRIERS, CLIENTS, "wait_reason has the whole sentence, which reason_text() shows"),
+    (PART, MAKERS + FILLERS + CARRIERS, CLIENTS,
+     "clients show what reason_text() makes of a wait_reason, not its parts"),
+    (OLD, FILLERS + CARRIERS, CLIENTS,
+     "wait_reason has the whole sentence, which reason_text() shows"),
 )
 
 
@@ -49,8 +55,10 @@ def without_comments(text, suffix):
 
 def is_free(path):
     """Tests, what is made from the protocol, and what has no reasons."""
-    return (not path.startswith(("src/", "python/gpurota/")) or re.search(r"_test\.(cpp|h)$", path) is not None
-            or path == "python/gpurota/types.py" or path.startswith(("src/interposer/", "src/burn/", "src/testing/")))
+    return (not path.startswith(("src/", "python/gpurota/"))
+            or re.search(r"_test\.(cpp|h)$", path) is not None
+            or path == "python/gpurota/types.py"
+            or path.startswith(("src/interposer/", "src/burn/", "src/testing/")))
 
 
 def check_text(path, text):
@@ -59,7 +67,8 @@ def check_text(path, text):
     for pattern, may, where, remark in RULES:
         if path in may or (where and not path.startswith(where)):
             continue
-        found += [(text.count("\n", 0, match.start()) + 1, "'%s': %s" % (match.group(0), remark)) for match in pattern.finditer(text)]
+        found += [(text.count("\n", 0, match.start()) + 1, "'%s': %s" % (match.group(0), remark))
+                  for match in pattern.finditer(text)]
     return sorted(found)
 
 
@@ -68,20 +77,24 @@ def check_file(root, path):
     if is_free(name):
         return []
     with open(os.path.join(root, path), encoding="utf-8") as file:
-        return ["%s:%d: %s" % (path, line, remark) for line, remark in check_text(name, file.read())]
+        return ["%s:%d: %s" % (path, line, remark)
+                for line, remark in check_text(name, file.read())]
 
 
 def check_tree(root):
     paths = sorted(source_files(root, SUFFIXES))
     module = os.path.join("python", "gpurota")
-    paths += [os.path.join(module, name) for name in sorted(os.listdir(os.path.join(root, module))) if name.endswith(".py")]
-    missing = [name for name in MAKERS + FILLERS + OBSTACLES + CARRIERS if not os.path.exists(os.path.join(root, name))]
+    paths += [os.path.join(module, name) for name in sorted(os.listdir(os.path.join(root, module)))
+              if name.endswith(".py")]
+    missing = [name for name in MAKERS + FILLERS + OBSTACLES + CARRIERS
+               if not os.path.exists(os.path.join(root, name))]
     return (["tools/check_reasons.py: there is no %s" % name for name in missing]
             + [problem for path in paths for problem in check_file(root, path)])
 
 
 def main(arguments):
-    return check_whole(arguments, check_tree, "reasons: %d places that make or take apart why somebody waits")
+    return check_whole(arguments, check_tree,
+                       "reasons: %d places that make or take apart why somebody waits")
 
 
 if __name__ == "__main__":

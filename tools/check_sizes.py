@@ -22,8 +22,9 @@ MAX_FUNCTION = 60
 # A test case reads top to bottom; splitting it for its length alone would hide what it does.
 MAX_TEST_FUNCTION = 100
 
-NOT_A_FUNCTION = re.compile(r"^\s*(if|else|for|while|switch|do|try|catch|namespace|class|struct|union|"
-                            r"enum|extern|typedef|#|\}|//|/?\*)")
+NOT_A_FUNCTION = re.compile(
+    r"^\s*(if|else|for|while|switch|do|try|catch|namespace|class|struct|union|"
+    r"enum|extern|typedef|#|\}|//|/?\*)")
 OPENS = re.compile(r"^(\s*)\S.*\)[^;={]*\{$")
 CONTINUES = re.compile(r"^\s*.*[,(]$")
 
@@ -66,12 +67,14 @@ def check_file(root, path):
     longest = MAX_TEST_FUNCTION if is_test else MAX_FUNCTION
     for first, length in functions(lines):
         if length > longest:
-            problems.append("%s:%d: a function of %d lines, at most %d" % (path, first, length, longest))
+            problems.append("%s:%d: a function of %d lines, at most %d"
+                            % (path, first, length, longest))
     return problems
 
 
 def main(arguments):
-    return check_each(arguments, check_file, "sizes: %d files, %d too long", SUFFIXES + (".ts", ".tsx"))
+    return check_each(arguments, check_file, "sizes: %d files, %d too long",
+                      SUFFIXES + (".ts", ".tsx"))
 
 
 if __name__ == "__main__":

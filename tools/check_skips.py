@@ -25,7 +25,8 @@ BY_USER = re.compile(r"\b(?:root|id -u)\b|\bgete?uid\(")
 
 
 def skips_of_program(text):
-    """The cases of a program of GoogleTest that are skipped for root or for others, as `Suite.Name`."""
+    """The cases of a program of GoogleTest that are skipped for root or for others, as
+    `Suite.Name`."""
     case = None
     for line in text.splitlines():
         if found := FIXTURE.match(line):
@@ -41,7 +42,8 @@ def skips_by_user(line):
 
 
 def skips_of_bats(name, text):
-    """The same of a file of bats, as `FILE.bats.NAME`: skipped in the case, in setup, or by a function that it calls."""
+    """The same of a file of bats, as `FILE.bats.NAME`: skipped in the case, in setup, or by a
+    function that it calls."""
     skipping, here, cases = set(), None, []
     for line in text.splitlines():
         if found := BATS_CASE.match(line):
@@ -75,10 +77,13 @@ def check_tree(root):
     for path in source_files(root, (".cpp", ".bats")):
         with open(os.path.join(root, path), encoding="utf-8") as file:
             skips = sorted(set(skips_of_file(path, file.read())))
-        problems += ["%s: %s is skipped by who runs it: let it run for both, or name it in %s" % (path, skip, EXPECTED)
-                     for skip in skips if not any(fnmatch.fnmatchcase(skip, pattern) for pattern in patterns)]
+        problems += ["%s: %s is skipped by who runs it: let it run for both, or name it in %s"
+                     % (path, skip, EXPECTED)
+                     for skip in skips if not any(fnmatch.fnmatchcase(skip, pattern)
+                                                  for pattern in patterns)]
     return problems
 
 
 if __name__ == "__main__":
-    sys.exit(check_whole(sys.argv[1:], check_tree, "skips that depend on the user and are not expected: %d"))
+    sys.exit(check_whole(sys.argv[1:], check_tree,
+                         "skips that depend on the user and are not expected: %d"))

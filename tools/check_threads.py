@@ -3,8 +3,9 @@
 
     tools/check_threads.py [ROOT]     prints each as file:line: text; exits 1 if there are any
 
-A std::thread that cannot be had throws, and an exception ends the process; start_thread() returns an error. The interposer
-has its own (threads.cpp there), the simulated driver stands for somebody else's library, and tests may do as they like.
+A std::thread that cannot be had throws, and an exception ends the process; start_thread() returns
+an error. The interposer has its own (threads.cpp there), the simulated driver stands for somebody
+else's library, and tests may do as they like.
 """
 
 import os
@@ -20,7 +21,8 @@ from check_layers import check_each  # noqa: E402
 MAY = ("src/base/threads.cpp", "src/client/fake_daemon.cpp")
 FREE = ("src/interposer/", "src/testing/", "sim/", "tests/", "bench/", "demo/")
 # A thread with a body, made on the spot or with a name.
-BEGINS = re.compile(r"\bstd::thread\s*(\w+\s*)?[({]\s*[^\s)}]|\bstd::(jthread|async)\b|\bpthread_create\s*\(|make_(unique|shared)<std::thread>")
+BEGINS = re.compile(
+    r"\bstd::thread\s*(\w+\s*)?[({]\s*[^\s)}]|\bstd::(jthread|async)\b|\bpthread_create\s*\(|make_(unique|shared)<std::thread>")
 MEMBER = re.compile(r"\bstd::thread\s+(\w+)\s*;")
 LIST = re.compile(r"<std::thread>\s+(\w+)\s*;")
 
@@ -45,12 +47,14 @@ def check_file(root, path):
     if name in MAY or name.startswith(FREE) or re.search(r"_test\.(cpp|c|h)$", name):
         return []
     with open(os.path.join(root, path), encoding="utf-8") as file:
-        return ["%s:%d: a thread: start_thread() of base/threads.h returns an error where there is none" % (path, line)
+        return ["%s:%d: a thread: start_thread() of base/threads.h returns an error where there is "
+                "none" % (path, line)
                 for line in check_text(file.read())]
 
 
 def main(arguments):
-    return check_each(arguments, check_file, "threads: %d files, %d that begin outside base/threads.cpp")
+    return check_each(arguments, check_file,
+                      "threads: %d files, %d that begin outside base/threads.cpp")
 
 
 if __name__ == "__main__":

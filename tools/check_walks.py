@@ -3,10 +3,11 @@
 
     tools/check_walks.py [ROOT]      prints what is not true; exits 1 if anything is
 
-A walk is a table of steps: its number, the earlier step that it comes from ("–": from outside), a file, the function there, and
-what that step calls it by, or sends it. The function must be defined in the file, and both files must have that name: the step that
-it comes from as a call, if it is the function's. Every step
-comes from one before it and no file is there twice, so no walk has a way back; and none has more steps than WALKS says.
+A walk is a table of steps: its number, the earlier step that it comes from ("–": from outside), a
+file, the function there, and what that step calls it by, or sends it. The function must be defined
+in the file, and both files must have that name: the step that it comes from as a call, if it is the
+function's. Every step comes from one before it and no file is there twice, so no walk has a way
+back; and none has more steps than WALKS says.
 """
 
 import os
@@ -34,7 +35,8 @@ def code_of(root, path):
 
 
 def defines(code, function):
-    return re.search(r"^[^\n;]*(?<![\w:~])%s\([^;{}]*\)[\w\s]*\{" % re.escape(function), code, re.MULTILINE)
+    return re.search(r"^[^\n;]*(?<![\w:~])%s\([^;{}]*\)[\w\s]*\{" % re.escape(function), code,
+                     re.MULTILINE)
 
 
 def steps_of(text, heading):
@@ -61,7 +63,8 @@ def check_step(root, codes, number, step):
         yield "says where it comes from, or by what, not both"
     elif name is not None:
         called = r"\(" if function.split("::")[-1] == name else r"(?!\w)"
-        for place, text, end in (("step " + origin, codes[int(origin)], called), (path, code, r"(?!\w)")):
+        for place, text, end in (("step " + origin, codes[int(origin)], called),
+                                 (path, code, r"(?!\w)")):
             if not re.search(r"(?<!\w)%s%s" % (re.escape(name), end), text):
                 yield "%s has no %s" % (place, name)
     codes[number] = code
@@ -85,7 +88,8 @@ def check_walk(root, text, heading, most):
 
 def check_tree(root):
     text = read(root, DOCUMENT)
-    return [problem for heading, most in WALKS.items() for problem in check_walk(root, text, heading, most)]
+    return [problem for heading, most in WALKS.items()
+            for problem in check_walk(root, text, heading, most)]
 
 
 def main(arguments):

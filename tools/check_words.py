@@ -27,14 +27,21 @@ CODE = (".cpp", ".h", ".c", ".cu", ".in")
 SCRIPTS = (".py", ".sh", ".bash", ".bats")
 TEXTS = (".md", ".1", ".5", ".7", ".8")
 # Where text is counted, and how deep a folder has a row of its own.
-ROOTS = {"src": 3, "sim": 2, "tests": 2, "bench": 2, "demo": 1, "python": 1, "tools": 1, "docs": 2, "man": 1, "packaging": 1}
+ROOTS = {"src": 3, "sim": 2, "tests": 2, "bench": 2, "demo": 1, "python": 1, "tools": 1, "docs": 2,
+         "man": 1, "packaging": 1}
 PRONOUN = re.compile(r"(?:^|[.!?:] +)((?:It|They|This|That|What|Who|Whoever|Whose)\b[^.!?]*)")
 # One word of an identifier, or several that follow each other.
-NAMES = {"doorman", "look", "looks", "glimpse", "glimpses", "turnstile", "courier", "crowd", "repeats", "hearsay", "untold",
+NAMES = {"doorman", "look", "looks", "glimpse", "glimpses", "turnstile", "courier", "crowd",
+         "repeats", "hearsay", "untold",
          "desk", "way in", "in vain", "house parts"}
 MEANT = ("look up",)  # the standard term
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 IDENTIFIER = re.compile(r"\b[A-Za-z_][A-Za-z0-9_]*\b")
+# Comments and strings, which have no identifiers. A shell's strings have: "$name", "$(call)".
+CPP_PROSE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+PYTHON_PROSE = re.compile(r'""".*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*',
+                          re.DOTALL)
+SHELL_PROSE = re.compile(r"(?:^|(?<=\s))#[^\n]*", re.MULTILINE)
 
 
 def comments_of(text, mark):
@@ -103,7 +110,8 @@ def sentences_of(name, text):
     for line, piece in pieces:
         piece = piece.replace("**", "").replace("\\fB", "").replace("\\fR", "")
         for match in PRONOUN.finditer(piece):
-            title = match.group(0) == piece and len(piece.split()) < 4  # the head of a table's column
+            # the head of a table's column
+            title = match.group(0) == piece and len(piece.split()) < 4
             if not title and piece[match.end():match.end() + 1] != "?":
                 found.append((line, match.group(1).strip()))
     return found
@@ -121,15 +129,19 @@ def names_of(name, text):
     """(line, identifier) of each identifier with a refused word."""
     if not name.endswith(CODE + SCRIPTS):
         return []
-    return [(number, word) for number, line in enumerate(text.split("\n"), 1)
-            for word in IDENTIFIER.findall(line.split("//")[0]) if is_refused(word)]
+    prose = (CPP_PROSE if name.endswith(CODE) else PYTHON_PROSE if name.endswith(".py")
+             else SHELL_PROSE)
+    code = prose.sub(lambda match: "\n" * match.group(0).count("\n"), text)
+    return [(number, word) for number, line in enumerate(code.split("\n"), 1)
+            for word in IDENTIFIER.findall(line) if is_refused(word)]
 
 
 def columns_of(name, text):
     """(line, text) of each line of code that is too long."""
     if not name.endswith(CODE + SCRIPTS):
         return []
-    return [(number, line) for number, line in enumerate(text.split("\n"), 1) if len(line) > COLUMNS]
+    return [(number, line) for number, line in enumerate(text.split("\n"), 1)
+            if len(line) > COLUMNS]
 
 
 FINDERS = {"sentences": sentences_of, "names": names_of, "columns": columns_of}
@@ -145,14 +157,16 @@ def folder_of(path):
 
 
 def files_of(root):
-    listed = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", *ROOTS],
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others",
+                             "--exclude-standard", *ROOTS],
                             check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
     names = [name for name in listed.decode().split("\0") if name]
     if not names:  # a copy without git
         names = [os.path.relpath(os.path.join(folder, name), root) for top in ROOTS
                  for folder, _, files in os.walk(os.path.join(root, top)) for name in files]
     return sorted(name for name in set(names)
-                  if name.endswith(CODE + SCRIPTS + TEXTS) and os.path.isfile(os.path.join(root, name)))
+                  if name.endswith(CODE + SCRIPTS + TEXTS)
+                  and os.path.isfile(os.path.join(root, name)))
 
 
 def count(root):
@@ -165,7 +179,8 @@ def count(root):
         for index, kind in enumerate(KINDS):
             found = FINDERS[kind](name, text)
             counts.setdefault(folder, [0] * len(KINDS))[index] += len(found)
-            places.setdefault((folder, kind), []).extend("%s:%d: %s" % (name, line, what.strip()[:90])
+            places.setdefault((folder, kind), []).extend("%s:%d: %s"
+                                                         % (name, line, what.strip()[:90])
                                                          for line, what in found)
     return counts, places
 
@@ -194,10 +209,12 @@ def compare(counts, table):
         now, before = counts.get(folder, [0] * len(KINDS)), table.get(folder, [0] * len(KINDS))
         for index, kind in enumerate(KINDS):
             if now[index] > before[index]:
-                problems.append("%s: %d %s, %d before: see tools/check_words.py --list %s and docs/dev/words.md"
+                problems.append("%s: %d %s, %d before: see tools/check_words.py --list %s and "
+                                "docs/dev/words.md"
                                 % (folder, now[index], kind, before[index], folder))
             elif now[index] < before[index]:
-                problems.append("%s: only %d %s, %d before: keep that by tools/check_words.py --update"
+                problems.append("%s: only %d %s, %d before: keep that by tools/check_words.py "
+                                "--update"
                                 % (folder, now[index], kind, before[index]))
     return problems
 
@@ -223,7 +240,8 @@ def main(arguments):
     counts, _ = count(root)
     problems = compare(counts, read_table(root))
     print("\n".join(problems + ["words: %d folders, %s" % (len(counts), ", ".join(
-        "%d %s" % (sum(row[index] for row in counts.values()), kind) for index, kind in enumerate(KINDS)))]))
+        "%d %s" % (sum(row[index] for row in counts.values()), kind)
+        for index, kind in enumerate(KINDS)))]))
     return 1 if problems else 0
 
 

@@ -47,7 +47,8 @@ class Tree(unittest.TestCase):
 class Layers(Tree):
     def setUp(self):
         super().setUp()
-        for header in ("base/a.h", "base/log.h", "core/b.h", "abi/c.h", "cli/d.h", "sys/e.h", "ports/f.h"):
+        for header in ("base/a.h", "base/log.h", "core/b.h", "abi/c.h", "cli/d.h", "sys/e.h",
+                       "ports/f.h"):
             self.write("src/" + header, "#pragma once\n")
         self.write("sim/gpu/own.h", "#pragma once\n")
 
@@ -137,14 +138,16 @@ class Layers(Tree):
             self.assertEqual(check_layers.main([empty]), 1)
 
 
-ROOMS = {"daemon": {"low": [], "aside": [], "high": ["low"], check_layers.ROOT: ["low", "aside", "high"]}}
+ROOMS = {"daemon": {"low": [], "aside": [], "high": ["low"],
+                    check_layers.ROOT: ["low", "aside", "high"]}}
 
 
 @unittest.mock.patch.object(check_layers, "ROOMS", ROOMS)
 class Rooms(Tree):
     def setUp(self):
         super().setUp()
-        for header in ("daemon/low/a.h", "daemon/aside/b.h", "daemon/high/c.h", "daemon/d.h", "base/e.h"):
+        for header in ("daemon/low/a.h", "daemon/aside/b.h", "daemon/high/c.h", "daemon/d.h",
+                       "base/e.h"):
             self.write("src/" + header, "#pragma once\n")
 
     def problems(self):
@@ -156,7 +159,8 @@ class Rooms(Tree):
         self.assertIn(text, problems[0])
 
     def test_allows_downwards(self):
-        self.includes("src/daemon/low/x.cpp", '"daemon/low/a.h"', '"a.h"', '"base/e.h"', '"daemon/generated.h"')
+        self.includes("src/daemon/low/x.cpp", '"daemon/low/a.h"', '"a.h"', '"base/e.h"',
+                      '"daemon/generated.h"')
         self.includes("src/daemon/high/x.cpp", '"daemon/low/a.h"', '"../low/a.h"')
         self.includes("src/daemon/x.cpp", '"daemon/d.h"', '"daemon/high/c.h"')
         self.includes("src/daemon/low/x_test.cpp", '"daemon/high/c.h"', '"daemon/d.h"')
@@ -164,7 +168,8 @@ class Rooms(Tree):
 
     def test_refuses_upwards(self):
         self.includes("src/daemon/low/x.cpp", '"daemon/high/c.h"')
-        self.assert_refused("src/daemon/low/x.cpp:1: daemon/low may not include daemon/high (only itself)")
+        self.assert_refused("src/daemon/low/x.cpp:1: daemon/low may not include daemon/high (only "
+                            "itself)")
 
     def test_refuses_upwards_also_from_the_own_folder(self):
         self.includes("src/daemon/low/x.h", '"../high/c.h"')
@@ -188,20 +193,25 @@ class Rooms(Tree):
             self.assertEqual(self.problems(), [])
 
     def test_refuses_a_table_that_leads_back(self):
-        with unittest.mock.patch.object(check_layers, "ROOMS", {"daemon": dict(ROOMS["daemon"], low=["high"])}):
+        with unittest.mock.patch.object(check_layers, "ROOMS",
+                                        {"daemon": dict(ROOMS["daemon"], low=["high"])}):
             self.assert_refused("room 'daemon/low' may include 'high', which is not before it")
 
     def documented(self, *rows):
         table = "| Room | Is | May include |\n|---|---|---|\n"
-        self.write("ARCHITECTURE.md", "# A\n\n" + table + "".join("| `src/%s` | what | %s |\n" % row for row in rows) + "\n")
+        self.write("ARCHITECTURE.md", "# A\n\n" + table
+                   + "".join("| `src/%s` | what | %s |\n" % row for row in rows) + "\n")
         return list(check_docs.check_rooms(self.root))
 
     def test_holds_the_document_to_the_table(self):
-        rows = [("daemon/low", "–"), ("daemon/aside", "–"), ("daemon/high", "low"), ("daemon", "low high aside")]
+        rows = [("daemon/low", "–"), ("daemon/aside", "–"), ("daemon/high", "low"),
+                ("daemon", "low high aside")]
         self.assertEqual(self.documented(*rows), [])
         self.assertIn("no row for the room src/daemon/low", self.documented(*rows[1:])[0])
-        self.assertIn("src/daemon/high may include low", self.documented(*rows[:2], ("daemon/high", "–"), rows[3])[0])
-        self.assertIn("not in tools/check_layers.py", self.documented(*rows, ("daemon/attic", "–"))[0])
+        self.assertIn("src/daemon/high may include low",
+                      self.documented(*rows[:2], ("daemon/high", "–"), rows[3])[0])
+        self.assertIn("not in tools/check_layers.py",
+                      self.documented(*rows, ("daemon/attic", "–"))[0])
         self.assertIn("twice", self.documented(*rows, rows[3])[0])
 
 
@@ -215,22 +225,26 @@ class LayerTable(Tree):
             path = folder if folder in ("sim",) + check_layers.FREE else "src/" + folder
             os.makedirs(os.path.join(self.root, path), exist_ok=True)
         change(rows)
-        self.write("ARCHITECTURE.md", "# A\n\n| Folder | Is | May include |\n|---|---|---|\n" + "".join(
-            "| `src/%s` | what | %s |\n" % row for row in rows.items()) + "\n## Words\n| `no` | row |\n")
+        self.write("ARCHITECTURE.md", "# A\n\n| Folder | Is | May include |\n|---|---|---|\n"
+                   + "".join(
+            "| `src/%s` | what | %s |\n" % row for row in rows.items())
+                   + "\n## Words\n| `no` | row |\n")
         return list(check_docs.check_table(self.root))
 
     def test_takes_a_table_that_says_what_is_checked(self):
         self.assertEqual(self.problems(), [])
 
     def test_refuses_every_row_that_does_not(self):
-        for folder, said in (("daemon", "all above"), ("cli", "base"), ("demo", "–"), ("tests", "base core")):
+        for folder, said in (("daemon", "all above"), ("cli", "base"), ("demo", "–"),
+                             ("tests", "base core")):
             problems = self.problems(lambda rows: rows.update({folder: said}))
             self.assertEqual(len(problems), 1, problems)
             self.assertIn("%s may include" % folder, problems[0])
 
     def test_refuses_a_folder_without_a_row_and_a_row_without_a_folder(self):
         self.assertIn("no row for cli", self.problems(lambda rows: rows.pop("cli"))[0])
-        self.assertIn("not in tools/check_layers.py", self.problems(lambda rows: rows.update(misc="base"))[0])
+        self.assertIn("not in tools/check_layers.py",
+                      self.problems(lambda rows: rows.update(misc="base"))[0])
 
     def test_refuses_a_row_that_cannot_be_read(self):
         self.assertIn("cannot read", self.problems(lambda rows: rows.update({"a b": "base"}))[0])
@@ -272,14 +286,17 @@ class Guests(Tree):
 
 
 class Walks(Tree):
-    STEPS = ("| 1 | – | `src/a.cpp` | `begin` | – | starts |", "| 2 | 1 | `src/b.cpp` | `B::go_on` | `go_on` | goes on |",
+    STEPS = ("| 1 | – | `src/a.cpp` | `begin` | – | starts |",
+             "| 2 | 1 | `src/b.cpp` | `B::go_on` | `go_on` | goes on |",
              "| 3 | 1 | `src/c.cpp` | `take` | `kMessage` | hears |")
 
     def problems(self, *steps, most=3):
-        self.write("src/a.cpp", "int begin(int a,\n          int b) {\n  b_.go_on();\n  send(kMessage);\n}\n")
+        self.write("src/a.cpp",
+                   "int begin(int a,\n          int b) {\n  b_.go_on();\n  send(kMessage);\n}\n")
         self.write("src/b.cpp", "void B::go_on() const {\n}\n// void spoken() {\n")
         self.write("src/c.cpp", "int take();\nint take() {\n  if (kMessage) other();\n}\n")
-        self.write("ARCHITECTURE.md", "# A\n\n### W\n\n| Step |\n|---|\n%s\n\n## B\n" % "\n".join(steps or self.STEPS))
+        self.write("ARCHITECTURE.md", "# A\n\n### W\n\n| Step |\n|---|\n%s\n\n## B\n"
+                   % "\n".join(steps or self.STEPS))
         with unittest.mock.patch.object(check_walks, "WALKS", {"W": most}):
             return check_walks.check_tree(self.root)
 
@@ -293,21 +310,28 @@ class Walks(Tree):
 
     def test_refuses_functions_and_files_that_are_not_there(self):
         first, second, third = self.STEPS
-        self.assert_refused("src/b.cpp does not define B::go_off", first, second.replace("`B::go_on`", "`B::go_off`"), third)
-        self.assert_refused("src/b.cpp does not define spoken", first, second.replace("`B::go_on`", "`spoken`"), third)
-        self.assert_refused("src/c.cpp does not define other", first, second, third.replace("`take`", "`other`"))
-        self.assert_refused("src/d.cpp is not there", first, second, third.replace("c.cpp", "d.cpp"))
+        self.assert_refused("src/b.cpp does not define B::go_off", first,
+                            second.replace("`B::go_on`", "`B::go_off`"), third)
+        self.assert_refused("src/b.cpp does not define spoken", first,
+                            second.replace("`B::go_on`", "`spoken`"), third)
+        self.assert_refused("src/c.cpp does not define other", first, second,
+                            third.replace("`take`", "`other`"))
+        self.assert_refused("src/d.cpp is not there", first, second,
+                            third.replace("c.cpp", "d.cpp"))
 
     def test_refuses_steps_that_have_nothing_to_do_with_each_other(self):
         first, second, third = self.STEPS
-        self.assert_refused("step 2 has no kMessage", first, second, third.replace("| 3 | 1 |", "| 3 | 2 |"))
-        self.assert_refused("src/c.cpp has no go_on", first, second, third.replace("`kMessage`", "`go_on`"))
+        self.assert_refused("step 2 has no kMessage", first, second,
+                            third.replace("| 3 | 1 |", "| 3 | 2 |"))
+        self.assert_refused("src/c.cpp has no go_on", first, second,
+                            third.replace("`kMessage`", "`go_on`"))
         self.assert_refused("not both", first, second, third.replace("`kMessage`", "–"))
 
     def test_refuses_a_way_back(self):
         first, second, third = self.STEPS
         self.assert_refused("not before it", first, second.replace("| 2 | 1 |", "| 2 | 3 |"), third)
-        self.assert_refused("there twice", first, second, "| 3 | 1 | `src/b.cpp` | `B::go_on` | `go_on` | again |")
+        self.assert_refused("there twice", first, second,
+                            "| 3 | 1 | `src/b.cpp` | `B::go_on` | `go_on` | again |")
 
     def test_refuses_a_walk_that_is_too_long_or_cannot_be_read(self):
         self.assert_refused("has 3 steps, not 2 to 2", most=2)
@@ -368,7 +392,9 @@ class Words(Tree):
     def test_leaves_alone_what_users_do_not_read(self):
         self.write("docs/design/x.md", "It makes way.\n")
         self.write("docs/dev/x.md", "Not: makes way.\n")
-        self.write("src/cli/x.cpp", '// It makes way.\nbool makes_way(); call("makes", "way"); call("two"\n, "dashes");\n')
+        self.write("src/cli/x.cpp",
+                   '// It makes way.\nbool makes_way(); call("makes", "way"); call("two"\n, '
+                   '"dashes");\n')
         self.write("src/cli/x_test.cpp", 'say("makes way");\n')
         self.write("README.md", "It remakes way; two dashesx.\n")
         self.assertEqual(self.problems(), [])
@@ -382,17 +408,20 @@ class Absent(Tree):
     """What documents say that is not there."""
 
     def problems(self, readme, *rows):
-        self.write("docs/absent.tsv", "# why\nfile\tsentence\tprobe\n" + "".join("\t".join(row) + "\n" for row in rows))
+        self.write("docs/absent.tsv", "# why\nfile\tsentence\tprobe\n"
+                   + "".join("\t".join(row) + "\n" for row in rows))
         self.write("README.md", readme)
         return list(check_docs.check_absent(self.root))
 
     SLURM = "There is no Slurm integration."
 
     def test_is_listed_and_is_not_there(self):
-        self.assertEqual(self.problems("Well. There is no\nSlurm integration.\n", ("README.md", self.SLURM, "path:src/slurm")), [])
+        self.assertEqual(self.problems("Well. There is no\nSlurm integration.\n",
+                                       ("README.md", self.SLURM, "path:src/slurm")), [])
 
     def test_must_be_listed(self):
-        problem, = self.problems(self.SLURM + " It runs; gpurota has no web page.", ("README.md", self.SLURM, "path:src/slurm"))
+        problem, = self.problems(self.SLURM + " It runs; gpurota has no web page.",
+                                 ("README.md", self.SLURM, "path:src/slurm"))
         self.assertIn("README.md: 'gpurota has no web page", problem)
 
     def test_must_not_have_been_built_meanwhile(self):
@@ -400,7 +429,9 @@ class Absent(Tree):
         problem, = self.problems(self.SLURM, ("README.md", self.SLURM, "path:src/slurm"))
         self.assertIn("path:src/slurm finds it", problem)
         self.write("CHANGELOG.md", "## [0.9.0]\n")
-        problem, = self.problems("There is no release yet.", ("README.md", "There is no release yet.", "text:CHANGELOG.md:^## \\[[0-9]"))
+        problem, = self.problems("There is no release yet.",
+                                 ("README.md", "There is no release yet.",
+                                  "text:CHANGELOG.md:^## \\[[0-9]"))
         self.assertIn("finds it", problem)
 
     def test_must_stand_in_its_file(self):
@@ -408,13 +439,15 @@ class Absent(Tree):
         self.assertIn("does not stand in README.md", problem)
 
     def test_a_row_that_cannot_be_read_is_a_failure(self):
-        for row in (("README.md", self.SLURM), ("README.md", self.SLURM, "file:x"), ("README.md", self.SLURM, "text:nowhere:x")):
+        for row in (("README.md", self.SLURM), ("README.md", self.SLURM, "file:x"),
+                    ("README.md", self.SLURM, "text:nowhere:x")):
             self.assertIn("cannot read", self.problems(self.SLURM, row)[0])
 
 
 class Skips(Tree):
     def test_what_is_skipped_by_user_is_expected(self):
-        self.write("tests/expected_skips.txt", "Known.*  # needs root\na.bats.known*  # needs root\n")
+        self.write("tests/expected_skips.txt",
+                   "Known.*  # needs root\na.bats.known*  # needs root\n")
         self.write("src/a_test.cpp", """
 TEST(Known, One) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
@@ -442,11 +475,14 @@ needs_root() { if [ "$(id -u)" != 0 ]; then skip "needs root"; fi; }
 }
 """)
         found = [problem.split(" is skipped")[0] for problem in check_skips.check_tree(self.root)]
-        self.assertEqual(found, ["src/a_test.cpp: Other.Two", "tests/a.bats: a.bats.called", "tests/a.bats: a.bats.own"])
+        self.assertEqual(found, ["src/a_test.cpp: Other.Two", "tests/a.bats: a.bats.called",
+                                 "tests/a.bats: a.bats.own"])
 
     def test_a_setup_that_skips_skips_all(self):
         self.write("tests/expected_skips.txt", "")
-        self.write("tests/a.bats", 'setup() {\n  [ "$(id -u)" = 0 ] || skip "needs root"\n}\n@test "one" {\n  true\n}\n')
+        self.write("tests/a.bats",
+                   'setup() {\n  [ "$(id -u)" = 0 ] || skip "needs root"\n}\n@test "one" {\n  '
+                   'true\n}\n')
         self.assertEqual(len(check_skips.check_tree(self.root)), 1)
 
 
@@ -461,12 +497,14 @@ class Metrics(Tree):
         return list(check_docs.check_metrics(self.root))
 
     def test_takes_a_document_with_every_metric(self):
-        self.assertEqual(self.problems(text=self.ROWS + "Alert: `gpurota_wait_seconds_sum / gpurota_up`\n"), [])
+        self.assertEqual(self.problems(text=self.ROWS
+                                       + "Alert: `gpurota_wait_seconds_sum / gpurota_up`\n"), [])
 
     def test_refuses_a_metric_without_a_row_or_with_two(self):
         self.assertEqual(self.problems(text=self.ROWS.replace("| `gpurota_up` |", "`gpurota_up`")),
                          ["docs/operate/metrics.md: 0 rows for gpurota_up of src/web, not 1"])
-        self.assertIn("2 rows for gpurota_up", self.problems(text=self.ROWS + self.ROWS.splitlines()[0])[0])
+        self.assertIn("2 rows for gpurota_up",
+                      self.problems(text=self.ROWS + self.ROWS.splitlines()[0])[0])
 
     def test_refuses_a_name_that_is_no_metric_in_a_row_and_elsewhere(self):
         for text in ("| `gpurota_gone` | gauge |\n", "`gpurota_gone > 0`\n", "gpurota_gone_total"):
@@ -518,11 +556,13 @@ class Sizes(Tree):
 
     def test_counts_lines_of_functions_of_the_page(self):
         self.write("src/web/page/y.tsx", "export function View() {\n%s}\n" % ("  x();\n" * 60))
-        self.assertIn("a function of 62 lines", check_sizes.check_file(self.root, "src/web/page/y.tsx")[0])
+        self.assertIn("a function of 62 lines",
+                      check_sizes.check_file(self.root, "src/web/page/y.tsx")[0])
 
     def test_counts_lines_of_functions(self):
         body = "  x();\n" * 58
-        self.write("src/core/x.cpp", "void f(int a,\n       int b) {\n%s}\n\nint g() {\n  y();\n%s}\n" % (body, body))
+        self.write("src/core/x.cpp",
+                   "void f(int a,\n       int b) {\n%s}\n\nint g() {\n  y();\n%s}\n" % (body, body))
         problems = check_sizes.check_file(self.root, "src/core/x.cpp")
         self.assertEqual(len(problems), 1, problems)
         self.assertIn("src/core/x.cpp:63: a function of 61 lines", problems[0])
@@ -540,35 +580,44 @@ class Fields(Tree):
     def test_finds_a_long_list_without_names(self):
         values = ", ".join("call.value%d" % i for i in range(12))
         self.assertEqual(self.lists("int x;\nauto p = Parts{%s};\n" % values), [(2, 12)])
-        self.assertEqual(self.lists("S() : parts_({%s, [this](int a, int b) { return f(a, b); }}) {}\n" % values), [(1, 13)])
-        self.assertEqual(self.lists("auto p = Parts{%s};\n" % values[values.index(",") + 2:]), [], "short enough")
+        self.assertEqual(self.lists("S() : parts_({%s, [this](int a, int b) { return f(a, b); }}) "
+                                    "{}\n" % values), [(1, 13)])
+        self.assertEqual(self.lists("auto p = Parts{%s};\n" % values[values.index(",") + 2:]), [],
+                         "short enough")
 
     def test_takes_names_and_tables(self):
         named = ", ".join(".value%d = a.b%d" % (i, i) for i in range(20))
-        for text in ("Parts{%s}" % named, "const char* const kAll[] = {%s}" % ", ".join(['"a,b"'] * 20),
+        for text in ("Parts{%s}" % named, "const char* const kAll[] = {%s}"
+                     % ", ".join(['"a,b"'] * 20),
                      "enum E { %s }" % ", ".join("x%d" % i for i in range(20)),
                      "int kAll[] = {%s}" % ", ".join("Code::kIo" for _ in range(20)),
                      "void f() { %s; }" % ", ".join("g%d()" % i for i in range(20))):
             self.assertEqual(self.lists(text + ";\n"), [], text)
 
     def test_leaves_tests_alone(self):
-        self.write("src/core/x_test.cpp", "auto p = Parts{%s};\n" % ", ".join("a.b%d" % i for i in range(20)))
+        self.write("src/core/x_test.cpp", "auto p = Parts{%s};\n"
+                   % ", ".join("a.b%d" % i for i in range(20)))
         self.assertEqual(check_fields.check_file(self.root, "src/core/x_test.cpp"), [])
 
 
 class Names(Tree):
     def test_finds_what_two_files_of_a_module_have_for_themselves(self):
-        own = "namespace {\n\nconstexpr int kMost = 1;\nstruct Place {\n};\ntemplate <class T>\nconcept Large = sizeof(T) > 8;\nint part(int whole) {\n}\nResult<int> half(int whole) {\n}\n\n}  // namespace\n"
+        own = ("namespace {\n\nconstexpr int kMost = 1;\nstruct Place {\n};\ntemplate <class "
+               "T>\nconcept Large = sizeof(T) > 8;\nint part(int whole) {\n}\nResult<int> half(int "
+               "whole) {\n}\n\n}  // namespace\n")
         self.write("src/cli/a.cpp", own)
         self.write("src/cli/run/b.cpp", own)
         self.assertEqual(len(check_names.check_tree(self.root)), 5)
 
     def test_takes_what_others_may_have_too(self):
-        own = "namespace {\n\nconstexpr int kMost = 1;\nint part(int whole) {\n}\n\n}  // namespace\n"
+        own = ("namespace {\n\nconstexpr int kMost = 1;\nint part(int whole) {\n}\n\n}  // "
+               "namespace\n")
         self.write("src/cli/a.cpp", own)
         self.write("src/web/b.cpp", own)
         self.write("src/cli/a_test.cpp", own)
-        self.write("src/cli/c.cpp", "int f() {\n  constexpr int kMost = 1;\n}\nnamespace {\n\nint part(long whole) {\n}\n\n}  // namespace\n")
+        self.write("src/cli/c.cpp",
+                   "int f() {\n  constexpr int kMost = 1;\n}\nnamespace {\n\nint part(long whole) "
+                   "{\n}\n\n}  // namespace\n")
         self.assertEqual(check_names.check_tree(self.root), [])
 
     @staticmethod
@@ -599,14 +648,19 @@ class Names(Tree):
 
 class Threads(Tree):
     def test_finds_each_way_to_begin_one(self):
-        for text in ("std::thread thread([] { f(); });", "t_ = std::thread(f);", "std::thread([] {}).detach();", "std::jthread t(f);",
-                     "auto x = std::async(f);", "pthread_create(&t, nullptr, f, nullptr);", "A() : t_([this] { f(); }) {}\nstd::thread t_;",
-                     "std::vector<std::thread> all;\nall.emplace_back(f);", "auto t = std::make_unique<std::thread>(f);"):
+        for text in ("std::thread thread([] { f(); });", "t_ = std::thread(f);",
+                     "std::thread([] {}).detach();", "std::jthread t(f);",
+                     "auto x = std::async(f);", "pthread_create(&t, nullptr, f, nullptr);",
+                     "A() : t_([this] { f(); }) {}\nstd::thread t_;",
+                     "std::vector<std::thread> all;\nall.emplace_back(f);",
+                     "auto t = std::make_unique<std::thread>(f);"):
             self.assertNotEqual(check_threads.check_text(text), [], text)
 
     def test_takes_threads_that_others_began(self):
-        for text in ("std::thread t_;\nt_.join();", "Result<std::thread> start();", "t_ = std::move(*thread);", "// std::thread(f)",
-                     "std::vector<std::thread> all;\nall.push_back(std::move(*thread));", "std::thread::id id;"):
+        for text in ("std::thread t_;\nt_.join();", "Result<std::thread> start();",
+                     "t_ = std::move(*thread);", "// std::thread(f)",
+                     "std::vector<std::thread> all;\nall.push_back(std::move(*thread));",
+                     "std::thread::id id;"):
             self.assertEqual(check_threads.check_text(text), [], text)
 
     def test_leaves_the_wrapper_and_tests_alone(self):
@@ -619,26 +673,37 @@ class Threads(Tree):
 
 class Reasons(Tree):
     def test_finds_each_place_that_makes_or_joins_one(self):
-        for path, text in (("src/daemon/x.cpp", "Reason{ReasonCode::kKept, text}"), ("src/cli/x.cpp", 'text.find("{time}")'),
-                           ("src/lease/queue_text.cpp", 'why = " has no time limit";'), ("src/cli/x.cpp", 'f("{} of {} GPUs free", a, b);'),
-                           ("src/cli/x.cpp", "text += request.reason;"), ("src/cli/top/x.cpp", "line(request->next_at);"),
-                           ("src/web/page/x.tsx", "<p>{request.reason}</p>"), ("src/web/page/x.tsx", "job.wait_reason?.text"),
-                           ("python/gpurota/x.py", 'text += "; " + request.next'), ("src/cli/x.cpp", "show(booking.trouble);"),
+        for path, text in (("src/daemon/x.cpp", "Reason{ReasonCode::kKept, text}"),
+                           ("src/cli/x.cpp", 'text.find("{time}")'),
+                           ("src/lease/queue_text.cpp", 'why = " has no time limit";'),
+                           ("src/cli/x.cpp", 'f("{} of {} GPUs free", a, b);'),
+                           ("src/cli/x.cpp", "text += request.reason;"),
+                           ("src/cli/top/x.cpp", "line(request->next_at);"),
+                           ("src/web/page/x.tsx", "<p>{request.reason}</p>"),
+                           ("src/web/page/x.tsx", "job.wait_reason?.text"),
+                           ("python/gpurota/x.py", 'text += "; " + request.next'),
+                           ("src/cli/x.cpp", "show(booking.trouble);"),
                            ("src/kube/x.cpp", "pod.message = place.why;")):
             self.assertEqual(len(check_reasons.check_text(path, text)), 1, text)
 
     def test_takes_what_shows_a_whole_one(self):
-        for path, text in (("src/cli/x.cpp", "text += client::reason_text(request, now);"), ("src/lease/reason.cpp", '"has no time limit"'),
-                           ("src/cli/x.cpp", "// {time} has no time limit\nif (reply.reason) show(*reply.reason);"),
-                           ("src/web/page/reasons.ts", 'reason.text.replace("{time}", clock)'), ("python/gpurota/x.py", '"""GPUs free: {time}"""'),
-                           ("src/cli/x.cpp", '"what is idle of it is kept for it"'), ("src/daemon/x.cpp", "entry.reason = reason;")):
+        for path, text in (("src/cli/x.cpp", "text += client::reason_text(request, now);"),
+                           ("src/lease/reason.cpp", '"has no time limit"'),
+                           ("src/cli/x.cpp", "// {time} has no time limit\nif (reply.reason) "
+                                             "show(*reply.reason);"),
+                           ("src/web/page/reasons.ts", 'reason.text.replace("{time}", clock)'),
+                           ("python/gpurota/x.py", '"""GPUs free: {time}"""'),
+                           ("src/cli/x.cpp", '"what is idle of it is kept for it"'),
+                           ("src/daemon/x.cpp", "entry.reason = reason;")):
             self.assertEqual(check_reasons.check_text(path, text), [], text)
 
     def test_leaves_tests_alone_and_notices_a_file_that_is_gone(self):
         self.write("src/cli/x_test.cpp", "request.reason")
         self.write("python/gpurota/types.py", "next_at: int")
-        self.assertEqual([problem for problem in check_reasons.check_tree(self.root) if "there is no" not in problem], [])
-        self.assertIn("tools/check_reasons.py: there is no src/lease/reason.cpp", check_reasons.check_tree(self.root))
+        self.assertEqual([problem for problem in check_reasons.check_tree(self.root)
+                          if "there is no" not in problem], [])
+        self.assertIn("tools/check_reasons.py: there is no src/lease/reason.cpp",
+                      check_reasons.check_tree(self.root))
 
 
 class Versions(Tree):
@@ -697,21 +762,25 @@ class Versions(Tree):
 
 
 class Packages(Tree):
-    CONTROL = "Source: gpurota\nBuild-Depends: cmake (>= 3), debhelper-compat (= 13),\n python3:any\n\nPackage: gpurota\n\nPackage: gpurotad\n"
-    SPEC = ("%files\n%config(noreplace) /etc/gpurota/gpurota.toml\n%{_prefix}/bin/gpurota\n%{_prefix}/share/gpurota\n%{_prefix}/share/doc\n"
-            "%files web\n%{unitdir}/gpurota-web.service.d\n%{_prefix}/lib/gpurota/libgpurota.so\n%post\n%{_prefix}/no/file\n")
+    CONTROL = ("Source: gpurota\nBuild-Depends: cmake (>= 3), debhelper-compat (= 13),\n "
+               "python3:any\n\nPackage: gpurota\n\nPackage: gpurotad\n")
+    SPEC = ("%files\n%config(noreplace) "
+            "/etc/gpurota/gpurota.toml\n%{_prefix}/bin/gpurota\n%{_prefix}/share/gpurota\n%{_prefix}/share/doc\n%files web\n%{unitdir}/gpurota-web.service.d\n%{_prefix}/lib/gpurota/libgpurota.so\n%post\n%{_prefix}/no/file\n")
 
     def setUp(self):
         super().setUp()
         self.write("debian/control", self.CONTROL)
         self.write("debian/gpurota.install", "usr/bin/gpurota\nusr/share/gpurota\n")
-        self.write("debian/gpurotad.install", "packaging/gpurota.toml etc/gpurota\nusr/lib/*/gpurota/libgpurota.so\n")
+        self.write("debian/gpurotad.install",
+                   "packaging/gpurota.toml etc/gpurota\nusr/lib/*/gpurota/libgpurota.so\n")
         self.write("debian/not-installed", "# why\nusr/share/doc/LICENSE\n")
         self.write("dev", "readonly BUILD_PACKAGES=(g++ cmake\n  python3)\n")
-        self.write("packaging/gpurota.toml", "# Who.\n#group = \"x\"\n#[limits.user.alice]\n#gpus = 1 # of them\n")
+        self.write("packaging/gpurota.toml",
+                   "# Who.\n#group = \"x\"\n#[limits.user.alice]\n#gpus = 1 # of them\n")
         self.write("man/gpurota.toml.5", ".BR group\n\\fB[limits.user\\fR gpus\n")
         self.write("packaging/rpm/gpurota.spec", self.SPEC)
-        for path in ("bin/gpurota", "share/gpurota/a/b.toml", "lib/gpurota/libgpurota.so", "share/doc/LICENSE"):
+        for path in ("bin/gpurota", "share/gpurota/a/b.toml", "lib/gpurota/libgpurota.so",
+                     "share/doc/LICENSE"):
             self.write("stage/" + path, "")
 
     def assert_refused(self, text):
@@ -749,18 +818,22 @@ class Packages(Tree):
     def test_refuses_an_installed_file_in_no_package_or_in_two_and_a_line_for_nothing(self):
         self.write("stage/bin/new", "")
         self.assertIn("usr/bin/new: is in no package", self.stage_problems()[0])
-        self.write("debian/gpurota.install", "usr/bin/gpurota\nusr/bin/new\nusr/bin/ne*\nusr/share/gpurota\nusr/bin/gone\n")
+        self.write("debian/gpurota.install",
+                   "usr/bin/gpurota\nusr/bin/new\nusr/bin/ne*\nusr/share/gpurota\nusr/bin/gone\n")
         problems = self.stage_problems()
         self.assertIn("usr/bin/new: is in gpurota and gpurota", problems[0])
-        self.assertEqual(problems[1], "debian/*.install of gpurota: usr/bin/gone is not installed by CMake")
+        self.assertEqual(problems[1],
+                         "debian/*.install of gpurota: usr/bin/gone is not installed by CMake")
         self.assertIn("usr/bin/new: is in no package: add it to %files", problems[2])
         self.assertEqual(len(problems), 3)
 
     def test_refuses_a_file_in_two_rpms_and_a_line_for_nothing(self):
-        self.write("packaging/rpm/gpurota.spec", self.SPEC + "%files sim\n%{_prefix}/bin/gpurota\n%{unitdir}/gone.service\n")
+        self.write("packaging/rpm/gpurota.spec",
+                   self.SPEC + "%files sim\n%{_prefix}/bin/gpurota\n%{unitdir}/gone.service\n")
         self.assertEqual(self.stage_problems(), [
             "usr/bin/gpurota: is in gpurota and gpurota-sim",
-            "%files in packaging/rpm/gpurota.spec of gpurota-sim: usr/lib/systemd/system/gone.service is not installed by CMake"])
+            "%files in packaging/rpm/gpurota.spec of gpurota-sim: "
+            "usr/lib/systemd/system/gone.service is not installed by CMake"])
 
 
 class SkipsOfARun(Tree):
@@ -779,7 +852,8 @@ class SkipsOfARun(Tree):
     def test_lists_skips_of_all_formats_with_their_reasons(self):
         self.write("a.xml", self.GTEST)
         self.write("deeper/b.xml", self.CTEST)
-        self.assertEqual(self.skips(), [("S.Needs", "no cgroup here"), ("gpu_test", "no GPU in this machine")])
+        self.assertEqual(self.skips(),
+                         [("S.Needs", "no cgroup here"), ("gpu_test", "no GPU in this machine")])
 
     def test_an_expected_skip_is_one_that_a_line_names(self):
         self.write("a.xml", self.GTEST)
@@ -798,21 +872,28 @@ class Wording(Tree):
         return check_words.count(self.root)[0]
 
     def test_a_sentence_that_begins_with_a_pronoun_is_counted(self):
-        self.write("src/lease/a.h", "// A lease. It ends\n// with its command. Whoever waits is served.\nint it = 0;\n")
+        self.write("src/lease/a.h",
+                   "// A lease. It ends\n// with its command. Whoever waits is served.\nint it = "
+                   "0;\n")
         self.assertEqual(self.count()["src/lease"], [2, 0, 0])
         self.write("src/lease/a.h", "int a = 0;  // This is what it is.\n")
         self.assertEqual(self.count()["src/lease"], [1, 0, 0])
 
     def test_other_sentences_and_code_are_not(self):
-        self.write("src/lease/a.h", "// Ends the lease, and what it holds. Italian is fine.\nconst char* kText = \"It is. It was.\";\n")
+        self.write("src/lease/a.h",
+                   "// Ends the lease, and what it holds. Italian is fine.\nconst char* kText = "
+                   "\"It is. It was.\";\n")
         self.assertEqual(self.count()["src/lease"], [0, 0, 0])
 
     def test_documents_are_read_by_paragraph_item_and_cell(self):
-        self.write("docs/a.md", "A page\nThis is one line. They are two.\n\n- What it is here\n- What is it?\n\n| x | What it is | It is one here |\n\n```\nIt is code.\n```\n")
+        self.write("docs/a.md",
+                   "A page\nThis is one line. They are two.\n\n- What it is here\n- What is "
+                   "it?\n\n| x | What it is | It is one here |\n\n```\nIt is code.\n```\n")
         self.assertEqual(self.count()["docs"], [3, 0, 0])
 
     def test_identifiers_are_counted_and_words_that_contain_them_are_not(self):
-        self.write("src/sys/a.cpp", "Doorman doorman_; void look_soon(); int desktop; int look_up; bool crowded;\n")
+        self.write("src/sys/a.cpp",
+                   "Doorman doorman_; void look_soon(); int desktop; int look_up; bool crowded;\n")
         self.assertEqual(self.count()["src/sys"], [0, 3, 0])
 
     def test_long_lines_of_code_are_counted_and_those_of_documents_are_not(self):
@@ -822,8 +903,10 @@ class Wording(Tree):
 
     def test_a_count_may_not_rise_and_a_lower_one_is_to_be_kept(self):
         self.assertEqual(check_words.compare({"src/a": [1, 2, 3]}, {"src/a": [1, 2, 3]}), [])
-        self.assertIn("2 sentences, 1 before", check_words.compare({"src/a": [2, 2, 3]}, {"src/a": [1, 2, 3]})[0])
-        self.assertIn("--update", check_words.compare({"src/a": [1, 2, 2]}, {"src/a": [1, 2, 3]})[0])
+        self.assertIn("2 sentences, 1 before",
+                      check_words.compare({"src/a": [2, 2, 3]}, {"src/a": [1, 2, 3]})[0])
+        self.assertIn("--update",
+                      check_words.compare({"src/a": [1, 2, 2]}, {"src/a": [1, 2, 3]})[0])
         self.assertIn("1 names, 0 before", check_words.compare({"src/new": [0, 1, 0]}, {})[0])
 
     def test_a_room_of_the_daemon_has_a_row_of_its_own(self):

@@ -20,10 +20,12 @@ COLUMN = 24  # where the text of an option begins
 MARK = "Made by tools/command_line.py from src/cli/commands.toml: edit that."
 # The values of `complete` and `arguments`, besides a list of words: each shell completes them in
 # its own way.
-NAMES = ("leases", "requests", "jobs", "fillers", "gpus", "models", "classes")  # `gpurota __complete` knows them
+# `gpurota __complete` knows them
+NAMES = ("leases", "requests", "jobs", "fillers", "gpus", "models", "classes")
 OTHERS = ("files", "directories", "variables", "users", "hosts", "command", "commands")
 OPTION_KEYS = {"called", "letter", "value", "many", "complete", "only", "short", "help", "man"}
-COMMAND_KEYS = {"title", "short", "usage", "options", "arguments", "most", "text", "examples", "exit", "exit_text", "says",
+COMMAND_KEYS = {"title", "short", "usage", "options", "arguments", "most", "text", "examples",
+                "exit", "exit_text", "says",
                 "actions", "shows", "elsewhere"}
 
 
@@ -56,7 +58,8 @@ class Option:
 
     def field(self):
         word = self.key.replace("-", "_")
-        return word + "_" if word in ("for", "as", "short", "continue", "default", "switch") else word
+        return (word + "_" if word in ("for", "as", "short", "continue", "default", "switch")
+                else word)
 
     def kind(self):
         return "values" if self.many else "value" if self.value else "flag"
@@ -109,9 +112,11 @@ class CommandLine:
         for name, each in self.commands.items():
             unknown = set(each) - COMMAND_KEYS
             if unknown:
-                raise Mistake("commands.%s: there is no key %s" % (name, ", ".join(sorted(unknown))))
+                raise Mistake("commands.%s: there is no key %s"
+                              % (name, ", ".join(sorted(unknown))))
             if "actions" in each:
-                self.parsed += [Command("%s %s" % (name, action), one, self) for action, one in each["actions"].items()]
+                self.parsed += [Command("%s %s" % (name, action), one, self)
+                                for action, one in each["actions"].items()]
             else:
                 self.parsed.append(Command(name, each, self))
         self.check()
@@ -127,8 +132,10 @@ class CommandLine:
         for option in self.options.values():
             meanings.setdefault(option.letter, []).append(option.name)
         for letter, names in meanings.items():
-            if letter and len(names) > 1 and sorted(names) != sorted(self.table.get("letters", {}).get(letter, [])):
-                raise Mistake("options.%s: -%s is --%s elsewhere: a letter means the same in every command" % (names[1], letter, names[0]))
+            if (letter and len(names) > 1
+                and sorted(names) != sorted(self.table.get("letters", {}).get(letter, []))):
+                raise Mistake("options.%s: -%s is --%s elsewhere: a letter means the same in every "
+                              "command" % (names[1], letter, names[0]))
         idle = set(self.options) - used
         if idle:
             raise Mistake("options.%s: no command takes it" % sorted(idle)[0])
@@ -150,14 +157,15 @@ class CommandLine:
 
     def takers(self, option):
         """The commands that take it, as people call them."""
-        return list(dict.fromkeys(each.name.split(" ")[0] for each in self.parsed if option in each.options))
+        return list(dict.fromkeys(each.name.split(" ")[0] for each in self.parsed
+                                  if option in each.options))
 
 
 # Help.
 
 def wrap(text, indent="", first=None):
-    return textwrap.wrap(text, WIDTH, initial_indent=indent if first is None else first, subsequent_indent=indent,
-                         break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(text, WIDTH, initial_indent=indent if first is None else first,
+                         subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def aligned(left, text, column, indent="  "):
@@ -173,8 +181,10 @@ def usage_lines(name, usages):
     for at, usage in enumerate(usages):
         lead = ("usage: gpurota " if at == 0 else "       gpurota ") + name + " "
         # Text in brackets stays together.
-        words = re.sub(r"\[[^][]*(?:\[[^][]*\][^][]*)*\]", lambda m: m.group().replace(" ", "\0"), usage)
-        lines += [line.replace("\0", " ").rstrip() for line in wrap(words, " " * len(lead), lead)] or [lead.rstrip()]
+        words = re.sub(r"\[[^][]*(?:\[[^][]*\][^][]*)*\]", lambda m: m.group().replace(" ", "\0"),
+                       usage)
+        lines += ([line.replace("\0", " ").rstrip() for line in wrap(words, " " * len(lead), lead)]
+                  or [lead.rstrip()])
     return lines
 
 
@@ -214,7 +224,8 @@ def help_of(line, name):
     lines = ["gpurota %s: %s" % (name, table["title"]), ""]
     if "actions" in table:
         shown = [line.option(name, each) for each in table["shows"]]
-        missing = {o.name for each in line.actions(name) for o in each.options} - {o.name for o in shown} - set(line.lists["lease"])
+        missing = {o.name for each in line.actions(name)
+                   for o in each.options} - {o.name for o in shown} - set(line.lists["lease"])
         if missing:
             raise Mistake("commands.%s: shows has no %s" % (name, ", ".join(sorted(missing))))
         for at, each in enumerate(line.actions(name)):
@@ -250,12 +261,14 @@ def raw_h(line):
     for option in line.options.values():
         kinds[option.kind()].append(option.field())
     return "\n".join([
-        "// What the options write into, as it was typed. " + MARK, "#pragma once", "", "#include <optional>", "#include <string>",
+        "// What the options write into, as it was typed. " + MARK, "#pragma once", "",
+        "#include <optional>", "#include <string>",
         "#include <vector>", "", "namespace gpurota::cli {", "", "struct Raw {",
         "  bool " + ", ".join("%s = false" % each for each in kinds["flag"]) + ";",
         "  std::optional<std::string> " + ", ".join(kinds["value"]) + ";",
         "  std::vector<std::string> " + ", ".join(kinds["values"]) + ";",
-        "  std::vector<std::string> positional;  // words that are no options", "};", "", "}  // namespace gpurota::cli", ""])
+        "  std::vector<std::string> positional;  // words that are no options", "};", "",
+        "}  // namespace gpurota::cli", ""])
 
 
 def rows_of(options):
@@ -263,7 +276,8 @@ def rows_of(options):
         letter = "'%s'" % option.letter if option.letter else "'\\0'"
         members = {"flag": "nullptr", "value": "nullptr", "values": "nullptr"}
         members[option.kind()] = "&Raw::" + option.field()
-        yield '    {%s, "--%s", %s, %s, %s, "%s"},' % (letter, option.name, members["flag"], members["value"], members["values"],
+        yield '    {%s, "--%s", %s, %s, %s, "%s"},' % (letter, option.name, members["flag"],
+                                                       members["value"], members["values"],
                                                    " ".join(option.only))
 
 
@@ -282,7 +296,8 @@ def literal(text):
 
 
 def command_table_cpp(line):
-    out = ["// What command_table.h declares. " + MARK, '#include "cli/args/command_table.h"', "", "namespace gpurota::cli {", "namespace {", ""]
+    out = ["// What command_table.h declares. " + MARK, '#include "cli/args/command_table.h"', "",
+           "namespace gpurota::cli {", "namespace {", ""]
     out += array_of("kEvery", line.every) + array_of("kAlone", line.alone)
     for each in line.parsed:
         if not line.commands[each.name.split(" ")[0]].get("elsewhere"):
@@ -291,16 +306,20 @@ def command_table_cpp(line):
     for name, table in line.commands.items():
         if "actions" in table:
             out.append('    {"%s", 0, {}, %s},' % (name, literal(help_of(line, name))))
-            out += ['    {"%s", %d, %sOptions, {}},' % (each.name, each.most, identifier(each.name)) for each in line.actions(name)]
+            out += ['    {"%s", %d, %sOptions, {}},' % (each.name, each.most, identifier(each.name))
+                    for each in line.actions(name)]
         else:
             elsewhere = table.get("elsewhere")
-            out.append('    {"%s", %d, %s, %s},' % (name, line.find(name).most, "{}" if elsewhere else identifier(name) + "Options",
-                                                    "{}" if elsewhere else literal(help_of(line, name))))
+            out.append('    {"%s", %d, %s, %s},' % (name, line.find(name).most, "{}" if elsewhere
+                                                    else identifier(name) + "Options",
+                                                    "{}" if elsewhere else literal(help_of(line,
+                                                                                           name))))
     out += ["};", "", "}  // namespace", "",
             "std::span<const OptionRow> options_of_every_command() { return kEveryOptions; }",
             "std::span<const OptionRow> options_without_command() { return kAloneOptions; }",
             "std::span<const CommandRow> all_commands() { return kCommands; }",
-            "std::string_view general_help() {", "  return %s;" % literal(general_help(line)), "}", "",
+            "std::string_view general_help() {", "  return %s;" % literal(general_help(line)), "}",
+            "",
             "}  // namespace gpurota::cli", ""]
     return "\n".join(out)
 
@@ -308,7 +327,8 @@ def command_table_cpp(line):
 # Completions.
 
 def words_of(line, command):
-    return " ".join("--" + option.name for option in command.options + ([] if " " in command.name else line.every))
+    return " ".join("--" + option.name
+                    for option in command.options + ([] if " " in command.name else line.every))
 
 
 def fill(template, **values):
@@ -324,7 +344,8 @@ def bash_value(complete):
         return '_gpurota_gpu_ids "$current"'
     if complete in NAMES:
         return '_gpurota_words "$(_gpurota_names %s)" "$current"' % complete
-    flag = {"files": "-f", "directories": "-d", "variables": "-e", "users": "-u", "hosts": "-A hostname"}.get(complete)
+    flag = {"files": "-f", "directories": "-d", "variables": "-e", "users": "-u",
+            "hosts": "-A hostname"}.get(complete)
     return 'mapfile -t COMPREPLY < <(compgen %s -- "$current")' % flag if flag else ":"
 
 
@@ -335,7 +356,8 @@ def bash_values(line):
         if not option.value:
             continue
         is_shared = [each.name for each in line.options.values()].count(option.name) > 1
-        places = ["%s:--%s" % (name, option.name) for name in (line.takers(option) if is_shared else ["*"])]
+        places = ["%s:--%s" % (name, option.name)
+                  for name in (line.takers(option) if is_shared else ["*"])]
         if option.letter:
             places += ["%s:-%s" % (name, option.letter) for name in line.takers(option)]
         lines.append("    %s) %s; return ;;" % (" | ".join(places), bash_value(option.complete)))
@@ -346,7 +368,8 @@ def bash_arguments(line, command):
     """The case of one command: names that may stand there, and options."""
     options = words_of(line, command) + (" --" if command.takes_command() else "")
     if command.arguments == ["gpus"]:
-        return 'if [ "${current#-}" = "$current" ]; then _gpurota_gpu_ids "$current"; else _gpurota_words "%s" "$current"; fi' % options
+        return ('if [ "${current#-}" = "$current" ]; then _gpurota_gpu_ids "$current"; else '
+                '_gpurota_words "%s" "$current"; fi' % options)
     if command.arguments == ["files"]:
         return 'mapfile -t COMPREPLY < <(compgen -f -- "$current")'
     names = ["$(_gpurota_names %s)" % each for each in command.arguments if each in NAMES]
@@ -361,19 +384,25 @@ def bash_cases(line):
         if "actions" not in table:
             lines.append("    %s) %s ;;" % (name, bash_arguments(line, line.find(name))))
             continue
-        lines.append('    %s)\n      case $action in\n        \'\') _gpurota_words "%s --help" "$current" ;;' % (
+        lines.append('    %s)\n      case $action in\n        \'\') _gpurota_words "%s --help" '
+                     '"$current" ;;' % (
             name, " ".join(table["actions"])))
         for each in line.actions(name):
-            lines.append("        %s) %s ;;" % (each.name.split(" ")[1], bash_arguments(line, each)))
+            lines.append("        %s) %s ;;" % (each.name.split(" ")[1],
+                                                bash_arguments(line, each)))
         lines.append("      esac\n      ;;")
     return "\n".join(lines)
 
 
 def bash(line, template):
     every = " ".join("--" + option.name for option in line.every + line.alone)
-    return fill(template, MARK=MARK, COMMANDS=" ".join(line.commands), EVERY=every, VALUES=bash_values(line), CASES=bash_cases(line),
-                WITH_ACTIONS=" | ".join(name for name, table in line.commands.items() if "actions" in table),
-                WITH_COMMAND=" | ".join(dict.fromkeys(each.name.split(" ")[0] for each in line.parsed if each.takes_command())))
+    return fill(template, MARK=MARK, COMMANDS=" ".join(line.commands), EVERY=every,
+                VALUES=bash_values(line), CASES=bash_cases(line),
+                WITH_ACTIONS=" | ".join(name for name, table in line.commands.items()
+                                        if "actions" in table),
+                WITH_COMMAND=" | ".join(dict.fromkeys(each.name.split(" ")[0]
+                                                      for each in line.parsed
+                                                      if each.takes_command())))
 
 
 def zsh_text(text):
@@ -385,14 +414,16 @@ def zsh_action(complete):
         return "(%s)" % " ".join(complete)
     if complete in NAMES:
         return "_gpurota_" + ("gpu_ids" if complete == "gpus" else complete)
-    return {"files": "_files", "directories": "_files -/", "variables": "_parameters", "users": "_users", "hosts": "_hosts",
+    return {"files": "_files", "directories": "_files -/", "variables": "_parameters",
+            "users": "_users", "hosts": "_hosts",
             "commands": "_gpurota_commands"}.get(complete, "")
 
 
 def zsh_option(option):
     text = "[%s]" % zsh_text(option.short)
     if option.value:
-        text += ":%s:%s" % (zsh_text(option.value.lower().replace(",…", "")), zsh_action(option.complete))
+        text += ":%s:%s" % (zsh_text(option.value.lower().replace(",…", "")),
+                            zsh_action(option.complete))
     star = "*" if option.many else ""
     if not option.letter:
         return "'%s--%s%s'" % (star, option.name, text)
@@ -420,9 +451,11 @@ def zsh_cases(line):
     for name, table in line.commands.items():
         out.append("    %s)" % name)
         if "actions" in table:
-            out += ["      _gpurota_action %s || return" % " ".join(table["actions"]), "      case $words[1] in"]
+            out += ["      _gpurota_action %s || return" % " ".join(table["actions"]),
+                    "      case $words[1] in"]
             for each in line.actions(name):
-                out += ["        %s)" % each.name.split(" ")[1], zsh_case(line, each, "          "), "          ;;"]
+                out += ["        %s)" % each.name.split(" ")[1], zsh_case(line, each, "          "),
+                        "          ;;"]
             out.append("      esac")
         else:
             out.append(zsh_case(line, line.find(name), "      "))
@@ -431,9 +464,11 @@ def zsh_cases(line):
 
 
 def zsh(line, template):
-    commands = "\n".join("    '%s:%s'" % (name, zsh_text(table["short"])) for name, table in line.commands.items())
+    commands = "\n".join("    '%s:%s'" % (name, zsh_text(table["short"]))
+                         for name, table in line.commands.items())
     return fill(template, MARK=MARK, COMMANDS=commands, CASES=zsh_cases(line),
-                EVERY="\n".join("    " + zsh_option(option) for option in line.every), VERSION=zsh_option(line.alone[0]))
+                EVERY="\n".join("    " + zsh_option(option) for option in line.every),
+                VERSION=zsh_option(line.alone[0]))
 
 
 def fish_text(text):
@@ -447,14 +482,17 @@ def fish_value(complete):
         return " -x -a '(__gpurota_gpu_ids)'"
     if complete in NAMES:
         return " -x -a '(__gpurota_names %s)'" % complete
-    return {"files": " -r", "directories": " -x -a '(__fish_complete_directories)'", "users": " -x -a '(__fish_complete_users)'",
-            "variables": " -x -a '(set -nx)'", "hosts": " -x -a '(__fish_print_hostnames)'"}.get(complete, " -x")
+    return {"files": " -r", "directories": " -x -a '(__fish_complete_directories)'",
+            "users": " -x -a '(__fish_complete_users)'",
+            "variables": " -x -a '(set -nx)'",
+            "hosts": " -x -a '(__fish_print_hostnames)'"}.get(complete, " -x")
 
 
 def fish_option(condition, option):
     letter = " -s " + option.letter if option.letter else ""
     value = fish_value(option.complete) if option.value else ""
-    return "complete -c gpurota -n '%s'%s -l %s%s -d %s" % (condition, letter, option.name, value, fish_text(option.short))
+    return "complete -c gpurota -n '%s'%s -l %s%s -d %s" % (condition, letter, option.name, value,
+                                                            fish_text(option.short))
 
 
 def fish_lines(line):
@@ -469,10 +507,12 @@ def fish_lines(line):
             yield fish_option("__gpurota_at " + " ".join(line.takers(option)), option)
     for name, table in line.commands.items():
         if "actions" in table:
-            yield "complete -c gpurota -n '__gpurota_at %s' -a '%s'" % (name, " ".join(table["actions"]))
+            yield "complete -c gpurota -n '__gpurota_at %s' -a '%s'" % (name,
+                                                                        " ".join(table["actions"]))
     for command in line.parsed:
         name, *action = command.name.split(" ")
-        condition = "__gpurota_at " + name + "".join("; and __fish_seen_subcommand_from " + each for each in action)
+        condition = "__gpurota_at " + name + "".join("; and __fish_seen_subcommand_from " + each
+                                                     for each in action)
         for each in command.arguments:
             if each in NAMES:
                 source = "(__gpurota_gpu_ids)" if each == "gpus" else "(__gpurota_names %s)" % each
@@ -495,7 +535,8 @@ def roff(text):
 
 def marked(text):
     """*bold* and _italic_; options are bold by themselves."""
-    pieces = re.split(r"(\*[^*]+\*|(?<!\w)_(?=\S)(?:[^_]|_(?=\w))+?_(?!\w)|(?<![\w-])--[a-z][a-z-]*)", text)
+    pieces = re.split(
+        r"(\*[^*]+\*|(?<!\w)_(?=\S)(?:[^_]|_(?=\w))+?_(?!\w)|(?<![\w-])--[a-z][a-z-]*)", text)
     out = ""
     for piece in pieces:
         if piece.startswith("--"):
@@ -509,7 +550,8 @@ def marked(text):
 
 def synopsis_of(usage):
     return re.sub(r"(?<![\w\\])(--?[a-z][a-z-]*)|\b([A-Z][A-Z]+|[A-Z]+(?=\.toml))\b",
-                  lambda m: "\\fB%s\\fR" % roff(m.group(1)) if m.group(1) else "\\fI%s\\fR" % m.group(2), usage).replace("…", "...").replace(
+                  lambda m: "\\fB%s\\fR" % roff(m.group(1)) if m.group(1)
+                  else "\\fI%s\\fR" % m.group(2), usage).replace("…", "...").replace(
                       " -- ", " \\fB\\-\\-\\fR ")
 
 
@@ -517,7 +559,8 @@ def synopsis(line):
     rows = []
     for command in line.parsed:
         if command.name != "help":
-            rows += [".B gpurota %s\n%s" % (command.name, synopsis_of(usage)) for usage in command.usage]
+            rows += [".B gpurota %s\n%s" % (command.name, synopsis_of(usage))
+                     for usage in command.usage]
     return "\n.br\n".join(row.rstrip() for row in rows)
 
 
@@ -535,9 +578,11 @@ def man_options(line):
         takers = line.takers(option)
         if takers:
             text = "(%s) " % listed(["*%s*" % name for name in takers]) + text
-        says = ["With *%s*: %s." % (name, table["says"][option.key]) for name, table in line.commands.items()
+        says = ["With *%s*: %s." % (name, table["says"][option.key])
+                for name, table in line.commands.items()
                 if option.key in table.get("says", {})]
-        out += textwrap.wrap(marked(" ".join([text] + says)), 110, break_long_words=False, break_on_hyphens=False)
+        out += textwrap.wrap(marked(" ".join([text] + says)), 110, break_long_words=False,
+                             break_on_hyphens=False)
     return "\n".join("\\&" + each if each.startswith(("'",)) else each for each in out)
 
 
@@ -555,9 +600,11 @@ def main(arguments):
         with open(source, "rb") as file:
             line = CommandLine(tomllib.load(file))
         made = {"raw.h": raw_h(line), "command_table.cpp": command_table_cpp(line)}
-        for name, make, template in (("gpurota.bash", bash, os.path.join(templates, "gpurota.bash.in")),
+        for name, make, template in (("gpurota.bash", bash,
+                                      os.path.join(templates, "gpurota.bash.in")),
                                      ("_gpurota", zsh, os.path.join(templates, "_gpurota.in")),
-                                     ("gpurota.fish", fish, os.path.join(templates, "gpurota.fish.in")),
+                                     ("gpurota.fish", fish,
+                                      os.path.join(templates, "gpurota.fish.in")),
                                      ("gpurota.1", man, man_template)):
             with open(template, encoding="utf-8") as file:
                 made[name] = make(line, file.read())

@@ -66,7 +66,8 @@ class CommandLine(unittest.TestCase):
 
     def test_help_says_what_the_command_says(self):
         self.assertIn("of the slice", command_line.help_of(line(), "run"))
-        self.assertIn("usage: gpurota job add NAME\n       gpurota job list\n", command_line.help_of(line(), "job"))
+        self.assertIn("usage: gpurota job add NAME\n       gpurota job list\n",
+                      command_line.help_of(line(), "job"))
 
     def test_help_of_the_real_table_fits_a_terminal(self):
         with open(ROOT / "src/cli/commands.toml", "rb") as file:
@@ -79,27 +80,32 @@ class CommandLine(unittest.TestCase):
     def test_shells_get_text_that_cannot_break_them(self):
         made = command_line.zsh_option(line().options["when"])
         self.assertEqual(made, "'--when[it'\"'\"'s (odd)\\: so]:when:(no always)'")
-        self.assertIn("-d 'it\\'s [odd]: so'", command_line.fish_option("x", line().options["when"]))
+        self.assertIn("-d 'it\\'s [odd]: so'",
+                      command_line.fish_option("x", line().options["when"]))
 
     def test_man_marks(self):
         self.assertEqual(command_line.marked("*run* with --no-more and _host_budget_, a-b"),
                          "\\fBrun\\fR with \\fB\\-\\-no\\-more\\fR and \\fIhost_budget\\fR, a\\-b")
 
     def test_mistakes_are_told(self):
-        self.refuses('options = ["@lease", "ids"]', 'options = ["@lease", "idz"]', "no option 'idz'")
+        self.refuses('options = ["@lease", "ids"]', 'options = ["@lease", "idz"]',
+                     "no option 'idz'")
         self.refuses('complete = "gpus"', 'complete = "gpu"', "nothing completes 'gpu'")
         self.refuses('title = "run it"', 'titel = "run it"', "no key titel")
         self.refuses('"all" = ["run", "job"]', '"all" = ["run"]', "job must be there once")
         self.refuses('version = { short', 'version = { letter = "mm", short', "one letter")
         self.refuses('ids = { value', 'ids = { letter = "m", value', "-m is two options")
         # No command takes both.
-        self.refuses('version = { short', 'version = { letter = "m", short', "means the same in every command")
-        self.refuses('complete = "gpus"', 'complete = "gpus", only = true', "only is for a list of words")
+        self.refuses('version = { short', 'version = { letter = "m", short',
+                     "means the same in every command")
+        self.refuses('complete = "gpus"', 'complete = "gpus", only = true',
+                     "only is for a list of words")
         self.refuses('shows = ["when"]', "shows = []", "shows has no when")
         self.refuses('options = ["when", "@lease"]', 'options = ["@lease"]', "no command takes it")
 
     def test_words_that_are_marked_may_have_spaces_and_underscores(self):
-        for text, made in (('_"Fri 18:00"_, _+2h_ or _host_budget_', '\\fI"Fri 18:00"\\fR, \\fI+2h\\fR or \\fIhost_budget\\fR'),
+        for text, made in (('_"Fri 18:00"_, _+2h_ or _host_budget_',
+                            '\\fI"Fri 18:00"\\fR, \\fI+2h\\fR or \\fIhost_budget\\fR'),
                            ("of *run* and snake_case", "of \\fBrun\\fR and snake_case")):
             self.assertEqual(command_line.marked(text), made)
 

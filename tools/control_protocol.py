@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the C++ of the control protocol from its Varlink files, which are the one place where it is written.
+"""Makes the C++ of the control protocol from its Varlink files, which are the one place where it is
+written.
 
     tools/control_protocol.py FOLDER FILE.varlink…     writes the files named in OUTPUTS into FOLDER
 
@@ -11,9 +12,10 @@ A comment that begins with [...] says of the field in front of it what Varlink's
     [note]                        a limit of this name, see below
     [not empty]  [default 1]
 
-What a field is called tells its type, too: see BY_NAME. Several are separated by commas. A comment of its own line in front of
-the interface sets a limit: [limit note: 1024 bytes], [limit command: 256 items, 8192 bytes]. One in front of a method says
-what holds of it: [read-only], [tells secrets], [web], [administrators may drain GPUs], [named ServiceInfo] (what the struct is called).
+What a field is called tells its type, too: see BY_NAME. Several are separated by commas. A comment
+of its own line in front of the interface sets a limit: [limit note: 1024 bytes], [limit command:
+256 items, 8192 bytes]. One in front of a method says what holds of it: [read-only], [tells
+secrets], [web], [administrators may drain GPUs], [named ServiceInfo] (what the struct is called).
 """
 
 import os
@@ -24,18 +26,23 @@ import sys
 OUTPUTS = ["types.h", "methods.h", "words.h", "fields.h", "error_names.h", "protocol.cpp"]
 
 SCALARS = {"bool": ("bool", "false"), "int": ("int", "0"), "string": ("std::string", ""),
-           "time": ("WallTime", ""), "uuid": ("GpuUuid", ""), "lease_id": ("LeaseId", ""), "request_id": ("RequestId", ""),
-           "amount": ("Bytes", ""), "count": ("std::uint64_t", "0"), "duration": ("std::int64_t", "0"),
+           "time": ("WallTime", ""), "uuid": ("GpuUuid", ""), "lease_id": ("LeaseId", ""),
+           "request_id": ("RequestId", ""),
+           "amount": ("Bytes", ""), "count": ("std::uint64_t", "0"),
+           "duration": ("std::int64_t", "0"),
            "uid": ("uid_t", "0"), "pid": ("pid_t", "0"), "Size": ("SizeSpec", "")}
 OF_STRING = ("time", "uuid", "lease_id", "request_id")
 OF_INT = ("amount", "count", "duration", "uid", "pid")
 # The first that fits the name of a field whose Varlink type is `int` or `string`.
-BY_NAME = {"int": [(r".*_bytes", "amount"), (r"(.*_)?seconds|.*_ms|.*_us|microseconds", "duration"), (r"uid", "uid"), (r"pids?", "pid")],
-           "string": [(r"lease_ids?", "lease_id"), (r"request_id", "request_id"), (r"(.*_)?uuid", "uuid")]}
+BY_NAME = {"int": [(r".*_bytes", "amount"), (r"(.*_)?seconds|.*_ms|.*_us|microseconds", "duration"),
+                   (r"uid", "uid"), (r"pids?", "pid")],
+           "string": [(r"lease_ids?", "lease_id"), (r"request_id", "request_id"),
+                      (r"(.*_)?uuid", "uuid")]}
 # Written by hand: base/bytes.h.
 BUILT_IN = {"Size"}
 
-TOKEN = re.compile(r"(?P<space>[ \t]+)|(?P<line>\n)|(?P<comment>#[^\n]*)|(?P<arrow>->)|(?P<word>[A-Za-z_][\w.-]*)|(?P<sign>[():,?]|\[\])")
+TOKEN = re.compile(r"(?P<space>[ "
+                   r"\t]+)|(?P<line>\n)|(?P<comment>#[^\n]*)|(?P<arrow>->)|(?P<word>[A-Za-z_][\w.-]*)|(?P<sign>[():,?]|\[\])")
 
 
 class Mistake(Exception):
@@ -61,7 +68,8 @@ class Struct:
 class Method:
     def __init__(self, interface, name, doc, params, reply):
         self.interface, self.name, self.params, self.reply = interface, name, params, reply
-        self.cpp, self.read_only, self.secret, self.web, self.administrators = name, False, False, False, None
+        self.cpp, self.read_only, self.secret, self.web, self.administrators = (name, False, False,
+                                                                                False, None)
         self.doc = []
         for line in doc:
             said = re.fullmatch(r"\[(.*)\]", line)
@@ -107,7 +115,8 @@ class Parser:
         while at < len(self.text):
             match = TOKEN.match(self.text, at)
             if match is None:
-                raise Mistake("%s:%d: '%s' is not Varlink" % (self.path, line, self.text[at:at + 10]))
+                raise Mistake("%s:%d: '%s' is not Varlink"
+                              % (self.path, line, self.text[at:at + 10]))
             kind, text, at = match.lastgroup, match.group(), match.end()
             if kind == "comment":
                 tokens.append(("own" if fresh else "behind", text[1:].strip(), line))
@@ -192,9 +201,11 @@ class Parser:
     def set_limits(self, doc):
         for line in doc:
             for name, text in re.findall(r"\[limit (\w+): ([^\]]*)\]", line):
-                found = {unit: int(number) for number, unit in re.findall(r"(\d+) (bytes|items)", text)}
+                found = {unit: int(number)
+                         for number, unit in re.findall(r"(\d+) (bytes|items)", text)}
                 if not found:
-                    raise Mistake("%s: limit %s says no number of bytes or items" % (self.path, name))
+                    raise Mistake("%s: limit %s says no number of bytes or items"
+                                  % (self.path, name))
                 self.protocol.limits[name] = found
 
     def judge(self, field):
@@ -218,12 +229,14 @@ class Parser:
         name, _, words = part.partition(":")
         if words:
             if name in protocol.enums:
-                raise Mistake("%s:%d: the words of %s are listed twice" % (self.path, field.line, name))
+                raise Mistake("%s:%d: the words of %s are listed twice"
+                              % (self.path, field.line, name))
             protocol.enums[name] = [word.strip() for word in words.split(",")]
             field.kind = name
         elif part in protocol.enums:
             field.kind = part
-        elif part in (OF_STRING if field.varlink == "string" else OF_INT if field.varlink == "int" else ()):
+        elif part in (OF_STRING if field.varlink == "string" else OF_INT if field.varlink == "int"
+                      else ()):
             field.kind = part
         elif part in protocol.limits:
             field.limit = part
@@ -232,7 +245,8 @@ class Parser:
         elif part.startswith("default "):
             field.default = part[len("default "):]
         else:
-            raise Mistake("%s:%d: %s: [%s] says nothing known of %s" % (self.path, field.line, field.name, part, field.varlink))
+            raise Mistake("%s:%d: %s: [%s] says nothing known of %s"
+                          % (self.path, field.line, field.name, part, field.varlink))
 
 
 def camel(words):
@@ -271,7 +285,8 @@ def members_of(protocol, fields, indent):
 
 
 def struct_of(protocol, struct):
-    return (comments(struct.doc) + ["struct %s {" % struct.name] + members_of(protocol, struct.fields, "  ") +
+    return (comments(struct.doc) + ["struct %s {" % struct.name]
+            + members_of(protocol, struct.fields, "  ") +
             ["  bool operator==(const %s&) const = default;" % struct.name, "};", ""])
 
 
@@ -296,8 +311,10 @@ def in_order(types):
 
 
 def header(sources, what, includes):
-    return (["// " + what, "// Made by tools/control_protocol.py from %s: edit that." % sources, "#pragma once", ""] +
-            ["#include " + each if each else "" for each in includes] + ["", "namespace gpurota::proto {", ""])
+    return (["// " + what, "// Made by tools/control_protocol.py from %s: edit that." % sources,
+             "#pragma once", ""] +
+            ["#include " + each if each else "" for each in includes]
+            + ["", "namespace gpurota::proto {", ""])
 
 
 END = ["}  // namespace gpurota::proto"]
@@ -305,10 +322,13 @@ END = ["}  // namespace gpurota::proto"]
 
 def types_h(protocol, sources):
     out = header(sources, "The types of the control protocol as plain data. Any thread.",
-                 ['"base/bytes.h"', '"base/ids.h"', '"core/time.h"', "", "<cstdint>", "<optional>", "<string>", "<vector>", "", "<sys/types.h>"])
-    out.append("// `kUnknown` is what a word from a newer peer becomes. to_string gives the word of the interface, or \"unknown\".")
+                 ['"base/bytes.h"', '"base/ids.h"', '"core/time.h"', "", "<cstdint>", "<optional>",
+                  "<string>", "<vector>", "", "<sys/types.h>"])
+    out.append("// `kUnknown` is what a word from a newer peer becomes. to_string gives the word "
+               "of the interface, or \"unknown\".")
     for name, words in protocol.enums.items():
-        out += ["enum class %s { kUnknown, %s };" % (name, ", ".join("k" + camel(word) for word in words)),
+        out += ["enum class %s { kUnknown, %s };"
+                % (name, ", ".join("k" + camel(word) for word in words)),
                 "const char* to_string(%s word);" % name]
     out.append("")
     for struct in in_order(protocol.types):
@@ -318,14 +338,17 @@ def types_h(protocol, sources):
 
 def method_of(protocol, method):
     yes = {True: "true", False: "false"}
-    said = 'std::string_view kAdministratorsMay = "%s"' % method.administrators if method.administrators else "std::string_view kAdministratorsMay{}"
+    said = ('std::string_view kAdministratorsMay = "%s"' % method.administrators
+            if method.administrators else "std::string_view kAdministratorsMay{}")
     return (comments(method.doc) + ["struct %s {" % method.cpp,
-            '  static constexpr std::string_view kMethod = "%s.%s";' % (method.interface, method.name),
+            '  static constexpr std::string_view kMethod = "%s.%s";'
+                                    % (method.interface, method.name),
             "  static constexpr bool kReadOnly = %s, kTellsSecrets = %s, kWeb = %s;" %
             (yes[method.read_only], yes[method.secret], yes[method.web]),
             "  static constexpr %s;" % said,
             "  struct Reply {"] + members_of(protocol, method.reply, "    ") +
-            ["    bool operator==(const Reply&) const = default;", "  };"] + members_of(protocol, method.params, "  ") +
+            ["    bool operator==(const Reply&) const = default;", "  };"]
+            + members_of(protocol, method.params, "  ") +
             ["  bool operator==(const %s&) const = default;" % method.cpp, "};", ""])
 
 
@@ -338,23 +361,27 @@ METHODS_DOC = """\
 
 
 def methods_h(protocol, sources):
-    out = header(sources, "The methods of the control protocol as plain data. Any thread.", ['"proto/types.h"', "", "<cstddef>", "<string_view>", "<variant>"])
+    out = header(sources, "The methods of the control protocol as plain data. Any thread.",
+                 ['"proto/types.h"', "", "<cstddef>", "<string_view>", "<variant>"])
     out += METHODS_DOC.split("\n") + [""]
     for name, interface in zip(("kInterface", "kServiceInterface"), protocol.texts):
         out.append('inline constexpr std::string_view %s = "%s";' % (name, interface))
     out += ["", "// What a call may hold at most."]
     for name, limit in protocol.limits.items():
         for unit, number in limit.items():
-            out.append("inline constexpr std::size_t kMax%s%s = %d;" % (camel(name), camel(unit), number))
+            out.append("inline constexpr std::size_t kMax%s%s = %d;"
+                       % (camel(name), camel(unit), number))
     out.append("")
     for method in protocol.methods:
         out += method_of(protocol, method)
     names = [method.cpp for method in protocol.methods]
     out += ["using Params = std::variant<%s>;" % ", ".join(names), "",
             "// Of a method by its whole name; false for one that there is not.",
-            "bool is_read_only(std::string_view method);", "bool tells_secrets(std::string_view method);", ""]
+            "bool is_read_only(std::string_view method);",
+            "bool tells_secrets(std::string_view method);", ""]
     out += END + ["", "// For explicit instantiation: X(Method) for each.",
-                  "#define GPUROTA_FOR_EACH_METHOD(X) " + " ".join("X(%s)" % name for name in names)]
+                  "#define GPUROTA_FOR_EACH_METHOD(X) "
+                  + " ".join("X(%s)" % name for name in names)]
     return out
 
 
@@ -369,14 +396,17 @@ def words_h(protocol, sources):
     out = header(sources, "The words of the enums.", ['"proto/reflection.h"', '"proto/types.h"'])
     for name, words in protocol.enums.items():
         out += ["template <>", "struct Words<%s> {" % name,
-                "  static constexpr std::array<const char*, %d> kAll = {%s};" % (len(words) + 1, ", ".join('"%s"' % word for word in ["unknown"] + words)),
+                "  static constexpr std::array<const char*, %d> kAll = {%s};"
+                % (len(words) + 1, ", ".join('"%s"' % word for word in ["unknown"] + words)),
                 "};"]
     return out + [""] + END
 
 
 def fields_h(protocol, sources):
-    out = header(sources, "The names of the fields, for whoever walks them.", ['"proto/methods.h"', '"proto/reflection.h"'])
-    out += ["// visit(v, x) calls v(\"name\", field) for each field of x, in the order of the interface.", ""]
+    out = header(sources, "The names of the fields, for whoever walks them.",
+                 ['"proto/methods.h"', '"proto/reflection.h"'])
+    out += ["// visit(v, x) calls v(\"name\", field) for each field of x, in the order of the "
+            "interface.", ""]
     for struct in in_order(protocol.types):
         out += visit_of(struct.name, struct.fields)
     for method in protocol.methods:
@@ -389,7 +419,8 @@ def fields_h(protocol, sources):
 
 def error_names_h(protocol, sources):
     out = header(sources, "The names of the errors.", ["<string_view>"])
-    out += ['inline constexpr std::string_view k%s = "%s.%s";' % (name, interface, name) for interface, name in protocol.errors]
+    out += ['inline constexpr std::string_view k%s = "%s.%s";' % (name, interface, name)
+            for interface, name in protocol.errors]
     return out + [""] + END
 
 
@@ -400,7 +431,8 @@ def limited_fields(protocol, fields, above=""):
         if field.limit or field.not_empty:
             found.append((above + field.name, field))
         elif field.kind in protocol.types and not field.optional and not field.list:
-            found += limited_fields(protocol, protocol.types[field.kind].fields, above + field.name + ".")
+            found += limited_fields(protocol, protocol.types[field.kind].fields,
+                                    above + field.name + ".")
     return found
 
 
@@ -413,18 +445,25 @@ def breaks_limit_of(protocol, method):
         limit = dict(protocol.limits.get(field.limit, {}))
         if field.not_empty:
             limit["least"] = 1
-        values = ", ".join(".%s = %d" % (name, limit[name]) for name in ("least", "items", "bytes") if name in limit)
+        values = ", ".join(".%s = %d" % (name, limit[name]) for name in ("least", "items", "bytes")
+                           if name in limit)
         lines.append('  if (!is_within(call.%s, {%s})) return "%s";' % (path, values, path))
     return lines + ["  return {};", "}"]
 
 
 def protocol_cpp(protocol, sources):
-    out = ["// What types.h, methods.h and service.h declare. Made by tools/control_protocol.py from %s: edit that." % sources,
-           '#include "proto/methods.h"', '#include "proto/service.h"', '#include "proto/words.h"', "", "namespace gpurota::proto {", ""]
-    out += ["const char* to_string(%s word) { return word_of(word); }" % name for name in protocol.enums]
-    for function, holds in (("is_read_only", lambda method: method.read_only), ("tells_secrets", lambda method: method.secret)):
-        out += ["", "bool %s(std::string_view method) {" % function, "  return %s;" % " ||\n         ".join(
-            "method == %s::kMethod" % method.cpp for method in protocol.methods if holds(method)), "}"]
+    out = ["// What types.h, methods.h and service.h declare. Made by tools/control_protocol.py "
+           "from %s: edit that." % sources,
+           '#include "proto/methods.h"', '#include "proto/service.h"', '#include "proto/words.h"',
+           "", "namespace gpurota::proto {", ""]
+    out += ["const char* to_string(%s word) { return word_of(word); }" % name
+            for name in protocol.enums]
+    for function, holds in (("is_read_only", lambda method: method.read_only),
+                            ("tells_secrets", lambda method: method.secret)):
+        out += ["", "bool %s(std::string_view method) {" % function,
+                "  return %s;" % " ||\n         ".join(
+            "method == %s::kMethod" % method.cpp for method in protocol.methods if holds(method)),
+                "}"]
     out += ["", "std::string_view interface_text(std::string_view interface) {"]
     for interface, text in protocol.texts.items():
         out.append('  if (interface == "%s") return R"VARLINK(%s)VARLINK";' % (interface, text))
@@ -436,7 +475,8 @@ def read(paths):
     for path in paths:
         Parser(path, protocol).read()
     known = set(SCALARS) | set(protocol.enums) | set(protocol.types)
-    for struct in list(protocol.types.values()) + [Struct(m.name, m.params + m.reply, []) for m in protocol.methods]:
+    for struct in list(protocol.types.values()) + [Struct(m.name, m.params + m.reply, [])
+                                                   for m in protocol.methods]:
         for field in struct.fields:
             if field.kind not in known:
                 raise Mistake("%s.%s: there is no type %s" % (struct.name, field.name, field.kind))

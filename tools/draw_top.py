@@ -22,7 +22,8 @@ COLOURS = [(r"NO LEASE|×+", "#ff8a80"), (r"\bheld\b|kept for R\d+", "#f0b860"),
 HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="gpurota top">
 <rect width="100%%" height="100%%" rx="6" fill="#0d1218"/>
 <g font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="12">"""
-PIECE = '<text x="%.1f" y="%d" textLength="%.1f" lengthAdjust="spacingAndGlyphs" fill="%s">%s</text>'
+PIECE = ('<text x="%.1f" y="%d" textLength="%.1f" lengthAdjust="spacingAndGlyphs" '
+         'fill="%s">%s</text>')
 
 
 def colour_pieces(line):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""src/abi/driver_functions.tsv, the one list of the driver's functions, and what the build makes of it.
+"""src/abi/driver_functions.tsv, the one list of the driver's functions, and what the build makes of
+it.
 
     driver_functions.py interposer TSV OUTPUT.h    what libgpurota hooks and calls, and all names
     driver_functions.py gated TSV FOLDER           gated_functions.h and gated_hooks.inc, of the types in
@@ -61,7 +62,8 @@ def interposer_table(rows):
     flags = {"legacy": 0, "ptds": 2, "ptsz": 2}
     number = {row.symbol: i for i, row in enumerate(hooked)}
     families = {row.base for row in hooked}
-    text = ["// Made from src/abi/driver_functions.tsv by tools/driver_functions.py.\n#pragma once\n"]
+    text = ["// Made from src/abi/driver_functions.tsv by tools/driver_functions.py.\n#pragma "
+            "once\n"]
     text.append(macro("GPUROTA_HOOKED_FUNCTIONS", [
         f'X({row.symbol}, "{row.base}", {row.version}, {flags[row.stream]})' for row in hooked]))
     text.append(macro("GPUROTA_CALLED_FUNCTIONS", [f"X({row.symbol})" for row in called]))
@@ -74,7 +76,8 @@ def name_pool(rows, number, families):
     offset, pool, entries = 0, [], []
     for row in rows:
         pool.append(f'  "{row.symbol}\\0"')
-        entries.append(f"  {{{offset}, {number.get(row.symbol, -1)}, {str(row.base in families).lower()}}},")
+        entries.append(
+            f"  {{{offset}, {number.get(row.symbol, -1)}, {str(row.base in families).lower()}}},")
         offset += len(row.symbol) + 1
     return ["#include <stdint.h>\n", "namespace gpurota::interposer {\n",
             "struct DriverNameEntry {\n  uint16_t offset;        // in kDriverNamePool\n"
@@ -134,8 +137,8 @@ def write_gated(rows, out):
 
 
 def write_simulator(rows, out):
-    """Weak definitions that count and answer NOT_SUPPORTED, which what the simulator implements takes
-    the place of; the table behind cuGetProcAddress; the linker's version script."""
+    """Weak definitions that count and answer NOT_SUPPORTED, which what the simulator implements
+    takes the place of; the table behind cuGetProcAddress; the linker's version script."""
     out.mkdir(parents=True, exist_ok=True)
     stubs = ["int gpurota_sim_unsupported(const char* name);"]
     stubs += [f'__attribute__((weak, visibility("default"))) int {row.symbol}(void); '
@@ -146,8 +149,9 @@ def write_simulator(rows, out):
     table = ['#include "sim/cuda/proc_table.h"']
     table += [f"int {row.symbol}(void);" for row in rows]
     table.append("const struct gpurota_sim_function gpurota_sim_functions[] = {")
-    table += [f'  {{"{row.base}", {row.version}, {int(row.stream != "legacy")}, (void*){row.symbol}}},'
-              for row in sorted(rows, key=lambda row: (row.base, row.version))]
+    table += [
+        f'  {{"{row.base}", {row.version}, {int(row.stream != "legacy")}, (void*){row.symbol}}},'
+        for row in sorted(rows, key=lambda row: (row.base, row.version))]
     table += ["};", f"const unsigned gpurota_sim_function_count = {len(rows)};"]
     (out / "table.c").write_text("\n".join(table) + "\n")
 

@@ -42,7 +42,8 @@ class DriverFunctions(unittest.TestCase):
 
     def check(self, file, rows=ROW + NEWER + OTHER):
         done = subprocess.run([sys.executable, "-B", HERE / "check_driver_functions.py", file,
-                               self.write("list.tsv", rows)], capture_output=True, text=True, check=False)
+                               self.write("list.tsv", rows)], capture_output=True, text=True,
+                              check=False)
         return done.returncode, done.stdout.splitlines()
 
     def test_the_projects_own_list_is_well_formed(self):
@@ -53,10 +54,12 @@ class DriverFunctions(unittest.TestCase):
     def test_the_oldest_driver_that_works_is_the_one_doctor_asks_for(self):
         # Functions for a feature that is newer itself, or that is left to NVML where they are
         # missing.
-        optional = {"cuCtxFromGreenCtx", "cuCtxRecordEvent", "cuMemGetDefaultMemPool", "cuArrayGetMemoryRequirements",
+        optional = {"cuCtxFromGreenCtx", "cuCtxRecordEvent", "cuMemGetDefaultMemPool",
+                    "cuArrayGetMemoryRequirements",
                     "cuMipmappedArrayGetMemoryRequirements"}
         rows = driver_functions.read_rows(check_driver_functions.DEFAULT_LIST)
-        newest = max(row.version for row in rows if row.use == "call" and row.symbol not in optional)
+        newest = max(row.version for row in rows if row.use == "call"
+                     and row.symbol not in optional)
         doctor = (HERE.parent / "src/daemon/doctor.cpp").read_text()
         self.assertIn(f"constexpr int kOldestCuda = {newest};", doctor)
 
@@ -72,9 +75,10 @@ class DriverFunctions(unittest.TestCase):
         self.assertEqual((code, lines), (0, ["1 functions, 0 new"]))
 
     def test_a_library_shows_what_is_new_and_what_is_gone(self):
-        source = self.write("driver.c", "int cuInit(void) { return 0; }\nint cuNew_v3(void) { return 0; }\n"
-                                        "int custom(void) { return 0; }\nstatic int cuHidden(void) { return 0; }\n"
-                                        "int (*use)(void) = cuHidden;\n")
+        source = self.write("driver.c",
+                            "int cuInit(void) { return 0; }\nint cuNew_v3(void) { return 0; }\n"
+                                        "int custom(void) { return 0; }\nstatic int cuHidden(void) "
+                                        "{ return 0; }\nint (*use)(void) = cuHidden;\n")
         library = str(self.folder / "libcuda.so.1")
         subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
         code, lines = self.check(library)

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Makes packaging/kubernetes/*.yaml, for who has no Helm, from the chart beside them, with its default values.
+"""Makes packaging/kubernetes/*.yaml, for who has no Helm, from the chart beside them, with its
+default values.
 
     tools/kubernetes_manifests.py            writes them
     tools/kubernetes_manifests.py --check    says whether they are as they would be written; runs as a test
 
-It knows the few actions of Helm's templates that the chart has, and refuses others, so that Helm makes the same of it:
-{{- if PATH }}, {{- with PATH }}, {{- end }}, {{ PATH }}, {{ PATH | default PATH }}, {{- toYaml PATH | nindent N }}.
+It knows the few actions of Helm's templates that the chart has, and refuses others, so that Helm
+makes the same of it: {{- if PATH }}, {{- with PATH }}, {{- end }}, {{ PATH }}, {{ PATH | default
+PATH }}, {{- toYaml PATH | nindent N }}.
 """
 
 import os
@@ -29,12 +31,16 @@ NAMESPACE = "gpurota"
 FILES = {
     # By itself: who deletes what one of the others has made keeps the rest.
     "namespace.yaml": ("The namespace of gpurota, for the other manifests.", {}, ()),
-    "dra.yaml": ("gpurota-dra on each node with the label gpurota.dev/node=true, beside a gpurotad of the node, for Kubernetes 1.34 or newer.",
+    "dra.yaml": ("gpurota-dra on each node with the label gpurota.dev/node=true, beside a gpurotad "
+                 "of the node, for Kubernetes 1.34 or newer.",
                  {}, ("classes.yaml", "access.yaml", "dra.yaml")),
-    "gpurotad.yaml": ("gpurotad on each node with the label gpurota.dev/node=true that does not have its package.",
+    "gpurotad.yaml": ("gpurotad on each node with the label gpurota.dev/node=true that does not "
+                      "have its package.",
                       {"daemon": {"enabled": True}}, ("daemon.yaml",)),
-    "device-plugin.yaml": ("gpurota-device-plugin on each node with the label gpurota.dev/node=true, beside a gpurotad of the node.",
-                           {"devicePlugin": {"enabled": True}}, ("device-plugin-access.yaml", "device-plugin.yaml")),
+    "device-plugin.yaml": ("gpurota-device-plugin on each node with the label "
+                           "gpurota.dev/node=true, beside a gpurotad of the node.",
+                           {"devicePlugin": {"enabled": True}},
+                           ("device-plugin-access.yaml", "device-plugin.yaml")),
 }
 HEAD = """\
 # %s
@@ -77,7 +83,8 @@ TEXT = re.compile(r"(%s)(?: \| default (%s))?" % (PATH, PATH))
 
 
 def check(action, trims):
-    """All that is known here, also where it is not reached. Only what ends up in the text may keep what is before it."""
+    """All that is known here, also where it is not reached. Only what ends up in the text may keep
+    what is before it."""
     known = action == "end" or BLOCK.fullmatch(action) or LIST.fullmatch(action)
     if not (known and trims) and not TEXT.fullmatch(action):
         raise Refused("{{ %s }} is none of the actions that are known here" % action)
@@ -86,7 +93,8 @@ def check(action, trims):
 def shown(dot, action):
     match = LIST.fullmatch(action)
     if match:
-        text = yaml.safe_dump(at(dot, match.group(1)), default_flow_style=False, width=1000).rstrip("\n")
+        text = yaml.safe_dump(at(dot, match.group(1)), default_flow_style=False,
+                              width=1000).rstrip("\n")
         return "\n" + textwrap.indent(text, " " * int(match.group(2)))
     match = TEXT.fullmatch(action)
     value = at(dot, match.group(1)) or (at(dot, match.group(2)) if match.group(2) else "")
@@ -99,7 +107,8 @@ def render(template, values, namespace=NAMESPACE):
     """The text that Helm makes of a template of the chart."""
     with open(os.path.join(CHART, "Chart.yaml"), encoding="utf-8") as file:
         chart = yaml.safe_load(file)
-    scope = {"Values": values, "Release": {"Namespace": namespace}, "Chart": {"AppVersion": str(chart["appVersion"])}}
+    scope = {"Values": values, "Release": {"Namespace": namespace},
+             "Chart": {"AppVersion": str(chart["appVersion"])}}
     out, begin, dots = [], 0, [(scope, True)]
     for match in ACTION.finditer(template):
         dot, on = dots[-1]
@@ -125,7 +134,8 @@ def merged(values, more):
     """As Helm merges the values of a file into the default ones."""
     result = dict(values)
     for name, value in more.items():
-        result[name] = merged(result[name], value) if isinstance(value, dict) and isinstance(result.get(name), dict) else value
+        result[name] = (merged(result[name], value) if isinstance(value, dict)
+                        and isinstance(result.get(name), dict) else value)
     return result
 
 
@@ -140,7 +150,8 @@ def rendered(names, more, namespace=NAMESPACE):
     for name in names:
         with open(os.path.join(CHART, "templates", name), encoding="utf-8") as file:
             try:
-                texts.append(render(file.read(), merged(default_values(), more), namespace).strip("\n") + "\n")
+                texts.append(render(file.read(), merged(default_values(), more),
+                                    namespace).strip("\n") + "\n")
             except Refused as why:
                 raise Refused("%s: %s" % (name, why)) from None
     return texts
@@ -148,7 +159,8 @@ def rendered(names, more, namespace=NAMESPACE):
 
 def made():
     """The text of each file."""
-    return {name: HEAD_OF_PODS % purpose + "---\n".join(rendered(templates, more)) if templates else HEAD % purpose + NAMESPACE_ITSELF
+    return {name: HEAD_OF_PODS % purpose + "---\n".join(rendered(templates, more)) if templates
+            else HEAD % purpose + NAMESPACE_ITSELF
             for name, (purpose, more, templates) in FILES.items()}
 
 
@@ -159,7 +171,8 @@ def main(arguments):
         if arguments == ["--check"]:
             with open(path, encoding="utf-8") as file:
                 if file.read() != text:
-                    print("packaging/kubernetes/%s is not as the chart says: run tools/kubernetes_manifests.py" % name)
+                    print("packaging/kubernetes/%s is not as the chart says: run "
+                          "tools/kubernetes_manifests.py" % name)
                     status = 1
         elif arguments:
             print(__doc__, file=sys.stderr)

@@ -48,7 +48,8 @@ def read_expected(path):
 
 
 def unexpected(skips, patterns):
-    return [skip for skip in skips if not any(fnmatch.fnmatchcase(skip[0], pattern) for pattern in patterns)]
+    return [skip for skip in skips
+            if not any(fnmatch.fnmatchcase(skip[0], pattern) for pattern in patterns)]
 
 
 def main(arguments):
@@ -63,7 +64,8 @@ def main(arguments):
         return 0
     surprises = unexpected(skips, read_expected(arguments[1]))
     for name, _ in surprises:
-        print("nobody expects this skip: %s (mend it, or add it to %s with a reason)" % (name, arguments[1]))
+        print("nobody expects this skip: %s (mend it, or add it to %s with a reason)"
+              % (name, arguments[1]))
     return 1 if surprises else 0
 
 

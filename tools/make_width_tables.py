@@ -12,7 +12,8 @@ import unicodedata
 
 # Invisible although they count as letters or marks: Hangul and Khmer fillers, the grapheme joiner,
 # Mongolian selectors, the blank braille pattern.
-FILLERS = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2800, 0x3164, 0xFFA0}
+FILLERS = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2800, 0x3164,
+           0xFFA0}
 
 
 def is_noncharacter(code):
@@ -22,7 +23,8 @@ def is_noncharacter(code):
 def is_hidden(code):
     category = unicodedata.category(chr(code))
     tags = 0xE0000 <= code <= 0xE0FFF
-    return category in ("Cc", "Cf", "Cs", "Zl", "Zp") or code in FILLERS or tags or is_noncharacter(code)
+    return (category in ("Cc", "Cf", "Cs", "Zl", "Zp") or code in FILLERS or tags
+            or is_noncharacter(code))
 
 
 def is_zero(code):
@@ -46,7 +48,8 @@ def ranges(test):
 
 
 def main():
-    print("// Written by tools/make_width_tables.py from Unicode %s. Do not edit." % unicodedata.unidata_version)
+    print("// Written by tools/make_width_tables.py from Unicode %s. Do not edit."
+          % unicodedata.unidata_version)
     for name, test in (("kHidden", is_hidden), ("kZero", is_zero), ("kWide", is_wide)):
         print("constexpr Range %s[] = {" % name)
         line = "   "

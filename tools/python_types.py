@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Makes python/gpurota/types.py, the answers of the control protocol as dataclasses, from the protocol's Varlink file.
+"""Makes python/gpurota/types.py, the answers of the control protocol as dataclasses, from the
+protocol's Varlink file.
 
     tools/python_types.py            writes it
     tools/python_types.py --check    says whether it is as it would be written; runs as a test
 
-The file is kept in the repository, as pip, editors and mypy read the source tree, where nothing is built. Only what the module
-uses is in it: METHODS. The version is that of CMakeLists.txt.
+The file is kept in the repository, as pip, editors and mypy read the source tree, where nothing is
+built. Only what the module uses is in it: METHODS. The version is that of CMakeLists.txt.
 """
 
 import json
@@ -23,7 +24,8 @@ import version  # noqa: E402
 
 SOURCE = "src/proto/dev.gpurota.varlink"
 OUTPUT = "python/gpurota/types.py"
-METHODS = ("Acquire", "CheckRequest", "Enqueue", "Events", "GetEnvironment", "Hold", "ListProcesses", "ListRequests", "ListTurns", "Release",
+METHODS = ("Acquire", "CheckRequest", "Enqueue", "Events", "GetEnvironment", "Hold",
+           "ListProcesses", "ListRequests", "ListTurns", "Release",
            "Start", "Status", "Update")
 SCALARS = {"int": "int", "string": "str", "bool": "bool"}
 TIME = "datetime.datetime"
@@ -52,8 +54,8 @@ def type_of(field):
 
 def comment_of(field):
     """Without the brackets, which are for the C++; but the words of an enum are worth reading."""
-    text = re.sub(r"^\[([^\]]*)\]\s*", lambda said: said.group(1).split(": ", 1)[1] + ". " if ": " in said.group(1) else "",
-                  " ".join(field.comment))
+    text = re.sub(r"^\[([^\]]*)\]\s*", lambda said: said.group(1).split(": ", 1)[1] + ". "
+                  if ": " in said.group(1) else "", " ".join(field.comment))
     return re.sub(r"\bnull\b", "None", text).strip().rstrip(".")
 
 
@@ -73,7 +75,8 @@ def class_of(name, fields, doc):
     lines = ["", "", "@dataclass(frozen=True)", "class %s:" % name]
     if doc:
         lines += ['    """%s"""' % " ".join(doc), ""]
-    for each in sorted(fields, key=lambda field: field.optional):  # those without a default come first
+    # those without a default come first
+    for each in sorted(fields, key=lambda field: field.optional):
         lines += lines_of(each)
     return lines + ([] if fields else ["    pass"])
 
@@ -110,7 +113,9 @@ def main(arguments):
     if arguments == ["--check"]:
         with open(path, encoding="utf-8") as file:
             same = file.read() == text
-        print("%s: %s" % (OUTPUT, "as %s" % SOURCE if same else "not as %s or CMakeLists.txt say: run tools/python_types.py" % SOURCE))
+        print("%s: %s" % (OUTPUT, "as %s" % SOURCE if same
+                          else "not as %s or CMakeLists.txt say: run tools/python_types.py"
+                          % SOURCE))
         return 0 if same else 1
     if arguments:
         print(__doc__, file=sys.stderr)

@@ -4,8 +4,9 @@ only the list.
 
     update_driver_functions.py CUDA_INCLUDE_DIR LIBCUDA    rewrites the list, prints what it added
 
-Names come from the library (nm -D), versions from the cuda*Typedefs.h of the toolkit. A new row gets
-the class and use of its family, or `passes` and `-`: whoever adds it looks at each and decides.
+Names come from the library (nm -D), versions from the cuda*Typedefs.h of the toolkit. A new row
+gets the class and use of its family, or `passes` and `-`: whoever adds it looks at each and
+decides.
 """
 import collections
 import pathlib
@@ -25,7 +26,8 @@ def split_symbol(symbol):
 def read_versions(include_dir):
     versions = collections.defaultdict(set)
     for header in pathlib.Path(include_dir).glob("cuda*Typedefs.h"):
-        for base, version, stream in re.findall(r"PFN_(cu\w+?)_v(\d+)(?:_(ptds|ptsz))?\)", header.read_text()):
+        for base, version, stream in re.findall(r"PFN_(cu\w+?)_v(\d+)(?:_(ptds|ptsz))?\)",
+                                                header.read_text()):
             versions[base, stream or "legacy"].add(int(version))
     return {key: sorted(values) for key, values in versions.items()}
 
@@ -55,7 +57,8 @@ def main():
     path = check_driver_functions.DEFAULT_LIST
     header = [line for line in path.read_text().splitlines() if line.startswith("#")]
     rows = driver_functions.read_rows(path)
-    added = list(new_rows(rows, check_driver_functions.names_in_library(library), read_versions(include_dir)))
+    added = list(new_rows(rows, check_driver_functions.names_in_library(library),
+                          read_versions(include_dir)))
     lines = ["\t".join((r.symbol, r.base, str(r.version), r.stream, ",".join(r.classes), r.use))
              for r in sorted(rows + added)]
     path.write_text("\n".join(header + lines) + "\n")

@@ -75,7 +75,8 @@ def check_texts(root, version):
         yield ("CHANGELOG.md: the newest release is %s, and CMakeLists.txt has %s: "
                "add '## [%s] - YEAR-MONTH-DAY'" % ((sections or ["none"])[0], version, version))
     series = version.rsplit(".", 1)[0]
-    if not re.search(r"^\| %s\.x +\| yes" % re.escape(series), read(root, "SECURITY.md"), re.MULTILINE):
+    if not re.search(r"^\| %s\.x +\| yes" % re.escape(series), read(root, "SECURITY.md"),
+                     re.MULTILINE):
         yield "SECURITY.md: no line '| %s.x | yes' among the supported versions" % series
 
 

@@ -1,21 +1,25 @@
 #!/usr/bin/env python3
-"""filler.py DIST [ROUNDS [MIB]]: how soon a filler makes way, on the GPU that is there (or on the simulated one, inside gpurota-sim).
+"""filler.py DIST [ROUNDS [MIB]]: how soon a filler makes way, on the GPU that is there (or on the
+simulated one, inside gpurota-sim).
 
-DIST is what tests/gpu/pack.sh made, or the prefix of an installation. A filler (`gpurota burn --hold`, 88 % of the
-first GPU) is on; then, in turns,
-  lease    `gpurota run` of a program that allocates 90 % at once: from the request to that allocation, beside the same without
-           a filler. It must never be refused.
-  foreign  a process without a lease makes a context: from that to the end of the filler's process, and until the driver
-           lists it no more and its memory is back.
+DIST is what tests/gpu/pack.sh made, or the prefix of an installation. A filler (`gpurota burn
+--hold`, 88 % of the first GPU) is on; then, in turns,
+  lease    `gpurota run` of a program that allocates 90 % at once: from the request to that
+           allocation, beside the same without a filler. The request must never be refused.
+  foreign  a process without a lease makes a context: from that to the end of the filler's process,
+           and until the driver lists it no more and its memory is back.
 Then fillers that work without a pause and write down when each piece of their work has ended:
   foreign  from the stranger's context to the end of the last piece, of a filler that is ended;
-and of one that is moved out and back (--on-yield evict), of MIB or of 22 % of the host's memory, of which 256 MiB change,
+and of one that is moved out and back (--on-yield evict), of MIB or of 22 % of the host's memory,
+of which 256 MiB change,
   lease    the same with a lease of 95 % of the memory (a whole GPU would end the filler);
-  foreign  from the stranger's context to the end of the last piece, and to all of the filler's memory being out;
+  foreign  from the stranger's context to the end of the last piece, and to all of the filler's
+           memory being out;
   back     from the decision that it goes on to all of its memory being there.
-A daemon of its own; prints a Markdown table; the exit status is the number of newcomers that were refused, or of
-fillers that did not leave within 10 s. With KEEP=FOLDER the daemon's log and events, what the moved filler's library
-says (GPUROTA_DEBUG), and when strangers came, by the wall clock, are left there.
+A daemon of its own; prints a Markdown table; the exit status is the number of newcomers that were
+refused, or of fillers that did not leave within 10 s. With KEEP=FOLDER the daemon's log and events,
+what the moved filler's library says (GPUROTA_DEBUG), and when strangers came, by the wall clock,
+are left there.
 """
 import ctypes
 import json
@@ -78,11 +82,13 @@ while True:
 
 
 class Process(ctypes.Structure):
-    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("a", ctypes.c_uint), ("b", ctypes.c_uint)]
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("a", ctypes.c_uint),
+                ("b", ctypes.c_uint)]
 
 
 class Memory(ctypes.Structure):
-    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
+    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong),
+                ("used", ctypes.c_ulonglong)]
 
 
 class Gpu:
@@ -97,7 +103,8 @@ class Gpu:
 
     def pids(self):
         count, list_ = ctypes.c_uint(64), (Process * 64)()
-        code = self.nvml.nvmlDeviceGetComputeRunningProcesses_v3(self.device, ctypes.byref(count), list_)
+        code = self.nvml.nvmlDeviceGetComputeRunningProcesses_v3(self.device, ctypes.byref(count),
+                                                                 list_)
         return {list_[i].pid for i in range(count.value)} if code == 0 else None
 
     def used(self):
@@ -139,20 +146,25 @@ class Bench:
         self.work, self.keep = tempfile.mkdtemp(), os.environ.get("KEEP")
         os.environ["GPUROTA_RUNTIME_DIR"] = self.work + "/run"
         self.cli = dist + "/bin/gpurota"
-        self.program = next(p for p in (dist + "/bin/gpurotad", dist + "/sbin/gpurotad") if os.path.exists(p))
-        self.burn = next(p for p in (dist + "/bin/gpurota-burn", dist + "/libexec/gpurota/gpurota-burn", self.cli)
+        self.program = next(p for p in (dist + "/bin/gpurotad", dist + "/sbin/gpurotad")
+                            if os.path.exists(p))
+        self.burn = next(p for p in (dist + "/bin/gpurota-burn",
+                                     dist + "/libexec/gpurota/gpurota-burn", self.cli)
                          if os.path.exists(p))
         self.beats = None
         self.log = open((self.keep or self.work) + "/log", "a")
         self.start_daemon()
-        self.foreign_environment = {k: v for k, v in os.environ.items() if not k.startswith("GPUROTA_RUNTIME")}
+        self.foreign_environment = {k: v for k, v in os.environ.items()
+                                    if not k.startswith("GPUROTA_RUNTIME")}
         self.foreign_environment["CUDA_VISIBLE_DEVICES"] = "0"
 
     def call(self, *words, environment={}):
-        return subprocess.run([self.cli, *words], capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
+        return subprocess.run([self.cli, *words], capture_output=True, text=True, timeout=120,
+                              env={**os.environ, **environment})
 
     def start_daemon(self):
-        self.daemon = subprocess.Popen([self.program, "--runtime-dir", self.work + "/run", "--state-dir", self.work + "/state",
+        self.daemon = subprocess.Popen([self.program, "--runtime-dir", self.work + "/run",
+                                        "--state-dir", self.work + "/state",
                                         "--config", "/dev/null"], stdout=self.log, stderr=self.log)
         if not until(lambda: self.call("status").returncode == 0, 20, 0.05):
             sys.exit("the daemon does not start: " + open(self.log.name).read()[-500:])
@@ -162,7 +174,8 @@ class Bench:
         if answer.returncode != 0:
             return None
         return next((p["pid"] for p in json.loads(answer.stdout)["processes"]
-                     if p["gpu"] == 0 and p.get("lease_id") and p["used_bytes"] > self.target), None)
+                     if p["gpu"] == 0 and p.get("lease_id") and p["used_bytes"] > self.target),
+                    None)
 
     def add_filler(self, name, on_yield="stop", works=False):
         self.name = name
@@ -171,8 +184,10 @@ class Bench:
         if on_yield == "evict":  # host memory that may be pinned for turns, with room to spare
             size = int(min(size, self.most_moved or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 0.22))
         self.target, memory = (size - (512 << 20)) * 0.9, f"{size >> 20}M"
-        env = [w for variable in ("LD_LIBRARY_PATH", "GPUROTA_SIM_DIR") if variable in os.environ for w in ("--env", variable)]
-        command = [self.burn] + (["burn"] if self.burn == self.cli else []) + ["--hold", "--memory", memory]
+        env = [w for variable in ("LD_LIBRARY_PATH", "GPUROTA_SIM_DIR") if variable in os.environ
+               for w in ("--env", variable)]
+        command = [self.burn] + (["burn"] if self.burn == self.cli else []) + ["--hold", "--memory",
+                                                                               memory]
         if works:
             self.beats = self.work + "/beats"
             with open(self.beats, "wb") as file:
@@ -180,8 +195,9 @@ class Bench:
             os.chmod(self.beats, 0o666)
             command = [sys.executable, "-c", WORKER, self.beats, str(size >> 20)]
             env += ["--env", "GPUROTA_DEBUG"] if self.keep else []
-        added = self.call("filler", "add", name, "--gpu-ids", "0", "--idle-after", "1s", "--on-yield", on_yield,
-                          *env, "--", *command, environment={"GPUROTA_DEBUG": f"{self.keep}/{name}.debug"})
+        added = self.call("filler", "add", name, "--gpu-ids", "0", "--idle-after", "1s",
+                          "--on-yield", on_yield, *env, "--", *command,
+                          environment={"GPUROTA_DEBUG": f"{self.keep}/{name}.debug"})
         if added.returncode != 0:
             sys.exit("no filler: " + added.stderr)
 
@@ -196,8 +212,10 @@ class Bench:
         self.daemon.wait()
         self.start_daemon()
         begun = time.monotonic()
-        if not until(lambda: self.filler_pid() and (not self.beats or self.last_beat() > begun), 60, 0.05):
-            sys.exit("the filler does not start: " + self.call("filler", "list").stdout + self.call("filler", "logs", self.name).stdout)
+        if not until(lambda: self.filler_pid() and (not self.beats or self.last_beat() > begun), 60,
+                     0.05):
+            sys.exit("the filler does not start: " + self.call("filler", "list").stdout
+                     + self.call("filler", "logs", self.name).stdout)
         return begun
 
     # A filler that is moved has prepared host memory. In its first seconds a daemon waits for
@@ -205,21 +223,25 @@ class Bench:
     def mover_on(self):
         begun, pid = self.filler_on(), self.filler_pid()
         ready = until(lambda: host_bytes(pid) > self.target, 60, 0.1)
-        print(f"host memory is ready after {time.monotonic() - begun:.1f} s: {ready}", file=sys.stderr)
+        print(f"host memory is ready after {time.monotonic() - begun:.1f} s: {ready}",
+              file=sys.stderr)
         time.sleep(max(0, begun + 4 - time.monotonic()))
 
     def state(self):
         answer = self.call("filler", "list", self.name, "--json")
-        return json.loads(answer.stdout)["fillers"][0]["places"][0]["state"] if answer.returncode == 0 else ""
+        return (json.loads(answer.stdout)["fillers"][0]["places"][0]["state"]
+                if answer.returncode == 0 else "")
 
     def remove_filler(self):
         self.call("filler", "remove", self.name)
-        if not until(lambda: not json.loads(self.call("status", "--json").stdout)["leases"], 30, 0.05):
+        if not until(lambda: not json.loads(self.call("status", "--json").stdout)["leases"], 30,
+                     0.05):
             sys.exit("the filler does not go")
 
     def newcomer(self, fraction, *share):
         begun = time.monotonic()
-        run = subprocess.run([self.cli, "run", "--gpu-ids", "0", *share, "--", sys.executable, "-c", NEWCOMER, fraction],
+        run = subprocess.run([self.cli, "run", "--gpu-ids", "0", *share, "--", sys.executable, "-c",
+                              NEWCOMER, fraction],
                              capture_output=True, text=True, timeout=120)
         words = run.stdout.split()
         if not words or words[0] != "ok":
@@ -233,30 +255,36 @@ class Bench:
     # context; None is a failure.
     def beside_stranger(self, measure, complaint):
         pid = self.filler_pid()
-        process = subprocess.Popen([sys.executable, "-c", NEWCOMER, "0", "stay"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                   text=True, env=self.foreign_environment)
+        process = subprocess.Popen([sys.executable, "-c", NEWCOMER, "0", "stay"],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                   env=self.foreign_environment)
         words = process.stdout.readline().split()
         result = measure(pid, float(words[2])) if words and words[0] == "ok" else None
         if result is None:
             self.failed += 1
-            print(f"the filler {complaint}, or the stranger has no context:", words, file=sys.stderr)
+            print(f"the filler {complaint}, or the stranger has no context:", words,
+                  file=sys.stderr)
         process.communicate("")
         if self.keep and result:
             with open(self.keep + "/strangers", "a") as file:
-                print(self.name, time.time() - time.monotonic() + float(words[2]), result, file=file)
+                print(self.name, time.time() - time.monotonic() + float(words[2]), result,
+                      file=file)
         return result
 
     def foreign(self):
         def measure(pid, begun):
             gone = until(lambda: not runs(pid), 10)
             ended = time.monotonic()
-            free = until(lambda: pid not in (self.gpu.pids() or ()) and self.gpu.used() < self.bare + (2 << 30), 10)
-            return {"ended": ended - begun, "free": time.monotonic() - begun} if gone and free else None
+            free = until(lambda: pid not in (self.gpu.pids() or ())
+                         and self.gpu.used() < self.bare + (2 << 30), 10)
+            return ({"ended": ended - begun, "free": time.monotonic() - begun} if gone and free
+                    else None)
         return self.beside_stranger(measure, "did not leave")
 
     def used_by(self, pid):
         count, list_ = ctypes.c_uint(64), (Process * 64)()
-        if self.gpu.nvml.nvmlDeviceGetComputeRunningProcesses_v3(self.gpu.device, ctypes.byref(count), list_) != 0:
+        if self.gpu.nvml.nvmlDeviceGetComputeRunningProcesses_v3(self.gpu.device,
+                                                                 ctypes.byref(count), list_) != 0:
             return 0
         return next((list_[i].used for i in range(count.value) if list_[i].pid == pid), 0)
 
@@ -272,9 +300,11 @@ class Bench:
         return self.beside_stranger(measure, "was not moved out" if moves else "did not leave")
 
     def comes_back(self):
-        if not until(lambda: self.state() == "evicted", 20, 0.02) or not until(lambda: self.state() == "on", 60, 0.005):
+        if (not until(lambda: self.state() == "evicted", 20, 0.02)
+            or not until(lambda: self.state() == "on", 60, 0.005)):
             self.failed += 1
-            print("the filler does not come back:", self.call("filler", "list").stdout, file=sys.stderr)
+            print("the filler does not come back:", self.call("filler", "list").stdout,
+                  file=sys.stderr)
             return None
         begun = time.monotonic()
         return time.monotonic() - begun if until(lambda: self.filler_pid(), 30, 0.005) else None
@@ -294,7 +324,8 @@ class Bench:
 def row(title, values):
     values = sorted(1000 * v for v in values)
     if values:
-        print(f"| {title} | {statistics.median(values):.0f} | {values[0]:.0f} | {values[-1]:.0f} | {len(values)} |")
+        print(f"| {title} | {statistics.median(values):.0f} | {values[0]:.0f} | {values[-1]:.0f} | "
+              f"{len(values)} |")
 
 
 def main():
@@ -330,18 +361,25 @@ def main():
         for _ in range(rounds):
             bench.mover_on()
             moved.append(bench.foreign_stops_work(True))
-        print(f"{bench.gpu.name()}, fillers of 88 %; of the one that is moved {bench.target / 0.9 / (1 << 30):.1f} GiB are\n")
+        print(f"{bench.gpu.name()}, fillers of 88 %; of the one that is moved "
+              f"{bench.target / 0.9 / (1 << 30):.1f} GiB are\n")
         print("| ms | median | least | most | rounds |\n|---|---|---|---|---|")
         row("no filler: request to the program's start", [r["granted"] for r in without if r])
         row("no filler: request to its allocation of 90 %", [r["allocated"] for r in without if r])
         row("filler: request to the program's start", [r["granted"] for r in with_filler if r])
         row("filler: request to its allocation of 90 %", [r["allocated"] for r in with_filler if r])
-        row("a foreign process's context to the end of the filler's process", [r["ended"] for r in foreign if r])
-        row("a foreign process's context to the filler's memory being back", [r["free"] for r in foreign if r])
-        row("a foreign process's context to the end of the last work of a filler that is ended", [r["worked"] for r in ended if r])
-        row("filler that is moved: request to the program's start (95 %)", [r["granted"] for r in beside if r])
-        row("filler that is moved: request to its allocation", [r["allocated"] for r in beside if r])
-        row("a foreign process's context to the end of the last work of a filler that is moved", [r["worked"] for r in moved if r])
+        row("a foreign process's context to the end of the filler's process",
+            [r["ended"] for r in foreign if r])
+        row("a foreign process's context to the filler's memory being back",
+            [r["free"] for r in foreign if r])
+        row("a foreign process's context to the end of the last work of a filler that is ended",
+            [r["worked"] for r in ended if r])
+        row("filler that is moved: request to the program's start (95 %)",
+            [r["granted"] for r in beside if r])
+        row("filler that is moved: request to its allocation",
+            [r["allocated"] for r in beside if r])
+        row("a foreign process's context to the end of the last work of a filler that is moved",
+            [r["worked"] for r in moved if r])
         row("a foreign process's context to all of it being out", [r["out"] for r in moved if r])
         row("the decision that it goes on to its memory being back", [r for r in back if r])
         print("\nmoved filler, request to allocation, the first before host memory was ready:",

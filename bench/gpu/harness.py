@@ -1,5 +1,5 @@
-"""What the measurements of turns share: a daemon of its own, programs in swap leases, and switches as `gpurota turns` tells
-them. One GPU (`Bench.gpu`), whose memory is taken as `Bench.capacity` GiB.
+"""What the measurements of turns share: a daemon of its own, programs in swap leases, and switches
+as `gpurota turns` tells them. One GPU (`Bench.gpu`), whose memory is taken as `Bench.capacity` GiB.
 """
 import argparse
 import contextlib
@@ -31,7 +31,8 @@ class Bench:
     """The daemon, and the programs that were started under it."""
 
     def __init__(self, description, parts, extra=()):
-        options = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+        options = argparse.ArgumentParser(description=description,
+                                          formatter_class=argparse.RawDescriptionHelpFormatter)
         options.add_argument("dist")
         options.add_argument("--out")
         options.add_argument("--capacity", type=float, default=24.0)
@@ -56,8 +57,10 @@ class Bench:
         log = open(f"{self.out}/gpurotad.log", "a")
         with open(f"{self.work}/gpurotad.toml", "w") as config:
             config.write(f"[turns]\n{self.turns_settings}[limits]\npriority = 10\n")
-        daemon = subprocess.Popen([f"{self.dist}/bin/gpurotad", "--runtime-dir", f"{self.work}/run", "--state-dir",
-                                   f"{self.work}/state", "--config", f"{self.work}/gpurotad.toml", "--preload",
+        daemon = subprocess.Popen([f"{self.dist}/bin/gpurotad", "--runtime-dir", f"{self.work}/run",
+                                   "--state-dir",
+                                   f"{self.work}/state", "--config", f"{self.work}/gpurotad.toml",
+                                   "--preload",
                                    f"{self.dist}/lib/libgpurota.so"], stderr=log, stdout=log)
         for _ in range(200):
             if subprocess.run([self.gpurota, "status"], capture_output=True).returncode == 0:
@@ -67,10 +70,12 @@ class Bench:
 
     def set_gpu(self, ids=None, **settings):
         words = [word for key, value in settings.items() for word in (f"--{key}", str(value))]
-        subprocess.run([self.gpurota, "set", "--gpu-ids", str(self.gpu if ids is None else ids), *words], check=True)
+        subprocess.run([self.gpurota, "set", "--gpu-ids", str(self.gpu if ids is None else ids),
+                        *words], check=True)
 
     def turns(self):
-        text = subprocess.run([self.gpurota, "turns", "--json"], capture_output=True, text=True, check=True).stdout
+        text = subprocess.run([self.gpurota, "turns", "--json"], capture_output=True, text=True,
+                              check=True).stdout
         return json.loads(text)["gpus"][self.gpu]
 
     def switches(self, seconds):
@@ -91,7 +96,8 @@ class Bench:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before it was done"))
         daemon, failures = self.start_daemon(), 0
         try:
-            say(subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
+            say(subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version",
+                                "--format=csv,noheader"],
                                capture_output=True, text=True).stdout.strip())
             for part in self.args.parts or self.parts:
                 begun = time.monotonic()
@@ -140,7 +146,8 @@ class Watched:
 
     def __str__(self):
         seconds = [switch["microseconds"] / 1e6 for switch in self.switches()]
-        moved = sum(switch["in_bytes"] + switch["out_bytes"] for switch in self.switches()) / (1 << 30)
+        moved = sum(switch["in_bytes"] + switch["out_bytes"]
+                    for switch in self.switches()) / (1 << 30)
         return f"{len(seconds)} switches, {sum(seconds):.1f} s, {moved:.0f} GiB"
 
 
@@ -154,8 +161,9 @@ class Program:
         under = [bench.gpurota, "run", "--swap", *where, *options, "--"] if swap else []
         if not swap:
             environment["CUDA_VISIBLE_DEVICES"] = str(bench.gpu)
-        self.process = subprocess.Popen([*under, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self.errors, text=True, env={**os.environ, **environment})
+        self.process = subprocess.Popen([*under, *command], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=self.errors, text=True,
+                                        env={**os.environ, **environment})
 
     def wait_ready(self):
         if self.process.stdout.readline().strip() != "ready":

@@ -1,4 +1,5 @@
-"""Two ranks on two GPUs in one lease, which reduce together again and again: what one rank waits for the other must send.
+"""Two ranks on two GPUs in one lease, which reduce together again and again: what one rank waits
+for the other must send.
 
 usage: sharing_ranks.py SECONDS GIB    GIB of memory each rank holds beside it, checked at the end
 Says ready, begins when told to; prints one line of JSON: rounds, wrong parts and sums.
@@ -31,11 +32,13 @@ def rank(number, seconds, gib, port, ready, go, results):
         b = a @ a
         torch.distributed.all_reduce(part)
         if rounds % 8 == 0:
-            wrong += int(part.min().item() != 2.0 * rounds + 1 or part.max().item() != 2.0 * rounds + 1 or b[0, 0].item() != 2048.0)
+            wrong += int(part.min().item() != 2.0 * rounds + 1
+                         or part.max().item() != 2.0 * rounds + 1 or b[0, 0].item() != 2048.0)
         rounds += 1
         goes_on.fill_(1.0 if number != 0 or time.monotonic() < until else -1.0)  # the first rank decides the end
         torch.distributed.broadcast(goes_on, 0)
-    wrong += sum(p.min().item() != float(i) or p.max().item() != float(i) for i, p in enumerate(held))
+    wrong += sum(p.min().item() != float(i)
+                 or p.max().item() != float(i) for i, p in enumerate(held))
     results.put((rounds, wrong))
     torch.distributed.destroy_process_group()
 
@@ -44,7 +47,9 @@ if __name__ == "__main__":
     context = torch.multiprocessing.get_context("spawn")
     ready, go, results = context.Semaphore(0), context.Event(), context.Queue()
     port = 20000 + os.getpid() % 20000
-    ranks = [context.Process(target=rank, args=(i, float(sys.argv[1]), float(sys.argv[2]), port, ready, go, results)) for i in range(2)]
+    ranks = [context.Process(target=rank,
+                             args=(i, float(sys.argv[1]), float(sys.argv[2]), port, ready, go,
+                                   results)) for i in range(2)]
     for process in ranks:
         process.start()
     for _ in ranks:
@@ -56,4 +61,5 @@ if __name__ == "__main__":
     said = [results.get(timeout=280) for _ in ranks]
     for process in ranks:
         process.join()
-    print(json.dumps({"rounds": min(r for r, _ in said), "wrong": sum(w for _, w in said)}), flush=True)
+    print(json.dumps({"rounds": min(r for r, _ in said), "wrong": sum(w for _, w in said)}),
+          flush=True)

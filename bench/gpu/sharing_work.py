@@ -1,4 +1,5 @@
-"""Work of one kind for a while, and how fast it went: what two programs on one GPU leave each other.
+"""Work of one kind for a while, and how fast it went: what two programs on one GPU leave each
+other.
 
 usage: sharing_work.py KIND SECONDS [GIB]    GIB of memory that is held beside it, and checked at the end
     train      a small transformer, steps; many short kernels
@@ -6,7 +7,8 @@ usage: sharing_work.py KIND SECONDS [GIB]    GIB of memory that is held beside i
     matmul     large matrix products; fills the multiprocessors
     memory     passes over 2 GiB; fills the memory bus
     launch     tiny kernels one by one: also how long each launch took
-Says ready, begins when told to; prints one line of JSON: done, seconds, rate, wrong, launch times in us if asked for.
+Says ready, begins when told to; prints one line of JSON: done, seconds, rate, wrong, launch times
+in us if asked for.
 """
 import json
 import sys
@@ -73,10 +75,12 @@ while time.monotonic() < begun + seconds:
         done += 1
     torch.cuda.synchronize()
 took = time.monotonic() - begun
-wrong = sum(part.min().item() != float(i) or part.max().item() != float(i) for i, part in enumerate(held))
+wrong = sum(part.min().item() != float(i)
+            or part.max().item() != float(i) for i, part in enumerate(held))
 said = {"done": done, "seconds": took, "rate": done / took, "wrong": wrong}
 if launches:
     launches.sort()
-    said["launch_us"] = {str(p): launches[min(int(len(launches) * p), len(launches) - 1)] / 1000 for p in (0.5, 0.99, 0.999, 0.9999)}
+    said["launch_us"] = {str(p): launches[min(int(len(launches) * p), len(launches) - 1)] / 1000
+                         for p in (0.5, 0.99, 0.999, 0.9999)}
     said["launches"] = len(launches)
 print(json.dumps(said), flush=True)

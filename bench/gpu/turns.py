@@ -1,4 +1,5 @@
-"""What turns cost and win on a real GPU: each figure beside its bound or baseline from the same run.
+"""What turns cost and win on a real GPU: each figure beside its bound or baseline from the same
+run.
 
 usage: turns.py DIST [--out FOLDER] [--gpu N] [PART…]
     handover   two programs that hand a whole GPU's memory to each other, beside what the bus can do
@@ -30,7 +31,8 @@ bench = Bench(__doc__, PARTS, [
 
 
 def job(name, gib, phases, passes, pause, swap=True, options=()):
-    return Program(bench, name, ["python3", f"{here}/turns_job.py", str(gib), str(phases), str(passes), str(pause)], swap, options)
+    return Program(bench, name, ["python3", f"{here}/turns_job.py", str(gib), str(phases),
+                                 str(passes), str(pause)], swap, options)
 
 
 def handover():
@@ -49,9 +51,10 @@ def handover():
     bus = bus_seconds(bench.gpu, gib)
     for name, part in (("first two (cold host memory)", seen[:2]), ("later (warm)", seen[2:])):
         seconds = [s["microseconds"] / 1e6 for s in part]
-        say(f"handover of {gib:.1f} GiB for {gib:.1f} GiB, {name}: median {statistics.median(seconds):.3f} s, "
-            f"least {min(seconds):.3f}, most {max(seconds):.3f} of {len(seconds)}; the bus both ways at once {bus:.3f} s; "
-            f"ratio {statistics.median(seconds) / bus:.2f}")
+        say(f"handover of {gib:.1f} GiB for {gib:.1f} GiB, {name}: median "
+            f"{statistics.median(seconds):.3f} s, least {min(seconds):.3f}, most "
+            f"{max(seconds):.3f} of {len(seconds)}; the bus both ways at once {bus:.3f} s; ratio "
+            f"{statistics.median(seconds) / bus:.2f}")
 
 
 def gate():
@@ -66,7 +69,8 @@ def gate():
         program.end()
     if len(seen) < 5:
         raise Failed(f"only {len(seen)} switches")
-    say(f"gate, both fit, turns on: drained to open p50 {percentile(seen, 0.5):.2f} ms, p99 {percentile(seen, 0.99):.2f} ms of {len(seen)}")
+    say(f"gate, both fit, turns on: drained to open p50 {percentile(seen, 0.5):.2f} ms, p99 "
+        f"{percentile(seen, 0.99):.2f} ms of {len(seen)}")
 
 
 def table():
@@ -82,15 +86,18 @@ def table():
         busy, pause = kinds[share]
         passes = int(busy / per_pass)
         serial = 2 * run_together([job("alone", gib, phases, passes, pause)])[0]
-        say(f"{share} % work, {phases} phases of {busy} s and {pause} s: {serial:.1f} s one after the other")
+        say(f"{share} % work, {phases} phases of {busy} s and {pause} s: {serial:.1f} s one after "
+            f"the other")
         row = []
         for quantum in quanta:
             bench.set_gpu(quantum=quantum)
             watched = Watched(bench)
-            seconds, _ = run_together([job(f"table_{i}", gib, phases, passes, pause) for i in range(2)], watched)
+            seconds, _ = run_together([job(f"table_{i}", gib, phases, passes, pause)
+                                       for i in range(2)], watched)
             row.append(f"{seconds:.1f} s, {serial / seconds:.2f}")
             say(f"{share} %, quantum {quantum}: {row[-1]} of {serial:.1f} s; {watched}")
-        say(f"| {share} % work, {phases} phases of {busy} s and {pause} s | {serial:.1f} s | " + " | ".join(row) + " |")
+        say(f"| {share} % work, {phases} phases of {busy} s and {pause} s | {serial:.1f} s | "
+            + " | ".join(row) + " |")
 
 
 def losses():
@@ -128,8 +135,9 @@ def overhead():
     bare = {**os.environ, "CUDA_VISIBLE_DEVICES": str(bench.gpu)}
     for kind, under in (("bare", []), ("swap", [bench.gpurota, "run", "--swap", *here_too]),
                         ("slice", [bench.gpurota, "run", "--memory", "16G", *here_too])):
-        runs = [subprocess.run([*under, f"{bench.dist}/tests/overhead", "7"], capture_output=True, text=True, check=True,
-                               env=os.environ if under else bare).stdout for _ in range(3)]
+        runs = [subprocess.run([*under, f"{bench.dist}/tests/overhead", "7"], capture_output=True,
+                               text=True, check=True, env=os.environ if under else bare).stdout
+                for _ in range(3)]
         for run in runs:
             for name, ns in json.loads(run)["ns"].items():
                 row = columns.setdefault(name, {})
@@ -137,7 +145,8 @@ def overhead():
     say("| ns | bare | slice | swap, alone |")
     say("|---|---|---|---|")
     for name, row in columns.items():
-        say(f"| {name} | {row.get('bare', 0):.1f} | {row.get('slice', 0):.1f} | {row.get('swap', 0):.1f} |")
+        say(f"| {name} | {row.get('bare', 0):.1f} | {row.get('slice', 0):.1f} | "
+            f"{row.get('swap', 0):.1f} |")
 
 
 def clean():
@@ -145,7 +154,8 @@ def clean():
     bench.set_gpu(capacity=f"{bench.capacity}G", quantum="500ms", turns="auto")
     if os.path.exists(log):
         os.unlink(log)
-    server = Program(bench, "server", ["python3", f"{here}/turns_server.py", str(gib), str(seconds)], GPUROTA_DEBUG=log)
+    server = Program(bench, "server", ["python3", f"{here}/turns_server.py", str(gib),
+                                       str(seconds)], GPUROTA_DEBUG=log)
     server.wait_ready()
     server.begin()
     other = job("beside_server", bench.capacity - 2.5, 1, 1000000, 0)
@@ -156,16 +166,20 @@ def clean():
     other.process.wait()
     with open(log) as lines:
         text = lines.read()
-    moves = [tuple(map(int, found)) for found in re.findall(r"evicted (\d+) of \d+ bytes, (\d+) of them not copied, in (\d+) ms", text)]
+    moves = [tuple(map(int, found))
+             for found in re.findall(r"evicted (\d+) of \d+ bytes, (\d+) of them not copied, in "
+                                     r"(\d+) ms", text)]
     whole = [move for move in moves if move[0] > (gib - 4) * (1 << 30)]
-    said = "; ".join(sorted(set(re.findall(r"(the hashing kernel is .*|the GPU's hash .*|memory is not hashed.*)", text))))
+    said = "; ".join(sorted(set(re.findall(r"(the hashing kernel is .*|the GPU's hash .*|memory is "
+                                           r"not hashed.*)", text))))
     if len(whole) < 6 or result["wrong"]:
         raise Failed(f"{len(whole)} evictions, {result}; {said}")
     for name, some in (("first (nothing to compare with)", whole[:1]), ("later", whole[3:])):
         times = [ms for _, _, ms in some]
         copied = [(moved - unchanged) / (1 << 20) for moved, unchanged, _ in some]
-        say(f"eviction of an inference server, {some[0][0] / (1 << 30):.1f} GiB, {name}: p50 {percentile(times, 0.5)} ms, "
-            f"p99 {percentile(times, 0.99)} ms of {len(times)}; copied p50 {percentile(copied, 0.5):.0f} MiB, most {max(copied):.0f} MiB")
+        say(f"eviction of an inference server, {some[0][0] / (1 << 30):.1f} GiB, {name}: p50 "
+            f"{percentile(times, 0.5)} ms, p99 {percentile(times, 0.99)} ms of {len(times)}; "
+            f"copied p50 {percentile(copied, 0.5):.0f} MiB, most {max(copied):.0f} MiB")
     say(f"{result['requests']} requests, no weight wrong; {said}")
 
 
@@ -177,12 +191,16 @@ def oversize():
     for name, gib, options in (("fits", fits, []), ("oversize", large, wish)):
         seconds, _ = run_together([job(name, gib, 1, passes, 0, options=options)])
         rates.append(gib * passes / seconds)
-        say(f"{passes} passes over {gib:.1f} GiB, {name}: {seconds:.2f} s, {rates[-1]:.0f} GiB/s, checksums right")
+        say(f"{passes} passes over {gib:.1f} GiB, {name}: {seconds:.2f} s, {rates[-1]:.0f} GiB/s, "
+            f"checksums right")
     hosted = large - (bench.capacity - 1.5)
-    say(f"oversize: {rates[0] / rates[1]:.1f} times as long for each GiB, with about {hosted:.0f} of {large:.0f} GiB in host memory")
-    run_together([job("oversize_in_turns", large, 1, passes, 0, options=wish), job("beside_oversize", fits / 2, 1, 4000, 0)])
+    say(f"oversize: {rates[0] / rates[1]:.1f} times as long for each GiB, with about {hosted:.0f} "
+        f"of {large:.0f} GiB in host memory")
+    run_together([job("oversize_in_turns", large, 1, passes, 0, options=wish),
+                  job("beside_oversize", fits / 2, 1, 4000, 0)])
     moved = sum(s["out_bytes"] for s in bench.turns()["switches"])
-    say(f"in turns with another of {fits / 2:.1f} GiB: checksums right, {moved / (1 << 30):.1f} GiB moved in the last switches")
+    say(f"in turns with another of {fits / 2:.1f} GiB: checksums right, {moved / (1 << 30):.1f} "
+        f"GiB moved in the last switches")
 
 
 sys.exit(bench.run(globals()))

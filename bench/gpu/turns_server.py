@@ -1,10 +1,10 @@
-"""An inference server as turns see it: weights that never change, activations that always do. All weights are checked at
-the end.
+"""An inference server as turns see it: weights that never change, activations that always do. All
+weights are checked at the end.
 
 usage: turns_server.py GIB SECONDS [MIB [PERIOD_MS]]    GIB of weights, MIB of activations (256)
-With PERIOD_MS requests come so often, whether the one before is answered or not; without, one after the other.
-Says ready, begins when told to; prints one line of JSON: requests, parts with wrong weights, and the latency of each
-request in ms, from when it came.
+With PERIOD_MS requests come so often, whether the one before is answered or not; without, one after
+the other. Says ready, begins when told to; prints one line of JSON: requests, parts with wrong
+weights, and the latency of each request in ms, from when it came.
 """
 import json
 import sys
@@ -17,7 +17,8 @@ mib = int(sys.argv[3]) if len(sys.argv) > 3 else 256
 period = float(sys.argv[4]) / 1000 if len(sys.argv) > 4 else 0
 side = 8192
 part = side * side * 4
-weights = [torch.full((side, side), 1.0 + i, device="cuda") for i in range(int(gib * (1 << 30)) // part)]
+weights = [torch.full((side, side), 1.0 + i, device="cuda")
+           for i in range(int(gib * (1 << 30)) // part)]
 activations = torch.zeros(mib << 18, device="cuda")
 batch = torch.ones(16, side, device="cuda")
 
@@ -40,4 +41,5 @@ while time.monotonic() < begun + seconds:
     answer(len(latencies))
     latencies.append(round((time.monotonic() - came) * 1000, 2))
 wrong = sum(w.min().item() != 1.0 + i or w.max().item() != 1.0 + i for i, w in enumerate(weights))
-print(json.dumps({"requests": len(latencies), "wrong": wrong, "latencies_ms": latencies}), flush=True)
+print(json.dumps({"requests": len(latencies), "wrong": wrong, "latencies_ms": latencies}),
+      flush=True)

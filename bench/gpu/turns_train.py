@@ -1,4 +1,5 @@
-"""A training whose losses are the same to the last bit each time it is run alone: any byte that a move loses shows.
+"""A training whose losses are the same to the last bit each time it is run alone: any byte that a
+move loses shows.
 
 usage: turns_train.py STEPS [MIB]    MIB of weights that are only carried along, to be moved each time
 Prints the losses' digest and the last one as JSON.
@@ -17,7 +18,8 @@ torch.use_deterministic_algorithms(True)
 torch.manual_seed(7)
 ballast = [torch.full((64 << 18,), float(i), device="cuda") for i in range(mib // 64)]
 layer = torch.nn.TransformerEncoderLayer(512, 8, 2048, dropout=0.1, batch_first=True)
-model = torch.nn.Sequential(torch.nn.TransformerEncoder(layer, 4, enable_nested_tensor=False), torch.nn.Linear(512, 512)).cuda()
+model = torch.nn.Sequential(torch.nn.TransformerEncoder(layer, 4, enable_nested_tensor=False),
+                            torch.nn.Linear(512, 512)).cuda()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
 data = torch.randn(64, 64, 512, device="cuda")
 digest, last = hashlib.sha256(), 0.0

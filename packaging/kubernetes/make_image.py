@@ -3,12 +3,15 @@
 
     make_image.py OUT.tar NAME:TAG PROGRAM…
 
-The image has the programs in /usr/sbin (libgpurota.so where gpurotad expects it), the libraries that they need, and the list from which scanners learn their packages; no shell.
-OUT.tar is an OCI layout, which `ctr images import`, `podman load`, `skopeo` and `docker load` (25 or newer) take. The same files give the
-same bytes: times are SOURCE_DATE_EPOCH (default: 0), and everything belongs to root.
+The image has the programs in /usr/sbin (libgpurota.so where gpurotad expects it), the libraries
+that they need, and the list from which scanners learn their packages; no shell. OUT.tar is an OCI
+layout, which `ctr images import`, `podman load`, `skopeo` and `docker load` (25 or newer) take. The
+same files give the same bytes: times are SOURCE_DATE_EPOCH (default: 0), and everything belongs to
+root.
 
-Libraries come from where the dynamic linker finds them here, so build on the oldest system that the image may be of: Debian. Of programs for
-another processor they are those of Debian's folder for it (/usr/lib/aarch64-linux-gnu), as a cross build has them; that takes readelf.
+Libraries come from where the dynamic linker finds them here, so build on the oldest system that the
+image may be of: Debian. Of programs for another processor they are those of Debian's folder for it
+(/usr/lib/aarch64-linux-gnu), as a cross build has them; that takes readelf.
 """
 
 import gzip
@@ -26,11 +29,15 @@ LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 MACHINES = {62: "x86_64", 183: "aarch64"}  # of ELF's header
 # Where pods mount what is the machine's: a read-only image must have the places.
-FOLDERS = ("etc/gpurota", "host", "proc", "run/gpurota", "sys", "tmp", "var/lib/gpurota", "var/lib/gpurota-library", "var/lib/gpurota-dra", "var/lib/gpurota-kubernetes", "var/lib/kubelet", "var/run/cdi")
-ACCOUNTS = {"etc/passwd": "root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\n",
-            "etc/group": "root:x:0:\nnogroup:x:65534:\n"}
+FOLDERS = ("etc/gpurota", "host", "proc", "run/gpurota", "sys", "tmp", "var/lib/gpurota",
+           "var/lib/gpurota-library", "var/lib/gpurota-dra", "var/lib/gpurota-kubernetes",
+           "var/lib/kubelet", "var/run/cdi")
+ACCOUNTS = {
+    "etc/passwd": "root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\n",
+    "etc/group": "root:x:0:\nnogroup:x:65534:\n"}
 # NAME:TAG as image references are written, with a registry or not.
-REFERENCE = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*(?::[0-9]+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
+REFERENCE = re.compile(
+    r"[a-z0-9]+(?:[._-][a-z0-9]+)*(?::[0-9]+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 
 
 # Parts of the C library before 2.34: gpurota's programs do not need these names, but the driver's
@@ -43,7 +50,8 @@ class Mistake(Exception):
 
 
 def output_of(*command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, env=dict(os.environ, LC_ALL="C"))
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          check=False, env=dict(os.environ, LC_ALL="C"))
     if done.returncode != 0:
         raise Mistake("%s: %s" % (" ".join(command), (done.stderr or done.stdout).strip()))
     return done.stdout
@@ -53,11 +61,13 @@ def machine_of(program):
     """As uname says it; None of what is not a program of 64 bits."""
     with open(program, "rb") as file:
         head = file.read(20)
-    return MACHINES.get(int.from_bytes(head[18:20], "little"), "that processor") if head.startswith(b"\x7fELF\x02\x01") else None
+    return (MACHINES.get(int.from_bytes(head[18:20], "little"), "that processor")
+            if head.startswith(b"\x7fELF\x02\x01") else None)
 
 
 def foreign_libraries_of(program, machine):
-    """The same as libraries_of() for a program that cannot run here, whose libraries are in Debian's folders for that processor."""
+    """The same as libraries_of() for a program that cannot run here, whose libraries are in
+    Debian's folders for that processor."""
     folders = ["/lib/%s-linux-gnu" % machine, "/usr/lib/%s-linux-gnu" % machine]
     found, todo = {}, [program]
     while todo:
@@ -104,7 +114,8 @@ def packages_of(paths):
 
 
 def write_tar(tar, entries, when):
-    """Sorted and without what differs between two builds; `entries`: mode and bytes by name, or None for a folder."""
+    """Sorted and without what differs between two builds; `entries`: mode and bytes by name, or
+    None for a folder."""
     for name in sorted(entries):
         info = tarfile.TarInfo(name)
         info.mtime, info.uname, info.gname = when, "root", "root"
@@ -158,7 +169,8 @@ def with_parts_of_libc(libraries):
     for path in list(libraries):
         if os.path.basename(path) == "libc.so.6":
             parts = (os.path.join(os.path.dirname(path), part) for part in PARTS_OF_LIBC)
-            libraries.update((part, os.path.realpath(part)) for part in parts if part not in libraries and os.path.exists(part))
+            libraries.update((part, os.path.realpath(part)) for part in parts
+                             if part not in libraries and os.path.exists(part))
     return libraries
 
 
@@ -204,10 +216,12 @@ class Layout:
         return {"mediaType": media_type, "digest": digest, "size": len(data)}
 
     def put_json(self, value, media_type):
-        return self.put(json.dumps(value, sort_keys=True, separators=(",", ":")).encode(), media_type)
+        return self.put(json.dumps(value, sort_keys=True, separators=(",", ":")).encode(),
+                        media_type)
 
     def write(self, path, index, when):
-        entries = {"blobs/" + digest.replace(":", "/"): (0o644, data) for digest, data in self.blobs.items()}
+        entries = {"blobs/" + digest.replace(":", "/"): (0o644, data)
+                   for digest, data in self.blobs.items()}
         entries["oci-layout"] = (0o644, b'{"imageLayoutVersion":"1.0.0"}')
         entries["index.json"] = (0o644, json.dumps(index, sort_keys=True).encode())
         temporary = path + ".new"
@@ -226,7 +240,8 @@ def architecture_of(programs):
 def make_image(path, reference, programs, when):
     architecture = architecture_of(programs)
     layout, layers, diff_ids = Layout(), [], []
-    for layer, folders in ((library_layer(programs, when), FOLDERS), (program_layer(programs, when), ())):
+    for layer, folders in ((library_layer(programs, when), FOLDERS),
+                           (program_layer(programs, when), ())):
         data, diff_id = layer.pack(folders)
         layers.append(layout.put(data, LAYER))
         diff_ids.append(diff_id)
@@ -234,12 +249,18 @@ def make_image(path, reference, programs, when):
     labels = {"org.opencontainers.image.title": reference.rsplit(":", 1)[0].rsplit("/", 1)[-1],
               "org.opencontainers.image.version": reference.rsplit(":", 1)[1]}
     config = layout.put_json({"architecture": architecture, "os": "linux", "created": created,
-                              "config": {"Env": ["PATH=/usr/sbin"], "Labels": labels, "WorkingDir": "/"},
-                              "rootfs": {"type": "layers", "diff_ids": diff_ids}}, "application/vnd.oci.image.config.v1+json")
-    manifest = layout.put_json({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config,
+                              "config": {"Env": ["PATH=/usr/sbin"], "Labels": labels,
+                                         "WorkingDir": "/"},
+                              "rootfs": {"type": "layers", "diff_ids": diff_ids}},
+                             "application/vnd.oci.image.config.v1+json")
+    manifest = layout.put_json({"schemaVersion": 2,
+                                "mediaType": "application/vnd.oci.image.manifest.v1+json",
+                                "config": config,
                                 "layers": layers}, "application/vnd.oci.image.manifest.v1+json")
-    manifest["annotations"] = {"io.containerd.image.name": reference, "org.opencontainers.image.ref.name": reference}
-    layout.write(path, {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [manifest]}, when)
+    manifest["annotations"] = {"io.containerd.image.name": reference,
+                               "org.opencontainers.image.ref.name": reference}
+    layout.write(path, {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
+                        "manifests": [manifest]}, when)
     return sum(each["size"] for each in layers)
 
 

@@ -3,8 +3,8 @@
 
     packaging/portable/check_files.py STAGE     prints each problem and exits 1, or prints the oldest glibc that is enough
 
-What is needed at load time is in the lists below, in versions that Ubuntu 20.04, Debian 11 and RHEL 9 have; no C++ symbol goes in or
-out of a library. Needs readelf and nm. Called by make_portable.sh.
+What is needed at load time is in the lists below, in versions that Ubuntu 20.04, Debian 11 and RHEL
+9 have; no C++ symbol goes in or out of a library. Needs readelf and nm. Called by make_portable.sh.
 """
 
 import os
@@ -12,7 +12,8 @@ import re
 import subprocess
 import sys
 
-EVERYWHERE = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+EVERYWHERE = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2",
+              "ld-linux-aarch64.so.1"}
 # The rest by the programs that may need it.
 ALLOWED = {
     "gpurotad": EVERYWHERE | {"libsystemd.so.0", "libacl.so.1"},
@@ -25,7 +26,8 @@ NEWEST = {"GLIBC": (2, 31), "LIBSYSTEMD": (245,), "ACL": (1, 1)}
 
 def lines(*command):
     environment = dict(os.environ, LC_ALL="C")
-    return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout.splitlines()
+    return subprocess.run(command, check=True, capture_output=True, text=True,
+                          env=environment).stdout.splitlines()
 
 
 def elf_files(stage):
@@ -53,7 +55,8 @@ def needed_versions(path):
 
 def number_of(version):
     name, _, number = version.partition("_")
-    return name, tuple(int(part) for part in number.split(".")) if re.fullmatch(r"[\d.]+", number) else None
+    return (name, tuple(int(part) for part in number.split(".")) if re.fullmatch(r"[\d.]+", number)
+            else None)
 
 
 def check_libraries(path):
@@ -63,7 +66,8 @@ def check_libraries(path):
         if found and found.group(1) != "NEEDED":
             yield "has a search path for libraries: %s" % found.group(2)
         elif found and found.group(2) not in ALLOWED.get(os.path.basename(path), EVERYWHERE):
-            yield "needs %s: link it in (packaging/portable/sysroot.sh), or allow it if all systems have it" % found.group(2)
+            yield ("needs %s: link it in (packaging/portable/sysroot.sh), or allow it if all "
+                   "systems have it" % found.group(2))
 
 
 def check_versions(path):
@@ -77,9 +81,11 @@ def check_symbols(path):
     """No name of the C++ library is needed or offered: a program may have another one."""
     for line in lines("nm", "-D", path):
         kind, symbol = line.split()[-2:]
-        if symbol.startswith(("_ZS", "_ZNS", "_ZNKS", "__cxa_", "__gxx_", "_Unwind_")) and kind.upper() not in "VW":
+        if (symbol.startswith(("_ZS", "_ZNS", "_ZNKS", "__cxa_", "__gxx_", "_Unwind_"))
+            and kind.upper() not in "VW"):
             # The C library's own, which has nothing to do with C++.
-            if symbol.partition("@")[0] not in ("__cxa_finalize", "__cxa_atexit", "__cxa_thread_atexit_impl"):
+            if symbol.partition("@")[0] not in ("__cxa_finalize", "__cxa_atexit",
+                                                "__cxa_thread_atexit_impl"):
                 yield "%s %s" % ("needs" if kind == "U" else "offers", symbol)
 
 
@@ -95,7 +101,8 @@ def main(arguments):
             if name == "GLIBC" and number:
                 glibc = max(glibc, number)
     if len(files) < 5:
-        problems.append("%s: only %d programs and libraries: is it an installed gpurota?" % (arguments[0], len(files)))
+        problems.append("%s: only %d programs and libraries: is it an installed gpurota?"
+                        % (arguments[0], len(files)))
     for problem in problems:
         print(problem)
     if not problems:

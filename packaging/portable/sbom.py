@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Writes what is linked into the portable programs, from where and under which licence, as SPDX 2.3 (JSON).
+"""Writes what is linked into the portable programs, from where and under which licence, as SPDX 2.3
+(JSON).
 
-    packaging/portable/sbom.py --name NAME --version VERSION --stage STAGE --build BUILD --sysroot SYSROOT --notices FOLDER
+    packaging/portable/sbom.py --name NAME --version VERSION --stage STAGE --build BUILD
+                               --sysroot SYSROOT --notices FOLDER
 
-STAGE is the installed tree and BUILD the build that it is of: the archives are read from the linker's maps, the headers from what ninja
-has recorded, and their packages and versions from dpkg (of SYSROOT, and of this system for the compiler). FOLDER gets the notices that
-their licences ask to be given along. Prints the document. Called by make_portable.sh.
+STAGE is the installed tree and BUILD the build that it is of: the archives are read from the
+linker's maps, the headers from what ninja has recorded, and their packages and versions from dpkg
+(of SYSROOT, and of this system for the compiler). FOLDER gets the notices that their licences ask
+to be given along. Prints the document. Called by make_portable.sh.
 """
 
 import argparse
@@ -21,7 +24,8 @@ import sys
 import uuid
 
 # The licence that each source package states for the part that ends in a program, in SPDX's words,
-# and a word of its copyright file by which a change is noticed. A package that is linked in and not here is an error: read its licence first.
+# and a word of its copyright file by which a change is noticed. A package that is linked in and not
+# here is an error: read its licence first.
 LICENCES = {
     "sqlite3": ("blessing", "public-domain"),
     "ncurses": ("X11-distribute-modifications-variant AND BSD-3-Clause", "MIT/X11"),
@@ -61,22 +65,27 @@ class Packages:
         self.rows = {}
         for line in read(os.path.join(sysroot, "packages.tsv")).splitlines():
             self.add(line, sysroot)
-        self.owners = dict(line.split("\t") for line in read(os.path.join(sysroot, "files.tsv")).splitlines())
+        self.owners = dict(line.split("\t")
+                           for line in read(os.path.join(sysroot, "files.tsv")).splitlines())
 
     def add(self, line, root):
         name, version, source, source_version, architecture = line.split("\t")
-        self.rows[name] = {"name": name, "version": version, "source": source, "source_version": source_version,
+        self.rows[name] = {"name": name, "version": version, "source": source,
+                           "source_version": source_version,
                            "architecture": architecture, "root": root}
 
     def learn(self, paths):
         """Asks dpkg once about all those that are installed here."""
         real = {os.path.realpath(path) for path in paths}
-        mine = sorted(path for path in real if path.startswith(("/usr/", "/lib")) and not path.startswith(self.sysroot))
+        mine = sorted(path for path in real if path.startswith(("/usr/", "/lib"))
+                      and not path.startswith(self.sysroot))
         for line in lines("dpkg", "-S", *mine):
             name, path = line.split(": ", 1)
             self.owners[path] = name.split(":")[0]
-        form = "${Package}\\t${Version}\\t${source:Package}\\t${source:Version}\\t${Architecture}\\n"
-        for line in lines("dpkg-query", "-W", "-f", form, *sorted({self.owners[path] for path in mine})):
+        form = (
+            "${Package}\\t${Version}\\t${source:Package}\\t${source:Version}\\t${Architecture}\\n")
+        for line in lines("dpkg-query", "-W", "-f", form,
+                          *sorted({self.owners[path] for path in mine})):
             self.add(line, "/")
 
     def find(self, path):
@@ -100,13 +109,15 @@ def archives(build, installed):
             if not os.path.realpath(archive).startswith(os.path.join(os.path.realpath(build), "")):
                 found.setdefault(program, set()).add(os.path.normpath(archive))
     if not found:
-        die("%s/maps has no map of an installed program; has cmake/GpurotaPortable.cmake changed?" % build)
+        die("%s/maps has no map of an installed program; has cmake/GpurotaPortable.cmake changed?"
+            % build)
     return found
 
 
 def headers(build):
     """All headers that were read from outside the project."""
-    found = {line.strip() for line in lines("ninja", "-C", build, "-t", "deps") if line.startswith("    ")}
+    found = {line.strip() for line in lines("ninja", "-C", build, "-t", "deps")
+             if line.startswith("    ")}
     return {os.path.join(build, path) for path in found}
 
 
@@ -123,7 +134,8 @@ def elf_files(stage):
 
 
 def linked_in(packages, build, installed):
-    """Package → the programs that have something of it; an empty set where only headers were read."""
+    """Package → the programs that have something of it; an empty set where only headers were
+    read."""
     by_package = {}
     read_headers, taken_archives = headers(build), archives(build, installed)
     packages.learn(read_headers.union(*taken_archives.values()))
@@ -147,53 +159,69 @@ def identifier(text):
 def licence_of(packages, name):
     source = packages.rows[name]["source"]
     if source not in LICENCES:
-        die("%s (source %s) is linked in, and LICENCES of packaging/portable/sbom.py does not say how it is licensed" % (name, source))
+        die("%s (source %s) is linked in, and LICENCES of packaging/portable/sbom.py does not say "
+            "how it is licensed" % (name, source))
     licence, word = LICENCES[source]
     path = packages.copyright_file(name)
     if word not in read(path):
-        die("%s does not say '%s' any more: has its licence changed? Correct LICENCES of packaging/portable/sbom.py" % (path, word))
+        die("%s does not say '%s' any more: has its licence changed? Correct LICENCES of "
+            "packaging/portable/sbom.py" % (path, word))
     return licence
 
 
 def package_entry(packages, name):
     row = packages.rows[name]
     text = read(packages.copyright_file(name))
-    holders = sorted({line.strip() for line in re.findall(r"^Copyright:\s*(\S.*)$", text, re.MULTILINE)})
+    holders = sorted({line.strip()
+                      for line in re.findall(r"^Copyright:\s*(\S.*)$", text, re.MULTILINE)})
     licence = licence_of(packages, name)
     return {
-        "SPDXID": identifier("Package-" + name), "name": row["source"], "versionInfo": row["source_version"],
-        "supplier": "Organization: Debian", "downloadLocation": "https://snapshot.debian.org/package/%s/%s/" % (row["source"], row["source_version"]),
+        "SPDXID": identifier("Package-" + name), "name": row["source"],
+        "versionInfo": row["source_version"],
+        "supplier": "Organization: Debian",
+        "downloadLocation": "https://snapshot.debian.org/package/%s/%s/"
+        % (row["source"], row["source_version"]),
         "filesAnalyzed": False, "licenseConcluded": licence, "licenseDeclared": licence,
-        "copyrightText": "\n".join(holders) or "NOASSERTION", "comment": "Debian package %s %s" % (name, row["version"]),
+        "copyrightText": "\n".join(holders) or "NOASSERTION",
+        "comment": "Debian package %s %s" % (name, row["version"]),
         "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
-                          "referenceLocator": "pkg:deb/debian/%s@%s?arch=%s" % (name, row["version"].replace("+", "%2B"), row["architecture"])}],
+                          "referenceLocator": "pkg:deb/debian/%s@%s?arch=%s"
+                          % (name, row["version"].replace("+", "%2B"), row["architecture"])}],
     }
 
 
 def in_page(build):
-    """What npm has brought into the web page of gpurota-web, if it has one: name → version and licence."""
+    """What npm has brought into the web page of gpurota-web, if it has one: name → version and
+    licence."""
     folder = os.path.join(build, "src", "web", "page")
     made = os.path.join(build, "generated", "web", "page_assets.cpp")
     if not os.path.exists(made) or "kGzip0" not in read(made):
         return {}
     locked = json.loads(read(os.path.join(folder, "package-lock.json")))["packages"]
     bundled = locked[""]["dependencies"]
-    return {name: (locked["node_modules/" + name]["version"], locked["node_modules/" + name]["license"]) for name in bundled}
+    return {name: (locked["node_modules/" + name]["version"],
+                   locked["node_modules/" + name]["license"]) for name in bundled}
 
 
 def page_entry(name, version, licence):
     return {
-        "SPDXID": identifier("Page-" + name), "name": name, "versionInfo": version, "supplier": "NOASSERTION",
-        "downloadLocation": "https://registry.npmjs.org/%s/-/%s-%s.tgz" % (name, name, version), "filesAnalyzed": False,
-        "licenseConcluded": licence, "licenseDeclared": licence, "copyrightText": "NOASSERTION", "comment": "notices: /licences.txt of gpurota-web",
-        "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": "pkg:npm/%s@%s" % (name, version)}],
+        "SPDXID": identifier("Page-" + name), "name": name, "versionInfo": version,
+        "supplier": "NOASSERTION",
+        "downloadLocation": "https://registry.npmjs.org/%s/-/%s-%s.tgz" % (name, name, version),
+        "filesAnalyzed": False,
+        "licenseConcluded": licence, "licenseDeclared": licence, "copyrightText": "NOASSERTION",
+        "comment": "notices: /licences.txt of gpurota-web",
+        "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
+                          "referenceLocator": "pkg:npm/%s@%s" % (name, version)}],
     }
 
 
 def own_entry(arguments):
     return {
-        "SPDXID": "SPDXRef-gpurota", "name": "gpurota", "versionInfo": arguments.version, "supplier": "Organization: gpurota",
-        "downloadLocation": "NOASSERTION", "filesAnalyzed": False, "licenseConcluded": "Apache-2.0", "licenseDeclared": "Apache-2.0",
+        "SPDXID": "SPDXRef-gpurota", "name": "gpurota", "versionInfo": arguments.version,
+        "supplier": "Organization: gpurota",
+        "downloadLocation": "NOASSERTION", "filesAnalyzed": False, "licenseConcluded": "Apache-2.0",
+        "licenseDeclared": "Apache-2.0",
         "copyrightText": "The authors of gpurota", "primaryPackagePurpose": "APPLICATION",
     }
 
@@ -203,7 +231,8 @@ def file_entry(name, path, data):
         "SPDXID": identifier("File-" + name), "fileName": "./" + path, "fileTypes": ["BINARY"],
         "checksums": [{"algorithm": "SHA1", "checksumValue": hashlib.sha1(data).hexdigest()},
                       {"algorithm": "SHA256", "checksumValue": hashlib.sha256(data).hexdigest()}],
-        "licenseConcluded": "NOASSERTION", "licenseInfoInFiles": ["NOASSERTION"], "copyrightText": "NOASSERTION",
+        "licenseConcluded": "NOASSERTION", "licenseInfoInFiles": ["NOASSERTION"],
+        "copyrightText": "NOASSERTION",
     }
 
 
@@ -214,31 +243,43 @@ def relation(one, kind, other):
 def document(arguments, packages, by_package, installed):
     seconds = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
     relations = [relation("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-gpurota")]
-    relations += [relation("SPDXRef-gpurota", "CONTAINS", identifier("File-" + name)) for name in sorted(installed)]
+    relations += [relation("SPDXRef-gpurota", "CONTAINS", identifier("File-" + name))
+                  for name in sorted(installed)]
     for package, programs in sorted(by_package.items()):
-        users = [identifier("File-" + program) for program in sorted(programs)] or ["SPDXRef-gpurota"]
-        relations += [relation(user, "STATIC_LINK", identifier("Package-" + package)) for user in users]
+        users = ([identifier("File-" + program) for program in sorted(programs)]
+                 or ["SPDXRef-gpurota"])
+        relations += [relation(user, "STATIC_LINK", identifier("Package-" + package))
+                      for user in users]
     page = in_page(arguments.build)
-    relations += [relation(identifier("File-gpurota-web"), "CONTAINS", identifier("Page-" + name)) for name in sorted(page)]
+    relations += [relation(identifier("File-gpurota-web"), "CONTAINS", identifier("Page-" + name))
+                  for name in sorted(page)]
     found = {
-        "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": arguments.name,
-        "creationInfo": {"created": datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
+        "name": arguments.name,
+        "creationInfo": {"created": datetime.datetime.fromtimestamp(seconds,
+                                                                    datetime.timezone.utc).strftime(
+                                                                        "%Y-%m-%dT%H:%M:%SZ"),
                          "creators": ["Tool: gpurota-sbom-" + arguments.version]},
-        "packages": [own_entry(arguments)] + [package_entry(packages, name) for name in sorted(by_package)]
+        "packages": [own_entry(arguments)]
+        + [package_entry(packages, name) for name in sorted(by_package)]
         + [page_entry(name, *page[name]) for name in sorted(page)],
         "files": [file_entry(name, *installed[name]) for name in sorted(installed)],
         "relationships": relations,
     }
     # The same content has the same name.
     content = json.dumps(found, sort_keys=True)
-    found["documentNamespace"] = "https://gpurota.example/spdx/%s-%s" % (arguments.name, uuid.uuid5(uuid.NAMESPACE_URL, content))
+    found["documentNamespace"] = "https://gpurota.example/spdx/%s-%s" % (arguments.name,
+                                                                         uuid.uuid5(
+                                                                             uuid.NAMESPACE_URL,
+                                                                             content))
     return found
 
 
 def write_notices(packages, by_package, folder):
     os.makedirs(folder, exist_ok=True)
     for name in by_package:
-        shutil.copyfile(packages.copyright_file(name), os.path.join(folder, packages.rows[name]["source"]))
+        shutil.copyfile(packages.copyright_file(name),
+                        os.path.join(folder, packages.rows[name]["source"]))
 
 
 def main():

@@ -12,8 +12,9 @@ from typing import Any
 
 from .adoption import adopt, current
 from .client import Connection
-from .errors import (CannotAdopt, Cancelled, Denied, Error, Failed, InvalidRequest, LeaseEnded, LimitExceeded, NoDaemon, NoGpu,
-                     NotFound, ProtocolError, Refused, TimedOut, Unavailable)
+from .errors import (CannotAdopt, Cancelled, Denied, Error, Failed, InvalidRequest, LeaseEnded,
+                     LimitExceeded, NoDaemon, NoGpu, NotFound, ProtocolError, Refused, TimedOut,
+                     Unavailable)
 from .leases import Lease, lease, update
 from .process import Process
 from .reasons import reason_text
@@ -22,9 +23,12 @@ from .views import Explanation, events, explain, processes, queue, release, stat
 from .waiting import waiting_text
 
 __all__ = [
-    "CannotAdopt", "Cancelled", "Connection", "Denied", "Error", "Explanation", "Failed", "InvalidRequest", "Lease", "LeaseEnded",
-    "LimitExceeded", "NoDaemon", "NoGpu", "NotFound", "Process", "ProtocolError", "Refused", "TimedOut", "Unavailable",
-    "__version__", "adopt", "current", "events", "explain", "lease", "processes", "queue", "reason_text", "release", "status",
+    "CannotAdopt", "Cancelled", "Connection", "Denied", "Error", "Explanation", "Failed",
+    "InvalidRequest", "Lease", "LeaseEnded",
+    "LimitExceeded", "NoDaemon", "NoGpu", "NotFound", "Process", "ProtocolError", "Refused",
+    "TimedOut", "Unavailable",
+    "__version__", "adopt", "current", "events", "explain", "lease", "processes", "queue",
+    "reason_text", "release", "status",
     "update", "waiting_text",
 ]
 

@@ -1,9 +1,10 @@
 """This process under a lease.
 
-libgpurota must be in a process before it comes to the CUDA driver: it stands in front of the driver's functions,
-and a library that is loaded later stands behind those that were found already. Nothing can be added to LD_PRELOAD of a process
-that runs. So adopt() executes the program anew, as the command of `gpurota run`: the same interpreter and arguments, with
-everything that holds a limit for any other command. Before that, adopt() checks whether something would be lost.
+libgpurota must be in a process before it comes to the CUDA driver: it stands in front of the
+driver's functions, and a library that is loaded later stands behind those that were found already.
+Nothing can be added to LD_PRELOAD of a process that runs. So adopt() executes the program anew, as
+the command of `gpurota run`: the same interpreter and arguments, with everything that holds a limit
+for any other command. Before that, adopt() checks whether something would be lost.
 """
 
 import builtins
@@ -25,11 +26,13 @@ NOT_INITIALIZED = 3  # CUDA_ERROR_NOT_INITIALIZED
 
 def find_program() -> str:
     """`gpurota`: on the PATH, or where this module was installed with it."""
-    prefix = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 4))
+    prefix = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                          *[os.pardir] * 4))
     beside = os.path.join(prefix, "bin", "gpurota")
     found = shutil.which("gpurota") or (beside if os.access(beside, os.X_OK) else None)
     if found is None:
-        raise CannotAdopt("the program 'gpurota' is not on the PATH: add the folder that it is installed in, such as /usr/local/bin")
+        raise CannotAdopt("the program 'gpurota' is not on the PATH: add the folder that it is "
+                          "installed in, such as /usr/local/bin")
     return found
 
 
@@ -54,39 +57,45 @@ def current() -> Optional[types.Lease]:
     """The lease that this process is under; None if it is under none, or that one has ended."""
     lease_id = os.environ.get("GPUROTA_LEASE")
     leases = call("Status", {}, types.StatusReply).leases if lease_id else []
-    return next((each for each in leases if each.lease_id == lease_id and each.uid == os.getuid()), None)
+    return next((each for each in leases if each.lease_id == lease_id and each.uid == os.getuid()),
+                None)
 
 
 def _check_held(lease_id: str) -> types.Lease:
     lease = current()
     if lease is None:
-        raise CannotAdopt("this process is under %s, which has ended, or is another user's: unset GPUROTA_LEASE LD_PRELOAD "
-                          "CUDA_VISIBLE_DEVICES, or open a new shell" % lease_id)
+        raise CannotAdopt("this process is under %s, which has ended, or is another user's: unset "
+                          "GPUROTA_LEASE LD_PRELOAD CUDA_VISIBLE_DEVICES, or open a new shell"
+                          % lease_id)
     if os.environ.get("GPUROTA_SOCKET") and not _mapped("libgpurota.so"):
-        raise CannotAdopt("this process has %s in its environment, but libgpurota is not loaded in it, so no limit is enforced: "
-                          "start it with LD_PRELOAD as 'gpurota run' sets it" % lease_id)
+        raise CannotAdopt("this process has %s in its environment, but libgpurota is not loaded in "
+                          "it, so no limit is enforced: start it with LD_PRELOAD as 'gpurota run' "
+                          "sets it" % lease_id)
     return lease
 
 
 def _check_may_restart() -> None:
     in_shell = hasattr(builtins, "__IPYTHON__")  # a program may import it without being one
     if in_shell and "ipykernel" in sys.modules:
-        raise CannotAdopt("a notebook's kernel cannot be executed anew without losing it: install a kernel that starts under a "
-                          "lease with gpurota.jupyter.install_kernel(memory=...), and choose that")
+        raise CannotAdopt("a notebook's kernel cannot be executed anew without losing it: install "
+                          "a kernel that starts under a lease with "
+                          "gpurota.jupyter.install_kernel(memory=...), and choose that")
     interactive = in_shell or hasattr(sys, "ps1") or bool(sys.flags.interactive)
     file = getattr(sys.modules.get("__main__"), "__file__", None)  # "<stdin>" while that is read
     is_command = sys.argv[:1] == ["-c"] if file is None else not file.startswith("<")
     if interactive or not is_command:
-        raise CannotAdopt("an interactive interpreter, or a program on standard input, cannot be executed anew: start it with "
-                          "'gpurota run --memory 8G -- python3'")
+        raise CannotAdopt("an interactive interpreter, or a program on standard input, cannot be "
+                          "executed anew: start it with 'gpurota run --memory 8G -- python3'")
     if multiprocessing.parent_process() is not None:
-        raise CannotAdopt("this is a child of multiprocessing: call adopt() in the program that starts it, which its children "
-                          "inherit")
+        raise CannotAdopt("this is a child of multiprocessing: call adopt() in the program that "
+                          "starts it, which its children inherit")
     if not sys.executable:
-        raise CannotAdopt("this program has no Python interpreter of its own (sys.executable is empty): start it with 'gpurota run'")
+        raise CannotAdopt("this program has no Python interpreter of its own (sys.executable is "
+                          "empty): start it with 'gpurota run'")
     if cuda_is_initialised():
-        raise CannotAdopt("CUDA is initialised in this process already, and what it has on the GPU would be lost: call "
-                          "gpurota.adopt() in the first lines of the program, before anything uses the GPU")
+        raise CannotAdopt("CUDA is initialised in this process already, and what it has on the GPU "
+                          "would be lost: call gpurota.adopt() in the first lines of the program, "
+                          "before anything uses the GPU")
 
 
 def _own_arguments() -> List[str]:
@@ -95,28 +104,35 @@ def _own_arguments() -> List[str]:
         return [os.fsdecode(word) for word in file.read().split(b"\0")[1:-1]]
 
 
-def adopt(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *, gpu_ids: Optional[Sequence[Union[str, int]]] = None,
-          swap: bool = False, oversize: bool = False, soft_limit: Optional[SizeLike] = None, priority: Optional[int] = None,
-          quantum: Optional[str] = None, timeout: Optional[TimeLike] = None, wait: Optional[TimeLike] = None,
-          note: Optional[str] = None, name: Optional[str] = None, as_name: Optional[str] = None, gpu_type: Optional[str] = None,
-          gpu_class: Optional[str] = None, min_memory: Optional[SizeLike] = None, min_cc: Optional[Union[str, float]] = None,
-          near: Optional[str] = None, until: Optional[WhenLike] = None, memory_threshold: Optional[SizeLike] = None,
-          warn: Optional[str] = None) -> types.Lease:
-    """Puts this process, and all that it starts, under a lease for as long as it lives. Call it first of all.
+def adopt(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *,
+          gpu_ids: Optional[Sequence[Union[str, int]]] = None, swap: bool = False,
+          oversize: bool = False, soft_limit: Optional[SizeLike] = None,
+          priority: Optional[int] = None, quantum: Optional[str] = None,
+          timeout: Optional[TimeLike] = None, wait: Optional[TimeLike] = None,
+          note: Optional[str] = None, name: Optional[str] = None, as_name: Optional[str] = None,
+          gpu_type: Optional[str] = None, gpu_class: Optional[str] = None,
+          min_memory: Optional[SizeLike] = None, min_cc: Optional[Union[str, float]] = None,
+          near: Optional[str] = None, until: Optional[WhenLike] = None,
+          memory_threshold: Optional[SizeLike] = None, warn: Optional[str] = None) -> types.Lease:
+    """Puts this process, and all that it starts, under a lease for as long as it lives. Call it
+    first of all.
 
-    It executes the program anew under `gpurota run`, so everything before the call runs twice. In a program that is under a
-    lease already that lease counts, and nothing is asked for. CannotAdopt says why it cannot be.
+    It executes the program anew under `gpurota run`, so everything before the call runs twice. In a
+    program that is under a lease already that lease counts, and nothing is asked for. CannotAdopt
+    says why it cannot be.
     """
-    wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize, soft_limit=soft_limit,
-                    priority=priority, quantum=quantum, warn=warn, timeout=timeout, wait=wait, note=note, name=name, as_name=as_name,
-                    gpu_type=gpu_type, gpu_class=gpu_class, min_memory=min_memory, min_cc=min_cc, near=near, until=until,
-                    memory_threshold=memory_threshold)
+    wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize,
+                    soft_limit=soft_limit, priority=priority, quantum=quantum, warn=warn,
+                    timeout=timeout, wait=wait, note=note, name=name, as_name=as_name,
+                    gpu_type=gpu_type, gpu_class=gpu_class, min_memory=min_memory, min_cc=min_cc,
+                    near=near, until=until, memory_threshold=memory_threshold)
     lease_id = os.environ.get("GPUROTA_LEASE")
     if lease_id:
         return _check_held(lease_id)
     _check_may_restart()
     program = find_program()
-    # A request that no state of the machine can fill is an exception here, while there is a program to catch it.
+    # A request that no state of the machine can fill is an exception here, while there is a program
+    # to catch it.
     call("CheckRequest", {"request": wishes.request([])}, types.CheckRequestReply)
     _execute(program, [program, "run", *wishes.options(), "--", sys.executable, *_own_arguments()])
 

@@ -22,7 +22,8 @@ SYSTEM_RUNTIME_DIR = "/run/gpurota"
 # The daemon's own bound, and more than any of its answers has.
 MOST_CALL_BYTES = 64 * 1024
 MOST_ANSWER_BYTES = 64 * 1024 * 1024
-# A daemon that is there answers from memory; one whose driver is loading has been seen to take seconds.
+# A daemon that is there answers from memory; one whose driver is loading has been seen to take
+# seconds.
 ANSWER_TIMEOUT = 30.0
 CONNECT_TIMEOUT = 5.0
 RECONNECT_EVERY = 0.25
@@ -67,10 +68,11 @@ def find_socket(runtime_dir: Optional[str] = None) -> str:
 
 def _not_running(path: str) -> NoDaemon:
     if os.environ.get("GPUROTA_RUNTIME_DIR"):
-        return NoDaemon("no gpurotad is running at %s: start 'gpurotad --runtime-dir %s', or unset GPUROTA_RUNTIME_DIR to use "
-                        "the machine's daemon" % (path, os.path.dirname(path)))
-    return NoDaemon("no gpurotad is running (looked at %s): ask an administrator for 'systemctl start gpurotad', or start "
-                    "'gpurotad' as yourself" % path)
+        return NoDaemon("no gpurotad is running at %s: start 'gpurotad --runtime-dir %s', or unset "
+                        "GPUROTA_RUNTIME_DIR to use the machine's daemon"
+                        % (path, os.path.dirname(path)))
+    return NoDaemon("no gpurotad is running (looked at %s): ask an administrator for 'systemctl "
+                    "start gpurotad', or start 'gpurotad' as yourself" % path)
 
 
 def _not_allowed(path: str) -> Denied:
@@ -78,16 +80,17 @@ def _not_allowed(path: str) -> Denied:
         user = pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         user = "USER"
-    return Denied("no access to %s: 'gpurota doctor' says whom it is for. If that is a group, an administrator adds you with "
-                  "'usermod -aG GROUP %s'; then log in again" % (path, user))
+    return Denied("no access to %s: 'gpurota doctor' says whom it is for. If that is a group, an "
+                  "administrator adds you with 'usermod -aG GROUP %s'; then log in again"
+                  % (path, user))
 
 
 class HungUp(NoDaemon):
     """The daemon closed the connection before it answered. `unread`: nor had it read the call."""
 
     def __init__(self, unread: bool) -> None:
-        super().__init__("gpurotad closed the connection before it answered: it was stopped, or this user has too many "
-                         "connections. Try again")
+        super().__init__("gpurotad closed the connection before it answered: it was stopped, or "
+                         "this user has too many connections. Try again")
         self.unread = unread
 
 
@@ -138,17 +141,21 @@ class Connection:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def call(self, method: str, parameters: Dict[str, Any], reply: Type[T], timeout: float = ANSWER_TIMEOUT) -> T:
+    def call(self, method: str, parameters: Dict[str, Any], reply: Type[T],
+             timeout: float = ANSWER_TIMEOUT) -> T:
         self.send(method, parameters, False)
         return self.receive(reply, time.monotonic() + timeout)[0]
 
     def send(self, method: str, parameters: Dict[str, Any], more: bool) -> None:
-        """What is None is left out. With `more` a stream of answers comes, and nothing else may be called."""
+        """What is None is left out. With `more` a stream of answers comes, and nothing else may be
+        called."""
         message: Dict[str, Any] = {"method": INTERFACE + method,
-                                   "parameters": {name: value for name, value in parameters.items() if value is not None}}
+                                   "parameters": {name: value for name, value in parameters.items()
+                                                  if value is not None}}
         if more:
             message["more"] = True
-        # A lone surrogate, which is how Python keeps a byte that is not UTF-8, would be no JSON for the daemon.
+        # A lone surrogate, which is how Python keeps a byte that is not UTF-8, would be no JSON for
+        # the daemon.
         data = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\0"
         if len(data) > MOST_CALL_BYTES:
             raise LimitExceeded("this is too long to be sent to gpurotad (%d KiB of %d): shorten it"
@@ -159,10 +166,12 @@ class Connection:
         except (BrokenPipeError, ConnectionResetError):
             self._unread = True  # one that turns us away says why, in what is read next
         except socket.timeout:
-            raise TimedOut("gpurotad does not take the call: its log says more (journalctl -u gpurotad)") from None
+            raise TimedOut("gpurotad does not take the call: its log says more (journalctl -u "
+                           "gpurotad)") from None
 
     def receive(self, reply: Type[T], deadline: Optional[float] = None) -> Tuple[T, bool]:
-        """The next answer, and whether others follow. TimedOut if the deadline (of time.monotonic) is over before."""
+        """The next answer, and whether others follow. TimedOut if the deadline (of time.monotonic)
+        is over before."""
         while (end := self._buffer.find(b"\0", self._searched)) < 0:
             self._searched = len(self._buffer)
             self._fill(deadline)
@@ -172,9 +181,11 @@ class Connection:
         try:
             answer = json.loads(message)
         except (ValueError, RecursionError):
-            raise ProtocolError("%s did not answer in JSON: is something else listening there?" % self.path) from None
+            raise ProtocolError("%s did not answer in JSON: is something else listening there?"
+                                % self.path) from None
         if not isinstance(answer, dict):
-            raise ProtocolError("%s did not answer with an object: is something else listening there?" % self.path)
+            raise ProtocolError("%s did not answer with an object: is something else listening "
+                                "there?" % self.path)
         parameters = answer.get("parameters")
         if parameters is None:
             parameters = {}
@@ -198,8 +209,8 @@ class Connection:
                 self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
             data = self._socket.recv(65536)
         except socket.timeout:
-            raise TimedOut("gpurotad did not answer in time: it may be starting, stopped, or waiting for its disk. Its log says "
-                           "more: journalctl -u gpurotad") from None
+            raise TimedOut("gpurotad did not answer in time: it may be starting, stopped, or "
+                           "waiting for its disk. Its log says more: journalctl -u gpurotad") from None
         except ConnectionResetError:
             self._unread = True
             data = b""
@@ -207,7 +218,8 @@ class Connection:
             raise HungUp(self._unread)
         self._buffer += data
         if len(self._buffer) > MOST_ANSWER_BYTES:
-            raise ProtocolError("an answer of %s is longer than %d MiB: is something else listening there?"
+            raise ProtocolError("an answer of %s is longer than %d MiB: is something else "
+                                "listening there?"
                                 % (self.path, MOST_ANSWER_BYTES >> 20))
 
 
@@ -225,8 +237,8 @@ def sendable_command(arguments: List[str]) -> List[str]:
 
 
 def call(method: str, parameters: Dict[str, Any], reply: Type[T]) -> T:
-    """One call on a connection of its own. A daemon that is being restarted may hang up on it: the next one is asked, where that cannot
-    do anything twice."""
+    """One call on a connection of its own. A daemon that is being restarted may hang up on it: the
+    next one is asked, where that cannot do anything twice."""
     for _ in range(MOST_TRIES - 1):
         with Connection() as connection:
             try:

@@ -1,7 +1,7 @@
 """JSON to the dataclasses of types.py. Pure.
 
-Fields that are not known are ignored; of one that need not be there and cannot be read None is made, so that one
-field never costs the whole answer.
+Fields that are not known are ignored; of one that need not be there and cannot be read None is
+made, so that one field never costs the whole answer.
 """
 
 import dataclasses
@@ -14,7 +14,8 @@ from .errors import ProtocolError
 
 T = TypeVar("T")
 
-_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))")
+_TIME = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))")
 
 
 def time_of(text: str) -> datetime.datetime:
@@ -24,7 +25,8 @@ def time_of(text: str) -> datetime.datetime:
         raise ValueError("not a time")
     year, month, day, hour, minute, second = (int(each) for each in match.groups()[:6])
     fraction = int(((match.group(7) or ".0")[1:] + "000000")[:6])
-    time = datetime.datetime(year, month, day, hour, minute, min(second, 59), fraction, datetime.timezone.utc)
+    time = datetime.datetime(year, month, day, hour, minute, min(second, 59), fraction,
+                             datetime.timezone.utc)
     if match.group(8):
         offset = datetime.timedelta(hours=int(match.group(9)), minutes=int(match.group(10)))
         time += offset if match.group(8) == "-" else -offset
@@ -42,7 +44,8 @@ def _fields(cls: Any) -> _Fields:
     hints = typing.get_type_hints(cls)
     found: _Fields = []
     for each in dataclasses.fields(cls):
-        may_lack = each.default is not dataclasses.MISSING or each.default_factory is not dataclasses.MISSING
+        may_lack = (each.default is not dataclasses.MISSING
+                    or each.default_factory is not dataclasses.MISSING)
         # A name that Python keeps for itself has an underscore here.
         found.append((each.name, each.name.rstrip("_"), hints[each.name], may_lack))
     _known[cls] = found
@@ -71,7 +74,8 @@ def _value(kind: Any, value: Any) -> Any:
 def decode(cls: Type[T], parameters: Any) -> T:
     """ProtocolError if something is missing that must be there."""
     if not isinstance(parameters, dict):
-        raise ProtocolError("gpurotad's answer has no %s: is something else listening there?" % cls.__name__)
+        raise ProtocolError("gpurotad's answer has no %s: is something else listening there?"
+                            % cls.__name__)
     values: Dict[str, Any] = {}
     for name, wire, kind, may_lack in _fields(cls):
         if wire not in parameters and may_lack:
@@ -80,6 +84,7 @@ def decode(cls: Type[T], parameters: Any) -> T:
             values[name] = _value(kind, parameters.get(wire))
         except (ValueError, OverflowError, ProtocolError):
             if not may_lack:
-                raise ProtocolError("gpurotad's answer cannot be read: '%s' of %s is missing or not what it should be"
+                raise ProtocolError("gpurotad's answer cannot be read: '%s' of %s is missing or "
+                                    "not what it should be"
                                     % (wire, cls.__name__)) from None
     return cls(**values)

@@ -76,7 +76,8 @@ _OF_DAEMON: Dict[str, Type[Refused]] = {
 
 
 def error_of(name: str, parameters: Dict[str, Any]) -> Error:
-    """The exception for an error of the control protocol. Of a newer daemon's error the message is kept."""
+    """The exception for an error of the control protocol. Of a newer daemon's error the message is
+    kept."""
     message = parameters.get("message")
     if name.startswith("dev.gpurota."):
         error = _OF_DAEMON.get(name, Refused)(message if isinstance(message, str) else name)
@@ -86,8 +87,10 @@ def error_of(name: str, parameters: Dict[str, Any]) -> Error:
             error.total = total if isinstance(total, int) else 0
         return error
     if name == "org.varlink.service.InvalidParameter":
-        return InvalidRequest("gpurotad does not take this value of '%s'" % parameters.get("parameter", "?"))
+        return InvalidRequest("gpurotad does not take this value of '%s'"
+                              % parameters.get("parameter", "?"))
     if name == "org.varlink.service.MethodNotFound":
-        return ProtocolError("gpurotad does not know %s: it is older than this module; restart it after its upgrade"
+        return ProtocolError("gpurotad does not know %s: it is older than this module; restart it "
+                             "after its upgrade"
                              % parameters.get("method", "this call"))
     return ProtocolError("gpurotad answered with the error %s" % name)

@@ -1,7 +1,7 @@
 """Notebooks: a kernel that starts under a lease, and the magic %gpurota.
 
-A kernel that runs cannot be put under a lease (adoption.py says why), so it is started under one: install_kernel() adds one to
-Jupyter's list. `%load_ext gpurota` in a notebook then adds:
+A kernel that runs cannot be put under a lease (adoption.py says why), so it is started under one:
+install_kernel() adds one to Jupyter's list. `%load_ext gpurota` in a notebook then adds:
 
     %gpurota status              the GPUs, and what this kernel has of them
     %gpurota memory 12G          changes the limit of the kernel's lease
@@ -28,29 +28,37 @@ GIB = 1 << 30
 
 
 def install_kernel(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *,
-                   gpu_ids: Optional[Sequence[Union[str, int]]] = None, swap: bool = False, oversize: bool = False,
-                   soft_limit: Optional[SizeLike] = None, priority: Optional[int] = None, quantum: Optional[str] = None,
-                   timeout: Optional[TimeLike] = None, wait: Optional[TimeLike] = "45s", note: Optional[str] = None,
-                   gpu_type: Optional[str] = None, gpu_class: Optional[str] = None, min_memory: Optional[SizeLike] = None,
-                   min_cc: Optional[Union[str, float]] = None,
-                   kernel_name: Optional[str] = None, display_name: Optional[str] = None, prefix: Optional[str] = None,
+                   gpu_ids: Optional[Sequence[Union[str, int]]] = None, swap: bool = False,
+                   oversize: bool = False, soft_limit: Optional[SizeLike] = None,
+                   priority: Optional[int] = None, quantum: Optional[str] = None,
+                   timeout: Optional[TimeLike] = None, wait: Optional[TimeLike] = "45s",
+                   note: Optional[str] = None, gpu_type: Optional[str] = None,
+                   gpu_class: Optional[str] = None, min_memory: Optional[SizeLike] = None,
+                   min_cc: Optional[Union[str, float]] = None, kernel_name: Optional[str] = None,
+                   display_name: Optional[str] = None, prefix: Optional[str] = None,
                    python: Optional[str] = None) -> str:
-    """Adds a kernel for this interpreter under a lease to Jupyter's list, for this user or below `prefix`; its folder.
+    """Adds a kernel for this interpreter under a lease to Jupyter's list, for this user or below
+    `prefix`; its folder.
 
-    `wait` is below the minute that Jupyter gives a kernel to start: a longer wait in the queue would be cut off.
+    `wait` is below the minute that Jupyter gives a kernel to start: a longer wait in the queue
+    would be cut off.
     """
-    wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize, soft_limit=soft_limit,
-                    priority=priority, quantum=quantum, timeout=timeout, wait=wait, note=note, gpu_type=gpu_type,
-                    gpu_class=gpu_class, min_memory=min_memory, min_cc=min_cc)
-    share = ("%s GPU" % memory if memory else "%d GPUs" % gpus if gpus and gpus > 1 else "GPU") + (" in turns" if swap else "")
+    wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize,
+                    soft_limit=soft_limit, priority=priority, quantum=quantum, timeout=timeout,
+                    wait=wait, note=note, gpu_type=gpu_type, gpu_class=gpu_class,
+                    min_memory=min_memory, min_cc=min_cc)
+    share = ("%s GPU" % memory if memory else "%d GPUs" % gpus if gpus and gpus > 1
+             else "GPU") + (" in turns" if swap else "")
     shown = display_name or "Python 3 (%s)" % share
     name = kernel_name or "gpurota-" + re.sub(r"[^a-z0-9]+", "-", share.lower()).strip("-")
     if not re.fullmatch(r"[A-Za-z0-9._-]+", name):
-        raise ValueError("%r is not the name of a kernel: write letters, digits, '.', '_' and '-'" % name)
+        raise ValueError("%r is not the name of a kernel: write letters, digits, '.', '_' and '-'"
+                         % name)
     folder = os.path.join(_data_folder(prefix), "kernels", name)
     os.makedirs(folder, exist_ok=True)
     kernel = {
-        "argv": [find_program(), "run", *wishes.options(), "--", python or sys.executable, "-m", "ipykernel_launcher", "-f",
+        "argv": [find_program(), "run", *wishes.options(), "--", python or sys.executable, "-m",
+                 "ipykernel_launcher", "-f",
                  "{connection_file}"],
         "display_name": shown,
         "language": "python",
@@ -70,7 +78,8 @@ def install_kernel(memory: Optional[SizeLike] = None, gpus: Optional[int] = None
 def _data_folder(prefix: Optional[str]) -> str:
     if prefix is not None:
         return os.path.join(prefix, "share", "jupyter")
-    own = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
+    own = (os.environ.get("XDG_DATA_HOME")
+           or os.path.join(os.path.expanduser("~"), ".local", "share"))
     return os.environ.get("JUPYTER_DATA_DIR") or os.path.join(own, "jupyter")
 
 
@@ -82,22 +91,27 @@ def _gib(amount: Optional[int]) -> str:
 def status_text(status: StatusReply, lease: Optional[Lease]) -> str:
     lines = []
     for gpu in status.gpus:
-        lines.append("GPU %s  %-14s %6s of %.1f GiB used  %s" % (gpu.label or gpu.index, gpu.state.replace("_", " "),
-                                                               _gib(gpu.used_bytes), gpu.memory_bytes / GIB, gpu.name))
+        lines.append("GPU %s  %-14s %6s of %.1f GiB used  %s"
+                     % (gpu.label or gpu.index, gpu.state.replace("_", " "),
+                                                               _gib(gpu.used_bytes),
+                        gpu.memory_bytes / GIB, gpu.name))
     if lease is None:
         return "\n".join(lines + ["this kernel is under no lease"])
     for each in lease.gpus:
         limit = "all of it" if each.limit_bytes is None else "%.1f GiB" % (each.limit_bytes / GIB)
-        lines.append("this kernel has %s: %s GiB used of GPU %s, limit %s" % (lease.lease_id, _gib(each.used_bytes),
-                                                                           each.label or each.index, limit))
+        lines.append("this kernel has %s: %s GiB used of GPU %s, limit %s"
+                     % (lease.lease_id, _gib(each.used_bytes),
+                                                                           each.label or each.index,
+                        limit))
     return "\n".join(lines)
 
 
 def _own_lease() -> Lease:
     lease = current()
     if lease is None:
-        raise Error("this kernel is under no lease, and one that runs cannot be put under one: call "
-                    "gpurota.jupyter.install_kernel(memory=\"8G\") once, then choose that kernel for the notebook")
+        raise Error("this kernel is under no lease, and one that runs cannot be put under one: "
+                    "call gpurota.jupyter.install_kernel(memory=\"8G\") once, then choose that "
+                    "kernel for the notebook")
     return lease
 
 
@@ -107,9 +121,11 @@ def gpurota(line: str) -> None:
     if words in ([], ["status"]):
         print(status_text(views.status(), current()))
     elif len(words) == 2 and words[0] == "memory":
-        print(status_text(views.status(), update(_own_lease().lease_id, memory=words[1])).splitlines()[-1])
+        print(status_text(views.status(),
+                          update(_own_lease().lease_id, memory=words[1])).splitlines()[-1])
     elif words == ["release"]:
-        print("%s is given back by %%gpurota release --yes: that ends this kernel, and its variables are lost" % _own_lease().lease_id)
+        print("%s is given back by %%gpurota release --yes: that ends this kernel, and its "
+              "variables are lost" % _own_lease().lease_id)
     elif words == ["release", "--yes"]:
         views.release(_own_lease().lease_id)
     else:

@@ -1,8 +1,9 @@
 """A lease for the commands that this process starts in it.
 
-The process that asks holds the lease: the daemon knows it by a pidfd, so the lease ends with it, also by kill -9. A small
-program (spawner.py) is the lease's first process, and starts the commands: what is below it is in the lease, as with
-`gpurota run`. So this process is not in the lease itself; adoption.py is for that.
+The process that asks holds the lease: the daemon knows it by a pidfd, so the lease ends with it,
+also by kill -9. A small program (spawner.py) is the lease's first process, and starts the commands:
+what is below it is in the lease, as with `gpurota run`. So this process is not in the lease itself;
+adoption.py is for that.
 """
 
 import os
@@ -24,12 +25,16 @@ from .wishes import SizeLike, TimeLike, WhenLike, Wishes, check_amount, size_of,
 END_TAKES = 10.0
 
 
-# The variables of a lease, besides libgpurota in LD_PRELOAD: GPUROTA_LEASE_VARIABLES of src/abi/env.h.
-LEASE_VARIABLES = ("GPUROTA_LEASE", "GPUROTA_TOKEN", "GPUROTA_SOCKET", "GPUROTA_WHOLE", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+# The variables of a lease, besides libgpurota in LD_PRELOAD: GPUROTA_LEASE_VARIABLES of
+# src/abi/env.h.
+LEASE_VARIABLES = ("GPUROTA_LEASE", "GPUROTA_TOKEN", "GPUROTA_SOCKET", "GPUROTA_WHOLE",
+                   "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 
 
-def merged_environment(base: Mapping[str, str], variables: Mapping[str, str], preload: Optional[str]) -> Dict[str, str]:
-    """As `gpurota run` does it: a lease's variables replace another's, and libgpurota stands in front of what LD_PRELOAD has."""
+def merged_environment(base: Mapping[str, str], variables: Mapping[str, str],
+                       preload: Optional[str]) -> Dict[str, str]:
+    """As `gpurota run` does it: a lease's variables replace another's, and libgpurota stands in
+    front of what LD_PRELOAD has."""
     found = {name: value for name, value in base.items() if name not in LEASE_VARIABLES}
     found.update(variables)
     before = found.get("LD_PRELOAD", "")
@@ -46,19 +51,22 @@ def merged_environment(base: Mapping[str, str], variables: Mapping[str, str], pr
 
 
 def check_preload(library: str) -> None:
-    """The dynamic linker leaves out a library that it cannot load, with no more than a message: no limit would hold."""
+    """The dynamic linker leaves out a library that it cannot load, with no more than a message: no
+    limit would hold."""
     problem = ""
     if " " in library or ":" in library:
         problem = "LD_PRELOAD cannot name it, as there is a space or a colon in its path"
     elif not os.access(library, os.R_OK):
         problem = "it is not there, or you may not read it"
     if problem:
-        raise Unavailable("the limit could not be enforced: your programs cannot load %s: %s. Install gpurota where everybody may "
-                          "read it, such as /usr/local; in a container, mount it" % (library, problem))
+        raise Unavailable("the limit could not be enforced: your programs cannot load %s: %s. "
+                          "Install gpurota where everybody may read it, such as /usr/local; in a "
+                          "container, mount it" % (library, problem))
 
 
 class Lease:
-    """Made by lease(). It ends with release(), the `with` block, or this process; a forked child cannot end it."""
+    """Made by lease(). It ends with release(), the `with` block, or this process; a forked child
+    cannot end it."""
 
     def __init__(self, granted: Granted) -> None:
         self._info = granted.lease
@@ -71,7 +79,8 @@ class Lease:
             check_preload(self._preload)
         self._control, self._spawner = _spawner()
         try:
-            granted.connection.call("Start", {"lease_id": self.id, "pid": self._spawner.pid}, types.StartReply)
+            granted.connection.call("Start", {"lease_id": self.id, "pid": self._spawner.pid},
+                                    types.StartReply)
         except BaseException:
             self._control.close()
             self._spawner.kill()
@@ -91,14 +100,17 @@ class Lease:
 
     @property
     def environ(self) -> Dict[str, str]:
-        """os.environ with what puts a command under the lease, for commands that are not started by run() and popen()."""
+        """os.environ with what puts a command under the lease, for commands that are not started by
+        run() and popen()."""
         return self.environment(os.environ)
 
     def environment(self, base: Mapping[str, str]) -> Dict[str, str]:
         return merged_environment(base, self._variables, self._preload)
 
     def __repr__(self) -> str:
-        return "<gpurota.Lease %s on GPU %s>" % (self.id, ",".join(gpu.label or str(gpu.index) for gpu in self._info.gpus))
+        return "<gpurota.Lease %s on GPU %s>" % (self.id,
+                                                 ",".join(gpu.label or str(gpu.index)
+                                                          for gpu in self._info.gpus))
 
     def __enter__(self) -> "Lease":
         return self
@@ -110,25 +122,32 @@ class Lease:
             if kind is None:
                 raise
 
-    def popen(self, args: Arguments, *, stdin: Stream = None, stdout: Stream = None, stderr: Stream = None, shell: bool = False,
-              cwd: Optional[Argument] = None, env: Optional[Mapping[str, str]] = None, text: bool = False,
-              encoding: Optional[str] = None, errors: Optional[str] = None, start_new_session: bool = False) -> Process:
-        """Starts a command in the lease, with arguments as of subprocess.Popen. To `env` is added what the lease needs."""
+    def popen(self, args: Arguments, *, stdin: Stream = None, stdout: Stream = None,
+              stderr: Stream = None, shell: bool = False, cwd: Optional[Argument] = None,
+              env: Optional[Mapping[str, str]] = None, text: bool = False,
+              encoding: Optional[str] = None, errors: Optional[str] = None,
+              start_new_session: bool = False) -> Process:
+        """Starts a command in the lease, with arguments as of subprocess.Popen. To `env` is added
+        what the lease needs."""
         if os.getpid() != self._pid:
-            raise Error("%s belongs to process %d: a forked child starts its commands with subprocess and env=lease.environ"
+            raise Error("%s belongs to process %d: a forked child starts its commands with "
+                        "subprocess and env=lease.environ"
                         % (self.id, self._pid))
         try:
-            return process.start(self._control, args, self.environment(os.environ if env is None else env), stdin=stdin,
-                                 stdout=stdout, stderr=stderr, shell=shell, cwd=cwd, text=TextOptions(text, encoding, errors),
+            return process.start(self._control, args,
+                                 self.environment(os.environ if env is None else env), stdin=stdin,
+                                 stdout=stdout, stderr=stderr, shell=shell, cwd=cwd,
+                                 text=TextOptions(text, encoding, errors),
                                  start_new_session=start_new_session)
         except (LeaseEnded, OSError) as error:
             if isinstance(error, LeaseEnded) or self._control.fileno() < 0:
                 raise self._ended() from None
             raise
 
-    def run(self, args: Arguments, *, input: Union[str, bytes, None] = None, capture_output: bool = False,
-            timeout: Optional[float] = None, check: bool = False, stdin: Stream = None, stdout: Stream = None,
-            stderr: Stream = None, shell: bool = False, cwd: Optional[Argument] = None, env: Optional[Mapping[str, str]] = None,
+    def run(self, args: Arguments, *, input: Union[str, bytes, None] = None,
+            capture_output: bool = False, timeout: Optional[float] = None, check: bool = False,
+            stdin: Stream = None, stdout: Stream = None, stderr: Stream = None, shell: bool = False,
+            cwd: Optional[Argument] = None, env: Optional[Mapping[str, str]] = None,
             text: bool = False, encoding: Optional[str] = None,
             errors: Optional[str] = None) -> "subprocess.CompletedProcess[Any]":
         """As subprocess.run(). LeaseEnded if the command was ended because its lease is over."""
@@ -136,8 +155,8 @@ class Lease:
             stdin = subprocess.PIPE
         if capture_output:
             stdout = stderr = subprocess.PIPE
-        started = self.popen(args, stdin=stdin, stdout=stdout, stderr=stderr, shell=shell, cwd=cwd, env=env, text=text,
-                             encoding=encoding, errors=errors)
+        started = self.popen(args, stdin=stdin, stdout=stdout, stderr=stderr, shell=shell, cwd=cwd,
+                             env=env, text=text, encoding=encoding, errors=errors)
         with started:
             try:
                 out, said = started.communicate(input, timeout)
@@ -147,7 +166,8 @@ class Lease:
         code = started.wait()
         if code < 0 and self.ended is not None:
             raise self._ended()
-        done: "subprocess.CompletedProcess[Any]" = subprocess.CompletedProcess(args, code, out, said)
+        done: "subprocess.CompletedProcess[Any]" = subprocess.CompletedProcess(args, code, out,
+                                                                               said)
         if check:
             done.check_returncode()
         return done
@@ -168,20 +188,23 @@ class Lease:
         return (reply.reason or "it has ended") if is_over else None
 
     def refresh(self) -> types.Lease:
-        """What the daemon says of it now: the memory that is used, its end. LeaseEnded if it is over."""
+        """What the daemon says of it now: the memory that is used, its end. LeaseEnded if it is
+        over."""
         if self.ended is not None:
             raise self._ended()
         return self._info
 
-    def update(self, *, memory: Optional[SizeLike] = None, soft_limit: Optional[SizeLike] = None, note: Optional[str] = None,
-               timeout: Optional[TimeLike] = None, priority: Optional[int] = None, quantum: Optional[str] = None,
+    def update(self, *, memory: Optional[SizeLike] = None, soft_limit: Optional[SizeLike] = None,
+               note: Optional[str] = None, timeout: Optional[TimeLike] = None,
+               priority: Optional[int] = None, quantum: Optional[str] = None,
                warn: Optional[str] = None) -> types.Lease:
-        self._info = update(self.id, memory=memory, soft_limit=soft_limit, note=note, timeout=timeout, priority=priority,
-                            quantum=quantum, warn=warn)
+        self._info = update(self.id, memory=memory, soft_limit=soft_limit, note=note,
+                            timeout=timeout, priority=priority, quantum=quantum, warn=warn)
         return self._info
 
     def release(self) -> None:
-        """Ends it and the commands in it, and returns when its memory is back, or after 10 s. Again: nothing."""
+        """Ends it and the commands in it, and returns when its memory is back, or after 10 s.
+        Again: nothing."""
         if os.getpid() != self._pid:
             return
         with self._lock:
@@ -197,21 +220,26 @@ class Lease:
             _reap(self._spawner)
 
     def _ended(self) -> LeaseEnded:
-        return LeaseEnded("%s has ended: %s" % (self.id, "you released it" if self._released else self.ended or "its first process is gone"))
+        return LeaseEnded("%s has ended: %s" % (self.id, "you released it" if self._released
+                                                else self.ended or "its first process is gone"))
 
 
 def _spawner() -> "Tuple[socket.socket, subprocess.Popen[bytes]]":
-    """Waits for what it is to start: nothing in it is a program of the user's before the daemon has it in the lease."""
+    """Waits for what it is to start: nothing in it is a program of the user's before the daemon has
+    it in the lease."""
     if not sys.executable:
-        raise Error("this program has no Python interpreter of its own (sys.executable is empty): use 'gpurota run'")
+        raise Error("this program has no Python interpreter of its own (sys.executable is empty): "
+                    "use 'gpurota run'")
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "spawner.py")
         null = subprocess.DEVNULL
         try:
             # Isolated, as what is in the user's environment is for the commands.
-            child = subprocess.Popen([sys.executable, "-I", "-S", "-B", program, str(theirs.fileno())],
-                                     pass_fds=(theirs.fileno(),), stdin=null, stdout=null, stderr=null, cwd="/")
+            child = subprocess.Popen([sys.executable, "-I", "-S", "-B", program,
+                                      str(theirs.fileno())],
+                                     pass_fds=(theirs.fileno(),), stdin=null, stdout=null,
+                                     stderr=null, cwd="/")
         except BaseException:
             ours.close()
             raise
@@ -238,10 +266,12 @@ def _end(lease_id: str) -> None:
             _, living = watch.receive(types.HoldReply, deadline)
 
 
-def update(lease_id: str, *, memory: Optional[SizeLike] = None, soft_limit: Optional[SizeLike] = None, note: Optional[str] = None,
-           timeout: Optional[TimeLike] = None, priority: Optional[int] = None, quantum: Optional[str] = None,
-           warn: Optional[str] = None) -> types.Lease:
-    """Changes a lease. `timeout`: its end, from now on. `warn`: as for lease(); "0": its commands are no longer warned."""
+def update(lease_id: str, *, memory: Optional[SizeLike] = None,
+           soft_limit: Optional[SizeLike] = None, note: Optional[str] = None,
+           timeout: Optional[TimeLike] = None, priority: Optional[int] = None,
+           quantum: Optional[str] = None, warn: Optional[str] = None) -> types.Lease:
+    """Changes a lease. `timeout`: its end, from now on. `warn`: as for lease(); "0": its commands
+    are no longer warned."""
     for what, size in (("memory", memory), ("soft_limit", soft_limit)):
         if size is not None:
             check_amount(what, size)
@@ -263,23 +293,29 @@ def _own_command() -> List[str]:
     return sendable_command([os.path.basename(sys.executable), *sys.argv])
 
 
-def lease(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *, gpu_ids: Optional[Sequence[Union[str, int]]] = None,
-          swap: bool = False, oversize: bool = False, soft_limit: Optional[SizeLike] = None, priority: Optional[int] = None,
-          quantum: Optional[str] = None, timeout: Optional[TimeLike] = None, wait: Optional[TimeLike] = None,
-          note: Optional[str] = None, name: Optional[str] = None, as_name: Optional[str] = None, gpu_type: Optional[str] = None,
-          gpu_class: Optional[str] = None, min_memory: Optional[SizeLike] = None, min_cc: Optional[Union[str, float]] = None,
-          near: Optional[str] = None, until: Optional[WhenLike] = None, memory_threshold: Optional[SizeLike] = None,
-          on_wait: Optional[OnWait] = None, warn: Optional[str] = None) -> Lease:
+def lease(memory: Optional[SizeLike] = None, gpus: Optional[int] = None, *,
+          gpu_ids: Optional[Sequence[Union[str, int]]] = None, swap: bool = False,
+          oversize: bool = False, soft_limit: Optional[SizeLike] = None,
+          priority: Optional[int] = None, quantum: Optional[str] = None,
+          timeout: Optional[TimeLike] = None, wait: Optional[TimeLike] = None,
+          note: Optional[str] = None, name: Optional[str] = None, as_name: Optional[str] = None,
+          gpu_type: Optional[str] = None, gpu_class: Optional[str] = None,
+          min_memory: Optional[SizeLike] = None, min_cc: Optional[Union[str, float]] = None,
+          near: Optional[str] = None, until: Optional[WhenLike] = None,
+          memory_threshold: Optional[SizeLike] = None, on_wait: Optional[OnWait] = None,
+          warn: Optional[str] = None) -> Lease:
     """A lease for commands of this process: what `gpurota run` takes, for as many as one starts.
 
-    Waits in the queue for as long as it takes, at most `wait` ("1h"), or not at all (0); NoGpu says that none was free.
-    `on_wait` is called with the Request whenever something about the waiting changes. Control-C leaves the queue.
-    `warn`: so long before the lease's end is known to come its commands get a signal, if they handle it: "10m", "10m:USR1".
+    Waits in the queue for as long as it takes, at most `wait` ("1h"), or not at all (0); NoGpu says
+    that none was free. `on_wait` is called with the Request whenever something about the waiting
+    changes. Control-C leaves the queue. `warn`: so long before the lease's end is known to come its
+    commands get a signal, if they handle it: "10m", "10m:USR1".
     """
-    wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize, soft_limit=soft_limit,
-                    priority=priority, quantum=quantum, warn=warn, timeout=timeout, wait=wait, note=note, name=name, as_name=as_name,
-                    gpu_type=gpu_type, gpu_class=gpu_class, min_memory=min_memory, min_cc=min_cc, near=near, until=until,
-                    memory_threshold=memory_threshold)
+    wishes = Wishes(memory=memory, gpus=gpus, gpu_ids=gpu_ids, swap=swap, oversize=oversize,
+                    soft_limit=soft_limit, priority=priority, quantum=quantum, warn=warn,
+                    timeout=timeout, wait=wait, note=note, name=name, as_name=as_name,
+                    gpu_type=gpu_type, gpu_class=gpu_class, min_memory=min_memory, min_cc=min_cc,
+                    near=near, until=until, memory_threshold=memory_threshold)
     granted = obtain(wishes, _own_command(), on_wait)
     try:
         return Lease(granted)

@@ -1,4 +1,5 @@
-"""A command in a lease, as subprocess.Popen has one: it is no child of this process, but below its lease's first process.
+"""A command in a lease, as subprocess.Popen has one: it is no child of this process, but below its
+lease's first process.
 
 Any thread may wait for it, poll it and signal it.
 """
@@ -34,7 +35,8 @@ class TextOptions:
         binary = open(descriptor, mode + "b")
         if not self.is_text:
             return binary
-        return io.TextIOWrapper(binary, encoding=self.encoding, errors=self.errors, write_through=mode == "w")
+        return io.TextIOWrapper(binary, encoding=self.encoding, errors=self.errors,
+                                write_through=mode == "w")
 
 
 class _Streams:
@@ -80,8 +82,9 @@ def _text(word: Argument) -> str:
     return os.fsdecode(word)
 
 
-def start(control: socket.socket, args: Arguments, environment: Mapping[str, str], *, stdin: Stream, stdout: Stream,
-          stderr: Stream, shell: bool, cwd: Optional[Argument], text: TextOptions, start_new_session: bool) -> "Process":
+def start(control: socket.socket, args: Arguments, environment: Mapping[str, str], *, stdin: Stream,
+          stdout: Stream, stderr: Stream, shell: bool, cwd: Optional[Argument], text: TextOptions,
+          start_new_session: bool) -> "Process":
     """OSError as of subprocess.Popen; LeaseEnded if nobody starts it any more."""
     words = [_text(args)] if isinstance(args, (str, bytes)) else [_text(each) for each in args]
     if not words:
@@ -129,9 +132,11 @@ def _give_up(channel: socket.socket) -> None:
 
 
 class Process:
-    """What of subprocess.Popen programs use most. Of a command whose lease is over `returncode` is that of its signal."""
+    """What of subprocess.Popen programs use most. Of a command whose lease is over `returncode` is
+    that of its signal."""
 
-    def __init__(self, args: Arguments, pid: int, channel: socket.socket, streams: List[Optional[IO[Any]]]) -> None:
+    def __init__(self, args: Arguments, pid: int, channel: socket.socket,
+                 streams: List[Optional[IO[Any]]]) -> None:
         self.args = args
         self._shown: Any = args  # as subprocess.TimeoutExpired takes it
         self.pid = pid
@@ -150,7 +155,8 @@ class Process:
         self.wait()
 
     def __repr__(self) -> str:
-        return "<gpurota.Process %d: returncode %s, args %r>" % (self.pid, self.returncode, self.args)
+        return "<gpurota.Process %d: returncode %s, args %r>" % (self.pid, self.returncode,
+                                                                 self.args)
 
     def poll(self) -> Optional[int]:
         """Its return code, or None while it runs."""
@@ -195,8 +201,10 @@ class Process:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
-    def communicate(self, input: Union[str, bytes, None] = None, timeout: Optional[float] = None) -> Tuple[Any, Any]:
-        """Writes `input`, reads what it prints, and waits. After a TimeoutExpired what was printed is lost."""
+    def communicate(self, input: Union[str, bytes, None] = None,
+                    timeout: Optional[float] = None) -> Tuple[Any, Any]:
+        """Writes `input`, reads what it prints, and waits. After a TimeoutExpired what was printed
+        is lost."""
         deadline = None if timeout is None else time.monotonic() + timeout
         printed: Dict[str, Any] = {}
         tasks: List[Callable[[], None]] = []

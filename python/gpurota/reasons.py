@@ -1,4 +1,5 @@
-"""Why somebody waits, as the daemon says it: the only place of this module where the time is filled in. Pure, but for the time zone."""
+"""Why somebody waits, as the daemon says it: the only place of this module where the time is filled
+in. Pure, but for the time zone."""
 
 import datetime
 from typing import Optional
@@ -11,18 +12,23 @@ _THIS_WEEK = datetime.timedelta(days=6)
 
 
 def reason_text(reason: Reason, now: Optional[datetime.datetime] = None) -> str:
-    """The sentence with its time, as `gpurota run` shows it. `now`: with a time zone; None: the clock's."""
+    """The sentence with its time, as `gpurota run` shows it. `now`: with a time zone; None: the
+    clock's."""
     if reason.time is None:
         return reason.text
-    return reason.text.replace("{time}", _time_text(reason.time, now or datetime.datetime.now(datetime.timezone.utc)), 1)
+    return reason.text.replace("{time}",
+                               _time_text(reason.time, now
+                                          or datetime.datetime.now(datetime.timezone.utc)), 1)
 
 
 def request_text(request: Request, remedy: bool = True) -> str:
-    """Why it waits, and with `remedy` what would let it start now; of an older daemon its own words."""
+    """Why it waits, and with `remedy` what would let it start now; of an older daemon its own
+    words."""
     if request.wait_reason is None:
         return request.reason
     text = reason_text(request.wait_reason)
-    return "%s; %s" % (text, request.wait_reason.remedy) if remedy and request.wait_reason.remedy else text
+    return ("%s; %s" % (text, request.wait_reason.remedy) if remedy and request.wait_reason.remedy
+            else text)
 
 
 def _time_text(time: datetime.datetime, now: datetime.datetime) -> str:
@@ -31,4 +37,5 @@ def _time_text(time: datetime.datetime, now: datetime.datetime) -> str:
         return at.strftime("%H:%M:%S")
     if at.date() == today.date():
         return at.strftime("%H:%M")
-    return at.strftime("%a %H:%M" if datetime.timedelta() < time - now < _THIS_WEEK else "%a %e %b %H:%M")
+    return at.strftime("%a %H:%M" if datetime.timedelta() < time - now < _THIS_WEEK
+                       else "%a %e %b %H:%M")

@@ -1,11 +1,14 @@
-"""Runs inside a lease and starts its commands, so that they are below it and with that in the lease.
+"""Runs inside a lease and starts its commands, so that they are below it and with that in the
+lease.
 
-Not a module of the package: leases.py starts it as a program of its own, `spawner.py DESCRIPTOR`, which imports nothing of
-gpurota. On the descriptor, a SOCK_SEQPACKET socket, each message has five descriptors of one command: a file with what is to
-be started (JSON), a socket of the command's own, and its standard streams. On the command's socket it answers {"pid"},
-{"errno"}, {"wrong"} or {"ended"}, later {"returncode"}; each byte that comes there is a signal for the command.
+Not a module of the package: leases.py starts it as a program of its own, `spawner.py DESCRIPTOR`,
+which imports nothing of gpurota. On the descriptor, a SOCK_SEQPACKET socket, each message has five
+descriptors of one command: a file with what is to be started (JSON), a socket of the command's own,
+and its standard streams. On the command's socket it answers {"pid"}, {"errno"}, {"wrong"} or
+{"ended"}, later {"returncode"}; each byte that comes there is a signal for the command.
 
-It ends with its last command once it is asked to (SIGTERM, as every process of a lease that is over) or its owner is gone.
+It ends with its last command once it is asked to (SIGTERM, as every process of a lease that is
+over) or its owner is gone.
 """
 
 import json
@@ -22,11 +25,13 @@ DESCRIPTORS = 5
 
 def receive(control: socket.socket) -> List[int]:
     """The descriptors of one message; none: the owner is gone."""
-    data, ancillary, _, _ = control.recvmsg(16, socket.CMSG_SPACE(4 * DESCRIPTORS), socket.MSG_CMSG_CLOEXEC)
+    data, ancillary, _, _ = control.recvmsg(16, socket.CMSG_SPACE(4 * DESCRIPTORS),
+                                            socket.MSG_CMSG_CLOEXEC)
     found: List[int] = []
     for level, kind, content in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            found += [int.from_bytes(content[at:at + 4], sys.byteorder) for at in range(0, len(content) - 3, 4)]
+            found += [int.from_bytes(content[at:at + 4], sys.byteorder)
+                      for at in range(0, len(content) - 3, 4)]
     return found
 
 
@@ -88,9 +93,10 @@ class Spawner:
             text.seek(0)
             spec = json.load(text)
         try:
-            process = subprocess.Popen(spec["args"], executable=spec["executable"], cwd=spec["cwd"], env=spec["env"],
-                                       stdin=streams[0], stdout=streams[1], stderr=streams[2],
-                                       start_new_session=spec["start_new_session"])
+            process = subprocess.Popen(spec["args"], executable=spec["executable"], cwd=spec["cwd"],
+                                       env=spec["env"], stdin=streams[0], stdout=streams[1],
+                                       stderr=streams[2], start_new_session=spec[
+                                           "start_new_session"])
         except OSError as error:
             answer_once(channel, {"errno": error.errno, "filename": error.filename})
             return
@@ -99,7 +105,8 @@ class Spawner:
             return
         say(channel, {"pid": process.pid})
         self._commands[process.pid] = Command(process, channel)
-        self._selector.register(channel, selectors.EVENT_READ, lambda _: self._on_channel(process.pid))
+        self._selector.register(channel, selectors.EVENT_READ,
+                                lambda _: self._on_channel(process.pid))
 
     def _on_channel(self, pid: int) -> None:
         command = self._commands[pid]
@@ -150,7 +157,8 @@ def answer_once(channel: socket.socket, message: Dict[str, Any]) -> None:
 
 
 def keep_strays() -> None:
-    """What a command leaves behind becomes our child, and stays below us. Best effort: a control group does it better."""
+    """What a command leaves behind becomes our child, and stays below us. Best effort: a control
+    group does it better."""
     try:
         import ctypes
 
@@ -164,7 +172,8 @@ def main() -> int:
     keep_strays()
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGTERM, spawner.end)
-    # The terminal's are for the commands. A handler, as a signal that is ignored would be ignored by them.
+    # The terminal's are for the commands. A handler, as a signal that is ignored would be ignored
+    # by them.
     for each in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(each) is not signal.SIG_IGN:
             signal.signal(each, lambda *_: None)

@@ -1,4 +1,5 @@
-"""What is on the machine, who waits, what happened; and ending leases. Each is one or two calls on connections of their own."""
+"""What is on the machine, who waits, what happened; and ending leases. Each is one or two calls on
+connections of their own."""
 
 import datetime
 import os
@@ -47,11 +48,15 @@ class Explanation:
         lines = [waiting_text(each) for each in self.requests]
         for lease in self.leases:
             gpus = ",".join(gpu.label or str(gpu.index) for gpu in lease.gpus)
-            end = "ends at %s" % lease.ends.astimezone().strftime("%Y-%m-%d %H:%M:%S") if lease.ends else "ends with its command"
+            end = ("ends at %s" % lease.ends.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+                   if lease.ends else "ends with its command")
             if lease.state != "active":
-                end = "its time is over, but its programs still hold memory" if lease.state == "expired" else "it is ending"
-            lines.append("%s on GPU %s: %s of %s, %s" % (lease.lease_id, gpus, lease.kind, lease.user, end))
-            lines += ["  GPU %d: %s" % (gpu.index, _turn_text(turn)) for gpu in self.turns for turn in gpu.leases
+                end = ("its time is over, but its programs still hold memory"
+                       if lease.state == "expired" else "it is ending")
+            lines.append("%s on GPU %s: %s of %s, %s"
+                         % (lease.lease_id, gpus, lease.kind, lease.user, end))
+            lines += ["  GPU %d: %s" % (gpu.index, _turn_text(turn)) for gpu in self.turns
+                      for turn in gpu.leases
                       if gpu.takes_turns and turn.lease_id == lease.lease_id]
         return "\n".join(lines) or "you have no lease and wait for nothing"
 
@@ -59,30 +64,40 @@ class Explanation:
 def _turn_text(turn: types.TurnLease) -> str:
     if turn.phase == "holding":
         return "it has the turn"
-    return "%s, waits for %s%s" % (turn.phase, turn.waits_for, ", behind " + turn.behind if turn.behind else "")
+    return "%s, waits for %s%s" % (turn.phase, turn.waits_for,
+                                   ", behind " + turn.behind if turn.behind else "")
 
 
 def explain(what: Optional[str] = None) -> Explanation:
-    """Why a request waits, who has the turn, when a lease ends. `what`: "R7", "L12"; None: all of this user's."""
+    """Why a request waits, who has the turn, when a lease ends. `what`: "R7", "L12"; None: all of
+    this user's."""
     requests, now = queue(), status()
     turns = call("ListTurns", {}, types.ListTurnsReply).gpus
     uid = os.geteuid()
-    requests = [each for each in requests if each.request_id == what or (what is None and each.uid == uid)]
-    leases = [each for each in now.leases if each.lease_id == what or (what is None and each.uid == uid)]
+    requests = [each for each in requests if each.request_id == what
+                or (what is None and each.uid == uid)]
+    leases = [each for each in now.leases if each.lease_id == what
+              or (what is None and each.uid == uid)]
     if what is not None and not requests and not leases:
-        raise NotFound("there is no lease or request %s: gpurota.status() and gpurota.queue() have the current ones" % what)
+        raise NotFound("there is no lease or request %s: gpurota.status() and gpurota.queue() have "
+                       "the current ones" % what)
     shown = {each.lease_id for each in leases}
-    return Explanation(requests, leases, [gpu for gpu in turns if any(each.lease_id in shown for each in gpu.leases)])
+    return Explanation(requests, leases,
+                       [gpu for gpu in turns if any(each.lease_id in shown for each in gpu.leases)])
 
 
-def events(follow: bool = False, since: Optional[Since] = None, lease_id: Optional[str] = None) -> Iterator[types.Event]:
-    """What happened, oldest first. `since`: a datetime, or how long ago ("2h"). With `follow` it goes on, over restarts of
-    the daemon, and misses nothing; without `since` it then begins with what happens next."""
+def events(follow: bool = False, since: Optional[Since] = None,
+           lease_id: Optional[str] = None) -> Iterator[types.Event]:
+    """What happened, oldest first. `since`: a datetime, or how long ago ("2h"). With `follow` it
+    goes on, over restarts of the daemon, and misses nothing; without `since` it then begins with
+    what happens next."""
     if since is not None and not isinstance(since, datetime.datetime):
-        since = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=seconds_of(since))
+        since = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(
+            seconds=seconds_of(since))
     parameters: Dict[str, Any] = {"lease_id": lease_id, "follow": follow or None}
     if since is not None:
-        parameters["since"] = since.astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        parameters["since"] = since.astimezone(datetime.timezone.utc).strftime(
+            "%Y-%m-%dT%H:%M:%S.%fZ")
     return _followed(parameters) if follow else _read(Connection(), parameters)
 
 

@@ -1,4 +1,5 @@
-"""Asks for a lease and waits in the queue, over restarts of the daemon. Whatever interrupts it cancels the request."""
+"""Asks for a lease and waits in the queue, over restarts of the daemon. Whatever interrupts it
+cancels the request."""
 
 import os
 import re
@@ -24,7 +25,8 @@ PATIENCE = 120.0
 class Granted:
     """A lease that is not started yet: it ends when `connection` is closed."""
 
-    def __init__(self, connection: Connection, lease: Lease, environment: List[Variable], preload: Optional[str]) -> None:
+    def __init__(self, connection: Connection, lease: Lease, environment: List[Variable],
+                 preload: Optional[str]) -> None:
         self.connection = connection
         self.lease = lease
         self.environment = {each.name: each.value for each in environment}
@@ -48,7 +50,8 @@ class Line:
             return
         self._shown = text
         # The daemon's text may contain control characters from others' notes.
-        print("gpurota: waiting as " + "".join(c if c.isprintable() else "?" for c in text), file=sys.stderr, flush=True)
+        print("gpurota: waiting as " + "".join(c if c.isprintable() else "?" for c in text),
+              file=sys.stderr, flush=True)
 
 
 def obtain(wishes: Wishes, command: List[str], on_wait: Optional[OnWait] = None) -> Granted:
@@ -74,7 +77,8 @@ def _acquire(request: Dict[str, Any]) -> Granted:
 
 class _Waiter:
     def __init__(self, request: Dict[str, Any], wait: Optional[TimeLike], on_wait: OnWait) -> None:
-        # After a restart of the daemon the same ticket keeps the place, or gets the lease that was given meanwhile.
+        # After a restart of the daemon the same ticket keeps the place, or gets the lease that was
+        # given meanwhile.
         self._call = {"ticket": secrets.token_hex(16), "request": request}
         self._on_wait = on_wait
         self._wait = wait
@@ -109,11 +113,12 @@ class _Waiter:
         return connection
 
     def _come_back(self) -> Connection:
-        """Until there is a daemon again. One that hangs up on whoever comes is not asked for ever."""
+        """Until there is a daemon again. One that hangs up on whoever comes is not asked for
+        ever."""
         self._hung_up += self._waits is None
         if self._hung_up >= TRIES:
-            raise NoDaemon("gpurotad closed the connection before it answered: it was stopped, or this user has too many "
-                           "connections. Try again")
+            raise NoDaemon("gpurotad closed the connection before it answered: it was stopped, or "
+                           "this user has too many connections. Try again")
         while True:
             time.sleep(RECONNECT_EVERY)
             try:
@@ -125,7 +130,8 @@ class _Waiter:
                     raise
 
     def _gave_up(self) -> NoGpu:
-        reason = request_text(self._waits, remedy=False) if self._waits else "gpurotad has not answered"
+        reason = (request_text(self._waits, remedy=False) if self._waits
+                  else "gpurotad has not answered")
         error = NoGpu("gave up after %g s: %s" % (seconds_of(self._wait or 0), reason))
         error.wait_reason = self._waits.wait_reason if self._waits else None
         return error

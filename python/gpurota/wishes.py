@@ -1,4 +1,5 @@
-"""What a lease is to be: sizes and times as people write them, and what is asked for with them. Pure.
+"""What a lease is to be: sizes and times as people write them, and what is asked for with them.
+Pure.
 
 A wrong argument is a ValueError or TypeError that says what to write.
 """
@@ -33,7 +34,8 @@ def bytes_of(size: SizeLike) -> int:
             raise wrong
         return size
     match = _SIZE.fullmatch(size)
-    if match is None or (match.group(3) and size.endswith(" ")) or (match.group(2) and size[-1].isdigit()):
+    if (match is None or (match.group(3) and size.endswith(" "))
+        or (match.group(2) and size[-1].isdigit())):
         raise wrong
     shift = 10 * (" kmgt".index((match.group(4) or " ").lower()))
     digits = match.group(2) or "0"
@@ -61,7 +63,8 @@ def check_amount(what: str, size: SizeLike) -> None:
     number = re.match(r"\d+", str(size))
     # A large number was thought of as MiB, as other tools have it.
     unit = "M" if number and len(number.group()) > 2 else "G"
-    raise ValueError("%s=%r is less than 1 MiB: did you mean \"%s%s\"?" % (what, size, number.group() if number else "", unit))
+    raise ValueError("%s=%r is less than 1 MiB: did you mean \"%s%s\"?"
+                     % (what, size, number.group() if number else "", unit))
 
 
 def capability_of(version: Union[str, float]) -> int:
@@ -81,7 +84,8 @@ def seconds_of(time: TimeLike) -> float:
             raise ValueError("%r is not a time: write 30s, 10m, 2h, 1d or 1h30m" % (time,))
         return float(time)
     if not isinstance(time, str):
-        raise TypeError("a time is text such as '2h', a number of seconds or a timedelta, not %r" % (time,))
+        raise TypeError("a time is text such as '2h', a number of seconds or a timedelta, not %r"
+                        % (time,))
     if _TIMES.fullmatch(time) is None:
         raise ValueError("%r is not a time: write 30s, 10m, 2h, 1d or 1h30m" % (time,))
     return sum(float(number) * _SECONDS[unit] for number, unit in _TIME.findall(time))
@@ -100,7 +104,8 @@ def warning_of(warn: str) -> Tuple[int, Optional[str]]:
         raise TypeError("a warning is text such as '10m' or '10m:USR1', not %r" % (warn,))
     time, colon, signal = warn.partition(":")
     if colon and signal not in _SIGNALS:
-        raise ValueError("%r: write HUP, INT, USR1, USR2, TERM, CONT or WINCH after the colon" % (warn,))
+        raise ValueError("%r: write HUP, INT, USR1, USR2, TERM, CONT or WINCH after the colon"
+                         % (warn,))
     seconds = 0 if time in ("0", "0s") else whole_seconds_of(time)
     if seconds > 86400:
         raise ValueError("%r: a warning comes at most 24h before the end" % (warn,))
@@ -112,12 +117,14 @@ _WHEN = re.compile(r"(?:([a-z]{3,}|\d{4}-\d{2}-\d{2})[ T])?(\d{1,2}):(\d{2})", r
 
 
 def time_of(when: WhenLike, now: datetime.datetime) -> datetime.datetime:
-    """"18:00" (the next one), "Fri 18:00", "tomorrow 18:00", "2026-11-30 18:00" in local time, "+2h", or a datetime. `now` is aware."""
+    """"18:00" (the next one), "Fri 18:00", "tomorrow 18:00", "2026-11-30 18:00" in local time,
+    "+2h", or a datetime. `now` is aware."""
     if isinstance(when, datetime.datetime):
         return when.astimezone()
     if isinstance(when, str) and when.startswith("+"):
         return now + datetime.timedelta(seconds=seconds_of(when[1:]))
-    wrong = ValueError("until=%r is not a time: write \"18:00\", \"Fri 18:00\", \"tomorrow 18:00\" or \"2026-11-30 18:00\"" % (when,))
+    wrong = ValueError("until=%r is not a time: write \"18:00\", \"Fri 18:00\", \"tomorrow 18:00\" "
+                       "or \"2026-11-30 18:00\"" % (when,))
     match = _WHEN.fullmatch(when.strip()) if isinstance(when, str) else None
     if match is None:
         raise wrong
@@ -145,9 +152,11 @@ def time_of(when: WhenLike, now: datetime.datetime) -> datetime.datetime:
 
 @dataclass
 class Wishes:
-    """As the options of `gpurota run`, which gpurota(1) explains. `wait`: None waits as long as it takes, 0 does not wait.
+    """As the options of `gpurota run`, which gpurota(1) explains. `wait`: None waits as long as it
+    takes, 0 does not wait.
 
-    `name` is what the lease is called, and `as_name` who of a shared account asks (--as). `near` is the id of a lease.
+    `name` is what the lease is called, and `as_name` who of a shared account asks (--as). `near` is
+    the id of a lease.
     """
 
     memory: Optional[SizeLike] = None
@@ -177,12 +186,15 @@ class Wishes:
             raise ValueError("gpus says how many, gpu_ids which: give one of them")
         if isinstance(self.gpu_ids, str):
             self.gpu_ids = self.gpu_ids.split(",")
-        for what, size in (("memory", self.memory), ("soft_limit", self.soft_limit), ("min_memory", self.min_memory)):
+        for what, size in (("memory", self.memory), ("soft_limit", self.soft_limit),
+                           ("min_memory", self.min_memory)):
             if size is not None:
                 check_amount(what, size)
         self._check_kind()
-        for what, text, most in (("note", self.note, 1024), ("name", self.name, 64), ("as_name", self.as_name, 64),
-                                 ("gpu_type", self.gpu_type, 64), ("gpu_class", self.gpu_class, 64)):
+        for what, text, most in (("note", self.note, 1024), ("name", self.name, 64),
+                                 ("as_name", self.as_name, 64),
+                                 ("gpu_type", self.gpu_type, 64),
+                                 ("gpu_class", self.gpu_class, 64)):
             if text is not None and len(text.encode("utf-8", "replace")) > most:
                 raise ValueError("the %s is longer than %d bytes: shorten it" % (what, most))
         if self.timeout is not None and self.until is not None:
@@ -191,12 +203,14 @@ class Wishes:
         if self.warn is not None:
             warning_of(self.warn)
         if self.wait is not None and not seconds_of(self.wait) >= 0:
-            raise ValueError("wait=%r: 0 does not wait, None waits as long as it takes" % (self.wait,))
+            raise ValueError("wait=%r: 0 does not wait, None waits as long as it takes"
+                             % (self.wait,))
 
     def _check_kind(self) -> None:
         kind = (self.gpu_type, self.gpu_class, self.min_memory, self.min_cc, self.near)
         if self.gpu_ids is not None and any(each is not None for each in kind):
-            raise ValueError("gpu_ids names the GPUs: leave out gpu_type, gpu_class, min_memory, min_cc and near")
+            raise ValueError("gpu_ids names the GPUs: leave out gpu_type, gpu_class, min_memory, "
+                             "min_cc and near")
         if self.min_memory is not None and "percent" in size_of(self.min_memory):
             raise ValueError("min_memory is the size of a GPU: write an amount, as \"40G\"")
         if self.min_cc is not None:
@@ -253,10 +267,14 @@ class Wishes:
     def options(self) -> List[str]:
         """The same for `gpurota run`."""
         found: List[str] = []
-        values = (("--memory", self.memory), ("--gpus", self.gpus), ("--soft-limit", self.soft_limit), ("--priority", self.priority),
-                  ("--quantum", self.quantum), ("--warn", self.warn), ("--note", self.note), ("--name", self.name), ("--as", self.as_name),
-                  ("--gpu-type", self.gpu_type), ("--gpu-class", self.gpu_class), ("--min-memory", self.min_memory),
-                  ("--min-cc", self.min_cc), ("--near", self.near), ("--memory-threshold", self.threshold()))
+        values = (("--memory", self.memory), ("--gpus", self.gpus),
+                  ("--soft-limit", self.soft_limit), ("--priority", self.priority),
+                  ("--quantum", self.quantum), ("--warn", self.warn), ("--note", self.note),
+                  ("--name", self.name), ("--as", self.as_name),
+                  ("--gpu-type", self.gpu_type), ("--gpu-class", self.gpu_class),
+                  ("--min-memory", self.min_memory),
+                  ("--min-cc", self.min_cc), ("--near", self.near),
+                  ("--memory-threshold", self.threshold()))
         for option, value in values:
             if value is not None:
                 found.append("%s=%s" % (option, value))  # in one word, as it may begin with a '-'

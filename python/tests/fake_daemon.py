@@ -9,18 +9,22 @@ import threading
 import unittest
 from typing import Any, Callable, Dict, List, Optional, Union
 
-# The answer to a call: parameters of an answer, raw bytes, or None to hang up. An answer with "continues" is a message as a whole.
+# The answer to a call: parameters of an answer, raw bytes, or None to hang up. An answer with
+# "continues" is a message as a whole.
 Answer = Union[Dict[str, Any], bytes, None]
 Handler = Callable[[str, Dict[str, Any]], Optional[List[Answer]]]
 
 LEASE: Dict[str, Any] = {
-    "lease_id": "L1", "kind": "run", "share": "slice", "state": "active", "uid": os.getuid(), "user": "me",
+    "lease_id": "L1", "kind": "run", "share": "slice", "state": "active", "uid": os.getuid(),
+    "user": "me",
     "since": "2026-01-02T03:04:05Z", "processes": 0, "gpus": [],
 }
 REQUEST: Dict[str, Any] = {
-    "request_id": "R1", "position": 1, "kind": "run", "uid": os.getuid(), "user": "me", "since": "2026-01-02T03:04:05Z",
+    "request_id": "R1", "position": 1, "kind": "run", "uid": os.getuid(), "user": "me",
+    "since": "2026-01-02T03:04:05Z",
     "gpus": 1, "free": 0, "planned": [], "reason": "as an older module shows it",
-    "wait_reason": {"code": "leased_open_ended", "text": "waits for GPU 1: bob's program (L3) has no time limit",
+    "wait_reason": {"code": "leased_open_ended",
+                    "text": "waits for GPU 1: bob's program (L3) has no time limit",
                     "remedy": "starts now with --swap"},
 }
 STATUS: Dict[str, Any] = {"gpus": [], "leases": [], "findings": []}
@@ -36,7 +40,8 @@ def more(**parameters: Any) -> bytes:
 
 
 class FakeDaemon:
-    """`handler` gets the method's name without its interface and its parameters; no list: this class's own answer."""
+    """`handler` gets the method's name without its interface and its parameters; no list: this
+    class's own answer."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -97,20 +102,24 @@ class FakeDaemon:
 
     def _answer(self, peer: socket.socket, call: Dict[str, Any]) -> bool:
         method, parameters = call["method"].replace("dev.gpurota.", ""), call["parameters"]
-        self.calls.append({"method": method, "parameters": parameters, "more": call.get("more", False)})
+        self.calls.append({"method": method, "parameters": parameters,
+                           "more": call.get("more", False)})
         answers = self.handler(method, parameters)
         for each in self._own(method) if answers is None else answers:
             if each is None:
                 return False
-            peer.sendall(each if isinstance(each, bytes) else json.dumps({"parameters": each}).encode() + b"\0")
+            peer.sendall(each if isinstance(each, bytes)
+                         else json.dumps({"parameters": each}).encode() + b"\0")
         return True
 
     def _own(self, method: str) -> List[Answer]:
         if method in ("Enqueue", "Acquire"):
-            return [{"lease": LEASE, "environment": [{"name": "GPUROTA_LEASE", "value": "L1"}], "preload": None}]
+            return [{"lease": LEASE, "environment": [{"name": "GPUROTA_LEASE", "value": "L1"}],
+                     "preload": None}]
         if method == "Hold":
             return [{"lease": LEASE, "ended": "released", "reason": "it was released by me"}]
-        return [{"Status": STATUS, "Release": {"lease_ids": ["L1"]}, "Start": {"cgroup": None}}.get(method, {})]
+        return [{"Status": STATUS, "Release": {"lease_ids": ["L1"]},
+                 "Start": {"cgroup": None}}.get(method, {})]
 
 
 class TestCase(unittest.TestCase):

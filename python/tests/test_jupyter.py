@@ -16,9 +16,11 @@ import gpurota
 from gpurota import jupyter
 
 GIB = 1 << 30
-GPU = {"index": 0, "uuid": "GPU-1", "name": "H200", "pci": "0:1", "state": "in_use", "memory_bytes": 16 * GIB, "used_bytes": 3 * GIB,
+GPU = {"index": 0, "uuid": "GPU-1", "name": "H200", "pci": "0:1", "state": "in_use",
+       "memory_bytes": 16 * GIB, "used_bytes": 3 * GIB,
        "reserved_bytes": 0, "unreserved_bytes": 0, "leases": ["L1"], "label": "0"}
-SLICE = {**LEASE, "gpus": [{"index": 0, "uuid": "GPU-1", "used_bytes": GIB, "granted_bytes": GIB, "processes": 1, "limit_bytes": 8 * GIB}]}
+SLICE = {**LEASE, "gpus": [{"index": 0, "uuid": "GPU-1", "used_bytes": GIB, "granted_bytes": GIB,
+                            "processes": 1, "limit_bytes": 8 * GIB}]}
 
 
 class Kernel(TestCase):
@@ -36,15 +38,20 @@ class Kernel(TestCase):
         self.assertEqual(os.listdir(folder), ["kernel.json"])
         with open(os.path.join(folder, "kernel.json"), encoding="utf-8") as file:
             kernel = json.load(file)
-        self.assertEqual(kernel["argv"], [os.path.join(self.folder, "gpurota"), "run", "--memory=8G", "--note=notebook", "--wait=45s", "--",
-                                          sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"])
-        self.assertEqual((kernel["display_name"], kernel["language"]), ("Python 3 (8G GPU)", "python"))
+        self.assertEqual(kernel["argv"], [os.path.join(self.folder, "gpurota"), "run",
+                                          "--memory=8G", "--note=notebook", "--wait=45s", "--",
+                                          sys.executable, "-m", "ipykernel_launcher", "-f",
+                                          "{connection_file}"])
+        self.assertEqual((kernel["display_name"], kernel["language"]),
+                         ("Python 3 (8G GPU)", "python"))
 
     def test_it_goes_to_jupyters_folder(self) -> None:
         self.set_variable("JUPYTER_DATA_DIR", None)
         self.set_variable("XDG_DATA_HOME", os.path.join(self.folder, "home"))
-        self.assertTrue(jupyter.install_kernel(gpus=2).startswith(self.folder + "/home/jupyter/kernels/gpurota-2-gpus"))
-        self.assertEqual(jupyter.install_kernel(kernel_name="mine", prefix=self.folder), self.folder + "/share/jupyter/kernels/mine")
+        self.assertTrue(jupyter.install_kernel(gpus=2).startswith(self.folder
+                                                                  + "/home/jupyter/kernels/gpurota-2-gpus"))
+        self.assertEqual(jupyter.install_kernel(kernel_name="mine", prefix=self.folder),
+                         self.folder + "/share/jupyter/kernels/mine")
 
     def test_a_name_that_is_a_path_is_refused(self) -> None:
         self.assertRaises(ValueError, jupyter.install_kernel, kernel_name="../mine")
@@ -52,14 +59,16 @@ class Kernel(TestCase):
 
     def test_without_gpurota_it_says_so(self) -> None:
         os.unlink(os.path.join(self.folder, "gpurota"))
-        self.assertRaisesRegex(gpurota.CannotAdopt, "not on the PATH", jupyter.install_kernel, memory="8G")
+        self.assertRaisesRegex(gpurota.CannotAdopt, "not on the PATH", jupyter.install_kernel,
+                               memory="8G")
 
 
 class FakeShell:
     def __init__(self) -> None:
         self.magics: Dict[str, Callable[[str], None]] = {}
 
-    def register_magic_function(self, function: Callable[[str], None], magic_kind: str, magic_name: str) -> None:
+    def register_magic_function(self, function: Callable[[str], None], magic_kind: str,
+                                magic_name: str) -> None:
         self.magics[magic_name] = function
 
 
@@ -73,10 +82,13 @@ class Magic(TestCase):
     def run_line(self, line: str, lease: bool = True) -> str:
         if lease:
             self.set_variable("GPUROTA_LEASE", "L1")
-        self.answer(Status=[{**STATUS, "gpus": [GPU], "leases": [SLICE] if lease else []}], Update=[{"lease": SLICE}])
+        self.answer(Status=[{**STATUS, "gpus": [GPU], "leases": [SLICE] if lease else []}],
+                    Update=[{"lease": SLICE}])
         errors = modules.ModuleType("IPython.core.error")
         errors.UsageError = type("UsageError", (Exception,), {})  # type: ignore[attr-defined]
-        with mock.patch.dict(sys.modules, {"IPython.core.error": errors}), contextlib.redirect_stdout(io.StringIO()) as out:
+        with mock.patch.dict(sys.modules,
+                             {"IPython.core.error": errors}), contextlib.redirect_stdout(
+                                 io.StringIO()) as out:
             gpurota.load_ipython_extension(self.shell)
             try:
                 self.shell.magics["gpurota"](line)

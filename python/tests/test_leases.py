@@ -36,7 +36,8 @@ class Waiting(TestCase):
             if method != "Enqueue":
                 return None
             asked.append(parameters["ticket"])
-            waiting = [more(request={**REQUEST, "position": each}, environment=[]) for each in positions]
+            waiting = [more(request={**REQUEST, "position": each}, environment=[])
+                       for each in positions]
             return [*waiting, then] if len(asked) == 1 else None
 
         self.daemon.handler = handler
@@ -59,7 +60,8 @@ class Waiting(TestCase):
         self.waits(2, then=None)
         with gpurota.lease(on_wait=lambda _: None):
             pass
-        tickets = [each["parameters"]["ticket"] for each in self.daemon.calls if each["method"] == "Enqueue"]
+        tickets = [each["parameters"]["ticket"] for each in self.daemon.calls
+                   if each["method"] == "Enqueue"]
         self.assertEqual(len(tickets), 2)
         self.assertEqual(len(set(tickets)), 1)
 
@@ -71,7 +73,9 @@ class Waiting(TestCase):
 
     def test_a_wait_that_is_over_says_what_it_waited_for_and_leaves_the_queue(self) -> None:
         self.answer(Enqueue=[more(request=REQUEST, environment=[])])
-        with self.assertRaisesRegex(gpurota.NoGpu, r"gave up after 0.1 s: waits for GPU 1: bob's program \(L3\) has no time limit$"):
+        with self.assertRaisesRegex(gpurota.NoGpu,
+                                    r"gave up after 0.1 s: waits for GPU 1: bob's program \(L3\) "
+                                    r"has no time limit$"):
             gpurota.lease(wait=0.1, on_wait=lambda _: None)
         self.assertTrue(self.daemon.hung_up.wait(10))
 
@@ -104,10 +108,13 @@ class Waiting(TestCase):
 
 class Asking(TestCase):
     def test_a_lease_is_asked_for_as_it_was_wished(self) -> None:
-        with gpurota.lease("8G", name="train7", as_name="ann", gpu_type="h100", near="L4", until="+2h") as lease:
+        with gpurota.lease("8G", name="train7", as_name="ann", gpu_type="h100", near="L4",
+                           until="+2h") as lease:
             self.assertEqual(lease.id, "L1")
-        request = next(each["parameters"]["request"] for each in self.daemon.calls if each["method"] == "Enqueue")
-        self.assertEqual((request["name"], request["as_name"], request["gpu_type"], request["near"]), ("train7", "ann", "h100", "L4"))
+        request = next(each["parameters"]["request"] for each in self.daemon.calls
+                       if each["method"] == "Enqueue")
+        self.assertEqual((request["name"], request["as_name"], request["gpu_type"],
+                          request["near"]), ("train7", "ann", "h100", "L4"))
         self.assertIn(request["seconds"], (7199, 7200))
 
     def test_an_update_without_a_unit_is_asked_about(self) -> None:
@@ -127,21 +134,28 @@ class Commands(TestCase):
         pid = start["parameters"]["pid"]
         with open("/proc/%d/stat" % pid, encoding="utf-8") as stat:
             self.assertEqual(int(stat.read().split()[3]), os.getpid())
-        parent = self.lease.run([*PYTHON, "import os; print(os.getppid())"], capture_output=True, text=True).stdout
+        parent = self.lease.run([*PYTHON, "import os; print(os.getppid())"], capture_output=True,
+                                text=True).stdout
         self.assertEqual(int(parent), pid)
 
-    def test_a_command_has_the_variables_of_the_lease_also_in_an_environment_of_its_own(self) -> None:
+    def test_a_command_has_the_variables_of_the_lease_also_in_an_environment_of_its_own(
+        self) -> None:
         for environment in (None, {"A": "1"}):
-            found = self.lease.run([*PYTHON, "import os; print(os.environ['GPUROTA_LEASE'], os.environ.get('A'))"],
+            found = self.lease.run([*PYTHON,
+                                    "import os; print(os.environ['GPUROTA_LEASE'], "
+                                    "os.environ.get('A'))"],
                                    env=environment, capture_output=True, text=True, check=True)
             self.assertEqual(found.stdout, "L1 1\n" if environment else "L1 None\n")
         self.assertNotIn("GPUROTA_LEASE", os.environ)
         self.assertEqual(self.lease.environ["GPUROTA_LEASE"], "L1")
 
-    def test_nothing_of_a_lease_around_this_process_is_in_the_environment_of_a_command(self) -> None:
-        outer = {"GPUROTA_LEASE": "L7", "GPUROTA_TOKEN": "t", "GPUROTA_SOCKET": "/s", "GPUROTA_WHOLE": "1", "A": "1",
+    def test_nothing_of_a_lease_around_this_process_is_in_the_environment_of_a_command(
+        self) -> None:
+        outer = {"GPUROTA_LEASE": "L7", "GPUROTA_TOKEN": "t", "GPUROTA_SOCKET": "/s",
+                 "GPUROTA_WHOLE": "1", "A": "1",
                  "CUDA_VISIBLE_DEVICES": "5", "LD_PRELOAD": "/old/libgpurota.so:/l/other.so"}
-        self.assertEqual(self.lease.environment(outer), {"GPUROTA_LEASE": "L1", "A": "1", "LD_PRELOAD": "/l/other.so"})
+        self.assertEqual(self.lease.environment(outer),
+                         {"GPUROTA_LEASE": "L1", "A": "1", "LD_PRELOAD": "/l/other.so"})
         site = {"LD_PRELOAD": "/l/libgpurota.so"}
         self.assertEqual(self.lease.environment(site)["LD_PRELOAD"], "/l/libgpurota.so")
 
@@ -152,23 +166,27 @@ class Commands(TestCase):
         names = dict(re.findall(r'#define (GPUROTA_ENV_\w+) "(\w+)"', header))
         match = re.search(r"#define GPUROTA_LEASE_VARIABLES((?:[^\n]*\\\n)*[^\n]*)", header)
         assert match is not None
-        listed = tuple(names.get(each.strip(), each.strip().strip('"')) for each in match.group(1).replace("\\\n", "").split(","))
+        listed = tuple(names.get(each.strip(), each.strip().strip('"'))
+                       for each in match.group(1).replace("\\\n", "").split(","))
         self.assertEqual(listed, LEASE_VARIABLES)
 
     def test_streams_are_those_of_subprocess(self) -> None:
-        both = "import sys; d = sys.stdin.read(); print(d.upper()); print('said', file=sys.stderr); sys.exit(3)"
+        both = ("import sys; d = sys.stdin.read(); print(d.upper()); print('said', "
+                "file=sys.stderr); sys.exit(3)")
         done = self.lease.run([*PYTHON, both], input="größe", capture_output=True, encoding="utf-8")
         self.assertEqual((done.stdout, done.stderr, done.returncode), ("GRÖSSE\n", "said\n", 3))
-        done = self.lease.run([*PYTHON, both], input=b"x", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = self.lease.run([*PYTHON, both], input=b"x", stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
         self.assertEqual((sorted(done.stdout.split()), done.stderr), ([b"X", b"said"], None))
         with open(os.path.join(self.folder, "out"), "wb") as file:
-            self.lease.run([*PYTHON, both], stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.DEVNULL)
+            self.lease.run([*PYTHON, both], stdin=subprocess.DEVNULL, stdout=file,
+                           stderr=subprocess.DEVNULL)
         with open(os.path.join(self.folder, "out"), "rb") as file:
             self.assertEqual(file.read(), b"\n")
 
     def test_a_mebibyte_each_way_does_not_block(self) -> None:
-        done = self.lease.run([*PYTHON, "import sys; sys.stdout.write(sys.stdin.read())"], input="x" * (1 << 20), capture_output=True,
-                              text=True)
+        done = self.lease.run([*PYTHON, "import sys; sys.stdout.write(sys.stdin.read())"],
+                              input="x" * (1 << 20), capture_output=True, text=True)
         self.assertEqual(len(done.stdout), 1 << 20)
 
     def test_what_cannot_be_started_is_the_error_of_subprocess(self) -> None:
@@ -177,7 +195,8 @@ class Commands(TestCase):
         self.assertEqual(raised.exception.filename, "/nonexistent/program")
         self.assertRaises(PermissionError, self.lease.run, [self.folder])
         self.assertRaises(FileNotFoundError, self.lease.run, ["true"], cwd="/nonexistent")
-        for wrong, environment in (([], {}), (["a\0b"], {}), (["true"], {"A": "\0"}), (["true"], {"A=B": ""})):
+        for wrong, environment in (([], {}), (["a\0b"], {}), (["true"], {"A": "\0"}),
+                                   (["true"], {"A=B": ""})):
             self.assertRaises(ValueError, self.lease.run, wrong, env=environment)
         self.assertRaises(TypeError, self.lease.run, ["true"], env={"A": 1})
         self.assertEqual(self.lease.run(["true"]).returncode, 0)
@@ -202,14 +221,18 @@ class Commands(TestCase):
 
     def test_it_has_the_folder_and_the_session_that_were_asked_for(self) -> None:
         code = "import os; print(os.getcwd(), os.getsid(0) == os.getpid())"
-        found = self.lease.run([*PYTHON, code], cwd=self.folder, capture_output=True, text=True).stdout
+        found = self.lease.run([*PYTHON, code], cwd=self.folder, capture_output=True,
+                               text=True).stdout
         self.assertEqual(found, "%s False\n" % os.path.realpath(self.folder))
-        with self.lease.popen([*PYTHON, code], stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        with self.lease.popen([*PYTHON, code], stdout=subprocess.PIPE, text=True,
+                              start_new_session=True) as process:
             self.assertEqual(process.communicate()[0], "%s True\n" % os.getcwd())
 
     def test_words_that_are_no_utf_8_arrive_as_they_are(self) -> None:
-        code = "import os, sys; sys.stdout.buffer.write(os.fsencode(sys.argv[1]) + os.environb[b'B'])"
-        done = self.lease.run([*PYTHON, code, b"caf\xe9"], env={"B": os.fsdecode(b"\xff")}, capture_output=True)
+        code = ("import os, sys; sys.stdout.buffer.write(os.fsencode(sys.argv[1]) + "
+                "os.environb[b'B'])")
+        done = self.lease.run([*PYTHON, code, b"caf\xe9"], env={"B": os.fsdecode(b"\xff")},
+                              capture_output=True)
         self.assertEqual(done.stdout, b"caf\xe9\xff")
 
     def test_no_descriptor_stays_open_and_none_of_ours_is_the_commands(self) -> None:
@@ -218,7 +241,8 @@ class Commands(TestCase):
         for _ in range(20):
             self.lease.run(["true"], capture_output=True)
         self.assertLessEqual(len(os.listdir("/proc/self/fd")), before + 1)
-        found = self.lease.run([*PYTHON, "import os; print(*os.listdir('/proc/self/fd'))"], capture_output=True, text=True).stdout
+        found = self.lease.run([*PYTHON, "import os; print(*os.listdir('/proc/self/fd'))"],
+                               capture_output=True, text=True).stdout
         self.assertLessEqual({int(each) for each in found.split()}, {0, 1, 2, 3})
 
     def test_many_threads_start_commands_at_once(self) -> None:
@@ -256,7 +280,8 @@ class Ends(TestCase):
     def test_the_block_releases_it_and_ends_its_first_process(self) -> None:
         with gpurota.lease() as lease:
             process = lease.popen(["sleep", "100"])
-            self.daemon.handler = lambda method, _: [more(lease=LEASE)] if method == "Hold" else None
+            self.daemon.handler = (lambda method,
+                                   _: [more(lease=LEASE)] if method == "Hold" else None)
             with mock.patch.object(leases, "END_TAKES", 0.2):
                 lease.release()
         self.assertEqual(process.wait(10), -signal.SIGTERM)
@@ -343,10 +368,13 @@ class Ends(TestCase):
 
 class Environment(unittest.TestCase):
     def test_libgpurota_stands_in_front_of_what_was_preloaded_and_only_once(self) -> None:
-        for before, after in (("", "/l.so"), ("/a.so", "/l.so:/a.so"), ("/a.so /l.so", "/a.so /l.so"), ("/l.so:/b.so", "/l.so:/b.so")):
+        for before, after in (("", "/l.so"), ("/a.so", "/l.so:/a.so"),
+                              ("/a.so /l.so", "/a.so /l.so"), ("/l.so:/b.so", "/l.so:/b.so")):
             base = {"LD_PRELOAD": before} if before else {}
-            self.assertEqual(merged_environment(base, {"X": "1"}, "/l.so"), {"X": "1", "LD_PRELOAD": after})
-        self.assertEqual(merged_environment({"LD_PRELOAD": "/a.so"}, {}, None), {"LD_PRELOAD": "/a.so"})
+            self.assertEqual(merged_environment(base, {"X": "1"}, "/l.so"),
+                             {"X": "1", "LD_PRELOAD": after})
+        self.assertEqual(merged_environment({"LD_PRELOAD": "/a.so"}, {}, None),
+                         {"LD_PRELOAD": "/a.so"})
 
     def test_a_library_that_cannot_be_loaded_is_an_error(self) -> None:
         check_preload("/etc/passwd")

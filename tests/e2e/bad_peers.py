@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Peers of gpurota-web, most of which mean no good: bad_peers.py FILE
 
-Listens at a port of 127.0.0.1 for each kind, and writes "KIND PORT" lines to FILE when all do. Until it is ended. "seen.KIND" has what was
-sent to the kind that the redirection leads to.
+Listens at a port of 127.0.0.1 for each kind, and writes "KIND PORT" lines to FILE when all do.
+Until it is ended. "seen.KIND" has what was sent to the kind that the redirection leads to.
 """
 
 import json
@@ -12,13 +12,16 @@ import sys
 import threading
 import time
 
-TOTALS = {"version": "1", "daemon_up": True, "gpus": 4, "free": 4, "shared": 0, "full": 0, "unavailable": 0, "leases": 0, "waiting": 0,
-          "memory_bytes": 4 << 30, "used_bytes": 0, "available_bytes": 4 << 30, "utilisation_percent": 0,
+TOTALS = {"version": "1", "daemon_up": True, "gpus": 4, "free": 4, "shared": 0, "full": 0,
+          "unavailable": 0, "leases": 0, "waiting": 0,
+          "memory_bytes": 4 << 30, "used_bytes": 0, "available_bytes": 4 << 30,
+          "utilisation_percent": 0,
           "models": [{"name": "H100", "gpus": 4, "free": 4}]}
 
 
 def answer(body, status="200 OK", more=""):
-    return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{more}Connection: close\r\n\r\n".encode() + body
+    return (
+        f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{more}Connection: close\r\n\r\n".encode() + body)
 
 
 def totals(**changes):
@@ -42,21 +45,37 @@ PORTS = {}
 KINDS = {
     "mute": lambda connection: connection.recv(1),  # until the other one hangs up
     "drip": drip,
-    "flood": lambda connection: flood(connection, b"HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n"),
+    "flood": lambda connection: flood(connection,
+                                      b"HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n"),
     "endless": lambda connection: flood(connection, b"HTTP/1.1 200 OK\r\n\r\n"),
     "head": lambda connection: flood(connection, b"HTTP/1.1 200 OK\r\nX: "),
     "noise": lambda connection: connection.sendall(os.urandom(4096)),
     "malformed": lambda connection: connection.sendall(answer(b'{"version": "1", "gpus": ')),
     "nested": lambda connection: connection.sendall(answer(b"[" * 60000)),
     "liar": lambda connection: connection.sendall(totals(free=4000)),
-    "script": lambda connection: connection.sendall(totals(version="<script>alert(1)</script>", models=[{"name": "<img src=x onerror=alert(1)>", "gpus": 4, "free": 4}])),
-    "away": lambda connection: connection.sendall(answer(b"", "302 Found", f"Location: http://127.0.0.1:{PORTS['trap']}/\r\n")),
+    "script": lambda connection: connection.sendall(totals(version="<script>alert(1)</script>",
+                                                           models=[
+                                                               {"name": "<img src=x onerror=alert(1)>", "gpus": 4, "free": 4}])),
+    "away": lambda connection: connection.sendall(answer(b"", "302 Found",
+                                                         f"Location: http://127.0.0.1:{PORTS['trap']}/\r\n")),
     "trap": lambda connection: connection.sendall(totals()),
-    "fair": lambda connection: connection.sendall(totals(gpus=8, free=5, shared=1, full=1, unavailable=1, leases=4, waiting=1, utilisation_percent=37, memory_bytes=640 << 30,
-        used_bytes=190 << 30, available_bytes=432 << 30, models=[{"name": "NVIDIA H100 80GB HBM3", "gpus": 8, "free": 5}], users=["alice", "bob"])),
-    "many": lambda connection: connection.sendall(totals(gpus=64, free=40, shared=4, full=18, unavailable=2, leases=33, waiting=0, utilisation_percent=22, memory_bytes=64 * 80 << 30,
-        used_bytes=1400 << 30, available_bytes=3300 << 30, models=[{"name": "NVIDIA A100-SXM4-80GB", "gpus": 64, "free": 40}], users=["carol", "dave", "erin"])),
-    "zipped": lambda connection: connection.sendall(answer(b"\x1f\x8b\x08\0" * 100, more="Content-Encoding: gzip\r\n")),
+    "fair": lambda connection: connection.sendall(totals(gpus=8, free=5, shared=1, full=1,
+                                                         unavailable=1, leases=4, waiting=1,
+                                                         utilisation_percent=37,
+                                                         memory_bytes=640 << 30,
+        used_bytes=190 << 30, available_bytes=432 << 30, models=[{"name": "NVIDIA H100 80GB HBM3",
+                                                                  "gpus": 8, "free": 5}],
+                                                         users=["alice", "bob"])),
+    "many": lambda connection: connection.sendall(totals(gpus=64, free=40, shared=4, full=18,
+                                                         unavailable=2, leases=33, waiting=0,
+                                                         utilisation_percent=22,
+                                                         memory_bytes=64 * 80 << 30,
+        used_bytes=1400 << 30, available_bytes=3300 << 30,
+                                                         models=[{"name": "NVIDIA A100-SXM4-80GB",
+                                                                  "gpus": 64, "free": 40}],
+                                                         users=["carol", "dave", "erin"])),
+    "zipped": lambda connection: connection.sendall(answer(b"\x1f\x8b\x08\0" * 100,
+                                                           more="Content-Encoding: gzip\r\n")),
 }
 
 

@@ -1,5 +1,7 @@
-"""close_group.py GROUP MAJOR: nothing in this control group, or below it, opens a character device of that major number, as if systemd's DevicePolicy= were on
-its slice: a device program beside those that container engines attach below (BPF_F_ALLOW_MULTI). Exits with 77 where the kernel takes none from us."""
+"""close_group.py GROUP MAJOR: nothing in this control group, or below it, opens a character device
+of that major number, as if systemd's DevicePolicy= were on its slice: a device program beside those
+that container engines attach below (BPF_F_ALLOW_MULTI). Exits with 77 where the kernel takes none
+from us."""
 import ctypes
 import os
 import platform
@@ -36,7 +38,8 @@ def main():
     code = ctypes.create_string_buffer(program(int(sys.argv[2])))
     name = ctypes.create_string_buffer(b"Apache-2.0")
     try:
-        loaded = bpf(PROG_LOAD, struct.pack("<IIQQ", CGROUP_DEVICE_PROGRAM, (len(code) - 1) // 8, ctypes.addressof(code), ctypes.addressof(name)))
+        loaded = bpf(PROG_LOAD, struct.pack("<IIQQ", CGROUP_DEVICE_PROGRAM, (len(code) - 1) // 8,
+                                            ctypes.addressof(code), ctypes.addressof(name)))
         group = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECTORY)
         bpf(PROG_ATTACH, struct.pack("<IIII", group, loaded, CGROUP_DEVICE, ALLOW_MULTI))
     except OSError as error:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Asks for this and that of six jobs while the daemon is killed and started again, in a random order, and holds what
-is against what was asked: jobs_hammer.py SEED ROUNDS DAEMON ARGUMENT...
+"""Asks for this and that of six jobs while the daemon is killed and started again, in a random
+order, and holds what is against what was asked: jobs_hammer.py SEED ROUNDS DAEMON ARGUMENT...
 
-Each job is a `sleep` of its own length, so that its processes are known. After each round a job that was to run does so
-once, one that was stopped or removed does not, and whoever got no answer (the daemon was killed) may have been heard
-or not.
+Each job is a `sleep` of its own length, so that its processes are known. After each round a job
+that was to run does so once, one that was stopped or removed does not, and whoever got no answer
+(the daemon was killed) may have been heard or not.
 """
 import json
 import os
@@ -62,12 +62,14 @@ def processes(name):
 def ask(action, name, chance):
     words = [action, name]
     if action == "add":
-        words += ["--memory", "100M", "--restart", chance.choice(["no", "always"]), "--", *command(name)]
+        words += ["--memory", "100M", "--restart", chance.choice(["no", "always"]), "--",
+                  *command(name)]
     elif action == "remove":
         words = ["remove", "--force", name]
     elif action == "update":
         words += ["--memory", chance.choice(["100M", "200M"])]
-    return subprocess.Popen(["gpurota", "job", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(["gpurota", "job", *words], stdout=subprocess.DEVNULL,
+                            stderr=subprocess.DEVNULL)
 
 
 def problems(wanted):
@@ -107,7 +109,8 @@ def main():
                 wanted[name] = None
         if killed:
             daemon = start_daemon(argv)
-        wait_for(f"seed {seed}, round {number}, {[each[:2] for each in asked]}", lambda: problems(wanted))
+        wait_for(f"seed {seed}, round {number}, {[each[:2] for each in asked]}",
+                 lambda: problems(wanted))
         there = jobs()
         for name in NAMES:
             state = there[name]["state"] if name in there else "gone"

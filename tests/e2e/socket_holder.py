@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""What systemd does with gpurotad.socket and Restart=always: socket_holder.py RUNTIME_DIR PID_FILE COMMAND…
+"""What systemd does with gpurotad.socket and Restart=always: socket_holder.py RUNTIME_DIR PID_FILE
+COMMAND…
 
-Listens at both sockets of the daemon, starts COMMAND with them, and again whenever it ends. The number of the process that runs is
-in PID_FILE. On SIGTERM it ends COMMAND in the same way, and itself.
+Listens at both sockets of the daemon, starts COMMAND with them, and again whenever it ends. The
+number of the process that runs is in PID_FILE. On SIGTERM it ends COMMAND in the same way, and
+itself.
 """
 
 import os
@@ -35,7 +37,8 @@ def begin(sockets: List[int], command: List[str]) -> int:
 
 
 def main(folder: str, pid_file: str, *command: str) -> None:
-    sockets = [listen(socket.SOCK_STREAM, folder + "/control.sock"), listen(socket.SOCK_SEQPACKET, folder + "/tenant.sock")]
+    sockets = [listen(socket.SOCK_STREAM, folder + "/control.sock"),
+               listen(socket.SOCK_SEQPACKET, folder + "/tenant.sock")]
     running = 0
     over = False
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Stands in for systemd-run and systemd, for tests: starts what is behind `--` as a child of nobody's, waits until
-it says READY=1, and ends. What it was told is written to $STAND_IN_LOG; it waits for $STAND_IN_GATE first."""
+"""Stands in for systemd-run and systemd, for tests: starts what is behind `--` as a child of
+nobody's, waits until it says READY=1, and ends. What it was told is written to $STAND_IN_LOG; it
+waits for $STAND_IN_GATE first."""
 
 import os
 import socket
@@ -23,6 +24,6 @@ with tempfile.TemporaryDirectory() as place:
     ready.bind(place + "/notify")
     ready.settimeout(20)
     nothing = subprocess.DEVNULL
-    subprocess.Popen(words[behind + 1:], env={"NOTIFY_SOCKET": place + "/notify"}, stdin=nothing, stdout=nothing,
-                     stderr=nothing, start_new_session=True, close_fds=True)
+    subprocess.Popen(words[behind + 1:], env={"NOTIFY_SOCKET": place + "/notify"}, stdin=nothing,
+                     stdout=nothing, stderr=nothing, start_new_session=True, close_fds=True)
     sys.exit(0 if ready.recv(100) == b"READY=1" else "it did not say that it is ready")

@@ -3,21 +3,24 @@
 
     tutorial.py FILE.md FOLDER     GPUROTA_REWRITE_TUTORIAL=1: writes what was printed into FILE.md
 
-For a_day.bats, inside a simulated machine with a daemon. A block ```console holds commands after a prompt, and what they
-print; a line "> …" continues a command:
+For a_day.bats, inside a simulated machine with a daemon. A block ```console holds commands after a
+prompt, and what they print; a line "> …" continues a command:
 
     alice$ gpurota run --memory 4G -- ./serve hold 3500 &
     holding 3500 MiB
 
-`alice$` is the shell of that account, which stays until `exit`; `admin#` is root's. A shell begins in FOLDER/home/NAME, and
-/home/ and /etc/gpurota/ of the text are folders below FOLDER. A command's output is what its terminal has printed since the
-last command, so a message of a program in the background appears where its user next does something.
+`alice$` is the shell of that account, which stays until `exit`; `admin#` is root's. A shell begins
+in FOLDER/home/NAME, and /home/ and /etc/gpurota/ of the text are folders below FOLDER. A command's
+output is what its terminal has printed since the last command, so a message of a program in the
+background appears where its user next does something.
 
-A comment before a block, <!-- until REGEX -->, is for its last command. A command in the background (&) has printed all that
-is shown when its output matches. A prompt without a command only looks at the terminal until that matches. Both need such a
-comment. Any other command is repeated until its output matches.
+A comment before a block, <!-- until REGEX -->, is for its last command. A command in the background
+(&) has printed all that is shown when its output matches. A prompt without a command only looks at
+the terminal until that matches. Both need such a comment. Any other command is repeated until its
+output matches.
 
-What varies (times, pids, load) is equal to what the document shows; so is the number of spaces in a row.
+What varies (times, pids, load) is equal to what the document shows; so is the number of spaces in a
+row.
 """
 
 import difflib
@@ -82,7 +85,8 @@ def comparable(text):
 class Shell:
     """The shell of an account, and what its terminal has printed and nobody has taken yet."""
 
-    # Commands and their exit codes have descriptors of their own, which no program inherits: its standard input is empty.
+    # Commands and their exit codes have descriptors of their own, which no program inherits: its
+    # standard input is empty.
     LOOP = r"""
 while IFS= read -r -d '' -u {commands} command; do
   eval "(exit ${{code:-0}}); $command" {codes}>&- {commands}<&-
@@ -95,13 +99,15 @@ done"""
         home = os.path.join(folder, "home", name)
         commands, self._commands = os.pipe()
         self._codes, codes = os.pipe()
-        shell = ["bash", "--noprofile", "--norc", "-c", self.LOOP.format(commands=commands, codes=codes)]
-        environment = dict(os.environ, HOME=home, USER=account.pw_name, LOGNAME=account.pw_name, SHELL="/bin/bash",
-                           LC_ALL="C.UTF-8")
+        shell = ["bash", "--noprofile", "--norc", "-c",
+                 self.LOOP.format(commands=commands, codes=codes)]
+        environment = dict(os.environ, HOME=home, USER=account.pw_name, LOGNAME=account.pw_name,
+                           SHELL="/bin/bash", LC_ALL="C.UTF-8")
         self._process = subprocess.Popen(
-            ["setpriv", "--reuid", str(account.pw_uid), "--regid", str(account.pw_gid), "--init-groups", *shell],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=home, env=environment,
-            pass_fds=(commands, codes))
+            ["setpriv", "--reuid", str(account.pw_uid), "--regid", str(account.pw_gid),
+             "--init-groups", *shell],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=home,
+            env=environment, pass_fds=(commands, codes))
         os.close(commands)
         os.close(codes)
         self._printed = ""
@@ -124,7 +130,8 @@ done"""
 
     def _wait_for(self, pattern):
         with self._changed:
-            if not self._changed.wait_for(lambda: re.search(pattern, self._printed, re.MULTILINE), PATIENCE):
+            if not self._changed.wait_for(lambda: re.search(pattern, self._printed, re.MULTILINE),
+                                          PATIENCE):
                 raise Failure("waited too long for '%s' in:\n%s" % (pattern, self._printed))
 
     def _execute(self, command):
@@ -148,13 +155,15 @@ done"""
             if until is None or re.search(until, printed, re.MULTILINE):
                 return code, printed
             if time.monotonic() > deadline:
-                raise Failure("waited too long for '%s'; the last output was:\n%s" % (until, printed))
+                raise Failure("waited too long for '%s'; the last output was:\n%s"
+                              % (until, printed))
             time.sleep(0.05)
 
     MARK = "\x1eend\x1e"
 
     def _settle(self):
-        """Returns when all that the last command printed has been read; the mark goes the same way behind it."""
+        """Returns when all that the last command printed has been read; the mark goes the same way
+        behind it."""
         self._execute("keep=$?; printf '%s'; (exit $keep)" % self.MARK)
         self._wait_for(self.MARK)
         with self._changed:
@@ -184,7 +193,8 @@ class Day:
             shell.end()
 
     def _there(self, command):
-        return re.sub(r"(?<![\w/])/(home|etc/gpurota)(?=/)", lambda m: os.path.join(self._folder, m.group(1)), command)
+        return re.sub(r"(?<![\w/])/(home|etc/gpurota)(?=/)",
+                      lambda m: os.path.join(self._folder, m.group(1)), command)
 
     def _here(self, text):
         return text.replace(self._folder + "/", "/")
@@ -215,7 +225,8 @@ def run_block(day, lines, until):
     for number, (prompt, user, command, expected) in enumerate(steps):
         pattern = until if number == len(steps) - 1 else None
         if pattern is None and is_unattended(command):
-            raise Failure("end the block after '%s', and write <!-- until REGEX --> before it" % "\n".join(prompt))
+            raise Failure("end the block after '%s', and write <!-- until REGEX --> before it"
+                          % "\n".join(prompt))
         printed = day.run(user, command, pattern)
         now = [line.rstrip() for line in printed.splitlines()]
         if comparable("\n".join(now)) == comparable("\n".join(expected)):
@@ -227,7 +238,8 @@ def run_block(day, lines, until):
 
 
 def run_document(day, text):
-    """The text as it should be, how many blocks differ, and the Failure that ended it, if any: the rest is as it was."""
+    """The text as it should be, how many blocks differ, and the Failure that ended it, if any: the
+    rest is as it was."""
     lines = text.splitlines()
     result = []
     differing = 0
@@ -269,7 +281,8 @@ def main(path, folder):
         print("%s: %d blocks written anew" % (path, differing))
     elif differing:
         sys.stdout.writelines(difflib.unified_diff(
-            text.splitlines(keepends=True), result.splitlines(keepends=True), path, "what was printed"))
+            text.splitlines(keepends=True), result.splitlines(keepends=True), path,
+            "what was printed"))
         print("%s: %d blocks show something else than was printed. If the new output is right, "
               "GPUROTA_REWRITE_TUTORIAL=1 writes it." % (path, differing))
     if failure:

@@ -19,7 +19,8 @@ class Comparing(unittest.TestCase):
 
     def test_times_are_equal_also_of_another_day(self):
         self.equal("until 09:11", "until Nov 24 01:11")
-        self.equal("run 2026-11-23 09:11:40 to 2026-11-23 09:11:43", "run 2026-11-30 23:59:59 to 2026-12-01 00:00:02")
+        self.equal("run 2026-11-23 09:11:40 to 2026-11-23 09:11:43",
+                   "run 2026-11-30 23:59:59 to 2026-12-01 00:00:02")
 
     def test_spans_are_equal_in_whatever_unit(self):
         self.equal("got GPU 1 as L6 after 0 s", "got GPU 1 as L6 after 1 min 5 s")
@@ -31,7 +32,8 @@ class Comparing(unittest.TestCase):
         self.equal("  0  3754  alice  compute  2.6 GiB", "  0  99  alice  compute  2.6 GiB")
 
     def test_how_often_a_program_prints_its_round_does_not_matter(self):
-        self.equal("round 1, 0 wrong\ndone: 2 rounds, 0 wrong", "round 1, 0 wrong\nround 7, 0 wrong\ndone: 9 rounds, 0 wrong")
+        self.equal("round 1, 0 wrong\ndone: 2 rounds, 0 wrong",
+                   "round 1, 0 wrong\nround 7, 0 wrong\ndone: 9 rounds, 0 wrong")
         self.differ("round 1, 0 wrong", "round 1, 1 wrong")
 
     def test_memory_leases_and_words_are_not(self):
@@ -43,9 +45,11 @@ class Comparing(unittest.TestCase):
 
 class Reading(unittest.TestCase):
     def test_a_block_has_commands_with_their_continuations_and_outputs(self):
-        steps = tutorial.split_block(["alice$ cat <<END", "> here", "> END", "here", "admin# true", "bob$"])
+        steps = tutorial.split_block(["alice$ cat <<END", "> here", "> END", "here", "admin# true",
+                                      "bob$"])
         self.assertEqual([step[1:] for step in steps],
-                         [["alice", "cat <<END\nhere\nEND", ["here"]], ["admin", "true", []], ["bob", "", []]])
+                         [["alice", "cat <<END\nhere\nEND", ["here"]], ["admin", "true", []],
+                          ["bob", "", []]])
 
     def test_only_root_has_the_prompt_of_root(self):
         steps = tutorial.split_block(["alice$ true", "alice# true"])

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Holds src/abi/driver_functions.tsv against a real driver.
 
-For each row: the driver exports the symbol, and cuGetProcAddress_v2 gives exactly that symbol for its
-base name at the version and stream flag of the row (where the driver is new enough to have it).
+For each row: the driver exports the symbol, and cuGetProcAddress_v2 gives exactly that symbol for
+its base name at the version and stream flag of the row (where the driver is new enough to have it).
 Names exported by the driver that the list lacks are shown, since the simulator and the interposer
 would not know them. Usage: check_driver_functions.py [TSV [LIBCUDA]]
 """
@@ -51,8 +51,8 @@ for symbol, base, introduced, stream in (row[:4] for row in rows):
         wrong.append(f"{base} {introduced} {stream}: {got[0]}, not {symbol}")
 known = {row[0] for row in rows}
 path = re.search(r"\S*/libcuda\.so\S*", open("/proc/self/maps").read())
-names = subprocess.run(["nm", "-D", "--defined-only", path.group(0)], capture_output=True, text=True,
-                       check=False).stdout if path else ""
+names = subprocess.run(["nm", "-D", "--defined-only", path.group(0)], capture_output=True,
+                       text=True, check=False).stdout if path else ""
 new = sorted(set(re.findall(r" T (cu[A-Z]\w*)", names)) - known)
 print(f"driver {version.value}: {len(rows)} rows, {checked} checked, {len(missing)} not exported, "
       f"{len(wrong)} different, {len(new)} names not in the list")

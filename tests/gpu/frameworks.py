@@ -4,10 +4,10 @@
 frameworks.py GPUROTA [--limit MIB] [--only CASE,CASE] [--out FOLDER]
 
 Each case of frameworks_case.py runs bare and under `gpurota run --memory LIMIT`. It passes if both
-compute the same, the NVML figure of its processes reached 95 % of the limit and never passed it, and the
-framework's own out of memory came in between. Prints one line per case, and writes the rows of a
-table for bench/RESULTS.md to FOLDER/frameworks.md. Exits with the number of cases that failed. Needs a
-running gpurotad and a GPU that nobody else uses.
+compute the same, the NVML figure of its processes reached 95 % of the limit and never passed it,
+and the framework's own out of memory came in between. Prints one line per case, and writes the rows
+of a table for bench/RESULTS.md to FOLDER/frameworks.md. Exits with the number of cases that failed.
+Needs a running gpurotad and a GPU that nobody else uses.
 """
 import argparse
 import ctypes
@@ -24,7 +24,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # case: (what it is, PYTORCH_CUDA_ALLOC_CONF)
 CASES = {
     "torch": ("PyTorch training", ""),
-    "torch_expandable": ("PyTorch training, `expandable_segments:True`", "expandable_segments:True"),
+    "torch_expandable": ("PyTorch training, `expandable_segments:True`",
+                         "expandable_segments:True"),
     "torch_async": ("PyTorch training, `backend:cudaMallocAsync`", "backend:cudaMallocAsync"),
     "torch_graphs": ("PyTorch, a training step as a CUDA graph", ""),
     "torch_graphs_expandable": ("the same, `expandable_segments:True`", "expandable_segments:True"),
@@ -48,7 +49,8 @@ class ProcessInfo(ctypes.Structure):
 
 
 class Memory(ctypes.Structure):
-    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
+    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong),
+                ("used", ctypes.c_ulonglong)]
 
 
 class Watcher(threading.Thread):
@@ -60,7 +62,7 @@ class Watcher(threading.Thread):
         self.device = ctypes.c_void_p()
         nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device))
         self.before = self.whole_gpu()
-        self.peak = self.peak_of_gpu = self.looks = 0
+        self.peak = self.peak_of_gpu = self.samples = 0
         self.known, self.over = {}, threading.Event()
 
     def whole_gpu(self):
@@ -85,10 +87,11 @@ class Watcher(threading.Thread):
         infos = (ProcessInfo * 64)()
         while not self.over.is_set():
             count = ctypes.c_uint(64)
-            if self.nvml.nvmlDeviceGetComputeRunningProcesses_v3(self.device, ctypes.byref(count), infos) == 0:
+            if self.nvml.nvmlDeviceGetComputeRunningProcesses_v3(self.device, ctypes.byref(count),
+                                                                 infos) == 0:
                 used = sum(info.used for info in infos[: count.value] if self.is_ours(info.pid))
                 self.peak = max(self.peak, used)
-                self.looks += 1
+                self.samples += 1
             self.peak_of_gpu = max(self.peak_of_gpu, self.whole_gpu() - self.before)
             time.sleep(0.0005)
 
@@ -111,10 +114,11 @@ def run(command, environment, nvml):
     except (IndexError, ValueError):
         tail = " / ".join((out + err).strip().splitlines()[-4:])
         report = {"error": f"exit code {process.returncode}: {tail}"}
-    # Where NVML's process ids are not ours (a container), what the GPU has more of is all that is known.
+    # Where NVML's process ids are not ours (a container), what the GPU has more of is all that is
+    # known.
     report["peak_mib"] = (watcher.peak or watcher.peak_of_gpu) / MIB
     report["by_process"] = watcher.peak > 0
-    report["looks"] = watcher.looks
+    report["looks"] = watcher.samples
     return report
 
 
@@ -163,7 +167,8 @@ def main():
     arguments = parser.parse_args()
     nvml = ctypes.CDLL("libnvidia-ml.so.1")
     nvml.nvmlInit_v2()
-    rows = ["| under `--memory {} MiB` | results | usable MiB | NVML peak | above MiB | looks | bare s | limited s |"
+    rows = ["| under `--memory {} MiB` | results | usable MiB | NVML peak | above MiB | looks | "
+            "bare s | limited s |"
             .format(arguments.limit), "|---|---|---|---|---|---|---|---|"]
     failed = 0
     chosen = arguments.only.split(",") if arguments.only else list(CASES)

@@ -50,7 +50,8 @@ def torch_fill(torch):
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     return fill(lambda n: torch.empty(n, dtype=torch.uint8, device="cuda").fill_(1),
-                lambda error: isinstance(error, torch.cuda.OutOfMemoryError), torch.cuda.synchronize)
+                lambda error: isinstance(error, torch.cuda.OutOfMemoryError),
+                torch.cuda.synchronize)
 
 
 def make_model(torch):
@@ -261,12 +262,14 @@ def cupy_case():
         return {"skip": str(error)}
     begun = time.time()
     a = cupy.random.RandomState(7).standard_normal((2048, 2048))
-    result = [float((a @ a).sum()), float(cupy.fft.fft(a).real.sum()), float(cupy.sort(a.ravel())[1000])]
+    result = [float((a @ a).sum()), float(cupy.fft.fft(a).real.sum()),
+              float(cupy.sort(a.ravel())[1000])]
     report = {"result": result, "seconds": time.time() - begun}
     if "GPUROTA_LEASE" in os.environ:
         cupy.get_default_memory_pool().free_all_blocks()
         report["usable_mib"] = fill(lambda n: cupy.zeros(n, dtype=cupy.uint8),
-                                    lambda error: isinstance(error, cupy.cuda.memory.OutOfMemoryError))
+                                    lambda error: isinstance(error,
+                                                             cupy.cuda.memory.OutOfMemoryError))
     return report
 
 
@@ -274,7 +277,8 @@ def numba_case():
     try:
         import numpy
         if not hasattr(numpy, "row_stack"):
-            numpy.row_stack = numpy.vstack  # gone from numpy 2.5, which numba-cuda 0.30 does not know
+            # gone from numpy 2.5, which numba-cuda 0.30 does not know
+            numpy.row_stack = numpy.vstack
         from numba import cuda
         if not cuda.is_available():
             return {"skip": "numba finds no GPU"}

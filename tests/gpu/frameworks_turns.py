@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Frameworks in turns with a program that checks all that it holds, against themselves alone without gpurota.
+"""Frameworks in turns with a program that checks all that it holds, against themselves alone
+without gpurota.
 
 frameworks_turns.py GPUROTA SWAP_PROBE [--only CASE,CASE] [--seconds 90]
 
-The cases of frameworks_case.py run bare once, and then one after the other in swap leases of 8 GiB, again and again as long as
-swap_probe runs beside them in one of 5 GiB. The GPU's capacity is 10 GiB, the quantum 100 ms. A case passes if it computes
-what it did bare, every time; the whole, if swap_probe found nothing wrong and memory moved under each case. Needs a running
-gpurotad and a GPU that nobody else uses.
+The cases of frameworks_case.py run bare once, and then one after the other in swap leases of 8 GiB,
+again and again as long as swap_probe runs beside them in one of 5 GiB. The GPU's capacity is 10
+GiB, the quantum 100 ms. A case passes if it computes what it did bare, every time; the whole, if
+swap_probe found nothing wrong and memory moved under each case. Needs a running gpurotad and a GPU
+that nobody else uses.
 """
 import argparse
 import json
@@ -17,7 +19,8 @@ import time
 
 from frameworks import CASES, HERE, difference
 
-NAMES = ["cupy", "jax", "numba", "triton", "cublas_cudnn", "captured_allocations"]  # PyTorch: torch_habits.py
+# PyTorch: torch_habits.py
+NAMES = ["cupy", "jax", "numba", "triton", "cublas_cudnn", "captured_allocations"]
 
 
 class Tally:
@@ -31,7 +34,8 @@ class Tally:
 
     def in_turns(self, gpurota):
         before = evictions(gpurota)
-        said = run_case(self.name, [gpurota, "run", "--nonblock", "--gpu-ids", "0", "--swap", "--memory", "8G", "--"])
+        said = run_case(self.name, [gpurota, "run", "--nonblock", "--gpu-ids", "0", "--swap",
+                                    "--memory", "8G", "--"])
         self.rounds += 1
         self.evictions += evictions(gpurota) - before
         if "error" in said:
@@ -47,21 +51,26 @@ class Tally:
 
 
 def run_case(name, under):
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTORCH_")}
+    environment = {key: value for key, value in os.environ.items()
+                   if not key.startswith("PYTORCH_")}
     if CASES[name][1]:
         environment["PYTORCH_CUDA_ALLOC_CONF"] = environment["PYTORCH_ALLOC_CONF"] = CASES[name][1]
     try:
-        ran = subprocess.run([*under, sys.executable, os.path.join(HERE, "frameworks_case.py"), name], env=environment,
-                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180, check=False)
+        ran = subprocess.run([*under, sys.executable, os.path.join(HERE, "frameworks_case.py"),
+                              name], env=environment,
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180,
+                             check=False)
         return json.loads(ran.stdout.strip().splitlines()[-1])
     except subprocess.TimeoutExpired:
         return {"error": "it did not end within 180 s"}
     except (IndexError, ValueError):
-        return {"error": f"exit code {ran.returncode}: {' / '.join((ran.stdout + ran.stderr).strip().splitlines()[-4:])}"}
+        return {"error": f"exit code {ran.returncode}: "
+                         f"{' / '.join((ran.stdout + ran.stderr).strip().splitlines()[-4:])}"}
 
 
 def evictions(gpurota):
-    said = subprocess.run([gpurota, "turns", "--gpu-ids", "0", "--json"], capture_output=True, text=True, check=True)
+    said = subprocess.run([gpurota, "turns", "--gpu-ids", "0", "--json"], capture_output=True,
+                          text=True, check=True)
     return json.loads(said.stdout)["gpus"][0]["evictions"]
 
 
@@ -75,15 +84,18 @@ def known(tally):
 
 def beside(probe, tallies, gpurota, seconds):
     """Whether swap_probe found all as it was. Each case has its turn at least once."""
-    command = [gpurota, "run", "--gpu-ids", "0", "--swap", "--memory", "5G", "--", probe, "torture", str(seconds), "1"]
-    with subprocess.Popen(command, env=dict(os.environ, PROBE_BUFFERS="230"), stdout=subprocess.PIPE, text=True) as rival:
+    command = [gpurota, "run", "--gpu-ids", "0", "--swap", "--memory", "5G", "--", probe, "torture",
+               str(seconds), "1"]
+    with subprocess.Popen(command, env=dict(os.environ, PROBE_BUFFERS="230"),
+                          stdout=subprocess.PIPE, text=True) as rival:
         time.sleep(3)
         while rival.poll() is None:
             for tally in tallies:
                 if tally.rounds == 0 or rival.poll() is None:
                     tally.in_turns(gpurota)
         said = rival.stdout.read().strip().splitlines()
-    print(f"{'ok  ' if rival.returncode == 0 else 'FAIL'}   swap_probe beside them: {said[-1] if said else 'silent'}")
+    print(f"{'ok  ' if rival.returncode == 0 else 'FAIL'}   swap_probe beside them: "
+          f"{said[-1] if said else 'silent'}")
     return rival.returncode == 0
 
 
@@ -97,7 +109,8 @@ def main():
     every = [Tally(name) for name in options.only.split(",")]
     tallies = [tally for tally in every if known(tally)]
     wrong_bare = sum("error" in tally.bare for tally in every)
-    subprocess.run([options.gpurota, "set", "--gpu-ids", "0", "--capacity", "10G", "--quantum", "100ms"], check=True)
+    subprocess.run([options.gpurota, "set", "--gpu-ids", "0", "--capacity", "10G", "--quantum",
+                    "100ms"], check=True)
     calm = beside(options.probe, tallies, options.gpurota, options.seconds)
     subprocess.run([options.gpurota, "set", "--gpu-ids", "0", "--reset"], check=False)
     lines = [tally.line() for tally in tallies]

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What NVML says of a real GPU that gpurota records (src/nvml/nvml_figures.cpp), and what asking for it costs.
+"""What NVML says of a real GPU that gpurota records (src/nvml/nvml_figures.cpp), and what asking
+for it costs.
 
     tests/gpu/nvml_figures.py [GPU]
 
-Prints for each function its answer, the median and the longest time of 200 calls, and the processor time of one round of all of them
-as a share of a core, if that is done once a second.
+Prints for each function its answer, the median and the longest time of 200 calls, and the processor
+time of one round of all of them as a share of a core, if that is done once a second.
 """
 
 import ctypes
@@ -17,12 +18,14 @@ nvml = ctypes.CDLL("libnvidia-ml.so.1")
 
 
 class Event(ctypes.Structure):
-    _fields_ = [("device", ctypes.c_void_p), ("type", ctypes.c_ulonglong), ("data", ctypes.c_ulonglong), ("gi", ctypes.c_uint),
+    _fields_ = [("device", ctypes.c_void_p), ("type", ctypes.c_ulonglong),
+                ("data", ctypes.c_ulonglong), ("gi", ctypes.c_uint),
                 ("ci", ctypes.c_uint)]
 
 
 class Sample(ctypes.Structure):
-    _fields_ = [("pid", ctypes.c_uint), ("time", ctypes.c_ulonglong), ("sm", ctypes.c_uint), ("memory", ctypes.c_uint),
+    _fields_ = [("pid", ctypes.c_uint), ("time", ctypes.c_ulonglong), ("sm", ctypes.c_uint),
+                ("memory", ctypes.c_uint),
                 ("encoder", ctypes.c_uint), ("decoder", ctypes.c_uint)]
 
 
@@ -41,18 +44,24 @@ def calls(device):
 
     def processes():
         count.value = 256
-        return nvml.nvmlDeviceGetProcessUtilization(device, samples, ctypes.byref(count), ctypes.c_ulonglong(0))
+        return nvml.nvmlDeviceGetProcessUtilization(device, samples, ctypes.byref(count),
+                                                    ctypes.c_ulonglong(0))
 
     to = ctypes.byref(number)
     return [("power (mW)", lambda: nvml.nvmlDeviceGetPowerUsage(device, to), number),
             ("power limit (mW)", lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(device, to), number),
             ("temperature", lambda: nvml.nvmlDeviceGetTemperature(device, 0, to), number),
-            ("slowdown temperature", lambda: nvml.nvmlDeviceGetTemperatureThreshold(device, 1, to), number),
+            ("slowdown temperature", lambda: nvml.nvmlDeviceGetTemperatureThreshold(device, 1, to),
+             number),
             ("SM clock (MHz)", lambda: nvml.nvmlDeviceGetClockInfo(device, 1, to), number),
-            ("clock reasons", lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(device, ctypes.byref(wide)), wide),
-            ("ECC uncorrected", lambda: nvml.nvmlDeviceGetTotalEccErrors(device, 1, 0, ctypes.byref(wide)), wide),
+            ("clock reasons", lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(device,
+                                                                                  ctypes.byref(
+                                                                                      wide)), wide),
+            ("ECC uncorrected",
+             lambda: nvml.nvmlDeviceGetTotalEccErrors(device, 1, 0, ctypes.byref(wide)), wide),
             ("processes", processes, count),
-            ("events waiting", lambda: nvml.nvmlEventSetWait_v2(events, ctypes.byref(event), 0), None)]
+            ("events waiting", lambda: nvml.nvmlEventSetWait_v2(events, ctypes.byref(event), 0),
+             None)]
 
 
 def main():
@@ -69,13 +78,15 @@ def main():
             result = call()
             times.append((time.perf_counter() - begun) * 1e6)
         said = value.value if value is not None and result == 0 else "-"
-        print("%-22s returned %3d, %10s, median %8.1f us, longest %8.1f us" % (name, result, said, statistics.median(times), max(times)))
+        print("%-22s returned %3d, %10s, median %8.1f us, longest %8.1f us"
+              % (name, result, said, statistics.median(times), max(times)))
     begun, wall = time.process_time(), time.perf_counter()
     for _ in range(ROUNDS):
         for _, call, _ in all_calls:
             call()
     print("a round of all: %.1f us of processor time, %.1f us; once a second: %.3f %% of a core" %
-          ((time.process_time() - begun) / ROUNDS * 1e6, (time.perf_counter() - wall) / ROUNDS * 1e6,
+          ((time.process_time() - begun) / ROUNDS * 1e6,
+           (time.perf_counter() - wall) / ROUNDS * 1e6,
            (time.process_time() - begun) / ROUNDS * 100))
 
 

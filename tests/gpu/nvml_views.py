@@ -1,5 +1,6 @@
-"""What NVML says inside a lease: LIMIT_MIB as the memory, no process of others (OTHER_PID), the same
-figures as CUDA's, also through nvidia-smi. Needs no package; uses the real libraries as any program does.
+"""What NVML says inside a lease: LIMIT_MIB as the memory, no process of others (OTHER_PID), the
+same figures as CUDA's, also through nvidia-smi. Needs no package; uses the real libraries as any
+program does.
 
 usage, inside `gpurota run --memory`: LIMIT_MIB=8192 OTHER_PID=1234 python3 nvml_views.py
 """
@@ -24,7 +25,8 @@ class MemoryV2(ctypes.Structure):
 
 
 class Process(ctypes.Structure):  # of _v2 and _v3
-    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("gpu_instance", ctypes.c_uint),
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong),
+                ("gpu_instance", ctypes.c_uint),
                 ("compute_instance", ctypes.c_uint)]
 
 
@@ -43,7 +45,8 @@ def memory(device):
 
 def processes(device):
     found = set()
-    for function in (nvml.nvmlDeviceGetComputeRunningProcesses_v2, nvml.nvmlDeviceGetComputeRunningProcesses_v3):
+    for function in (nvml.nvmlDeviceGetComputeRunningProcesses_v2,
+                     nvml.nvmlDeviceGetComputeRunningProcesses_v3):
         listed = (Process * 64)()
         count = ctypes.c_uint(64)
         check(function(device, ctypes.byref(count), listed), "processes")
@@ -52,8 +55,10 @@ def processes(device):
 
 
 def smi(*query):
-    shown = subprocess.run(["nvidia-smi", *query], capture_output=True, text=True, check=True).stdout
-    return [[int(field) for field in line.split(",")] for line in shown.splitlines() if line.strip()]
+    shown = subprocess.run(["nvidia-smi", *query], capture_output=True, text=True,
+                           check=True).stdout
+    return [[int(field) for field in line.split(",")] for line in shown.splitlines()
+            if line.strip()]
 
 
 check(nvml.nvmlInit_v2(), "init")
@@ -77,14 +82,18 @@ assert os.getpid() in listed and other not in listed, f"processes {listed}"
 
 text = ""
 if shutil.which("nvidia-smi"):
-    gpus = smi("--query-gpu=index,memory.total,memory.used,memory.free", "--format=csv,noheader,nounits")
+    gpus = smi("--query-gpu=index,memory.total,memory.used,memory.free",
+               "--format=csv,noheader,nounits")
     mine = next(row for row in gpus if row[0] == index)
     assert mine[1] == limit >> 20, f"nvidia-smi shows a total of {mine[1]} MiB"
-    assert abs(mine[3] - (free.value >> 20)) <= 33, f"nvidia-smi shows {mine[3]} MiB free, CUDA {free.value >> 20}"
+    assert abs(
+        mine[3] - (
+            free.value >> 20)) <= 33, f"nvidia-smi shows {mine[3]} MiB free, CUDA {free.value >> 20}"
     # The list of processes is only shown: nvidia-smi has it from a private table of NVML's
     # (nvmlInternalGetExportTable), which libgpurota leaves alone.
     apps = [row[0] for row in smi("--query-compute-apps=pid", "--format=csv,noheader,nounits")]
     table = subprocess.run(["nvidia-smi"], capture_output=True, text=True, check=True).stdout
     assert f"/ {limit >> 20:6d}MiB" in table or f"/  {limit >> 20}MiB" in table, table
     text = f"; nvidia-smi: {mine[2]} of {mine[1]} MiB, processes {apps}"
-print(f"total {limit >> 20} MiB, free {after.free >> 20} MiB (CUDA {free.value >> 20}), processes {sorted(listed)}{text}")
+print(f"total {limit >> 20} MiB, free {after.free >> 20} MiB (CUDA {free.value >> 20}), processes "
+      f"{sorted(listed)}{text}")

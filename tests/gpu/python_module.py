@@ -28,10 +28,12 @@ def check_limit(what, limit, total, held):
 # Commands under a lease, from a program that has none.
 if not gpurota.current():
     with gpurota.lease(memory="4G", note="a command") as lease:
-        done = lease.run([sys.executable, "-c", PROGRAM], check=True, stdout=subprocess.PIPE, text=True)
+        done = lease.run([sys.executable, "-c", PROGRAM], check=True, stdout=subprocess.PIPE,
+                         text=True)
         check_limit("a command", 4 * GIB, *json.loads(done.stdout))
         lease.update(memory="6G")
-        done = lease.run([sys.executable, "-c", PROGRAM], check=True, stdout=subprocess.PIPE, text=True)
+        done = lease.run([sys.executable, "-c", PROGRAM], check=True, stdout=subprocess.PIPE,
+                         text=True)
         check_limit("after an update", 6 * GIB, *json.loads(done.stdout))
 
 # The program itself, which begins again.
@@ -39,7 +41,8 @@ gpurota.adopt(memory="3G", note="the program itself")
 
 import torch  # noqa: E402  after adopt()
 
-check_limit("the program itself", 3 * GIB, torch.cuda.get_device_properties(0).total_memory, 3 * GIB - 1)
+check_limit("the program itself", 3 * GIB, torch.cuda.get_device_properties(0).total_memory,
+            3 * GIB - 1)
 torch.zeros(1 << 20, device="cuda").sum().item()
 try:
     torch.zeros(4 * GIB, dtype=torch.uint8, device="cuda")

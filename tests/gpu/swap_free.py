@@ -5,9 +5,10 @@ Another lease has memory meanwhile that cannot move.
 
     swap_free.py GPUROTA [--capacity-mib 8192] [--limit-mib 7168] [--wired-mib 2048]
 
-Runs itself under two leases on GPU 0: one holds memory as cuMemAllocManaged gives it, which never moves; the other takes what is free,
-in pieces of 64 MiB, until it is refused. Both leases are there before that memory is: beside it, a request for the whole limit would wait.
-Prints what was said to be free and what was granted. On NVIDIA's driver and on the simulated one. The daemon runs already.
+Runs itself under two leases on GPU 0: one holds memory as cuMemAllocManaged gives it, which never
+moves; the other takes what is free, in pieces of 64 MiB, until it is refused. Both leases are there
+before that memory is: beside it, a request for the whole limit would wait. Prints what was said to
+be free and what was granted. On NVIDIA's driver and on the simulated one. The daemon runs already.
 """
 import argparse
 import ctypes
@@ -23,7 +24,8 @@ GLOBAL = 1  # CU_MEM_ATTACH_GLOBAL
 def driver():
     cuda = ctypes.CDLL("libcuda.so.1")
     context = ctypes.c_void_p()
-    for code in (cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)):
+    for code in (cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0),
+                 cuda.cuCtxSetCurrent(context)):
         if code != 0:
             sys.exit(f"the driver says {code}")
     return cuda
@@ -56,7 +58,8 @@ def fill():
         if code != OUT_OF_MEMORY:
             sys.exit(f"cuMemAlloc says {code}")
     left = free_bytes(cuda)
-    print(f"{said / MIB:.0f} MiB were said to be free, {granted / MIB:.0f} MiB were granted, and {left / MIB:.0f} MiB are said to be left")
+    print(f"{said / MIB:.0f} MiB were said to be free, {granted / MIB:.0f} MiB were granted, and "
+          f"{left / MIB:.0f} MiB are said to be left")
     sys.exit(abs(said - granted) > 4 * MIB or left >= 2 * MIB)
 
 
@@ -73,8 +76,10 @@ def main():
     parser.add_argument("--limit-mib", type=int, default=7168)
     parser.add_argument("--wired-mib", type=int, default=2048)
     arguments = parser.parse_args()
-    run = [arguments.gpurota, "run", "--gpu-ids", "0", "--swap", "--memory", f"{arguments.limit_mib}M", "--", sys.executable, __file__]
-    subprocess.run([arguments.gpurota, "set", "--gpu-ids", "0", "--capacity", f"{arguments.capacity_mib}M"], check=True)
+    run = [arguments.gpurota, "run", "--gpu-ids", "0", "--swap", "--memory",
+           f"{arguments.limit_mib}M", "--", sys.executable, __file__]
+    subprocess.run([arguments.gpurota, "set", "--gpu-ids", "0", "--capacity",
+                    f"{arguments.capacity_mib}M"], check=True)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     filler = subprocess.Popen(run + ["fill"], **pipes)
     holder = None

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Two pairs of processes that share tensors through torch.multiprocessing take turns on one GPU: memory of cudaMalloc, so
-CUDA's handles, which gpurota stands in for in a swap lease.
+"""Two pairs of processes that share tensors through torch.multiprocessing take turns on one GPU:
+memory of cudaMalloc, so CUDA's handles, which gpurota stands in for in a swap lease.
 
     swap_shared.py GPUROTA [--capacity 16G] [--memory-gib 8] [--shared-mib 1536] [--steps 150]
 
-In each pair a process makes a tensor, its partner opens it, and both change it in turn and look at all of it; the partner
-shares one of its own, in the other direction. Both hold memory beside, which moves. Prints one line of JSON: wrong words,
-evictions, what stays on the GPU for having been shared. The daemon runs already; the caller may set a GPU.
+In each pair a process makes a tensor, its partner opens it, and both change it in turn and look at
+all of it; the partner shares one of its own, in the other direction. Both hold memory beside, which
+moves. Prints one line of JSON: wrong words, evictions, what stays on the GPU for having been
+shared. The daemon runs already; the caller may set a GPU.
 """
 import argparse
 import json
@@ -48,7 +49,8 @@ def partner(questions, answers):
 
 
 def begin_together(out):
-    """Frameworks take seconds to load, and not the same: alone, a pair would be done before the other is there."""
+    """Frameworks take seconds to load, and not the same: alone, a pair would be done before the
+    other is there."""
     out.with_suffix(".ready").touch()
     while len(list(out.parent.glob("shared[01].ready"))) < 2:
         time.sleep(0.01)
@@ -61,7 +63,8 @@ def pair(out, steps, gib, mib):
     questions, answers = context.Queue(), context.Queue()
     other = context.Process(target=partner, args=(questions, answers))
     other.start()
-    held = [torch.full((256 * WORDS_MIB,), i, dtype=torch.int32, device="cuda") for i in range(4 * gib)]
+    held = [torch.full((256 * WORDS_MIB,), i, dtype=torch.int32, device="cuda")
+            for i in range(4 * gib)]
     shared = torch.zeros(mib * WORDS_MIB, dtype=torch.int32, device="cuda")
     torch.cuda.synchronize()
     questions.put(shared)
@@ -84,7 +87,8 @@ def pair(out, steps, gib, mib):
     torch.cuda.synchronize()
     questions.put(None)
     other.join()
-    pathlib.Path(out).write_text(json.dumps({"wrong": wrong, "code": other.exitcode}), encoding="utf-8")
+    pathlib.Path(out).write_text(json.dumps({"wrong": wrong, "code": other.exitcode}),
+                                 encoding="utf-8")
 
 
 def command(out, options):
@@ -110,7 +114,8 @@ def main():
     for out in outs:
         out.with_suffix(".ready").unlink(missing_ok=True)
     begun = time.monotonic()
-    running = [subprocess.Popen([options.gpurota, "run", "--gpu-ids", "0", "--swap", "--", *command(out, options)],
+    running = [subprocess.Popen([options.gpurota, "run", "--gpu-ids", "0", "--swap", "--",
+                                 *command(out, options)],
                                 env=dict(os.environ, GPUROTA_DEBUG=str(log)))
                for out, log in zip(outs, logs)]
     codes = [process.wait() for process in running]
@@ -124,7 +129,8 @@ def main():
     found["pairs"] = said
     print(json.dumps(found))
     good = codes == [0, 0] and all(s and s["wrong"] == 0 and s["code"] == 0 for s in said)
-    sys.exit(0 if good and min(found["evictions"]) >= 5 and min(found["shared_mib"]) >= options.shared_mib else 1)
+    sys.exit(0 if good and min(found["evictions"]) >= 5
+             and min(found["shared_mib"]) >= options.shared_mib else 1)
 
 
 if __name__ == "__main__":

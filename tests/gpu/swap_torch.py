@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Two PyTorch trainings that take turns on one GPU: nothing is lost, and what it costs.
 
-    swap_torch.py GPUROTA [--capacity 16G] [--memory-gib 10] [--steps 300] [--quantum 100ms] [--expandable]
+    swap_torch.py GPUROTA [--capacity 16G] [--memory-gib 10] [--steps 300] [--quantum 100ms]
+                          [--expandable]
                           [--results DIR]
 
-Trains twice without gpurota (the losses must agree, else the comparison is void), then two trainings at the same time,
-each in a swap lease, on a capacity that only one of them fits: their losses must be those of the first, bit for bit.
-Both hold memory beyond the model's, fill it once and look at it at the end. With --expandable PyTorch maps its memory itself
-(expandable_segments:True). Prints one line of JSON: losses that
-differ, evictions, bytes and seconds. The daemon runs already; the caller may set a GPU (an administrator).
+Trains twice without gpurota (the losses must agree, else the comparison is void), then two
+trainings at the same time, each in a swap lease, on a capacity that only one of them fits: their
+losses must be those of the first, bit for bit. Both hold memory beyond the model's, fill it once
+and look at it at the end. With --expandable PyTorch maps its memory itself
+(expandable_segments:True). Prints one line of JSON: losses that differ, evictions, bytes and
+seconds. The daemon runs already; the caller may set a GPU (an administrator).
 """
 import argparse
 import json
@@ -22,12 +24,14 @@ import time
 
 
 def train(out, steps, gib, graph):
-    """One training: its losses as hexadecimal floats, one a line, and "kept" if what it held is unchanged."""
+    """One training: its losses as hexadecimal floats, one a line, and "kept" if what it held is
+    unchanged."""
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
     import torch
     torch.manual_seed(7)
     torch.use_deterministic_algorithms(True)
-    held = [torch.full(((256 << 20) // 4,), i, dtype=torch.int32, device="cuda") for i in range(4 * gib)]
+    held = [torch.full(((256 << 20) // 4,), i, dtype=torch.int32, device="cuda")
+            for i in range(4 * gib)]
     layer = torch.nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True, dropout=0.0)
     model = torch.nn.TransformerEncoder(layer, 6).cuda()
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, capturable=graph)
@@ -62,7 +66,8 @@ def train(out, steps, gib, graph):
 
 
 def command(out, options, graph):
-    words = [sys.executable, __file__, "train", str(out), str(options.steps), str(options.memory_gib)]
+    words = [sys.executable, __file__, "train", str(out), str(options.steps),
+             str(options.memory_gib)]
     return words + (["graph"] if graph else [])
 
 
@@ -94,7 +99,8 @@ def compare(options, results, graph):
                for out, log in zip(shared, logs)]
     found["together_s"] = timed(running)
     found["differences"] = [differences(bare[0], out) for out in shared]
-    moved = [re.findall(r"evicted (\d+) of \d+ bytes, .* in (\d+) ms", log.read_text()) for log in logs]
+    moved = [re.findall(r"evicted (\d+) of \d+ bytes, .* in (\d+) ms", log.read_text())
+             for log in logs]
     found["evictions"] = [len(m) for m in moved]
     found["evicted_gib"] = [round(sum(int(b) for b, _ in m) / 2**30, 1) for m in moved]
     found["evicting_s"] = [sum(int(ms) for _, ms in m) / 1000 for m in moved]

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """What PyTorch programs do, bare, under a limit and in turns: the same must come out.
 
-    torch_habits.py GPUROTA [--results DIR] [--only CASE,CASE] [--allocators native,expandable,async]
+    torch_habits.py GPUROTA [--results DIR] [--only CASE,CASE] [--allocators
+    native,expandable,async]
 
-For each of PyTorch's three allocators the cases below run bare, and then at the same time in a slice and in two swap leases
-that do not fit together, so that each of these loses its memory again and again. Each case gives a text that must be the same in all.
-Prints a line of JSON for each allocator. The daemon runs already; the caller may set a GPU (an administrator).
+For each of PyTorch's three allocators the cases below run bare, and then at the same time in a
+slice and in two swap leases that do not fit together, so that each of these loses its memory again
+and again. Each case gives a text that must be the same in all. Prints a line of JSON for each
+allocator. The daemon runs already; the caller may set a GPU (an administrator).
 """
 import argparse
 import hashlib
@@ -20,7 +22,8 @@ import threading
 import time
 import traceback
 
-ALLOCATORS = {"native": "", "expandable": "expandable_segments:True", "async": "backend:cudaMallocAsync"}
+ALLOCATORS = {"native": "", "expandable": "expandable_segments:True",
+              "async": "backend:cudaMallocAsync"}
 
 
 def digest(*tensors):
@@ -108,14 +111,15 @@ def threads_of_cusparse():
     import torch
     size = 1024
     line = torch.arange(size, device="cuda")
-    identity = torch.sparse_coo_tensor(torch.stack([line, line]), torch.ones(size, device="cuda"), (size, size))
+    identity = torch.sparse_coo_tensor(torch.stack([line, line]), torch.ones(size, device="cuda"),
+                                       (size, size))
     results = {}
 
     def work(number):
         stream = torch.cuda.Stream()
         torch.cuda.synchronize()
-        # The stream still reads what the loop lets go of first: without this word of PyTorch's, cudaMallocAsync may give it to
-        # another thread meanwhile. (So it does bare, too.)
+        # The stream still reads what the loop lets go of first: without this word of PyTorch's,
+        # cudaMallocAsync may give it to another thread meanwhile. (So it does bare, too.)
         results[number].record_stream(stream)
         with torch.cuda.stream(stream):
             for _ in range(300):
@@ -130,7 +134,8 @@ def threads_of_cusparse():
 
 
 def threads_at_the_limit():
-    """Each takes what it can get and lets go of it again; a refusal is no failure, a wrong byte is."""
+    """Each takes what it can get and lets go of it again; a refusal is no failure, a wrong byte
+    is."""
     import torch
     refused = [0]
 
@@ -159,7 +164,8 @@ def graphs_of_compiled_code():
     """torch.compile(mode="reduce-overhead"): CUDA graphs, and pools of theirs."""
     import torch
     torch.manual_seed(3)
-    model = torch.nn.Sequential(torch.nn.Linear(1024, 2048), torch.nn.GELU(), torch.nn.Linear(2048, 1024)).cuda()
+    model = torch.nn.Sequential(torch.nn.Linear(1024, 2048), torch.nn.GELU(),
+                                torch.nn.Linear(2048, 1024)).cuda()
     optimiser = torch.optim.SGD(model.parameters(), lr=1e-3)
     compiled = torch.compile(model, mode="reduce-overhead")
     x = torch.randn(256, 1024, device="cuda")
@@ -185,7 +191,8 @@ def loaders_with_pinned_memory():
     import torch
     total = torch.zeros((), dtype=torch.float64, device="cuda")
     for _ in range(3):
-        for batch in torch.utils.data.DataLoader(Numbers(), batch_size=16, num_workers=4, pin_memory=True):
+        for batch in torch.utils.data.DataLoader(Numbers(), batch_size=16, num_workers=4,
+                                                 pin_memory=True):
             total += batch.to("cuda", non_blocking=True).double().sum()
     return str(total.item())
 
@@ -223,7 +230,8 @@ def processes_that_share():
 
 
 def figures_of_pools():
-    """What PyTorch says of its memory is not nonsense. The allocator's own figures differ by what it keeps."""
+    """What PyTorch says of its memory is not nonsense. The allocator's own figures differ by what
+    it keeps."""
     import torch
     kept = [torch.ones(64 << 18, device="cuda") for _ in range(4)]
     torch.cuda.synchronize()
@@ -231,7 +239,8 @@ def figures_of_pools():
     now, reserved = stats["allocated_bytes.all.current"], stats["reserved_bytes.all.current"]
     peak = torch.cuda.max_memory_allocated()
     del kept
-    return "all right" if 256 << 20 <= now <= reserved and peak >= now else f"{now} {reserved} {peak}"
+    return ("all right" if 256 << 20 <= now <= reserved and peak >= now
+            else f"{now} {reserved} {peak}")
 
 
 def tokens_of_a_language_model():
@@ -240,8 +249,9 @@ def tokens_of_a_language_model():
     from transformers import LlamaConfig, LlamaForCausalLM
     torch.manual_seed(11)
     torch.use_deterministic_algorithms(True)
-    config = LlamaConfig(hidden_size=1536, intermediate_size=4096, num_hidden_layers=12, num_attention_heads=12,
-                         num_key_value_heads=12, vocab_size=8192, max_position_embeddings=1024)
+    config = LlamaConfig(hidden_size=1536, intermediate_size=4096, num_hidden_layers=12,
+                         num_attention_heads=12, num_key_value_heads=12, vocab_size=8192,
+                         max_position_embeddings=1024)
     model = LlamaForCausalLM(config).to(device="cuda", dtype=torch.bfloat16).eval()
     prompt = torch.randint(0, 8192, (4, 32), generator=torch.Generator().manual_seed(5)).cuda()
     with torch.no_grad():
@@ -251,18 +261,21 @@ def tokens_of_a_language_model():
 
 
 CASES = (memory_is_asked_about_in_captures, threads_of_cudnn, threads_of_cusparse, figures_of_pools,
-         loaders_with_pinned_memory, processes_that_share, graphs_of_compiled_code, tokens_of_a_language_model,
+         loaders_with_pinned_memory, processes_that_share, graphs_of_compiled_code,
+         tokens_of_a_language_model,
          threads_at_the_limit)
 
 
 # Cases that fail without gpurota, too: with cudaMallocAsync PyTorch aborts where the driver refuses
 # to free memory of a capture, in a destructor; and it shares nothing, which takes three minutes to
 # show.
-NOT_BARE = {"async": ("memory_is_asked_about_in_captures", "graphs_of_compiled_code", "processes_that_share")}
+NOT_BARE = {"async": ("memory_is_asked_about_in_captures", "graphs_of_compiled_code",
+                      "processes_that_share")}
 
 
 def meet():
-    """Waits for the others who were told of the same folder, so that all are at their limits at one time."""
+    """Waits for the others who were told of the same folder, so that all are at their limits at one
+    time."""
     folder, count = os.environ.get("HABITS_MEET"), 3
     if not folder:
         return
@@ -287,20 +300,24 @@ def run_cases(only):
         except Exception as error:  # pylint: disable=broad-except
             said = f"{type(error).__name__}: {error}"[:400]
         kept = all(int(t.min()) == i and int(t.max()) == i for i, t in enumerate(held))
-        print(json.dumps([case.__name__, said if kept else "what was held has changed"]), flush=True)
+        print(json.dumps([case.__name__, said if kept else "what was held has changed"]),
+              flush=True)
     os._exit(0)
 
 
 def lines_of(path):
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith('["')]
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines()
+             if line.startswith('["')]
     return dict(json.loads(line) for line in lines)
 
 
 def compare(options, results, allocator):
     gpurota = [options.gpurota, "run", "--gpu-ids", "0"]
-    runs = {"slice": [*gpurota, "--memory", "12G", "--"], "swap0": [*gpurota, "--swap", "--memory", "12G", "--"],
+    runs = {"slice": [*gpurota, "--memory", "12G", "--"],
+            "swap0": [*gpurota, "--swap", "--memory", "12G", "--"],
             "swap1": [*gpurota, "--swap", "--memory", "12G", "--"]}
-    environment = dict(os.environ, PYTORCH_ALLOC_CONF=ALLOCATORS[allocator], PYTORCH_CUDA_ALLOC_CONF=ALLOCATORS[allocator])
+    environment = dict(os.environ, PYTORCH_ALLOC_CONF=ALLOCATORS[allocator],
+                       PYTORCH_CUDA_ALLOC_CONF=ALLOCATORS[allocator])
     cases = [case.__name__ for case in CASES if case.__name__ not in NOT_BARE.get(allocator, ())]
     if options.only:
         cases = [case for case in cases if case in options.only.split(",")]
@@ -309,10 +326,12 @@ def compare(options, results, allocator):
 
     def start(name, words):
         base = results / f"habits_{allocator}_{name}"
-        with open(f"{base}.out", "w", encoding="utf-8") as out, open(f"{base}.err", "w", encoding="utf-8") as err:
+        with open(f"{base}.out", "w", encoding="utf-8") as out, open(f"{base}.err", "w",
+                                                                     encoding="utf-8") as err:
             return subprocess.Popen(
-                [*words, sys.executable, __file__, "cases", ",".join(cases)], stdout=out, stderr=err,
-                env=dict(environment, HABITS_MEET=place.name if words else "", GPUROTA_DEBUG=f"{base}.log" if words else "",
+                [*words, sys.executable, __file__, "cases", ",".join(cases)], stdout=out,
+                stderr=err, env=dict(environment, HABITS_MEET=place.name if words else "",
+                                     GPUROTA_DEBUG=f"{base}.log" if words else "",
                          TORCHINDUCTOR_CACHE_DIR=f"{base}.cache"))
     bare = start("bare", [])  # alone: what it uses beside them would be missing from the capacity
     codes = {"bare": bare.wait()}
@@ -321,9 +340,11 @@ def compare(options, results, allocator):
     said = {name: lines_of(results / f"habits_{allocator}_{name}.out") for name in codes}
     differences = {case: {name: said[name].get(case, "nothing") for name in codes} for case in cases
                    if len({said[name].get(case, name) for name in codes}) != 1}
-    evictions = [len(re.findall(r"evicted [1-9]\d* of", (results / f"habits_{allocator}_{name}.log").read_text()))
+    evictions = [len(re.findall(r"evicted [1-9]\d* of",
+                                (results / f"habits_{allocator}_{name}.log").read_text()))
                  for name in ("swap0", "swap1")]
-    print(json.dumps({"allocator": allocator, "cases": len(cases), "codes": codes, "evictions": evictions,
+    print(json.dumps({"allocator": allocator, "cases": len(cases), "codes": codes,
+                      "evictions": evictions,
                       "differences": differences}), flush=True)
     return len(differences) + sum(code != 0 for code in codes.values()) + (min(evictions) < 1)
 
@@ -333,12 +354,14 @@ def main():
     parser.add_argument("gpurota")
     parser.add_argument("--only", default="")
     parser.add_argument("--allocators", default="native,expandable,async")
-    parser.add_argument("--capacity", default="31G")  # the slice, and one and a half of the two in turns
+    # the slice, and one and a half of the two in turns
+    parser.add_argument("--capacity", default="31G")
     parser.add_argument("--quantum", default="200ms")
     parser.add_argument("--results")
     options = parser.parse_args()
     results = pathlib.Path(options.results or tempfile.mkdtemp())
-    subprocess.run([options.gpurota, "set", "--gpu-ids", "0", "--capacity", options.capacity, "--quantum",
+    subprocess.run([options.gpurota, "set", "--gpu-ids", "0", "--capacity", options.capacity,
+                    "--quantum",
                     options.quantum], check=True)
     bad = sum(compare(options, results, allocator) for allocator in options.allocators.split(","))
     subprocess.run([options.gpurota, "set", "--gpu-ids", "0", "--reset"], check=False)

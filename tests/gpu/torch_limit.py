@@ -1,4 +1,5 @@
-"""PyTorch under a limit: sees it as the GPU's size, gets its own exception beyond it, goes on after.
+"""PyTorch under a limit: sees it as the GPU's size, gets its own exception beyond it, goes on
+after.
 
 Prints one JSON object; exits with 1 if something does not hold. LIMIT_MIB: the lease's limit.
 """

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """unlisted_memory.py: what a real GPU says is in use beside the processes that its driver lists.
 
-Prints `used - sum of listed` of the first GPU in MiB: idle, beside programs that hold memory and that allocate
-all the time, and after a kill -9 of a large one, until its memory is back. The reckoning of hidden memory
-(docs/design/watch.md) takes 10 MiB for each process and ten seconds for memory that comes back: this says whether
-that is right for a driver. Nothing else may run on the GPU. Exits 1 if it is not.
+Prints `used - sum of listed` of the first GPU in MiB: idle, beside programs that hold memory and
+that allocate all the time, and after a kill -9 of a large one, until its memory is back. The
+reckoning of hidden memory (docs/design/watch.md) takes 10 MiB for each process and ten seconds for
+memory that comes back: this says whether that is right for a driver. Nothing else may run on the
+GPU. Exits 1 if it is not.
 """
 import ctypes
 import os
@@ -17,11 +18,13 @@ MIB = 1 << 20
 
 
 class Memory(ctypes.Structure):
-    _fields_ = [("version", ctypes.c_uint)] + [(n, ctypes.c_ulonglong) for n in ("total", "reserved", "free", "used")]
+    _fields_ = [("version", ctypes.c_uint)] + [(n, ctypes.c_ulonglong)
+                                               for n in ("total", "reserved", "free", "used")]
 
 
 class Process(ctypes.Structure):
-    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("gpu", ctypes.c_uint), ("compute", ctypes.c_uint)]
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("gpu", ctypes.c_uint),
+                ("compute", ctypes.c_uint)]
 
 
 def hold(mib, churns):
@@ -41,18 +44,22 @@ class Gpu:
     def __init__(self):
         self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
         self.handle = ctypes.c_void_p()
-        assert self.nvml.nvmlInit_v2() == 0 and self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.handle)) == 0
+        assert self.nvml.nvmlInit_v2() == 0 and self.nvml.nvmlDeviceGetHandleByIndex_v2(0,
+                                                                                        ctypes.byref(self.handle)) == 0
 
     def read(self):
         """(used, sum of listed, how many), read one after the other as gpurotad does."""
-        memory, count, found = Memory(version=ctypes.sizeof(Memory) | 2 << 24), ctypes.c_uint(64), (Process * 64)()
+        memory, count, found = Memory(version=ctypes.sizeof(Memory)
+                                      | 2 << 24), ctypes.c_uint(64), (Process * 64)()
         assert self.nvml.nvmlDeviceGetMemoryInfo_v2(self.handle, ctypes.byref(memory)) == 0
-        assert self.nvml.nvmlDeviceGetComputeRunningProcesses_v3(self.handle, ctypes.byref(count), found) == 0
+        assert self.nvml.nvmlDeviceGetComputeRunningProcesses_v3(self.handle, ctypes.byref(count),
+                                                                 found) == 0
         return memory.used / MIB, sum(p.used for p in found[:count.value]) / MIB, count.value
 
 
 def start(*arguments):
-    program = subprocess.Popen([sys.executable, __file__, *map(str, arguments)], stdout=subprocess.PIPE)
+    program = subprocess.Popen([sys.executable, __file__, *map(str, arguments)],
+                               stdout=subprocess.PIPE)
     program.stdout.readline()
     return program
 
@@ -69,7 +76,8 @@ def main():
             used, listed, _ = gpu.read()
             unlisted.append(used - listed - (idle[0] - idle[1]))
             time.sleep(0.005)
-        print(f"{name}: {min(unlisted):.0f} to {max(unlisted):.0f} MiB beyond idle, in {len(unlisted)} readings")
+        print(f"{name}: {min(unlisted):.0f} to {max(unlisted):.0f} MiB beyond idle, in "
+              f"{len(unlisted)} readings")
         # Of a program that allocates meanwhile one reading says nothing.
         if name != "allocating":
             worst = max(worst, max(unlisted) / len(programs))
@@ -91,7 +99,8 @@ def main():
             unlisted_at = now if unlisted_at is None else unlisted_at
             most = max(most, used - idle[0])
             back_at = now if used - idle[0] <= 256 else None
-    print(f"60000 MiB killed: unlisted after {unlisted_at} s, back after {back_at} s, {most:.0f} MiB unlisted meanwhile")
+    print(f"60000 MiB killed: unlisted after {unlisted_at} s, back after {back_at} s, {most:.0f} "
+          f"MiB unlisted meanwhile")
     return 0 if worst <= 10 and back_at is not None and back_at < 10 else 1
 
 

@@ -28,14 +28,17 @@ def reserve(count=1):
     connection = control()
     leases = []
     for _ in range(count):
-        reply = connection.call("Acquire", request=dict(kind="reservation", memory={"bytes": 1 << 20}, seconds=600))
+        reply = connection.call("Acquire",
+                                request=dict(kind="reservation", memory={"bytes": 1 << 20},
+                                             seconds=600))
         assert "error" not in reply, reply
         leases.append(int(reply["parameters"]["lease"]["lease_id"][1:]))
     return leases
 
 
 def greet(lease, kept):
-    """The status that a new tenant is answered, None if it is hung up on; its connection goes to `kept`."""
+    """The status that a new tenant is answered, None if it is hung up on; its connection goes to
+    `kept`."""
     tenant = Tenant()
     tenant.connect()
     answer = tenant.hello(lease)
@@ -50,7 +53,8 @@ def is_served(lease):
 
 
 def greetings(leases, processes, stay):
-    """How so many processes, each under all the leases, were answered; they live on, and stay connected if they are to."""
+    """How so many processes, each under all the leases, were answered; they live on, and stay
+    connected if they are to."""
     counts = {}
     for _ in range(processes):
         read, write = os.pipe()
@@ -96,11 +100,11 @@ def descriptors():
 def tenants():
     alices = Doing(ALICE, reserve).said[0]
 
-    def crowd():
+    def many_tenants():
         os.setpgid(0, 0)
         return greetings(reserve(2), 8, stay=True)
 
-    mallory = Doing(MALLORY, crowd)
+    mallory = Doing(MALLORY, many_tenants)
     try:
         assert mallory.said == {ADMITTED: 10, BUSY: 6}, mallory.said
         assert Doing(ALICE, lambda: is_served(alices)).said, "another user pays for it"
@@ -132,7 +136,8 @@ def unread():
 
     def hold_and_change():
         asker = control()
-        reply = asker.call("Acquire", request=dict(kind="reservation", memory={"bytes": 1 << 20}, seconds=600, command=["x" * 8000]))
+        reply = asker.call("Acquire", request=dict(kind="reservation", memory={"bytes": 1 << 20},
+                                                   seconds=600, command=["x" * 8000]))
         lease = reply["parameters"]["lease"]["lease_id"]
         holders = []
         for _ in range(80):
@@ -176,7 +181,9 @@ def new_leases():
     def loop():
         connection, errors = control(), []
         for _ in range(25):
-            reply = connection.call("Acquire", request=dict(kind="reservation", memory={"bytes": 1 << 20}, seconds=600))
+            reply = connection.call("Acquire",
+                                    request=dict(kind="reservation", memory={"bytes": 1 << 20},
+                                                 seconds=600))
             if "error" in reply:
                 errors.append(reply)
             else:
@@ -186,7 +193,8 @@ def new_leases():
     mallory = Doing(MALLORY, loop)
     mallory.end()
     assert len(mallory.said) == 5, mallory.said
-    assert "max_new_leases_per_hour" in str(mallory.said[0]) and "gpurota reserve" in str(mallory.said[0]), mallory.said
+    assert "max_new_leases_per_hour" in str(mallory.said[0]) and "gpurota reserve" in str(
+        mallory.said[0]), mallory.said
     Doing(ALICE, lambda: reserve(5)).end()
     reserve(25)  # root's
 

@@ -3,7 +3,8 @@
     day.py mallory SECONDS SEED    at random, all that these tests know; says how often it did what
     day.py alice SECONDS           asks how things stand, and grows and shrinks; says how long that took
 
-As root, with a daemon of root's; each becomes its user, and the second is nobody, who has an account and so can have jobs.
+As root, with a daemon of root's; each becomes its user, and the second is nobody, who has an
+account and so can have jobs.
 """
 import os
 import random
@@ -76,9 +77,13 @@ def garbage(chance):
     for _ in range(200):
         tenant, client = Tenant(), control()
         tenant.connect()
-        tenant.socket.send(struct.pack("<HHI", chance.randrange(30), chance.randrange(2000), 1) + chance.randbytes(chance.randrange(900)))
-        text = b'{"method":"dev.gpurota.' + chance.choice((b"Acquire", b"Update", b"Events", b"X")) + b'","parameters":'
-        client.socket.sendall(text + chance.choice((b"[" * 300, chance.randbytes(300), b'{"memory":{"bytes":-1}}}')) + b"\0")
+        tenant.socket.send(struct.pack("<HHI", chance.randrange(30), chance.randrange(2000), 1)
+                           + chance.randbytes(chance.randrange(900)))
+        text = b'{"method":"dev.gpurota.' + chance.choice((b"Acquire", b"Update", b"Events",
+                                                           b"X")) + b'","parameters":'
+        client.socket.sendall(text
+                              + chance.choice((b"[" * 300, chance.randbytes(300),
+                                               b'{"memory":{"bytes":-1}}}')) + b"\0")
 
 
 def leases(chance):
@@ -94,7 +99,8 @@ def leases(chance):
 
 def reports(chance):
     while True:
-        kept = [pipelined("Report", 50, by=chance.choice(("user", "note", "gpu", "kind"))) for _ in range(10)]
+        kept = [pipelined("Report", 50, by=chance.choice(("user", "note", "gpu", "kind")))
+                for _ in range(10)]
         kept += [pipelined("Events", 20, follow=chance.random() < 0.5) for _ in range(10)]
         time.sleep(chance.random() / 4)
 
@@ -158,15 +164,18 @@ def messages(chance):
             tenant.hello(lease)
             reads = chance.random() < 0.7
             while True:
-                send(tenant, *chance.choice(((QUERY, struct.pack("<II", 0, 0)), (GROW, struct.pack("<IIQQQ", 0, 0, 0, MIB, MIB)))))
+                send(tenant, *chance.choice(((QUERY, struct.pack("<II", 0, 0)),
+                                             (GROW, struct.pack("<IIQQQ", 0, 0, 0, MIB, MIB)))))
                 if reads:
                     tenant.socket.recv(1024)
     time.sleep(1)
 
 
 def run(*command, size="160M"):
-    return subprocess.Popen(["gpurota", "run", "--nonblock", "--gpu-ids", "0", "--memory", size, "--note", NOTE[:200], "--", *command],
-                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    return subprocess.Popen(["gpurota", "run", "--nonblock", "--gpu-ids", "0", "--memory", size,
+                             "--note", NOTE[:200], "--", *command],
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                            stdin=subprocess.DEVNULL)
 
 
 def killed(chance):
@@ -187,7 +196,9 @@ def page(chance):
 
 
 def queue(chance):
-    kept = [pipelined("Enqueue", 1, ticket=os.urandom(16).hex(), request=dict(kind="run", memory={"bytes": 400 * MIB}, gpu_ids=["0"])) for _ in range(80)]
+    kept = [pipelined("Enqueue", 1, ticket=os.urandom(16).hex(),
+                      request=dict(kind="run", memory={"bytes": 400 * MIB}, gpu_ids=["0"]))
+            for _ in range(80)]
     time.sleep(chance.random())
     return kept
 
@@ -229,7 +240,8 @@ def bookings(chance):
 def lists(chance):
     """Everything that can be asked for, by many connections that read little of it."""
     request = dict(memory={"bytes": LEAST}, gpus=2)
-    plain = ("ListTurns", "ListRequests", "ListBookings", "ListJobs", "ListFillers", "GetLimits", "ShowConfig",
+    plain = ("ListTurns", "ListRequests", "ListBookings", "ListJobs", "ListFillers", "GetLimits",
+             "ShowConfig",
              "ListProcesses", "ExportJobs", "ListWebSessions", "MakeWebLink", "Status")
     about_request = ("CheckRequest", "FindAlternatives")
     while True:
@@ -257,7 +269,8 @@ def others(chance):
         time.sleep(chance.random() / 4)
 
 
-ATTACKS = (connections, unread, garbage, leases, reports, examinations, strangers, deep, holders, messages, killed, tree, page, queue,
+ATTACKS = (connections, unread, garbage, leases, reports, examinations, strangers, deep, holders,
+           messages, killed, tree, page, queue,
            lies, silent, bookings, lists, others)
 
 
@@ -322,7 +335,8 @@ class Times:
 
     def __str__(self):
         all_ms = [1000 * each for each in sorted(self.all)]
-        return f"{self.what} median {all_ms[len(all_ms) // 2]:.1f} ms, longest {all_ms[-1]:.1f} ms of {len(all_ms)}"
+        return (f"{self.what} median {all_ms[len(all_ms) // 2]:.1f} ms, longest {all_ms[-1]:.1f} "
+                f"ms of {len(all_ms)}")
 
 
 def grow(tenant, returned):
@@ -335,22 +349,23 @@ def grow(tenant, returned):
 
 
 def alice(seconds):
-    looks, growths = Times("status"), Times("growth")
+    statuses, growths = Times("status"), Times("growth")
     asker = control()
-    reply = asker.call("Acquire", request=dict(kind="reservation", memory={"bytes": 256 * MIB}, gpu_ids=["0"], seconds=int(seconds) + 600))
+    reply = asker.call("Acquire", request=dict(kind="reservation", memory={"bytes": 256 * MIB},
+                                               gpu_ids=["0"], seconds=int(seconds) + 600))
     lease = reply["parameters"]["lease"]["lease_id"]
     tenant = Tenant()
     tenant.connect()
     assert tenant.hello(int(lease[1:])) == 0
     deadline, granted = time.monotonic() + seconds, 0
     while time.monotonic() < deadline:
-        status = looks.measure(lambda: asker.call("Status"))
+        status = statuses.measure(lambda: asker.call("Status"))
         assert lease in str(status["parameters"]["leases"]), "the lease is lost"
         granted = growths.measure(lambda: grow(tenant, granted))
         time.sleep(0.02)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what ends with the lease is this program
     assert "error" not in asker.call("Release", lease_id=lease)
-    print(f"{looks}; {growths}")
+    print(f"{statuses}; {growths}")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
     deep_tree.py
 
-As the user of the lease in $GPUROTA_LEASE, which this process is in. Half of those who are asked about are below it as well, and
-below 240 others; the rest are of nobody's lease: the daemon's own, and numbers that no process has.
+As the user of the lease in $GPUROTA_LEASE, which this process is in. Half of those who are asked
+about are below it as well, and below 240 others; the rest are of nobody's lease: the daemon's own,
+and numbers that no process has.
 """
 import os
 import signal
@@ -25,7 +26,8 @@ def answers(tenant, count):
     """By sequence: who is of the lease. In the order in which they came."""
     found = {}
     for _ in range(count):
-        kind, _, sequence, number, _ = struct.unpack_from("<HHIII", answer := tenant.socket.recv(1024))
+        kind, _, sequence, number, _ = struct.unpack_from("<HHIII",
+                                                          answer := tenant.socket.recv(1024))
         assert kind == MEMBERS, kind
         found[sequence] = list(struct.unpack_from(f"<{number}i", answer, 16))
     return found

@@ -1,14 +1,16 @@
-"""The n-th call of a kind fails in the daemon, for n = 1, 2, 3, … over pieces of its life: nothing but the request ends.
+"""The n-th call of a kind fails in the daemon, for n = 1, 2, 3, … over pieces of its life: nothing
+but the request ends.
 
     failing_calls.py KIND STRIDE [PIECE…]
     failing_calls.py KIND STRIDE begin DAEMON…
 
-As root, with a daemon that was started with failing_calls.c and the file $E2E_FAILING_CALLS. For each piece and n: the
-piece with the failure, where every call may be refused; then what the bystanders have; then the piece without one,
-which must work. A piece is over when it needs fewer calls than n. Prints the n's.
+As root, with a daemon that was started with failing_calls.c and the file $E2E_FAILING_CALLS. For
+each piece and n: the piece with the failure, where every call may be refused; then what the
+bystanders have; then the piece without one, which must work. A piece is over when it needs fewer
+calls than n. Prints the n's.
 
-With `begin` it is the daemon that begins: it is killed, and the next one, DAEMON…, takes up what there is, or ends and
-says so; then the one after it does.
+With `begin` it is the daemon that begins: it is killed, and the next one, DAEMON…, takes up what
+there is, or ends and says so; then the one after it does.
 """
 import mmap
 import os
@@ -88,7 +90,8 @@ def ask_on(method, **parameters):
 
 def tell(*arguments):
     """A command of the CLI."""
-    done = subprocess.run(["gpurota", *arguments], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(["gpurota", *arguments], capture_output=True, text=True, check=False,
+                          timeout=60)
     if done.returncode != 0:
         raise Refused(f"gpurota {arguments}: {done.stdout}{done.stderr}")
     return done.stdout
@@ -104,7 +107,9 @@ def until(what, condition):
 # Pieces of life.
 
 def reserved(**more):
-    return ask("Acquire", request=dict(kind="reservation", gpu_ids=["1"], memory={"bytes": 256 * MIB}, seconds=86400, **more))["lease"]["lease_id"]
+    return ask("Acquire",
+               request=dict(kind="reservation", gpu_ids=["1"], memory={"bytes": 256 * MIB},
+                            seconds=86400, **more))["lease"]["lease_id"]
 
 
 def lease():
@@ -118,7 +123,8 @@ def lease():
 def held():
     """One that is held by its connection, and goes with it."""
     connection = control()
-    mine = ask("Acquire", connection, request=dict(gpu_ids=["1"], memory={"bytes": 256 * MIB}))["lease"]["lease_id"]
+    mine = ask("Acquire", connection,
+               request=dict(gpu_ids=["1"], memory={"bytes": 256 * MIB}))["lease"]["lease_id"]
     connection.ask_for_stream("Hold", lease_id=mine)
     if ask("Status") is None:
         raise Refused("Status")
@@ -177,7 +183,8 @@ def queue():
 
 
 def views():
-    for method in ("GetInfo", "Status", "ListProcesses", "ListTurns", "ListRequests", "ListJobs", "ListFillers", "Events", "Report",
+    for method in ("GetInfo", "Status", "ListProcesses", "ListTurns", "ListRequests", "ListJobs",
+                   "ListFillers", "Events", "Report",
                    "Doctor", "Health"):
         ask(method)
     ask("CheckRequest", request=dict(memory={"bytes": 256 * MIB}))
@@ -191,7 +198,8 @@ def rules():
     ask("Reload")
 
 
-MACHINE = [{"name": name, "value": os.environ[name]} for name in ("LD_LIBRARY_PATH", "GPUROTA_SIM_DIR", "E2E_DIR", "PATH")
+MACHINE = [{"name": name, "value": os.environ[name]}
+           for name in ("LD_LIBRARY_PATH", "GPUROTA_SIM_DIR", "E2E_DIR", "PATH")
            if name in os.environ]
 
 
@@ -201,7 +209,8 @@ def state_of_job():
 
 
 def job():
-    ask_on("AddJob", name="one", command=["sleep", "600"], options=["--gpu-ids", "1", "--memory", "256M"], environment=MACHINE)
+    ask_on("AddJob", name="one", command=["sleep", "600"],
+           options=["--gpu-ids", "1", "--memory", "256M"], environment=MACHINE)
     until("the job begins or fails", lambda: state_of_job() not in ("starting", "waiting"))
     if state_of_job() != "running":
         raise Refused("the job does not run")
@@ -212,7 +221,8 @@ def job():
 
 
 def filler():
-    ask_on("AddFiller", name="one", command=["sleep", "600"], environment=MACHINE, gpu_ids=["1"], idle_seconds=1)
+    ask_on("AddFiller", name="one", command=["sleep", "600"], environment=MACHINE, gpu_ids=["1"],
+           idle_seconds=1)
     ask("ControlFiller", name="one", action="pause")
     ask("ControlFiller", name="one", action="resume")
     ask("ReadFillerLog", name="one")
@@ -233,7 +243,8 @@ def automatic():
 
 def come():
     """A user who has never been here runs a program; nothing if it was refused."""
-    return subprocess.run(["gpurota", "run", "--gpu-ids", "1", "--memory", "1G", "--", PROGRAM, "info"], capture_output=True, check=False,
+    return subprocess.run(["gpurota", "run", "--gpu-ids", "1", "--memory", "1G", "--", PROGRAM,
+                           "info"], capture_output=True, check=False,
                           timeout=60, cwd="/").returncode == 0
 
 
@@ -247,7 +258,8 @@ def newcomer():
 
 
 newcomer.uid = 55000
-PIECES = {piece.__name__: piece for piece in (lease, held, run, tenant, queue, views, rules, job, filler, automatic, newcomer)}
+PIECES = {piece.__name__: piece for piece in (lease, held, run, tenant, queue, views, rules, job,
+                                              filler, automatic, newcomer)}
 
 
 # Those who are there all the time.
@@ -257,14 +269,17 @@ class Bystanders:
         self.daemon = ask("GetInfo")["pid"]
         ask("SetGpus", gpu_ids=["0"], capacity={"bytes": 1000 * MIB}, quantum="300ms")
         self.programs = [self.start("1", "hold", "--memory", "1G", "--", PROGRAM, "hold", "100")]
-        self.programs += [self.start("0", f"swap{seed}", "--swap", "--memory", "700M", "--", PROBE, "torture", "90000", seed)
+        self.programs += [self.start("0", f"swap{seed}", "--swap", "--memory", "700M", "--", PROBE,
+                                     "torture", "90000", seed)
                           for seed in ("1", "2")]
-        until("the programs have their memory", lambda: all(g["granted_bytes"] for l in ask("Status")["leases"] for g in l["gpus"])
+        until("the programs have their memory",
+              lambda: all(g["granted_bytes"] for l in ask("Status")["leases"] for g in l["gpus"])
               and len(ask("Status")["leases"]) == 3)
         self.reservation = reserved()
         self.greet()
         self.other = Doing(ALICE, reserved)
-        ask("AddJob", name="stays", command=["sleep", "7000"], options=["--gpu-ids", "1", "--memory", "256M"], environment=MACHINE)
+        ask("AddJob", name="stays", command=["sleep", "7000"],
+            options=["--gpu-ids", "1", "--memory", "256M"], environment=MACHINE)
         until("the job has its lease", lambda: self.job()[1] and self.seen()[self.job()[1]][3])
         self.job_seen = self.job()
         self.leases = self.seen()
@@ -279,12 +294,14 @@ class Bystanders:
     def start(gpu, name, *arguments):
         out = open(f"program.{name}", "wb")  # pylint: disable=consider-using-with
         environment = dict(os.environ, PROBE_BUFFERS="32")
-        return subprocess.Popen(["nice", "-n", "10", "gpurota", "run", "--gpu-ids", gpu, *arguments], stdout=out, stderr=out, env=environment)
+        return subprocess.Popen(["nice", "-n", "10", "gpurota", "run", "--gpu-ids", gpu,
+                                 *arguments], stdout=out, stderr=out, env=environment)
 
     @staticmethod
     def seen():
         """What of the leases does not change by itself."""
-        return {l["lease_id"]: (l["uid"], l["kind"], l["state"], l["pid"], [(g["uuid"], g["limit_bytes"]) for g in l["gpus"]])
+        return {l["lease_id"]: (l["uid"], l["kind"], l["state"], l["pid"],
+                                [(g["uuid"], g["limit_bytes"]) for g in l["gpus"]])
                 for l in ask("Status")["leases"]}
 
     @staticmethod
@@ -293,16 +310,20 @@ class Bystanders:
         return job["state"], job["lease_id"], len(job["runs"])
 
     def check(self):
-        assert os.path.exists(f"/proc/{self.daemon}") and ask("GetInfo")["pid"] == self.daemon, "the daemon has ended"
+        assert os.path.exists(f"/proc/{self.daemon}") and ask("GetInfo")[
+            "pid"] == self.daemon, "the daemon has ended"
         for program in self.programs:
             assert program.poll() is None, f"a program has ended: {program.args}"
         for seed in ("1", "2"):
             with open(f"program.swap{seed}", encoding="utf-8", errors="replace") as out:
-                assert not re.search("^line", text := out.read(), re.M), f"what was read is not what was written: {text}"
+                assert not re.search("^line", text := out.read(),
+                                     re.M), f"what was read is not what was written: {text}"
         seen = self.seen()
-        assert {lease: seen.get(lease) for lease in self.leases} == self.leases, f"{seen} was {self.leases}"
+        assert {lease: seen.get(lease)
+                for lease in self.leases} == self.leases, f"{seen} was {self.leases}"
         assert self.job() == self.job_seen, f"{self.job()} was {self.job_seen}"
-        assert self.tenant.ask(QUERY, struct.pack("<II", 0, 0)) is not None, "a tenant was hung up on"
+        assert self.tenant.ask(QUERY,
+                               struct.pack("<II", 0, 0)) is not None, "a tenant was hung up on"
 
     def alone(self):
         """Nobody else has anything any more."""
@@ -351,7 +372,8 @@ def rounds(failing, bystanders, kind, name, stride, first):
     piece, n, tried_n = PIECES[name], first, []
     while True:
         try:
-            fired = disturbed(failing, piece, kind, n, int(os.environ.get("E2E_FAILING_TIMES", "1")))
+            fired = disturbed(failing, piece, kind, n,
+                              int(os.environ.get("E2E_FAILING_TIMES", "1")))
             bystanders.check()
             bystanders.clean_up()
             piece()
@@ -378,7 +400,8 @@ class Daemons:
             self.process.kill()
             self.process.wait()
         with open("gpurotad.log", "ab") as log:
-            self.process = subprocess.Popen([*self.command, "--log-level", "debug"], stdout=log, stderr=log)
+            self.process = subprocess.Popen([*self.command, "--log-level", "debug"], stdout=log,
+                                            stderr=log)
         until("the daemon begins", lambda: self.process.poll() is not None or self.serves())
         if self.process.poll() is None:
             return True
@@ -444,10 +467,12 @@ def main():
     try:
         if names[0] == "begin":
             os.kill(bystanders.daemon, signal.SIGKILL)
-            report(kind, "begin", stride, lambda: beginnings(failing, bystanders, kind, stride, first, Daemons(names[1:])))
+            report(kind, "begin", stride,
+                   lambda: beginnings(failing, bystanders, kind, stride, first, Daemons(names[1:])))
             return
         for name in names:
-            report(kind, name, stride, lambda name=name: rounds(failing, bystanders, kind, name, stride, first))
+            report(kind, name, stride,
+                   lambda name=name: rounds(failing, bystanders, kind, name, stride, first))
     finally:
         failing.disarm()
         bystanders.end()
@@ -456,7 +481,8 @@ def main():
 def report(kind, name, stride, work):
     begun = time.monotonic()
     tried_n = work()
-    print(f"{kind} {name}: {len(tried_n)} calls failed, each {stride}th: {spans(tried_n, stride)} ({time.monotonic() - begun:.1f} s)",
+    print(f"{kind} {name}: {len(tried_n)} calls failed, each {stride}th: {spans(tried_n, stride)} "
+          f"({time.monotonic() - begun:.1f} s)",
           flush=True)
 
 

@@ -1,4 +1,5 @@
-"""A daemon whose address space may not grow: it refuses, says why, and keeps what there is; with room it serves again.
+"""A daemon whose address space may not grow: it refuses, says why, and keeps what there is; with
+room it serves again.
 
 Run by somebody with a daemon, who is root or has started it.
 """
@@ -26,15 +27,18 @@ def size_of(pid):
 
 
 def reserve():
-    return ask("Acquire", request=dict(kind="reservation", gpu_ids=["1"], memory={"bytes": 1 << 28}, seconds=600, note="x" * 1000, command=["y" * 8000]))
+    return ask("Acquire", request=dict(kind="reservation", gpu_ids=["1"], memory={"bytes": 1 << 28},
+                                       seconds=600, note="x" * 1000, command=["y" * 8000]))
 
 
 def main():
     daemon = ask("GetInfo")["parameters"]["pid"]
     resource.prlimit(daemon, resource.RLIMIT_AS, (size_of(daemon), resource.RLIM_INFINITY))
     try:
-        told = any("short of memory" in str(reply) for _ in range(MOST_CALLS) for reply in (ask("Status"), reserve()))
-        refused = [reply for reply in (ask("Status") for _ in range(100)) if reply is None or "error" in reply]
+        told = any("short of memory" in str(reply) for _ in range(MOST_CALLS)
+                   for reply in (ask("Status"), reserve()))
+        refused = [reply for reply in (ask("Status") for _ in range(100)) if reply is None
+                   or "error" in reply]
     finally:
         resource.prlimit(daemon, resource.RLIMIT_AS, FREE)
     assert told, "it never ran short"

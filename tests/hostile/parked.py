@@ -1,4 +1,5 @@
-"""Connections that are made and say nothing, or nothing that is right: the daemon ends each of them.
+"""Connections that are made and say nothing, or nothing that is right: the daemon ends each of
+them.
 
 Run by somebody with a daemon. Prints how long the last lived.
 """

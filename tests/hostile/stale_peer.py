@@ -1,9 +1,11 @@
-"""A connection outlives the process that made it, and its number is another's now: nobody is taken for that one.
+"""A connection outlives the process that made it, and its number is another's now: nobody is taken
+for that one.
 
     stale_peer.py CASE DAEMON…
 
-Inside a pid namespace of its own, as root; DAEMON… is started there. Mallory parks connections whose processes have ended,
-and the namespace's counter is put back, so that the next processes of others get their numbers.
+Inside a pid namespace of its own, as root; DAEMON… is started there. Mallory parks connections
+whose processes have ended, and the namespace's counter is put back, so that the next processes of
+others get their numbers.
 """
 import os
 import subprocess
@@ -18,11 +20,13 @@ ADMITTED = 0
 
 
 def start(uid, *command):
-    return subprocess.Popen(command, preexec_fn=lambda: as_user(uid), stdout=subprocess.DEVNULL, cwd="/")
+    return subprocess.Popen(command, preexec_fn=lambda: as_user(uid), stdout=subprocess.DEVNULL,
+                            cwd="/")
 
 
 def park(kind, use):
-    """Connections of MALLORY's processes that have ended: {pid: connection}. Each has been `use`d while its process lived."""
+    """Connections of MALLORY's processes that have ended: {pid: connection}. Each has been `use`d
+    while its process lived."""
     parked = {}
     for _ in range(PARKED):
         connection = kind()
@@ -42,7 +46,8 @@ def park(kind, use):
 
 
 def mallorys(work):
-    """What MALLORY's process, which lives on, gets by `work`; written to a file, as it is another process."""
+    """What MALLORY's process, which lives on, gets by `work`; written to a file, as it is another
+    process."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -56,7 +61,8 @@ def mallorys(work):
 def reserve():
     control = Control()
     control.connect()
-    reply = control.call("Acquire", request=dict(kind="reservation", memory={"bytes": 1 << 20}, seconds=600))
+    reply = control.call("Acquire",
+                         request=dict(kind="reservation", memory={"bytes": 1 << 20}, seconds=600))
     return int(reply["parameters"]["lease"]["lease_id"][1:])
 
 
@@ -71,7 +77,8 @@ def no_stranger_is_killed():
         assert status != ADMITTED, f"a process that has ended is admitted as {victim.pid}"
     subprocess.run(["gpurota", "release", f"L{lease}"], check=True)
     deadline = time.monotonic() + 10
-    while "L1" in subprocess.run(["gpurota", "status"], check=True, capture_output=True, text=True).stdout:
+    while "L1" in subprocess.run(["gpurota", "status"], check=True, capture_output=True,
+                                 text=True).stdout:
         assert time.monotonic() < deadline, "the lease does not end"
         time.sleep(0.05)
     assert all(v.poll() is None for v in hit), "a stranger was killed with the lease"
@@ -87,7 +94,8 @@ def owner_of(pid):
 
 def no_token_is_given_away():
     parked = park(Tenant, lambda connection: connection.automatic())
-    start(ALICE, "gpurota", "run", "--memory", "2G", "--", "sh", "-c", "while sleep 0.05; do :; done")
+    start(ALICE, "gpurota", "run", "--memory", "2G", "--", "sh", "-c",
+          "while sleep 0.05; do :; done")
     deadline = time.monotonic() + 10
     tried = 0
     while tried < 200 or time.monotonic() < deadline - 8:
@@ -96,7 +104,8 @@ def no_token_is_given_away():
                 continue
             tried += 1
             answer = connection.automatic()
-            assert answer is None or (answer[0] != ADMITTED and not answer[1]), f"{answer} for {pid}"
+            assert answer is None or (answer[0] != ADMITTED
+                                      and not answer[1]), f"{answer} for {pid}"
             if answer is None:
                 del parked[pid]
         if not parked:
@@ -114,19 +123,24 @@ def nobody_asks_in_anothers_name():
     for victim in hit:
         answer = parked[victim.pid].call("Acquire", request=dict(memory={"bytes": 1 << 20}))
         assert answer is None or "error" in answer, f"a lease is held by {victim.pid}: {answer}"
-        assert parked[victim.pid].call("GetInfo") is None or not any(v.poll() is not None for v in hit)
-    leases = subprocess.run(["gpurota", "status", "--json"], check=True, capture_output=True, text=True).stdout
+        assert parked[victim.pid].call("GetInfo") is None or not any(v.poll() is not None
+                                                                     for v in hit)
+    leases = subprocess.run(["gpurota", "status", "--json"], check=True, capture_output=True,
+                            text=True).stdout
     assert '"leases":[]' in leases.replace(" ", "").replace("\n", ""), leases
 
 
-CASES = {case.__name__: case for case in (no_stranger_is_killed, no_token_is_given_away, nobody_asks_in_anothers_name)}
+CASES = {case.__name__: case
+         for case in (no_stranger_is_killed, no_token_is_given_away, nobody_asks_in_anothers_name)}
 
 
 def main():
     case, daemon = CASES[sys.argv[1]], sys.argv[2:]
-    with open("gpurotad.log", "ab") as log, subprocess.Popen(daemon, stdout=log, stderr=log) as running:
+    with open("gpurotad.log", "ab") as log, subprocess.Popen(daemon, stdout=log,
+                                                             stderr=log) as running:
         try:
-            while subprocess.run(["gpurota", "status"], capture_output=True, check=False).returncode != 0:
+            while subprocess.run(["gpurota", "status"], capture_output=True,
+                                 check=False).returncode != 0:
                 time.sleep(0.05)
             case()
         finally:

@@ -25,7 +25,8 @@ class SwapTenant:
     def __init__(self, lease):
         call = wire.Tenant()
         call.connect()
-        body = struct.pack("<IIQQ", wire.MAGIC, 1, FEATURE_SWAP, lease) + bytes(32) + struct.pack("<II", 0, 0)
+        body = struct.pack("<IIQQ", wire.MAGIC, 1, FEATURE_SWAP,
+                           lease) + bytes(32) + struct.pack("<II", 0, 0)
         answer, descriptors = call.ask(wire.HELLO, body.ljust(1016, b"\0"))
         status = struct.unpack_from("<I", answer, WELCOME_STATUS)[0]
         if status != 0:
@@ -40,7 +41,8 @@ class SwapTenant:
 
     def here(self, movable, resident, gate_open):
         first = struct.pack("<QQQ", movable, resident, 0)
-        self.say(HERE, struct.pack("<II", gate_open, 1) + first.ljust(24 * SLOTS, b"\0") + bytes(8 * SLOTS + 16))
+        self.say(HERE, struct.pack("<II", gate_open, 1) + first.ljust(24 * SLOTS, b"\0")
+                 + bytes(8 * SLOTS + 16))
 
     def status(self, busy, waiting):
         self.say(STATUS, struct.pack("<IIII", self.gate, busy, waiting, 0))
@@ -50,7 +52,8 @@ class SwapTenant:
 
     def messages(self):
         while message := self.event.recv(1024):
-            yield struct.unpack_from("<H", message)[0], struct.unpack_from("<I", message, 4)[0], message
+            yield struct.unpack_from("<H", message)[0], struct.unpack_from("<I", message,
+                                                                           4)[0], message
 
 
 def lie(tenant, size, where):
@@ -85,7 +88,8 @@ def keep(tenant, size, how):
 
 
 def main():
-    what, lease, size, how = sys.argv[1], int(sys.argv[2].lstrip("L")), int(sys.argv[3]) << 20, sys.argv[4]
+    what, lease, size, how = sys.argv[1], int(sys.argv[2].lstrip("L")), int(
+        sys.argv[3]) << 20, sys.argv[4]
     (lie if what == "here" else keep)(SwapTenant(lease), size, how)
 
 

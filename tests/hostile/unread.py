@@ -1,4 +1,5 @@
-"""A tenant that reads none of its answers, and has several outstanding when its socket is full: it is disconnected, once.
+"""A tenant that reads none of its answers, and has several outstanding when its socket is full: it
+is disconnected, once.
 
 Run by somebody with a daemon, which says with its second answer that it is the same as before.
 """
@@ -46,7 +47,8 @@ def main():
     control = Control()
     control.connect()
     before = control.call("GetInfo")["parameters"]["pid"]
-    reply = control.call("Acquire", request=dict(kind="reservation", memory={"bytes": 1 << 30}, seconds=600))
+    reply = control.call("Acquire",
+                         request=dict(kind="reservation", memory={"bytes": 1 << 30}, seconds=600))
     lease = int(reply["parameters"]["lease"]["lease_id"][1:])
     fits = capacity(lease)
     for left in range(TRIES):

@@ -15,7 +15,8 @@ def as_user(uid):
 
 
 def deep_tree(count, depth=240, own_group=True):
-    """So many processes, all children of one below `depth` others: their process group, to be killed, or the first of them, and their numbers."""
+    """So many processes, all children of one below `depth` others: their process group, to be
+    killed, or the first of them, and their numbers."""
     numbers = os.memfd_create("numbers")
     group = os.fork()
     if group == 0:
@@ -37,7 +38,8 @@ def deep_tree(count, depth=240, own_group=True):
 
 
 class Doing:
-    """A process of `uid` that does `work` and then stays, holding what it holds, until end(). `said` is what work() returned."""
+    """A process of `uid` that does `work` and then stays, holding what it holds, until end().
+    `said` is what work() returned."""
 
     def __init__(self, uid, work):
         read, write = os.pipe()

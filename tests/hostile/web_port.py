@@ -1,4 +1,5 @@
-"""A socket unit of systemd for gpurota-web, in small: listens at a free port of 127.0.0.1 and starts the program with it, again whenever it ends.
+"""A socket unit of systemd for gpurota-web, in small: listens at a free port of 127.0.0.1 and
+starts the program with it, again whenever it ends.
 
 web_port.py COMMAND…: says "PORT" when it listens. Ends when its standard input does.
 """

@@ -1,4 +1,5 @@
-"""Speaks to a daemon as a library or a client does, or pretends to: src/abi/wire.h, and JSON with a NUL on control.sock."""
+"""Speaks to a daemon as a library or a client does, or pretends to: src/abi/wire.h, and JSON with a
+NUL on control.sock."""
 import array
 import json
 import os
@@ -15,7 +16,8 @@ def runtime_dir():
 
 
 class Tenant:
-    """A connection to tenant.sock. connect() is apart, so that another process can do it with the same socket."""
+    """A connection to tenant.sock. connect() is apart, so that another process can do it with the
+    same socket."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -53,7 +55,8 @@ class Tenant:
 
 def processes_question(pids, sequence=5):
     """Which of these are of the asker's lease? A whole message."""
-    return struct.pack(f"<HHIII{len(pids)}i", PROCESSES, 0, sequence, len(pids), 0, *pids).ljust(256, b"\0")
+    return struct.pack(f"<HHIII{len(pids)}i", PROCESSES, 0, sequence, len(pids), 0,
+                       *pids).ljust(256, b"\0")
 
 
 class Control:
@@ -70,7 +73,8 @@ class Control:
     def call(self, method, **parameters):
         """The reply or the error, as the daemon worded it; None: closed."""
         try:
-            self.socket.sendall(json.dumps({"method": "dev.gpurota." + method, "parameters": parameters}).encode() + b"\0")
+            self.socket.sendall(json.dumps({"method": "dev.gpurota." + method,
+                                            "parameters": parameters}).encode() + b"\0")
         except (ConnectionError, BrokenPipeError):
             pass  # hung up on; why may be there to be read
         return self.next_message()

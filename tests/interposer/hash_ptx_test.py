@@ -1,6 +1,7 @@
-"""Runs the kernel that hashes GPU memory (src/interposer/swap/hash.ptx) without a GPU: a small interpreter for the
-instructions it has, one generator for each thread. Every byte must be read exactly once, and the sums must be what
-hash.h says, down to the numbers that hash_test.cpp expects of the host's own.
+"""Runs the kernel that hashes GPU memory (src/interposer/swap/hash.ptx) without a GPU: a small
+interpreter for the instructions it has, one generator for each thread. Every byte must be read
+exactly once, and the sums must be what hash.h says, down to the numbers that hash_test.cpp expects
+of the host's own.
 
 usage: hash_ptx_test.py HASH.PTX
 """
@@ -13,10 +14,12 @@ MASK = (1 << 64) - 1
 MASK32 = (1 << 32) - 1
 PIECE = 256 << 10
 STEP = 0xB4DD7F0B4614BEB3
-MIXES = (0xF93137493673750F, 0xFD48B8A148CBC153, 0x8DDAAD4654525573, 0x86622BB7620C1EE3, 0xBFA2379E952EFA45)
+MIXES = (0xF93137493673750F, 0xFD48B8A148CBC153, 0x8DDAAD4654525573, 0x86622BB7620C1EE3,
+         0xBFA2379E952EFA45)
 SEED = 0x0123456789ABCDEF
 # The sums of two pieces of the pattern below, as in hash_test.cpp.
-EXPECTED = {0: (0xd1608707011716ef, 0x85a491e8ce40df16), 2: (0x75bc33cc2e9e4485, 0x308231728a683cd5)}
+EXPECTED = {0: (0xd1608707011716ef, 0x85a491e8ce40df16),
+            2: (0x75bc33cc2e9e4485, 0x308231728a683cd5)}
 
 
 def hash_words(words, first, seed):
@@ -62,7 +65,8 @@ def statement(op, arguments):
         return f"{o[0]} = {o[1]} * {o[2]}"
     if op == "mad.lo.u64":
         return f"{o[0]} = ({o[1]} * {o[2]} + {o[3]}) & {MASK}"
-    symbol = {"add": "+", "sub": "-", "mul.lo": "*", "xor": "^", "shr": ">>", "shl": "<<"}.get(op.rsplit(".", 1)[0])
+    symbol = {"add": "+", "sub": "-", "mul.lo": "*", "xor": "^", "shr": ">>",
+              "shl": "<<"}.get(op.rsplit(".", 1)[0])
     if symbol:
         return f"{o[0]} = ({o[1]} {symbol} {o[2]}) & {width}"
     compared = {"setp.ne": "!=", "setp.ge": ">="}.get(op.rsplit(".", 1)[0])
@@ -81,7 +85,8 @@ def statement(op, arguments):
 
 def translate(text):
     """The kernel as the source of a generator that yields at each barrier."""
-    body = re.search(r"\.entry gpurota_hash.*?\{(.*?)^\}", re.sub(r"//.*", "", text), re.S | re.M).group(1)
+    body = re.search(r"\.entry gpurota_hash.*?\{(.*?)^\}", re.sub(r"//.*", "", text),
+                     re.S | re.M).group(1)
     blocks, labels = [[]], {}
     for line in re.split(r";|(?<=:)\n", body):
         line = line.strip()
@@ -101,7 +106,8 @@ def translate(text):
             blocks[-1].append(("barrier",))
         else:
             op, rest = line.split(None, 1)
-            blocks[-1].append(("do", statement(op, [a.strip() for a in re.split(r",(?![^{]*\})", rest)])))
+            blocks[-1].append(("do",
+                               statement(op, [a.strip() for a in re.split(r",(?![^{]*\})", rest)])))
     source = ["def thread(group, tid, params, load, store, shared):",
               "  r_ctaid_x, r_tid_x, at = group, tid, 0", "  while True:"]
     for number, block in enumerate(blocks):
@@ -114,7 +120,8 @@ def translate(text):
             elif what == "return":
                 source.append("      return")
             else:
-                source.append(f"      if {how[0]}:\n        at = {labels[how[1]]}\n        continue")
+                source.append(
+                    f"      if {how[0]}:\n        at = {labels[how[1]]}\n        continue")
         source.append(f"      at = {number + 1}")
     return "\n".join(source)
 
@@ -162,7 +169,8 @@ def main():
         assert by_kernel == expected, "not what hash_test.cpp expects"
     # One more group, of noise and another seed.
     noise = random.Random(1).randbytes(PIECE)
-    assert run_group(scope["thread"], 0, noise, MASK) == hash_words(struct.unpack(f"<{per_piece}Q", noise), 0, MASK)
+    assert run_group(scope["thread"], 0, noise,
+                     MASK) == hash_words(struct.unpack(f"<{per_piece}Q", noise), 0, MASK)
 
 
 main()

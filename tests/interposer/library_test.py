@@ -1,4 +1,5 @@
-"""What libgpurota.so is, seen from outside: python3 library_test.py LIBRARY DRIVER_FUNCTIONS NVML_HEADER
+"""What libgpurota.so is, seen from outside: python3 library_test.py LIBRARY DRIVER_FUNCTIONS
+NVML_HEADER
 
 It is loaded into other people's programs, so it may need libc.so.6 only, in no version newer than
 glibc 2.17's, and may export nothing but dlsym, dlvsym, dlmopen and the functions that it hooks.
@@ -29,7 +30,8 @@ def check_needed(library):
 
 
 def check_exports(library, hooks):
-    base = {"Advanced Micro Devices X86-64": "GLIBC_2.2.5", "AArch64": "GLIBC_2.17"}[machine(library)]
+    base = {"Advanced Micro Devices X86-64": "GLIBC_2.2.5",
+            "AArch64": "GLIBC_2.17"}[machine(library)]
     wanted = set(hooks) | {f"{name}@{version}" for name in ("dlsym", "dlvsym", "dlmopen")
                            for version in (base, "GLIBC_2.34")}
     if base == "GLIBC_2.2.5":  # dlmopen is younger
@@ -43,13 +45,14 @@ def check_exports(library, hooks):
 
 
 def check_versions(library):
-    """Whatever it does not define comes from the C library, in a version of 2.17 or before; what may
-    be missing is what the compiler's start files ask for."""
+    """Whatever it does not define comes from the C library, in a version of 2.17 or before; what
+    may be missing is what the compiler's start files ask for."""
     undefined = [line.split() for line in lines("nm", "-D", "--undefined-only", library)]
     assert len(undefined) > 10
     for kind, symbol in undefined:
         name, _, version = symbol.partition("@")
-        if kind == "w" and name in ("__cxa_finalize", "__gmon_start__", "_ITM_deregisterTMCloneTable",
+        if kind == "w" and name in ("__cxa_finalize", "__gmon_start__",
+                                    "_ITM_deregisterTMCloneTable",
                                     "_ITM_registerTMCloneTable"):
             continue
         assert not name.startswith("_Z"), f"of the C++ library: {name}"
@@ -70,7 +73,8 @@ def check_loading(library):
     stack = re.search(r"GNU_STACK\s.*?\s([RWE ]{3})\s+0x", segments)
     assert stack and "E" not in stack.group(1), "its stack is executable"
     assert "GNU_RELRO" in segments and re.search(r"\bNOW\b", dynamic), "its tables stay writable"
-    assert not re.search(r"^\s*LOAD\s.*\bRWE\b", segments, re.M), "a segment is writable and executable"
+    assert not re.search(r"^\s*LOAD\s.*\bRWE\b", segments,
+                         re.M), "a segment is writable and executable"
     assert "NODELETE" in dynamic, "dlclose could take it away under its thread"
     for tag in ("TEXTREL", "RELR", "RPATH", "RUNPATH"):
         assert not re.search(rf"\b{tag}\b", dynamic), f"it has {tag}"
@@ -78,9 +82,9 @@ def check_loading(library):
 
 
 def check_start(library):
-    """Constructors of other libraries use ours before it is initialised, so nothing in it may wait for that: the
-    only start-up functions are the compiler's and the one that reads the environment, which every entry
-    also calls itself."""
+    """Constructors of other libraries use ours before it is initialised, so nothing in it may wait
+    for that: the only start-up functions are the compiler's and the one that reads the environment,
+    which every entry also calls itself."""
     names = {}
     for line in lines("nm", library):
         fields = line.split()
@@ -88,16 +92,20 @@ def check_start(library):
             names[int(fields[0], 16)] = fields[2]
     found = {names.get(address, f"0x{address:x}") for address in start_functions(library)}
     allowed = {"frame_dummy", "_ZN7gpurota10interposer12_GLOBAL__N_17on_loadEv"}
-    # ./dev cov; and on aarch64 libgcc's own, until when its atomics use instructions that all processors have.
-    late = {name for name in found if not name.startswith("_sub_I_00100")} - allowed - {"init_have_lse_atomics"}
+    # ./dev cov; and on aarch64 libgcc's own, until when its atomics use instructions that all
+    # processors have.
+    late = {name for name in found
+            if not name.startswith("_sub_I_00100")} - allowed - {"init_have_lse_atomics"}
     assert not late, f"it has dynamic initialisers: {late}"
     assert allowed <= found, f"its constructor is gone: {found}"
 
 
 def start_functions(library):
-    """What .init_array points to. The file has addends of relocations there, the section zeros or the same."""
+    """What .init_array points to. The file has addends of relocations there, the section zeros or
+    the same."""
     for line in lines("readelf", "-SW", library):
-        section = re.search(r"\.init_array\s+INIT_ARRAY\s+([0-9a-f]+)\s+[0-9a-f]+\s+([0-9a-f]+)", line)
+        section = re.search(r"\.init_array\s+INIT_ARRAY\s+([0-9a-f]+)\s+[0-9a-f]+\s+([0-9a-f]+)",
+                            line)
         if section:
             begin, size = (int(each, 16) for each in section.groups())
             break
@@ -115,7 +123,8 @@ def read_hooks(driver_functions):
 
 def read_nvml_hooks(header):
     text = open(header, encoding="utf-8").read().replace("\\\n", " ")
-    return re.findall(r"X\((nvml\w+)\)", re.search(r"#define GPUROTA_NVML_FUNCTIONS\(X\)(.*)", text).group(1))
+    return re.findall(r"X\((nvml\w+)\)",
+                      re.search(r"#define GPUROTA_NVML_FUNCTIONS\(X\)(.*)", text).group(1))
 
 
 def main():

@@ -1,5 +1,5 @@
-"""What cluster.sh tries with dynamic resources (resource.k8s.io/v1): gpurota-dra from its manifest, and pods with claims of its three
-classes.
+"""What cluster.sh tries with dynamic resources (resource.k8s.io/v1): gpurota-dra from its manifest,
+and pods with claims of its three classes.
 """
 
 import glob
@@ -24,7 +24,8 @@ def why_not(cluster):
     """None where dynamic resources can be tried."""
     if not cluster.find(RESOURCES):
         return "this API server has no resource.k8s.io/v1"
-    said = subprocess.run(["containerd", "--version"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(["containerd", "--version"], capture_output=True, text=True,
+                          check=True).stdout
     version = re.search(r" v?([0-9]+)\.([0-9]+)", said)
     if tuple(map(int, version.groups())) < (1, 7):
         return "containerd%s does not know CDI; put 1.7 or newer beside kubelet" % version.group()
@@ -40,7 +41,8 @@ def all_devices(cluster, node=NODE):
 
 def all_are_available(cluster, node=NODE):
     found = all_devices(cluster, node)
-    return len(found) == 3 and all(each["attributes"]["available"]["bool"] for each in found.values())
+    return (len(found) == 3
+            and all(each["attributes"]["available"]["bool"] for each in found.values()))
 
 
 def make_template(cluster, name, capacity=None, kind=None, **more):
@@ -48,8 +50,11 @@ def make_template(cluster, name, capacity=None, kind=None, **more):
     wanted = {"deviceClassName": (kind or name) + ".gpurota.dev", **more}
     if capacity:
         wanted["capacity"] = {"requests": {"memory": capacity}}
-    cluster.ask("POST", TEMPLATES, {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": name},
-                                    "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": wanted}]}}}})
+    cluster.ask("POST", TEMPLATES, {"apiVersion": "resource.k8s.io/v1",
+                                    "kind": "ResourceClaimTemplate", "metadata": {"name": name},
+                                    "spec": {
+                                        "spec": {"devices": {"requests": [{"name": "gpu",
+                                                                           "exactly": wanted}]}}}})
 
 
 def claiming(pods, template):
@@ -60,9 +65,11 @@ def claiming(pods, template):
 
 
 def is_refused_elsewhere(cluster):
-    """Whether the policy keeps the driver's account from writing slices of a node that is not its pod's; its role would allow it."""
+    """Whether the policy keeps the driver's account from writing slices of a node that is not its
+    pod's; its role would allow it."""
     pool = {"name": "elsewhere", "generation": 1, "resourceSliceCount": 1}
-    made = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "elsewhere"},
+    made = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
+            "metadata": {"name": "elsewhere"},
             "spec": {"driver": "gpurota.dev", "nodeName": "elsewhere", "pool": pool, "devices": []}}
     try:
         cluster.ask("POST", RESOURCES + "/resourceslices", made, user=DRIVER)
@@ -79,7 +86,8 @@ def by_memory(cluster, pods):
 
     def add_greedy(name):
         add(name, gib=SHARE)
-    two_and_a_third(pods, add_greedy, "cannot allocate all claims", lambda: Restarts(pods, "gpurota-dra", 1, lambda: all_devices(cluster)))
+    two_and_a_third(pods, add_greedy, "cannot allocate all claims",
+                    lambda: Restarts(pods, "gpurota-dra", 1, lambda: all_devices(cluster)))
     a_released_lease(pods, add_greedy)
 
 
@@ -105,7 +113,8 @@ def by_whole(cluster, pods):
     add("other", [PROGRAM, "hold", "100"])
     pods.wait_pending("other", "cannot allocate all claims")
     pods.remove("whole")
-    wait_until(lambda: "holding 100 MiB" in pods.output_of("other"), "the next program with a whole GPU")
+    wait_until(lambda: "holding 100 MiB" in pods.output_of("other"),
+               "the next program with a whole GPU")
     pods.remove("other")
     pods.wait_leases()
 
@@ -219,8 +228,10 @@ def try_all(cluster, pods):
     a_claim_that_kubelet_forgets(cluster, pods)
     a_new_node_object(cluster)
     on_two_nodes(cluster, pods)
-    wait_until(lambda: not cluster.ask("GET", RESOURCES + "/resourceclaims")["items"], "the end of all claims")
-    wait_until(lambda: not glob.glob("/var/run/cdi/*gpurota*"), "the end of all descriptions for containerd")
+    wait_until(lambda: not cluster.ask("GET", RESOURCES + "/resourceclaims")["items"],
+               "the end of all claims")
+    wait_until(lambda: not glob.glob("/var/run/cdi/*gpurota*"),
+               "the end of all descriptions for containerd")
     say("no claim is left, and no description of one on the node")
     cluster.kubectl("delete", "daemonset", "gpurota-dra", "--namespace=gpurota")
     for node in (NODE, SECOND):

@@ -36,15 +36,18 @@ class Pods:
 
     def output_of(self, name):
         found = self.find(name)
-        return "".join(logged(name, found["metadata"]["uid"], logs) for logs in self.logs) if found else ""
+        return ("".join(logged(name, found["metadata"]["uid"], logs) for logs in self.logs) if found
+                else "")
 
     def is_held(self, name):
         return is_refused_beyond(self.sizes[name], self.output_of(name))
 
     def wait_held(self, *names):
         for name in names:
-            wait_until(lambda name=name: self.is_held(name), "pod %s to be refused more than its limit" % name)
-            wait_until(lambda name=name: self.find(name)["status"]["phase"] == "Running", "pod %s to be known to run" % name)
+            wait_until(lambda name=name: self.is_held(name),
+                       "pod %s to be refused more than its limit" % name)
+            wait_until(lambda name=name: self.find(name)["status"]["phase"] == "Running",
+                       "pod %s to be known to run" % name)
             say("pod %s:" % name, re.search("refused at.*", self.output_of(name)).group())
 
     def wait_pending(self, name, words):
@@ -62,7 +65,8 @@ class Pods:
     def wait_computed(self, *names):
         """For what programs that compute say at their end: no byte was wrong."""
         for name in names:
-            wait_until(lambda name=name: "done: " in self.output_of(name), "the end of pod %s's program" % name)
+            wait_until(lambda name=name: "done: " in self.output_of(name),
+                       "the end of pod %s's program" % name)
             output = self.output_of(name)
             assert re.search("done: [0-9]+ rounds, 0 wrong", output), output
             say("pod %s:" % name, re.search("done:.*", output).group())
@@ -70,7 +74,8 @@ class Pods:
     def has_event(self, name, reason):
         """As `kubectl describe pod` would show it."""
         identity = self.find(name)["metadata"]["uid"]
-        return [each["message"] for each in self.cluster.ask("GET", "/api/v1/namespaces/default/events")["items"]
+        return [each["message"]
+                for each in self.cluster.ask("GET", "/api/v1/namespaces/default/events")["items"]
                 if each["reason"] == reason and each["involvedObject"].get("uid") == identity]
 
     def starts_of(self, name):
@@ -84,7 +89,8 @@ class Pods:
 
     def leases(self):
         """By the pods' names; of one without a name yet, by its number."""
-        return {(lease.get("pod") or {}).get("name", lease["lease_id"]): lease for lease in self.call("Status")["leases"]}
+        return {(lease.get("pod") or {}).get("name", lease["lease_id"]): lease
+                for lease in self.call("Status")["leases"]}
 
     def in_turns(self, add, names):
         """Together, with as many programs on one GPU, none of which sees a byte of another."""
@@ -98,7 +104,8 @@ class Pods:
         self.wait_leases()
 
     def wait_leases(self, *names):
-        wait_until(lambda: set(self.leases()) == set(names), "leases of %s (%s)" % (list(names), list(self.leases())))
+        wait_until(lambda: set(self.leases()) == set(names),
+                   "leases of %s (%s)" % (list(names), list(self.leases())))
 
     def is_served(self):
         try:
@@ -108,12 +115,14 @@ class Pods:
 
 
 def two_and_a_third(pods, add, why, restarts):
-    """`add(NAME)`: a pod with somewhat more than a third of the GPU, so that a third one waits; `restarts()` makes the Restarts meanwhile."""
+    """`add(NAME)`: a pod with somewhat more than a third of the GPU, so that a third one waits;
+    `restarts()` makes the Restarts meanwhile."""
     add("first")
     add("second")
     pods.wait_held("first", "second")
     pods.wait_leases("first", "second")
-    assert all(lease["kind"] == "pod" and len(lease["gpus"]) == 1 for lease in pods.leases().values()), pods.leases()
+    assert all(lease["kind"] == "pod" and len(lease["gpus"]) == 1
+               for lease in pods.leases().values()), pods.leases()
     add("third")
     pods.wait_pending("third", why)
     everything = restarts()
@@ -129,15 +138,18 @@ def two_and_a_third(pods, add, why, restarts):
 
 
 def a_released_lease(pods, add):
-    """Ends the container's programs; there is another lease, with which kubelet starts the container again, and the pod is told."""
+    """Ends the container's programs; there is another lease, with which kubelet starts the
+    container again, and the pod is told."""
     add("released")
     pods.wait_held("released")
     pods.wait_leases("released")
     before = pods.leases()["released"]["lease_id"]
     pods.cluster.gpurota("release", before)
     wait_until(lambda: pods.starts_of("released") > [0], "the container's next start")
-    wait_until(lambda: pods.leases().get("released", {}).get("lease_id", before) != before, "the next lease")
-    message, *_ = wait_until(lambda: pods.has_event("released", "GpuLeaseEnded"), "the event of the pod")
+    wait_until(lambda: pods.leases().get("released", {}).get("lease_id", before) != before,
+               "the next lease")
+    message, *_ = wait_until(lambda: pods.has_event("released", "GpuLeaseEnded"),
+                             "the event of the pod")
     say("pod released has been told:", message)
     pods.remove("released")
     pods.wait_leases()
@@ -157,7 +169,8 @@ def processes_of(program):
 
 
 def registrations(plugin):
-    """What gpurota's plugin or driver has logged when kubelet registered it, with the times. Logs of pods that are gone are gone."""
+    """What gpurota's plugin or driver has logged when kubelet registered it, with the times. Logs
+    of pods that are gone are gone."""
     found = set()
     for path in glob.glob("/var/log/pods/gpurota_%s-*/*/*.log" % plugin):
         with open(path, encoding="utf-8") as file:
@@ -166,21 +179,26 @@ def registrations(plugin):
 
 
 class Restarts:
-    """Of what serves pods that run, which must not notice any: `plugin` is registered by `times` calls."""
+    """Of what serves pods that run, which must not notice any: `plugin` is registered by `times`
+    calls."""
 
     def __init__(self, pods, plugin, times, settled):
-        self.pods, self.cluster, self.plugin, self.times, self.settled = pods, pods.cluster, plugin, times, settled
-        self.running = [name for name in pods.sizes if pods.find(name)["status"]["phase"] == "Running"]
+        self.pods, self.cluster, self.plugin, self.times, self.settled = (pods, pods.cluster,
+                                                                          plugin, times, settled)
+        self.running = [name for name in pods.sizes
+                        if pods.find(name)["status"]["phase"] == "Running"]
         assert self.running, pods.sizes
         self.before = self.state()
 
     def state(self):
         leases = self.pods.leases()
-        return {name: (leases[name]["lease_id"], self.pods.starts_of(name)) for name in self.running}
+        return {name: (leases[name]["lease_id"], self.pods.starts_of(name))
+                for name in self.running}
 
     def check(self, what, known, times):
         if times:
-            wait_until(lambda: len(registrations(self.plugin) - known) >= times, "kubelet to register %s after %s" % (self.plugin, what))
+            wait_until(lambda: len(registrations(self.plugin) - known) >= times,
+                       "kubelet to register %s after %s" % (self.plugin, what))
         wait_until(self.pods.is_served, "gpurotad after " + what)
         wait_until(self.cluster.is_ready, "the node after " + what)
         wait_until(self.settled, "the GPUs after " + what)
@@ -195,8 +213,10 @@ class Restarts:
             assert old, path + " does not run"
             for each in old:
                 os.kill(each, signal.SIGKILL)
-            wait_until(lambda path=path, old=old: set(processes_of(path)) - old, "the next " + program)
-            self.check("%s was killed" % program, known, self.times if program == self.plugin else 0)
+            wait_until(lambda path=path, old=old: set(processes_of(path)) - old,
+                       "the next " + program)
+            self.check("%s was killed" % program, known,
+                       self.times if program == self.plugin else 0)
         known = registrations(self.plugin)
         self.cluster.stop("kubelet", signal.SIGKILL)
         self.cluster.start_kubelet()

@@ -1,5 +1,6 @@
-"""A Kubernetes of one node for cluster.sh: etcd, the API server, the scheduler, the controllers and kubelet, each with rights of its own, and
-calls of the API server as an administrator. What differs between versions is in the tables of differences().
+"""A Kubernetes of one node for cluster.sh: etcd, the API server, the scheduler, the controllers and
+kubelet, each with rights of its own, and calls of the API server as an administrator. What differs
+between versions is in the tables of differences().
 """
 
 import glob
@@ -20,15 +21,18 @@ ADDRESS = "10.254.0.1"
 # beside that.
 ACCOUNTS = {"admin": ("admin", "system:masters"), NODE: ("system:node:" + NODE, "system:nodes"),
             SECOND: ("system:node:" + SECOND, "system:nodes"),
-            "kube-scheduler": ("system:kube-scheduler", ""), "kube-controller-manager": ("system:kube-controller-manager", "")}
+            "kube-scheduler": ("system:kube-scheduler", ""),
+            "kube-controller-manager": ("system:kube-controller-manager", "")}
 ADDRESSES = "subjectAltName=IP:10.0.0.1,IP:10.254.0.1,IP:127.0.0.1,DNS:kubernetes.default.svc"
 
 # Of 1.20 and later alike.
 KUBELET = {
     "kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1",
     "healthzBindAddress": "127.0.0.1", "authorization": {"mode": "Webhook"},
-    "syncFrequency": "2s", "nodeStatusUpdateFrequency": "2s", "cgroupDriver": "cgroupfs", "cgroupRoot": "/", "kubeletCgroups": "/",
-    "oomScoreAdj": 0, "failSwapOn": False, "enforceNodeAllocatable": ["none"], "makeIPTablesUtilChains": False,
+    "syncFrequency": "2s", "nodeStatusUpdateFrequency": "2s", "cgroupDriver": "cgroupfs",
+    "cgroupRoot": "/", "kubeletCgroups": "/",
+    "oomScoreAdj": 0, "failSwapOn": False, "enforceNodeAllocatable": ["none"],
+    "makeIPTablesUtilChains": False,
     "evictionHard": {"memory.available": "1Mi"}, "imageGCHighThresholdPercent": 100}
 
 
@@ -40,14 +44,18 @@ def network(subnet):
 
 
 def differences(minor, endpoint):
-    """What kubelet 1.MINOR needs on its command line, what in its file, and the features that all programs are to have on."""
-    flags = [(0, 24, "--container-runtime=remote"), (0, 27, "--container-runtime-endpoint=" + endpoint)]
-    settings = [(27, 999, {"containerRuntimeEndpoint": endpoint}), (31, 999, {"failCgroupV1": False})]
+    """What kubelet 1.MINOR needs on its command line, what in its file, and the features that all
+    programs are to have on."""
+    flags = [(0, 24, "--container-runtime=remote"),
+             (0, 27, "--container-runtime-endpoint=" + endpoint)]
+    settings = [(27, 999, {"containerRuntimeEndpoint": endpoint}),
+                (31, 999, {"failCgroupV1": False})]
     features = [(34, 36, "DRAConsumableCapacity")]  # on by default from then
 
     def chosen(table):
         return [what for first, end, what in table if first <= minor < end]
-    return chosen(flags), {key: value for each in chosen(settings) for key, value in each.items()}, chosen(features)
+    return chosen(flags), {key: value for each in chosen(settings)
+                           for key, value in each.items()}, chosen(features)
 
 
 class Answer(Exception):
@@ -77,15 +85,19 @@ class Cluster(Machine):
         subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=self.folder)
 
     def make_certificates(self):
-        self.openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=ca", "-days", "2", "-keyout", "ca.key", "-out", "ca.crt")
+        self.openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=ca", "-days",
+                     "2", "-keyout", "ca.key", "-out", "ca.crt")
         self.openssl("genrsa", "-out", "accounts.key", "2048")
         self.write("server.ext", ADDRESSES)
         self.write("client.ext", "extendedKeyUsage=clientAuth")
         # The second is what the API server shows kubelet, for logs and commands in pods.
-        for name, subject in (("server", "/CN=kube-apiserver"), ("client", "/O=system:masters/CN=kube-apiserver")):
-            self.openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", subject, "-keyout", name + ".key", "-out", name + ".csr")
-            self.openssl("x509", "-req", "-in", name + ".csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
-                         "-extfile", name + ".ext", "-out", name + ".crt")
+        for name, subject in (("server", "/CN=kube-apiserver"),
+                              ("client", "/O=system:masters/CN=kube-apiserver")):
+            self.openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", subject, "-keyout",
+                         name + ".key", "-out", name + ".csr")
+            self.openssl("x509", "-req", "-in", name + ".csr", "-CA", "ca.crt", "-CAkey", "ca.key",
+                         "-CAcreateserial", "-days", "2", "-extfile", name + ".ext", "-out",
+                         name + ".crt")
 
     def make_accounts(self):
         lines = []
@@ -94,7 +106,9 @@ class Cluster(Machine):
             lines.append('%s,%s,%s,"%s"\n' % (token, user, name, group))
             self.write(name + ".kubeconfig", json.dumps({
                 "apiVersion": "v1", "kind": "Config", "current-context": "test",
-                "clusters": [{"name": "test", "cluster": {"server": SERVER, "certificate-authority": self.path("ca.crt")}}],
+                "clusters": [{"name": "test",
+                              "cluster": {"server": SERVER,
+                                          "certificate-authority": self.path("ca.crt")}}],
                 "users": [{"name": name, "user": {"token": token}}],
                 "contexts": [{"name": "test", "context": {"cluster": "test", "user": name}}]}))
             if name == "admin":
@@ -104,30 +118,43 @@ class Cluster(Machine):
     # Its programs.
 
     def start_control_plane(self):
-        self.spawn("etcd", "etcd", "--data-dir", self.path("etcd"), "--listen-client-urls=http://127.0.0.1:2379",
-                   "--advertise-client-urls=http://127.0.0.1:2379", "--listen-peer-urls=http://127.0.0.1:2380")
+        self.spawn("etcd", "etcd", "--data-dir", self.path("etcd"),
+                   "--listen-client-urls=http://127.0.0.1:2379",
+                   "--advertise-client-urls=http://127.0.0.1:2379",
+                   "--listen-peer-urls=http://127.0.0.1:2380")
         self.start_api_server()
         features = self.feature_flags()
-        self.spawn("kube-scheduler", "kube-scheduler", "--kubeconfig=" + self.path("kube-scheduler.kubeconfig"), "--leader-elect=false",
+        self.spawn("kube-scheduler", "kube-scheduler",
+                   "--kubeconfig=" + self.path("kube-scheduler.kubeconfig"), "--leader-elect=false",
                    "--bind-address=127.0.0.1", *features)
-        self.spawn("kube-controller-manager", "kube-controller-manager", "--kubeconfig=" + self.path("kube-controller-manager.kubeconfig"),
-                   "--leader-elect=false", "--bind-address=127.0.0.1", "--use-service-account-credentials=true",
-                   "--service-account-private-key-file=" + self.path("accounts.key"), "--root-ca-file=" + self.path("ca.crt"), *features)
+        self.spawn("kube-controller-manager", "kube-controller-manager",
+                   "--kubeconfig=" + self.path("kube-controller-manager.kubeconfig"),
+                   "--leader-elect=false", "--bind-address=127.0.0.1",
+                   "--use-service-account-credentials=true", "--service-account-private-key-file="
+                   + self.path("accounts.key"), "--root-ca-file=" + self.path("ca.crt"), *features)
         # Until then pods are refused.
-        wait_until(lambda: self.find("/api/v1/namespaces/default/serviceaccounts/default"), "the account of pods")
+        wait_until(lambda: self.find("/api/v1/namespaces/default/serviceaccounts/default"),
+                   "the account of pods")
 
     def feature_flags(self):
-        return ["--feature-gates=" + ",".join(each + "=true" for each in self.features)] if self.features else []
+        return (["--feature-gates=" + ",".join(each + "=true" for each in self.features)]
+                if self.features else [])
 
     def start_api_server(self):
-        self.spawn("kube-apiserver", "kube-apiserver", "--etcd-servers=http://127.0.0.1:2379", "--secure-port=443", "--bind-address=0.0.0.0",
-                   "--advertise-address=10.254.0.1", "--service-cluster-ip-range=10.0.0.0/24", "--cert-dir=" + self.path("apiserver"),
-                   "--tls-cert-file=" + self.path("server.crt"), "--tls-private-key-file=" + self.path("server.key"),
-                   "--client-ca-file=" + self.path("ca.crt"), "--token-auth-file=" + self.path("tokens.csv"),
-                   "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
-                   "--service-account-key-file=" + self.path("accounts.key"), "--service-account-signing-key-file=" + self.path("accounts.key"),
-                   "--service-account-issuer=https://kubernetes.default.svc", "--kubelet-client-certificate=" + self.path("client.crt"),
-                   "--kubelet-client-key=" + self.path("client.key"), "--kubelet-preferred-address-types=InternalIP", *self.feature_flags())
+        self.spawn("kube-apiserver", "kube-apiserver", "--etcd-servers=http://127.0.0.1:2379",
+                   "--secure-port=443", "--bind-address=0.0.0.0", "--advertise-address=10.254.0.1",
+                   "--service-cluster-ip-range=10.0.0.0/24", "--cert-dir=" + self.path("apiserver"),
+                   "--tls-cert-file=" + self.path("server.crt"),
+                   "--tls-private-key-file=" + self.path("server.key"),
+                   "--client-ca-file=" + self.path("ca.crt"),
+                   "--token-auth-file=" + self.path("tokens.csv"), "--authorization-mode=Node,RBAC",
+                   "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
+                   "--service-account-key-file=" + self.path("accounts.key"),
+                   "--service-account-signing-key-file=" + self.path("accounts.key"),
+                   "--service-account-issuer=https://kubernetes.default.svc",
+                   "--kubelet-client-certificate=" + self.path("client.crt"),
+                   "--kubelet-client-key=" + self.path("client.key"),
+                   "--kubelet-preferred-address-types=InternalIP", *self.feature_flags())
         wait_until(lambda: self.answers() or self.ended(), "the API server")
         assert not self.ended(), "the API server has ended"
 
@@ -149,14 +176,18 @@ class Cluster(Machine):
 
     def is_ready(self, name=NODE):
         node = self.find("/api/v1/nodes/" + name)
-        return node and any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"]["conditions"])
+        return (node and any(each["type"] == "Ready" and each["status"] == "True"
+                             for each in node["status"]["conditions"]))
 
     # The API server.
 
     def ask(self, method, path, body=None, user=None):
         """With `user`: as this one."""
-        headers = {"Authorization": "Bearer " + self.token, "Content-Type": "application/json", **({"Impersonate-User": user} if user else {})}
-        request = urllib.request.Request(SERVER + path, method=method, data=json.dumps(body).encode() if body else None, headers=headers)
+        headers = {"Authorization": "Bearer " + self.token, "Content-Type": "application/json",
+                   **({"Impersonate-User": user} if user else {})}
+        request = urllib.request.Request(SERVER + path, method=method,
+                                         data=json.dumps(body).encode() if body else None,
+                                         headers=headers)
         try:
             with urllib.request.urlopen(request, timeout=30, context=self.context) as answer:
                 return json.load(answer)
@@ -174,7 +205,8 @@ class Cluster(Machine):
 
     def answers(self):
         # All of its own objects are there when it is ready.
-        request = urllib.request.Request(SERVER + "/readyz", headers={"Authorization": "Bearer " + self.token})
+        request = urllib.request.Request(SERVER + "/readyz",
+                                         headers={"Authorization": "Bearer " + self.token})
         try:
             with urllib.request.urlopen(request, timeout=10, context=self.context) as answer:
                 return answer.status == 200
@@ -187,23 +219,27 @@ class Cluster(Machine):
 
     def last_words(self):
         """Of these, and of gpurota's pods."""
-        paths = [self.path(name + ".log") for name in self.ended()] + glob.glob("/var/log/pods/gpurota_*/*/*.log")
+        paths = [self.path(name + ".log")
+                 for name in self.ended()] + glob.glob("/var/log/pods/gpurota_*/*/*.log")
         for path in paths:
             with open(path, encoding="utf-8") as file:
                 print("--- %s\n%s" % (path, file.read()[-1500:]), flush=True)
 
     def kubectl(self, *words):
         """What it prints, of both; an error ends the test with it."""
-        done = subprocess.run(["kubectl", "--kubeconfig=" + self.path("admin.kubeconfig"), *words], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, check=False)
+        done = subprocess.run(["kubectl", "--kubeconfig=" + self.path("admin.kubeconfig"), *words],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              check=False)
         assert done.returncode == 0, "kubectl %s: %s" % (" ".join(words), done.stdout)
         return done.stdout
 
     def roll_out(self, name):
         """Waits until the newest pod of this DaemonSet of gpurota's is ready."""
-        self.kubectl("rollout", "status", "daemonset/" + name, "--namespace=gpurota", "--timeout=300s")
+        self.kubectl("rollout", "status", "daemonset/" + name, "--namespace=gpurota",
+                     "--timeout=300s")
 
     def gpurota(self, *words):
         """In gpurotad's pod, as root."""
-        pod = self.kubectl("get", "pods", "--namespace=gpurota", "--selector=app=gpurotad", "--output=name").strip()
+        pod = self.kubectl("get", "pods", "--namespace=gpurota", "--selector=app=gpurotad",
+                           "--output=name").strip()
         return self.kubectl("exec", "--namespace=gpurota", pod, "--", "gpurota", *words)

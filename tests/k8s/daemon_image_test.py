@@ -1,4 +1,5 @@
-"""gpurotad in a pod: as the image and the chart have it, in a root of its own beside the machine's, with the driver of containers in front of it."""
+"""gpurotad in a pod: as the image and the chart have it, in a root of its own beside the machine's,
+with the driver of containers in front of it."""
 
 import glob
 import os
@@ -13,7 +14,8 @@ from dra_case import DraCase
 from fake_kubelet import PATIENCE, wait_until
 from kubelet_case import PREFIX, PROGRAM
 
-TOOL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "kubernetes", "make_image.py")
+TOOL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging",
+                    "kubernetes", "make_image.py")
 SIMULATED = os.path.join(os.environ["LD_LIBRARY_PATH"].split(":")[0], "libnvidia-ml.so.1")
 IMAGE = tempfile.TemporaryDirectory()
 
@@ -23,10 +25,12 @@ def setUpModule():
         raise unittest.SkipTest("needs root")
     programs = []
     library, = glob.glob(os.path.join(PREFIX, "lib*/**/libgpurota.so"), recursive=True)
-    for path in (os.path.join(PREFIX, "sbin/gpurotad"), os.path.join(PREFIX, "bin/gpurota"), library):
+    for path in (os.path.join(PREFIX, "sbin/gpurotad"), os.path.join(PREFIX, "bin/gpurota"),
+                 library):
         programs.append(os.path.join(IMAGE.name, os.path.basename(path)))
         subprocess.run(["strip", "-o", programs[-1], path], check=True)
-    subprocess.run([sys.executable, "-B", TOOL, os.path.join(IMAGE.name, "image.tar"), "localhost/gpurota-kubernetes:1.2.3", *programs],
+    subprocess.run([sys.executable, "-B", TOOL, os.path.join(IMAGE.name, "image.tar"),
+                    "localhost/gpurota-kubernetes:1.2.3", *programs],
                    check=True, stdout=subprocess.DEVNULL)
 
 
@@ -53,20 +57,24 @@ class DaemonInAPod(DraCase):
         super().setUp()
 
     def prepare_machine(self):
-        """What the machine's folders have that the chart mounts, and the driver where distributions have it."""
+        """What the machine's folders have that the chart mounts, and the driver where distributions
+        have it."""
         self.machine = self.path("machine")
         folder = os.path.join(self.machine, "usr/lib64")
         os.makedirs(folder)
-        with open(SIMULATED, "rb") as file, open(os.path.join(folder, "libnvidia-ml.so.1"), "wb") as copy:
+        with open(SIMULATED, "rb") as file, open(os.path.join(folder, "libnvidia-ml.so.1"),
+                                                 "wb") as copy:
             copy.write(file.read())
         for name in ("library", "config"):
             os.mkdir(self.path(name))
         unpack(self.folder)
 
     def begin_daemon(self, more_mounts=""):
-        same = [self.path("run"), self.path("library"), os.environ["GPUROTA_SIM_DIR"], "/proc", "/dev"]
+        same = [self.path("run"), self.path("library"), os.environ["GPUROTA_SIM_DIR"], "/proc",
+                "/dev"]
         mounts = [(each, each) for each in same]
-        mounts += [(self.path("state"), "/var/lib/gpurota"), (self.path("config"), "/etc/gpurota"), (self.machine, "/host")]
+        mounts += [(self.path("state"), "/var/lib/gpurota"), (self.path("config"), "/etc/gpurota"),
+                   (self.machine, "/host")]
         script = "set -e; mount --make-rprivate /\n"
         for outside, inside in mounts:
             script += 'mkdir -p "$0%s"; mount --rbind "%s" "$0%s"\n' % (inside, outside, inside)
@@ -74,7 +82,8 @@ class DaemonInAPod(DraCase):
         script += 'mount --rbind "$0" "$0"; mount -o remount,bind,ro "$0"\nexec chroot "$0" "$@"'
         with open(self.path("gpurotad.log"), "a", encoding="utf-8") as log:
             return subprocess.Popen(
-                ["unshare", "--mount", "sh", "-c", script, self.path("root"), "/usr/sbin/gpurotad", "--runtime-dir=" + self.path("run"),
+                ["unshare", "--mount", "sh", "-c", script, self.path("root"), "/usr/sbin/gpurotad",
+                 "--runtime-dir=" + self.path("run"),
                  "--publish-library=" + self.path("library"), "--driver-root=/host"],
                 env={"PATH": os.environ["PATH"], "GPUROTA_SIM_DIR": os.environ["GPUROTA_SIM_DIR"]},
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -89,9 +98,11 @@ class DaemonInAPod(DraCase):
         return os.path.join(self.path("library"), "libgpurota.so")
 
     def run_greedy(self):
-        words = [os.path.join(PREFIX, "bin", "gpurota"), "run", "--memory", "1G", "--", PROGRAM, "greedy", "64"]
-        self.programs.append(subprocess.Popen(words, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                              stderr=subprocess.STDOUT, text=True))
+        words = [os.path.join(PREFIX, "bin", "gpurota"), "run", "--memory", "1G", "--", PROGRAM,
+                 "greedy", "64"]
+        self.programs.append(subprocess.Popen(words, env=self.environment, stdin=subprocess.DEVNULL,
+                                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                              text=True))
         return self.wait_for_line(self.programs[-1], "refused at")
 
     def test_a_claim_has_its_memory_and_the_library_that_is_on_the_machine(self):
@@ -101,7 +112,8 @@ class DaemonInAPod(DraCase):
         with open(os.path.join(self.path("cdi"), name), encoding="utf-8") as file:
             self.assertIn('"%s"' % self.library(), file.read())
         program = self.execute(prepared, "greedy", "64")
-        self.assertRegex(self.wait_for_line(program, "refused at"), "refused at 1[0-9]* MiB: CUDA_ERROR_OUT_OF_MEMORY")
+        self.assertRegex(self.wait_for_line(program, "refused at"),
+                         "refused at 1[0-9]* MiB: CUDA_ERROR_OUT_OF_MEMORY")
 
     def test_a_program_of_the_machine_is_held_to_its_limit(self):
         self.assertRegex(self.run_greedy(), "refused at [89][0-9]* MiB: CUDA_ERROR_OUT_OF_MEMORY")
@@ -115,7 +127,9 @@ class DaemonInAPod(DraCase):
             self.daemon.wait(PATIENCE)
             self.start_daemon()
             self.assertEqual(self.lease_ids(), [lease])
-            wait_until(lambda: [each for each in self.call("ListProcesses")["parameters"]["processes"] if each["tenant"]], "the program")
+            wait_until(lambda: [each
+                                for each in self.call("ListProcesses")["parameters"]["processes"]
+                                if each["tenant"]], "the program")
         self.assertEqual(os.stat(self.library()).st_ino, before, "an equal library is left alone")
 
     def test_a_second_one_leaves_the_library_alone_and_ends(self):
@@ -136,8 +150,10 @@ class DaemonInAPod(DraCase):
             self.assertIn("mounted noexec", file.read())
 
     def test_it_has_no_jobs_and_says_so(self):
-        done = subprocess.run([os.path.join(PREFIX, "bin", "gpurota"), "job", "add", "x", "--memory", "1G", "--", "true"], env=self.environment,
-                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        done = subprocess.run([os.path.join(PREFIX, "bin", "gpurota"), "job", "add", "x",
+                               "--memory", "1G", "--", "true"], env=self.environment,
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("gpurota-keeper is not beside it", done.stdout)
 

@@ -21,9 +21,10 @@ def gpu_of(device):
     return device.split("::")[0]
 
 
-class DoctorLooksAtTheNode(KubeletCase):
+class DoctorChecksTheNode(KubeletCase):
     def doctor(self, *options):
-        done = subprocess.run([os.path.join(PREFIX, "bin", "gpurota"), "doctor", "--json", *options], env=self.environment, text=True,
+        done = subprocess.run([os.path.join(PREFIX, "bin", "gpurota"), "doctor", "--json",
+                               *options], env=self.environment, text=True,
                               stdout=subprocess.PIPE, check=False)
         return {each["name"]: each for each in json.loads(done.stdout)["checks"]}
 
@@ -34,17 +35,22 @@ class DoctorLooksAtTheNode(KubeletCase):
         self.assertEqual(self.checks()["device plugin"]["status"], "error")
         self.start_plugin()
         devices = {MEMORY: list(self.kubelet.devices(MEMORY))}
-        with open(self.path("kubelet/device-plugins/kubelet_internal_checkpoint"), "w", encoding="utf-8") as file:
-            json.dump({"Data": {"PodDeviceEntries": None, "RegisteredDevices": devices}, "Checksum": 1}, file)
+        with open(self.path("kubelet/device-plugins/kubelet_internal_checkpoint"), "w",
+                  encoding="utf-8") as file:
+            json.dump({"Data": {"PodDeviceEntries": None, "RegisteredDevices": devices},
+                       "Checksum": 1}, file)
         checks = self.checks()
-        self.assertEqual((checks["kubelet"]["status"], checks["device plugin"]["status"]), ("ok", "ok"), checks)
+        self.assertEqual((checks["kubelet"]["status"], checks["device plugin"]["status"]),
+                         ("ok", "ok"), checks)
         self.assertIn("%s (%d)" % (MEMORY, UNITS), checks["device plugin"]["summary"])
         container = self.kubelet.admit("default", "train-0", "main", MEMORY, 2)
         program = self.run_in(container, "hold", "64")
         self.wait_for_line(program, "holding")
-        wait_until(lambda: self.checks()["pods"]["summary"] == "1 container has a lease", "the lease in doctor's words")
+        wait_until(lambda: self.checks()["pods"]["summary"] == "1 container has a lease",
+                   "the lease in doctor's words")
         self.stop_plugin(signal.SIGKILL)
-        self.assertEqual(self.checks()["device plugin"]["status"], "error", "its sockets are still there, and nobody listens")
+        self.assertEqual(self.checks()["device plugin"]["status"], "error",
+                         "its sockets are still there, and nobody listens")
         self.kubelet.end()
         self.assertEqual(self.checks()["kubelet"]["status"], "error")
         program.kill()
@@ -63,16 +69,20 @@ class WhatAPodIsTold(KubeletCase):
         self.addCleanup(self.api.end)
 
     def start_plugin(self, *arguments):
-        super().start_plugin("--events", "--node-name", "node-1", "--api-server", self.api.url, "--token-file", self.api.token_file, *arguments)
+        super().start_plugin("--events", "--node-name", "node-1", "--api-server", self.api.url,
+                             "--token-file", self.api.token_file, *arguments)
 
     def begin_in_a_pod(self, group):
         """A container whose program, which uses the GPU, is in the pod's control group."""
         container = self.kubelet.admit("default", "train-0", "main", MEMORY, 2)
-        program = self.kubelet.start(container, ["sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', group, PROGRAM, "hold", "64"])
+        program = self.kubelet.start(container,
+                                     ["sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', group,
+                                      PROGRAM, "hold", "64"])
         self.programs.append(program)
         self.wait_for_line(program, "holding")
         self.wait_for_leases(lambda leases: leases and "pod" in leases[0])
-        wait_until(lambda: 'pod_uid: "%s"' % self.UID in self.stored(), "the plugin to know which pod it is")
+        wait_until(lambda: 'pod_uid: "%s"' % self.UID in self.stored(),
+                   "the plugin to know which pod it is")
         return program
 
     def stored(self):
@@ -88,13 +98,17 @@ class WhatAPodIsTold(KubeletCase):
             wait_until(lambda: self.api.events, "the event")
             program.wait(PATIENCE)
         event, = self.api.events
-        self.assertEqual((event["reason"], event["source"]), ("GpuLeaseEnded", {"component": "gpurota-device-plugin", "host": "node-1"}))
+        self.assertEqual((event["reason"], event["source"]),
+                         ("GpuLeaseEnded", {"component": "gpurota-device-plugin",
+                                            "host": "node-1"}))
         subject = event["involvedObject"]
-        self.assertEqual((subject["namespace"], subject["name"], subject["uid"]), ("default", "train-0", self.UID))
+        self.assertEqual((subject["namespace"], subject["name"], subject["uid"]),
+                         ("default", "train-0", self.UID))
         self.assertEqual(subject["fieldPath"], "spec.containers{main}")
         self.assertIn("when its container starts again", event["message"])
 
-    def test_a_pod_that_is_completed_and_listed_still_has_no_lease_once_its_control_group_is_gone(self):
+    def test_a_pod_that_is_completed_and_listed_still_has_no_lease_once_its_control_group_is_gone(
+        self):
         self.start_plugin()
         with pod_group(self.UID) as group:
             program = self.begin_in_a_pod(group)
@@ -124,10 +138,13 @@ class FromRegistrationToALimit(KubeletCase):
         container = self.kubelet.admit("default", "train-0", "main", MEMORY, 2)
         self.assertEqual(self.leases(), [], "the lease comes with the start")
         program = self.run_in(container, "greedy", "64")
-        self.assertRegex(self.wait_for_line(program, "refused at"), "refused at 1[0-9]* MiB: CUDA_ERROR_OUT_OF_MEMORY")
+        self.assertRegex(self.wait_for_line(program, "refused at"),
+                         "refused at 1[0-9]* MiB: CUDA_ERROR_OUT_OF_MEMORY")
         lease, = self.leases()
-        self.assertEqual((lease["kind"], lease["share"], lease["gpus"][0]["limit_bytes"]), ("pod", "slice", 2 * GIB))
-        self.wait_for_leases(lambda leases: leases[0].get("pod") == {"namespace": "default", "name": "train-0", "container": "main"})
+        self.assertEqual((lease["kind"], lease["share"], lease["gpus"][0]["limit_bytes"]),
+                         ("pod", "slice", 2 * GIB))
+        self.wait_for_leases(lambda leases: leases[0].get("pod") == {"namespace": "default",
+                                                                     "name": "train-0", "container": "main"})
         self.assertEqual(self.leases()[0]["as_name"], "default/train-0/main")
         program.kill()
         self.kubelet.remove(container)
@@ -142,12 +159,17 @@ class FromRegistrationToALimit(KubeletCase):
         self.assertEqual(lease["share"], "exclusive")
         wait_until(lambda: self.leases()[0]["processes"] == 1, "the process in the lease")
         taken = lease["gpus"][0]["uuid"]
-        self.kubelet.wait_for(MEMORY, lambda _: {gpu_of(each) for each in self.kubelet.healthy(MEMORY)} == self.gpus() - {taken})
+        self.kubelet.wait_for(MEMORY,
+                              lambda _: {gpu_of(each)
+                                         for each in self.kubelet.healthy(
+                                             MEMORY)} == self.gpus() - {taken})
 
     def test_three_containers_take_turns_on_one_gpu(self):
         self.start_plugin("--turn-memory", "1GiB")
-        containers = [self.kubelet.admit("default", "turn-%d" % i, "main", TURN, 1) for i in range(4)]
-        self.assertEqual({gpu_of(each.ids[0]) for each in containers}, self.gpus(), "spread over the GPUs")
+        containers = [self.kubelet.admit("default", "turn-%d" % i, "main", TURN, 1)
+                      for i in range(4)]
+        self.assertEqual({gpu_of(each.ids[0]) for each in containers}, self.gpus(),
+                         "spread over the GPUs")
         programs = [self.run_in(each, "compute", "200", "2") for each in containers]
         for program in programs:
             output, _ = program.communicate(timeout=120)
@@ -265,7 +287,8 @@ class WhatCanBeHad(KubeletCase):
         before = len(self.kubelet.healthy(MEMORY))
         gpu = self.call("Status")["parameters"]["gpus"][0]["uuid"]
         self.call("Drain", gpu_ids=[gpu])
-        self.kubelet.wait_for(MEMORY, lambda _: all(gpu_of(each) != gpu for each in self.kubelet.healthy(MEMORY)))
+        self.kubelet.wait_for(MEMORY, lambda _: all(gpu_of(each) != gpu
+                                                    for each in self.kubelet.healthy(MEMORY)))
         self.kubelet.wait_for(GPU, lambda _: gpu not in self.kubelet.healthy(GPU))
         self.call("Undrain", gpu_ids=[gpu])
         self.kubelet.wait_for(MEMORY, lambda _: len(self.kubelet.healthy(MEMORY)) == before)
@@ -291,7 +314,8 @@ class WhatCanBeHad(KubeletCase):
     def test_memory_on_two_gpus_is_refused_before_the_start_with_what_to_do(self):
         self.start_plugin()
         free = self.kubelet.healthy(MEMORY)
-        container = self.kubelet.admit("default", "split", "main", MEMORY, 0, ids=[free[0], free[-1]])
+        container = self.kubelet.admit("default", "split", "main", MEMORY, 0,
+                                       ids=[free[0], free[-1]])
         with self.assertRaises(grpc.RpcError) as refused:
             self.kubelet.pre_start(container)
         self.assertIn("delete the pod", refused.exception.details())
@@ -301,7 +325,8 @@ class WhatCanBeHad(KubeletCase):
         self.start_plugin()
         first = self.kubelet.admit("default", "a", "main", MEMORY, 2)
         second = self.kubelet.admit("default", "b", "main", MEMORY, 5)
-        self.assertEqual({gpu_of(each) for each in first.ids}, {gpu_of(each) for each in second.ids})
+        self.assertEqual({gpu_of(each) for each in first.ids},
+                         {gpu_of(each) for each in second.ids})
         third = self.kubelet.admit("default", "c", "main", MEMORY, 4)
         self.assertEqual(len({gpu_of(each) for each in third.ids}), 1)
         self.assertNotEqual(gpu_of(third.ids[0]), gpu_of(first.ids[0]))
@@ -351,7 +376,8 @@ class WhatMustNotHang(KubeletCase):
         self.kubelet.pre_start(container)
         self.wait_for_leases(lambda leases: leases[0].get("pod"))
         self.kubelet.pod_server.stop(None).wait()
-        wait_until(lambda: self.plugin_says("kubelet does not say which pods have devices"), "the plugin's log")
+        wait_until(lambda: self.plugin_says("kubelet does not say which pods have devices"),
+                   "the plugin's log")
         self.assertEqual(len(self.leases()), 1)
         self.kubelet.remove(container)
         self.kubelet.restart()

@@ -1,4 +1,5 @@
-"""What the tests of gpurota-dra have in common: a gpurotad, a fake kubelet, a fake API server and the driver, each of the case's own."""
+"""What the tests of gpurota-dra have in common: a gpurotad, a fake kubelet, a fake API server and
+the driver, each of the case's own."""
 
 import os
 
@@ -23,10 +24,13 @@ class DraCase(KubeletCase):
         return FakeDraKubelet(self.path("kubelet"), self.path("cdi"))
 
     def begin_plugin(self, *arguments):
-        self.plugin = self.start("gpurota-dra", "plugin.log", "--node-name", "node-1", "--api-server", self.api.url, "--token-file",
-                                 self.api.token_file, "--kubelet-dir", self.path("kubelet"), "--cdi-dir", self.path("cdi"), "--state-dir",
-                                 self.path("plugin"), "--interval", "100", "--review", "1", "--log-level", "debug",
-                                 *(["--ca-file", self.api.certificate] if self.api.certificate else []), *arguments)
+        self.plugin = self.start("gpurota-dra", "plugin.log", "--node-name", "node-1",
+                                 "--api-server", self.api.url, "--token-file", self.api.token_file,
+                                 "--kubelet-dir", self.path("kubelet"), "--cdi-dir",
+                                 self.path("cdi"), "--state-dir", self.path("plugin"), "--interval",
+                                 "100", "--review", "1", "--log-level", "debug",
+                                 *(["--ca-file", self.api.certificate] if self.api.certificate
+                                   else []), *arguments)
 
     def start_plugin(self, *arguments):
         registrations = self.kubelet.registrations
@@ -39,7 +43,8 @@ class DraCase(KubeletCase):
         self.start_plugin()
 
     def devices(self):
-        """The devices of a complete pool: while its slices are being written, the scheduler sees none."""
+        """The devices of a complete pool: while its slices are being written, the scheduler sees
+        none."""
         found = {}
 
         def is_complete():
@@ -49,14 +54,17 @@ class DraCase(KubeletCase):
         return found
 
     def device_names(self, kind="memory"):
-        return sorted(name for name, device in self.devices().items() if device["attributes"]["type"]["string"] == kind)
+        return sorted(name for name, device in self.devices().items()
+                      if device["attributes"]["type"]["string"] == kind)
 
     def wait_for_device(self, name, holds):
         wait_until(lambda: (device := self.api.devices().get(name)) is not None and holds(device),
                    "the device " + name)
 
     def allocate(self, name, memory="2Gi", device=None, configs=(), **options):
-        return self.api.allocate("default", name, [result(device or self.device_names()[0], memory=memory)], configs, **options)
+        return self.api.allocate("default", name,
+                                 [result(device or self.device_names()[0], memory=memory)], configs,
+                                 **options)
 
     def prepared(self, claim):
         answer, = self.kubelet.prepare(claim)

@@ -1,11 +1,13 @@
-"""An API server for tests: nodes, ResourceClaims and ResourceSlices of Kubernetes, as far as a driver for dynamic resources can tell.
+"""An API server for tests: nodes, ResourceClaims and ResourceSlices of Kubernetes, as far as a
+driver for dynamic resources can tell.
 
     with FakeApiServer(FOLDER) as api:
         claim = api.allocate("default", "claim-1", [result(device, "main", "8Gi")])
         api.slices()
 
-It keeps versions of objects (409 for one that is old), refuses a token that is not in its file's newest state, and checks what a real one
-checks of a slice: names, capacity and its policy, counters. `fail_next` makes it answer so many calls with a status, or not at all.
+It keeps versions of objects (409 for one that is old), refuses a token that is not in its file's
+newest state, and checks what a real one checks of a slice: names, capacity and its policy,
+counters. `fail_next` makes it answer so many calls with a status, or not at all.
 """
 
 import collections
@@ -45,7 +47,8 @@ def result(device, request="gpu", memory=None, share=True, pool="node-1", driver
 
 def config(source, requests=(), **parameters):
     parameters = dict({"apiVersion": "gpurota.dev/v1", "kind": "LeaseConfig"}, **parameters)
-    return {"source": source, "requests": list(requests), "opaque": {"driver": DRIVER, "parameters": parameters}}
+    return {"source": source, "requests": list(requests),
+            "opaque": {"driver": DRIVER, "parameters": parameters}}
 
 
 LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
@@ -58,7 +61,8 @@ def wrong_with_capacity(capacity, is_shared):
     usual, least = amount(policy["default"]), amount(policy["validRange"]["min"])
     step = amount(policy["validRange"].get("step", "1"))
     most = amount(policy["validRange"].get("max", capacity["value"]))
-    return (not least <= usual <= most <= value or (usual - least) % step or ("step" in policy["validRange"] and least + step > most)
+    return (not least <= usual <= most <= value or (usual - least) % step
+            or ("step" in policy["validRange"] and least + step > most)
             or ("max" in policy["validRange"] and (most - least) % step))
 
 
@@ -67,7 +71,8 @@ def wrong_with_counters(sets, most):
     if len(names) > most or len(set(names)) != len(names):
         return True
     return any(not re.fullmatch(LABEL, name) or not 0 < len(each["counters"]) <= 32 or
-               not all(re.fullmatch(LABEL, counter) and amount(value["value"]) >= 0 for counter, value in each["counters"].items())
+               not all(re.fullmatch(LABEL, counter) and amount(value["value"]) >= 0
+                       for counter, value in each["counters"].items())
                for name, each in zip(names, sets))
 
 
@@ -80,7 +85,8 @@ def wrong_with_device(device):
         if not re.fullmatch(r"([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?/)?[A-Za-z_]\w{0,31}", name):
             return name
         kind, = attribute
-        if kind == "version" and not re.fullmatch(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)", attribute[kind]):
+        if (kind == "version"
+            and not re.fullmatch(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)", attribute[kind])):
             return "%s: %s" % (name, attribute)
         if kind == "string" and len(attribute[kind]) > 64:
             return name
@@ -120,7 +126,8 @@ class FakeApiServer:
         self.token_file = os.path.join(folder, "token")
         self.token, self.server, self.hung, self.connections = "", None, threading.Event(), []
         self.certificate = None
-        self.minor, self.has_counters = "36", True  # of 1.MINOR; its feature DRAPartitionableDevices
+        # of 1.MINOR; its feature DRAPartitionableDevices
+        self.minor, self.has_counters = "36", True
         self.log, self.watch_ends = [], 0  # what watches are told: (version, event)
         self.set_token("first")
 
@@ -141,9 +148,11 @@ class FakeApiServer:
         if self.certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(self.certificate, self.certificate + ".key")
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True,
+                                                     do_handshake_on_connect=False)
         self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05},
+                         daemon=True).start()
 
     def end(self):
         self.hung.set()
@@ -164,8 +173,10 @@ class FakeApiServer:
     def make_certificate(self, name):
         """From its next start on it speaks TLS, with this certificate, which has signed itself."""
         self.certificate = os.path.join(self.folder, name)
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-                        "-subj", "/CN=api", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", self.certificate + ".key",
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                        "-subj", "/CN=api", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout",
+                        self.certificate + ".key",
                         "-out", self.certificate], check=True, stderr=subprocess.DEVNULL)
 
     def set_token(self, token):
@@ -186,15 +197,18 @@ class FakeApiServer:
             return json.loads(json.dumps(list(self.objects.values())))
 
     def pool(self):
-        """The devices, and the counters that they share ({set: {counter: value}}), of the newest generation, if it is all there."""
+        """The devices, and the counters that they share ({set: {counter: value}}), of the newest
+        generation, if it is all there."""
         slices = self.slices()
         newest = max((each["spec"]["pool"]["generation"] for each in slices), default=0)
         specs = [each["spec"] for each in slices if each["spec"]["pool"]["generation"] == newest]
         if not specs or len(specs) != specs[0]["pool"]["resourceSliceCount"]:
             return {}, {}
-        counters = {each["name"]: {name: amount(counter["value"]) for name, counter in each["counters"].items()}
+        counters = {each["name"]: {name: amount(counter["value"])
+                                   for name, counter in each["counters"].items()}
                     for spec in specs for each in spec.get("sharedCounters", [])}
-        return {device["name"]: device for spec in specs for device in spec.get("devices", [])}, counters
+        return {device["name"]: device for spec in specs
+                for device in spec.get("devices", [])}, counters
 
     def devices(self):
         return self.pool()[0]
@@ -248,9 +262,12 @@ class FakeApiServer:
 
     def allocate(self, namespace, name, results, configs=(), pods=("train-0",), annotations=None):
         claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
-                 "metadata": {"namespace": namespace, "name": name, "uid": str(uuid.uuid4()), "annotations": annotations or {}},
-                 "status": {"allocation": {"devices": {"results": list(results), "config": list(configs)}},
-                            "reservedFor": [{"resource": "pods", "name": pod, "uid": str(uuid.uuid4())} for pod in pods]}}
+                 "metadata": {"namespace": namespace, "name": name, "uid": str(uuid.uuid4()),
+                              "annotations": annotations or {}},
+                 "status": {"allocation": {"devices": {"results": list(results),
+                                                       "config": list(configs)}},
+                            "reservedFor": [{"resource": "pods", "name": pod,
+                                             "uid": str(uuid.uuid4())} for pod in pods]}}
         self.claims[namespace, name] = claim
         return claim
 
@@ -277,7 +294,9 @@ class FakeApiServer:
         if path == SLICES and method == "GET":
             selector = urllib.parse.parse_qs(query)["fieldSelector"][0]
             assert selector == "spec.driver=%s,spec.nodeName=%s" % (DRIVER, self.node), selector
-            return 200, {"kind": "ResourceSliceList", "metadata": {"resourceVersion": str(self.version)}, "items": list(self.objects.values())}
+            return 200, {"kind": "ResourceSliceList",
+                         "metadata": {"resourceVersion": str(self.version)},
+                         "items": list(self.objects.values())}
         if path == SLICES and method == "POST":
             return self.write(body, None)
         name = path[len(SLICES) + 1:] if path.startswith(SLICES + "/") else None
@@ -291,7 +310,8 @@ class FakeApiServer:
         name = body["metadata"]["name"]
         if before is None and name in self.objects:
             return self.status(409, "it is there already")
-        if before is not None and body["metadata"].get("resourceVersion") != before["metadata"]["resourceVersion"]:
+        if (before is not None
+            and body["metadata"].get("resourceVersion") != before["metadata"]["resourceVersion"]):
             return self.status(409, "the object has been modified")
         if not self.has_counters:  # as the real one drops the fields of a feature that is off
             body["spec"].pop("sharedCounters", None)
@@ -315,7 +335,8 @@ class FakeApiServer:
     def take_event(self, namespace, event):
         """What a real one checks of an event of a pod, or of a claim."""
         subject = event["involvedObject"]
-        if event["metadata"]["namespace"] != namespace or subject["namespace"] != namespace or event["type"] not in ("Normal", "Warning"):
+        if (event["metadata"]["namespace"] != namespace or subject["namespace"] != namespace
+            or event["type"] not in ("Normal", "Warning")):
             return self.status(422, "invalid event")
         if any(each["metadata"]["name"] == event["metadata"]["name"] for each in self.events):
             return self.status(409, "it is there already")
@@ -326,7 +347,8 @@ class FakeApiServer:
         if claim:
             return 200, claim
         code, said = self.status(404, 'resourceclaims.resource.k8s.io "%s" not found' % name)
-        said.update(reason="NotFound", details={"name": name, "group": "resource.k8s.io", "kind": "resourceclaims"})
+        said.update(reason="NotFound",
+                    details={"name": name, "group": "resource.k8s.io", "kind": "resourceclaims"})
         return code, said
 
     @staticmethod
@@ -377,7 +399,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         else:
             with api.lock:
-                code, body = api.answer(self.command, path, query, json.loads(text) if text else None)
+                code, body = api.answer(self.command, path, query,
+                                        json.loads(text) if text else None)
         data = failure[2] if failure and failure[2] is not None else json.dumps(body).encode()
         self.send_response(code)
         self.send_header("Content-Type", "application/json")

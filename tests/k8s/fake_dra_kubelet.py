@@ -1,7 +1,8 @@
 """The part of Kubernetes' kubelet that speaks with drivers of dynamic resources, for tests.
 
-It behaves as versions 1.34 to 1.36 were seen to: finds plugins by the sockets in plugins_registry, keeps them there when it starts and ends,
-calls Prepare for the claims of a pod before it starts and again after its own restart, and Unprepare when the pod is over.
+It behaves as versions 1.34 to 1.36 were seen to: finds plugins by the sockets in plugins_registry,
+keeps them there when it starts and ends, calls Prepare for the claims of a pod before it starts and
+again after its own restart, and Unprepare when the pod is over.
 """
 
 import json
@@ -21,8 +22,10 @@ SERVICE = "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
 
 class HealthWatch:
     def __init__(self, endpoint, service):
-        self.channel = grpc.insecure_channel("unix:" + endpoint, [("grpc.use_local_subchannel_pool", 1)])
-        call = self.channel.unary_stream("/%s/NodeWatchResources" % service, request_serializer=health.Watch.SerializeToString,
+        self.channel = grpc.insecure_channel("unix:" + endpoint,
+                                             [("grpc.use_local_subchannel_pool", 1)])
+        call = self.channel.unary_stream("/%s/NodeWatchResources" % service,
+                                         request_serializer=health.Watch.SerializeToString,
                                          response_deserializer=health.Devices.FromString)
         self.stream = call(health.Watch())
         self.times = []
@@ -31,7 +34,8 @@ class HealthWatch:
         message = next(self.stream)
         self.times.append({device.last_updated_time for device in message.devices})
         assert {device.device.pool_name for device in message.devices} == {"node-1"}, message
-        return {device.device.device_name: (health.Health.Name(device.health), device.message) for device in message.devices}
+        return {device.device.device_name: (health.Health.Name(device.health), device.message)
+                for device in message.devices}
 
     def wait_for(self, name, holds):
         while True:
@@ -48,7 +52,8 @@ class FakeDraKubelet:
     def __init__(self, folder, cdi_folder):
         self.folder, self.cdi_folder = folder, cdi_folder
         self.registry = os.path.join(folder, "plugins_registry")
-        self.info, self.seen, self.registrations, self.ended, self.thread = None, None, 0, threading.Event(), None
+        self.info, self.seen, self.registrations, self.ended, self.thread = (None, None, 0,
+                                                                             threading.Event(), None)
         os.makedirs(self.registry, exist_ok=True)
 
     def run(self):
@@ -68,7 +73,8 @@ class FakeDraKubelet:
 
     def follow(self):
         while not self.ended.wait(0.05):
-            sockets = [os.path.join(self.registry, name) for name in os.listdir(self.registry) if name.endswith(".sock")]
+            sockets = [os.path.join(self.registry, name) for name in os.listdir(self.registry)
+                       if name.endswith(".sock")]
             if not sockets:
                 self.info = self.seen = None
                 continue
@@ -82,21 +88,27 @@ class FakeDraKubelet:
                 pass
 
     def register(self, path):
-        with grpc.insecure_channel("unix:" + path, [("grpc.use_local_subchannel_pool", 1)]) as channel:
-            info = unary(channel, "pluginregistration.Registration", "GetInfo", registration.PluginInfo, 5)(registration.InfoRequest())
-            assert (info.type, info.name, info.supported_versions[0]) == ("DRAPlugin", "gpurota.dev", "v1.DRAPlugin"), info
-            notify = unary(channel, "pluginregistration.Registration", "NotifyRegistrationStatus", registration.RegistrationStatusResponse, 5)
+        with grpc.insecure_channel("unix:" + path,
+                                   [("grpc.use_local_subchannel_pool", 1)]) as channel:
+            info = unary(channel, "pluginregistration.Registration", "GetInfo",
+                         registration.PluginInfo, 5)(registration.InfoRequest())
+            assert (info.type, info.name, info.supported_versions[0]) == ("DRAPlugin",
+                                                                          "gpurota.dev", "v1.DRAPlugin"), info
+            notify = unary(channel, "pluginregistration.Registration", "NotifyRegistrationStatus",
+                           registration.RegistrationStatusResponse, 5)
             notify(registration.RegistrationStatus(plugin_registered=True))
         self.info = info
         self.registrations += 1
 
     def call(self, method, request, answer, timeout=45):
         wait_until(lambda: self.info is not None, "the driver's registration")
-        with grpc.insecure_channel("unix:" + self.info.endpoint, [("grpc.use_local_subchannel_pool", 1)]) as channel:
+        with grpc.insecure_channel("unix:" + self.info.endpoint,
+                                   [("grpc.use_local_subchannel_pool", 1)]) as channel:
             return unary(channel, SERVICE, method, answer, timeout)(request)
 
     def watch_health(self, version):
-        """What the driver says of its devices, each time it says it: {device: (health, message)}. Ends with the driver, or with cancel()."""
+        """What the driver says of its devices, each time it says it: {device: (health, message)}.
+        Ends with the driver, or with cancel()."""
         service = version + ".DRAResourceHealth"
         assert service in self.info.supported_versions, self.info
         return HealthWatch(self.info.endpoint, service)
@@ -105,17 +117,21 @@ class FakeDraKubelet:
     def claims_of(claims, request):
         for claim in claims:
             metadata = claim["metadata"]
-            request.claims.add(namespace=metadata["namespace"], name=metadata["name"], uid=metadata["uid"])
+            request.claims.add(namespace=metadata["namespace"], name=metadata["name"],
+                               uid=metadata["uid"])
         return request
 
     def prepare(self, *claims):
         """The answer for each, in order."""
-        answer = self.call("NodePrepareResources", self.claims_of(claims, dra.NodePrepareResourcesRequest()), dra.NodePrepareResourcesResponse)
+        answer = self.call("NodePrepareResources",
+                           self.claims_of(claims, dra.NodePrepareResourcesRequest()),
+                           dra.NodePrepareResourcesResponse)
         assert len(answer.claims) == len({claim["metadata"]["uid"] for claim in claims}), answer
         return [answer.claims[claim["metadata"]["uid"]] for claim in claims]
 
     def unprepare(self, *claims):
-        answer = self.call("NodeUnprepareResources", self.claims_of(claims, dra.NodeUnprepareResourcesRequest()),
+        answer = self.call("NodeUnprepareResources",
+                           self.claims_of(claims, dra.NodeUnprepareResourcesRequest()),
                            dra.NodeUnprepareResourcesResponse)
         return [answer.claims[claim["metadata"]["uid"]].error for claim in claims]
 
@@ -136,8 +152,10 @@ class FakeDraKubelet:
 
     def environment(self, prepared, request=None):
         """Of a container that has all of the claim, or one request of it."""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("GPUROTA_") or name.startswith("GPUROTA_SIM")}
-        for device in {name for each in prepared.devices if not request or request in each.request_names for name in each.cdi_device_ids}:
+        environment = {name: value for name, value in os.environ.items()
+                       if not name.startswith("GPUROTA_") or name.startswith("GPUROTA_SIM")}
+        for device in {name for each in prepared.devices if not request
+                       or request in each.request_names for name in each.cdi_device_ids}:
             edits = self.edits(device)
             environment.update(each.split("=", 1) for each in edits["env"])
             for mount in edits["mounts"]:
@@ -148,5 +166,6 @@ class FakeDraKubelet:
         return environment
 
     def execute(self, prepared, command, request=None):
-        return subprocess.Popen(command, env=self.environment(prepared, request), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        return subprocess.Popen(command, env=self.environment(prepared, request),
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True)

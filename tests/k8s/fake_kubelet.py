@@ -1,12 +1,14 @@
-"""A kubelet for tests: the device manager and the pod resources of Kubernetes' kubelet, as far as a device plugin can tell.
+"""A kubelet for tests: the device manager and the pod resources of Kubernetes' kubelet, as far as a
+device plugin can tell.
 
     with FakeKubelet(FOLDER) as kubelet:
         kubelet.wait_for("gpurota.dev/memory", lambda devices: len(devices) == 16)
         container = kubelet.admit("default", "train-0", "main", "gpurota.dev/memory", 2)
         process = kubelet.start(container, ["./a.out"])
 
-It behaves as versions 1.20 to 1.36 were seen to: removes all sockets of the folder when it starts, leaves its own when it ends, calls
-Allocate once for a container and keeps the answer, calls PreStartContainer before each start, and never says that a container is gone.
+It behaves as versions 1.20 to 1.36 were seen to: removes all sockets of the folder when it starts,
+leaves its own when it ends, calls Allocate once for a container and keeps the answer, calls
+PreStartContainer before each start, and never says that a container is gone.
 """
 
 import concurrent.futures
@@ -32,19 +34,22 @@ def wait_until(holds, what):
 
 
 def unary(channel, service, method, answer, timeout):
-    call = channel.unary_unary("/%s/%s" % (service, method), request_serializer=lambda message: message.SerializeToString(),
+    call = channel.unary_unary("/%s/%s" % (service, method),
+                               request_serializer=lambda message: message.SerializeToString(),
                                response_deserializer=answer.FromString)
     return lambda request: call(request, timeout=timeout)
 
 
 class Plugin:
-    """What kubelet knows of a plugin that has registered: its devices, by a stream that lives as long as it does."""
+    """What kubelet knows of a plugin that has registered: its devices, by a stream that lives as
+    long as it does."""
 
     def __init__(self, socket, options):
-        self.channel = grpc.insecure_channel("unix:" + socket, [("grpc.use_local_subchannel_pool", 1)])
+        self.channel = grpc.insecure_channel("unix:" + socket,
+                                             [("grpc.use_local_subchannel_pool", 1)])
         self.options, self.devices, self.lists, self.ended = options, None, 0, False
-        watch = self.channel.unary_stream("/v1beta1.DevicePlugin/ListAndWatch", request_serializer=lambda message: message.SerializeToString(),
-                                          response_deserializer=plugin.ListAndWatchResponse.FromString)
+        watch = self.channel.unary_stream("/v1beta1.DevicePlugin/ListAndWatch",
+                                          request_serializer=lambda message: message.SerializeToString(), response_deserializer=plugin.ListAndWatchResponse.FromString)
         self.stream = watch(plugin.Empty())
         threading.Thread(target=self.follow, daemon=True).start()
 
@@ -67,7 +72,8 @@ class Plugin:
 
 class Container:
     def __init__(self, namespace, pod, name, resource, ids, answer):
-        self.namespace, self.pod, self.name, self.resource, self.ids, self.answer = namespace, pod, name, resource, ids, answer
+        self.namespace, self.pod, self.name, self.resource, self.ids, self.answer = (namespace, pod,
+                                                                                     name, resource, ids, answer)
 
 
 class FakeKubelet:
@@ -94,16 +100,19 @@ class FakeKubelet:
     def run(self):
         for name in os.listdir(os.path.join(self.folder, "device-plugins")):
             os.unlink(self.path(name))
-        self.server = self.serve("v1beta1.Registration", "Register", plugin.RegisterRequest, self.on_register, self.path("kubelet.sock"))
+        self.server = self.serve("v1beta1.Registration", "Register", plugin.RegisterRequest,
+                                 self.on_register, self.path("kubelet.sock"))
         socket = os.path.join(self.folder, "pod-resources", "kubelet.sock")
-        self.pod_server = self.serve("v1.PodResourcesLister", "List", pods.ListPodResourcesRequest, self.on_list, socket)
+        self.pod_server = self.serve("v1.PodResourcesLister", "List", pods.ListPodResourcesRequest,
+                                     self.on_list, socket)
 
     @staticmethod
     def serve(service, method, request, handler, socket):
         server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=4))
         one = grpc.unary_unary_rpc_method_handler(handler, request_deserializer=request.FromString,
                                                   response_serializer=lambda message: message.SerializeToString())
-        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {method: one}),))
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service,
+                                                                              {method: one}),))
         if os.path.exists(socket):
             os.unlink(socket)
         server.add_insecure_port("unix:" + socket)
@@ -128,7 +137,8 @@ class FakeKubelet:
         with self.lock:
             self.registrations.append(request)
             before = self.plugins.get(request.resource_name)
-            self.plugins[request.resource_name] = Plugin(self.path(request.endpoint), request.options)
+            self.plugins[request.resource_name] = Plugin(self.path(request.endpoint),
+                                                         request.options)
         if before:
             before.stop()
         return plugin.Empty()
@@ -139,7 +149,8 @@ class FakeKubelet:
         for container in list(self.containers):
             pod = answer.pod_resources.add(name=container.pod, namespace=container.namespace)
             shown = pod.containers.add(name=container.name)
-            for some in (container.ids[:1], container.ids[1:]):  # in pieces, as for several NUMA nodes
+            # in pieces, as for several NUMA nodes
+            for some in (container.ids[:1], container.ids[1:]):
                 if some:
                     shown.devices.add(resource_name=container.resource, device_ids=some)
         return answer
@@ -152,16 +163,19 @@ class FakeKubelet:
         return known.devices if known and known.devices is not None and not known.ended else None
 
     def healthy(self, resource):
-        return sorted(name for name, device in (self.devices(resource) or {}).items() if device.health == "Healthy")
+        return sorted(name for name, device in (self.devices(resource) or {}).items()
+                      if device.health == "Healthy")
 
     def wait_for(self, resource, holds):
-        wait_until(lambda: self.devices(resource) is not None and holds(self.devices(resource)), "the devices of " + resource)
+        wait_until(lambda: self.devices(resource) is not None and holds(self.devices(resource)),
+                   "the devices of " + resource)
 
     def admit(self, namespace, pod, name, resource, count, ids=None):
         with self.lock:
             known = self.plugins[resource]
         if ids is None:
-            had = {each for container in self.containers if container.resource == resource for each in container.ids}
+            had = {each for container in self.containers if container.resource == resource
+                   for each in container.ids}
             available = [each for each in self.healthy(resource) if each not in had]
             assert len(available) >= count, "%s: %d of %d" % (resource, len(available), count)
             asked = plugin.PreferredAllocationRequest()
@@ -180,7 +194,9 @@ class FakeKubelet:
         with self.lock:
             known = self.plugins[container.resource]
         # In another order than Allocate had, as kubelet does.
-        known.call("PreStartContainer", plugin.PreStartContainerRequest(devices_ids=reversed(container.ids)), plugin.PreStartContainerResponse)
+        known.call("PreStartContainer",
+                   plugin.PreStartContainerRequest(devices_ids=reversed(container.ids)),
+                   plugin.PreStartContainerResponse)
 
     def start(self, container, command, **options):
         self.pre_start(container)
@@ -188,15 +204,18 @@ class FakeKubelet:
 
     @staticmethod
     def execute(container, command, **options):
-        """The command with what Allocate answered. A mount at /etc/ld.so.preload is what its file names, as no root is needed for that."""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("GPUROTA_") or name.startswith("GPUROTA_SIM")}
+        """The command with what Allocate answered. A mount at /etc/ld.so.preload is what its file
+        names, as no root is needed for that."""
+        environment = {name: value for name, value in os.environ.items()
+                       if not name.startswith("GPUROTA_") or name.startswith("GPUROTA_SIM")}
         environment.update(container.answer.envs)
         for mount in container.answer.mounts:
             assert os.path.exists(mount.host_path), mount.host_path
             if mount.container_path == "/etc/ld.so.preload":
                 with open(mount.host_path, encoding="ascii") as file:
                     environment["LD_PRELOAD"] = file.read().strip()
-        return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                 **options)
 
     def remove(self, container):

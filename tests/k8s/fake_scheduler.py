@@ -3,9 +3,11 @@
     scheduler = FakeScheduler(api)
     results = scheduler.results_for(requests)      # None: the claim stays Pending
 
-The scheduler knows device classes (those of packaging/kubernetes), `firstAvailable`, `count`, capacity with its policy (`validRange`), devices
-that several claims may have (`allowMultipleAllocations`), taints, and counters that devices share: what a device takes of them counts once,
-however many claims have it. All combinations are tried in the order of the slices, as by the real one.
+The scheduler knows device classes (those of packaging/kubernetes), `firstAvailable`, `count`,
+capacity with its policy (`validRange`), devices that several claims may have
+(`allowMultipleAllocations`), taints, and counters that devices share: what a device takes of them
+counts once, however many claims have it. All combinations are tried in the order of the slices, as
+by the real one.
 """
 
 import os
@@ -15,8 +17,10 @@ import uuid
 import yaml
 from fake_api_server import DRIVER, amount
 
-MANIFEST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "kubernetes", "dra.yaml")
-TERM = re.compile(r'device\.driver == "gpurota\.dev"|device\.attributes\["gpurota\.dev"\]\.(\w+)(?: == "(\w+)")?$')
+MANIFEST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging",
+                        "kubernetes", "dra.yaml")
+TERM = re.compile(r'device\.driver == '
+                  r'"gpurota\.dev"|device\.attributes\["gpurota\.dev"\]\.(\w+)(?: == "(\w+)")?$')
 
 
 class DeviceClass:
@@ -29,18 +33,21 @@ class DeviceClass:
     def has(self, device):
         for term in self.terms:
             name, text = term.groups()
-            if name and device["attributes"][name] != ({"string": text} if text else {"bool": True}):
+            if (name and device["attributes"][name] != ({"string": text} if text
+                                                        else {"bool": True})):
                 return False
         return True
 
 
 def classes():
     with open(MANIFEST, encoding="utf-8") as file:
-        return {each["metadata"]["name"]: DeviceClass(each) for each in yaml.safe_load_all(file) if each["kind"] == "DeviceClass"}
+        return {each["metadata"]["name"]: DeviceClass(each) for each in yaml.safe_load_all(file)
+                if each["kind"] == "DeviceClass"}
 
 
 def consumed(device, wanted):
-    """What a claim that wants so much memory (None: it does not say) has of a device; None: it cannot have it."""
+    """What a claim that wants so much memory (None: it does not say) has of a device; None: it
+    cannot have it."""
     capacity = device["capacity"]["memory"]
     value = amount(capacity["value"])
     if not device.get("allowMultipleAllocations"):
@@ -62,7 +69,8 @@ class Attempt:
         self.memory = {}  # of each device that somebody has
         self.chosen = []
         for each in results:
-            self.take(devices.get(each["device"]), each["device"], amount(each.get("consumedCapacity", {}).get("memory", "0")))
+            self.take(devices.get(each["device"]), each["device"],
+                      amount(each.get("consumedCapacity", {}).get("memory", "0")))
 
     def take(self, device, name, memory):
         if device and name not in self.memory:
@@ -78,9 +86,11 @@ class Attempt:
         name = device["name"]
         if name in self.memory:
             capacity = amount(device["capacity"]["memory"]["value"])
-            return device.get("allowMultipleAllocations", False) and self.memory[name] + memory <= capacity
+            return (device.get("allowMultipleAllocations", False)
+                    and self.memory[name] + memory <= capacity)
         self.count(device, -1)
-        enough = all(value >= 0 for taken in device.get("consumesCounters", []) for value in self.left[taken["counterSet"]].values())
+        enough = all(value >= 0 for taken in device.get("consumesCounters", [])
+                     for value in self.left[taken["counterSet"]].values())
         self.count(device, 1)
         return enough and memory <= amount(device["capacity"]["memory"]["value"])
 
@@ -107,7 +117,9 @@ class FakeScheduler:
         """All results of claims that have devices."""
         with self.api.lock:
             claims = list(self.api.claims.values())
-        return [each for claim in claims for each in claim["status"].get("allocation", {}).get("devices", {}).get("results", [])
+        return [each for claim in claims
+                for each in claim["status"].get("allocation", {}).get("devices", {}).get("results",
+                                                                                         [])
                 if each["driver"] == DRIVER]
 
     def results_for(self, requests):
@@ -126,9 +138,12 @@ class FakeScheduler:
     def configs_for(self, requests, results):
         """What the classes say of the lease, for the alternatives that were chosen."""
         names = {each["request"] for each in results}
-        wanted = [(request["name"], request["exactly"]) for request in requests if "exactly" in request]
-        wanted += [("%s/%s" % (request["name"], each["name"]), each) for request in requests for each in request.get("firstAvailable", [])]
-        return [{"source": "FromClass", "requests": [name], **config} for name, each in wanted if name in names
+        wanted = [(request["name"], request["exactly"]) for request in requests
+                  if "exactly" in request]
+        wanted += [("%s/%s" % (request["name"], each["name"]), each) for request in requests
+                   for each in request.get("firstAvailable", [])]
+        return [{"source": "FromClass", "requests": [name], **config} for name, each in wanted
+                if name in names
                 for config in self.classes[each["deviceClassName"]].configs]
 
     def place(self, attempt, requests, index):
@@ -137,11 +152,13 @@ class FakeScheduler:
         request = requests[index]
         alternatives = [(request["name"], request["exactly"])] if "exactly" in request else [
             ("%s/%s" % (request["name"], each["name"]), each) for each in request["firstAvailable"]]
-        return any(self.place_one(attempt, name, each, (each.get("count", 1), 0), lambda: self.place(attempt, requests, index + 1))
+        return any(self.place_one(attempt, name, each, (each.get("count", 1), 0),
+                                  lambda: self.place(attempt, requests, index + 1))
                    for name, each in alternatives)
 
     def place_one(self, attempt, name, wanted, todo, then):
-        """`todo`: so many devices, from this one on, as their order within a request does not matter."""
+        """`todo`: so many devices, from this one on, as their order within a request does not
+        matter."""
         count, start = todo
         if count == 0:
             return then()

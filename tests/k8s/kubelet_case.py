@@ -1,4 +1,5 @@
-"""What the tests of kubelet's plugins have in common: a gpurotad, a fake kubelet and the plugin, each of the case's own."""
+"""What the tests of kubelet's plugins have in common: a gpurotad, a fake kubelet and the plugin,
+each of the case's own."""
 
 import contextlib
 import json
@@ -18,10 +19,12 @@ GPU, MEMORY, TURN = "gpurota.dev/gpu", "gpurota.dev/memory", "gpurota.dev/turn"
 
 @contextlib.contextmanager
 def pod_group(uid):
-    """A control group as kubelet makes one for each pod; the case is skipped where none can be made."""
+    """A control group as kubelet makes one for each pod; the case is skipped where none can be
+    made."""
     with open("/proc/mounts", encoding="ascii") as file:
         mounts = [line.split()[:4] for line in file]
-    for place in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/memory"):
+    for place in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd",
+                  "/sys/fs/cgroup/memory"):
         if not any(mount[1] == place and mount[2].startswith("cgroup") for mount in mounts):
             continue
         top = "%s/kubepods-test-%d" % (place, os.getpid())
@@ -78,7 +81,8 @@ class KubeletCase(unittest.TestCase):
 
     def has_failed(self):
         result = self._outcome.result
-        return any(case is self for case, _ in result.failures + result.errors) or getattr(self._outcome, "success", True) is False
+        return (any(case is self for case, _ in result.failures + result.errors)
+                or getattr(self._outcome, "success", True) is False)
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -89,17 +93,20 @@ class KubeletCase(unittest.TestCase):
 
     def start(self, name, log, *arguments):
         with open(self.path(log), "a", encoding="utf-8") as file:
-            return subprocess.Popen([os.path.join(PREFIX, "sbin", name), *arguments], env=self.environment, stdout=file, stderr=file,
+            return subprocess.Popen([os.path.join(PREFIX, "sbin", name), *arguments],
+                                    env=self.environment, stdout=file, stderr=file,
                                     stdin=subprocess.DEVNULL)
 
     def start_daemon(self):
-        self.daemon = self.start("gpurotad", "gpurotad.log", "--runtime-dir", self.path("run"), "--state-dir", self.path("state"),
-                                 "--config", self.path("gpurota.toml"))
+        self.daemon = self.start("gpurotad", "gpurotad.log", "--runtime-dir", self.path("run"),
+                                 "--state-dir", self.path("state"), "--config",
+                                 self.path("gpurota.toml"))
         wait_until(self.answers, "gpurotad")
 
     def start_plugin(self, *arguments):
-        self.plugin = self.start("gpurota-device-plugin", "plugin.log", "--kubelet-dir", self.path("kubelet"), "--state-dir",
-                                 self.path("plugin"), "--interval", "100", "--log-level", "debug", *arguments)
+        self.plugin = self.start("gpurota-device-plugin", "plugin.log", "--kubelet-dir",
+                                 self.path("kubelet"), "--state-dir", self.path("plugin"),
+                                 "--interval", "100", "--log-level", "debug", *arguments)
         for resource in (GPU, MEMORY, TURN):
             self.kubelet.wait_for(resource, lambda devices: len(devices) > 0)
 
@@ -108,7 +115,8 @@ class KubeletCase(unittest.TestCase):
         return self.plugin.wait(PATIENCE)
 
     def gpurota(self, *words, check=True):
-        done = subprocess.run([os.path.join(PREFIX, "bin", "gpurota"), *words], env=self.environment, text=True, stdout=subprocess.PIPE,
+        done = subprocess.run([os.path.join(PREFIX, "bin", "gpurota"), *words],
+                              env=self.environment, text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False)
         if check:
             self.assertEqual(done.returncode, 0, done.stdout)
@@ -118,7 +126,8 @@ class KubeletCase(unittest.TestCase):
         with socket.socket(socket.AF_UNIX) as daemon:
             daemon.settimeout(PATIENCE)
             daemon.connect(self.path("run/control.sock"))
-            daemon.sendall(json.dumps({"method": "dev.gpurota." + method, "parameters": parameters}).encode() + b"\0")
+            daemon.sendall(json.dumps({"method": "dev.gpurota." + method,
+                                       "parameters": parameters}).encode() + b"\0")
             answer = b""
             while not answer.endswith(b"\0"):
                 part = daemon.recv(65536)

@@ -1,6 +1,8 @@
-"""Random claims of all classes on a node of 8 GPUs, with a scheduler that counts as Kubernetes' does (fake_scheduler.py).
+"""Random claims of all classes on a node of 8 GPUs, with a scheduler that counts as Kubernetes'
+does (fake_scheduler.py).
 
-No pod is bound to what it cannot have for longer than 10 s, and none waits so long while GPUs that it could have are idle.
+No pod is bound to what it cannot have for longer than 10 s, and none waits so long while GPUs that
+it could have are idle.
 
     tests/k8s/run.sh tests/k8s/random_claims_test.py BUILD                        60 claims, as CI runs it
     tests/k8s/run.sh tests/k8s/random_claims_test.py BUILD RandomClaims.long_run  500
@@ -57,7 +59,8 @@ class RandomClaims(DraCase):
             pods = [pod for pod in pods if not pod.is_over]
             time.sleep(0.02)
         self.join()
-        print("%d were bound, %d could never be, %.0f s" % (self.bound, self.refused, time.monotonic() - began), flush=True)
+        print("%d were bound, %d could never be, %.0f s"
+              % (self.bound, self.refused, time.monotonic() - began), flush=True)
         self.assertEqual(self.bound + self.refused, count)
         self.wait_for_leases(lambda leases: leases == [])
         self.assertEqual((self.specs(), self.plugin.poll()), ([], None))
@@ -82,17 +85,21 @@ class RandomClaims(DraCase):
             self.check_idle(pod)
 
     def check_idle(self, pod):
-        taken = {each["device"].removesuffix("-whole").removesuffix("-turns") for each in self.scheduler.taken()}
+        taken = {each["device"].removesuffix("-whole").removesuffix("-turns")
+                 for each in self.scheduler.taken()}
         if 8 - len(taken) < pod.wish.gpus():
             pod.idle_since = None
             return
         pod.idle_since = pod.idle_since or time.monotonic()
-        self.assertLess(time.monotonic() - pod.idle_since, PATIENCE, "%s waits for %s, and only %s are taken" % (pod.name, pod.wish.requests, sorted(taken)))
+        self.assertLess(time.monotonic() - pod.idle_since, PATIENCE,
+                        "%s waits for %s, and only %s are taken"
+                        % (pod.name, pod.wish.requests, sorted(taken)))
 
     def bind(self, pod, results):
         configs = self.scheduler.configs_for(pod.wish.requests, results) + pod.wish.configs
         with self.api.lock:
-            pod.claim = self.api.allocate("default", pod.name, results, configs, pod.wish.pods, pod.wish.annotations)
+            pod.claim = self.api.allocate("default", pod.name, results, configs, pod.wish.pods,
+                                          pod.wish.annotations)
             pod.claim["spec"] = {"devices": {"requests": pod.wish.requests}}
         self.bound += 1
         thread = threading.Thread(target=self.live, args=(pod,), daemon=True)
@@ -100,7 +107,8 @@ class RandomClaims(DraCase):
         thread.start()
 
     def live(self, pod):
-        """As kubelet: it asks until it has it, and says when it is over; then the claim is nobody's."""
+        """As kubelet: it asks until it has it, and says when it is over; then the claim is
+        nobody's."""
         until = time.monotonic() + PATIENCE
         answer, = self.kubelet.prepare(pod.claim)
         while answer.error and time.monotonic() < until:

@@ -1,6 +1,7 @@
-"""What cluster.sh tries: gpurota's manifests and its image in a real cluster of one node with one simulated GPU of 8 GiB, by resources and, with
-Kubernetes 1.34 or newer, by claims. Pods are held to their memory, one more waits with a reason and runs when there is room, whoever is
-killed comes back without harm, and at the end no lease is left.
+"""What cluster.sh tries: gpurota's manifests and its image in a real cluster of one node with one
+simulated GPU of 8 GiB, by resources and, with Kubernetes 1.34 or newer, by claims. Pods are held to
+their memory, one more waits with a reason and runs when there is room, whoever is killed comes back
+without harm, and at the end no lease is left.
 
     real_cluster.py FOLDER        as root, in namespaces of its own (cluster.sh)
 """
@@ -20,7 +21,8 @@ from cluster_pods import COMPUTE, GREEDY, Pods, Restarts, a_released_lease, allo
 from control_plane import Cluster
 from real_node import MEMORY, PREFIX, say, wait_until
 
-PACKAGING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "kubernetes")
+PACKAGING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging",
+                         "kubernetes")
 TURN = "gpurota.dev/turn"
 UNITS = 7  # of the GPU's memory, less what the driver keeps
 SHARE = 3
@@ -36,17 +38,22 @@ def documents(name):
 
 
 def import_gpurota(cluster):
-    """The image as `./dev image` makes it, of this build's programs, by the name that the manifests have."""
-    reference, = {each["spec"]["template"]["spec"]["containers"][0]["image"] for name in ("gpurotad", "device-plugin", "dra")
+    """The image as `./dev image` makes it, of this build's programs, by the name that the manifests
+    have."""
+    reference, = {each["spec"]["template"]["spec"]["containers"][0]["image"]
+                  for name in ("gpurotad", "device-plugin", "dra")
                   for each in documents(name) if each["kind"] == "DaemonSet"}
     library, = glob.glob(os.path.join(PREFIX, "lib*/**/libgpurota.so"), recursive=True)
-    programs = [os.path.join(PREFIX, each) for each in ("sbin/gpurota-device-plugin", "sbin/gpurota-dra", "sbin/gpurotad", "bin/gpurota")]
+    programs = [os.path.join(PREFIX, each)
+                for each in ("sbin/gpurota-device-plugin", "sbin/gpurota-dra", "sbin/gpurotad",
+                             "bin/gpurota")]
     os.mkdir(cluster.path("programs"))
     stripped = []
     for path in programs + [library]:
         stripped.append(os.path.join(cluster.path("programs"), os.path.basename(path)))
         subprocess.run(["strip", "-o", stripped[-1], path], check=True)
-    subprocess.run([sys.executable, "-B", os.path.join(PACKAGING, "make_image.py"), cluster.path("gpurota.tar"), reference, *stripped],
+    subprocess.run([sys.executable, "-B", os.path.join(PACKAGING, "make_image.py"),
+                    cluster.path("gpurota.tar"), reference, *stripped],
                    check=True, stdout=subprocess.DEVNULL)
     cluster.import_image("gpurota.tar")
     say(reference, "is on the node")
@@ -63,14 +70,17 @@ def start_daemon(cluster):
     apply(cluster, "gpurotad")
     # Half of the machine's memory, as by default, is enough for two to take turns.
     cluster.write("gpurota.toml", '[turns]\nhost_budget = "90%"\n')
-    cluster.kubectl("create", "configmap", "gpurota", "--from-file=" + cluster.path("gpurota.toml"), "--namespace=gpurota")
+    cluster.kubectl("create", "configmap", "gpurota", "--from-file=" + cluster.path("gpurota.toml"),
+                    "--namespace=gpurota")
     # A machine with real GPUs does not need these.
     machine = os.environ["GPUROTA_SIM_DIR"]
     container = {"name": "gpurotad", "env": [{"name": "GPUROTA_SIM_DIR", "value": machine}],
                  "volumeMounts": [{"name": "machine", "mountPath": machine}]}
     volume = {"name": "machine", "hostPath": {"path": machine}}
     cluster.kubectl("patch", "daemonset", "gpurotad", "--namespace=gpurota", "--patch",
-                    json.dumps({"spec": {"template": {"spec": {"containers": [container], "volumes": [volume]}}}}))
+                    json.dumps(
+                        {"spec": {"template": {"spec": {"containers": [container],
+                                                        "volumes": [volume]}}}}))
     cluster.roll_out("gpurotad")
     status = cluster.gpurota("status")
     assert "gpurota Demo GPU 8GB" in status, status
@@ -78,11 +88,13 @@ def start_daemon(cluster):
     say("gpurota status in its pod shows the GPU;", said.strip())
 
 
-def look_by_doctor():
-    done = subprocess.run([os.path.join(PREFIX, "bin/gpurota"), "doctor", "--kubernetes"], text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, check=False, env=dict(os.environ, GPUROTA_RUNTIME_DIR="/run/gpurota"))
+def check_by_doctor():
+    done = subprocess.run([os.path.join(PREFIX, "bin/gpurota"), "doctor", "--kubernetes"],
+                          text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          env=dict(os.environ, GPUROTA_RUNTIME_DIR="/run/gpurota"))
     assert done.returncode == 0, done.stdout
-    say("gpurota doctor --kubernetes:", *re.findall("^ok +(?:kubelet|device plugin) +(.*)", done.stdout, re.M), sep="; ")
+    say("gpurota doctor --kubernetes:",
+        *re.findall("^ok +(?:kubelet|device plugin) +(.*)", done.stdout, re.M), sep="; ")
 
 
 def by_resources(cluster, pods):
@@ -92,12 +104,14 @@ def by_resources(cluster, pods):
     def settled():
         return allocatable(cluster).get(MEMORY) == str(UNITS)
     wait_until(settled, "the memory to be allocatable")
-    say("allocatable:", {name: amount for name, amount in allocatable(cluster).items() if name.startswith("gpurota.dev/")})
-    look_by_doctor()
+    say("allocatable:", {name: amount for name, amount in allocatable(cluster).items()
+                         if name.startswith("gpurota.dev/")})
+    check_by_doctor()
 
     def add(name, command=GREEDY, **more):
         pods.add(name, {"limits": {MEMORY: SHARE}}, command, SHARE, **more)
-    two_and_a_third(pods, add, "Insufficient " + MEMORY, lambda: Restarts(pods, "gpurota-device-plugin", 3, settled))
+    two_and_a_third(pods, add, "Insufficient " + MEMORY,
+                    lambda: Restarts(pods, "gpurota-device-plugin", 3, settled))
     a_completed_pod(pods, add)
     a_released_lease(pods, add)
     # As many as there is room for in the machine's memory.
@@ -113,7 +127,8 @@ def a_completed_pod(pods, add):
     pods.wait_held("beside")
     add("completed", COMPUTE, restart="Never")
     pods.wait_computed("completed")
-    wait_until(lambda: pods.find("completed")["status"]["phase"] == "Succeeded", "the pod to be completed")
+    wait_until(lambda: pods.find("completed")["status"]["phase"] == "Succeeded",
+               "the pod to be completed")
     pods.wait_leases("beside")
     add("next")
     pods.wait_held("next")
@@ -124,10 +139,13 @@ def a_completed_pod(pods, add):
 
 
 def check_known_parts(cluster, name):
-    """Of a manifest for newer versions, what this one knows: the server checks it and keeps nothing."""
-    known = [each for each in documents(name) if each["apiVersion"].split("/")[0] in ("v1", "apps", "rbac.authorization.k8s.io")]
+    """Of a manifest for newer versions, what this one knows: the server checks it and keeps
+    nothing."""
+    known = [each for each in documents(name)
+             if each["apiVersion"].split("/")[0] in ("v1", "apps", "rbac.authorization.k8s.io")]
     cluster.write("known.yaml", yaml.safe_dump_all(known))
-    cluster.kubectl("apply", "--validate=true", "--dry-run=server", "-f", cluster.path("known.yaml"))
+    cluster.kubectl("apply", "--validate=true", "--dry-run=server", "-f",
+                    cluster.path("known.yaml"))
     say("of %s.yaml the server takes:" % name, ", ".join(each["kind"] for each in known))
 
 
@@ -153,7 +171,8 @@ def try_all(cluster):
     status = pods.call("Status")
     assert not status["leases"] and not status["findings"], status
     say("done; no lease is left")
-    for name in ("kubelet", "kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd", "containerd"):
+    for name in ("kubelet", "kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd",
+                 "containerd"):
         cluster.stop(name, signal.SIGTERM)
 
 

@@ -1,6 +1,6 @@
-"""What kubelet.sh tries with a real kubelet: a pod that is refused beyond its memory, and then kubelet and the plugin restarted at random
-under pods that come and go. At each step every device is allocatable, every pod that runs is held to its limit, and at the end no lease is
-left.
+"""What kubelet.sh tries with a real kubelet: a pod that is refused beyond its memory, and then
+kubelet and the plugin restarted at random under pods that come and go. At each step every device is
+allocatable, every pod that runs is held to its limit, and at the end no lease is left.
 
     real_kubelet.py FOLDER ROUNDS SEED        as root, in namespaces of its own (kubelet.sh)
 """
@@ -29,27 +29,34 @@ class Node(Machine):
         for name in ("run", "state", "manifests"):
             os.mkdir(self.path(name), 0o700)
         self.write("gpurota.toml", "")
-        self.write("cni/10-lo.conflist", '{"cniVersion":"0.4.0","name":"node","plugins":[{"type":"loopback"}]}')
+        self.write("cni/10-lo.conflist",
+                   '{"cniVersion":"0.4.0","name":"node","plugins":[{"type":"loopback"}]}')
 
     # Its programs.
 
     def start_daemon(self):
-        self.spawn("gpurotad", os.path.join(PREFIX, "sbin/gpurotad"), "--runtime-dir", self.path("run"), "--state-dir", self.path("state"),
-                   "--config", self.path("gpurota.toml"))
+        self.spawn("gpurotad", os.path.join(PREFIX, "sbin/gpurotad"), "--runtime-dir",
+                   self.path("run"), "--state-dir", self.path("state"), "--config",
+                   self.path("gpurota.toml"))
         wait_until(lambda: os.path.exists(self.path("run/control.sock")), "gpurotad")
 
     def start_plugin(self):
-        self.spawn("plugin", os.path.join(PREFIX, "sbin/gpurota-device-plugin"), "--runtime-dir", self.path("run"), "--state-dir",
-                   self.path("plugin"), "--interval", "500", "--log-level", "debug")
+        self.spawn("plugin", os.path.join(PREFIX, "sbin/gpurota-device-plugin"), "--runtime-dir",
+                   self.path("run"), "--state-dir", self.path("plugin"), "--interval", "500",
+                   "--log-level", "debug")
 
     def start_kubelet(self):
-        self.spawn("kubelet", KUBELET, "--container-runtime=remote", "--container-runtime-endpoint=unix://" + self.path("ctd.sock"),
-                   "--root-dir=/var/lib/kubelet", "--cert-dir=/var/lib/kubelet/pki", "--pod-manifest-path=" + self.path("manifests"),
-                   "--file-check-frequency=1s", "--sync-frequency=2s", "--node-status-update-frequency=2s", "--address=127.0.0.1",
-                   "--healthz-bind-address=127.0.0.1", "--read-only-port=10255", "--hostname-override=node1", "--node-ip=10.254.0.1",
-                   "--cgroup-driver=cgroupfs", "--cgroup-root=/", "--runtime-cgroups=/", "--kubelet-cgroups=/", "--oom-score-adj=0",
-                   "--fail-swap-on=false", "--enforce-node-allocatable=", "--make-iptables-util-chains=false", "--eviction-hard=",
-                   "--image-gc-high-threshold=100", "--v=2")
+        self.spawn("kubelet", KUBELET, "--container-runtime=remote",
+                   "--container-runtime-endpoint=unix://" + self.path("ctd.sock"),
+                   "--root-dir=/var/lib/kubelet", "--cert-dir=/var/lib/kubelet/pki",
+                   "--pod-manifest-path=" + self.path("manifests"), "--file-check-frequency=1s",
+                   "--sync-frequency=2s", "--node-status-update-frequency=2s",
+                   "--address=127.0.0.1", "--healthz-bind-address=127.0.0.1",
+                   "--read-only-port=10255", "--hostname-override=node1", "--node-ip=10.254.0.1",
+                   "--cgroup-driver=cgroupfs", "--cgroup-root=/", "--runtime-cgroups=/",
+                   "--kubelet-cgroups=/", "--oom-score-adj=0", "--fail-swap-on=false",
+                   "--enforce-node-allocatable=", "--make-iptables-util-chains=false",
+                   "--eviction-hard=", "--image-gc-high-threshold=100", "--v=2")
 
     # The programs' answers.
 
@@ -62,14 +69,16 @@ class Node(Machine):
     def allocatable(self):
         """Healthy devices, as kubelet has stored them."""
         try:
-            with open("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", encoding="utf-8") as file:
+            with open("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
+                      encoding="utf-8") as file:
                 registered = json.load(file)["Data"]["RegisteredDevices"] or {}
         except (OSError, ValueError):
             return {}
         return {name: len(devices or []) for name, devices in registered.items()}
 
     def registered(self):
-        """Whether this kubelet has all devices of this plugin: what it has stored since the last of the two has started."""
+        """Whether this kubelet has all devices of this plugin: what it has stored since the last of
+        the two has started."""
         try:
             stored = os.stat("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint").st_mtime
         except OSError:
@@ -82,12 +91,14 @@ class Node(Machine):
 
     def restarts(self):
         self.restarted = time.time()
-        self.registrations_before = self.registrations() if os.path.exists(self.path("plugin.log")) else 0
+        self.registrations_before = (self.registrations() if os.path.exists(self.path("plugin.log"))
+                                     else 0)
 
     def seen_pods(self):
         try:
             with urllib.request.urlopen("http://127.0.0.1:10255/pods", timeout=10) as answer:
-                return {pod["metadata"]["name"].removesuffix("-node1"): pod for pod in json.load(answer)["items"] or []}
+                return {pod["metadata"]["name"].removesuffix("-node1"): pod
+                        for pod in json.load(answer)["items"] or []}
         except (urllib.error.URLError, OSError, ValueError):
             return {}
 
@@ -124,8 +135,10 @@ def first_pod(node):
     wait_until(lambda: node.leases()[0].get("pod"), "the name of the pod")
     named = node.leases()[0]["pod"]
     assert named["namespace"] == "default" and named["container"] == "main", named
-    say("its lease is", lease["lease_id"], "of", "/".join((named["namespace"], named["name"], named["container"])))
-    processes = wait_until(lambda: [each for each in node.call("ListProcesses")["processes"] if each.get("container")], "its process")
+    say("its lease is", lease["lease_id"], "of",
+        "/".join((named["namespace"], named["name"], named["container"])))
+    processes = wait_until(lambda: [each for each in node.call("ListProcesses")["processes"]
+                                    if each.get("container")], "its process")
     assert processes[0]["container"]["pod"] == node.pods["first"][0], processes[0]
     node.remove("first")
     wait_until(lambda: not node.leases(), "the end of the first lease")
@@ -154,8 +167,10 @@ def one_round(node, chance, number):
 def settle(node):
     wait_until(node.registered, "all devices to be allocatable (%s)" % node.allocatable())
     for name in list(node.pods):
-        # One that comes while kubelet has no devices is refused by it, and is to run without them never.
-        if wait_until(lambda name=name: node.is_held(name) or node.has_failed(name), "pod %s to be held to its limit" % name):
+        # One that comes while kubelet has no devices is refused by it, and is to run without them
+        # never.
+        if wait_until(lambda name=name: node.is_held(name) or node.has_failed(name),
+                      "pod %s to be held to its limit" % name):
             if node.has_failed(name):
                 assert not node.output_of(name), "a pod that was refused has run"
                 node.refused += 1
@@ -181,7 +196,8 @@ def main(folder, rounds, seed):
         # Often the next thing happens while this is still going on.
         if chance.random() < 0.7:
             settle(node)
-            say("round %d, %s: %d pods, %d leases" % (number + 1, action, len(node.pods), len(node.leases())))
+            say("round %d, %s: %d pods, %d leases"
+                % (number + 1, action, len(node.pods), len(node.leases())))
     settle(node)
     assert len(node.leases()) >= len(node.pods), node.leases()
     wait_until(lambda: len(node.leases()) == len(node.pods), "as many leases as pods")

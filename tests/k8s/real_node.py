@@ -1,5 +1,6 @@
-"""What the tests with a real kubelet have in common (kubelet.sh, cluster.sh): a folder with the node's programs and their logs, containerd with
-images that are made here, and pods whose programs are refused beyond their memory.
+"""What the tests with a real kubelet have in common (kubelet.sh, cluster.sh): a folder with the
+node's programs and their logs, containerd with images that are made here, and pods whose programs
+are refused beyond their memory.
 """
 
 import hashlib
@@ -35,7 +36,8 @@ def wait_until(holds, what, patience=PATIENCE):
 
 
 def image(path, tag, command, files, links):
-    """A container's image as an archive that containerd imports: one layer, made without a registry."""
+    """A container's image as an archive that containerd imports: one layer, made without a
+    registry."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as tar:
         for name in ("usr", "etc", "proc", "sys", "dev", "tmp", "run", "bin" if files else "usr"):
@@ -48,10 +50,13 @@ def image(path, tag, command, files, links):
             tar.addfile(entry)
         for name, source in files.items():
             tar.add(source, name)
-    config = {"architecture": "amd64", "os": "linux", "config": {"Env": ["PATH=/usr/bin:/bin"], "Cmd": command},
-              "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer.getvalue()).hexdigest()]}}
+    config = {"architecture": "amd64", "os": "linux",
+              "config": {"Env": ["PATH=/usr/bin:/bin"], "Cmd": command},
+              "rootfs": {"type": "layers",
+                         "diff_ids": ["sha256:" + hashlib.sha256(layer.getvalue()).hexdigest()]}}
     manifest = [{"Config": "config.json", "RepoTags": [tag], "Layers": ["layer.tar"]}]
-    parts = {"layer.tar": layer.getvalue(), "config.json": json.dumps(config).encode(), "manifest.json": json.dumps(manifest).encode()}
+    parts = {"layer.tar": layer.getvalue(), "config.json": json.dumps(config).encode(),
+             "manifest.json": json.dumps(manifest).encode()}
     with tarfile.open(path, mode="w") as tar:
         for name, data in parts.items():
             entry = tarfile.TarInfo(name)
@@ -108,8 +113,8 @@ class Machine:
 
     def spawn(self, name, *command):
         with open(self.path(name + ".log"), "a", encoding="utf-8") as log:
-            self.processes[name] = subprocess.Popen([*self.inside, *command], stdout=log, stderr=log,
-                                                    stdin=subprocess.DEVNULL)
+            self.processes[name] = subprocess.Popen([*self.inside, *command], stdout=log,
+                                                    stderr=log, stdin=subprocess.DEVNULL)
 
     def stop(self, name, how):
         self.processes[name].send_signal(how)
@@ -117,10 +122,13 @@ class Machine:
 
     def start_containerd(self):
         self.spawn("containerd", "containerd", "-c", self.path("containerd.toml"))
-        wait_until(lambda: subprocess.run(self.ctr("version"), capture_output=True, check=False).returncode == 0, "containerd")
+        wait_until(lambda: subprocess.run(self.ctr("version"), capture_output=True,
+                                          check=False).returncode == 0, "containerd")
         busybox = {"bin/busybox": os.path.realpath(shutil.which("busybox"))}
-        image(self.path("pause.tar"), "localhost/pause:test", ["/bin/busybox", "sleep", "2147483647"], busybox, {})
-        image(self.path("usr.tar"), "localhost/usr:test", ["/bin/sh"], {}, {name: "usr/" + name for name in ("bin", "lib", "lib64", "sbin")})
+        image(self.path("pause.tar"), "localhost/pause:test",
+              ["/bin/busybox", "sleep", "2147483647"], busybox, {})
+        image(self.path("usr.tar"), "localhost/usr:test", ["/bin/sh"], {},
+              {name: "usr/" + name for name in ("bin", "lib", "lib64", "sbin")})
         for name in ("pause.tar", "usr.tar"):
             self.import_image(name)
 
@@ -136,7 +144,8 @@ def ask_daemon(path, method, **parameters):
     """What gpurotad at this socket answers."""
     with socket.socket(socket.AF_UNIX) as daemon:
         daemon.connect(path)
-        daemon.sendall(json.dumps({"method": "dev.gpurota." + method, "parameters": parameters}).encode() + b"\0")
+        daemon.sendall(json.dumps({"method": "dev.gpurota." + method,
+                                   "parameters": parameters}).encode() + b"\0")
         answer = b""
         while not answer.endswith(b"\0"):
             part = daemon.recv(65536)
@@ -147,16 +156,23 @@ def ask_daemon(path, method, **parameters):
 
 
 def make_pod(name, command, resources, restart="Always", **more):
-    """A pod whose program has the machine's /usr, the build and the simulated machine; on the node's network."""
+    """A pod whose program has the machine's /usr, the build and the simulated machine; on the
+    node's network."""
     mounts = {"usr": "/usr", "build": BUILD, "machine": os.environ["GPUROTA_SIM_DIR"]}
     container = {
-        "name": "main", "image": "localhost/usr:test", "imagePullPolicy": "Never", "command": command,
-        "env": [{"name": each, "value": os.environ[each]} for each in ("GPUROTA_SIM_DIR", "LD_LIBRARY_PATH")],
-        "volumeMounts": [{"name": each, "mountPath": path, "readOnly": each != "machine"} for each, path in mounts.items()],
+        "name": "main", "image": "localhost/usr:test", "imagePullPolicy": "Never",
+        "command": command,
+        "env": [{"name": each, "value": os.environ[each]}
+                for each in ("GPUROTA_SIM_DIR", "LD_LIBRARY_PATH")],
+        "volumeMounts": [{"name": each, "mountPath": path, "readOnly": each != "machine"}
+                         for each, path in mounts.items()],
         "resources": resources}
-    spec = {"hostNetwork": True, "restartPolicy": restart, "terminationGracePeriodSeconds": 1, "containers": [container],
-            "volumes": [{"name": each, "hostPath": {"path": path}} for each, path in mounts.items()]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": dict(spec, **more)}
+    spec = {"hostNetwork": True, "restartPolicy": restart, "terminationGracePeriodSeconds": 1,
+            "containers": [container],
+            "volumes": [{"name": each, "hostPath": {"path": path}}
+                        for each, path in mounts.items()]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
+            "spec": dict(spec, **more)}
 
 
 def logged(name, identity, logs="/var/log/pods"):
@@ -170,8 +186,10 @@ def logged(name, identity, logs="/var/log/pods"):
 
 
 def is_refused_beyond(gib, output):
-    """Whether a greedy program was refused where its limit is. Anything else it may have had is an error."""
+    """Whether a greedy program was refused where its limit is. Anything else it may have had is an
+    error."""
     refused = re.findall(r"refused at (\d+) MiB", output)
     for each in refused:
-        assert (gib - 1) * 1024 - 256 < int(each) <= gib * 1024, "a program with %d GiB had %s MiB" % (gib, each)
+        assert (gib - 1) * 1024 - 256 < int(
+            each) <= gib * 1024, "a program with %d GiB had %s MiB" % (gib, each)
     return bool(refused)

@@ -1,5 +1,6 @@
-"""What gpurota-dra publishes, as Kubernetes' scheduler takes it (fake_scheduler.py): of two GPUs of 8 GiB. Claims that were given devices are
-not prepared here, so that the driver knows nothing of them: what the scheduler gives them it gives in the same second.
+"""What gpurota-dra publishes, as Kubernetes' scheduler takes it (fake_scheduler.py): of two GPUs of
+8 GiB. Claims that were given devices are not prepared here, so that the driver knows nothing of
+them: what the scheduler gives them it gives in the same second.
 """
 
 import unittest
@@ -34,7 +35,8 @@ class Scheduling(DraCase):
             return None
         self.made += 1
         self.claim = self.api.allocate("default", "claim-%d" % self.made, results,
-                                       self.scheduler.configs_for(requests, results) + [config("FromClaim", leasePer="request")])
+                                       self.scheduler.configs_for(requests, results)
+                                       + [config("FromClaim", leasePer="request")])
         self.claim["spec"] = {"devices": {"requests": requests}}
         return [each["device"] for each in results]
 
@@ -48,7 +50,8 @@ class Scheduling(DraCase):
         self.assertIn(first[0], whole)
         other = 1 - whole.index(first[0])
         self.assertEqual(self.given(request("turns")), [turns[other]])
-        self.assertEqual(self.given(request("turns", "1Gi")), [turns[other]], "several may have that one")
+        self.assertEqual(self.given(request("turns", "1Gi")), [turns[other]],
+                         "several may have that one")
         self.assertIsNone(self.given(request("memory", "1Gi")), "turns have the other GPU")
         self.assertIsNone(self.given(request("gpu")))
         self.api.claims.popitem()
@@ -57,10 +60,14 @@ class Scheduling(DraCase):
 
     def test_containers_that_want_a_whole_gpu_and_turns_get_one_each_and_start(self):
         self.begin()
-        for requests in ((request("gpu", name="a"), request("turns", name="b")), (request("turns", name="a"), request("gpu", name="b"))):
-            wait_until(lambda requests=requests: self.given(*requests), "both, which may have to be published yet")
-            devices = [each["device"] for each in self.claim["status"]["allocation"]["devices"]["results"]]
-            self.assertEqual(len({name.removesuffix("-whole").removesuffix("-turns") for name in devices}), 2, devices)
+        for requests in ((request("gpu", name="a"), request("turns", name="b")),
+                         (request("turns", name="a"), request("gpu", name="b"))):
+            wait_until(lambda requests=requests: self.given(*requests),
+                       "both, which may have to be published yet")
+            devices = [each["device"]
+                       for each in self.claim["status"]["allocation"]["devices"]["results"]]
+            self.assertEqual(len({name.removesuffix("-whole").removesuffix("-turns")
+                                  for name in devices}), 2, devices)
             self.prepared(self.claim)
             self.assertEqual(self.kubelet.unprepare(self.claim), [""])
             self.wait_for_leases(lambda leases: leases == [])
@@ -86,7 +93,8 @@ class Scheduling(DraCase):
         self.begin()
         _, memory, _ = self.names()
         self.assertEqual(len(self.given(request("gpu"))), 1)
-        first, second = self.given(request("memory", "2Gi", name="a"), request("memory", "3Gi", name="b"))
+        first, second = self.given(request("memory", "2Gi", name="a"),
+                                   request("memory", "3Gi", name="b"))
         self.assertEqual(first, second)
         self.assertIn(first, memory)
         self.assertEqual(self.given(request("memory", "2Gi")), [first])
@@ -104,10 +112,12 @@ class Scheduling(DraCase):
 
     def test_of_alternatives_the_first_that_can_be_had(self):
         self.begin()
-        wanted = [dict(request("gpu", count=3)["exactly"], name="three"), dict(request("memory", "4Gi")["exactly"], name="part")]
+        wanted = [dict(request("gpu", count=3)["exactly"], name="three"),
+                  dict(request("memory", "4Gi")["exactly"], name="part")]
         devices = self.given({"name": "gpu", "firstAvailable": wanted})
         self.assertIn(devices[0], self.device_names("memory"))
-        self.assertEqual(self.claim["status"]["allocation"]["devices"]["results"][0]["request"], "gpu/part")
+        self.assertEqual(self.claim["status"]["allocation"]["devices"]["results"][0]["request"],
+                         "gpu/part")
         self.prepared(self.claim)
 
 

@@ -37,7 +37,8 @@ exec unshare --cgroup "$@"
 def make_groups():
     """A control group for the node, one in each hierarchy."""
     folders = []
-    for file in glob.glob("/sys/fs/cgroup/cgroup.procs") or glob.glob("/sys/fs/cgroup/*/cgroup.procs"):
+    for file in glob.glob("/sys/fs/cgroup/cgroup.procs") or glob.glob(
+        "/sys/fs/cgroup/*/cgroup.procs"):
         top = os.path.dirname(file)
         folder = os.path.join(top, GROUP)
         os.mkdir(folder)

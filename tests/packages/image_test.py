@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The image of Kubernetes' plugins, as make_image.py makes it of the programs of a build: image_test.py BUILD"""
+"""The image of Kubernetes' plugins, as make_image.py makes it of the programs of a build:
+image_test.py BUILD"""
 
 import hashlib
 import io
@@ -12,7 +13,8 @@ import tarfile
 import tempfile
 import unittest
 
-TOOL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "kubernetes", "make_image.py")
+TOOL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging",
+                    "kubernetes", "make_image.py")
 BUILD = sys.argv.pop(1) if len(sys.argv) > 1 else ""
 NAME = "localhost/gpurota-kubernetes:1.2.3"
 PROGRAMS = ["gpurota-device-plugin", "gpurota-dra"]
@@ -21,7 +23,8 @@ STRIPPED = tempfile.TemporaryDirectory()  # as `./dev image` has them
 
 def setUpModule():
     for name in PROGRAMS:
-        subprocess.run(["strip", "-o", os.path.join(STRIPPED.name, name), os.path.join(BUILD, "bin", name)], check=True)
+        subprocess.run(["strip", "-o", os.path.join(STRIPPED.name, name),
+                        os.path.join(BUILD, "bin", name)], check=True)
 
 
 def tearDownModule():
@@ -30,8 +33,9 @@ def tearDownModule():
 
 def make(path, name=NAME, programs=None, **environment):
     programs = programs or [os.path.join(STRIPPED.name, each) for each in PROGRAMS]
-    return subprocess.run([sys.executable, "-B", TOOL, path, name, *programs], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          check=False, env=dict(os.environ, **{"SOURCE_DATE_EPOCH": "0", **environment}))
+    return subprocess.run([sys.executable, "-B", TOOL, path, name, *programs],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                          env=dict(os.environ, **{"SOURCE_DATE_EPOCH": "0", **environment}))
 
 
 def sum_of(data):
@@ -74,8 +78,10 @@ class TheImage(unittest.TestCase):
         cls.folder.cleanup()
 
     def test_is_a_layout_whose_sums_hold(self):
-        self.assertEqual(self.image.index["manifests"][0]["annotations"]["org.opencontainers.image.ref.name"], NAME)
-        self.assertEqual(json.loads(self.image.files["oci-layout"]), {"imageLayoutVersion": "1.0.0"})
+        self.assertEqual(self.image.index["manifests"][0]["annotations"][
+            "org.opencontainers.image.ref.name"], NAME)
+        self.assertEqual(json.loads(self.image.files["oci-layout"]),
+                         {"imageLayoutVersion": "1.0.0"})
         plain = [sum_of(tar.fileobj.read()) for tar in self.image.tars() if not tar.fileobj.seek(0)]
         self.assertEqual(plain, self.image.config["rootfs"]["diff_ids"])
 
@@ -90,11 +96,13 @@ class TheImage(unittest.TestCase):
         with tempfile.TemporaryDirectory() as root:
             self.image.unpack(root)
             inside = ["chroot", root] if os.getuid() == 0 else ["unshare", "-r", "chroot", root]
-            if subprocess.run([*inside, "/usr/sbin/" + PROGRAMS[0], "--version"], check=False, stdout=subprocess.DEVNULL,
+            if subprocess.run([*inside, "/usr/sbin/" + PROGRAMS[0], "--version"], check=False,
+                              stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL).returncode == 1 and os.getuid() != 0:
                 self.skipTest("needs root, or user namespaces")
             for program in PROGRAMS:
-                said = subprocess.run([*inside, "/usr/sbin/" + program, "--version"], check=True, stdout=subprocess.PIPE, text=True).stdout
+                said = subprocess.run([*inside, "/usr/sbin/" + program, "--version"], check=True,
+                                      stdout=subprocess.PIPE, text=True).stdout
                 self.assertRegex(said, "^" + program + " [0-9]")
 
     def test_tells_scanners_what_it_is_made_of(self):
@@ -108,7 +116,8 @@ class TheImage(unittest.TestCase):
     def test_has_the_folders_that_pods_mount(self):
         with tempfile.TemporaryDirectory() as root:
             self.image.unpack(root)
-            for name in ("host", "run/gpurota", "var/lib/gpurota-dra", "var/lib/gpurota-kubernetes", "var/run/cdi"):
+            for name in ("host", "run/gpurota", "var/lib/gpurota-dra", "var/lib/gpurota-kubernetes",
+                         "var/run/cdi"):
                 self.assertTrue(os.path.isdir(os.path.join(root, name)), name)
 
     def test_the_same_files_give_the_same_bytes(self):
@@ -119,7 +128,8 @@ class TheImage(unittest.TestCase):
 
     def test_a_new_program_leaves_the_libraries_layer_as_it_was(self):
         changed = os.path.join(self.folder.name, PROGRAMS[0])
-        with open(os.path.join(STRIPPED.name, PROGRAMS[0]), "rb") as file, open(changed, "wb") as copy:
+        with open(os.path.join(STRIPPED.name, PROGRAMS[0]), "rb") as file, open(changed,
+                                                                                "wb") as copy:
             copy.write(file.read() + b"\0")
         os.chmod(changed, 0o755)
         path = os.path.join(self.folder.name, "changed.tar")
@@ -148,9 +158,11 @@ class Mistakes(unittest.TestCase):
             other = os.path.join(folder, "for-another-processor")
             with open(mine, "rb") as file, open(other, "wb") as copy:
                 data = file.read()
-                copy.write(data[:18] + (183 if os.uname().machine == "x86_64" else 62).to_bytes(2, "little") + data[20:])
+                copy.write(data[:18] + (183 if os.uname().machine == "x86_64"
+                                        else 62).to_bytes(2, "little") + data[20:])
             self.refused("images for aarch64 and x86_64 are not known", programs=[mine, other])
-            self.refused("lib", programs=[other])  # none of its libraries can be those of this processor
+            # none of its libraries can be those of this processor
+            self.refused("lib", programs=[other])
             with open(other, "wb") as copy:
                 copy.write(data[:18] + (22).to_bytes(2, "little") + data[20:])
             self.refused("images for", programs=[other])

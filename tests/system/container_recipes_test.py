@@ -1,4 +1,5 @@
-"""The files of docs/operate/container-recipes.md are what their readers take, and say what gpurota knows: container_recipes_test.py SOURCES"""
+"""The files of docs/operate/container-recipes.md are what their readers take, and say what gpurota
+knows: container_recipes_test.py SOURCES"""
 
 import json
 import os
@@ -21,7 +22,8 @@ def read(path):
 def files():
     """By name, parsed."""
     parsers = {"yaml": yaml.safe_load, "json": json.loads, "toml": tomllib.loads}
-    return {name: parsers[language](text) for name, language, text in FILE.findall(read("docs/operate/container-recipes.md"))}
+    return {name: parsers[language](text)
+            for name, language, text in FILE.findall(read("docs/operate/container-recipes.md"))}
 
 
 def words(path, pattern):
@@ -37,7 +39,8 @@ class Recipes(unittest.TestCase):
     def check_device(self, device):
         kind, _, name = device.partition("=")
         self.assertIn(kind, self.kinds)
-        self.assertTrue(name == "any" if kind.endswith("/gpu") else re.fullmatch(r"[a-z]+\.[a-z]+", name), device)
+        self.assertTrue(name == "any" if kind.endswith("/gpu")
+                        else re.fullmatch(r"[a-z]+\.[a-z]+", name), device)
 
     def check_variables(self, names):
         self.assertTrue(names)
@@ -70,12 +73,15 @@ class Recipes(unittest.TestCase):
         self.check_variables(said)
         folder = said["GPUROTA_RUNTIME_DIR"]
         parts = {name: words("src/abi/env.h", rf'define {name} "([^"]+)"').pop()
-                 for name in ("GPUROTA_SYSTEM_RUNTIME_DIR", "GPUROTA_CONTAINER_FOLDER", "GPUROTA_PRELOAD_NAME")}
-        self.assertEqual(folder, parts["GPUROTA_SYSTEM_RUNTIME_DIR"] + "/" + parts["GPUROTA_CONTAINER_FOLDER"])
+                 for name in ("GPUROTA_SYSTEM_RUNTIME_DIR", "GPUROTA_CONTAINER_FOLDER",
+                              "GPUROTA_PRELOAD_NAME")}
+        self.assertEqual(folder, parts["GPUROTA_SYSTEM_RUNTIME_DIR"] + "/"
+                         + parts["GPUROTA_CONTAINER_FOLDER"])
         mounts = [volume.split(":") for volume in runner["docker"]["volumes"]]
         self.assertTrue(all(mode == "ro" for _, _, mode in mounts))
         self.assertIn([folder, folder], [mount[:2] for mount in mounts])
-        self.assertIn([folder + "/" + parts["GPUROTA_PRELOAD_NAME"], "/etc/ld.so.preload"], [mount[:2] for mount in mounts])
+        self.assertIn([folder + "/" + parts["GPUROTA_PRELOAD_NAME"], "/etc/ld.so.preload"],
+                      [mount[:2] for mount in mounts])
         self.assertEqual(len(mounts), 3)
 
     def test_github(self):

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Starts a server and a kernel of a user's by JupyterHub, runs a file in the kernel, and waits: jupyterhub_client.py USER FILE UNTIL
+"""Starts a server and a kernel of a user's by JupyterHub, runs a file in the kernel, and waits:
+jupyterhub_client.py USER FILE UNTIL
 
-The kernel and the server end when the file UNTIL is there. For recipes_tests.bash, with what jupyterhub_config.py lets it do. What the
-kernel printed is on standard output.
+The kernel and the server end when the file UNTIL is there. For recipes_tests.bash, with what
+jupyterhub_config.py lets it do. What the kernel printed is on standard output.
 """
 
 import asyncio
@@ -20,7 +21,8 @@ WHO = {"Authorization": "token 0123456789abcdef"}
 
 async def ask(method, path, body=None):
     text = json.dumps(body) if body is not None else ("" if method == "POST" else None)
-    answer = await AsyncHTTPClient().fetch(HTTPRequest(HUB + path, method=method, headers=WHO, body=text, request_timeout=60))
+    answer = await AsyncHTTPClient().fetch(HTTPRequest(HUB + path, method=method, headers=WHO,
+                                                       body=text, request_timeout=60))
     return json.loads(answer.body or b"null")
 
 
@@ -40,16 +42,20 @@ async def run(kernel, code, user):
     """What the code prints; ends when the kernel has run it."""
     url = "%s/user/%s/api/kernels/%s/channels" % (HUB.replace("http", "ws"), user, kernel)
     socket = await websocket_connect(HTTPRequest(url, headers=WHO))
-    header = {"msg_id": uuid.uuid4().hex, "msg_type": "execute_request", "session": uuid.uuid4().hex, "username": user, "version": "5.3", "date": ""}
-    content = {"code": code, "silent": False, "store_history": False, "user_expressions": {}, "allow_stdin": False, "stop_on_error": True}
-    await socket.write_message(json.dumps({"header": header, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell", "buffers": []}))
+    header = {"msg_id": uuid.uuid4().hex, "msg_type": "execute_request",
+              "session": uuid.uuid4().hex, "username": user, "version": "5.3", "date": ""}
+    content = {"code": code, "silent": False, "store_history": False, "user_expressions": {},
+               "allow_stdin": False, "stop_on_error": True}
+    await socket.write_message(json.dumps({"header": header, "parent_header": {}, "metadata": {},
+                                           "content": content, "channel": "shell", "buffers": []}))
     printed = ""
     while True:
         message = json.loads(await socket.read_message())
         if message["parent_header"].get("msg_id") != header["msg_id"]:
             continue
         if message["msg_type"] in ("stream", "error"):
-            printed += message["content"].get("text") or "\n".join(message["content"].get("traceback", [])) + "\n"
+            printed += (message["content"].get("text")
+                        or "\n".join(message["content"].get("traceback", [])) + "\n")
         if message["msg_type"] == "execute_reply":
             return printed
 

@@ -13,13 +13,16 @@ class UnitSpawner(Spawner):
     unit = Unicode("jupyter-test")
 
     def systemctl(self, *arguments):
-        return subprocess.run(["systemctl", *arguments], check=False, stdout=subprocess.PIPE, text=True).stdout.strip()
+        return subprocess.run(["systemctl", *arguments], check=False, stdout=subprocess.PIPE,
+                              text=True).stdout.strip()
 
     async def start(self):
         self.ip, self.port = "127.0.0.1", 8765
         variables = ["--setenv=%s=%s" % each for each in self.get_env().items()]
-        subprocess.run(["systemd-run", "--quiet", "--collect", "--unit", self.unit, "--uid", self.user.name,
-                        "--working-directory=/home/" + self.user.name, *variables, *self.cmd, *self.get_args()], check=True)
+        subprocess.run(["systemd-run", "--quiet", "--collect", "--unit", self.unit, "--uid",
+                        self.user.name,
+                        "--working-directory=/home/" + self.user.name, *variables, *self.cmd,
+                        *self.get_args()], check=True)
         return self.ip, self.port
 
     async def poll(self):
@@ -30,11 +33,13 @@ class UnitSpawner(Spawner):
 
 
 c = get_config()  # noqa: F821 # pylint: disable=undefined-variable
-c.Spawner.environment.update({name: os.environ[name] for name in ("GPUROTA_SIM_DIR", "LD_LIBRARY_PATH")})
+c.Spawner.environment.update({name: os.environ[name]
+                              for name in ("GPUROTA_SIM_DIR", "LD_LIBRARY_PATH")})
 c.JupyterHub.authenticator_class = "dummy"
 c.JupyterHub.db_url = "sqlite://"
 c.JupyterHub.cookie_secret = bytes(32)
 c.JupyterHub.services = [{"name": "test", "api_token": "0123456789abcdef"}]
-c.JupyterHub.load_roles = [{"name": "test", "services": ["test"], "scopes": ["admin:users", "admin:servers", "access:servers"]}]
+c.JupyterHub.load_roles = [{"name": "test", "services": ["test"],
+                            "scopes": ["admin:users", "admin:servers", "access:servers"]}]
 if os.environ.get("STARTED_BY") == "unit":
     c.JupyterHub.spawner_class = UnitSpawner
