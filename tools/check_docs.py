@@ -91,8 +91,8 @@ def check_table(root):
         if folder not in rows:
             yield "ARCHITECTURE.md: no row for %s" % folder
         elif set(rows[folder].replace("–", "").split()) != set(allowed):
-            yield "ARCHITECTURE.md: %s may include %s, not %s" % (folder, " ".join(allowed)
-                                                                  or "nothing", rows[folder])
+            yield "ARCHITECTURE.md: %s may include %s, not %s" % (
+                folder, " ".join(allowed) or "nothing", rows[folder])
     for folder in rows:
         if folder not in expected:
             yield ("ARCHITECTURE.md: %s is in the layer table and not in tools/check_layers.py"

@@ -312,8 +312,8 @@ def command_table_cpp(line):
             elsewhere = table.get("elsewhere")
             out.append('    {"%s", %d, %s, %s},' % (name, line.find(name).most, "{}" if elsewhere
                                                     else identifier(name) + "Options",
-                                                    "{}" if elsewhere else literal(help_of(line,
-                                                                                           name))))
+                                                    "{}" if elsewhere else literal(
+                                                        help_of(line, name))))
     out += ["};", "", "}  // namespace", "",
             "std::span<const OptionRow> options_of_every_command() { return kEveryOptions; }",
             "std::span<const OptionRow> options_without_command() { return kAloneOptions; }",

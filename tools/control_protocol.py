@@ -68,8 +68,8 @@ class Struct:
 class Method:
     def __init__(self, interface, name, doc, params, reply):
         self.interface, self.name, self.params, self.reply = interface, name, params, reply
-        self.cpp, self.read_only, self.secret, self.web, self.administrators = (name, False, False,
-                                                                                False, None)
+        self.cpp, self.read_only, self.secret, self.web, self.administrators = (
+            name, False, False, False, None)
         self.doc = []
         for line in doc:
             said = re.fullmatch(r"\[(.*)\]", line)

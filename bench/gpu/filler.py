@@ -103,8 +103,8 @@ class Gpu:
 
     def pids(self):
         count, list_ = ctypes.c_uint(64), (Process * 64)()
-        code = self.nvml.nvmlDeviceGetComputeRunningProcesses_v3(self.device, ctypes.byref(count),
-                                                                 list_)
+        code = self.nvml.nvmlDeviceGetComputeRunningProcesses_v3(
+            self.device, ctypes.byref(count), list_)
         return {list_[i].pid for i in range(count.value)} if code == 0 else None
 
     def used(self):
@@ -186,8 +186,8 @@ class Bench:
         self.target, memory = (size - (512 << 20)) * 0.9, f"{size >> 20}M"
         env = [w for variable in ("LD_LIBRARY_PATH", "GPUROTA_SIM_DIR") if variable in os.environ
                for w in ("--env", variable)]
-        command = [self.burn] + (["burn"] if self.burn == self.cli else []) + ["--hold", "--memory",
-                                                                               memory]
+        command = [self.burn] + (["burn"] if self.burn == self.cli
+                                 else []) + ["--hold", "--memory", memory]
         if works:
             self.beats = self.work + "/beats"
             with open(self.beats, "wb") as file:
@@ -283,8 +283,8 @@ class Bench:
 
     def used_by(self, pid):
         count, list_ = ctypes.c_uint(64), (Process * 64)()
-        if self.gpu.nvml.nvmlDeviceGetComputeRunningProcesses_v3(self.gpu.device,
-                                                                 ctypes.byref(count), list_) != 0:
+        if self.gpu.nvml.nvmlDeviceGetComputeRunningProcesses_v3(
+            self.gpu.device, ctypes.byref(count), list_) != 0:
             return 0
         return next((list_[i].used for i in range(count.value) if list_[i].pid == pid), 0)
 

@@ -256,10 +256,10 @@ def document(arguments, packages, by_package, installed):
     found = {
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
         "name": arguments.name,
-        "creationInfo": {"created": datetime.datetime.fromtimestamp(seconds,
-                                                                    datetime.timezone.utc).strftime(
-                                                                        "%Y-%m-%dT%H:%M:%SZ"),
-                         "creators": ["Tool: gpurota-sbom-" + arguments.version]},
+        "creationInfo": {
+            "created": datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime(
+                                                           "%Y-%m-%dT%H:%M:%SZ"),
+            "creators": ["Tool: gpurota-sbom-" + arguments.version]},
         "packages": [own_entry(arguments)]
         + [package_entry(packages, name) for name in sorted(by_package)]
         + [page_entry(name, *page[name]) for name in sorted(page)],
@@ -268,10 +268,8 @@ def document(arguments, packages, by_package, installed):
     }
     # The same content has the same name.
     content = json.dumps(found, sort_keys=True)
-    found["documentNamespace"] = "https://gpurota.example/spdx/%s-%s" % (arguments.name,
-                                                                         uuid.uuid5(
-                                                                             uuid.NAMESPACE_URL,
-                                                                             content))
+    found["documentNamespace"] = "https://gpurota.example/spdx/%s-%s" % (
+        arguments.name, uuid.uuid5(uuid.NAMESPACE_URL, content))
     return found
 
 

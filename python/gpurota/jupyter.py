@@ -92,16 +92,14 @@ def status_text(status: StatusReply, lease: Optional[Lease]) -> str:
     lines = []
     for gpu in status.gpus:
         lines.append("GPU %s  %-14s %6s of %.1f GiB used  %s"
-                     % (gpu.label or gpu.index, gpu.state.replace("_", " "),
-                                                               _gib(gpu.used_bytes),
+                     % (gpu.label or gpu.index, gpu.state.replace("_", " "), _gib(gpu.used_bytes),
                         gpu.memory_bytes / GIB, gpu.name))
     if lease is None:
         return "\n".join(lines + ["this kernel is under no lease"])
     for each in lease.gpus:
         limit = "all of it" if each.limit_bytes is None else "%.1f GiB" % (each.limit_bytes / GIB)
         lines.append("this kernel has %s: %s GiB used of GPU %s, limit %s"
-                     % (lease.lease_id, _gib(each.used_bytes),
-                                                                           each.label or each.index,
+                     % (lease.lease_id, _gib(each.used_bytes), each.label or each.index,
                         limit))
     return "\n".join(lines)
 

@@ -166,8 +166,8 @@ class Lease:
         code = started.wait()
         if code < 0 and self.ended is not None:
             raise self._ended()
-        done: "subprocess.CompletedProcess[Any]" = subprocess.CompletedProcess(args, code, out,
-                                                                               said)
+        done: "subprocess.CompletedProcess[Any]" = subprocess.CompletedProcess(
+            args, code, out, said)
         if check:
             done.check_returncode()
         return done

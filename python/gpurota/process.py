@@ -155,8 +155,8 @@ class Process:
         self.wait()
 
     def __repr__(self) -> str:
-        return "<gpurota.Process %d: returncode %s, args %r>" % (self.pid, self.returncode,
-                                                                 self.args)
+        return "<gpurota.Process %d: returncode %s, args %r>" % (
+            self.pid, self.returncode, self.args)
 
     def poll(self) -> Optional[int]:
         """Its return code, or None while it runs."""

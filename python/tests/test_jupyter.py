@@ -48,8 +48,8 @@ class Kernel(TestCase):
     def test_it_goes_to_jupyters_folder(self) -> None:
         self.set_variable("JUPYTER_DATA_DIR", None)
         self.set_variable("XDG_DATA_HOME", os.path.join(self.folder, "home"))
-        self.assertTrue(jupyter.install_kernel(gpus=2).startswith(self.folder
-                                                                  + "/home/jupyter/kernels/gpurota-2-gpus"))
+        self.assertTrue(jupyter.install_kernel(gpus=2).startswith(
+            self.folder + "/home/jupyter/kernels/gpurota-2-gpus"))
         self.assertEqual(jupyter.install_kernel(kernel_name="mine", prefix=self.folder),
                          self.folder + "/share/jupyter/kernels/mine")
 

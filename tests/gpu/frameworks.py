@@ -87,8 +87,8 @@ class Watcher(threading.Thread):
         infos = (ProcessInfo * 64)()
         while not self.over.is_set():
             count = ctypes.c_uint(64)
-            if self.nvml.nvmlDeviceGetComputeRunningProcesses_v3(self.device, ctypes.byref(count),
-                                                                 infos) == 0:
+            if self.nvml.nvmlDeviceGetComputeRunningProcesses_v3(
+                self.device, ctypes.byref(count), infos) == 0:
                 used = sum(info.used for info in infos[: count.value] if self.is_ours(info.pid))
                 self.peak = max(self.peak, used)
                 self.samples += 1

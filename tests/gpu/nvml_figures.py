@@ -54,9 +54,8 @@ def calls(device):
             ("slowdown temperature", lambda: nvml.nvmlDeviceGetTemperatureThreshold(device, 1, to),
              number),
             ("SM clock (MHz)", lambda: nvml.nvmlDeviceGetClockInfo(device, 1, to), number),
-            ("clock reasons", lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(device,
-                                                                                  ctypes.byref(
-                                                                                      wide)), wide),
+            ("clock reasons", lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(
+                device, ctypes.byref(wide)), wide),
             ("ECC uncorrected",
              lambda: nvml.nvmlDeviceGetTotalEccErrors(device, 1, 0, ctypes.byref(wide)), wide),
             ("processes", processes, count),

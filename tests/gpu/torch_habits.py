@@ -326,8 +326,8 @@ def compare(options, results, allocator):
 
     def start(name, words):
         base = results / f"habits_{allocator}_{name}"
-        with open(f"{base}.out", "w", encoding="utf-8") as out, open(f"{base}.err", "w",
-                                                                     encoding="utf-8") as err:
+        with open(f"{base}.out", "w",
+                  encoding="utf-8") as out, open(f"{base}.err", "w", encoding="utf-8") as err:
             return subprocess.Popen(
                 [*words, sys.executable, __file__, "cases", ",".join(cases)], stdout=out,
                 stderr=err, env=dict(environment, HABITS_MEET=place.name if words else "",

@@ -44,16 +44,16 @@ class Gpu:
     def __init__(self):
         self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
         self.handle = ctypes.c_void_p()
-        assert self.nvml.nvmlInit_v2() == 0 and self.nvml.nvmlDeviceGetHandleByIndex_v2(0,
-                                                                                        ctypes.byref(self.handle)) == 0
+        assert self.nvml.nvmlInit_v2() == 0 and self.nvml.nvmlDeviceGetHandleByIndex_v2(
+            0, ctypes.byref(self.handle)) == 0
 
     def read(self):
         """(used, sum of listed, how many), read one after the other as gpurotad does."""
         memory, count, found = Memory(version=ctypes.sizeof(Memory)
                                       | 2 << 24), ctypes.c_uint(64), (Process * 64)()
         assert self.nvml.nvmlDeviceGetMemoryInfo_v2(self.handle, ctypes.byref(memory)) == 0
-        assert self.nvml.nvmlDeviceGetComputeRunningProcesses_v3(self.handle, ctypes.byref(count),
-                                                                 found) == 0
+        assert self.nvml.nvmlDeviceGetComputeRunningProcesses_v3(
+            self.handle, ctypes.byref(count), found) == 0
         return memory.used / MIB, sum(p.used for p in found[:count.value]) / MIB, count.value
 
 

@@ -123,8 +123,8 @@ def nobody_asks_in_anothers_name():
     for victim in hit:
         answer = parked[victim.pid].call("Acquire", request=dict(memory={"bytes": 1 << 20}))
         assert answer is None or "error" in answer, f"a lease is held by {victim.pid}: {answer}"
-        assert parked[victim.pid].call("GetInfo") is None or not any(v.poll() is not None
-                                                                     for v in hit)
+        assert parked[victim.pid].call("GetInfo") is None or not any(
+            v.poll() is not None for v in hit)
     leases = subprocess.run(["gpurota", "status", "--json"], check=True, capture_output=True,
                             text=True).stdout
     assert '"leases":[]' in leases.replace(" ", "").replace("\n", ""), leases

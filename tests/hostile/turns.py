@@ -52,8 +52,8 @@ class SwapTenant:
 
     def messages(self):
         while message := self.event.recv(1024):
-            yield struct.unpack_from("<H", message)[0], struct.unpack_from("<I", message,
-                                                                           4)[0], message
+            yield struct.unpack_from("<H",
+                                     message)[0], struct.unpack_from("<I", message, 4)[0], message
 
 
 def lie(tenant, size, where):

@@ -183,8 +183,8 @@ class Restarts:
     calls."""
 
     def __init__(self, pods, plugin, times, settled):
-        self.pods, self.cluster, self.plugin, self.times, self.settled = (pods, pods.cluster,
-                                                                          plugin, times, settled)
+        self.pods, self.cluster, self.plugin, self.times, self.settled = (
+            pods, pods.cluster, plugin, times, settled)
         self.running = [name for name in pods.sizes
                         if pods.find(name)["status"]["phase"] == "Running"]
         assert self.running, pods.sizes

@@ -420,8 +420,9 @@ class RepeatedCalls(DraCase):
         before, = self.lease_ids()
         self.api.end()
         self.call("Release", lease_id=before)
-        self.wait_for_leases(lambda leases: [lease["lease_id"] for lease in leases] not in ([],
-                                                                                            [before]) and len(leases) == 1)
+        self.wait_for_leases(lambda leases: [lease["lease_id"]
+                                             for lease in leases] not in ([], [before])
+                             and len(leases) == 1)
 
     def test_unprepare_again_and_of_what_nobody_knows_is_no_error(self):
         self.start_plugin()
@@ -467,8 +468,9 @@ class RepeatedCalls(DraCase):
         prepared = self.prepared(self.allocate("a"))
         before, = self.lease_ids()
         self.call("Release", lease_id=before)
-        self.wait_for_leases(lambda leases: [lease["lease_id"] for lease in leases] not in ([],
-                                                                                            [before]) and len(leases) == 1)
+        self.wait_for_leases(lambda leases: [lease["lease_id"]
+                                             for lease in leases] not in ([], [before])
+                             and len(leases) == 1)
         self.wait_for_line(self.execute(prepared, "hold", "100"), "holding")
 
 

@@ -52,8 +52,8 @@ class FakeDraKubelet:
     def __init__(self, folder, cdi_folder):
         self.folder, self.cdi_folder = folder, cdi_folder
         self.registry = os.path.join(folder, "plugins_registry")
-        self.info, self.seen, self.registrations, self.ended, self.thread = (None, None, 0,
-                                                                             threading.Event(), None)
+        self.info, self.seen, self.registrations, self.ended, self.thread = (
+            None, None, 0, threading.Event(), None)
         os.makedirs(self.registry, exist_ok=True)
 
     def run(self):

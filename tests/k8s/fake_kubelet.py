@@ -72,8 +72,8 @@ class Plugin:
 
 class Container:
     def __init__(self, namespace, pod, name, resource, ids, answer):
-        self.namespace, self.pod, self.name, self.resource, self.ids, self.answer = (namespace, pod,
-                                                                                     name, resource, ids, answer)
+        self.namespace, self.pod, self.name, self.resource, self.ids, self.answer = (
+            namespace, pod, name, resource, ids, answer)
 
 
 class FakeKubelet:
@@ -111,8 +111,8 @@ class FakeKubelet:
         server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=4))
         one = grpc.unary_unary_rpc_method_handler(handler, request_deserializer=request.FromString,
                                                   response_serializer=lambda message: message.SerializeToString())
-        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service,
-                                                                              {method: one}),))
+        server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(service, {method: one}),))
         if os.path.exists(socket):
             os.unlink(socket)
         server.add_insecure_port("unix:" + socket)

@@ -118,8 +118,8 @@ class FakeScheduler:
         with self.api.lock:
             claims = list(self.api.claims.values())
         return [each for claim in claims
-                for each in claim["status"].get("allocation", {}).get("devices", {}).get("results",
-                                                                                         [])
+                for each in claim["status"].get("allocation",
+                                                {}).get("devices", {}).get("results", [])
                 if each["driver"] == DRIVER]
 
     def results_for(self, requests):
