@@ -3,8 +3,8 @@
 #
 #   bench/control_load.sh BUILD       (a build with the daemon, the CLI, gpurota-sim and control_load)
 #
-# `gpurota status` end to end with 64 leases; 1000 connections with 10000 calls a second; and the share
-# of a core that a daemon takes which only watches, every 500 ms.
+# `gpurota status` end to end with 64 leases; 1000 connections with 10000 calls a second; and the
+# share of a core that a daemon takes which only watches, every 500 ms.
 set -euo pipefail
 build=$(realpath "$1")
 if [ -z "${GPUROTA_BENCH_INSIDE:-}" ]; then
@@ -14,7 +14,8 @@ ulimit -n 4096
 dir=$(mktemp -d)
 export GPUROTA_RUNTIME_DIR=$dir/run PATH=$build/bin:$PATH
 mkdir -m 700 "$dir/run" "$dir/state"
-printf 'watch_period = "500ms"\nmax_connections_per_user = 2000\n[watch]\nidle_period = "500ms"\n' >"$dir/gpurota.toml"
+printf 'watch_period = "500ms"\nmax_connections_per_user = 2000\n[watch]\nidle_period = "500ms"\n' \
+  >"$dir/gpurota.toml"
 gpurotad --runtime-dir "$dir/run" --state-dir "$dir/state" --config "$dir/gpurota.toml" \
   --preload "$build/lib/libgpurota.so" --log-level error &
 daemon=$!
@@ -53,7 +54,8 @@ for _ in range(100):
 took.sort()
 print("gpurota status, 8 GPUs, 64 leases: p50 %.1f ms, p90 %.1f, least %.1f" % (took[50], took[90], took[0]))
 END
-# At real-time priority where that is allowed: a machine that is busy measures its scheduler otherwise.
+# At real-time priority where that is allowed: a machine that is busy measures its scheduler
+# otherwise.
 first=()
 if chrt -a -r -p 1 "$daemon" 2>/dev/null; then first=(chrt -r 1); fi
 control_load=$build/bench/control_load

@@ -1,10 +1,13 @@
 #!/bin/bash
-# Measures the cost of the web page and how soon it is there, on a simulated machine with 8 GPUs, 64 leases and 90 days of history:
+# Measures the cost of the web page and how soon it is there, on a simulated machine with 8 GPUs, 64
+# leases and 90 days of history:
 #
 #   bench/web_page.sh BUILD [SECONDS]     (a build with the daemon, the CLI, gpurota-sim, gpurota-web and history_days)
 #
-# The share of a core that gpurota-web and gpurotad take with 0, 1 and 200 viewers, over SECONDS (30) each; their memory, and what the history has on the
-# disk; and with chromium and npm, how soon views are painted (tests/web/browser.mjs). Of a machine that is busy, only the shares mean something.
+# The share of a core that gpurota-web and gpurotad take with 0, 1 and 200 viewers, over SECONDS
+# (30) each; their memory, and what the history has on the disk; and with chromium and npm, how soon
+# views are painted (tests/web/browser.mjs). Of a machine that is busy, only the shares mean
+# something.
 set -euo pipefail
 build=$(realpath "$1") seconds=${2:-30}
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
@@ -29,7 +32,8 @@ end() {
   wait "$1" || true
 }
 start_daemon() {
-  gpurotad --runtime-dir "$dir/run" --state-dir "$dir/state" --config "$dir/gpurota.toml" --preload "$build/lib/libgpurota.so" --log-level error &
+  gpurotad --runtime-dir "$dir/run" --state-dir "$dir/state" --config "$dir/gpurota.toml" \
+    --preload "$build/lib/libgpurota.so" --log-level error &
   daemon=$!
   pids+=("$daemon")
   until gpurota status >/dev/null 2>&1; do sleep 0.05; done
@@ -91,7 +95,8 @@ for viewers in 0 1 200; do
   fi
   before=$(ticks "$web") daemon_before=$(ticks "$daemon")
   sleep "$seconds"
-  awk -v n="$viewers" -v w=$(($(ticks "$web") - before)) -v d=$(($(ticks "$daemon") - daemon_before)) -v s="$seconds" -v m="$(memory VmRSS "$web")" \
+  awk -v n="$viewers" -v w=$(($(ticks "$web") - before)) \
+    -v d=$(($(ticks "$daemon") - daemon_before)) -v s="$seconds" -v m="$(memory VmRSS "$web")" \
     'BEGIN {printf "%d viewers: gpurota-web %.2f %% of a core (%d KiB), gpurotad %.2f %%\n", n, w / s, m, d / s}'
   if [ "$viewers" != 0 ]; then end "$watcher" && sleep 3; fi  # until it is seen
 done
@@ -104,8 +109,11 @@ print("%s: %d bytes in %.0f ms, first asked" % (sys.argv[1].rsplit("/", 1)[1], s
 END
 done
 
-if ! command -v chromium >/dev/null || ! command -v npm >/dev/null; then echo "without chromium and npm, nothing is painted" && exit; fi
+if ! command -v chromium >/dev/null || ! command -v npm >/dev/null; then
+  echo "without chromium and npm, nothing is painted" && exit
+fi
 cp "$here"/../tests/web/{package.json,package-lock.json,browser.mjs} "$dir"
-(cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund >npm.log 2>&1) || { echo "the packages of tests/web are not to be had" && exit; }
+(cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund >npm.log 2>&1) ||
+  { echo "the packages of tests/web are not to be had" && exit; }
 echo "load of the machine: $(load)"
 node "$dir/browser.mjs" "$url" "$dir" paint

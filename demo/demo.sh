@@ -3,8 +3,8 @@
 #
 #   demo/demo.sh PREFIX PROGRAM     PREFIX: an installed gpurota; PROGRAM: the built gpu_program
 #
-# Uses folders of its own, removed at the end, and never speaks to a gpurotad that runs already. A real
-# GPU is used only if nothing at all uses it, and at most 2 GiB of it; else a simulated one.
+# Uses folders of its own, removed at the end, and never speaks to a gpurotad that runs already. A
+# real GPU is used only if nothing at all uses it, and at most 2 GiB of it; else a simulated one.
 set -euo pipefail
 
 prefix=$(realpath "$1") program=./$(basename "$2")
@@ -13,15 +13,20 @@ cd "$(dirname "$2")"
 PATH=$prefix/bin:$prefix/sbin:$PATH
 unset GPUROTA_RUNTIME_DIR GPUROTA_LEASE GPUROTA_TOKEN GPUROTA_SOCKET LD_PRELOAD CUDA_VISIBLE_DEVICES
 
-# The index of a GPU that nobody uses: no process on it (other users' too, hence the memory as well),
-# no display, not cut up by MIG, not under a gpurotad. Nothing is printed if there is none.
+# The index of a GPU that nobody uses: no process on it (other users' too, hence the memory as
+# well), no display, not cut up by MIG, not under a gpurotad. Nothing is printed if there is none.
 idle_gpu() {
-  if ! command -v nvidia-smi >/dev/null || grep -qsx gpurotad /proc/[0-9]*/comm || [ -S /run/gpurota/control.sock ]; then return; fi
+  if ! command -v nvidia-smi >/dev/null || grep -qsx gpurotad /proc/[0-9]*/comm ||
+    [ -S /run/gpurota/control.sock ]; then
+    return
+  fi
   local index used busy display mig mode
   timeout 10 nvidia-smi --format=csv,noheader,nounits \
-    --query-gpu=index,memory.used,utilization.gpu,display_active,mig.mode.current,compute_mode 2>/dev/null |
+    --query-gpu=index,memory.used,utilization.gpu,display_active,mig.mode.current,compute_mode \
+    2>/dev/null |
     while IFS=', ' read -r index used busy display mig mode; do
-      if [[ $used =~ ^[0-9]+$ ]] && ((used < 100)) && [ "$busy" = 0 ] && [ "$display" = Disabled ] &&
+      if [[ $used =~ ^[0-9]+$ ]] && ((used < 100)) && [ "$busy" = 0 ] &&
+        [ "$display" = Disabled ] &&
         [ "$mig" != Enabled ] && [ "$mode" = Default ] &&
         [ -z "$(timeout 10 nvidia-smi -i "$index" --query-compute-apps=pid --format=csv,noheader 2>/dev/null)" ]; then
         echo "$index" && break
@@ -105,18 +110,22 @@ if [ "$GPUROTA_DEMO_GPU" = simulated ]; then
 else
   heading "A real GPU: number $gpu, which nobody uses; at most 2 GiB of it"
 fi
-gpurotad --runtime-dir "$folder/run" --state-dir "$folder/state" --config "$folder/gpurota.toml" >"$folder/gpurotad.log" 2>&1 &
+gpurotad --runtime-dir "$folder/run" --state-dir "$folder/state" --config "$folder/gpurota.toml" \
+  >"$folder/gpurotad.log" 2>&1 &
 daemon=$!
 until_true 20 gpurota status || fail "the daemon does not answer"
 
 heading "1. A program computes, with 1 GiB of the GPU to itself"
-start computing gpurota run --gpu-ids "$gpu" --memory 1G --note "computes" -- "$program" compute 64 20
-until_true 20 said computing round || fail "the first program did not start: $(cat "$folder/computing")"
+start computing gpurota run --gpu-ids "$gpu" --memory 1G \
+  --note "computes" -- "$program" compute 64 20
+until_true 20 said computing round ||
+  fail "the first program did not start: $(cat "$folder/computing")"
 quote computing
 
 heading "2. Another wants all it can get, and has 900 MiB"
 start greedy gpurota run --gpu-ids "$gpu" --memory 900M --note "greedy" -- "$program" greedy 32
-until_true 20 said greedy 'goes on' || fail "the second program did not start: $(cat "$folder/greedy")"
+until_true 20 said greedy 'goes on' ||
+  fail "the second program did not start: $(cat "$folder/greedy")"
 quote greedy
 echo "It was told \"out of memory\" at its own limit, as on a smaller GPU, and goes on. The first never noticed:"
 until_true 20 one_more computing 1 || fail "the first program stands still"

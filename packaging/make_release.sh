@@ -3,8 +3,8 @@
 #
 # Of the commit that is checked out, and nothing else: with changes that are not committed it does
 # not begin. FOLDER, which must be empty or new, gets the source archive with the bundle of the web
-# page in it, and what is made of that archive, unpacked in WORK, without git and without npm: Debian
-# packages, the Python module, the chart, the image for Kubernetes, and SHA256SUMS. Called by
+# page in it, and what is made of that archive, unpacked in WORK, without git and without npm:
+# Debian packages, the Python module, the chart, the image for Kubernetes, and SHA256SUMS. Called by
 # ./dev release; docs/dev/release.md says what to check by hand.
 set -euo pipefail
 here=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
@@ -19,13 +19,17 @@ git_here() { git -c safe.directory="$here" -C "$here" "$@"; }
 
 # All that can be missing is asked for before anything is built.
 check() {
-  git_here rev-parse --verify -q HEAD >/dev/null || die "$here is no git checkout: a release is made of a commit"
+  git_here rev-parse --verify -q HEAD >/dev/null ||
+    die "$here is no git checkout: a release is made of a commit"
   local changed
   changed=$(git_here status --porcelain)
   [ -z "$changed" ] || die "there are changes that are not committed:"$'\n'"$changed"
-  python3 -B "$here/tools/version.py" --check >&2 || die "the files above have another version, or lack it"
-  [ -z "$(ls -A "$folder" 2>/dev/null)" ] || die "$folder is not empty: remove it, or name another folder"
-  command -v npm >/dev/null || die "npm is not there (package npm), and the web page cannot be made without it"
+  python3 -B "$here/tools/version.py" --check >&2 ||
+    die "the files above have another version, or lack it"
+  [ -z "$(ls -A "$folder" 2>/dev/null)" ] ||
+    die "$folder is not empty: remove it, or name another folder"
+  command -v npm >/dev/null ||
+    die "npm is not there (package npm), and the web page cannot be made without it"
   "$python" -c 'import setuptools, wheel' 2>/dev/null ||
     die "$python has no setuptools or no wheel (packages python3-setuptools, python3-wheel)"
   local tag
@@ -72,7 +76,8 @@ make_chart() {
 
 # The files of FOLDER say that they are of this version.
 check_made() {
-  python3 -B "$here/packaging/check_release.py" "$folder" "$version" || die "not all of the above is of version $version"
+  python3 -B "$here/packaging/check_release.py" "$folder" "$version" ||
+    die "not all of the above is of version $version"
 }
 
 python=/usr/bin/python3

@@ -11,12 +11,16 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
 # The checkout may belong to another user, which git refuses unless told.
 git_here() { git -c safe.directory="$PWD" "$@"; }
 
-sources() { find src sim tests bench demo -name '*.cpp' -o -name '*.c' -o -name '*.h' 2>/dev/null | sort; }
+sources() {
+  find src sim tests bench demo -name '*.cpp' -o -name '*.c' -o -name '*.h' 2>/dev/null | sort
+}
 
 scripts() {
   printf '%s\n' dev .ci/run
-  find tools demo tests packaging debian .githooks bench \( -name '*.sh' -o -name '*.bash' -o -name '*.bats' \
-    -o -path '.githooks/*' -o -name '*.prerm' -o -name '*.postrm' -o -path debian/tests/lease \) -type f 2>/dev/null | sort
+  find tools demo tests packaging debian .githooks bench \( -name '*.sh' -o -name '*.bash' \
+    -o -name '*.bats' \
+    -o -path '.githooks/*' -o -name '*.prerm' -o -name '*.postrm' -o -path debian/tests/lease \) \
+    -type f 2>/dev/null | sort
 }
 
 shell() {

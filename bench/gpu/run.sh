@@ -1,6 +1,7 @@
 #!/bin/bash
-# run.sh DIST [ROUNDS]: what gpurota costs on a real GPU, beside the bare driver in the same run, the two
-# interleaved. DIST is what tests/gpu/pack.sh made. Prints a Markdown table for bench/RESULTS.md.
+# run.sh DIST [ROUNDS]: what gpurota costs on a real GPU, beside the bare driver in the same run,
+# the two interleaved. DIST is what tests/gpu/pack.sh made. Prints a Markdown table for
+# bench/RESULTS.md.
 set -euo pipefail
 dist=$(readlink -f "${1:?usage: run.sh DIST [ROUNDS]}")
 rounds=${2:-12}
@@ -32,4 +33,5 @@ done
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 python3 "$here/table.py" "$work"
 echo
-"$dist/bin/gpurota" run --memory 4G -- python3 "$here/../interposer/startup.py" "$dist/tests/start_probe" 100
+"$dist/bin/gpurota" run --memory 4G -- python3 "$here/../interposer/startup.py" \
+  "$dist/tests/start_probe" 100

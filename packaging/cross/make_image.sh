@@ -10,5 +10,7 @@ trap 'rm -rf "$work"' EXIT
 for package in gpurota-kubernetes gpurotad gpurota libgpurota; do
   for file in "$1/${package}"_*.deb; do dpkg-deb --extract "$file" "$work"; done
 done
-python3 -B "$here/packaging/kubernetes/make_image.py" "$2" "localhost/gpurota-kubernetes:$version" "$work/usr/sbin/gpurota-device-plugin" \
-  "$work/usr/sbin/gpurota-dra" "$work/usr/sbin/gpurotad" "$work/usr/bin/gpurota" "$work"/usr/lib/*/gpurota/libgpurota.so
+python3 -B "$here/packaging/kubernetes/make_image.py" "$2" "localhost/gpurota-kubernetes:$version" \
+  "$work/usr/sbin/gpurota-device-plugin" \
+  "$work/usr/sbin/gpurota-dra" "$work/usr/sbin/gpurotad" "$work/usr/bin/gpurota" \
+  "$work"/usr/lib/*/gpurota/libgpurota.so

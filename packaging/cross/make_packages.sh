@@ -14,7 +14,8 @@ set -euo pipefail
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 options=() profiles=cross
 while [[ ${1:-} == --* ]]; do options+=("$1") && shift; done
-folder=$(realpath -m "$1") work=$(realpath -m "$2") jobs=$3 architecture=$4 image=${5:+$(realpath -m "$5")}
+folder=$(realpath -m "$1") work=$(realpath -m "$2") jobs=$3 architecture=$4 \
+  image=${5:+$(realpath -m "$5")}
 mirror=()
 if [ -n "${MIRROR:-}" ]; then mirror=("$MIRROR/debian"); fi
 
@@ -58,15 +59,20 @@ chmod 755 "$stage/build/run"
 
 # Files that a failed build has compiled are kept as well.
 # shellcheck disable=SC2016 # mmdebstrap's
-mmdebstrap --quiet --variant=apt --architectures="$native,$architecture" --include="crossbuild-essential-$architecture,ccache" --format=null \
+mmdebstrap --quiet --variant=apt --architectures="$native,$architecture" \
+  --include="crossbuild-essential-$architecture,ccache" --format=null \
   --customize-hook='mkdir "$1/build" "$1/build/ccache" "$1/build/packages"' \
-  --customize-hook="sync-in '$stage/build' /build" --customize-hook="sync-in '$work/ccache' /build/ccache" \
+  --customize-hook="sync-in '$stage/build' /build" \
+  --customize-hook="sync-in '$work/ccache' /build/ccache" \
   --customize-hook='chroot "$1" /build/run; echo $? >"$1/build/packages/status"' \
-  --customize-hook="sync-out /build/ccache '$work/ccache'" --customize-hook="sync-out /build/packages '$stage/packages'" \
+  --customize-hook="sync-out /build/ccache '$work/ccache'" \
+  --customize-hook="sync-out /build/packages '$stage/packages'" \
   bookworm /dev/null "${mirror[@]}"
 [ "$(cat "$stage/packages/status")" = 0 ] || die "the packages cannot be built: see above"
 rm "$stage/packages/status"
-if [ -n "$image" ]; then mkdir -p "$(dirname "$image")" && mv "$stage/packages/image.tar" "$image"; fi
+if [ -n "$image" ]; then
+  mkdir -p "$(dirname "$image")" && mv "$stage/packages/image.tar" "$image"
+fi
 version=$(dpkg-parsechangelog -l "$here/debian/changelog" -S Version)
 rm -f "$folder"/*_"$version"_*.{deb,changes,buildinfo}
 cp "$stage"/packages/* "$folder"

@@ -1,8 +1,10 @@
 #!/bin/sh
-# Installs gpurota on a system that has no package of it; `install.sh --help` says how. Needs sh and coreutils.
+# Installs gpurota on a system that has no package of it; `install.sh --help` says how. Needs sh and
+# coreutils.
 #
-# Each file is put into its place by a rename, so that running programs keep theirs. PREFIX/share/gpurota/installed lists them all,
-# also after an interruption; a copy of this script beside it uninstalls without the tarball.
+# Each file is put into its place by a rename, so that running programs keep theirs.
+# PREFIX/share/gpurota/installed lists them all, also after an interruption; a copy of this script
+# beside it uninstalls without the tarball.
 set -eu
 
 usage() {
@@ -79,7 +81,8 @@ running_daemons() {
 check() {
   [ -d "$files" ] || die "$files is not there; unpack the whole gpurota tarball and call the install.sh in it"
   machine=$(uname -m)
-  [ -n "$root" ] || [ "$machine" = "@MACHINE@" ] || die "these programs are for @MACHINE@, and this machine is $machine"
+  [ -n "$root" ] || [ "$machine" = "@MACHINE@" ] ||
+    die "these programs are for @MACHINE@, and this machine is $machine"
   for program in bin/gpurota sbin/gpurotad; do
     if [ -z "$root" ] && ! why=$("$files/$program" --version 2>&1); then
       die "$program cannot run here: $why. It needs glibc @GLIBC@ or newer, libacl.so.1 and libsystemd.so.0 (packages libacl1 and libsystemd0, or libacl and systemd-libs), and a folder whose programs may be executed"
@@ -100,7 +103,8 @@ check() {
   fi
 }
 
-# make_folder FOLDER: a path of the installed system, with the folders above it. Which are new is written down once there is a place.
+# make_folder FOLDER: a path of the installed system, with the folders above it. Which are new is
+# written down once there is a place.
 make_folder() {
   if [ -d "$root$1" ]; then return; fi
   make_folder "$(dirname "$1")"
@@ -113,8 +117,8 @@ $new_folders"
   fi
 }
 
-# put MODE FROM TO: by a rename, and onto the lists: on the old one, too, in case this installation is interrupted. TO is a path of
-# the installed system.
+# put MODE FROM TO: by a rename, and onto the lists: on the old one, too, in case this installation
+# is interrupted. TO is a path of the installed system.
 put() {
   make_folder "$(dirname "$3")"
   say "$3" | tee -a "$list" >>"$list.new"
@@ -137,7 +141,8 @@ put_tree() {
 
 # Units name the programs where they are; all else finds its parts beside itself.
 put_units() {
-  for unit in gpurotad.service gpurotad.socket gpurota-web.service gpurota-web.socket gpurota-web.service.d/group.conf; do
+  for unit in gpurotad.service gpurotad.socket gpurota-web.service gpurota-web.socket \
+    gpurota-web.service.d/group.conf; do
     sed "s|/usr/local/|$prefix/|g" "$files/lib/systemd/system/$unit" >"$list.unit"
     put 644 "$list.unit" "$units/$unit"
   done
@@ -153,10 +158,12 @@ put_config() {
 make_accounts() {
   if [ -n "$root" ]; then return; fi
   if command -v systemd-sysusers >/dev/null 2>&1; then
-    systemd-sysusers "$prefix/lib/sysusers.d/gpurota.conf" || say "install.sh: systemd-sysusers could not make the group gpurota, continuing"
+    systemd-sysusers "$prefix/lib/sysusers.d/gpurota.conf" ||
+      say "install.sh: systemd-sysusers could not make the group gpurota, continuing"
     return
   fi
-  getent group gpurota >/dev/null || groupadd --system gpurota || say "install.sh: could not make the group gpurota, continuing"
+  getent group gpurota >/dev/null || groupadd --system gpurota ||
+    say "install.sh: could not make the group gpurota, continuing"
   getent passwd gpurota-notify >/dev/null ||
     useradd --system --no-create-home --home-dir / --shell /usr/sbin/nologin gpurota-notify ||
     say "install.sh: could not make the user gpurota-notify, so gpurotad cannot send notices; continuing"
@@ -174,14 +181,17 @@ remove_outdated() {
 }
 
 label() {
-  if [ -z "$root" ] && is_root && command -v restorecon >/dev/null 2>&1; then xargs -d '\n' restorecon <"$list" || true; fi
+  if [ -z "$root" ] && is_root && command -v restorecon >/dev/null 2>&1; then
+    xargs -d '\n' restorecon <"$list" || true
+  fi
 }
 
 serve() {
   if ! has_systemd; then
     [ "$start" = no ] || die "installed, but gpurotad is not started: --start needs root and a running systemd. By hand: $prefix/sbin/gpurotad"
     running=$(running_daemons | xargs)
-    [ -n "$root" ] || [ -z "$running" ] || say "The old gpurotad still runs (process $running): restart it; programs and leases survive that."
+    [ -n "$root" ] || [ -z "$running" ] ||
+      say "The old gpurotad still runs (process $running): restart it; programs and leases survive that."
     return
   fi
   systemctl daemon-reload
@@ -189,7 +199,8 @@ serve() {
   systemctl try-restart gpurotad.service gpurota-web.service
   if [ "$start" = yes ]; then
     systemctl enable gpurotad.socket gpurotad.service
-    systemctl start gpurotad.service || die "installed, but gpurotad does not start; journalctl -u gpurotad says why"
+    systemctl start gpurotad.service ||
+      die "installed, but gpurotad does not start; journalctl -u gpurotad says why"
   elif ! systemctl is-enabled --quiet gpurotad.service 2>/dev/null; then
     say "To start it, now and at each boot: systemctl enable --now gpurotad.socket gpurotad"
   fi
@@ -213,16 +224,20 @@ install_all() {
   serve
 }
 
-# As the Debian package does it: without the daemon nobody could end what it has started, nor open GPUs under strict access.
+# As the Debian package does it: without the daemon nobody could end what it has started, nor open
+# GPUs under strict access.
 stop_all() {
   if has_systemd; then
-    systemctl disable --now gpurotad.socket gpurotad.service gpurota-web.socket gpurota-web.service 2>/dev/null || true
+    systemctl disable --now gpurotad.socket gpurotad.service gpurota-web.socket \
+      gpurota-web.service 2>/dev/null || true
     systemctl stop gpurota-jobs.slice 2>/dev/null || true
   fi
   if [ -z "$root" ]; then
     running=$(running_daemons | xargs)
     [ -z "$running" ] || die "gpurotad still runs (process $running): end it first, with its jobs"
-    if is_root && [ -x "$base/sbin/gpurotad" ]; then "$base/sbin/gpurotad" --restore-device-files || true; fi
+    if is_root && [ -x "$base/sbin/gpurotad" ]; then
+      "$base/sbin/gpurotad" --restore-device-files || true
+    fi
   fi
 }
 
@@ -234,7 +249,9 @@ remove_data() {
   rm -rf "$root/var/lib/gpurota"
   rm -f "$root$config"
   rmdir "$root/etc/gpurota/gpurota.toml.d" "$root/etc/gpurota" 2>/dev/null || true
-  if [ -e "$root/etc/gpurota" ]; then say "$root/etc/gpurota stays, as it has files that this script has not installed."; fi
+  if [ -e "$root/etc/gpurota" ]; then
+    say "$root/etc/gpurota stays, as it has files that this script has not installed."
+  fi
 }
 
 has_data() { [ -e "$root/var/lib/gpurota" ] || [ -e "$root$config" ]; }
@@ -242,7 +259,8 @@ has_data() { [ -e "$root/var/lib/gpurota" ] || [ -e "$root$config" ]; }
 uninstall_all() {
   # Files that an earlier --uninstall has left.
   if [ "$task" = purge ] && [ ! -e "$list" ] && is_root && has_data; then
-    [ ! -e "$root/usr/sbin/gpurotad" ] || die "$root/usr/sbin/gpurotad is there: its package has the state and the configuration"
+    [ ! -e "$root/usr/sbin/gpurotad" ] ||
+      die "$root/usr/sbin/gpurotad is there: its package has the state and the configuration"
     remove_data
     return
   fi

@@ -1,8 +1,9 @@
 #!/bin/bash
 # Makes what other distributions install: make_portable.sh FOLDER BUILD [JOBS]
 #
-# FOLDER gets gpurota-VERSION-x86_64.tar.xz, the RPMs of the same programs, gpurota-VERSION-x86_64.spdx.json (what is linked in, from
-# where and under which licence) and SHA256SUMS of all packages there. BUILD keeps the old headers and libraries, and the build itself.
+# FOLDER gets gpurota-VERSION-x86_64.tar.xz, the RPMs of the same programs,
+# gpurota-VERSION-x86_64.spdx.json (what is linked in, from where and under which licence) and
+# SHA256SUMS of all packages there. BUILD keeps the old headers and libraries, and the build itself.
 # Called by ./dev portable. docs/design/portable.md says how and why.
 set -euo pipefail
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
@@ -19,22 +20,28 @@ die() { printf 'portable: %s\n' "$*" >&2; exit 1; }
 
 compile() {
   "$here/packaging/portable/sysroot.sh" "$GPUROTA_SYSROOT"
-  # Updated libraries may have older times than what was built with those before: nothing of that is kept.
+  # Updated libraries may have older times than what was built with those before: nothing of that is
+  # kept.
   cmp -s "$GPUROTA_SYSROOT/made-by" "$build/built-with" || rm -rf "$build/build"
   cp "$GPUROTA_SYSROOT/made-by" "$build/built-with"
-  cmake -S "$here" --preset portable -B "$build/build" --log-level=NOTICE || die "cmake could not configure $build/build"
+  cmake -S "$here" --preset portable -B "$build/build" --log-level=NOTICE ||
+    die "cmake could not configure $build/build"
   cmake --build "$build/build" -j "$jobs"
   # The library is the same in kind as Debian's, and held to the same.
-  python3 -B "$here/tests/interposer/library_test.py" "$build/build/lib/libgpurota.so" "$here/src/abi/driver_functions.tsv" \
+  python3 -B "$here/tests/interposer/library_test.py" "$build/build/lib/libgpurota.so" \
+    "$here/src/abi/driver_functions.tsv" \
     "$here/src/interposer/account/nvml.h" || die "libgpurota.so is not what it should be: see above"
 }
 
-# stage FOLDER PREFIX: as stage.sh, with the notices of what is linked in; and holds it against what all systems have.
+# stage FOLDER PREFIX: as stage.sh, with the notices of what is linked in; and holds it against what
+# all systems have.
 stage() {
   rm -rf "$1"
   "$here/packaging/portable/stage.sh" "$build/build" "$1" "$2"
-  python3 -B "$here/packaging/portable/sbom.py" --name "$name" --version "$version" --stage "$1" --build "$build/build" \
-    --sysroot "$GPUROTA_SYSROOT" --notices "$1$2/share/doc/gpurota/linked-in" >"$folder/$name.spdx.json"
+  python3 -B "$here/packaging/portable/sbom.py" --name "$name" --version "$version" --stage "$1" \
+    --build "$build/build" \
+    --sysroot "$GPUROTA_SYSROOT" --notices "$1$2/share/doc/gpurota/linked-in" \
+    >"$folder/$name.spdx.json"
   glibc=$(python3 -B "$here/packaging/portable/check_files.py" "$1") || die "$glibc"
 }
 
@@ -43,12 +50,14 @@ make_tarball() {
   rm -rf "$build/tarball"
   mkdir -p "$tree"
   stage "$tree/files" /usr/local
-  sed "s/@MACHINE@/$machine/g; s/@VERSION@/$version/g; s/@GLIBC@/$glibc/g" "$here/packaging/portable/install.sh" >"$tree/install.sh"
+  sed "s/@MACHINE@/$machine/g; s/@VERSION@/$version/g; s/@GLIBC@/$glibc/g" \
+    "$here/packaging/portable/install.sh" >"$tree/install.sh"
   chmod 755 "$tree/install.sh"
   install -m 644 "$here/LICENSE" "$tree/LICENSE"
   cp "$folder/$name.spdx.json" "$tree/"
   chmod -R u=rwX,go=rX "$tree"
-  XZ_OPT=-9 tar -C "$build/tarball" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
+  XZ_OPT=-9 tar -C "$build/tarball" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 \
+    --numeric-owner \
     -cJf "$folder/$name.tar.xz" "$name"
 }
 
@@ -57,7 +66,8 @@ make_rpms() {
   rm -rf "$top"
   mkdir -p "$top"
   stage "$top/stage" /usr
-  rpmbuild -bb --quiet --target "$machine" --define "_topdir $top" --define "gpurota_version $version" \
+  rpmbuild -bb --quiet --target "$machine" --define "_topdir $top" \
+    --define "gpurota_version $version" \
     --define "gpurota_stage $top/stage" --define 'use_source_date_epoch_as_buildtime 1' \
     --define 'clamp_mtime_to_source_date_epoch 1' --define '_buildhost gpurota' \
     --define '_binary_payload w6.xzdio' "$here/packaging/rpm/gpurota.spec"
@@ -66,11 +76,13 @@ make_rpms() {
 
 sum_up() {
   cd "$folder"
-  find . -maxdepth 1 \( -name '*.tar.xz' -o -name '*.rpm' -o -name '*.deb' -o -name '*.spdx.json' \) -printf '%P\0' |
+  find . -maxdepth 1 \( -name '*.tar.xz' -o -name '*.rpm' -o -name '*.deb' \
+    -o -name '*.spdx.json' \) -printf '%P\0' |
     LC_ALL=C sort -z | xargs -0 sha256sum >SHA256SUMS
 }
 
-[ "$(uname -m)" = "$machine" ] || die "this makes programs for $machine only, and this machine is $(uname -m)"
+[ "$(uname -m)" = "$machine" ] ||
+  die "this makes programs for $machine only, and this machine is $(uname -m)"
 mkdir -p "$folder"
 rm -f "$folder/$name".* "$folder"/gpurota*-"$version"-*.rpm
 umask 022

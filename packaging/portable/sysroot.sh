@@ -1,22 +1,26 @@
 #!/bin/bash
 # Makes a folder of old headers and libraries to build against: sysroot.sh FOLDER
 #
-# FOLDER gets what programs find at run time (the C library, libsystemd, libacl) from Debian 11, the oldest whose packages are on the
-# mirrors, and what is linked in from Debian 12. Its packages.tsv and files.tsv are for sbom.py. Needs apt and its mirror (MIRROR
-# names another), gcc, no root; changes nothing of this system. A folder that this script has made is left as it is, unless there are
-# newer packages. Called by make_portable.sh.
+# FOLDER gets what programs find at run time (the C library, libsystemd, libacl) from Debian 11, the
+# oldest whose packages are on the mirrors, and what is linked in from Debian 12. Its packages.tsv
+# and files.tsv are for sbom.py. Needs apt and its mirror (MIRROR names another), gcc, no root;
+# changes nothing of this system. A folder that this script has made is left as it is, unless there
+# are newer packages. Called by make_portable.sh.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 folder=$(realpath -m "$1")
 mirror=${MIRROR:-http://deb.debian.org}
 old=(libc6 libc6-dev linux-libc-dev libcrypt-dev libsystemd0 libsystemd-dev libacl1 libacl1-dev)
-# Archives and headers that end in the programs: those that the Debian packages are built with. libtinfo6 has the licence of ncurses.
-linked=(libsqlite3-dev libncurses-dev libtinfo6 libfmt-dev libtomlplusplus-dev libexpected-dev nlohmann-json3-dev)
+# Archives and headers that end in the programs: those that the Debian packages are built with.
+# libtinfo6 has the licence of ncurses.
+linked=(libsqlite3-dev libncurses-dev libtinfo6 libfmt-dev libtomlplusplus-dev libexpected-dev \
+  nlohmann-json3-dev)
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "sysroot: $*"; exit 1; }
 
-command -v apt-get >/dev/null || die "there is no apt-get here; the folder is made of Debian's packages"
+command -v apt-get >/dev/null ||
+  die "there is no apt-get here; the folder is made of Debian's packages"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/packages" "$work/root"
@@ -25,8 +29,10 @@ for suite in bullseye bookworm; do
   echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror/debian $suite main"
   echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror/debian-security $suite-security main"
 done >"$work/sources"
-apt=(-q -o "Dir::Etc::SourceList=$work/sources" -o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$work/lists"
-  -o "Dir::State::status=$work/status" -o "Dir::Cache=$work/cache" -o Acquire::Check-Valid-Until=false)
+apt=(-q -o "Dir::Etc::SourceList=$work/sources" -o Dir::Etc::SourceParts=/dev/null \
+  -o "Dir::State::Lists=$work/lists"
+  -o "Dir::State::status=$work/status" -o "Dir::Cache=$work/cache" \
+    -o Acquire::Check-Valid-Until=false)
 if [ "$(id -u)" = 0 ]; then apt+=(-o APT::Sandbox::User=root); fi
 
 # newest SUITE PACKAGE…: each as NAME=VERSION, from the suite or its security updates.
@@ -35,7 +41,9 @@ newest() {
   shift
   apt-cache "${apt[@]}" madison "$@" | awk -F ' *[|] *' -v suite=" $suite(-security)?/" \
     '$3 ~ suite && !seen[$1]++ {sub(/^ */, "", $1); print $1 "=" $2}' >"$work/$suite"
-  for name in "$@"; do grep -q "^$name=" "$work/$suite" || die "$mirror has no $name in $suite"; done
+  for name in "$@"; do
+    grep -q "^$name=" "$work/$suite" || die "$mirror has no $name in $suite"
+  done
   cat "$work/$suite"
 }
 
@@ -44,7 +52,8 @@ check_for_updates() {
   local scripts
   scripts=$(cat "$here/sysroot.sh" "$here/libc_gaps.c" | sha256sum)
   if ! apt-get "${apt[@]}" update --error-on=any >"$work/log" 2>&1; then
-    [ "$(head -n 1 "$folder/made-by" 2>/dev/null)" = "$scripts" ] || { cat "$work/log" >&2 && die "the lists of $mirror cannot be had"; }
+    [ "$(head -n 1 "$folder/made-by" 2>/dev/null)" = "$scripts" ] || { cat "$work/log" >&2 &&
+      die "the lists of $mirror cannot be had"; }
     say "sysroot: the lists of $mirror cannot be had, so updates are unknown; continuing with what $folder has"
     exit 0
   fi
@@ -63,7 +72,8 @@ unpack() {
   local package
   for package in "$work"/packages/*.deb; do
     dpkg-deb -x "$package" "$work/root"
-    dpkg-deb --fsys-tarfile "$package" | tar -t | sed -n "s|^\./\(.*[^/]\)$|\1\t$(dpkg-deb -f "$package" Package)|p" >>"$work/root/files.tsv"
+    dpkg-deb --fsys-tarfile "$package" | tar -t |
+      sed -n "s|^\./\(.*[^/]\)$|\1\t$(dpkg-deb -f "$package" Package)|p" >>"$work/root/files.tsv"
     # shellcheck disable=SC2016 # fields of dpkg-deb
     dpkg-deb -W --showformat='${Package}\t${Version}\t${source:Package}\t${source:Version}\t${Architecture}\n' "$package"
   done >"$work/root/packages.tsv"
@@ -87,7 +97,8 @@ keep_archives() {
   rm -rf "$libraries"/cmake/fmt
   # The compiler's own headers of C++, in the version that is here.
   ln -s /usr/include/c++ "$work/root/usr/include/c++"
-  ln -s "/usr/include/$(basename "$libraries")/c++" "$work/root/usr/include/$(basename "$libraries")/c++"
+  ln -s "/usr/include/$(basename "$libraries")/c++" \
+    "$work/root/usr/include/$(basename "$libraries")/c++"
 }
 
 # Adds the symbols that the C library itself lacks, where the linker finds them.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # gpurota-sim itself: machines, directories, exit codes, mistakes. Needs GPUROTA_SIM, the program,
-# DRIVER_PROGRAMS, the folder of the conformance programs, and DRIVER_FUNCTIONS, the list of functions.
+# DRIVER_PROGRAMS, the folder of the conformance programs, and DRIVER_FUNCTIONS, the list of
+# functions.
 
 bats_require_minimum_version 1.5.0
 

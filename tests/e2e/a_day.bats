@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# A day in a lab: docs/tutorial.md, run as it is written, with its users and their mistakes. tutorial.py says how it is read.
-# GPUROTA_REWRITE_TUTORIAL=1 writes what was printed into the document.
+# A day in a lab: docs/tutorial.md, run as it is written, with its users and their mistakes.
+# tutorial.py says how it is read. GPUROTA_REWRITE_TUTORIAL=1 writes what was printed into the
+# document.
 
 load helpers
 
@@ -53,12 +54,14 @@ make_accounts() {
   done
   cat /etc/passwd >>passwd
   # shellcheck disable=SC2016 # for the inner shell
-  in_background accounts unshare --mount sh -c 'mount --bind passwd /etc/passwd && mount --bind group /etc/group && echo ready && exec sleep infinity'
+  in_background accounts unshare --mount sh \
+    -c 'mount --bind passwd /etc/passwd && mount --bind group /etc/group && echo ready && exec sleep infinity'
   ACCOUNTS=$BACKGROUND_PID
   wait_until says accounts ready
 }
 
 @test "a day in a lab is as the tutorial tells it" {
   local tutorial=$BATS_TEST_DIRNAME/../../docs/tutorial.md
-  nsenter --target "$ACCOUNTS" --mount --wd="$E2E_DIR" python3 -B "$BATS_TEST_DIRNAME/tutorial.py" "$(realpath "$tutorial")" "$E2E_DIR"
+  nsenter --target "$ACCOUNTS" --mount --wd="$E2E_DIR" python3 \
+    -B "$BATS_TEST_DIRNAME/tutorial.py" "$(realpath "$tutorial")" "$E2E_DIR"
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Programs that preload libgpurota.so without a lease, as by /etc/ld.so.preload: the site gives them one.
+# Programs that preload libgpurota.so without a lease, as by /etc/ld.so.preload: the site gives them
+# one.
 
 load helpers
 
@@ -51,7 +52,8 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
 
 @test "programs below one that has a lease are of that lease" {
   automatic
-  in_background below gpurota run --memory 2G -- sh -c "env -u GPUROTA_LEASE -u GPUROTA_SOCKET -u GPUROTA_TOKEN '$PROGRAM' hold 100"
+  in_background below gpurota run --memory 2G -- sh \
+    -c "env -u GPUROTA_LEASE -u GPUROTA_SOCKET -u GPUROTA_TOKEN '$PROGRAM' hold 100"
   wait_until says below 'holding'
   holds 'len(leases) == 1 and leases[0]["gpus"][0]["limit_bytes"] == 2 * 2**30'
   wait_until holds 'leases[0]["gpus"][0]["granted_bytes"] >= 100 * 2**20'
@@ -109,8 +111,10 @@ seen() { grep -o "$1=[0-9]*" "$2" | head -n 1 | cut -d= -f2; }
   automatic
   chmod 755 . run "$GPUROTA_SIM_DIR"
   chmod 666 "$GPUROTA_SIM_DIR"/{state,locks,pids}
-  python3 -B "$BATS_TEST_DIRNAME/subordinate.py" 65534 true || skip "no user namespace can be made here"
-  in_background holder plain python3 -B "$BATS_TEST_DIRNAME/subordinate.py" 65534 "$PROGRAM" hold 100
+  python3 -B "$BATS_TEST_DIRNAME/subordinate.py" 65534 true ||
+    skip "no user namespace can be made here"
+  in_background holder plain python3 -B "$BATS_TEST_DIRNAME/subordinate.py" 65534 "$PROGRAM" hold \
+    100
   wait_until says holder holding
   holds 'len(leases) == 1 and leases[0]["uid"] == 65534'
   as_nobody gpurota release --all

@@ -8,8 +8,12 @@ setup() { start_daemon; }
 teardown() { end_test; }
 
 # booking FIELD: of the first one.
-booking() { gpurota calendar --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["bookings"][0][sys.argv[1]])' "$1"; }
-bookings() { gpurota calendar --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["bookings"]))'; }
+booking() {
+  gpurota calendar --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["bookings"][0][sys.argv[1]])' "$1"
+}
+bookings() {
+  gpurota calendar --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["bookings"]))'
+}
 
 # For two users, of whom nobody is one, where work without a time limit may start beside a booking.
 serve_two_users() {

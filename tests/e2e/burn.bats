@@ -83,7 +83,9 @@ holds_something() { gpurota-sim show | grep -q "pid $1: "; }
   ends_with 0 "$burning"
   is 'g["chunks_handed_back"] >= 1 and g["held_bytes"] > 6 << 30' "$E2E_DIR/out"
 }
-gpu0_free() { CUDA_VISIBLE_DEVICES=0 "$PROGRAM" info | grep -o 'free=[0-9]*' | head -n 1 | cut -d= -f2; }
+gpu0_free() {
+  CUDA_VISIBLE_DEVICES=0 "$PROGRAM" info | grep -o 'free=[0-9]*' | head -n 1 | cut -d= -f2
+}
 # `info` has a context of its own while it asks: 128 MiB.
 gpu0_has_less_than() { [ $(($(gpu0_free) >> 20)) -lt "$1" ]; }
 gpu0_has_more_than() { [ $(($(gpu0_free) >> 20)) -gt $(($1 - 128)) ]; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Leases as devices of container engines (CDI), by podman: `podman run --device gpurota.dev/lease=L1`. The folder of the specs is one of the case, which
-# podman sees as /run/cdi.
+# Leases as devices of container engines (CDI), by podman: `podman run --device
+# gpurota.dev/lease=L1`. The folder of the specs is one of the case, which podman sees as /run/cdi.
 
 load helpers
 load engine_helpers
@@ -13,7 +13,8 @@ setup() {
   # A /run of its own, as podman 4.3 looks there and nowhere else.
   # shellcheck disable=SC2016
   ENGINE=(unshare --mount sh -c 'mount -t tmpfs tmpfs /run && mkdir /run/cdi && mount --bind "$1" /run/cdi && shift && exec "$@"' sh "$SPECS" "${ENGINE[@]}")
-  "${ENGINE[@]}" run "${INSIDE[@]}" true >tried 2>&1 || skip "podman cannot run a container in a mount namespace here: $(tail -n 1 tried)"
+  "${ENGINE[@]}" run "${INSIDE[@]}" true >tried 2>&1 ||
+    skip "podman cannot run a container in a mount namespace here: $(tail -n 1 tried)"
 }
 teardown() {
   end_containers
@@ -43,7 +44,8 @@ inside() { "${ENGINE[@]}" run --device "gpurota.dev/$1" "${@:2}"; }
   grep 'refused at 1[0-9]* MiB: CUDA_ERROR_OUT_OF_MEMORY' greedy
   wait_until has_processes 1
   gpurota ps L2 | grep -E 'podman [0-9a-f]{12}.*gpu_program'
-  in_background named inside lease=root.web "${INSIDE[@]}" sh -c "echo \$GPUROTA_LEASE; cat /etc/ld.so.preload"
+  in_background named inside lease=root.web "${INSIDE[@]}" sh \
+    -c "echo \$GPUROTA_LEASE; cat /etc/ld.so.preload"
   wait_until says named libgpurota
   grep -qx L2 named
   gpurota release web
@@ -105,7 +107,8 @@ inside() { "${ENGINE[@]}" run --device "gpurota.dev/$1" "${@:2}"; }
   automatic 'max_memory = "2G"'
   specs_are gpurota.dev-gpu.json
   [ "$(stat -c %a "$SPECS/gpurota.dev-gpu.json")" = 644 ]
-  in_background both inside gpu=any --env GPUROTA_MEMORY=2G "${INSIDE[@]}" sh -c "\"$PROGRAM\" hold 100 & \"$PROGRAM\" hold 200 & wait"
+  in_background both inside gpu=any --env GPUROTA_MEMORY=2G "${INSIDE[@]}" sh \
+    -c "\"$PROGRAM\" hold 100 & \"$PROGRAM\" hold 200 & wait"
   wait_until has_processes 2
   holds 'len(leases) == 1 and leases[0]["gpus"][0]["limit_bytes"] == 2 * 2**30'
   gpurota ps L1 | grep -E 'podman [0-9a-f]{12}.*gpu_program'
@@ -127,7 +130,8 @@ inside() { "${ENGINE[@]}" run --device "gpurota.dev/$1" "${@:2}"; }
   [[ $output = *"GPUROTA_MEMORY=2G is more than the 1 GiB"* ]]
   run inside gpu=any --env GPUROTA_GPUS=many "${INSIDE[@]}" "$PROGRAM" info
   [[ $output = *"GPUROTA_GPUS=many: write how many GPUs"* ]]
-  printf '%s\n' '[containers]' 'cdi = true' "cdi_folder = \"$SPECS\"" '[automatic]' 'enabled = true' 'memory = "1G"' 'users = ["nobody"]' >gpurota.toml
+  printf '%s\n' '[containers]' 'cdi = true' "cdi_folder = \"$SPECS\"" '[automatic]' \
+    'enabled = true' 'memory = "1G"' 'users = ["nobody"]' >gpurota.toml
   gpurota reload
   run inside gpu=any "${INSIDE[@]}" "$PROGRAM" info
   [ "$status" != 0 ]
@@ -139,7 +143,8 @@ inside() { "${ENGINE[@]}" run --device "gpurota.dev/$1" "${@:2}"; }
 }
 
 @test "any: a lease through root's engine is its account's, in a user namespace that of its maker" {
-  printf '%s\n' '[containers]' 'cdi = true' "cdi_folder = \"$SPECS\"" 'owner = "nobody"' '[automatic]' 'enabled = true' 'memory = "1G"' >gpurota.toml
+  printf '%s\n' '[containers]' 'cdi = true' "cdi_folder = \"$SPECS\"" 'owner = "nobody"' \
+    '[automatic]' 'enabled = true' 'memory = "1G"' >gpurota.toml
   start_daemon
   in_background holder inside gpu=any "${INSIDE[@]}" "$PROGRAM" hold 100
   wait_until says holder holding

@@ -42,8 +42,10 @@ SHARE=$E2E_PREFIX/share
 
 @test "gpurota runs where LD_LIBRARY_PATH has an older C++ library, as of a conda environment" {
   mkdir conda
-  cp "$E2E_PREFIX/lib/gpurota/sim/libnvidia-ml.so.1" conda/libstdc++.so.6 # with none of what a new one has
-  run -0 env "LD_LIBRARY_PATH=$PWD/conda:${LD_LIBRARY_PATH:-}" gpurota run --memory 1G -- sh -c 'echo "$LD_LIBRARY_PATH"'
+  # with none of what a new one has
+  cp "$E2E_PREFIX/lib/gpurota/sim/libnvidia-ml.so.1" conda/libstdc++.so.6
+  run -0 env "LD_LIBRARY_PATH=$PWD/conda:${LD_LIBRARY_PATH:-}" gpurota run --memory 1G -- sh \
+    -c 'echo "$LD_LIBRARY_PATH"'
   [[ $output == "$PWD/conda:"* ]]
 }
 
@@ -84,7 +86,9 @@ END
   in_background stranger "$PROGRAM" hold 1200
   wait_until holds 's["findings"] != []'
   local command
-  for command in status ps doctor queue turns report history explain limits version; do gpurota "$command" --json >"$command.json" || true; done
+  for command in status ps doctor queue turns report history explain limits version; do
+    gpurota "$command" --json >"$command.json" || true
+  done
   gpurota reserve --gpu-ids 0 --memory 1G --json --quiet >reserve.json
   gpurota events --json | tail -n 1 >events.json
   python3 - "$SHARE/man/man1/gpurota.1" <<'END'
@@ -110,7 +114,9 @@ END
   in_background stranger "$PROGRAM" hold 1
   wait_until says holder holding
   wait_until says stranger holding
-  both_shown() { gpurota ps >table && grep -qE ' L1 .*hold 1' table && grep -qE ' - .*hold 1' table; }
+  both_shown() {
+    gpurota ps >table && grep -qE ' L1 .*hold 1' table && grep -qE ' - .*hold 1' table
+  }
   wait_until both_shown
   gpurota ps L1 >table
   [ "$(grep -c 'hold 1' table)" = 1 ]
@@ -130,7 +136,8 @@ END
   local line
   line=$(sed -n 's/.*\(export LD_PRELOAD=.*\)$/\1/p' <<<"$output")
   grep -qF 'libgpurota.so${LD_PRELOAD:+:$LD_PRELOAD}' <<<"$line"
-  gpurota run --memory 1G -- env LD_PRELOAD= sh -c "$line; exec gpurota doctor" >mended || { cat mended && false; }
+  gpurota run --memory 1G -- env LD_PRELOAD= sh -c "$line; exec gpurota doctor" >mended ||
+    { cat mended && false; }
 }
 
 @test "doctor names programs whose libgpurota.so has been replaced" {
@@ -326,8 +333,11 @@ END
   # Behind the bar: what zsh adds to the typed words.
   in_background waiter gpurota run --gpus 2 -- true
   wait_until says waiter waiting
-  for line in 'gpurota rel|ease' 'gpurota release |L1' 'gpurota cancel |R1' 'gpurota reserve --sh|ort' 'gpurota run --mem|ory' "gpurota run --gpu-ids 1,${uuid%????}|${uuid: -4}"; do
-    timeout "$PATIENCE" zsh -f complete.zsh "$SHARE/zsh/vendor-completions" "${line%|*}" "${line#*|}" | grep completed
+  for line in 'gpurota rel|ease' 'gpurota release |L1' 'gpurota cancel |R1' \
+    'gpurota reserve --sh|ort' 'gpurota run --mem|ory' \
+    "gpurota run --gpu-ids 1,${uuid%????}|${uuid: -4}"; do
+    timeout "$PATIENCE" zsh -f complete.zsh "$SHARE/zsh/vendor-completions" "${line%|*}" \
+      "${line#*|}" | grep completed
   done
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# The configuration: what is wrong with it, where its values come from, and what becomes of a reload.
+# The configuration: what is wrong with it, where its values come from, and what becomes of a
+# reload.
 
 load helpers
 
@@ -16,7 +17,9 @@ as() {
 drop_in() { mkdir -p gpurota.toml.d && cat >"gpurota.toml.d/$1"; }
 
 # json EXPRESSION: of the JSON on standard input, as `d`.
-json() { python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(0 if eval(sys.argv[1], {"d": d}) else 1)' "$1"; }
+json() {
+  python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(0 if eval(sys.argv[1], {"d": d}) else 1)' "$1"
+}
 
 @test "reload prints each change with both values, and the log has the same lines" {
   printf 'grace = "1s"\n[limits.user.root]\nmemory = "8G"\n' >gpurota.toml
@@ -91,7 +94,8 @@ json() { python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(0 if e
   printf '[automatic]\nusers = ["root", "@no-such-group"]\n' >gpurota.toml
   run -0 gpurota reload
   [ "${lines[0]}" = "$E2E_DIR/gpurota.toml:2: automatic.users: no such group 'no-such-group'" ]
-  gpurota reload --json 2>/dev/null | json 'd["warnings"][0]["line"] == 2 and d["warnings"][0]["key"] == "automatic.users"'
+  gpurota reload --json 2>/dev/null |
+    json 'd["warnings"][0]["line"] == 2 and d["warnings"][0]["key"] == "automatic.users"'
   run -0 gpurotad --check-config --config "$E2E_DIR/gpurota.toml"
   [[ $output == *"no such group 'no-such-group'"*": ok" ]]
 }
@@ -148,8 +152,10 @@ json() { python3 -c 'import json, sys; d = json.load(sys.stdin); sys.exit(0 if e
   gpurota set --gpu-ids 0 --quantum 7s
   gpurota config show | grep -E '^turns.gpu.0.quantum +7s +gpurota set$'
   gpurota config show | grep -E '^limits.gpus +unlimited +default$'
-  gpurota config show --json | json 'd["file"].endswith("gpurota.toml") and any(s["key"] == "grace" and s["value"] == s["default_value"] == "5s" and s["source"] == "default" for s in d["settings"])'
-  gpurota config show --changed --json | json '[s["key"] for s in d["settings"]] == ["turns.gpu.0.quantum"]'
+  gpurota config show --json |
+    json 'd["file"].endswith("gpurota.toml") and any(s["key"] == "grace" and s["value"] == s["default_value"] == "5s" and s["source"] == "default" for s in d["settings"])'
+  gpurota config show --changed --json |
+    json '[s["key"] for s in d["settings"]] == ["turns.gpu.0.quantum"]'
   gpurota set --gpu-ids all --reset
   gpurota config show | grep -E "^turns.gpu.0.quantum +5s +$E2E_DIR/gpurota.toml:2$"
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# gpurota container-args: what scripts and compose files give a container. tests/e2e/podman.bats gives it to one.
+# gpurota container-args: what scripts and compose files give a container. tests/e2e/podman.bats
+# gives it to one.
 
 load helpers
 

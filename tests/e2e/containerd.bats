@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Containers by containerd's own client, ctr (Debian's 1.6, which has no CDI): what `gpurota container-args --format ctr` prints.
+# Containers by containerd's own client, ctr (Debian's 1.6, which has no CDI): what `gpurota
+# container-args --format ctr` prints.
 
 load helpers
 load engine_helpers
@@ -41,7 +42,8 @@ long_id() { head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n'; }
 no_tasks() { [ -z "$("${ENGINE[@]}" task ls --quiet)" ]; }
 
 @test "ctr: a container with an id of its engine's is in the lease as a whole, also after a restart" {
-  local id unset=(-u GPUROTA_LEASE -u GPUROTA_TOKEN -u GPUROTA_SOCKET -u GPUROTA_WHOLE -u GPUROTA_RUNTIME_DIR)
+  local id unset=(-u GPUROTA_LEASE -u GPUROTA_TOKEN -u GPUROTA_SOCKET -u GPUROTA_WHOLE \
+    -u GPUROTA_RUNTIME_DIR)
   id=$(long_id)
   gpurota reserve --memory 1G --for 1h --name web
   in_background holder inside web "$id" /bin/sh -c "\"$PROGRAM\" hold 100 & while [ ! -e $E2E_DIR/shared/go ]; do sleep 0.1; done

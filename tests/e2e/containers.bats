@@ -7,7 +7,8 @@ load helpers
 setup() {
   make_folders
   OWN_PIDS=(unshare --fork --pid --mount-proc)
-  "${OWN_PIDS[@]}" true 2>/dev/null || OWN_PIDS=(unshare --user --map-root-user --fork --pid --mount-proc)
+  "${OWN_PIDS[@]}" true 2>/dev/null ||
+    OWN_PIDS=(unshare --user --map-root-user --fork --pid --mount-proc)
   "${OWN_PIDS[@]}" true 2>/dev/null || skip "no pid namespace can be made here"
   start_daemon
 }
@@ -41,7 +42,8 @@ held_by() { value 'leases[0]["pid"]'; }
 }
 
 @test "killed with the namespace, it leaves no lease and no memory" {
-  in_background holder "${OWN_PIDS[@]}" gpurota run --memory 1G -- sh -c "\"$PROGRAM\" hold 100 & wait"
+  in_background holder "${OWN_PIDS[@]}" gpurota run --memory 1G -- sh \
+    -c "\"$PROGRAM\" hold 100 & wait"
   wait_until says holder holding
   # Its first process takes all others along: unshare's child.
   kill -KILL "$(pgrep -P "$BACKGROUND_PID" | head -n 1)"
@@ -52,7 +54,9 @@ held_by() { value 'leases[0]["pid"]'; }
 @test "under a reservation commands may be in pid namespaces with the same numbers" {
   gpurota reserve --gpu-ids 0 --memory 2G --for 1h
   local i
-  for i in 1 2; do in_background "holder$i" "${OWN_PIDS[@]}" gpurota run --lease L1 -- "$PROGRAM" hold 100; done
+  for i in 1 2; do
+    in_background "holder$i" "${OWN_PIDS[@]}" gpurota run --lease L1 -- "$PROGRAM" hold 100
+  done
   wait_until says holder1 holding
   wait_until says holder2 holding
   wait_until has_processes 2
@@ -62,11 +66,13 @@ held_by() { value 'leases[0]["pid"]'; }
 
 @test "root of a user namespace counts as the user outside, and nobody else" {
   [ "$(id -u)" = 0 ] || skip "needs root: it switches users"
-  as_nobody unshare --user --map-root-user --fork --pid --mount-proc true 2>/dev/null || skip "no user namespace can be made here"
+  as_nobody unshare --user --map-root-user --fork --pid --mount-proc true 2>/dev/null ||
+    skip "no user namespace can be made here"
   chmod 755 . run "$GPUROTA_SIM_DIR"
   chmod 666 "$GPUROTA_SIM_DIR"/{state,locks,pids}
   in_background holder setpriv --reuid 65534 --regid 65534 --clear-groups \
-    unshare --user --map-root-user --fork --pid --mount-proc gpurota run --memory 1G -- "$PROGRAM" hold 100
+    unshare --user --map-root-user --fork --pid --mount-proc gpurota run \
+    --memory 1G -- "$PROGRAM" hold 100
   wait_until says holder holding
   holds 'leases[0]["uid"] == 65534'
   run ! as_nobody unshare --user --map-root-user gpurota drain 0

@@ -89,12 +89,14 @@ teardown() {
   local service limit=2G
   for service in api batch; do
     gpurota reserve --gpu-ids 0 --memory "$limit" --for 1h --name "$service"
-    gpurota container-args "$service" --env-file "$service.env" --format compose --service "$service" >"$service-gpu.yaml"
+    gpurota container-args "$service" --env-file "$service.env" --format compose \
+      --service "$service" >"$service-gpu.yaml"
     limit=1G
   done
   services >compose.yaml
   export DOCKER_HOST=unix://$BATS_FILE_TMPDIR/docker/sock
-  docker-compose --project-name gpurota-e2e -f compose.yaml -f api-gpu.yaml -f batch-gpu.yaml up --detach
+  docker-compose --project-name gpurota-e2e -f compose.yaml -f api-gpu.yaml -f batch-gpu.yaml up \
+    --detach
   wait_until has_processes 1
   wait_until says shared/api 'goes on with'
   wait_until says shared/batch 'goes on with'
@@ -105,14 +107,17 @@ teardown() {
   wait_until all_have_ended
   docker-compose --project-name gpurota-e2e -f compose.yaml down
 }
-# services: a compose file with two programs that take what they get, and say in ./shared how much that is.
+# services: a compose file with two programs that take what they get, and say in ./shared how much
+# that is.
 services() {
   local service path
   echo "services:"
   for service in api batch; do
     printf '  %s:\n    image: gpurota-e2e\n    network_mode: none\n    environment: [GPUROTA_SIM_DIR, LD_LIBRARY_PATH]\n' "$service"
-    printf '    command: ["sh", "-c", "%s greedy 64 >/shared/%s"]\n    volumes:\n' "$PROGRAM" "$service"
-    for path in /usr:/usr:ro "${E2E_PREFIX%/stage}:${E2E_PREFIX%/stage}:ro" "$GPUROTA_SIM_DIR:$GPUROTA_SIM_DIR" "$E2E_DIR/shared:/shared"; do
+    printf '    command: ["sh", "-c", "%s greedy 64 >/shared/%s"]\n    volumes:\n' "$PROGRAM" \
+      "$service"
+    for path in /usr:/usr:ro "${E2E_PREFIX%/stage}:${E2E_PREFIX%/stage}:ro" \
+      "$GPUROTA_SIM_DIR:$GPUROTA_SIM_DIR" "$E2E_DIR/shared:/shared"; do
       echo "      - $path"
     done
   done

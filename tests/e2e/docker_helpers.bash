@@ -1,5 +1,6 @@
-# Daemons of docker and containerd for end-to-end tests, apart from those of the machine: `load docker_helpers` behind `load helpers` and
-# `load engine_helpers`. Each file of tests has its own, which setup_file starts: all their state is in $BATS_FILE_TMPDIR.
+# Daemons of docker and containerd for end-to-end tests, apart from those of the machine: `load
+# docker_helpers` behind `load helpers` and `load engine_helpers`. Each file of tests has its own,
+# which setup_file starts: all their state is in $BATS_FILE_TMPDIR.
 #
 # shellcheck shell=bash disable=SC2034 # ENGINE and INSIDE are read by the tests
 
@@ -12,9 +13,13 @@ skip_without_engine() { if [ -s "$WHY_NOT" ]; then skip "$(cat "$WHY_NOT")"; fi;
 start_containerd() {
   local folder=$BATS_FILE_TMPDIR/containerd plugin disabled=()
   mkdir -p "$folder"
-  for plugin in grpc.v1.cri snapshotter.v1.{aufs,btrfs,devmapper,zfs}; do disabled+=("\"io.containerd.$plugin\""); done
-  printf 'version = 2\ndisabled_plugins = [%s]\n' "$(IFS=,; echo "${disabled[*]}")" >"$folder/config.toml"
-  in_file_background "$folder" containerd --config "$folder/config.toml" --root "$folder/root" --state "$folder/state" --address "$folder/sock"
+  for plugin in grpc.v1.cri snapshotter.v1.{aufs,btrfs,devmapper,zfs}; do
+    disabled+=("\"io.containerd.$plugin\"")
+  done
+  printf 'version = 2\ndisabled_plugins = [%s]\n' "$(IFS=,; echo "${disabled[*]}")" \
+    >"$folder/config.toml"
+  in_file_background "$folder" containerd --config "$folder/config.toml" --root "$folder/root" \
+    --state "$folder/state" --address "$folder/sock"
   wait_until ctr --address "$folder/sock" version >/dev/null 2>&1
 }
 
@@ -22,14 +27,18 @@ start_docker() {
   local folder=$BATS_FILE_TMPDIR/docker
   mkdir -p "$folder"
   echo '{}' >"$folder/daemon.json"
-  in_file_background "$folder" dockerd --config-file "$folder/daemon.json" --host "unix://$folder/sock" --data-root "$folder/data" \
-    --exec-root "$folder/exec" --pidfile "$folder/docker.pid" --containerd "$BATS_FILE_TMPDIR/containerd/sock" \
+  in_file_background "$folder" dockerd --config-file "$folder/daemon.json" \
+    --host "unix://$folder/sock" --data-root "$folder/data" \
+    --exec-root "$folder/exec" --pidfile "$folder/docker.pid" \
+    --containerd "$BATS_FILE_TMPDIR/containerd/sock" \
     --containerd-namespace gpurota-e2e --containerd-plugins-namespace gpurota-e2e-plugins \
-    --storage-driver vfs --bridge none --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false
+    --storage-driver vfs --bridge none --iptables=false --ip6tables=false --ip-forward=false \
+    --ip-masq=false
   wait_until docker --host "unix://$folder/sock" version >/dev/null 2>&1
 }
 
-# in_file_background FOLDER COMMAND…: a daemon for all cases of the file. None of our descriptors: bats would wait for their end.
+# in_file_background FOLDER COMMAND…: a daemon for all cases of the file. None of our descriptors:
+# bats would wait for their end.
 in_file_background() {
   local folder=$1
   shift
@@ -48,20 +57,25 @@ stop_engines() {
   local mounted
   kill_file_background TERM "$BATS_FILE_TMPDIR/docker"
   kill_file_background TERM "$BATS_FILE_TMPDIR/containerd"
-  for mounted in $(awk -v folder="$BATS_FILE_TMPDIR/" 'index($2, folder) == 1 {print $2}' /proc/mounts | tac); do umount --lazy "$mounted"; done
+  for mounted in $(awk -v folder="$BATS_FILE_TMPDIR/" 'index($2, folder) == 1 {print $2}' /proc/mounts | tac); do
+    umount --lazy "$mounted"
+  done
 }
 
 # For setup_file. The image is a folder of the machine's programs, without them.
 make_docker() {
   local folder=$BATS_FILE_TMPDIR/docker
   [ "$(id -u)" = 0 ] || { no_engine_because "needs root: it starts dockerd" && return 0; }
-  installed dockerd containerd docker || { no_engine_because "dockerd is not installed" && return 0; }
+  installed dockerd containerd docker || { no_engine_because "dockerd is not installed" &&
+    return 0; }
   if ! start_containerd || ! start_docker; then
     no_engine_because "dockerd does not start here: $(tail -n 1 "$folder/log")"
     return 0
   fi
-  (cd "$BATS_FILE_TMPDIR" && make_image && tar -C image -c . | docker --host "unix://$folder/sock" import - gpurota-e2e) >/dev/null
-  if ! docker --host "unix://$folder/sock" run --rm --network none --volume /usr:/usr:ro gpurota-e2e true >"$folder/tried" 2>&1; then
+  (cd "$BATS_FILE_TMPDIR" && make_image && tar -C image -c . |
+    docker --host "unix://$folder/sock" import - gpurota-e2e) >/dev/null
+  if ! docker --host "unix://$folder/sock" run --rm --network none \
+    --volume /usr:/usr:ro gpurota-e2e true >"$folder/tried" 2>&1; then
     no_engine_because "docker cannot run a container here: $(tail -n 1 "$folder/tried")"
   fi
 }
@@ -88,9 +102,11 @@ end_containers() {
 make_containerd() {
   [ "$(id -u)" = 0 ] || { no_engine_because "needs root: it starts containerd" && return 0; }
   installed containerd ctr runc || { no_engine_because "containerd is not installed" && return 0; }
-  start_containerd || { no_engine_because "containerd does not start here: $(tail -n 1 "$BATS_FILE_TMPDIR/containerd/log")" && return 0; }
+  start_containerd || { no_engine_because \
+    "containerd does not start here: $(tail -n 1 "$BATS_FILE_TMPDIR/containerd/log")" && return 0; }
   (cd "$BATS_FILE_TMPDIR" && make_image)
-  ctr --address "$BATS_FILE_TMPDIR/containerd/sock" run --rm --rootfs --mount "type=bind,src=/usr,dst=/usr,options=rbind:ro" \
+  ctr --address "$BATS_FILE_TMPDIR/containerd/sock" run \
+    --rm --rootfs --mount "type=bind,src=/usr,dst=/usr,options=rbind:ro" \
     "$BATS_FILE_TMPDIR/image" try /bin/true >"$BATS_FILE_TMPDIR/tried" 2>&1 ||
     no_engine_because "containerd cannot run a container here: $(tail -n 1 "$BATS_FILE_TMPDIR/tried")"
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# kill -9 of the daemon, of dockerd, of containerd, of its shim, of docker's command, of the container and of gpurota run, at random: nothing is left. A few
-# rounds; tests/system/container_kills.sh has 200 of them.
+# kill -9 of the daemon, of dockerd, of containerd, of its shim, of docker's command, of the
+# container and of gpurota run, at random: nothing is left. A few rounds;
+# tests/system/container_kills.sh has 200 of them.
 
 load helpers
 load engine_helpers
@@ -20,7 +21,9 @@ kill_dockerd() { kill_file_background KILL "$BATS_FILE_TMPDIR/docker" && start_d
 kill_containerd() { kill_file_background KILL "$BATS_FILE_TMPDIR/containerd" && start_containerd; }
 kill_shim() { pgrep -f -- "containerd-shim.*$BATS_FILE_TMPDIR" | killed; }
 kill_docker() { pgrep -f -- "docker .*$BATS_FILE_TMPDIR.* run" | killed; }
-remove_containers() { engine ps --all --quiet | xargs -r "${ENGINE[@]}" rm --force >/dev/null 2>&1 || true; }
+remove_containers() {
+  engine ps --all --quiet | xargs -r "${ENGINE[@]}" rm --force >/dev/null 2>&1 || true
+}
 
 @test "docker: killed at random, no lease, no memory and no process is left" {
   rounds kill_gpurotad kill_dockerd kill_containerd kill_shim kill_docker kill_container kill_run

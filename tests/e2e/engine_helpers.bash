@@ -1,7 +1,9 @@
-# Container engines for end-to-end tests: `load engine_helpers` behind `load helpers`, and the helpers of an engine behind that. The image is a
-# folder whose /usr is the host's; the driver inside is the simulated one. The cases that every engine has are here.
+# Container engines for end-to-end tests: `load engine_helpers` behind `load helpers`, and the
+# helpers of an engine behind that. The image is a folder whose /usr is the host's; the driver
+# inside is the simulated one. The cases that every engine has are here.
 #
-# An engine's helpers have ENGINE, a command, and INSIDE, options of its `run` and the image, that give a program what it has outside, but for its lease.
+# An engine's helpers have ENGINE, a command, and INSIDE, options of its `run` and the image, that
+# give a program what it has outside, but for its lease.
 #
 # shellcheck shell=bash disable=SC2034,SC2154 # read by the tests, and set by bats
 
@@ -22,7 +24,8 @@ make_image() {
 # SHOWN: what a container sees of the machine, as options of `run`.
 make_options() {
   local build=${E2E_PREFIX%/stage}
-  SHOWN=(--rm --network none --volume /usr:/usr:ro --volume "$build:$build:ro" --volume "$GPUROTA_SIM_DIR:$GPUROTA_SIM_DIR"
+  SHOWN=(--rm --network none --volume /usr:/usr:ro --volume "$build:$build:ro" \
+    --volume "$GPUROTA_SIM_DIR:$GPUROTA_SIM_DIR"
     --volume "$E2E_DIR/shared:/shared" --env GPUROTA_SIM_DIR --env LD_LIBRARY_PATH)
 }
 
@@ -87,7 +90,8 @@ case_our_numbers() {
 ps_says() { gpurota ps L1 | grep -E "$1"; }
 
 case_in_by_its_container() {
-  local unset=(-u GPUROTA_LEASE -u GPUROTA_TOKEN -u GPUROTA_SOCKET -u GPUROTA_WHOLE -u GPUROTA_RUNTIME_DIR)
+  local unset=(-u GPUROTA_LEASE -u GPUROTA_TOKEN -u GPUROTA_SOCKET -u GPUROTA_WHOLE \
+    -u GPUROTA_RUNTIME_DIR)
   in_background holder contained "$@" -- sh -c "\"$PROGRAM\" hold 100 &
     while [ ! -e /shared/go ]; do sleep 0.1; done; exec env ${unset[*]} \"$PROGRAM\" hold 200"
   wait_until has_processes 1
@@ -102,7 +106,8 @@ case_in_by_its_container() {
 }
 
 case_ends_together() {
-  in_background holder contained --memory 1G -- sh -c "trap '' TERM; \"$PROGRAM\" hold 100; sleep 1000"
+  in_background holder contained --memory 1G -- sh \
+    -c "trap '' TERM; \"$PROGRAM\" hold 100; sleep 1000"
   wait_until says holder holding
   gpurota release --all-users --yes
   wait_until all_have_ended
@@ -121,7 +126,9 @@ case_ends_together() {
 case_share_by_memory() {
   learn_context_cost
   local i
-  for i in 1 2; do in_background "inside$i" contained --gpu-ids 0 --memory 2G -- "$PROGRAM" hold 500; done
+  for i in 1 2; do
+    in_background "inside$i" contained --gpu-ids 0 --memory 2G -- "$PROGRAM" hold 500
+  done
   in_background bare gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" hold 500
   for i in inside1 inside2 bare; do wait_until says "$i" holding; done
   holds 'len(leases) == 3'
@@ -140,7 +147,8 @@ open_driver_to_all() {
 
 case_another_user_inside() {
   open_driver_to_all
-  in_background holder gpurota run --memory 1G -- "${ENGINE[@]}" run --user 4711 "${INSIDE[@]}" "$PROGRAM" hold 100
+  in_background holder gpurota run --memory 1G -- "${ENGINE[@]}" run \
+    --user 4711 "${INSIDE[@]}" "$PROGRAM" hold 100
   wait_until says holder holding
   local token
   token=$(tr '\0' '\n' <"/proc/$(pgrep -u 4711 -f 'hold 100' | head -n 1)/environ" | sed -n 's/^GPUROTA_TOKEN=//p')
@@ -148,7 +156,8 @@ case_another_user_inside() {
   run ! grep -rqs "$token" /proc/[0-9]*/cmdline
   # A process that is in no lease and does not have the token gets nothing.
   run ! setpriv --reuid 4712 --clear-groups env GPUROTA_LEASE=L1 GPUROTA_TOKEN="${token//[0-9]/a}" \
-    GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" LD_PRELOAD="$(sed -n 1p run/container/ld.so.preload)" "$PROGRAM" info
+    GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" \
+    LD_PRELOAD="$(sed -n 1p run/container/ld.so.preload)" "$PROGRAM" info
   [[ $output = *"another user's"* ]]
 }
 
@@ -185,7 +194,8 @@ case_exec() {
   in_background holder contained --memory 1G -- "$PROGRAM" hold 100
   wait_until says holder holding
   wait_until has_processes 1
-  in_background later engine exec "$(engine ps --quiet)" env -u GPUROTA_LEASE -u GPUROTA_TOKEN -u GPUROTA_SOCKET \
+  in_background later engine exec "$(engine ps --quiet)" env -u GPUROTA_LEASE -u GPUROTA_TOKEN \
+    -u GPUROTA_SOCKET \
     -u GPUROTA_RUNTIME_DIR LD_PRELOAD= "$PROGRAM" hold 100
   wait_until says later holding
   wait_until has_processes 2
@@ -195,25 +205,32 @@ case_exec() {
   wait_until no_containers
 }
 
-# Where the engine puts containers that the site wants elsewhere. Engines leave the group, in each hierarchy.
+# Where the engine puts containers that the site wants elsewhere. Engines leave the group, in each
+# hierarchy.
 ELSEWHERE=gpurota-e2e-elsewhere-$$
-remove_elsewhere() { find /sys/fs/cgroup -depth -maxdepth 4 -type d -path "*/$ELSEWHERE*" -exec rmdir {} + 2>/dev/null || true; }
+remove_elsewhere() {
+  find /sys/fs/cgroup -depth -maxdepth 4 -type d -path "*/$ELSEWHERE*" -exec rmdir {} + \
+    2>/dev/null || true
+}
 
 case_control_group_of_its_own() {
   with_options --cgroup-parent "/$ELSEWHERE"
   case_in_by_its_container --memory 1G
 }
 
-# automatic [LINE…]: a daemon that gives leases to programs in containers, and what else gpurota.toml says.
+# automatic [LINE…]: a daemon that gives leases to programs in containers, and what else
+# gpurota.toml says.
 automatic() {
-  printf '%s\n' '[automatic]' 'enabled = true' 'memory = "1G"' 'max_memory = "2G"' "$@" >gpurota.toml
+  printf '%s\n' '[automatic]' 'enabled = true' 'memory = "1G"' 'max_memory = "2G"' "$@" \
+    >gpurota.toml
   gpurota reload
 }
 # The options that docs/operate/container-recipes.md gives a container of an engine without CDI.
 automatic_options() {
   local folder=$GPUROTA_RUNTIME_DIR/container library
   library=$(cat "$folder/ld.so.preload")
-  with_options --env GPUROTA_CONTAINER=1 --env "GPUROTA_RUNTIME_DIR=$folder" --volume "$folder:$folder:ro" \
+  with_options --env GPUROTA_CONTAINER=1 --env "GPUROTA_RUNTIME_DIR=$folder" \
+    --volume "$folder:$folder:ro" \
     --volume "$folder/ld.so.preload:/etc/ld.so.preload:ro" --volume "$library:$library:ro"
 }
 
@@ -228,7 +245,8 @@ case_automatic() {
   gpurota ps L1 | grep -E "$1 [0-9a-f]{12}.*gpu_program"
   # Nobody else's, whatever user is inside, and wherever its control group is.
   open_driver_to_all
-  in_background other started --user 4711 --cgroup-parent "/$ELSEWHERE" "${INSIDE[@]}" "$PROGRAM" hold 100
+  in_background other started --user 4711 \
+    --cgroup-parent "/$ELSEWHERE" "${INSIDE[@]}" "$PROGRAM" hold 100
   wait_until says other holding
   holds 'len(leases) == 2 and leases[1]["uid"] == 65534'
   run started --env GPUROTA_MEMORY=3G "${INSIDE[@]}" "$PROGRAM" info
@@ -238,11 +256,13 @@ case_automatic() {
   wait_until all_have_ended
 }
 
-# in_turns NAME SEED COMMAND…: a program that writes, copies, frees and reads back in a swap lease; what the library says is in ./shared.
+# in_turns NAME SEED COMMAND…: a program that writes, copies, frees and reads back in a swap lease;
+# what the library says is in ./shared.
 in_turns() {
   local name=$1 seed=$2
   shift 2
-  in_background "$name" "$@" env "GPUROTA_DEBUG=$SHARED/$name.debug" PROBE_BUFFERS=32 "$E2E_SWAP_PROBE" torture 8 "$seed"
+  in_background "$name" "$@" env "GPUROTA_DEBUG=$SHARED/$name.debug" PROBE_BUFFERS=32 \
+    "$E2E_SWAP_PROBE" torture 8 "$seed"
 }
 # 0: the program has said that it is done, and reported nothing wrong; 2: it never will.
 is_done() {
@@ -263,18 +283,24 @@ case_share_in_turns() {
   wait_until all_have_ended
 }
 
-# CLOSED: a control group in which nobody opens /dev/fuse, which stands for a GPU's device file: one that a machine without GPUs has.
+# CLOSED: a control group in which nobody opens /dev/fuse, which stands for a GPU's device file: one
+# that a machine without GPUs has.
 have_closed_group() {
   [ -c /dev/fuse ] || skip "there is no /dev/fuse"
   CGROUPS=$(awk '$3 == "cgroup2" {print $2; exit}' /proc/mounts)
   CLOSED=gpurota-e2e-closed-$BASHPID
-  if ! mkdir "${CGROUPS:-/nonexistent}/$CLOSED" 2>/dev/null; then skip "no control group can be made here"; fi
-  python3 -B "$BATS_TEST_DIRNAME/close_group.py" "$CGROUPS/$CLOSED" $((16#$(stat -c %t /dev/fuse))) 2>tried || skip "$(cat tried)"
+  if ! mkdir "${CGROUPS:-/nonexistent}/$CLOSED" 2>/dev/null; then
+    skip "no control group can be made here"
+  fi
+  python3 -B "$BATS_TEST_DIRNAME/close_group.py" "$CGROUPS/$CLOSED" \
+    $((16#$(stat -c %t /dev/fuse))) 2>tried || skip "$(cat tried)"
 }
 remove_closed_group() {
   if [ -n "${CLOSED:-}" ]; then wait_until removed_groups; fi
 }
-removed_groups() { find "$CGROUPS/$CLOSED" -depth -type d -exec rmdir {} + 2>/dev/null || [ ! -d "$CGROUPS/$CLOSED" ]; }
+removed_groups() {
+  find "$CGROUPS/$CLOSED" -depth -type d -exec rmdir {} + 2>/dev/null || [ ! -d "$CGROUPS/$CLOSED" ]
+}
 
 opens() { engine run "$@" "${INSIDE[@]}" sh -c 'exec 3<>/dev/fuse && echo opened'; }
 # refused COMMAND…: by the kernel.
@@ -284,10 +310,12 @@ refused() {
   [[ $output = *"not permitted"* && $output != *opened* ]]
 }
 
-# PRIVILEGED: options for a container that may open every device. docker's --privileged fails where its daemon lacks a capability.
+# PRIVILEGED: options for a container that may open every device. docker's --privileged fails where
+# its daemon lacks a capability.
 find_privileged() {
   PRIVILEGED=(--privileged)
-  opens --privileged >tried 2>&1 || PRIVILEGED=(--device /dev/fuse --cap-add MKNOD --device-cgroup-rule 'c *:* rwm')
+  opens --privileged >tried 2>&1 ||
+    PRIVILEGED=(--device /dev/fuse --cap-add MKNOD --device-cgroup-rule 'c *:* rwm')
 }
 
 case_closed_group() {

@@ -49,7 +49,8 @@ refused() {
   start_daemon
   local size
   for size in 2G 2g 2GB 2gb 2GiB 2048M 2048MiB 2147483648 2.0G 2097152k; do
-    [ "$(gpurota run --memory "$size" -- "$PROGRAM" info | grep -o 'size=[0-9]*')" = "size=$((2 << 30))" ]
+    [ "$(gpurota run --memory "$size" -- "$PROGRAM" info | grep -o 'size=[0-9]*')" = \
+      "size=$((2 << 30))" ]
   done
 }
 
@@ -141,7 +142,8 @@ refused() {
 
 @test "an unknown group: reported with the remedy before anybody is served" {
   printf 'group = "no-such-group"\n' >gpurota.toml
-  refused 1 'no group "no-such-group": make it with groupadd' gpurotad --config gpurota.toml --check-config
+  refused 1 'no group "no-such-group": make it with groupadd' gpurotad --config gpurota.toml \
+    --check-config
   in_background gpurotad.log "${DAEMON[@]}"
   local code=0
   wait "$BACKGROUND_PID" || code=$?
@@ -181,7 +183,8 @@ refused() {
 @test "an inherited CUDA_VISIBLE_DEVICES is overridden, and -v reports it" {
   start_daemon
   export CUDA_VISIBLE_DEVICES=7
-  run --separate-stderr -0 gpurota run -v --gpu-ids 0 --memory 1G -- sh -c 'echo "$CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER"'
+  run --separate-stderr -0 gpurota run -v --gpu-ids 0 --memory 1G -- sh \
+    -c 'echo "$CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER"'
   [ "$output" = "0 PCI_BUS_ID" ]
   grep -q CUDA_VISIBLE_DEVICES <<<"$stderr"
 }
@@ -200,7 +203,8 @@ refused() {
 }
 
 @test "without a library that can be loaded nothing runs as if it were held" {
-  run -1 gpurotad --runtime-dir "$E2E_DIR/run" --state-dir "$E2E_DIR/state" --preload "$E2E_DIR/none.so"
+  run -1 gpurotad --runtime-dir "$E2E_DIR/run" --state-dir "$E2E_DIR/state" \
+    --preload "$E2E_DIR/none.so"
   grep -qF "none.so" <<<"$output"
   local library
   library=$(find "$E2E_PREFIX" -name libgpurota.so)
@@ -245,7 +249,8 @@ refused() {
     lease=$(value 'leases[0]["lease_id"]')
     in_background holder gpurota run --lease "$lease" -- "$PROGRAM" hold 100
     wait_until says holder holding
-    GPUROTA_WAIT_MS=3600000 GPUROTA_DEBUG="$E2E_DIR/debug" run -3 gpurota run --lease "$lease" -- "$PROGRAM" hold 100
+    GPUROTA_WAIT_MS=3600000 GPUROTA_DEBUG="$E2E_DIR/debug" run -3 gpurota run \
+      --lease "$lease" -- "$PROGRAM" hold 100
     grep -q 'as many processes as the site allows' debug
     gpurota events --lease "$lease" | grep -q 'grant_denied .*max_tenants_per_lease'
     grep -q "max_tenants_per_lease.*lease=$lease" gpurotad.log

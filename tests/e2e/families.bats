@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Every family of device memory at random under a limit, with a model beside it (tests/stress/families).
+# Every family of device memory at random under a limit, with a model beside it
+# (tests/stress/families).
 
 load helpers
 
@@ -11,7 +12,8 @@ figure() { python3 -c "import json,sys; print(json.load(open('out'))['$1'])"; }
 
 # FAMILIES_SECONDS and FAMILIES_SEED for longer and other runs.
 stress() {
-  gpurota run --gpu-ids 0 --memory "$3M" -- "$E2E_FAMILIES" "$1" "$2" "${FAMILIES_SECONDS:-3}" "$3" \
+  gpurota run --gpu-ids 0 --memory "$3M" -- "$E2E_FAMILIES" "$1" "$2" "${FAMILIES_SECONDS:-3}" \
+    "$3" \
     "${FAMILIES_SEED:-$RANDOM}" >out || { cat out; false; }
   cat out
 }

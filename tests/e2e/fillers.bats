@@ -14,7 +14,9 @@ teardown() {
 add() { add_filler "$@"; }
 # A filler that takes nearly all there is.
 add_holder() { add hold -- "$(command -v gpurota)" burn --hold --memory 88%; }
-holds_memory() { holds 'any(l["kind"] == "filler" and l["gpus"][0]["used_bytes"] > 6 << 30 for l in leases)'; }
+holds_memory() {
+  holds 'any(l["kind"] == "filler" and l["gpus"][0]["used_bytes"] > 6 << 30 for l in leases)'
+}
 list_says() { gpurota filler list | grep -q -- "$1"; }
 in_state() { filler_is "$1" "f['state'] == '$2'"; }
 
@@ -79,7 +81,8 @@ in_state() { filler_is "$1" "f['state'] == '$2'"; }
   printf '[automatic]\nenabled = true\nmemory = "90%%"\n' >>gpurota.toml
   stop_daemon
   start_daemon
-  gpurota filler add both --idle-after 1s "${machine[@]}" -- "$(command -v gpurota)" burn --hold --memory 88%
+  gpurota filler add both --idle-after 1s "${machine[@]}" -- "$(command -v gpurota)" burn \
+    --hold --memory 88%
   wait_until holds 'len(leases) == 2 and all(l["gpus"][0]["used_bytes"] > 6 << 30 for l in leases)'
   LD_PRELOAD=$(find "$E2E_PREFIX" -name libgpurota.so) in_background newcomer "$PROGRAM" hold 6000
   wait_until says newcomer holding
@@ -225,14 +228,17 @@ assert gaps[1] >= 1.9 and gaps[2] >= 3.9, gaps'
 started_four_times() { [ "$(count_of filler_started)" -ge 4 ]; }
 
 @test "a filler has its limit, and one instance is on one GPU at a time" {
-  gpurota filler add one --instances 1 --idle-after 1s --memory 1G "${machine[@]}" -- "$PROGRAM" greedy 100
+  gpurota filler add one --instances 1 --idle-after 1s \
+    --memory 1G "${machine[@]}" -- "$PROGRAM" greedy 100
   wait_until one_is_on
   wait_until limited
   sleep 1.5
   [ "$(value 'len(leases)')" = 1 ]
 }
 one_is_on() { holds 'len(leases) == 1 and leases[0]["gpus"][0]["used_bytes"] > 0'; }
-limited() { holds '0 < leases[0]["gpus"][0]["used_bytes"] <= 1 << 30 and leases[0]["share"] == "slice"'; }
+limited() {
+  holds '0 < leases[0]["gpus"][0]["used_bytes"] <= 1 << 30 and leases[0]["share"] == "slice"'
+}
 
 @test "reports show a filler as such, and it counts against no limit" {
   printf '[limits]\ngpus = 0\n' >>gpurota.toml
@@ -262,7 +268,8 @@ limited() { holds '0 < leases[0]["gpus"][0]["used_bytes"] <= 1 << 30 and leases[
 @test "another user's filler is reported as not found; administrators see and remove it" {
   if [ "$(id -u)" != 0 ]; then skip "needs root: it switches users"; fi
   chmod 755 . run
-  as_nobody gpurota filler add theirs --workdir / --idle-after 1s --gpu-ids 0 -- sh -c 'id -u; exec sleep 600'
+  as_nobody gpurota filler add theirs --workdir / --idle-after 1s --gpu-ids 0 -- sh \
+    -c 'id -u; exec sleep 600'
   wait_until theirs_runs
   add mine -- sleep 600
   [ "$(as_nobody gpurota filler list | grep -c mine)" = 0 ]

@@ -21,8 +21,12 @@ add_holder() {
   PID=$(gpurota filler logs hold | sed -n 's/^pid \([0-9]*\)$/\1/p')
 }
 
-is_evicted() { filler_is "$1" 'p["state"] == "evicted" and p["lease_id"] and f["state"] == "evicted"'; }
-holds_memory() { holds 'any(l["kind"] == "filler" and l["gpus"][0]["used_bytes"] > 900 << 20 for l in leases)'; }
+is_evicted() {
+  filler_is "$1" 'p["state"] == "evicted" and p["lease_id"] and f["state"] == "evicted"'
+}
+holds_memory() {
+  holds 'any(l["kind"] == "filler" and l["gpus"][0]["used_bytes"] > 900 << 20 for l in leases)'
+}
 # All that can be moved: contexts stay, of which a program may have any number.
 is_out() {
   gpurota turns --gpu-ids 0 --json | python3 -c '

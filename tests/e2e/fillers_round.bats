@@ -35,7 +35,8 @@ is_alone() { holds 'sum(l["kind"] == "filler" for l in leases) <= 1'; }
   wait_until filler_is first 'p["why"] == "another filler"'
   add_hold third
   wait_until has_started third 1
-  # However many rounds of two there were: from here on nobody is served twice before the others are.
+  # However many rounds of two there were: from here on nobody is served twice before the others
+  # are.
   wait_until has_started third 2
   wait_until has_started third 3
   is_alone
@@ -63,7 +64,9 @@ add_moved() { # add_moved [OPTION…]: one that is moved out when it has to leav
   wait_until holds_memory
   PID=$(gpurota filler logs moved | sed -n 's/^pid \([0-9]*\)$/\1/p')
 }
-holds_memory() { holds 'any(l["kind"] == "filler" and l["gpus"][0]["used_bytes"] > 90 << 20 for l in leases)'; }
+holds_memory() {
+  holds 'any(l["kind"] == "filler" and l["gpus"][0]["used_bytes"] > 90 << 20 for l in leases)'
+}
 is_evicted() { filler_is moved 'p["state"] == "evicted" and p["lease_id"]'; }
 newcomer() { # returns before it has the GPU
   in_background newcomer gpurota run --gpu-ids 0 --memory 90% -- "$PROGRAM" hold 200

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# The machines of a site on one page: what each is told of the others, and that none of them can harm it.
+# The machines of a site on one page: what each is told of the others, and that none of them can
+# harm it.
 # machine: h100x2
 
 # shellcheck disable=SC2030,SC2031 # each case is a process of its own
@@ -40,7 +41,8 @@ END
 totals() { get "$(cat "$1".url)/api/totals" "Authorization: Bearer $(cat "${2:-token}")"; }
 status_of() { "$@" | head -n 1; }
 
-# fleet EXPRESSION: of the machines by name (m) that the page of `web` shows; fails, too, while one is still being asked.
+# fleet EXPRESSION: of the machines by name (m) that the page of `web` shows; fails, too, while one
+# is still being asked.
 fleet() {
   get "$(cat web.url)/api/machines" >fleet.json
   tail -n +2 fleet.json | python3 -c '
@@ -81,7 +83,8 @@ assert eval(sys.argv[1]), m' "$1" 2>fleet.wrong
     grep -q '"leases":1' answer
     lacks users answer
   done
-  start_web web --fleet-token token --page names --peer "names=$(cat names.url)" --peer "totals=$(cat totals.url)"
+  start_web web --fleet-token token --page names --peer "names=$(cat names.url)" \
+    --peer "totals=$(cat totals.url)"
   wait_until fleet "m['names'].get('users') == ['$user'] and 'users' not in m['totals'] and m['totals']['leases'] == 1"
   start_web quiet --fleet-token token --peer "names=$(cat names.url)"
   cp quiet.url web.url
@@ -125,7 +128,8 @@ reason() { fleet "\"$2\" in m[\"$1\"][\"error\"]" || { cat fleet.wrong && return
   while read -r kind port; do peers+=(--peer "$kind=http://127.0.0.1:$port/"); done <ports
   start_web other --fleet-token other_token
   start_web alone
-  peers+=(--peer nobody=http://127.0.0.1:1/ --peer unknown=https://no-such-host.invalid/ --peer "refuses=$(cat other.url)" --peer "tells_nothing=$(cat alone.url)")
+  peers+=(--peer nobody=http://127.0.0.1:1/ --peer unknown=https://no-such-host.invalid/ \
+    --peer "refuses=$(cat other.url)" --peer "tells_nothing=$(cat alone.url)")
   start_web web --fleet-token token "${peers[@]}"
   # Some tell the truth, as far as can be seen.
   wait_until fleet 'sorted(name for name, each in m.items() if each["state"] == "answers" and not each["here"]) == ["fair", "many", "script", "trap"]'

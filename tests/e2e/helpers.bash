@@ -23,7 +23,8 @@ make_folders() {
   export E2E_DIR GPUROTA_RUNTIME_DIR=$E2E_DIR/run
   export LC_ALL=C.UTF-8 # whatever the caller has
   # The guard ends a daemon whose loop opens what a process can keep it waiting for (loop_guard.c).
-  DAEMON=(env "LD_PRELOAD=${E2E_LOOP_GUARD:-}" gpurotad --runtime-dir "$E2E_DIR/run" --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml")
+  DAEMON=(env "LD_PRELOAD=${E2E_LOOP_GUARD:-}" gpurotad --runtime-dir "$E2E_DIR/run" \
+    --state-dir "$E2E_DIR/state" --config "$E2E_DIR/gpurota.toml")
   cd "$E2E_DIR" || return 1
 }
 
@@ -64,7 +65,10 @@ kill_daemon() {
 # Ends what the case started. The folders stay, and the daemon's log is printed, if it failed.
 end_test() {
   # Everybody's, where these tests may: a lease of another user would be waited for in vain.
-  if [ -n "${DAEMON_PID:-}" ]; then gpurota release --all-users --yes >/dev/null 2>&1 || gpurota release --all >/dev/null 2>&1 || true; fi
+  if [ -n "${DAEMON_PID:-}" ]; then
+    gpurota release --all-users --yes >/dev/null 2>&1 || gpurota release --all >/dev/null 2>&1 ||
+      true
+  fi
   kill_background
   if [ -n "${DAEMON_PID:-}" ]; then
     # A daemon that is stopped leaves programs and cgroups to the next one; there will be none.
@@ -88,7 +92,8 @@ end_test() {
 is_of_case() { grep -qzxF "E2E_DIR=$E2E_DIR" "/proc/$1/environ" 2>/dev/null; }
 is_child() { grep -qsx "PPid:[[:space:]]*$BASHPID" "/proc/$1/status"; }
 
-# Without a daemon nobody ends the programs of a lease. One that stayed would keep ctest waiting for its output.
+# Without a daemon nobody ends the programs of a lease. One that stayed would keep ctest waiting for
+# its output.
 kill_leftovers() {
   local process
   for process in /proc/[0-9]*; do
@@ -106,8 +111,8 @@ kill_background() {
 
 BACKGROUND=()
 
-# in_background FILE COMMAND…: starts it with its output in $E2E_DIR/FILE; its pid is $BACKGROUND_PID.
-# Which of two comes first is not said; E2E_JITTER (milliseconds) makes that plain.
+# in_background FILE COMMAND…: starts it with its output in $E2E_DIR/FILE; its pid is
+# $BACKGROUND_PID. Which of two comes first is not said; E2E_JITTER (milliseconds) makes that plain.
 in_background() {
   local file=$E2E_DIR/$1
   shift
@@ -138,7 +143,8 @@ wait_until() {
   done
 }
 
-# stop_process PID: by SIGSTOP, and until each of its threads has stopped: a thread goes on until it has taken the signal.
+# stop_process PID: by SIGSTOP, and until each of its threads has stopped: a thread goes on until it
+# has taken the signal.
 stop_process() {
   kill -STOP "$1"
   wait_until has_stopped "$1"
@@ -154,7 +160,11 @@ ends_with() {
 
 gone() { ! kill -0 "$1" 2>/dev/null; }
 # lacks PATTERN FILE: no line of it matches (a bare `! grep` would not fail a case).
-lacks() { if grep -qP -- "$1" "$2"; then echo "$2 has: $(grep -anP -- "$1" "$2" | head -n 3 | cat -v)" && return 1; fi; }
+lacks() {
+  if grep -qP -- "$1" "$2"; then
+    echo "$2 has: $(grep -anP -- "$1" "$2" | head -n 3 | cat -v)" && return 1
+  fi
+}
 # A file that is not there yet says nothing yet.
 says() { grep -qs -- "$2" "$E2E_DIR/$1" || return 1; }
 
@@ -180,6 +190,8 @@ print(eval(sys.argv[1], {"s": s, "gpus": s["gpus"], "leases": s["leases"]}))' "$
 # As a user with an ordinary account; for root only.
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 # How many processes of the first lease its GPUs count; 0 while there is no lease.
-counted_processes() { value 'sum(gpu["processes"] for lease in leases[:1] for gpu in lease["gpus"])'; }
+counted_processes() {
+  value 'sum(gpu["processes"] for lease in leases[:1] for gpu in lease["gpus"])'
+}
 no_leases() { holds 'leases == []'; }
 memory_is_back() { holds 'all(g["reserved_bytes"] == 0 and not g["leases"] for g in gpus)'; }

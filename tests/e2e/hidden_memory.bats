@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Memory that is in use and that no listed process has: nobody is given it, no running lease suffers.
+# Memory that is in use and that no listed process has: nobody is given it, no running lease
+# suffers.
 
 load helpers
 load watch_helpers

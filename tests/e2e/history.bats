@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Figures over time: `gpurota history`, what of them outlives a daemon, and what becomes of a file that cannot be used.
+# Figures over time: `gpurota history`, what of them outlives a daemon, and what becomes of a file
+# that cannot be used.
 
 load helpers
 
@@ -12,7 +13,8 @@ teardown() { end_test; }
 
 FILE=state/history.db
 
-# history EXPRESSION [ARGUMENT…]: whether it is true of `gpurota history --json`: h is all, gpus its GPUs, points those of the first.
+# history EXPRESSION [ARGUMENT…]: whether it is true of `gpurota history --json`: h is all, gpus its
+# GPUs, points those of the first.
 history_holds() {
   local expression=$1
   shift
@@ -49,7 +51,8 @@ check_of() { gpurota doctor --json | grep -A3 '"history"' | grep -q "\"$1\""; }
   kill_daemon
   start_daemon
   # At most ten seconds are lost, and those in which there was no daemon.
-  wait_until history_holds "sum(p['seconds'] for p in points if p['time'] < '$before') >= 11" --since 10m
+  wait_until history_holds "sum(p['seconds'] for p in points if p['time'] < '$before') >= 11" \
+    --since 10m
   local known
   known=$(gpurota history --json --since 10m | python3 -c 'import json, sys; print(json.load(sys.stdin)["gpus"][0]["points"][-1]["time"])')
   stop_daemon
@@ -84,7 +87,8 @@ check_of() { gpurota doctor --json | grep -A3 '"history"' | grep -q "\"$1\""; }
 @test "a lease has its own history, also when it has ended, and everybody may see it without what is private" {
   in_background holder gpurota run --gpu-ids 0 --memory 2G --note secret -- "$PROGRAM" hold 100
   wait_until says holder holding
-  wait_until history_holds 'any(p["max_used_bytes"] >= 100 << 20 for p in leases[0]["points"])' --lease L1
+  wait_until history_holds 'any(p["max_used_bytes"] >= 100 << 20 for p in leases[0]["points"])' \
+    --lease L1
   gpurota release --all
   wait_until no_leases
   history_holds 'leases[0]["lease_id"] == "L1" and leases[0]["points"]' --lease L1
@@ -187,7 +191,9 @@ has_none_of_late() {
 @test "the report says what of the hours held was used, and what was idle" {
   in_background holder gpurota run --gpu-ids 0 --memory 2G -- "$PROGRAM" hold 100
   wait_until says holder holding
-  hours() { gpurota report --json | python3 -c 'import json, sys; r = json.load(sys.stdin)["rows"][0]; sys.exit(0 if eval(sys.argv[1]) else 1)' "$1"; }
+  hours() {
+    gpurota report --json | python3 -c 'import json, sys; r = json.load(sys.stdin)["rows"][0]; sys.exit(0 if eval(sys.argv[1]) else 1)' "$1"
+  }
   wait_until hours 'r["idle_gpu_seconds"] >= 1 and r["used_gpu_seconds"] == 0'
   gpurota-sim set gpu0.utilisation=100
   wait_until hours 'r["used_gpu_seconds"] >= 2'

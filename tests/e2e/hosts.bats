@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# Several machines: status, queue and report of all in one table, and programs on one of them. A script stands for ssh: gpu1 and gpu2
-# are simulated machines with daemons of their own, other hosts do what their names say.
+# Several machines: status, queue and report of all in one table, and programs on one of them. A
+# script stands for ssh: gpu1 and gpu2 are simulated machines with daemons of their own, other hosts
+# do what their names say.
 # machine: demo
 #
 # shellcheck disable=SC2154 # `run` sets stderr
@@ -10,7 +11,8 @@ load helpers
 setup() {
   start_daemon
   mkdir -m 700 "$E2E_DIR/run2" "$E2E_DIR/state2"
-  gpurota-sim h100x2 -- env "LD_PRELOAD=${E2E_LOOP_GUARD:-}" gpurotad --runtime-dir "$E2E_DIR/run2" \
+  gpurota-sim h100x2 -- env "LD_PRELOAD=${E2E_LOOP_GUARD:-}" gpurotad \
+    --runtime-dir "$E2E_DIR/run2" \
     --state-dir "$E2E_DIR/state2" --config "$E2E_DIR/gpurota.toml" >gpurotad2.log 2>&1 3>&- &
   BACKGROUND+=($!)
   wait_until env GPUROTA_RUNTIME_DIR="$E2E_DIR/run2" gpurota status >/dev/null 2>&1
@@ -122,7 +124,8 @@ is_reported() {
   [ "$(remote run --host user@gpu2 -- sh -c 'echo "$CUDA_VISIBLE_DEVICES"')" != "" ]
   run -2 remote run --host gpu1 --memory nothing -- true
   # The inner run would wait for its own shell.
-  run -125 remote run --host gpu1 --gpu-ids 0 --nonblock -- sh -c 'env GPUROTA_RUNTIME_DIR="$E2E_DIR/run" gpurota run --gpu-ids 0 --nonblock -- true'
+  run -125 remote run --host gpu1 --gpu-ids 0 --nonblock -- sh \
+    -c 'env GPUROTA_RUNTIME_DIR="$E2E_DIR/run" gpurota run --gpu-ids 0 --nonblock -- true'
   run -127 remote run --host gpu1 -- no-such-command
 }
 
@@ -176,7 +179,8 @@ END
 
 @test "of several machines the one with room is taken" {
   gpurota reserve --gpu-ids all --for 1h >/dev/null 2>&1
-  run -0 --separate-stderr remote run --host refuses,gpu1,user@gpu2 -- sh -c 'echo "$GPUROTA_RUNTIME_DIR"'
+  run -0 --separate-stderr remote run --host refuses,gpu1,user@gpu2 -- sh \
+    -c 'echo "$GPUROTA_RUNTIME_DIR"'
   [ "$output" = "$E2E_DIR/run2" ]
   [[ $stderr = *"gpurota: on user@gpu2"* ]]
   run -125 --separate-stderr remote run --gpus 9 --host gpu1,user@gpu2 -- true

@@ -13,7 +13,9 @@ teardown() { end_test; }
 
 slice() { start "$1" gpurota run --gpu-ids 0 --memory 1G -- "$E2E_IPC_PROBE"; }
 in_lease() { start "$1" gpurota run --lease "$2" -- "$E2E_IPC_PROBE"; }
-reserved() { gpurota reserve --gpu-ids 0 --memory 1G --for 10m >/dev/null && value 'leases[-1]["lease_id"]'; }
+reserved() {
+  gpurota reserve --gpu-ids 0 --memory 1G --for 10m >/dev/null && value 'leases[-1]["lease_id"]'
+}
 charged() { told "$1" charged "$2"; }
 # path_of NAME MIB: of a descriptor of so much, which NAME has mapped
 path_of() {
@@ -36,7 +38,11 @@ let_go() {
   for ((i = 0; i < 8; ++i)); do
     path_of maker 200
     said=$(ask keeper "take $FOUND")
-    if [ "$said" = CUDA_SUCCESS ]; then taken=$((taken + 1)); else [ "$said" = CUDA_ERROR_OUT_OF_MEMORY ]; fi
+    if [ "$said" = CUDA_SUCCESS ]; then
+      taken=$((taken + 1))
+    else
+      [ "$said" = CUDA_ERROR_OUT_OF_MEMORY ]
+    fi
     let_go maker
   done
   [ "$taken" = 4 ] # 1024 MiB less a context of 128

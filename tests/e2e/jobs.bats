@@ -23,7 +23,8 @@ load job_helpers
 }
 
 @test "a failing job is restarted, with pauses, until it succeeds" {
-  add stubborn --memory 1G --restart on-failure -- sh -c 'echo run; [ "$(ls | grep -c mark)" = 2 ] || { touch "mark$$"; exit 1; }'
+  add stubborn --memory 1G --restart on-failure -- sh \
+    -c 'echo run; [ "$(ls | grep -c mark)" = 2 ] || { touch "mark$$"; exit 1; }'
   wait_until in_state stubborn finished
   [ "$(gpurota job logs stubborn | grep -c run)" = 3 ]
   job_is stubborn '[r["code"] for r in j["runs"]] == [1, 1, 0]'
@@ -104,7 +105,8 @@ load job_helpers
 logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
 
 @test "the values of its variables are shown nowhere" {
-  TOKEN=hush-hush gpurota job add secret --memory 1G --env TOKEN -- sh -c 'echo "has ${#TOKEN}"; exec sleep 600'
+  TOKEN=hush-hush gpurota job add secret --memory 1G --env TOKEN -- sh \
+    -c 'echo "has ${#TOKEN}"; exec sleep 600'
   wait_until logged secret 'has 9'
   gpurota job show secret --json >shown
   gpurota job list >listed
@@ -118,7 +120,9 @@ logged_twice() { [ "$(gpurota job logs web | grep -c start)" = 2 ]; }
 
 @test "show says in how many seconds it starts again" {
   add crash --memory 1G --restart always -- false
-  backs_off() { gpurota job show crash | grep -qE '^state +backing-off: starts again in [0-9]+ s$'; }
+  backs_off() {
+    gpurota job show crash | grep -qE '^state +backing-off: starts again in [0-9]+ s$'
+  }
   wait_until backs_off
 }
 

@@ -6,7 +6,10 @@ load helpers
 load job_helpers
 
 # after NAME: what it names, as a list in Python.
-after() { gpurota job show "$1" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["jobs"][0]["after"])'; }
+after() {
+  gpurota job show "$1" --json |
+    python3 -c 'import json,sys; print(json.load(sys.stdin)["jobs"][0]["after"])'
+}
 no_job() { ! gpurota job show "$1" >/dev/null 2>&1; }
 
 @test "a name in --boot-after must be that of a job of one's own, also in update" {
@@ -68,7 +71,8 @@ options = ["--memory", "1G"]
 TOML
   run -0 gpurota job apply jobs.toml
   [ "$output" = $'added web\nadded db' ]
-  [ "$(grep -o 'job started.*job=[a-z]*' gpurotad.log | sed 's/.*job=//' | tr '\n' ' ')" = 'db web ' ]
+  [ "$(grep -o 'job started.*job=[a-z]*' gpurotad.log | sed 's/.*job=//' | tr '\n' ' ')" = \
+    'db web ' ]
   run -0 gpurota job apply jobs.toml
   [ "$output" = $'unchanged web\nunchanged db' ]
   sed -i 's/"db"\]/"db", "nothing"]/' jobs.toml

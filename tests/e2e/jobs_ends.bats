@@ -111,7 +111,8 @@ PYTHON
 }
 
 @test "a job that bypasses the library and exceeds its limit is stopped, and shows it" {
-  add greedy --memory 1G "${machine[@]}" -- sh -c "echo \"pid \$\$\"; exec env -u LD_PRELOAD '$PROGRAM' hold 3000"
+  add greedy --memory 1G "${machine[@]}" -- sh \
+    -c "echo \"pid \$\$\"; exec env -u LD_PRELOAD '$PROGRAM' hold 3000"
   wait_until in_state greedy failed
   job_is greedy 'j["runs"][-1]["reason"] == "over-limit" and "limit" in j["runs"][-1]["detail"]'
   gpurota job show greedy | grep -q 'over-limit: '
@@ -251,7 +252,9 @@ as_service() {
   local point group
   point=$(sed -n 's|^[^ ]* \([^ ]*\) cgroup2 .*|\1|p' /proc/mounts | head -n 1)
   group=$point$(sed -n 's/^0:://p' /proc/self/cgroup)/gpurota-e2e-$$
-  if [ -z "$point" ] || ! mkdir "$group" 2>/dev/null; then skip "no control group can be written"; fi
+  if [ -z "$point" ] || ! mkdir "$group" 2>/dev/null; then
+    skip "no control group can be written"
+  fi
   rmdir "$group"
   gpurota job add own --gpu-ids 0 --memory 1G -- sh -c 'grep ^0:: /proc/self/cgroup; exec sleep 600'
   wait_until eval 'gpurota job logs own | grep -q "/gpurota-keeper-job-[0-9]*-[0-9]*/gpurota-L[0-9]*"'

@@ -84,7 +84,8 @@ run_once_and_kill() {
 @test "a run that could not ask for its lease, as its daemon was killed, is made again" {
   run_once_and_kill
   change_state finished 'running\0asking\01'
-  printf 'signalled\0000\0code\000125\0cannot_start\0\0whole\0001\0' >"$(echo "$E2E_DIR"/state/jobs/*)/report"
+  printf 'signalled\0000\0code\000125\0cannot_start\0\0whole\0001\0' \
+    >"$(echo "$E2E_DIR"/state/jobs/*)/report"
   start_daemon
   wait_until in_state once finished
   [ "$(gpurota job logs once | grep -c run)" = 2 ]

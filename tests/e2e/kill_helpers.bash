@@ -1,5 +1,5 @@
-# kill -9 of parts of an engine, of the daemon and of programs, at random: `load kill_helpers` behind the helpers of an engine. E2E_SEED repeats a run,
-# E2E_KILLS says how many rounds.
+# kill -9 of parts of an engine, of the daemon and of programs, at random: `load kill_helpers`
+# behind the helpers of an engine. E2E_SEED repeats a run, E2E_KILLS says how many rounds.
 #
 # shellcheck shell=bash disable=SC2034 # read by the tests
 
@@ -7,7 +7,9 @@
 enter_own_groups() {
   CGROUPS=$(awk '$3 == "cgroup2" {print $2; exit}' /proc/mounts)
   OURS=gpurota-e2e-kills-$BASHPID BEFORE=$(sed -n 's/^0:://p' /proc/self/cgroup)
-  if ! mkdir "${CGROUPS:-/nonexistent}/$OURS" "$CGROUPS/$OURS/case" 2>/dev/null; then skip "no control group can be made here"; fi
+  if ! mkdir "${CGROUPS:-/nonexistent}/$OURS" "$CGROUPS/$OURS/case" 2>/dev/null; then
+    skip "no control group can be made here"
+  fi
   echo "$BASHPID" >"$CGROUPS/$OURS/case/cgroup.procs"
   RANDOM=${E2E_SEED:=$$}
   echo "seed: $E2E_SEED"
@@ -27,7 +29,10 @@ teardown() {
 in_container() {
   local pid
   for pid in $(pgrep -f "gpu_program hold" || true); do
-    if grep -qsE '[0-9a-f]{64}' "/proc/$pid/cgroup" && grep -qzsxF "GPUROTA_SIM_DIR=$GPUROTA_SIM_DIR" "/proc/$pid/environ"; then echo "$pid"; fi
+    if grep -qsE '[0-9a-f]{64}' "/proc/$pid/cgroup" &&
+      grep -qzsxF "GPUROTA_SIM_DIR=$GPUROTA_SIM_DIR" "/proc/$pid/environ"; then
+      echo "$pid"
+    fi
   done
 }
 nobody_inside() { [ -z "$(in_container)" ]; }
@@ -35,12 +40,16 @@ nobody_inside() { [ -z "$(in_container)" ]; }
 killed() { xargs -r kill -KILL 2>/dev/null || true; }
 
 # With processes in them. An empty one that an engine leaves when it is killed is the engine's.
-groups_left() { grep -lsx 'populated 1' "$CGROUPS/$OURS"/*/cgroup.events | grep -v -e conmon -e "$OURS/case/" || true; }
+groups_left() {
+  grep -lsx 'populated 1' "$CGROUPS/$OURS"/*/cgroup.events | grep -v -e conmon -e "$OURS/case/" ||
+    true
+}
 # Those of leases, empty or not.
 our_groups() { find "$CGROUPS/$OURS" -mindepth 1 -type d -name 'gpurota-*'; }
 no_groups() { end_unbegun && [ -z "$(groups_left)$(our_groups)" ]; }
-# A monitor that is killed before it has started its container leaves a process of runc that waits for that, of which its engine does not know any more. No
-# program has begun in there, and nothing of a lease is in it; the same happens without gpurota.
+# A monitor that is killed before it has started its container leaves a process of runc that waits
+# for that, of which its engine does not know any more. No program has begun in there, and nothing
+# of a lease is in it; the same happens without gpurota.
 end_unbegun() {
   local group pid
   for group in $(groups_left); do
@@ -59,7 +68,8 @@ UNBEGUN=0
 round() {
   local options=(--memory 1G)
   if [ $((RANDOM % 3)) = 0 ]; then options=(--swap); fi
-  in_background held gpurota run "${options[@]}" -- "${ENGINE[@]}" run --cgroup-parent "/$OURS" "${INSIDE[@]}" "$PROGRAM" hold 100
+  in_background held gpurota run "${options[@]}" -- "${ENGINE[@]}" run \
+    --cgroup-parent "/$OURS" "${INSIDE[@]}" "$PROGRAM" hold 100
   RUN_PID=$BACKGROUND_PID
   if [ $((RANDOM % 2)) = 0 ]; then wait_until says held holding; else sleep "0.$((RANDOM % 10))"; fi
   "$@"

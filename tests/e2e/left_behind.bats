@@ -36,7 +36,8 @@ teardown() { end_test; }
   [ ! -s said ]
 }
 
-# in_terminal COMMANDS TEXT: what a shell with these commands shows on a terminal of its own. A line is typed once TEXT is shown.
+# in_terminal COMMANDS TEXT: what a shell with these commands shows on a terminal of its own. A line
+# is typed once TEXT is shown.
 in_terminal() {
   timeout "$PATIENCE" python3 - "$@" <<'END'
 import os, pty, sys
@@ -62,11 +63,13 @@ END
 }
 
 @test "a shell that outlives its reservation is notified once" {
-  in_terminal 'eval "$(gpurota reserve --gpu-ids 0 --for 1s)"; read -r; echo "$GPUROTA_LEASE"' 'is over' >said
+  in_terminal 'eval "$(gpurota reserve --gpu-ids 0 --for 1s)"; read -r; echo "$GPUROTA_LEASE"' \
+    'is over' >said
   [ "$(grep -c '^gpurota: L1 is over: its time is over; if this shell still has its variables: unset GPUROTA_LEASE LD_PRELOAD CUDA_VISIBLE_DEVICES, or open a new shell$' said)" = 1 ]
   grep -x L1 said
   # The watcher of the shell ends with the shell, and nobody waits for it.
-  in_terminal 'eval "$(gpurota reserve --gpu-ids 0 --for 1h)"; read -r; echo "$GPUROTA_LEASE"' 'L2 on GPU 0' >said
+  in_terminal 'eval "$(gpurota reserve --gpu-ids 0 --for 1h)"; read -r; echo "$GPUROTA_LEASE"' \
+    'L2 on GPU 0' >said
   grep -x L2 said
   wait_until no_shell_watch
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# The daemon's loop waits for no process: not for one that nobody can read, and a test that would let it does not pass.
+# The daemon's loop waits for no process: not for one that nobody can read, and a test that would
+# let it does not pass.
 
 load helpers
 load watch_helpers
@@ -58,7 +59,8 @@ listed() { process True; }
   make_folders
   [ -n "${E2E_LOOP_GUARD:-}" ] || skip "needs what the build has made"
   as_daemon() { (export LD_PRELOAD=$E2E_LOOP_GUARD && exec -a gpurotad "$@"); }
-  as_daemon cat "/proc/$$/stat" "/proc/$$/status" "/proc/$$/cgroup" /proc/meminfo /proc/self/maps >/dev/null
+  as_daemon cat "/proc/$$/stat" "/proc/$$/status" "/proc/$$/cgroup" /proc/meminfo /proc/self/maps \
+    >/dev/null
   run as_daemon cat "/proc/$$/cmdline"
   [ "$status" = 134 ]
   [[ $output == *"the thread of the loop opens /proc/$$/cmdline"* ]]

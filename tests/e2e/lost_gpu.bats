@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# A GPU falls off the bus under a daemon that is then started anew: the others are served, and what was on it is shown.
+# A GPU falls off the bus under a daemon that is then started anew: the others are served, and what
+# was on it is shown.
 
 load helpers
 

@@ -14,7 +14,8 @@ uuid_of() { value "[g['uuid'] for g in gpus if g['label'] == '$1'][0]"; }
   uuid=$(uuid_of 0:1)
   for id in 0:1 "$uuid" "${uuid:0:12}"; do
     # shellcheck disable=SC2016 # for the command
-    run -0 gpurota run --gpu-ids "$id" --memory 1G -- sh -c 'echo "$CUDA_VISIBLE_DEVICES" && "$0" info' "$PROGRAM"
+    run -0 gpurota run --gpu-ids "$id" --memory 1G -- sh \
+      -c 'echo "$CUDA_VISIBLE_DEVICES" && "$0" info' "$PROGRAM"
     [ "${lines[0]}" = "$uuid" ]
     grep -q 'size=1073741824' <<<"$output"
   done

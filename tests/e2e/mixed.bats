@@ -1,12 +1,14 @@
 #!/usr/bin/env bats
-# A machine with two different cards, where CUDA by itself counts them in another order than nvidia-smi.
+# A machine with two different cards, where CUDA by itself counts them in another order than
+# nvidia-smi.
 # machine: mixed
 
 load helpers
 
 setup() {
   start_daemon
-  [ "$("$PROGRAM" info | sed -n 's/^gpu=0 name="\([^"]*\)".*/\1/p')" != "$(value 'gpus[0]["name"]')" ] ||
+  [ "$("$PROGRAM" info | sed -n 's/^gpu=0 name="\([^"]*\)".*/\1/p')" != \
+    "$(value 'gpus[0]["name"]')" ] ||
     skip "for a machine where CUDA's first GPU is not nvidia-smi's"
 }
 teardown() { end_test; }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# The rules for Prometheus and the dashboard for Grafana: what they ask for is what gpurota-web exports.
+# The rules for Prometheus and the dashboard for Grafana: what they ask for is what gpurota-web
+# exports.
 
 load helpers
 
@@ -41,11 +42,13 @@ scrape_configs:
   - job_name: gpurota
     static_configs: [{targets: ["$(sed -n 's/.*listens on http:..//p' web)"]}]
 END
-  in_background prometheus prometheus --config.file=prometheus.yml --storage.tsdb.path="$E2E_DIR/tsdb" \
+  in_background prometheus prometheus --config.file=prometheus.yml \
+    --storage.tsdb.path="$E2E_DIR/tsdb" \
     --web.listen-address="127.0.0.1:$port"
   wait_until dashboard_is_answered "$port"
 }
-# Each query, as Grafana sends it: it has an answer, and one with figures unless there may be none to tell.
+# Each query, as Grafana sends it: it has an answer, and one with figures unless there may be none
+# to tell.
 dashboard_is_answered() {
   gpurota run --gpu-ids 1 -- true # an event, lately
   python3 - "$MONITORING/gpurota-dashboard.json" "http://127.0.0.1:$1" <<'END'

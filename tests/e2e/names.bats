@@ -64,7 +64,8 @@ gpurota_queue_has() { gpurota queue | grep -q "($1)"; }
 }
 
 @test "own defaults are added to typed options" {
-  printf '%s\n' '[run]' 'memory = "2G"' 'note = "mine"' '[output]' 'quiet = true' >config/gpurota/config.toml
+  printf '%s\n' '[run]' 'memory = "2G"' 'note = "mine"' '[output]' 'quiet = true' \
+    >config/gpurota/config.toml
   gpurota -v run -- "$PROGRAM" info >out 2>said
   grep -- '--memory 2G --note mine (from .*/config/gpurota/config.toml)' said
   grep '^gpurota: lease L1 on GPU .* (2 GiB)' said

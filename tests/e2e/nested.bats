@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# `gpurota run` in a shell that has a lease already: in that lease, or in one of its own whose environment replaces the shell's.
+# `gpurota run` in a shell that has a lease already: in that lease, or in one of its own whose
+# environment replaces the shell's.
 
 # shellcheck disable=SC2016,SC2154 # for the inner shell; machine is of job_helpers
 load helpers
@@ -34,7 +35,9 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   for outer in '' '--memory 1G' '--swap'; do
     for inner in '--gpus 1' '--memory 512M' '--swap' '--gpu-ids 1'; do
       # shellcheck disable=SC2086 # words
-      gpurota run --gpu-ids 0 $outer -- sh -c "gpurota run $inner -- sh -c 'echo in \$GPUROTA_LEASE; $PROGRAM info'; exit 0" >out 2>said
+      gpurota run --gpu-ids 0 $outer -- sh \
+        -c "gpurota run $inner -- sh -c 'echo in \$GPUROTA_LEASE; $PROGRAM info'; exit 0" >out \
+        2>said
       grep -q 'gpus=1' out
       lacks 'refused|is over' said
       lacks '^gpurota: in L' said
@@ -81,12 +84,15 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   export XDG_CONFIG_HOME=$PWD/config
   mkdir -p config/gpurota
   printf '%s\n' '[run]' 'memory = "512M"' 'timeout = "1s"' >config/gpurota/config.toml
-  gpurota run --no-defaults --gpu-ids 0 --memory 1G -- sh -c 'gpurota run -- sh -c "sleep 1.5; exec $0 info"' "$PROGRAM" >out
+  gpurota run --no-defaults --gpu-ids 0 --memory 1G -- sh \
+    -c 'gpurota run -- sh -c "sleep 1.5; exec $0 info"' "$PROGRAM" >out
   grep "size=$((1 << 30))" out
 }
 
 @test "a time limit is the command's alone, and options of a new lease are said to have no effect" {
-  gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c 'gpurota run --timeout 1s --note x -- sleep 600; echo "inner $?"; exit 7' >out 2>said || [ $? = 7 ]
+  gpurota run --quiet --gpu-ids 0 --memory 1G -- sh \
+    -c 'gpurota run --timeout 1s --note x -- sleep 600; echo "inner $?"; exit 7' >out 2>said ||
+    [ $? = 7 ]
   grep -x 'inner 124' out
   grep 'in L1 .*--note is of new leases only: no effect here' said
 }
@@ -97,7 +103,8 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
   run -125 --separate-stderr gpurota run --quiet --gpus 2 -- gpurota run --gpus 1 -- true
   [ "$stderr" = 'gpurota: your L2, in whose shell you are, has GPU 0, 1: leave out --gpus to use it' ]
   # Also by nothing but the kernel's word, and for a reservation.
-  run -1 --separate-stderr gpurota run --quiet --gpu-ids 0 -- env -u GPUROTA_LEASE gpurota reserve --gpu-ids 0
+  run -1 --separate-stderr gpurota run --quiet --gpu-ids 0 -- env -u GPUROTA_LEASE gpurota reserve \
+    --gpu-ids 0
   [[ $stderr == *'your L3, in whose shell you are, has GPU 0: this could only start when that has ended'* ]]
   eval "$(gpurota reserve --gpu-ids 0 2>/dev/null)"
   run -125 --separate-stderr gpurota run --gpu-ids 0 -- true
@@ -141,11 +148,14 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
 }
 
 @test "a command in a job's lease is in it, and a job that is added in a lease has its own" {
-  add web --memory 1G "${machine[@]}" --env PATH -- sh -c 'gpurota run -- sh -c "echo inner \$GPUROTA_LEASE"; echo outer $GPUROTA_LEASE'
+  add web --memory 1G "${machine[@]}" --env PATH -- sh \
+    -c 'gpurota run -- sh -c "echo inner \$GPUROTA_LEASE"; echo outer $GPUROTA_LEASE'
   wait_until in_state web finished
-  [ "$(gpurota job logs web | sed -n 's/^inner //p')" = "$(gpurota job logs web | sed -n 's/^outer //p')" ]
+  [ "$(gpurota job logs web | sed -n 's/^inner //p')" = \
+    "$(gpurota job logs web | sed -n 's/^outer //p')" ]
   eval "$(gpurota reserve --gpu-ids 0 --memory 2G 2>/dev/null)"
-  add own "${machine[@]}" --env GPUROTA_LEASE --env GPUROTA_TOKEN --env GPUROTA_SOCKET --env LD_PRELOAD -- sh -c 'echo "lease $GPUROTA_LEASE"; env; exec '"$PROGRAM"' info'
+  add own "${machine[@]}" --env GPUROTA_LEASE --env GPUROTA_TOKEN --env GPUROTA_SOCKET \
+    --env LD_PRELOAD -- sh -c 'echo "lease $GPUROTA_LEASE"; env; exec '"$PROGRAM"' info'
   wait_until in_state own finished
   run ! grep -x "lease $GPUROTA_LEASE" <(gpurota job logs own)
   gpurota job logs own >log
@@ -154,7 +164,8 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
 }
 
 @test "a command in a lease ends with it, and is counted and limited with it" {
-  in_background outer gpurota run --gpu-ids 0 --memory 1G -- sh -c 'gpurota run -- "$0" hold 300 & gpurota run -- "$0" hold 300 & wait' "$PROGRAM"
+  in_background outer gpurota run --gpu-ids 0 --memory 1G -- sh \
+    -c 'gpurota run -- "$0" hold 300 & gpurota run -- "$0" hold 300 & wait' "$PROGRAM"
   wait_until holds 'leases and leases[0]["gpus"][0]["used_bytes"] >= 600 * 2**20'
   holds 'len(leases) == 1'
   kill_daemon
@@ -167,10 +178,12 @@ in_slice() { gpurota run --quiet --gpu-ids 0 --memory 1G -- sh -c "$1"; }
 }
 
 @test "of leases within each other the innermost has the process" {
-  in_background outer gpurota run --gpu-ids 0 --memory 1G -- gpurota run --gpu-ids 1 --memory 1G -- "$PROGRAM" hold 200
+  in_background outer gpurota run --gpu-ids 0 --memory 1G -- gpurota run --gpu-ids 1 \
+    --memory 1G -- "$PROGRAM" hold 200
   wait_until says outer holding
   wait_until holds '[g["used_bytes"] >= 200 * 2**20 for l in leases for g in l["gpus"]] == [False, True]'
-  in_background whole gpurota run --gpu-ids 0 --memory 1G -- sh -c 'true; gpurota reserve --short --gpu-ids 0 --memory 512M; gpurota run --lease L4 -- "$0" hold 100' "$PROGRAM"
+  in_background whole gpurota run --gpu-ids 0 --memory 1G -- sh \
+    -c 'true; gpurota reserve --short --gpu-ids 0 --memory 512M; gpurota run --lease L4 -- "$0" hold 100' "$PROGRAM"
   wait_until says whole holding
   wait_until holds 'sum(g["used_bytes"] >= 100 * 2**20 for l in leases if l["lease_id"] == "L4" for g in l["gpus"]) == 1'
 }

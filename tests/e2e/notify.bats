@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Owners are told what happens to their leases: on the terminal of their gpurota run, and by the channels of [notify].
+# Owners are told what happens to their leases: on the terminal of their gpurota run, and by the
+# channels of [notify].
 
 load helpers
 load watch_helpers
@@ -7,7 +8,8 @@ load watch_helpers
 setup() { make_folders; }
 teardown() { end_test; }
 
-# notifier SCRIPT: a program of the site's, which runs with /bin/sh; what it writes to "$out" is in out/NAME.
+# notifier SCRIPT: a program of the site's, which runs with /bin/sh; what it writes to "$out" is in
+# out/NAME.
 notifier() {
   # The notifier runs as another user than the daemon, where that is root.
   chmod 755 .
@@ -332,7 +334,8 @@ END
   in_background hook python3 server.py
   wait_until says hook port
   port=$(sed -n 's/^port //p' hook)
-  notify_by "webhook = \"http://127.0.0.1:$port/hook?key=s3cret\"" 'webhook_headers = ["Authorization: Bearer t0ken"]'
+  notify_by "webhook = \"http://127.0.0.1:$port/hook?key=s3cret\"" \
+    'webhook_headers = ["Authorization: Bearer t0ken"]'
   start_daemon
   gpurota notify --test
   wait_until says hook '^/hook?key=s3cret Bearer t0ken {"what":"test"'

@@ -10,7 +10,9 @@ setup() {
 teardown() { end_test; }
 
 # turns EXPRESSION: of `gpurota turns --json`, as Python.
-turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(json.load(sys.stdin)); print($1)"; }
+turns() {
+  gpurota turns --json | python3 -c "import json, sys; globals().update(json.load(sys.stdin)); print($1)"
+}
 configure() {
   printf '%s\n' "$@" >"$E2E_DIR/gpurota.toml"
   gpurota reload

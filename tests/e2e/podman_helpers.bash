@@ -1,4 +1,5 @@
-# podman for end-to-end tests, with runc: `load podman_helpers` behind `load helpers` and `load engine_helpers`.
+# podman for end-to-end tests, with runc: `load podman_helpers` behind `load helpers` and `load
+# engine_helpers`.
 #
 # shellcheck shell=bash disable=SC2034 # ENGINE and INSIDE are read by the tests
 
@@ -8,7 +9,8 @@ have_podman() {
   command -v podman >/dev/null || skip "podman is not installed"
   make_folders
   make_podman
-  "${ENGINE[@]}" run "${INSIDE[@]}" true >tried 2>&1 || skip "podman cannot run a container here: $(tail -n 1 tried)"
+  "${ENGINE[@]}" run "${INSIDE[@]}" true >tried 2>&1 ||
+    skip "podman cannot run a container here: $(tail -n 1 tried)"
   chmod 755 . run
 }
 
@@ -24,7 +26,9 @@ end_containers() {
   # Without root, the process that keeps podman's user namespace.
   if [ -s podman/tmp/pause.pid ]; then kill "$(cat podman/tmp/pause.pid)" 2>/dev/null || true; fi
   wait_until no_engine || true
-  for mounted in $(awk -v folder="$E2E_DIR/" 'index($2, folder) == 1 {print $2}' /proc/mounts | tac); do umount --lazy "$mounted"; done
+  for mounted in $(awk -v folder="$E2E_DIR/" 'index($2, folder) == 1 {print $2}' /proc/mounts | tac); do
+    umount --lazy "$mounted"
+  done
 }
 no_engine() { ! pgrep -f -- "$E2E_DIR/podman/root" >/dev/null; }
 
@@ -61,7 +65,9 @@ have_rootless_podman() {
   chmod 700 xdg
   # shellcheck disable=SC2016
   local alone='cd "$0" && mount --bind subuid /etc/subuid && mount --bind subgid /etc/subgid && exec "$@"'
-  AS_USER=(unshare --mount sh -c "$alone" "$E2E_DIR" setpriv --reuid 65534 --regid 65534 --clear-groups
+  AS_USER=(unshare --mount sh -c "$alone" "$E2E_DIR" setpriv --reuid 65534 --regid 65534 \
+    --clear-groups
     env "HOME=$E2E_DIR/home" "XDG_RUNTIME_DIR=$E2E_DIR/xdg")
-  engine run "${INSIDE[@]}" true >tried 2>&1 || skip "podman cannot run a container without root here: $(tail -n 1 tried)"
+  engine run "${INSIDE[@]}" true >tried 2>&1 ||
+    skip "podman cannot run a container without root here: $(tail -n 1 tried)"
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# kill -9 of the daemon, of podman, of its monitor (conmon), of the container and of gpurota run, at random: nothing is left. A few rounds;
+# kill -9 of the daemon, of podman, of its monitor (conmon), of the container and of gpurota run, at
+# random: nothing is left. A few rounds;
 # tests/system/container_kills.sh has 200 of them.
 
 load helpers

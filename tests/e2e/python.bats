@@ -7,7 +7,9 @@ load python_helpers
 setup() { start_python_case; }
 teardown() { end_test; }
 
-queue_is() { [ "$(gpurota queue --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["requests"]))')" = "$1" ]; }
+queue_is() {
+  [ "$(gpurota queue --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["requests"]))')" = "$1" ]
+}
 
 @test "the limit of a lease holds for its commands, and for what they start" {
   python one <<'END'

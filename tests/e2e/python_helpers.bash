@@ -3,7 +3,8 @@
 
 start_python_case() {
   # The installed module, or else that of the source tree: a stage of an older build has none.
-  export PYTHONPATH=$E2E_PREFIX/lib/python3/dist-packages:$BATS_TEST_DIRNAME/../../python PYTHONDONTWRITEBYTECODE=1
+  export PYTHONPATH=$E2E_PREFIX/lib/python3/dist-packages:$BATS_TEST_DIRNAME/../../python \
+    PYTHONDONTWRITEBYTECODE=1
   export PROGRAM
   make_folders
   export JUPYTER_DATA_DIR=$E2E_DIR/jupyter

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# The Python module: the program itself under a lease, what is seen of the machine, notebooks; and the guide's examples as they are written.
+# The Python module: the program itself under a lease, what is seen of the machine, notebooks; and
+# the guide's examples as they are written.
 
 load helpers
 load python_helpers
@@ -109,7 +110,8 @@ END
   mkdir "$E2E_DIR/module"
   cp -r "${PYTHONPATH##*:}/gpurota" "$E2E_DIR/module/"
   chmod -R a+rX "$E2E_DIR/module"
-  PYTHONPATH=$E2E_DIR/module run -0 setpriv --reuid 54001 --regid 54001 --clear-groups /usr/bin/python3 try.py
+  PYTHONPATH=$E2E_DIR/module run -0 setpriv --reuid 54001 --regid 54001 \
+    --clear-groups /usr/bin/python3 try.py
   [ "$(grep -c "L1 is somebody else's lease" <<<"$output")" = 2 ]
   [[ $output == *"L1 None"* ]]
 }

@@ -8,7 +8,9 @@ teardown() { end_test; }
 
 # Everything there is, for a while: a reservation of all GPUs.
 take_all() { gpurota reserve --gpus "$(value 'len(gpus)')" --for 1h >taken; }
-queue_length() { gpurota queue --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["requests"]))'; }
+queue_length() {
+  gpurota queue --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["requests"]))'
+}
 waiting() { [ "$(queue_length)" = "$1" ]; }
 
 @test "run waits for a GPU, says why, and runs when it is its turn" {

@@ -164,7 +164,8 @@ END
   wait_until holds "[l['lease_id'] for l in leases] == ['L1']"
   # The shell's reservation is over: the other one was not meant.
   # shellcheck source=/dev/null
-  (. ./variables && run -1 gpurota release && [[ "$output" == *'L2, which this shell is under, has ended'* ]])
+  (. ./variables && run -1 gpurota release &&
+    [[ "$output" == *'L2, which this shell is under, has ended'* ]])
   holds 'len(leases) == 1'
   [ -z "$(gpurota release --quiet)" ]
   wait_until no_leases

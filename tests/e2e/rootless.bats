@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Containers of podman without root: as nobody, who has subordinate ids in a mount namespace of the case's own.
+# Containers of podman without root: as nobody, who has subordinate ids in a mount namespace of the
+# case's own.
 
 load helpers
 load engine_helpers

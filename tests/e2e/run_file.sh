@@ -9,10 +9,13 @@ file=$(realpath "$1") build=$(realpath "$2")
 shift 2
 
 command -v bats >/dev/null || { echo "bats is not installed"; exit 77; }
-export E2E_PREFIX=$build/stage E2E_PROGRAM=$build/demo/gpu_program E2E_HAMMER=$build/tests/bin/hammer
+export E2E_PREFIX=$build/stage E2E_PROGRAM=$build/demo/gpu_program \
+  E2E_HAMMER=$build/tests/bin/hammer
 export E2E_FAMILIES=$build/tests/bin/families E2E_SWAP_PROBE=$build/tests/interposer/swap_probe
-export E2E_SWAP_OVERSIZE=$build/tests/interposer/swap_oversize E2E_IPC_PROBE=$build/tests/interposer/ipc_probe
-export E2E_PAST_LIBRARY=$build/tests/e2e/past_library E2E_LOCKED_PROGRAM=$build/tests/e2e/locked_program
+export E2E_SWAP_OVERSIZE=$build/tests/interposer/swap_oversize \
+  E2E_IPC_PROBE=$build/tests/interposer/ipc_probe
+export E2E_PAST_LIBRARY=$build/tests/e2e/past_library \
+  E2E_LOCKED_PROGRAM=$build/tests/e2e/locked_program
 # Every daemon of the tests runs with it: see helpers.bash.
 export E2E_LOOP_GUARD=$build/tests/e2e/libloop_guard.so
 export E2E_STUCK_LIBRARY=$build/tests/e2e/libstuck_disk.so
@@ -29,7 +32,8 @@ inside=("$E2E_PREFIX/bin/gpurota-sim" "$machine" --)
 if [ "$machine" = real ]; then inside=(); fi
 rm -f "$results/report.xml"
 code=0
-"${inside[@]}" bats --report-formatter junit --output "$results" --print-output-on-failure "$@" "$file" || code=$?
+"${inside[@]}" bats --report-formatter junit --output "$results" \
+  --print-output-on-failure "$@" "$file" || code=$?
 # bats does not wait for its own report to be written.
 for _ in {1..100}; do
   if grep -q '</testsuites>' "$results/report.xml" 2>/dev/null; then break; fi

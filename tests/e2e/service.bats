@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Sockets that somebody else keeps: who connects while the daemon is killed, restarted or not there yet waits, and is answered.
+# Sockets that somebody else keeps: who connects while the daemon is killed, restarted or not there
+# yet waits, and is answered.
 #
 # shellcheck disable=SC2034 # helpers.bash reads DAEMON_PID
 
@@ -10,7 +11,8 @@ teardown() { end_test; }
 
 # As systemd does it, with both sockets, and again whenever it ends.
 held_daemon() {
-  in_background gpurotad.log "$BATS_TEST_DIRNAME/socket_holder.py" "$E2E_DIR/run" "$E2E_DIR/pid" "${DAEMON[@]}"
+  in_background gpurotad.log "$BATS_TEST_DIRNAME/socket_holder.py" "$E2E_DIR/run" "$E2E_DIR/pid" \
+    "${DAEMON[@]}"
   HOLDER=$BACKGROUND_PID
   wait_until test -s "$E2E_DIR/pid"
   DAEMON_PID=$(cat "$E2E_DIR/pid")
@@ -80,8 +82,10 @@ serving() { grep -c 'gpurotad serves.*listens=systemd' "$E2E_DIR/gpurotad.log"; 
 
 @test "systemd-socket-activate: the first who asks starts the daemon" {
   command -v systemd-socket-activate >/dev/null || skip "systemd-socket-activate is not installed"
-  in_background gpurotad.log systemd-socket-activate --listen="$E2E_DIR/run/control.sock" --fdname=control -E E2E_DIR \
-    -E LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}" -E GPUROTA_SIM_DIR="${GPUROTA_SIM_DIR:-}" "${DAEMON[@]}"
+  in_background gpurotad.log systemd-socket-activate --listen="$E2E_DIR/run/control.sock" \
+    --fdname=control -E E2E_DIR \
+    -E LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}" \
+    -E GPUROTA_SIM_DIR="${GPUROTA_SIM_DIR:-}" "${DAEMON[@]}"
   wait_until test -S run/control.sock
   lacks 'gpurotad serves' gpurotad.log
   gpurota status >/dev/null
@@ -92,12 +96,15 @@ serving() { grep -c 'gpurotad serves.*listens=systemd' "$E2E_DIR/gpurotad.log"; 
 
 @test "a socket elsewhere is refused, and the message says what to change" {
   command -v systemd-socket-activate >/dev/null || skip "systemd-socket-activate is not installed"
-  in_background gpurotad.log systemd-socket-activate --listen="$E2E_DIR/run/other.sock" --fdname=site.socket -E E2E_DIR \
-    -E LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}" -E GPUROTA_SIM_DIR="${GPUROTA_SIM_DIR:-}" "${DAEMON[@]}"
+  in_background gpurotad.log systemd-socket-activate --listen="$E2E_DIR/run/other.sock" \
+    --fdname=site.socket -E E2E_DIR \
+    -E LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}" \
+    -E GPUROTA_SIM_DIR="${GPUROTA_SIM_DIR:-}" "${DAEMON[@]}"
   wait_until test -S run/other.sock
   python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])' run/other.sock
   ends_with 1 "$BACKGROUND_PID"
-  grep -q "a socket that gpurotad does not serve, 'site.socket': it is at $E2E_DIR/run/other.sock" gpurotad.log
+  grep -q "a socket that gpurotad does not serve, 'site.socket': it is at $E2E_DIR/run/other.sock" \
+    gpurotad.log
   grep -q 'change ListenStream=' gpurotad.log
 }
 
@@ -112,7 +119,8 @@ serving() { grep -c 'gpurotad serves.*listens=systemd' "$E2E_DIR/gpurotad.log"; 
   wait_until test -s pid
   in_background stranger as_nobody gpurota status
   local stranger=$BACKGROUND_PID
-  in_background member setpriv --reuid 65534 --regid 65534 --groups "$(getent group daemon | cut -d: -f3)" gpurota status
+  in_background member setpriv --reuid 65534 --regid 65534 \
+    --groups "$(getent group daemon | cut -d: -f3)" gpurota status
   local member=$BACKGROUND_PID
   wait_until waiting_clients 2
   touch begin

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# Memory of a swap lease that other processes open by its handle (cuIpcGetMemHandle): it stays, whatever turns take
-# away, and is the same for all. tests/interposer/ipc_probe.cpp has the commands of each process.
+# Memory of a swap lease that other processes open by its handle (cuIpcGetMemHandle): it stays,
+# whatever turns take away, and is the same for all. tests/interposer/ipc_probe.cpp has the commands
+# of each process.
 
 load helpers
 load ipc_helpers
@@ -22,7 +23,8 @@ moves() { grep -cs ': evicted' "$E2E_DIR/$1.debug" || true; }
   handle_of owner
   told owner 'keep 200' CUDA_SUCCESS # beside it, and moves
   told other 'keep 200' CUDA_SUCCESS
-  in_background torture gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_SWAP_PROBE" torture 300 1
+  in_background torture gpurota run --gpu-ids 0 \
+    --swap --memory 700M -- "$E2E_SWAP_PROBE" torture 300 1
   told other "open $HANDLE" CUDA_SUCCESS
   for ((i = 7; i < 27 || $(moves owner) + $(moves other) == 0; i += 2)); do
     [ "$i" -lt 1000 ]

@@ -43,11 +43,13 @@ END
 }
 row_is_there() {
   gpurota status >table
-  grep -qE '^  0 in use .* L1 +0\.[0-9]+ / 2 .* night, org/some-7b \(sh -c' table && grep -qE '^    free +0 / ' table
+  grep -qE '^  0 in use .* L1 +0\.[0-9]+ / 2 .* night, org/some-7b \(sh -c' table &&
+    grep -qE '^    free +0 / ' table
 }
 
 @test "status fits narrow terminals and is coloured on terminals only" {
-  in_background holder gpurota run --memory 2G --note "$(printf 'n%.0s' {1..300})" -- "$PROGRAM" hold 100
+  in_background holder gpurota run --memory 2G \
+    --note "$(printf 'n%.0s' {1..300})" -- "$PROGRAM" hold 100
   wait_until says holder holding
   on_terminal 50 30 gpurota status >narrow
   grep -q $'\e\[' narrow

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # machine: h100-mig
-# Strict access: who can open which device file in which state. The files are plain ones in a folder of the case; a kernel looks at
-# modes and access lists alike. tests/gpu/strict_access.sh does the same with a driver's.
+# Strict access: who can open which device file in which state. The files are plain ones in a folder
+# of the case; a kernel looks at modes and access lists alike. tests/gpu/strict_access.sh does the
+# same with a driver's.
 
 load helpers
 
@@ -15,10 +16,12 @@ setup() {
   for file in nvidia0 nvidia1 nvidiactl nvidia-uvm nvidia-caps/nvidia-cap{1,30,31,33}; do
     install -m 666 /dev/null "machine/dev/$file"
   done
-  printf '%s\n' 'config 1' 'monitor 2' 'gpu0/gi2/access 30' 'gpu0/gi2/ci0/access 31' 'gpu0/gi3/access 33' >machine/proc/driver/nvidia-caps/mig-minors
+  printf '%s\n' 'config 1' 'monitor 2' 'gpu0/gi2/access 30' 'gpu0/gi2/ci0/access 31' \
+    'gpu0/gi3/access 33' >machine/proc/driver/nvidia-caps/mig-minors
   DAEMON+=(--driver-root "$E2E_DIR/machine")
   as_somebody true || skip "setpriv cannot switch users"
-  setfacl -m u:1:rw gpurota.toml 2>/dev/null || skip "setfacl is not there, or the file system has no access lists"
+  setfacl -m u:1:rw gpurota.toml 2>/dev/null ||
+    skip "setfacl is not there, or the file system has no access lists"
   setfacl -b gpurota.toml
 }
 teardown() {
@@ -40,7 +43,9 @@ can() {
 }
 # who: a row of the table: what root, a user and another one can open.
 who() { echo "root: $(can env) | nobody: $(can as_nobody) | other: $(can as_somebody)"; }
-rights() { stat -c '%n %a %U:%G' machine/dev/nvidia* machine/dev/nvidia-caps/*; getfacl -nR machine/dev; }
+rights() {
+  stat -c '%n %a %U:%G' machine/dev/nvidia* machine/dev/nvidia-caps/*; getfacl -nR machine/dev
+}
 is_now() { [ "$(who)" = "$1" ]; }
 closed='root: nvidia0 nvidia1 nvidiactl | nobody: nvidiactl | other: nvidiactl'
 opened='root: nvidia0 nvidia1 nvidiactl | nobody: nvidia1 nvidiactl | other: nvidiactl'
@@ -63,7 +68,8 @@ all='root: nvidia0 nvidia1 nvidiactl | nobody: nvidia0 nvidia1 nvidiactl | other
   start_daemon
   [ "$(who)" = "$closed" ]
   # The command can open it at once, whenever it looks.
-  as_nobody gpurota run --gpu-ids 1 -- sh -c 'exec 3<>machine/dev/nvidia1; ! (exec 3<>machine/dev/nvidia0) 2>/dev/null'
+  as_nobody gpurota run --gpu-ids 1 -- sh \
+    -c 'exec 3<>machine/dev/nvidia1; ! (exec 3<>machine/dev/nvidia0) 2>/dev/null'
   wait_until is_now "$closed"
   as_nobody gpurota reserve --gpu-ids 1 --for 1h
   [ "$(who)" = "$opened" ]
@@ -143,7 +149,8 @@ all='root: nvidia0 nvidia1 nvidiactl | nobody: nvidia0 nvidia1 nvidiactl | other
     strict
     as_daemon "${DAEMON[@]}" >"$i.log" 2>&1 3>&- &
     DAEMON_PID=$!
-    # Every second one is killed on the way to serving, or soon after; the others are told to turn it off again.
+    # Every second one is killed on the way to serving, or soon after; the others are told to turn
+    # it off again.
     if ((10#$i % 2)); then
       wait_until says "$i.log" 'gpurotad serves'
       strict false
@@ -171,8 +178,8 @@ all='root: nvidia0 nvidia1 nvidiactl | nobody: nvidia0 nvidia1 nvidiactl | other
   [[ $output == *access.strict* ]]
 }
 
-# opener NAME COMMAND…: in the place of a daemon: keeps all GPUs' files open, and opens each anew all the time. NAME has a line for each
-# round, and one for each file that was refused.
+# opener NAME COMMAND…: in the place of a daemon: keeps all GPUs' files open, and opens each anew
+# all the time. NAME has a line for each round, and one for each file that was refused.
 opener() {
   in_background "$1" "${@:2}" sh -c 'exec 3<>machine/dev/nvidia0 4<>machine/dev/nvidia1
     while :; do for file in nvidia0 nvidia1; do (: <>"machine/dev/$file") 2>/dev/null || echo "refused $file"; done; echo round; sleep 0.01; done'
@@ -188,7 +195,8 @@ more_rounds() {
 
 @test "a daemon whose user is named works whenever it was started, over restarts and reloads; root's does, too" {
   strict true 'users = ["65533"]'
-  opener persistence setpriv --reuid 65533 --regid 65533 --clear-groups # as nvidia-persistenced --user
+  # as nvidia-persistenced --user
+  opener persistence setpriv --reuid 65533 --regid 65533 --clear-groups
   opener hostengine env                                                 # as nv-hostengine
   start_daemon
   [ "$(who)" = 'root: nvidia0 nvidia1 nvidiactl | nobody: nvidiactl | other: nvidia0 nvidia1 nvidiactl' ]
@@ -210,7 +218,9 @@ more_rounds() {
   more_rounds persistence
   lacks refused hostengine
   # Two, and what they have just forked.
-  names_both() { gpurota doctor | grep -q '[2-6] processes without a lease had device files open before'; }
+  names_both() {
+    gpurota doctor | grep -q '[2-6] processes without a lease had device files open before'
+  }
   wait_until names_both
 }
 
@@ -218,7 +228,9 @@ more_rounds() {
   strict
   start_daemon
   # mps USER: as a control daemon of root's starts a server for a client.
-  mps() { env setpriv --reuid "$1" --regid "$1" --clear-groups sh -c 'exec 3<>machine/dev/nvidia1'; }
+  mps() {
+    env setpriv --reuid "$1" --regid "$1" --clear-groups sh -c 'exec 3<>machine/dev/nvidia1'
+  }
   run -2 mps 65534
   as_nobody gpurota reserve --gpu-ids 1 --for 1h
   mps 65534
@@ -227,7 +239,8 @@ more_rounds() {
 
 @test "a device file that others change is set right, reported, and in doctor with what to do" {
   strict
-  printf '%s\n' 'ModifyDeviceFiles: 1' 'DeviceFileUID: 0' 'DeviceFileMode: 438' >machine/proc/driver/nvidia/params
+  printf '%s\n' 'ModifyDeviceFiles: 1' 'DeviceFileUID: 0' 'DeviceFileMode: 438' \
+    >machine/proc/driver/nvidia/params
   start_daemon
   chmod 666 machine/dev/nvidia1 # as nvidia-modprobe does
   wait_until is_now "$closed"
@@ -250,7 +263,8 @@ more_rounds() {
 }
 
 @test "a process that has a device file open already is reported" {
-  in_background holder "${NOBODY[@]}" sh -c 'exec 3<>machine/dev/nvidia1; echo opened; exec sleep 600'
+  in_background holder "${NOBODY[@]}" sh \
+    -c 'exec 3<>machine/dev/nvidia1; echo opened; exec sleep 600'
   wait_until says holder opened
   strict
   start_daemon
@@ -277,12 +291,14 @@ assert "user:65534:rw-" in lists["nvidia0"], lists
 EOF
 }
 
-# with_devices: real device files instead of plain ones, of numbers that no driver here has: who may open one hears ENXIO.
+# with_devices: real device files instead of plain ones, of numbers that no driver here has: who may
+# open one hears ENXIO.
 with_devices() {
   local file
   for file in nvidia0:0 nvidia1:1 nvidiactl:255; do
     rm "machine/dev/${file%:*}"
-    mknod -m 666 "machine/dev/${file%:*}" c 195 "${file#*:}" 2>/dev/null || skip "no device files can be made here"
+    mknod -m 666 "machine/dev/${file%:*}" c 195 "${file#*:}" 2>/dev/null ||
+      skip "no device files can be made here"
   done
   [ ! -e /proc/driver/nvidia/version ] || skip "there is a driver here"
   hears 'No such device' env nvidia0 || skip "no device files can be opened here"
@@ -290,10 +306,15 @@ with_devices() {
 # hears ANSWER USER FILE: what a user hears who opens a file.
 hears() { { "$2" sh -c ': <"$1"' sh "$E2E_DIR/machine/dev/$3" 2>&1 || true; } | grep -q "$1"; }
 # in_lease GPU FILE: what a program in a lease of that GPU hears.
-in_lease() { as_nobody gpurota run --quiet --gpu-ids "$1" --memory 64M -- sh -c ': <"$1"' sh "$E2E_DIR/machine/dev/$2" 2>&1 || true; }
+in_lease() {
+  as_nobody gpurota run --quiet --gpu-ids "$1" --memory 64M -- sh \
+    -c ': <"$1"' sh "$E2E_DIR/machine/dev/$2" 2>&1 || true
+}
 fences_hold() {
   gpurota doctor >said || true
-  if grep -q "can open all GPUs of their user" said; then skip "$(grep -m 1 'all GPUs of their user' said)"; fi
+  if grep -q "can open all GPUs of their user" said; then
+    skip "$(grep -m 1 'all GPUs of their user' said)"
+  fi
 }
 
 @test "a lease's programs open the files of its GPUs only, whatever else their user has" {
@@ -308,8 +329,10 @@ fences_hold() {
   in_lease 0:1 nvidia0 | grep -q 'No such device'
   in_lease 0:1 nvidiactl | grep -q 'No such device'
   # Under a reservation, too; and a lease inside of a lease has its own.
-  as_nobody gpurota run --quiet --lease L1 -- sh -c ': <machine/dev/nvidia1' 2>&1 | grep -q 'No such device'
-  as_nobody gpurota run --quiet --gpu-ids 0:1 --memory 64M -- gpurota run --quiet --gpu-ids 1 --memory 64M -- \
+  as_nobody gpurota run --quiet --lease L1 -- sh -c ': <machine/dev/nvidia1' 2>&1 |
+    grep -q 'No such device'
+  as_nobody gpurota run --quiet --gpu-ids 0:1 --memory 64M -- gpurota run --quiet --gpu-ids 1 \
+    --memory 64M -- \
     sh -c 'true <machine/dev/nvidia1; true <machine/dev/nvidia0' >heard 2>&1 || true
   [ "$(grep -c 'No such device' heard),$(grep -c 'not permitted' heard)" = 1,1 ]
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# A disk that takes as long as it likes (stuck_disk.c): who asked for a change waits for it, and nobody else does. A
-# daemon whose loop waits for it ends, and so does the case.
+# A disk that takes as long as it likes (stuck_disk.c): who asked for a change waits for it, and
+# nobody else does. A daemon whose loop waits for it ends, and so does the case.
 
 load helpers
 

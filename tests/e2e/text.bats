@@ -6,9 +6,11 @@ load helpers
 setup() { start_daemon; }
 teardown() { end_test; }
 
-# Escape codes, a title, a bell, a newline, a direction override, invalid UTF-8 and a wide character.
+# Escape codes, a title, a bell, a newline, a direction override, invalid UTF-8 and a wide
+# character.
 EVIL=$'x\e[31mred\e]0;title\a\nL99 forged \xe2\x80\xae\xff\xfe\xe4\xb8\x96'
-# The same without invalid bytes, and with what is one character to a terminal that takes UTF-8: CSI, an isolate.
+# The same without invalid bytes, and with what is one character to a terminal that takes UTF-8:
+# CSI, an isolate.
 EVIL_UTF8=$'x\e[31m\xc2\x9b2J \xe2\x80\xae\xe2\x81\xa6evil\xe2\x80\x8b\x7f'
 
 # No C0 or C1 control, no U+200B to U+200F, no direction override or isolate.

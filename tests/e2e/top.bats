@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# gpurota top in a terminal: what it shows, its keys, and that the terminal is as before when it ends. The terminal is tmux.
+# gpurota top in a terminal: what it shows, its keys, and that the terminal is as before when it
+# ends. The terminal is tmux.
 # machine: h100x2
 
 load helpers
@@ -22,7 +23,8 @@ terminal() { env -u TMUX LC_ALL=C.UTF-8 tmux -S "$E2E_DIR/tmux" -f /dev/null "$@
 open_terminal() {
   local width=${1:-100} height=${2:-30}
   shift $(($# < 2 ? $# : 2))
-  terminal new-session -d -x "$width" -y "$height" env LC_ALL=C.UTF-8 PS1='ready> ' "$@" bash --norc --noprofile
+  terminal new-session -d -x "$width" -y "$height" env LC_ALL=C.UTF-8 PS1='ready> ' "$@" bash \
+    --norc --noprofile
   wait_until shows '^ready>'
 }
 screen() { terminal capture-pane -p; }

@@ -7,7 +7,9 @@ setup() { start_daemon; }
 teardown() { end_test; }
 
 # turns EXPRESSION: of `gpurota turns --json`, as Python.
-turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(json.load(sys.stdin)); print($1)"; }
+turns() {
+  gpurota turns --json | python3 -c "import json, sys; globals().update(json.load(sys.stdin)); print($1)"
+}
 
 @test "several swap leases have nearly all of a GPU, and say that they take turns" {
   in_background one gpurota run --gpu-ids 0 --swap -- sleep 60
@@ -46,7 +48,8 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
 }
 
 @test "the configuration says what turns are, and which priorities a user may have" {
-  printf '%s\n' '[turns]' 'quantum = "250ms"' '[turns.gpu.0]' 'mode = "off"' '[limits]' 'priority = 10' \
+  printf '%s\n' '[turns]' 'quantum = "250ms"' '[turns.gpu.0]' 'mode = "off"' '[limits]' \
+    'priority = 10' \
     >"$E2E_DIR/gpurota.toml"
   gpurota reload
   [ "$(turns 'gpus[0]["mode"], gpus[0]["quantum_ms"]')" = "off 250" ]
@@ -66,7 +69,8 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
   gpurota events | grep -q 'priority -10, quantum auto'
   kill_daemon
   start_daemon
-  [ "$(turns 'gpus[0]["leases"][0]["priority"], gpus[0]["leases"][0]["own_quantum_ms"]')" = "-10 0" ]
+  [ "$(turns 'gpus[0]["leases"][0]["priority"], gpus[0]["leases"][0]["own_quantum_ms"]')" = \
+    "-10 0" ]
   run -1 gpurota update L1 --quantum 1x
   grep -q '10ms' <<<"$output"
   run -2 gpurota run --memory 1G --quantum 5s -- true
@@ -94,5 +98,6 @@ turns() { gpurota turns --json | python3 -c "import json, sys; globals().update(
 
 @test "a program is granted the memory that it is told is free, beside unmovable memory" {
   learn_context_cost
-  python3 -B "$BATS_TEST_DIRNAME/../gpu/swap_free.py" gpurota --capacity-mib 2048 --limit-mib 1700 --wired-mib 600
+  python3 -B "$BATS_TEST_DIRNAME/../gpu/swap_free.py" gpurota --capacity-mib 2048 --limit-mib 1700 \
+    --wired-mib 600
 }

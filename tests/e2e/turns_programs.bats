@@ -10,7 +10,8 @@ setup() {
 }
 teardown() { end_test; }
 
-# probe NAME SECONDS SEED: a program that writes, copies, captures, frees and reads back, in a swap lease.
+# probe NAME SECONDS SEED: a program that writes, copies, captures, frees and reads back, in a swap
+# lease.
 probe() {
   in_background "$1" env GPUROTA_DEBUG="$E2E_DIR/$1.debug" PROBE_BUFFERS=32 \
     gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_SWAP_PROBE" torture "$2" "$3"
@@ -33,7 +34,8 @@ is_done() {
 }
 status_says_whose_turn() {
   gpurota status >table
-  grep -qE ' L[0-9]+ .* / 0\.[0-9]+ +now ' table && grep -qE ' / 0\.[0-9]+ +next .* MiB in host memory' table
+  grep -qE ' L[0-9]+ .* / 0\.[0-9]+ +now ' table &&
+    grep -qE ' / 0\.[0-9]+ +next .* MiB in host memory' table
 }
 
 @test "a daemon that is killed in mid-turn finds everything as it was" {

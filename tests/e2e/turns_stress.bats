@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
-# Programs in swap leases take turns while they, their `gpurota run` and the daemon are killed and stopped at
-# random: what a program reads is what it wrote. For E2E_STRESS_SECONDS (30), with the seed E2E_SEED; hours of it,
-# many at once, are what tests/stress/hours.sh is for, here and elsewhere. The longest is in bench/HISTORY.md.
+# Programs in swap leases take turns while they, their `gpurota run` and the daemon are killed and
+# stopped at random: what a program reads is what it wrote. For E2E_STRESS_SECONDS (30), with the
+# seed E2E_SEED; hours of it, many at once, are what tests/stress/hours.sh is for, here and
+# elsewhere. The longest is in bench/HISTORY.md.
 
 load helpers
 
@@ -16,7 +17,8 @@ setup() {
 # A failed run reports its counts, too.
 teardown() {
   if [ -z "${BATS_TEST_COMPLETED:-}" ]; then show_what_runs; fi
-  echo "# $DONE programs ended, $KILLED were killed, $EVICTED evictions" | tee -a "${E2E_REPORT:-/dev/null}"
+  echo "# $DONE programs ended, $KILLED were killed, $EVICTED evictions" |
+    tee -a "${E2E_REPORT:-/dev/null}"
   end_test
 }
 
@@ -39,12 +41,15 @@ show_what_runs() {
 start() {
   RUNS=$((RUNS + 1))
   FILE_OF[$1]=probe.$RUNS KILLED_OF[$1]=
-  in_background "probe.$RUNS" env GPUROTA_DEBUG="$E2E_DIR/probe.$RUNS.debug" PROBE_BUFFERS=32 E2E_RUN="$RUNS" \
-    gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_SWAP_PROBE" torture $((3 + RANDOM % 6)) "$RUNS"
+  in_background "probe.$RUNS" env GPUROTA_DEBUG="$E2E_DIR/probe.$RUNS.debug" PROBE_BUFFERS=32 \
+    E2E_RUN="$RUNS" \
+    gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_SWAP_PROBE" torture $((3 + RANDOM % 6)) \
+    "$RUNS"
   COMMAND_OF[$1]=$BACKGROUND_PID
 }
 
-# The program of a slot, below its `gpurota run`; empty while there is none. Other tests run such programs too.
+# The program of a slot, below its `gpurota run`; empty while there is none. Other tests run such
+# programs too.
 program_of() { pgrep -P "${COMMAND_OF[$1]}" -f "^$E2E_SWAP_PROBE torture" | head -n 1; }
 
 # ended SLOT: counts one that has ended, and fails if it has read what it did not write.
@@ -57,7 +62,8 @@ ended() {
     grep -q '^done$' "$file" || { echo "$file:" && tail -n 20 "$file" && return 1; }
     DONE=$((DONE + 1))
   fi
-  evicted=$(grep -cs ': evicted' "$file.debug") || true # none: it was killed while it waited for its lease
+  # none: it was killed while it waited for its lease
+  evicted=$(grep -cs ': evicted' "$file.debug") || true
   EVICTED=$((EVICTED + ${evicted:-0}))
   rm -f "$file" "$file.debug"
 }
@@ -85,7 +91,8 @@ disturb() {
       kill -KILL "${COMMAND_OF[slot]}" || true
       ;;
     3)
-      [ -z "$pid" ] || { kill -STOP "$pid" && sleep "0.$((RANDOM % 9))" && kill -CONT "$pid"; } || true
+      [ -z "$pid" ] || { kill -STOP "$pid" && sleep "0.$((RANDOM % 9))" && kill -CONT "$pid"; } ||
+        true
       ;;
   esac
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# A GPU whose memory is the machine's, of which NVML does not tell: slices, and nothing unknown is shown as zero.
+# A GPU whose memory is the machine's, of which NVML does not tell: slices, and nothing unknown is
+# shown as zero.
 # machine: gb10
 
 load helpers

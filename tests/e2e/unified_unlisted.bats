@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# As unified.bats, where NVML lists no processes and knows no PCI address: what nobody can say is shown as such.
+# As unified.bats, where NVML lists no processes and knows no PCI address: what nobody can say is
+# shown as such.
 # machine: jetson
 
 load helpers

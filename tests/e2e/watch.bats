@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The watch: use without a lease is found with owner and pid, and stopped where the site says so; what
-# happened is told afterwards.
+# The watch: use without a lease is found with owner and pid, and stopped where the site says so;
+# what happened is told afterwards.
 
 load helpers
 load watch_helpers
@@ -40,7 +40,8 @@ stranger() { # stranger FILE MIB
 
 @test "a process on somebody's whole GPU that is on the list is not foreign" {
   make_folders
-  configure 'unreserved_threshold = "0"' '[[watch.ignore]]' "executable = \"$(readlink -f "$PROGRAM")\""
+  configure 'unreserved_threshold = "0"' '[[watch.ignore]]' \
+    "executable = \"$(readlink -f "$PROGRAM")\""
   start_daemon
   stranger listed 1500
   wait_until sh -c "gpurota ps --json | grep -q '\"pid\": $STRANGER'"
@@ -98,7 +99,8 @@ stranger() { # stranger FILE MIB
   make_folders
   configure '[watch]' 'over_limit = "notify"'
   start_daemon
-  in_background lease gpurota run --gpu-ids 0 --memory 1G -- sh -c "env -u LD_PRELOAD '$PROGRAM' hold 1500"
+  in_background lease gpurota run --gpu-ids 0 --memory 1G -- sh \
+    -c "env -u LD_PRELOAD '$PROGRAM' hold 1500"
   wait_until says lease 'gpurota: .*its limit is 1 GiB'
 }
 
@@ -139,8 +141,10 @@ stranger() { # stranger FILE MIB
   for _ in 1 2 3; do run -75 gpurota run --memory 8G --gpu-ids 0,1 -- true; done || true
   run -1 gpurota release L999
   [ "$(stat -c %a "state/audit/$UID.jsonl")" = 600 ]
-  grep -h '"operation":"Release".*"result":"denied","error_code":"NotFound"' "state/audit/$UID.jsonl"
-  python3 -c 'import json,sys; [json.loads(line)["time"] for line in open(sys.argv[1])]' "state/audit/$UID.jsonl"
+  grep -h '"operation":"Release".*"result":"denied","error_code":"NotFound"' \
+    "state/audit/$UID.jsonl"
+  python3 -c 'import json,sys; [json.loads(line)["time"] for line in open(sys.argv[1])]' \
+    "state/audit/$UID.jsonl"
 }
 
 @test "every lease is in the audit log, with its size and by whom it was ended" {
@@ -170,7 +174,8 @@ stranger() { # stranger FILE MIB
 @test "a torn last line of the audit log is cut, whole lines stay" {
   make_folders
   mkdir -m 700 state/audit
-  printf '{"time":"2026-01-01T00:00:00.000Z","operation":"x"}\n{"time":"2026-' >"state/audit/$UID.jsonl"
+  printf '{"time":"2026-01-01T00:00:00.000Z","operation":"x"}\n{"time":"2026-' \
+    >"state/audit/$UID.jsonl"
   start_daemon
   gpurota run --memory 1G -- true
   wait_until grep -q Enqueue "state/audit/$UID.jsonl"
@@ -182,7 +187,9 @@ stranger() { # stranger FILE MIB
   start_daemon
   in_background holder gpurota run --gpu-ids 0 --note thesis -- "$PROGRAM" hold 1000
   wait_until says holder holding
-  hours() { gpurota report --json | python3 -c 'import json,sys; sys.exit(0 if any(r["gpu_seconds"] >= '"$1"' for r in json.load(sys.stdin)["rows"]) else 1)'; }
+  hours() {
+    gpurota report --json | python3 -c 'import json,sys; sys.exit(0 if any(r["gpu_seconds"] >= '"$1"' for r in json.load(sys.stdin)["rows"]) else 1)'
+  }
   wait_until hours 1
   kill_daemon
   start_daemon

@@ -26,7 +26,8 @@ import json, sys
 sys.exit(0 if any(eval(sys.argv[1], {"p": p}) for p in json.load(sys.stdin)["processes"]) else 1)' "$1"
 }
 
-# A whole finding, from its beginning to the end of the program: what is not found meanwhile is not found.
+# A whole finding, from its beginning to the end of the program: what is not found meanwhile is not
+# found.
 one_is_found_and_stopped() {
   past clock 10 --gpu-ids 1 --memory 1G
   ends_with 143 "$BACKGROUND_PID"
@@ -76,7 +77,8 @@ found_so_far() { gpurota events --json | grep -c '"type":"finding_begun"' || tru
 @test "a job that is not limited ends with the reason" {
   make_folders
   start_daemon
-  gpurota job add loose --env LD_LIBRARY_PATH --env GPUROTA_SIM_DIR --env E2E_DIR --gpu-ids 0 --memory 1G -- "$PAST" 100
+  gpurota job add loose --env LD_LIBRARY_PATH --env GPUROTA_SIM_DIR --env E2E_DIR --gpu-ids 0 \
+    --memory 1G -- "$PAST" 100
   wait_until sh -c "gpurota job show loose | grep -q 'over-limit: .*does not limit it'"
   gpurota job remove --force loose
 }
@@ -85,7 +87,8 @@ found_so_far() { gpurota events --json | grep -c '"type":"finding_begun"' || tru
   make_folders
   start_daemon
   in_background static gpurota run --gpu-ids 0 --memory 1G -- env -u LD_PRELOAD "$PROGRAM" hold 100
-  in_background emptied gpurota run --gpu-ids 0 --memory 1G -- env -u GPUROTA_LEASE -u GPUROTA_SOCKET "$PROGRAM" hold 100
+  in_background emptied gpurota run --gpu-ids 0 --memory 1G -- env -u GPUROTA_LEASE \
+    -u GPUROTA_SOCKET "$PROGRAM" hold 100
   wait_until says static holding
   wait_until says emptied holding
   wait_until process 'p["library"] == "absent" and p["lease_id"] == "L1"'

@@ -72,12 +72,15 @@ tenant_is_back() { gpurota ps --json | grep -q '"tenant": *true'; }
     "${URL#http://}" >prometheus.yml
   local port
   port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-  in_background prometheus prometheus --config.file=prometheus.yml --storage.tsdb.path="$E2E_DIR/tsdb" \
+  in_background prometheus prometheus --config.file=prometheus.yml \
+    --storage.tsdb.path="$E2E_DIR/tsdb" \
     --web.listen-address="127.0.0.1:$port"
   URL=http://127.0.0.1:$port
   wait_until scraped
 }
-scraped() { get '/api/v1/query?query=gpurota_gpus' 2>/dev/null | grep -q '"value":\[[0-9.]*,"[1-9]'; }
+scraped() {
+  get '/api/v1/query?query=gpurota_gpus' 2>/dev/null | grep -q '"value":\[[0-9.]*,"[1-9]'
+}
 
 @test "healthz is this process, readyz is the daemon, the driver and the store" {
   [ "$(get /healthz)" = "$(printf '200\nok')" ]

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# The web page as a reader sees it, in Chromium: all views, wide and as a phone, light and dark, with a screen reader's rules (axe), and while the
-# daemon is away. Screenshots are left in BUILD/test-results/web_browser.
+# The web page as a reader sees it, in Chromium: all views, wide and as a phone, light and dark,
+# with a screen reader's rules (axe), and while the daemon is away. Screenshots are left in
+# BUILD/test-results/web_browser.
 # machine: h100x2
 
 load helpers
@@ -14,7 +15,8 @@ setup_file() {
   mkdir -p "$BROWSER"
   cp "$source"/package.json "$source"/package-lock.json "$source"/*.mjs "$BROWSER"
   if [ ! -d "$BROWSER/node_modules/playwright-core" ]; then
-    (cd "$BROWSER" && npm ci --ignore-scripts --no-audit --no-fund --cache "$BROWSER/npm-cache") >"$BROWSER/npm.log" 2>&1 || true
+    (cd "$BROWSER" && npm ci --ignore-scripts --no-audit --no-fund --cache "$BROWSER/npm-cache") \
+      >"$BROWSER/npm.log" 2>&1 || true
   fi
 }
 
@@ -35,10 +37,14 @@ start_web() {
 # Somebody who computes, two who take turns, a whole GPU that is reserved, and two who wait.
 make_busy() {
   local i
-  in_background slice gpurota run --gpu-ids 0 --memory 20G --as '<img src=x onerror=alert(1)>' --note 'secret <script>' -- "$PROGRAM" hold 100
+  in_background slice gpurota run --gpu-ids 0 --memory 20G --as '<img src=x onerror=alert(1)>' \
+    --note 'secret <script>' -- "$PROGRAM" hold 100
   wait_until says slice holding
   gpurota set --gpu-ids 0 --capacity 24G
-  for i in 1 2; do in_background "swap$i" gpurota run --gpu-ids 0 --memory 3G --swap --quantum 1s -- "$PROGRAM" compute 2000 300; done
+  for i in 1 2; do
+    in_background "swap$i" gpurota run --gpu-ids 0 --memory 3G \
+      --swap --quantum 1s -- "$PROGRAM" compute 2000 300
+  done
   wait_until turn_is_passed
   gpurota reserve --gpu-ids 1 >/dev/null
   for i in 1 2; do in_background "waits$i" gpurota run --gpus 2 -- "$PROGRAM" info; done
@@ -99,7 +105,9 @@ makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
   start_web
   browse_signed_in actions >did
   local step
-  for step in reserved extended released refused: stopped 'signed out' 'used up'; do grep -q "^$step" did; done
+  for step in reserved extended released refused: stopped 'signed out' 'used up'; do
+    grep -q "^$step" did
+  done
   grep '"operation":"Acquire"' state/audit/"$(id -u)".jsonl | grep -q '"by":"web"'
 }
 
@@ -139,7 +147,8 @@ makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
   as_nobody gpurota web --quiet --no-open >the_other
   browse offered "$(cat the_link)" "$(cat the_other)" >did
   [ "$(cat did)" = "$(printf '%s\n' declined accepted)" ]
-  gpurota web --list --json | python3 -c 'import json, sys; assert [s["uid"] for s in json.load(sys.stdin)["sessions"]] == [65534]'
+  gpurota web --list --json |
+    python3 -c 'import json, sys; assert [s["uid"] for s in json.load(sys.stdin)["sessions"]] == [65534]'
 }
 
 @test "somebody ends another of their sessions on the page" {
@@ -148,7 +157,8 @@ makes_links() { gpurota web --quiet --no-open >the_link 2>/dev/null; }
   python3 "$BATS_TEST_DIRNAME/web_client.py" sign-in "$(cat the_link)" jar >signed_in
   browse_signed_in sessions >did
   grep -q '^ended' did
-  gpurota web --list --json | python3 -c 'import json, sys; assert len(json.load(sys.stdin)["sessions"]) == 1'
+  gpurota web --list --json |
+    python3 -c 'import json, sys; assert len(json.load(sys.stdin)["sessions"]) == 1'
   python3 "$BATS_TEST_DIRNAME/web_client.py" call jar Status '{}' >answer
   [ "$(head -n 1 answer)" = 401 ]
 }

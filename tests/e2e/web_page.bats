@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# The web page of gpurota-web as a program sees it: what is served, to whom, and that no client harms another. web_browser.bats looks at it.
+# The web page of gpurota-web as a program sees it: what is served, to whom, and that no client
+# harms another. web_browser.bats looks at it.
 # machine: h100x2
 
 # shellcheck disable=SC2030,SC2031 # each case is a process of its own
@@ -36,7 +37,9 @@ END
 body() { ask "$@" | sed '1,/^$/d'; }
 all_of_it() { for path in now turns hours/24h events; do body /api/$path; done; }
 answers() { ask "$1" | grep -qF -- "$2"; }
-needs_page() { if says web 'built without the page'; then skip "gpurota-web was built without the page"; fi; }
+needs_page() {
+  if says web 'built without the page'; then skip "gpurota-web was built without the page"; fi
+}
 
 @test "the page has its files, and everything forbids what it does not need" {
   start_web
@@ -70,7 +73,8 @@ needs_page() { if says web 'built without the page'; then skip "gpurota-web was 
   for path in / /api/now /api/live /api/events; do
     [ "$(ask $path 'Host: evil.example' | head -n 1)" = 421 ]
   done
-  for path in /../page.js //page.js /page.js/ /page.js%00 /api /api/ /api/history /api/history/2y '/api/history/..%2fnow' /.git/config; do
+  for path in /../page.js //page.js /page.js/ /page.js%00 /api /api/ /api/history /api/history/2y \
+    '/api/history/..%2fnow' /.git/config; do
     [ "$(ask "$path" | head -n 1)" = 404 ]
   done
   [ "$(python3 -c '
@@ -79,7 +83,8 @@ c = http.client.HTTPConnection(sys.argv[1], timeout=20); c.request("POST", "/api
 }
 
 @test "totals name nobody; names show users, and never their notes or commands" {
-  in_background holder gpurota run --memory 2G --as '<img src=x>' --note 'secret <script>' --name secret-name -- "$PROGRAM" hold 100
+  in_background holder gpurota run --memory 2G --as '<img src=x>' --note 'secret <script>' \
+    --name secret-name -- "$PROGRAM" hold 100
   wait_until says holder holding
   start_web
   wait_until answers /api/now '"leases_by_kind":{"run":1}'

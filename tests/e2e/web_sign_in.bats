@@ -50,7 +50,8 @@ says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
   status_is 200
   wait_until no_leases
   # The audit log has the user, and that it was by the web page.
-  grep '"operation":"Release"' state/audit/"$(id -u)".jsonl | grep -q '"by":"web","session":"W[0-9]*"'
+  grep '"operation":"Release"' state/audit/"$(id -u)".jsonl |
+    grep -q '"by":"web","session":"W[0-9]*"'
   grep -q '"session":"W[0-9]*".*"operation":"SignIn"' state/audit/"$(id -u)".jsonl
 }
 
@@ -83,7 +84,8 @@ says_error() { status_is 200 && grep -q "\"error\":\"dev.gpurota.$1\"" answer; }
   status_is 200
   python3 "$CLIENT" sign-in "$(cat the_link)" mine >answer
   status_is 403
-  gpurota web --list --json | python3 -c 'import json, sys; assert len(json.load(sys.stdin)["sessions"]) == 2'
+  gpurota web --list --json |
+    python3 -c 'import json, sys; assert len(json.load(sys.stdin)["sessions"]) == 2'
   gpurota web --end all
   call stolen Status '{}'
   status_is 401
@@ -240,7 +242,8 @@ refused_for_nobody() { run -1 gpurota web && [[ $output == *'gpurota-web does no
   start_web
   sign_in jar
   local evil
-  for evil in 'Origin: http://evil.example' 'Origin: null' 'Origin:' 'Sec-Fetch-Site: cross-site' 'Sec-Fetch-Site: same-site' \
+  for evil in 'Origin: http://evil.example' 'Origin: null' 'Origin:' 'Sec-Fetch-Site: cross-site' \
+    'Sec-Fetch-Site: same-site' \
     "Origin: http://127.0.0.1:1"; do
     call jar EndWebSessions '{}' "$evil"
     status_is 403
@@ -251,7 +254,8 @@ refused_for_nobody() { run -1 gpurota web && [[ $output == *'gpurota-web does no
   done
   call jar EndWebSessions '{}' 'Host: evil.example' 'Origin: http://evil.example'
   status_is 421
-  for evil in 'Cookie:' 'Gpurota-Session:' 'Gpurota-Session: 0123456789abcdef0123456789abcdef' 'Cookie: gpurota=1.0'; do
+  for evil in 'Cookie:' 'Gpurota-Session:' 'Gpurota-Session: 0123456789abcdef0123456789abcdef' \
+    'Cookie: gpurota=1.0'; do
     call jar EndWebSessions '{}' "$evil"
     status_is 401
   done
@@ -305,7 +309,8 @@ END
   start_web
   sign_in jar
   local method
-  for method in AddJob AddFiller Start GetEnvironment Enqueue Hold ExportJobs SetGpus Reload MakeWebLink SignIn ServeWeb; do
+  for method in AddJob AddFiller Start GetEnvironment Enqueue Hold ExportJobs SetGpus Reload \
+    MakeWebLink SignIn ServeWeb; do
     call jar $method '{"name": "x", "command": ["true"], "options": [], "environment": [], "lease_id": "L1", "pid": 1, "ticket": "x", "request": {}, "gpu_ids": [], "secret": "x", "url": "http://x/"}'
     status_is 403
   done

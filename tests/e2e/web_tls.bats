@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# gpurota-web with TLS: what is served, that it takes up new certificates, and that nobody holds others up by it.
+# gpurota-web with TLS: what is served, that it takes up new certificates, and that nobody holds
+# others up by it.
 
 # shellcheck disable=SC2030,SC2031 # each case is a process of its own
 load helpers
@@ -21,7 +22,8 @@ make_certificate() {
 }
 start_web() {
   make_certificate first
-  in_background web gpurota-web --listen 127.0.0.1:0 --tls-certificate cert.pem --tls-key key.pem "$@"
+  in_background web gpurota-web --listen 127.0.0.1:0 --tls-certificate cert.pem \
+    --tls-key key.pem "$@"
   wait_until says_how_it_goes
   if says web 'built without TLS'; then skip "gpurota-web was built without TLS"; fi
   URL=$(sed -n 's/.*listens on //p' web)

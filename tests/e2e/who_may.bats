@@ -109,7 +109,8 @@ as() {
   as 54002 54002 54002,54321 gpurota status --json >admin.json
   grep -q secret admin.json
   as 54002 54002 54002,54321 gpurota reload
-  [ "$(as 54002 54002 54002,54321 gpurota release L1)" = "released L1 of $(id -un) (GPU 0, \"secret\")" ]
+  [ "$(as 54002 54002 54002,54321 gpurota release L1)" = \
+    "released L1 of $(id -un) (GPU 0, \"secret\")" ]
   wait_until no_leases
   wait_until says holder 'L1 was released by .*54002.* (administrator); ending your program'
 }

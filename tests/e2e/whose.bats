@@ -11,7 +11,8 @@ setup() {
 }
 teardown() { end_test; }
 
-# json_is EXPRESSION COMMAND…: whether a Python expression is true of the JSON, j, that the command prints.
+# json_is EXPRESSION COMMAND…: whether a Python expression is true of the JSON, j, that the command
+# prints.
 json_is() {
   "${@:2}" | python3 -c '
 import json, sys
@@ -25,7 +26,8 @@ sys.exit(0 if eval(sys.argv[1], {"j": json.load(sys.stdin)}) else 1)' "$1"
   as_nobody gpurota status --me >shown
   grep -q ' L1 ' shown
   lacks ' L[23] ' shown
-  json_is '[l["lease_id"] for l in j["leases"]] == ["L2", "L3"] and len(j["gpus"]) == 2' gpurota status --me --json
+  json_is '[l["lease_id"] for l in j["leases"]] == ["L2", "L3"] and len(j["gpus"]) == 2' gpurota \
+    status --me --json
   json_is '[l["lease_id"] for l in j["leases"]] == ["L1"] and [g["index"] for g in j["gpus"]] == [0]' gpurota status --user nobody --json
   [ "$(gpurota status --user nobody --format lease --no-titles | head -n 1)" = L1 ]
   [ "$(gpurota status --user daemon)" = 'daemon has no GPU' ]
@@ -42,7 +44,8 @@ sys.exit(0 if eval(sys.argv[1], {"j": json.load(sys.stdin)}) else 1)' "$1"
   wait_until says first 'waiting as R1'
   in_background second as_nobody gpurota run -- true
   wait_until says second 'waiting as R2'
-  json_is '[(r["request_id"], r["position"]) for r in j["requests"]] == [("R2", 2)]' as_nobody gpurota queue --me --json
+  json_is '[(r["request_id"], r["position"]) for r in j["requests"]] == [("R2", 2)]' as_nobody \
+    gpurota queue --me --json
   json_is '[r["request_id"] for r in j["requests"]] == ["R1"]' gpurota queue --user root --json
   [ "$(gpurota queue --user daemon)" = 'daemon has no request' ]
   gpurota cancel R1 R2
@@ -56,6 +59,7 @@ sys.exit(0 if eval(sys.argv[1], {"j": json.load(sys.stdin)}) else 1)' "$1"
   lacks ' (L1|R1) ' of_nobody
   [ "$(gpurota events --user nobody -n 1 | wc -l)" = 1 ]
   as_nobody gpurota events --me -n 1 | grep -q 'L2 is gone'
-  json_is '[(r["key"], r["leases"]) for r in j["rows"]] == [("nobody", 1)]' gpurota report --user nobody --json
+  json_is '[(r["key"], r["leases"]) for r in j["rows"]] == [("nobody", 1)]' gpurota report \
+    --user nobody --json
   json_is 'sum(r["leases"] for r in j["rows"]) == 1' as_nobody gpurota report --me --by kind --json
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
-# burn.sh DIST [RESULTS_DIR]: `gpurota burn` on a real GPU, from what pack.sh made, with the daemon that
-# GPUROTA_RUNTIME_DIR names for what needs a lease. Some seconds each; holds up to 88 % of the first GPU,
-# in plain allocations. Prints figures; exits with the number of checks that failed.
+# burn.sh DIST [RESULTS_DIR]: `gpurota burn` on a real GPU, from what pack.sh made, with the daemon
+# that GPUROTA_RUNTIME_DIR names for what needs a lease. Some seconds each; holds up to 88 % of the
+# first GPU, in plain allocations. Prints figures; exits with the number of checks that failed.
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: burn.sh DIST [RESULTS_DIR]}")
 results=${2:-$(mktemp -d)}
@@ -37,7 +37,8 @@ one selftest "g['self_test']" "f\"{g['wrong_words']} word and {g['wrong_results'
   "$burn" -i 0 --self-test --memory 8G --json
 one compute "d['errors'] == 0 and g['flops'] > 1e12 and g['held_bytes'] == 16 << 30 and g['checked_bytes'] > 32 << 30" "$FIGURES" \
   "$burn" -i 0 --memory 16G --for 15s --json
-one full "d['errors'] == 0 and g['checked_bytes'] >= g['held_bytes'] >= 0.87 * g['target_bytes']" "$FIGURES" \
+one full "d['errors'] == 0 and g['checked_bytes'] >= g['held_bytes'] >= 0.87 * g['target_bytes']" \
+  "$FIGURES" \
   "$burn" -i 0 --for 15s --json
 one lease "d['errors'] == 0 and 4 << 30 < g['held_bytes'] <= 8 << 30" "$FIGURES" \
   "$dist/bin/gpurota" run --gpu-ids 0 --memory 8G -- "$burn" --memory 80% --for 5s --json
@@ -71,5 +72,6 @@ EOF_NEIGHBOUR
 code=0
 kill -TERM "$pid"
 wait "$pid" || code=$?
-verdict short "$code" "g['chunks_handed_back'] >= 1 and d['errors'] == 0" "f\"{g['chunks_handed_back']} chunks handed back\""
+verdict short "$code" "g['chunks_handed_back'] >= 1 and d['errors'] == 0" \
+  "f\"{g['chunks_handed_back']} chunks handed back\""
 exit "$failed"

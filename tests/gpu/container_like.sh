@@ -1,7 +1,8 @@
 #!/bin/bash
-# Stands for podman where no engine can be had: run [OPTION…] --rootfs FOLDER COMMAND…, in a pid and a mount namespace with a root of its own,
-# files and devices as --volume and --device say, and the environment that --env makes. Needs root. A file that is not in FOLDER is left out,
-# unless it is in /etc.
+# Stands for podman where no engine can be had: run [OPTION…] --rootfs FOLDER COMMAND…, in a pid and
+# a mount namespace with a root of its own, files and devices as --volume and --device say, and the
+# environment that --env makes. Needs root. A file that is not in FOLDER is left out, unless it is
+# in /etc.
 set -euo pipefail
 [ "${1:-}" = run ] || { echo "only run" >&2 && exit 125; }
 shift

@@ -1,7 +1,9 @@
 #!/bin/bash
-# containers.sh DIST: `gpurota run -- podman run …` with a real driver, from what pack.sh made. Needs root, python3 with PyTorch, and either podman
-# ($ENGINE names another one that takes its options) or unshare, with which container_like.sh stands for it. Exits with the number of
-# steps that failed, 77 where it cannot run. Takes up to 12 GiB of GPU memory, and what two swap leases ask for.
+# containers.sh DIST: `gpurota run -- podman run …` with a real driver, from what pack.sh made.
+# Needs root, python3 with PyTorch, and either podman ($ENGINE names another one that takes its
+# options) or unshare, with which container_like.sh stands for it. Exits with the number of steps
+# that failed, 77 where it cannot run. Takes up to 12 GiB of GPU memory, and what two swap leases
+# ask for.
 # shellcheck disable=SC2317  # functions are called by name
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: containers.sh DIST}") here=$(dirname "$(readlink -f "$0")")
@@ -19,7 +21,8 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# The container's root is a folder with this machine's programs; files that are mounted into them need an upper layer.
+# The container's root is a folder with this machine's programs; files that are mounted into them
+# need an upper layer.
 root=$work/root folders=()
 mkdir -p "$root"/{proc,sys,dev,tmp,run,etc}
 cp /etc/passwd /etc/group "$root/etc/"
@@ -34,7 +37,8 @@ if ! command -v "$engine" >/dev/null || ! "$engine" run "${inside[@]}" true >"$w
   echo "no engine: $(tail -n 1 "$work/why" 2>/dev/null)"
   mkdir "$work/bin" && ln -s "$here/container_like.sh" "$work/bin/podman"
   engine=$work/bin/podman inside=(--volume "$work:$work" --rootfs /)
-  "$engine" run "${inside[@]}" true >"$work/why" 2>&1 || { echo "skipped: $(tail -n 1 "$work/why")" && exit 77; }
+  "$engine" run "${inside[@]}" true >"$work/why" 2>&1 ||
+    { echo "skipped: $(tail -n 1 "$work/why")" && exit 77; }
 fi
 contained() { # contained OPTION… -- COMMAND…: under a lease
   local options=()
@@ -55,7 +59,8 @@ max_memory = "8G"
 [containers]
 cdi = true
 END
-gpurotad --runtime-dir "$work/run" --state-dir "$work/state" --config "$work/gpurota.toml" >"$work/gpurotad.log" 2>&1 &
+gpurotad --runtime-dir "$work/run" --state-dir "$work/state" --config "$work/gpurota.toml" \
+  >"$work/gpurotad.log" 2>&1 &
 daemon=$!
 within 20 gpurota status || { cat "$work/gpurotad.log" && exit 99; }
 python=$(command -v python3)
@@ -98,26 +103,41 @@ export CUBLAS_WORKSPACE_CONFIG=:4096:8
 in_container=(env "CUBLAS_WORKSPACE_CONFIG=:4096:8" "HOME=/tmp" "PATH=$PATH" "$python")
 
 echo "engine: $("$engine" --version 2>/dev/null || echo container_like.sh)"
-step "PyTorch in a container is held to 8 GiB" contained --memory 8G -- "${in_container[@]}" "$work/limit.py"
+step "PyTorch in a container is held to 8 GiB" contained \
+  --memory 8G -- "${in_container[@]}" "$work/limit.py"
 
-by_description() { "$engine" run "$@" "${inside[@]}" "${in_container[@]}" "$work/limit.py" | tee "$work/described" && grep -q "files .*/dev/nvidia0" "$work/described"; }
-reserved_by_description() {
-  gpurota reserve --memory 8G --for 10m --name web && by_description --device gpurota.dev/lease=root.web && gpurota release web
+by_description() {
+  "$engine" run "$@" "${inside[@]}" "${in_container[@]}" "$work/limit.py" | tee "$work/described" &&
+    grep -q "files .*/dev/nvidia0" "$work/described"
 }
-nobodys_device() { ! "$engine" run --device gpurota.dev/lease=root.web "${inside[@]}" true 2>"$work/unknown" && grep -i unresolvable "$work/unknown"; }
+reserved_by_description() {
+  gpurota reserve --memory 8G --for 10m --name web &&
+    by_description --device gpurota.dev/lease=root.web && gpurota release web
+}
+nobodys_device() {
+  ! "$engine" run --device gpurota.dev/lease=root.web "${inside[@]}" true 2>"$work/unknown" &&
+    grep -i unresolvable "$work/unknown"
+}
 if [ "$engine" != podman ]; then
   echo "not tried: devices of engines (CDI) need podman"
 else
-  step "PyTorch in a container that names a reservation as a device is held to 8 GiB" reserved_by_description
+  step "PyTorch in a container that names a reservation as a device is held to 8 GiB" \
+    reserved_by_description
   step "a device is gone with its reservation" nobodys_device
-  step "PyTorch in a container that asks for any GPU, and for 6 GiB" by_description --device gpurota.dev/gpu=any --env GPUROTA_MEMORY=6G
-  grep -q '^5[0-9]* MiB' "$work/described" || { echo "it had $(cat "$work/described")" && failed=$((failed + 1)); }
+  step "PyTorch in a container that asks for any GPU, and for 6 GiB" by_description \
+    --device gpurota.dev/gpu=any --env GPUROTA_MEMORY=6G
+  grep -q '^5[0-9]* MiB' "$work/described" || { echo "it had $(cat "$work/described")" &&
+    failed=$((failed + 1)); }
 fi
 
 holds() { grep -q holding "$work/said"; }
 in_lease() { gpurota ps "$1" | grep -q hold.py; }
-no_findings() { gpurota status --json | python3 -c 'import json, sys; s = json.load(sys.stdin); sys.exit(len(s.get("findings", [])))'; }
-no_leases() { gpurota status --json | python3 -c 'import json, sys; sys.exit(len(json.load(sys.stdin)["leases"]))'; }
+no_findings() {
+  gpurota status --json | python3 -c 'import json, sys; s = json.load(sys.stdin); sys.exit(len(s.get("findings", [])))'
+}
+no_leases() {
+  gpurota status --json | python3 -c 'import json, sys; sys.exit(len(json.load(sys.stdin)["leases"]))'
+}
 held() { # held OPTION…: one that holds memory, until its lease ends
   contained "$@" -- "${in_container[@]}" "$work/hold.py" >"$work/said" 2>&1 &
   within 60 holds || { cat "$work/said" && return 1; }
@@ -128,7 +148,8 @@ held() { # held OPTION…: one that holds memory, until its lease ends
   gpurota release "$lease"
   within 20 no_leases
 }
-step "with a limit: its process is the lease's, nothing is found, and it ends with the lease" held --memory 4G
+step "with a limit: its process is the lease's, nothing is found, and it ends with the lease" held \
+  --memory 4G
 step "on a whole GPU: the same" held
 
 train() { contained --swap -- "${in_container[@]}" "$work/train.py" "$1" >"$2" 2>"$2.err"; }
@@ -142,7 +163,10 @@ two() {
   wait $!
   cut -d' ' -f1 "$work/bare" >"$work/losses"
   local each
-  for each in one two; do cut -d' ' -f1 "$work/$each" | cmp - "$work/losses" || { tail -n 5 "$work/$each.err" && return 1; }; done
+  for each in one two; do
+    cut -d' ' -f1 "$work/$each" | cmp - "$work/losses" || { tail -n 5 "$work/$each.err" &&
+      return 1; }
+  done
 }
 step "two trainings in containers with $size GiB each, in turns: losses bit for bit" two
 exit "$failed"

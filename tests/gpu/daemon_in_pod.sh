@@ -1,6 +1,8 @@
 #!/bin/bash
-# daemon_in_pod.sh DIST: gpurotad as its image has it, in a root of its own with what the chart mounts, with a real driver; from what pack.sh made.
-# Needs root, unshare and python3 with PyTorch. Exits with the number of steps that failed, 77 where it cannot run. Takes up to 4 GiB of GPU memory.
+# daemon_in_pod.sh DIST: gpurotad as its image has it, in a root of its own with what the chart
+# mounts, with a real driver; from what pack.sh made. Needs root, unshare and python3 with PyTorch.
+# Exits with the number of steps that failed, 77 where it cannot run. Takes up to 4 GiB of GPU
+# memory.
 # shellcheck disable=SC2317  # functions are called by name
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: daemon_in_pod.sh DIST}") here=$(dirname "$(readlink -f "$0")")
@@ -22,7 +24,9 @@ tar -xf "$dist/image.tar" -C "$work/image"
 for layer in "$work"/image/blobs/sha256/*; do
   if gzip -t "$layer" 2>/dev/null; then tar -xzf "$layer" -C "$work/root"; fi
 done
-for folder in host dev proc var/lib/gpurota "$work/run" "$work/library"; do mkdir -p "$work/root/$folder"; done
+for folder in host dev proc var/lib/gpurota "$work/run" "$work/library"; do
+  mkdir -p "$work/root/$folder"
+done
 start_daemon() {
   # shellcheck disable=SC2016  # it is for the shell in the namespace
   unshare --mount sh -c 'set -e; work=$1; shift; mount --make-rprivate /
@@ -45,7 +49,9 @@ sees_nvlink() {
   fi
 }
 is_limited() { LIMIT_MIB=4096 gpurota run --memory 4G -- python3 "$here/torch_limit.py"; }
-gives_its_library() { gpurota run --memory 1G -- sh -c 'echo "$LD_PRELOAD"' | grep -qx "$work/library/libgpurota.so"; }
+gives_its_library() {
+  gpurota run --memory 1G -- sh -c 'echo "$LD_PRELOAD"' | grep -qx "$work/library/libgpurota.so"
+}
 is_replaced() { # its pod comes anew, by kill -9, while a program computes
   gpurota run --memory 4G -- python3 -c "
 import torch, time

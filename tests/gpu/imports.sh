@@ -123,7 +123,8 @@ sleep 1
 
 echo "-- with gpurota"
 export GPUROTA_RUNTIME_DIR=$work/run
-"$dist/bin/gpurotad" --runtime-dir "$work/run" --state-dir "$work/state" --config /dev/null --preload "$dist/lib/libgpurota.so" \
+"$dist/bin/gpurotad" --runtime-dir "$work/run" --state-dir "$work/state" --config /dev/null \
+  --preload "$dist/lib/libgpurota.so" \
   > "$work/gpurotad.log" 2>&1 &
 daemon=$!
 step "a daemon" within 20 "$dist/bin/gpurota" status
@@ -134,7 +135,10 @@ is_free() { # is_free NAME MIB: to 8 MiB, as contexts grow a little
   now=$(free_of "$1")
   ((now >= $2 - 8 && now <= $2 + 8)) || { say "" "$1 has $now MiB free, not $2" && return 1; }
 }
-lease_of() { "$dist/bin/gpurota" status --json | python3 -c "import json,sys; print([l['lease_id'] for l in json.load(sys.stdin)['leases']][$1])"; }
+lease_of() {
+  "$dist/bin/gpurota" status --json |
+    python3 -c "import json,sys; print([l['lease_id'] for l in json.load(sys.stdin)['leases']][$1])"
+}
 
 step "the main job: memory that only descriptors keep" eval 'slice maker 3G && slice other 3G'
 before=$(free_of other)
@@ -146,14 +150,16 @@ for ((i = 0; i < 12; ++i)); do
   told maker close 0
   told maker release 0
 done
-step "no more of it than its limit is taken ($taken of 12 times 512 MiB, $before MiB were free)" test "$taken" = $((before / 512))
+step "no more of it than its limit is taken ($taken of 12 times 512 MiB, $before MiB were free)" \
+  test "$taken" = $((before / 512))
 step "which it is told" is_free other $((before - taken * 512))
 step "and why, once" test "$(grep -c '^gpurota: .*of GPU memory of another process' "$work/other.err")" = 1
 end_by_kill other
 step "all of it is back when it is killed" eval 'sleep 1; slice other 3G; is_free other '"$before"
 step "a fresh import" told maker "make 1024" 0
 path=$(path_of maker export)
-step "is charged to its importer" eval 'told other "take $path" 0 && is_free other '$((before - 1024))
+step "is charged to its importer" eval \
+  'told other "take $path" 0 && is_free other '$((before - 1024))
 own=$(free_of maker)
 step "beyond the limit it is refused" told other "alloc 2048" 2
 step "and its maker has it still" eval 'told maker "map 1024" 0 && is_free maker '"$own"
@@ -163,17 +169,22 @@ end_by_kill maker
 step "its maker is killed: it stays charged to its importer" is_free other $((before - 1024))
 step "until that lets it go" eval 'told other release 0 && is_free other '"$before"
 slice maker 3G
-step "cuIpcOpenMemHandle is charged" eval 'told maker "alloc 1024" 0 && told other "open $(path_of maker handle)" 0 && is_free other '$((before - 1024))
+step "cuIpcOpenMemHandle is charged" eval \
+  'told maker "alloc 1024" 0 && told other "open $(path_of maker handle)" 0 && is_free other '$((before - 1024))
 step "and credited" eval 'told other shut 0 && is_free other '"$before"
-step "refused beyond the limit" eval 'told other "alloc 2048" 0 && told other "open $(path_of maker handle)" 2 && told other free 0'
-step "memory of an imported pool is charged" eval 'told maker "pool 512" 0 && told other "poolin $(path_of maker poolpath)" 0 && told other "piecein $(path_of maker piece)" 0 && is_free other '$((before - 512))
+step "refused beyond the limit" eval \
+  'told other "alloc 2048" 0 && told other "open $(path_of maker handle)" 2 && told other free 0'
+step "memory of an imported pool is charged" eval \
+  'told maker "pool 512" 0 && told other "poolin $(path_of maker poolpath)" 0 && told other "piecein $(path_of maker piece)" 0 && is_free other '$((before - 512))
 step "and credited" eval 'told other piecefree 0 && is_free other '"$before"
-step "external memory is charged" eval 'told maker "make 512" 0 && told other "external $(path_of maker export) 512" 0 && is_free other '$((before - 512))
+step "external memory is charged" eval \
+  'told maker "make 512" 0 && told other "external $(path_of maker export) 512" 0 && is_free other '$((before - 512))
 step "and credited" eval 'told other destroy 0 && is_free other '"$before"
 finish maker
 finish other
 
-step "two processes of one lease" eval '"$dist/bin/gpurota" reserve --memory 3G --for 10m > "$work/reserved"'
+step "two processes of one lease" eval \
+  '"$dist/bin/gpurota" reserve --memory 3G --for 10m > "$work/reserved"'
 lease=$(lease_of 0)
 of_lease() { start "$1" "$dist/bin/gpurota" run --lease "$lease" -- "$work/imports"; }
 of_lease maker
@@ -183,8 +194,10 @@ step "1024 MiB, exported" told maker "make 1024" 0
 path=$(path_of maker export)
 step "its import is free" eval 'told other "take $path" 0 && is_free other '$((before - 1024))
 told maker close 0
-step "and still counted when its maker has let it go" eval 'told maker release 0 && is_free maker '$((before - 1024))
+step "and still counted when its maker has let it go" eval \
+  'told maker release 0 && is_free maker '$((before - 1024))
 step "until the other has" eval 'told other release 0 && is_free maker '"$before"
-step "the same by cuIpcOpenMemHandle" eval 'told maker "alloc 1024" 0 && told other "open $(path_of maker handle)" 0 && is_free other '$((before - 1024))
+step "the same by cuIpcOpenMemHandle" eval \
+  'told maker "alloc 1024" 0 && told other "open $(path_of maker handle)" 0 && is_free other '$((before - 1024))
 echo "$failed failed"
 exit "$failed"

@@ -1,7 +1,8 @@
 #!/bin/bash
-# linked_libraries.sh GPUROTA [RESULTS_DIR]: C++ programs linked to NVIDIA's libraries, shared and static, with the driver
-# linked before and after: each is held to 8 GiB, and two of each take turns. One line each; exits with the number of
-# those that failed. A library that is not on this machine is skipped, and said.
+# linked_libraries.sh GPUROTA [RESULTS_DIR]: C++ programs linked to NVIDIA's libraries, shared and
+# static, with the driver linked before and after: each is held to 8 GiB, and two of each take
+# turns. One line each; exits with the number of those that failed. A library that is not on this
+# machine is skipped, and said.
 # shellcheck disable=SC2317  # what is checked is called by name
 set -uo pipefail
 gpurota=${1:?usage: linked_libraries.sh GPUROTA [RESULTS_DIR]}
@@ -13,7 +14,10 @@ failed=0 built=()
 
 site=$(python3 -c 'import nvidia; print("\n".join(nvidia.__path__))' 2> /dev/null)
 mapfile -t roots < <(printf '%s\n' "$site" /usr/local/cuda /usr | grep . | sort -u)
-find_file() { find -L "${roots[@]}" -maxdepth 5 -name "$1" -not -path '*/stubs/*' 2> /dev/null | sort | head -n 1; }
+find_file() {
+  find -L "${roots[@]}" -maxdepth 5 -name "$1" -not -path '*/stubs/*' 2> /dev/null | sort |
+    head -n 1
+}
 
 # make NAME DEFINE HEADER LIBRARY… : LIBRARY is a file's pattern, or an option of nvcc's.
 make() {
@@ -27,12 +31,16 @@ make() {
       *)
         file=$(find_file "$file")
         if [ -z "$file" ]; then echo "skip   $name: it is not here" && return; fi
-        options+=(-L "$(dirname "$file")" "-l:$(basename "$file")" -Xlinker "-rpath,$(dirname "$file")")
+        options+=(-L "$(dirname "$file")" "-l:$(basename "$file")" \
+          -Xlinker "-rpath,$(dirname "$file")")
         ;;
     esac
   done
-  nvcc -O2 -arch=native "-D$define" -I "$(dirname "$header")" -o "$work/$name" "$here/linked_libraries.cu" "${options[@]}" \
-    2> "$results/build_$name.err" || { echo "FAIL   $name: it could not be built: $(tail -n 1 "$results/build_$name.err")"; return 1; }
+  nvcc -O2 -arch=native "-D$define" -I "$(dirname "$header")" \
+    -o "$work/$name" "$here/linked_libraries.cu" "${options[@]}" \
+    2> "$results/build_$name.err" ||
+    { echo "FAIL   $name: it could not be built: $(tail -n 1 "$results/build_$name.err")"
+    return 1; }
 }
 
 check() { # check NAME COMMAND…
@@ -57,12 +65,17 @@ in_turns() { # two of them on the memory of one
   return "$code"
 }
 
-make runtime PLAIN cuda.h & make cublas WITH_CUBLAS cublas_v2.h 'libcublas.so.[0-9]*' 'libcublasLt.so.[0-9]*' &
-make cublas_driver_first WITH_CUBLAS cublas_v2.h -lcuda 'libcublas.so.[0-9]*' 'libcublasLt.so.[0-9]*' &
-make cublas_driver_last WITH_CUBLAS cublas_v2.h 'libcublas.so.[0-9]*' 'libcublasLt.so.[0-9]*' -lcuda &
+make runtime PLAIN cuda.h & make cublas WITH_CUBLAS cublas_v2.h 'libcublas.so.[0-9]*' \
+  'libcublasLt.so.[0-9]*' &
+make cublas_driver_first WITH_CUBLAS cublas_v2.h \
+  -lcuda 'libcublas.so.[0-9]*' 'libcublasLt.so.[0-9]*' &
+make cublas_driver_last WITH_CUBLAS cublas_v2.h 'libcublas.so.[0-9]*' 'libcublasLt.so.[0-9]*' \
+  -lcuda &
 make cublas_static WITH_CUBLAS cublas_v2.h -lcublas_static -lcublasLt_static -lculibos &
-make cufft WITH_CUFFT cufft.h 'libcufft.so.[0-9]*' & make cudnn WITH_CUDNN cudnn.h 'libcudnn.so.[0-9]*' &
-make cusolver WITH_CUSOLVER cusolverDn.h 'libcusolver.so.[0-9]*' 'libcublas.so.[0-9]*' 'libcublasLt.so.[0-9]*' 'libcusparse.so.[0-9]*' 'libnvJitLink.so.[0-9]*' &
+make cufft WITH_CUFFT cufft.h 'libcufft.so.[0-9]*' & make cudnn WITH_CUDNN cudnn.h \
+  'libcudnn.so.[0-9]*' &
+make cusolver WITH_CUSOLVER cusolverDn.h 'libcusolver.so.[0-9]*' 'libcublas.so.[0-9]*' \
+  'libcublasLt.so.[0-9]*' 'libcusparse.so.[0-9]*' 'libnvJitLink.so.[0-9]*' &
 make nccl WITH_NCCL nccl.h 'libnccl.so.[0-9]*' &
 wait
 mapfile -t built < <(find "$work" -maxdepth 1 -type f -executable -printf '%f\n' | sort)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# nvml_views.sh GPUROTA: two leases on one GPU; what NVML and nvidia-smi say inside the second. The daemon
-# runs already (GPUROTA_RUNTIME_DIR).
+# nvml_views.sh GPUROTA: two leases on one GPU; what NVML and nvidia-smi say inside the second. The
+# daemon runs already (GPUROTA_RUNTIME_DIR).
 set -euo pipefail
 gpurota=${1:?usage: nvml_views.sh GPUROTA}
 here=$(dirname "$(readlink -f "$0")")
@@ -21,4 +21,5 @@ until [ -s "$work/pid" ]; do
   kill -0 "$holder"
   sleep 0.05
 done
-OTHER_PID=$(cat "$work/pid") LIMIT_MIB=4096 "$gpurota" run --memory 4G -- python3 "$here/nvml_views.py"
+OTHER_PID=$(cat "$work/pid") LIMIT_MIB=4096 "$gpurota" run \
+  --memory 4G -- python3 "$here/nvml_views.py"

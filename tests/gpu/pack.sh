@@ -14,7 +14,9 @@ for program in gpurotad gpurota gpurota-keeper; do
 done
 # gpurota-burn needs libc only. `gpurota` finds it on PATH, as `gpurota` does not know its own
 # folder (see below).
-if [ -x "$build/bin/gpurota-burn" ]; then strip -o "$out/bin/gpurota-burn" "$build/bin/gpurota-burn"; fi
+if [ -x "$build/bin/gpurota-burn" ]; then
+  strip -o "$out/bin/gpurota-burn" "$build/bin/gpurota-burn"
+fi
 # gpurotad starts only our programs, so its environment may say where its libraries are; and it
 # finds libgpurota.so, gpurota-keeper and gpurota from its own path. Programs that gpurota runs must
 # find their own libraries.
@@ -34,20 +36,31 @@ mkdir -p "$out/tests/driver"
 for program in hammer families; do
   [ -x "$build/tests/bin/$program" ] && strip -o "$out/tests/$program" "$build/tests/bin/$program"
 done
-if [ -x "$build/tests/interposer/swap_probe" ]; then strip -o "$out/tests/swap_probe" "$build/tests/interposer/swap_probe"; fi
-if [ -x "$build/tests/interposer/usable" ]; then strip -o "$out/tests/usable" "$build/tests/interposer/usable"; fi
-if [ -x "$build/tests/turns/turns_machine" ]; then strip -o "$out/tests/turns_machine" "$build/tests/turns/turns_machine"; fi
+if [ -x "$build/tests/interposer/swap_probe" ]; then
+  strip -o "$out/tests/swap_probe" "$build/tests/interposer/swap_probe"
+fi
+if [ -x "$build/tests/interposer/usable" ]; then
+  strip -o "$out/tests/usable" "$build/tests/interposer/usable"
+fi
+if [ -x "$build/tests/turns/turns_machine" ]; then
+  strip -o "$out/tests/turns_machine" "$build/tests/turns/turns_machine"
+fi
 source=$(dirname "$(readlink -f "$0")")/../..
 mkdir -p "$out/python"
 cp -r "$source/python/gpurota" "$out/python/"
-c++ -std=c++20 -O2 -I "$source/src" -o "$out/tests/overhead" "$source/bench/gpu/overhead.cpp" -ldl -lpthread
+c++ -std=c++20 -O2 -I "$source/src" -o "$out/tests/overhead" "$source/bench/gpu/overhead.cpp" \
+  -ldl -lpthread
 cc -O2 -o "$out/tests/start_probe" "$source/bench/interposer/start_probe.c" -ldl
 cp "$source/src/abi/captures.tsv" "$out/tests/driver/"
 for program in "$build"/tests/driver/driver_*; do
-  [ -f "$program" ] && [ -x "$program" ] && strip -o "$out/tests/driver/$(basename "$program")" "$program"
+  [ -f "$program" ] && [ -x "$program" ] &&
+    strip -o "$out/tests/driver/$(basename "$program")" "$program"
 done
 strip -o "$out/lib/libgpurota.so" "$build/lib/libgpurota.so"
 programs=$(mktemp -d)
-for program in bin/gpurotad bin/gpurota lib/libgpurota.so; do strip -o "$programs/${program##*/}" "$build/$program"; done
-python3 -B "$source/packaging/kubernetes/make_image.py" "$out/image.tar" localhost/gpurota-kubernetes:0.0.0 "$programs"/* >/dev/null
+for program in bin/gpurotad bin/gpurota lib/libgpurota.so; do
+  strip -o "$programs/${program##*/}" "$build/$program"
+done
+python3 -B "$source/packaging/kubernetes/make_image.py" "$out/image.tar" \
+  localhost/gpurota-kubernetes:0.0.0 "$programs"/* >/dev/null
 rm -r "$programs"

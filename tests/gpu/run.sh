@@ -1,9 +1,11 @@
 #!/bin/bash
-# run.sh DIST [RESULTS_DIR]: the main job on a real GPU, from what pack.sh made. Needs nvcc, PyTorch and
-# a driver; one line for each check; exits with the number of those that failed. ONLY="name name" runs
-# these checks alone (`frameworks` takes five minutes, `frameworks_turns`, `torch_habits` and `linked_libraries` three each, the rest three).
+# run.sh DIST [RESULTS_DIR]: the main job on a real GPU, from what pack.sh made. Needs nvcc, PyTorch
+# and a driver; one line for each check; exits with the number of those that failed. ONLY="name
+# name" runs these checks alone (`frameworks` takes five minutes, `frameworks_turns`, `torch_habits`
+# and `linked_libraries` three each, the rest three).
 #
-# Takes device memory with plain allocations and mapped memory, at most 16 GiB (burn.sh: 88 %, turns: 25 GiB); touches no setting of the GPU.
+# Takes device memory with plain allocations and mapped memory, at most 16 GiB (burn.sh: 88 %,
+# turns: 25 GiB); touches no setting of the GPU.
 # shellcheck disable=SC2317  # the checks are called by name
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: run.sh DIST [RESULTS_DIR]}")
@@ -34,7 +36,10 @@ start_daemon() {
   "$dist/bin/gpurotad" --runtime-dir "$work/run" --state-dir "$work/state" --config /dev/null \
     --preload "$dist/lib/libgpurota.so" >> "$results/gpurotad.log" 2>&1 &
   daemon=$!
-  for _ in $(seq 100); do [ -S "$work/run/control.sock" ] && "$dist/bin/gpurota" status > /dev/null 2>&1 && return; sleep 0.05; done
+  for _ in $(seq 100); do
+    [ -S "$work/run/control.sock" ] && "$dist/bin/gpurota" status > /dev/null 2>&1 &&
+      return; sleep 0.05
+  done
   echo "the daemon did not start: $(tail -n 3 "$results/gpurotad.log")" && exit 99
 }
 cleanup() {
@@ -52,7 +57,8 @@ static_runtime() { # held to its limit by all the runtime's ways, and nearly all
     holds "d['total_mib'] == 4096 and all(3300 <= d[k + '_mib'] <= d['free_mib'] for k in ('malloc', 'async', 'pitch')) and len(d) == 5"
 }
 two_at_once() {
-  LIMIT_MIB=8192 gpurota run --memory 8G -- python3 "$here/torch_limit.py" > "$results/two_a.out" 2>&1 &
+  LIMIT_MIB=8192 gpurota run --memory 8G -- python3 "$here/torch_limit.py" > "$results/two_a.out" \
+    2>&1 &
   local other=$!
   LIMIT_MIB=8192 gpurota run --memory 8G -- python3 "$here/torch_limit.py" && wait "$other"
 }
@@ -107,7 +113,8 @@ orderly_restart() { # three restarts, as of upgrades, under a hammer: nobody wai
 }
 swap_restart() { # the daemon comes anew while two take turns, waiting and moving: nothing is lost, nobody is doubted
   gpurota set --gpu-ids 0 --capacity 6G --quantum 200ms
-  local probe=(env PROBE_BUFFERS=150 "LD_LIBRARY_PATH=$dist/lib/bundled" "$dist/tests/swap_probe" torture 25)
+  local probe=(env PROBE_BUFFERS=150 "LD_LIBRARY_PATH=$dist/lib/bundled" "$dist/tests/swap_probe" \
+    torture 25)
   gpurota run --gpu-ids 0 --swap --memory 5G -- "${probe[@]}" 1 > "$results/swap_restart1.out" &
   local other=$!
   gpurota run --gpu-ids 0 --swap --memory 5G -- "${probe[@]}" 2 > "$results/swap_restart2.out" &
@@ -133,13 +140,15 @@ frameworks() { # their own lines and a table: frameworks.out, frameworks.md
   python3 "$here/frameworks.py" "$dist/bin/gpurota" --out "$results"
 }
 frameworks_turns() { # the same in turns with a program that checks what it holds: a line each
-  LD_LIBRARY_PATH=$dist/lib/bundled python3 "$here/frameworks_turns.py" "$dist/bin/gpurota" "$dist/tests/swap_probe"
+  LD_LIBRARY_PATH=$dist/lib/bundled python3 "$here/frameworks_turns.py" "$dist/bin/gpurota" \
+    "$dist/tests/swap_probe"
 }
 families() { # every family of device memory, with a model beside it; the seed is in its report
   gpurota run --memory 16G -- "$dist/tests/families" 4 6 20 16384 "${SEED:-$RANDOM}"
 }
 turns() { # two processes of 24 GiB each on 25 GiB: each switch, what it moved and what that took
-  LD_LIBRARY_PATH=$dist/lib/bundled "$dist/tests/turns_machine" --memory 24G --capacity 25G --quantum 2 --seconds 90
+  LD_LIBRARY_PATH=$dist/lib/bundled "$dist/tests/turns_machine" --memory 24G --capacity 25G \
+    --quantum 2 --seconds 90
 }
 swap_torch() { # two trainings that do not fit together take turns: losses bit for bit those of a run alone
   python3 "$here/swap_torch.py" "$dist/bin/gpurota" --results "$results"
@@ -157,13 +166,16 @@ swap_shared() { # pairs of processes that share tensors by CUDA's handles take t
   python3 "$here/swap_shared.py" "$dist/bin/gpurota" --results "$results"
 }
 swap_handles() { # what holds of the driver's IPC handles holds of ours, but for what tests/interposer/swap_test.cpp names
-  gpurota run --gpu-ids 0 --swap --memory 4G -- "$dist/tests/driver/driver_ipc_check" | tee /dev/stderr > "$work/handles.out"
+  gpurota run --gpu-ids 0 --swap --memory 4G -- "$dist/tests/driver/driver_ipc_check" |
+    tee /dev/stderr > "$work/handles.out"
   [ "$(grep -c '^ok ' "$work/handles.out")" -ge 10 ] &&
-    ! grep '^FAIL' "$work/handles.out" | grep -v -e '^FAIL memory_that_is_freed_while_it_is_open' -e '^FAIL only_linear_memory_of'
+    ! grep '^FAIL' "$work/handles.out" |
+    grep -v -e '^FAIL memory_that_is_freed_while_it_is_open' -e '^FAIL only_linear_memory_of'
 }
 swap_probe() { # memory comes and goes under threads, graphs, contexts and forks, and is what it was
   gpurota set --gpu-ids 0 --capacity 6G --quantum 200ms
-  local probe=(env PROBE_BUFFERS=150 "LD_LIBRARY_PATH=$dist/lib/bundled" "$dist/tests/swap_probe" torture 30)
+  local probe=(env PROBE_BUFFERS=150 "LD_LIBRARY_PATH=$dist/lib/bundled" "$dist/tests/swap_probe" \
+    torture 30)
   gpurota run --gpu-ids 0 --swap --memory 5G -- "${probe[@]}" 1 > "$results/swap_probe1.out" &
   local other=$!
   gpurota run --gpu-ids 0 --swap --memory 5G -- "${probe[@]}" 2 && wait "$other"
@@ -173,21 +185,27 @@ swap_probe() { # memory comes and goes under threads, graphs, contexts and forks
   return "$code"
 }
 usable() { # of the limit, by every family in pieces of several sizes: in a slice and in a swap lease
-  LD_LIBRARY_PATH=$dist/lib/bundled gpurota run --gpu-ids 0 --memory 4G -- "$dist/tests/usable" 4096 90 &&
-    LD_LIBRARY_PATH=$dist/lib/bundled gpurota run --gpu-ids 0 --swap --memory 4G -- "$dist/tests/usable" 4096 90
+  LD_LIBRARY_PATH=$dist/lib/bundled gpurota run --gpu-ids 0 \
+    --memory 4G -- "$dist/tests/usable" 4096 90 &&
+    LD_LIBRARY_PATH=$dist/lib/bundled gpurota run --gpu-ids 0 \
+      --swap --memory 4G -- "$dist/tests/usable" 4096 90
 }
 capture_habits() { # what programs do beside their captures, under a limit and in turns with another that does the same
-  gpurota run --gpu-ids 0 --memory 4G -- "$dist/tests/driver/driver_capture_check" | tee "$work/habits_slice.out"
+  gpurota run --gpu-ids 0 --memory 4G -- "$dist/tests/driver/driver_capture_check" |
+    tee "$work/habits_slice.out"
   gpurota set --gpu-ids 0 --capacity 3G --quantum 100ms
-  local other habits=(gpurota run --gpu-ids 0 --swap --memory 2G -- "$dist/tests/driver/driver_capture_check")
-  LD_LIBRARY_PATH=$dist/lib/bundled gpurota run --gpu-ids 0 --swap --memory 2G -- "$dist/tests/swap_probe" torture 15 1 > "$results/habits_other.out" &
+  local other habits=(gpurota run --gpu-ids 0 \
+    --swap --memory 2G -- "$dist/tests/driver/driver_capture_check")
+  LD_LIBRARY_PATH=$dist/lib/bundled gpurota run --gpu-ids 0 \
+    --swap --memory 2G -- "$dist/tests/swap_probe" torture 15 1 > "$results/habits_other.out" &
   other=$!
   for _ in 1 2 3; do "${habits[@]}"; done | tee "$work/habits_swap.out"
   wait "$other"
   local code=$?
   gpurota turns
   gpurota set --gpu-ids 0 --reset
-  [ "$code" -eq 0 ] && ! grep '^FAIL' "$work"/habits_*.out && [ "$(grep -c '^ok' "$work/habits_swap.out")" -eq 18 ]
+  [ "$code" -eq 0 ] && ! grep '^FAIL' "$work"/habits_*.out &&
+    [ "$(grep -c '^ok' "$work/habits_swap.out")" -eq 18 ]
 }
 linked_libraries() { # C++ programs linked to cuBLAS, cuDNN, cuFFT, cuSOLVER, NCCL: a line each in linked_libraries.out
   "$here/linked_libraries.sh" "$dist/bin/gpurota" "$results"
@@ -248,7 +266,8 @@ kinds() { # the driver's model, size and compute capability choose; what is avai
   cc=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)
   gpurota run --gpu-type "$model" --min-cc "$cc" --min-memory 1G -- true || return 1
   gpurota run --nonblock --gpu-type h9000 -- true 2> "$work/kinds.err" && return 2
-  grep "of the kind asked for (h9000), this machine has 0: its GPUs are $model" "$work/kinds.err" || return 3
+  grep "of the kind asked for (h9000), this machine has 0: its GPUs are $model" "$work/kinds.err" ||
+    return 3
   gpurota run --memory 8G -- sleep 20 &
   local other=$!
   until status | holds "d['leases']"; do sleep 0.05; done

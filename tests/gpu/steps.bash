@@ -1,4 +1,5 @@
-# A test of named steps: the scripts here source it. Counts those that failed in $failed, with which they exit.
+# A test of named steps: the scripts here source it. Counts those that failed in $failed, with which
+# they exit.
 # shellcheck shell=bash
 
 failed=0

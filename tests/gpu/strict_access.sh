@@ -1,9 +1,11 @@
 #!/bin/bash
-# strict_access.sh DIST: strict access on a real driver, from what pack.sh made. Two users try to open each GPU's device file, and to use
-# CUDA, in each state; prints the table. Needs root, python3 and setpriv; exits with the number of steps that failed, 77 where it cannot run.
+# strict_access.sh DIST: strict access on a real driver, from what pack.sh made. Two users try to
+# open each GPU's device file, and to use CUDA, in each state; prints the table. Needs root, python3
+# and setpriv; exits with the number of steps that failed, 77 where it cannot run.
 #
-# The machine's own files in /dev are not touched: all runs in a mount namespace whose /dev has nodes of its own, with the driver's
-# numbers. Takes 64 MiB of GPU memory at a time, for a moment; changes no setting of the GPU.
+# The machine's own files in /dev are not touched: all runs in a mount namespace whose /dev has
+# nodes of its own, with the driver's numbers. Takes 64 MiB of GPU memory at a time, for a moment;
+# changes no setting of the GPU.
 # shellcheck disable=SC2317  # functions are called by name
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: strict_access.sh DIST}")
@@ -33,7 +35,8 @@ trap cleanup EXIT
 make_devices() {
   mount -t tmpfs -o mode=755,dev tmpfs "$work/dev" || return 1
   local node numbers
-  for node in /dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty /dev/nvidiactl /dev/nvidia-uvm /dev/nvidia-uvm-tools \
+  for node in /dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty /dev/nvidiactl \
+    /dev/nvidia-uvm /dev/nvidia-uvm-tools \
     /dev/nvidia[0-9]*; do
     [ -c "$node" ] || continue
     read -r -a numbers <<<"$(stat -c '%t %T' "$node")"
@@ -44,7 +47,8 @@ make_devices() {
   # A device cgroup may forbid what can be made.
   : <"$work/dev/nvidiactl" && mount --move "$work/dev" /dev
 }
-make_devices 2>"$work/why" || { echo "skipped: no device files can be made here: $(tail -n 1 "$work/why")" && exit 77; }
+make_devices 2>"$work/why" ||
+  { echo "skipped: no device files can be made here: $(tail -n 1 "$work/why")" && exit 77; }
 gpus=(/dev/nvidia[0-9]*)
 [ -c "${gpus[0]}" ] || { echo "skipped: no /dev/nvidia0" && exit 77; }
 cd "$work" || exit 99
@@ -111,10 +115,12 @@ row() { # row STATE: of the table
 rights() { stat -c '%n %a %u:%g' "${gpus[@]}" /dev/nvidiactl; }
 start() { # start CONFIG_LINE…
   printf '%s\n' "$@" >"$work/gpurota.toml"
-  "$dist/bin/gpurotad" --runtime-dir "$work/run" --state-dir "$work/state" --config "$work/gpurota.toml" \
+  "$dist/bin/gpurotad" --runtime-dir "$work/run" --state-dir "$work/state" \
+    --config "$work/gpurota.toml" \
     --preload "$dist/lib/libgpurota.so" >>"$work/gpurotad.log" 2>&1 &
   daemon=$!
-  within 60 "$dist/bin/gpurota" status || { say FAILED "the daemon does not start: $(tail -n 2 "$work/gpurotad.log")" && exit 99; }
+  within 60 "$dist/bin/gpurota" status ||
+    { say FAILED "the daemon does not start: $(tail -n 2 "$work/gpurotad.log")" && exit 99; }
 }
 crash() {
   kill -9 "$daemon"
@@ -134,8 +140,10 @@ for file in "${gpus[@]}"; do
   step "without a lease $file is refused (EACCES)" refused $first "$file"
 done
 step "and CUDA finds no GPU" shows_no_gpu $first
-step "root's daemon sees all of them" test "$(gpurota status --json | python3 -c 'import json, sys; print(len([g for g in json.load(sys.stdin)["gpus"] if ":" not in g["label"]]))')" = "${#gpus[@]}"
-step "nothing holds a device file open that strict access cannot take back, or doctor says so" event 'access_set'
+step "root's daemon sees all of them" test \
+  "$(gpurota status --json | python3 -c 'import json, sys; print(len([g for g in json.load(sys.stdin)["gpus"] if ":" not in g["label"]]))')" = "${#gpus[@]}"
+step "nothing holds a device file open that strict access cannot take back, or doctor says so" \
+  event 'access_set'
 
 as $first "$dist/bin/gpurota" reserve --gpu-ids 0 --for 1h >"$work/reserve" 2>&1 ||
   say FAILED "no reservation: $(tail -n 1 "$work/reserve")"
@@ -154,14 +162,17 @@ step "the next one too" uses_cuda $first
 as $first "$dist/bin/gpurota" release --all >/dev/null
 step "with the lease the access is gone" within 30 refused $first "${gpus[0]}"
 row "the lease has ended"
-step "under gpurota run CUDA works, as soon as the command starts" as $second "$dist/bin/gpurota" run --gpu-ids 0 --memory 2G -- python3 "$work/cuda.py"
+step "under gpurota run CUDA works, as soon as the command starts" as $second "$dist/bin/gpurota" \
+  run --gpu-ids 0 --memory 2G -- python3 "$work/cuda.py"
 step "and not after it" within 30 shows_no_gpu $second
 
 if [ -n "$groups" ] && fenced true 2>"$work/why"; then
-  step "lease's programs are held to their lease's GPUs" test "$(gpurota doctor | grep -c 'can open all GPUs of their user')" = 0
+  step "lease's programs are held to their lease's GPUs" test \
+    "$(gpurota doctor | grep -c 'can open all GPUs of their user')" = 0
   step "a GPU behind a fence cannot be opened, by root either (EPERM)" \
     test "$(fenced bash -c ': <"$1"' bash "${gpus[0]}" 2>&1 | grep -c 'not permitted')" = 1
-  step "and is none for CUDA: $(fenced python3 "$work/cuda.py" 2>&1 | tail -n 1)" test "$(fenced python3 "$work/cuda.py" >/dev/null 2>&1; echo $?)" = 1
+  step "and is none for CUDA: $(fenced python3 "$work/cuda.py" 2>&1 | tail -n 1)" test \
+    "$(fenced python3 "$work/cuda.py" >/dev/null 2>&1; echo $?)" = 1
   echo "nvidia-smi -L behind a fence: $(fenced nvidia-smi -L 2>&1 | head -n 2 | tr '\n' ' ')"
   for _ in $(seq 50); do rmdir "$groups/fenced" 2>/dev/null && break; sleep 0.1; done
 fi

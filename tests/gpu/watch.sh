@@ -1,8 +1,8 @@
 #!/bin/bash
-# watch.sh DIST: the watch on a real GPU. A program without a lease is found with owner and pid; under the
-# policy "stop" it is stopped and nothing else is; a lease's program that dodges the library is charged,
-# found and stopped. Daemons of its own; at most 8 GiB of device memory. Needs PyTorch. Exits with the
-# number of steps that failed.
+# watch.sh DIST: the watch on a real GPU. A program without a lease is found with owner and pid;
+# under the policy "stop" it is stopped and nothing else is; a lease's program that dodges the
+# library is charged, found and stopped. Daemons of its own; at most 8 GiB of device memory. Needs
+# PyTorch. Exits with the number of steps that failed.
 # shellcheck disable=SC2317  # functions are called by name
 set -uo pipefail
 dist=$(readlink -f "${1:?usage: watch.sh DIST}")
@@ -19,10 +19,12 @@ found() { # found EXPRESSION: true of some finding f
 }
 start() { # start CONFIG_LINE…
   printf '%s\n' "$@" > "$work/gpurota.toml"
-  "$dist/bin/gpurotad" --runtime-dir "$work/run" --state-dir "$work/state" --config "$work/gpurota.toml" \
+  "$dist/bin/gpurotad" --runtime-dir "$work/run" --state-dir "$work/state" \
+    --config "$work/gpurota.toml" \
     --preload "$dist/lib/libgpurota.so" >> "$work/gpurotad.log" 2>&1 &
   daemon=$!
-  within 20 gpurota status || { say FAILED "the daemon does not start: $(tail -n 2 "$work/gpurotad.log")" && exit 99; }
+  within 20 gpurota status ||
+    { say FAILED "the daemon does not start: $(tail -n 2 "$work/gpurotad.log")" && exit 99; }
 }
 stop() {
   kill "$daemon" 2> /dev/null
@@ -62,7 +64,8 @@ kill -9 "$stranger"
 step "the finding ends with it" within 20 sh -c "'$dist/bin/gpurota' events | grep -q finding_ended"
 stop
 
-start '[watch]' 'foreign_use = "stop"' 'unreserved_use = "stop"' 'over_limit = "stop"' 'stop_grace = "3s"'
+start '[watch]' 'foreign_use = "stop"' 'unreserved_use = "stop"' 'over_limit = "stop"' \
+  'stop_grace = "3s"'
 "$dist/bin/gpurota" run -- python3 -c "$hold" 2000 > "$work/owner" 2>&1 &
 owner=$!
 background+=("$owner")
@@ -75,7 +78,8 @@ bystander=$!
 background+=("$bystander")
 within 60 grep -q holding "$work/foreign"
 # One's own whole GPU may be used by all one's programs.
-step "another program of the same user may use it too" sh -c "sleep 3; kill -0 $foreign && kill -0 $owner"
+step "another program of the same user may use it too" sh \
+  -c "sleep 3; kill -0 $foreign && kill -0 $owner"
 kill -9 "$foreign" 2> /dev/null
 kill "$owner"
 wait "$owner" 2> /dev/null
@@ -90,13 +94,16 @@ stranger=$!
 background+=("$stranger")
 step "beside it a program without a lease is stopped" within 60 sh -c "! kill -0 $stranger"
 events | grep process_stopped
-step "and nothing else: the lease's program goes on" sh -c "sleep 2; kill -0 $innocent && kill -0 $bystander"
-step "who was stopped is in the audit log" grep -q "\"pid\":$stranger,.*\"operation\":\"terminated\"" "$work/state/audit/$UID.jsonl"
+step "and nothing else: the lease's program goes on" sh \
+  -c "sleep 2; kill -0 $innocent && kill -0 $bystander"
+step "who was stopped is in the audit log" grep \
+  -q "\"pid\":$stranger,.*\"operation\":\"terminated\"" "$work/state/audit/$UID.jsonl"
 
 "$dist/bin/gpurota" run --memory 2G -- bash -c "python3 -c $quoted 500 & until grep -q holding '$work/escape'; do sleep 0.05; done; env -u LD_PRELOAD python3 -c $quoted 3000 & wait" > "$work/escape" 2>&1 &
 escape=$!
 background+=("$escape")
-step "a program that dodges the library is over the limit of its lease and is stopped" within 60 sh -c \
+step "a program that dodges the library is over the limit of its lease and is stopped" within 60 \
+  sh -c \
   "'$dist/bin/gpurota' events | grep process_stopped | grep -q 'its limit is 2 GiB'"
 step "what is held to the limit goes on" sh -c "sleep 2; kill -0 $escape && kill -0 $innocent"
 kill "$escape" "$innocent"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
-# A day of a hostile user beside a day in a lab: one does at random all that these tests know, for E2E_DAY_SECONDS (30; half an
-# hour is a long one) with the seed E2E_SEED, the other works. No command of the other fails, and no lease or byte of it is
-# lost. How long it waits for answers is told, and nobody is held to it.
+# A day of a hostile user beside a day in a lab: one does at random all that these tests know, for
+# E2E_DAY_SECONDS (30; half an hour is a long one) with the seed E2E_SEED, the other works. No
+# command of the other fails, and no lease or byte of it is lost. How long it waits for answers is
+# told, and nobody is held to it.
 
 load ../e2e/helpers
 load ../e2e/job_helpers
@@ -55,7 +56,8 @@ in_the_queue() {
 
 # shellcheck disable=SC2154 # of job_helpers
 as_a_job() {
-  must gpurota job add "day$DAYS" --gpu-ids 0 --memory 1G --restart no "${machine[@]}" -- "$PROGRAM" info
+  must gpurota job add "day$DAYS" --gpu-ids 0 --memory 1G \
+    --restart no "${machine[@]}" -- "$PROGRAM" info
   wait_until job_has_ended "day$DAYS"
   must gpurota job remove "day$DAYS"
 }
@@ -63,9 +65,11 @@ as_a_job() {
 # Each program reads back what it wrote, wherever its memory was meanwhile.
 in_turns() {
   local one two file
-  starts one env PROBE_BUFFERS=32 gpurota run --gpu-ids 1 --swap --memory 700M -- "$E2E_SWAP_PROBE" torture 3 "$RANDOM"
+  starts one env PROBE_BUFFERS=32 gpurota run --gpu-ids 1 \
+    --swap --memory 700M -- "$E2E_SWAP_PROBE" torture 3 "$RANDOM"
   one=$BACKGROUND_PID
-  starts two env PROBE_BUFFERS=32 gpurota run --gpu-ids 1 --swap --memory 700M -- "$E2E_SWAP_PROBE" torture 3 "$RANDOM"
+  starts two env PROBE_BUFFERS=32 gpurota run --gpu-ids 1 \
+    --swap --memory 700M -- "$E2E_SWAP_PROBE" torture 3 "$RANDOM"
   two=$BACKGROUND_PID
   ended_well one "$one"
   ended_well two "$two"
@@ -76,7 +80,8 @@ in_turns() {
 }
 
 @test "whatever a hostile user does all day, nothing of another's work fails or is lost" {
-  local seconds=${E2E_DAY_SECONDS:-30} seed=${E2E_SEED:-$$} daemon=$DAEMON_PID hostile looker begun=$SECONDS
+  local seconds=${E2E_DAY_SECONDS:-30} seed=${E2E_SEED:-$$} daemon=$DAEMON_PID hostile looker \
+    begun=$SECONDS
   echo "seed $seed"
   RANDOM=$seed
   in_background mallory python3 -B "$BATS_TEST_DIRNAME/day.py" mallory "$seconds" "$seed"

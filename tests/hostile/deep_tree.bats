@@ -15,7 +15,8 @@ teardown() { end_test; }
 
 @test "a tenant that leaves in the middle of an answer harms nobody" {
   for _ in {1..3}; do
-    DEEP_TREE_LEAVES=1 gpurota run --gpu-ids 0 --memory 1G -- python3 -B "$BATS_TEST_DIRNAME/deep_tree.py"
+    DEEP_TREE_LEAVES=1 gpurota run --gpu-ids 0 --memory 1G -- python3 \
+      -B "$BATS_TEST_DIRNAME/deep_tree.py"
   done
   gpurota run --gpu-ids 0 --memory 1G -- python3 -B "$BATS_TEST_DIRNAME/deep_tree.py"
   kill -0 "$DAEMON_PID"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# The system runs short of what the daemon needs, once, at each of its calls (failing_calls.c): a request ends, and
-# nothing else. Here with a stride; E2E_FAILING_STRIDE=1 is every call, which takes an hour or two.
+# The system runs short of what the daemon needs, once, at each of its calls (failing_calls.c): a
+# request ends, and nothing else. Here with a stride; E2E_FAILING_STRIDE=1 is every call, which
+# takes an hour or two.
 
 load ../e2e/helpers
 
@@ -25,24 +26,29 @@ teardown() {
 # fail_calls KIND STRIDE
 fail_calls() {
   # shellcheck disable=SC2086 # names of pieces
-  python3 -B "$BATS_TEST_DIRNAME/failing_calls.py" "$1" "${E2E_FAILING_STRIDE:-$2}" ${E2E_FAILING_PIECES:-} \
+  python3 -B "$BATS_TEST_DIRNAME/failing_calls.py" "$1" "${E2E_FAILING_STRIDE:-$2}" \
+    ${E2E_FAILING_PIECES:-} \
     >>"${E2E_REPORT:-/dev/stdout}"
 }
 
-# begin_with KIND STRIDE: the daemon of the case is killed, and others follow; they end with the case.
+# begin_with KIND STRIDE: the daemon of the case is killed, and others follow; they end with the
+# case.
 begin_with() {
   DAEMON_PID=
-  python3 -B "$BATS_TEST_DIRNAME/failing_calls.py" "$1" "${E2E_FAILING_STRIDE:-$2}" begin "${DAEMON[@]}" \
+  python3 -B "$BATS_TEST_DIRNAME/failing_calls.py" "$1" "${E2E_FAILING_STRIDE:-$2}" begin \
+    "${DAEMON[@]}" \
     >>"${E2E_REPORT:-/dev/stdout}"
 }
 
 @test "no memory ends nothing but a request" { fail_calls memory 500; }
-@test "no memory for a while ends nothing but requests" { E2E_FAILING_TIMES=${E2E_FAILING_TIMES:-20} fail_calls memory 700; }
+@test "no memory for a while ends nothing but requests" { \
+  E2E_FAILING_TIMES=${E2E_FAILING_TIMES:-20} fail_calls memory 700; }
 @test "no thread ends nothing but a request" { fail_calls threads 1; }
 @test "no descriptor ends nothing but a request" { fail_calls descriptors 5; }
 @test "no room on the disk ends nothing but a request" { fail_calls disk 3; }
 
-@test "a daemon that begins without memory takes up all there is, or ends and the next one does" { begin_with memory 400; }
+@test "a daemon that begins without memory takes up all there is, or ends and the next one does" { \
+  begin_with memory 400; }
 @test "a daemon that begins without threads takes up all there is, or ends and the next one does" { begin_with threads 1; }
 @test "a daemon that begins without descriptors takes up all there is, or ends and the next one does" { begin_with descriptors 7; }
 @test "a daemon that begins without room on the disk takes up all there is, or ends and the next one does" { begin_with disk 3; }

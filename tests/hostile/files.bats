@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Files that commands write where somebody else waits for them: nobody reads a token in one, nor puts another file in its place.
+# Files that commands write where somebody else waits for them: nobody reads a token in one, nor
+# puts another file in its place.
 
 load ../e2e/helpers
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# One user tries to keep idle GPUs from all others: by bookings, by requests that can never start, and by many requests.
+# One user tries to keep idle GPUs from all others: by bookings, by requests that can never start,
+# and by many requests.
 
 load ../e2e/helpers
 
@@ -16,7 +17,9 @@ teardown() {
 as_mallory() { setpriv --reuid 54001 --regid 54001 --clear-groups "$@"; }
 as_alice() { setpriv --reuid 54002 --regid 54002 --clear-groups "$@"; }
 # waiting N: so many requests wait.
-waiting() { [ "$(gpurota queue --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["requests"]))')" = "$1" ]; }
+waiting() {
+  [ "$(gpurota queue --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["requests"]))')" = "$1" ]
+}
 
 @test "a booking of all GPUs far ahead keeps nobody without a time limit from an idle machine" {
   start_daemon

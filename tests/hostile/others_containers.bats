@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# A container of another user: what of somebody's lease it can use, see or end. A container is here what engines make of the kernel's parts: a user namespace in
-# which the attacker is root, a pid namespace, and a control group with an engine's name for it.
+# A container of another user: what of somebody's lease it can use, see or end. A container is here
+# what engines make of the kernel's parts: a user namespace in which the attacker is root, a pid
+# namespace, and a control group with an engine's name for it.
 
 load ../e2e/helpers
 
@@ -21,25 +22,33 @@ teardown() {
 
 VICTIM=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 # Root inside, with process numbers of its own.
-attacker() { setpriv --reuid 65533 --regid 65533 --clear-groups unshare --user --map-root-user --fork --pid --mount-proc "$@"; }
+attacker() {
+  setpriv --reuid 65533 --regid 65533 --clear-groups unshare --user --map-root-user --fork --pid --mount-proc "$@"
+}
 library() { sed -n 1p run/container/ld.so.preload; }
 # claims TOKEN COMMAND…: says that it is in the lease L1, with this token.
 claims() {
-  attacker env GPUROTA_LEASE=L1 GPUROTA_TOKEN="$1" GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" LD_PRELOAD="$(library)" "${@:2}"
+  attacker env GPUROTA_LEASE=L1 GPUROTA_TOKEN="$1" \
+    GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" LD_PRELOAD="$(library)" "${@:2}"
 }
 has_processes() { [ "$(counted_processes)" = "$1" ]; }
-# victim_holds: a program of the victim's under the reservation L1, in a group that has an engine's name. VICTIM_PID is it.
+# victim_holds: a program of the victim's under the reservation L1, in a group that has an engine's
+# name. VICTIM_PID is it.
 victim_holds() {
   ID=$(printf 'a%.0s' {1..64})
   OURS=$CGROUPS/gpurota-hostile-$BASHPID
   mkdir "$OURS" "$OURS/libpod-$ID" 2>/dev/null || skip "no control group can be made here"
   "${VICTIM[@]}" gpurota reserve --memory 1G --for 1h --note private --name web >/dev/null
-  "${VICTIM[@]}" gpurota container-args web --env-file "$(mktemp -u -p "$(victims_folder)")" >/dev/null
+  "${VICTIM[@]}" gpurota container-args web --env-file "$(mktemp -u -p "$(victims_folder)")" \
+    >/dev/null
   TOKEN=$(sed -n 's/^GPUROTA_TOKEN=//p' victims/*)
   [ "${#TOKEN}" = 32 ]
   # shellcheck disable=SC2016
-  in_background holder sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$OURS/libpod-$ID" "${VICTIM[@]}" \
-    env GPUROTA_LEASE=L1 GPUROTA_TOKEN="$TOKEN" GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" LD_PRELOAD="$(library)" "$PROGRAM" hold 100
+  in_background holder sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$OURS/libpod-$ID" \
+    "${VICTIM[@]}" \
+    env GPUROTA_LEASE=L1 GPUROTA_TOKEN="$TOKEN" \
+    GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" LD_PRELOAD="$(library)" "$PROGRAM" \
+    hold 100
   VICTIM_PID=$BACKGROUND_PID
   wait_until says holder holding
   wait_until has_processes 1
@@ -54,7 +63,8 @@ victims_folder() { mkdir -p victims && chown 65534 victims && echo "$E2E_DIR/vic
   run ! claims "${TOKEN//[0-9]/a}" "$PROGRAM" info
   [[ $output = *"another user's"* ]]
   run ! claims "" "$PROGRAM" info
-  # Not counted any more: the simulated driver takes whom the attacker's pid namespace does not have for dead.
+  # Not counted any more: the simulated driver takes whom the attacker's pid namespace does not have
+  # for dead.
   kill -0 "$VICTIM_PID"
   holds 'len(leases) == 1'
   "${VICTIM[@]}" gpurota release web
@@ -63,7 +73,9 @@ victims_folder() { mkdir -p victims && chown 65534 victims && echo "$E2E_DIR/vic
   # The next lease has another one.
   "${VICTIM[@]}" gpurota reserve --memory 1G --for 1h
   run ! claims "$TOKEN" "$PROGRAM" info
-  run ! attacker env GPUROTA_LEASE=L2 GPUROTA_TOKEN="$TOKEN" GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" LD_PRELOAD="$(library)" "$PROGRAM" info
+  run ! attacker env GPUROTA_LEASE=L2 GPUROTA_TOKEN="$TOKEN" \
+    GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" LD_PRELOAD="$(library)" "$PROGRAM" \
+    info
 }
 
 @test "root of a container neither sees nor ends leases outside" {
@@ -84,7 +96,8 @@ victims_folder() { mkdir -p victims && chown 65534 victims && echo "$E2E_DIR/vic
   victim_holds
   mkdir "$OURS/other" "$OURS/other/libpod-$ID"
   # shellcheck disable=SC2016
-  in_background other sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$OURS/other/libpod-$ID" \
+  in_background other sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh \
+    "$OURS/other/libpod-$ID" \
     setpriv --reuid 65534 --regid 65534 --clear-groups "$PROGRAM" hold 200
   wait_until says other holding
   local other=$BACKGROUND_PID
@@ -94,7 +107,8 @@ victims_folder() { mkdir -p victims && chown 65534 victims && echo "$E2E_DIR/vic
   wait_until says beside holding
   wait_until knows "$other"
   wait_until knows "$BACKGROUND_PID"
-  # The attacker in the victim's own group is not in the lease; nor is another user's process with that name of group.
+  # The attacker in the victim's own group is not in the lease; nor is another user's process with
+  # that name of group.
   gpurota ps L1 >members
   run ! grep -qw -e "$BACKGROUND_PID" members
   kill "$other" "$BACKGROUND_PID"
@@ -103,10 +117,12 @@ victims_folder() { mkdir -p victims && chown 65534 victims && echo "$E2E_DIR/vic
 }
 knows() { gpurota ps | grep -qw "$1"; }
 
-# asks USER GROUP: a program of this user's, in this control group, asks for an automatic lease. Prints the status, and the token if there is one.
+# asks USER GROUP: a program of this user's, in this control group, asks for an automatic lease.
+# Prints the status, and the token if there is one.
 asks() {
   # shellcheck disable=SC2016
-  exec sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$2" env PYTHONPATH="$BATS_TEST_DIRNAME" python3 -B -c '
+  exec sh -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' sh "$2" env \
+    PYTHONPATH="$BATS_TEST_DIRNAME" python3 -B -c '
 import signal, sys, users, wire
 users.as_user(int(sys.argv[1]))
 tenant = wire.Tenant(); tenant.connect(); print(*tenant.automatic(), flush=True); signal.pause()' "$1"
@@ -115,16 +131,19 @@ tenant = wire.Tenant(); tenant.connect(); print(*tenant.automatic(), flush=True)
 @test "a control group of one's own with an engine's name is no container of root's engine" {
   OURS=$CGROUPS/gpurota-hostile-$BASHPID
   ID=$(printf 'a%.0s' {1..64})
-  mkdir "$OURS" "$OURS/users" "$OURS/users/libpod-$ID.scope" "$OURS/libpod-$ID.scope" 2>/dev/null || skip "no control group can be made here"
+  mkdir "$OURS" "$OURS/users" "$OURS/users/libpod-$ID.scope" "$OURS/libpod-$ID.scope" 2>/dev/null ||
+    skip "no control group can be made here"
   # As systemd leaves a part of the tree to each user.
   chown 65533 "$OURS/users" "$OURS/users/cgroup.procs"
   chown -R 65533 "$OURS/users/libpod-$ID.scope"
-  printf '%s\n' '[automatic]' 'enabled = true' 'memory = "1G"' '[containers]' 'owner = "nobody"' >gpurota.toml
+  printf '%s\n' '[automatic]' 'enabled = true' 'memory = "1G"' '[containers]' 'owner = "nobody"' \
+    >gpurota.toml
   gpurota reload
   in_background mine asks 65533 "$OURS/users/libpod-$ID.scope"
   wait_until says mine '^0 '
   holds 'len(leases) == 1 and leases[0]["uid"] == 65533'
-  # One of root's engine is the named account's, whose token is not for who is inside as another user.
+  # One of root's engine is the named account's, whose token is not for who is inside as another
+  # user.
   in_background theirs asks 65533 "$OURS/libpod-$ID.scope"
   wait_until says theirs '^0 '
   holds '[lease["uid"] for lease in leases] == [65533, 65534]'
@@ -138,8 +157,10 @@ tenant = wire.Tenant(); tenant.connect(); print(*tenant.automatic(), flush=True)
   victim_holds
   # In its namespace the attacker has the victim's number.
   # shellcheck disable=SC2016
-  run ! attacker sh -c 'echo "$1" >/proc/sys/kernel/ns_last_pid 2>/dev/null; shift; exec "$@"' sh $((VICTIM_PID - 1)) \
-    env GPUROTA_LEASE=L1 GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" LD_PRELOAD="$(library)" "$PROGRAM" info
+  run ! attacker sh -c 'echo "$1" >/proc/sys/kernel/ns_last_pid 2>/dev/null; shift; exec "$@"' sh \
+    $((VICTIM_PID - 1)) \
+    env GPUROTA_LEASE=L1 GPUROTA_SOCKET="$GPUROTA_RUNTIME_DIR/container/tenant.sock" \
+    LD_PRELOAD="$(library)" "$PROGRAM" info
   wait_until has_processes 1
   # The attacker's kill ends number 1 of its own namespace, and nobody else.
   run ! attacker sh -c 'kill -KILL -1; kill -KILL 1; exit 3'

@@ -14,9 +14,13 @@ setup() {
 teardown() { end_test; }
 
 # worker NAME SECONDS: somebody who works on 500 MiB, and reads back every byte that was written.
-worker() { in_background "$1" gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_PROGRAM" compute 500 "$2"; }
+worker() {
+  in_background "$1" gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_PROGRAM" compute 500 "$2"
+}
 explained() { gpurota explain "$1" 2>&1 | grep -q "$2"; }
-resident_mib() { gpurota turns --json | python3 -c "import json, sys; print(json.load(sys.stdin)['gpus'][0]['leases'][0]['resident_bytes'] >> 20)"; }
+resident_mib() {
+  gpurota turns --json | python3 -c "import json, sys; print(json.load(sys.stdin)['gpus'][0]['leases'][0]['resident_bytes'] >> 20)"
+}
 
 @test "a stopped holder loses its lease once its memory has been needed for long" {
   worker holder 60

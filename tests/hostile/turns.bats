@@ -19,9 +19,15 @@ liar() {
   in_background "$1" python3 -B "$BATS_TEST_DIRNAME/turns.py" "$2" "$LIED_FOR" "$3" "$4"
 }
 # worker NAME SECONDS: somebody who works on 500 MiB, and reads back every byte that was written.
-worker() { in_background "$1" gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_PROGRAM" compute 500 "$2"; }
-turns() { gpurota turns --json | python3 -c "import json, sys; r = json.load(sys.stdin); gpus = r['gpus']; print($1)"; }
-of_liar() { turns "[sum(l[k] for k in ('resident_bytes', 'out_bytes', 'wired_bytes')) for l in gpus[0]['leases'] if l['lease_id'] == '$LIED_FOR'][0]"; }
+worker() {
+  in_background "$1" gpurota run --gpu-ids 0 --swap --memory 700M -- "$E2E_PROGRAM" compute 500 "$2"
+}
+turns() {
+  gpurota turns --json | python3 -c "import json, sys; r = json.load(sys.stdin); gpus = r['gpus']; print($1)"
+}
+of_liar() {
+  turns "[sum(l[k] for k in ('resident_bytes', 'out_bytes', 'wired_bytes')) for l in gpus[0]['leases'] if l['lease_id'] == '$LIED_FOR'][0]"
+}
 
 @test "a new tenant that claims memory in host memory is not believed" {
   liar liar here 650 out
@@ -54,8 +60,10 @@ keeps() { # keeps HOW: who needs the room gets it, and is told nothing wrong
   [ "$(value "[l for l in leases if l['lease_id'] == '$LIED_FOR']")" = '[]' ]
 }
 
-@test "a tenant that answers nothing keeps its turn for longest_drain, and its lease ends" { keeps silent; }
-@test "a tenant that always claims to be at work loses its lease after longest_drain" { keeps busy; }
+@test "a tenant that answers nothing keeps its turn for longest_drain, and its lease ends" { keeps \
+  silent; }
+@test "a tenant that always claims to be at work loses its lease after longest_drain" { keeps \
+  busy; }
 @test "a tenant whose evictions all fail loses its lease after longest_drain" { keeps fails; }
 @test "a tenant that undoes every eviction loses its lease after longest_drain" { keeps returns; }
 

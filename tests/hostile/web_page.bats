@@ -7,7 +7,9 @@ load ../e2e/helpers
 setup() { start_daemon; }
 teardown() { end_test; }
 
-fetch() { python3 -c 'import sys, urllib.request as u; print(u.urlopen("http://127.0.0.1:%s/%s" % (sys.argv[1], sys.argv[2]), timeout=20).read().decode())' "$@"; }
+fetch() {
+  python3 -c 'import sys, urllib.request as u; print(u.urlopen("http://127.0.0.1:%s/%s" % (sys.argv[1], sys.argv[2]), timeout=20).read().decode())' "$@"
+}
 answers() { fetch "$PORT" healthz >/dev/null 2>&1; }
 started() { grep -c '^started' unit; }
 started_again() { [ "$(started)" -gt "$1" ]; }
@@ -16,13 +18,15 @@ started_again() { [ "$(started)" -gt "$1" ]; }
   mkfifo stay
   exec 9<>stay
   # shellcheck disable=SC2016
-  in_background unit sh -c 'exec python3 -B "$@" <stay' sh "$BATS_TEST_DIRNAME/web_port.py" gpurota-web --listen 127.0.0.1:0
+  in_background unit sh -c 'exec python3 -B "$@" <stay' sh "$BATS_TEST_DIRNAME/web_port.py" \
+    gpurota-web --listen 127.0.0.1:0
   wait_until says unit '^[0-9]'
   PORT=$(head -n 1 unit)
   # A --listen that names another address counts; it is said that its port is not kept.
   wait_until says unit "gpurota-web.socket listens on 127.0.0.1:$PORT, and --listen says"
   kill_background
-  in_background unit sh -c 'exec python3 -B "$@" <stay' sh "$BATS_TEST_DIRNAME/web_port.py" gpurota-web
+  in_background unit sh -c 'exec python3 -B "$@" <stay' sh "$BATS_TEST_DIRNAME/web_port.py" \
+    gpurota-web
   wait_until says unit '^started'
   PORT=$(head -n 1 unit)
   wait_until answers
@@ -58,7 +62,9 @@ while True:
   in_background web gpurota-web --listen 127.0.0.1:0
   wait_until says web 'listens on'
   PORT=$(sed -n 's/.*listens on .*:\([0-9]*\)$/\1/p' web)
-  if ! says web 'built without the page'; then says web "another user of this machine can take port $PORT"; fi
+  if ! says web 'built without the page'; then
+    says web "another user of this machine can take port $PORT"
+  fi
   run -1 gpurota-web --listen "127.0.0.1:$PORT"
   [[ $output = *"Address already in use"*"ss -ltnp"* ]]
 }

@@ -1,7 +1,8 @@
 #!/bin/bash
-# run_foreign.sh NATIVE_BUILD FOREIGN_BUILD ROOT QEMU [GTEST_ARGUMENT…]: the tests of libgpurota.so with the
-# library, the simulated driver and the programs of another architecture, emulated by QEMU with the C library
-# in ROOT. The tests themselves, their daemon and gpurota-sim are the native ones.
+# run_foreign.sh NATIVE_BUILD FOREIGN_BUILD ROOT QEMU [GTEST_ARGUMENT…]: the tests of libgpurota.so
+# with the library, the simulated driver and the programs of another architecture, emulated by QEMU
+# with the C library in ROOT. The tests themselves, their daemon and gpurota-sim are the native
+# ones.
 set -euo pipefail
 native=$(realpath "$1") foreign=$(realpath "$2") root=$3 qemu=$4
 shift 4
@@ -31,19 +32,21 @@ done
 
 failed=0
 echo "libgpurota.so from outside"
-python3 -B "$(dirname "$0")/library_test.py" "$folder/libgpurota.so" "$(dirname "$0")/../../src/abi/driver_functions.tsv" \
+python3 -B "$(dirname "$0")/library_test.py" "$folder/libgpurota.so" \
+  "$(dirname "$0")/../../src/abi/driver_functions.tsv" \
   "$(dirname "$0")/../../src/interposer/account/nvml.h" || failed=1
 for level in O0 O2; do
   for lease in "" L1; do
     echo "dlsym for others, $level, lease '$lease': $("$qemu" -L "$root" -E "GPUROTA_LEASE=$lease" \
-      -E "LD_PRELOAD=$folder/libgpurota.so $programs/libdlsym_wrapper_$level.so" "$programs/dlsym_probe_$level" 2>&1 || echo FAILED)"
+      -E "LD_PRELOAD=$folder/libgpurota.so $programs/libdlsym_wrapper_$level.so" \
+      "$programs/dlsym_probe_$level" 2>&1 || echo FAILED)"
   done
 done | tee "$folder/dlsym.out"
 if [ "$(grep -c ': ok$' "$folder/dlsym.out")" != 4 ]; then failed=1; fi
 
-# Not those whose subject the emulator changes: it wipes no memory at a fork, makes a fork of vfork, has no
-# robust mutexes to survive a kill, and the lock by which the simulated machine sees that other processes
-# live is not taken.
+# Not those whose subject the emulator changes: it wipes no memory at a fork, makes a fork of vfork,
+# has no robust mutexes to survive a kill, and the lock by which the simulated machine sees that
+# other processes live is not taken.
 skipped='-TrapTest.KilledAtAnyInstruction*:*vfork_then_exec*:*raw_clone*:NvmlTest.ListsTheProcesses*'
 skipped+=':NvmlTest.TellsTheTruth*:NvmlTest.WithoutALease*'
 GPUROTA_FOREIGN=$folder "$native/tests/interposer/interposer_program_test" --gtest_brief=1 \

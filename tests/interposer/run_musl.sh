@@ -1,6 +1,7 @@
 #!/bin/bash
-# run_musl.sh LIBRARY: programs of musl (Alpine's C library), into which libgpurota.so is loaded although it cannot serve them: they run, and have no GPU, for
-# which there is a line on standard error. Exits 77 without musl-gcc.
+# run_musl.sh LIBRARY: programs of musl (Alpine's C library), into which libgpurota.so is loaded
+# although it cannot serve them: they run, and have no GPU, for which there is a line on standard
+# error. Exits 77 without musl-gcc.
 set -euo pipefail
 library=$(realpath "$1")
 command -v musl-gcc >/dev/null || { echo "musl-gcc is not installed"; exit 77; }
@@ -45,12 +46,15 @@ run() { # run VARIABLE=VALUE…: with the library preloaded
 without=$(./program)
 [ "$without" = "cuInit: 0" ] || fail "the program by itself says: $without"
 # Nothing to hold: as if the library were not there.
-[ "$(run GPUROTA_RUNTIME_DIR="$work/none")" = "cuInit: 0" ] || fail "without a lease it says: $(run GPUROTA_RUNTIME_DIR="$work/none"; cat said)"
+[ "$(run GPUROTA_RUNTIME_DIR="$work/none")" = "cuInit: 0" ] ||
+  fail "without a lease it says: $(run GPUROTA_RUNTIME_DIR="$work/none"; cat said)"
 [ ! -s said ] || fail "it has something to say: $(cat said)"
 # A limit that cannot be held.
 lease=(GPUROTA_LEASE=L1 GPUROTA_TOKEN=0123456789abcdef0123456789abcdef GPUROTA_SOCKET="$work/none")
-[ "$(run "${lease[@]}")" = "cuInit: 100" ] || fail "under a lease it says: $(run "${lease[@]}"; cat said)"
+[ "$(run "${lease[@]}")" = "cuInit: 100" ] ||
+  fail "under a lease it says: $(run "${lease[@]}"; cat said)"
 grep -q 'not glibc' said || fail "it does not say why: $(cat said)"
 [ "$(wc -l <said)" = 1 ] || fail "it says more than a line: $(cat said)"
-[ "$(run GPUROTA_CONTAINER=1)" = "cuInit: 100" ] || fail "in a container with the device 'any' it says: $(cat said)"
+[ "$(run GPUROTA_CONTAINER=1)" = "cuInit: 100" ] ||
+  fail "in a container with the device 'any' it says: $(cat said)"
 echo "musl: ok"

@@ -1,8 +1,9 @@
 #!/bin/bash
 # gpurota in a real Kubernetes cluster of one node, with a simulated GPU: cluster.sh BIN_DIR BUILD
 #
-# As root, by name only (not in CI). BIN_DIR has kube-apiserver, kube-scheduler, kube-controller-manager and kubelet of one version, 1.20 or
-# newer; etcd, containerd, runc, ctr and kubectl are looked for there first, too. build_cluster.sh builds 1.20 of Debian 12's source
+# As root, by name only (not in CI). BIN_DIR has kube-apiserver, kube-scheduler,
+# kube-controller-manager and kubelet of one version, 1.20 or newer; etcd, containerd, runc, ctr and
+# kubectl are looked for there first, too. build_cluster.sh builds 1.20 of Debian 12's source
 # package. Claims (dynamic resources) are tried with 1.34 or newer, and containerd 1.7 or newer,
 # only. The test runs in namespaces of its own, as kubelet.sh does. real_cluster.py says what is
 # tried.
@@ -11,28 +12,36 @@ set -euo pipefail
 here=$(dirname "$(realpath "$0")") programs=$(realpath -m "$1") build=$(realpath "$2")
 [ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
 for program in kube-apiserver kube-scheduler kube-controller-manager kubelet; do
-  [ -x "$programs/$program" ] || { echo "$program is not in $programs: tests/k8s/build_cluster.sh FOLDER builds it in FOLDER/bin"; exit 77; }
+  [ -x "$programs/$program" ] ||
+    { echo "$program is not in $programs: tests/k8s/build_cluster.sh FOLDER builds it in FOLDER/bin"
+    exit 77; }
 done
 PATH=$programs:$PATH
 # shellcheck source=tests/k8s/own_machine.bash
 . "$here/own_machine.bash"
-require etcd:etcd-server containerd:containerd runc:runc ctr:containerd kubectl:kubernetes-client unshare:util-linux ip:iproute2 \
+require etcd:etcd-server containerd:containerd runc:runc ctr:containerd kubectl:kubernetes-client \
+  unshare:util-linux ip:iproute2 \
   busybox:busybox-static openssl:openssl strip:binutils
 /usr/bin/python3 -c 'import yaml' 2>/dev/null || { echo "python3-yaml is not installed"; exit 77; }
 cni=/usr/lib/cni
-[ -x $cni/ptp ] || { echo "$cni/ptp is not installed: apt-get install containernetworking-plugins"; exit 77; }
+[ -x $cni/ptp ] || { echo "$cni/ptp is not installed: apt-get install containernetworking-plugins"
+exit 77; }
 
 # Where kubelet, containerd and our manifests insist on.
 make_machine /var/lib/kubelet /run /var/log/pods /var/log/containers /var/lib/cni \
   /var/lib/gpurota /var/lib/gpurota-library /var/lib/gpurota-kubernetes /var/lib/gpurota-dra
-# The driver is where NVIDIA's GPU operator has it, as gpurotad in a pod knows no other for simulated GPUs.
+# The driver is where NVIDIA's GPU operator has it, as gpurotad in a pod knows no other for
+# simulated GPUs.
 driver=$folder/mounts/run/nvidia/driver/usr/lib/$(uname -m)-linux-gnu
 mkdir -p "$driver" "$folder/machine"
 cp "$build"/stage/lib*/gpurota/sim/libnvidia-ml.so.1 "$driver"
-sed 's/^count = 2$/count = 1/' "$build/stage/share/gpurota/machines/demo.toml" >"$folder/machine.toml"
+sed 's/^count = 2$/count = 1/' "$build/stage/share/gpurota/machines/demo.toml" \
+  >"$folder/machine.toml"
 
-# 10.0.0.1 is what Kubernetes calls the API server inside: that is a service's address, which it has without kube-proxy then.
-PROGRAMS=$programs run_inside "10.254.0.1 10.0.0.1" BUILD="$build" E2E_PREFIX="$build/stage" E2E_PROGRAM="$build/demo/gpu_program" -- \
+# 10.0.0.1 is what Kubernetes calls the API server inside: that is a service's address, which it has
+# without kube-proxy then.
+PROGRAMS=$programs run_inside "10.254.0.1 10.0.0.1" BUILD="$build" E2E_PREFIX="$build/stage" \
+  E2E_PROGRAM="$build/demo/gpu_program" -- \
   "$build/stage/bin/gpurota-sim" --dir "$folder/machine" "$folder/machine.toml" -- \
   /usr/bin/python3 -B "$here/real_cluster.py" "$folder" && failed=0
 exit "$failed"

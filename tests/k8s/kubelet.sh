@@ -1,5 +1,6 @@
 #!/bin/bash
-# gpurota-device-plugin with a real kubelet (1.20, of Debian 12's source package), containerd and runc: kubelet.sh BUILD [ROUNDS [SEED]]
+# gpurota-device-plugin with a real kubelet (1.20, of Debian 12's source package), containerd and
+# runc: kubelet.sh BUILD [ROUNDS [SEED]]
 #
 # As root, by name only (not in CI). The script builds kubelet first if GPUROTA_KUBELET
 # (/var/tmp/gpurota-kubelet) does not have one. All of it runs in namespaces of its own: a network
@@ -11,12 +12,15 @@ rounds=${2:-50} seed=${3:-$RANDOM}
 [ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
 # shellcheck source=tests/k8s/own_machine.bash
 . "$here/own_machine.bash"
-require containerd:containerd runc:runc ctr:containerd unshare:util-linux ip:iproute2 busybox:busybox-static
+require containerd:containerd runc:runc ctr:containerd unshare:util-linux ip:iproute2 \
+  busybox:busybox-static
 kubelet=${GPUROTA_KUBELET:-/var/tmp/gpurota-kubelet}
 "$here/build_kubelet.sh" "$kubelet"
 
 # Where kubelet and containerd insist on.
 make_machine /var/lib/kubelet /run/containerd /var/log/pods /var/log/containers
-run_inside 10.254.0.1 KUBELET="$kubelet/bin/kubelet" BUILD="$build" E2E_PREFIX="$build/stage" E2E_PROGRAM="$build/demo/gpu_program" -- \
-  "$build/stage/bin/gpurota-sim" demo -- /usr/bin/python3 -B "$here/real_kubelet.py" "$folder" "$rounds" "$seed" && failed=0
+run_inside 10.254.0.1 KUBELET="$kubelet/bin/kubelet" BUILD="$build" E2E_PREFIX="$build/stage" \
+  E2E_PROGRAM="$build/demo/gpu_program" -- \
+  "$build/stage/bin/gpurota-sim" demo -- /usr/bin/python3 \
+  -B "$here/real_kubelet.py" "$folder" "$rounds" "$seed" && failed=0
 exit "$failed"

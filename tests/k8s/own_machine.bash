@@ -7,7 +7,8 @@
 require() {
   local each
   for each in "$@"; do
-    command -v "${each%%:*}" >/dev/null || { echo "${each%%:*} is not installed: apt-get install ${each##*:}"; exit 77; }
+    command -v "${each%%:*}" >/dev/null ||
+      { echo "${each%%:*} is not installed: apt-get install ${each##*:}"; exit 77; }
   done
 }
 
@@ -44,14 +45,17 @@ remove_machine() {
   if [ "$failed" = 0 ]; then rm -rf "$folder"; else echo "kept: $folder"; fi
 }
 
-# run_inside ADDRESSES VARIABLE=VALUE… -- COMMAND…: as the first program there, with these addresses of its own.
+# run_inside ADDRESSES VARIABLE=VALUE… -- COMMAND…: as the first program there, with these addresses
+# of its own.
 run_inside() {
   local addresses=$1 variables=()
   shift
   while [ "$1" != -- ]; do variables+=("$1") && shift; done
   shift
-  env -i PATH="${PROGRAMS:+$PROGRAMS:}/usr/sbin:/usr/bin:/sbin:/bin" HOME="$folder" FOLDER="$folder" ADDRESSES="$addresses" \
-    PLACES="${places[*]}" AWS_EC2_METADATA_DISABLED=true AWS_SHARED_CREDENTIALS_FILE=/dev/null "${variables[@]}" \
+  env -i PATH="${PROGRAMS:+$PROGRAMS:}/usr/sbin:/usr/bin:/sbin:/bin" HOME="$folder" \
+    FOLDER="$folder" ADDRESSES="$addresses" \
+    PLACES="${places[*]}" AWS_EC2_METADATA_DISABLED=true AWS_SHARED_CREDENTIALS_FILE=/dev/null \
+    "${variables[@]}" \
     unshare --net --mount --pid --fork --kill-child --mount-proc --propagation private \
     "${here:?}/inside_machine.sh" "$@"
 }

@@ -1,7 +1,9 @@
 #!/bin/bash
-# Runs a command on a machine that seems to run programs for another processor: emulated.sh ARCHITECTURE COMMAND…
+# Runs a command on a machine that seems to run programs for another processor: emulated.sh
+# ARCHITECTURE COMMAND…
 #
-# ARCHITECTURE is arm64. The command is root in a user namespace of its own, whose kernel gives such programs to qemu-user; the rest of the
+# ARCHITECTURE is arm64. The command is root in a user namespace of its own, whose kernel gives such
+# programs to qemu-user; the rest of the
 # machine is as it was. Needs root, qemu-user-static, and Linux 6.7. For tests of packages.
 set -euo pipefail
 architecture=$1
@@ -12,15 +14,19 @@ if [ "${EMULATED:-}" != "$architecture" ]; then
   [ "$(id -u)" = 0 ] || skip "needs root"
   [ "$architecture" = arm64 ] || skip "programs for $architecture cannot be emulated here"
   command -v qemu-aarch64-static >/dev/null || skip "qemu-user-static is not installed"
-  # In there all users have their own numbers. Only root outside can say that, to a process that waits for it.
+  # In there all users have their own numbers. Only root outside can say that, to a process that
+  # waits for it.
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   mkfifo "$work/go"
   # shellcheck disable=SC2016 # of the shell that it starts
-  EMULATED=$architecture unshare --user "$BASH" -c 'read -r <"$1" && shift && exec "$@"' bash "$work/go" \
+  EMULATED=$architecture unshare --user "$BASH" \
+    -c 'read -r <"$1" && shift && exec "$@"' bash "$work/go" \
     unshare --mount --pid --fork --kill-child --mount-proc "$BASH" "$0" "$architecture" "$@" <&0 &
   inside=$!
-  until [ "$(readlink "/proc/$inside/ns/user")" != "$(readlink /proc/self/ns/user)" ]; do sleep 0.01; done
+  until [ "$(readlink "/proc/$inside/ns/user")" != "$(readlink /proc/self/ns/user)" ]; do
+    sleep 0.01
+  done
   echo '0 0 65536' >"/proc/$inside/uid_map"
   echo '0 0 65536' >"/proc/$inside/gid_map"
   echo >"$work/go"
@@ -29,9 +35,12 @@ if [ "${EMULATED:-}" != "$architecture" ]; then
   exit "$status"
 fi
 unset EMULATED
-# Which files are for that processor, as the kernel wants it: the beginning of each, and which bits of it count.
+# Which files are for that processor, as the kernel wants it: the beginning of each, and which bits
+# of it count.
 magic='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
 mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
-mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc 2>/dev/null || skip "the kernel has no emulation of a namespace's own (Linux 6.7)"
-printf '%s' ":gpurota-$architecture:M::$magic:$mask:$(command -v qemu-aarch64-static):F" >/proc/sys/fs/binfmt_misc/register
+mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc 2>/dev/null ||
+  skip "the kernel has no emulation of a namespace's own (Linux 6.7)"
+printf '%s' ":gpurota-$architecture:M::$magic:$mask:$(command -v qemu-aarch64-static):F" \
+  >/proc/sys/fs/binfmt_misc/register
 exec "$@"

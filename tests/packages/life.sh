@@ -1,11 +1,14 @@
 #!/bin/bash
 # Packages from their installation to their purge: life.sh FOLDER [DEBIAN.tar]
 #
-# FOLDER has packages (`./dev package --kubernetes FOLDER`). Needs root, mmdebstrap, and the mirror that apt uses here; DEBIAN.tar is a Debian 12
-# that `mmdebstrap --variant=apt` has made before. Installs, tries, upgrades, removes and purges the packages in a fresh Debian 12 in a
-# folder of its own, and says how long that took and how large they are. Without systemd as the first process nothing is started;
-# tests/system/machine.sh FOLDER does the same where it is. Packages for another processor (`./dev package --arch arm64`) are tried in a
-# Debian of that processor, all of whose programs are emulated (emulated.sh, which says what that takes; with g++-aarch64-linux-gnu).
+# FOLDER has packages (`./dev package --kubernetes FOLDER`). Needs root, mmdebstrap, and the mirror
+# that apt uses here; DEBIAN.tar is a Debian 12 that `mmdebstrap --variant=apt` has made before.
+# Installs, tries, upgrades, removes and purges the packages in a fresh Debian 12 in a folder of its
+# own, and says how long that took and how large they are. Without systemd as the first process
+# nothing is started;
+# tests/system/machine.sh FOLDER does the same where it is. Packages for another processor (`./dev
+# package --arch arm64`) are tried in a Debian of that processor, all of whose programs are emulated
+# (emulated.sh, which says what that takes; with g++-aarch64-linux-gnu).
 set -euo pipefail
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 packages=$(realpath "$1")
@@ -14,10 +17,12 @@ command -v mmdebstrap >/dev/null || { echo "skipped: mmdebstrap is not installed
 architecture=$(dpkg-deb --field "$(compgen -G "$packages/gpurotad_*.deb" | head -n 1)" Architecture)
 compiler=g++ debian=()
 if [ "$architecture" != "$(dpkg --print-architecture)" ]; then
-  [ -n "${GPUROTA_EMULATED:-}" ] || GPUROTA_EMULATED=yes exec "$here/tests/packages/emulated.sh" "$architecture" "$0" "$@"
+  [ -n "${GPUROTA_EMULATED:-}" ] ||
+    GPUROTA_EMULATED=yes exec "$here/tests/packages/emulated.sh" "$architecture" "$0" "$@"
   compiler=$(dpkg-architecture -a "$architecture" -q DEB_HOST_GNU_TYPE 2>/dev/null)-g++
   command -v "$compiler" >/dev/null || { echo "skipped: $compiler is not installed" && exit 77; }
-  debian=(--mode=root --skip=chroot/mount/sys "--architectures=$architecture") # a namespace's root cannot mount that
+  # a namespace's root cannot mount that
+  debian=(--mode=root --skip=chroot/mount/sys "--architectures=$architecture")
 fi
 work=$(mktemp -d)
 root=$work/root
@@ -33,20 +38,29 @@ finish() {
 trap finish EXIT
 
 fail() { echo "FAIL: $*" && exit 1; }
-inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"; }
-files() { (cd "$root" && find . -path ./proc -prune -o -path ./dev -prune -o -path ./tmp -prune -o -print | sort); }
+inside() {
+  chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive \
+    LC_ALL=C.UTF-8 "$@"
+}
+files() {
+  (cd "$root" && find . -path ./proc -prune -o -path ./dev -prune -o -path ./tmp -prune -o -print |
+    sort)
+}
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 # The packages that users install: no debug symbols, no simulator.
 ours() {
   local name
-  for name in "$@"; do compgen -G "$root/$folder/${name}_*.deb" >/dev/null || fail "there is no package $name"; done
+  for name in "$@"; do
+    compgen -G "$root/$folder/${name}_*.deb" >/dev/null || fail "there is no package $name"
+  done
   (cd "$root" && for name in "$@"; do printf '/%s\n' "$folder/${name}_"*.deb; done)
 }
 
 if [ -n "${2:-}" ]; then
   mkdir "$root" && tar -C "$root" --exclude='./dev/*' -xf "$2"
 else
-  mmdebstrap --quiet --variant=apt "${debian[@]}" bookworm "$root" || fail "Debian 12 cannot be had here"
+  mmdebstrap --quiet --variant=apt "${debian[@]}" bookworm "$root" ||
+    fail "Debian 12 cannot be had here"
 fi
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
@@ -68,28 +82,36 @@ echo "ok without the simulator they have $bytes bytes and take $kib KiB"
 inside apt-get update -qq
 inside apt-get install -y -qq --no-install-recommends --download-only "${installed[@]}" >/dev/null
 before=$(milliseconds)
-inside apt-get install -y -qq --no-install-recommends "${installed[@]}" >"$work/log" 2>&1 || { cat "$work/log" && fail "apt-get install"; }
+inside apt-get install -y -qq --no-install-recommends "${installed[@]}" >"$work/log" 2>&1 ||
+  { cat "$work/log" && fail "apt-get install"; }
 echo "ok apt-get install in a fresh Debian 12 takes $(($(milliseconds) - before)) ms once all is fetched"
 inside dpkg --purge gpurota-web gpurotad gpurota libgpurota >/dev/null 2>&1
 
 # Debian's packages that our module and the plugins for Kubernetes need.
-inside apt-get install -y -qq --no-install-recommends "${installed[@]}" "${others[@]}" >"$work/log" 2>&1 ||
+inside apt-get install -y -qq --no-install-recommends "${installed[@]}" "${others[@]}" \
+  >"$work/log" 2>&1 ||
   { cat "$work/log" && fail "apt-get install of all"; }
 inside dpkg --purge "${names[@]}" >/dev/null 2>&1
 
 # Once more, for what they alone leave; a group stays, as its number may be on files.
-inside sh -c 'groupadd gpu-admin; groupadd students; useradd -M alice' # whom the suggestions of the configuration name
+# whom the suggestions of the configuration name
+inside sh -c 'groupadd gpu-admin; groupadd students; useradd -M alice'
 inside getent group gpurota >/dev/null || fail "the group gpurota is not there"
 files >"$work/before"
 before=$(milliseconds)
 inside dpkg -i "${installed[@]}" "${others[@]}" >/dev/null
 echo "ok of that, dpkg takes $(($(milliseconds) - before)) ms for ours"
-inside test -L /etc/systemd/system/multi-user.target.wants/gpurotad.service || fail "gpurotad.service is not enabled"
-inside test -L /etc/systemd/system/sockets.target.wants/gpurotad.socket || fail "gpurotad.socket is not enabled"
-[ ! -e "$root/etc/systemd/system/multi-user.target.wants/gpurota-device-plugin.service" ] || fail "the plugin is enabled, which nobody has asked for"
-! pgrep -x gpurotad | xargs -r -I@ readlink /proc/@/root | grep -qx "$root" || fail "a daemon was started in a chroot"
+inside test -L /etc/systemd/system/multi-user.target.wants/gpurotad.service ||
+  fail "gpurotad.service is not enabled"
+inside test -L /etc/systemd/system/sockets.target.wants/gpurotad.socket ||
+  fail "gpurotad.socket is not enabled"
+[ ! -e "$root/etc/systemd/system/multi-user.target.wants/gpurota-device-plugin.service" ] ||
+  fail "the plugin is enabled, which nobody has asked for"
+! pgrep -x gpurotad | xargs -r -I@ readlink /proc/@/root | grep -qx "$root" ||
+  fail "a daemon was started in a chroot"
 inside gpurotad --check-config >/dev/null || fail "the installed configuration has a mistake"
-inside man gpurota >/dev/null 2>&1 || inside test -s /usr/share/man/man1/gpurota.1.gz || fail "there is no gpurota(1)"
+inside man gpurota >/dev/null 2>&1 || inside test -s /usr/share/man/man1/gpurota.1.gz ||
+  fail "there is no gpurota(1)"
 python3 -c 'import re, sys; print(re.sub("^#(?=[\\w[])", "", open(sys.argv[1]).read(), flags=re.M))' "$root/etc/gpurota/gpurota.toml" \
   >"$root/tmp/all.toml"
 inside gpurotad --check-config --config /tmp/all.toml >"$work/log" 2>&1 ||
@@ -97,7 +119,8 @@ inside gpurotad --check-config --config /tmp/all.toml >"$work/log" 2>&1 ||
 # says PROGRAM OPTION: that it runs, with all its libraries.
 says() {
   inside "$1" "$2" >"$work/said" 2>&1 || fail "$1 $2 ends with $?: $(head -n 3 "$work/said")"
-  grep -q "^\([Uu]sage: \)\?$(basename "$1" | sed 's/-burn/ burn/')" "$work/said" || fail "$1 $2 says $(head -n 3 "$work/said")"
+  grep -q "^\([Uu]sage: \)\?$(basename "$1" | sed 's/-burn/ burn/')" "$work/said" ||
+    fail "$1 $2 says $(head -n 3 "$work/said")"
 }
 mapfile -t programs < <(inside dpkg -L "${names[@]}" | grep -E '^/usr/s?bin/' | sort)
 for program in "${programs[@]}"; do
@@ -114,7 +137,9 @@ echo "ok installed: enabled, not started in a chroot, and the configuration and 
 
 cp "$here/debian/tests/lease" "$root/tmp/lease"
 if [ -n "${GPU_PROGRAM:-}" ]; then cp "$GPU_PROGRAM" "$root/tmp/gpu_program"; else
-  "$compiler" -std=c++20 -O1 -I"$here/src" -o "$root/tmp/gpu_program" "$here/demo/gpu_program.cpp" "$here/demo/driver.cpp" -static-libstdc++ -static-libgcc -ldl
+  "$compiler" -std=c++20 -O1 -I"$here/src" \
+    -o "$root/tmp/gpu_program" "$here/demo/gpu_program.cpp" "$here/demo/driver.cpp" \
+    -static-libstdc++ -static-libgcc -ldl
 fi
 inside /tmp/lease /tmp/gpu_program || fail "debian/tests/lease"
 
@@ -125,14 +150,18 @@ done
 folder=newer
 mapfile -t newer < <(ours "${names[@]}")
 inside dpkg -i "${newer[@]}" >"$work/log" 2>&1 </dev/null || { cat "$work/log" && fail "upgrade"; }
-tail -n 1 "$root/etc/gpurota/gpurota.toml" | grep -qx '# of this site' || fail "the upgrade lost what the site has written"
-[ "$(cat "$root"/var/lib/gpurota{/gpurota.db,-kubernetes/allocations.textproto} | uniq)" = state ] || fail "the upgrade lost the state"
-! inside dpkg -i /packages/gpurotad_*.deb >"$work/log" 2>&1 || fail "a daemon of another version than its library could be installed"
+tail -n 1 "$root/etc/gpurota/gpurota.toml" | grep -qx '# of this site' ||
+  fail "the upgrade lost what the site has written"
+[ "$(cat "$root"/var/lib/gpurota{/gpurota.db,-kubernetes/allocations.textproto} | uniq)" = state ] \
+  || fail "the upgrade lost the state"
+! inside dpkg -i /packages/gpurotad_*.deb >"$work/log" 2>&1 ||
+  fail "a daemon of another version than its library could be installed"
 inside dpkg -i "${newer[@]}" >/dev/null 2>&1
 echo "ok an upgrade asks nothing and keeps configuration and state; the daemon needs the library of its version"
 
 inside dpkg --remove "${names[@]}" >/dev/null 2>&1
-for kept in var/lib/gpurota/gpurota.db var/lib/gpurota-kubernetes/allocations.textproto etc/gpurota/gpurota.toml; do
+for kept in var/lib/gpurota/gpurota.db var/lib/gpurota-kubernetes/allocations.textproto \
+  etc/gpurota/gpurota.toml; do
   [ -e "$root/$kept" ] || fail "remove took $kept along"
 done
 inside dpkg --purge "${names[@]}" >/dev/null 2>&1
@@ -140,5 +169,7 @@ files >"$work/after"
 # Without the files that Debian's own tools keep, whatever is installed.
 left=$(comm -13 "$work/before" "$work/after" | grep -vE '^\./(etc/(group|gshadow)-|var/(log|cache)/.*|var/lib/dpkg/(info|triggers)/.*)$' || true)
 [ -z "$left" ] || fail "purge leaves: $left"
-for gone in var/lib/gpurota var/lib/gpurota-kubernetes etc/gpurota run/gpurota; do [ ! -e "$root/$gone" ] || fail "purge leaves $gone"; done
+for gone in var/lib/gpurota var/lib/gpurota-kubernetes etc/gpurota run/gpurota; do
+  [ ! -e "$root/$gone" ] || fail "purge leaves $gone"
+done
 echo "ok remove keeps configuration and state, purge leaves nothing but the group"

@@ -1,15 +1,19 @@
 #!/bin/bash
-# The portable tarball and the RPMs on Debian 11, 12 and 13, from their installation to their removal: portable.sh FOLDER BUILD [SYSTEM.tar…]
+# The portable tarball and the RPMs on Debian 11, 12 and 13, from their installation to their
+# removal: portable.sh FOLDER BUILD [SYSTEM.tar…]
 #
-# FOLDER has what `./dev portable FOLDER` made, and BUILD is build/portable/work, for programs to try. Needs root, rpm, g++, mmdebstrap and
-# the mirror that apt uses here; SYSTEM.tar are systems that `mmdebstrap --variant=minbase` has made before, instead of the three. The
-# RPMs are tried with this system's rpm in a chroot. Without systemd as the first process nothing is started.
+# FOLDER has what `./dev portable FOLDER` made, and BUILD is build/portable/work, for programs to
+# try. Needs root, rpm, g++, mmdebstrap and the mirror that apt uses here; SYSTEM.tar are systems
+# that `mmdebstrap --variant=minbase` has made before, instead of the three. The RPMs are tried with
+# this system's rpm in a chroot. Without systemd as the first process nothing is started.
 set -euo pipefail
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 packages=$(realpath "$1") build=$(realpath "$2")
 shift 2
 [ "$(id -u)" = 0 ] || { echo "skipped: needs root" && exit 77; }
-for tool in rpm g++; do command -v "$tool" >/dev/null || { echo "skipped: $tool is not installed" && exit 77; }; done
+for tool in rpm g++; do
+  command -v "$tool" >/dev/null || { echo "skipped: $tool is not installed" && exit 77; }
+done
 work=$(mktemp -d)
 root=$work/root
 
@@ -28,14 +32,19 @@ finish() {
 trap finish EXIT
 
 fail() { echo "FAIL: $*" && exit 1; }
-inside() { chroot "$root" env -i PATH=/opt/gpu/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 "$@"; }
+inside() {
+  chroot "$root" env -i PATH=/opt/gpu/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 "$@"
+}
 # quietly WHAT COMMAND…: shows what the command says if it fails.
 quietly() {
   local what=$1
   shift
   "$@" >"$work/log" 2>&1 || { cat "$work/log" && fail "$what on $system"; }
 }
-files() { (cd "$root" && find . \( -path ./proc -o -path ./dev -o -path ./tmp -o -path ./try -o -path ./var/lib/rpm \) -prune -o -print | LC_ALL=C sort); }
+files() {
+  (cd "$root" && find . \( -path ./proc -o -path ./dev -o -path ./tmp -o -path ./try \
+    -o -path ./var/lib/rpm \) -prune -o -print | LC_ALL=C sort)
+}
 as_before() {
   local what=$1 left
   files >"$work/after"
@@ -54,10 +63,12 @@ says() {
 make_tries() {
   local sysroot=$build/sysroot flags
   flags=(--sysroot="$sysroot" "-B$(compgen -G "$sysroot/usr/lib/*-linux-gnu")/" -std=c++20 -O1 -fPIC
-    -D_GLIBCXX_GTHREAD_USE_WEAK=0 -static-libstdc++ -static-libgcc "$here/tests/packages/libc_gaps_probe.cpp")
+    -D_GLIBCXX_GTHREAD_USE_WEAK=0 -static-libstdc++ \
+      -static-libgcc "$here/tests/packages/libc_gaps_probe.cpp")
   mkdir "$work/try"
   g++ "${flags[@]}" -o "$work/try/probe" -Wl,--no-as-needed -ldl -lpthread
-  g++ -shared "${flags[@]}" -o "$work/try/libprobe.so" -Wl,--exclude-libs,ALL -Wl,--no-as-needed -ldl -lpthread
+  g++ -shared "${flags[@]}" -o "$work/try/libprobe.so" -Wl,--exclude-libs,ALL -Wl,--no-as-needed \
+    -ldl -lpthread
   cp "$build/build/demo/gpu_program" "$here/debian/tests/lease" "$work/try/"
   tar -xJf "$packages"/gpurota-*.tar.xz -C "$work/try"
   mv "$work"/try/gpurota-* "$work/try/gpurota"
@@ -98,7 +109,8 @@ upgrade_under_a_daemon() {
   done
   quietly "gpurota status" inside gpurota status
   quietly "an upgrade under a daemon" inside /try/gpurota/install.sh
-  grep -q 'The old gpurotad still runs' "$work/log" || fail "an upgrade does not say that the old daemon runs: $(cat "$work/log")"
+  grep -q 'The old gpurotad still runs' "$work/log" ||
+    fail "an upgrade does not say that the old daemon runs: $(cat "$work/log")"
   quietly "the next gpurota status" inside gpurota status
   says 'gpurotad still runs' inside /usr/local/share/gpurota/install.sh --uninstall
   pkill -P "$daemon" -x gpurotad || kill "$daemon"
@@ -116,14 +128,19 @@ try_tarball() {
   echo old >"$root/usr/local/share/gpurota/outdated"
   echo /usr/local/share/gpurota/outdated >>"$root/usr/local/share/gpurota/installed"
   quietly "an upgrade" inside /try/gpurota/install.sh
-  [ ! -e "$root/usr/local/share/gpurota/outdated" ] || fail "an upgrade leaves what the new version has not"
-  tail -n 1 "$root/etc/gpurota/gpurota.toml" | grep -qx '# of this site' || fail "the upgrade lost what the site has written"
+  [ ! -e "$root/usr/local/share/gpurota/outdated" ] ||
+    fail "an upgrade leaves what the new version has not"
+  tail -n 1 "$root/etc/gpurota/gpurota.toml" | grep -qx '# of this site' ||
+    fail "the upgrade lost what the site has written"
   upgrade_under_a_daemon
   quietly "install.sh --uninstall" inside "$mine" --uninstall
-  for kept in var/lib/gpurota/gpurota.db etc/gpurota/gpurota.toml; do [ -e "$root/$kept" ] || fail "--uninstall took $kept along"; done
+  for kept in var/lib/gpurota/gpurota.db etc/gpurota/gpurota.toml; do
+    [ -e "$root/$kept" ] || fail "--uninstall took $kept along"
+  done
   [ ! -e "$root/usr/local/bin/gpurota" ] || fail "--uninstall leaves the programs"
   quietly "install.sh --prefix" inside /try/gpurota/install.sh --prefix /opt/gpu
-  grep -qx 'ExecStart=/opt/gpu/sbin/gpurotad' "$root/etc/systemd/system/gpurotad.service" || fail "the unit does not name the prefix"
+  grep -qx 'ExecStart=/opt/gpu/sbin/gpurotad' "$root/etc/systemd/system/gpurotad.service" ||
+    fail "the unit does not name the prefix"
   quietly "the smoke test below another prefix" inside /try/lease /try/gpu_program
   quietly "install.sh --purge" inside /opt/gpu/share/gpurota/install.sh --purge
   as_before "install.sh --purge"
@@ -135,11 +152,13 @@ try_tarball() {
 }
 
 rpm_there() { rpm --root "$root" --dbpath /var/lib/rpm "$@"; }
-# With the rpm of this machine, as these systems have none. All that the RPMs ask for is systemd and what the tarball has used.
+# With the rpm of this machine, as these systems have none. All that the RPMs ask for is systemd and
+# what the tarball has used.
 try_rpms() {
   local name
   quietly "apt-get update" inside apt-get update -q
-  quietly "apt-get install systemd" inside env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends systemd
+  quietly "apt-get install systemd" inside env DEBIAN_FRONTEND=noninteractive apt-get install \
+    -y -q --no-install-recommends systemd
   mkdir -p "$root/usr/lib/systemd/system" # systemd's, but not in Debian 11
   files >"$work/before"
   quietly "rpm -i" rpm_there --nodeps -i "$packages"/*.rpm
@@ -148,7 +167,9 @@ try_rpms() {
     [ -L "$root/etc/systemd/system/$name" ] || fail "the RPM does not enable $name"
   done
   quietly "rpm -U" rpm_there --nodeps -U --force "$packages"/*.rpm
-  for name in gpurota gpurota-web gpurota-sim; do quietly "rpm -V $name" rpm_there -V --nodeps "$name"; done
+  for name in gpurota gpurota-web gpurota-sim; do
+    quietly "rpm -V $name" rpm_there -V --nodeps "$name"
+  done
   quietly "rpm -e" rpm_there -e gpurota-web gpurota-sim gpurota
   as_before "rpm -e"
   echo "ok RPMs on $system: install, run, upgrade, verify, remove, nothing is left"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # install.sh of the portable tarball against folders: portable_install.sh BUILD
 #
-# BUILD is the developers' build, whose programs stand for those of the tarball. Installs, upgrades, uninstalls and purges below a folder of
-# its own, interrupted ones included; nothing of this system changes. As root also what root installs. portable.sh does the same in
-# whole systems.
+# BUILD is the developers' build, whose programs stand for those of the tarball. Installs, upgrades,
+# uninstalls and purges below a folder of its own, interrupted ones included; nothing of this system
+# changes. As root also what root installs. portable.sh does the same in whole systems.
 set -euo pipefail
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 build=$1
@@ -25,7 +25,8 @@ is_empty() { [ "$(files)" = "$1" ] || fail "$2 leaves $(files)"; }
 
 mkdir -p "$tarball" "$root/usr/local/share" "$root/etc" "$root/var/lib"
 "$here/packaging/portable/stage.sh" "$build" "$tarball/files" /usr/local
-sed "s/@MACHINE@/$(uname -m)/g; s/@VERSION@/1.2.3/g; s/@GLIBC@/2.31/g" "$here/packaging/portable/install.sh" >"$tarball/install.sh"
+sed "s/@MACHINE@/$(uname -m)/g; s/@VERSION@/1.2.3/g; s/@GLIBC@/2.31/g" \
+  "$here/packaging/portable/install.sh" >"$tarball/install.sh"
 chmod 755 "$tarball/install.sh"
 before=$(files)
 
@@ -36,7 +37,8 @@ says 'needs a folder' "$tarball/install.sh" --prefix
 says 'nothing was installed' "$tarball/install.sh" --root "$root" --uninstall
 is_empty "$before" "a refused install.sh"
 
-# Something in its way, half-way through: the next call completes it, or uninstalls what there is of it.
+# Something in its way, half-way through: the next call completes it, or uninstalls what there is of
+# it.
 echo mine >"$root/usr/local/share/man"
 says 'man' "$tarball/install.sh" --root "$root"
 rm "$root/usr/local/share/man"
@@ -45,16 +47,19 @@ is_empty "$before" "an interrupted installation"
 
 quietly "$tarball/install.sh" --root "$root"
 (cd "$tarball/files/usr/local" && find . -type f ! -path './lib/sys*') | while IFS= read -r file; do
-  cmp -s "$tarball/files/usr/local/$file" "$root/usr/local/$file" || fail "$file is not installed as it is"
+  cmp -s "$tarball/files/usr/local/$file" "$root/usr/local/$file" ||
+    fail "$file is not installed as it is"
 done
 echo old >"$root/usr/local/share/gpurota/outdated"
 echo /usr/local/share/gpurota/outdated >>"$root/usr/local/share/gpurota/installed"
 quietly "$tarball/install.sh" --root "$root"
-[ ! -e "$root/usr/local/share/gpurota/outdated" ] || fail "an upgrade leaves what the new version has not"
+[ ! -e "$root/usr/local/share/gpurota/outdated" ] ||
+  fail "an upgrade leaves what the new version has not"
 grep -q '1.2.3' "$mine" || fail "the script is not beside what it has installed"
 
 if [ "$(id -u)" = 0 ]; then
-  grep -qx 'ExecStart=/usr/local/sbin/gpurotad' "$root/usr/local/lib/systemd/system/gpurotad.service" || fail "the unit names another daemon"
+  grep -qx 'ExecStart=/usr/local/sbin/gpurotad' \
+    "$root/usr/local/lib/systemd/system/gpurotad.service" || fail "the unit names another daemon"
   [ -e "$root/etc/gpurota/gpurota.toml" ] || fail "there is no configuration"
   says 'gpurota is there already' "$tarball/install.sh" --root "$root" --prefix /opt/gpu
   mkdir "$root/var/lib/gpurota"
@@ -68,7 +73,9 @@ else
 fi
 is_empty "$before" "--purge"
 
-# Programs of this build need libraries that other systems have not: check_files.py says so, library by library.
+# Programs of this build need libraries that other systems have not: check_files.py says so, library
+# by library.
 says 'needs libfmt' python3 -B "$here/packaging/portable/check_files.py" "$tarball/files"
-says 'gpurotad.*needs libsqlite3' python3 -B "$here/packaging/portable/check_files.py" "$tarball/files"
+says 'gpurotad.*needs libsqlite3' python3 \
+  -B "$here/packaging/portable/check_files.py" "$tarball/files"
 echo "ok install.sh installs, upgrades, uninstalls and purges"

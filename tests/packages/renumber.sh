@@ -1,7 +1,8 @@
 #!/bin/bash
 # The same packages as another version, without building: renumber.sh FROM TO SUFFIX
 #
-# TO gets each package of the folder FROM, with SUFFIX after its version: what an upgrade is tested with.
+# TO gets each package of the folder FROM, with SUFFIX after its version: what an upgrade is tested
+# with.
 set -euo pipefail
 from=$(realpath "$1") to=$(realpath -m "$2") suffix=$3
 mkdir -p "$to"
@@ -11,6 +12,7 @@ for package in "$from"/*.deb; do
   version=$(dpkg-deb --field "$package" Version)
   rm -rf "$work/tree"
   dpkg-deb --raw-extract "$package" "$work/tree"
-  sed -i "s/^Version: .*/&$suffix/; s/(= ${version//./\\.})/(= $version$suffix)/g" "$work/tree/DEBIAN/control"
+  sed -i "s/^Version: .*/&$suffix/; s/(= ${version//./\\.})/(= $version$suffix)/g" \
+    "$work/tree/DEBIAN/control"
   dpkg-deb --root-owner-group -Znone --build "$work/tree" "$to" >/dev/null
 done

@@ -1,8 +1,9 @@
 #!/bin/bash
 # The packages of a tree have the same bytes wherever they are built: reproducible.sh [FOLDER]
 #
-# FOLDER has packages of this tree (`./dev package FOLDER`); without it they are made here. Then makes them once more, in another
-# place, time zone, language and umask, and without a cache of compiled files, and compares.
+# FOLDER has packages of this tree (`./dev package FOLDER`); without it they are made here. Then
+# makes them once more, in another place, time zone, language and umask, and without a cache of
+# compiled files, and compares.
 set -euo pipefail
 here=$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")
 work=$(mktemp -d)
@@ -10,8 +11,10 @@ trap 'rm -rf "$work"' EXIT
 first=${1:-$work/first}
 second=$work/second-and-of-another-length
 unset CMAKE_C_COMPILER_LAUNCHER CMAKE_CXX_COMPILER_LAUNCHER
-[ -n "${1:-}" ] || "$here/packaging/make_packages.sh" "$first" >"$work/log" 2>&1 || { tail -n 30 "$work/log" && exit 1; }
-(umask 027 && TZ=Asia/Tokyo LC_ALL=C "$here/packaging/make_packages.sh" "$second" >"$work/log" 2>&1) ||
+[ -n "${1:-}" ] || "$here/packaging/make_packages.sh" "$first" >"$work/log" 2>&1 ||
+  { tail -n 30 "$work/log" && exit 1; }
+(umask 027 && TZ=Asia/Tokyo LC_ALL=C "$here/packaging/make_packages.sh" "$second" >"$work/log" \
+  2>&1) ||
   { tail -n 30 "$work/log" && exit 1; }
 
 different=0

@@ -1,9 +1,10 @@
 #!/bin/bash
 # A gpurota and an older one, in each other's company: versions.sh PREFIX PROGRAM COMMIT|OLD
 #
-# PREFIX is an installed gpurota, PROGRAM the demo's gpu_program, OLD another installed one; a COMMIT is built and installed first
-# (minutes, without a cache). Commands, libraries, daemons and databases of one serve those of the other, or say what to do. Needs no
-# root and no GPU. Prints what holds and what does not, and exits with the number of what does not.
+# PREFIX is an installed gpurota, PROGRAM the demo's gpu_program, OLD another installed one; a
+# COMMIT is built and installed first (minutes, without a cache). Commands, libraries, daemons and
+# databases of one serve those of the other, or say what to do. Needs no root and no GPU. Prints
+# what holds and what does not, and exits with the number of what does not.
 # shellcheck disable=SC2317 # functions are called by `holds`
 set -euo pipefail
 
@@ -18,13 +19,18 @@ if [ -z "${GPUROTA_VERSIONS_DIR:-}" ]; then
     mkdir "$GPUROTA_VERSIONS_DIR/source"
     git -C "$here" archive "$old" | tar -x -C "$GPUROTA_VERSIONS_DIR/source"
     old=$GPUROTA_VERSIONS_DIR/old
-    (cd "$GPUROTA_VERSIONS_DIR/source" && cmake --preset release && cmake --build --preset release &&
+    (cd "$GPUROTA_VERSIONS_DIR/source" && cmake --preset release &&
+      cmake --build --preset release &&
       cmake --install build/release --prefix "$old") >"$GPUROTA_VERSIONS_DIR/build.log" 2>&1 ||
       { tail -n 30 "$GPUROTA_VERSIONS_DIR/build.log" && exit 1; }
   fi
   code=0
   "$new/bin/gpurota-sim" demo -- "$0" "$new" "$program" "$old" || code=$?
-  if [ "$code" = 0 ]; then rm -rf "$GPUROTA_VERSIONS_DIR"; else echo "kept: $GPUROTA_VERSIONS_DIR"; fi
+  if [ "$code" = 0 ]; then
+    rm -rf "$GPUROTA_VERSIONS_DIR"
+  else
+    echo "kept: $GPUROTA_VERSIONS_DIR"
+  fi
   exit "$code"
 fi
 
@@ -64,14 +70,18 @@ wait_until() {
     sleep 0.05
   done
 }
-library_of() { readlink -f "$1"/lib/*/gpurota/libgpurota.so "$1/lib/gpurota/libgpurota.so" 2>/dev/null | head -n 1; }
+library_of() {
+  readlink -f "$1"/lib/*/gpurota/libgpurota.so "$1/lib/gpurota/libgpurota.so" 2>/dev/null |
+    head -n 1
+}
 # start DAEMON LIBRARY: of these prefixes, with the state that is there.
 start() {
   mkdir -p -m 700 run state
   : >gpurota.toml
   GPUROTA_RUNTIME_DIR=$work/run
   export GPUROTA_RUNTIME_DIR
-  "$1/sbin/gpurotad" --runtime-dir "$work/run" --state-dir "$work/state" --config "$work/gpurota.toml" \
+  "$1/sbin/gpurotad" --runtime-dir "$work/run" --state-dir "$work/state" \
+    --config "$work/gpurota.toml" \
     --preload "$(library_of "$2")" >>gpurotad.log 2>&1 &
   daemon=$!
   wait_until "$1/bin/gpurota" status
@@ -113,7 +123,8 @@ commands() {
 }
 # A feature that one of the two may not know yet: it says so, and the command says what to do.
 shown_or_told() {
-  "$@" >words 2>&1 || { cat words && grep -qE 'there is no command|older than this program; restart it' words; }
+  "$@" >words 2>&1 || { cat words &&
+    grep -qE 'there is no command|older than this program; restart it' words; }
 }
 job_finished() { "$1" job list --json | grep -q '"state": *"finished"'; }
 shows() {
@@ -127,8 +138,10 @@ shows() {
 # Actions of a program, by the library that this daemon gives it.
 programs() {
   local cli=$1/bin/gpurota of=$2
-  holds "$of: a limit is seen" shows 'total=1073741824' "$cli" run --gpu-ids 0 --memory 1G -- "$program" info
-  holds "$of: a limit holds" shows 'goes on with' timeout 10 "$cli" run --gpu-ids 0 --memory 1G -- "$program" greedy 64
+  holds "$of: a limit is seen" shows 'total=1073741824' "$cli" run --gpu-ids 0 \
+    --memory 1G -- "$program" info
+  holds "$of: a limit holds" shows 'goes on with' timeout 10 "$cli" run --gpu-ids 0 \
+    --memory 1G -- "$program" greedy 64
   holds "$of: results are right" shows ' 0 wrong' "$cli" run --memory 1G -- "$program" compute 64 1
   holds "$of: in turns" shows ' 0 wrong' "$cli" run --swap -- "$program" compute 64 1
 }
@@ -170,12 +183,16 @@ stop KILL
 : >gpurotad.log
 if [ -n "$copy" ]; then
   holds "upgrade: a copy of the database is kept" test -s "$copy"
-  holds "downgrade: the old daemon refuses the newer database and says so" says 'was written by a newer gpurota' timeout 30 \
-    "$old/sbin/gpurotad" --runtime-dir "$work/run" --state-dir "$work/state" --config "$work/gpurota.toml"
-  mkdir newer && mv state/gpurota.db* state/store.mark newer/ && mv "newer/$(basename "$copy")" state/gpurota.db
+  holds "downgrade: the old daemon refuses the newer database and says so" says \
+    'was written by a newer gpurota' timeout 30 \
+    "$old/sbin/gpurotad" --runtime-dir "$work/run" --state-dir "$work/state" \
+    --config "$work/gpurota.toml"
+  mkdir newer && mv state/gpurota.db* state/store.mark newer/ &&
+    mv "newer/$(basename "$copy")" state/gpurota.db
 fi
 start "$old" "$old"
-holds "downgrade: with the copy leases continue" test "$("$old/bin/gpurota" status --json | grep -c '"lease_id"')" -ge 2
+holds "downgrade: with the copy leases continue" test \
+  "$("$old/bin/gpurota" status --json | grep -c '"lease_id"')" -ge 2
 wait "$computing" || true
 holds "both: results of the program are right" grep ' 0 wrong' computing
 kill "$holder" 2>/dev/null || true

@@ -1,16 +1,18 @@
 #!/bin/bash
-# Hours of tests, many at once, also on a machine that has no Debian packages: bash, python3, coreutils, procps and a C library no older
-# than ours are enough, and what was packed works wherever it lies.
+# Hours of tests, many at once, also on a machine that has no Debian packages: bash, python3,
+# coreutils, procps and a C library no older than ours are enough, and what was packed works
+# wherever it lies.
 #
 #   hours.sh pack BUILD OUT                                 into the folder OUT what a build tree has of it
 #   OUT/hours.sh run OUT INSTANCES SECONDS RESULTS_FILE     as root: tests/e2e/turns_stress.bats
 #   OUT/hours.sh day OUT INSTANCES SECONDS RESULTS_FILE     as root: tests/hostile/day.bats
 #   OUT/hours.sh sweep OUT INSTANCES KIND RESULTS_FILE [PIECE…]   as root: tests/hostile/failing_calls.bats, in which every call of a kind
-#                                                           (memory, threads, descriptors, disk, or all of these) fails once; the
-#                                                           piece "begin", which comes alone, is a daemon that begins
+# (memory, threads, descriptors, disk, or all of these) fails once; the
+# piece "begin", which comes alone, is a daemon that begins
 #
-# They exit with 0 if all passed. In RESULTS_FILE: the sums in one line, the whole output of each that failed, the counts of each. E2E_SEED is
-# the seed of the first, the next have the numbers after it. An instance takes 1 to 2 GiB of memory, and half a processor at least.
+# They exit with 0 if all passed. In RESULTS_FILE: the sums in one line, the whole output of each
+# that failed, the counts of each. E2E_SEED is the seed of the first, the next have the numbers
+# after it. An instance takes 1 to 2 GiB of memory, and half a processor at least.
 set -euo pipefail
 
 usage() {
@@ -29,15 +31,19 @@ stripped() {
 # OUT is laid out as a build tree, for tests/e2e/run_file.sh.
 pack() {
   local build source bats out=$2 file
-  build=$(realpath "$1") source=$(realpath "$(dirname "$0")/../..") bats=$(realpath "$(command -v bats)")
+  build=$(realpath "$1") source=$(realpath "$(dirname "$0")/../..") \
+    bats=$(realpath "$(command -v bats)")
   rm -rf "$out"
   "$source/tests/gpu/pack.sh" "$build" "$out/stage"
   rm -rf "$out/stage/tests"
-  for file in demo/gpu_program tests/bin/hammer tests/bin/families tests/interposer/swap_probe tests/interposer/swap_oversize \
+  for file in demo/gpu_program tests/bin/hammer tests/bin/families tests/interposer/swap_probe \
+    tests/interposer/swap_oversize \
     tests/hostile/libfailing_calls.so tests/e2e/libloop_guard.so tests/e2e/page_writer; do
     stripped "$build/$file" "$out/$file"
   done
-  for file in gpurota-sim lib/libcuda.so.1 lib/libnvidia-ml.so.1; do stripped "$build/sim/$file" "$out/stage/bin/$file"; done
+  for file in gpurota-sim lib/libcuda.so.1 lib/libnvidia-ml.so.1; do
+    stripped "$build/sim/$file" "$out/stage/bin/$file"
+  done
   cp -r "$source/sim/machines" "$out/stage/bin/machines"
   # Libraries that the programs without a wrapper need. Every program may search there, so there is
   # nothing in it for C programs.
@@ -55,7 +61,8 @@ one() {
   local code=0 folder=$work/$1
   mkdir -m 755 "$folder"
   ln -s "$out/stage" "$out/demo" "$out/tests" "$folder/"
-  TMPDIR=$folder E2E_SEED=$((seed + $1)) E2E_FAILING_FIRST=$((1 + $1)) E2E_REPORT=$folder/counts "$out/e2e/run_file.sh" "$out/$2" "$folder" "${@:3}" \
+  TMPDIR=$folder E2E_SEED=$((seed + $1)) E2E_FAILING_FIRST=$((1 + $1)) E2E_REPORT=$folder/counts \
+    "$out/e2e/run_file.sh" "$out/$2" "$folder" "${@:3}" \
     >"$folder/output" 2>&1 </dev/null || code=$?
   echo "$code" >"$folder/code"
 }
@@ -64,13 +71,17 @@ passed() { grep -qsx 0 "$work/$1/code"; }
 of_instances() { for ((i = 0; i < instances; ++i)); do "$@" "$i"; done; }
 is_passed() { if passed "$1"; then echo "$1"; fi; }
 show_failed() { if ! passed "$1"; then echo "--- instance $1:" && cat "$work/$1/output"; fi; }
-show_counts() { echo "instance $1, seed $((seed + $1)): $(sed 's/^# //' "$work/$1/counts" 2>/dev/null || echo "no counts")"; }
+show_counts() {
+  echo "instance $1, seed $((seed + $1)): $(sed 's/^# //' "$work/$1/counts" 2>/dev/null || echo "no counts")"
+}
 
 # All that is below the instances, and only that.
 end_all() {
   local process
   for process in /proc/[0-9]*; do
-    if grep -qsz "^TMPDIR=$work/" "$process/environ"; then kill -KILL "${process#/proc/}" 2>/dev/null || true; fi
+    if grep -qsz "^TMPDIR=$work/" "$process/environ"; then
+      kill -KILL "${process#/proc/}" 2>/dev/null || true
+    fi
   done
 }
 
@@ -78,8 +89,13 @@ sum_of_run() {
   echo "$(cat "$work"/*/counts 2>/dev/null | awk '{e += $2; k += $5; m += $8} END {printf "%d programs ended, %d were killed, %d evictions", e, k, m}')," \
     "$(cat "$work"/*/output | grep -cE '^#? *(line|no context)') complaints of wrong bytes"
 }
-sum_of_day() { cat "$work"/*/counts 2>/dev/null | awk '/ days; / {n += $2} END {printf "%d days", n}'; }
-sum_of_sweep() { cat "$work"/*/counts 2>/dev/null | awk '/calls failed/ {n += $3} END {printf "%d calls failed", n}'; }
+sum_of_day() {
+  cat "$work"/*/counts 2>/dev/null | awk '/ days; / {n += $2} END {printf "%d days", n}'
+}
+sum_of_sweep() {
+  cat "$work"/*/counts 2>/dev/null |
+    awk '/calls failed/ {n += $3} END {printf "%d calls failed", n}'
+}
 
 tell() {
   local good
@@ -98,7 +114,8 @@ all() {
   out=$(realpath "$1") instances=$2 results=$(realpath -m "$3") seed=${E2E_SEED:-$RANDOM}
   work=$(mktemp -d "${TMPDIR:-/tmp}/gpurota-hours.XXXXXX")
   chmod 755 "$work" # other users are in it
-  export PATH=$out/bats/bin:$PATH LD_LIBRARY_PATH=$out/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} E2E_PATIENCE=${E2E_PATIENCE:-300}
+  export PATH=$out/bats/bin:$PATH LD_LIBRARY_PATH=$out/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+    E2E_PATIENCE=${E2E_PATIENCE:-300}
   mkdir -p "$(dirname "$results")"
   for ((i = 0; i < instances; ++i)); do one "$i" "${@:4}" & done
   trap 'end_all; wait; tell; exit 1' INT TERM # what there is by then

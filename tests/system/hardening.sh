@@ -1,11 +1,14 @@
 #!/bin/bash
-# How much of the machine the units leave open, as systemd counts it (0.0 to 10.0): hardening.sh SOURCES
+# How much of the machine the units leave open, as systemd counts it (0.0 to 10.0): hardening.sh
+# SOURCES
 #
-# The limits only shrink. docs/operate/install.md has what is left, and why. Exits with 77 where systemd-analyze cannot say.
+# The limits only shrink. docs/operate/install.md has what is left, and why. Exits with 77 where
+# systemd-analyze cannot say.
 set -euo pipefail
 
 units=$(realpath "$1")/packaging/systemd
-systemd-analyze security --help 2>/dev/null | grep -q -- --offline || { echo "skipped: no systemd-analyze with --offline" && exit 77; }
+systemd-analyze security --help 2>/dev/null | grep -q -- --offline ||
+  { echo "skipped: no systemd-analyze with --offline" && exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -13,7 +16,8 @@ failed=0
 # most UNIT EXPOSURE [DROP_IN]: in tenths
 most() {
   local unit=$1 limit=$2 said
-  sed 's|@CMAKE_INSTALL_FULL_S\?BINDIR@|/usr/bin|' "$units/$unit.in" ${3:+"$units/$3"} >"$work/$unit"
+  sed 's|@CMAKE_INSTALL_FULL_S\?BINDIR@|/usr/bin|' "$units/$unit.in" ${3:+"$units/$3"} \
+    >"$work/$unit"
   if said=$(systemd-analyze security --no-pager --offline=true --threshold="$limit" "$work/$unit"); then
     echo "ok $(tail -n 1 <<<"$said")"
   else

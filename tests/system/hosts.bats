@@ -9,7 +9,8 @@ load ../e2e/helpers
 setup() {
   start_daemon
   mkdir -m 700 "$E2E_DIR/run2" "$E2E_DIR/state2" "$E2E_DIR/ssh"
-  gpurota-sim h100x2 -- env "LD_PRELOAD=${E2E_LOOP_GUARD:-}" gpurotad --runtime-dir "$E2E_DIR/run2" \
+  gpurota-sim h100x2 -- env "LD_PRELOAD=${E2E_LOOP_GUARD:-}" gpurotad \
+    --runtime-dir "$E2E_DIR/run2" \
     --state-dir "$E2E_DIR/state2" --config "$E2E_DIR/gpurota.toml" >gpurotad2.log 2>&1 3>&- &
   BACKGROUND+=($!)
   ssh-keygen -q -t ed25519 -N '' -f ssh/key
@@ -55,7 +56,8 @@ END
 remote() { env GPUROTA_RUNTIME_DIR="$E2E_DIR/nowhere" gpurota "$@"; }
 both_answer() { remote status --host gpu1,gpu2 >both 2>&1; }
 
-# in_terminal CODE KEYS WHEN COMMAND…: runs it in a terminal, types KEYS when it has printed WHEN, and expects CODE.
+# in_terminal CODE KEYS WHEN COMMAND…: runs it in a terminal, types KEYS when it has printed WHEN,
+# and expects CODE.
 in_terminal() {
   python3 - "$@" <<'END' >terminal || { cat terminal; return 1; }
 import os, pty, sys
@@ -110,13 +112,15 @@ END
 @test "the program ends when gpurota does, and when the connection does" {
   local signal
   for signal in TERM HUP KILL; do
-    in_background "program.$signal" env GPUROTA_RUNTIME_DIR="$E2E_DIR/nowhere" gpurota run --host gpu1 --memory 1G -- "$PROGRAM" hold 100
+    in_background "program.$signal" env GPUROTA_RUNTIME_DIR="$E2E_DIR/nowhere" gpurota run \
+      --host gpu1 --memory 1G -- "$PROGRAM" hold 100
     wait_until says "program.$signal" holding
     kill "-$signal" "$BACKGROUND_PID"
     ends_with $((128 + $(kill -l "$signal"))) "$BACKGROUND_PID"
     wait_until no_leases
   done
-  in_background lost env GPUROTA_RUNTIME_DIR="$E2E_DIR/nowhere" gpurota run --host gpu1 --memory 1G -- "$PROGRAM" hold 100
+  in_background lost env GPUROTA_RUNTIME_DIR="$E2E_DIR/nowhere" gpurota run --host gpu1 \
+    --memory 1G -- "$PROGRAM" hold 100
   wait_until says lost holding
   pkill -KILL -P "$(cat ssh/gpu1.pid)"
   ends_with 125 "$BACKGROUND_PID"
@@ -125,7 +129,8 @@ END
 }
 
 @test "a terminal is one there, and Ctrl-C reaches the program" {
-  in_terminal 9 $'\x03' ready gpurota run --host gpu1 -- sh -c 'trap "echo caught; exit 9" INT; test -t 0 && test -t 1 && echo ready; sleep 100 & wait'
+  in_terminal 9 $'\x03' ready gpurota run --host gpu1 -- sh \
+    -c 'trap "echo caught; exit 9" INT; test -t 0 && test -t 1 && echo ready; sleep 100 & wait'
   grep -q caught terminal
   in_terminal 130 $'\x03' ready gpurota run --host gpu1 -- sh -c 'echo ready; exec sleep 100'
   wait_until no_leases
@@ -150,7 +155,8 @@ END
 }
 
 @test "a shared connection of ssh keeps nobody waiting" {
-  printf 'Host *\n  ControlMaster auto\n  ControlPath %s/ssh/%%n\n  ControlPersist 30\n' "$E2E_DIR" >>ssh/config
+  printf 'Host *\n  ControlMaster auto\n  ControlPath %s/ssh/%%n\n  ControlPersist 30\n' \
+    "$E2E_DIR" >>ssh/config
   local begun=$SECONDS
   run -0 remote status --host gpu1,gpu2
   run -0 remote status --host gpu1,gpu2
@@ -158,7 +164,8 @@ END
   [ -S ssh/gpu1 ]
   run -7 remote run --host gpu1 -- sh -c 'exit 7'
   # A shared connection does not end with the program's ssh.
-  in_background program env GPUROTA_RUNTIME_DIR="$E2E_DIR/nowhere" gpurota run --host gpu1 --memory 1G -- "$PROGRAM" hold 100
+  in_background program env GPUROTA_RUNTIME_DIR="$E2E_DIR/nowhere" gpurota run --host gpu1 \
+    --memory 1G -- "$PROGRAM" hold 100
   wait_until says program holding
   kill -TERM "$BACKGROUND_PID"
   ends_with 143 "$BACKGROUND_PID"

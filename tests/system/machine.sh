@@ -1,11 +1,13 @@
 #!/bin/bash
 # A whole machine that runs gpurota as it is packaged: machine.sh PREFIX|FOLDER PROGRAM
 #
-# PREFIX is an installed gpurota, FOLDER has its Debian packages, PROGRAM is the demo's gpu_program. Boots Debian's systemd, with its
-# journal, D-Bus and logins, as the first process of namespaces of its own, on an overlay of this machine's root, and reboots it: what
-# users have started must live as long as the manual says. Nothing outside is changed. Exits with 77, and says why,
-# where that cannot be had. To look around in it: GPUROTA_MACHINE_SHELL=1 opens a shell there before the tests. upgrade.sh has it run
-# other tests, with other packages to upgrade to; recipes.sh others, with more of Debian's packages; portable.sh those of the tarball.
+# PREFIX is an installed gpurota, FOLDER has its Debian packages, PROGRAM is the demo's gpu_program.
+# Boots Debian's systemd, with its journal, D-Bus and logins, as the first process of namespaces of
+# its own, on an overlay of this machine's root, and reboots it: what users have started must live
+# as long as the manual says. Nothing outside is changed. Exits with 77, and says why, where that
+# cannot be had. To look around in it: GPUROTA_MACHINE_SHELL=1 opens a shell there before the tests.
+# upgrade.sh has it run other tests, with other packages to upgrade to; recipes.sh others, with more
+# of Debian's packages; portable.sh those of the tarball.
 set -euo pipefail
 
 skip() { echo "skipped: $*" && exit 77; }
@@ -36,16 +38,23 @@ make_disk() {
   read -ra more <<<"${GPUROTA_MACHINE_PROGRAMS:-}"
   install -D -m 755 -t "$root$where/bin" "$program" "${more[@]}"
 
-  # Only what the machine needs: none of this machine's services, and nothing that would set the kernel up.
+  # Only what the machine needs: none of this machine's services, and nothing that would set the
+  # kernel up.
   local units=$root/etc/systemd/system unit
-  rm -rf "$units" "$root"/etc/rc?.d "$root/etc/init.d" "$root/var/lib/gpurota" "$root/etc/gpurota" "$root/var/log/journal"
-  mkdir -p "$units/gpurotad.service.d" "$units/gpurota-web.service.d" "$units/multi-user.target.wants" "$root/etc/systemd/logind.conf.d"
-  for unit in systemd-sysctl systemd-binfmt systemd-random-seed systemd-modules-load systemd-udevd systemd-resolved \
-    systemd-networkd systemd-timesyncd systemd-firstboot systemd-machine-id-commit systemd-tmpfiles-clean; do
+  rm -rf "$units" "$root"/etc/rc?.d "$root/etc/init.d" "$root/var/lib/gpurota" "$root/etc/gpurota" \
+    "$root/var/log/journal"
+  mkdir -p "$units/gpurotad.service.d" "$units/gpurota-web.service.d" \
+    "$units/multi-user.target.wants" "$root/etc/systemd/logind.conf.d"
+  for unit in systemd-sysctl systemd-binfmt systemd-random-seed systemd-modules-load systemd-udevd \
+    systemd-resolved \
+    systemd-networkd systemd-timesyncd systemd-firstboot systemd-machine-id-commit \
+    systemd-tmpfiles-clean; do
     ln -s /dev/null "$units/$unit.service"
   done
-  for unit in dev-hugepages.mount sys-fs-fuse-connections.mount sys-kernel-config.mount sys-kernel-debug.mount \
-    sys-kernel-tracing.mount proc-sys-fs-binfmt_misc.automount getty.target systemd-ask-password-wall.path; do
+  for unit in dev-hugepages.mount sys-fs-fuse-connections.mount sys-kernel-config.mount \
+    sys-kernel-debug.mount \
+    sys-kernel-tracing.mount proc-sys-fs-binfmt_misc.automount getty.target \
+    systemd-ask-password-wall.path; do
     ln -s /dev/null "$units/$unit"
   done
   if [ "$where" = /usr ]; then
@@ -71,11 +80,13 @@ make_disk() {
   local gpus=${GPUROTA_MACHINE_FILE:-demo}
   if [ -f "$gpus" ]; then cp "$gpus" "$root/var/gpus.toml" && gpus=/var/gpus.toml; fi
   printf '%s\n' '#!/bin/sh' 'rm -rf /var/gpurota-sim/machine' \
-    "exec $simulator/bin/gpurota-sim --dir /var/gpurota-sim/machine --shared $gpus -- true" >"$root/var/make-gpus"
+    "exec $simulator/bin/gpurota-sim --dir /var/gpurota-sim/machine --shared $gpus -- true" \
+    >"$root/var/make-gpus"
   chmod 755 "$root/var/make-gpus"
   printf '%s\n' '[Service]' 'Environment=GPUROTA_SIM_DIR=/var/gpurota-sim/machine' \
     "Environment=LD_LIBRARY_PATH=$sim" 'ReadWritePaths=/var/gpurota-sim' \
-    'BindReadOnlyPaths=/var/boot_id:/proc/sys/kernel/random/boot_id' >"$units/gpurotad.service.d/simulated.conf"
+    'BindReadOnlyPaths=/var/boot_id:/proc/sys/kernel/random/boot_id' \
+    >"$units/gpurotad.service.d/simulated.conf"
   # A user who is logged out when the login ends, with all that the login started.
   printf '%s\n' '[Login]' KillUserProcesses=yes >"$root/etc/systemd/logind.conf.d/test.conf"
   printf '%s\n' 'auth required pam_permit.so' 'account required pam_permit.so' \
@@ -96,16 +107,23 @@ new_user() {
   chroot "$root" useradd -m -s /bin/sh "$1"
 }
 
-# As an administrator does it, who also gets the units enabled by it. A newer version is there for later.
+# As an administrator does it, who also gets the units enabled by it. A newer version is there for
+# later.
 install_packages() {
-  rm -f "$root/usr/sbin/policy-rc.d" # container images have one, by which no package starts anything
+  # container images have one, by which no package starts anything
+  rm -f "$root/usr/sbin/policy-rc.d"
   mkdir "$root/var/packages"
   cp "$prefix"/*.deb "$root/var/packages"
-  "$tests/../packages/renumber.sh" "${GPUROTA_MACHINE_NEWER:-$prefix}" "$root/var/packages/newer" +next
+  "$tests/../packages/renumber.sh" "${GPUROTA_MACHINE_NEWER:-$prefix}" "$root/var/packages/newer" \
+    +next
   rm -f "$root"/var/packages/{,newer/}*-dbgsym_*.deb
-  chroot "$root" sh -c 'dpkg -i /var/packages/*.deb' >"$dir/dpkg" 2>&1 || skip "the packages cannot be installed here: $(tail -n 3 "$dir/dpkg")"
+  chroot "$root" sh -c 'dpkg -i /var/packages/*.deb' >"$dir/dpkg" 2>&1 ||
+    skip "the packages cannot be installed here: $(tail -n 3 "$dir/dpkg")"
   if [ -n "${GPUROTA_MACHINE_PACKAGES:-}" ]; then install_debians; fi
-  if [ "$simulator" != /usr ]; then dpkg-deb --extract "$(compgen -G "$root/var/packages/newer/gpurota-sim_*.deb")" "$root${simulator%/usr}"; fi
+  if [ "$simulator" != /usr ]; then
+    dpkg-deb --extract "$(compgen -G "$root/var/packages/newer/gpurota-sim_*.deb")" \
+      "$root${simulator%/usr}"
+  fi
 }
 
 # Programs of Debian's that the tests are about.
@@ -114,7 +132,8 @@ install_debians() {
   read -ra wanted <<<"$GPUROTA_MACHINE_PACKAGES"
   mount --rbind /dev "$root/dev"
   mount --make-rslave "$root/dev"
-  chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${wanted[@]}" >"$dir/apt" 2>&1 ||
+  chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install \
+    -y -qq --no-install-recommends "${wanted[@]}" >"$dir/apt" 2>&1 ||
     skip "packages of Debian's cannot be had here: $(tail -n 3 "$dir/apt")"
   umount -l "$root/dev"
 }
@@ -163,8 +182,10 @@ boot() {
   local end=$((SECONDS + 60))
   until in_there systemctl is-active multi-user.target >/dev/null 2>&1; do
     # The boot target does not depend on gpurotad, so something that is not ours did not come up.
-    ((SECONDS < end)) || "$unless_booted" "systemd does not come up here: $(tail -n 3 "$dir/console")"
-    kill -0 "$launcher" 2>/dev/null || "$unless_booted" "systemd does not start here: $(tail -n 3 "$dir/console")"
+    ((SECONDS < end)) || "$unless_booted" \
+      "systemd does not come up here: $(tail -n 3 "$dir/console")"
+    kill -0 "$launcher" 2>/dev/null ||
+      "$unless_booted" "systemd does not start here: $(tail -n 3 "$dir/console")"
     sleep 0.1
   done
   unless_booted=fail # it can be had here: what ends it from now on is a fault
@@ -207,14 +228,16 @@ wait_until() {
 in_there() {
   local pid
   pid=$(pgrep -P "$launcher" | head -n 1) || return 1
-  nsenter -t "$pid" --mount --pid --cgroup --uts --ipc --net --root env -i -C / PATH="$where/bin:$PATH" \
+  nsenter -t "$pid" --mount --pid --cgroup --uts --ipc --net --root env \
+    -i -C / PATH="$where/bin:$PATH" \
     GPUROTA_SIM_DIR=/var/gpurota-sim/machine LD_LIBRARY_PATH="$sim" TERM=dumb "$@"
 }
 # login USER COMMAND…: in a login of that user's, which ends with the command.
 login() {
   local user=$1
   shift
-  in_there systemd-run --quiet --wait --pipe --collect --uid="$user" --property=PAMName=gpurota-test \
+  in_there systemd-run --quiet --wait --pipe --collect --uid="$user" \
+    --property=PAMName=gpurota-test \
     --setenv=PATH="$where/bin:/usr/bin:/bin" --setenv=GPUROTA_SIM_DIR=/var/gpurota-sim/machine \
     --setenv=LD_LIBRARY_PATH="$sim" --working-directory="/home/$user" -- "$@"
 }
@@ -234,9 +257,13 @@ main_pid() { in_there systemctl show -P MainPID gpurotad.service; }
 other_than() {
   local pid
   pid=$(main_pid)
-  [ "$(in_there systemctl is-active gpurotad.service)" = active ] && [ "$pid" != 0 ] && [ "$pid" != "$1" ]
+  [ "$(in_there systemctl is-active gpurotad.service)" = active ] && [ "$pid" != 0 ] &&
+    [ "$pid" != "$1" ]
 }
-leases() { in_there gpurota status --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["leases"]))'; }
+leases() {
+  in_there gpurota status --json |
+    python3 -c 'import json, sys; print(len(json.load(sys.stdin)["leases"]))'
+}
 has_leases() { [ "$(leases)" = "$1" ]; }
 # Reads `gpurota status` from its input: prints the lease of `gpurota run` on a GPU.
 lease_on() {
@@ -244,7 +271,10 @@ lease_on() {
 for lease in json.load(sys.stdin)["leases"]:
   if lease["kind"] == "run" and str(lease["gpus"][0]["index"]) == sys.argv[1]: print(lease["lease_id"])' "$1"
 }
-state_of() { as alice gpurota job show "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["jobs"][0]["state"])'; }
+state_of() {
+  as alice gpurota job show "$1" --json |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["jobs"][0]["state"])'
+}
 job_is() { [ "$(state_of "$1")" = "$2" ]; }
 
 tests=$(dirname "$(realpath "$0")")
@@ -275,7 +305,8 @@ case ${1:-} in
     grep -qw overlay /proc/filesystems || skip "the kernel has no overlayfs"
     cgroups=$(awk '$3 == "cgroup2" {print $2; exit}' /proc/mounts)
     [ -n "$cgroups" ] || skip "no cgroup v2 is mounted"
-    unshare --mount --pid --fork --cgroup --uts --ipc --net true 2>/dev/null || skip "no namespaces can be made"
+    unshare --mount --pid --fork --cgroup --uts --ipc --net true 2>/dev/null ||
+      skip "no namespaces can be made"
     own=$cgroups/gpurota-machine-$$
     mkdir "$own" 2>/dev/null || skip "$cgroups cannot be written"
     dir=$(mktemp -d)

@@ -4,7 +4,9 @@
 hold=$where/bin/gpu_program # a job's PATH is not its owner's
 machine=(--env GPUROTA_SIM_DIR --env LD_LIBRARY_PATH)
 
-metrics() { in_there python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:9836/metrics").read().decode())'; }
+metrics() {
+  in_there python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:9836/metrics").read().decode())'
+}
 logged() { shows "$2" as alice gpurota job logs "$1"; }
 journal_has() { shows "$2" as alice journalctl --no-pager --quiet -t "gpurota-job-$1"; }
 is_not_running() { ! is_running "$1"; }
@@ -13,14 +15,18 @@ no_logins() { [ -z "$(in_there loginctl list-sessions --no-legend)" ]; }
 units_of() { in_there systemctl list-units --plain --no-legend "gpurota-$1-*.service"; }
 no_units_of() { [ -z "$(units_of "$1")" ]; }
 
-[ -z "$(in_there systemctl list-units --failed --no-legend)" ] || fail "$(in_there systemctl --failed)"
+[ -z "$(in_there systemctl list-units --failed --no-legend)" ] ||
+  fail "$(in_there systemctl --failed)"
 page_units=() # a build of the core alone has no page
-if in_there systemctl cat gpurota-web.service >/dev/null 2>&1; then page_units=(gpurota-web.socket gpurota-web.service); fi
+if in_there systemctl cat gpurota-web.service >/dev/null 2>&1; then
+  page_units=(gpurota-web.socket gpurota-web.service)
+fi
 complaints=$(in_there systemd-analyze verify gpurotad.socket gpurotad.service "${page_units[@]}" 2>&1) || true
 [ -z "$complaints" ] || fail "$complaints"
 in_there systemd-analyze security --threshold=20 gpurotad.service >/dev/null ||
   fail "the unit is less locked up than it was: systemd-analyze security gpurotad.service"
-in_there systemctl is-active gpurotad.socket >/dev/null || fail "systemd does not listen for the daemon"
+in_there systemctl is-active gpurotad.socket >/dev/null ||
+  fail "systemd does not listen for the daemon"
 daemon_says 'gpurotad serves.*listens=systemd' || fail "the daemon was not given its sockets"
 daemon_says 'gpurotad serves' || fail "the journal has no line of the daemon's"
 in_there gpurota doctor >/dev/null || fail "$(in_there gpurota doctor)"
@@ -61,10 +67,12 @@ else:
   in_there systemctl restart gpurota-web.service
   wait_until shows '^gpurota_' metrics
   wait "$squatter" || true
-  grep -q 'never free' "$dir/squatter" || fail "another user has taken the port of gpurota-web: $(cat "$dir/squatter")"
+  grep -q 'never free' "$dir/squatter" ||
+    fail "another user has taken the port of gpurota-web: $(cat "$dir/squatter")"
   echo "ok the port of gpurota-web stays its own while it is killed and restarted"
 
-  if ! shows 'built without the page' in_there journalctl --no-pager --quiet -u gpurota-web.service; then
+  if ! shows 'built without the page' in_there journalctl \
+    --no-pager --quiet -u gpurota-web.service; then
     wait_until shows '^http://127.0.0.1:9836/#sign-in=' as alice gpurota web --no-open
     echo "ok the user of its unit may sign people in at the web page"
   fi
@@ -72,7 +80,9 @@ else:
 if [ ${#page_units[@]} != 0 ]; then test_web; fi
 
 in_there sh -c 'mkdir -p /etc/gpurota; echo "no such key = 1" >/etc/gpurota/gpurota.toml'
-if in_there systemctl reload gpurotad.service 2>/dev/null; then fail "a bad configuration was taken over"; fi
+if in_there systemctl reload gpurotad.service 2>/dev/null; then
+  fail "a bad configuration was taken over"
+fi
 in_there sh -c 'echo >/etc/gpurota/gpurota.toml'
 in_there systemctl reload gpurotad.service || fail "reload fails"
 echo "ok reload says whether the configuration was taken over"
@@ -80,7 +90,8 @@ echo "ok reload says whether the configuration was taken over"
 # Files of the driver's numbers; there is no driver, which who may open one hears.
 opens() { shows 'No such device' as "$1" sh -c ': <"$1"' sh "/dev/$2"; }
 is_refused() { shows 'Permission denied' as "$1" sh -c ': <"$1"' sh "/dev/$2"; }
-if in_there sh -c 'mknod -m 666 /dev/nvidia0 c 195 0 && mknod -m 660 /dev/nvidia1 c 195 1' 2>/dev/null && opens alice nvidia0; then
+if in_there sh -c 'mknod -m 666 /dev/nvidia0 c 195 0 && mknod -m 660 /dev/nvidia1 c 195 1' \
+  2>/dev/null && opens alice nvidia0; then
   before=$(in_there stat -c '%a %U:%G' /dev/nvidia0 /dev/nvidia1)
   in_there sh -c 'printf "%s\n" "[access]" "strict = true" >/etc/gpurota/gpurota.toml'
   in_there systemctl reload gpurotad.service || fail "the section [access] is refused"
@@ -96,7 +107,8 @@ if in_there sh -c 'mknod -m 666 /dev/nvidia0 c 195 0 && mknod -m 660 /dev/nvidia
   wait_until is_refused alice nvidia0
   in_there sh -c 'echo >/etc/gpurota/gpurota.toml'
   in_there systemctl reload gpurotad.service
-  [ "$(in_there stat -c '%a %U:%G' /dev/nvidia0 /dev/nvidia1)" = "$before" ] || fail "strict access is off, and the files are not as before"
+  [ "$(in_there stat -c '%a %U:%G' /dev/nvidia0 /dev/nvidia1)" = "$before" ] ||
+    fail "strict access is off, and the files are not as before"
   in_there rm /dev/nvidia0 /dev/nvidia1
   echo "ok strict access closes device files in the sandbox of the unit, and restores them"
 fi
@@ -110,14 +122,19 @@ in_there sh -c 'printf "%s\n" "[notify]" "command = [\"/usr/local/bin/notifier\"
 in_there systemctl reload gpurotad.service || fail "the section [notify] is refused"
 notifier 'exec >/tmp/notice; id -un; grep -E "NoNewPrivs|Seccomp:" /proc/self/status; cat'
 shows '^command: sent in' in_there gpurota notify --test || fail "$(in_there gpurota notify --test)"
-shows '^gpurota-notify$' in_there cat /tmp/notice || fail "a notice is sent by $(in_there cat /tmp/notice)"
-shows '"what":"test".*"user":"root"' in_there cat /tmp/notice || fail "the program got $(in_there cat /tmp/notice)"
-shows 'NoNewPrivs:.*0' in_there cat /tmp/notice || fail "the program is in the daemon's sandbox: it can send no mail"
+shows '^gpurota-notify$' in_there cat /tmp/notice ||
+  fail "a notice is sent by $(in_there cat /tmp/notice)"
+shows '"what":"test".*"user":"root"' in_there cat /tmp/notice ||
+  fail "the program got $(in_there cat /tmp/notice)"
+shows 'NoNewPrivs:.*0' in_there cat /tmp/notice ||
+  fail "the program is in the daemon's sandbox: it can send no mail"
 shows 'Seccomp:.*0' in_there cat /tmp/notice || fail "the program is in the daemon's sandbox"
 notifier 'echo broken >&2; exit 3'
-shows 'exit status 3: broken' in_there gpurota notify --test || fail "$(in_there gpurota notify --test)"
+shows 'exit status 3: broken' in_there gpurota notify --test ||
+  fail "$(in_there gpurota notify --test)"
 notifier 'exec sleep 777'
-shows 'killed when its time was over' in_there gpurota notify --test || fail "$(in_there gpurota notify --test)"
+shows 'killed when its time was over' in_there gpurota notify --test ||
+  fail "$(in_there gpurota notify --test)"
 if in_there pgrep -f '^sleep 777' >/dev/null; then fail "a program that hangs outlives its time"; fi
 in_there sh -c 'echo >/etc/gpurota/gpurota.toml'
 in_there systemctl reload gpurotad.service
@@ -139,8 +156,10 @@ wait_until job_is stopped stopped
 wait_until no_logins
 web=$(running 301)
 [ -n "$web" ] || fail "a job ended with the login of the one who added it"
-[[ $(cgroup_of "$web") == /gpurota.slice/gpurota-jobs.slice/gpurota-job-* ]] || fail "a job is in $(cgroup_of "$web")"
-shows 'lease made' in_there journalctl --no-pager --quiet -u gpurotad.service LEASE=L1 UID="$(in_there id -u alice)" ||
+[[ $(cgroup_of "$web") == /gpurota.slice/gpurota-jobs.slice/gpurota-job-* ]] ||
+  fail "a job is in $(cgroup_of "$web")"
+shows 'lease made' in_there journalctl \
+  --no-pager --quiet -u gpurotad.service LEASE=L1 UID="$(in_there id -u alice)" ||
   fail "the journal's lines have no fields LEASE= and UID="
 shows 'gpurota: a job of alice$' units_of job || fail "units of jobs are named $(units_of job)"
 echo "ok a job outlives the login of the one who added it, although logind ends all that a login started"
@@ -151,19 +170,23 @@ wait_until journal_has said 'words of the job'
 login alice gpurota job remove --force said
 echo "ok a job that writes to the journal: its owner reads it there"
 
-login bob gpurota filler add fold --gpu-ids 1 --memory 50% --idle-after 1s "${machine[@]}" -- "$hold" hold 311
+login bob gpurota filler add fold --gpu-ids 1 --memory 50% \
+  --idle-after 1s "${machine[@]}" -- "$hold" hold 311
 wait_until is_running 311
 # In a login a lease's programs stay below it; what becomes of the daemon is not theirs to notice.
-login alice sh -c 'gpurota run --gpu-ids 0 --memory 1G -- gpu_program hold 304; sleep 1' >/dev/null 2>&1 &
+login alice sh -c 'gpurota run --gpu-ids 0 --memory 1G -- gpu_program hold 304; sleep 1' \
+  >/dev/null 2>&1 &
 login alice systemd-run --user --quiet --collect --setenv=PATH="$where/bin:/usr/bin:/bin" \
   --setenv=GPUROTA_SIM_DIR=/var/gpurota-sim/machine --setenv=LD_LIBRARY_PATH="$sim" \
   sh -c 'sleep 1; exec gpurota run --gpu-ids 0 --memory 1G -- gpu_program hold 305'
 wait_until is_running 304
 wait_until is_running 305
 run=$(running 304) by_manager=$(running 305) fold=$(running 311)
-[[ $(cgroup_of "$run") == /user.slice/user-*.slice/session-*.scope/* ]] || fail "a run is in $(cgroup_of "$run")"
+[[ $(cgroup_of "$run") == /user.slice/user-*.slice/session-*.scope/* ]] ||
+  fail "a run is in $(cgroup_of "$run")"
 all_live() {
-  [ "$(running 301)/$(running 304)/$(running 305)/$(running 311)" = "$web/$run/$by_manager/$fold" ] && [ "$(leases)" = 4 ]
+  [ "$(running 301)/$(running 304)/$(running 305)/$(running 311)" = "$web/$run/$by_manager/$fold" \
+    ] && [ "$(leases)" = 4 ]
 }
 wait_until all_live
 ways=(restart stop kill)
@@ -202,7 +225,10 @@ in_there systemctl daemon-reload
 wait_until all_live
 echo "ok a daemon that hangs is replaced by the watchdog, and nobody's program notices"
 
-daemon_listens() { in_there journalctl --no-pager --quiet -o cat -u gpurotad.service | grep 'gpurotad serves' | tail -n 1 | grep -q "listens=$1"; }
+daemon_listens() {
+  in_there journalctl --no-pager --quiet -o cat -u gpurotad.service | grep 'gpurotad serves' |
+    tail -n 1 | grep -q "listens=$1"
+}
 socket=$(in_there systemctl show -P FragmentPath gpurotad.socket)
 in_there systemctl stop gpurotad.socket
 in_there mv "$socket" /tmp/gpurotad.socket
@@ -238,26 +264,39 @@ wait_until is_running 301
 wait_until is_running 311
 job_is once finished || fail "a job that was done is $(state_of once) after a reboot"
 job_is stopped stopped || fail "a job that was stopped is $(state_of stopped) after a reboot"
-shows 'reboot$' as alice gpurota job show web || fail "why the run before the reboot ended is not known"
+shows 'reboot$' as alice gpurota job show web ||
+  fail "why the run before the reboot ended is not known"
 echo "ok after a reboot the job that ran runs again, a filler too, and nothing else"
 
-plugin_runs() { [ "$(in_there systemctl is-active gpurota-device-plugin.service)" = active ] && in_there test -d /var/lib/gpurota-kubernetes; }
+plugin_runs() {
+  [ "$(in_there systemctl is-active gpurota-device-plugin.service)" = active ] &&
+    in_there test -d /var/lib/gpurota-kubernetes
+}
 if [ "$where" = /usr ]; then
-  ! in_there systemctl is-enabled --quiet gpurota-device-plugin.service || fail "the plugin for Kubernetes is enabled, which nobody has asked for"
+  ! in_there systemctl is-enabled --quiet gpurota-device-plugin.service ||
+    fail "the plugin for Kubernetes is enabled, which nobody has asked for"
   in_there mkdir -p /var/lib/kubelet/device-plugins
   in_there systemctl --quiet enable --now gpurota-device-plugin.service
   wait_until plugin_runs
   before=$(in_there systemctl show -P MainPID gpurota-device-plugin.service)
-  in_there sh -c 'dpkg -i /var/packages/newer/gpurota-kubernetes_*.deb </dev/null' >/dev/null 2>&1 || fail "the upgrade of gpurota-kubernetes fails"
-  other_plugin() { plugin_runs && [ "$(in_there systemctl show -P MainPID gpurota-device-plugin.service)" != "$before" ]; }
+  in_there sh -c 'dpkg -i /var/packages/newer/gpurota-kubernetes_*.deb </dev/null' >/dev/null \
+    2>&1 || fail "the upgrade of gpurota-kubernetes fails"
+  other_plugin() {
+    plugin_runs && [ "$(in_there systemctl show -P MainPID gpurota-device-plugin.service)" != \
+      "$before" ]
+  }
   wait_until other_plugin
-  in_there dpkg --remove gpurota-kubernetes >/dev/null || fail "dpkg --remove gpurota-kubernetes fails"
+  in_there dpkg --remove gpurota-kubernetes >/dev/null ||
+    fail "dpkg --remove gpurota-kubernetes fails"
   ! plugin_runs || fail "the plugin runs without its package"
   in_there test -d /var/lib/gpurota-kubernetes || fail "remove takes the plugin's state"
-  in_there dpkg --purge gpurota-kubernetes >/dev/null || fail "dpkg --purge gpurota-kubernetes fails"
+  in_there dpkg --purge gpurota-kubernetes >/dev/null ||
+    fail "dpkg --purge gpurota-kubernetes fails"
   ! in_there test -e /var/lib/gpurota-kubernetes || fail "purge leaves the plugin's state"
-  [ -z "$(in_there find /etc/systemd /var/lib/systemd -name '*device-plugin*')" ] || fail "purge leaves $(in_there find /etc/systemd /var/lib/systemd -name '*device-plugin*')"
-  [ "$(in_there ls -A /var/lib/kubelet/device-plugins)" = "" ] || fail "the plugin leaves $(in_there ls -A /var/lib/kubelet/device-plugins)"
+  [ -z "$(in_there find /etc/systemd /var/lib/systemd -name '*device-plugin*')" ] ||
+    fail "purge leaves $(in_there find /etc/systemd /var/lib/systemd -name '*device-plugin*')"
+  [ "$(in_there ls -A /var/lib/kubelet/device-plugins)" = "" ] ||
+    fail "the plugin leaves $(in_there ls -A /var/lib/kubelet/device-plugins)"
   echo "ok the plugin for Kubernetes is started by its administrator only, goes on over an upgrade, and ends with its package"
 fi
 
@@ -275,6 +314,7 @@ else
 fi
 wait_until is_not_running 301
 wait_until no_units_of job
-[ "$where" = /usr ] || [ "$(in_there systemctl show -P Result gpurotad.service)" = success ] || fail "the daemon does not stop well"
+[ "$where" = /usr ] || [ "$(in_there systemctl show -P Result gpurotad.service)" = success ] ||
+  fail "the daemon does not stop well"
 power_off
 echo "ok nothing is left behind, and it stops"

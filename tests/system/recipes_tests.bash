@@ -13,7 +13,8 @@ was_held() { grep -qs 'total=1073741824' "$root/srv/out/$1"; }
 forget() { rm -f "$root"/srv/out/*; }
 stays() { in_there touch /srv/stay; }
 ends() { in_there rm -f /srv/stay; }
-# holds USER NAME: the recipe, in a login of alice's, gives the program of USER a lease that ends with it.
+# holds USER NAME: the recipe, in a login of alice's, gives the program of USER a lease that ends
+# with it.
 holds() {
   forget
   in_work alice "$(recipe "$2")"
@@ -72,7 +73,8 @@ in_there sh -c "$(recipe su)"
 was_held bob || fail "su: the program was told $(cat "$root/srv/out/bob")"
 echo "ok su"
 
-in_there setpriv --reuid=alice --regid=alice --clear-groups -- env HOME=/home/alice sh -c 'mkdir -p -m 700 ~/.ssh && cd ~/.ssh &&
+in_there setpriv --reuid=alice --regid=alice --clear-groups -- env HOME=/home/alice sh \
+  -c 'mkdir -p -m 700 ~/.ssh && cd ~/.ssh &&
   ssh-keygen -q -t ed25519 -N "" -f key && cp key.pub authorized_keys &&
   printf "%s\n" "Host gpu1" "HostName 127.0.0.1" "IdentityFile ~/.ssh/key" "StrictHostKeyChecking no" "LogLevel ERROR" >config'
 in_there systemctl is-active ssh.service >/dev/null || in_there systemctl start ssh.service
@@ -91,14 +93,16 @@ echo "ok force-command"
 
 recipe limits >"$root/etc/security/limits.d/gpurota.conf"
 if in_there sh -c 'ulimit -l unlimited' 2>/dev/null; then
-  [ "$(in_there su - alice -c 'ulimit -l')" = unlimited ] || fail "locked memory of a login is $(in_there su - alice -c 'ulimit -l')"
+  [ "$(in_there su - alice -c 'ulimit -l')" = unlimited ] ||
+    fail "locked memory of a login is $(in_there su - alice -c 'ulimit -l')"
   echo "ok limits"
 else
   echo "skipped limits: not even root may raise them here (CAP_SYS_RESOURCE)"
 fi
 
 printf '%s\n' '#%Module1.0' "$(recipe module)" >"$root/srv/modules/added"
-printf '%s\n' '#%Module1.0' 'setenv LD_PRELOAD /usr/lib/x86_64-linux-gnu/libm.so.6' >"$root/srv/modules/replaced"
+printf '%s\n' '#%Module1.0' 'setenv LD_PRELOAD /usr/lib/x86_64-linux-gnu/libm.so.6' \
+  >"$root/srv/modules/replaced"
 with_module() {
   forget
   in_work alice "gpurota run --memory 1G -- bash -lc 'module use /srv/modules; module load $1; ./train'"
@@ -113,10 +117,11 @@ echo "ok module"
 in_work alice 'python3 -m venv --without-pip venv'
 holds alice venv
 
-# An environment as conda makes and activates it, whose C++ library is an older one: in LD_LIBRARY_PATH, by a script of a package, and beside
-# an interpreter that finds it by itself.
+# An environment as conda makes and activates it, whose C++ library is an older one: in
+# LD_LIBRARY_PATH, by a script of a package, and beside an interpreter that finds it by itself.
 environment=$root/opt/conda/envs/train
-mkdir -p "$environment/bin" "$environment/lib" "$environment/etc/conda/activate.d" "$root/opt/conda/etc/profile.d"
+mkdir -p "$environment/bin" "$environment/lib" "$environment/etc/conda/activate.d" \
+  "$root/opt/conda/etc/profile.d"
 cat >"$root/opt/conda/etc/profile.d/conda.sh" <<'END'
 conda() {
   [ "$1" = activate ] || return 1
@@ -125,7 +130,8 @@ conda() {
   for script in "$CONDA_PREFIX"/etc/conda/activate.d/*.sh; do . "$script"; done
 }
 END
-echo 'export LD_LIBRARY_PATH=$CONDA_PREFIX/lib:$LD_LIBRARY_PATH' >"$environment/etc/conda/activate.d/libraries.sh"
+echo 'export LD_LIBRARY_PATH=$CONDA_PREFIX/lib:$LD_LIBRARY_PATH' \
+  >"$environment/etc/conda/activate.d/libraries.sh"
 cp "$root/usr/bin/python3" "$environment/bin/python"
 in_there patchelf --force-rpath --set-rpath "\$ORIGIN/../lib" /opt/conda/envs/train/bin/python
 in_there sh -c 'echo "int nothing;" >/tmp/older.c; echo "GLIBCXX_3.4.21 { global: nothing; };" >/tmp/older.map
@@ -145,11 +151,15 @@ END
 holds alice conda
 in_work alice '/opt/conda/envs/train/bin/python -c "import ctypes; ctypes.CDLL(\"libstdc++.so.6\").nothing"' || fail "the interpreter of the environment does not find the older C++ library"
 holds alice conda-path
-echo "export LD_PRELOAD=/usr/lib/$(dpkg-architecture -q DEB_HOST_MULTIARCH)/libm.so.6" >"$environment/etc/conda/activate.d/replaced.sh"
-activated_within() { in_work alice "gpurota run --memory 1G -- bash -c '. /opt/conda/etc/profile.d/conda.sh; conda activate train; exec ./train'"; }
+echo "export LD_PRELOAD=/usr/lib/$(dpkg-architecture -q DEB_HOST_MULTIARCH)/libm.so.6" \
+  >"$environment/etc/conda/activate.d/replaced.sh"
+activated_within() {
+  in_work alice "gpurota run --memory 1G -- bash -c '. /opt/conda/etc/profile.d/conda.sh; conda activate train; exec ./train'"
+}
 forget
 activated_within
-[ -s "$root/srv/out/alice" ] || fail "an activation that sets LD_PRELOAD keeps the program from running"
+[ -s "$root/srv/out/alice" ] ||
+  fail "an activation that sets LD_PRELOAD keeps the program from running"
 ! was_held alice || fail "an activation that sets LD_PRELOAD does not remove the library: the manual is wrong"
 holds alice conda
 
@@ -162,9 +172,12 @@ in_there systemctl stop jupyterhub.service 2>/dev/null || true
 for by in hub unit; do
   forget
   ends
-  in_there systemd-run --quiet --collect --unit=hub --setenv=STARTED_BY=$by --setenv=GPUROTA_SIM_DIR=/var/gpurota-sim/machine --setenv=LD_LIBRARY_PATH="$sim" \
-    --setenv=PATH=/usr/bin:/bin --setenv=NODE_PATH=/usr/share/nodejs --working-directory=/srv -- jupyterhub -f /srv/jupyterhub_config.py
-  in_there /usr/bin/python3 /srv/jupyterhub_client.py alice /srv/work/train.py /srv/stay >"$dir/client" 2>&1 &
+  in_there systemd-run --quiet --collect --unit=hub --setenv=STARTED_BY=$by \
+    --setenv=GPUROTA_SIM_DIR=/var/gpurota-sim/machine --setenv=LD_LIBRARY_PATH="$sim" \
+    --setenv=PATH=/usr/bin:/bin --setenv=NODE_PATH=/usr/share/nodejs \
+    --working-directory=/srv -- jupyterhub -f /srv/jupyterhub_config.py
+  in_there /usr/bin/python3 /srv/jupyterhub_client.py alice /srv/work/train.py /srv/stay \
+    >"$dir/client" 2>&1 &
   client=$!
   for _ in {1..900}; do
     if [ -s "$root/srv/out/alice" ] || ! kill -0 "$client" 2>/dev/null; then break; fi
