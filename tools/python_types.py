@@ -29,12 +29,13 @@ METHODS = ("Acquire", "CheckRequest", "Enqueue", "Events", "GetEnvironment", "Ho
            "Start", "Status", "Update")
 SCALARS = {"int": "int", "string": "str", "bool": "bool"}
 TIME = "datetime.datetime"
-WIDTH = 140
+WIDTH = 100
 
 HEAD = '''\
 """What the daemon answers, as dataclasses: a field that an older daemon does not send is None.
 
-Amounts of memory are bytes, times are datetimes in UTC. Words (of a state, a kind, ...) are text, as newer daemons know more of them.
+Amounts of memory are bytes, times are datetimes in UTC. Words (of a state, a kind, ...) are text,
+as newer daemons know more of them.
 Made by tools/python_types.py from dev.gpurota.varlink and CMakeLists.txt: edit those.
 """
 
@@ -74,7 +75,8 @@ def lines_of(field):
 def class_of(name, fields, doc):
     lines = ["", "", "@dataclass(frozen=True)", "class %s:" % name]
     if doc:
-        lines += ['    """%s"""' % " ".join(doc), ""]
+        lines += textwrap.wrap('"""%s"""' % " ".join(doc), WIDTH, initial_indent="    ",
+                               subsequent_indent="    ", break_on_hyphens=False) + [""]
     # those without a default come first
     for each in sorted(fields, key=lambda field: field.optional):
         lines += lines_of(each)

@@ -1,6 +1,7 @@
 """What the daemon answers, as dataclasses: a field that an older daemon does not send is None.
 
-Amounts of memory are bytes, times are datetimes in UTC. Words (of a state, a kind, ...) are text, as newer daemons know more of them.
+Amounts of memory are bytes, times are datetimes in UTC. Words (of a state, a kind, ...) are text,
+as newer daemons know more of them.
 Made by tools/python_types.py from dev.gpurota.varlink and CMakeLists.txt: edit those.
 """
 
@@ -24,7 +25,8 @@ READ_ONLY = frozenset((
 
 @dataclass(frozen=True)
 class Size:
-    """A size as a user may write it: absolute, or a share of the GPU's memory. Exactly one is set."""
+    """A size as a user may write it: absolute, or a share of the GPU's memory. Exactly one is
+    set."""
 
     bytes: Optional[int] = None
     percent: Optional[int] = None
@@ -32,15 +34,18 @@ class Size:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why somebody waits: one whole sentence. Clients put `time` where `text` has {time}, and add nothing else. docs/design/control-protocol.md says what each code means."""
+    """Why somebody waits: one whole sentence. Clients put `time` where `text` has {time}, and add
+    nothing else. docs/design/control-protocol.md says what each code means."""
 
-    # out_of_service, behind_requests, behind_request, kept, leased_until, leased_open_ended, ending, expired_in_use, booked,
-    # booked_open_ended, free_until, over_capacity, unreserved_use, machine_memory, filler_leaving, cannot_start, leased, wanted,
-    # foreign_process, load, paused, removed, other_filler, idle_time, resting
+    # out_of_service, behind_requests, behind_request, kept, leased_until, leased_open_ended,
+    # ending, expired_in_use, booked, booked_open_ended, free_until, over_capacity, unreserved_use,
+    # machine_memory, filler_leaving, cannot_start, leased, wanted, foreign_process, load, paused,
+    # removed, other_filler, idle_time, resting
     code: str
     text: str
     time: Optional[datetime.datetime] = None  # None: `text` has no place for one
-    # owner; what the waiter can do now: "starts now with --timeout 40m". Null: nothing, or far back in the queue
+    # owner; what the waiter can do now: "starts now with --timeout 40m". Null: nothing, or far back
+    # in the queue
     remedy: Optional[str] = None
 
 
@@ -50,41 +55,54 @@ class Gpu:
     uuid: str
     name: str
     pci: str  # 00000000:01:00.0
-    # available, held, in_use, unreserved_use, draining, error, split. available: nobody has it but fillers, whose time is not over; held:
-    # idle, but kept for `held_for`; split: its MIG instances are given out instead
+    # available, held, in_use, unreserved_use, draining, error, split. available: nobody has it but
+    # fillers, whose time is not over; held: idle, but kept for `held_for`; split: its MIG instances
+    # are given out instead
     state: str
     memory_bytes: int  # size
     reserved_bytes: int  # promised to slices; all of it while a lease has it exclusively
     leases: List[str]  # lease_ids
-    # used without a lease: by processes, as far as NVML tells, and hidden_bytes once that is more than 1 GiB for 10 s
+    # used without a lease: by processes, as far as NVML tells, and hidden_bytes once that is more
+    # than 1 GiB for 10 s
     unreserved_bytes: int
-    label: Optional[str] = None  # what people call it: "0"; a MIG instance "0:1", which run --gpu-ids takes
+    # what people call it: "0"; a MIG instance "0:1", which run --gpu-ids takes
+    label: Optional[str] = None
     parent: Optional[str] = None  # UUID of the GPU a MIG instance is part of
-    used_bytes: Optional[int] = None  # everybody's together: NVML's figure, or with unified memory the machine's; None: nobody can say
-    # what a new slice without a time limit would be given at once: fillers leave for it, and what requests that wait have planned is not in
-    # it
+    # everybody's together: NVML's figure, or with unified memory the machine's; None: nobody can
+    # say
+    used_bytes: Optional[int] = None
+    # what a new slice without a time limit would be given at once: fillers leave for it, and what
+    # requests that wait have planned is not in it
     available_bytes: Optional[int] = None
     swap_available_bytes: Optional[int] = None  # the same of a lease that takes turns
     held_for: Optional[str] = None  # the request_id that this idle GPU is kept for
-    idle_since: Optional[datetime.datetime] = None  # when its last lease ended; None: it has one, or had none yet
-    utilisation_percent: Optional[int] = None  # of the last moments, NVML's figure; None: it tells none (MIG)
+    # when its last lease ended; None: it has one, or had none yet
+    idle_since: Optional[datetime.datetime] = None
+    # of the last moments, NVML's figure; None: it tells none (MIG)
+    utilisation_percent: Optional[int] = None
     detail: Optional[str] = None  # why it is in error, or who uses it unreserved
     classes: Optional[List[str]] = None  # the site's classes that it is in
-    power_mw: Optional[int] = None  # what it takes now; None, as in all that follows: the driver does not tell
+    # what it takes now; None, as in all that follows: the driver does not tell
+    power_mw: Optional[int] = None
     power_limit_mw: Optional[int] = None  # what it may take
     temperature_celsius: Optional[int] = None
     slowdown_celsius: Optional[int] = None  # from there on it lowers its clocks
     sm_clock_mhz: Optional[int] = None
-    # why its clocks are lower than they could be: power, temperature, hardware, power_brake, setting, sync
+    # why its clocks are lower than they could be: power, temperature, hardware, power_brake,
+    # setting, sync
     clock_limits: Optional[List[str]] = None
     ecc_uncorrected: Optional[int] = None  # errors of its memory since the driver was loaded
     xid_errors: Optional[int] = None  # that the driver reported of it since gpurotad runs
     compute_capability: Optional[str] = None  # "9.0"
-    nvlink_group: Optional[str] = None  # GPUs that NVLink joins, directly or through others, have the same one: the smallest UUID of them
-    # in use, and no listed process has it, beyond what is normal there; None: not known, as beside a lease of the whole GPU
+    # GPUs that NVLink joins, directly or through others, have the same one: the smallest UUID of
+    # them
+    nvlink_group: Optional[str] = None
+    # in use, and no listed process has it, beyond what is normal there; None: not known, as beside
+    # a lease of the whole GPU
     hidden_bytes: Optional[int] = None
     freeing: Optional[bool] = None  # hidden_bytes is taken for memory of an ended program
-    unified: Optional[bool] = None  # it uses the machine's memory, which programs without a GPU use as well
+    # it uses the machine's memory, which programs without a GPU use as well
+    unified: Optional[bool] = None
 
 
 @dataclass(frozen=True)
@@ -96,11 +114,15 @@ class LeaseGpu:
     label: Optional[str] = None  # as a Gpu's; "lost" then
     limit_bytes: Optional[int] = None  # None: the whole GPU, exclusively
     soft_limit_bytes: Optional[int] = None
-    # of the lease's processes on this GPU: NVML's figure, else what libgpurota counts; None: nobody can say
+    # of the lease's processes on this GPU: NVML's figure, else what libgpurota counts; None: nobody
+    # can say
     used_bytes: Optional[int] = None
-    unused_since: Optional[datetime.datetime] = None  # nothing of the lease uses this GPU, and that is a finding
-    oversize_bytes: Optional[int] = None  # of limit_bytes: more than a turn can have of the GPU, so it lies in host memory
-    turn: Optional[str] = None  # swap, while its GPUs take turns: the phase of a TurnLease; else None
+    # nothing of the lease uses this GPU, and that is a finding
+    unused_since: Optional[datetime.datetime] = None
+    # of limit_bytes: more than a turn can have of the GPU, so it lies in host memory
+    oversize_bytes: Optional[int] = None
+    # swap, while its GPUs take turns: the phase of a TurnLease; else None
+    turn: Optional[str] = None
     turn_position: Optional[int] = None  # of a turn: 1: next; 0: it has it, or does not want it
     moved_out_bytes: Optional[int] = None  # swap: in host memory until its next turn
 
@@ -119,8 +141,8 @@ class Lease:
     lease_id: str  # "L12"
     kind: str  # run, reservation, job, filler, pod, slurm
     share: str  # exclusive, slice, swap
-    # active, ending, expired. ending: its processes are being ended, or its memory is not back yet; expired: its time is over, but its
-    # programs hold memory still
+    # active, ending, expired. ending: its processes are being ended, or its memory is not back yet;
+    # expired: its time is over, but its programs hold memory still
     state: str
     uid: int
     user: str
@@ -134,13 +156,15 @@ class Lease:
     note: Optional[str] = None  # owner
     model: Optional[str] = None  # owner; read off the command line (vllm serve, --model)
     priority: Optional[int] = None  # higher goes first in turns, and is stopped last
-    quantum_ms: Optional[int] = None  # swap: how long its turns last; None: as its GPUs say; 0: by what moving costs
+    # swap: how long its turns last; None: as its GPUs say; 0: by what moving costs
+    quantum_ms: Optional[int] = None
     name: Optional[str] = None  # owner; what they call it
     pod: Optional[Pod] = None  # kind pod: for which container it is, once that is known
     allocation: Optional[str] = None  # owner; kind pod: as AcquireForPod
     warn_seconds: Optional[int] = None  # as of its LeaseRequest; None: its programs are not warned
     warn_signal: Optional[str] = None
-    leaves: Optional[datetime.datetime] = None  # by then it has to leave for a booking; None: it is not known to leave
+    # by then it has to leave for a booking; None: it is not known to leave
+    leaves: Optional[datetime.datetime] = None
 
 
 @dataclass(frozen=True)
@@ -151,7 +175,9 @@ class Variable:
 
 @dataclass(frozen=True)
 class FairShare:
-    """How much GPU time a user has had, where the site orders the queue by that: what is `half_life_seconds` old counts half. Less `used_seconds` for each of `weight` goes first; where there is a group, its members' together is compared first."""
+    """How much GPU time a user has had, where the site orders the queue by that: what is
+    `half_life_seconds` old counts half. Less `used_seconds` for each of `weight` goes first; where
+    there is a group, its members' together is compared first."""
 
     used_seconds: int
     weight: int
@@ -189,7 +215,8 @@ class Request:
     memory: Optional[Size] = None
     seconds: Optional[int] = None  # its enforced end, from its start on
     planned_labels: Optional[List[str]] = None  # what people call them
-    expected: Optional[datetime.datetime] = None  # when it starts at the latest, as things stand; None: nobody knows
+    # when it starts at the latest, as things stand; None: nobody knows
+    expected: Optional[datetime.datetime] = None
     next: Optional[str] = None  # of an older daemon: goes behind the reason
     next_at: Optional[datetime.datetime] = None  # of an older daemon
     pid: Optional[int] = None  # owner: who waits
@@ -204,13 +231,15 @@ class Request:
     gpu_class: Optional[str] = None  # as asked for
     fair_share: Optional[FairShare] = None  # of its user; None: the order is that of coming
     passed_by: Optional[Passing] = None  # the nearest ahead of it that came later; None: nobody
-    overdue: Optional[bool] = None  # it has waited for so long that nobody who comes later goes first
+    # it has waited for so long that nobody who comes later goes first
+    overdue: Optional[bool] = None
     wait_reason: Optional[Reason] = None  # None: of an older daemon
 
 
 @dataclass(frozen=True)
 class Booking:
-    """GPUs that somebody will have from a time on: a reservation that has not begun. When it begins it is a lease, and no booking any more."""
+    """GPUs that somebody will have from a time on: a reservation that has not begun. When it begins
+    it is a lease, and no booking any more."""
 
     request_id: str  # "R7": what Cancel takes
     uid: int
@@ -225,18 +254,23 @@ class Booking:
     trouble: Optional[str] = None  # wait_reason as text, its time by this machine's clock
     note: Optional[str] = None  # owner
     wait_reason: Optional[Reason] = None  # why it has not begun, though its time has come
-    on_time: Optional[bool] = None  # leases without a stated end leave when it begins, not when it is used
-    waits_for_use: Optional[bool] = None  # its time has come; leases without a stated end go on there until its owner uses it
+    # leases without a stated end leave when it begins, not when it is used
+    on_time: Optional[bool] = None
+    # its time has come; leases without a stated end go on there until its owner uses it
+    waits_for_use: Optional[bool] = None
 
 
 @dataclass(frozen=True)
 class Container:
     """As the engine's control groups name it."""
 
-    engine: str  # docker, podman, nerdctl, containerd, crio, lxc, kubernetes. kubernetes: of which engine its group does not say
+    # docker, podman, nerdctl, containerd, crio, lxc, kubernetes. kubernetes: of which engine its
+    # group does not say
+    engine: str
     container_id: str  # 64 hex digits; LXC: its name; empty: only the pod is known
     pod: Optional[str] = None  # Kubernetes' UID of it
-    name: Optional[str] = None  # as people call it; of a pod's container NAMESPACE/POD/CONTAINER; None: not known
+    # as people call it; of a pod's container NAMESPACE/POD/CONTAINER; None: not known
+    name: Optional[str] = None
     image: Optional[str] = None  # as whoever started it called the image; None: not known
 
 
@@ -250,23 +284,27 @@ class Process:
     uid: Optional[int] = None  # None: ended between two samples, or hidden
     user: Optional[str] = None
     gpu_label: Optional[str] = None  # as a Gpu's label
-    used_bytes: Optional[int] = None  # NVML's figure, else what libgpurota counts; None: nobody can say
+    # NVML's figure, else what libgpurota counts; None: nobody can say
+    used_bytes: Optional[int] = None
     lease_id: Optional[str] = None
     command: Optional[List[str]] = None  # owner
     container: Optional[Container] = None  # owner; None: in none
-    allocations: Optional[int] = None  # owner; hooked allocations so far (a hint from the process itself)
+    # owner; hooked allocations so far (a hint from the process itself)
+    allocations: Optional[int] = None
     refusals: Optional[int] = None  # owner
     unhooked: Optional[int] = None  # owner; driver functions it got that libgpurota does not know
     unhooked_names: Optional[List[str]] = None  # owner; the first few of them
-    # absent, silent, away. what libgpurota does in a process that a limit is for and that is no tenant. absent: not loaded, or not told to
-    # limit it; silent: loaded and told, and does not (a finding not_limited); away: welcomed by an earlier daemon
+    # absent, silent, away. what libgpurota does in a process that a limit is for and that is no
+    # tenant. absent: not loaded, or not told to limit it; silent: loaded and told, and does not (a
+    # finding not_limited); away: welcomed by an earlier daemon
     library: Optional[str] = None
 
 
 @dataclass(frozen=True)
 class FoundProcess:
     pid: int
-    used_bytes: Optional[int] = None  # NVML's figure, else what libgpurota counts; None: nobody can say
+    # NVML's figure, else what libgpurota counts; None: nobody can say
+    used_bytes: Optional[int] = None
     command: Optional[List[str]] = None  # None: gone or hidden
     container: Optional[Container] = None  # None: in none
 
@@ -275,19 +313,22 @@ class FoundProcess:
 class Finding:
     """What the watch found: a use of a GPU that does not agree with the leases."""
 
-    # unreserved_use, foreign_use, over_limit, unused, not_limited. foreign_use: of a GPU that somebody else has whole; not_limited:
-    # libgpurota is loaded there to hold a limit, and does not
+    # unreserved_use, foreign_use, over_limit, unused, not_limited. foreign_use: of a GPU that
+    # somebody else has whole; not_limited: libgpurota is loaded there to hold a limit, and does not
     kind: str
     gpu: int
     gpu_uuid: str
     since: datetime.datetime  # unused: the last use
     process_count: int
     action: str  # report, notify, stop
-    container: bool  # a container's process: what an engine starts for a command is not in its lease
-    lease_id: Optional[str] = None  # foreign_use: whose GPU it is; over_limit, unused, not_limited: which
+    # a container's process: what an engine starts for a command is not in its lease
+    container: bool
+    # foreign_use: whose GPU it is; over_limit, unused, not_limited: which
+    lease_id: Optional[str] = None
     uid: Optional[int] = None  # on whose account; None: owner unknown
     user: Optional[str] = None
-    used_bytes: Optional[int] = None  # by its processes, as far as it is known; None: of none of them
+    # by its processes, as far as it is known; None: of none of them
+    used_bytes: Optional[int] = None
     perhaps_of: Optional[str] = None  # the lease whose command may have started that container
     processes: Optional[List[FoundProcess]] = None  # owner
 
@@ -296,10 +337,12 @@ class Finding:
 class Event:
     event_id: int  # grows with time
     time: datetime.datetime
-    # lease_made, lease_started, lease_updated, lease_ending, lease_gone, request_queued, request_granted, request_cancelled, call_denied,
-    # grant_denied, finding_begun, finding_ended, process_stopped, gpu_error, gpu_recovered, gpu_drained, gpu_undrained, config_reloaded,
-    # daemon_started, daemon_stopped, filler_started, filler_yielded, filler_ended, turn_trouble, gpu_set, filler_resumed, booking_made,
-    # booking_moved, booking_begun, booking_cancelled, booking_missed, access_set, access_mended, job_changed, filler_changed. job_changed,
+    # lease_made, lease_started, lease_updated, lease_ending, lease_gone, request_queued,
+    # request_granted, request_cancelled, call_denied, grant_denied, finding_begun, finding_ended,
+    # process_stopped, gpu_error, gpu_recovered, gpu_drained, gpu_undrained, config_reloaded,
+    # daemon_started, daemon_stopped, filler_started, filler_yielded, filler_ended, turn_trouble,
+    # gpu_set, filler_resumed, booking_made, booking_moved, booking_begun, booking_cancelled,
+    # booking_missed, access_set, access_mended, job_changed, filler_changed. job_changed,
     # filler_changed: by an administrator, of somebody else
     type: str
     count: int  # how many times; repeated denials are told as one
@@ -349,7 +392,9 @@ class TurnSwitch:
     in_bytes: int  # moved since the switch before: each byte is in one
     out_bytes: int
     clean_bytes: int  # of these: they did not have to be copied
-    microseconds: int  # from the last holder's drained work to the next one's open gates; with what was given up between
+    # from the last holder's drained work to the next one's open gates; with what was given up
+    # between
+    microseconds: int
     from_: Optional[str] = None  # lease_id; None: nobody had the turn before
 
 
@@ -367,7 +412,8 @@ class TurnGpu:
     switches: List[TurnSwitch]  # the last ones, newest last
     quantum_ms: Optional[int] = None  # None: from the cost of moving
     holder: Optional[str] = None  # lease_id
-    evictions: Optional[int] = None  # these four count since the daemon started: times that memory was moved out,
+    # these four count since the daemon started: times that memory was moved out,
+    evictions: Optional[int] = None
     evicted_bytes: Optional[int] = None  # what was,
     restored_bytes: Optional[int] = None  # what came back,
     handovers: Optional[int] = None  # and turns that went from one lease to another
@@ -386,7 +432,8 @@ class AcquireReply:
 class StartReply:
     """What Start answers."""
 
-    cgroup: Optional[str] = None  # None where there is no cgroup v2 to write to: followed by pidfds instead
+    # None where there is no cgroup v2 to write to: followed by pidfds instead
+    cgroup: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -394,10 +441,13 @@ class HoldReply:
     """What Hold answers."""
 
     lease: Lease
-    ended: Optional[str] = None  # finished, released, lost, expired, booking. how it ended; booking: somebody uses one of its GPUs
+    # finished, released, lost, expired, booking. how it ended; booking: somebody uses one of its
+    # GPUs
+    ended: Optional[str] = None
     reason: Optional[str] = None  # one sentence for the user: who released it, or why it was lost
     notice: Optional[str] = None  # something to tell the user now; the lease has not changed
-    left_behind: Optional[int] = None  # so many processes its command had left running, which were ended with it; None: none
+    # so many processes its command had left running, which were ended with it; None: none
+    left_behind: Optional[int] = None
 
 
 @dataclass(frozen=True)
