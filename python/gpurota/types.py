@@ -383,6 +383,11 @@ class TurnLease:
     oversize_bytes: Optional[int] = None  # of limit_bytes: what it may have in host memory for good
     hosted_bytes: Optional[int] = None  # and has
     coming_bytes: Optional[int] = None  # of neither resident_bytes nor out_bytes: being moved back
+    # host memory that its programs say they have pinned, so that its memory moves fast
+    pinned_bytes: Optional[int] = None
+    may_pin_bytes: Optional[int] = None  # host memory that its programs may pin now
+    # of its memory: what may have to move before long. Pinning more than that is of no use
+    may_move_bytes: Optional[int] = None
 
 
 @dataclass(frozen=True)

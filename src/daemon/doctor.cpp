@@ -232,8 +232,8 @@ Check check_pins(const HostPins& pins, int leases) {
       "turns",
       fmt::format("{}; a switch takes about {:.1f} times as long as with all of it pinned", summary,
                   1 + (1 - share) * (kUnpinnedFactor - 1)),
-      fmt::format("no more than {} may be pinned: raise turns.pinned in gpurota.toml if the machine "
-                  "can spare more, or the users' limits on pinned memory",
+      fmt::format("no more than {} may be pinned: raise turns.pinned in gpurota.toml if the "
+                  "machine can spare more, or the users' limits on pinned memory",
                   to_string(pins.may_pin)));
 }
 

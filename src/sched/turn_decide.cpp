@@ -67,8 +67,8 @@ Duration part_of(Duration whole, double part) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(whole) * part);
 }
 
-// By the speed of the lease's own switches, where one was measured: how much of its memory is pinned,
-// and whether it changes, is different from lease to lease.
+// By the speed of the lease's own switches where one was measured: leases differ in how much of
+// their memory is pinned, and in how much of it changes.
 Duration move_estimate(const TurnTable& table, const LeaseState& lease) {
   Duration most{};
   for (GpuSlot gpu : table.turn_gpus(lease)) {

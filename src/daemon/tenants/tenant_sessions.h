@@ -92,7 +92,7 @@ class TenantSessions final : private DispatchClient<MessageSource> {
   std::map<const TenantSession*, std::unique_ptr<TenantSession>> sessions_;
   std::vector<Ended> ended_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();  // expires with this: for posted functions
-  ServedTurns<TenantTurn, UserTurns<TenantTurn>> turns_;
+  Dispatcher<MessageSource, BurstQueue<MessageSource>> dispatcher_;
   Acceptor acceptor_;
 };
 
