@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kReloadPatience{50};
 }  // namespace
 
 // Each part may refer to the parts above it here. Calls to parts below go through functions, which
-// are called only when all parts exist.
+// are called only when all parts exist. Leases, requests and bookings are read in `tables_`.
 Daemon::Daemon(World world, config::Loaded config, Places places)
     : world_(std::move(world)),
       site_(std::move(config), places.config_file),
@@ -45,48 +45,49 @@ Daemon::Daemon(World world, config::Loaded config, Places places)
       times_(recorder_, config_, world_.wall_clock),
       fair_use_({world_.loop, world_.processes, recorder_, config_, users_, world_.wall_clock,
                  [this] { queue_.poke(); }}),
-      leases_({world_.loop, world_.store, world_.processes, gpus_, states_, grants_, config_,
-               world_.wall_clock, world_.make_token, sampler_, lease_hooks()}),
-      members_(leases_),
+      leases_(tables_, {world_.loop, world_.store, world_.processes, gpus_, states_, grants_,
+                        config_, world_.wall_clock, world_.make_token, sampler_, lease_hooks()}),
+      members_(tables_),
       attribution_(world_.processes, members_),
-      allowances_({leases_, gpus_, config_, users_, budgets_,
+      allowances_({tables_, gpus_, config_, users_, budgets_,
                    [this](uid_t uid, WallTime from) { return times_.gpu_time_of(uid, from); },
                    world_.wall_clock, [this] { return past_bookings_.booked_times(); }}),
-      turns_({world_.loop, config_, gpus_, states_, leases_, recorder_, users_, control_,
+      turns_({world_.loop, config_, gpus_, states_, tables_, leases_, recorder_, users_, control_,
               [this] { fillers_.on_turns_change(); }}),
-      rooms_({leases_, gpus_, states_, grants_, world_.processes, config_, turns_,
+      rooms_({tables_, gpus_, states_, grants_, world_.processes, config_, turns_,
               [this](LeaseId filler) { return fillers_.stay_of(filler); },
               [this] { return bookings_.booked(); }}),
-      queue_(queue_parts()),
-      past_bookings_({world_.history, leases_, gpus_, world_.wall_clock}),
-      bookings_(bookings_parts()),
+      queue_(tables_, queue_parts()),
+      past_bookings_({world_.history, tables_, gpus_, world_.wall_clock}),
+      bookings_(tables_, bookings_parts()),
       booking_events_(recorder_, gpus_),
-      availability_({queue_, rooms_, allowances_, config_, world_.wall_clock}),
-      updates_({leases_, queue_, rooms_, allowances_, config_, world_.wall_clock}),
-      automatic_({queue_, leases_, attribution_, world_.processes, gpus_, config_, users_}),
-      cdi_({world_.loop, config_, gpus_, leases_, world_.processes, places_.tenant_socket,
+      availability_({tables_, queue_, rooms_, allowances_, config_, world_.wall_clock}),
+      updates_({tables_, leases_, queue_, rooms_, allowances_, config_, world_.wall_clock}),
+      automatic_(
+          {queue_, tables_, leases_, attribution_, world_.processes, gpus_, config_, users_}),
+      cdi_({world_.loop, config_, gpus_, tables_, world_.processes, places_.tenant_socket,
             places_.preload, places_.driver_root, ::geteuid() == 0}),
-      records_(leases_, recorder_),
+      records_(tables_, recorder_),
       swap_({world_.loop, world_.processes, turns_, grants_, config_, users_, sampler_, records_}),
       roster_(places_.roster),
       tenants_(tenants_parts()),
-      limits_({leases_, grants_, config_, control_, turns_}),
+      limits_({tables_, leases_, grants_, config_, control_, turns_}),
       notifier_({world_.loop, world_.runner, world_.processes, config_, world_.wall_clock}),
       notices_(notices_parts()),
-      end_warnings_({world_.loop, leases_, control_, world_.wall_clock}),
+      end_warnings_({world_.loop, tables_, leases_, control_, world_.wall_clock}),
       booking_notices_({gpus_, notifier_, world_.wall_clock}),
       booking_warnings_(
-          {world_.loop, world_.processes, config_, gpus_, bookings_, leases_, control_, notifier_,
+          {world_.loop, world_.processes, config_, gpus_, tables_, control_, notifier_,
            world_.wall_clock,
            [this](const BookingEntry& booking) { return bookings_.leaving_for(booking); }}),
       jobs_(jobs_parts()),
-      job_leases_(leases_, jobs_),
+      job_leases_(tables_, leases_, jobs_),
       fillers_(fillers_parts()),
       libraries_(world_.loop, places_.tenant_socket),
       watch_(watch_parts()),
-      strict_({world_.loop, config_, gpus_, leases_, users_, world_.processes, recorder_,
+      strict_({world_.loop, config_, gpus_, tables_, users_, world_.processes, recorder_,
                places_.driver_root, places_.device_memory}),
-      series_({world_.loop, gpus_, leases_,
+      series_({world_.loop, gpus_, tables_,
                [this](LeaseId lease) { return turns_.figures_of(lease); }, world_.wall_clock,
                world_.series}),
       views_(views_parts()),
@@ -203,7 +204,7 @@ void Daemon::set_aside(LeaseId lease, bool aside, const std::string& why) {
   Recorder::Event event;
   event.type = proto::EventType::kLeaseUpdated;
   event.lease = lease;
-  event.uid = leases_.find(lease)->lease.uid;
+  event.uid = tables_.leases.at(lease).lease.uid;
   event.message = why;
   recorder_.record(std::move(event));
 }
@@ -229,6 +230,7 @@ Queue::Parts Daemon::queue_parts() {
 TenantServer::Parts Daemon::tenants_parts() {
   return {.loop = world_.loop,
           .processes = world_.processes,
+          .tables = tables_,
           .leases = leases_,
           .grants = grants_,
           .config = config_,
@@ -270,6 +272,7 @@ Fillers::Parts Daemon::fillers_parts() {
           .supervisor = supervisor_parts(),
           .config = config_,
           .gpus = gpus_,
+          .tables = tables_,
           .leases = leases_,
           .turns = turns_,
           .recorder = recorder_,
@@ -286,7 +289,7 @@ WatchKeeper::Parts Daemon::watch_parts() {
           .processes = world_.processes,
           .config = config_,
           .gpus = gpus_,
-          .leases = leases_,
+          .tables = tables_,
           .attribution = attribution_,
           .recorder = recorder_,
           .states = states_,
@@ -307,7 +310,7 @@ Views::Parts Daemon::views_parts() {
   return {.config = config_,
           .processes = world_.processes,
           .gpus = gpus_,
-          .leases = leases_,
+          .tables = tables_,
           .queue = queue_,
           .availability = availability_,
           .grants = grants_,
@@ -318,8 +321,7 @@ Views::Parts Daemon::views_parts() {
           .turns = turns_,
           .states = states_,
           .loop = world_.loop,
-          .wall_clock = world_.wall_clock,
-          .bookings = &bookings_};
+          .wall_clock = world_.wall_clock};
 }
 
 SampleHandler::Parts Daemon::sample_handler_parts() {
@@ -330,6 +332,7 @@ SampleHandler::Parts Daemon::sample_handler_parts() {
           .states = states_,
           .grants = grants_,
           .driver = finder_.driver(),
+          .tables = tables_,
           .leases = leases_,
           .queue = queue_,
           .recorder = recorder_,
@@ -353,6 +356,7 @@ Health::Parts Daemon::health_parts() {
           .driver = finder_.driver(),
           .gpus = gpus_,
           .sampler = sampler_,
+          .tables = tables_,
           .leases = leases_,
           .recorder = recorder_,
           .budgets = budgets_,
@@ -371,7 +375,8 @@ Health::Parts Daemon::health_parts() {
 }
 
 CallContext Daemon::call_context() {
-  return {.leases = leases_,
+  return {.tables = tables_,
+          .leases = leases_,
           .queue = queue_,
           .availability = availability_,
           .gpus = gpus_,
@@ -410,6 +415,7 @@ Housekeeping::Parts Daemon::housekeeping_parts() {
           .log = log_,
           .gpus = gpus_,
           .finder = finder_,
+          .tables = tables_,
           .leases = leases_,
           .attribution = attribution_,
           .libraries = libraries_,
@@ -495,9 +501,9 @@ Result<void> Daemon::restore() {
   GPUROTA_TRY(bookings_.restore());
   past_bookings_.restore();
   watch_.restore();
-  GPUROTA_TRY(recorder_.start(leases_.entries()));
+  GPUROTA_TRY(recorder_.start(tables_.leases));
   fair_use_.start();
-  notices_.restore(leases_.entries());
+  notices_.restore(tables_.leases);
   end_warnings_.restore();
   booking_warnings_.restore();
   if (world_.durability) {
@@ -507,9 +513,9 @@ Result<void> Daemon::restore() {
   // Programs that held memory under the last daemon connect again within reconnect_grace. Until
   // then no other process of their lease is granted memory that they may still hold.
   const TimePoint now = world_.loop.now();
-  const TimePoint settled = leases_.entries().empty() ? now : now + config_.reconnect_grace;
+  const TimePoint settled = tables_.leases.empty() ? now : now + config_.reconnect_grace;
   roster_.load(world_.processes, now, settled);
-  for (const auto& [id, entry] : leases_.entries()) {
+  for (const auto& [id, entry] : tables_.leases) {
     grants_.hold_until(id, settled);
     for (const LeaseGpu& gpu : entry.lease.gpus) sampler_.sample_soon(gpu.uuid);
   }
@@ -590,7 +596,7 @@ void Daemon::on_gpus_found(const std::vector<GpuInfo>& gpus, const std::vector<G
   rooms_.set_topology(Topology(links));
   answers_.changed();
   recall_context_costs(gpus_, states_, finder_.driver().info->driver_version, grants_);
-  recorder_.on_gpus_found(leases_.entries());
+  recorder_.on_gpus_found(tables_.leases);
   for (const GpuInfo& info : gpus) sampler_.watch(info);
   turns_.refresh();
   strict_.refresh();
@@ -606,7 +612,7 @@ void Daemon::on_durability(const ports::Durability::News& news) {
 }
 
 bool Daemon::holds_lease(uid_t uid) const {
-  return std::any_of(leases_.entries().begin(), leases_.entries().end(),
+  return std::any_of(tables_.leases.begin(), tables_.leases.end(),
                      [&](const auto& entry) { return entry.second.lease.uid == uid; });
 }
 

@@ -15,7 +15,7 @@ void Health::check_store(Duration period) {
 }
 
 std::optional<Error> Health::store_error() const {
-  return parts_.leases.store_error() ? parts_.leases.store_error() : disk_error_;
+  return parts_.tables.store_error ? parts_.tables.store_error : disk_error_;
 }
 
 proto::Health::Reply Health::health() const {

@@ -37,6 +37,7 @@ class Health final : public DaemonSelf {
     const DriverState& driver;
     const GpuTable& gpus;
     const Sampler& sampler;
+    const LeaseTables& tables;
     LeaseManager& leases;
     const Recorder& recorder;
     const UserBudgets& budgets;

@@ -12,8 +12,8 @@ constexpr Duration kStorePeriod = std::chrono::seconds(60);
 }  // namespace
 
 void Housekeeping::store_again() {
-  parts_.health.check_store(parts_.leases.store_error() ? Duration(0) : kStorePeriod);
-  if (parts_.leases.store_error()) return;
+  parts_.health.check_store(parts_.tables.store_error ? Duration(0) : kStorePeriod);
+  if (parts_.tables.store_error) return;
   parts_.jobs.store_again();
   parts_.fillers.store_again();
   parts_.recorder.store_again();

@@ -23,6 +23,7 @@ class Housekeeping {
     UserLog& log;
     const GpuTable& gpus;
     GpuFinder& finder;
+    const LeaseTables& tables;
     LeaseManager& leases;
     Attribution& attribution;
     LibraryReader& libraries;

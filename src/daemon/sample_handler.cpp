@@ -26,7 +26,7 @@ SampleHandler::Shares SampleHandler::share_out(const watch::Reading& reading) {
     shares.owners[process.pid] = lease->id;
     if (!process.tenant || parts_.swap.is_about_to_tell(process.pid)) {
       shares.outsiders[lease->id] += process.used.value_or(Bytes());
-      const LeaseEntry* entry = parts_.leases.find(lease->id);
+      const LeaseEntry* entry = parts_.tables.find(lease->id);
       if (entry && entry->lease.swap())
         shares.swap_outsiders[process.pid] += process.used.value_or(Bytes());
     }
@@ -54,7 +54,7 @@ void SampleHandler::record_state(const GpuEntry& gpu, const std::string& error) 
 
 Duration SampleHandler::period_of(const GpuUuid& gpu) const {
   const GpuEntry* const entry = parts_.gpus.find(gpu);
-  const auto& leases = parts_.leases.entries();
+  const auto& leases = parts_.tables.leases;
   const bool busy =
       !entry || !entry->sample.processes.empty() || !entry->sample.error.empty() ||
       parts_.watch.has_open(gpu) || !parts_.states.unreserved(gpu).hidden.bytes.is_zero() ||
@@ -131,7 +131,7 @@ void SampleHandler::on_sample(GpuSample sample, TimePoint taken) {
   remember_context_cost(gpu, parts_.grants, parts_.driver.info->driver_version, parts_.states);
   parts_.turns.set_outsiders(gpu, {std::move(shares.swap_outsiders), unreserved.all});
   parts_.limits.after_sample(gpu, parts_.loop.now());
-  auto loads = lease_loads(*entry, parts_.leases.entries(), shares.owners);
+  auto loads = lease_loads(*entry, parts_.tables.leases, shares.owners);
   parts_.recorder.on_use(gpu, shares.used, loads);
   parts_.series.on_sample(gpu, shares.used, std::move(loads));
   parts_.jobs.on_use(gpu, shares.used);
@@ -158,7 +158,7 @@ bool SampleHandler::is_hurried(const GpuUuid& gpu) const {
       parts_.states.unreserved(gpu).hidden.is_leaving) {
     return true;
   }
-  const auto& entries = parts_.leases.entries();
+  const auto& entries = parts_.tables.leases;
   return std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
     return entry.second.cause && entry.second.lease.find_gpu(gpu);
   });

@@ -37,6 +37,7 @@ class SampleHandler final : public SampleListener {
     GpuStates& states;
     lease::GrantBook& grants;
     const DriverState& driver;
+    const LeaseTables& tables;
     LeaseManager& leases;
     Queue& queue;
     Recorder& recorder;

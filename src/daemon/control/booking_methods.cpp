@@ -32,7 +32,7 @@ Outcome BookingMethods::on(const Caller& caller, const proto::Book& call) {
   if (!made) return refused(made.error());
   proto::Book::Reply reply;
   for (const RequestId id : *made) {
-    if (const BookingEntry* const entry = parts_.bookings->find(id)) {
+    if (const BookingEntry* const entry = parts_.tables.find_booking(id)) {
       reply.bookings.push_back(parts_.views.booking(*entry, caller.uid));
     }
   }
@@ -60,7 +60,7 @@ Outcome BookingMethods::on(const Caller& caller, const proto::Claim& call) {
 Outcome BookingMethods::on(const Caller& caller, const proto::ListBookings&) {
   proto::ListBookings::Reply reply;
   if (!parts_.bookings) return replied<proto::ListBookings>(reply);
-  for (const BookingEntry& entry : parts_.bookings->entries()) {
+  for (const BookingEntry& entry : parts_.tables.bookings) {
     reply.bookings.push_back(parts_.views.booking(entry, caller.uid));
   }
   return replied<proto::ListBookings>(reply);
@@ -68,7 +68,7 @@ Outcome BookingMethods::on(const Caller& caller, const proto::ListBookings&) {
 
 std::optional<Outcome> BookingMethods::cancel(const Caller& caller, const proto::Cancel& call) {
   const BookingEntry* const entry =
-      parts_.bookings ? parts_.bookings->find(call.request_id) : nullptr;
+      parts_.bookings ? parts_.tables.find_booking(call.request_id) : nullptr;
   if (!entry) return std::nullopt;
   const bool own = entry->asked.uid == caller.uid;
   if (!own && !parts_.views.is_administrator(caller.uid)) {

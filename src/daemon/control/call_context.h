@@ -48,6 +48,7 @@ class Reloading {
 
 // Everything here must outlive the objects that refer to it.
 struct CallContext {
+  const LeaseTables& tables;
   LeaseManager& leases;
   Queue& queue;
   const Availability& availability;

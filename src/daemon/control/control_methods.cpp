@@ -127,7 +127,7 @@ Outcome ControlMethods::on(const Caller& caller, const proto::Status&) {
 }
 
 Outcome ControlMethods::on(const Caller& caller, const proto::ListProcesses& call) {
-  if (call.lease_id && !parts_.leases.find(*call.lease_id)) {
+  if (call.lease_id && !parts_.tables.find(*call.lease_id)) {
     return refused(no_such_lease(*call.lease_id));
   }
   if (call.lease_id) {

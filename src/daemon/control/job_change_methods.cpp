@@ -170,7 +170,7 @@ Result<bool> JobChangeMethods::update_lease_of(const Caller& caller, const JobEn
     return update.memory || update.soft_limit || update.note || update.seconds || update.priority ||
            update.quantum || update.warn_seconds || update.warn_signal;
   };
-  const LeaseEntry* lease = job.lease ? parts_.leases.find(*job.lease) : nullptr;
+  const LeaseEntry* lease = job.lease ? parts_.tables.find(*job.lease) : nullptr;
   // A reservation does not belong to the job.
   if (!lease || lease->cause || lease->lease.kind != LeaseKind::kJob) return false;
   update.lease_id = *job.lease;

@@ -137,7 +137,7 @@ proto::Job JobMethods::describe_job(const JobEntry& job) const {
   shown.failures = state.failures;
   describe_runs(state, shown);
   if (job.spec.is_array()) describe_array(job, shown);
-  if (job.lease && parts_.leases.find(*job.lease)) shown.lease_id = job.lease;
+  if (job.lease && parts_.tables.find(*job.lease)) shown.lease_id = job.lease;
   // An array waits in the queue as long as nothing of it runs.
   const JobEntry* const asking = job.spec.is_array() ? parts_.jobs->items().asking_of(job) : &job;
   const QueueEntry* const request =
@@ -151,7 +151,7 @@ proto::Job JobMethods::describe_job(const JobEntry& job) const {
 
 const QueueEntry* JobMethods::request_of(const JobEntry& job) const {
   if (job.life.state().phase != jobs::Phase::kRunning) return nullptr;
-  for (const QueueEntry& entry : parts_.queue.entries()) {
+  for (const QueueEntry& entry : parts_.tables.requests) {
     if (entry.asked.uid != job.uid || entry.asked.kind != LeaseKind::kJob) continue;
     if (parts_.jobs->job_of(entry.holder.id) == &job) return &entry;
   }
@@ -186,7 +186,7 @@ proto::JobItem JobMethods::describe_item(const JobEntry& array, std::int64_t ind
   shown.state = jobs::to_string(state->phase);
   shown.since = state->started;
   shown.max_used_bytes = state->most_used;
-  if (item->lease && parts_.leases.find(*item->lease)) shown.lease_id = item->lease;
+  if (item->lease && parts_.tables.find(*item->lease)) shown.lease_id = item->lease;
   if (state->phase == jobs::Phase::kBackingOff) {
     shown.detail = pause_text(*item, parts_.wall_clock());
   }

@@ -84,7 +84,7 @@ Result<void> read_kind(const proto::LeaseRequest& wanted, AcquireRequest& reques
 }
 
 // Which kind of GPU the request wants, and near which GPUs.
-Result<GpuWishes> wishes_of(const proto::LeaseRequest& wanted, const LeaseManager& leases,
+Result<GpuWishes> wishes_of(const proto::LeaseRequest& wanted, const LeaseTables& tables,
                             const GpuClasses& classes, const GpuTable& gpus) {
   GpuWishes wishes;
   wishes.type = wanted.gpu_type.value_or("");
@@ -98,7 +98,7 @@ Result<GpuWishes> wishes_of(const proto::LeaseRequest& wanted, const LeaseManage
     GPUROTA_ASSIGN_OR_RETURN(wishes.among, gpus_of_class(classes, wishes.gpu_class, gpus.infos()));
   }
   if (!wanted.near) return wishes;
-  const LeaseEntry* const near = leases.find(*wanted.near);
+  const LeaseEntry* const near = tables.find(*wanted.near);
   if (!near) return tl::unexpected(no_such_lease(*wanted.near));
   for (const LeaseGpu& gpu : near->lease.gpus) wishes.near.push_back(gpu.uuid);
   return wishes;
@@ -131,7 +131,7 @@ std::string LeaseMethods::describe(const Caller& caller, const LeaseEntry& entry
 
 std::string LeaseMethods::notice(const Caller& caller, LeaseId lease,
                                  const std::string& message) const {
-  const LeaseEntry* const entry = parts_.leases.find(lease);
+  const LeaseEntry* const entry = parts_.tables.find(lease);
   if (!entry) return {};
   proto::Hold::Reply reply = last_word(caller, *entry, false);
   if (!message.empty()) reply.notice = message;
@@ -154,7 +154,7 @@ void LeaseMethods::on_lease_change(const LeaseEntry& entry, bool gone) {
 }
 
 Result<const LeaseEntry*> LeaseMethods::own_lease(const Caller& caller, LeaseId id) const {
-  const LeaseEntry* entry = parts_.leases.find(id);
+  const LeaseEntry* entry = parts_.tables.find(id);
   if (!entry) return tl::unexpected(no_such_lease(id));
   if (entry->lease.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
     return fail(Code::kDenied, to_string(id) + " is somebody else's lease");
@@ -193,7 +193,7 @@ Result<AcquireRequest> LeaseMethods::request_of(const Caller& caller,
   }
   const GpuClasses classes = parts_.config ? parts_.config->gpu_classes : GpuClasses();
   GPUROTA_ASSIGN_OR_RETURN(request.placement.wishes,
-                           wishes_of(wanted, parts_.leases, classes, parts_.gpus));
+                           wishes_of(wanted, parts_.tables, classes, parts_.gpus));
   if (wanted.take_over.value_or(false)) request.placement.take_over = caller.uid;
   GPUROTA_TRY(read_kind(wanted, request));
   GPUROTA_TRY(read_warning(wanted, request));
@@ -272,7 +272,7 @@ Result<std::vector<LeaseId>> LeaseMethods::chosen_leases(const Caller& caller,
     GPUROTA_ASSIGN_OR_RETURN(gpus, lease::select_gpus(*call.gpu_ids, parts_.gpus.infos()));
   }
   std::vector<LeaseId> chosen;
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     const Lease& lease = entry.lease;
     if (lease.uid != caller.uid && !everybody) continue;
     const bool there = std::any_of(gpus.begin(), gpus.end(), [&lease](const GpuUuid& gpu) {
@@ -294,7 +294,7 @@ Outcome LeaseMethods::on(const Caller& caller, const proto::Release& call) {
     // Record each lease by its id, although the call named none.
     if (!call.lease_id)
       parts_.recorder.on_call({caller.uid, caller.process.pid, caller.session}, "Release", id, {});
-    const LeaseEntry* const entry = parts_.leases.find(id);
+    const LeaseEntry* const entry = parts_.tables.find(id);
     const bool own = entry == nullptr || entry->lease.uid == caller.uid;
     parts_.leases.end(id, EndCause::kReleased,
                       why + (own ? "" : " (administrator)") + said_text(by.reason), by);
@@ -315,7 +315,7 @@ Result<void> LeaseMethods::check_update(const Caller& caller, const LeaseEntry& 
     const GpuEntry* gpu = parts_.gpus.find(share.uuid);
     larger |= call.memory && share.limit && gpu && call.memory->of(gpu->info.memory) > *share.limit;
   }
-  const QueueEntry* first = first_planned_on(parts_.queue.entries(), lease.gpus);
+  const QueueEntry* first = first_planned_on(parts_.tables.requests, lease.gpus);
   if ((!longer && !larger) || !first || parts_.views.is_administrator(caller.uid)) return {};
   return fail(Code::kLimit,
               fmt::format("{} waits for a GPU of {}: it can have neither more time nor "

@@ -116,7 +116,7 @@ Outcome LimitMethods::on(const Caller& caller, const proto::GetLimits& call) {
   reply.window_seconds = parts_.config->hours_window.count();
   std::int64_t booked = 0;
   if (parts_.bookings) {
-    for (const BookingEntry& entry : parts_.bookings->entries()) booked += entry.asked.uid == uid;
+    for (const BookingEntry& entry : parts_.tables.bookings) booked += entry.asked.uid == uid;
   }
   reply.limits = limits_of(parts_.allowances.standing_of(uid, parts_.queue.held_by(uid)),
                            parts_.config->max_leases_per_user, booked);

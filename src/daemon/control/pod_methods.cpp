@@ -42,7 +42,7 @@ Result<AcquireRequest> PodMethods::request_of(const Caller& caller,
 Result<const LeaseEntry*> PodMethods::find_made(const Caller& caller,
                                                 const AcquireRequest& request) {
   const LeaseEntry* made = nullptr;
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     const bool same = entry.ticket == request.ticket && entry.lease.uid == caller.uid;
     if (same && entry.lease.kind == LeaseKind::kPod) made = &entry;
   }
@@ -67,7 +67,7 @@ Outcome PodMethods::on(const Caller& caller, const proto::AcquireForPod& call) {
   const auto made = find_made(caller, *request);
   if (!made) return refused(made.error());
   if (*made) return replied<proto::AcquireForPod>({parts_.views.lease(**made, caller.uid)});
-  if (find_pod_lease(parts_.leases, request->token)) {
+  if (find_pod_lease(parts_.tables, request->token)) {
     return refused({Code::kInvalid, 0, "another pod has that token: choose one at random"});
   }
   return queue_.place(caller, *request);

@@ -89,7 +89,7 @@ Outcome QueueMethods::ask(const Caller& caller, const proto::LeaseRequest& wante
   auto request = leases_.request_of(caller, wanted);
   if (!request)
     return leases_.refused_to(caller, refused(request.error()), request.error().message);
-  const OwnShell::Parts parts{parts_.leases, parts_.rooms, parts_.gpus, parts_.processes};
+  const OwnShell::Parts parts{parts_.tables, parts_.rooms, parts_.gpus, parts_.processes};
   const auto may = check_own_shell(parts, *request, {wanted.inside, placement_options(wanted)});
   if (!may) return leases_.refused_to(caller, refused(may.error()), may.error().message);
   request->ticket = std::move(ticket);
@@ -170,7 +170,7 @@ Result<QueueMethods::Ways> QueueMethods::ways_out(const Caller& caller,
     }
     return Ways{parts_.availability.ways_out(request), request.kind};
   }
-  const QueueEntry* const entry = parts_.queue.find(*call.request_id);
+  const QueueEntry* const entry = parts_.tables.find_request(*call.request_id);
   if (!entry) return tl::unexpected(no_such_request(*call.request_id));
   if (entry->asked.uid != caller.uid && !parts_.views.is_administrator(caller.uid)) {
     return fail(Code::kDenied, to_string(entry->id) + " is somebody else's request");
@@ -219,14 +219,14 @@ Outcome QueueMethods::on(const Caller& caller, const proto::FindAlternatives& ca
 
 Outcome QueueMethods::on(const Caller& caller, const proto::ListRequests&) {
   proto::ListRequests::Reply reply;
-  for (const QueueEntry& entry : parts_.queue.entries()) {
+  for (const QueueEntry& entry : parts_.tables.requests) {
     reply.requests.push_back(parts_.views.request(entry, caller.uid));
   }
   return replied<proto::ListRequests>(reply);
 }
 
 Outcome QueueMethods::on(const Caller& caller, const proto::Cancel& call) {
-  const QueueEntry* entry = parts_.queue.find(call.request_id);
+  const QueueEntry* entry = parts_.tables.find_request(call.request_id);
   if (!entry) {
     auto booking = bookings_.cancel(caller, call);
     return booking ? std::move(*booking) : refused(no_such_request(call.request_id));

@@ -105,7 +105,7 @@ proto::TurnGpu Views::turns(const GpuEntry& gpu, uid_t viewer) const {
                                 moved.out, moved.clean, took.count()});
     }
   }
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     const LeaseGpu* share = entry.lease.find_gpu(gpu.info.uuid);
     if (share && share->swap) shown.leases.push_back(turn(entry, gpu.info.uuid, viewer));
   }

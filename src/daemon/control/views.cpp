@@ -57,6 +57,11 @@ void show_board(const GpuFigures& figures, proto::Gpu& gpu) {
   gpu.xid_errors = figures.xid_errors;
 }
 
+std::optional<RequestId> held_for(const LeaseTables& tables, const GpuUuid& gpu) {
+  const auto held = tables.held.find(gpu);
+  return held == tables.held.end() ? std::nullopt : std::optional(held->second);
+}
+
 }  // namespace
 
 std::optional<Bytes> Views::used_by(const GpuProcess& process, const GpuUuid& gpu) const {
@@ -80,7 +85,7 @@ std::optional<Bytes> Views::used_by(LeaseId lease, const LeaseGpu& share,
 std::optional<LeaseId> Views::lease_of(pid_t pid, const GpuUuid& gpu) const {
   const Attribution::Owner& owner = parts_.attribution.owner_of(pid);
   if (owner.lease || !owner.uid) return owner.lease;
-  return find_reservation(parts_.leases, *owner.uid, gpu);
+  return find_reservation(parts_.tables, *owner.uid, gpu);
 }
 
 proto::LeaseGpu Views::lease_gpu(LeaseId id, const LeaseGpu& share, std::set<pid_t>& pids) const {
@@ -173,7 +178,7 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
   gpu.used_bytes = memory_in_use(entry.info, entry.sample);
   if (entry.info.unified) gpu.unified = true;
   bool taken = false;
-  for (const auto& [id, lease] : parts_.leases.entries()) {
+  for (const auto& [id, lease] : parts_.tables.leases) {
     const LeaseGpu* share = lease.lease.find_gpu(entry.info.uuid);
     if (!share) continue;
     gpu.leases.push_back(id);
@@ -185,7 +190,7 @@ proto::Gpu Views::gpu(const GpuEntry& entry) const {
   show_hidden(use.hidden, gpu);
   const std::string strangers = strangers_on(entry.info.uuid);
   gpu.unreserved_bytes = unreserved;
-  gpu.held_for = parts_.queue.held_for(entry.info.uuid);
+  gpu.held_for = held_for(parts_.tables, entry.info.uuid);
   // Fillers do not count as use: they leave as soon as somebody needs the GPU.
   gpu.state = taken                    ? proto::GpuState::kInUse
               : entry.info.mig_enabled ? proto::GpuState::kSplit
@@ -240,7 +245,7 @@ void Views::show_order(const QueueEntry& entry, proto::Request& request) const {
   request.fair_share = share(entry.asked.uid);
   if (!request.fair_share) return;
   request.overdue = parts_.queue.order().is_overdue(entry);
-  const QueueEntry* const other = QueueOrder::passing(entry, parts_.queue.entries());
+  const QueueEntry* const other = QueueOrder::passing(entry, parts_.tables.requests);
   if (!other) return;
   request.passed_by = proto::Passing{other->id, user_name(other->asked.uid),
                                      share(other->asked.uid).value_or(proto::FairShare())};
@@ -417,7 +422,7 @@ proto::Status::Reply Views::status(uid_t viewer) const {
     shown.available_bytes = available[reply.gpus.size() - 1].slice;
     if (!entry.info.unified) shown.swap_available_bytes = available[reply.gpus.size() - 1].turns;
   }
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     reply.leases.push_back(lease(entry, viewer));
   }
   for (const watch::Finding& found : parts_.watch.seen()) {
@@ -431,10 +436,9 @@ proto::Status::Reply Views::status(uid_t viewer) const {
       }
     }
   }
-  reply.waiting = parts_.queue.entries().size();
+  reply.waiting = parts_.tables.requests.size();
   std::vector<proto::Booking>& booked = reply.bookings.emplace();
-  if (!parts_.bookings) return reply;
-  for (const BookingEntry& entry : parts_.bookings->entries()) {
+  for (const BookingEntry& entry : parts_.tables.bookings) {
     booked.push_back(booking(entry, viewer));
   }
   return reply;

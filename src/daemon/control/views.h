@@ -8,7 +8,7 @@
 #include "daemon/gpus/gpu_table.h"
 #include "daemon/leases/attribution.h"
 #include "daemon/leases/availability.h"
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_tables.h"
 #include "daemon/leases/queue.h"
 #include "daemon/tenants/tenant_table.h"
 #include "daemon/users/users.h"
@@ -23,9 +23,7 @@
 
 namespace gpurota::daemon {
 
-class Bookings;
 class TurnKeeper;
-struct BookingEntry;
 
 class Views {
  public:
@@ -33,7 +31,7 @@ class Views {
     const config::Config& config;
     ports::Processes& processes;
     const GpuTable& gpus;
-    const LeaseManager& leases;
+    const LeaseTables& tables;
     const Queue& queue;
     const Availability& availability;
     const lease::GrantBook& grants;
@@ -45,7 +43,6 @@ class Views {
     const GpuStates& states;
     const ports::EventLoop& loop;
     std::function<WallTime()> wall_clock;
-    const Bookings* bookings = nullptr;  // null: nothing can be booked
   };
 
   explicit Views(Parts parts) : parts_(std::move(parts)) {}

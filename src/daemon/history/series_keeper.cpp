@@ -116,7 +116,7 @@ void SeriesKeeper::add_leases(std::vector<Entry>& entries) {
   std::map<LeaseId, Before> before = std::exchange(before_, {});
   std::map<uid_t, std::size_t> of_user;
   std::vector<std::pair<std::size_t, Entry>> ranked;  // by the number of older leases of the user
-  for (const auto& [id, lease] : parts_.leases.entries()) {
+  for (const auto& [id, lease] : parts_.tables.leases) {
     Entry entry;
     entry.subject = series::subject_of(id);
     std::optional<Bytes> used;  // on the lease's GPUs with a good sample

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "daemon/gpus/gpu_table.h"
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_tables.h"
 #include "ports/event_loop.h"
 #include "ports/series_store.h"
 #include "series/rings.h"
@@ -34,7 +34,7 @@ class SeriesKeeper {
   struct Parts {
     ports::EventLoop& loop;
     const GpuTable& gpus;
-    const LeaseManager& leases;
+    const LeaseTables& tables;
     std::function<std::optional<TurnFigures>(LeaseId lease)> turn_of;  // empty: takes no turns
     std::function<WallTime()> wall_clock;
     std::shared_ptr<ports::SeriesStore> store;  // empty: figures are lost with the daemon

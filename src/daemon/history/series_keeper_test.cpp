@@ -75,7 +75,7 @@ class SeriesKeeperTest : public FakeWorldTest {
   }
   std::unique_ptr<SeriesKeeper> start() {
     auto keeper = std::make_unique<SeriesKeeper>(
-        SeriesKeeper::Parts{loop, gpus, world.leases, [this](LeaseId) { return turn; },
+        SeriesKeeper::Parts{loop, gpus, world.tables, [this](LeaseId) { return turn; },
                             [this] { return wall(); }, store});
     keeper->start();
     settle();

@@ -19,7 +19,7 @@ lease::Holding Allowances::held_by(uid_t uid, const UserLimits& limits,
   const bool fillers = parts_.config.filler.count_against_limits;
   const WallTime now = parts_.wall_clock();
   const WallTime from = now - parts_.config.hours_window;
-  lease::Holding held = holding_of(uid, parts_.leases.entries(), parts_.gpus, now, from, fillers);
+  lease::Holding held = holding_of(uid, parts_.tables.leases, parts_.gpus, now, from, fillers);
   if (parts_.gpu_time_of && limits.hours != UserLimits::kUnlimited) {
     held.gpu_time = parts_.gpu_time_of(uid, from).value_or(held.gpu_time);
   }
@@ -32,7 +32,7 @@ lease::Holding Allowances::held_by(uid_t uid, const UserLimits& limits,
 
 int Allowances::leases_of(uid_t uid) const {
   const bool fillers = parts_.config.filler.count_against_limits;
-  const auto& entries = parts_.leases.entries();
+  const auto& entries = parts_.tables.leases;
   return static_cast<int>(std::count_if(entries.begin(), entries.end(), [&](const auto& e) {
     const LeaseKind kind = e.second.lease.kind;
     const bool counts = kind != LeaseKind::kPod && (fillers || kind != LeaseKind::kFiller);
@@ -41,7 +41,7 @@ int Allowances::leases_of(uid_t uid) const {
 }
 
 Result<void> Allowances::check_pods() const {
-  const auto& entries = parts_.leases.entries();
+  const auto& entries = parts_.tables.leases;
   const auto pods = std::count_if(entries.begin(), entries.end(), [](const auto& entry) {
     return entry.second.lease.kind == LeaseKind::kPod;
   });

@@ -3,7 +3,8 @@
 #pragma once
 
 #include "config/config.h"
-#include "daemon/leases/lease_manager.h"
+#include "daemon/gpus/gpu_table.h"
+#include "daemon/leases/lease_tables.h"
 #include "daemon/users/user_budgets.h"
 #include "daemon/users/users.h"
 #include "lease/allowance.h"
@@ -19,7 +20,7 @@ class Allowances {
  public:
   // All outlive it.
   struct Parts {
-    const LeaseManager& leases;
+    const LeaseTables& tables;
     const GpuTable& gpus;
     const config::Config& config;
     const Users& users;

@@ -1,7 +1,6 @@
 #include "daemon/leases/aside_leases.h"
 
 #include "base/text.h"
-#include "daemon/leases/bookings.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +15,7 @@ std::vector<LeaseId> too_large_beside_slices(const GpuUuid& uuid, const AsideLea
   if (!gpu) return {};
   Bytes slices;
   std::vector<std::pair<LeaseId, Bytes>> swap_leases;
-  for (const auto& [id, entry] : parts.leases.entries()) {
+  for (const auto& [id, entry] : parts.tables.leases) {
     const LeaseGpu* const share = entry.lease.find_gpu(uuid);
     if (!share || !share->limit || entry.lease.kind == LeaseKind::kFiller) continue;
     if (share->swap) {
@@ -35,10 +34,10 @@ std::vector<LeaseId> too_large_beside_slices(const GpuUuid& uuid, const AsideLea
 
 }  // namespace
 
-std::map<LeaseId, std::string> AsideLeases::wanted(const std::vector<BookingEntry>& bookings) {
+std::map<LeaseId, std::string> AsideLeases::wanted() {
   std::map<LeaseId, std::string> wanted;
   causes_.clear();
-  for (const BookingEntry& entry : bookings) {
+  for (const BookingEntry& entry : parts_.tables.bookings) {
     for (const auto& [lease, since] : entry.aside) {
       wanted.emplace(lease,
                      fmt::format("{} begins to use booking {}",
@@ -46,7 +45,7 @@ std::map<LeaseId, std::string> AsideLeases::wanted(const std::vector<BookingEntr
                                  to_string(entry.id)));
     }
   }
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     if (!entry.booking) continue;
     for (const LeaseGpu& slice : entry.lease.gpus) {
       for (const LeaseId lease : too_large_beside_slices(slice.uuid, parts_)) {
@@ -64,7 +63,7 @@ std::vector<LeaseId> AsideLeases::find_idle(TimePoint now, Duration longest) {
   std::map<LeaseId, TimePoint> idle_since;
   std::vector<LeaseId> idle;
   for (const LeaseId id : causes_) {
-    if (!parts_.leases.find(id) || parts_.leases.is_in_use(id)) continue;
+    if (!parts_.tables.find(id) || parts_.leases.is_in_use(id)) continue;
     const auto before = idle_since_.find(id);
     const TimePoint since = before == idle_since_.end() ? now : before->second;
     idle_since.emplace(id, since);
@@ -74,12 +73,12 @@ std::vector<LeaseId> AsideLeases::find_idle(TimePoint now, Duration longest) {
   return idle;
 }
 
-void AsideLeases::update(const std::vector<BookingEntry>& bookings) {
-  const auto now = wanted(bookings);
+void AsideLeases::update() {
+  const auto now = wanted();
   std::set<LeaseId> before = std::move(leases_);
   leases_.clear();
   for (const auto& [lease, why] : now) {
-    if (!parts_.leases.find(lease)) continue;
+    if (!parts_.tables.find(lease)) continue;
     leases_.insert(lease);
     if (before.erase(lease) == 0) {
       parts_.set_aside(lease, true,
@@ -87,7 +86,7 @@ void AsideLeases::update(const std::vector<BookingEntry>& bookings) {
     }
   }
   for (const LeaseId lease : before) {
-    if (!parts_.leases.find(lease)) continue;
+    if (!parts_.tables.find(lease)) continue;
     parts_.set_aside(lease, false, fmt::format("{} takes turns again", to_string(lease)));
   }
 }

@@ -19,12 +19,11 @@
 
 namespace gpurota::daemon {
 
-struct BookingEntry;
-
 class AsideLeases {
  public:
   // All outlive it.
   struct Parts {
+    const LeaseTables& tables;
     LeaseManager& leases;
     const GpuTable& gpus;
     const GpuRooms& rooms;
@@ -36,7 +35,7 @@ class AsideLeases {
   explicit AsideLeases(Parts parts) : parts_(std::move(parts)) {}
 
   // Gives the orders that follow. After each change of a lease or a booking.
-  void update(const std::vector<BookingEntry>& bookings);
+  void update();
   // As of the last update.
   const std::set<LeaseId>& leases() const { return leases_; }
   // The bookings that have begun, beside whose slices swap leases do not fit, and that have had no
@@ -45,7 +44,7 @@ class AsideLeases {
 
  private:
   // And why each is there.
-  std::map<LeaseId, std::string> wanted(const std::vector<BookingEntry>& bookings);
+  std::map<LeaseId, std::string> wanted();
 
   Parts parts_;
   std::set<LeaseId> leases_;

@@ -48,7 +48,7 @@ AutomaticLeases::Answer AutomaticLeases::ask(const ipc::Peer& peer, const Automa
   // If the process has ended meanwhile, the answer found by its number is about another process,
   // and nobody waits for it any more.
   if (!ports::is_still(parts_.processes, peer.process)) return {.status = GPUROTA_REFUSED_LEASE};
-  if (const LeaseEntry* entry = known ? parts_.leases.find(*known) : nullptr) {
+  if (const LeaseEntry* entry = known ? parts_.tables.find(*known) : nullptr) {
     return under(*entry, peer);
   }
   if (!parts_.config.automatic.enabled || !is_meant(peer)) {
@@ -64,7 +64,7 @@ AutomaticLeases::Answer AutomaticLeases::ask(const ipc::Peer& peer, const Automa
 
 AutomaticLeases::Answer AutomaticLeases::join(const ipc::Peer& peer, LeaseId lease,
                                               std::string_view token) {
-  const LeaseEntry* const entry = find_told_lease(parts_.leases, lease, token);
+  const LeaseEntry* const entry = find_told_lease(parts_.tables, lease, token);
   if (!entry || entry->cause || !entry->lease.exclusive() || !has_token(*entry, token)) {
     return {.status = GPUROTA_REFUSED_LEASE};
   }

@@ -27,6 +27,7 @@ class AutomaticLeases {
  public:
   struct Parts {
     Queue& queue;
+    const LeaseTables& tables;
     LeaseManager& leases;
     Attribution& attribution;
     ports::Processes& processes;

@@ -11,7 +11,7 @@ constexpr int kNearTheHead = 16;
 
 std::vector<lease::Available> Availability::available() const {
   const GpuRooms::Machine machine = parts_.rooms.machine();
-  return lease::available(machine.rooms, machine.leases, parts_.queue.plans(), parts_.wall_clock(),
+  return lease::available(machine.rooms, machine.leases, parts_.tables.plans, parts_.wall_clock(),
                           machine.bookings, config::unbooked_for(parts_.config.bookings));
 }
 
@@ -25,14 +25,14 @@ lease::Available Availability::available_on(const GpuUuid& gpu) const {
 }
 
 std::vector<lease::WayOut> Availability::ways_out(const QueueEntry& entry) const {
-  const auto place = static_cast<std::size_t>(&entry - parts_.queue.entries().data());
+  const auto place = static_cast<std::size_t>(&entry - parts_.tables.requests.data());
   return ways_out(parts_.queue.requests(), place, entry.asked);
 }
 
 std::vector<lease::WayOut> Availability::ways_out(const AcquireRequest& request) const {
   const Queue& queue = parts_.queue;
-  return ways_out(queue.requests(&request), queue.order().place_of(request.uid, queue.entries()),
-                  request);
+  return ways_out(queue.requests(&request),
+                  queue.order().place_of(request.uid, parts_.tables.requests), request);
 }
 
 std::string Availability::remedy(const QueueEntry& entry) const {
@@ -42,7 +42,7 @@ std::string Availability::remedy(const QueueEntry& entry) const {
 
 std::string Availability::remedy(const AcquireRequest& request) const {
   const Queue& queue = parts_.queue;
-  if (queue.order().place_of(request.uid, queue.entries()) >= kNearTheHead) return {};
+  if (queue.order().place_of(request.uid, parts_.tables.requests) >= kNearTheHead) return {};
   return lease::remedy_text(ways_out(request), request.kind);
 }
 
@@ -52,7 +52,7 @@ std::vector<lease::WayOut> Availability::ways_out(const std::vector<lease::Reque
   const GpuRooms::Machine machine = parts_.rooms.machine();
   const bool end_is_kept = asked.kind != LeaseKind::kReservation ||
                            parts_.config.expired_reservation != config::Expired::kKeep;
-  auto ways = lease::ways_out(machine.view(requests, parts_.queue.keeping()), place, end_is_kept,
+  auto ways = lease::ways_out(machine.view(requests, parts_.tables.keeping), place, end_is_kept,
                               parts_.wall_clock());
   // A change that the user's limits refuse is no way out.
   std::erase_if(ways, [&](const lease::WayOut& way) {

@@ -19,6 +19,7 @@ class Availability {
  public:
   // All outlive it.
   struct Parts {
+    const LeaseTables& tables;
     const Queue& queue;
     const GpuRooms& rooms;
     const Allowances& allowances;

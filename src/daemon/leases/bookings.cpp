@@ -33,21 +33,15 @@ constexpr Duration kLongestMove = std::chrono::minutes(1);
 // More than a year of weeks.
 constexpr std::size_t kMostBookingsAtOnce = 60;
 
-template <class Entries>
-auto position_of(RequestId id, Entries& entries) {
-  return std::find_if(entries.begin(), entries.end(),
-                      [&](const BookingEntry& entry) { return entry.id == id; });
-}
-
 bool keeps_on(const config::Config& config) {
   return config.expired_reservation == config::Expired::kKeep;
 }
 
 // The leases, with what swap leases keep on their GPUs where they make way.
-std::vector<lease::Occupant> occupants(const Bookings::Parts& parts) {
+std::vector<lease::Occupant> occupants(const LeaseTables& tables, const Bookings::Parts& parts) {
   std::vector<lease::Occupant> occupants = parts.rooms.occupants();
   for (lease::Occupant& occupant : occupants) {
-    const LeaseEntry* const entry = parts.leases.find(occupant.id);
+    const LeaseEntry* const entry = tables.find(occupant.id);
     if (!entry || !entry->lease.swap() || occupant.kind == LeaseKind::kFiller) continue;
     const auto stay = parts.stay_of(occupant.id);
     if (!stay) continue;
@@ -58,8 +52,9 @@ std::vector<lease::Occupant> occupants(const Bookings::Parts& parts) {
 
 // The same for a booking that is moving some of them to host memory. A lease that is there for
 // another booking counts as if it were on its GPUs: no booking begins by what another one has done.
-std::vector<lease::Occupant> occupants(const Bookings::Parts& parts, const BookingEntry& booking) {
-  std::vector<lease::Occupant> occupants = daemon::occupants(parts);
+std::vector<lease::Occupant> occupants(const LeaseTables& tables, const Bookings::Parts& parts,
+                                       const BookingEntry& booking) {
+  std::vector<lease::Occupant> occupants = daemon::occupants(tables, parts);
   for (lease::Occupant& occupant : occupants) {
     if (!booking.aside.contains(occupant.id)) continue;
     const auto stay = parts.stay_of(occupant.id);
@@ -69,8 +64,9 @@ std::vector<lease::Occupant> occupants(const Bookings::Parts& parts, const Booki
 }
 
 // The leases as a promise has to see them: what the site lets go on has no end.
-std::vector<lease::Occupant> lasting_occupants(const Bookings::Parts& parts) {
-  std::vector<lease::Occupant> occupants = daemon::occupants(parts);
+std::vector<lease::Occupant> lasting_occupants(const LeaseTables& tables,
+                                               const Bookings::Parts& parts) {
+  std::vector<lease::Occupant> occupants = daemon::occupants(tables, parts);
   if (!keeps_on(parts.config)) return occupants;
   for (lease::Occupant& occupant : occupants) {
     if (occupant.kind == LeaseKind::kReservation) occupant.ends.reset();
@@ -79,8 +75,8 @@ std::vector<lease::Occupant> lasting_occupants(const Bookings::Parts& parts) {
 }
 
 // The lease that the booking is now; null: it has not begun, or is over.
-const LeaseEntry* lease_of(RequestId booking, const LeaseManager& leases) {
-  for (const auto& [lease, entry] : leases.entries()) {
+const LeaseEntry* lease_of(RequestId booking, const LeaseTables& tables) {
+  for (const auto& [lease, entry] : tables.leases) {
     if (entry.booking == booking && !entry.cause) return &entry;
   }
   return nullptr;
@@ -124,8 +120,8 @@ lease::Request request_of(const BookingEntry& entry, WallTime from, const Bookin
   return request;
 }
 
-GpuRooms::Machine lasting_machine(const Bookings::Parts& parts) {
-  return {parts.rooms.list(), lasting_occupants(parts), parts.rooms.booked(),
+GpuRooms::Machine lasting_machine(const LeaseTables& tables, const Bookings::Parts& parts) {
+  return {parts.rooms.list(), lasting_occupants(tables, parts), parts.rooms.booked(),
           parts.rooms.topology()};
 }
 
@@ -174,27 +170,18 @@ std::string names_of(const std::vector<GpuUuid>& gpus, const GpuTable& table) {
   return text;
 }
 
-const BookingEntry* Bookings::find(RequestId id) const {
-  const auto it = position_of(id, entries_);
-  return it == entries_.end() ? nullptr : &*it;
-}
-
 BookingEntry Bookings::take(RequestId id) {
-  const auto it = position_of(id, entries_);
-  BookingEntry entry = std::move(*it);
-  entries_.erase(it);
+  BookingEntry* const at = tables_.find_booking(id);
+  BookingEntry entry = std::move(*at);
+  tables_.bookings.erase(tables_.bookings.begin() + (at - tables_.bookings.data()));
   return entry;
 }
 
 void Bookings::add(BookingEntry entry) {
   const auto at = std::upper_bound(
-      entries_.begin(), entries_.end(), entry,
+      tables_.bookings.begin(), tables_.bookings.end(), entry,
       [](const BookingEntry& a, const BookingEntry& b) { return a.begins < b.begins; });
-  entries_.insert(at, std::move(entry));
-}
-
-void Bookings::publish(const BookingNews& news) const {
-  if (parts_.publish) parts_.publish(news);
+  tables_.bookings.insert(at, std::move(entry));
 }
 
 Result<void> Bookings::restore() {
@@ -222,7 +209,7 @@ Result<void> Bookings::restore() {
 
 std::vector<lease::Booked> Bookings::booked_but(std::optional<RequestId> without) const {
   std::vector<lease::Booked> all;
-  for (const BookingEntry& entry : entries_) {
+  for (const BookingEntry& entry : tables_.bookings) {
     if (entry.id != without) all.push_back(booked_of(entry, parts_));
   }
   return all;
@@ -232,7 +219,7 @@ Result<std::vector<GpuUuid>> Bookings::place(const BookingEntry& entry,
                                              const std::vector<lease::Booked>& others,
                                              const std::vector<lease::Request>& first) const {
   const auto rooms = parts_.rooms.list();
-  const auto leases = lasting_occupants(parts_);
+  const auto leases = lasting_occupants(tables_, parts_);
   const auto gpus =
       lease::book({first, rooms, leases, parts_.rooms.topology(), others},
                   request_of(entry, entry.begins, parts_), entry.begins, parts_.wall_clock());
@@ -278,7 +265,7 @@ Result<void> Bookings::check(const AcquireRequest& request,
 
 std::vector<lease::BookedTime> Bookings::booked_times() const {
   std::vector<lease::BookedTime> times;
-  for (const BookingEntry& entry : entries_) {
+  for (const BookingEntry& entry : tables_.bookings) {
     times.push_back({entry.asked.uid, entry.begins, entry.ends(),
                      booked_parts(entry.kept, entry.asked.placement.memory, parts_.gpus)});
   }
@@ -339,7 +326,7 @@ Result<std::vector<RequestId>> Bookings::make(const AcquireRequest& request,
     ids.push_back(entry.id);
     const BookingEntry told = entry;
     add(std::move(entry));
-    publish({.step = BookingStep::kMade, .booking = told});
+    parts_.publish({.step = BookingStep::kMade, .booking = told});
   }
   arm();
   parts_.queue.poke();
@@ -347,24 +334,24 @@ Result<std::vector<RequestId>> Bookings::make(const AcquireRequest& request,
 }
 
 bool Bookings::cancel(RequestId id, const std::string& why, const Author& by) {
-  if (!find(id)) return false;
+  if (!tables_.find_booking(id)) return false;
   const BookingEntry entry = take(id);
   if (auto removed = parts_.store.remove_request(id); !removed) {
     log::error("cannot remove a booking from the store, it will be there after a restart",
                {{"request", to_string(id)}, {"error", removed.error().message}});
   }
   log::info("booking is cancelled", {{"request", to_string(id)}, {"reason", why}});
-  publish({.step = BookingStep::kCancelled, .booking = entry, .why = why, .by = by});
+  parts_.publish({.step = BookingStep::kCancelled, .booking = entry, .why = why, .by = by});
   update_leaving();
-  aside_.update(entries_);
+  aside_.update();
   arm();
   parts_.queue.poke();
   return true;
 }
 
 void Bookings::on_lease_change() {
-  const bool is_soon =
-      !entries_.empty() && entries_.front().begins <= parts_.wall_clock() + kLeavingKnown;
+  const bool is_soon = !tables_.bookings.empty() &&
+                       tables_.bookings.front().begins <= parts_.wall_clock() + kLeavingKnown;
   if (poked_ || (!is_soon && aside_.leases().empty())) return;
   poked_ = true;
   parts_.loop.post([this] {
@@ -376,7 +363,7 @@ void Bookings::on_lease_change() {
 void Bookings::review() {
   const WallTime now = parts_.wall_clock();
   std::vector<RequestId> soon, due, over;
-  for (const BookingEntry& entry : entries_) {
+  for (const BookingEntry& entry : tables_.bookings) {
     if (now >= entry.ends()) {
       over.push_back(entry.id);
     } else if (now >= entry.begins) {
@@ -390,37 +377,37 @@ void Bookings::review() {
   for (const RequestId id : soon) warn(id);
   end_unused();
   update_leaving();
-  aside_.update(entries_);
+  aside_.update();
   arm();
 }
 
 std::vector<LeaseId> Bookings::leaving_for(const BookingEntry& entry) const {
-  return find_leaving(entry, lasting_machine(parts_), parts_);
+  return find_leaving(entry, lasting_machine(tables_, parts_), parts_);
 }
 
 void Bookings::update_leaving() {
   const WallTime known_until = parts_.wall_clock() + kLeavingKnown;
-  const GpuRooms::Machine machine = lasting_machine(parts_);
+  const GpuRooms::Machine machine = lasting_machine(tables_, parts_);
   std::map<LeaseId, WallTime> leaving;  // the earliest of each
-  for (const BookingEntry& entry : entries_) {
+  for (const BookingEntry& entry : tables_.bookings) {
     if (entry.begins > known_until) break;
     for (const LeaseId lease : find_leaving(entry, machine, parts_)) {
       leaving.emplace(lease, entry.begins);
     }
   }
   std::vector<std::pair<LeaseId, std::optional<WallTime>>> changes;
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : tables_.leases) {
     const auto it = leaving.find(id);
     const auto when = it == leaving.end() ? std::nullopt : std::optional(it->second);
     if (entry.lease.leaves != when) changes.emplace_back(id, when);
   }
-  for (const auto& [id, when] : changes) set_leaving(parts_.leases, id, when);
+  for (const auto& [id, when] : changes) set_leaving(tables_, parts_.leases, id, when);
 }
 
 // While there is time to find other GPUs. A booking that named none moves where leases without a
 // stated end would have to leave for it.
 void Bookings::warn(RequestId id) {
-  const auto it = position_of(id, entries_);
+  BookingEntry* const it = tables_.find_booking(id);
   it->warned = true;
   BookingEntry checked = *it;
   const auto others = booked_but(id);
@@ -436,19 +423,20 @@ void Bookings::warn(RequestId id) {
       log::error("cannot store a booking's new GPUs, keeping them all the same",
                  {{"request", to_string(id)}, {"error", saved.error().message}});
     }
-    publish({.step = BookingStep::kMoved, .booking = *it, .why = as_kept.error().message});
+    parts_.publish({.step = BookingStep::kMoved, .booking = *it, .why = as_kept.error().message});
     parts_.queue.poke();
   } else if (!elsewhere && !begins_when_used(*it, others)) {
-    return publish({.step = BookingStep::kTrouble, .booking = *it, .why = as_kept.error().message});
+    return parts_.publish(
+        {.step = BookingStep::kTrouble, .booking = *it, .why = as_kept.error().message});
   }
-  publish({.step = BookingStep::kSoon, .booking = *it});
+  parts_.publish({.step = BookingStep::kSoon, .booking = *it});
 }
 
 bool Bookings::begins_when_used(const BookingEntry& entry,
                                 const std::vector<lease::Booked>& others) const {
   const std::vector<lease::Request> nobody;
   const auto rooms = parts_.rooms.list();
-  auto leases = lasting_occupants(parts_);
+  auto leases = lasting_occupants(tables_, parts_);
   const lease::Booked booked = booked_of(entry, parts_);
   std::erase_if(leases,
                 [&](const lease::Occupant& each) { return lease::leaves_for(each, booked); });
@@ -461,20 +449,20 @@ bool Bookings::begins_when_used(const BookingEntry& entry,
 }
 
 void Bookings::begin(RequestId id) {
-  const BookingEntry entry = *find(id);
+  const BookingEntry entry = *tables_.find_booking(id);
   const WallTime now = parts_.wall_clock();
   const std::vector<lease::Request> nobody;
   const auto rooms = parts_.rooms.list();
-  const auto leases = occupants(parts_, entry);
+  const auto leases = occupants(tables_, parts_, entry);
   const auto others = booked_but(id);
   const lease::Beginning beginning =
       lease::begin({nobody, rooms, leases, parts_.rooms.topology(), others},
                    request_of(entry, now, parts_), booked_of(entry, parts_), now);
   const bool somebody_leaves = !beginning.leaving.empty() || !beginning.aside.empty();
   const bool waits_for_use = somebody_leaves && !entry.used && !entry.on_time;
-  position_of(id, entries_)->waits_for_use = waits_for_use;
+  tables_.find_booking(id)->waits_for_use = waits_for_use;
   if (waits_for_use && !entry.waits_for_use)
-    publish({.step = BookingStep::kReady, .booking = entry});
+    parts_.publish({.step = BookingStep::kReady, .booking = entry});
   if (somebody_leaves) {
     if (waits_for_use) return;
     const std::string owner = display_text(parts_.processes.user_name(entry.asked.uid), 32);
@@ -496,19 +484,21 @@ void Bookings::begin(RequestId id) {
   (void)take(id);
   log::info("booking has begun",
             {{"request", to_string(id)}, {"lease", to_string((*made)->lease.id)}});
-  publish({.step = BookingStep::kBegun, .booking = entry, .lease = *made});
+  parts_.publish({.step = BookingStep::kBegun, .booking = entry, .lease = *made});
   parts_.queue.poke();
 }
 
 void Bookings::move_aside(RequestId id, const std::vector<LeaseId>& leases,
                           const std::string& why) {
   for (const LeaseId lease : leases) {
-    auto& aside = position_of(id, entries_)->aside;
+    BookingEntry* const booking = tables_.find_booking(id);
+    if (!booking) return;
+    auto& aside = booking->aside;
     const auto [it, is_new] = aside.emplace(lease, parts_.loop.now());
     const bool is_late = parts_.loop.now() - it->second > kLongestMove;
     // The leases that were moved just now may have left no host memory for this one.
     if (!is_late && parts_.stay_of(lease)) {
-      aside_.update(entries_);
+      aside_.update();
       continue;
     }
     aside.erase(it);
@@ -519,19 +509,19 @@ void Bookings::move_aside(RequestId id, const std::vector<LeaseId>& leases,
 }
 
 std::optional<uid_t> Bookings::owner_of(RequestId id) const {
-  if (const BookingEntry* const entry = find(id)) return entry->asked.uid;
-  const LeaseEntry* const lease = lease_of(id, parts_.leases);
+  if (const BookingEntry* const entry = tables_.find_booking(id)) return entry->asked.uid;
+  const LeaseEntry* const lease = lease_of(id, tables_);
   return lease ? std::optional(lease->lease.uid) : std::nullopt;
 }
 
 Result<ClaimedBooking> Bookings::claim(RequestId id) {
-  if (const LeaseEntry* const lease = lease_of(id, parts_.leases)) {
+  if (const LeaseEntry* const lease = lease_of(id, tables_)) {
     const LeaseId begun = lease->lease.id;
     GPUROTA_TRY(parts_.leases.use(begun));
     return ClaimedBooking{.lease = begun};
   }
-  const auto it = position_of(id, entries_);
-  if (it == entries_.end()) {
+  BookingEntry* const it = tables_.find_booking(id);
+  if (!it) {
     return fail(Code::kNotFound,
                 fmt::format("there is no booking {}: it may be over, or cancelled", to_string(id)));
   }
@@ -550,11 +540,11 @@ Result<ClaimedBooking> Bookings::claim(RequestId id) {
   }
   begin(id);
   update_leaving();
-  aside_.update(entries_);
+  aside_.update();
   arm();
-  if (const LeaseEntry* const lease = lease_of(id, parts_.leases))
+  if (const LeaseEntry* const lease = lease_of(id, tables_))
     return ClaimedBooking{.lease = lease->lease.id};
-  const BookingEntry* const entry = find(id);
+  const BookingEntry* const entry = tables_.find_booking(id);
   if (!entry) return fail(Code::kGone, to_string(id) + " is over");
   return ClaimedBooking{.why = entry->waits_for};
 }
@@ -570,14 +560,14 @@ BookingEntry Bookings::take_ended(RequestId id) {
 
 void Bookings::end_unused() {
   std::vector<RequestId> bookings;
-  for (const BookingEntry& entry : entries_) {
+  for (const BookingEntry& entry : tables_.bookings) {
     const bool idle =
         entry.waits_for_use && is_no_show(entry.begins, parts_.wall_clock(), parts_.config);
     if (idle && parts_.queue.would_serve_without(std::nullopt, entry.id))
       bookings.push_back(entry.id);
   }
   std::vector<LeaseId> leases;
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : tables_.leases) {
     if (!entry.unused_since || entry.cause ||
         !is_no_show(*entry.unused_since, parts_.wall_clock(), parts_.config))
       continue;
@@ -589,7 +579,7 @@ void Bookings::end_unused() {
                                       lease::duration_text(no_show));
   for (const RequestId id : bookings) {
     const BookingEntry entry = take_ended(id);
-    publish({.step = BookingStep::kUnused, .booking = entry, .why = why});
+    parts_.publish({.step = BookingStep::kUnused, .booking = entry, .why = why});
     parts_.queue.poke();
   }
   for (const LeaseId id : leases) parts_.leases.end(id, EndCause::kReleased, why);
@@ -600,14 +590,14 @@ void Bookings::make_room(const BookingEntry& entry, const lease::Beginning& begi
       fmt::format("{} ({})", display_text(parts_.processes.user_name(entry.asked.uid), 32),
                   to_string(entry.id));
   parts_.queue.send_away(beginning.evict, beginning.move_out, [&](LeaseId) { return user; });
-  yield_expired(parts_.leases, parts_.config, entry.kept, user);
-  position_of(entry.id, entries_)->waits_for =
+  yield_expired(tables_, parts_.leases, parts_.config, entry.kept, user);
+  tables_.find_booking(entry.id)->waits_for =
       beginning.why ? reason_text(*beginning.why, parts_.wall_clock()) : "";
   if (beginning.why) set_trouble(entry.id, *beginning.why);
 }
 
 void Bookings::set_trouble(RequestId id, Reason why) {
-  const auto it = position_of(id, entries_);
+  BookingEntry* const it = tables_.find_booking(id);
   // A lease that ends with its time, or a filler, is gone in a moment.
   const Duration grace = parts_.config.grace + ports::kLongestWallWait / 6;
   const bool patient = parts_.wall_clock() < it->begins + grace ||
@@ -616,7 +606,7 @@ void Bookings::set_trouble(RequestId id, Reason why) {
   it->trouble = std::move(why);
   const std::string text = reason_text(*it->trouble, parts_.wall_clock());
   log::warn("a booking cannot begin, trying again", {{"request", to_string(id)}, {"reason", text}});
-  publish({.step = BookingStep::kTrouble, .booking = *it, .why = text});
+  parts_.publish({.step = BookingStep::kTrouble, .booking = *it, .why = text});
 }
 
 void Bookings::miss(RequestId id) {
@@ -625,20 +615,20 @@ void Bookings::miss(RequestId id) {
       entry.trouble ? reason_text(*entry.trouble, parts_.wall_clock())
                     : std::string("gpurotad did not run then, or the clock was set forward");
   log::warn("a booking is over and has never begun", {{"request", to_string(id)}, {"reason", why}});
-  publish({.step = BookingStep::kMissed, .booking = entry, .why = why});
+  parts_.publish({.step = BookingStep::kMissed, .booking = entry, .why = why});
   parts_.queue.poke();
 }
 
 void Bookings::arm() {
   timer_.reset();
-  const auto& leases = parts_.leases.entries();
+  const auto& leases = tables_.leases;
   const bool unused = std::any_of(leases.begin(), leases.end(), [](const auto& each) {
     return each.second.unused_since && !each.second.cause;
   });
-  if (entries_.empty() && !unused && aside_.leases().empty()) return;
+  if (tables_.bookings.empty() && !unused && aside_.leases().empty()) return;
   const WallTime now = parts_.wall_clock();
   Duration wait = ports::kLongestWallWait;
-  for (const BookingEntry& entry : entries_) {
+  for (const BookingEntry& entry : tables_.bookings) {
     if (entry.waits_for_use) continue;
     const Duration left = entry.begins - now;
     wait = std::min(wait, left > Duration(0) ? left : kBookingRetry);

@@ -12,6 +12,7 @@
 #include "daemon/leases/aside_leases.h"
 #include "daemon/leases/gpu_rooms.h"
 #include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_tables.h"
 #include "daemon/leases/queue.h"
 #include "lease/bookings.h"
 #include "ports/event_loop.h"
@@ -19,31 +20,11 @@
 #include "ports/store.h"
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace gpurota::daemon {
-
-struct BookingEntry {
-  RequestId id;
-  AcquireRequest asked;  // a reservation; `lasts` is its length
-  WallTime made;
-  WallTime begins;
-  std::vector<GpuUuid> kept;        // for it
-  WallTime placed{};                // when these were chosen
-  bool on_time = false;             // leases without a stated end leave when it begins
-  bool used = false;                // they leave, as its owner has asked for it
-  bool waits_for_use = false;       // its time has come, and such leases are all that is in its way
-  TimePoint used_at{};              // when its owner asked for it
-  std::string waits_for{};          // since that, if it is not only for leases that leave
-  std::optional<Reason> trouble{};  // why it has not begun, though its time has come
-  bool warned = false;              // its user has been told that it begins soon
-  // Leases that make way for it in host memory, and since when each is being moved there.
-  std::map<LeaseId, TimePoint> aside{};
-  WallTime ends() const { return begins + *asked.lasts; }
-};
 
 enum class BookingStep {
   kMade,
@@ -88,7 +69,7 @@ class Bookings final {
     const Allowances& allowances;
     const config::Config& config;
     std::function<WallTime()> wall_clock;
-    std::function<void(const BookingNews& news)> publish{};
+    std::function<void(const BookingNews& news)> publish;
     // The memory that a swap lease keeps on its GPUs where it is moved to host memory. Nothing:
     // host memory has no room for it.
     std::function<std::optional<LeaseStay>(LeaseId lease)> stay_of;
@@ -96,9 +77,11 @@ class Bookings final {
     std::function<void(LeaseId lease, bool aside, const std::string& why)> set_aside;
   };
 
-  explicit Bookings(Parts parts)
-      : parts_(std::move(parts)),
-        aside_({parts_.leases, parts_.gpus, parts_.rooms, parts_.processes, parts_.set_aside}) {}
+  Bookings(LeaseTables& tables, Parts parts)
+      : tables_(tables),
+        parts_(std::move(parts)),
+        aside_({tables_, parts_.leases, parts_.gpus, parts_.rooms, parts_.processes,
+                parts_.set_aside}) {}
 
   // After that of the queue.
   Result<void> restore();
@@ -116,9 +99,6 @@ class Bookings final {
   // False: there is none of this number.
   bool cancel(RequestId id, const std::string& why, const Author& by);
 
-  // In the order of their times.
-  const std::vector<BookingEntry>& entries() const { return entries_; }
-  const BookingEntry* find(RequestId id) const;
   std::vector<lease::Booked> booked() const { return booked_but(std::nullopt); }
   // The leases that leave if it is used: now, or at its beginning as far as that is known.
   std::vector<LeaseId> leaving_for(const BookingEntry& entry) const;
@@ -145,7 +125,6 @@ class Bookings final {
   Result<void> save_new(std::vector<BookingEntry>& entries);
   void add(BookingEntry entry);
   BookingEntry take(RequestId id);
-  void publish(const BookingNews& news) const;
   void review();
   void warn(RequestId id);
   // Whether leases without a stated end are all that will be in its way.
@@ -165,8 +144,8 @@ class Bookings final {
   void arm();
   void review_in(Duration wait);
 
+  LeaseTables& tables_;
   Parts parts_;
-  std::vector<BookingEntry> entries_;
   AsideLeases aside_;
   bool poked_ = false;
   ports::EventLoop::SourcePtr timer_;

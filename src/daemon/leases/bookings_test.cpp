@@ -101,7 +101,7 @@ class BookingsTest : public FakeWorldTest {
     return made ? made->front() : RequestId{};
   }
   const LeaseEntry* only_lease() {
-    const auto& entries = world->leases.entries();
+    const auto& entries = world->tables.leases;
     return entries.size() == 1 ? &entries.begin()->second : nullptr;
   }
 
@@ -138,7 +138,7 @@ TEST_F(BookingsTest, OneIsStoredAndBecomesItsOwnersReservationInTime) {
   EXPECT_EQ(only_lease()->lease.kind, LeaseKind::kReservation);
   EXPECT_EQ(*only_lease()->lease.ends, WallTime(1003h));
   EXPECT_THAT(store.requests(), IsEmpty());
-  EXPECT_THAT(bookings->entries(), IsEmpty());
+  EXPECT_THAT(world->tables.bookings, IsEmpty());
   EXPECT_THAT(steps, ElementsAre(BookingStep::kMade, BookingStep::kSoon, BookingStep::kBegun));
   loop.advance(1h + 1s);
   EXPECT_EQ(only_lease(), nullptr) << "its time is over";
@@ -165,14 +165,14 @@ TEST_F(BookingsTest, WorkWithoutAStatedEndGoesOnUntilOneIsUsed) {
   ASSERT_TRUE(only_lease());
   EXPECT_EQ(only_lease()->lease.id, work);
   EXPECT_FALSE(only_lease()->cause);
-  EXPECT_TRUE(bookings->find(made->front())->waits_for_use);
-  EXPECT_FALSE(bookings->find(made->front())->trouble);
+  EXPECT_TRUE(world->tables.find_booking(made->front())->waits_for_use);
+  EXPECT_FALSE(world->tables.find_booking(made->front())->trouble);
   EXPECT_EQ(steps.back(), BookingStep::kReady);
   const auto claimed = bookings->claim(made->front());
   ASSERT_TRUE(claimed);
   EXPECT_FALSE(claimed->lease);
-  EXPECT_EQ(world->leases.find(work)->cause, EndCause::kBooking);
-  EXPECT_EQ(world->leases.find(work)->reason, "1001 began to use booking R1");
+  EXPECT_EQ(world->tables.find(work)->cause, EndCause::kBooking);
+  EXPECT_EQ(world->tables.find(work)->reason, "1001 began to use booking R1");
   loop.advance(config.grace + 1s);
   ASSERT_TRUE(only_lease());
   EXPECT_EQ(only_lease()->lease.uid, kBob);
@@ -185,7 +185,7 @@ TEST_F(BookingsTest, OneThatIsOnTimeNeedsNoUse) {
   const auto work = acquire(std::nullopt);
   ASSERT_TRUE(work);
   loop.advance(2h);
-  const LeaseEntry* const leaving = world->leases.find((*work)->lease.id);
+  const LeaseEntry* const leaving = world->tables.find((*work)->lease.id);
   ASSERT_TRUE(leaving);
   EXPECT_EQ(leaving->reason, "booking R1 of 1001 has begun");
   loop.advance(config.grace + 1s);
@@ -202,7 +202,7 @@ TEST_F(BookingsTest, ASwapLeaseIsInHostMemoryAsLongAsABookedSliceLasts) {
   EXPECT_THAT(orders, ElementsAre(work));
   EXPECT_EQ(told.back(), "L1 is moved to host memory: 1001 begins to use booking R1");
   loop.advance(1s);
-  ASSERT_EQ(world->leases.entries().size(), 2U) << "the booking has begun beside it";
+  ASSERT_EQ(world->tables.leases.size(), 2U) << "the booking has begun beside it";
   const auto booked_is_used = [work](LeaseId id) { return id != work; };
   world->holds_memory = booked_is_used;
   loop.advance(10min);
@@ -231,7 +231,7 @@ TEST_F(BookingsTest, ABookedSliceThatNobodyUsesKeepsNoSwapLeaseInHostMemoryForLo
   loop.advance(2h);
   ASSERT_TRUE(bookings->claim(booking));
   loop.advance(1s);
-  ASSERT_EQ(world->leases.entries().size(), 2U);
+  ASSERT_EQ(world->tables.leases.size(), 2U);
   loop.advance(29min);
   EXPECT_THAT(orders, ElementsAre(work));
   loop.advance(3min);
@@ -267,8 +267,8 @@ TEST_F(BookingsTest, OnlyAsManySwapLeasesAreMovedAsHostMemoryHasRoomFor) {
   EXPECT_EQ(left[other],
             "1001 began to use booking R1, and host memory has no room for its memory");
   loop.advance(config.grace + 1s);
-  EXPECT_TRUE(world->leases.find(one));
-  EXPECT_EQ(world->leases.entries().size(), 2U);
+  EXPECT_TRUE(world->tables.find(one));
+  EXPECT_EQ(world->tables.leases.size(), 2U);
 }
 
 TEST_F(BookingsTest, NoOtherBookingBeginsBecauseOneHasMovedASwapLease) {
@@ -282,14 +282,14 @@ TEST_F(BookingsTest, NoOtherBookingBeginsBecauseOneHasMovedASwapLease) {
   ASSERT_TRUE(bookings->claim(used));
   loop.advance(1min);
   EXPECT_THAT(orders, ElementsAre(work));
-  ASSERT_TRUE(bookings->find(unused->front()));
-  EXPECT_TRUE(bookings->find(unused->front())->waits_for_use);
+  ASSERT_TRUE(world->tables.find_booking(unused->front()));
+  EXPECT_TRUE(world->tables.find_booking(unused->front())->waits_for_use);
   loop.advance(1h);
   EXPECT_THAT(orders, IsEmpty()) << "the booking that was used is over";
   ASSERT_TRUE(bookings->claim(unused->front()));
   loop.advance(1s);
   EXPECT_THAT(orders, ElementsAre(work));
-  EXPECT_FALSE(bookings->find(unused->front())) << "it has begun";
+  EXPECT_FALSE(world->tables.find_booking(unused->front())) << "it has begun";
 }
 
 TEST_F(BookingsTest, ASwapLeaseComesBackWhenTheBookingThatMovesItIsCancelled) {
@@ -309,14 +309,14 @@ TEST_F(BookingsTest, ALeaseKnowsADayAheadByWhenItLeaves) {
   const auto lease = acquire(std::nullopt);
   ASSERT_TRUE(lease);
   const LeaseId work = (*lease)->lease.id;
-  const auto leaves = [&] { return world->leases.find(work)->lease.leaves; };
+  const auto leaves = [&] { return world->tables.find(work)->lease.leaves; };
   loop.advance(5h);
   EXPECT_EQ(leaves(), std::nullopt);
   loop.advance(1h + 1min);
   EXPECT_EQ(leaves(), begins);
-  EXPECT_THAT(bookings->leaving_for(*bookings->find(made->front())), ElementsAre(work));
+  EXPECT_THAT(bookings->leaving_for(*world->tables.find_booking(made->front())), ElementsAre(work));
   loop.advance(24h + 10min);
-  EXPECT_TRUE(bookings->find(made->front())->waits_for_use);
+  EXPECT_TRUE(world->tables.find_booking(made->front())->waits_for_use);
   EXPECT_EQ(leaves(), begins) << "it can be used at any moment";
   EXPECT_TRUE(bookings->cancel(made->front(), "it was cancelled by bob", {kBob}));
   EXPECT_EQ(leaves(), std::nullopt);
@@ -328,7 +328,7 @@ TEST_F(BookingsTest, ALeaseThatNeedNotLeaveKnowsOfNone) {
   ASSERT_TRUE(lease);
   loop.advance(1min);
   EXPECT_EQ((*lease)->lease.leaves, std::nullopt) << "it is the owner's own work";
-  EXPECT_THAT(bookings->leaving_for(*bookings->find(own->front())), IsEmpty());
+  EXPECT_THAT(bookings->leaving_for(*world->tables.find_booking(own->front())), IsEmpty());
 }
 
 TEST_F(BookingsTest, ALeaseIsNotLeavingForOneThatNobodyHasUsed) {
@@ -337,10 +337,10 @@ TEST_F(BookingsTest, ALeaseIsNotLeavingForOneThatNobodyHasUsed) {
   ASSERT_TRUE(lease);
   const LeaseId work = (*lease)->lease.id;
   loop.advance(2h + 1min);
-  EXPECT_TRUE(world->leases.find(work)->lease.leaves);
+  EXPECT_TRUE(world->tables.find(work)->lease.leaves);
   loop.advance(10h);
-  EXPECT_THAT(bookings->entries(), IsEmpty());
-  EXPECT_EQ(world->leases.find(work)->lease.leaves, std::nullopt);
+  EXPECT_THAT(world->tables.bookings, IsEmpty());
+  EXPECT_EQ(world->tables.find(work)->lease.leaves, std::nullopt);
 }
 
 TEST_F(BookingsTest, ByWhenALeaseLeavesIsKnownAfterARestart) {
@@ -349,7 +349,7 @@ TEST_F(BookingsTest, ByWhenALeaseLeavesIsKnownAfterARestart) {
   const auto lease = acquire(std::nullopt);
   ASSERT_TRUE(lease);
   const LeaseId work = (*lease)->lease.id;
-  const auto leaves = [&] { return world->leases.find(work)->lease.leaves; };
+  const auto leaves = [&] { return world->tables.find(work)->lease.leaves; };
   loop.advance(1s);
   start();
   loop.advance(1s);
@@ -368,7 +368,7 @@ TEST_F(BookingsTest, ALeaseStaysWhereTheBookingMovesToAFreeGpu) {
   gpus = GpuTable({gpus.entries().front().info, second});
   start();
   const auto made = book(2h, 1h);
-  const GpuUuid kept = bookings->find(made->front())->kept.front();
+  const GpuUuid kept = world->tables.find_booking(made->front())->kept.front();
   AcquireRequest request;
   request.uid = 1000;
   request.process = processes.id_of(processes.spawn());
@@ -376,7 +376,7 @@ TEST_F(BookingsTest, ALeaseStaysWhereTheBookingMovesToAFreeGpu) {
   const auto lease = world->queue.acquire(request);
   ASSERT_TRUE(lease);
   const LeaseId work = (*lease)->lease.id;
-  const auto leaves = [&] { return world->leases.find(work)->lease.leaves; };
+  const auto leaves = [&] { return world->tables.find(work)->lease.leaves; };
   loop.advance(1s);
   EXPECT_EQ(leaves(), std::nullopt) << "another GPU is free";
   request.placement.gpus = {kept == kGpu ? second.uuid : kGpu};
@@ -386,7 +386,7 @@ TEST_F(BookingsTest, ALeaseStaysWhereTheBookingMovesToAFreeGpu) {
   const LeaseId youngest = (*other)->lease.id;
   loop.advance(1s);
   const bool first = leaves().has_value();
-  const bool last = world->leases.find(youngest)->lease.leaves.has_value();
+  const bool last = world->tables.find(youngest)->lease.leaves.has_value();
   EXPECT_NE(first, last) << "one of them is enough";
   world->leases.end(youngest, EndCause::kReleased, "it was released");
   loop.advance(config.grace + 1s);
@@ -434,11 +434,11 @@ TEST_F(BookingsTest, ALeaseStaysWhenOneThatNobodyUsesEndsForSomebodyWhoWaits) {
   waits.process = processes.id_of(processes.spawn());
   waits.ticket = "0af3";
   ASSERT_TRUE(world->queue.enqueue(waits));
-  EXPECT_TRUE(world->leases.find(id)->lease.leaves) << "the booking may still be used";
+  EXPECT_TRUE(world->tables.find(id)->lease.leaves) << "the booking may still be used";
   loop.advance(11min);
-  EXPECT_THAT(bookings->entries(), IsEmpty());
-  EXPECT_EQ(world->leases.find(id)->lease.leaves, std::nullopt);
-  EXPECT_EQ(world->leases.entries().size(), 2U) << "the request was served";
+  EXPECT_THAT(world->tables.bookings, IsEmpty());
+  EXPECT_EQ(world->tables.find(id)->lease.leaves, std::nullopt);
+  EXPECT_EQ(world->tables.leases.size(), 2U) << "the request was served";
 }
 
 TEST_F(BookingsTest, OneThatHasBeenUsedStaysThoughSomebodyWaits) {
@@ -461,11 +461,11 @@ TEST_F(BookingsTest, TheUseOfOneIsRememberedOverARestart) {
   const auto lease = acquire(std::nullopt);
   ASSERT_TRUE(lease);
   loop.advance(2h + 1min);
-  EXPECT_FALSE(bookings->find(made->front())->used);
+  EXPECT_FALSE(world->tables.find_booking(made->front())->used);
   ASSERT_TRUE(bookings->claim(made->front()));
   start();
-  ASSERT_TRUE(bookings->find(made->front()));
-  EXPECT_TRUE(bookings->find(made->front())->used);
+  ASSERT_TRUE(world->tables.find_booking(made->front()));
+  EXPECT_TRUE(world->tables.find_booking(made->front())->used);
 }
 
 TEST_F(BookingsTest, OneIsRefusedWhereALeaseWithoutATimeLimitIs) {
@@ -500,7 +500,7 @@ TEST_F(BookingsTest, SeveralAreMadeOrNone) {
       bookings->make(reservation(2h, 1002), {now() + 24h, now() + 47h + 30min}, false);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("has booked GPU 0 (R1) until "));
-  EXPECT_THAT(bookings->entries(), SizeIs(1));
+  EXPECT_THAT(world->tables.bookings, SizeIs(1));
   const auto made = bookings->make(reservation(2h, 1002), {now() + 24h, now() + 72h}, false);
   ASSERT_TRUE(made);
   EXPECT_THAT(*made, SizeIs(2));
@@ -567,8 +567,8 @@ TEST_F(BookingsTest, OneThatIsCancelledFreesItsGpu) {
 TEST_F(BookingsTest, OneSurvivesARestartAndBeginsLateIfItsTimeCameMeanwhile) {
   ASSERT_TRUE(book(2h, 1h));
   start();
-  ASSERT_THAT(bookings->entries(), SizeIs(1));
-  EXPECT_EQ(bookings->entries()[0].kept, std::vector{kGpu});
+  ASSERT_THAT(world->tables.bookings, SizeIs(1));
+  EXPECT_EQ(world->tables.bookings[0].kept, std::vector{kGpu});
   step = 2h + 30min;  // nobody was there
   start();
   loop.advance(1s);
@@ -602,8 +602,8 @@ TEST_F(BookingsTest, OneThatCannotBeginTriesAgainAndSaysWhy) {
   EXPECT_THAT(why, HasSubstr("GPU 0 is draining: fan"));
   loop.advance(10min);
   EXPECT_EQ(only_lease(), nullptr);
-  ASSERT_TRUE(bookings->entries()[0].trouble);
-  EXPECT_THAT(bookings->entries()[0].trouble->text, HasSubstr("draining"));
+  ASSERT_TRUE(world->tables.bookings[0].trouble);
+  EXPECT_THAT(world->tables.bookings[0].trouble->text, HasSubstr("draining"));
   ASSERT_TRUE(world->states.set_draining(kGpu, false, ""));
   loop.advance(1s);
   ASSERT_TRUE(only_lease());
@@ -654,7 +654,7 @@ TEST_F(BookingsTest, WhatCannotBeStoredIsNotBooked) {
   const auto refused = book(2h, 1h);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("cannot store the booking: disk full"));
-  EXPECT_THAT(bookings->entries(), IsEmpty());
+  EXPECT_THAT(world->tables.bookings, IsEmpty());
 }
 
 }  // namespace

@@ -142,7 +142,7 @@ void CdiSpecs::write_all() {
   if (const auto made = sys::make_spec_folder(folder_); !made) return note(made.error().message);
   trouble_.clear();
   std::map<std::string, Spec> wanted;
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     if (has_device(entry)) wanted.emplace(file_of(id), lease_spec(entry));
   }
   if (parts_.config.automatic.enabled) wanted.emplace(kAnyFile, any_spec());

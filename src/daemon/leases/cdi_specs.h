@@ -12,7 +12,7 @@
 #include "containers/cdi_spec.h"
 #include "containers/driver_files.h"
 #include "daemon/gpus/gpu_table.h"
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_tables.h"
 #include "ports/event_loop.h"
 #include "ports/processes.h"
 #include "sys/worker.h"
@@ -34,7 +34,7 @@ class CdiSpecs final {
     ports::EventLoop& loop;
     const config::Config& config;
     const GpuTable& gpus;
-    const LeaseManager& leases;
+    const LeaseTables& tables;
     ports::Processes& processes;
     std::string tenant_socket;
     std::string library;      // libgpurota.so; empty: not installed

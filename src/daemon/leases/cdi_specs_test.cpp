@@ -46,7 +46,7 @@ class CdiSpecsTest : public FakeWorldTest {
     return {loop,
             config,
             gpus,
-            world.leases,
+            world.tables,
             processes,
             "/run/gpurota/tenant.sock",
             "/usr/lib/libgpurota.so",

@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "daemon/gpus/gpu_settings.h"
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_tables.h"
 
 #include <fmt/format.h>
 
@@ -32,10 +32,6 @@ bool leaves_for_bookings(const Lease& lease, const config::Config& config) {
 
 }  // namespace
 
-std::optional<LeaseStay> GpuRooms::stay_of(LeaseId lease) const {
-  return parts_.stay_of ? parts_.stay_of(lease) : std::nullopt;
-}
-
 std::vector<lease::GpuRoom> GpuRooms::list() const {
   return list([](LeaseId) { return true; }, true);
 }
@@ -63,7 +59,7 @@ std::vector<lease::GpuRoom> GpuRooms::list(const std::function<bool(LeaseId)>& c
     room.draining = state.draining;
     room.drain_reason = state.drain_reason;
     room.error = gpu.sample.error;
-    for (const auto& [id, entry] : parts_.leases.entries()) {
+    for (const auto& [id, entry] : parts_.tables.leases) {
       const LeaseGpu* const share = entry.lease.find_gpu(gpu.info.uuid);
       if (share && counts(id)) add_lease(room, entry, *share);
     }
@@ -80,7 +76,7 @@ Bytes GpuRooms::promised_elsewhere(const GpuInfo& gpu) const {
   Bytes promised;
   for (const GpuEntry& other : parts_.gpus.entries()) {
     if (!other.info.unified || other.info.uuid == gpu.uuid) continue;
-    for (const auto& [id, entry] : parts_.leases.entries()) {
+    for (const auto& [id, entry] : parts_.tables.leases) {
       const LeaseGpu* const share = entry.lease.find_gpu(other.info.uuid);
       if (share && share->limit) promised += *share->limit;
     }
@@ -127,7 +123,7 @@ void GpuRooms::add_lease(lease::GpuRoom& room, const LeaseEntry& entry,
 
 // One that could be moved out has its GPU to itself until it is, then only what of it stays.
 void GpuRooms::add_filler(lease::GpuRoom& room, const LeaseEntry& entry) const {
-  const auto stay = stay_of(entry.lease.id);
+  const auto stay = parts_.stay_of(entry.lease.id);
   const bool out = stay && stay->moved_out;
   ++room.leases;
   room.exclusive |= !out;
@@ -140,7 +136,7 @@ void GpuRooms::add_filler(lease::GpuRoom& room, const LeaseEntry& entry) const {
 std::vector<lease::Occupant> GpuRooms::occupants() const {
   const bool keeps = parts_.config.expired_reservation == config::Expired::kKeep;
   std::vector<lease::Occupant> occupants;
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     lease::Occupant occupant;
     occupant.id = id;
     occupant.kind = entry.lease.kind;
@@ -153,7 +149,7 @@ std::vector<lease::Occupant> GpuRooms::occupants() const {
     occupant.since = entry.lease.since;
     occupant.leaves_for_bookings = leaves_for_bookings(entry.lease, parts_.config);
     if (entry.lease.kind == LeaseKind::kFiller) {
-      if (const auto stay = stay_of(id)) {
+      if (const auto stay = parts_.stay_of(id)) {
         occupant.stays = stay->stays;
         occupant.moved_out = stay->moved_out;
       }

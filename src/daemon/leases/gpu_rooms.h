@@ -18,8 +18,8 @@
 
 namespace gpurota::daemon {
 
-class LeaseManager;
 struct LeaseEntry;
+struct LeaseTables;
 
 // The memory that the leases that take turns need of a GPU together. Fillers need none: the part of
 // them that stays is counted by itself.
@@ -43,7 +43,7 @@ class GpuRooms {
  public:
   // All outlive it.
   struct Parts {
-    const LeaseManager& leases;
+    const LeaseTables& tables;
     const GpuTable& gpus;
     const GpuStates& states;
     const lease::GrantBook& grants;
@@ -51,10 +51,9 @@ class GpuRooms {
     const config::Config& config;
     const TurnNeeds& turns;
     // The memory of a filler that stays on its GPU when it is moved out; nothing: it can only end.
-    // Empty: no filler can be moved.
-    std::function<std::optional<LeaseStay>(LeaseId filler)> stay_of{};
-    // Bookings that have not begun. Empty: none.
-    std::function<std::vector<lease::Booked>()> booked{};
+    std::function<std::optional<LeaseStay>(LeaseId filler)> stay_of;
+    // Bookings that have not begun.
+    std::function<std::vector<lease::Booked>()> booked;
   };
 
   explicit GpuRooms(Parts parts) : parts_(std::move(parts)) {}
@@ -82,9 +81,7 @@ class GpuRooms {
   std::vector<lease::Occupant> occupants() const;
   // The memory that swap leases may have of the GPU when nobody else is there.
   Bytes turn_capacity(const GpuEntry& gpu) const;
-  std::vector<lease::Booked> booked() const {
-    return parts_.booked ? parts_.booked() : std::vector<lease::Booked>();
-  }
+  std::vector<lease::Booked> booked() const { return parts_.booked(); }
 
  private:
   // Of the leases that count; `others`: and what else uses the GPUs.
@@ -93,7 +90,6 @@ class GpuRooms {
   Bytes promised_elsewhere(const GpuInfo& gpu) const;
   void add_use(lease::GpuRoom& room) const;
   void add_lease(lease::GpuRoom& room, const LeaseEntry& entry, const LeaseGpu& share) const;
-  std::optional<LeaseStay> stay_of(LeaseId lease) const;
   void add_filler(lease::GpuRoom& room, const LeaseEntry& entry) const;
 
   Parts parts_;

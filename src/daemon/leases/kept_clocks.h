@@ -22,6 +22,7 @@ class KeptClocks {
     ports::EventLoop& loop;
     GpuStates& states;
     const GpuTable& gpus;
+    lease::Keeping& keeping;
   };
   explicit KeptClocks(Parts parts) : parts_(parts) {}
 
@@ -29,24 +30,22 @@ class KeptClocks {
   void restore();
   void restore(RequestId request, std::chrono::milliseconds blocked,
                std::chrono::milliseconds protected_for) {
-    keeping_.restore(request, blocked, protected_for);
+    parts_.keeping.restore(request, blocked, protected_for);
   }
 
-  const lease::Keeping& keeping() const { return keeping_; }
-  void set_rules(lease::KeepingRules rules) { keeping_.set_rules(rules); }
+  void set_rules(lease::KeepingRules rules) { parts_.keeping.set_rules(rules); }
   // Adds the time since the last decision to the clocks of requests that plans make wait.
   // Periodically `store` is called for each of these.
   void count(const std::function<void(RequestId)>& store);
   // A decision says this, from now on.
   void set_facts(lease::KeepingFacts facts) { facts_ = std::move(facts); }
   void on_start(RequestId request, const std::vector<LeaseGpu>& gpus);
-  void forget(RequestId request) { keeping_.forget(request); }
+  void forget(RequestId request) { parts_.keeping.forget(request); }
   // In how much time a clock changes what is decided, or is to be stored.
   std::optional<Duration> next() const;
 
  private:
   Parts parts_;
-  lease::Keeping keeping_;
   lease::KeepingFacts facts_;  // of the last decision
   TimePoint counted_at_{};
   TimePoint stored_at_{};

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "daemon/leases/lease_kill.h"
 #include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_rows.h"
 
 #include <fmt/format.h>
 
@@ -20,7 +21,7 @@ constexpr Duration kCommandPace = std::chrono::milliseconds(10);
 }  // namespace
 
 LeaseCommand* LeaseCommands::find(LeaseId lease, pid_t pid) {
-  LeaseEntry* const entry = parts_.leases.find_entry(lease);
+  LeaseEntry* const entry = parts_.tables.find(lease);
   if (!entry) return nullptr;
   const auto it = entry->commands.find(pid);
   return it == entry->commands.end() ? nullptr : &it->second;
@@ -59,7 +60,7 @@ Result<std::optional<std::string>> LeaseCommands::start(LeaseEntry& entry,
       start.pid, fmt::format("{}{}-{}", ports::kCgroupPrefix, to_string(id), start.pid));
   const auto reaper = start.subreaper ? std::optional(start.caller) : std::nullopt;
   command.members.set_root(child.id(), cgroup.value_or(""), reaper);
-  ++parts_.leases.membership_changes_;
+  ++parts_.tables.membership_changes;
   if (start.lasts) command.ends = parts_.wall_clock() + *start.lasts;
   const auto [added, fresh] = entry.commands.emplace(start.pid, std::move(command));
   if (!fresh) {
@@ -70,13 +71,14 @@ Result<std::optional<std::string>> LeaseCommands::start(LeaseEntry& entry,
             start.pid, to_string(id)));
   }
   const auto unused_since = std::exchange(entry.unused_since, std::nullopt);
-  if (auto saved = parts_.leases.save(entry); !saved) {
+  if (auto saved = save_lease(entry, parts_.processes.boot_id(), parts_.store, parts_.tables);
+      !saved) {
     entry.commands.erase(added);
     entry.unused_since = unused_since;
     return tl::unexpected<Error>(std::move(saved).error());
   }
   follow(id, added->second);
-  parts_.leases.publish(entry, false);
+  parts_.hooks.publish(entry, false);
   if (!cgroup) return std::optional<std::string>();
   return std::optional<std::string>(std::move(*cgroup));
 }
@@ -94,7 +96,7 @@ void LeaseCommands::follow(LeaseId id, LeaseCommand& command) {
   const auto left = std::max<Duration>(*command.ends - parts_.wall_clock(), Duration(0));
   command.expiry = parts_.loop.add_timer(parts_.loop.now() + left, ports::Urgency::kSafety,
                                          [this, id, pid, holder = command.holder.id] {
-                                           parts_.leases.on_command_time_over(holder, kTimeOver);
+                                           parts_.hooks.on_time_over(holder, kTimeOver);
                                            stop(id, pid, kTimeOver);
                                          });
 }
@@ -103,7 +105,7 @@ void LeaseCommands::stop(LeaseId id, pid_t pid, const std::string& why) {
   LeaseCommand* const command = find(id, pid);
   if (!command || command->ending) return;
   log::info("command ends", {{"lease", to_string(id)},
-                             {"uid", parts_.leases.find_entry(id)->lease.uid},
+                             {"uid", parts_.tables.find(id)->lease.uid},
                              {"pid", pid},
                              {"reason", why}});
   command->ending = true;
@@ -127,13 +129,14 @@ void LeaseCommands::step(LeaseId id, pid_t pid) {
   }
   command->members.clean_up();
   const auto running_timer = std::move(command->timer);  // this very callback's
-  LeaseEntry& entry = *parts_.leases.find_entry(id);
+  LeaseEntry& entry = *parts_.tables.find(id);
   entry.commands.erase(pid);
-  if (auto saved = parts_.leases.save(entry); !saved) {
+  if (auto saved = save_lease(entry, parts_.processes.boot_id(), parts_.store, parts_.tables);
+      !saved) {
     log::error("cannot store that a command has ended, the next start will see it",
                {{"lease", to_string(id)}, {"error", saved.error().message}});
   }
-  parts_.leases.publish(entry, false);
+  parts_.hooks.publish(entry, false);
 }
 
 Result<void> LeaseCommands::restore(LeaseEntry& entry, const ports::StoredLease& stored) {

@@ -1,13 +1,12 @@
 // Commands that run under a reservation (`gpurota run --lease`): each has its own first process,
-// its own gpurota run that holds it, and its own end; the reservation goes on without it. State
-// thread only; LeaseManager calls it.
+// its own gpurota run that holds it, and its own end; the reservation goes on without it. Used by
+// LeaseManager; state thread only.
 #pragma once
 
 #include "base/result.h"
 #include "config/config.h"
 #include "core/time.h"
-#include "daemon/leases/lease_processes.h"
-#include "daemon/leases/tracked_process.h"
+#include "daemon/leases/lease_tables.h"
 #include "ports/store.h"
 
 #include <chrono>
@@ -19,8 +18,7 @@
 
 namespace gpurota::daemon {
 
-class LeaseManager;
-struct LeaseEntry;
+struct LeaseHooks;
 
 // So many at once under one reservation.
 constexpr std::size_t kMaxCommandsPerLease = 256;
@@ -32,30 +30,17 @@ struct CommandStart {
   std::optional<std::chrono::milliseconds> lasts;  // enforced
 };
 
-struct LeaseCommand {
-  explicit LeaseCommand(ports::Processes& processes) : members(processes) {}
-
-  TrackedProcess holder;
-  TrackedProcess main;
-  LeaseProcesses members;
-  std::optional<WallTime> ends;
-  bool ending = false;
-  TimePoint kill_at{};
-  ports::EventLoop::SourcePtr timer;
-  ports::EventLoop::SourcePtr expiry;
-
-  ports::StoredCommand stored() const { return {holder.id, main.id, members.cgroup(), ends}; }
-};
-
 class LeaseCommands {
  public:
   // All outlive it.
   struct Parts {
     ports::EventLoop& loop;
+    ports::Store& store;
     ports::Processes& processes;
+    LeaseTables& tables;
     const config::Config& config;
     std::function<WallTime()> wall_clock;
-    LeaseManager& leases;
+    const LeaseHooks& hooks;
   };
 
   explicit LeaseCommands(Parts parts) : parts_(std::move(parts)) {}

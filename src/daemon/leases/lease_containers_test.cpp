@@ -113,7 +113,7 @@ TEST_F(LeaseContainersTest, ALeaseKnowsABoundedNumberOfThem) {
     name.replace(0, 4, std::to_string(1000 + i));
     ASSERT_TRUE(join(id, spawn_in("/sys/fs/cgroup/docker/" + name)));
   }
-  EXPECT_EQ(world->leases.find(id)->containers.size(), kMostContainers);
+  EXPECT_EQ(world->tables.find(id)->containers.size(), kMostContainers);
 }
 
 TEST_F(LeaseContainersTest, AProcessThatCannotBeHeldIsNotAdded) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/lease.h"
-#include "daemon/leases/lease_commands.h"
 #include "daemon/leases/lease_processes.h"
 #include "daemon/leases/tracked_process.h"
 #include "lease/placement.h"
@@ -27,6 +26,22 @@ enum class EndCause { kFinished, kReleased, kLost, kExpired, kBooking };
 struct Author {
   uid_t uid = 0;
   std::string reason{};  // foreign bytes; empty: they did not say
+};
+
+// A command that runs under a reservation (lease_commands.h).
+struct LeaseCommand {
+  explicit LeaseCommand(ports::Processes& processes) : members(processes) {}
+
+  TrackedProcess holder;
+  TrackedProcess main;
+  LeaseProcesses members;
+  std::optional<WallTime> ends;
+  bool ending = false;
+  TimePoint kill_at{};
+  ports::EventLoop::SourcePtr timer;
+  ports::EventLoop::SourcePtr expiry;
+
+  ports::StoredCommand stored() const { return {holder.id, main.id, members.cgroup(), ends}; }
 };
 
 struct LeaseEntry {

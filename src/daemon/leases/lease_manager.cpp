@@ -86,43 +86,23 @@ bool has_stopped_for_good(const LeaseEntry& entry, TimePoint now, const lease::G
 
 }  // namespace
 
-const LeaseEntry* LeaseManager::find(LeaseId id) const {
-  const auto it = entries_.find(id);
-  return it == entries_.end() ? nullptr : &it->second;
-}
-
-LeaseEntry* LeaseManager::find_entry(LeaseId id) {
-  const auto it = entries_.find(id);
-  return it == entries_.end() ? nullptr : &it->second;
-}
-
-void LeaseManager::publish(const LeaseEntry& entry, bool gone) {
-  if (parts_.hooks.publish) parts_.hooks.publish(entry, gone);
-}
-
-void LeaseManager::on_command_time_over(const ports::ProcessId& holder, const std::string& why) {
-  if (parts_.hooks.on_time_over) parts_.hooks.on_time_over(holder, why);
-}
-
 bool LeaseManager::holds_memory(LeaseId id) const {
-  return parts_.grants.has_dead(id) || (parts_.hooks.holds_memory && parts_.hooks.holds_memory(id));
+  return parts_.grants.has_dead(id) || parts_.hooks.holds_memory(id);
 }
 
 Result<void> LeaseManager::save(const LeaseEntry& entry) {
-  auto saved = parts_.store.save_lease(row_of(entry, parts_.processes.boot_id()));
-  store_error_ = saved ? std::nullopt : std::optional(saved.error());
-  return saved;
+  return save_lease(entry, parts_.processes.boot_id(), parts_.store, tables_);
 }
 
 void LeaseManager::on_holder_death(LeaseId id) {
-  const LeaseEntry* const entry = find(id);
+  const LeaseEntry* const entry = tables_.find(id);
   if (entry && entry->automatic) return on_process_death(id);
   end(id, EndCause::kLost, kHolderGone);
 }
 
 void LeaseManager::on_process_death(LeaseId id) {
-  const auto it = entries_.find(id);
-  if (it == entries_.end() || !it->second.automatic || it->second.cause) return;
+  const auto it = tables_.leases.find(id);
+  if (it == tables_.leases.end() || !it->second.automatic || it->second.cause) return;
   if (it->second.members.all_ended()) {
     end(id, EndCause::kFinished, "its processes have ended");
   }
@@ -187,7 +167,7 @@ Result<void> LeaseManager::restore_one(const ports::StoredLease& stored,
   const bool waits = entry.timer != nullptr || stands_alone(entry.lease.kind);
   if (same_boot) GPUROTA_TRY(commands_.restore(entry, stored));
   parts_.grants.open(entry.lease);
-  const auto [added, fresh] = entries_.emplace(id, std::move(entry));
+  const auto [added, fresh] = tables_.leases.emplace(id, std::move(entry));
   arm_expiry(added->second);
   log::info("lease restored", {{"lease", to_string(id)}, {"running", main}});
   if (stored.ending) {
@@ -207,7 +187,7 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
   };
   auto id = parts_.store.next_lease_id();
   if (!id) {
-    store_error_ = id.error();
+    tables_.store_error = id.error();
     return refuse(std::move(id).error().context("cannot make a lease"));
   }
 
@@ -242,28 +222,24 @@ tl::expected<const LeaseEntry*, lease::Refusal> LeaseManager::make(
     entry.automatic = true;
     entry.members.add(request.process);
     if (request.container) entry.containers.push_back(*request.container);
-    ++membership_changes_;
+    ++tables_.membership_changes;
   }
-  if (parts_.hooks.check_new) {
-    if (auto checked = parts_.hooks.check_new(entry.lease); !checked) {
-      return refuse(checked.error());
-    }
-  }
+  if (auto checked = parts_.hooks.check_new(entry.lease); !checked) return refuse(checked.error());
   auto saved = waited
                    ? parts_.store.grant_request(*waited, row_of(entry, parts_.processes.boot_id()))
                    : save(entry);
   if (!saved) return refuse(std::move(saved).error().context("cannot store the lease"));
   parts_.grants.open(entry.lease);
-  const auto [it, added] = entries_.emplace(*id, std::move(entry));
+  const auto [it, added] = tables_.leases.emplace(*id, std::move(entry));
   arm_expiry(it->second);
   log::info("lease made", {{"lease", to_string(*id)}, {"uid", request.uid}});
-  publish(it->second, false);
+  parts_.hooks.publish(it->second, false);
   return &it->second;
 }
 
 Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t number, bool subreaper) {
-  const auto it = entries_.find(id);
-  if (it == entries_.end() || it->second.cause) {
+  const auto it = tables_.leases.find(id);
+  if (it == tables_.leases.end() || it->second.cause) {
     return fail(Code::kGone, to_string(id) + " has ended");
   }
   LeaseEntry& entry = it->second;
@@ -293,16 +269,16 @@ Result<std::optional<std::string>> LeaseManager::start(LeaseId id, pid_t number,
   entry.subreaper = subreaper;
   const auto reaper = subreaper ? std::optional(entry.holder->id) : std::nullopt;
   entry.members.set_root(child.id(), cgroup.value_or(""), reaper);
-  ++membership_changes_;
+  ++tables_.membership_changes;
   GPUROTA_TRY(save(entry));
-  publish(entry, false);
+  parts_.hooks.publish(entry, false);
   if (!cgroup) return std::optional<std::string>();
   return std::optional<std::string>(std::move(*cgroup));
 }
 
 Result<std::optional<std::string>> LeaseManager::start_command(LeaseId id,
                                                                const CommandStart& start) {
-  LeaseEntry* const entry = find_entry(id);
+  LeaseEntry* const entry = tables_.find(id);
   if (!entry || entry->cause) return fail(Code::kGone, to_string(id) + " has ended");
   CommandStart ours = start;
   GPUROTA_ASSIGN_OR_RETURN(ours.pid, parts_.processes.child_called(start.caller, start.pid));
@@ -310,7 +286,7 @@ Result<std::optional<std::string>> LeaseManager::start_command(LeaseId id,
 }
 
 Result<void> LeaseManager::change(Lease changed, std::optional<Author> by) {
-  LeaseEntry* const entry = find_entry(changed.id);
+  LeaseEntry* const entry = tables_.find(changed.id);
   if (!entry || entry->cause) return fail(Code::kGone, to_string(changed.id) + " has ended");
   // Where no process handles the signal yet, nobody is warned.
   if (changed.warned && !entry->lease.warned) {
@@ -325,29 +301,29 @@ Result<void> LeaseManager::change(Lease changed, std::optional<Author> by) {
   parts_.grants.open(entry->lease);
   arm_expiry(*entry);
   entry->by = std::move(by);
-  publish(*entry, false);
+  parts_.hooks.publish(*entry, false);
   // Consequences of the change may have ended the lease.
-  if (LeaseEntry* const still = find_entry(changed.id); still && !still->cause) still->by.reset();
+  if (LeaseEntry* const still = tables_.find(changed.id); still && !still->cause) still->by.reset();
   return {};
 }
 
 void LeaseManager::abandon(LeaseId id) {
-  const LeaseEntry* entry = find(id);
+  const LeaseEntry* entry = tables_.find(id);
   if (entry && entry->holder && !entry->main)
     end(id, EndCause::kLost, "the connection closed before its start");
 }
 
 void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason,
                        std::optional<Author> by) {
-  const auto it = entries_.find(id);
-  if (it == entries_.end()) return;
+  const auto it = tables_.leases.find(id);
+  if (it == tables_.leases.end()) return;
   // A second call, after the end could not be stored, tries to store it again.
   if (it->second.cause && !heard_of_end(id)) (void)save_end(id);
   if (it->second.cause) return;
   LeaseEntry& entry = it->second;
   entry.cause = cause;
   entry.reason = reason;
-  if ((reason == kCommandEnded || reason == kHolderGone) && parts_.hooks.end_of_command) {
+  if (reason == kCommandEnded || reason == kHolderGone) {
     entry.reason = parts_.hooks.end_of_command(entry).value_or(reason);
   }
   entry.by = std::move(by);
@@ -361,13 +337,14 @@ void LeaseManager::end(LeaseId id, EndCause cause, const std::string& reason,
                {{"lease", to_string(id)}, {"error", saved.error().message}});
   }
   watch_endings(entry);
-  publish(entry, false);
+  parts_.hooks.publish(entry, false);
 }
 
 // One that is gone is removed from the store by itself.
 Result<void> LeaseManager::save_end(LeaseId id) {
-  const auto it = entries_.find(id);
-  return unstored_ends_.note(id.value, it == entries_.end() ? Result<void>() : save(it->second));
+  const auto it = tables_.leases.find(id);
+  return unstored_ends_.note(id.value,
+                             it == tables_.leases.end() ? Result<void>() : save(it->second));
 }
 
 Result<void> LeaseManager::heard_of_end(LeaseId id) const {
@@ -376,8 +353,7 @@ Result<void> LeaseManager::heard_of_end(LeaseId id) const {
 
 void LeaseManager::watch_endings(LeaseEntry& entry) {
   const TimePoint now = parts_.loop.now();
-  Duration grace = parts_.config.grace;
-  if (parts_.hooks.grace_of) grace = parts_.hooks.grace_of(entry).value_or(grace);
+  const Duration grace = parts_.hooks.grace_of(entry).value_or(parts_.config.grace);
   entry.ask_at = entry.cause == EndCause::kFinished ? now + kOwnEnd : now;
   entry.kill_at = now + grace;
   entry.give_up_at = entry.kill_at + kMemoryPatience;
@@ -394,8 +370,8 @@ void LeaseManager::watch_endings(LeaseEntry& entry) {
 }
 
 void LeaseManager::step_ending(LeaseId id) {
-  const auto it = entries_.find(id);
-  if (it == entries_.end()) return;
+  const auto it = tables_.leases.find(id);
+  if (it == tables_.leases.end()) return;
   LeaseEntry& entry = it->second;
   const TimePoint now = parts_.loop.now();
   const bool alive = is_alive(entry);
@@ -462,7 +438,7 @@ bool LeaseManager::memory_is_back(LeaseEntry& entry) const {
 
 void LeaseManager::check_endings() {
   std::vector<LeaseId> ending, expired;
-  for (const auto& [id, entry] : entries_) {
+  for (const auto& [id, entry] : tables_.leases) {
     if (entry.cause) ending.push_back(id);
     if (entry.lease.state == LeaseState::kExpired) expired.push_back(id);
   }
@@ -471,7 +447,7 @@ void LeaseManager::check_endings() {
 }
 
 void LeaseManager::finish(LeaseId id) {
-  const auto it = entries_.find(id);
+  const auto it = tables_.leases.find(id);
   if (auto removed = parts_.store.remove_lease(id); !removed) {
     unremoved_.insert(id);
     log::error("cannot remove an ended lease from the store, trying again",
@@ -480,17 +456,17 @@ void LeaseManager::finish(LeaseId id) {
   it->second.members.clean_up();
   parts_.grants.close(id);
   const LeaseEntry entry = std::move(it->second);
-  entries_.erase(it);
+  tables_.leases.erase(it);
   parts_.states.remember_use(entry.lease, parts_.wall_clock());
   log::info("lease gone", {{"lease", to_string(id)}, {"uid", entry.lease.uid}});
-  publish(entry, true);
+  parts_.hooks.publish(entry, true);
 }
 
 Result<void> LeaseManager::add_process(LeaseId id, const ports::ProcessId& process) {
-  LeaseEntry* const entry = find_entry(id);
+  LeaseEntry* const entry = tables_.find(id);
   if (!entry || entry->members.contains(process)) return {};
   GPUROTA_TRY(entry->members.add(process));
-  ++membership_changes_;
+  ++tables_.membership_changes;
   if (auto container = find_new_container(parts_.processes, *entry, process)) {
     entry->containers.push_back(std::move(*container));
     // Without it the next daemon learns it from the next process.
@@ -500,7 +476,7 @@ Result<void> LeaseManager::add_process(LeaseId id, const ports::ProcessId& proce
 }
 
 void LeaseManager::follow_processes() {
-  for (auto& [id, entry] : entries_) {
+  for (auto& [id, entry] : tables_.leases) {
     if (entry.main && entry.members.cgroup().empty()) entry.members.refresh();
     for (auto& [pid, command] : entry.commands) {
       if (command.members.cgroup().empty()) command.members.refresh();
@@ -515,7 +491,7 @@ void LeaseManager::check_store() {
   unstored_ends_.write_again([this](std::uint64_t id) { return save_end(LeaseId{id}); });
   const auto saved = parts_.states.try_store();
   if (!saved) return;
-  store_error_ = *saved ? std::nullopt : std::optional(saved->error());
+  tables_.store_error = *saved ? std::nullopt : std::optional(saved->error());
 }
 
 void LeaseManager::arm_expiry(LeaseEntry& entry) {
@@ -530,14 +506,14 @@ void LeaseManager::arm_expiry(LeaseEntry& entry) {
 }
 
 bool LeaseManager::is_in_use(LeaseId id) {
-  LeaseEntry* const entry = find_entry(id);
+  LeaseEntry* const entry = tables_.find(id);
   return entry && (!entry->members.list().empty() || !entry->commands.empty() ||
                    !entry->covered.list().empty() || holds_memory(id));
 }
 
 void LeaseManager::on_expiry(LeaseId id) {
-  const auto it = entries_.find(id);
-  if (it == entries_.end() || it->second.cause || !it->second.lease.ends) return;
+  const auto it = tables_.leases.find(id);
+  if (it == tables_.leases.end() || it->second.cause || !it->second.lease.ends) return;
   LeaseEntry& entry = it->second;
   const auto this_timer = std::move(entry.expiry);
   if (parts_.wall_clock() < *entry.lease.ends) return arm_expiry(entry);
@@ -551,11 +527,11 @@ void LeaseManager::on_expiry(LeaseId id) {
   if (entry.lease.state == LeaseState::kExpired) return;
   entry.lease.state = LeaseState::kExpired;
   log::warn("a reservation is over but its GPUs are still in use", {{"lease", to_string(id)}});
-  publish(entry, false);
+  parts_.hooks.publish(entry, false);
 }
 
 void LeaseManager::cover(LeaseId id, const ports::ProcessId& process) {
-  LeaseEntry* const entry = find_entry(id);
+  LeaseEntry* const entry = tables_.find(id);
   if (!entry) return;
   entry->covered.add(process);
   if (auto used = use(id); !used) {
@@ -565,7 +541,7 @@ void LeaseManager::cover(LeaseId id, const ports::ProcessId& process) {
 }
 
 Result<void> LeaseManager::use(LeaseId id) {
-  LeaseEntry* const entry = find_entry(id);
+  LeaseEntry* const entry = tables_.find(id);
   if (!entry || !entry->unused_since) return {};
   entry->unused_since.reset();
   return save(*entry);

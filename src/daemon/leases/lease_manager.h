@@ -19,7 +19,7 @@
 #include "daemon/gpus/gpu_table.h"
 #include "daemon/gpus/samples.h"
 #include "daemon/leases/lease_commands.h"
-#include "daemon/leases/lease_entry.h"
+#include "daemon/leases/lease_tables.h"
 #include "daemon/leases/unstored.h"
 #include "lease/grant_book.h"
 #include "lease/request_queue.h"
@@ -28,7 +28,6 @@
 #include "ports/store.h"
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -37,21 +36,21 @@
 namespace gpurota::daemon {
 
 // The questions of LeaseManager to the rest of the daemon, and its notifications of changes. Called
-// on the state thread. An empty function: nobody has anything to say.
+// on the state thread, once all parts of the daemon are there; none is empty.
 struct LeaseHooks {
   // After any change of a lease, and once more with `gone` when it is no more.
-  std::function<void(const LeaseEntry& entry, bool gone)> publish{};
+  std::function<void(const LeaseEntry& entry, bool gone)> publish;
   // Before a lease is stored: an error refuses it. Changes nothing.
-  std::function<Result<void>(const Lease& lease)> check_new{};
+  std::function<Result<void>(const Lease& lease)> check_new;
   // Whether something of a lease without processes still holds GPU memory. The lease is not gone
   // until this is false.
-  std::function<bool(LeaseId lease)> holds_memory{};
+  std::function<bool(LeaseId lease)> holds_memory;
   // Why the command of this lease has ended, if somebody ended it; nothing: it ended by itself.
-  std::function<std::optional<std::string>(const LeaseEntry& entry)> end_of_command{};
+  std::function<std::optional<std::string>(const LeaseEntry& entry)> end_of_command;
   // From SIGTERM to SIGKILL when the lease ends; nothing: as the configuration says.
-  std::function<std::optional<Duration>(const LeaseEntry& entry)> grace_of{};
+  std::function<std::optional<Duration>(const LeaseEntry& entry)> grace_of;
   // The time of a command under a reservation is over. `holder` has started the command.
-  std::function<void(const ports::ProcessId& holder, const std::string& why)> on_time_over{};
+  std::function<void(const ports::ProcessId& holder, const std::string& why)> on_time_over;
 };
 
 class LeaseManager final {
@@ -68,10 +67,10 @@ class LeaseManager final {
     std::function<WallTime()> wall_clock;
     std::function<std::string()> make_token;
     Samples& samples;  // of the GPUs of a lease that ends
-    LeaseHooks hooks{};
+    LeaseHooks hooks;
   };
 
-  explicit LeaseManager(Parts parts) : parts_(std::move(parts)) {}
+  LeaseManager(LeaseTables& tables, Parts parts) : tables_(tables), parts_(std::move(parts)) {}
 
   // Takes up what the last daemon left: leases whose command or holder still runs go on, the others
   // end. First, and once.
@@ -114,24 +113,11 @@ class LeaseManager final {
   // Call now and then: follows descendants where there is no cgroup.
   void follow_processes();
 
-  const std::map<LeaseId, LeaseEntry>& entries() const { return entries_; }
-  const LeaseEntry* find(LeaseId id) const;
-  // Why nothing could be stored when that was last tried.
-  const std::optional<Error>& store_error() const { return store_error_; }
   // Asks the store by writing what it has already, and takes out of it what could not be before.
   void check_store();
 
-  // Differs whenever a process, or a control group, has come to a lease otherwise than by a look at
-  // its descendants.
-  std::uint64_t membership_changes() const { return membership_changes_; }
-
  private:
-  friend class LeaseCommands;  // changes the entries of leases that commands run under
-
-  LeaseEntry* find_entry(LeaseId id);
   Result<void> save(const LeaseEntry& entry);
-  void on_command_time_over(const ports::ProcessId& holder, const std::string& why);
-  void publish(const LeaseEntry& entry, bool gone);
   void on_holder_death(LeaseId id);
   Result<void> save_end(LeaseId id);
   Result<void> restore_one(const ports::StoredLease& stored, const std::string& boot_id);
@@ -143,11 +129,10 @@ class LeaseManager final {
   void arm_expiry(LeaseEntry& entry);
   void on_expiry(LeaseId id);
 
+  LeaseTables& tables_;
   Parts parts_;
-  LeaseCommands commands_{{parts_.loop, parts_.processes, parts_.config, parts_.wall_clock, *this}};
-  std::optional<Error> store_error_;
-  std::map<LeaseId, LeaseEntry> entries_;
-  std::uint64_t membership_changes_ = 1;
+  LeaseCommands commands_{{parts_.loop, parts_.store, parts_.processes, tables_, parts_.config,
+                           parts_.wall_clock, parts_.hooks}};
   Unstored unstored_ends_{"lease"};
   std::set<LeaseId> unremoved_;  // gone, but still in the store: a reservation would come back
   TimePoint settled_at_{};       // after a restart: from when on it is known who uses what

@@ -31,13 +31,13 @@ TEST_F(LeaseManagerTest, WhatCannotBeStoredIsNotLeased) {
   const auto refused = acquire(gib(8), cli);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().error.message, HasSubstr("disk full"));
-  EXPECT_TRUE(manager->entries().empty());
-  ASSERT_TRUE(manager->store_error()) << "it is told, as gpurota-web's readyz";
+  EXPECT_TRUE(world->tables.leases.empty());
+  ASSERT_TRUE(world->tables.store_error) << "it is told, as gpurota-web's readyz";
   manager->check_store();
-  EXPECT_TRUE(manager->store_error());
+  EXPECT_TRUE(world->tables.store_error);
   store.set_failure(std::nullopt);
   manager->check_store();
-  EXPECT_FALSE(manager->store_error()) << "there is room again";
+  EXPECT_FALSE(world->tables.store_error) << "there is room again";
 }
 
 TEST_F(LeaseManagerTest, OneThatEndedWhileTheDiskWasFullIsOutOfTheStoreWhenThereIsRoom) {
@@ -46,7 +46,7 @@ TEST_F(LeaseManagerTest, OneThatEndedWhileTheDiskWasFullIsOutOfTheStoreWhenThere
   store.set_failure(Error{Code::kIo, ENOSPC, "disk full"});
   manager->end(id, EndCause::kReleased, "it was released");
   loop.advance(50ms);
-  EXPECT_EQ(manager->find(id), nullptr);
+  EXPECT_EQ(world->tables.find(id), nullptr);
   manager->check_store();
   EXPECT_THAT(store.leases(), Contains(Pair(id, ::testing::_)));
   store.set_failure(std::nullopt);
@@ -60,7 +60,7 @@ TEST_F(LeaseManagerTest, TheHolderMayCallTheCommandByANumberOfItsOwnPidNamespace
   const pid_t command = processes.spawn({.parent = cli});
   processes.call(cli, command, 7);
   ASSERT_TRUE(manager->start(id, 7, false));
-  EXPECT_EQ(manager->find(id)->main->pid(), command);
+  EXPECT_EQ(world->tables.find(id)->main->pid(), command);
   EXPECT_TRUE(manager->start(id, 7, false)) << "and once more";
 }
 
@@ -183,7 +183,7 @@ TEST_F(LeaseManagerTest, DeadIsNotYetFree) {
   EXPECT_EQ(world->rooms.list().front().reserved, gib(8));
   memory_is_held = false;
   manager->check_endings();
-  EXPECT_TRUE(manager->entries().empty());
+  EXPECT_TRUE(world->tables.leases.empty());
 }
 
 // The next lease takes all of the GPU: what the filler allocated after the last reading would make
@@ -199,11 +199,11 @@ TEST_F(LeaseManagerTest, AFillerIsGoneWhenTheGpuWasReadAfterItsEnd) {
   manager->end(id, EndCause::kReleased, "somebody needs its GPU");
   loop.advance(100ms);
   EXPECT_FALSE(processes.alive(command));
-  EXPECT_TRUE(manager->find(id)) << "nobody has looked since";
+  EXPECT_TRUE(world->tables.find(id)) << "nobody has looked since";
   GpuEntry* const gpu = gpus.find(kGpu);
   gpu->taken = loop.now();
   loop.advance(50ms);
-  EXPECT_FALSE(manager->find(id));
+  EXPECT_FALSE(world->tables.find(id));
   EXPECT_EQ(world->states.of(kGpu).idle_since, WallTime()) << "for others it was idle";
 }
 
@@ -218,7 +218,7 @@ TEST_F(LeaseManagerTest, FillersCountAgainstLimitsOnlyIfTheSiteSaysSo) {
   EXPECT_TRUE(world->allowances.check(request, false, {}));
   config.filler.count_against_limits = true;
   EXPECT_FALSE(world->allowances.check(request, false, {}));
-  EXPECT_TRUE(manager->find(filler));
+  EXPECT_TRUE(world->tables.find(filler));
 }
 
 TEST_F(LeaseManagerTest, TheDeathOfTheHolderEndsItsCommand) {
@@ -282,8 +282,8 @@ TEST_F(LeaseManagerTest, ARestartLosesNothing) {
   const pid_t command = processes.spawn({.parent = cli});
   ASSERT_TRUE(manager->start(id, command, false));
   restart();
-  ASSERT_TRUE(manager->find(id));
-  EXPECT_FALSE(manager->find(id)->cause);
+  ASSERT_TRUE(world->tables.find(id));
+  EXPECT_FALSE(world->tables.find(id)->cause);
   EXPECT_EQ(world->rooms.list().front().reserved, gib(8));
   EXPECT_TRUE(grants->find(id, kGpu));
   processes.die(command);
@@ -304,8 +304,8 @@ TEST_F(LeaseManagerTest, ADaemonThatCannotReadProcessesDoesNotStartAndTakesNoneF
   EXPECT_EQ(restored.error().code, Code::kLimit);
   processes.set_short(false);
   restart();
-  ASSERT_TRUE(manager->find(id));
-  EXPECT_FALSE(manager->find(id)->cause);
+  ASSERT_TRUE(world->tables.find(id));
+  EXPECT_FALSE(world->tables.find(id)->cause);
   EXPECT_TRUE(processes.alive(command));
 }
 
@@ -363,13 +363,13 @@ TEST_F(LeaseManagerTest, ALimitCanBeChangedWhileItRuns) {
   const pid_t cli = processes.spawn();
   const LeaseId id = (*acquire(gib(8), cli))->lease.id;
   ASSERT_TRUE(world->updates.update(id, {SizeSpec{gib(4), 0}, std::nullopt, "smaller"}));
-  EXPECT_EQ(*manager->find(id)->lease.gpus.front().limit, gib(4));
+  EXPECT_EQ(*world->tables.find(id)->lease.gpus.front().limit, gib(4));
   EXPECT_EQ(store.leases().at(id).note, "smaller");
   EXPECT_EQ(world->updates.update(id, {SizeSpec{gib(25), 0}, {}, {}}).error().code, Code::kLimit);
   EXPECT_EQ(world->updates.update(id, {{}, SizeSpec{gib(5), 0}, {}}).error().code, Code::kInvalid);
   store.set_failure(Error{Code::kIo, ENOSPC, "disk full"});
   EXPECT_FALSE(world->updates.update(id, {SizeSpec{gib(2), 0}, {}, {}}));
-  EXPECT_EQ(*manager->find(id)->lease.gpus.front().limit, gib(4));
+  EXPECT_EQ(*world->tables.find(id)->lease.gpus.front().limit, gib(4));
 }
 
 TEST_F(LeaseManagerTest, AnExclusiveLeaseHasNoLimitToChange) {
@@ -393,7 +393,7 @@ TEST_F(LeaseManagerTest, ANewPriorityIsStoredAndBoundedUnlessAnAdministratorGive
   request.priority = -10;
   EXPECT_TRUE(world->updates.update(id, request));
   restart();
-  EXPECT_EQ(manager->find(id)->lease.priority, -10);
+  EXPECT_EQ(world->tables.find(id)->lease.priority, -10);
 }
 
 TEST_F(LeaseManagerTest, OnlyALeaseThatTakesTurnsHasAQuantum) {
@@ -410,7 +410,7 @@ TEST_F(LeaseManagerTest, OnlyALeaseThatTakesTurnsHasAQuantum) {
   ASSERT_TRUE(made) << made.error().error.message;
   const LeaseId id = (*made)->lease.id;
   restart();
-  EXPECT_EQ(manager->find(id)->lease.quantum, 5000ms);
+  EXPECT_EQ(world->tables.find(id)->lease.quantum, 5000ms);
   ASSERT_TRUE(world->updates.update(id, request));
   EXPECT_EQ(store.leases().at(id).quantum, 2000ms);
 }

@@ -16,7 +16,7 @@ std::optional<LeaseId> LeaseMembers::lease_of_cgroup(const std::string& cgroup) 
     longest = group.size();
     found = id;
   };
-  for (const auto& [id, entry] : leases_.entries()) {
+  for (const auto& [id, entry] : tables_.leases) {
     consider(id, entry.members.cgroup());
     for (const auto& [pid, command] : entry.commands) consider(id, command.members.cgroup());
   }
@@ -36,7 +36,7 @@ std::optional<LeaseId> LeaseMembers::lease_of_process(const ports::ProcessId& pr
     const bool inside = !innermost || (root && innermost->members->contains(root->id));
     if (inside) innermost = Found{id, &members};
   };
-  for (const auto& [id, entry] : leases_.entries()) {
+  for (const auto& [id, entry] : tables_.leases) {
     consider(id, entry.members, entry.main ? &*entry.main : nullptr);
     for (const auto& [main, command] : entry.commands) {
       consider(id, command.members, &command.main);
@@ -47,7 +47,7 @@ std::optional<LeaseId> LeaseMembers::lease_of_process(const ports::ProcessId& pr
 
 std::optional<LeaseId> LeaseMembers::lease_of_container(const std::string& group, uid_t uid) const {
   const ports::StoredContainer asked{uid, group};
-  for (const auto& [id, entry] : leases_.entries()) {
+  for (const auto& [id, entry] : tables_.leases) {
     const auto& known = entry.containers;
     if (std::find(known.begin(), known.end(), asked) != known.end()) return id;
   }
@@ -58,21 +58,21 @@ bool has_token(const LeaseEntry& entry, std::string_view token) {
   return is_same_secret(entry.token, token);
 }
 
-const LeaseEntry* find_pod_lease(const LeaseManager& leases, std::string_view token) {
+const LeaseEntry* find_pod_lease(const LeaseTables& tables, std::string_view token) {
   const LeaseEntry* found = nullptr;
-  for (const auto& [id, entry] : leases.entries()) {
+  for (const auto& [id, entry] : tables.leases) {
     if (entry.lease.kind != LeaseKind::kPod || entry.cause) continue;
     if (has_token(entry, token)) found = &entry;
   }
   return found;
 }
 
-const LeaseEntry* find_told_lease(const LeaseManager& leases, LeaseId id, std::string_view token) {
-  return id.value == 0 ? find_pod_lease(leases, token) : leases.find(id);
+const LeaseEntry* find_told_lease(const LeaseTables& tables, LeaseId id, std::string_view token) {
+  return id.value == 0 ? find_pod_lease(tables, token) : tables.find(id);
 }
 
-std::optional<LeaseId> find_reservation(const LeaseManager& leases, uid_t uid, const GpuUuid& gpu) {
-  for (const auto& [id, entry] : leases.entries()) {
+std::optional<LeaseId> find_reservation(const LeaseTables& tables, uid_t uid, const GpuUuid& gpu) {
+  for (const auto& [id, entry] : tables.leases) {
     const bool given_back = entry.cause && entry.cause != EndCause::kExpired;
     if (entry.lease.kind == LeaseKind::kReservation && entry.lease.uid == uid && !given_back &&
         entry.lease.find_gpu(gpu)) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "daemon/leases/attribution.h"
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_tables.h"
 
 #include <optional>
 #include <string>
@@ -12,28 +12,28 @@ namespace gpurota::daemon {
 
 class LeaseMembers final : public LeaseRoots {
  public:
-  // `leases` outlives this.
-  explicit LeaseMembers(const LeaseManager& leases) : leases_(leases) {}
+  // `tables` outlives this.
+  explicit LeaseMembers(const LeaseTables& tables) : tables_(tables) {}
 
   std::optional<LeaseId> lease_of_cgroup(const std::string& cgroup) const override;
   std::optional<LeaseId> lease_of_process(const ports::ProcessId& process) const override;
   std::optional<LeaseId> lease_of_container(const std::string& group, uid_t uid) const override;
-  std::uint64_t membership_changes() const override { return leases_.membership_changes(); }
+  std::uint64_t membership_changes() const override { return tables_.membership_changes; }
 
  private:
-  const LeaseManager& leases_;
+  const LeaseTables& tables_;
 };
 
 // In a time that tells nothing about where they differ.
 bool has_token(const LeaseEntry& entry, std::string_view token);
 
 // The pod's lease of this token, which lives.
-const LeaseEntry* find_pod_lease(const LeaseManager& leases, std::string_view token);
+const LeaseEntry* find_pod_lease(const LeaseTables& tables, std::string_view token);
 // The lease that a program says it is in. 0: the pod's of its token, as a pod's environment is made
 // before its lease has a number. Whether the program may be in it is for the caller to ask.
-const LeaseEntry* find_told_lease(const LeaseManager& leases, LeaseId id, std::string_view token);
+const LeaseEntry* find_told_lease(const LeaseTables& tables, LeaseId id, std::string_view token);
 
 // The reservation that a process of this user on this GPU is in, if it is in no other lease.
-std::optional<LeaseId> find_reservation(const LeaseManager& leases, uid_t uid, const GpuUuid& gpu);
+std::optional<LeaseId> find_reservation(const LeaseTables& tables, uid_t uid, const GpuUuid& gpu);
 
 }  // namespace gpurota::daemon

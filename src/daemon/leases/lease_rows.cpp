@@ -45,6 +45,13 @@ ports::StoredLease row_of(const LeaseEntry& entry, const std::string& boot_id) {
   return row;
 }
 
+Result<void> save_lease(const LeaseEntry& entry, const std::string& boot_id, ports::Store& store,
+                        LeaseTables& tables) {
+  auto saved = store.save_lease(row_of(entry, boot_id));
+  tables.store_error = saved ? std::nullopt : std::optional(saved.error());
+  return saved;
+}
+
 Lease lease_of(const ports::StoredLease& stored) {
   Lease lease;
   lease.id = stored.id;

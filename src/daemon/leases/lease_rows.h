@@ -1,7 +1,7 @@
-// Leases as the store keeps them, and back. Pure.
+// Leases as the store keeps them, and back. State thread only.
 #pragma once
 
-#include "daemon/leases/lease_entry.h"
+#include "daemon/leases/lease_tables.h"
 #include "ports/store.h"
 
 #include <string>
@@ -9,6 +9,9 @@
 namespace gpurota::daemon {
 
 ports::StoredLease row_of(const LeaseEntry& entry, const std::string& boot_id);
+// Stores the lease, and notes in `tables` whether the store works.
+Result<void> save_lease(const LeaseEntry& entry, const std::string& boot_id, ports::Store& store,
+                        LeaseTables& tables);
 // Without its processes.
 Lease lease_of(const ports::StoredLease& stored);
 

@@ -40,8 +40,9 @@ Result<void> change_soft_limit(LeaseGpu& gpu, const lease::GpuRoom& room, const 
 
 }  // namespace
 
-void set_leaving(LeaseManager& leases, LeaseId id, std::optional<WallTime> when) {
-  const LeaseEntry* const entry = leases.find(id);
+void set_leaving(const LeaseTables& tables, LeaseManager& leases, LeaseId id,
+                 std::optional<WallTime> when) {
+  const LeaseEntry* const entry = tables.find(id);
   if (!entry || entry->cause || entry->lease.leaves == when) return;
   Lease changed = entry->lease;
   changed.leaves = when;
@@ -133,7 +134,7 @@ Result<void> LeaseUpdates::check_bookings(const Lease& before, const Lease& chan
 }
 
 Result<void> LeaseUpdates::update(LeaseId id, const UpdateRequest& request) const {
-  const LeaseEntry* const entry = parts_.leases.find(id);
+  const LeaseEntry* const entry = parts_.tables.find(id);
   if (!entry || entry->cause) return fail(Code::kGone, to_string(id) + " has ended");
   Lease changed = entry->lease;
   GPUROTA_TRY(change_gpus(request, changed));

@@ -31,12 +31,14 @@ struct UpdateRequest {
 // Sets when a lease has to leave for a booking; nothing: it may stay. Its programs are signalled
 // ahead as its owner has asked (end_warnings.h). Called whenever that is known, or changes; a lease
 // that is gone is left out.
-void set_leaving(LeaseManager& leases, LeaseId id, std::optional<WallTime> when);
+void set_leaving(const LeaseTables& tables, LeaseManager& leases, LeaseId id,
+                 std::optional<WallTime> when);
 
 class LeaseUpdates {
  public:
   // All outlive it.
   struct Parts {
+    const LeaseTables& tables;
     LeaseManager& leases;
     const Queue& queue;
     const GpuRooms& rooms;

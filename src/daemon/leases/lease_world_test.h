@@ -33,37 +33,35 @@ struct LeaseWorld {
       : users(loop, nullptr, config, 0),
         budgets({config}),
         states(store, gpus),
-        leases({loop, store, processes, gpus, states, grants, config, wall,
-                [] { return std::string(32, 'a'); }, samples, lease_hooks()}),
-        members(leases),
-        allowances({leases, gpus, config, users, budgets, nullptr, wall,
+        leases(tables, {loop, store, processes, gpus, states, grants, config, wall,
+                        [] { return std::string(32, 'a'); }, samples, lease_hooks()}),
+        members(tables),
+        allowances({tables, gpus, config, users, budgets,
+                    [](uid_t, WallTime) { return std::optional<std::chrono::seconds>(); }, wall,
                     [this] { return past_bookings.booked_times(); }}),
-        rooms({leases,
-               gpus,
-               states,
-               grants,
-               processes,
-               config,
-               turns,
-               {},
+        rooms({tables, gpus, states, grants, processes, config, turns,
+               [](LeaseId) { return std::optional<LeaseStay>(); },
                [this] { return bookings.booked(); }}),
-        queue({.loop = loop,
-               .store = store,
-               .processes = processes,
-               .leases = leases,
-               .gpus = gpus,
-               .states = states,
-               .rooms = rooms,
-               .allowances = allowances,
-               .config = config,
-               .wall_clock = wall,
-               .shares = shares,
-               .publish =
-                   [this](const RequestNews& news) {
-                     if (on_request) on_request(news);
-                   }}),
-        past_bookings({history, leases, gpus, wall}),
-        bookings({loop, store, processes, leases, gpus, queue, rooms, allowances, config, wall,
+        queue(tables, {.loop = loop,
+                       .store = store,
+                       .processes = processes,
+                       .leases = leases,
+                       .gpus = gpus,
+                       .states = states,
+                       .rooms = rooms,
+                       .allowances = allowances,
+                       .config = config,
+                       .wall_clock = wall,
+                       .shares = shares,
+                       .publish =
+                           [this](const RequestNews& news) {
+                             if (on_request) on_request(news);
+                           },
+                       .on_settled = [] {},
+                       .move_out = [](LeaseId, const std::string&) {}}),
+        past_bookings({history, tables, gpus, wall}),
+        bookings(tables,
+                 {loop, store, processes, leases, gpus, queue, rooms, allowances, config, wall,
                   [this](const BookingNews& news) {
                     if (on_booking) on_booking(news);
                     past_bookings.on_booking(news);
@@ -74,8 +72,8 @@ struct LeaseWorld {
                   [this](LeaseId lease, bool aside, const std::string& why) {
                     if (set_aside) set_aside(lease, aside, why);
                   }}),
-        availability({queue, rooms, allowances, config, wall}),
-        updates({leases, queue, rooms, allowances, config, wall}) {}
+        availability({tables, queue, rooms, allowances, config, wall}),
+        updates({tables, leases, queue, rooms, allowances, config, wall}) {}
 
   LeaseHooks lease_hooks() {
     return {
@@ -86,7 +84,10 @@ struct LeaseWorld {
             },
         .check_new =
             [this](const Lease& lease) { return check_new ? check_new(lease) : Result<void>(); },
-        .holds_memory = [this](LeaseId id) { return holds_memory && holds_memory(id); }};
+        .holds_memory = [this](LeaseId id) { return holds_memory && holds_memory(id); },
+        .end_of_command = [](const LeaseEntry&) { return std::optional<std::string>(); },
+        .grace_of = [](const LeaseEntry&) { return std::optional<Duration>(); },
+        .on_time_over = [](const ports::ProcessId&, const std::string&) {}};
   }
 
   // Hooks of a test: called after a change, or asked about a lease.
@@ -102,6 +103,7 @@ struct LeaseWorld {
   Users users;
   UserBudgets budgets;
   GpuStates states;
+  LeaseTables tables;
   LeaseManager leases;
   LeaseMembers members;
   Allowances allowances;

@@ -25,8 +25,8 @@ TEST_F(NestedLeasesTest, WhatTheCommandLeftRunningIsCountedButNotWhatEndsByItsel
   EXPECT_TRUE(processes.alive(helper)) << "it has a moment to end by itself";
   processes.die(helper);
   loop.advance(50ms);
-  ASSERT_TRUE(manager->find(id));
-  EXPECT_EQ(manager->find(id)->left_behind, 2);
+  ASSERT_TRUE(world->tables.find(id));
+  EXPECT_EQ(world->tables.find(id)->left_behind, 2);
 }
 
 TEST_F(NestedLeasesTest, ACommandInTheShellOfALeaseIsOneMoreAndEndsAlone) {
@@ -37,13 +37,13 @@ TEST_F(NestedLeasesTest, ACommandInTheShellOfALeaseIsOneMoreAndEndsAlone) {
   const pid_t inner = processes.spawn({.parent = shell});
   const pid_t command = processes.spawn({.parent = inner});
   ASSERT_TRUE(manager->start_command(id, {command, processes.id_of(inner), false, {}}));
-  EXPECT_EQ(manager->find(id)->commands.size(), 1u);
+  EXPECT_EQ(world->tables.find(id)->commands.size(), 1u);
   restart();
-  EXPECT_EQ(manager->find(id)->commands.size(), 1u);
+  EXPECT_EQ(world->tables.find(id)->commands.size(), 1u);
   processes.die(command);
   loop.advance(50ms);
-  EXPECT_TRUE(manager->find(id)->commands.empty());
-  EXPECT_FALSE(manager->find(id)->cause);
+  EXPECT_TRUE(world->tables.find(id)->commands.empty());
+  EXPECT_FALSE(world->tables.find(id)->cause);
   processes.die(shell);
   loop.advance(100ms);
   EXPECT_EQ(last_gone, id);
@@ -79,7 +79,7 @@ TEST_F(NestedLeasesTest, WhatWouldWaitForItsOwnShellIsRefused) {
   request.uid = 1000;
   request.process = processes.id_of(processes.spawn({.parent = 1}));
   request.placement.gpus = {kGpu};
-  const OwnShell::Parts parts{*manager, world->rooms, gpus, &processes};
+  const OwnShell::Parts parts{world->tables, world->rooms, gpus, &processes};
   EXPECT_TRUE(check_own_shell(parts, request, {})) << "somebody in another shell";
   const auto said = check_own_shell(parts, request, {id, "--gpus"});
   ASSERT_FALSE(said);

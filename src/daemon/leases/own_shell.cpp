@@ -29,7 +29,7 @@ std::vector<LeaseId> leases_around(const OwnShell::Parts& parts, const AcquireRe
   const std::string cgroup =
       parts.processes ? parts.processes->cgroups().of(request.process.pid) : std::string();
   std::vector<LeaseId> around;
-  for (const auto& [id, entry] : parts.leases.entries()) {
+  for (const auto& [id, entry] : parts.tables.leases) {
     if (entry.lease.uid != request.uid || entry.cause) continue;
     const bool said = shell.said == id && request.kind != LeaseKind::kReservation;
     if (said || has_process(entry, request.process, cgroup)) around.push_back(id);
@@ -42,7 +42,7 @@ std::string has_text(const OwnShell::Parts& parts, const std::vector<LeaseId>& a
   std::vector<std::string> texts;
   for (const LeaseId id : around) {
     std::vector<std::string> gpus;
-    for (const LeaseGpu& share : parts.leases.find(id)->lease.gpus) {
+    for (const LeaseGpu& share : parts.tables.leases.at(id).lease.gpus) {
       gpus.push_back(parts.gpus.name_of(share.uuid));
     }
     texts.push_back(fmt::format("your {}, in whose shell you are, has GPU {}", to_string(id),

@@ -3,8 +3,9 @@
 #pragma once
 
 #include "base/result.h"
+#include "daemon/gpus/gpu_table.h"
 #include "daemon/leases/gpu_rooms.h"
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_tables.h"
 
 #include <optional>
 #include <string>
@@ -14,7 +15,7 @@ namespace gpurota::daemon {
 struct OwnShell {
   // All outlive the call.
   struct Parts {
-    const LeaseManager& leases;
+    const LeaseTables& tables;
     const GpuRooms& rooms;
     const GpuTable& gpus;
     ports::Processes* processes =

@@ -17,11 +17,12 @@ void PastBookings::restore() {
                {{"error", stored.error().message}});
     return;
   }
-  for (const ports::StoredPastBooking& booking : *stored) entries_[booking.id] = booking;
+  for (const ports::StoredPastBooking& booking : *stored)
+    parts_.tables.past_bookings[booking.id] = booking;
   // A lease that ended while no daemon ran has had its time until now, at most.
   const WallTime now = parts_.wall_clock();
-  for (auto& [id, booking] : entries_) {
-    if (booking.until <= now || parts_.leases.find(booking.lease)) continue;
+  for (auto& [id, booking] : parts_.tables.past_bookings) {
+    if (booking.until <= now || parts_.tables.find(booking.lease)) continue;
     booking.until = std::max(now, booking.from);
     save(booking);
   }
@@ -34,24 +35,24 @@ void PastBookings::on_booking(const BookingNews& news) {
   const ports::StoredPastBooking begun{
       booking.id,     news.lease->lease.id, booking.asked.uid,
       booking.begins, booking.ends(),       static_cast<std::uint64_t>(std::llround(gpus * 1e6))};
-  entries_[booking.id] = begun;
+  parts_.tables.past_bookings[booking.id] = begun;
   save(begun);
 }
 
 void PastBookings::on_lease_change(const LeaseEntry& entry, bool gone) {
   if (!gone || entry.lease.kind != LeaseKind::kReservation) return;
-  const auto it = std::find_if(entries_.begin(), entries_.end(), [&](const auto& each) {
-    return each.second.lease == entry.lease.id;
-  });
+  const auto it =
+      std::find_if(parts_.tables.past_bookings.begin(), parts_.tables.past_bookings.end(),
+                   [&](const auto& each) { return each.second.lease == entry.lease.id; });
   const WallTime now = parts_.wall_clock();
-  if (it == entries_.end() || it->second.until <= now) return;
+  if (it == parts_.tables.past_bookings.end() || it->second.until <= now) return;
   it->second.until = std::max(now, it->second.from);
   save(it->second);
 }
 
 std::vector<lease::BookedTime> PastBookings::booked_times() const {
   std::vector<lease::BookedTime> times;
-  for (const auto& [id, each] : entries_) {
+  for (const auto& [id, each] : parts_.tables.past_bookings) {
     times.push_back(
         {each.uid, each.from, each.until, static_cast<double>(each.gpu_millionths) / 1e6});
   }
@@ -63,10 +64,10 @@ void PastBookings::save(const ports::StoredPastBooking& booking) {
   ports::HistoryBatch batch;
   batch.bookings.push_back(booking);
   const WallTime before = parts_.wall_clock() - lease::kBookingWindow;
-  for (const auto& [id, each] : entries_) {
+  for (const auto& [id, each] : parts_.tables.past_bookings) {
     if (each.until < before && id != booking.id) batch.forgotten_bookings.push_back(id);
   }
-  for (const RequestId id : batch.forgotten_bookings) entries_.erase(id);
+  for (const RequestId id : batch.forgotten_bookings) parts_.tables.past_bookings.erase(id);
   if (!parts_.history) return;
   if (auto saved = parts_.history->save(batch); !saved) {
     log::error("cannot store how long a booking lasts, counting it until the next start",

@@ -7,11 +7,10 @@
 
 #include "daemon/gpus/gpu_table.h"
 #include "daemon/leases/bookings.h"
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_tables.h"
 #include "ports/history.h"
 
 #include <functional>
-#include <map>
 
 namespace gpurota::daemon {
 
@@ -20,7 +19,7 @@ class PastBookings final {
   // All outlive it. `history` null: a booking counts until the daemon ends.
   struct Parts {
     ports::History* history;
-    const LeaseManager& leases;
+    LeaseTables& tables;
     const GpuTable& gpus;
     std::function<WallTime()> wall_clock;
   };
@@ -38,7 +37,6 @@ class PastBookings final {
   void save(const ports::StoredPastBooking& booking);
 
   Parts parts_;
-  std::map<RequestId, ports::StoredPastBooking> entries_;
 };
 
 }  // namespace gpurota::daemon

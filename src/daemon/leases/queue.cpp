@@ -25,8 +25,7 @@ tl::unexpected<lease::Refusal> refuse(Error error) {
 }
 
 // A name means one thing.
-Result<void> check_name(const AcquireRequest& request, const std::map<LeaseId, LeaseEntry>& leases,
-                        const std::vector<QueueEntry>& requests) {
+Result<void> check_name(const AcquireRequest& request, const LeaseTables& tables) {
   if (request.name.empty()) return {};
   const auto taken = [&](const std::string& id) {
     return fail(
@@ -34,12 +33,12 @@ Result<void> check_name(const AcquireRequest& request, const std::map<LeaseId, L
         fmt::format("{} of yours is called '{}' already: choose another name, or end it first", id,
                     request.name));
   };
-  for (const auto& [id, entry] : leases) {
+  for (const auto& [id, entry] : tables.leases) {
     if (entry.lease.uid == request.uid && entry.lease.name == request.name) {
       return taken(to_string(id));
     }
   }
-  for (const QueueEntry& entry : requests) {
+  for (const QueueEntry& entry : tables.requests) {
     if (entry.asked.uid == request.uid && entry.asked.name == request.name) {
       return taken(to_string(entry.id));
     }
@@ -56,11 +55,12 @@ QueueEntry take_out(std::vector<QueueEntry>& entries, RequestId id) {
 }
 
 // The request for which the filler leaves.
-std::string who_needs(LeaseId filler, const lease::QueueDecision& decision, const Queue& queue,
-                      const LeaseManager& leases, ports::Processes& processes) {
-  const LeaseEntry* const lease = leases.find(filler);
+std::string who_needs(LeaseId filler, const lease::QueueDecision& decision,
+                      const LeaseTables& tables, ports::Processes& processes) {
+  const LeaseEntry* const lease = tables.find(filler);
   for (const lease::Waiting& waiting : decision.waiting) {
-    const QueueEntry* const entry = waiting.way_made ? queue.find(waiting.request) : nullptr;
+    const QueueEntry* const entry =
+        waiting.way_made ? tables.find_request(waiting.request) : nullptr;
     if (!entry || !lease) continue;
     for (const GpuUuid& gpu : waiting.planned) {
       if (!lease->lease.find_gpu(gpu)) continue;
@@ -73,12 +73,6 @@ std::string who_needs(LeaseId filler, const lease::QueueDecision& decision, cons
 
 }  // namespace
 
-const QueueEntry* Queue::find(RequestId id) const {
-  const auto it = std::find_if(entries_.begin(), entries_.end(),
-                               [&](const QueueEntry& entry) { return entry.id == id; });
-  return it == entries_.end() ? nullptr : &*it;
-}
-
 Result<void> Queue::restore() {
   GPUROTA_ASSIGN_OR_RETURN(const std::vector<ports::StoredRequest> requests,
                            parts_.store.load_requests());
@@ -86,11 +80,11 @@ Result<void> Queue::restore() {
     if (!stored.begins) GPUROTA_TRY(restore_one(stored));  // else it is booked: bookings.h
   }
   clocks_.restore();
-  if (entries_.empty()) return {};
+  if (tables_.requests.empty()) return {};
   come_back_ = parts_.loop.add_timer(
       parts_.loop.now() + kComeBackWithin, ports::Urgency::kHousekeeping, [this] {
         std::vector<RequestId> missing;
-        for (const QueueEntry& entry : entries_) {
+        for (const QueueEntry& entry : tables_.requests) {
           if (!entry.here) missing.push_back(entry.id);
         }
         for (const RequestId id : missing) {
@@ -126,13 +120,8 @@ Result<void> Queue::restore_one(const ports::StoredRequest& stored) {
   entry.asked = asked_of(stored);
   clocks_.restore(id, stored.blocked, stored.protected_for);
   log::info("request restored", {{"request", to_string(id)}});
-  entries_.push_back(std::move(entry));
+  tables_.requests.push_back(std::move(entry));
   return {};
-}
-
-std::optional<RequestId> Queue::held_for(const GpuUuid& gpu) const {
-  const auto it = held_.find(gpu);
-  return it == held_.end() ? std::nullopt : std::optional(it->second);
 }
 
 const QueueEntry* first_planned_on(const std::vector<QueueEntry>& entries,
@@ -167,12 +156,12 @@ std::vector<lease::Request> Queue::requests(const AcquireRequest* newcomer) cons
     return request;
   };
   std::vector<lease::Request> requests;
-  for (const QueueEntry& entry : entries_) {
+  for (const QueueEntry& entry : tables_.requests) {
     requests.push_back(request_of(entry.id, entry.asked, entry.since));
   }
   if (newcomer) {
-    const auto place =
-        requests.begin() + static_cast<std::ptrdiff_t>(order_.place_of(newcomer->uid, entries_));
+    const auto place = requests.begin() + static_cast<std::ptrdiff_t>(
+                                              order_.place_of(newcomer->uid, tables_.requests));
     requests.insert(place, request_of(kNewcomer, *newcomer, now));
   }
   return requests;
@@ -183,18 +172,18 @@ lease::QueueDecision Queue::decide() {
       {.most = parts_.config.keep_free_gpus, .longest_wait = parts_.config.longest_wait});
   const auto queue = requests();
   const GpuRooms::Machine machine = parts_.rooms.machine();
-  return lease::decide(machine.view(queue, keeping()), parts_.wall_clock());
+  return lease::decide(machine.view(queue, tables_.keeping), parts_.wall_clock());
 }
 
 bool Queue::would_serve_without(std::optional<LeaseId> lease,
                                 std::optional<RequestId> booking) const {
-  if (entries_.empty()) return false;
+  if (tables_.requests.empty()) return false;
   const auto queue = requests();
   GpuRooms::Machine machine = parts_.rooms.machine();
   std::erase_if(machine.leases, [&](const lease::Occupant& each) { return each.id == lease; });
   std::erase_if(machine.bookings, [&](const lease::Booked& each) { return each.id == booking; });
   const lease::QueueDecision decision =
-      lease::decide(machine.view(queue, keeping()), parts_.wall_clock());
+      lease::decide(machine.view(queue, tables_.keeping), parts_.wall_clock());
   return !decision.grants.empty() ||
          std::any_of(decision.waiting.begin(), decision.waiting.end(),
                      [](const lease::Waiting& waiting) { return waiting.way_made.has_value(); });
@@ -230,16 +219,16 @@ lease::Admission Queue::ask(const AcquireRequest& asked) {
   const auto newcomer = std::find_if(
       queue.begin(), queue.end(), [](const lease::Request& each) { return each.id == kNewcomer; });
   const GpuRooms::Machine machine = parts_.rooms.machine();
-  return lease::admit(machine.view(queue, keeping()),
+  return lease::admit(machine.view(queue, tables_.keeping),
                       static_cast<std::size_t>(newcomer - queue.begin()), parts_.wall_clock());
 }
 
 std::optional<Queue::Place> Queue::known(const AcquireRequest& request) {
   if (request.ticket.empty()) return std::nullopt;
-  for (const auto& [id, lease] : parts_.leases.entries()) {
+  for (const auto& [id, lease] : tables_.leases) {
     if (lease.ticket == request.ticket && lease.lease.uid == request.uid) return Place{&lease, {}};
   }
-  for (QueueEntry& entry : entries_) {
+  for (QueueEntry& entry : tables_.requests) {
     if (entry.asked.ticket == request.ticket && entry.asked.uid == request.uid) {
       entry.here = true;
       return Place{nullptr, &entry};
@@ -250,7 +239,7 @@ std::optional<Queue::Place> Queue::known(const AcquireRequest& request) {
 
 tl::expected<Queue::Place, lease::Refusal> Queue::enqueue(const AcquireRequest& request) {
   if (auto place = known(request)) return *place;
-  const auto named = check_name(request, parts_.leases.entries(), entries_);
+  const auto named = check_name(request, tables_);
   if (!named) return refuse(named.error());
   const auto check = [&](bool waits) {
     return parts_.allowances.check(request, waits, held_by(request.uid));
@@ -271,7 +260,7 @@ tl::expected<Queue::Place, lease::Refusal> Queue::enqueue(const AcquireRequest& 
 
 lease::Holding Queue::held_by(uid_t uid) const {
   lease::Holding held;
-  for (const QueueEntry& entry : entries_) {
+  for (const QueueEntry& entry : tables_.requests) {
     if (entry.asked.uid != uid) continue;
     const lease::Asking asked = asking_of(entry.asked.placement, parts_.gpus);
     held.gpus += asked.gpus;
@@ -306,22 +295,22 @@ tl::expected<Queue::Place, lease::Refusal> Queue::add(const AcquireRequest& requ
     return refuse(std::move(saved).error().context("cannot store the request"));
   }
   // At the end, but for one that has its old place.
-  const auto before = std::find_if(entries_.begin(), entries_.end(), [&](const QueueEntry& other) {
-    return request.waits_since && other.since > entry.since;
-  });
-  entries_.insert(before, std::move(entry));
+  const auto before = std::find_if(
+      tables_.requests.begin(), tables_.requests.end(),
+      [&](const QueueEntry& other) { return request.waits_since && other.since > entry.since; });
+  tables_.requests.insert(before, std::move(entry));
   log::info("request waits", {{"request", to_string(*id)}, {"uid", request.uid}});
   settle();
-  if (const QueueEntry* waiting = find(*id)) return Place{nullptr, waiting};
+  if (const QueueEntry* waiting = tables_.find_request(*id)) return Place{nullptr, waiting};
   // The request has been served meanwhile, or refused.
   if (auto place = known(request)) return *place;
   return refuse({Code::kNoGpu, 0, "the request was dropped as soon as it was made"});
 }
 
 void Queue::leave(RequestId id, const Error& why, std::optional<Author> by) {
-  if (!find(id)) return;
+  if (!tables_.find_request(id)) return;
   count_time();
-  QueueEntry entry = take_out(entries_, id);
+  QueueEntry entry = take_out(tables_.requests, id);
   clocks_.forget(id);
   entry.cancelled_by = std::move(by);
   log::info("request leaves the queue",
@@ -330,16 +319,12 @@ void Queue::leave(RequestId id, const Error& why, std::optional<Author> by) {
     log::error("cannot remove a request from the store, the next start will",
                {{"request", to_string(id)}, {"error", removed.error().message}});
   }
-  publish({.step = RequestStep::kGone, .request = entry, .why = &why});
+  parts_.publish({.step = RequestStep::kGone, .request = entry, .why = &why});
   poke();
 }
 
-void Queue::publish(const RequestNews& news) const {
-  if (parts_.publish) parts_.publish(news);
-}
-
 void Queue::poke() {
-  if (poked_ || (entries_.empty() && held_.empty())) return;
+  if (poked_ || (tables_.requests.empty() && tables_.held.empty())) return;
   poked_ = true;
   parts_.loop.post([this] {
     poked_ = false;
@@ -349,19 +334,19 @@ void Queue::poke() {
 
 void Queue::settle() {
   settle_now();
-  if (parts_.on_settled) parts_.on_settled();
+  parts_.on_settled();
 }
 
 void Queue::settle_now() {
   count_time();
-  if (entries_.empty()) {
-    held_.clear();
-    plans_.clear();
+  if (tables_.requests.empty()) {
+    tables_.held.clear();
+    tables_.plans.clear();
     clocks_.set_facts({});
     return;
   }
   for (int round = 0; round < kMostRounds; ++round) {
-    order_.sort(entries_);
+    order_.sort(tables_.requests);
     const lease::QueueDecision decision = decide();
     if (carry_out(decision)) continue;
     clocks_.set_facts(decision.keeping);
@@ -376,25 +361,24 @@ void Queue::settle_now() {
 bool Queue::carry_out(const lease::QueueDecision& decision) {
   for (const auto& [id, error] : decision.impossible) leave(id, error);
   for (const lease::Grant& each : decision.grants) grant(each);
-  send_away(decision.evict, decision.move_out, [&](LeaseId filler) {
-    return who_needs(filler, decision, *this, parts_.leases, parts_.processes);
-  });
+  send_away(decision.evict, decision.move_out,
+            [&](LeaseId filler) { return who_needs(filler, decision, tables_, parts_.processes); });
   for (const lease::Waiting& waiting : decision.waiting) {
     if (waiting.planned.empty()) continue;
-    const QueueEntry* entry = find(waiting.request);
+    const QueueEntry* entry = tables_.find_request(waiting.request);
     if (!entry) continue;
     const std::string user = display_text(parts_.processes.user_name(entry->asked.uid), 32);
-    yield_expired(parts_.leases, parts_.config, waiting.planned,
+    yield_expired(tables_, parts_.leases, parts_.config, waiting.planned,
                   fmt::format("{} ({})", user, to_string(entry->id)));
   }
   return !decision.grants.empty() || !decision.impossible.empty();
 }
 
-void yield_expired(LeaseManager& leases, const config::Config& config,
+void yield_expired(const LeaseTables& tables, LeaseManager& leases, const config::Config& config,
                    const std::vector<GpuUuid>& gpus, const std::string& to_whom) {
   if (config.expired_reservation != config::Expired::kYield) return;
   std::vector<LeaseId> yielding;
-  for (const auto& [id, entry] : leases.entries()) {
+  for (const auto& [id, entry] : tables.leases) {
     const bool there = std::any_of(
         gpus.begin(), gpus.end(),
         [&lease = entry.lease](const auto& gpu) { return lease.find_gpu(gpu) != nullptr; });
@@ -406,45 +390,40 @@ void yield_expired(LeaseManager& leases, const config::Config& config,
 }
 
 void Queue::grant(const lease::Grant& grant) {
-  if (!find(grant.request)) return;
-  const QueueEntry entry = take_out(entries_, grant.request);
+  if (!tables_.find_request(grant.request)) return;
+  const QueueEntry entry = take_out(tables_.requests, grant.request);
   clocks_.on_start(entry.id, grant.gpus);
   const auto made = parts_.leases.make(entry.asked, grant.gpus, entry.id);
   if (made) {
     log::info("request is served", {{"request", to_string(entry.id)},
                                     {"uid", entry.asked.uid},
                                     {"lease", to_string((*made)->lease.id)}});
-    publish({.step = RequestStep::kGranted, .request = entry, .lease = *made});
+    parts_.publish({.step = RequestStep::kGranted, .request = entry, .lease = *made});
     return;
   }
   log::error("a request cannot be served",
              {{"request", to_string(entry.id)}, {"error", made.error().error.message}});
   (void)parts_.store.remove_request(entry.id);
-  publish({.step = RequestStep::kGone, .request = entry, .why = &made.error().error});
+  parts_.publish({.step = RequestStep::kGone, .request = entry, .why = &made.error().error});
 }
 
 void Queue::send_away(const std::vector<LeaseId>& evict, const std::vector<LeaseId>& move_out,
                       const std::function<std::string(LeaseId)>& for_whom) {
-  const auto end = [&](LeaseId filler) {
+  for (const LeaseId filler : evict) {
     parts_.leases.end(filler, EndCause::kReleased, for_whom(filler) + " needs its GPU");
-  };
-  for (const LeaseId filler : evict) end(filler);
+  }
   for (const LeaseId filler : move_out) {
-    if (parts_.move_out) {
-      parts_.move_out(filler, for_whom(filler) + " needs its GPU");
-    } else {
-      end(filler);
-    }
+    parts_.move_out(filler, for_whom(filler) + " needs its GPU");
   }
 }
 
 void Queue::count_time() {
   clocks_.count([this](RequestId id) {
-    const QueueEntry* const entry = find(id);
+    const QueueEntry* const entry = tables_.find_request(id);
     if (!entry || entry->asked.at_once) return;
     ports::StoredRequest row = row_of(*entry, parts_.processes.boot_id());
-    row.blocked = keeping().blocked(id);
-    row.protected_for = keeping().protected_for(id);
+    row.blocked = tables_.keeping.blocked(id);
+    row.protected_for = tables_.keeping.protected_for(id);
     if (auto saved = parts_.store.save_request(row); !saved) {
       log::warn("cannot store for how long a request has been blocked, continuing",
                 {{"request", to_string(id)}, {"error", saved.error().message}});
@@ -466,9 +445,8 @@ void Queue::decide_again_in_time() {
 // Those who wait for nothing but fillers, and would now have to wait for somebody else.
 void Queue::drop_impatient(const lease::QueueDecision& decision) {
   for (const lease::Waiting& waiting : decision.waiting) {
-    const auto entry = std::find_if(entries_.begin(), entries_.end(),
-                                    [&](const auto& each) { return each.id == waiting.request; });
-    if (entry == entries_.end() || !entry->asked.at_once || waiting.way_made) continue;
+    QueueEntry* const entry = tables_.find_request(waiting.request);
+    if (!entry || !entry->asked.at_once || waiting.way_made) continue;
     entry->waiting = waiting;
     entry->reason = lease::waiting_reason(waiting);
     leave(waiting.request, Error{Code::kNoGpu, 0, reason_text(entry->reason, parts_.wall_clock())});
@@ -476,16 +454,14 @@ void Queue::drop_impatient(const lease::QueueDecision& decision) {
 }
 
 void Queue::remember(const lease::QueueDecision& decision) {
-  held_ = decision.held;
-  plans_ = decision.plans;
+  tables_.held = decision.held;
+  tables_.plans = decision.plans;
   drop_impatient(decision);
   // By id: what follows from news may take a request out.
   std::vector<RequestId> changed;
   for (const lease::Waiting& waiting : decision.waiting) {
-    const auto it = std::find_if(entries_.begin(), entries_.end(), [&](const QueueEntry& entry) {
-      return entry.id == waiting.request;
-    });
-    if (it == entries_.end()) continue;
+    QueueEntry* const it = tables_.find_request(waiting.request);
+    if (!it) continue;
     const lease::Reason reason = lease::waiting_reason(waiting);
     if (reason != it->reason || waiting.position != it->waiting.position) {
       changed.push_back(it->id);
@@ -494,8 +470,8 @@ void Queue::remember(const lease::QueueDecision& decision) {
     it->waiting = waiting;
   }
   for (const RequestId id : changed) {
-    if (const QueueEntry* entry = find(id)) {
-      publish({.step = RequestStep::kWaits, .request = *entry});
+    if (const QueueEntry* entry = tables_.find_request(id)) {
+      parts_.publish({.step = RequestStep::kWaits, .request = *entry});
     }
   }
 }

@@ -12,30 +12,16 @@
 #include "daemon/leases/gpu_rooms.h"
 #include "daemon/leases/kept_clocks.h"
 #include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_tables.h"
 #include "daemon/leases/queue_order.h"
 #include "lease/admission.h"
-#include "lease/available.h"
-#include "lease/reason.h"
-#include "lease/request_queue.h"
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace gpurota::daemon {
-
-struct QueueEntry {
-  RequestId id;
-  AcquireRequest asked;
-  WallTime since;
-  TrackedProcess holder;
-  lease::Waiting waiting;  // as last decided
-  lease::Reason reason;
-  bool here = true;                      // its client is connected; after a restart not yet
-  std::optional<Author> cancelled_by{};  // set with its end
-};
 
 enum class RequestStep {
   kWaits,    // it waits, or what it waits for has changed
@@ -65,17 +51,18 @@ class Queue final {
     const config::Config& config;
     std::function<WallTime()> wall_clock;
     FairShares* shares = nullptr;  // null: the order is that of coming
-    std::function<void(const RequestNews& news)> publish{};
+    std::function<void(const RequestNews& news)> publish;
     // Called when a GPU may now be held for another request.
-    std::function<void()> on_settled{};
-    // Moves a filler out of its GPU, which somebody needs; empty: fillers in the way can only end.
-    std::function<void(LeaseId filler, const std::string& why)> move_out{};
+    std::function<void()> on_settled;
+    // Moves a filler out of its GPU, which somebody needs.
+    std::function<void(LeaseId filler, const std::string& why)> move_out;
   };
 
-  explicit Queue(Parts parts)
-      : parts_(std::move(parts)),
+  Queue(LeaseTables& tables, Parts parts)
+      : tables_(tables),
+        parts_(std::move(parts)),
         order_({parts_.config, parts_.wall_clock, parts_.shares}),
-        clocks_({parts_.loop, parts_.states, parts_.gpus}) {}
+        clocks_({parts_.loop, parts_.states, parts_.gpus, tables_.keeping}) {}
 
   // After that of the leases.
   Result<void> restore();
@@ -101,12 +88,6 @@ class Queue final {
   void poke();
   void settle();
 
-  const std::vector<QueueEntry>& entries() const { return entries_; }
-  const QueueEntry* find(RequestId id) const;
-  std::optional<RequestId> held_for(const GpuUuid& gpu) const;
-  // As last decided.
-  const lease::Plans& plans() const { return plans_; }
-  const lease::Keeping& keeping() const { return clocks_.keeping(); }
   // As they are planned; with the newcomer, who is in the queue no more than that, at its place.
   std::vector<lease::Request> requests(const AcquireRequest* newcomer = nullptr) const;
   // Whether somebody who waits would start if that lease, or that booking, were not there.
@@ -123,7 +104,6 @@ class Queue final {
   // Within the user's allowance by now; who has waited was counted then.
   tl::expected<const LeaseEntry*, lease::Refusal> make(const AcquireRequest& request,
                                                        std::vector<LeaseGpu> gpus);
-  void publish(const RequestNews& news) const;
   void drop_impatient(const lease::QueueDecision& decision);
   lease::QueueDecision decide();
   void count_time();
@@ -136,11 +116,9 @@ class Queue final {
   void decide_again_in_time();
   Result<void> restore_one(const ports::StoredRequest& stored);
 
+  LeaseTables& tables_;
   Parts parts_;
   QueueOrder order_;
-  std::vector<QueueEntry> entries_;  // in their order
-  std::map<GpuUuid, RequestId> held_;
-  lease::Plans plans_;
   KeptClocks clocks_;
   bool poked_ = false;
   ports::EventLoop::SourcePtr come_back_;  // after a restart
@@ -151,7 +129,7 @@ class Queue final {
 const QueueEntry* first_planned_on(const std::vector<QueueEntry>& entries,
                                    const std::vector<LeaseGpu>& gpus);
 // Ends the reservations on these GPUs whose time is over, if the site has them yield.
-void yield_expired(LeaseManager& leases, const config::Config& config,
+void yield_expired(const LeaseTables& tables, LeaseManager& leases, const config::Config& config,
                    const std::vector<GpuUuid>& gpus, const std::string& to_whom);
 
 }  // namespace gpurota::daemon

@@ -1,6 +1,6 @@
 #include "daemon/leases/queue_order.h"
 
-#include "daemon/leases/queue.h"
+#include "daemon/leases/lease_tables.h"
 
 #include <algorithm>
 

@@ -42,12 +42,12 @@ class QueueOrderTest : public FakeWorldTest, public FairShares {
   std::vector<uid_t> order() {
     world.queue.settle();
     std::vector<uid_t> users;
-    for (const QueueEntry& entry : world.queue.entries()) users.push_back(entry.asked.uid);
+    for (const QueueEntry& entry : world.tables.requests) users.push_back(entry.asked.uid);
     return users;
   }
 
   std::size_t place_of(uid_t uid) {
-    return world.queue.order().place_of(uid, world.queue.entries());
+    return world.queue.order().place_of(uid, world.tables.requests);
   }
 
   std::map<uid_t, std::chrono::seconds> used = {{kAlice, 3h}, {kBob, 41h}, {kCarol, 41h}};
@@ -65,15 +65,15 @@ TEST_F(QueueOrderTest, TheUserWhoHasUsedLessGetsTheGpuFirst) {
   ask(kCarol);
   ask(kAlice);
   EXPECT_THAT(order(), ElementsAre(kAlice, kAlice, kBob, kCarol));
-  const auto& entries = world.queue.entries();
+  const auto& entries = world.tables.requests;
   EXPECT_LT(entries[0].id, entries[1].id) << "requests of one user keep their order";
   EXPECT_EQ(QueueOrder::passing(entries[2], entries), &entries[1]);
   EXPECT_EQ(QueueOrder::passing(entries[0], entries), nullptr);
   EXPECT_THAT(entries[2].reason.text, HasSubstr("of alice gets it first"));
   world.leases.end(first, EndCause::kReleased, "it was released");
   loop.advance(1s);
-  ASSERT_EQ(world.leases.entries().size(), 1u);
-  EXPECT_EQ(world.leases.entries().begin()->second.lease.uid, kAlice);
+  ASSERT_EQ(world.tables.leases.size(), 1u);
+  EXPECT_EQ(world.tables.leases.begin()->second.lease.uid, kAlice);
 }
 
 TEST_F(QueueOrderTest, WithoutItTheOrderIsThatOfComing) {
@@ -83,7 +83,7 @@ TEST_F(QueueOrderTest, WithoutItTheOrderIsThatOfComing) {
   EXPECT_THAT(order(), ElementsAre(kAlice, kBob));
   config.fair_share.enabled = false;
   EXPECT_THAT(order(), ElementsAre(kBob, kAlice));
-  const auto& entries = world.queue.entries();
+  const auto& entries = world.tables.requests;
   EXPECT_EQ(QueueOrder::passing(entries[1], entries), nullptr);
 }
 
@@ -113,7 +113,7 @@ TEST_F(QueueOrderTest, TheOrderFollowsWhatIsUsedMeanwhile) {
   EXPECT_THAT(order(), ElementsAre(kAlice, kBob));
   used[kAlice] = 50h;
   loop.advance(1min);
-  EXPECT_EQ(world.queue.entries().front().asked.uid, kBob);
+  EXPECT_EQ(world.tables.requests.front().asked.uid, kBob);
 }
 
 TEST_F(QueueOrderTest, AJobThatLeftForABookingHasItsOldPlaceAlsoAfterARestart) {

@@ -1,7 +1,7 @@
 // Requests as the store keeps them, and back. Pure.
 #pragma once
 
-#include "daemon/leases/queue.h"
+#include "daemon/leases/lease_tables.h"
 #include "ports/store.h"
 
 #include <string>

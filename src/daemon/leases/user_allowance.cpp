@@ -1,6 +1,6 @@
 #include "daemon/leases/user_allowance.h"
 
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_entry.h"
 
 #include <algorithm>
 

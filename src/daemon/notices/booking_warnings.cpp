@@ -22,7 +22,7 @@ std::vector<GpuUuid> common_gpus(const Lease& lease, const BookingEntry& booking
 }  // namespace
 
 void BookingWarnings::restore() {
-  for (const BookingEntry& booking : parts_.bookings.entries()) {
+  for (const BookingEntry& booking : parts_.tables.bookings) {
     told_[booking.id] = parts_.wall_clock();
   }
   arm();
@@ -67,7 +67,7 @@ void BookingWarnings::warn(const BookingEntry& booking, WallTime now) {
 }
 
 void BookingWarnings::warn_lease(const BookingEntry& booking, LeaseId id, WallTime now) {
-  const LeaseEntry* const entry = parts_.leases.find(id);
+  const LeaseEntry* const entry = parts_.tables.find(id);
   if (!entry) return;
   const auto common = common_gpus(entry->lease, booking);
   Notice notice{.kind = NoticeKind::kLeavesSoon, .to = entry->lease.uid, .lease = id};
@@ -81,7 +81,7 @@ void BookingWarnings::warn_lease(const BookingEntry& booking, LeaseId id, WallTi
 void BookingWarnings::warn_in_time() {
   const WallTime now = parts_.wall_clock();
   std::vector<BookingEntry> due;
-  for (const BookingEntry& booking : parts_.bookings.entries()) {
+  for (const BookingEntry& booking : parts_.tables.bookings) {
     WallTime& told = told_[booking.id];
     const auto next = next_of(booking, told);
     if (!next || *next > now) continue;
@@ -96,7 +96,7 @@ void BookingWarnings::warn_in_time() {
 void BookingWarnings::arm() {
   timer_.reset();
   std::optional<WallTime> next;
-  for (const BookingEntry& booking : parts_.bookings.entries()) {
+  for (const BookingEntry& booking : parts_.tables.bookings) {
     const auto told = told_.find(booking.id);
     const auto when = next_of(booking, told == told_.end() ? WallTime() : told->second);
     if (when && (!next || *when < *next)) next = when;

@@ -5,7 +5,7 @@
 #include "config/config.h"
 #include "daemon/gpus/gpu_table.h"
 #include "daemon/leases/bookings.h"
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_tables.h"
 #include "daemon/leases/owners.h"
 #include "daemon/notices/notice.h"
 #include "ports/event_loop.h"
@@ -27,8 +27,7 @@ class BookingWarnings final {
     ports::Processes& processes;  // for names
     const config::Config& config;
     const GpuTable& gpus;
-    const Bookings& bookings;
-    const LeaseManager& leases;
+    const LeaseTables& tables;
     Owners& owners;
     NoticeListener& listener;
     std::function<WallTime()> wall_clock;

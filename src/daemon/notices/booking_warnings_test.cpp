@@ -37,8 +37,8 @@ class BookingWarningsTest : public FakeWorldTest, public Owners, public NoticeLi
     world.reset();
     grants.emplace();
     world.emplace(loop, store, processes, gpus, *grants, config, [this] { return wall(); });
-    warnings.emplace(BookingWarnings::Parts{loop, processes, config, gpus, world->bookings,
-                                            world->leases, *this, *this, [this] { return wall(); },
+    warnings.emplace(BookingWarnings::Parts{loop, processes, config, gpus, world->tables, *this,
+                                            *this, [this] { return wall(); },
                                             [this](const BookingEntry&) { return in_the_way; }});
     world->on_booking = [this](const BookingNews& news) { warnings->on_booking(news); };
     ASSERT_TRUE(world->leases.restore());

@@ -22,7 +22,7 @@ std::optional<WallTime> end_of(const LeaseEntry& entry) {
 }  // namespace
 
 void EndWarnings::restore() {
-  for (const auto& [id, entry] : parts_.leases.entries()) arm(entry);
+  for (const auto& [id, entry] : parts_.tables.leases) arm(entry);
 }
 
 void EndWarnings::on_lease_change(const LeaseEntry& entry, bool gone) {
@@ -52,7 +52,7 @@ void EndWarnings::arm(const LeaseEntry& entry) {
 }
 
 void EndWarnings::check(LeaseId id) {
-  const LeaseEntry* const entry = parts_.leases.find(id);
+  const LeaseEntry* const entry = parts_.tables.find(id);
   const auto end = entry ? end_of(*entry) : std::nullopt;
   if (!end) return;
   const Duration left = *end - parts_.wall_clock();
@@ -67,7 +67,7 @@ void EndWarnings::check(LeaseId id) {
                {{"lease", to_string(id)}, {"error", stored.error().message}});
     return again(id, left);
   }
-  const LeaseEntry* const now = parts_.leases.find(id);
+  const LeaseEntry* const now = parts_.tables.find(id);
   if (!due || !now) return;
   if (!now->lease.warned) return again(id, left);
   parts_.owners.tell_owner(

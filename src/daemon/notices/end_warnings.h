@@ -21,6 +21,7 @@ class EndWarnings final {
   // All must outlive the EndWarnings.
   struct Parts {
     ports::EventLoop& loop;
+    const LeaseTables& tables;
     LeaseManager& leases;
     Owners& owners;
     std::function<WallTime()> wall_clock;

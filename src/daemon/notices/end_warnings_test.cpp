@@ -27,7 +27,8 @@ class EndWarningsTest : public FakeWorldTest, public Owners {
     world.reset();
     grants.emplace();
     world.emplace(loop, store, processes, gpus, *grants, config, [this] { return wall(); });
-    warnings.emplace(EndWarnings::Parts{loop, world->leases, *this, [this] { return wall(); }});
+    warnings.emplace(
+        EndWarnings::Parts{loop, world->tables, world->leases, *this, [this] { return wall(); }});
     world->on_lease = [this](const LeaseEntry& entry, bool gone) {
       warnings->on_lease_change(entry, gone);
       world->bookings.on_lease_change();
@@ -107,14 +108,14 @@ TEST_F(EndWarningsTest, ATimeByWhichItHasToLeaveIsAnEndToo) {
   const LeaseId id = lease(std::nullopt, {10min, SIGUSR2});
   loop.advance(24h);
   EXPECT_THAT(signals(), IsEmpty());
-  set_leaving(world->leases, id, wall() + 30min);
+  set_leaving(world->tables, world->leases, id, wall() + 30min);
   loop.advance(19min);
   EXPECT_THAT(signals(), IsEmpty());
   loop.advance(2min);
   EXPECT_THAT(signals(), ElementsAre(SIGUSR2));
-  set_leaving(world->leases, id, std::nullopt);
+  set_leaving(world->tables, world->leases, id, std::nullopt);
   loop.advance(1h);
-  set_leaving(world->leases, id, wall() + 5min);
+  set_leaving(world->tables, world->leases, id, wall() + 5min);
   loop.advance(1s);
   EXPECT_THAT(signals(), ElementsAre(SIGUSR2, SIGUSR2)) << "another end, known late: at once";
 }
@@ -130,8 +131,8 @@ TEST_F(EndWarningsTest, TheProgramIsSignalledAheadOfABookingThatItLeavesFor) {
   EXPECT_THAT(told, ElementsAre("L1 leaves for a booking in 10 minutes at the earliest: SIGUSR1 "
                                 "was sent to 1 of its processes"));
   loop.advance(10min);
-  ASSERT_TRUE(world->leases.find(id));
-  EXPECT_EQ(world->leases.find(id)->cause, EndCause::kBooking);
+  ASSERT_TRUE(world->tables.find(id));
+  EXPECT_EQ(world->tables.find(id)->cause, EndCause::kBooking);
 }
 
 TEST_F(EndWarningsTest, ABookingThatIsCancelledIsNoLongerAnEnd) {
@@ -140,7 +141,7 @@ TEST_F(EndWarningsTest, ABookingThatIsCancelledIsNoLongerAnEnd) {
   loop.advance(1h + 51min);
   EXPECT_THAT(signals(), ElementsAre(SIGUSR1));
   world->bookings.cancel(first, "it was cancelled by bob", {1001});
-  EXPECT_FALSE(world->leases.find(id)->lease.warned);
+  EXPECT_FALSE(world->tables.find(id)->lease.warned);
   loop.advance(1h);
   EXPECT_THAT(signals(), ElementsAre(SIGUSR1));
 }

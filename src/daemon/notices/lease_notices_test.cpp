@@ -215,12 +215,12 @@ TEST_F(LeaseNoticesTest, NoticesAreNotRepeatedAfterARestart) {
   loop.advance(6min);
   terminal.clear();
   LeaseNotices next(parts());
-  next.restore(leases.entries());
+  next.restore(world.tables.leases);
   loop.advance(2min);
   EXPECT_THAT(terminal, IsEmpty());
   loop.advance(1min + 1s);
   EXPECT_THAT(terminal, SizeIs(2)) << "of both";
-  EXPECT_TRUE(leases.find(id));
+  EXPECT_TRUE(world.tables.find(id));
 }
 
 TEST_F(LeaseNoticesTest, RequestCancelledByAnAdministratorCausesANotice) {

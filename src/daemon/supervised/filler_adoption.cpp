@@ -71,7 +71,7 @@ Result<void> FillerAdoption::find_running(FillerEntry& entry, const std::vector<
 void FillerAdoption::take_up_lease(FillerEntry& entry, const GpuUuid& gpu, bool was_out) {
   FillerSpot& spot = table_.spots[gpu];
   bool ending = false;
-  for (const auto& [id, lease] : table_.parts.leases.entries()) {
+  for (const auto& [id, lease] : table_.parts.tables.leases) {
     if (lease.lease.kind != LeaseKind::kFiller || !lease.lease.find_gpu(gpu)) continue;
     if (!table_.is_kept_by(lease, spot)) continue;
     spot.lease = id;

@@ -95,7 +95,7 @@ bool FillerTable::is_kept_by(const LeaseEntry& lease, const FillerSpot& spot) co
 }
 
 const LeaseEntry* FillerTable::swap_lease_of(const FillerSpot& spot) const {
-  const LeaseEntry* const lease = spot.lease ? parts.leases.find(*spot.lease) : nullptr;
+  const LeaseEntry* const lease = spot.lease ? parts.tables.find(*spot.lease) : nullptr;
   return lease && lease->lease.swap() && !lease->cause ? lease : nullptr;
 }
 

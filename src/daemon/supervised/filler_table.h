@@ -83,6 +83,7 @@ struct FillerParts {
   Supervisor::Parts supervisor;
   const config::Config& config;
   const GpuTable& gpus;
+  const LeaseTables& tables;
   LeaseManager& leases;
   TurnKeeper& turns;
   Recorder& recorder;

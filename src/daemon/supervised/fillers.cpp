@@ -76,7 +76,7 @@ filler::Sight Fillers::sight_of(const GpuUuid& gpu, bool foreign) const {
   sight.hidden = hidden.is_leaving || hidden.in_use;
   sight.load_percent = entry ? entry->sample.load_percent.value_or(0) : 0;
   const auto spot = table_.spots.find(gpu);
-  for (const auto& [id, lease] : table_.parts.leases.entries()) {
+  for (const auto& [id, lease] : table_.parts.tables.leases) {
     const bool own = spot != table_.spots.end() && spot->second.lease == id;
     if (!own && lease.lease.find_gpu(gpu)) sight.leased = true;
   }
@@ -87,7 +87,7 @@ void Fillers::on_sample(const GpuUuid& gpu, bool foreign, const std::map<LeaseId
   if (foreign) {
     // Those that somebody started with `gpurota run --filler`.
     std::vector<LeaseId> others;
-    for (const auto& [id, lease] : table_.parts.leases.entries()) {
+    for (const auto& [id, lease] : table_.parts.tables.leases) {
       const auto spot = table_.spots.find(gpu);
       const bool ours = spot != table_.spots.end() && spot->second.lease == id;
       if (lease.lease.kind == LeaseKind::kFiller && lease.lease.find_gpu(gpu) && !ours) {
@@ -248,7 +248,7 @@ void Fillers::on_lease_change(const LeaseEntry& entry, bool gone) {
 void Fillers::on_handed_over(std::uint64_t run) {
   const FillerSpot& spot = table_.spots[table_.gpu_of(run)];
   // It may have its lease already, or may have had to leave.
-  for (const auto& [id, lease] : table_.parts.leases.entries()) on_lease_change(lease, false);
+  for (const auto& [id, lease] : table_.parts.tables.leases) on_lease_change(lease, false);
   if (spot.turns.state() == filler::State::kLeaving && !spot.lease) table_.supervisor.end(run);
 }
 

@@ -14,7 +14,7 @@ const JobEntry* holder_of(const JobEntries& jobs, LeaseId lease) {
 }  // namespace
 
 void JobLeases::restore() {
-  for (const auto& [id, entry] : leases_.entries()) {
+  for (const auto& [id, entry] : tables_.leases) {
     if (entry.lease.kind == LeaseKind::kJob && entry.holder) {
       jobs_.on_lease_restored(id, entry.holder->id);
     }
@@ -52,7 +52,7 @@ void JobLeases::release(LeaseId lease, const std::string& reason) {
 }
 
 void JobLeases::on_over_limit(LeaseId lease, const std::string& what) {
-  const LeaseEntry* const entry = leases_.find(lease);
+  const LeaseEntry* const entry = tables_.find(lease);
   if (!entry || entry->lease.kind != LeaseKind::kJob) return;
   jobs_.on_lease_ending(lease, Jobs::LeaseEnd::kOverLimit, what);
   leases_.end(lease, EndCause::kReleased, what);

@@ -13,7 +13,8 @@ namespace gpurota::daemon {
 class JobLeases final : public LeaseEnforcement {
  public:
   // Both outlive it.
-  JobLeases(LeaseManager& leases, Jobs& jobs) : leases_(leases), jobs_(jobs) {}
+  JobLeases(const LeaseTables& tables, LeaseManager& leases, Jobs& jobs)
+      : tables_(tables), leases_(leases), jobs_(jobs) {}
 
   // The leases that the last daemon left. After both have been restored.
   void restore();
@@ -24,6 +25,7 @@ class JobLeases final : public LeaseEnforcement {
   void on_over_limit(LeaseId lease, const std::string& what) override;
 
  private:
+  const LeaseTables& tables_;
   LeaseManager& leases_;
   Jobs& jobs_;
 };

@@ -45,7 +45,7 @@ void LimitKeeper::on_lease_change(const LeaseEntry& entry, bool gone) {
 
 void LimitKeeper::after_sample(const GpuUuid& gpu, TimePoint now) {
   std::vector<lease::LimitedLease> limited;
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     const LeaseGpu* share = entry.lease.find_gpu(gpu);
     const lease::Account* account = parts_.grants.find(id, gpu).if_there();
     const bool swap = share && share->swap;

@@ -14,6 +14,7 @@ namespace gpurota::daemon {
 class LimitKeeper final {
  public:
   struct Parts {
+    const LeaseTables& tables;
     LeaseManager& leases;
     const lease::GrantBook& grants;
     const config::Config& config;

@@ -183,7 +183,7 @@ void TenantAccounts::before_sample(const GpuUuid& gpu) {
 void TenantAccounts::after_sample(const GpuSample& sample, TimePoint taken,
                                   const std::map<LeaseId, Bytes>& outsiders) {
   std::map<LeaseId, std::vector<lease::GrantBook::TenantMeasurement>> by_lease;
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     if (parts_.grants.find(id, sample.uuid)) by_lease[id];
   }
   for (const auto& [id, tenant] : parts_.table.all()) {
@@ -215,7 +215,7 @@ void TenantAccounts::after_sample(const GpuSample& sample, TimePoint taken,
     publish(lease);
   }
   parts_.swap.after_sample(sample, taken);
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     if (entry.lease.swap() && entry.lease.find_gpu(sample.uuid)) publish(id);
   }
   answer_measured(sample.uuid, taken);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "daemon/gpus/samples.h"
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_tables.h"
 #include "daemon/tenants/tenant_records.h"
 #include "daemon/tenants/tenant_roster.h"
 #include "daemon/tenants/tenant_sessions.h"
@@ -17,7 +17,7 @@ class TenantAccounts {
  public:
   struct Parts {
     ports::EventLoop& loop;
-    LeaseManager& leases;
+    const LeaseTables& tables;
     lease::GrantBook& grants;
     SwapTenants& swap;
     Samples& samples;

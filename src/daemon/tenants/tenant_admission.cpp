@@ -40,7 +40,7 @@ std::uint32_t TenantAdmission::admit(const TenantSession& session, const gpurota
   // A newer library uses the older protocol unless newer features were negotiated.
   if (hello.version < kOldestVersion) return GPUROTA_REFUSED_VERSION;
   const std::string_view token(hello.token, sizeof hello.token);
-  entry = find_told_lease(parts_.leases, LeaseId{hello.lease}, token);
+  entry = find_told_lease(parts_.tables, LeaseId{hello.lease}, token);
   if (!entry || entry->lease.exclusive()) return GPUROTA_REFUSED_LEASE;
   // The memory of a library without this feature cannot be moved, and is charged by the driver's
   // figures.

@@ -5,7 +5,7 @@
 #include "base/result.h"
 #include "config/config.h"
 #include "daemon/gpus/gpu_table.h"
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_tables.h"
 #include "daemon/tenants/tenant_table.h"
 
 namespace gpurota::daemon {
@@ -13,7 +13,7 @@ namespace gpurota::daemon {
 class TenantAdmission {
  public:
   struct Parts {
-    LeaseManager& leases;
+    const LeaseTables& tables;
     const config::Config& config;
     UserBudgets& budgets;
     const GpuTable& gpus;

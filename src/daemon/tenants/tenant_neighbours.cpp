@@ -63,7 +63,7 @@ bool TenantNeighbours::open(Tenant& tenant, const gpurota_msg_open& message) {
 
 std::uint32_t TenantNeighbours::bring_together(Tenant& opener, const gpurota_msg_open& message,
                                                Fd* end, bool* own_lease) {
-  const LeaseEntry* const entry = parts_.leases.find(opener.lease);
+  const LeaseEntry* const entry = parts_.tables.find(opener.lease);
   if (!entry) return GPUROTA_REFUSED_LEASE;
   const SwapTenants::Owner found = parts_.swap.find_owner(message.name.owner, entry->lease.uid);
   const bool may_come = found.away || parts_.loop.now() - since_ < kAllAreBack;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "daemon/leases/attribution.h"
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_tables.h"
 #include "daemon/tenants/swap_tenants.h"
 #include "daemon/tenants/tenant_table.h"
 #include "ports/event_loop.h"
@@ -14,7 +14,7 @@ class TenantNeighbours {
  public:
   struct Parts {
     ports::EventLoop& loop;
-    const LeaseManager& leases;
+    const LeaseTables& tables;
     const SwapTenants& swap;
     Attribution& attribution;
     const TenantTable& table;

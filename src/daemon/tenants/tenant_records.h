@@ -2,7 +2,7 @@
 #pragma once
 
 #include "daemon/history/recorder.h"
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_tables.h"
 
 #include <cstdint>
 #include <string>
@@ -12,12 +12,12 @@ namespace gpurota::daemon {
 class TenantRecords {
  public:
   // Both must outlive the TenantRecords.
-  TenantRecords(const LeaseManager& leases, Recorder& recorder)
-      : leases_(leases), recorder_(recorder) {}
+  TenantRecords(const LeaseTables& tables, Recorder& recorder)
+      : tables_(tables), recorder_(recorder) {}
 
   // A tenant of the lease asked for memory, and was refused.
   void on_refusal(LeaseId lease, pid_t pid, const GpuUuid& gpu, Bytes asked) {
-    const LeaseEntry* const entry = leases_.find(lease);
+    const LeaseEntry* const entry = tables_.find(lease);
     if (entry) recorder_.on_refusal(lease, entry->lease.uid, pid, gpu, asked);
   }
   // A process was refused, as its lease or the lease's user has the most processes allowed; `why`
@@ -33,7 +33,7 @@ class TenantRecords {
   std::uint64_t refused_allocations() const { return refused_; }
 
  private:
-  const LeaseManager& leases_;
+  const LeaseTables& tables_;
   Recorder& recorder_;
   std::uint64_t refused_ = 0;
 };

@@ -40,13 +40,13 @@ TenantServer::TenantServer(Parts parts)
                  .swap = parts_.swap,
                  .table = table_,
                  .server = *this}),
-      admission_({.leases = parts_.leases,
+      admission_({.tables = parts_.tables,
                   .config = parts_.config,
                   .budgets = parts_.budgets,
                   .gpus = parts_.gpus,
                   .table = table_}),
       accounts_({.loop = parts_.loop,
-                 .leases = parts_.leases,
+                 .tables = parts_.tables,
                  .grants = parts_.grants,
                  .swap = parts_.swap,
                  .samples = parts_.samples,
@@ -59,7 +59,7 @@ TenantServer::TenantServer(Parts parts)
                 .sessions = sessions_,
                 .durability = parts_.durability}),
       neighbours_({.loop = parts_.loop,
-                   .leases = parts_.leases,
+                   .tables = parts_.tables,
                    .swap = parts_.swap,
                    .attribution = parts_.attribution,
                    .table = table_}) {}
@@ -152,7 +152,7 @@ bool TenantServer::welcome(Tenant& tenant, std::uint32_t seq, const Fd& event) {
   welcome.features = GPUROTA_FEATURE_PROCESSES | GPUROTA_FEATURE_OPEN | GPUROTA_FEATURE_HOLDING;
   if (tenant.swap) welcome.features |= GPUROTA_FEATURE_SWAP;
   if (!parts_.config.program_notices) welcome.features |= GPUROTA_FEATURE_QUIET;
-  const LeaseEntry* const entry = parts_.leases.find(tenant.lease);
+  const LeaseEntry* const entry = parts_.tables.find(tenant.lease);
   const bool expired = entry && entry->lease.state == LeaseState::kExpired;
   if (expired) welcome.features |= GPUROTA_FEATURE_EXPIRED;
   const std::array fds{tenant.page->fd(), event.get()};

@@ -27,6 +27,7 @@ class TenantServer final {
   struct Parts {
     ports::EventLoop& loop;
     ports::Processes& processes;
+    const LeaseTables& tables;
     LeaseManager& leases;
     lease::GrantBook& grants;
     const config::Config& config;

@@ -78,7 +78,7 @@ sched::LeaseTerms TurnKeeper::terms_of(const Lease& lease) const {
 
 Bytes TurnKeeper::slices(const GpuUuid& gpu) const {
   Bytes sum;
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     const LeaseGpu* share = entry.lease.find_gpu(gpu);
     if (share && !share->swap) sum += share->limit.value_or(Bytes());
   }
@@ -96,7 +96,7 @@ sched::GpuSettings TurnKeeper::for_turns(const GpuInfo& gpu, const GpuSettings& 
 
 void TurnKeeper::refresh() {
   turns_.set(settings());
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     if (entry.lease.swap()) turns_.update_lease(terms_of(entry.lease));
   }
   for (const GpuEntry& gpu : parts_.gpus.entries()) {
@@ -147,7 +147,7 @@ Result<void> TurnKeeper::check_new(const Lease& lease) const {
 
 Bytes TurnKeeper::oversize_of(uid_t uid) const {
   Bytes sum;
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     if (entry.lease.uid == uid) sum += entry.lease.oversize();
   }
   return sum;
@@ -171,7 +171,7 @@ Result<void> TurnKeeper::check_pinned(const Lease& lease) const {
 void TurnKeeper::restore(TimePoint until) {
   refresh();
   began_ = ipc::ticks_since_boot();
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     if (!entry.lease.swap()) continue;
     turns_.add_lease(terms_of(entry.lease));
     restored_.insert(id);
@@ -208,7 +208,7 @@ void TurnKeeper::set_aside(LeaseId lease, bool aside) {
 }
 
 std::optional<LeaseStay> TurnKeeper::stay_of(LeaseId lease) const {
-  const LeaseEntry* const entry = parts_.leases.find(lease);
+  const LeaseEntry* const entry = parts_.tables.find(lease);
   const bool is_aside = turns_.residency().is_aside(lease);
   if (!entry || !entry->lease.swap() || (!is_aside && !turns_.could_be_aside(lease)))
     return std::nullopt;
@@ -355,7 +355,7 @@ void TurnKeeper::report(const sched::ReportTrouble& trouble) {
   told->second = now;
   const pid_t pid = pid_of(trouble.tenant);
   const std::string message = describe(trouble, pid);
-  const LeaseEntry* const entry = parts_.leases.find(trouble.lease);
+  const LeaseEntry* const entry = parts_.tables.find(trouble.lease);
   log::warn("turns are in trouble", {{"message", message}});
   Recorder::Event event;
   event.type = proto::EventType::kTurnTrouble;
@@ -383,7 +383,7 @@ TurnKeeper::Need TurnKeeper::need(const GpuUuid& gpu) const {
   if (!slot) return {};
   Bytes most, of_fillers;
   bool any = false;
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     if (!entry.lease.swap() || !entry.lease.find_gpu(gpu)) continue;
     const sched::Holding held = memory.of_lease(id, *slot);
     if (entry.lease.kind == LeaseKind::kFiller) {

@@ -46,6 +46,7 @@ class TurnKeeper final : public TurnNeeds {
     const config::Config& config;
     const GpuTable& gpus;
     const GpuStates& states;
+    const LeaseTables& tables;
     LeaseManager& leases;
     Recorder& recorder;
     const Users& users;

@@ -37,7 +37,8 @@ class TurnKeeperTest : public FakeWorldTest, public Owners {
   lease::GrantBook grants;
   Recorder recorder{{loop, nullptr, "", config, processes, gpus, wall}};
   LeaseWorld world{loop, store, processes, gpus, grants, config, wall};
-  TurnKeeper turns{{loop, config, gpus, world.states, world.leases, recorder, world.users, *this}};
+  TurnKeeper turns{
+      {loop, config, gpus, world.states, world.tables, world.leases, recorder, world.users, *this}};
   int published = 0;
 };
 
@@ -74,13 +75,13 @@ TEST_F(TurnKeeperTest, ALeaseThatCouldNeverHaveItsTurnIsRefusedAndNotStored) {
 
 TEST_F(TurnKeeperTest, AChangedLeaseIsChangedInTheTurnsAndAnEndedOneLeavesThem) {
   const LeaseId id = (*acquire())->lease.id;
-  Lease changed = world.leases.find(id)->lease;
+  Lease changed = world.tables.find(id)->lease;
   changed.quantum = 7000ms;
   ASSERT_TRUE(world.leases.change(changed));
   EXPECT_TRUE(turns.turns().has_lease(id));
   world.leases.end(id, EndCause::kReleased, "it was released");
   loop.advance(1s);
-  EXPECT_FALSE(world.leases.find(id));
+  EXPECT_FALSE(world.tables.find(id));
   EXPECT_FALSE(turns.turns().has_lease(id));
 }
 

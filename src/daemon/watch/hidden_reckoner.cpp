@@ -48,7 +48,7 @@ bool HiddenReckoner::prepare(watch::Reading& reading, bool settled) const {
   reading.size = gpu->info.memory;
   if (parts_.counted_again) reading.counted_again = parts_.counted_again(reading.gpu);
   for (watch::SeenLease& lease : reading.leases) {
-    const LeaseEntry* const entry = parts_.leases.find(lease.id);
+    const LeaseEntry* const entry = parts_.tables.find(lease.id);
     const LeaseGpu* const share = entry ? entry->lease.find_gpu(reading.gpu) : nullptr;
     if (!share || !parts_.charge_of) continue;
     const LeaseCharge charge = parts_.charge_of(lease.id, *share);

@@ -6,7 +6,7 @@
 #include "config/config.h"
 #include "daemon/gpus/gpu_states.h"
 #include "daemon/gpus/gpu_table.h"
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_tables.h"
 #include "daemon/tenants/lease_charges.h"
 #include "ports/processes.h"
 #include "watch/hidden_memory.h"
@@ -25,7 +25,7 @@ class HiddenReckoner {
   struct Parts {
     const config::Config& config;
     const GpuTable& gpus;
-    const LeaseManager& leases;
+    const LeaseTables& tables;
     GpuStates& states;
     ports::Processes& processes;
     ChargeOf charge_of;          // empty: no lease is charged for anything

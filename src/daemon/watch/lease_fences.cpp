@@ -23,7 +23,7 @@ std::set<std::string> cgroups_of(const LeaseEntry& entry) {
 
 void LeaseFences::apply(const FencesOf& fences_of) {
   std::set<std::string> living;
-  for (const auto& [id, entry] : leases_.entries()) {
+  for (const auto& [id, entry] : tables_.leases) {
     const auto cgroups = cgroups_of(entry);
     if (cgroups.empty()) continue;
     const DeviceFences fences = fences_of(entry.lease);
@@ -61,7 +61,7 @@ std::string LeaseFences::trouble() const {
 }
 
 void LeaseFences::lift() {
-  for (const auto& [id, entry] : leases_.entries()) {
+  for (const auto& [id, entry] : tables_.leases) {
     for (const std::string& cgroup : cgroups_of(entry)) {
       if (const auto done = processes_.cgroups().fence(cgroup, {}); !done) {
         log::warn(done.error().message + ", ignoring", {{"lease", to_string(id)}});

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "access/device_rights.h"
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_tables.h"
 #include "ports/processes.h"
 
 #include <functional>
@@ -16,8 +16,8 @@ namespace gpurota::daemon {
 class LeaseFences {
  public:
   // Both must outlive the LeaseFences.
-  LeaseFences(ports::Processes& processes, const LeaseManager& leases)
-      : processes_(processes), leases_(leases) {}
+  LeaseFences(ports::Processes& processes, const LeaseTables& tables)
+      : processes_(processes), tables_(tables) {}
 
   // Returns the fences of a lease: the devices that its processes must not open.
   using FencesOf = std::function<DeviceFences(const Lease&)>;
@@ -34,7 +34,7 @@ class LeaseFences {
   void set(const std::string& cgroup, const DeviceFences& fences);
 
   ports::Processes& processes_;
-  const LeaseManager& leases_;
+  const LeaseTables& tables_;
   struct Fenced {
     DeviceFences fences;
     std::string trouble;  // why the fences are not set; empty: they are

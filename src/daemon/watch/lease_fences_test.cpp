@@ -34,7 +34,7 @@ class LeaseFencesTest : public FakeWorldTest {
   lease::GrantBook grants;
   LeaseWorld world{loop, store, processes, gpus, grants, config, [] { return WallTime(1s); }};
   LeaseManager& leases = world.leases;
-  LeaseFences fences{processes, leases};
+  LeaseFences fences{processes, world.tables};
   unsigned extra = 100;
 };
 
@@ -57,7 +57,7 @@ TEST_F(LeaseFencesTest, FollowsTheGpusOfALease) {
 TEST_F(LeaseFencesTest, LiftsThoseOfAnEarlierDaemonToo) {
   const std::string cgroup = start_one();
   apply();
-  LeaseFences next(processes, leases);
+  LeaseFences next(processes, world.tables);
   next.lift();
   EXPECT_TRUE(processes.cgroups().fences_of(cgroup).empty());
 }

@@ -209,7 +209,7 @@ std::vector<GpuInfo> StrictAccess::gpus() const {
 
 std::map<std::string, std::set<uid_t>> StrictAccess::holders() const {
   std::vector<access::Holding> holdings;
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     if (entry.killed) continue;  // its remaining processes only wait in the kernel to end
     for (const LeaseGpu& gpu : entry.lease.gpus) holdings.push_back({entry.lease.uid, gpu.uuid});
   }

@@ -14,7 +14,7 @@
 #include "config/config.h"
 #include "daemon/gpus/gpu_table.h"
 #include "daemon/history/recorder.h"
-#include "daemon/leases/lease_manager.h"
+#include "daemon/leases/lease_tables.h"
 #include "daemon/users/users.h"
 #include "daemon/watch/lease_fences.h"
 #include "ports/event_loop.h"
@@ -58,7 +58,7 @@ class StrictAccess final {
     ports::EventLoop& loop;
     const config::Config& config;
     const GpuTable& gpus;
-    const LeaseManager& leases;
+    const LeaseTables& tables;
     const Users& users;
     ports::Processes& processes;
     Recorder& recorder;
@@ -67,7 +67,7 @@ class StrictAccess final {
   };
 
   explicit StrictAccess(Parts parts)
-      : parts_(std::move(parts)), fences_(parts_.processes, parts_.leases) {}
+      : parts_(std::move(parts)), fences_(parts_.processes, parts_.tables) {}
 
   // Takes over the device files that the last daemon has changed, or restores them. Waits for the
   // disk. Call once, after the leases have been restored.

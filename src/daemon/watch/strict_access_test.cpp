@@ -59,7 +59,7 @@ class StrictAccessTest : public FakeWorldTest {
     strict.emplace(StrictAccess::Parts{.loop = loop,
                                        .config = config,
                                        .gpus = gpus,
-                                       .leases = leases,
+                                       .tables = world.tables,
                                        .users = users,
                                        .processes = processes,
                                        .recorder = recorder,
@@ -85,13 +85,13 @@ class StrictAccessTest : public FakeWorldTest {
     request.process = processes.id_of(processes.spawn({.uid = uid}));
     request.placement.memory = SizeSpec{gib(1), 0};
     const LeaseId id = (*world.queue.acquire(request))->lease.id;
-    strict->on_lease_change(*leases.find(id), false);
+    strict->on_lease_change(*world.tables.find(id), false);
     return id;
   }
   void end(LeaseId id) {
     leases.abandon(id);
     leases.check_endings();
-    ASSERT_EQ(leases.find(id), nullptr);
+    ASSERT_EQ(world.tables.find(id), nullptr);
     strict->on_lease_change(LeaseEntry(processes), true);
   }
   std::vector<std::string> events(proto::EventType type) const {

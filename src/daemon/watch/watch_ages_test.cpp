@@ -25,9 +25,9 @@ TEST_F(WatchKeeperTest, GpuWithLeftoverMemoryOfALeaseIsNotGranted) {
   world.on_lease = [this](const LeaseEntry& entry, bool gone) {
     keeper.on_lease_change(entry, gone);
   };
-  processes.die(leases.find(id)->main->pid());
+  processes.die(world.tables.find(id)->main->pid());
   loop.advance(1s);
-  ASSERT_FALSE(leases.find(id));
+  ASSERT_FALSE(world.tables.find(id));
   const lease::GpuRoom room = world.rooms.list().front();
   EXPECT_TRUE(room.is_freeing);
   EXPECT_GT(room.hidden, gib(17));
@@ -45,12 +45,12 @@ TEST_F(WatchKeeperTest, GpuWithLeftoverMemoryOfALeaseIsNotGranted) {
 TEST_F(WatchKeeperTest, MemoryImportedFromAnotherLeaseIsCountedOnce) {
   const LeaseId maker = lease_of(1000, gib(8), {"train"});
   const LeaseId importer = lease_of(1000, gib(8), {"serve"});
-  const pid_t pid = leases.find(importer)->main->pid();
-  tenants = {{leases.find(maker)->main->pid(), maker}, {pid, importer}};
+  const pid_t pid = world.tables.find(importer)->main->pid();
+  tenants = {{world.tables.find(maker)->main->pid(), maker}, {pid, importer}};
   charges[maker] = {gib(5)};
   charges[importer] = {gib(5)};
   counted_again = imported[pid] = gib(4);
-  use(leases.find(maker)->main->pid(), gib(5));
+  use(world.tables.find(maker)->main->pid(), gib(5));
   use(pid, gib(5));
   const auto hidden_of = [&](Bytes used) {
     loop.advance(250ms);

@@ -100,10 +100,10 @@ watch::Reading WatchKeeper::reading_of(const GpuSample& sample) {
     if (tenant && !seen.used && !sample.used)
       seen.used = parts_.tenants.counted_in(process.pid, sample.uuid);
     seen.lease = tenant ? tenant : owner.lease;
-    if (seen.lease && !parts_.leases.find(*seen.lease)) seen.lease.reset();
+    if (seen.lease && !parts_.tables.find(*seen.lease)) seen.lease.reset();
     reading.processes.push_back(std::move(seen));
   }
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     const LeaseGpu* share = entry.lease.find_gpu(sample.uuid);
     if (!share) continue;
     watch::SeenLease seen;
@@ -112,7 +112,7 @@ watch::Reading WatchKeeper::reading_of(const GpuSample& sample) {
     seen.limit = share->limit;
     seen.gpus = static_cast<int>(entry.lease.gpus.size());
     seen.ending = entry.cause.has_value();
-    seen.takes_all_of_user = find_reservation(parts_.leases, entry.lease.uid, sample.uuid) == id;
+    seen.takes_all_of_user = find_reservation(parts_.tables, entry.lease.uid, sample.uuid) == id;
     seen.starts_containers = watch::talks_to_container_engine(entry.lease.command);
     seen.filler = entry.lease.kind == LeaseKind::kFiller;
     reading.leases.push_back(seen);
@@ -132,7 +132,7 @@ void WatchKeeper::on_lease_change(const LeaseEntry& entry, bool) {
 }
 
 watch::Library WatchKeeper::library_of(const watch::SeenProcess& process) const {
-  const LeaseEntry* const entry = process.lease ? parts_.leases.find(*process.lease) : nullptr;
+  const LeaseEntry* const entry = process.lease ? parts_.tables.find(*process.lease) : nullptr;
   return parts_.libraries->state_of(process, entry && entry->automatic);
 }
 
@@ -271,7 +271,7 @@ std::string WatchKeeper::describe(const watch::Finding& finding) const {
           ? "no listed process"
           : fmt::format("{} of {}", count_of(finding.processes.size()), user(finding.uid));
   std::string text;
-  const LeaseEntry* lease = finding.lease ? parts_.leases.find(*finding.lease) : nullptr;
+  const LeaseEntry* lease = finding.lease ? parts_.tables.find(*finding.lease) : nullptr;
   switch (finding.kind) {
     case watch::FindingKind::kUnreservedUse:
       text = fmt::format("{} on {} in use without a lease by {}", amount(finding.used), where, who);
@@ -399,7 +399,7 @@ void WatchKeeper::ended(const watch::Finding& finding) {
 
 FoundUse WatchKeeper::found_use(const watch::Finding& finding) const {
   FoundUse found{.kind = finding.kind, .gpu = "GPU " + parts_.gpus.name_of(finding.gpu)};
-  const LeaseEntry* const lease = finding.lease ? parts_.leases.find(*finding.lease) : nullptr;
+  const LeaseEntry* const lease = finding.lease ? parts_.tables.find(*finding.lease) : nullptr;
   found.lease = finding.lease;
   if (lease) found.owner = user(lease->lease.uid);
   found.user = user(finding.uid);
@@ -414,12 +414,12 @@ FoundUse WatchKeeper::found_use(const watch::Finding& finding) const {
 void WatchKeeper::tell(const watch::Finding& finding, uid_t user, const std::string& text) {
   Notice notice{.kind = NoticeKind::kFinding, .to = user, .text = text};
   notice.gpus.push_back(parts_.gpus.name_of(finding.gpu));
-  const LeaseEntry* const lease = finding.lease ? parts_.leases.find(*finding.lease) : nullptr;
+  const LeaseEntry* const lease = finding.lease ? parts_.tables.find(*finding.lease) : nullptr;
   if (lease && lease->lease.uid == user) notice.lease = finding.lease;
   if (finding.uid && *finding.uid != user) notice.by = finding.uid;
   parts_.notices.on_notice(notice);
   const bool wanted = finding.action >= watch::Action::kNotify;
-  for (const auto& [id, entry] : parts_.leases.entries()) {
+  for (const auto& [id, entry] : parts_.tables.leases) {
     const bool concerned = finding.lease == id || finding.uid == user;
     if (entry.lease.uid != user || !concerned) continue;
     // A user whose program in a lease uses a GPU of no lease of theirs is always notified on that
@@ -433,7 +433,7 @@ void WatchKeeper::tell(const watch::Finding& finding, uid_t user, const std::str
 
 void WatchKeeper::tell_those_concerned(const watch::Finding& finding, const std::string& message) {
   FoundUse found = found_use(finding);
-  const LeaseEntry* const lease = finding.lease ? parts_.leases.find(*finding.lease) : nullptr;
+  const LeaseEntry* const lease = finding.lease ? parts_.tables.find(*finding.lease) : nullptr;
   const bool stopped = finding.action == watch::Action::kStop;
   std::string text = message;
   if (is_done_to_others(finding)) {
@@ -456,14 +456,14 @@ bool WatchKeeper::is_still_silent(const watch::Finding& finding,
                                   const watch::SeenProcess& process) {
   if (!parts_.libraries || parts_.tenants.lease_of(process.pid)) return false;
   std::optional<LeaseId> lease = parts_.attribution.owner_of(process.pid).lease;
-  if (!lease && process.uid) lease = find_reservation(parts_.leases, *process.uid, finding.gpu);
+  if (!lease && process.uid) lease = find_reservation(parts_.tables, *process.uid, finding.gpu);
   return lease == finding.lease && library_of(process) == watch::Library::kSilent;
 }
 
 bool WatchKeeper::may_stop(const watch::Finding& finding, const watch::SeenProcess& process) {
   std::optional<LeaseId> lease = parts_.tenants.lease_of(process.pid);
   if (!lease) lease = parts_.attribution.owner_of(process.pid).lease;
-  const LeaseEntry* entry = lease ? parts_.leases.find(*lease) : nullptr;
+  const LeaseEntry* entry = lease ? parts_.tables.find(*lease) : nullptr;
   if (finding.kind == watch::FindingKind::kOverLimit) return lease == finding.lease;
   if (finding.kind == watch::FindingKind::kNotLimited) return is_still_silent(finding, process);
   return !entry || !entry->lease.find_gpu(finding.gpu);

@@ -12,8 +12,8 @@
 #include "daemon/gpus/samples.h"
 #include "daemon/history/recorder.h"
 #include "daemon/leases/attribution.h"
-#include "daemon/leases/lease_manager.h"
 #include "daemon/leases/lease_members.h"
+#include "daemon/leases/lease_tables.h"
 #include "daemon/leases/owners.h"
 #include "daemon/notices/notice.h"
 #include "daemon/notices/notice_text.h"
@@ -52,7 +52,7 @@ class WatchKeeper final {
     ports::Processes& processes;
     const config::Config& config;
     const GpuTable& gpus;
-    const LeaseManager& leases;
+    const LeaseTables& tables;
     Attribution& attribution;
     Recorder& recorder;
     GpuStates& states;
@@ -74,7 +74,7 @@ class WatchKeeper final {
         names_(parts_.loop, parts_.processes, parts_.read_container),
         hidden_({.config = parts_.config,
                  .gpus = parts_.gpus,
-                 .leases = parts_.leases,
+                 .tables = parts_.tables,
                  .states = parts_.states,
                  .processes = parts_.processes,
                  .charge_of = parts_.charge_of,

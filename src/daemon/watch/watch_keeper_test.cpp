@@ -86,7 +86,7 @@ TEST_F(WatchKeeperTest, ForeignProcessOnAContainersGpuIsExplained) {
 TEST_F(WatchKeeperTest, StopEndsTheForeignProcessAndNothingElse) {
   config.watch.foreign_use = config::WatchAction::kStop;
   const LeaseId id = lease_of(1000, std::nullopt, {"train"});
-  const pid_t own = leases.find(id)->main->pid();
+  const pid_t own = world.tables.find(id)->main->pid();
   const pid_t foreign = processes.spawn({.uid = 1001});
   const pid_t bystander = processes.spawn({.uid = 1001});
   use(own, gib(8));
@@ -197,8 +197,8 @@ TEST_F(WatchKeeperTest, UserOfAForeignGpuIsNotifiedOfTheirProcesses) {
 TEST_F(WatchKeeperTest, LeaseOfAProgramThatUsesAnotherGpuIsAlwaysNotified) {
   config.watch.foreign_use = config::WatchAction::kReport;
   const LeaseId strayed = lease_of(1001, gib(1), {"train"});
-  const pid_t program = leases.find(strayed)->main->pid();
-  Lease elsewhere = leases.find(strayed)->lease;
+  const pid_t program = world.tables.find(strayed)->main->pid();
+  Lease elsewhere = world.tables.find(strayed)->lease;
   elsewhere.gpus.front().uuid = GpuUuid{"GPU-elsewhere"};
   ASSERT_TRUE(leases.change(elsewhere));
   const LeaseId whole = lease_of(1000, std::nullopt, {"train"});
@@ -239,7 +239,7 @@ class NotLimitedTest : public WatchKeeperTest {
  protected:
   NotLimitedTest() {
     id = lease_of(1000, gib(8), {"train"});
-    pid = processes.spawn({.uid = 1000, .parent = leases.find(id)->main->pid()});
+    pid = processes.spawn({.uid = 1000, .parent = world.tables.find(id)->main->pid()});
     libraries[pid] = watch::Library::kSilent;
     use(pid, gib(1));
     take_sample();
@@ -255,7 +255,7 @@ class NotLimitedTest : public WatchKeeperTest {
 };
 
 TEST_F(NotLimitedTest, ProgramWithoutTheLibraryIsStoppedByDefaultWithANotice) {
-  const pid_t bystander = leases.find(id)->main->pid();
+  const pid_t bystander = world.tables.find(id)->main->pid();
   sample_for(5s);
   EXPECT_FALSE(processes.alive(pid));
   EXPECT_TRUE(processes.alive(bystander));
@@ -323,7 +323,7 @@ TEST_F(NotLimitedTest, ADaemonThatHasJustStartedWaitsForThoseWhoComeBack) {
 
 TEST_F(WatchKeeperTest, AProgramOnAWholeGpuIsNotAskedForItsLibrary) {
   const LeaseId id = lease_of(1000, std::nullopt, {"train"});
-  const pid_t pid = leases.find(id)->main->pid();
+  const pid_t pid = world.tables.find(id)->main->pid();
   libraries[pid] = watch::Library::kSilent;
   use(pid, gib(1));
   for (int i = 0; i < 40; ++i) take_sample();
@@ -364,7 +364,7 @@ TEST_F(WatchKeeperTest, EachFindingHasOneBeginningAndOneEnd) {
 
 TEST_F(WatchKeeperTest, WhereTheDriverTellsNoMemoryTheLibrarysCountStandsForIt) {
   const LeaseId id = lease_of(1000, gib(8), {"train"});
-  const pid_t pid = leases.find(id)->main->pid();
+  const pid_t pid = world.tables.find(id)->main->pid();
   tenants[pid] = id;
   counted[pid] = gib(2);
   sample.processes = {{pid, std::nullopt, false}};
